@@ -1,0 +1,271 @@
+# refit-coord. `make help` lists the targets.
+#
+# Variables: BUILD=folder, DEVELOPER=1 (strict flags), CUDA=auto|0|1,
+# CC, CFLAGS, LDFLAGS, V=1 (show commands), PREFIX and DESTDIR (install),
+# JOBS (parallel jobs of `make run` and `make test`).
+BUILD ?= build
+CUDA ?= auto
+DEVELOPER ?= 0
+PREFIX ?= /usr/local
+ifeq ($(origin CC),default)
+CC := gcc
+endif
+JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+Q := $(if $(V),,@)
+
+VERSION := 0.1.0
+CFLAGS ?= -O2 -g
+RF_CPPFLAGS := -D_GNU_SOURCE -I. -DRF_VERSION='"$(VERSION)"'
+RF_CFLAGS := -std=c17 -Wall -Wextra -fPIC -pthread -ffunction-sections \
+	-fdata-sections
+ifeq ($(DEVELOPER),1)
+include config.mak.dev
+endif
+# SAN=address,undefined or SAN=thread; `make check-san` sets it.
+ifdef SAN
+RF_CFLAGS += -fsanitize=$(SAN) -fno-sanitize-recover=all \
+	-fno-omit-frame-pointer
+RF_LDFLAGS += -fsanitize=$(SAN)
+# Tests ask for impossible amounts of memory on purpose.
+export ASAN_OPTIONS ?= allocator_may_return_null=1
+endif
+COMPILE = $(CC) $(RF_CPPFLAGS) $(CPPFLAGS) $(RF_CFLAGS) $(CFLAGS)
+LINK = $(CC) $(RF_CFLAGS) $(CFLAGS) $(RF_LDFLAGS) $(LDFLAGS)
+
+FOLDERS := common planner transport coordinator worker
+$(foreach f,$(FOLDERS),$(eval $(f)_SRC := $(filter-out %/main.c,$(wildcard $(f)/*.c))))
+objects = $(patsubst %.c,$(BUILD)/%.o,$(1))
+lib = $(patsubst %,$(BUILD)/lib%.a,$(1))
+
+COORD_LIBS := $(call lib,coordinator transport planner common)
+WORKER_LIBS := $(call lib,worker transport planner common)
+COORD_LDLIBS := -lssh -luv -ljansson -lssl -lcrypto -lm -ldl -pthread
+# The worker links its libraries statically: one copied file runs on a node
+# with nothing installed. Debian 12 calls libuv's archive libuv_a.a, later
+# releases libuv.a.
+LIBUV_ARCHIVE := $(notdir $(firstword $(foreach a,libuv_a.a libuv.a,\
+	$(filter /%,$(shell $(CC) -print-file-name=$(a)))) libuv_a.a))
+WORKER_LDLIBS := -Wl,-Bstatic -l:$(LIBUV_ARCHIVE) -ljansson -lssl -lcrypto \
+	-Wl,-Bdynamic -lm -ldl -pthread
+
+.PHONY: all
+all: $(BUILD)/refit-coord $(BUILD)/refit-worker ## build both programs
+
+.PHONY: help
+help: ## list the targets
+	@sed -nE 's/^([a-z][a-z-]*):.*## (.*)/\1|\2/p' $(MAKEFILE_LIST) | \
+	    awk -F'|' '{printf "  %-16s %s\n", $$1, $$2}'
+	@echo '  unit-FOLDER      build and run the unit tests of one folder'
+
+.PHONY: FORCE
+FORCE:
+
+# Objects are rebuilt when the flags change, version.o when the commit does.
+stamp = @mkdir -p $(@D) && printf '%s\n' '$(subst ','\'',$(1))' >$@.new && \
+	if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
+$(BUILD)/flags: FORCE
+	$(call stamp,$(COMPILE))
+$(BUILD)/build-id: FORCE
+	$(call stamp,$(shell git describe --always --dirty --exclude '*' \
+	    2>/dev/null || echo unknown))
+
+$(BUILD)/%.o: %.c $(BUILD)/flags
+	@mkdir -p $(@D)
+	@echo "  CC    $<"
+	$(Q)$(COMPILE) -MMD -MP -c $< -o $@
+$(BUILD)/common/version.o: $(BUILD)/build-id
+$(BUILD)/common/version.o: private RF_CPPFLAGS += -DRF_BUILD='"$(shell cat \
+	$(BUILD)/build-id 2>/dev/null)"'
+
+define LIBRARY
+$(BUILD)/lib$(1).a: $(call objects,$($(1)_SRC))
+	@rm -f $$@
+	@echo "  AR    $$@"
+	$(Q)ar rcs $$@ $$^
+endef
+$(foreach f,$(FOLDERS),$(eval $(call LIBRARY,$(f))))
+
+$(BUILD)/refit-coord: $(BUILD)/coordinator/main.o $(COORD_LIBS)
+	@echo "  LINK  $@"
+	$(Q)$(LINK) -o $@ $^ $(COORD_LDLIBS)
+$(BUILD)/refit-worker: $(BUILD)/worker/main.o $(WORKER_LIBS)
+	@echo "  LINK  $@"
+	$(Q)$(LINK) -o $@ $^ $(WORKER_LDLIBS)
+
+# --- Using it ---------------------------------------------------------------
+
+.PHONY: deps run run-ssh
+deps: ## install the distribution packages that building needs
+	@scripts/deps build
+run: deps ## build, then run cluster.json on this machine
+	@$(MAKE) --no-print-directory -j$(JOBS) all
+	$(BUILD)/refit-coord cluster.json
+run-ssh: deps ## the same over SSH to a private sshd on the loopback
+	@scripts/deps ssh
+	@$(MAKE) --no-print-directory -j$(JOBS) all
+	scripts/private-sshd $(BUILD) cluster.json
+
+.PHONY: install uninstall
+MAN1 := $(wildcard docs/man/*.1)
+MAN5 := $(wildcard docs/man/*.5)
+MAN_FOLDER = $(DESTDIR)$(PREFIX)/share/man
+SHARE_FOLDER = $(DESTDIR)$(PREFIX)/share/refit-coord
+install: all ## install under $(DESTDIR)$(PREFIX)
+	install -d $(DESTDIR)$(PREFIX)/bin $(MAN_FOLDER)/man1 $(MAN_FOLDER)/man5
+	install -d $(SHARE_FOLDER)/models $(SHARE_FOLDER)/examples
+	install $(BUILD)/refit-coord $(BUILD)/refit-worker $(DESTDIR)$(PREFIX)/bin
+	$(if $(MAN1),install -m 644 $(MAN1) $(MAN_FOLDER)/man1)
+	$(if $(MAN5),install -m 644 $(MAN5) $(MAN_FOLDER)/man5)
+	install -m 644 $(wildcard models/*.json) $(SHARE_FOLDER)/models
+	$(if $(wildcard examples/*.json),install -m 644 \
+	    $(wildcard examples/*.json) $(SHARE_FOLDER)/examples)
+uninstall: ## remove what install put there
+	rm -f $(addprefix $(DESTDIR)$(PREFIX)/bin/,refit-coord refit-worker)
+	rm -f $(addprefix $(MAN_FOLDER)/man1/,$(notdir $(MAN1)))
+	rm -f $(addprefix $(MAN_FOLDER)/man5/,$(notdir $(MAN5)))
+	rm -rf $(SHARE_FOLDER)
+
+.PHONY: clean
+clean: ## remove everything that was built
+	rm -rf $(BUILD)
+
+# --- Tests ------------------------------------------------------------------
+
+# Unit tests: tests/unit/<folder>/test_<file>.c defines
+# `Suite *test_<file>_suite(void)`; one Check runner a folder, so that a folder
+# is tested without the ones above it. `make unit-planner` builds and runs one.
+# tests/lib/*.c holds what suites share, in a library of its own.
+TEST_LIB := $(BUILD)/tests/libtest.a
+$(TEST_LIB): $(call objects,$(wildcard tests/lib/*.c))
+	@mkdir -p $(@D) && rm -f $@
+	$(Q)ar rcs $@ $^
+unit_common_LIBS := common
+unit_planner_LIBS := planner common
+unit_transport_LIBS := transport planner common
+unit_coordinator_LIBS := coordinator transport planner common
+unit_worker_LIBS := worker transport planner common
+define UNIT
+$(BUILD)/tests/unit/$(1)/suites.c: tests/unit/list-suites \
+	$(wildcard tests/unit/$(1)/*.c tests/unit/$(1))
+	@mkdir -p $$(@D)
+	@tests/unit/list-suites $$(filter %.c,$$^) > $$@
+$(BUILD)/tests/unit/$(1)/suites.o: $(BUILD)/tests/unit/$(1)/suites.c
+	$(Q)$$(COMPILE) -c $$< -o $$@
+$(BUILD)/unit-$(1): $(BUILD)/tests/unit/main.o \
+	$(BUILD)/tests/unit/$(1)/suites.o \
+	$(call objects,$(wildcard tests/unit/$(1)/*.c)) $(TEST_LIB) \
+	$(call lib,$(unit_$(1)_LIBS))
+	@echo "  LINK  $$@"
+	$(Q)$$(LINK) -o $$@ $$^ -lcheck -lsubunit -lrt $(COORD_LDLIBS)
+.PHONY: unit-$(1)
+unit-$(1): $(BUILD)/unit-$(1)
+	$(BUILD)/unit-$(1)
+endef
+$(foreach f,$(FOLDERS),$(eval $(call UNIT,$(f))))
+UNIT_RUNNERS := $(foreach f,$(FOLDERS),$(if $(wildcard tests/unit/$(f)/*.c),$(BUILD)/unit-$(f)))
+
+# Fuzz harnesses: tests/fuzz/fuzz_<name>.c defines LLVMFuzzerTestOneInput.
+# Here each becomes a program that replays tests/fuzz/corpus/<name>/ (part of
+# `make check`, any compiler); `make fuzz` builds real fuzzers with clang.
+FUZZ_NAMES := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
+FUZZ_REPLAYS := $(FUZZ_NAMES:%=$(BUILD)/replay-%)
+$(FUZZ_REPLAYS): $(BUILD)/replay-%: $(BUILD)/tests/fuzz/replay.o \
+	$(BUILD)/tests/fuzz/fuzz_%.o $(COORD_LIBS)
+	@echo "  LINK  $@"
+	$(Q)$(LINK) -o $@ $^ $(COORD_LDLIBS)
+
+.PHONY: test check check-unit test-programs
+test: ## install what is missing, build, run every test
+	@scripts/deps build test
+	@$(MAKE) --no-print-directory -j$(JOBS) test-programs
+	@$(MAKE) --no-print-directory check
+test-programs: all $(UNIT_RUNNERS) $(FUZZ_REPLAYS)
+check: test-programs ## unit and integration tests (no GPU)
+	@scripts/run-tests $(BUILD) unit replay integration
+check-unit: $(UNIT_RUNNERS) $(FUZZ_REPLAYS) ## unit tests only
+	@scripts/run-tests $(BUILD) unit replay
+
+# Two more builds. Leak checks of processes that are killed on purpose would
+# say nothing, so the programs' run is checked where it ends by itself.
+.PHONY: check-san check-asan check-tsan
+check-san: check-asan check-tsan ## tests under the sanitizers
+check-asan check-tsan: export CK_TIMEOUT_MULTIPLIER := 8
+check-asan:
+	@$(MAKE) --no-print-directory BUILD=$(BUILD)/asan CUDA=0 DEVELOPER=1 \
+	    SAN=address,undefined CFLAGS='-O1 -g' test-programs
+	@scripts/run-tests $(BUILD)/asan unit replay san
+check-tsan:
+	@$(MAKE) --no-print-directory BUILD=$(BUILD)/tsan CUDA=0 DEVELOPER=1 \
+	    SAN=thread CFLAGS='-O1 -g' test-programs
+	@scripts/run-tests $(BUILD)/tsan unit replay san
+
+.PHONY: fuzz fuzz-smoke
+FUZZ_CC ?= clang
+FUZZERS := $(FUZZ_NAMES:%=$(BUILD)/fuzz-%)
+$(FUZZERS): $(BUILD)/fuzz-%: $(BUILD)/tests/fuzz/fuzz_%.o $(COORD_LIBS)
+	@echo "  LINK  $@"
+	$(Q)$(LINK) -fsanitize=fuzzer -o $@ $^ $(COORD_LDLIBS)
+.PHONY: fuzzers
+fuzzers: $(FUZZERS)
+FUZZ_BUILD = $(MAKE) --no-print-directory BUILD=$(BUILD)/fuzz CUDA=0 CC=$(FUZZ_CC) \
+	SAN=fuzzer-no-link,address,undefined CFLAGS='-O1 -g' fuzzers
+fuzz: ## fuzz FUZZ=name for FUZZ_SECONDS (600); all in turn without FUZZ
+	@$(FUZZ_BUILD)
+	@scripts/run-fuzzers $(BUILD)/fuzz $(or $(FUZZ_SECONDS),600) \
+	    $(or $(FUZZ),$(FUZZ_NAMES))
+fuzz-smoke: ## each fuzzer for 30 seconds
+	@$(FUZZ_BUILD)
+	@scripts/run-fuzzers $(BUILD)/fuzz 30 $(FUZZ_NAMES)
+
+.PHONY: cov
+cov: ## line coverage of the tests (needs gcovr)
+	@command -v gcovr >/dev/null || { echo 'cov: install gcovr'; exit 1; }
+	@$(MAKE) --no-print-directory BUILD=$(BUILD)/cov CUDA=0 \
+	    CFLAGS='-O0 -g --coverage' check
+	gcovr --root . --exclude tests $(BUILD)/cov
+
+# --- Checks of the source ----------------------------------------------------
+
+C_SOURCES := $(foreach f,$(FOLDERS),$(wildcard $(f)/*.c)) \
+	$(wildcard tests/unit/*.c tests/unit/*/*.c tests/fuzz/*.c tests/lib/*.c)
+HEADERS := $(foreach f,$(FOLDERS),$(wildcard $(f)/*.h)) $(wildcard tests/lib/*.h)
+SHELL_SOURCES := $(shell grep -lE '^\#!.*\b(ba)?sh$$' -r scripts tests .ci \
+	2>/dev/null) $(wildcard tests/lib/*.sh)
+
+.PHONY: lint lint-deps format-check tidy cppcheck shellcheck spell man
+lint: format-check hdr-check check-layers cppcheck tidy shellcheck spell man ## every check of the source
+lint-deps: ## install what lint needs
+	@scripts/deps build test lint
+format: ## reformat the C sources
+	clang-format -i $(C_SOURCES) $(HEADERS)
+format-check:
+	clang-format --dry-run -Werror $(C_SOURCES) $(HEADERS)
+tidy:
+	@scripts/lint-tidy $(JOBS) -D_GNU_SOURCE -I. -std=c17 \
+	    -DRF_VERSION='"0"' -DRF_BUILD='"0"' -- $(filter-out tests/%,$(C_SOURCES))
+cppcheck:
+	cppcheck --quiet --enable=warning,performance,portability \
+	    --inline-suppr --error-exitcode=1 --std=c11 -j $(JOBS) -I. $(FOLDERS)
+shellcheck:
+	shellcheck -x $(sort $(SHELL_SOURCES))
+spell:
+	codespell --quiet-level=2 --ignore-words-list=nd,metod,nmae --skip='*/corpus/*' $(FOLDERS) cuda docs \
+	    scripts tests examples README.md CONTRIBUTING.md NEWS.md Makefile
+man: ## check the manual pages
+	$(if $(MAN1)$(MAN5),mandoc -T lint -W warning $(MAN1) $(MAN5))
+
+.PHONY: hdr-check check-layers
+hdr-check: ## each header compiles alone
+	@for h in $(HEADERS); do \
+	    printf '#include "%s"\nextern int rf_header;\n' $$h | \
+	    $(COMPILE) -fsyntax-only -x c - || exit 1; done
+	@for h in common/compiler.h common/err.h common/pattern.h; do \
+	    printf '#include "%s"\n' $$h | \
+	    $(CXX) $(RF_CPPFLAGS) -std=c++17 -Wall -Wextra -fsyntax-only \
+	    -x c++ - || exit 1; done
+check-layers: ## includes follow the order of the folders
+	@scripts/check-layers
+
+# Parts that bring their own targets.
+-include cuda/cuda.mk tests/bench/bench.mk tests/gpu/gpu.mk
+-include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -1,0 +1,75 @@
+/* Error texts. See err.h for the contract. */
+#include "common/err.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+const char *rf_strstatus(enum rf_status status)
+{
+    switch (status) {
+#define X(name, value, text)                                                   \
+    case RF_##name:                                                            \
+        return text;
+        RF_STATUS_MAP(X)
+#undef X
+    }
+    return "unknown status";
+}
+
+/* A text that did not fit ends in '+'. */
+static void mark_truncation(struct rf_err *err, int wanted)
+{
+    if (wanted >= (int)sizeof(err->text)) {
+        err->text[sizeof(err->text) - 2] = '+';
+    }
+}
+
+enum rf_status rf_err_set(struct rf_err *err, enum rf_status status,
+                          const char *fmt, ...)
+{
+    if (err != NULL) {
+        va_list args;
+        va_start(args, fmt);
+        err->status = status;
+        mark_truncation(err,
+                        vsnprintf(err->text, sizeof(err->text), fmt, args));
+        va_end(args);
+    }
+    return status;
+}
+
+enum rf_status rf_err_errno(struct rf_err *err, enum rf_status status,
+                            int errno_value, const char *fmt, ...)
+{
+    if (err != NULL) {
+        char what[sizeof(err->text)];
+        va_list args;
+        va_start(args, fmt);
+        vsnprintf(what, sizeof(what), fmt, args);
+        va_end(args);
+        err->status = status;
+        mark_truncation(err, snprintf(err->text, sizeof(err->text), "%s: %s",
+                                      what, strerror(errno_value)));
+    }
+    return status;
+}
+
+enum rf_status rf_err_wrap(struct rf_err *err, enum rf_status status,
+                           const char *fmt, ...)
+{
+    if (err != NULL) {
+        char old[sizeof(err->text)];
+        char what[sizeof(err->text)];
+        va_list args;
+        memcpy(old, err->text, sizeof(old));
+        va_start(args, fmt);
+        vsnprintf(what, sizeof(what), fmt, args);
+        va_end(args);
+        err->status = status;
+        mark_truncation(
+            err, snprintf(err->text, sizeof(err->text), "%s: %s", what, old));
+    }
+    return status;
+}

@@ -1,0 +1,69 @@
+/*
+ * Errors: a status code for the program, a text for the person.
+ *
+ * A function that can fail returns enum rf_status (RF_OK or a negative member)
+ * and takes a `struct rf_err *err` last, which may be NULL. It fills `err` with
+ * what went wrong and where; callers add context on the way up with
+ * rf_err_wrap() and never read the text to decide what to do. Only the layer
+ * that ends an error's journey reports it. Valid C and C++ (nvcc).
+ */
+#ifndef RF_COMMON_ERR_H
+#define RF_COMMON_ERR_H
+
+#include "common/compiler.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define RF_STATUS_MAP(X)                                                       \
+    X(OK, 0, "success")                                                        \
+    X(ERR_NOMEM, -1, "out of memory")                                          \
+    X(ERR_USAGE, -2, "usage error")                                            \
+    X(ERR_CONFIG, -3, "configuration error")                                   \
+    X(ERR_IO, -4, "input/output error")                                        \
+    X(ERR_PROTOCOL, -5, "protocol error")                                      \
+    X(ERR_AUTH, -6, "authentication failed")                                   \
+    X(ERR_TIMEOUT, -7, "timed out")                                            \
+    X(ERR_PEER, -8, "peer lost")                                               \
+    X(ERR_ABORTED, -9, "aborted")                                              \
+    X(ERR_UNSUPPORTED, -10, "unsupported")                                     \
+    X(ERR_VERIFY, -11, "verification mismatch")                                \
+    X(ERR_LAUNCH, -12, "launch failed")                                        \
+    X(ERR_DEVICE, -13, "device error")                                         \
+    X(ERR_INTERNAL, -14, "internal error")
+
+enum rf_status {
+#define X(name, value, text) RF_##name = (value),
+    RF_STATUS_MAP(X)
+#undef X
+};
+
+/* Error text, truncated to fit and then ending in '+'. Starts out empty. */
+struct rf_err {
+    enum rf_status status;
+    char text[1024];
+};
+
+/* The fixed text of a status, e.g. "timed out"; never NULL. */
+const char *rf_strstatus(enum rf_status status);
+
+/* Sets `err` (if not NULL) to `status` and the formatted text. Returns
+ * `status`, so that `return rf_err_set(err, RF_ERR_IO, "…")` reads well. */
+enum rf_status rf_err_set(struct rf_err *err, enum rf_status status,
+                          const char *fmt, ...) RF_PRINTF(3, 4);
+
+/* Like rf_err_set with ": <strerror(errno_value)>" appended. */
+enum rf_status rf_err_errno(struct rf_err *err, enum rf_status status,
+                            int errno_value, const char *fmt, ...)
+    RF_PRINTF(4, 5);
+
+/* Puts "<formatted text>: " before the existing text, keeps and returns the
+ * existing status. */
+enum rf_status rf_err_wrap(struct rf_err *err, enum rf_status status,
+                           const char *fmt, ...) RF_PRINTF(3, 4);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

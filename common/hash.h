@@ -1,0 +1,22 @@
+/*
+ * A 128-bit digest for comparing plans between processes of one run. Not
+ * cryptographic: it detects mistakes, not attacks.
+ */
+#ifndef RF_COMMON_HASH_H
+#define RF_COMMON_HASH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct rf_hash {
+    uint64_t a, b, length;
+};
+
+#define RF_HASH_TEXT_SIZE 33 /* 32 hexadecimal digits and a NUL */
+
+void rf_hash_init(struct rf_hash *hash);
+void rf_hash_u64(struct rf_hash *hash, uint64_t value);
+void rf_hash_bytes(struct rf_hash *hash, const void *data, size_t size);
+void rf_hash_text(const struct rf_hash *hash, char out[RF_HASH_TEXT_SIZE]);
+
+#endif

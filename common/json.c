@@ -1,0 +1,356 @@
+/*
+ * Strict JSON reading and atomic writing.
+ *
+ * Jansson checks syntax, UTF-8 and duplicate keys but bounds the depth only at
+ * 2048, so the depth is scanned first. Numbers past 64 bits are its errors.
+ */
+#include "common/json.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/mem.h"
+#include "common/store.h"
+
+static bool too_deep(const char *text, size_t size)
+{
+    int depth = 0;
+    bool in_string = false;
+    for (size_t i = 0; i < size; i++) {
+        char c = text[i];
+        if (in_string) {
+            if (c == '\\') {
+                i++;
+            } else if (c == '"') {
+                in_string = false;
+            }
+        } else if (c == '"') {
+            in_string = true;
+        } else if (c == '[' || c == '{') {
+            if (++depth > RF_JSON_MAX_DEPTH) {
+                return true;
+            }
+        } else if (c == ']' || c == '}') {
+            depth--;
+        }
+    }
+    return false;
+}
+
+enum rf_status rf_json_parse(const char *text, size_t size, const char *name,
+                             json_t **out, struct rf_err *err)
+{
+    json_error_t why;
+    json_t *value;
+    const char *nul = memchr(text, '\0', size); /* Jansson skips some */
+    if (nul != NULL) {
+        return rf_err_set(err, RF_ERR_CONFIG, "%s: NUL byte at offset %td",
+                          name, nul - text);
+    }
+    if (too_deep(text, size)) {
+        return rf_err_set(err, RF_ERR_CONFIG,
+                          "%s: nested deeper than %d levels", name,
+                          RF_JSON_MAX_DEPTH);
+    }
+    value = json_loadb(text, size, JSON_REJECT_DUPLICATES, &why);
+    if (value == NULL) {
+        return rf_err_set(err, RF_ERR_CONFIG, "%s:%d:%d: %s", name, why.line,
+                          why.column, why.text);
+    }
+    *out = value;
+    return RF_OK;
+}
+
+static enum rf_status read_regular(const char *path, size_t max_bytes,
+                                   char **text, size_t *size,
+                                   struct rf_err *err)
+{
+    struct stat info;
+    enum rf_status status = RF_ERR_CONFIG;
+    size_t have = 0;
+    char *buffer = NULL;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) {
+        rf_err_errno(err, status, errno, "%s: cannot open", path);
+        return status;
+    }
+    if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
+        rf_err_set(err, status, "%s: not a regular file", path);
+        goto out_close;
+    }
+    if ((uint64_t)info.st_size > max_bytes) {
+        rf_err_set(err, status, "%s: %lld bytes, at most %zu are read", path,
+                   (long long)info.st_size, max_bytes);
+        goto out_close;
+    }
+    buffer = rf_xmalloc((size_t)info.st_size);
+    while (have < (size_t)info.st_size) {
+        ssize_t got = read(fd, buffer + have, (size_t)info.st_size - have);
+        if (got < 0 && errno == EINTR) {
+            continue;
+        }
+        if (got <= 0) {
+            rf_err_errno(err, status, got < 0 ? errno : EIO, "%s: read", path);
+            goto out_close;
+        }
+        have += (size_t)got;
+    }
+    *text = buffer;
+    *size = have;
+    buffer = NULL;
+    status = RF_OK;
+out_close:
+    free(buffer);
+    close(fd);
+    return status;
+}
+
+enum rf_status rf_json_load(const char *path, size_t max_bytes, json_t **out,
+                            struct rf_err *err)
+{
+    char *text = NULL;
+    size_t size = 0;
+    enum rf_status status = read_regular(path, max_bytes, &text, &size, err);
+    if (status == RF_OK) {
+        status = rf_json_parse(text, size, path, out, err);
+        free(text);
+    }
+    return status;
+}
+
+enum rf_status rf_json_store(const json_t *value, const char *path,
+                             struct rf_err *err)
+{
+    char *text = json_dumps(value, JSON_INDENT(2) | JSON_PRESERVE_ORDER |
+                                       JSON_REAL_PRECISION(9));
+    char *line;
+    enum rf_status status;
+    if (text == NULL) {
+        return rf_err_set(err, RF_ERR_INTERNAL, "%s: cannot encode", path);
+    }
+    line = rf_xasprintf("%s\n", text);
+    status = rf_store(path, line, strlen(line), err);
+    free(line);
+    free(text);
+    return status;
+}
+
+struct rf_jnode rf_jnode_root(json_t *value, const char *file)
+{
+    struct rf_jnode node = {.value = value, .file = file, .path = "$"};
+    return node;
+}
+
+struct rf_jnode rf_jnode_get(const struct rf_jnode *object, const char *key)
+{
+    struct rf_jnode node = {.value = json_object_get(object->value, key),
+                            .file = object->file};
+    snprintf(node.path, sizeof(node.path), "%.110s.%.120s", object->path, key);
+    return node;
+}
+
+struct rf_jnode rf_jnode_at(const struct rf_jnode *array, size_t index)
+{
+    struct rf_jnode node = {.value = json_array_get(array->value, index),
+                            .file = array->file};
+    snprintf(node.path, sizeof(node.path), "%.200s[%zu]", array->path, index);
+    return node;
+}
+
+enum rf_status rf_jnode_fail(const struct rf_jnode *node, struct rf_err *err,
+                             const char *fmt, ...)
+{
+    char text[768];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    return rf_err_set(err, RF_ERR_CONFIG, "%s: %s: %s", node->file, node->path,
+                      text);
+}
+
+static size_t edit_distance(const char *a, const char *b)
+{
+    size_t row[64], n = strlen(b);
+    if (n + 1 > RF_ARRAY_SIZE(row)) {
+        return SIZE_MAX;
+    }
+    for (size_t j = 0; j <= n; j++) {
+        row[j] = j;
+    }
+    for (size_t i = 1; a[i - 1] != '\0'; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= n; j++) {
+            size_t change = diagonal + (a[i - 1] != b[j - 1]);
+            size_t step = RF_MIN(row[j], row[j - 1]) + 1;
+            diagonal = row[j];
+            row[j] = RF_MIN(change, step);
+        }
+    }
+    return row[n];
+}
+
+const char *rf_nearest_word(const char *word, const char *const *names)
+{
+    const char *best = NULL;
+    size_t best_distance = strlen(word) / 3 + 2;
+    for (; *names != NULL; names++) {
+        size_t distance = edit_distance(word, *names);
+        if (distance < best_distance) {
+            best_distance = distance;
+            best = *names;
+        }
+    }
+    return best;
+}
+
+static bool listed(const char *word, const char *const *names)
+{
+    for (; *names != NULL; names++) {
+        if (strcmp(word, *names) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+enum rf_status rf_jnode_check_keys(const struct rf_jnode *node,
+                                   const char *const *allowed,
+                                   struct rf_err *err)
+{
+    const char *key;
+    json_t *value;
+    if (!json_is_object(node->value)) {
+        return rf_jnode_fail(node, err, "must be an object");
+    }
+    json_object_foreach (node->value, key, value) {
+        const char *nearest;
+        if (listed(key, allowed)) {
+            continue;
+        }
+        nearest = rf_nearest_word(key, allowed);
+        return nearest != NULL
+                   ? rf_jnode_fail(node, err,
+                                   "unknown key \"%.60s\" (did you mean "
+                                   "\"%s\"?)",
+                                   key, nearest)
+                   : rf_jnode_fail(node, err, "unknown key \"%.60s\"", key);
+    }
+    return RF_OK;
+}
+
+enum rf_status rf_jnode_require(const struct rf_jnode *object, const char *key,
+                                struct rf_err *err)
+{
+    if (json_object_get(object->value, key) == NULL) {
+        return rf_jnode_fail(object, err, "\"%s\" is missing", key);
+    }
+    return RF_OK;
+}
+
+enum rf_status rf_jnode_string(const struct rf_jnode *object, const char *key,
+                               const char **out, struct rf_err *err)
+{
+    struct rf_jnode node = rf_jnode_get(object, key);
+    if (node.value == NULL) {
+        return RF_OK;
+    }
+    if (!json_is_string(node.value) || json_string_length(node.value) == 0) {
+        return rf_jnode_fail(&node, err, "must be a non-empty string");
+    }
+    *out = json_string_value(node.value);
+    return RF_OK;
+}
+
+enum rf_status rf_jnode_bool(const struct rf_jnode *object, const char *key,
+                             bool *out, struct rf_err *err)
+{
+    struct rf_jnode node = rf_jnode_get(object, key);
+    if (node.value == NULL) {
+        return RF_OK;
+    }
+    if (!json_is_boolean(node.value)) {
+        return rf_jnode_fail(&node, err, "must be true or false");
+    }
+    *out = json_is_true(node.value);
+    return RF_OK;
+}
+
+enum rf_status rf_jnode_u64(const struct rf_jnode *object, const char *key,
+                            uint64_t min, uint64_t max, uint64_t *out,
+                            struct rf_err *err)
+{
+    struct rf_jnode node = rf_jnode_get(object, key);
+    json_int_t value;
+    if (node.value == NULL) {
+        return RF_OK;
+    }
+    value = json_integer_value(node.value);
+    if (!json_is_integer(node.value) || value < 0 || (uint64_t)value < min ||
+        (uint64_t)value > max) {
+        return rf_jnode_fail(&node, err, "must be an integer from %llu to %llu",
+                             (unsigned long long)min, (unsigned long long)max);
+    }
+    *out = (uint64_t)value;
+    return RF_OK;
+}
+
+enum rf_status rf_jnode_u32(const struct rf_jnode *object, const char *key,
+                            uint32_t min, uint32_t max, uint32_t *out,
+                            struct rf_err *err)
+{
+    uint64_t wide = *out;
+    enum rf_status status = rf_jnode_u64(object, key, min, max, &wide, err);
+    if (status == RF_OK) {
+        *out = (uint32_t)wide;
+    }
+    return status;
+}
+
+enum rf_status rf_jnode_number(const struct rf_jnode *object, const char *key,
+                               double min, double max, double *out,
+                               struct rf_err *err)
+{
+    struct rf_jnode node = rf_jnode_get(object, key);
+    double value;
+    if (node.value == NULL) {
+        return RF_OK;
+    }
+    value = json_number_value(node.value);
+    if (!json_is_number(node.value) || !(value >= min && value <= max)) {
+        return rf_jnode_fail(&node, err, "must be a number from %g to %g", min,
+                             max);
+    }
+    *out = value;
+    return RF_OK;
+}
+
+enum rf_status rf_jnode_choice(const struct rf_jnode *object, const char *key,
+                               const char *const *names, unsigned *out,
+                               struct rf_err *err)
+{
+    struct rf_jnode node = rf_jnode_get(object, key);
+    char list[256] = "";
+    size_t used = 0;
+    if (node.value == NULL) {
+        return RF_OK;
+    }
+    for (unsigned i = 0; names[i] != NULL; i++) {
+        const char *text = json_string_value(node.value);
+        if (text != NULL && strcmp(text, names[i]) == 0) {
+            *out = i;
+            return RF_OK;
+        }
+        used += (size_t)snprintf(list + used, sizeof(list) - used, "%s\"%s\"",
+                                 i == 0 ? "" : ", ", names[i]);
+        used = RF_MIN(used, sizeof(list) - 1);
+    }
+    return rf_jnode_fail(&node, err, "must be one of %s", list);
+}

@@ -1,0 +1,61 @@
+/* Checked allocation. See mem.h. */
+#include "common/mem.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void *must(void *memory)
+{
+    if (memory == NULL) {
+        fputs("error: out of memory\n", stderr);
+        abort();
+    }
+    return memory;
+}
+
+void *rf_xmalloc(size_t bytes)
+{
+    return must(malloc(bytes ? bytes : 1));
+}
+
+void *rf_xcalloc(size_t count, size_t bytes)
+{
+    return must(rf_calloc(count, bytes));
+}
+
+void *rf_xrealloc(void *old, size_t count, size_t bytes)
+{
+    uint64_t total = 0;
+    if (!rf_mul_u64(count, bytes, &total)) {
+        must(NULL);
+    }
+    return must(realloc(old, total ? total : 1));
+}
+
+char *rf_xstrdup(const char *text)
+{
+    return must(strdup(text));
+}
+
+char *rf_xasprintf(const char *fmt, ...)
+{
+    char *text;
+    va_list args;
+    va_start(args, fmt);
+    if (vasprintf(&text, fmt, args) < 0) {
+        text = NULL;
+    }
+    va_end(args);
+    return must(text);
+}
+
+void *rf_calloc(size_t count, size_t bytes)
+{
+    uint64_t total;
+    if (!rf_mul_u64(count, bytes, &total)) {
+        return NULL;
+    }
+    return total == 0 ? calloc(1, 1) : calloc(count, bytes);
+}

@@ -1,0 +1,70 @@
+/*
+ * The content of every weight, as a formula: one header compiled by the C
+ * compiler and by nvcc, so that processor and device agree to the bit.
+ *
+ * A logical tensor is a byte stream over its row-major byte offset in its own
+ * dtype. Word k (bytes 8k…8k+7, little endian) is
+ *     mix64(tensor_seed ^ round·C1 + k·C2)
+ * so any shard regenerates exactly its part, no two tensors, places or rounds
+ * look alike, and there is no period. Every 2-byte lane then has its bit 14
+ * cleared, which keeps bfloat16, float16 and the high half of float32 finite
+ * (an exponent of all ones cannot occur), so casts are exact functions.
+ */
+#ifndef RF_COMMON_PATTERN_H
+#define RF_COMMON_PATTERN_H
+
+#include <stdint.h>
+
+#ifdef __CUDACC__
+#define RF_PATTERN_FN static __host__ __device__ __forceinline__
+#else
+#define RF_PATTERN_FN static inline __attribute__((unused))
+#endif
+
+/* Finaliser of SplitMix64 (Steele, Lea, Flood 2014). A bijection on 64 bits. */
+RF_PATTERN_FN uint64_t rf_mix64(uint64_t z)
+{
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
+    return z ^ (z >> 31);
+}
+
+/* Seed of one logical tensor: the family's index in the model and the layer
+ * and expert index inside the family. */
+RF_PATTERN_FN uint64_t rf_pattern_seed(uint64_t family, uint64_t layer,
+                                       uint64_t expert)
+{
+    return rf_mix64(rf_mix64(rf_mix64(family + 1) ^ (layer + 1)) ^
+                    (expert + 1));
+}
+
+/* Eight content bytes at byte offset 8·k of the tensor in round `round`. */
+RF_PATTERN_FN uint64_t rf_pattern_word(uint64_t seed, uint64_t round,
+                                       uint64_t k)
+{
+    uint64_t word = rf_mix64((seed ^ (round * 0xD1B54A32D192ED03ull)) +
+                             k * 0x9E3779B97F4A7C15ull);
+    return word & 0xBFFFBFFFBFFFBFFFull;
+}
+
+/* The content byte at byte offset `at`. */
+RF_PATTERN_FN uint8_t rf_pattern_byte(uint64_t seed, uint64_t round,
+                                      uint64_t at)
+{
+    return (uint8_t)(rf_pattern_word(seed, round, at >> 3) >> (8 * (at & 7)));
+}
+
+/* The byte that fills destinations before round `round`; never two rounds in
+ * a row the same. */
+RF_PATTERN_FN uint8_t rf_poison_byte(uint64_t round)
+{
+    return (uint8_t)(0xA5 ^ (round & 0x0F));
+}
+
+/* float32 bits to bfloat16 bits, round to nearest even (finite input). */
+RF_PATTERN_FN uint16_t rf_f32_to_bf16(uint32_t bits)
+{
+    return (uint16_t)((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16);
+}
+
+#endif

@@ -1,0 +1,20 @@
+/* Writing files whole: a reader sees the old content or the new, never a part.
+ */
+#ifndef RF_COMMON_STORE_H
+#define RF_COMMON_STORE_H
+
+#include <stddef.h>
+
+#include "common/err.h"
+
+/*
+ * Replaces `path` by `size` bytes: written and fsynced without a name first
+ * (O_TMPFILE; where the file system has none, as "<path>.tmp"), then put in
+ * place, then the folder is fsynced. On failure `path` is as it was and nothing
+ * is left beside it; a process that is killed leaves at most, and only in the
+ * moment between naming and renaming, "<path>.tmp".
+ */
+enum rf_status rf_store(const char *path, const void *data, size_t size,
+                        struct rf_err *err) RF_MUST_CHECK;
+
+#endif

@@ -1,0 +1,396 @@
+/*
+ * Source choice in three steps.
+ *
+ * 1. Demand. All that the receivers need is added up by who may send it: the
+ *    members of a holder set on the receiver's node ("near") or, where there
+ * are none, all members ("far").
+ * 2. Shares. Far demand is first divided among the nodes, so that the busiest
+ *    node link carries as little as possible, then all demand among the ranks
+ *    (shares.h). Should the node step cost the busiest rank more than 0.4 %,
+ * far demand is divided among the ranks directly.
+ * 3. Lines. The members of a set stand in line, each with its share; transfers
+ *    are handed out along the line in order, so only those that lie across the
+ *    end of a share are cut, and not even those when one side may carry the
+ *    whole without exceeding the busiest link by more than 0.4 %.
+ */
+#include "planner/assign_private.h"
+
+#include <stdlib.h>
+
+#include "common/mem.h"
+#include "planner/box.h"
+
+void rf_assign_destroy(struct rf_assign *assign)
+{
+    if (assign == NULL) {
+        return;
+    }
+    free(assign->own_source);
+    free(assign->first_rank);
+    free(assign->held);
+    free(assign->near);
+    free(assign->far);
+    free(assign->forced);
+    free(assign->remote);
+    free(assign->near_lines);
+    free(assign->far_lines);
+    free(assign->near_pool.owner);
+    free(assign->near_pool.amount);
+    free(assign->far_pool.owner);
+    free(assign->far_pool.amount);
+    free(assign->rank_slack);
+    free(assign);
+}
+
+static bool allocate(struct rf_assign *a)
+{
+    const struct rf_shards *source = a->in.source;
+    size_t ranks = a->in.world->n_ranks, sets = source->n_sets;
+    size_t groups = source->n_groups, positions = rf_assign_positions(source);
+    a->own_source = rf_calloc(ranks, sizeof(*a->own_source));
+    a->first_rank = rf_calloc(sets, sizeof(*a->first_rank));
+    a->held = rf_calloc(source->n_shards, sizeof(*a->held));
+    a->near = rf_calloc(groups, sizeof(*a->near));
+    a->far = rf_calloc(sets, sizeof(*a->far));
+    a->forced = rf_calloc(ranks, sizeof(*a->forced));
+    a->remote = rf_calloc(sets, sizeof(*a->remote));
+    a->near_lines = rf_calloc(groups, sizeof(*a->near_lines));
+    a->far_lines = rf_calloc(sets, sizeof(*a->far_lines));
+    a->near_pool.owner = rf_calloc(positions, sizeof(uint32_t));
+    a->near_pool.amount = rf_calloc(positions, sizeof(uint64_t));
+    a->far_pool.owner = rf_calloc(positions, sizeof(uint32_t));
+    a->far_pool.amount = rf_calloc(positions, sizeof(uint64_t));
+    a->rank_slack = rf_calloc(ranks, sizeof(*a->rank_slack));
+    return a->own_source && a->first_rank && a->held && a->near && a->far &&
+           a->forced && a->remote && a->near_lines && a->far_lines &&
+           a->near_pool.owner && a->near_pool.amount && a->far_pool.owner &&
+           a->far_pool.amount && a->rank_slack;
+}
+
+struct seat {
+    uint32_t node, slot, rank;
+};
+
+static int compare_seats(const void *a, const void *b)
+{
+    const struct seat *x = a, *y = b;
+    if (x->node != y->node) {
+        return x->node < y->node ? -1 : 1;
+    }
+    if (x->slot != y->slot) {
+        return x->slot < y->slot ? -1 : 1;
+    }
+    return (x->rank > y->rank) - (x->rank < y->rank);
+}
+
+/* The source rank on each rank's slot: itself, or its neighbour there when
+ * trainer and engine are apart. */
+static bool find_own_sources(struct rf_assign *a)
+{
+    const struct rf_world *world = a->in.world;
+    struct seat *seats = rf_calloc(world->n_ranks, sizeof(*seats));
+    if (seats == NULL) {
+        return false;
+    }
+    for (uint32_t r = 0; r < world->n_ranks; r++) {
+        const struct rf_rank *rank = &world->ranks[r];
+        seats[r] = (struct seat){rank->node, rank->slot, r};
+        a->own_source[r] = rank->index[RF_TRAIN] != RF_NONE ? r : RF_NONE;
+    }
+    qsort(seats, world->n_ranks, sizeof(*seats), compare_seats);
+    for (uint32_t i = 0, end; i < world->n_ranks; i = end) {
+        uint32_t source = RF_NONE;
+        for (end = i;
+             end < world->n_ranks && seats[end].node == seats[i].node &&
+             seats[end].slot == seats[i].slot;
+             end++) {
+            uint32_t own = a->own_source[seats[end].rank];
+            source = source == RF_NONE ? own : source;
+        }
+        for (uint32_t k = i; k < end; k++) {
+            uint32_t *own = &a->own_source[seats[k].rank];
+            *own = *own == RF_NONE ? source : *own;
+        }
+    }
+    free(seats);
+    return true;
+}
+
+static void find_first_ranks(struct rf_assign *a)
+{
+    const struct rf_shards *source = a->in.source;
+    for (uint32_t set = 0; set < source->n_sets; set++) {
+        uint32_t lowest = UINT32_MAX;
+        for (uint32_t g = source->set_group[set];
+             g < source->set_group[set + 1]; g++) {
+            lowest = RF_MIN(lowest, source->ranks[source->groups[g].first]);
+        }
+        a->first_rank[set] = lowest;
+    }
+}
+
+void rf_assign_receiver(struct rf_assign *a, uint32_t rank)
+{
+    uint32_t own = a->own_source[rank];
+    a->receiver = rank;
+    if (own != RF_NONE) {
+        uint32_t index = a->in.world->ranks[own].index[RF_TRAIN];
+        uint32_t layout = a->in.source_layouts->of_index[index];
+        for (size_t p = a->in.source->piece_first[layout];
+             p < a->in.source->piece_first[layout + 1]; p++) {
+            a->held[a->in.source->of_piece[p]] = rank + 1;
+        }
+    }
+}
+
+/* Sums of one receiver while demand is added up. */
+struct needs {
+    uint64_t recv, node_recv;
+};
+
+static void add_demand(struct rf_assign *a, uint32_t shard, uint64_t bytes,
+                       struct needs *needs)
+{
+    uint32_t rank = a->receiver, set = a->in.source->shards[shard].set;
+    uint32_t node = a->in.world->ranks[rank].node;
+    bool on_slot = a->held[shard] == rank + 1;
+    const struct rf_group *group;
+    if (on_slot && a->own_source[rank] == rank) {
+        return;
+    }
+    needs->recv += bytes;
+    a->remote[set] += bytes;
+    if (on_slot) {
+        a->forced[a->own_source[rank]] += bytes;
+        return;
+    }
+    group = rf_set_on_node(a->in.source, set, node);
+    if (group != NULL) {
+        a->near[group - a->in.source->groups] += bytes;
+    } else {
+        a->far[set] += bytes;
+        needs->node_recv += bytes;
+    }
+}
+
+/* Step 1 for all receivers, and the receiving bounds. */
+static enum rf_status sum_demand(struct rf_assign *a,
+                                 struct rf_assign_bounds *bounds,
+                                 struct rf_err *err)
+{
+    const struct rf_world *world = a->in.world;
+    uint64_t *node_recv = rf_calloc(world->n_nodes + 1, sizeof(*node_recv));
+    uint64_t total = 0;
+    if (node_recv == NULL) {
+        return RF_ERR_NOMEM;
+    }
+    for (uint32_t r = 0; r < world->n_ranks; r++) {
+        uint32_t index = world->ranks[r].index[RF_INFER];
+        struct needs needs = {.recv = 0};
+        if (index == RF_NONE) {
+            continue;
+        }
+        uint32_t layout = a->in.target_layouts->of_index[index];
+        rf_assign_receiver(a, r);
+        for (size_t p = a->in.target->piece_first[layout];
+             p < a->in.target->piece_first[layout + 1]; p++) {
+            uint32_t wanted = a->in.target->of_piece[p];
+            for (size_t m = a->in.matches->first[wanted];
+                 m < a->in.matches->first[wanted + 1]; m++) {
+                uint64_t bytes = a->in.match_bytes[m];
+                if (!rf_add_u64(total, bytes, &total) || total > INT64_MAX) {
+                    free(node_recv);
+                    return rf_err_set(err, RF_ERR_CONFIG,
+                                      "all ranks together would receive 2^63 "
+                                      "bytes or more");
+                }
+                add_demand(a, a->in.matches->source[m], bytes, &needs);
+            }
+        }
+        bounds->recv = RF_MAX(bounds->recv, needs.recv);
+        node_recv[world->ranks[r].node] += needs.node_recv;
+    }
+    for (uint32_t n = 0; n < world->n_nodes; n++) {
+        bounds->node_recv = RF_MAX(bounds->node_recv, node_recv[n]);
+    }
+    free(node_recv);
+    return RF_OK;
+}
+
+/* Makes the lines of step 3. `share` per group when far demand goes by node. */
+static void form_lines(struct rf_assign *a, const struct rf_division *division,
+                       const uint64_t *share)
+{
+    const struct rf_shards *source = a->in.source;
+    uint64_t top = division->max_load + division->max_load / 250;
+    uint32_t *lines = rf_xcalloc(a->in.world->n_ranks, sizeof(*lines));
+    for (uint32_t g = 0; g < source->n_groups; g++) {
+        const struct rf_group *group = &source->groups[g];
+        if (share != NULL) {
+            rf_line_join(&a->far_lines[group->set], &a->far_pool, g, g,
+                         share[g]);
+        }
+        for (uint32_t i = group->first; i < group->first + group->count; i++) {
+            uint32_t rank = source->ranks[i];
+            rf_line_join(&a->near_lines[g], &a->near_pool, i, rank,
+                         division->near_amount[i]);
+            lines[rank] += division->near_amount[i] > 0;
+            if (share == NULL) {
+                rf_line_join(&a->far_lines[group->set], &a->far_pool, i, rank,
+                             division->far_amount[i]);
+                lines[rank] += division->far_amount[i] > 0;
+            }
+        }
+    }
+    for (uint32_t r = 0; r < a->in.world->n_ranks; r++) {
+        uint64_t room = top - division->load[r];
+        a->rank_slack[r] = room / ((uint64_t)2 * RF_MAX(lines[r], 1));
+    }
+    a->node_slack = division->max_load / 2000;
+    a->by_node = share != NULL;
+    free(lines);
+}
+
+/* Steps 2 and 3. */
+static enum rf_status divide(struct rf_assign *a, uint64_t *node_bound,
+                             struct rf_err *err)
+{
+    const struct rf_shards *source = a->in.source;
+    struct rf_division direct = {
+        .near = a->near, .far = a->far, .forced = a->forced};
+    struct rf_division staged = {.forced = a->forced};
+    uint64_t *share = rf_calloc(source->n_groups, sizeof(*share));
+    uint64_t *near = rf_calloc(source->n_groups, sizeof(*near));
+    enum rf_status status = RF_ERR_NOMEM;
+    if (share == NULL || near == NULL) {
+        goto out;
+    }
+    status = rf_assign_divide_nodes(a, share, node_bound, err);
+    if (status != RF_OK || a->in.balance == RF_BALANCE_NONE) {
+        goto out;
+    }
+    for (uint32_t g = 0; g < source->n_groups; g++) {
+        near[g] = a->near[g] + share[g];
+    }
+    staged.near = near;
+    status = rf_assign_divide_ranks(a, &staged, err);
+    if (status == RF_OK) {
+        status = rf_assign_divide_ranks(a, &direct, err);
+    }
+    if (status == RF_OK) {
+        bool cheap = staged.max_load <= direct.max_load + direct.max_load / 250;
+        form_lines(a, cheap ? &staged : &direct, cheap ? share : NULL);
+    }
+out:
+    rf_division_free(&staged);
+    rf_division_free(&direct);
+    free(share);
+    free(near);
+    return status;
+}
+
+/* The least possible busiest rank over all choices of replicas. */
+static enum rf_status bound_send(const struct rf_assign *a, uint64_t *bound,
+                                 struct rf_err *err)
+{
+    struct rf_division division = {.far = a->remote};
+    enum rf_status status = rf_assign_divide_ranks(a, &division, err);
+    *bound = division.max_load;
+    rf_division_free(&division);
+    return status;
+}
+
+enum rf_status rf_assign_build(const struct rf_assign_input *input,
+                               struct rf_assign **out,
+                               struct rf_assign_bounds *bounds,
+                               struct rf_err *err)
+{
+    struct rf_assign *a = rf_calloc(1, sizeof(*a));
+    struct rf_assign_bounds found = {.send = 0};
+    enum rf_status status = RF_ERR_NOMEM;
+    if (a == NULL) {
+        return rf_err_set(err, status, "no memory to choose sources");
+    }
+    a->in = *input;
+    if (allocate(a) && find_own_sources(a)) {
+        find_first_ranks(a);
+        status = sum_demand(a, &found, err);
+    }
+    if (status == RF_OK) {
+        status = divide(a, &found.node_send, err);
+    }
+    if (status == RF_OK) {
+        status = bound_send(a, &found.send, err);
+    }
+    if (status != RF_OK) {
+        rf_assign_destroy(a);
+        return status == RF_ERR_NOMEM
+                   ? rf_err_set(err, status, "no memory to choose sources")
+                   : status;
+    }
+    for (uint32_t s = 0; s < input->source->n_shards; s++) {
+        a->held[s] = 0;
+    }
+    *bounds = found;
+    *out = a;
+    return RF_OK;
+}
+
+uint32_t rf_assign_next(struct rf_assign *a, uint32_t shard,
+                        const struct rf_box *box, uint64_t elements,
+                        uint64_t done, uint32_t item, uint64_t *count)
+{
+    uint32_t set = a->in.source->shards[shard].set;
+    uint64_t bytes = (elements - done) * item;
+    const struct rf_group *group;
+    struct rf_line *rank_line, *group_line = NULL;
+    const struct rf_pool *pool = &a->near_pool;
+    *count = elements - done;
+    if (a->in.balance == RF_BALANCE_NONE) {
+        return a->first_rank[set];
+    }
+    if (a->held[shard] == a->receiver + 1) {
+        return a->own_source[a->receiver];
+    }
+    group =
+        rf_set_on_node(a->in.source, set, a->in.world->ranks[a->receiver].node);
+    for (;;) {
+        uint64_t by_group = bytes, part, fine;
+        bool cut_by_rank;
+        uint32_t owner;
+        if (group != NULL) {
+            rank_line = &a->near_lines[group - a->in.source->groups];
+        } else if (a->by_node) {
+            group_line = &a->far_lines[set];
+            by_group = rf_line_turn(group_line, &a->far_pool, bytes, NULL,
+                                    a->node_slack);
+            rank_line = &a->near_lines[rf_line_owner(group_line, &a->far_pool)];
+        } else {
+            rank_line = &a->far_lines[set];
+            pool = &a->far_pool;
+        }
+        part = rf_line_turn(rank_line, pool, by_group, a->rank_slack, 0);
+        cut_by_rank = group_line == NULL || part < by_group;
+        owner = rf_line_owner(rank_line, pool);
+        if (part < bytes) {
+            uint64_t from = done * item;
+            fine = RF_MIN(a->rank_slack[owner], RF_MAX(a->node_slack, 1));
+            part = rf_line_round(box, from + part, item, fine);
+            part = RF_MIN(part > from ? part - from : 0, bytes);
+        }
+        if (part > 0) {
+            rank_line->pos += part;
+            if (group_line != NULL) {
+                group_line->pos += part;
+            }
+            *count = part / item;
+            return owner;
+        }
+        /* Less than half a slice was left to this member. */
+        if (cut_by_rank) {
+            rf_line_next(rank_line, pool);
+        } else {
+            rf_line_next(group_line, &a->far_pool);
+        }
+    }
+}

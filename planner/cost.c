@@ -1,0 +1,407 @@
+/*
+ * Lower bounds and predictions. What each bound counts and why no execution can
+ * be faster is written down in docs/MEASURING.md, "The lower bound"; the names
+ * of the steps here are those used there. Figures that were not measured (0)
+ * set no bound.
+ */
+#include "planner/cost.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/mem.h"
+#include "planner/box.h"
+#include "planner/unit.h"
+
+/* With up to so many different sets of holder nodes all their unions are tried;
+ * with more, unions are grown from single sets, in about so many steps. */
+#define ALL_UNIONS_MAX 10
+#define GROWING_STEPS_MAX 1e8
+#define BYTES_A_MS 1e6 /* of 1 GB/s */
+
+void rf_links_init(struct rf_links *links, uint32_t n_nodes)
+{
+    size_t n = RF_MAX(n_nodes, 1);
+    links->n_nodes = n_nodes;
+    links->devices = false;
+    links->copy_gbytes_per_s = rf_xcalloc(n, sizeof(double));
+    links->copy1_gbytes_per_s = rf_xcalloc(n, sizeof(double));
+    links->pair_gbytes_per_s = rf_xcalloc(n * n, sizeof(double));
+    links->pair_latency_us = rf_xcalloc(n * n, sizeof(double));
+}
+
+void rf_links_free(struct rf_links *links)
+{
+    free(links->copy_gbytes_per_s);
+    free(links->copy1_gbytes_per_s);
+    free(links->pair_gbytes_per_s);
+    free(links->pair_latency_us);
+    *links = (struct rf_links){.n_nodes = 0};
+}
+
+/* The best goodput of any pair that a node sends in (or receives in). */
+static double link_capacity(const struct rf_links *links, uint32_t node,
+                            bool out)
+{
+    double best = 0;
+    for (uint32_t other = 0; other < links->n_nodes; other++) {
+        size_t at = out ? (size_t)node * links->n_nodes + other
+                        : (size_t)other * links->n_nodes + node;
+        if (other != node) {
+            best = RF_MAX(best, links->pair_gbytes_per_s[at]);
+        }
+    }
+    return best;
+}
+
+/* Takes a bound if it is larger than the one known. */
+static void RF_PRINTF(4, 5)
+    raise_bound(struct rf_bound *bound, double bytes, double gbytes_per_s,
+                const char *fmt, ...)
+{
+    if (gbytes_per_s <= 0 || bytes / gbytes_per_s / BYTES_A_MS <= bound->ms) {
+        return;
+    }
+    va_list args;
+    bound->ms = bytes / gbytes_per_s / BYTES_A_MS;
+    va_start(args, fmt);
+    vsnprintf(bound->resource, sizeof(bound->resource), fmt, args);
+    va_end(args);
+}
+
+/* M1, M2: what the plan moves inside nodes and inside ranks. */
+static enum rf_status bound_memory(const struct rf_plan *plan,
+                                   const struct rf_links *links,
+                                   const char *const *names,
+                                   struct rf_bound *bound, struct rf_err *err)
+{
+    const struct rf_world *world = plan->world;
+    double *node = rf_calloc(world->n_nodes, sizeof(*node));
+    double *rank = rf_calloc(world->n_ranks, sizeof(*rank));
+    enum rf_status status = RF_OK;
+    if (node == NULL || rank == NULL) {
+        status = rf_err_set(err, RF_ERR_NOMEM, "no memory for a bound");
+        goto out;
+    }
+    for (size_t i = 0; i < plan->n_transfers; i++) {
+        const struct rf_transfer *transfer = &plan->transfers[i];
+        uint32_t at = world->ranks[transfer->dst].node;
+        if (world->ranks[transfer->src].node != at) {
+            continue;
+        }
+        uint32_t items = rf_plan_item_bytes(plan, RF_TRAIN, transfer->family) +
+                         rf_plan_item_bytes(plan, RF_INFER, transfer->family);
+        double bytes = (double)rf_box_elements(&transfer->box) * items / 2;
+        node[at] += bytes;
+        if (transfer->src == transfer->dst) {
+            rank[transfer->dst] += bytes;
+        }
+    }
+    for (uint32_t n = 0; n < world->n_nodes; n++) {
+        raise_bound(bound, node[n], links->copy_gbytes_per_s[n],
+                    "%smemory of %s", links->devices ? "GPU " : "", names[n]);
+    }
+    for (uint32_t r = 0; r < world->n_ranks; r++) {
+        uint32_t at = world->ranks[r].node;
+        raise_bound(bound, rank[r], links->copy1_gbytes_per_s[at],
+                    "%scopying by rank %u on %s", links->devices ? "GPU " : "",
+                    r, names[at]);
+    }
+out:
+    free(node);
+    free(rank);
+    return status;
+}
+
+/* Bytes that only the nodes of a set hold, and that others need. */
+struct owned {
+    uint64_t *nodes; /* bit set */
+    double bytes;
+    double alone; /* L2 for this set */
+    size_t index; /* in the order found */
+};
+
+struct owners {
+    struct owned *sets;
+    size_t n, capacity;
+    size_t words;     /* of a bit set */
+    double *link_out; /* capacity, by node; 0: not measured */
+};
+
+static bool is_subset(const uint64_t *a, const uint64_t *of, size_t words)
+{
+    for (size_t i = 0; i < words; i++) {
+        if ((a[i] & ~of[i]) != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void add_owned(struct owners *owners, const uint64_t *nodes,
+                      double bytes)
+{
+    size_t size = owners->words * sizeof(*nodes);
+    for (size_t i = 0; i < owners->n; i++) {
+        if (memcmp(owners->sets[i].nodes, nodes, size) == 0) {
+            owners->sets[i].bytes += bytes;
+            return;
+        }
+    }
+    struct owned owned = {
+        .nodes = rf_xmalloc(size), .bytes = bytes, .index = owners->n};
+    memcpy(owned.nodes, nodes, size);
+    RF_PUSH(owners->sets, owners->n, owners->capacity, owned);
+}
+
+/* L2 for one set of nodes: all that only they hold, over all their links. */
+static double time_of(const struct owners *owners, const struct rf_links *links,
+                      const uint64_t *set, double *bytes, double *capacity)
+{
+    *bytes = 0;
+    *capacity = 0;
+    for (size_t i = 0; i < owners->n; i++) {
+        if (is_subset(owners->sets[i].nodes, set, owners->words)) {
+            *bytes += owners->sets[i].bytes;
+        }
+    }
+    for (uint32_t n = 0; n < links->n_nodes; n++) {
+        if ((set[n / 64] >> (n % 64) & 1) != 0) {
+            if (owners->link_out[n] <= 0) {
+                return 0;
+            }
+            *capacity += owners->link_out[n];
+        }
+    }
+    return *capacity > 0 ? *bytes / *capacity : 0;
+}
+
+static void bound_set(const struct owners *owners, const struct rf_links *links,
+                      const char *const *names, const uint64_t *set,
+                      struct rf_bound *bound)
+{
+    double bytes, capacity;
+    uint32_t count = 0, first = 0;
+    if (time_of(owners, links, set, &bytes, &capacity) <= 0) {
+        return;
+    }
+    for (uint32_t n = links->n_nodes; n-- > 0;) {
+        if ((set[n / 64] >> (n % 64) & 1) != 0) {
+            count++;
+            first = n;
+        }
+    }
+    if (count == 1) {
+        raise_bound(bound, bytes, capacity, "link %s out", names[first]);
+    } else {
+        raise_bound(bound, bytes, capacity, "links of %s and %u more out",
+                    names[first], count - 1);
+    }
+}
+
+/* All unions of few sets. */
+static void bound_all_unions(const struct owners *owners,
+                             const struct rf_links *links,
+                             const char *const *names, uint64_t *set,
+                             struct rf_bound *bound)
+{
+    for (uint32_t pick = 1; pick < 1u << owners->n; pick++) {
+        memset(set, 0, owners->words * sizeof(*set));
+        for (size_t i = 0; i < owners->n; i++) {
+            for (size_t w = 0; (pick >> i & 1) != 0 && w < owners->words; w++) {
+                set[w] |= owners->sets[i].nodes[w];
+            }
+        }
+        bound_set(owners, links, names, set, bound);
+    }
+}
+
+static int by_time_alone(const void *a, const void *b)
+{
+    const struct owned *x = a, *y = b;
+    if (x->alone < y->alone || x->alone > y->alone) {
+        return x->alone > y->alone ? -1 : 1;
+    }
+    return (x->index > y->index) - (x->index < y->index);
+}
+
+/* The sets with the largest bounds of their own come first. */
+static void sort_owners(struct owners *owners, const struct rf_links *links)
+{
+    double bytes, capacity;
+    for (size_t i = 0; i < owners->n; i++) {
+        struct owned *owned = &owners->sets[i];
+        owned->alone = time_of(owners, links, owned->nodes, &bytes, &capacity);
+    }
+    qsort(owners->sets, owners->n, sizeof(*owners->sets), by_time_alone);
+}
+
+/* From every set, or the first ones of very many, add others as long as that
+ * raises the bound. */
+static void bound_grown_unions(struct owners *owners,
+                               const struct rf_links *links,
+                               const char *const *names, uint64_t *set,
+                               struct rf_bound *bound)
+{
+    size_t size = owners->words * sizeof(*set);
+    uint64_t *tried = rf_xmalloc(size);
+    double n = (double)owners->n, bytes, capacity;
+    double steps = n * (n * (double)owners->words + links->n_nodes);
+    double starts = RF_MIN(GROWING_STEPS_MAX / steps + 1, n);
+    sort_owners(owners, links);
+    memset(set, 0, size);
+    for (size_t i = 0; i < owners->n; i++) {
+        for (size_t w = 0; w < owners->words; w++) {
+            set[w] |= owners->sets[i].nodes[w];
+        }
+    }
+    bound_set(owners, links, names, set, bound);
+    for (size_t start = 0; start < (size_t)starts; start++) {
+        memcpy(set, owners->sets[start].nodes, size);
+        double best = time_of(owners, links, set, &bytes, &capacity);
+        for (size_t i = 0; i < owners->n; i++) {
+            for (size_t w = 0; w < owners->words; w++) {
+                tried[w] = set[w] | owners->sets[i].nodes[w];
+            }
+            double time = time_of(owners, links, tried, &bytes, &capacity);
+            if (time > best) {
+                best = time;
+                memcpy(set, tried, size);
+            }
+        }
+        bound_set(owners, links, names, set, bound);
+    }
+    free(tried);
+}
+
+/* Who holds each unit and which nodes have to get it. */
+static void collect(const struct rf_plan *plan, const struct rf_units *units,
+                    struct owners *owners, double *in, uint64_t *set)
+{
+    const struct rf_world *world = plan->world;
+    enum rf_side wire = plan->spec->cast_at_source ? RF_INFER : RF_TRAIN;
+    uint32_t *last = rf_xcalloc(world->n_nodes, sizeof(*last));
+    for (size_t u = 0; u < units->n_units; u++) {
+        const struct rf_unit *unit = &units->units[u];
+        double bytes = (double)rf_box_elements(&unit->box) *
+                       rf_plan_item_bytes(plan, wire, unit->family);
+        bool leaves = false;
+        memset(set, 0, owners->words * sizeof(*set));
+        for (uint32_t i = 0; i < unit->n_src; i++) {
+            uint32_t rank = units->holders[unit->first_src + i].rank;
+            uint32_t node = world->ranks[rank].node;
+            set[node / 64] |= (uint64_t)1 << (node % 64);
+        }
+        for (uint32_t i = 0; i < unit->n_dst; i++) {
+            uint32_t rank = units->holders[unit->first_dst + i].rank;
+            uint32_t node = world->ranks[rank].node;
+            if ((set[node / 64] >> (node % 64) & 1) == 0 &&
+                last[node] != u + 1) {
+                last[node] = (uint32_t)u + 1;
+                in[node] += bytes;
+                leaves = true;
+            }
+        }
+        if (leaves) {
+            add_owned(owners, set, bytes);
+        }
+    }
+    free(last);
+}
+
+/* L1, L2: what has to cross the nodes' links. */
+static enum rf_status bound_links(const struct rf_plan *plan,
+                                  const struct rf_links *links,
+                                  const char *const *names,
+                                  struct rf_bound *bound, struct rf_err *err)
+{
+    struct rf_units units;
+    struct owners owners = {.words = (plan->world->n_nodes + 63) / 64};
+    enum rf_status status = rf_units_build(plan, &units, err);
+    double *in = rf_xcalloc(plan->world->n_nodes, sizeof(*in));
+    uint64_t *set = rf_xcalloc(owners.words, sizeof(*set));
+    owners.link_out = rf_xcalloc(links->n_nodes, sizeof(double));
+    for (uint32_t n = 0; n < links->n_nodes; n++) {
+        owners.link_out[n] = link_capacity(links, n, true);
+    }
+    if (status == RF_OK) {
+        collect(plan, &units, &owners, in, set);
+        for (uint32_t n = 0; n < plan->world->n_nodes; n++) {
+            raise_bound(bound, in[n], link_capacity(links, n, false),
+                        "link %s in", names[n]);
+        }
+        if (owners.n <= ALL_UNIONS_MAX) {
+            bound_all_unions(&owners, links, names, set, bound);
+        } else {
+            bound_grown_unions(&owners, links, names, set, bound);
+        }
+    }
+    for (size_t i = 0; i < owners.n; i++) {
+        free(owners.sets[i].nodes);
+    }
+    free(owners.sets);
+    free(owners.link_out);
+    free(in);
+    free(set);
+    rf_units_free(&units);
+    return status;
+}
+
+enum rf_status rf_cost_bound(const struct rf_plan *plan,
+                             const struct rf_links *links,
+                             const char *const *node_names,
+                             struct rf_bound *out, struct rf_err *err)
+{
+    struct rf_bound bound = {.ms = 0, .resource = "nothing"};
+    enum rf_status status = RF_OK;
+    if (links->n_nodes != plan->world->n_nodes) {
+        return rf_err_set(err, RF_ERR_INTERNAL,
+                          "link figures of %u nodes for a world of %u",
+                          links->n_nodes, plan->world->n_nodes);
+    }
+    status = bound_memory(plan, links, node_names, &bound, err);
+    if (status == RF_OK) {
+        status = bound_links(plan, links, node_names, &bound, err);
+    }
+    if (status == RF_OK) {
+        *out = bound;
+    }
+    return status;
+}
+
+double rf_cost_predict_ms(const struct rf_plan *plan,
+                          const struct rf_schedule *schedule,
+                          const struct rf_links *links, double per_op_us)
+{
+    double busiest = 0, most_ops = 0, latency_us = 0;
+    uint32_t nodes = RF_MIN(schedule->n_nodes, links->n_nodes);
+    for (uint32_t n = 0; n < nodes; n++) {
+        const struct {
+            uint64_t bytes;
+            double gbytes_per_s;
+        } uses[] = {
+            {schedule->node_copy[n], links->copy_gbytes_per_s[n]},
+            {schedule->node_send[n], link_capacity(links, n, true)},
+            {schedule->node_recv[n], link_capacity(links, n, false)},
+        };
+        for (size_t i = 0; i < RF_ARRAY_SIZE(uses); i++) {
+            if (uses[i].gbytes_per_s > 0) {
+                double ms =
+                    (double)uses[i].bytes / uses[i].gbytes_per_s / BYTES_A_MS;
+                busiest = RF_MAX(busiest, ms);
+            }
+        }
+        for (uint32_t m = 0; schedule->node_send[n] > 0 && m < nodes; m++) {
+            if (schedule->node_recv[m] > 0 && m != n) {
+                size_t at = (size_t)n * links->n_nodes + m;
+                latency_us = RF_MAX(latency_us, links->pair_latency_us[at]);
+            }
+        }
+    }
+    for (uint32_t r = 0; r < plan->world->n_ranks; r++) {
+        most_ops = RF_MAX(most_ops, (double)schedule->rank_ops[r]);
+    }
+    return busiest + (latency_us + most_ops * per_op_us) / 1000;
+}

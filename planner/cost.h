@@ -1,0 +1,53 @@
+/*
+ * Physical lower bounds and predictions from link figures. Nothing here is a
+ * constant of the code: figures are measured in the same run (link probe) or
+ * given in cluster.json.
+ */
+#ifndef RF_PLANNER_COST_H
+#define RF_PLANNER_COST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "planner/schedule.h"
+
+/* Figures of one node and of the links between nodes. GB/s = 1e9 bytes/s. */
+struct rf_links {
+    uint32_t n_nodes;
+    bool devices; /* copies are in GPU memory, for names of resources */
+    double *copy_gbytes_per_s;  /* per node: payload copied by all ranks of the
+                                   node at once */
+    double *copy1_gbytes_per_s; /* per node: by one rank alone */
+    double *pair_gbytes_per_s;  /* [from·n_nodes + to]; 0: not measured */
+    double *pair_latency_us;    /* [from·n_nodes + to] */
+};
+
+struct rf_bound {
+    double ms;
+    char resource[96]; /* "memory of gpu-a", "link gpu-a out" */
+};
+
+/*
+ * The least time in which any execution of the *plan's* transfers can finish:
+ * the largest over all resources of bytes / capacity. Resources: each node's
+ * memory (local and intra-node payload), each rank's copying, each node's link
+ * out and in (inter-node bytes, each destination node's unique bytes counted
+ * once, since strategies may fan out inside a node; capacity the best pair's
+ * goodput). Formula and proof: docs/MEASURING.md.
+ */
+enum rf_status rf_cost_bound(const struct rf_plan *plan,
+                             const struct rf_links *links,
+                             const char *const *node_names,
+                             struct rf_bound *out,
+                             struct rf_err *err) RF_MUST_CHECK;
+
+/* Predicted seconds of a schedule: α per op and β per byte over its busiest
+ * resources (docs/MEASURING.md). */
+double rf_cost_predict_ms(const struct rf_plan *plan,
+                          const struct rf_schedule *schedule,
+                          const struct rf_links *links, double per_op_us);
+
+void rf_links_init(struct rf_links *links, uint32_t n_nodes);
+void rf_links_free(struct rf_links *links);
+
+#endif

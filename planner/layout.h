@@ -1,0 +1,159 @@
+/*
+ * Layouts: which part of which tensor a rank of a mesh holds, and where.
+ *
+ * A layout is a list of *parameters*. A parameter is a concatenation of
+ * sections (parts of one or more families) along the first dimension,
+ * contiguous and row-major, once per layer and expert that the rank holds. The
+ * arena is parameter-major: all instances of a parameter follow each other at a
+ * constant distance, so that one piece covers all layers of a stage and all
+ * experts of a rank. Ranks that hold the same share one layout.
+ */
+#ifndef RF_PLANNER_LAYOUT_H
+#define RF_PLANNER_LAYOUT_H
+
+#include "planner/plan.h"
+
+/* All layouts of one side. */
+struct rf_layouts {
+    struct rf_rank_layout *layouts;
+    uint32_t n_layouts;
+    uint32_t *of_index; /* mesh index → layout */
+    uint32_t n_indices;
+};
+
+/* Makes the layouts of a side; pieces are sorted by family, then box.
+ * rf_layouts_free() frees what is in `out`. */
+enum rf_status rf_layouts_build(const struct rf_model *model,
+                                const struct rf_world *world,
+                                const struct rf_spec *spec, enum rf_side side,
+                                struct rf_layouts *out,
+                                struct rf_err *err) RF_MUST_CHECK;
+void rf_layouts_free(struct rf_layouts *layouts);
+
+/* Layers of each of `side`'s pipeline stages, pp entries. */
+enum rf_status rf_stage_layers(const struct rf_side_spec *side,
+                               uint32_t n_layers, uint32_t *layers,
+                               struct rf_err *err) RF_MUST_CHECK;
+
+/* A run of consecutive layers (of a model, or indices into a family's). */
+struct rf_layer_run {
+    uint32_t first, count;
+};
+
+/* Layers of virtual stage `chunk` of stage `pp`: with vpp > 1 the stages take
+ * turns, each giving an equal part of its layers a turn. */
+struct rf_layer_run rf_stage_chunk(const struct rf_side_spec *side,
+                                   const uint32_t *stage_layers, uint32_t pp,
+                                   uint32_t chunk);
+
+/* The members of `run` that the family has, as indices into family->layers. */
+struct rf_layer_run rf_family_layers(const struct rf_family *family,
+                                     struct rf_layer_run run);
+
+/* The rest of this header is for the layout_*.c files. */
+
+/* Families that become one parameter, in the order of its rows. */
+struct rf_fusion {
+    const char *name; /* of the parameter, instead of "q_proj" and so on */
+    enum rf_role roles[3];
+    uint32_t n_roles;
+    bool by_group; /* Megatron's query, key, value rows per query group */
+};
+
+/* One parameter before it is cut for a rank. */
+struct rf_param_scheme {
+    char name[96];
+    uint32_t family[3];
+    uint32_t n_families;
+    bool by_group;
+};
+
+/* The layout of one rank while it is made. */
+struct rf_layout_build {
+    const struct rf_model *model;
+    const struct rf_side_spec *side;
+    struct rf_coord at;
+    uint32_t index, edp;     /* edp: size */
+    bool tied_copy;          /* the last stage holds the embedding too */
+    bool experts_inside;     /* a parameter holds all experts of the rank */
+    bool repeat_kv;          /* key/value heads repeat when TP exceeds them */
+    uint64_t vocab_multiple; /* vocabulary rows are padded to this */
+    const uint32_t *stage_layers;
+    const struct rf_param_scheme *schemes;
+    size_t n_schemes;
+    struct rf_rank_layout out;
+    size_t params_cap, pieces_cap;
+};
+
+/* A rank's part of every tensor of a family. */
+struct rf_section {
+    uint32_t family;
+    uint64_t start[RF_TENSOR_MAX_DIMS], extent[RF_TENSOR_MAX_DIMS];
+    uint64_t rows; /* in the parameter: extent[0] and padding */
+};
+
+/* What the rank holds of `family` by the rules all frameworks share: heads and
+ * columns split over TP, experts over EP and ETP, the rest whole. Extents may
+ * be 0. */
+enum rf_status rf_layout_section(const struct rf_layout_build *build,
+                                 uint32_t family, struct rf_section *out,
+                                 struct rf_err *err) RF_MUST_CHECK;
+
+/* Whether the rank's stage has the family at all. */
+bool rf_layout_holds(const struct rf_layout_build *build, uint32_t family);
+
+/* First expert and number of experts of the rank. */
+enum rf_status rf_layout_experts(const struct rf_layout_build *build,
+                                 uint32_t family, uint64_t *first,
+                                 uint64_t *count,
+                                 struct rf_err *err) RF_MUST_CHECK;
+
+/* Adds a parameter made of `sections`, which agree in all but the first
+ * dimension, for all layers and experts of the rank. Sections without elements
+ * make no piece; a parameter without rows is not added. */
+enum rf_status rf_layout_add(struct rf_layout_build *build, const char *name,
+                             const struct rf_section *sections, size_t n,
+                             struct rf_err *err) RF_MUST_CHECK;
+
+/* Bytes an element of `family` has on this side. */
+uint32_t rf_layout_item(const struct rf_layout_build *build, uint32_t family);
+
+/* Reserves memory in the arena for the instances of a parameter, `bytes` each
+ * (at most 2^62): its number and the first one's offset. */
+enum rf_status rf_layout_reserve(struct rf_layout_build *build,
+                                 const char *name, uint64_t bytes,
+                                 uint64_t instances, uint32_t *param,
+                                 uint64_t *offset,
+                                 struct rf_err *err) RF_MUST_CHECK;
+void rf_layout_push(struct rf_layout_build *build,
+                    const struct rf_piece *piece);
+
+/* Joins families into parameters by a layout's fusions: families fuse when
+ * their layers, experts, dtype and inner dimensions agree. `out` takes
+ * n_families entries; the number of schemes is returned. */
+size_t rf_layout_fuse(const struct rf_model *model,
+                      const struct rf_fusion *fusions, size_t n_fusions,
+                      bool experts_inside, struct rf_param_scheme *out);
+
+/* What differs between the layouts. */
+struct rf_layout_ops {
+    const struct rf_fusion *fusions;
+    size_t n_fusions;
+    bool experts_inside, repeat_kv, tied_copy;
+    bool by_dp;     /* every DP rank has its own layout */
+    bool by_device; /* every device of the spec mesh has its own layout */
+    uint64_t (*vocab_multiple)(const struct rf_spec *spec, enum rf_side side);
+    enum rf_status (*make)(struct rf_layout_build *build, struct rf_err *err);
+};
+extern const struct rf_layout_ops rf_layout_megatron, rf_layout_hf,
+    rf_layout_vllm, rf_layout_fsdp, rf_layout_fsdp1, rf_layout_spec;
+
+/* Each scheme as one stacked parameter: `make` of hf, vllm and megatron. */
+enum rf_status rf_layout_make_params(struct rf_layout_build *build,
+                                     struct rf_err *err) RF_MUST_CHECK;
+/* Megatron's fused query, key and value rows. */
+enum rf_status rf_layout_add_groups(struct rf_layout_build *build,
+                                    const struct rf_param_scheme *scheme,
+                                    struct rf_err *err) RF_MUST_CHECK;
+
+#endif

@@ -1,0 +1,118 @@
+/*
+ * Megatron-LM's layout.
+ *
+ * linear_qkv holds, for each query group in turn, the rows of its queries, its
+ * key and its value; these rows are split evenly over TP, also when TP exceeds
+ * the groups. linear_fc1 holds [gate; up] of the rank's columns, for dense
+ * MLPs, shared and routed experts. Vocabulary rows are padded to a multiple of
+ * 128·TP of the training side. With tied embeddings and PP > 1 the last stage
+ * has a copy of the embedding.
+ */
+#include "planner/layout.h"
+
+#include <stdlib.h>
+
+#include "common/mem.h"
+
+/* One part of `group`'s rows: queries, key or value. */
+struct group_part {
+    uint32_t family;
+    uint64_t rows; /* of one group */
+};
+
+struct sections {
+    struct rf_section *of;
+    size_t n, cap;
+};
+
+/* Adds what of rows [first, first + part.rows) of the fused parameter, which
+ * are rows [at, …) of the family, lies in [start, end). */
+static void add_rows(const struct rf_family *family, struct group_part part,
+                     uint64_t first, uint64_t at, uint64_t start, uint64_t end,
+                     struct sections *out)
+{
+    uint64_t from = RF_MAX(first, start);
+    uint64_t to = RF_MIN(first + part.rows, end);
+    struct rf_section section = {.family = part.family};
+    if (from >= to) {
+        return;
+    }
+    for (uint32_t d = 1; d < family->ndim; d++) {
+        section.extent[d] = family->shape[d];
+    }
+    section.start[0] = at + (from - first);
+    section.extent[0] = section.rows = to - from;
+    RF_PUSH(out->of, out->n, out->cap, section);
+}
+
+enum rf_status rf_layout_add_groups(struct rf_layout_build *build,
+                                    const struct rf_param_scheme *scheme,
+                                    struct rf_err *err)
+{
+    const struct rf_family *families = build->model->families;
+    const struct rf_family *query = &families[scheme->family[0]];
+    uint32_t tp = build->side->tp;
+    uint64_t groups = RF_MAX(build->model->kv_heads, 1);
+    uint64_t group_rows = 0, share;
+    struct group_part parts[3];
+    struct sections sections = {.of = NULL};
+    enum rf_status status;
+    for (uint32_t i = 0; i < 3; i++) {
+        uint64_t rows = families[scheme->family[i]].shape[0];
+        if (rows % groups != 0) {
+            return rf_err_set(err, RF_ERR_CONFIG,
+                              "%s: %llu rows do not divide over %llu query "
+                              "groups",
+                              families[scheme->family[i]].name,
+                              (unsigned long long)rows,
+                              (unsigned long long)groups);
+        }
+        parts[i] = (struct group_part){.family = scheme->family[i],
+                                       .rows = rows / groups};
+        group_rows += rows / groups;
+    }
+    if (group_rows * groups % tp != 0) {
+        return rf_err_set(err, RF_ERR_CONFIG,
+                          "%s: %llu rows with keys and values do not divide "
+                          "over tp %u",
+                          query->name,
+                          (unsigned long long)(group_rows * groups), tp);
+    }
+    share = group_rows * groups / tp;
+    uint64_t start = share * build->at.tp, end = start + share;
+    for (uint64_t g = start / group_rows; g * group_rows < end; g++) {
+        uint64_t first = g * group_rows;
+        for (uint32_t i = 0; i < 3; i++) {
+            add_rows(&families[parts[i].family], parts[i], first,
+                     g * parts[i].rows, start, end, &sections);
+            first += parts[i].rows;
+        }
+    }
+    status = rf_layout_add(build, scheme->name, sections.of, sections.n, err);
+    free(sections.of);
+    return status;
+}
+
+static uint64_t vocab_multiple(const struct rf_spec *spec, enum rf_side side)
+{
+    const struct rf_side_spec *own =
+        side == RF_TRAIN ? &spec->train : &spec->infer;
+    uint32_t tp =
+        spec->train.layout == RF_LAYOUT_MEGATRON ? spec->train.tp : own->tp;
+    return UINT64_C(128) * tp;
+}
+
+static const struct rf_fusion fusions[] = {
+    {"linear_qkv", {RF_ROLE_Q, RF_ROLE_K, RF_ROLE_V}, 3, true},
+    {"linear_fc1", {RF_ROLE_GATE, RF_ROLE_UP}, 2, false},
+    {"linear_fc1", {RF_ROLE_SHARED_GATE, RF_ROLE_SHARED_UP}, 2, false},
+    {"linear_fc1", {RF_ROLE_EXPERT_GATE, RF_ROLE_EXPERT_UP}, 2, false},
+};
+
+const struct rf_layout_ops rf_layout_megatron = {
+    .fusions = fusions,
+    .n_fusions = RF_ARRAY_SIZE(fusions),
+    .tied_copy = true,
+    .vocab_multiple = vocab_multiple,
+    .make = rf_layout_make_params,
+};

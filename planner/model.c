@@ -1,0 +1,272 @@
+/*
+ * Models: the entry point that picks a reader, and what all readers share.
+ *
+ * Invariants of a finished model: every family has a non-empty shape of 1 to 5
+ * dimensions; the sum of all tensors stays below 2^63 bytes, so that any offset
+ * or product of extents inside one tensor fits 64 bits. A reader that fails
+ * leaves a partly filled model, which rf_model_from_json() destroys.
+ */
+#include "planner/model.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/mem.h"
+#include "planner/model_build.h"
+
+#define MODEL_MAX_BYTES (UINT64_C(1) << 63)
+
+typedef enum rf_status (*reader_fn)(const struct rf_jnode *node,
+                                    struct rf_model *model, struct rf_err *err);
+
+static const struct {
+    const char *key;
+    reader_fn read;
+} readers[] = {
+    /* "manifest" first: it may have "config" beside it */
+    {"manifest", rf_model_read_manifest},
+    {"config", rf_model_read_config},
+    {"megatron", rf_model_read_megatron},
+    {"tensor", rf_model_read_tensor},
+};
+
+enum rf_status rf_model_from_json(const struct rf_jnode *node,
+                                  struct rf_model **out, struct rf_err *err)
+{
+    struct rf_model *model;
+    enum rf_status status;
+    reader_fn read = NULL;
+    if (!json_is_object(node->value)) {
+        return rf_jnode_fail(node, err, "must be an object");
+    }
+    for (unsigned i = 0; i < RF_ARRAY_SIZE(readers) && read == NULL; i++) {
+        if (json_object_get(node->value, readers[i].key) != NULL) {
+            read = readers[i].read;
+        }
+    }
+    if (read == NULL) {
+        return rf_jnode_fail(node, err,
+                             "needs one of \"config\", \"megatron\", "
+                             "\"manifest\", \"tensor\"");
+    }
+    model = rf_xcalloc(1, sizeof(*model));
+    status = read(node, model, err);
+    if (status != RF_OK) {
+        rf_model_destroy(model);
+        return status;
+    }
+    *out = model;
+    return RF_OK;
+}
+
+void rf_model_destroy(struct rf_model *model)
+{
+    if (model == NULL) {
+        return;
+    }
+    for (uint32_t i = 0; i < model->n_families; i++) {
+        free(model->families[i].name);
+        free(model->families[i].layers);
+    }
+    free(model->families);
+    free(model->name);
+    free(model->model_type);
+    json_decref(model->files);
+    free(model);
+}
+
+/* Totals of the model with `family` added; false when they pass the limit. */
+static bool count_family(struct rf_model *model, const struct rf_family *family)
+{
+    uint64_t elements = 1, bytes;
+    uint64_t tensors = (uint64_t)family->n_layers * family->n_experts;
+    for (uint32_t d = 0; d < family->ndim; d++) {
+        if (!rf_mul_u64(elements, family->shape[d], &elements)) {
+            return false;
+        }
+    }
+    if (!rf_mul_u64(elements, tensors, &elements) ||
+        !rf_mul_u64(elements, rf_dtype_bytes(family->dtype), &bytes) ||
+        !rf_add_u64(model->bytes, bytes, &bytes) || bytes >= MODEL_MAX_BYTES) {
+        return false;
+    }
+    model->n_tensors += tensors;
+    model->parameters += elements;
+    model->bytes = bytes;
+    return true;
+}
+
+enum rf_status rf_model_add_family(struct rf_model *model,
+                                   const struct rf_family_draft *draft,
+                                   const struct rf_jnode *where,
+                                   struct rf_err *err)
+{
+    struct rf_family family = {
+        .role = rf_role_of_name(draft->name, draft->ndim),
+        .dtype = draft->dtype,
+        .n_layers = draft->layers != NULL ? draft->n_layers : 1,
+        .n_experts = RF_MAX(draft->n_experts, 1),
+        .has_experts = draft->n_experts > 0,
+        .ndim = draft->ndim,
+    };
+    if (draft->ndim < 1 || draft->ndim > RF_TENSOR_MAX_DIMS) {
+        return rf_jnode_fail(where, err,
+                             "%.100s: has %u dimensions, must have 1 to %d",
+                             draft->name, draft->ndim, RF_TENSOR_MAX_DIMS);
+    }
+    for (uint32_t d = 0; d < draft->ndim; d++) {
+        family.shape[d] = draft->shape[d];
+        if (draft->shape[d] == 0) {
+            return rf_jnode_fail(where, err,
+                                 "%.100s: dimension %u is 0, tensors must not "
+                                 "be empty",
+                                 draft->name, d);
+        }
+    }
+    if (!count_family(model, &family)) {
+        return rf_jnode_fail(where, err,
+                             "%.100s: the model reaches 2^63 bytes, which is "
+                             "more than can be addressed",
+                             draft->name);
+    }
+    if (draft->layers != NULL) {
+        family.layers = rf_calloc(draft->n_layers, sizeof(*family.layers));
+        if (family.layers == NULL) {
+            return rf_err_set(err, RF_ERR_NOMEM, "layers of %.100s",
+                              draft->name);
+        }
+        memcpy(family.layers, draft->layers,
+               draft->n_layers * sizeof(*family.layers));
+    }
+    family.name = rf_xstrdup(draft->name);
+    /* capacity is the next power of two of the count */
+    if ((model->n_families & (model->n_families - 1)) == 0) {
+        model->families =
+            rf_xrealloc(model->families, RF_MAX(2 * model->n_families, 1),
+                        sizeof(*model->families));
+    }
+    model->families[model->n_families++] = family;
+    return RF_OK;
+}
+
+enum rf_status rf_shape_from_json(const struct rf_jnode *object, uint32_t *ndim,
+                                  uint64_t shape[RF_TENSOR_MAX_DIMS],
+                                  struct rf_err *err)
+{
+    struct rf_jnode node = rf_jnode_get(object, "shape");
+    enum rf_status status = rf_jnode_require(object, "shape", err);
+    size_t count = json_array_size(node.value);
+    if (status != RF_OK) {
+        return status;
+    }
+    if (!json_is_array(node.value) || count < 1 || count > RF_TENSOR_MAX_DIMS) {
+        return rf_jnode_fail(&node, err,
+                             "must be an array of 1 to %d sizes (tensors of "
+                             "rank 0 or above %d are not supported)",
+                             RF_TENSOR_MAX_DIMS, RF_TENSOR_MAX_DIMS);
+    }
+    for (size_t i = 0; i < count; i++) {
+        struct rf_jnode size = rf_jnode_at(&node, i);
+        if (!json_is_integer(size.value) ||
+            json_integer_value(size.value) < 1) {
+            return rf_jnode_fail(&size, err,
+                                 "must be a positive integer (empty tensors "
+                                 "are not supported)");
+        }
+        shape[i] = (uint64_t)json_integer_value(size.value);
+    }
+    *ndim = (uint32_t)count;
+    return RF_OK;
+}
+
+enum rf_status rf_dtype_from_json(const struct rf_jnode *object,
+                                  const char *key, enum rf_dtype *out,
+                                  struct rf_err *err)
+{
+    struct rf_jnode node = rf_jnode_get(object, key);
+    const char *name = NULL;
+    enum rf_status status = rf_jnode_string(object, key, &name, err);
+    if (status != RF_OK || name == NULL ||
+        rf_dtype_parse(strncmp(name, "torch.", 6) == 0 ? name + 6 : name,
+                       out)) {
+        return status;
+    }
+    return rf_jnode_fail(&node, err,
+                         "unknown dtype \"%.40s\"; known: float64, float32, "
+                         "float16, bfloat16, float8_e4m3fn, float8_e5m2, "
+                         "int64, int32, int16, int8, uint8, bool",
+                         name);
+}
+
+enum rf_status rf_model_read_tensor(const struct rf_jnode *node,
+                                    struct rf_model *model, struct rf_err *err)
+{
+    static const char *const keys[] = {"tensor", "name", NULL};
+    static const char *const inner[] = {"name", "shape", "dtype", NULL};
+    struct rf_family_draft draft = {.name = "tensor", .dtype = RF_F32};
+    struct rf_jnode tensor = rf_jnode_get(node, "tensor");
+    const char *name = "tensor";
+    enum rf_status status;
+    if ((status = rf_jnode_check_keys(node, keys, err)) != RF_OK ||
+        (status = rf_jnode_check_keys(&tensor, inner, err)) != RF_OK ||
+        (status = rf_jnode_string(node, "name", &name, err)) != RF_OK ||
+        (status = rf_jnode_string(&tensor, "name", &draft.name, err)) !=
+            RF_OK ||
+        (status = rf_shape_from_json(&tensor, &draft.ndim, draft.shape, err)) !=
+            RF_OK ||
+        (status = rf_dtype_from_json(&tensor, "dtype", &draft.dtype, err)) !=
+            RF_OK) {
+        return status;
+    }
+    if (strpbrk(draft.name, "{}") != NULL) {
+        return rf_jnode_fail(&tensor, err, "a name must not contain braces");
+    }
+    model->name = rf_xstrdup(name);
+    model->model_type = rf_xstrdup("tensor");
+    model->dtype = draft.dtype;
+    status = rf_model_add_family(model, &draft, &tensor, err);
+    if (status == RF_OK) {
+        model->families[0].role = RF_ROLE_OTHER; /* whatever its name says */
+    }
+    return status;
+}
+
+void rf_family_tensor_name(const struct rf_family *family, uint32_t layer_index,
+                           uint32_t expert, char *out, size_t size)
+{
+    size_t used = 0;
+    const char *at = family->name;
+    out[0] = '\0';
+    while (*at != '\0' && used + 1 < size) {
+        int wrote;
+        if (family->layers != NULL && strncmp(at, "{L}", 3) == 0) {
+            wrote = snprintf(out + used, size - used, "%u",
+                             family->layers[layer_index]);
+            at += 3;
+        } else if (family->has_experts && strncmp(at, "{E}", 3) == 0) {
+            wrote = snprintf(out + used, size - used, "%u", expert);
+            at += 3;
+        } else {
+            wrote = snprintf(out + used, size - used, "%c", *at++);
+        }
+        used += (size_t)wrote;
+    }
+}
+
+uint64_t rf_family_extent(const struct rf_family *family, uint32_t dim)
+{
+    if (dim == RF_DIM_LAYER) {
+        return family->n_layers;
+    }
+    if (dim == RF_DIM_EXPERT) {
+        return family->n_experts;
+    }
+    dim -= RF_DIM_TENSOR;
+    return dim < family->ndim ? family->shape[dim] : 1;
+}
+
+uint32_t rf_family_ndim(const struct rf_family *family)
+{
+    return RF_DIM_TENSOR + family->ndim;
+}

@@ -1,0 +1,218 @@
+/*
+ * Models from a block of Megatron-LM's own argument names, for benchmarks that
+ * are described that way: tensors get Hugging Face names, norms are RMSNorm,
+ * there are no linear biases and no position table.
+ */
+#include "planner/model_build.h"
+
+#include <stdlib.h>
+
+#include "common/mem.h"
+
+static const char *const block_keys[] = {
+    "num_layers",
+    "hidden_size",
+    "num_attention_heads",
+    "num_query_groups",
+    "kv_channels",
+    "ffn_hidden_size",
+    "vocab_size",
+    "swiglu",
+    "untie_embeddings_and_output_weights",
+    "untie",
+    "qk_layernorm",
+    "dtype",
+    "num_experts",
+    "moe_ffn_hidden_size",
+    "moe_shared_expert_intermediate_size",
+    "moe_layer_freq",
+    "moe_router_enable_expert_bias",
+    "multi_latent_attention",
+    "q_lora_rank",
+    "kv_lora_rank",
+    "qk_head_dim",
+    "qk_pos_emb_head_dim",
+    "v_head_dim",
+    NULL,
+};
+
+static enum rf_status need_all(const struct rf_jnode *block, struct rf_err *err)
+{
+    static const char *const needed[] = {"num_layers", "hidden_size",
+                                         "num_attention_heads", "vocab_size"};
+    enum rf_status status = rf_jnode_check_keys(block, block_keys, err);
+    for (unsigned i = 0; i < RF_ARRAY_SIZE(needed) && status == RF_OK; i++) {
+        status = rf_jnode_require(block, needed[i], err);
+    }
+    return status;
+}
+
+static enum rf_status read_dense(const struct rf_jnode *block,
+                                 struct rf_transformer *t, struct rf_err *err)
+{
+    const uint64_t max = RF_MODEL_MAX_SIZE;
+    struct rf_jnode channels = rf_jnode_get(block, "kv_channels");
+    bool untie = false, untie_long = false;
+    enum rf_status status;
+    if ((status = rf_jnode_u32(block, "num_layers", 1, RF_MODEL_MAX_LAYERS,
+                               &t->layers, err)) != RF_OK ||
+        (status = rf_jnode_u64(block, "hidden_size", 1, max, &t->hidden,
+                               err)) != RF_OK ||
+        (status = rf_jnode_u32(block, "num_attention_heads", 1,
+                               RF_MODEL_MAX_HEADS, &t->heads, err)) != RF_OK ||
+        (status = rf_jnode_u64(block, "vocab_size", 1, max, &t->vocab, err)) !=
+            RF_OK ||
+        (status = rf_jnode_bool(block, "swiglu", &t->gated, err)) != RF_OK ||
+        (status = rf_jnode_bool(block, "qk_layernorm", &t->qk_norm, err)) !=
+            RF_OK ||
+        (status = rf_jnode_bool(block, "untie", &untie, err)) != RF_OK ||
+        (status = rf_jnode_bool(block, "untie_embeddings_and_output_weights",
+                                &untie_long, err)) != RF_OK ||
+        (status = rf_dtype_from_json(block, "dtype", &t->dtype, err)) !=
+            RF_OK) {
+        return status;
+    }
+    t->tied = !(untie || untie_long);
+    t->kv_heads = t->heads;
+    t->ffn = t->gated ? RF_MAX(8 * t->hidden / 3 / 64 * 64, 1) : 4 * t->hidden;
+    t->head_dim = t->hidden / t->heads;
+    if (channels.value == NULL &&
+        (t->hidden % t->heads != 0 || t->head_dim > RF_MODEL_MAX_HEADS)) {
+        return rf_jnode_fail(block, err,
+                             "without kv_channels, hidden_size must be a "
+                             "multiple of num_attention_heads");
+    }
+    if ((status = rf_jnode_u64(block, "kv_channels", 1, RF_MODEL_MAX_HEADS,
+                               &t->head_dim, err)) != RF_OK ||
+        (status = rf_jnode_u64(block, "ffn_hidden_size", 1, max, &t->ffn,
+                               err)) != RF_OK ||
+        (status = rf_jnode_u32(block, "num_query_groups", 1, RF_MODEL_MAX_HEADS,
+                               &t->kv_heads, err)) != RF_OK) {
+        return status;
+    }
+    if (t->heads % t->kv_heads != 0) {
+        return rf_jnode_fail(block, err,
+                             "num_attention_heads must be a multiple of "
+                             "num_query_groups");
+    }
+    return RF_OK;
+}
+
+/* An integer N: every N-th layer, counting from the first, has experts; or a
+ * list with 0 (dense) or 1 for each layer. */
+static enum rf_status read_layer_freq(const struct rf_jnode *block,
+                                      struct rf_transformer *t,
+                                      struct rf_err *err)
+{
+    struct rf_jnode freq = rf_jnode_get(block, "moe_layer_freq");
+    uint32_t every = 1;
+    if (!json_is_array(freq.value)) {
+        enum rf_status status = rf_jnode_u32(block, "moe_layer_freq", 1,
+                                             RF_MODEL_MAX_LAYERS, &every, err);
+        for (uint32_t i = 0; i < t->layers; i++) {
+            t->sparse[i] = i % every == 0;
+        }
+        return status;
+    }
+    if (json_array_size(freq.value) != t->layers) {
+        return rf_jnode_fail(&freq, err,
+                             "must have an entry for each of the "
+                             "%u layers",
+                             t->layers);
+    }
+    for (uint32_t i = 0; i < t->layers; i++) {
+        struct rf_jnode item = rf_jnode_at(&freq, i);
+        json_int_t flag = json_integer_value(item.value);
+        if (!json_is_integer(item.value) || flag < 0 || flag > 1) {
+            return rf_jnode_fail(&item, err, "must be 0 (dense) or 1");
+        }
+        t->sparse[i] = flag == 1;
+    }
+    return RF_OK;
+}
+
+static enum rf_status read_sparse(const struct rf_jnode *block,
+                                  struct rf_transformer *t, struct rf_err *err)
+{
+    static const char *const sparse_keys[] = {
+        "moe_ffn_hidden_size", "moe_shared_expert_intermediate_size",
+        "moe_layer_freq", "moe_router_enable_expert_bias"};
+    const uint64_t max = RF_MODEL_MAX_SIZE;
+    enum rf_status status = rf_jnode_u32(
+        block, "num_experts", 0, RF_MODEL_MAX_EXPERTS, &t->experts, err);
+    if (status != RF_OK) {
+        return status;
+    }
+    for (unsigned i = 0; i < RF_ARRAY_SIZE(sparse_keys) && t->experts == 0;
+         i++) {
+        struct rf_jnode member = rf_jnode_get(block, sparse_keys[i]);
+        if (member.value != NULL) {
+            return rf_jnode_fail(&member, err, "needs num_experts");
+        }
+    }
+    if (t->experts == 0) {
+        return RF_OK;
+    }
+    t->moe_ffn = t->ffn;
+    t->sparse = rf_xcalloc(t->layers, sizeof(*t->sparse));
+    if ((status = rf_jnode_u64(block, "moe_ffn_hidden_size", 1, max,
+                               &t->moe_ffn, err)) != RF_OK ||
+        (status = rf_jnode_u64(block, "moe_shared_expert_intermediate_size", 0,
+                               max, &t->shared_ffn, err)) != RF_OK ||
+        (status = rf_jnode_bool(block, "moe_router_enable_expert_bias",
+                                &t->router_bias, err)) != RF_OK) {
+        return status;
+    }
+    return read_layer_freq(block, t, err);
+}
+
+/* Megatron-LM's defaults of latent attention. */
+static enum rf_status read_latent(const struct rf_jnode *block,
+                                  struct rf_transformer *t, struct rf_err *err)
+{
+    static const char *const latent_keys[] = {
+        "q_lora_rank", "kv_lora_rank", "qk_head_dim", "qk_pos_emb_head_dim",
+        "v_head_dim"};
+    uint64_t *const fields[] = {&t->q_lora, &t->kv_lora, &t->nope_dim,
+                                &t->rope_dim, &t->v_dim};
+    enum rf_status status =
+        rf_jnode_bool(block, "multi_latent_attention", &t->mla, err);
+    t->kv_lora = 32;
+    t->nope_dim = 128;
+    t->rope_dim = 64;
+    t->v_dim = 128;
+    for (unsigned i = 0; i < RF_ARRAY_SIZE(fields) && status == RF_OK; i++) {
+        struct rf_jnode member = rf_jnode_get(block, latent_keys[i]);
+        if (member.value != NULL && !t->mla) {
+            return rf_jnode_fail(&member, err, "needs multi_latent_attention");
+        }
+        status = rf_jnode_u64(block, latent_keys[i], 1, RF_MODEL_MAX_HEADS,
+                              fields[i], err);
+    }
+    return status;
+}
+
+enum rf_status rf_model_read_megatron(const struct rf_jnode *node,
+                                      struct rf_model *model,
+                                      struct rf_err *err)
+{
+    static const char *const keys[] = {"megatron", "name", NULL};
+    struct rf_transformer t = {.dtype = RF_BF16};
+    struct rf_jnode block = rf_jnode_get(node, "megatron");
+    const char *name = "megatron";
+    enum rf_status status;
+    if ((status = rf_jnode_check_keys(node, keys, err)) != RF_OK ||
+        (status = rf_jnode_string(node, "name", &name, err)) != RF_OK ||
+        (status = need_all(&block, err)) != RF_OK ||
+        (status = read_dense(&block, &t, err)) != RF_OK ||
+        (status = read_sparse(&block, &t, err)) != RF_OK ||
+        (status = read_latent(&block, &t, err)) != RF_OK) {
+        free(t.sparse);
+        return status;
+    }
+    model->name = rf_xstrdup(name);
+    model->model_type = rf_xstrdup("megatron");
+    status = rf_transformer_build(&t, &block, model, err);
+    free(t.sparse);
+    return status;
+}

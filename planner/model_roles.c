@@ -1,0 +1,97 @@
+/*
+ * What a tensor is, by its checkpoint name: the one place that knows names.
+ *
+ * A name that is not listed, or that has another number of dimensions than
+ * listed, is RF_ROLE_OTHER: layouts then replicate it instead of guessing.
+ */
+#include "planner/model_build.h"
+
+#include <string.h>
+
+struct named_role {
+    const char *name;
+    enum rf_role role;
+    uint32_t ndim;
+};
+
+static const struct named_role outside_layers[] = {
+    {"model.embed_tokens.weight", RF_ROLE_EMBED, 2},
+    {"lm_head.weight", RF_ROLE_LM_HEAD, 2},
+    {"model.norm.weight", RF_ROLE_FINAL_NORM, 1},
+};
+
+/* A bias added after a row-split projection is whole on every rank: NORM. */
+static const struct named_role inside_layers[] = {
+    {"input_layernorm.weight", RF_ROLE_NORM, 1},
+    {"post_attention_layernorm.weight", RF_ROLE_NORM, 1},
+    {"self_attn.q_norm.weight", RF_ROLE_NORM, 1},
+    {"self_attn.k_norm.weight", RF_ROLE_NORM, 1},
+    {"self_attn.q_proj.weight", RF_ROLE_Q, 2},
+    {"self_attn.q_proj.bias", RF_ROLE_Q, 1},
+    {"self_attn.k_proj.weight", RF_ROLE_K, 2},
+    {"self_attn.k_proj.bias", RF_ROLE_K, 1},
+    {"self_attn.v_proj.weight", RF_ROLE_V, 2},
+    {"self_attn.v_proj.bias", RF_ROLE_V, 1},
+    {"self_attn.o_proj.weight", RF_ROLE_O, 2},
+    {"self_attn.o_proj.bias", RF_ROLE_NORM, 1},
+    {"self_attn.q_a_proj.weight", RF_ROLE_MLA_Q_A, 2},
+    {"self_attn.q_a_proj.bias", RF_ROLE_MLA_Q_A, 1},
+    {"self_attn.q_a_layernorm.weight", RF_ROLE_NORM, 1},
+    {"self_attn.q_b_proj.weight", RF_ROLE_MLA_Q_B, 2},
+    {"self_attn.kv_a_proj_with_mqa.weight", RF_ROLE_MLA_KV_A, 2},
+    {"self_attn.kv_a_proj_with_mqa.bias", RF_ROLE_MLA_KV_A, 1},
+    {"self_attn.kv_a_layernorm.weight", RF_ROLE_NORM, 1},
+    {"self_attn.kv_b_proj.weight", RF_ROLE_MLA_KV_B, 2},
+    {"mlp.gate_proj.weight", RF_ROLE_GATE, 2},
+    {"mlp.gate_proj.bias", RF_ROLE_GATE, 1},
+    {"mlp.up_proj.weight", RF_ROLE_UP, 2},
+    {"mlp.up_proj.bias", RF_ROLE_UP, 1},
+    {"mlp.down_proj.weight", RF_ROLE_DOWN, 2},
+    {"mlp.down_proj.bias", RF_ROLE_NORM, 1},
+    {"mlp.shared_experts.gate_proj.weight", RF_ROLE_SHARED_GATE, 2},
+    {"mlp.shared_experts.up_proj.weight", RF_ROLE_SHARED_UP, 2},
+    {"mlp.shared_experts.down_proj.weight", RF_ROLE_SHARED_DOWN, 2},
+    {"mlp.shared_expert.gate_proj.weight", RF_ROLE_SHARED_GATE, 2},
+    {"mlp.shared_expert.up_proj.weight", RF_ROLE_SHARED_UP, 2},
+    {"mlp.shared_expert.down_proj.weight", RF_ROLE_SHARED_DOWN, 2},
+    {"mlp.gate.weight", RF_ROLE_ROUTER, 2},
+    {"mlp.gate.e_score_correction_bias", RF_ROLE_ROUTER_BIAS, 1},
+    {"mlp.experts.{E}.gate_proj.weight", RF_ROLE_EXPERT_GATE, 2},
+    {"mlp.experts.{E}.up_proj.weight", RF_ROLE_EXPERT_UP, 2},
+    {"mlp.experts.{E}.down_proj.weight", RF_ROLE_EXPERT_DOWN, 2},
+    {"block_sparse_moe.gate.weight", RF_ROLE_ROUTER, 2},
+    {"block_sparse_moe.experts.{E}.w1.weight", RF_ROLE_EXPERT_GATE, 2},
+    {"block_sparse_moe.experts.{E}.w3.weight", RF_ROLE_EXPERT_UP, 2},
+    {"block_sparse_moe.experts.{E}.w2.weight", RF_ROLE_EXPERT_DOWN, 2},
+};
+
+enum rf_role rf_role_of_name(const char *family_name, uint32_t ndim)
+{
+    static const char layer[] = "model.layers.{L}.";
+    const struct named_role *table = outside_layers;
+    size_t count = RF_ARRAY_SIZE(outside_layers);
+    if (strncmp(family_name, layer, sizeof(layer) - 1) == 0) {
+        family_name += sizeof(layer) - 1;
+        table = inside_layers;
+        count = RF_ARRAY_SIZE(inside_layers);
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (table[i].ndim == ndim && strcmp(family_name, table[i].name) == 0) {
+            return table[i].role;
+        }
+    }
+    return RF_ROLE_OTHER;
+}
+
+void rf_model_fix_latent_roles(struct rf_model *model)
+{
+    bool latent = false;
+    for (uint32_t i = 0; i < model->n_families; i++) {
+        latent |= model->families[i].role == RF_ROLE_MLA_KV_B;
+    }
+    for (uint32_t i = 0; latent && i < model->n_families; i++) {
+        if (model->families[i].role == RF_ROLE_Q) {
+            model->families[i].role = RF_ROLE_MLA_Q_B;
+        }
+    }
+}

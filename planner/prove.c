@@ -1,0 +1,282 @@
+/*
+ * The proof of a plan, made from its layouts and transfers alone:
+ *
+ * 1. no two pieces of a layout share a byte, and all lie inside the arena;
+ * 2. each transfer lies in a piece of its source's training layout and in one
+ * of its destination's inference layout, at the addresses these give it;
+ * 3. the transfers into each piece do not overlap, and their volumes add up to
+ *    the piece's.
+ *
+ * So each destination byte is written exactly once, from a rank that holds it.
+ * Time is O(n log n) in pieces and transfers, with n the number a parameter or
+ * a piece has. Any failure is RF_ERR_INTERNAL with the place.
+ */
+#include <stdlib.h>
+
+#include "common/mem.h"
+#include "planner/box.h"
+#include "planner/plan_private.h"
+
+struct boxes {
+    struct rf_box *of;
+    size_t n, cap;
+};
+
+/* Bytes of the contiguous memory that one instance of a piece fills; 0 when it
+ * is not contiguous. */
+static uint64_t dense_bytes(const struct rf_piece *piece, uint64_t item)
+{
+    uint64_t bytes = item;
+    for (uint32_t d = RF_BOX_DIMS; d-- > RF_DIM_TENSOR;) {
+        if (piece->box.extent[d] > 1 && piece->stride[d] != bytes) {
+            return 0;
+        }
+        bytes *= piece->box.extent[d];
+    }
+    return bytes;
+}
+
+/* Whether the addresses of a piece of `bytes` are (layer, expert, rest) in
+ * mixed radix. */
+static bool in_mixed_radix(const struct rf_piece *piece, uint64_t base,
+                           uint64_t bytes)
+{
+    uint64_t step = piece->stride[RF_DIM_LAYER];
+    uint64_t expert = piece->stride[RF_DIM_EXPERT];
+    return expert > 0 &&
+           (piece->offset - base) % step % expert + bytes <= expert;
+}
+
+/* Places of a piece's instances inside their parameter: one box of (layer,
+ * expert, rest) or, where the radix is not the same for all pieces, a box of
+ * (layer, rest) for each expert. False when instances overlap. */
+static bool place_piece(const struct rf_piece *piece, uint64_t base,
+                        uint64_t bytes, bool mixed_radix, struct boxes *out)
+{
+    uint64_t step = piece->stride[RF_DIM_LAYER];
+    uint64_t expert = piece->stride[RF_DIM_EXPERT];
+    uint64_t from = piece->offset - base, rest = from % step;
+    uint64_t experts = piece->box.extent[RF_DIM_EXPERT];
+    struct rf_box box;
+    for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
+        box.start[d] = 0;
+        box.extent[d] = 1;
+    }
+    box.start[0] = from / step;
+    box.extent[0] = piece->box.extent[RF_DIM_LAYER];
+    box.extent[2] = bytes;
+    if ((experts > 1 && expert < bytes) ||
+        rest + (experts - 1) * expert + bytes > step) {
+        return false;
+    }
+    if (mixed_radix) {
+        box.start[1] = rest / expert;
+        box.extent[1] = experts;
+        box.start[2] = rest % expert;
+        RF_PUSH(out->of, out->n, out->cap, box);
+        return true;
+    }
+    for (uint64_t e = 0; e < experts; e++) {
+        box.start[2] = rest + e * expert;
+        RF_PUSH(out->of, out->n, out->cap, box);
+    }
+    return true;
+}
+
+static int compare_places(const void *a, const void *b)
+{
+    const struct rf_piece *x = *(const struct rf_piece *const *)a;
+    const struct rf_piece *y = *(const struct rf_piece *const *)b;
+    if (x->param != y->param) {
+        return x->param < y->param ? -1 : 1;
+    }
+    return (x->offset > y->offset) - (x->offset < y->offset);
+}
+
+/* The pieces of one parameter, by offset; *end: where the parameter before ends
+ * and this one is found to end. */
+static bool check_param(const struct rf_plan *plan, enum rf_side side,
+                        const struct rf_piece *const *pieces, size_t n,
+                        uint64_t *end, struct boxes *scratch)
+{
+    uint64_t base = pieces[0]->offset / RF_PARAM_ALIGN * RF_PARAM_ALIGN;
+    uint64_t step = pieces[0]->stride[RF_DIM_LAYER], last = 0;
+    uint64_t expert = pieces[0]->stride[RF_DIM_EXPERT];
+    bool mixed_radix = true;
+    if (base < *end || step == 0) {
+        return false;
+    }
+    for (size_t i = 0; i < n; i++) {
+        const struct rf_piece *piece = pieces[i];
+        uint64_t item = rf_plan_item_bytes(plan, side, piece->family);
+        uint64_t bytes = dense_bytes(piece, item);
+        if (bytes == 0 || piece->stride[RF_DIM_LAYER] != step) {
+            return false;
+        }
+        mixed_radix &= piece->stride[RF_DIM_EXPERT] == expert &&
+                       in_mixed_radix(piece, base, bytes);
+    }
+    scratch->n = 0;
+    for (size_t i = 0; i < n; i++) {
+        const struct rf_piece *piece = pieces[i];
+        const uint64_t *extent = piece->box.extent;
+        uint64_t item = rf_plan_item_bytes(plan, side, piece->family);
+        uint64_t bytes = dense_bytes(piece, item);
+        if (!place_piece(piece, base, bytes, mixed_radix, scratch)) {
+            return false;
+        }
+        last = RF_MAX(last, piece->offset + (extent[RF_DIM_LAYER] - 1) * step +
+                                (extent[RF_DIM_EXPERT] - 1) *
+                                    piece->stride[RF_DIM_EXPERT] +
+                                bytes);
+    }
+    *end = last;
+    return rf_boxes_disjoint(scratch->of, scratch->n);
+}
+
+static enum rf_status check_layout(const struct rf_plan *plan,
+                                   enum rf_side side,
+                                   const struct rf_rank_layout *layout,
+                                   struct boxes *scratch, struct rf_err *err)
+{
+    const struct rf_piece **pieces =
+        rf_xcalloc(layout->n_pieces, sizeof(*pieces));
+    uint64_t end = 0;
+    bool ok = true;
+    size_t i, next;
+    for (i = 0; i < layout->n_pieces; i++) {
+        pieces[i] = &layout->pieces[i];
+        ok &= pieces[i]->param < layout->n_params;
+    }
+    qsort(pieces, layout->n_pieces, sizeof(*pieces), compare_places);
+    for (i = 0; i < layout->n_pieces && ok; i = next) {
+        for (next = i + 1;
+             next < layout->n_pieces && pieces[next]->param == pieces[i]->param;
+             next++) {
+        }
+        ok = check_param(plan, side, &pieces[i], next - i, &end, scratch);
+        if (!ok) {
+            rf_err_set(err, RF_ERR_INTERNAL,
+                       "proof: parameter %s: pieces overlap",
+                       layout->params[pieces[i]->param].name);
+        }
+    }
+    free(pieces);
+    if (!ok || end > layout->arena_bytes) {
+        return rf_err_wrap(err, RF_ERR_INTERNAL,
+                           "proof: a layout of %llu bytes",
+                           (unsigned long long)layout->arena_bytes);
+    }
+    return RF_OK;
+}
+
+static bool same_place(const struct rf_piece *piece, const struct rf_box *box,
+                       uint64_t offset, const uint64_t *stride)
+{
+    for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
+        if (stride[d] != piece->stride[d]) {
+            return false;
+        }
+    }
+    return rf_box_contains(&piece->box, box) &&
+           rf_piece_offset(piece, box->start) == offset;
+}
+
+static bool source_holds(const struct rf_plan *plan,
+                         const struct rf_transfer *t)
+{
+    const struct rf_rank_layout *layout;
+    if (t->src >= plan->world->n_ranks) {
+        return false;
+    }
+    layout = rf_plan_layout(plan, RF_TRAIN, t->src);
+    return t->src_piece < layout->n_pieces &&
+           layout->pieces[t->src_piece].family == t->family &&
+           same_place(&layout->pieces[t->src_piece], &t->box, t->src_offset,
+                      t->src_stride);
+}
+
+/* The run of transfers from `*at` that write `piece`; leaves *at behind them.
+ */
+static enum rf_status check_piece(const struct rf_plan *plan, uint32_t rank,
+                                  const struct rf_piece *piece, size_t *at,
+                                  struct boxes *scratch, struct rf_err *err)
+{
+    const char *name = plan->model->families[piece->family].name;
+    uint64_t missing = rf_box_elements(&piece->box);
+    scratch->n = 0;
+    for (; *at < plan->n_transfers; (*at)++) {
+        const struct rf_transfer *t = &plan->transfers[*at];
+        uint64_t elements = rf_box_elements(&t->box);
+        if (t->dst != rank || t->family != piece->family || missing == 0 ||
+            !rf_box_contains(&piece->box, &t->box)) {
+            break;
+        }
+        if (!source_holds(plan, t) ||
+            !same_place(piece, &t->box, t->dst_offset, t->dst_stride)) {
+            return rf_err_set(err, RF_ERR_INTERNAL,
+                              "proof: transfer %zu of %s, rank %u to %u, is "
+                              "not where the layouts say",
+                              *at, name, t->src, t->dst);
+        }
+        if (elements == 0 || elements > missing) {
+            return rf_err_set(err, RF_ERR_INTERNAL,
+                              "proof: rank %u receives parts of %s twice", rank,
+                              name);
+        }
+        missing -= elements;
+        RF_PUSH(scratch->of, scratch->n, scratch->cap, t->box);
+    }
+    if (missing != 0) {
+        return rf_err_set(err, RF_ERR_INTERNAL,
+                          "proof: rank %u lacks %llu elements of %s", rank,
+                          (unsigned long long)missing, name);
+    }
+    if (scratch->n > 1 && !rf_boxes_disjoint(scratch->of, scratch->n)) {
+        return rf_err_set(err, RF_ERR_INTERNAL,
+                          "proof: rank %u receives parts of %s twice", rank,
+                          name);
+    }
+    return RF_OK;
+}
+
+static enum rf_status check_transfers(const struct rf_plan *plan,
+                                      struct boxes *scratch, struct rf_err *err)
+{
+    size_t at = 0;
+    for (uint32_t r = 0; r < plan->world->n_ranks; r++) {
+        const struct rf_rank_layout *layout = rf_plan_layout(plan, RF_INFER, r);
+        for (size_t p = 0; p < layout->n_pieces; p++) {
+            enum rf_status status =
+                check_piece(plan, r, &layout->pieces[p], &at, scratch, err);
+            if (status != RF_OK) {
+                return status;
+            }
+        }
+    }
+    if (at != plan->n_transfers) {
+        return rf_err_set(err, RF_ERR_INTERNAL,
+                          "proof: transfer %zu writes what rank %u does not "
+                          "have, or is out of order",
+                          at, plan->transfers[at].dst);
+    }
+    return RF_OK;
+}
+
+enum rf_status rf_plan_prove(const struct rf_plan *plan, struct rf_err *err)
+{
+    struct boxes scratch = {.of = NULL};
+    enum rf_status status = RF_OK;
+    for (unsigned side = 0; side < RF_SIDES; side++) {
+        const struct rf_layouts *layouts = &plan->priv->layouts[side];
+        for (uint32_t l = 0; l < layouts->n_layouts && status == RF_OK; l++) {
+            status = check_layout(plan, (enum rf_side)side,
+                                  &layouts->layouts[l], &scratch, err);
+        }
+    }
+    if (status == RF_OK) {
+        status = check_transfers(plan, &scratch, err);
+    }
+    free(scratch.of);
+    return status;
+}

@@ -1,0 +1,323 @@
+/*
+ * Schedules: the builder through which every strategy makes its ops.
+ *
+ * A strategy walks over the plan in one fixed order and emits each op with what
+ * it depends on; the builder numbers it, adds its bytes to the totals and to
+ * the digest, and keeps it if it touches the wanted node. Nothing depends on
+ * what is kept, so ids, totals and digest are the world's on every node.
+ *
+ * Errors: running out of memory or of op numbers is remembered in the builder
+ * and reported once, at the end; until then emitting goes on doing nothing.
+ */
+#include "planner/schedule.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/mem.h"
+#include "planner/box.h"
+#include "planner/strategy.h"
+
+uint64_t rf_op_bytes(const struct rf_op *op)
+{
+    uint32_t item = op->cast_at_source ? op->dst_item : op->src_item;
+    return rf_box_elements(&op->box) * item;
+}
+
+struct rf_view rf_view_of_piece(const struct rf_holder *holder, enum rf_mem mem)
+{
+    return (struct rf_view){
+        .rank = holder->rank,
+        .mem = (uint8_t)mem,
+        .converted = mem == RF_MEM_INFER,
+        .offset = holder->piece->offset,
+        .start = holder->piece->box.start,
+        .stride = holder->piece->stride,
+    };
+}
+
+void rf_builder_fail(struct rf_builder *builder, enum rf_status status,
+                     const char *text)
+{
+    if (builder->status == RF_OK) {
+        builder->status = rf_err_set(builder->err, status, "%s", text);
+    }
+}
+
+/* The dtype of a family's elements on a side. */
+static enum rf_dtype dtype_of(const struct rf_plan *plan, enum rf_side side,
+                              uint32_t family)
+{
+    const struct rf_side_spec *spec =
+        side == RF_TRAIN ? &plan->spec->train : &plan->spec->infer;
+    return spec->dtype_given ? spec->dtype
+                             : plan->model->families[family].dtype;
+}
+
+static const struct {
+    enum rf_dtype from, to;
+    enum rf_cast cast;
+} casts[] = {
+    {RF_F32, RF_BF16, RF_CAST_F32_BF16},
+    {RF_F32, RF_F16, RF_CAST_F32_F16},
+    {RF_BF16, RF_F32, RF_CAST_BF16_F32},
+    {RF_F16, RF_F32, RF_CAST_F16_F32},
+    {RF_BF16, RF_F8_E4M3, RF_CAST_BF16_F8_BLOCK},
+};
+
+/* Every dtype change of the plan must be one that ops can express. Scaled
+ * blocks must not be cut, which only direct ops promise. */
+static enum rf_status check_casts(const struct rf_plan *plan,
+                                  struct rf_err *err)
+{
+    for (uint32_t f = 0; f < plan->model->n_families; f++) {
+        enum rf_dtype from = dtype_of(plan, RF_TRAIN, f);
+        enum rf_dtype to = dtype_of(plan, RF_INFER, f);
+        size_t i = 0;
+        while (i < RF_ARRAY_SIZE(casts) &&
+               (casts[i].from != from || casts[i].to != to)) {
+            i++;
+        }
+        if (from == to) {
+            continue;
+        }
+        if (i == RF_ARRAY_SIZE(casts)) {
+            return rf_err_set(err, RF_ERR_CONFIG,
+                              "no cast from %s to %s (of %s) is known",
+                              rf_dtype_name(from), rf_dtype_name(to),
+                              plan->model->families[f].name);
+        }
+        if (casts[i].cast == RF_CAST_BF16_F8_BLOCK &&
+            plan->spec->strategy != RF_SEND_RECV) {
+            return rf_err_set(
+                err, RF_ERR_CONFIG,
+                "strategy %s cuts tensors into parts, which block-scaled %s "
+                "does not allow: use send_recv",
+                rf_strategy_name(plan->spec->strategy), rf_dtype_name(to));
+        }
+    }
+    return RF_OK;
+}
+
+static enum rf_cast cast_of(const struct rf_plan *plan, uint32_t family)
+{
+    enum rf_dtype from = dtype_of(plan, RF_TRAIN, family);
+    enum rf_dtype to = dtype_of(plan, RF_INFER, family);
+    for (size_t i = 0; i < RF_ARRAY_SIZE(casts); i++) {
+        if (casts[i].from == from && casts[i].to == to) {
+            return casts[i].cast;
+        }
+    }
+    return RF_CAST_NONE;
+}
+
+static uint64_t view_offset(const struct rf_view *view,
+                            const struct rf_box *box)
+{
+    uint64_t offset = view->offset;
+    for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
+        offset += (box->start[d] - view->start[d]) * view->stride[d];
+    }
+    return offset;
+}
+
+static void count_op(struct rf_builder *builder, const struct rf_op *op)
+{
+    struct rf_schedule *schedule = builder->schedule;
+    uint64_t bytes = rf_op_bytes(op);
+    uint32_t from = builder->world->ranks[op->src].node;
+    uint32_t to = builder->world->ranks[op->dst].node;
+    schedule->n_rounds = RF_MAX(schedule->n_rounds, op->round + 1);
+    schedule->rank_ops[op->src]++;
+    if (op->src == op->dst) {
+        schedule->node_copy[to] += bytes;
+        return;
+    }
+    schedule->rank_ops[op->dst]++;
+    schedule->wire_bytes += bytes;
+    schedule->rank_send[op->src] += bytes;
+    schedule->rank_recv[op->dst] += bytes;
+    if (from == to) {
+        schedule->node_copy[to] += bytes;
+        return;
+    }
+    schedule->inter_node_bytes += bytes;
+    schedule->node_send[from] += bytes;
+    schedule->node_recv[to] += bytes;
+}
+
+static void hash_op(struct rf_hash *hash, const struct rf_op *op)
+{
+    rf_hash_u64(hash, (uint64_t)op->src << 32 | op->dst);
+    rf_hash_u64(hash, (uint64_t)op->dep << 32 | op->bucket);
+    rf_hash_u64(hash, (uint64_t)op->round << 32 | op->task);
+    rf_hash_u64(hash, (uint64_t)op->family << 32 | (uint64_t)op->src_mem << 24 |
+                          (uint64_t)op->dst_mem << 16 |
+                          (uint64_t)op->cast << 8 | op->cast_at_source);
+    rf_hash_u64(hash, op->src_offset);
+    rf_hash_u64(hash, op->dst_offset);
+    rf_hash_bytes(hash, &op->box, sizeof(op->box));
+    rf_hash_bytes(hash, op->src_stride, sizeof(op->src_stride));
+    rf_hash_bytes(hash, op->dst_stride, sizeof(op->dst_stride));
+}
+
+static bool keep_op(struct rf_builder *builder, const struct rf_op *op)
+{
+    struct rf_schedule *schedule = builder->schedule;
+    const struct rf_rank *ranks = builder->world->ranks;
+    if (builder->node != RF_NONE && ranks[op->src].node != builder->node &&
+        ranks[op->dst].node != builder->node) {
+        return true;
+    }
+    if (schedule->n_ops == builder->capacity) {
+        size_t capacity = builder->capacity ? builder->capacity * 2 : 64;
+        struct rf_op *grown =
+            capacity > SIZE_MAX / sizeof(*grown)
+                ? NULL
+                : realloc(schedule->ops, capacity * sizeof(*grown));
+        if (grown == NULL) {
+            return false;
+        }
+        schedule->ops = grown;
+        builder->capacity = capacity;
+    }
+    schedule->ops[schedule->n_ops++] = *op;
+    return true;
+}
+
+uint32_t rf_builder_emit(struct rf_builder *builder, const struct rf_step *step,
+                         const struct rf_view *src, const struct rf_view *dst)
+{
+    const struct rf_plan *plan = builder->plan;
+    struct rf_op op;
+    if (builder->status != RF_OK) {
+        return RF_NO_OP;
+    }
+    if (builder->schedule->n_world_ops == RF_NO_OP) {
+        rf_builder_fail(builder, RF_ERR_CONFIG,
+                        "the schedule has more than 2^32 - 2 operations: use "
+                        "larger chunks or buckets");
+        return RF_NO_OP;
+    }
+    memset(&op, 0, sizeof(op));
+    op.id = (uint32_t)builder->schedule->n_world_ops;
+    op.src = src->rank;
+    op.dst = dst->rank;
+    op.dep = step->dep;
+    op.bucket = step->bucket;
+    op.round = step->round;
+    op.task = step->task;
+    op.family = step->family;
+    op.src_mem = src->mem;
+    op.dst_mem = dst->mem;
+    op.src_item = rf_plan_item_bytes(plan, src->converted ? RF_INFER : RF_TRAIN,
+                                     step->family);
+    op.dst_item = rf_plan_item_bytes(plan, dst->converted ? RF_INFER : RF_TRAIN,
+                                     step->family);
+    if (src->converted != dst->converted) {
+        op.cast = (uint8_t)cast_of(plan, step->family);
+    }
+    op.cast_at_source =
+        op.cast != RF_CAST_NONE && builder->spec->cast_at_source;
+    op.box = step->box;
+    op.src_offset = view_offset(src, &op.box);
+    op.dst_offset = view_offset(dst, &op.box);
+    memcpy(op.src_stride, src->stride, sizeof(op.src_stride));
+    memcpy(op.dst_stride, dst->stride, sizeof(op.dst_stride));
+    if (!keep_op(builder, &op)) {
+        rf_builder_fail(builder, RF_ERR_NOMEM, "no memory for the schedule");
+        return RF_NO_OP;
+    }
+    builder->schedule->n_world_ops++;
+    count_op(builder, &op);
+    hash_op(&builder->schedule->digest, &op);
+    if (builder->spec->serialize && op.src != op.dst) {
+        uint32_t *next = builder->next_round;
+        next[op.src] = RF_MAX(next[op.src], op.round + 1);
+        next[op.dst] = RF_MAX(next[op.dst], op.round + 1);
+    }
+    return op.id;
+}
+
+uint32_t rf_builder_round(const struct rf_builder *builder, uint32_t src,
+                          uint32_t dst)
+{
+    if (!builder->spec->serialize || src == dst) {
+        return 0;
+    }
+    return RF_MAX(builder->next_round[src], builder->next_round[dst]);
+}
+
+static struct rf_schedule *schedule_create(const struct rf_world *world)
+{
+    struct rf_schedule *schedule = rf_xcalloc(1, sizeof(*schedule));
+    uint32_t ranks = RF_MAX(world->n_ranks, 1);
+    uint32_t nodes = RF_MAX(world->n_nodes, 1);
+    schedule->n_ranks = world->n_ranks;
+    schedule->n_nodes = nodes;
+    schedule->rank_send = rf_xcalloc(ranks, sizeof(uint64_t));
+    schedule->rank_recv = rf_xcalloc(ranks, sizeof(uint64_t));
+    schedule->rank_ops = rf_xcalloc(ranks, sizeof(uint64_t));
+    schedule->node_send = rf_xcalloc(nodes, sizeof(uint64_t));
+    schedule->node_recv = rf_xcalloc(nodes, sizeof(uint64_t));
+    schedule->node_copy = rf_xcalloc(nodes, sizeof(uint64_t));
+    rf_hash_init(&schedule->digest);
+    return schedule;
+}
+
+void rf_schedule_destroy(struct rf_schedule *schedule)
+{
+    if (schedule == NULL) {
+        return;
+    }
+    free(schedule->ops);
+    free(schedule->stage_bytes);
+    free(schedule->rank_send);
+    free(schedule->rank_recv);
+    free(schedule->rank_ops);
+    free(schedule->node_send);
+    free(schedule->node_recv);
+    free(schedule->node_copy);
+    free(schedule);
+}
+
+enum rf_status rf_schedule_build(const struct rf_plan *plan, uint32_t node,
+                                 struct rf_schedule **out, struct rf_err *err)
+{
+    struct rf_builder builder = {
+        .plan = plan,
+        .world = plan->world,
+        .spec = plan->spec,
+        .node = node,
+        .chunk_bytes = plan->spec->chunk_bytes,
+        .err = err,
+        .status = check_casts(plan, err),
+    };
+    if (builder.status != RF_OK) {
+        return builder.status;
+    }
+    builder.schedule = schedule_create(plan->world);
+    builder.next_round =
+        rf_xcalloc(RF_MAX(plan->world->n_ranks, 1), sizeof(uint32_t));
+    switch (plan->spec->strategy) {
+    case RF_SEND_RECV:
+        rf_strategy_direct(&builder);
+        break;
+    case RF_GATHER_BROADCAST:
+        rf_strategy_gather(&builder);
+        break;
+    case RF_BROADCAST:
+    case RF_ALLGATHER:
+    case RF_ALLGATHER_GLOBAL:
+    case RF_HIERARCHICAL:
+        rf_strategy_replicate(&builder);
+        break;
+    }
+    free(builder.next_round);
+    if (builder.status != RF_OK) {
+        rf_schedule_destroy(builder.schedule);
+        return builder.status;
+    }
+    *out = builder.schedule;
+    return RF_OK;
+}

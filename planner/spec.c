@@ -1,0 +1,277 @@
+/*
+ * Scenarios: reading one from JSON, with every rule that needs neither the
+ * model nor the cluster.
+ *
+ * An error names the file, the JSON path and the rule; nothing is kept then.
+ * Lists as matrix axes are expanded before (coordinator/config_matrix.h): here
+ * "pp_layers", "nodes", "mesh" and "spec" are the only lists.
+ */
+#include "planner/spec.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/mem.h"
+#include "planner/spec_side.h"
+
+#define NAME_MAX_BYTES 200
+#define DEFAULT_WARMUP 1
+#define DEFAULT_ITERATIONS 5
+#define DEFAULT_BUCKET_BYTES (UINT64_C(64) << 20)
+#define MIN_BUCKET_BYTES 4096
+#define MAX_BUCKET_BYTES (UINT64_C(1) << 40)
+
+static const char *const mode_names[] = {
+    "colocated",      "collocated",    "disaggregated",
+    "non-collocated", "non-colocated", NULL,
+};
+static const enum rf_mode modes[] = {
+    RF_COLOCATED,     RF_COLOCATED,     RF_DISAGGREGATED,
+    RF_DISAGGREGATED, RF_DISAGGREGATED,
+};
+static const char *const strategy_names[] = {
+    "send_recv",        "broadcast",    "allgather", "allgather_global",
+    "gather_broadcast", "hierarchical", NULL,
+};
+static const char *const balance_names[] = {"none", "size", "order", NULL};
+
+/* Other names under which users know a method. */
+static const struct {
+    const char *alias, *method;
+} method_aliases[] = {
+    {"gloo", "host"},
+    {"cuda_ipc", "ipc"},
+};
+
+const char *rf_mode_name(enum rf_mode mode)
+{
+    return mode == RF_COLOCATED ? "colocated" : "disaggregated";
+}
+
+const char *rf_strategy_name(enum rf_strategy strategy)
+{
+    return strategy_names[strategy];
+}
+
+const char *rf_balance_name(enum rf_balance balance)
+{
+    return balance_names[balance];
+}
+
+/* Names become file names: no path, nothing hidden, nothing unprintable. */
+static enum rf_status read_name(const struct rf_jnode *node,
+                                struct rf_spec *spec, struct rf_err *err)
+{
+    struct rf_jnode member = rf_jnode_get(node, "name");
+    const char *name = "scenario";
+    enum rf_status status = rf_jnode_string(node, "name", &name, err);
+    if (status != RF_OK) {
+        return status;
+    }
+    for (const char *at = name; *at != '\0'; at++) {
+        if (!isascii((unsigned char)*at) ||
+            (!isalnum((unsigned char)*at) &&
+             strchr("._+,=@:()-", *at) == NULL &&
+             (*at != ' ' || at == name || at[1] == '\0'))) {
+            return rf_jnode_fail(&member, err,
+                                 "becomes a file name: only letters, digits, "
+                                 "inner spaces and ._+,=@:()- are allowed");
+        }
+    }
+    if (name[0] == '.' || name[0] == '-' || strlen(name) > NAME_MAX_BYTES) {
+        return rf_jnode_fail(&member, err,
+                             "becomes a file name: must not start with \".\" "
+                             "or \"-\" nor be longer than %d bytes",
+                             NAME_MAX_BYTES);
+    }
+    spec->name = rf_xstrdup(name);
+    return RF_OK;
+}
+
+static enum rf_status read_method(const struct rf_jnode *node,
+                                  struct rf_spec *spec, struct rf_err *err)
+{
+    struct rf_jnode member = rf_jnode_get(node, "method");
+    const char *method = "host";
+    enum rf_status status = rf_jnode_string(node, "method", &method, err);
+    if (status != RF_OK) {
+        return status;
+    }
+    if (strspn(method, "abcdefghijklmnopqrstuvwxyz0123456789_") !=
+            strlen(method) ||
+        strlen(method) > 32) {
+        return rf_jnode_fail(&member, err,
+                             "must be the name of a method: lower-case "
+                             "letters, digits and \"_\"");
+    }
+    for (unsigned i = 0; i < RF_ARRAY_SIZE(method_aliases); i++) {
+        if (strcmp(method, method_aliases[i].alias) == 0) {
+            method = method_aliases[i].method;
+        }
+    }
+    spec->method = rf_xstrdup(method);
+    return RF_OK;
+}
+
+/* Options of the method disk. With another method they are checked and then
+ * dropped, so that one scenario can compare methods. */
+static enum rf_status read_disk(const struct rf_jnode *node,
+                                struct rf_spec *spec, struct rf_err *err)
+{
+    static const char *const keys[] = {"folder", "fsync", "drop_cache", NULL};
+    struct rf_jnode disk = rf_jnode_get(node, "disk");
+    bool wanted = strcmp(spec->method, "disk") == 0;
+    const char *folder = NULL;
+    enum rf_status status;
+    if (disk.value == NULL) {
+        return wanted ? rf_jnode_fail(node, err,
+                                      "method disk needs \"disk\": "
+                                      "{\"folder\": …}")
+                      : RF_OK;
+    }
+    if ((status = rf_jnode_check_keys(&disk, keys, err)) != RF_OK ||
+        (status = rf_jnode_require(&disk, "folder", err)) != RF_OK ||
+        (status = rf_jnode_string(&disk, "folder", &folder, err)) != RF_OK ||
+        (status = rf_jnode_bool(&disk, "fsync", &spec->disk_fsync, err)) !=
+            RF_OK ||
+        (status = rf_jnode_bool(&disk, "drop_cache", &spec->disk_drop_cache,
+                                err)) != RF_OK) {
+        return status;
+    }
+    if (wanted) {
+        spec->disk_folder = rf_xstrdup(folder);
+    } else {
+        spec->disk_fsync = false;
+        spec->disk_drop_cache = false;
+    }
+    return RF_OK;
+}
+
+static enum rf_status read_choices(const struct rf_jnode *node,
+                                   struct rf_spec *spec, struct rf_err *err)
+{
+    static const char *const process_names[] = {"shared", "separate", NULL};
+    static const char *const cast_names[] = {"destination", "source", NULL};
+    unsigned mode = 0, strategy = RF_SEND_RECV, balance = RF_BALANCE_SIZE;
+    unsigned processes = 0, cast = 0;
+    enum rf_status status;
+    if ((status = rf_jnode_choice(node, "mode", mode_names, &mode, err)) !=
+            RF_OK ||
+        (status = rf_jnode_choice(node, "strategy", strategy_names, &strategy,
+                                  err)) != RF_OK ||
+        (status = rf_jnode_choice(node, "balance", balance_names, &balance,
+                                  err)) != RF_OK ||
+        (status = rf_jnode_choice(node, "colocated_processes", process_names,
+                                  &processes, err)) != RF_OK ||
+        (status = rf_jnode_choice(node, "cast", cast_names, &cast, err)) !=
+            RF_OK ||
+        (status = rf_jnode_bool(node, "serialize", &spec->serialize, err)) !=
+            RF_OK) {
+        return status;
+    }
+    spec->mode = modes[mode];
+    spec->strategy = (enum rf_strategy)strategy;
+    spec->balance = (enum rf_balance)balance;
+    spec->separate_processes = processes == 1;
+    spec->cast_at_source = cast == 1;
+    if (spec->separate_processes && spec->mode != RF_COLOCATED) {
+        struct rf_jnode member = rf_jnode_get(node, "colocated_processes");
+        return rf_jnode_fail(&member, err,
+                             "\"separate\" needs mode colocated: the sides of "
+                             "a disaggregated refit are separate anyway");
+    }
+    return RF_OK;
+}
+
+static enum rf_status read_amounts(const struct rf_jnode *node,
+                                   struct rf_spec *spec, struct rf_err *err)
+{
+    struct rf_jnode chunk = rf_jnode_get(node, "chunk_bytes");
+    enum rf_status status;
+    if ((status = rf_jnode_u32(node, "warmup", 0, 1000000, &spec->warmup,
+                               err)) != RF_OK ||
+        (status = rf_jnode_u32(node, "iterations", 1, 1000000,
+                               &spec->iterations, err)) != RF_OK ||
+        (status = rf_jnode_u64(node, "bucket_bytes", MIN_BUCKET_BYTES,
+                               MAX_BUCKET_BYTES, &spec->bucket_bytes, err)) !=
+            RF_OK ||
+        (status = rf_jnode_u64(node, "chunk_bytes", 0, MAX_BUCKET_BYTES,
+                               &spec->chunk_bytes, err)) != RF_OK ||
+        (status = rf_jnode_u32(node, "timeout_s", 0, 604800, &spec->timeout_s,
+                               err)) != RF_OK) {
+        return status;
+    }
+    if (spec->chunk_bytes != 0 && spec->chunk_bytes < MIN_BUCKET_BYTES) {
+        return rf_jnode_fail(&chunk, err,
+                             "must be 0 (chosen by the planner) or at least "
+                             "%d",
+                             MIN_BUCKET_BYTES);
+    }
+    return RF_OK;
+}
+
+static enum rf_status read_scenario(const struct rf_jnode *node,
+                                    const char *const *node_names,
+                                    uint32_t n_node_names, struct rf_spec *spec,
+                                    struct rf_err *err)
+{
+    static const char *const keys[] = {
+        "name",        "mode",       "train",
+        "infer",       "method",     "strategy",
+        "balance",     "serialize",  "colocated_processes",
+        "warmup",      "iterations", "bucket_bytes",
+        "chunk_bytes", "cast",       "disk",
+        "timeout_s",   NULL};
+    struct rf_jnode train = rf_jnode_get(node, "train");
+    struct rf_jnode infer = rf_jnode_get(node, "infer");
+    enum rf_status status;
+    if ((status = rf_jnode_check_keys(node, keys, err)) != RF_OK ||
+        (status = rf_jnode_require(node, "train", err)) != RF_OK ||
+        (status = rf_jnode_require(node, "infer", err)) != RF_OK ||
+        (status = read_name(node, spec, err)) != RF_OK ||
+        (status = read_choices(node, spec, err)) != RF_OK ||
+        (status = read_method(node, spec, err)) != RF_OK ||
+        (status = read_disk(node, spec, err)) != RF_OK ||
+        (status = read_amounts(node, spec, err)) != RF_OK ||
+        (status = rf_side_from_json(&train, &spec->train, node_names,
+                                    n_node_names, err)) != RF_OK) {
+        return status;
+    }
+    return rf_side_from_json(&infer, &spec->infer, node_names, n_node_names,
+                             err);
+}
+
+enum rf_status rf_spec_from_json(const struct rf_jnode *node,
+                                 const char *const *node_names,
+                                 uint32_t n_node_names, struct rf_spec **out,
+                                 struct rf_err *err)
+{
+    struct rf_spec *spec = rf_xcalloc(1, sizeof(*spec));
+    enum rf_status status;
+    spec->warmup = DEFAULT_WARMUP;
+    spec->iterations = DEFAULT_ITERATIONS;
+    spec->bucket_bytes = DEFAULT_BUCKET_BYTES;
+    status = read_scenario(node, node_names, n_node_names, spec, err);
+    if (status != RF_OK) {
+        rf_spec_destroy(spec);
+        return status;
+    }
+    *out = spec;
+    return RF_OK;
+}
+
+void rf_spec_destroy(struct rf_spec *spec)
+{
+    if (spec == NULL) {
+        return;
+    }
+    free(spec->train.pp_layers);
+    free(spec->train.nodes);
+    free(spec->infer.pp_layers);
+    free(spec->infer.nodes);
+    free(spec->name);
+    free(spec->method);
+    free(spec->disk_folder);
+    free(spec);
+}

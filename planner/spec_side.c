@@ -1,0 +1,376 @@
+/*
+ * One side of a scenario: its sizes, layout and nodes, with every rule that
+ * needs neither the model nor the cluster.
+ *
+ * Sizes are at most 65536 each, so that a product of three of them fits 64
+ * bits. What has been read when an error is found is freed by the owner of the
+ * scenario.
+ */
+#include "planner/spec_side.h"
+
+#include <string.h>
+
+#include "common/mem.h"
+
+#define SIZE_MAX_RANKS 65536 /* of any one parallel size */
+
+static const char *const layout_names[] = {"megatron", "hf",   "vllm", "fsdp",
+                                           "fsdp1",    "spec", NULL};
+
+const char *rf_layout_name(enum rf_layout_kind layout)
+{
+    return layout_names[layout];
+}
+
+static enum rf_status read_pp_layers(const struct rf_jnode *node,
+                                     struct rf_side_spec *side, bool pp_given,
+                                     struct rf_err *err)
+{
+    struct rf_jnode list = rf_jnode_get(node, "pp_layers");
+    size_t count = json_array_size(list.value);
+    if (list.value == NULL) {
+        return RF_OK;
+    }
+    if (!json_is_array(list.value) || count < 1 || count > SIZE_MAX_RANKS) {
+        return rf_jnode_fail(&list, err,
+                             "must be an array with the number of layers of "
+                             "each pipeline stage");
+    }
+    if (pp_given && count != side->pp) {
+        return rf_jnode_fail(&list, err,
+                             "has %zu entries, but pp is %u: one entry a "
+                             "stage",
+                             count, side->pp);
+    }
+    side->pp = (uint32_t)count;
+    side->pp_layers = rf_xcalloc(count, sizeof(*side->pp_layers));
+    side->n_pp_layers = side->pp;
+    for (size_t i = 0; i < count; i++) {
+        struct rf_jnode item = rf_jnode_at(&list, i);
+        json_int_t layers = json_integer_value(item.value);
+        if (!json_is_integer(item.value) || layers < 0 ||
+            layers > SIZE_MAX_RANKS) {
+            return rf_jnode_fail(&item, err, "must be an integer from 0 to %d",
+                                 SIZE_MAX_RANKS);
+        }
+        side->pp_layers[i] = (uint32_t)layers;
+    }
+    return RF_OK;
+}
+
+static enum rf_status read_nodes(const struct rf_jnode *node,
+                                 struct rf_side_spec *side,
+                                 const char *const *node_names,
+                                 uint32_t n_node_names, struct rf_err *err)
+{
+    struct rf_jnode list = rf_jnode_get(node, "nodes");
+    size_t count = json_array_size(list.value);
+    if (list.value == NULL) {
+        return RF_OK;
+    }
+    if (!json_is_array(list.value) || count < 1) {
+        return rf_jnode_fail(&list, err,
+                             "must be an array of hosts listed under "
+                             "\"nodes\" of the cluster");
+    }
+    side->nodes = rf_xcalloc(count, sizeof(*side->nodes));
+    for (size_t i = 0; i < count; i++) {
+        struct rf_jnode item = rf_jnode_at(&list, i);
+        const char *name = json_string_value(item.value);
+        uint32_t found = 0;
+        if (name == NULL) {
+            return rf_jnode_fail(&item, err, "must be the name of a host");
+        }
+        while (found < n_node_names && strcmp(name, node_names[found]) != 0) {
+            found++;
+        }
+        if (found == n_node_names) {
+            return rf_jnode_fail(
+                &item, err, "\"%.60s\" is not among the cluster's nodes", name);
+        }
+        for (uint32_t j = 0; j < side->n_nodes; j++) {
+            if (side->nodes[j] == found) {
+                return rf_jnode_fail(&item, err, "\"%.60s\" is listed twice",
+                                     name);
+            }
+        }
+        side->nodes[side->n_nodes++] = found;
+    }
+    return RF_OK;
+}
+
+static enum rf_status read_mesh(const struct rf_jnode *node,
+                                struct rf_side_spec *side, struct rf_err *err)
+{
+    struct rf_jnode list = rf_jnode_get(node, "mesh");
+    if (!json_is_array(list.value) || json_array_size(list.value) != 2) {
+        return rf_jnode_fail(&list, err,
+                             "must be an array of two sizes, such as [2, 4]");
+    }
+    for (size_t i = 0; i < 2; i++) {
+        struct rf_jnode item = rf_jnode_at(&list, i);
+        json_int_t size = json_integer_value(item.value);
+        if (!json_is_integer(item.value) || size < 1 || size > SIZE_MAX_RANKS) {
+            return rf_jnode_fail(&item, err, "must be an integer from 1 to %d",
+                                 SIZE_MAX_RANKS);
+        }
+        side->mesh[i] = (uint32_t)size;
+    }
+    return RF_OK;
+}
+
+/* One word of a sharding spec at the start of `text`: its length, 0: none. */
+static size_t spec_word(const char *text)
+{
+    static const char *const words[] = {"S01", "S0", "S1", "R"};
+    for (unsigned i = 0; i < RF_ARRAY_SIZE(words); i++) {
+        if (strncmp(text, words[i], strlen(words[i])) == 0) {
+            return strlen(words[i]);
+        }
+    }
+    return 0;
+}
+
+static enum rf_status add_spec_words(const struct rf_jnode *node,
+                                     const char *text, bool one,
+                                     struct rf_side_spec *side,
+                                     struct rf_err *err)
+{
+    do {
+        size_t length = spec_word(text);
+        if (length == 0 || (one && text[length] != '\0')) {
+            return rf_jnode_fail(node, err,
+                                 "must be made of \"R\", \"S0\", \"S1\", "
+                                 "\"S01\", one for each dimension");
+        }
+        if (side->n_spec == RF_TENSOR_MAX_DIMS) {
+            return rf_jnode_fail(node, err, "more than %d dimensions",
+                                 RF_TENSOR_MAX_DIMS);
+        }
+        memcpy(side->spec[side->n_spec++], text, length);
+        text += length;
+    } while (*text != '\0');
+    return RF_OK;
+}
+
+static enum rf_status read_sharding(const struct rf_jnode *node,
+                                    struct rf_side_spec *side,
+                                    struct rf_err *err)
+{
+    struct rf_jnode list = rf_jnode_get(node, "spec");
+    enum rf_status status = RF_OK;
+    unsigned axes[2] = {0, 0};
+    if (json_is_string(list.value)) {
+        status = add_spec_words(&list, json_string_value(list.value), false,
+                                side, err);
+    } else if (!json_is_array(list.value) || json_array_size(list.value) == 0) {
+        return rf_jnode_fail(&list, err,
+                             "must be an array such as [\"S0\", \"R\"] or a "
+                             "string such as \"S0R\"");
+    }
+    for (size_t i = 0; i < json_array_size(list.value) && status == RF_OK;
+         i++) {
+        struct rf_jnode item = rf_jnode_at(&list, i);
+        const char *word = json_string_value(item.value);
+        status =
+            add_spec_words(&item, word != NULL ? word : "", true, side, err);
+    }
+    for (uint32_t d = 0; d < side->n_spec; d++) {
+        axes[0] += strchr(side->spec[d], '0') != NULL;
+        axes[1] += strchr(side->spec[d], '1') != NULL;
+    }
+    if (status == RF_OK && (axes[0] > 1 || axes[1] > 1)) {
+        return rf_jnode_fail(&list, err,
+                             "mesh axis %d splits more than one dimension",
+                             axes[0] > 1 ? 0 : 1);
+    }
+    return status;
+}
+
+/* Rules of the layouts that have no tensor or pipeline parallelism. */
+static enum rf_status check_flat_layout(const struct rf_jnode *node,
+                                        const struct rf_side_spec *side,
+                                        struct rf_err *err)
+{
+    const struct {
+        const char *key;
+        uint32_t size;
+    } sizes[] = {{"tp", side->tp},   {"cp", side->cp}, {"ep", side->ep},
+                 {"etp", side->etp}, {"pp", side->pp}, {"vpp", side->vpp}};
+    for (unsigned i = 0; i < RF_ARRAY_SIZE(sizes); i++) {
+        struct rf_jnode member = rf_jnode_get(node, sizes[i].key);
+        if (sizes[i].size != 1) {
+            return rf_jnode_fail(&member, err,
+                                 "must be 1 with layout %s, which shards over "
+                                 "%s only",
+                                 rf_layout_name(side->layout),
+                                 side->layout == RF_LAYOUT_SPEC ? "its mesh"
+                                                                : "dp");
+        }
+    }
+    return RF_OK;
+}
+
+static enum rf_status check_spec_layout(const struct rf_jnode *node,
+                                        struct rf_side_spec *side,
+                                        struct rf_err *err)
+{
+    enum rf_status status;
+    uint64_t devices;
+    if ((status = rf_jnode_require(node, "mesh", err)) != RF_OK ||
+        (status = rf_jnode_require(node, "spec", err)) != RF_OK ||
+        (status = read_mesh(node, side, err)) != RF_OK ||
+        (status = read_sharding(node, side, err)) != RF_OK) {
+        return status;
+    }
+    devices = (uint64_t)side->mesh[0] * side->mesh[1];
+    if (devices > SIZE_MAX_RANKS) {
+        struct rf_jnode mesh = rf_jnode_get(node, "mesh");
+        return rf_jnode_fail(&mesh, err, "has more than %d devices",
+                             SIZE_MAX_RANKS);
+    }
+    if (side->dp_given && side->dp != devices) {
+        struct rf_jnode dp = rf_jnode_get(node, "dp");
+        return rf_jnode_fail(&dp, err,
+                             "must be left out or be the mesh's %u devices",
+                             (unsigned)devices);
+    }
+    side->dp = (uint32_t)devices;
+    side->dp_given = true;
+    return RF_OK;
+}
+
+static enum rf_status check_pipeline(const struct rf_jnode *node,
+                                     const struct rf_side_spec *side,
+                                     struct rf_err *err)
+{
+    bool uneven = side->first_stage_layers != 0 || side->last_stage_layers != 0;
+    if (side->pp_layers != NULL && uneven) {
+        return rf_jnode_fail(node, err,
+                             "\"pp_layers\" already says how many layers the "
+                             "first and last stages have");
+    }
+    if (uneven && side->pp < 2) {
+        return rf_jnode_fail(node, err,
+                             "layers of the first or last pipeline stage need "
+                             "pp of at least 2");
+    }
+    if (side->vpp > 1 && side->layout != RF_LAYOUT_MEGATRON) {
+        return rf_jnode_fail(node, err, "vpp needs layout megatron, not %s",
+                             rf_layout_name(side->layout));
+    }
+    if (side->vpp > 1 && side->pp < 2) {
+        return rf_jnode_fail(node, err, "vpp %u needs pp of at least 2",
+                             side->vpp);
+    }
+    return RF_OK;
+}
+
+/* ETP of a side that does not name one: with EP, inference engines place whole
+ * experts; otherwise expert matrices are split as the dense ones are. */
+static uint32_t default_etp(const struct rf_side_spec *side)
+{
+    return side->layout != RF_LAYOUT_MEGATRON && side->ep > 1 ? 1 : side->tp;
+}
+
+static enum rf_status read_sizes(const struct rf_jnode *node,
+                                 struct rf_side_spec *side, struct rf_err *err)
+{
+    const uint32_t max = SIZE_MAX_RANKS;
+    enum rf_status status;
+    side->dp_given = json_object_get(node->value, "dp") != NULL;
+    side->tp = 1;
+    side->cp = 1;
+    side->ep = 1;
+    side->pp = 1;
+    side->vpp = 1;
+    if ((status = rf_jnode_u32(node, "tp", 1, max, &side->tp, err)) != RF_OK ||
+        (status = rf_jnode_u32(node, "cp", 1, max, &side->cp, err)) != RF_OK ||
+        (status = rf_jnode_u32(node, "ep", 1, max, &side->ep, err)) != RF_OK ||
+        (status = rf_jnode_u32(node, "dp", 1, max, &side->dp, err)) != RF_OK ||
+        (status = rf_jnode_u32(node, "pp", 1, max, &side->pp, err)) != RF_OK ||
+        (status = rf_jnode_u32(node, "vpp", 1, max, &side->vpp, err)) !=
+            RF_OK ||
+        (status = rf_jnode_u32(node, "num_layers_in_first_pipeline_stage", 1,
+                               max, &side->first_stage_layers, err)) != RF_OK ||
+        (status = rf_jnode_u32(node, "num_layers_in_last_pipeline_stage", 1,
+                               max, &side->last_stage_layers, err)) != RF_OK) {
+        return status;
+    }
+    side->etp = default_etp(side);
+    return rf_jnode_u32(node, "etp", 1, max, &side->etp, err);
+}
+
+static enum rf_status read_side_dtype(const struct rf_jnode *node,
+                                      struct rf_side_spec *side,
+                                      struct rf_err *err)
+{
+    struct rf_jnode member = rf_jnode_get(node, "dtype");
+    const char *name = NULL;
+    enum rf_status status = rf_jnode_string(node, "dtype", &name, err);
+    if (status != RF_OK || name == NULL) {
+        return status;
+    }
+    if (!rf_dtype_parse(name, &side->dtype)) {
+        return rf_jnode_fail(&member, err,
+                             "unknown dtype \"%.40s\", such as \"bfloat16\" "
+                             "or \"float32\"",
+                             name);
+    }
+    side->dtype_given = true;
+    return RF_OK;
+}
+
+enum rf_status rf_side_from_json(const struct rf_jnode *node,
+                                 struct rf_side_spec *side,
+                                 const char *const *node_names,
+                                 uint32_t n_node_names, struct rf_err *err)
+{
+    static const char *const keys[] = {"layout",
+                                       "tp",
+                                       "cp",
+                                       "ep",
+                                       "etp",
+                                       "dp",
+                                       "pp",
+                                       "vpp",
+                                       "pp_layers",
+                                       "num_layers_in_first_pipeline_stage",
+                                       "num_layers_in_last_pipeline_stage",
+                                       "dtype",
+                                       "nodes",
+                                       "spec",
+                                       "mesh",
+                                       NULL};
+    unsigned layout = RF_LAYOUT_MEGATRON;
+    enum rf_status status;
+    bool pp_given = json_object_get(node->value, "pp") != NULL;
+    if ((status = rf_jnode_check_keys(node, keys, err)) != RF_OK ||
+        (status = rf_jnode_choice(node, "layout", layout_names, &layout,
+                                  err)) != RF_OK) {
+        return status;
+    }
+    side->layout = (enum rf_layout_kind)layout;
+    if ((status = read_sizes(node, side, err)) != RF_OK ||
+        (status = read_pp_layers(node, side, pp_given, err)) != RF_OK ||
+        (status = read_side_dtype(node, side, err)) != RF_OK ||
+        (status = read_nodes(node, side, node_names, n_node_names, err)) !=
+            RF_OK ||
+        (status = check_pipeline(node, side, err)) != RF_OK) {
+        return status;
+    }
+    if (side->layout >= RF_LAYOUT_FSDP &&
+        (status = check_flat_layout(node, side, err)) != RF_OK) {
+        return status;
+    }
+    if (side->layout == RF_LAYOUT_SPEC) {
+        return check_spec_layout(node, side, err);
+    }
+    if (json_object_get(node->value, "spec") != NULL ||
+        json_object_get(node->value, "mesh") != NULL) {
+        return rf_jnode_fail(node, err,
+                             "\"spec\" and \"mesh\" need layout spec, not %s",
+                             rf_layout_name(side->layout));
+    }
+    return RF_OK;
+}

@@ -1,0 +1,15 @@
+/* Private to spec*.c: reading one side of a scenario. */
+#ifndef RF_PLANNER_SPEC_SIDE_H
+#define RF_PLANNER_SPEC_SIDE_H
+
+#include "planner/spec.h"
+
+/* Fills a zeroed side, defaults included; see rf_spec_from_json(). On failure
+ * too, what `side` then points to is the scenario's to free. */
+enum rf_status rf_side_from_json(const struct rf_jnode *node,
+                                 struct rf_side_spec *side,
+                                 const char *const *node_names,
+                                 uint32_t n_node_names,
+                                 struct rf_err *err) RF_MUST_CHECK;
+
+#endif

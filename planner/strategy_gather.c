@@ -1,0 +1,372 @@
+/*
+ * gather_broadcast: the way of many frameworks. Full tensors are gathered, a
+ * bucket at a time, into staging memory of one training rank (the root), sent
+ * from there to the staging memory of every inference rank, and each inference
+ * rank copies its slices out of it. It moves every byte to every inference rank
+ * and is here to be compared with.
+ *
+ * A bucket is filled with *slabs*: whole tensors (of several layers or experts
+ * where they fit), each row-major; only a tensor larger than a bucket is cut.
+ * Bucket b lies in slot b % RF_STAGE_SLOTS at the same offset on every rank. A
+ * *piece* is the part of a slab inside one unit, at most a chunk: one op
+ * gathers it, a chain across nodes with a fan-out inside them broadcasts it,
+ * one op on every rank that needs it takes it out.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/mem.h"
+#include "planner/box.h"
+#include "planner/strategy.h"
+
+#define SLAB_ALIGN 64
+#define CHUNK_BYTES_MIN 65536
+#define CHUNKS_A_BUCKET 32
+
+struct slab {
+    uint32_t family, bucket;
+    struct rf_box box;
+    uint64_t offset; /* in its slot */
+    uint64_t stride[RF_BOX_DIMS];
+};
+
+struct piece {
+    uint32_t slab, unit, op;
+    struct rf_box box;
+};
+
+struct gather {
+    struct rf_builder *builder;
+    struct rf_units units;
+    struct slab *slabs;
+    size_t n_slabs, slabs_capacity;
+    struct piece *pieces; /* of the bucket at hand */
+    size_t n_pieces, pieces_capacity;
+    uint64_t slot_bytes, *load; /* bytes gathered from each rank */
+    uint32_t root, *tree_node;  /* place of each rank in the tree, or RF_NONE */
+    struct rf_tree tree;
+    uint32_t slot_end[RF_STAGE_SLOTS]; /* first round after the slot's reads */
+};
+
+static uint32_t stage_item(const struct gather *gather, uint32_t family)
+{
+    const struct rf_builder *builder = gather->builder;
+    return rf_plan_item_bytes(
+        builder->plan, builder->spec->cast_at_source ? RF_INFER : RF_TRAIN,
+        family);
+}
+
+/* The largest box from `at` on, in row-major order, of at most `room` elements;
+ * moves `at` behind it. False when not even one tensor (with `cut`: one
+ * element) fits. */
+static bool take_box(const struct rf_box *whole, uint64_t *at, uint64_t room,
+                     bool cut, struct rf_box *out)
+{
+    uint32_t dim = RF_BOX_DIMS - 1;
+    while (dim > 0 && at[dim] == 0 && rf_box_unit(whole, dim - 1) <= room) {
+        dim--;
+    }
+    uint64_t unit = rf_box_unit(whole, dim);
+    if (unit > room || (!cut && dim >= RF_DIM_TENSOR)) {
+        return false;
+    }
+    *out = *whole;
+    for (uint32_t d = 0; d < dim; d++) {
+        out->start[d] = at[d];
+        out->extent[d] = 1;
+    }
+    out->start[dim] = at[dim];
+    out->extent[dim] = RF_MIN(whole->extent[dim] - at[dim], room / unit);
+    at[dim] += out->extent[dim];
+    while (dim > 0 && at[dim] == whole->extent[dim]) {
+        at[dim--] = 0;
+        at[dim]++;
+    }
+    return true;
+}
+
+/* Puts all of a family into buckets, from (*bucket, *used) on. */
+static void pack_family(struct gather *gather, uint32_t family,
+                        uint32_t *bucket, uint64_t *used)
+{
+    uint64_t capacity = gather->builder->spec->bucket_bytes;
+    uint32_t item = stage_item(gather, family);
+    struct rf_box whole =
+        rf_box_whole(&gather->builder->plan->model->families[family]);
+    bool cut = rf_box_unit(&whole, RF_DIM_TENSOR - 1) > capacity / item;
+    uint64_t at[RF_BOX_DIMS] = {0};
+    while (at[0] < whole.extent[0]) {
+        struct slab slab = {.family = family, .offset = *used};
+        uint64_t room = *used < capacity ? (capacity - *used) / item : 0;
+        if (!take_box(&whole, at, room, cut, &slab.box)) {
+            ++*bucket;
+            *used = 0;
+            continue;
+        }
+        slab.bucket = *bucket;
+        for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
+            slab.stride[d] = rf_box_unit(&slab.box, d) * item;
+        }
+        uint64_t end = *used + rf_box_elements(&slab.box) * item;
+        gather->slot_bytes = RF_MAX(gather->slot_bytes, end);
+        *used = rf_align_up(end, SLAB_ALIGN);
+        RF_PUSH(gather->slabs, gather->n_slabs, gather->slabs_capacity, slab);
+    }
+}
+
+/* All tensors that the inference side needs; the number of buckets. */
+static uint32_t pack(struct gather *gather)
+{
+    uint32_t bucket = 0;
+    uint64_t used = 0;
+    for (size_t u = 0; u < gather->units.n_units; u++) {
+        uint32_t family = gather->units.units[u].family;
+        if (u == 0 || family != gather->units.units[u - 1].family) {
+            pack_family(gather, family, &bucket, &used);
+        }
+    }
+    gather->slot_bytes = rf_align_up(gather->slot_bytes, SLAB_ALIGN);
+    return gather->n_slabs > 0 ? bucket + 1 : 0;
+}
+
+static uint32_t node_of(const struct gather *gather, uint32_t rank)
+{
+    return gather->builder->world->ranks[rank].node;
+}
+
+/* Root first; then for every other node, in order from the root's on, a head
+ * behind the head before; then everybody else behind the head of its node. */
+static void build_tree(struct gather *gather)
+{
+    const struct rf_world *world = gather->builder->world;
+    struct rf_tree *tree = &gather->tree;
+    uint32_t *head = rf_xmalloc(world->n_nodes * sizeof(*head));
+    uint32_t parent = 0;
+    rf_tree_reset(tree, &(struct rf_view){.rank = gather->root});
+    memset(head, 0xff, world->n_nodes * sizeof(*head));
+    memset(gather->tree_node, 0xff,
+           world->n_ranks * sizeof(*gather->tree_node));
+    head[node_of(gather, gather->root)] = 0;
+    gather->tree_node[gather->root] = 0;
+    for (uint32_t step = 1; step < world->n_nodes; step++) {
+        uint32_t node = (node_of(gather, gather->root) + step) % world->n_nodes;
+        for (uint32_t r = 0; r < world->n_ranks && head[node] == RF_NONE; r++) {
+            if (world->ranks[r].index[RF_INFER] != RF_NONE &&
+                world->ranks[r].node == node) {
+                parent =
+                    rf_tree_add(tree, parent, &(struct rf_view){.rank = r});
+                head[node] = gather->tree_node[r] = parent;
+                tree->n_heads++;
+            }
+        }
+    }
+    for (uint32_t r = 0; r < world->n_ranks; r++) {
+        if (world->ranks[r].index[RF_INFER] != RF_NONE &&
+            gather->tree_node[r] == RF_NONE) {
+            gather->tree_node[r] = rf_tree_add(tree, head[world->ranks[r].node],
+                                               &(struct rf_view){.rank = r});
+        }
+    }
+    free(head);
+}
+
+static struct rf_view stage_view(const struct gather *gather,
+                                 const struct slab *slab, uint32_t rank)
+{
+    return (struct rf_view){
+        .rank = rank,
+        .mem = RF_MEM_STAGE,
+        .converted = gather->builder->spec->cast_at_source,
+        .offset =
+            slab->bucket % RF_STAGE_SLOTS * gather->slot_bytes + slab->offset,
+        .start = slab->box.start,
+        .stride = slab->stride,
+    };
+}
+
+/* Who gives a piece to the root: the root itself, else with balance none the
+ * first holder, else one on the root's node, else the least loaded. */
+static const struct rf_holder *choose_source(const struct gather *gather,
+                                             const struct rf_unit *unit)
+{
+    const struct rf_holder *from = gather->units.holders + unit->first_src;
+    const struct rf_holder *best = &from[0];
+    if (gather->builder->spec->balance == RF_BALANCE_NONE) {
+        return best;
+    }
+    uint32_t root_node = node_of(gather, gather->root);
+    for (uint32_t i = 0; i < unit->n_src; i++) {
+        bool near = node_of(gather, from[i].rank) == root_node;
+        bool best_near = node_of(gather, best->rank) == root_node;
+        if (from[i].rank == gather->root) {
+            return &from[i];
+        }
+        if (near != best_near
+                ? near
+                : gather->load[from[i].rank] < gather->load[best->rank]) {
+            best = &from[i];
+        }
+    }
+    return best;
+}
+
+/* Gathers the part of a slab in a unit, a chunk at a time. */
+static uint32_t gather_part(struct gather *gather, uint32_t slab_index,
+                            uint32_t unit_index, const struct rf_box *part,
+                            uint32_t first_round)
+{
+    struct rf_builder *builder = gather->builder;
+    const struct slab *slab = &gather->slabs[slab_index];
+    const struct rf_holder *source =
+        choose_source(gather, &gather->units.units[unit_index]);
+    struct rf_view from = rf_view_of_piece(source, RF_MEM_TRAIN);
+    struct rf_view to = stage_view(gather, slab, gather->root);
+    uint64_t chunk = builder->chunk_bytes;
+    uint32_t end = first_round;
+    if (chunk == 0) {
+        chunk = RF_MAX(gather->slot_bytes / CHUNKS_A_BUCKET, CHUNK_BYTES_MIN);
+    }
+    struct rf_chunking chunking = rf_box_chunking(
+        part, rf_builder_elements(builder, slab->family, chunk));
+    for (uint64_t k = 0; k < chunking.count; k++) {
+        uint32_t round = rf_builder_round(builder, source->rank, gather->root);
+        struct rf_step step = {.family = slab->family,
+                               .box = rf_box_chunk(part, &chunking, k),
+                               .dep = RF_NO_OP,
+                               .bucket = slab->bucket,
+                               .round = RF_MAX(round, first_round),
+                               .task = builder->next_task++};
+        struct piece piece = {
+            .slab = slab_index, .unit = unit_index, .box = step.box};
+        piece.op = rf_builder_emit(builder, &step, &from, &to);
+        end = RF_MAX(end, step.round + 1);
+        RF_PUSH(gather->pieces, gather->n_pieces, gather->pieces_capacity,
+                piece);
+    }
+    gather->load[source->rank] +=
+        rf_box_elements(part) * stage_item(gather, slab->family);
+    return end;
+}
+
+/* Broadcasts a piece from `round` on and takes the slices out. */
+static uint32_t spread_piece(struct gather *gather, const struct piece *piece,
+                             uint32_t task, uint32_t round)
+{
+    struct rf_builder *builder = gather->builder;
+    const struct slab *slab = &gather->slabs[piece->slab];
+    const struct rf_unit *unit = &gather->units.units[piece->unit];
+    struct rf_tree *tree = &gather->tree;
+    struct rf_tree_how how = {.family = slab->family,
+                              .task = task,
+                              .bucket = slab->bucket,
+                              .first_round = round,
+                              .root_dep = piece->op,
+                              .max_elements = UINT64_MAX,
+                              .paced = true};
+    struct rf_step step = {.family = slab->family,
+                           .box = piece->box,
+                           .bucket = slab->bucket,
+                           .task = task};
+    for (uint32_t i = 0; i < tree->n; i++) {
+        tree->nodes[i].view =
+            stage_view(gather, slab, tree->nodes[i].view.rank);
+    }
+    step.round = rf_tree_emit(builder, tree, &piece->box, &how);
+    for (uint32_t i = 0; i < unit->n_dst; i++) {
+        const struct rf_holder *to =
+            &gather->units.holders[unit->first_dst + i];
+        const struct rf_tree_node *at =
+            &tree->nodes[gather->tree_node[to->rank]];
+        struct rf_view from = at->view;
+        struct rf_view slice = rf_view_of_piece(to, RF_MEM_INFER);
+        step.dep = at->op;
+        rf_builder_emit(builder, &step, &from, &slice);
+    }
+    return step.round + 1;
+}
+
+/* One bucket: the slabs [first, end). */
+static void move_bucket(struct gather *gather, size_t first, size_t end)
+{
+    struct rf_builder *builder = gather->builder;
+    uint32_t slot = gather->slabs[first].bucket % RF_STAGE_SLOTS;
+    uint32_t start = gather->slot_end[slot], gathered = start, task;
+    size_t u = 0;
+    gather->n_pieces = 0;
+    for (size_t s = first; s < end; s++) {
+        const struct slab *slab = &gather->slabs[s];
+        const struct rf_unit *units = gather->units.units;
+        while (u > 0 && units[u - 1].family >= slab->family) {
+            u--;
+        }
+        while (u < gather->units.n_units && units[u].family < slab->family) {
+            u++;
+        }
+        for (; u < gather->units.n_units && units[u].family == slab->family;
+             u++) {
+            struct rf_box part;
+            if (rf_box_intersect(&slab->box, &units[u].box, &part)) {
+                uint32_t done =
+                    gather_part(gather, (uint32_t)s, (uint32_t)u, &part, start);
+                gathered = RF_MAX(gathered, done);
+            }
+        }
+    }
+    task = builder->next_task++;
+    for (size_t p = 0; p < gather->n_pieces; p++) {
+        uint32_t done =
+            spread_piece(gather, &gather->pieces[p], task, gathered);
+        gather->slot_end[slot] = RF_MAX(gather->slot_end[slot], done);
+    }
+}
+
+static void set_stage_bytes(struct gather *gather, uint32_t buckets)
+{
+    struct rf_schedule *schedule = gather->builder->schedule;
+    uint32_t slots = RF_MIN(buckets, RF_STAGE_SLOTS);
+    schedule->stage_bytes =
+        rf_xcalloc(gather->builder->world->n_ranks, sizeof(uint64_t));
+    for (uint32_t i = 0; i < gather->tree.n; i++) {
+        schedule->stage_bytes[gather->tree.nodes[i].view.rank] =
+            gather->slot_bytes * slots;
+    }
+}
+
+void rf_strategy_gather(struct rf_builder *builder)
+{
+    const struct rf_world *world = builder->world;
+    struct gather gather = {.builder = builder};
+    enum rf_status status;
+    if (builder->spec->bucket_bytes < SLAB_ALIGN) {
+        rf_builder_fail(builder, RF_ERR_CONFIG,
+                        "strategy gather_broadcast needs bucket_bytes of at "
+                        "least 64");
+        return;
+    }
+    status = rf_units_build(builder->plan, &gather.units, builder->err);
+    if (status != RF_OK) {
+        builder->status = status;
+        rf_units_free(&gather.units);
+        return;
+    }
+    gather.root = world->rank_of[RF_TRAIN][0];
+    gather.load = rf_xcalloc(world->n_ranks, sizeof(*gather.load));
+    gather.tree_node = rf_xcalloc(world->n_ranks, sizeof(*gather.tree_node));
+    uint32_t buckets = pack(&gather);
+    build_tree(&gather);
+    set_stage_bytes(&gather, buckets);
+    for (size_t first = 0, end; first < gather.n_slabs; first = end) {
+        end = first;
+        while (end < gather.n_slabs &&
+               gather.slabs[end].bucket == gather.slabs[first].bucket) {
+            end++;
+        }
+        move_bucket(&gather, first, end);
+    }
+    free(gather.slabs);
+    free(gather.pieces);
+    free(gather.load);
+    free(gather.tree_node);
+    rf_tree_free(&gather.tree);
+    rf_units_free(&gather.units);
+}

@@ -1,0 +1,470 @@
+/*
+ * The strategies that do not send a replica twice over a slow link:
+ *
+ *   broadcast         a unit goes along a chain of nodes, in chunks; in each
+ *                     node one receiver (the head) takes it from the chain, the
+ *                     others read it from the head
+ *   hierarchical      as broadcast, but a unit is shared out over the receivers
+ *                     of a node: as many chains as a node has receivers
+ *   allgather         every node gets a unit from its source, shared out over
+ *                     the node's receivers, which complete each other
+ *   allgather_global  shared out over all receivers of all nodes, completed
+ *                     around a ring of all of them
+ *
+ * Receivers that hold the unit themselves copy it; receivers with a holder on
+ * their node read it there (with balance none only the first holder counts).
+ * Only the rest, the *far* receivers, are served over links between nodes, and
+ * relays read their own inference memory. Parts need not be equal.
+ */
+#include <stdlib.h>
+
+#include "common/mem.h"
+#include "planner/box.h"
+#include "planner/order.h"
+#include "planner/strategy.h"
+
+/* A part for one receiver is not made smaller than this. */
+#define PART_BYTES 16384
+/* Chunks are at least so large, and this share of what a link carries, so that
+ * filling the chain costs about 1 % in all. */
+#define CHUNK_BYTES_MIN 65536
+#define CHUNK_SHARE 96
+#define CHUNK_STREAMS_MAX 8
+/* … unless that made more ops than this in all: long chains of many nodes. */
+#define CHUNK_OPS_MAX 1048576
+
+/* A receiver and its node, for sorting. */
+struct placed {
+    uint32_t node;
+    struct rf_holder holder;
+};
+
+struct maker {
+    struct rf_builder *builder;
+    struct rf_units units;
+    struct rf_works works;
+    struct placed *far; /* of the unit at hand */
+    size_t n_far, far_capacity;
+    uint64_t *node_bytes; /* that come in over each node's link */
+    double far_bytes;     /* to all far receivers */
+    uint32_t *node_works;
+    uint32_t longest; /* chain, in nodes */
+};
+
+static uint32_t node_of(const struct maker *maker, uint32_t rank)
+{
+    return maker->builder->world->ranks[rank].node;
+}
+
+static size_t push(struct maker *maker, const struct rf_holder *holders,
+                   uint32_t n)
+{
+    struct rf_works *works = &maker->works;
+    size_t first = works->n_pool;
+    for (uint32_t i = 0; i < n; i++) {
+        RF_PUSH(works->pool, works->n_pool, works->pool_capacity, holders[i]);
+    }
+    return first;
+}
+
+static void add_work(struct maker *maker, uint32_t unit,
+                     const struct rf_box *box, struct rf_work work)
+{
+    uint32_t family = maker->units.units[unit].family;
+    work.unit = unit;
+    work.family = family;
+    work.box = *box;
+    work.bytes =
+        rf_box_elements(box) *
+        rf_plan_item_bytes(
+            maker->builder->plan,
+            maker->builder->spec->cast_at_source ? RF_INFER : RF_TRAIN, family);
+    RF_PUSH(maker->works.works, maker->works.n, maker->works.capacity, work);
+}
+
+/* A receiver that is served inside its node, or far. */
+static void place_receiver(struct maker *maker, uint32_t index,
+                           const struct rf_holder *sources, uint32_t n_sources,
+                           const struct rf_holder *receiver)
+{
+    uint32_t node = node_of(maker, receiver->rank), near = 0;
+    size_t first = maker->works.n_pool;
+    for (uint32_t i = 0; i < n_sources; i++) {
+        if (sources[i].rank == receiver->rank) {
+            maker->works.n_pool = first;
+            push(maker, &sources[i], 1);
+            near = 1;
+            break;
+        }
+        if (node_of(maker, sources[i].rank) == node) {
+            push(maker, &sources[i], 1);
+            near++;
+        }
+    }
+    if (near == 0) {
+        RF_PUSH(maker->far, maker->n_far, maker->far_capacity,
+                ((struct placed){.node = node, .holder = *receiver}));
+        return;
+    }
+    struct rf_work work = {.sources = first,
+                           .n_sources = near,
+                           .receivers = push(maker, receiver, 1),
+                           .n_receivers = 1};
+    add_work(maker, index, &maker->units.units[index].box, work);
+}
+
+static int by_node(const void *a, const void *b)
+{
+    const struct placed *x = a, *y = b;
+    if (x->node != y->node) {
+        return x->node < y->node ? -1 : 1;
+    }
+    return (x->holder.rank > y->holder.rank) -
+           (x->holder.rank < y->holder.rank);
+}
+
+/* As many parts of a unit as are worth it, `parts` at most. */
+static struct rf_split split_unit(const struct maker *maker,
+                                  const struct rf_unit *unit, uint32_t parts)
+{
+    uint64_t bytes =
+        rf_box_elements(&unit->box) *
+        rf_plan_item_bytes(maker->builder->plan, RF_TRAIN, unit->family);
+    uint64_t most = rf_div_up(bytes, PART_BYTES);
+    return rf_box_split(&unit->box, (uint32_t)RF_MIN(parts, most));
+}
+
+/* Works that share a box out over `parts` turns, `work` being their model. */
+static void add_parts(struct maker *maker, uint32_t index, uint32_t parts,
+                      const struct rf_work *model)
+{
+    const struct rf_unit *unit = &maker->units.units[index];
+    struct rf_split split = split_unit(maker, unit, parts);
+    for (uint32_t i = 0; i < split.parts; i++) {
+        struct rf_work work = *model;
+        struct rf_box box = rf_box_part(&unit->box, &split, i);
+        work.turn = index + i;
+        add_work(maker, index, &box, work);
+    }
+}
+
+/* One node's far receivers: [first, first + n) of maker->far. */
+static void serve_node(struct maker *maker, uint32_t index,
+                       const struct rf_work *model, size_t first, uint32_t n)
+{
+    const struct rf_unit *unit = &maker->units.units[index];
+    uint32_t node = maker->far[first].node;
+    maker->node_bytes[node] +=
+        rf_box_elements(&unit->box) *
+        rf_plan_item_bytes(maker->builder->plan, RF_TRAIN, unit->family);
+    maker->node_works[node]++;
+    if (maker->builder->spec->strategy == RF_ALLGATHER) {
+        struct rf_work work = *model;
+        work.receivers += first;
+        work.n_receivers = n;
+        add_parts(maker, index, n, &work);
+    }
+}
+
+static void serve_far(struct maker *maker, uint32_t index,
+                      const struct rf_holder *sources, uint32_t n_sources)
+{
+    enum rf_strategy strategy = maker->builder->spec->strategy;
+    struct rf_work work = {.sources = push(maker, sources, n_sources),
+                           .n_sources = n_sources,
+                           .whole = strategy == RF_BROADCAST,
+                           .turn = index,
+                           .n_receivers = (uint32_t)maker->n_far};
+    uint32_t nodes = 0, widest = 0;
+    qsort(maker->far, maker->n_far, sizeof(*maker->far), by_node);
+    work.receivers = maker->works.n_pool;
+    for (size_t i = 0; i < maker->n_far; i++) {
+        push(maker, &maker->far[i].holder, 1);
+    }
+    for (size_t first = 0, end; first < maker->n_far; first = end) {
+        end = first;
+        while (end < maker->n_far &&
+               maker->far[end].node == maker->far[first].node) {
+            end++;
+        }
+        serve_node(maker, index, &work, first, (uint32_t)(end - first));
+        widest = RF_MAX(widest, (uint32_t)(end - first));
+        nodes++;
+    }
+    maker->longest = RF_MAX(maker->longest, nodes);
+    maker->far_bytes +=
+        (double)rf_box_elements(&maker->units.units[index].box) *
+        rf_plan_item_bytes(maker->builder->plan, RF_TRAIN,
+                           maker->units.units[index].family) *
+        (double)maker->n_far;
+    if (strategy == RF_BROADCAST || strategy == RF_ALLGATHER_GLOBAL) {
+        add_work(maker, index, &maker->units.units[index].box, work);
+    } else if (strategy == RF_HIERARCHICAL) {
+        add_parts(maker, index, widest, &work);
+    }
+}
+
+static void make_works(struct maker *maker)
+{
+    bool first_only = maker->builder->spec->balance == RF_BALANCE_NONE;
+    for (uint32_t u = 0; u < maker->units.n_units; u++) {
+        const struct rf_unit *unit = &maker->units.units[u];
+        const struct rf_holder *sources =
+            maker->units.holders + unit->first_src;
+        uint32_t n_sources = first_only ? 1 : unit->n_src;
+        maker->n_far = 0;
+        for (uint32_t i = 0; i < unit->n_dst; i++) {
+            place_receiver(maker, u, sources, n_sources,
+                           &maker->units.holders[unit->first_dst + i]);
+        }
+        if (maker->n_far > 0) {
+            serve_far(maker, u, sources, n_sources);
+        }
+    }
+}
+
+/* Small enough that a chunk travelling along the longest chain, beside those of
+ * other units, is a small part of what a link carries. */
+static uint64_t chunk_bytes(const struct maker *maker)
+{
+    const struct rf_builder *builder = maker->builder;
+    enum rf_strategy strategy = builder->spec->strategy;
+    uint64_t chunk = UINT64_MAX;
+    if (builder->chunk_bytes > 0) {
+        return builder->chunk_bytes;
+    }
+    if (strategy == RF_ALLGATHER || strategy == RF_ALLGATHER_GLOBAL) {
+        return chunk; /* whole parts, as collectives move them */
+    }
+    for (uint32_t i = 0; i < builder->world->n_nodes; i++) {
+        uint32_t streams = RF_MIN(maker->node_works[i], CHUNK_STREAMS_MAX);
+        if (streams > 0) {
+            uint64_t share = maker->node_bytes[i] /
+                             ((uint64_t)CHUNK_SHARE * maker->longest * streams);
+            chunk = RF_MIN(chunk, share);
+        }
+    }
+    uint64_t least = (uint64_t)(maker->far_bytes / CHUNK_OPS_MAX);
+    return RF_MAX(chunk, RF_MAX(least, CHUNK_BYTES_MIN));
+}
+
+/* Adds the receivers [first, end): with `heads` only the one whose turn it is,
+ * as a head behind `parent`; else the others, behind that head. */
+static uint32_t add_group(const struct maker *maker, const struct rf_work *work,
+                          struct rf_tree *tree, uint32_t first, uint32_t end,
+                          uint32_t parent, bool heads)
+{
+    uint32_t head = first + work->turn % (end - first);
+    for (uint32_t i = first; i < end; i++) {
+        if ((i == head) == heads) {
+            struct rf_view view = rf_view_of_piece(
+                &maker->works.pool[work->receivers + i], RF_MEM_INFER);
+            uint32_t added = rf_tree_add(tree, parent, &view);
+            if (heads) {
+                tree->n_heads++;
+                return added;
+            }
+        }
+    }
+    return parent;
+}
+
+/* One head a node along the chain, which starts after the source's node and
+ * goes around the end; the nodes' other receivers behind their head. */
+static void build_chain(const struct maker *maker, const struct rf_work *work,
+                        struct rf_tree *tree)
+{
+    const struct rf_holder *to = maker->works.pool + work->receivers;
+    uint32_t from = node_of(maker, tree->nodes[0].view.rank);
+    uint32_t n = work->n_receivers, turn_point = 0;
+    while (turn_point < n && node_of(maker, to[turn_point].rank) < from) {
+        turn_point++;
+    }
+    for (int heads = 1; heads >= 0; heads--) {
+        uint32_t parent = 0, group = 0;
+        for (uint32_t done = 0, count; done < n; done += count) {
+            uint32_t first = (turn_point + done) % n;
+            uint32_t node = node_of(maker, to[first].rank);
+            count = 1;
+            while (first + count < n &&
+                   node_of(maker, to[first + count].rank) == node) {
+                count++;
+            }
+            group++;
+            parent = add_group(maker, work, tree, first, first + count,
+                               heads ? parent : group, heads);
+        }
+    }
+}
+
+static void emit_chain(struct maker *maker, const struct rf_work *work,
+                       struct rf_tree *tree, uint64_t max_elements, bool paced)
+{
+    struct rf_view root = rf_view_of_piece(
+        &maker->works.pool[work->sources + work->source], RF_MEM_TRAIN);
+    const struct rf_tree_how how = {.family = work->family,
+                                    .task = maker->builder->next_task++,
+                                    .bucket = RF_NO_BUCKET,
+                                    .root_dep = RF_NO_OP,
+                                    .max_elements = max_elements,
+                                    .paced = paced};
+    rf_tree_reset(tree, &root);
+    build_chain(maker, work, tree);
+    rf_tree_emit(maker->builder, tree, &work->box, &how);
+}
+
+/* The k-th receiver on the ring, from the one whose turn it is. */
+static const struct rf_holder *on_ring(const struct maker *maker,
+                                       const struct rf_work *work, uint32_t k)
+{
+    return &maker->works
+                .pool[work->receivers + (work->turn + k) % work->n_receivers];
+}
+
+/* Part p goes from the source to receiver p of the ring, then around it. All
+ * parts take hop h together: one task, one round. */
+static void emit_ring(struct maker *maker, const struct rf_work *work)
+{
+    struct rf_builder *builder = maker->builder;
+    const struct rf_unit *unit = &maker->units.units[work->unit];
+    struct rf_split split = split_unit(maker, unit, work->n_receivers);
+    const struct rf_holder *source =
+        &maker->works.pool[work->sources + work->source];
+    uint32_t *last = rf_xmalloc(split.parts * sizeof(*last));
+    uint32_t base = rf_builder_round(builder, source->rank, source->rank);
+    for (uint32_t i = 0; i < work->n_receivers; i++) {
+        uint32_t rank = on_ring(maker, work, i)->rank;
+        base = RF_MAX(base, rf_builder_round(builder, source->rank, rank));
+    }
+    for (uint32_t hop = 0; hop < work->n_receivers; hop++) {
+        struct rf_step step = {.family = work->family,
+                               .bucket = RF_NO_BUCKET,
+                               .round = base + hop,
+                               .task = builder->next_task++};
+        for (uint32_t p = 0; p < split.parts; p++) {
+            struct rf_view from = rf_view_of_piece(source, RF_MEM_TRAIN);
+            struct rf_view to =
+                rf_view_of_piece(on_ring(maker, work, p + hop), RF_MEM_INFER);
+            if (hop > 0) {
+                from = rf_view_of_piece(on_ring(maker, work, p + hop - 1),
+                                        RF_MEM_INFER);
+            }
+            step.box = rf_box_part(&unit->box, &split, p);
+            step.dep = hop > 0 ? last[p] : RF_NO_OP;
+            last[p] = rf_builder_emit(builder, &step, &from, &to);
+        }
+    }
+    free(last);
+}
+
+/* Heads and the op that brought each its part, for the works of allgather. */
+struct arrived {
+    uint32_t op, round;
+};
+
+/* allgather: a part goes to the receiver whose turn it is … */
+static void emit_part(struct maker *maker, const struct rf_work *work,
+                      struct rf_tree *tree, uint64_t max_elements,
+                      struct arrived *out)
+{
+    struct rf_view root = rf_view_of_piece(
+        &maker->works.pool[work->sources + work->source], RF_MEM_TRAIN);
+    const struct rf_tree_how how = {.family = work->family,
+                                    .task = maker->builder->next_task++,
+                                    .bucket = RF_NO_BUCKET,
+                                    .root_dep = RF_NO_OP,
+                                    .max_elements = max_elements};
+    rf_tree_reset(tree, &root);
+    add_group(maker, work, tree, 0, work->n_receivers, 0, true);
+    out->op = (uint32_t)maker->builder->schedule->n_world_ops;
+    out->round = rf_tree_emit(maker->builder, tree, &work->box, &how);
+}
+
+/* … and, when all parts are on their way, from it to the others. */
+static void complete_part(struct maker *maker, const struct rf_work *work,
+                          struct rf_tree *tree, uint64_t max_elements,
+                          const struct arrived *arrived)
+{
+    uint32_t head = work->turn % work->n_receivers;
+    struct rf_view root = rf_view_of_piece(
+        &maker->works.pool[work->receivers + head], RF_MEM_INFER);
+    const struct rf_tree_how how = {.family = work->family,
+                                    .task = maker->builder->next_task++,
+                                    .bucket = RF_NO_BUCKET,
+                                    .first_round = arrived->round,
+                                    .root_dep = arrived->op,
+                                    .root_in_chunks = true,
+                                    .max_elements = max_elements};
+    rf_tree_reset(tree, &root);
+    add_group(maker, work, tree, 0, work->n_receivers, 0, false);
+    rf_tree_emit(maker->builder, tree, &work->box, &how);
+}
+
+static void emit_works(struct maker *maker, const uint32_t *order)
+{
+    struct rf_builder *builder = maker->builder;
+    enum rf_strategy strategy = builder->spec->strategy;
+    uint64_t chunk = chunk_bytes(maker);
+    struct rf_tree tree = {.nodes = NULL};
+    struct arrived *arrived = rf_xcalloc(maker->works.n, sizeof(*arrived));
+    size_t far = 0; /* works that cross nodes come first */
+    for (size_t i = 0; i < maker->works.n; i++) {
+        const struct rf_work *work = &maker->works.works[order[i]];
+        uint32_t from = maker->works.pool[work->sources + work->source].rank;
+        uint32_t to = maker->works.pool[work->receivers].rank;
+        uint64_t elements = rf_builder_elements(builder, work->family, chunk);
+        if (node_of(maker, from) == node_of(maker, to)) {
+            break;
+        }
+        far++;
+        if (strategy == RF_ALLGATHER) {
+            emit_part(maker, work, &tree, elements, &arrived[i]);
+        } else if (strategy == RF_ALLGATHER_GLOBAL) {
+            emit_ring(maker, work);
+        } else {
+            emit_chain(maker, work, &tree, elements, true);
+        }
+    }
+    for (size_t i = 0; i < far && strategy == RF_ALLGATHER; i++) {
+        const struct rf_work *work = &maker->works.works[order[i]];
+        complete_part(maker, work, &tree,
+                      rf_builder_elements(builder, work->family, chunk),
+                      &arrived[i]);
+    }
+    for (size_t i = far; i < maker->works.n; i++) {
+        emit_chain(maker, &maker->works.works[order[i]], &tree, UINT64_MAX,
+                   false);
+    }
+    free(arrived);
+    rf_tree_free(&tree);
+}
+
+void rf_strategy_replicate(struct rf_builder *builder)
+{
+    struct maker maker = {.builder = builder};
+    uint32_t *order = NULL;
+    enum rf_status status =
+        rf_units_build(builder->plan, &maker.units, builder->err);
+    if (status != RF_OK) {
+        builder->status = status;
+        goto out;
+    }
+    maker.node_bytes = rf_xcalloc(builder->world->n_nodes, sizeof(uint64_t));
+    maker.node_works = rf_xcalloc(builder->world->n_nodes, sizeof(uint32_t));
+    make_works(&maker);
+    order = rf_calloc(maker.works.n, sizeof(*order));
+    if (order == NULL) {
+        rf_builder_fail(builder, RF_ERR_NOMEM, "no memory for an order");
+        goto out;
+    }
+    rf_order_choose(builder->world, builder->spec->balance,
+                    builder->spec->serialize, &maker.works, order);
+    emit_works(&maker, order);
+out:
+    free(order);
+    free(maker.far);
+    free(maker.node_bytes);
+    free(maker.node_works);
+    rf_works_free(&maker.works);
+    rf_units_free(&maker.units);
+}

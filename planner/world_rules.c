@@ -1,0 +1,406 @@
+/*
+ * Which meshes a model allows. Each rule that fails names itself and the
+ * nearest values of the size at fault that pass all its rules.
+ *
+ * The sizes are independent of each other here (tp, etp, ep, pp each against
+ * the model), so that a suggestion for one of them is right whatever the others
+ * are; how many ranks there must be is world.c's business.
+ */
+#include "planner/world_rules.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/mem.h"
+
+#define MEGATRON_VOCAB_UNIT 128
+#define VLLM_VOCAB_UNIT 64
+#define FARTHEST_SUGGESTION 1024
+
+struct context {
+    const struct rf_spec *spec;
+    enum rf_side which;
+    const struct rf_side_spec *side;
+    const struct rf_model *model;
+    char why[320]; /* the rule that the last value broke */
+};
+
+/* Whether `value` passes all rules of one size; fills context->why if not. */
+typedef bool (*works_fn)(struct context *context, uint32_t value);
+
+enum rf_status rf_world_fail(const struct rf_spec *spec, enum rf_side side,
+                             struct rf_err *err, const char *fmt, ...)
+{
+    char text[768];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    return rf_err_set(err, RF_ERR_CONFIG, "scenario \"%s\": %s: %s", spec->name,
+                      side == RF_TRAIN ? "train" : "infer", text);
+}
+
+const struct rf_side_spec *rf_side_of(const struct rf_spec *spec,
+                                      enum rf_side side)
+{
+    return side == RF_TRAIN ? &spec->train : &spec->infer;
+}
+
+/* Rows of the vocabulary with padding (design §12.1). */
+static uint64_t padded_vocab(const struct rf_spec *spec, enum rf_side side,
+                             const struct rf_model *model)
+{
+    const struct rf_side_spec *self = rf_side_of(spec, side);
+    uint64_t unit = MEGATRON_VOCAB_UNIT;
+    if (self->layout == RF_LAYOUT_VLLM) {
+        return rf_align_up(model->vocab, VLLM_VOCAB_UNIT);
+    }
+    if (self->layout != RF_LAYOUT_MEGATRON) {
+        return model->vocab;
+    }
+    /* the trainer decides; the engine loads what the trainer has */
+    unit *=
+        spec->train.layout == RF_LAYOUT_MEGATRON ? spec->train.tp : self->tp;
+    return rf_align_up(model->vocab, unit);
+}
+
+static bool breaks(struct context *context, const char *fmt, ...)
+    RF_PRINTF(2, 3);
+static bool breaks(struct context *context, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(context->why, sizeof(context->why), fmt, args);
+    va_end(args);
+    return false;
+}
+
+/* "key value is impossible: rule; nearest key that work: a, b". `works` has
+ * just failed for `value`. */
+static enum rf_status fail_with_nearest(struct context *context,
+                                        const char *key, uint32_t value,
+                                        works_fn works, struct rf_err *err)
+{
+    char rule[sizeof(context->why)], list[64] = "";
+    uint32_t below = RF_MIN(value - 1, FARTHEST_SUGGESTION);
+    uint32_t above = value + 1;
+    memcpy(rule, context->why, sizeof(rule));
+    while (below > 0 && !works(context, below)) {
+        below--;
+    }
+    while (above <= value + FARTHEST_SUGGESTION && !works(context, above)) {
+        above++;
+    }
+    if (above > value + FARTHEST_SUGGESTION) {
+        above = 0;
+    }
+    if (below > 0 && above > 0) {
+        snprintf(list, sizeof(list), "; nearest %s that work: %u, %u", key,
+                 below, above);
+    } else if (below > 0 || above > 0) {
+        snprintf(list, sizeof(list), "; nearest %s that works: %u", key,
+                 RF_MAX(below, above));
+    }
+    return rf_world_fail(context->spec, context->which, err,
+                         "%s %u is impossible: %s%s", key, value, rule, list);
+}
+
+static bool has_role(const struct rf_model *model, enum rf_role first,
+                     enum rf_role last)
+{
+    for (uint32_t i = 0; i < model->n_families; i++) {
+        if (model->families[i].role >= first &&
+            model->families[i].role <= last) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Heads against tp, for ordinary and latent attention. */
+static bool attention_works(struct context *context, uint32_t tp)
+{
+    const struct rf_model *model = context->model;
+    uint64_t rows;
+    if (model->heads % tp != 0) {
+        return breaks(context,
+                      "num_attention_heads %% tp must be 0, there are %u heads",
+                      model->heads);
+    }
+    if (!has_role(model, RF_ROLE_K, RF_ROLE_V)) {
+        return true;
+    }
+    if (model->kv_heads % tp != 0 && tp % model->kv_heads != 0) {
+        return breaks(context,
+                      "tp must divide the key/value heads or be a multiple of "
+                      "them, there are %u",
+                      model->kv_heads);
+    }
+    rows = (model->heads + 2ull * model->kv_heads) * model->head_dim;
+    if (context->side->layout == RF_LAYOUT_MEGATRON && rows % tp != 0) {
+        return breaks(context,
+                      "the fused rows of q, k and v must split evenly, there "
+                      "are %llu",
+                      (unsigned long long)rows);
+    }
+    return true;
+}
+
+/* The extent of a family that tp splits evenly and must divide; 0: none. Rows
+ * of attention and vocabulary have rules of their own. */
+static uint64_t tp_extent(const struct rf_family *family)
+{
+    switch (family->role) {
+    case RF_ROLE_GATE:
+    case RF_ROLE_UP:
+    case RF_ROLE_SHARED_GATE:
+    case RF_ROLE_SHARED_UP:
+    case RF_ROLE_MLA_Q_B:
+    case RF_ROLE_MLA_KV_B:
+        return family->shape[0];
+    case RF_ROLE_O:
+    case RF_ROLE_DOWN:
+    case RF_ROLE_SHARED_DOWN:
+        return family->shape[1];
+    default:
+        return 0;
+    }
+}
+
+static bool vocab_works(struct context *context, uint32_t tp)
+{
+    uint64_t rows = context->model->vocab;
+    if (context->side->layout != RF_LAYOUT_HF) {
+        struct rf_spec changed = *context->spec;
+        struct rf_side_spec *side =
+            context->which == RF_TRAIN ? &changed.train : &changed.infer;
+        side->tp = tp;
+        rows = padded_vocab(&changed, context->which, context->model);
+    }
+    if (rows % tp != 0) {
+        return breaks(context,
+                      "the %llu rows of the vocabulary%s must split evenly",
+                      (unsigned long long)rows,
+                      rows == context->model->vocab ? "" : " with padding");
+    }
+    return true;
+}
+
+static bool tp_works(struct context *context, uint32_t tp)
+{
+    const struct rf_model *model = context->model;
+    if ((has_role(model, RF_ROLE_Q, RF_ROLE_O) ||
+         has_role(model, RF_ROLE_MLA_Q_A, RF_ROLE_MLA_KV_B)) &&
+        model->heads > 0 && !attention_works(context, tp)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < model->n_families; i++) {
+        const struct rf_family *family = &model->families[i];
+        if (tp_extent(family) % tp != 0) {
+            return breaks(context, "%llu of %.120s %% tp must be 0",
+                          (unsigned long long)tp_extent(family), family->name);
+        }
+    }
+    return !has_role(model, RF_ROLE_EMBED, RF_ROLE_LM_HEAD) ||
+           vocab_works(context, tp);
+}
+
+static bool etp_works(struct context *context, uint32_t etp)
+{
+    for (uint32_t i = 0; i < context->model->n_families; i++) {
+        const struct rf_family *family = &context->model->families[i];
+        uint64_t extent = 0;
+        if (family->role == RF_ROLE_EXPERT_GATE ||
+            family->role == RF_ROLE_EXPERT_UP) {
+            extent = family->shape[0];
+        } else if (family->role == RF_ROLE_EXPERT_DOWN) {
+            extent = family->shape[1];
+        }
+        if (extent % etp != 0) {
+            return breaks(context, "%llu of %.120s %% etp must be 0",
+                          (unsigned long long)extent, family->name);
+        }
+    }
+    return true;
+}
+
+static bool ep_works(struct context *context, uint32_t ep)
+{
+    bool experts = false;
+    for (uint32_t i = 0; i < context->model->n_families; i++) {
+        const struct rf_family *family = &context->model->families[i];
+        experts |= family->has_experts;
+        if (family->has_experts && family->n_experts % ep != 0) {
+            return breaks(context,
+                          "experts %% ep must be 0, there are %u experts",
+                          family->n_experts);
+        }
+    }
+    return experts || ep == 1 || breaks(context, "the model has no experts");
+}
+
+/* Layers of stage `pp` with `stages` stages; false when they do not split. */
+static bool stage_count(const struct rf_side_spec *side, uint32_t n_layers,
+                        uint32_t stages, uint32_t pp, uint32_t *count)
+{
+    uint64_t ends =
+        (uint64_t)side->first_stage_layers + side->last_stage_layers;
+    uint32_t middle = stages;
+    if (side->pp_layers != NULL) {
+        *count = side->pp_layers[pp];
+        return true;
+    }
+    middle -= side->first_stage_layers != 0;
+    middle -= side->last_stage_layers != 0;
+    if (ends > n_layers || (middle == 0 && ends != n_layers) ||
+        (middle > 0 && (n_layers - ends) % middle != 0)) {
+        return false;
+    }
+    if (pp == 0 && side->first_stage_layers != 0) {
+        *count = side->first_stage_layers;
+    } else if (pp == stages - 1 && side->last_stage_layers != 0) {
+        *count = side->last_stage_layers;
+    } else {
+        *count = (uint32_t)((n_layers - ends) / middle);
+    }
+    return true;
+}
+
+static bool pp_works(struct context *context, uint32_t pp)
+{
+    const struct rf_side_spec *side = context->side;
+    uint32_t n_layers = context->model->n_layers;
+    uint64_t sum = 0;
+    if (n_layers == 0) {
+        return pp == 1 || breaks(context, "the model has no layers");
+    }
+    if (pp < 2 && side->vpp > 1) {
+        return breaks(context, "vpp needs pp of at least 2");
+    }
+    for (uint32_t stage = 0; stage < pp; stage++) {
+        uint32_t layers = 0;
+        if (!stage_count(side, n_layers, pp, stage, &layers)) {
+            return breaks(context,
+                          "%u layers, without those named for the first and "
+                          "last stage, must split evenly over the stages",
+                          n_layers);
+        }
+        if (layers % side->vpp != 0) {
+            return breaks(context,
+                          "layers of a stage %% vpp must be 0, stage %u has "
+                          "%u layers and vpp is %u",
+                          stage, layers, side->vpp);
+        }
+        sum += layers;
+    }
+    return sum == n_layers ||
+           breaks(context,
+                  "pp_layers must add up to the model's %u layers, not %llu",
+                  n_layers, (unsigned long long)sum);
+}
+
+/* A sharding spec against every tensor of the model. */
+static enum rf_status check_sharding(const struct context *context,
+                                     struct rf_err *err)
+{
+    const struct rf_side_spec *side = context->side;
+    for (uint32_t i = 0; i < context->model->n_families; i++) {
+        const struct rf_family *family = &context->model->families[i];
+        if (family->ndim != side->n_spec) {
+            return rf_world_fail(context->spec, context->which, err,
+                                 "spec names %u dimensions, %.120s has %u",
+                                 side->n_spec, family->name, family->ndim);
+        }
+        for (uint32_t d = 0; d < side->n_spec; d++) {
+            uint64_t chunks = 1;
+            chunks *= strchr(side->spec[d], '0') ? side->mesh[0] : 1;
+            chunks *= strchr(side->spec[d], '1') ? side->mesh[1] : 1;
+            if (family->shape[d] < chunks) {
+                return rf_world_fail(
+                    context->spec, context->which, err,
+                    "dimension %u of %.120s has %llu elements, fewer than "
+                    "the %llu shards of %s: a shard would be empty",
+                    d, family->name, (unsigned long long)family->shape[d],
+                    (unsigned long long)chunks, side->spec[d]);
+            }
+        }
+    }
+    return RF_OK;
+}
+
+enum rf_status rf_world_check_side(const struct rf_spec *spec,
+                                   enum rf_side side,
+                                   const struct rf_model *model,
+                                   struct rf_err *err)
+{
+    struct context context = {.spec = spec,
+                              .which = side,
+                              .side = rf_side_of(spec, side),
+                              .model = model};
+    const struct rf_side_spec *self = context.side;
+    bool fused = self->layout == RF_LAYOUT_MEGATRON &&
+                 has_role(model, RF_ROLE_Q, RF_ROLE_V);
+    if (self->layout == RF_LAYOUT_SPEC) {
+        return check_sharding(&context, err);
+    }
+    if (self->layout >= RF_LAYOUT_FSDP) {
+        return RF_OK; /* shards rows of any tensor, empty shards included */
+    }
+    if (model->heads == 0 &&
+        (fused || (self->tp > 1 &&
+                   (has_role(model, RF_ROLE_Q, RF_ROLE_O) ||
+                    has_role(model, RF_ROLE_MLA_Q_A, RF_ROLE_MLA_KV_B))))) {
+        return rf_world_fail(spec, side, err,
+                             "layout %s with tp %u must know the heads: give "
+                             "num_attention_heads (and num_key_value_heads) "
+                             "or a config beside the manifest",
+                             rf_layout_name(self->layout), self->tp);
+    }
+    if (!tp_works(&context, self->tp)) {
+        return fail_with_nearest(&context, "tp", self->tp, tp_works, err);
+    }
+    if (!ep_works(&context, self->ep)) {
+        return fail_with_nearest(&context, "ep", self->ep, ep_works, err);
+    }
+    if (!etp_works(&context, self->etp)) {
+        return fail_with_nearest(&context, "etp", self->etp, etp_works, err);
+    }
+    if (!pp_works(&context, self->pp)) {
+        return self->pp_layers != NULL
+                   ? rf_world_fail(spec, side, err, "pp %u is impossible: %s",
+                                   self->pp, context.why)
+                   : fail_with_nearest(&context, "pp", self->pp, pp_works, err);
+    }
+    return RF_OK;
+}
+
+enum rf_status rf_world_check_dtypes(const struct rf_spec *spec,
+                                     const struct rf_model *model,
+                                     struct rf_err *err)
+{
+    static const enum rf_dtype casts[][2] = {
+        {RF_F32, RF_BF16}, {RF_F32, RF_F16},      {RF_BF16, RF_F32},
+        {RF_F16, RF_F32},  {RF_BF16, RF_F8_E4M3},
+    };
+    for (uint32_t i = 0; i < model->n_families; i++) {
+        const struct rf_family *family = &model->families[i];
+        enum rf_dtype from =
+            spec->train.dtype_given ? spec->train.dtype : family->dtype;
+        enum rf_dtype to =
+            spec->infer.dtype_given ? spec->infer.dtype : family->dtype;
+        bool known = from == to;
+        for (unsigned c = 0; c < RF_ARRAY_SIZE(casts); c++) {
+            known |= casts[c][0] == from && casts[c][1] == to;
+        }
+        if (!known) {
+            return rf_world_fail(
+                spec, RF_INFER, err,
+                "%.120s would have to be converted from %s to %s; possible: "
+                "float32 to or from bfloat16 or float16, bfloat16 to "
+                "float8_e4m3fn",
+                family->name, rf_dtype_name(from), rf_dtype_name(to));
+        }
+    }
+    return RF_OK;
+}

@@ -1,0 +1,347 @@
+/*
+ * Strided copies. See copy.h for the words.
+ *
+ * What the measurements say (docs/MEASURING.md): streaming stores with a
+ * prefetch some 2 KiB ahead copy large data 1.2 to 1.8 times as fast as memcpy,
+ * because memcpy reads every destination line before writing it; reads should
+ * be contiguous, while strided streaming writes cost nothing. Data that is read
+ * again soon (send buffers) is packed with plain stores instead.
+ *
+ * Nothing here allocates, blocks or fails.
+ */
+#include "transport/copy.h"
+
+#include <string.h>
+
+#include "common/compiler.h"
+#include "transport/cast.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+/* Runs shorter than this are not worth streaming: they would be mostly partial
+ * cache lines. */
+#define STREAM_MIN_BYTES 128
+#define LINE_BYTES 64
+#define PREFETCH_BYTES 2048
+
+/* --- streaming stores ----------------------------------------------------- */
+
+#if defined(__x86_64__)
+
+__attribute__((target("avx512f"))) static void
+lines_avx512(uint8_t *dst, const uint8_t *src, size_t n_lines)
+{
+    for (size_t i = 0; i < n_lines; i++) {
+        _mm_prefetch((const char *)src + PREFETCH_BYTES, _MM_HINT_T0);
+        _mm512_stream_si512((__m512i *)(void *)dst, _mm512_loadu_si512(src));
+        src += LINE_BYTES;
+        dst += LINE_BYTES;
+    }
+}
+
+__attribute__((target("avx2"))) static void
+lines_avx2(uint8_t *dst, const uint8_t *src, size_t n_lines)
+{
+    for (size_t i = 0; i < n_lines; i++) {
+        const __m256i *from = (const __m256i *)(const void *)src;
+        __m256i *to = (__m256i *)(void *)dst;
+        _mm_prefetch((const char *)src + PREFETCH_BYTES, _MM_HINT_T0);
+        __m256i a = _mm256_loadu_si256(from);
+        __m256i b = _mm256_loadu_si256(from + 1);
+        _mm256_stream_si256(to, a);
+        _mm256_stream_si256(to + 1, b);
+        src += LINE_BYTES;
+        dst += LINE_BYTES;
+    }
+}
+
+static void lines_sse2(uint8_t *dst, const uint8_t *src, size_t n_lines)
+{
+    for (size_t i = 0; i < n_lines * 4; i++) {
+        _mm_stream_si128((__m128i *)(void *)dst,
+                         _mm_loadu_si128((const __m128i *)(const void *)src));
+        src += 16;
+        dst += 16;
+    }
+}
+
+static void stream_lines(uint8_t *dst, const uint8_t *src, size_t n_lines)
+{
+    if (__builtin_cpu_supports("avx512f")) {
+        lines_avx512(dst, src, n_lines);
+    } else if (__builtin_cpu_supports("avx2")) {
+        lines_avx2(dst, src, n_lines);
+    } else {
+        lines_sse2(dst, src, n_lines);
+    }
+}
+
+const char *rf_copy_instructions(void)
+{
+    if (__builtin_cpu_supports("avx512f")) {
+        return "avx512";
+    }
+    return __builtin_cpu_supports("avx2") ? "avx2" : "sse2";
+}
+
+void rf_copy_fence(void)
+{
+    _mm_sfence();
+}
+
+#else
+
+static void stream_lines(uint8_t *dst, const uint8_t *src, size_t n_lines)
+{
+    memcpy(dst, src, n_lines * LINE_BYTES);
+}
+
+const char *rf_copy_instructions(void)
+{
+    return "memcpy";
+}
+
+void rf_copy_fence(void)
+{
+    __atomic_thread_fence(__ATOMIC_RELEASE);
+}
+
+#endif
+
+void rf_copy_streaming(void *dst, const void *src, size_t bytes)
+{
+    uint8_t *to = dst;
+    const uint8_t *from = src;
+    size_t head =
+        (LINE_BYTES - ((uintptr_t)dst & (LINE_BYTES - 1))) & (LINE_BYTES - 1);
+    size_t body;
+    if (bytes < STREAM_MIN_BYTES) {
+        memcpy(dst, src, bytes);
+        return;
+    }
+    memcpy(to, from, head);
+    body = (bytes - head) / LINE_BYTES;
+    stream_lines(to + head, from + head, body);
+    head += body * LINE_BYTES;
+    memcpy(to + head, from + head, bytes - head);
+}
+
+/* --- shapes --------------------------------------------------------------- */
+
+/* Adds dimension `extent` outside what the shape has, merging it with the
+ * outermost one if the two walk memory as one does. Dimensions are kept
+ * innermost first until the end. */
+static void add_dim(struct rf_copy_shape *shape, uint64_t extent,
+                    uint64_t src_stride, uint64_t dst_stride)
+{
+    uint32_t n = shape->n_dims;
+    if (n == 0 && src_stride == shape->run_items * shape->src_item &&
+        dst_stride == shape->run_items * shape->dst_item) {
+        shape->run_items *= extent;
+        return;
+    }
+    if (n > 0 && src_stride == shape->src_stride[n - 1] * shape->count[n - 1] &&
+        dst_stride == shape->dst_stride[n - 1] * shape->count[n - 1]) {
+        shape->count[n - 1] *= extent;
+        return;
+    }
+    shape->count[n] = extent;
+    shape->src_stride[n] = src_stride;
+    shape->dst_stride[n] = dst_stride;
+    shape->n_dims++;
+}
+
+static void swap_u64(uint64_t *a, uint64_t *b)
+{
+    uint64_t keep = *a;
+    *a = *b;
+    *b = keep;
+}
+
+void rf_copy_shape_of(const struct rf_op *op, struct rf_copy_shape *out)
+{
+    memset(out, 0, sizeof(*out));
+    out->cast = (enum rf_cast)op->cast;
+    out->total_items = 1;
+    for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
+        out->total_items *= op->box.extent[d];
+    }
+    if (op->cast == RF_CAST_NONE) {
+        out->src_item = out->dst_item = 1;
+        out->run_items = op->src_item;
+        out->total_items *= op->src_item;
+    } else {
+        out->src_item = op->src_item;
+        out->dst_item = op->dst_item;
+        out->run_items = 1;
+    }
+    for (uint32_t d = RF_BOX_DIMS; d-- > 0;) {
+        if (op->box.extent[d] > 1) {
+            add_dim(out, op->box.extent[d], op->src_stride[d],
+                    op->dst_stride[d]);
+        }
+    }
+    for (uint32_t a = 0, b = out->n_dims; a + 1 < b; a++) {
+        b--;
+        swap_u64(&out->count[a], &out->count[b]);
+        swap_u64(&out->src_stride[a], &out->src_stride[b]);
+        swap_u64(&out->dst_stride[a], &out->dst_stride[b]);
+    }
+}
+
+uint64_t rf_copy_runs(const struct rf_copy_shape *shape)
+{
+    return shape->total_items / shape->run_items;
+}
+
+/* A position in the grid that steps forward run by run. */
+struct walk {
+    uint64_t at[RF_BOX_DIMS];
+    uint64_t src, dst; /* byte offsets of the run */
+};
+
+static void walk_to(const struct rf_copy_shape *shape, uint64_t run,
+                    struct walk *walk)
+{
+    walk->src = walk->dst = 0;
+    for (uint32_t d = shape->n_dims; d-- > 0;) {
+        walk->at[d] = run % shape->count[d];
+        run /= shape->count[d];
+        walk->src += walk->at[d] * shape->src_stride[d];
+        walk->dst += walk->at[d] * shape->dst_stride[d];
+    }
+}
+
+static void walk_on(const struct rf_copy_shape *shape, struct walk *walk)
+{
+    for (uint32_t d = shape->n_dims; d-- > 0;) {
+        walk->src += shape->src_stride[d];
+        walk->dst += shape->dst_stride[d];
+        if (++walk->at[d] < shape->count[d]) {
+            return;
+        }
+        walk->src -= shape->src_stride[d] * shape->count[d];
+        walk->dst -= shape->dst_stride[d] * shape->count[d];
+        walk->at[d] = 0;
+    }
+}
+
+void rf_copy_run_at(const struct rf_copy_shape *shape, uint64_t index,
+                    uint64_t *src_offset, uint64_t *dst_offset)
+{
+    struct walk walk;
+    walk_to(shape, index, &walk);
+    *src_offset = walk.src;
+    *dst_offset = walk.dst;
+}
+
+/* Steps through stream items [first, first + n): `body` sees the walk, the item
+ * inside the run to start at, and the number of items of this run. */
+#define FOR_EACH_RUN(shape, first, n, walk, skip, items)                       \
+    for (uint64_t left = (n), skip = (first) % (shape)->run_items,             \
+                  items = RF_MIN(left, (shape)->run_items - skip);             \
+         left > 0;                                                             \
+         left -= items, skip = 0, items = RF_MIN(left, (shape)->run_items),    \
+                  walk_on((shape), (walk)))
+
+void rf_copy_range(const struct rf_copy_shape *shape, uint64_t first,
+                   uint64_t n, void *dst, const void *src, bool streaming)
+{
+    struct walk walk;
+    walk_to(shape, first / shape->run_items, &walk);
+    FOR_EACH_RUN(shape, first, n, &walk, skip, items)
+    {
+        uint8_t *to = (uint8_t *)dst + walk.dst + skip * shape->dst_item;
+        const uint8_t *from =
+            (const uint8_t *)src + walk.src + skip * shape->src_item;
+        if (shape->cast != RF_CAST_NONE) {
+            rf_cast_items(shape->cast, to, from, items);
+        } else if (streaming) {
+            rf_copy_streaming(to, from, items);
+        } else {
+            memcpy(to, from, items);
+        }
+    }
+}
+
+void rf_copy_rows(const struct rf_copy_member *members, uint32_t n_members,
+                  uint64_t first, uint64_t n)
+{
+    struct walk walks[RF_COPY_MEMBERS_MAX];
+    for (uint32_t m = 0; m < n_members; m++) {
+        walk_to(members[m].shape, first, &walks[m]);
+    }
+    for (uint64_t row = 0; row < n; row++) {
+        for (uint32_t m = 0; m < n_members; m++) {
+            const struct rf_copy_member *member = &members[m];
+            rf_copy_streaming((uint8_t *)member->dst + walks[m].dst,
+                              (const uint8_t *)member->src + walks[m].src,
+                              member->shape->run_items);
+            walk_on(member->shape, &walks[m]);
+        }
+    }
+}
+
+void rf_copy_pack(const struct rf_copy_shape *shape, uint64_t first, uint64_t n,
+                  void *out, const void *src, bool cast)
+{
+    uint8_t *to = out;
+    struct walk walk;
+    walk_to(shape, first / shape->run_items, &walk);
+    FOR_EACH_RUN(shape, first, n, &walk, skip, items)
+    {
+        const uint8_t *from =
+            (const uint8_t *)src + walk.src + skip * shape->src_item;
+        if (cast) {
+            rf_cast_items(shape->cast, to, from, items);
+            to += items * shape->dst_item;
+        } else {
+            memcpy(to, from, items * shape->src_item);
+            to += items * shape->src_item;
+        }
+    }
+}
+
+void rf_copy_unpack(const struct rf_copy_shape *shape, uint64_t first,
+                    uint64_t n, void *dst, const void *in, bool cast)
+{
+    const uint8_t *from = in;
+    struct walk walk;
+    walk_to(shape, first / shape->run_items, &walk);
+    FOR_EACH_RUN(shape, first, n, &walk, skip, items)
+    {
+        uint8_t *to = (uint8_t *)dst + walk.dst + skip * shape->dst_item;
+        if (cast) {
+            rf_cast_items(shape->cast, to, from, items);
+            from += items * shape->src_item;
+        } else {
+            memcpy(to, from, items * shape->dst_item);
+            from += items * shape->dst_item;
+        }
+    }
+}
+
+size_t rf_copy_iov(const struct rf_copy_shape *shape, enum rf_copy_side side,
+                   void *base, uint64_t first, uint64_t max_items,
+                   struct iovec *iov, size_t max_iov, uint64_t *items_out)
+{
+    uint32_t item = side == RF_COPY_SRC ? shape->src_item : shape->dst_item;
+    uint64_t n = RF_MIN(max_items, shape->total_items - first);
+    size_t used = 0;
+    struct walk walk;
+    *items_out = 0;
+    walk_to(shape, first / shape->run_items, &walk);
+    FOR_EACH_RUN(shape, first, n, &walk, skip, items)
+    {
+        uint64_t offset = side == RF_COPY_SRC ? walk.src : walk.dst;
+        if (used == max_iov) {
+            break;
+        }
+        iov[used].iov_base = (uint8_t *)base + offset + skip * item;
+        iov[used++].iov_len = items * item;
+        *items_out += items;
+    }
+    return used;
+}

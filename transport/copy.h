@@ -1,0 +1,91 @@
+/*
+ * Strided copies in host memory: an op's box becomes the fewest nested loops
+ * over the longest contiguous runs, and runs are stored past the cache when
+ * asked (non-temporal), with the best instruction set found at run time.
+ * Measurements behind the choices: docs/MEASURING.md.
+ *
+ * The runs of a shape one after the other, outermost dimension slowest, form
+ * its *stream*: positions in it count items. An item is one byte, or one
+ * element when the op casts. Everything here works on ranges of the stream, so
+ * work can be cut anywhere.
+ */
+#ifndef RF_TRANSPORT_COPY_H
+#define RF_TRANSPORT_COPY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+#include "planner/schedule.h"
+
+/* A copy as nested loops: run_items contiguous items at each point of a grid of
+ * n_dims (outermost first), with byte strides on both sides. */
+struct rf_copy_shape {
+    uint32_t n_dims;
+    uint64_t count[RF_BOX_DIMS];
+    uint64_t src_stride[RF_BOX_DIMS], dst_stride[RF_BOX_DIMS];
+    uint64_t run_items, total_items;
+    uint32_t src_item, dst_item; /* bytes an item has; 1 without a cast */
+    enum rf_cast cast;
+};
+
+enum rf_copy_side { RF_COPY_SRC, RF_COPY_DST };
+
+/* Collapses an op to its shape; offsets are left to the caller, who passes
+ * addresses of the box's first element. */
+void rf_copy_shape_of(const struct rf_op *op, struct rf_copy_shape *out);
+
+/* Number of runs of a shape. */
+uint64_t rf_copy_runs(const struct rf_copy_shape *shape);
+
+/* Byte offsets of run `index` on both sides. */
+void rf_copy_run_at(const struct rf_copy_shape *shape, uint64_t index,
+                    uint64_t *src_offset, uint64_t *dst_offset);
+
+/* Copies items [first, first + n) of the stream from place to place, casting if
+ * the shape says so. With `streaming`, stores bypass the cache where that pays
+ * and the caller calls rf_copy_fence() before telling anyone. */
+void rf_copy_range(const struct rf_copy_shape *shape, uint64_t first,
+                   uint64_t n, void *dst, const void *src, bool streaming);
+
+/* Copies of one source whose runs lie side by side or over each other. */
+struct rf_copy_member {
+    const struct rf_copy_shape *shape; /* without a cast; same grid and source
+                                          strides in all members */
+    void *dst;
+    const void *src;
+};
+
+#define RF_COPY_MEMBERS_MAX 32
+
+/* Copies runs [first, first + n) of all members, run by run, so that the source
+ * is read once from front to back. Streaming, as above. */
+void rf_copy_rows(const struct rf_copy_member *members, uint32_t n_members,
+                  uint64_t first, uint64_t n);
+
+/* Gathers items [first, first + n) of the source into contiguous `out`. With
+ * `cast` the items are cast on the way. */
+void rf_copy_pack(const struct rf_copy_shape *shape, uint64_t first, uint64_t n,
+                  void *out, const void *src, bool cast);
+
+/* Scatters contiguous `in`, items [first, first + n), to the destination. With
+ * `cast` the items are cast on the way. */
+void rf_copy_unpack(const struct rf_copy_shape *shape, uint64_t first,
+                    uint64_t n, void *dst, const void *in, bool cast);
+
+/* Describes stream items from `first` on as I/O vectors into one side's memory:
+ * at most max_iov vectors and max_items items. Returns the number of vectors,
+ * *items = how many items they hold. */
+size_t rf_copy_iov(const struct rf_copy_shape *shape, enum rf_copy_side side,
+                   void *base, uint64_t first, uint64_t max_items,
+                   struct iovec *iov, size_t max_iov, uint64_t *items);
+
+/* Copies one contiguous run past the cache. */
+void rf_copy_streaming(void *dst, const void *src, size_t bytes);
+void rf_copy_fence(void);
+
+/* What rf_copy_streaming uses here: "avx512", "avx2", "sse2" or "memcpy". */
+const char *rf_copy_instructions(void);
+
+#endif

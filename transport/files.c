@@ -1,0 +1,341 @@
+/*
+ * The carrier of ops through files: opening, names, dispatch. file_write.c and
+ * file_read.c move the bytes. See files.h.
+ *
+ * Names hold a tag made from the run's data key, so that runs never meet and
+ * names cannot be guessed; files are created exclusively with mode 0600. When
+ * all readers of a file are on its own node, its name is removed as soon as
+ * they have it open, so that nothing can be left behind; otherwise at the end,
+ * by every rank of the node for all of them, so that a killed rank leaves
+ * nothing while one of its node lives.
+ *
+ * Failures: a folder that cannot be written, is not shared, or is full is
+ * RF_ERR_IO with the folder; the caller then aborts and closes, which removes
+ * every file.
+ */
+#include "transport/files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/bytes.h"
+#include "common/mem.h"
+
+#define PATH_BYTES 4096
+
+bool rf_file_is_packed(const struct rf_op *op)
+{
+    return op->src_mem != RF_MEM_TRAIN || op->dep != RF_NO_OP ||
+           (op->cast != RF_CAST_NONE && op->cast_at_source);
+}
+
+/* --- names ---------------------------------------------------------------- */
+
+static enum rf_status make_tag(struct rf_files *files, struct rf_err *err)
+{
+    static const char what[] = "refit disk files";
+    uint8_t digest[EVP_MAX_MD_SIZE];
+    unsigned size;
+    if (HMAC(EVP_sha256(), files->engine->env->data_key, RF_DATA_KEY_BYTES,
+             (const uint8_t *)what, sizeof(what), digest, &size) == NULL) {
+        return rf_err_set(err, RF_ERR_INTERNAL, "no digest");
+    }
+    rf_hex_encode(digest, 8, files->tag);
+    return RF_OK;
+}
+
+static enum rf_status path_of(const struct rf_files *files, uint32_t rank,
+                              bool ledger, char out[PATH_BYTES],
+                              struct rf_err *err)
+{
+    const char *folder = files->engine->env->plan->spec->disk_folder;
+    int n = snprintf(out, PATH_BYTES, "%s/refit-%s-%" PRIu32 ".%s", folder,
+                     files->tag, rank, ledger ? "ledger" : "data");
+    return n > 0 && n < PATH_BYTES
+               ? RF_OK
+               : rf_err_set(err, RF_ERR_IO, "folder name is too long");
+}
+
+static void remove_names(struct rf_files *files, uint32_t rank)
+{
+    char path[PATH_BYTES];
+    for (int ledger = 0; ledger < 2; ledger++) {
+        if (path_of(files, rank, ledger != 0, path, NULL) == RF_OK) {
+            unlink(path);
+        }
+    }
+}
+
+static enum rf_status create_file(struct rf_files *files, bool ledger, int *fd,
+                                  struct rf_err *err)
+{
+    uint32_t rank = files->engine->env->rank;
+    char path[PATH_BYTES];
+    enum rf_status status = path_of(files, rank, ledger, path, err);
+    if (status != RF_OK) {
+        return status;
+    }
+    /* Only an attempt of this very run, killed before it could clean up, can
+     * have left this name. */
+    unlink(path);
+    *fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (*fd < 0) {
+        return rf_err_errno(err, RF_ERR_IO, errno, "create %s", path);
+    }
+    return RF_OK;
+}
+
+static enum rf_status open_file(struct rf_files *files, uint32_t rank,
+                                bool ledger, struct rf_err *err)
+{
+    struct rf_file_peer *peer = &files->peers[rank];
+    int *fd = ledger ? &peer->ledger : &peer->data;
+    char path[PATH_BYTES];
+    enum rf_status status = path_of(files, rank, ledger, path, err);
+    if (status != RF_OK) {
+        return status;
+    }
+    *fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (*fd < 0) {
+        return rf_err_errno(err, RF_ERR_IO, errno,
+                            "open %s of rank %" PRIu32
+                            " (is the folder shared by all nodes?)",
+                            path, rank);
+    }
+    return RF_OK;
+}
+
+enum rf_status rf_file_reopen(struct rf_files *files, uint32_t rank,
+                              bool ledger, struct rf_err *err)
+{
+    struct rf_file_peer *peer = &files->peers[rank];
+    enum rf_status status;
+    close(ledger ? peer->ledger : peer->data);
+    status = open_file(files, rank, ledger, err);
+    if (status != RF_OK && errno == ENOENT) {
+        return rf_err_set(err, RF_ERR_PEER,
+                          "rank %" PRIu32 " gave up and removed its files",
+                          rank);
+    }
+    return status;
+}
+
+/* --- opening -------------------------------------------------------------- */
+
+static bool is_near(const struct rf_files *files, uint32_t rank)
+{
+    return files->engine->flow->slots[rank] != RF_NONE;
+}
+
+/* Finds out what this rank writes and reads. */
+static void plan_files(struct rf_files *files)
+{
+    const struct rf_engine *engine = files->engine;
+    const struct rf_schedule *schedule = engine->env->schedule;
+    size_t cap = 0, n = 0;
+    files->shapes = rf_xcalloc(schedule->n_ops, sizeof(*files->shapes));
+    for (size_t i = 0; i < schedule->n_ops; i++) {
+        const struct rf_op *op = &schedule->ops[i];
+        rf_copy_shape_of(op, &files->shapes[i]);
+        if (op->src == engine->env->rank && !is_near(files, op->dst)) {
+            files->far_readers = true;
+        }
+        if (op->dst == engine->env->rank && !is_near(files, op->src)) {
+            RF_PUSH(files->far, n, cap, engine->flow->of_op[i].recv);
+        }
+    }
+    files->n_far = (uint32_t)n;
+    files->waiting = rf_xcalloc(n, sizeof(*files->waiting));
+    rf_files_plan_image(files);
+}
+
+static enum rf_status prepare(struct rf_engine *engine, void **carrier,
+                              uint16_t *port, struct rf_err *err)
+{
+    struct rf_files *files = rf_xcalloc(1, sizeof(*files));
+    uint32_t n_ranks = engine->env->plan->world->n_ranks;
+    uint32_t n_actions = engine->flow->n_actions;
+    (void)port;
+    files->engine = engine;
+    *carrier = files;
+    files->peers = rf_xcalloc(n_ranks, sizeof(*files->peers));
+    files->named = rf_xcalloc(n_ranks, sizeof(*files->named));
+    for (uint32_t rank = 0; rank < n_ranks; rank++) {
+        files->peers[rank].data = files->peers[rank].ledger = -1;
+    }
+    plan_files(files);
+    files->puts = rf_xcalloc(n_actions, sizeof(*files->puts));
+    files->unsynced = rf_xcalloc(n_actions, sizeof(*files->unsynced));
+    files->gets = rf_xcalloc(n_actions, sizeof(*files->gets));
+    files->stage = rf_calloc(1, RF_FILE_BLOCK);
+    if (files->stage == NULL) {
+        return rf_err_set(err, RF_ERR_NOMEM, "buffer for files");
+    }
+    return make_tag(files, err);
+}
+
+static enum rf_status meet(struct rf_files *files, struct rf_err *err)
+{
+    const struct rf_method_env *env = files->engine->env;
+    uint32_t n_ranks = env->plan->world->n_ranks;
+    struct rf_blob *all = rf_xcalloc(n_ranks, sizeof(*all));
+    enum rf_status status =
+        env->exchange(env->exchange_data, "disk", 4, all, err);
+    if (status == RF_OK) {
+        rf_blobs_free(all, n_ranks);
+    }
+    free(all);
+    return status;
+}
+
+static enum rf_status open_peers(struct rf_files *files, struct rf_err *err)
+{
+    const struct rf_method_env *env = files->engine->env;
+    const struct rf_schedule *schedule = env->schedule;
+    enum rf_status status = RF_OK;
+    for (size_t i = 0; i < schedule->n_ops && status == RF_OK; i++) {
+        const struct rf_op *op = &schedule->ops[i];
+        if (op->dst == env->rank && files->peers[op->src].data < 0) {
+            status = open_file(files, op->src, false, err);
+            if (status == RF_OK) {
+                status = open_file(files, op->src, true, err);
+            }
+        }
+    }
+    return status;
+}
+
+static enum rf_status open_files(void *carrier, struct rf_err *err)
+{
+    struct rf_files *files = carrier;
+    const struct rf_method_env *env = files->engine->env;
+    struct rf_file_peer *own = &files->peers[env->rank];
+    enum rf_status status;
+    for (uint32_t rank = 0; rank < env->plan->world->n_ranks; rank++) {
+        files->named[rank] = is_near(files, rank);
+    }
+    status = create_file(files, false, &own->data, err);
+    if (status == RF_OK) {
+        status = create_file(files, true, &own->ledger, err);
+    }
+    if (status == RF_OK) {
+        status = meet(files, err);
+    }
+    if (status == RF_OK) {
+        status = open_peers(files, err);
+    }
+    if (status == RF_OK) {
+        status = meet(files, err);
+    }
+    if (status == RF_OK) {
+        status = rf_file_syncer_start(&files->syncer, err);
+    }
+    if (status == RF_OK && !files->far_readers) {
+        remove_names(files, env->rank);
+    }
+    return status;
+}
+
+static void close_files(void *carrier)
+{
+    struct rf_files *files = carrier;
+    uint32_t n_ranks;
+    if (files == NULL) {
+        return;
+    }
+    rf_file_syncer_stop(&files->syncer);
+    n_ranks = files->engine->env->plan->world->n_ranks;
+    for (uint32_t rank = 0; rank < n_ranks; rank++) {
+        if (files->named[rank]) {
+            remove_names(files, rank);
+        }
+        if (files->peers[rank].data >= 0) {
+            close(files->peers[rank].data);
+        }
+        if (files->peers[rank].ledger >= 0) {
+            close(files->peers[rank].ledger);
+        }
+    }
+    free(files->peers);
+    free(files->named);
+    free(files->shapes);
+    free(files->ranges);
+    free(files->puts);
+    free(files->unsynced);
+    free(files->gets);
+    free(files->waiting);
+    free(files->far);
+    free(files->stage);
+    free(files);
+}
+
+/* --- an iteration --------------------------------------------------------- */
+
+static enum rf_status start(void *carrier, struct rf_err *err)
+{
+    struct rf_files *files = carrier;
+    (void)err;
+    files->range_at = 0;
+    files->range_done = 0;
+    files->packed_end = rf_align_up(files->image_end, RF_FILE_BLOCK);
+    files->n_puts = files->put_at = 0;
+    files->put_done = 0;
+    files->n_unsynced = files->n_syncing = 0;
+    files->image_written = files->image_synced = false;
+    files->gets_in = files->gets_out = files->get_done = 0;
+    files->n_waiting = files->n_far;
+    if (files->n_far > 0) {
+        memcpy(files->waiting, files->far, files->n_far * sizeof(*files->far));
+    }
+    return RF_OK;
+}
+
+static void send_action(void *carrier, uint32_t action)
+{
+    struct rf_files *files = carrier;
+    files->puts[files->n_puts++] = action;
+}
+
+static void admit_action(void *carrier, uint32_t action)
+{
+    struct rf_files *files = carrier;
+    files->gets[files->gets_in++ % files->engine->flow->n_actions] = action;
+}
+
+static enum rf_status work(void *carrier, bool *worked, struct rf_err *err)
+{
+    struct rf_files *files = carrier;
+    enum rf_status status = rf_files_write(files, worked, err);
+    return status == RF_OK ? rf_files_read(files, worked, err) : status;
+}
+
+static bool idle(void *carrier)
+{
+    const struct rf_files *files = carrier;
+    return !files->syncing;
+}
+
+static bool polls(void *carrier)
+{
+    const struct rf_files *files = carrier;
+    return files->n_waiting > 0 || files->syncing;
+}
+
+const struct rf_carrier_ops rf_carrier_files = {
+    .prepare = prepare,
+    .open = open_files,
+    .start = start,
+    .send = send_action,
+    .admit = admit_action,
+    .work = work,
+    .idle = idle,
+    .polls = polls,
+    .close = close_files,
+};

@@ -1,0 +1,66 @@
+/*
+ * Kinds of memory that weights live in: allocation, fill, poison and verify.
+ * The host kind is in worker/; the device kind comes from refit-cuda.so.
+ */
+#ifndef RF_TRANSPORT_MEMORY_H
+#define RF_TRANSPORT_MEMORY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/err.h"
+#include "planner/schedule.h"
+
+struct rf_arena {
+    void *base; /* host address or device pointer; NULL when bytes is 0 */
+    uint64_t bytes;
+    int fd; /* memfd of host arenas, else -1 */
+    void *priv;
+};
+
+/* What verification found on one rank in one round. */
+struct rf_verify_result {
+    uint64_t checked_bytes;
+    uint64_t mismatched_bytes;
+    /* of the first mismatch (lowest family, layer, expert, element); family
+     * RF_NONE: padding, at byte index[0] of the arena */
+    uint32_t family, layer_index, expert;
+    uint64_t index[RF_TENSOR_MAX_DIMS]; /* element in the logical tensor */
+    uint8_t expected[8], found[8];      /* the element's bytes */
+    uint32_t item_bytes;
+};
+
+struct rf_memory_ops {
+    const char *name; /* "host", "cuda" */
+    /* Allocates and populates (touches) `bytes`, aligned to 2 MiB on devices
+     * and a page on hosts. RF_ERR_NOMEM says how much was wanted and free. */
+    enum rf_status (*alloc)(uint64_t bytes, struct rf_arena *out,
+                            struct rf_err *err);
+    void (*free)(struct rf_arena *arena);
+    /* Writes the content of round `round` into all pieces of a rank's side:
+     * the pattern (or the checkpoint's bytes) in the *training* side's dtype,
+     * and its cast on an inference side of another dtype. Padding is left
+     * alone. */
+    enum rf_status (*fill)(const struct rf_plan *plan, enum rf_side side,
+                           uint32_t rank, uint64_t round,
+                           struct rf_arena *arena, struct rf_err *err);
+    /* Fills the whole arena, padding included, with rf_poison_byte(round). */
+    enum rf_status (*poison)(uint64_t round, struct rf_arena *arena,
+                             struct rf_err *err);
+    /* Compares every byte of every piece with the content of `round` (cast to
+     * the side's dtype), and padding with the poison. `base_of` (may be NULL)
+     * gives the address a piece really lives at (zero-copy methods). */
+    enum rf_status (*verify)(
+        const struct rf_plan *plan, enum rf_side side, uint32_t rank,
+        uint64_t round, const struct rf_arena *arena,
+        const void *(*base_of)(const struct rf_piece *piece,
+                               uint64_t stride[RF_BOX_DIMS], void *data),
+        void *data, struct rf_verify_result *out, struct rf_err *err);
+    /* Test hook: flips one byte of the arena at `offset`. */
+    enum rf_status (*flip)(struct rf_arena *arena, uint64_t offset,
+                           struct rf_err *err);
+    /* Bytes in use now by this process, and free on the device or node. */
+    void (*usage)(uint64_t *used, uint64_t *available);
+};
+
+#endif

@@ -1,0 +1,150 @@
+/*
+ * Methods: how bytes move. A method is a const table of functions; all are in
+ * one registry (transport/methods.c, plus those of refit-cuda.so at run time)
+ * and all pass the same conformance suite.
+ *
+ * Life of a method on a rank, all calls from the rank's data thread:
+ *     probe → open → { start → progress … → timing }* → close
+ * `open` may block (connecting, exchanging handles) within env->deadline_ns;
+ * start and progress may not block longer than about 10 ms, and look at
+ * env->abort: when it is set they return RF_ERR_ABORTED. After an error or an
+ * abort only `abort` and `close` are called. A rank closes only when all ranks
+ * have finished their iteration: one that goes earlier is lost to the others.
+ * No hook is NULL: what a method does not need points at a stub.
+ */
+#ifndef RF_TRANSPORT_METHOD_H
+#define RF_TRANSPORT_METHOD_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/err.h"
+#include "planner/schedule.h"
+#include "transport/memory.h"
+
+#define RF_DATA_KEY_BYTES 32
+
+struct rf_blob {
+    void *data; /* malloc'ed; NULL when size is 0 */
+    size_t size;
+};
+
+/* What a method works with; valid from open to close. */
+struct rf_method_env {
+    const struct rf_plan *plan;
+    const struct rf_schedule *schedule; /* ops that touch this rank's node */
+    uint32_t rank;
+    const char *const *node_addresses; /* data-plane address of each node */
+    struct rf_arena arena[RF_MEM_COUNT];
+    const struct rf_memory_ops *memory;
+    uint8_t data_key[RF_DATA_KEY_BYTES]; /* per run; proves data connections */
+    int64_t deadline_ns;                 /* of open */
+    const atomic_bool *abort;
+    /* Collective over all ranks of the scenario, same order of calls on each:
+     * gives `mine` to all and returns everybody's in `all` (n_ranks entries,
+     * freed with rf_blobs_free). Blocks; honours abort and deadline. */
+    enum rf_status (*exchange)(void *exchange_data, const void *mine,
+                               size_t size, struct rf_blob *all,
+                               struct rf_err *err);
+    void *exchange_data;
+};
+
+/*
+ * Times and bytes of one rank in one iteration. Sums need not reach the rank's
+ * whole time: the rest is reported as unattributed. In host methods:
+ *   pack    gathering or casting rows into a send buffer, or writing files;
+ *   wire    moving bytes: copies between mapped arenas (local ones and those a
+ *           rank runs for its neighbours included), socket calls;
+ *   unpack  scattering or casting from a receive buffer, or reading files;
+ *   sync    waiting for other ranks with nothing else to do.
+ */
+struct rf_phase_times {
+    int64_t pack_ns, wire_ns, unpack_ns, sync_ns;
+    uint64_t sent_bytes, received_bytes; /* between different ranks */
+};
+
+enum rf_memory_kind { RF_HOST_MEMORY, RF_DEVICE_MEMORY };
+
+/* What must hold before a method can be used; checked before launch. */
+struct rf_method_info {
+    const char *name;
+    const char *alias; /* or NULL */
+    enum rf_memory_kind memory;
+    bool crosses_nodes;  /* can move bytes between nodes */
+    bool same_node;      /* can move bytes between ranks of one node */
+    bool needs_folder;   /* "disk" */
+    bool moves_bytes;    /* false for null: nothing to verify */
+    const char *summary; /* one line for --help and docs */
+    bool may_alias;      /* pieces may stay where the source has them, and then
+                            nothing moves */
+};
+
+struct rf_method_ops {
+    const struct rf_method_info *info;
+    /* RF_OK, or RF_ERR_UNSUPPORTED with why this node cannot. */
+    enum rf_status (*probe)(struct rf_err *err);
+    enum rf_status (*open)(const struct rf_method_env *env, void **state,
+                           struct rf_err *err);
+    /* Begins iteration `iteration` (counts warm-ups too). */
+    enum rf_status (*start)(void *state, uint64_t iteration,
+                            struct rf_err *err);
+    /* Moves on; *done when all this rank sends has left its memory and all it
+     * receives has arrived. */
+    enum rf_status (*progress)(void *state, bool *done, struct rf_err *err);
+    void (*timing)(void *state, struct rf_phase_times *out);
+    /* Where a destination piece lives after an iteration, for verification:
+     * NULL = in the arena (see rf_memory_ops.verify). */
+    const void *(*base_of)(const struct rf_piece *piece,
+                           uint64_t stride[RF_BOX_DIMS], void *state);
+    void (*abort)(void *state);
+    void (*close)(void *state); /* NULL state is fine */
+};
+
+/* Positions in rf_method_infos. */
+enum rf_method_id {
+    RF_METHOD_HOST,
+    RF_METHOD_TCP,
+    RF_METHOD_SHM,
+    RF_METHOD_DISK,
+    RF_METHOD_NCCL,
+    RF_METHOD_IPC,
+    RF_METHOD_NVSHMEM,
+    RF_METHOD_NULL,
+    RF_METHOD_COUNT,
+};
+
+/* Everything that can be named in cluster.json, whether or not this build or
+ * node can run it; ends with a NULL name. Pure: the coordinator uses it. */
+extern const struct rf_method_info rf_method_infos[];
+
+/* By name or alias; NULL when there is none. */
+const struct rf_method_info *rf_method_info_find(const char *name);
+
+/* "host, tcp, …": the names of all methods, for messages. */
+void rf_method_names(char *out, size_t size);
+
+/*
+ * Refuses, before anything is launched, what cannot work: shm across nodes,
+ * disk without a folder, device casts in host memory, … A NULL `info` is an
+ * unknown method; the text then lists the known ones.
+ */
+enum rf_status rf_method_check(const struct rf_method_info *info,
+                               const struct rf_plan *plan,
+                               struct rf_err *err) RF_MUST_CHECK;
+
+/* The implementation of a method (by name or alias) on this node: built in, or
+ * from refit-cuda.so (loaded on first need). NULL with `err` when absent: why,
+ * not which, as with a failed probe.
+ * Worker side only. */
+const struct rf_method_ops *rf_method_find(const char *name,
+                                           struct rf_err *err);
+
+/* Host methods, defined one a file. */
+extern const struct rf_method_ops rf_method_null, rf_method_host, rf_method_tcp,
+    rf_method_shm, rf_method_disk;
+
+void rf_blobs_free(struct rf_blob *blobs, uint32_t count);
+
+#endif

@@ -1,0 +1,170 @@
+/*
+ * The registry of methods and what must hold before one is used.
+ *
+ * rf_method_infos is data that the coordinator may read anywhere; the functions
+ * of a method are looked up on the worker only, those of device methods in
+ * refit-cuda.so.
+ */
+#include "transport/method.h"
+#include "transport/module.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct rf_method_ops *const host_methods[] = {
+    &rf_method_host, &rf_method_tcp,  &rf_method_shm,
+    &rf_method_disk, &rf_method_null,
+};
+
+const struct rf_method_ops *rf_method_find(const char *name, struct rf_err *err)
+{
+    const struct rf_method_info *info = rf_method_info_find(name);
+    const struct rf_module *module;
+    if (info == NULL) {
+        char names[128];
+        rf_method_names(names, sizeof(names));
+        rf_err_set(err, RF_ERR_CONFIG, "unknown method \"%s\"; known are %s",
+                   name, names);
+        return NULL;
+    }
+    for (size_t i = 0; i < RF_ARRAY_SIZE(host_methods); i++) {
+        if (host_methods[i]->info == info) {
+            return host_methods[i];
+        }
+    }
+    module = rf_module_load(err);
+    if (module == NULL) {
+        return NULL;
+    }
+    for (size_t i = 0; module->methods[i] != NULL; i++) {
+        if (strcmp(module->methods[i]->info->name, info->name) == 0) {
+            return module->methods[i];
+        }
+    }
+    rf_err_set(err, RF_ERR_UNSUPPORTED,
+               "not part of this build's " RF_MODULE_FILE);
+    return NULL;
+}
+
+/* --- what must hold before launch ----------------------------------------- */
+
+/* The first op that goes from one node to another, in a whole schedule. */
+static const struct rf_op *crossing_op(const struct rf_plan *plan,
+                                       const struct rf_schedule *schedule)
+{
+    for (size_t i = 0; i < schedule->n_ops; i++) {
+        const struct rf_op *op = &schedule->ops[i];
+        if (plan->world->ranks[op->src].node !=
+            plan->world->ranks[op->dst].node) {
+            return op;
+        }
+    }
+    return NULL;
+}
+
+static bool one_node(const struct rf_world *world)
+{
+    for (uint32_t rank = 1; rank < world->n_ranks; rank++) {
+        if (world->ranks[rank].node != world->ranks[0].node) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static enum rf_status check_crossing(const struct rf_method_info *info,
+                                     const struct rf_plan *plan,
+                                     struct rf_err *err)
+{
+    struct rf_schedule *schedule;
+    const struct rf_op *op;
+    enum rf_status status;
+    if (info->crosses_nodes || one_node(plan->world)) {
+        return RF_OK;
+    }
+    status = rf_schedule_build(plan, RF_NONE, &schedule, err);
+    if (status != RF_OK) {
+        return status;
+    }
+    op = crossing_op(plan, schedule);
+    if (op != NULL) {
+        status =
+            rf_err_set(err, RF_ERR_CONFIG,
+                       "method %s works inside one node only, but rank %" PRIu32
+                       " (node %" PRIu32 ") sends to rank %" PRIu32
+                       " (node %" PRIu32 ") here",
+                       info->name, op->src, plan->world->ranks[op->src].node,
+                       op->dst, plan->world->ranks[op->dst].node);
+    }
+    rf_schedule_destroy(schedule);
+    return status;
+}
+
+static enum rf_status no_cast(const struct rf_method_info *info,
+                              enum rf_dtype from, enum rf_dtype to,
+                              const char *why, struct rf_err *err)
+{
+    return rf_err_set(err, RF_ERR_CONFIG, "method %s cannot cast %s to %s: %s",
+                      info->name, rf_dtype_name(from), rf_dtype_name(to), why);
+}
+
+/* What no method does yet, and what device kernels lack. */
+static enum rf_status check_casts(const struct rf_method_info *info,
+                                  const struct rf_plan *plan,
+                                  struct rf_err *err)
+{
+    const struct rf_side_spec *train = &plan->spec->train;
+    const struct rf_side_spec *infer = &plan->spec->infer;
+    for (uint32_t i = 0; i < plan->model->n_families; i++) {
+        enum rf_dtype own = plan->model->families[i].dtype;
+        enum rf_dtype from = train->dtype_given ? train->dtype : own;
+        enum rf_dtype to = infer->dtype_given ? infer->dtype : own;
+        if (from != to && to == RF_F8_E4M3) {
+            return no_cast(info, from, to,
+                           info->memory == RF_HOST_MEMORY
+                               ? "block scales are made on GPUs only"
+                               : "layouts have no place for the block scales",
+                           err);
+        }
+        if (from != to && info->memory == RF_DEVICE_MEMORY &&
+            !(from == RF_F32 && to == RF_BF16) &&
+            !(from == RF_BF16 && to == RF_F32)) {
+            return no_cast(info, from, to,
+                           "device kernels cast float32 to bfloat16 and back",
+                           err);
+        }
+    }
+    return RF_OK;
+}
+
+enum rf_status rf_method_check(const struct rf_method_info *info,
+                               const struct rf_plan *plan, struct rf_err *err)
+{
+    enum rf_status status;
+    if (info == NULL) {
+        char names[128];
+        rf_method_names(names, sizeof(names));
+        return rf_err_set(err, RF_ERR_CONFIG,
+                          "unknown method \"%s\"; known are %s",
+                          plan->spec->method, names);
+    }
+    if (info->needs_folder && plan->spec->disk_folder == NULL) {
+        return rf_err_set(err, RF_ERR_CONFIG,
+                          "method %s needs a folder that all nodes share",
+                          info->name);
+    }
+    if (info->memory == RF_DEVICE_MEMORY && plan->model->files != NULL) {
+        return rf_err_set(err, RF_ERR_CONFIG,
+                          "method %s fills its source with the test pattern, "
+                          "not with a checkpoint's bytes: use a host method "
+                          "or \"config\"",
+                          info->name);
+    }
+    status = check_casts(info, plan, err);
+    if (status == RF_OK) {
+        status = check_crossing(info, plan, err);
+    }
+    return status;
+}

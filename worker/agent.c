@@ -1,0 +1,497 @@
+/*
+ * The agent: joining, leases, dispatch, end. See agent.h, agent_internal.h and
+ * docs/PROTOCOL.md.
+ *
+ * Happy path: BOOT on standard input, banner, connection back, HELLO, WELCOME;
+ * then messages until SHUTDOWN. What ends an agent early, and always the same
+ * way (kill the ranks, then leave): the end of standard input or of the control
+ * connection, a lease not renewed, SIGTERM or SIGHUP, a message that makes no
+ * sense, a state that lasts too long.
+ */
+#include "worker/agent_internal.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/mem.h"
+#include "worker/facts.h"
+#include "worker/join.h"
+#include "worker/process.h"
+
+#define BOOT_LIMIT_MS 60000
+#define GREETING_LIMIT_MS 60000
+#define END_LIMIT_MS 5000
+#define MANUAL_JOIN_MS 60000
+#define TICK_MS 100
+#define BURST_TICK_MS 20
+#define BURST_LEASES 5
+
+static const struct rf_sm_state agent_states[AGENT_STATES] = {
+    [AGENT_BOOTING] = {"booting",
+                       RF_SM_NEXT(AGENT_JOINING) | RF_SM_NEXT(AGENT_GREETING) |
+                           RF_SM_NEXT(AGENT_ENDING),
+                       0, false},
+    [AGENT_JOINING] = {"joining",
+                       RF_SM_NEXT(AGENT_GREETING) | RF_SM_NEXT(AGENT_BOOTING) |
+                           RF_SM_NEXT(AGENT_ENDING),
+                       0, false},
+    [AGENT_GREETING] = {"greeting",
+                        RF_SM_NEXT(AGENT_READY) | RF_SM_NEXT(AGENT_ENDING), 0,
+                        false},
+    [AGENT_READY] = {"ready", RF_SM_NEXT(AGENT_ENDING), 0, false},
+    [AGENT_ENDING] = {"ending", 0, 0, true},
+};
+
+static void move(struct agent *agent, enum agent_state state, uint32_t limit_ms)
+{
+    int64_t now = rf_now_ns();
+    rf_sm_move(&agent->sm, state, now);
+    agent->state_deadline_ns =
+        limit_ms > 0 ? now + limit_ms * RF_NS_PER_MS : INT64_MAX;
+}
+
+void rf_agent_send(struct agent *agent, enum rf_msg_type type, json_t *payload)
+{
+    if (agent->control == NULL) {
+        json_decref(payload);
+        return;
+    }
+    rf_conn_send(agent->control, type, RF_FRAME_NO_RANK, payload);
+}
+
+void rf_agent_end(struct agent *agent, int exit_code, const char *why)
+{
+    if (agent->sm.state == AGENT_ENDING) {
+        return;
+    }
+    if (exit_code != 0) {
+        rf_warn("ending: %s", why);
+    }
+    move(agent, AGENT_ENDING, END_LIMIT_MS);
+    agent->exit_code = exit_code;
+    rf_agent_kill_ranks(agent, SIGKILL);
+    if (agent->join != NULL) {
+        rf_join_cancel(agent->join);
+        agent->join = NULL;
+    }
+    if (agent->control != NULL) {
+        rf_conn_close(agent->control);
+    }
+    if (agent->stdio != NULL && agent->stdio != agent->control) {
+        rf_conn_close(agent->stdio);
+    }
+    uv_timer_set_repeat(&agent->tick, BURST_TICK_MS);
+    uv_timer_again(&agent->tick);
+}
+
+/* --- Leases and time ------------------------------------------------------ */
+
+static void send_lease(struct agent *agent, int64_t now)
+{
+    agent->lease_ns = now;
+    rf_agent_send(agent, RF_MSG_LEASE,
+                  json_pack("{s:I, s:I, s:I}", "t", (json_int_t)now, "echo",
+                            (json_int_t)agent->peer_t, "echo_at",
+                            (json_int_t)agent->peer_at_ns));
+}
+
+static void on_lease(struct agent *agent, const json_t *lease)
+{
+    int64_t now = rf_now_ns();
+    json_int_t sent = json_integer_value(json_object_get(lease, "t"));
+    json_int_t echo = json_integer_value(json_object_get(lease, "echo"));
+    json_int_t echo_at = json_integer_value(json_object_get(lease, "echo_at"));
+    agent->peer_t = sent;
+    agent->peer_at_ns = now;
+    if (echo != 0 && echo_at != 0) {
+        rf_clock_add(&agent->clock, echo, echo_at, sent, now);
+    }
+}
+
+/* A process that was stopped, or a machine that slept, must not judge others by
+ * the time it missed: leases get one more period. */
+static void notice_sleep(struct agent *agent, int64_t now)
+{
+    const struct rf_limits *limits = &agent->boot.limits;
+    if (now - agent->tick_ns > limits->lease_dead_ms * RF_NS_PER_MS / 3) {
+        agent->lease_grace_ns = now + limits->lease_period_ms * RF_NS_PER_MS;
+    }
+    agent->tick_ns = now;
+}
+
+static void tick_ready(struct agent *agent, int64_t now)
+{
+    const struct rf_limits *limits = &agent->boot.limits;
+    bool due = now - agent->lease_ns >= limits->lease_period_ms * RF_NS_PER_MS;
+    notice_sleep(agent, now);
+    if (now > agent->lease_grace_ns &&
+        now - rf_conn_last_heard_ns(agent->control) >
+            limits->lease_dead_ms * RF_NS_PER_MS) {
+        rf_agent_end(agent, 1, "the coordinator has been silent too long");
+        return;
+    }
+    if (due || agent->burst > 0) {
+        send_lease(agent, now);
+    }
+    rf_agent_lease_ranks(agent, now, due);
+    if (agent->burst > 0 && --agent->burst == 0) {
+        uv_timer_set_repeat(
+            &agent->tick,
+            RF_MIN((uint64_t)TICK_MS, limits->lease_period_ms / 2 + 1));
+        uv_timer_again(&agent->tick);
+    }
+    rf_agent_attempt_tick(agent, now);
+}
+
+static void close_handles(struct agent *agent)
+{
+    uv_close((uv_handle_t *)&agent->tick, NULL);
+    uv_close((uv_handle_t *)&agent->term, NULL);
+    uv_close((uv_handle_t *)&agent->hangup, NULL);
+    uv_close((uv_handle_t *)&agent->child, NULL);
+}
+
+static void tick_ending(struct agent *agent, int64_t now)
+{
+    if (rf_agent_ranks_gone(agent)) {
+        rf_process_kill_strays(NULL, 0);
+        close_handles(agent);
+    } else if (now >= agent->state_deadline_ns) {
+        rf_warn("some ranks cannot be killed");
+        uv_stop(&agent->loop);
+    }
+}
+
+static void on_tick(uv_timer_t *timer)
+{
+    struct agent *agent = timer->data;
+    int64_t now = rf_now_ns();
+    if (agent->sm.state == AGENT_ENDING) {
+        tick_ending(agent, now);
+    } else if (agent->sm.state == AGENT_READY) {
+        tick_ready(agent, now);
+    } else if (now >= agent->state_deadline_ns) {
+        char why[80];
+        snprintf(why, sizeof(why), "%s took too long",
+                 rf_sm_state_name(&agent->sm));
+        rf_agent_end(agent, 1, why);
+    }
+}
+
+static void on_signal(uv_signal_t *handle, int number)
+{
+    struct agent *agent = handle->data;
+    if (number == SIGCHLD) {
+        rf_agent_reap(agent);
+    } else {
+        rf_agent_end(agent, 1, number == SIGTERM ? "SIGTERM" : "SIGHUP");
+    }
+}
+
+/* --- Joining -------------------------------------------------------------- */
+
+/* The address that other nodes reach this one at, as far as we know. */
+static json_t *data_address(const struct agent *agent)
+{
+    char text[256], *server = NULL;
+    const char *ssh = getenv("SSH_CONNECTION");
+    if (agent->boot.data_address != NULL) {
+        return json_string(agent->boot.data_address);
+    }
+    if (agent->local_address[0] != '\0') {
+        return json_string(agent->local_address);
+    }
+    if (ssh != NULL) {
+        /* "client client-port server server-port" */
+        char *save = NULL;
+        snprintf(text, sizeof(text), "%s", ssh);
+        server = strtok_r(text, " ", &save);
+        for (int field = 1; server != NULL && field < 3; field++) {
+            server = strtok_r(NULL, " ", &save);
+        }
+    }
+    return server != NULL ? json_string(server) : json_null();
+}
+
+static void send_hello(struct agent *agent)
+{
+    json_t *hello = rf_facts_collect();
+    bool tcp = agent->control != agent->stdio;
+    json_object_set_new(hello, "protocol",
+                        json_pack("[i, i]", RF_PROTOCOL_MIN, RF_PROTOCOL_MAX));
+    json_object_set_new(hello, "node", json_integer(agent->boot.node));
+    json_object_set_new(hello, "control", json_string(tcp ? "tcp" : "stdio"));
+    json_object_set_new(hello, "candidate", json_string(agent->candidate));
+    json_object_set_new(hello, "address", data_address(agent));
+    move(agent, AGENT_GREETING, GREETING_LIMIT_MS);
+    rf_agent_send(agent, RF_MSG_HELLO, hello);
+}
+
+static void on_joined(struct rf_conn *conn, const char *candidate,
+                      const char *local, const char *why, void *data)
+{
+    struct agent *agent = data;
+    explicit_bzero(agent->boot.psk, sizeof(agent->boot.psk));
+    agent->join = NULL;
+    if (conn != NULL) {
+        agent->control = conn;
+        snprintf(agent->candidate, sizeof(agent->candidate), "%s", candidate);
+        snprintf(agent->local_address, sizeof(agent->local_address), "%s",
+                 local);
+    } else if (agent->options->connect) {
+        char text[1200];
+        snprintf(text, sizeof(text), "cannot reach the coordinator: %s", why);
+        rf_agent_end(agent, 1, text);
+        return;
+    } else {
+        rf_info("no connection back (%s), control stays on the channel", why);
+        agent->control = agent->stdio;
+    }
+    if (agent->booted) {
+        send_hello(agent);
+    } else {
+        move(agent, AGENT_BOOTING, BOOT_LIMIT_MS);
+    }
+}
+
+/* The line by which the coordinator finds the beginning of our frames. */
+static bool print_banner(const char *nonce)
+{
+    char line[256];
+    size_t at = 0;
+    size_t size =
+        (size_t)snprintf(line, sizeof(line), "\n%s %.128s\n", RF_BANNER, nonce);
+    while (at < size) {
+        ssize_t put = write(STDOUT_FILENO, line + at, size - at);
+        if (put >= 0) {
+            at += (size_t)put;
+        } else if (errno == EAGAIN) {
+            struct pollfd full = {STDOUT_FILENO, POLLOUT, 0};
+            poll(&full, 1, 1000);
+        } else if (errno != EINTR) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static const struct rf_conn_ops control_ops;
+
+static void on_boot(struct agent *agent, json_t *message)
+{
+    struct rf_err err = {.text = ""};
+    if (rf_boot_read(message, &agent->boot, &err) != RF_OK) {
+        rf_agent_end(agent, 1, err.text);
+        return;
+    }
+    agent->booted = true;
+    rf_log_init((enum rf_log_level)agent->boot.log_level, NULL);
+    agent->environment = rf_process_environment(agent->boot.env);
+    if (agent->options->connect) {
+        send_hello(agent);
+        return;
+    }
+    if (!print_banner(agent->boot.nonce)) {
+        rf_agent_end(agent, 1, "standard output is closed");
+        return;
+    }
+    move(agent, AGENT_JOINING, 0);
+    if (agent->boot.n_candidates == 0) {
+        agent->control = agent->stdio;
+        send_hello(agent);
+        return;
+    }
+    agent->join =
+        rf_join_start(&agent->loop,
+                      &(struct rf_join_how){
+                          .candidates = agent->boot.candidates,
+                          .n_candidates = agent->boot.n_candidates,
+                          .identity = agent->boot.identity,
+                          .psk = agent->boot.psk,
+                          .total_ms = agent->boot.limits.connect_back_ms,
+                      },
+                      &control_ops, on_joined, agent);
+}
+
+/* --- Messages ------------------------------------------------------------- */
+
+static void on_message(struct agent *agent, const struct rf_frame *frame,
+                       json_t *message)
+{
+    switch (frame->type) {
+    case RF_MSG_WELCOME:
+        if (agent->sm.state == AGENT_GREETING) {
+            move(agent, AGENT_READY, 0);
+            agent->tick_ns = rf_now_ns();
+            agent->burst = BURST_LEASES;
+            uv_timer_set_repeat(&agent->tick, BURST_TICK_MS);
+            uv_timer_again(&agent->tick);
+        }
+        break;
+    case RF_MSG_LEASE:
+        on_lease(agent, message);
+        break;
+    case RF_MSG_STEP:
+        rf_agent_step(agent, message);
+        break;
+    case RF_MSG_ABORT:
+        rf_agent_abort(agent, message);
+        break;
+    case RF_MSG_SHUTDOWN:
+        rf_agent_end(agent, 0, "shut down");
+        break;
+    case RF_MSG_ERROR: {
+        const char *text = json_string_value(json_object_get(message, "text"));
+        rf_agent_end(agent, 1, text != NULL ? text : "refused");
+        break;
+    }
+    default:
+        rf_warn("a %s message is ignored in state %s", rf_msg_name(frame->type),
+                rf_sm_state_name(&agent->sm));
+        break;
+    }
+}
+
+static void on_frame(struct rf_conn *conn, const struct rf_frame *frame,
+                     void *data)
+{
+    struct agent *agent = data;
+    struct rf_err err;
+    json_t *message = NULL;
+    if (agent->sm.state == AGENT_ENDING ||
+        (conn != agent->control && agent->booted)) {
+        return;
+    }
+    if (frame->type == RF_MSG_START && agent->sm.state == AGENT_READY) {
+        rf_agent_start(agent, frame->payload, frame->length);
+        return;
+    }
+    if (frame->type == RF_MSG_EXCHANGED && agent->sm.state == AGENT_READY) {
+        rf_agent_relay(agent, frame);
+        return;
+    }
+    if (rf_msg_parse(frame, &message, &err) != RF_OK) {
+        rf_agent_end(agent, 1, err.text);
+        return;
+    }
+    if (!agent->booted && frame->type == RF_MSG_BOOT) {
+        on_boot(agent, message);
+    } else if (!agent->booted) {
+        rf_agent_end(agent, 1, "the first message is not BOOT");
+    } else {
+        on_message(agent, frame, message);
+    }
+    json_decref(message);
+}
+
+static void on_ready(struct rf_conn *conn, void *data)
+{
+    (void)conn;
+    (void)data;
+}
+
+static void on_close(struct rf_conn *conn, const struct rf_err *why, void *data)
+{
+    struct agent *agent = data;
+    char text[1100];
+    snprintf(text, sizeof(text), "the coordinator is gone%s%s",
+             why->status != RF_OK ? ": " : "",
+             why->status != RF_OK ? why->text : "");
+    if (conn == agent->stdio) {
+        agent->stdio = NULL;
+    }
+    if (conn == agent->control) {
+        agent->control = NULL;
+    }
+    rf_agent_end(agent, 1, text);
+}
+
+static const struct rf_conn_ops control_ops = {on_ready, on_frame, on_close};
+
+/* --- Start and end -------------------------------------------------------- */
+
+static uv_stream_t *open_pipe(struct agent *agent, int fd)
+{
+    uv_pipe_t *pipe = rf_xmalloc(sizeof(*pipe));
+    uv_pipe_init(&agent->loop, pipe, 0);
+    if (uv_pipe_open(pipe, fd) != 0) {
+        uv_close((uv_handle_t *)pipe, (uv_close_cb)free);
+        return NULL;
+    }
+    return (uv_stream_t *)pipe;
+}
+
+static bool open_stdio(struct agent *agent)
+{
+    uv_stream_t *in = open_pipe(agent, STDIN_FILENO);
+    uv_stream_t *out = open_pipe(agent, STDOUT_FILENO);
+    if (in == NULL || out == NULL) {
+        rf_error("standard input and output must be pipes or sockets");
+        return false;
+    }
+    agent->stdio = rf_conn_open_two(in, out, &control_ops, agent);
+    return true;
+}
+
+static void start_handles(struct agent *agent)
+{
+    uv_timer_init(&agent->loop, &agent->tick);
+    agent->tick.data = agent;
+    uv_timer_start(&agent->tick, on_tick, TICK_MS, TICK_MS);
+    uv_signal_init(&agent->loop, &agent->term);
+    uv_signal_init(&agent->loop, &agent->hangup);
+    uv_signal_init(&agent->loop, &agent->child);
+    agent->term.data = agent->hangup.data = agent->child.data = agent;
+    uv_signal_start(&agent->term, on_signal, SIGTERM);
+    uv_signal_start(&agent->hangup, on_signal, SIGHUP);
+    uv_signal_start(&agent->child, on_signal, SIGCHLD);
+}
+
+int rf_agent_run(struct rf_agent_options *options)
+{
+    struct agent agent = {.options = options, .exit_code = 1};
+    int64_t now = rf_now_ns();
+    rf_process_harden_agent();
+    uv_loop_init(&agent.loop);
+    rf_sm_init(&agent.attempt_sm, "attempt", rf_agent_attempt_states,
+               ATTEMPT_STATES, ATTEMPT_NONE, now);
+    rf_sm_init(&agent.sm, "agent", agent_states, AGENT_STATES,
+               options->connect ? AGENT_JOINING : AGENT_BOOTING, now);
+    agent.attempt_deadline_ns = INT64_MAX;
+    agent.state_deadline_ns =
+        options->connect ? INT64_MAX : now + BOOT_LIMIT_MS * RF_NS_PER_MS;
+    rf_limits_init(&agent.boot.limits);
+    start_handles(&agent);
+    if (options->connect) {
+        agent.join = rf_join_start(&agent.loop,
+                                   &(struct rf_join_how){
+                                       .candidates = options->candidates,
+                                       .n_candidates = options->n_candidates,
+                                       .identity = options->identity,
+                                       .psk = options->psk,
+                                       .total_ms = MANUAL_JOIN_MS,
+                                       .retry = true,
+                                   },
+                                   &control_ops, on_joined, &agent);
+        explicit_bzero(options->psk, sizeof(options->psk));
+    } else if (!open_stdio(&agent)) {
+        rf_agent_end(&agent, 2, "no channel to the coordinator");
+    }
+    uv_run(&agent.loop, UV_RUN_DEFAULT);
+    rf_agent_free_ranks(&agent);
+    rf_process_environment_free(agent.environment);
+    rf_boot_free(&agent.boot);
+    free(agent.waiting_start);
+    json_decref(agent.waiting_step);
+    json_decref(agent.unanswered);
+    uv_loop_close(&agent.loop);
+    return agent.exit_code;
+}

@@ -1,0 +1,165 @@
+/* Shared by agent*.c; nobody else includes it. */
+#ifndef RF_WORKER_AGENT_INTERNAL_H
+#define RF_WORKER_AGENT_INTERNAL_H
+
+#include <arpa/inet.h>
+#include <sys/types.h>
+#include <uv.h>
+
+#include "common/sm.h"
+#include "transport/conn.h"
+#include "worker/agent.h"
+#include "worker/clock_offset.h"
+#include "worker/join.h"
+
+#define RF_AGENT_TAIL_BYTES 4096
+#define RF_AGENT_LINE_BYTES 8192
+/* Output of a rank that is passed on: so much at once, then so much a second.
+ */
+#define RF_AGENT_OUTPUT_BURST ((double)(256 << 10))
+#define RF_AGENT_OUTPUT_RATE ((double)(64 << 10))
+
+/*
+ *   BOOTING → JOINING → GREETING → READY → ENDING
+ *   BOOTING: waits for BOOT. JOINING: connects back. GREETING: HELLO is sent.
+ *   ENDING: ranks are killed, the process ends; from every state. Without a
+ *   launcher JOINING comes before BOOTING.
+ */
+enum agent_state {
+    AGENT_BOOTING,
+    AGENT_JOINING,
+    AGENT_GREETING,
+    AGENT_READY,
+    AGENT_ENDING,
+    AGENT_STATES,
+};
+
+/*
+ *   NONE → RUNNING → LEAVING → NONE
+ *          RUNNING, LEAVING → TERMINATED → KILLED → NONE
+ *   LEAVING: ranks were told to abort, or have closed and end by themselves.
+ *   TERMINATED: SIGTERM was sent. KILLED: SIGKILL was. NONE comes early from
+ *   each when all ranks are gone, and last when they cannot be killed.
+ */
+enum attempt_state {
+    ATTEMPT_NONE,
+    ATTEMPT_RUNNING,
+    ATTEMPT_LEAVING,
+    ATTEMPT_TERMINATED,
+    ATTEMPT_KILLED,
+    ATTEMPT_STATES,
+};
+
+struct agent;
+
+/* Output of one rank process on its way to the coordinator. */
+struct agent_output {
+    int fd; /* the pipe's end, -1 once closed */
+    uv_poll_t poll;
+    char tail[RF_AGENT_TAIL_BYTES]; /* the last bytes, whatever is dropped */
+    size_t tail_used;
+    char line[RF_AGENT_LINE_BYTES]; /* not passed on yet */
+    size_t line_used;
+    double credit;     /* bytes that may be passed on */
+    int64_t credit_ns; /* when it was counted last */
+    uint64_t dropped;  /* bytes not passed on since some last were */
+};
+
+/* One rank process; in memory of its own because handles are in it. */
+struct agent_rank {
+    struct agent *agent;
+    uint32_t rank;
+    pid_t pid;            /* 0: it could not be started */
+    struct rf_conn *conn; /* NULL once closed */
+    int64_t unheard_ns;   /* when its connection closed */
+    struct agent_output output;
+    unsigned handles; /* open connection and poll handle */
+    bool exited;
+    bool closed; /* has answered "close" */
+    bool answered_step, answered_exchange;
+    bool abandoned; /* unkillable and reported as such */
+};
+
+/* Answers of the ranks to one step or exchange. */
+struct gather {
+    json_t *parts; /* NULL: none wanted */
+    json_int_t seq;
+};
+
+struct agent {
+    uv_loop_t loop;
+    const struct rf_agent_options *options;
+    struct rf_sm sm, attempt_sm;
+    int64_t state_deadline_ns, attempt_deadline_ns;
+    int exit_code;
+
+    struct rf_boot boot;
+    bool booted;
+    struct rf_conn *stdio;   /* NULL with --connect or once closed */
+    struct rf_conn *control; /* stdio or the TCP connection */
+    struct rf_join *join;    /* while it is under way */
+    char candidate[160], local_address[INET6_ADDRSTRLEN];
+
+    uv_timer_t tick;
+    uv_signal_t term, hangup, child;
+    int64_t tick_ns, lease_ns;  /* last tick, last lease sent */
+    int64_t lease_grace_ns;     /* no lease runs out before this */
+    unsigned burst;             /* leases still due in quick succession */
+    int64_t peer_t, peer_at_ns; /* coordinator's last LEASE, its arrival */
+    struct rf_clock_offset clock;
+
+    char **environment; /* of ranks */
+    json_int_t attempt;
+    bool abort_wanted;  /* ABORTED is to be sent */
+    char phase[32];     /* last step sent to the ranks */
+    json_t *unanswered; /* ranks that hung when ABORT came, for ABORTED */
+    struct agent_rank **ranks;
+    size_t n_ranks;
+    struct gather step, exchange;
+    /* START that came before the ranks of the last attempt were gone, and the
+     * step that followed it. */
+    uint8_t *waiting_start;
+    size_t waiting_start_bytes;
+    json_t *waiting_step;
+};
+
+/* agent.c */
+void rf_agent_end(struct agent *agent, int exit_code, const char *why);
+void rf_agent_send(struct agent *agent, enum rf_msg_type type, json_t *payload);
+
+/* agent_start.c: the beginning of an attempt. */
+void rf_agent_start(struct agent *agent, const void *payload, size_t size);
+/* Starts what had to wait for the end of the attempt before, or drops it. */
+void rf_agent_start_waiting(struct agent *agent);
+void rf_agent_forget_waiting(struct agent *agent);
+
+/* agent_ranks.c: the ends of ranks and attempts. */
+extern const struct rf_sm_state rf_agent_attempt_states[ATTEMPT_STATES];
+void rf_agent_move_attempt(struct agent *agent, enum attempt_state state,
+                           uint32_t limit_ms);
+/* RANK_EXIT with waitpid's status; of a rank without a process any. */
+void rf_agent_report_exit(struct agent_rank *rank, int status);
+void rf_agent_abort(struct agent *agent, const json_t *message);
+void rf_agent_leave(struct agent *agent);
+void rf_agent_reap(struct agent *agent);
+void rf_agent_attempt_tick(struct agent *agent, int64_t now);
+void rf_agent_lease_ranks(struct agent *agent, int64_t now, bool send);
+void rf_agent_kill_ranks(struct agent *agent, int signal);
+bool rf_agent_ranks_gone(const struct agent *agent);
+void rf_agent_free_ranks(struct agent *agent);
+
+/* agent_output.c: what ranks print. */
+void rf_agent_output_open(struct agent_rank *rank, int fd);
+/* Reads what is there and passes it on; with `all` also an unfinished line. */
+void rf_agent_output_read(struct agent_rank *rank, bool all);
+void rf_agent_output_close(struct agent_rank *rank);
+
+/* agent_relay.c: messages between the coordinator and the ranks. */
+extern const struct rf_conn_ops rf_agent_rank_ops;
+void rf_agent_step(struct agent *agent, json_t *step);
+void rf_agent_relay(struct agent *agent, const struct rf_frame *frame);
+void rf_agent_gather_clear(struct gather *gather);
+/* A rank's handle was closed; frees what only waited for that. */
+void rf_agent_rank_released(struct agent_rank *rank);
+
+#endif

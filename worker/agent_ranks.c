@@ -1,0 +1,337 @@
+/*
+ * The end of rank processes and of attempts. See agent_internal.h; their
+ * beginning is in agent_start.c.
+ *
+ * Every rank leads its own session, so that one signal reaches whatever it
+ * started; helpers that left the session become this process's children when
+ * the rank dies and are swept then. Processes are known by the ids that this
+ * agent got from starting them, never by name.
+ *
+ * An attempt is over when every rank has been waited for, or could not be
+ * killed. Only then may the next one start.
+ */
+#include "worker/agent_internal.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/mem.h"
+#include "worker/process.h"
+#include "worker/text.h"
+
+const struct rf_sm_state rf_agent_attempt_states[ATTEMPT_STATES] = {
+    [ATTEMPT_NONE] = {"none", RF_SM_NEXT(ATTEMPT_RUNNING), 0, false},
+    [ATTEMPT_RUNNING] = {"running",
+                         RF_SM_NEXT(ATTEMPT_LEAVING) | RF_SM_NEXT(ATTEMPT_NONE),
+                         0, false},
+    [ATTEMPT_LEAVING] = {"leaving",
+                         RF_SM_NEXT(ATTEMPT_TERMINATED) |
+                             RF_SM_NEXT(ATTEMPT_NONE),
+                         0, false},
+    [ATTEMPT_TERMINATED] = {"terminated",
+                            RF_SM_NEXT(ATTEMPT_KILLED) |
+                                RF_SM_NEXT(ATTEMPT_NONE),
+                            0, false},
+    [ATTEMPT_KILLED] = {"killed", RF_SM_NEXT(ATTEMPT_NONE), 0, false},
+};
+
+/* How long after SIGKILL a process may take to end. */
+#define KILL_GRACE_MS 5000
+/* Beyond the ranks' own limit for an abort, before signals are sent. */
+#define LEAVE_EXTRA_MS 1000
+#define EXIT_LINES 20
+/* What a shell says of a program that it cannot start. */
+#define NOT_STARTED_STATUS 127
+
+void rf_agent_move_attempt(struct agent *agent, enum attempt_state state,
+                           uint32_t limit_ms)
+{
+    int64_t now = rf_now_ns();
+    rf_sm_move(&agent->attempt_sm, state, now);
+    agent->attempt_deadline_ns =
+        limit_ms > 0 ? now + limit_ms * RF_NS_PER_MS : INT64_MAX;
+}
+
+void rf_agent_rank_released(struct agent_rank *rank)
+{
+    rank->handles--;
+}
+
+bool rf_agent_ranks_gone(const struct agent *agent)
+{
+    for (size_t i = 0; i < agent->n_ranks; i++) {
+        const struct agent_rank *rank = agent->ranks[i];
+        if ((!rank->exited && !rank->abandoned) || rank->handles > 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void rf_agent_free_ranks(struct agent *agent)
+{
+    for (size_t i = 0; i < agent->n_ranks; i++) {
+        free(agent->ranks[i]);
+    }
+    free(agent->ranks);
+    agent->ranks = NULL;
+    agent->n_ranks = 0;
+    rf_agent_gather_clear(&agent->step);
+    rf_agent_gather_clear(&agent->exchange);
+}
+
+void rf_agent_report_exit(struct agent_rank *rank, int status)
+{
+    struct agent *agent = rank->agent;
+    json_t *message = json_object();
+    bool exited = rank->pid != 0 && WIFEXITED(status);
+    bool killed = rank->pid != 0 && WIFSIGNALED(status);
+    json_object_set_new(message, "attempt", json_integer(agent->attempt));
+    json_object_set_new(message, "rank", json_integer(rank->rank));
+    json_object_set_new(message, "pid",
+                        rank->pid != 0 ? json_integer(rank->pid) : json_null());
+    json_object_set_new(message, "status",
+                        exited           ? json_integer(WEXITSTATUS(status))
+                        : rank->pid == 0 ? json_integer(NOT_STARTED_STATUS)
+                                         : json_null());
+    json_object_set_new(message, "signal",
+                        killed ? json_integer(WTERMSIG(status)) : json_null());
+    json_object_set_new(message, "phase", json_string(agent->phase));
+    json_object_set_new(message, "stderr",
+                        rf_text_last_lines(rank->output.tail,
+                                           rank->output.tail_used, EXIT_LINES));
+    rf_agent_send(agent, RF_MSG_RANK_EXIT, message);
+}
+
+/* --- Ending --------------------------------------------------------------- */
+
+void rf_agent_kill_ranks(struct agent *agent, int signal)
+{
+    for (size_t i = 0; i < agent->n_ranks; i++) {
+        struct agent_rank *rank = agent->ranks[i];
+        if (rank->exited || rank->pid <= 0) {
+            continue;
+        }
+        if (signal == SIGTERM) {
+            kill(-rank->pid, SIGCONT); /* a stopped process hears nothing */
+        }
+        kill(-rank->pid, signal);
+    }
+}
+
+void rf_agent_leave(struct agent *agent)
+{
+    if (agent->attempt_sm.state == ATTEMPT_RUNNING) {
+        rf_agent_move_attempt(agent, ATTEMPT_LEAVING,
+                              agent->boot.limits.abort_grace_ms +
+                                  LEAVE_EXTRA_MS);
+    }
+}
+
+/* The ranks whose answer to the last step is missing: where it hung. */
+static json_t *list_unanswered(const struct agent *agent)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < agent->n_ranks; i++) {
+        if (agent->step.parts != NULL && !agent->ranks[i]->answered_step) {
+            json_array_append_new(list, json_integer(agent->ranks[i]->rank));
+        }
+    }
+    return list;
+}
+
+void rf_agent_abort(struct agent *agent, const json_t *message)
+{
+    json_int_t attempt =
+        json_integer_value(json_object_get(message, "attempt"));
+    if (agent->attempt_sm.state == ATTEMPT_NONE || attempt != agent->attempt) {
+        rf_agent_forget_waiting(agent);
+        rf_agent_send(agent, RF_MSG_ABORTED,
+                      json_pack("{s:I, s:[], s:[]}", "attempt", attempt,
+                                "unkillable", "unanswered"));
+        return;
+    }
+    if (agent->unanswered == NULL) {
+        agent->unanswered = list_unanswered(agent);
+    }
+    agent->abort_wanted = true;
+    for (size_t i = 0; i < agent->n_ranks; i++) {
+        struct agent_rank *rank = agent->ranks[i];
+        if (rank->conn != NULL) {
+            rf_conn_send(rank->conn, RF_MSG_ABORT, rank->rank,
+                         json_deep_copy(message));
+        }
+    }
+    rf_agent_leave(agent);
+}
+
+/* Everything of the attempt is gone, or cannot be made to go. */
+static void end_attempt(struct agent *agent)
+{
+    json_t *unkillable = json_array();
+    for (size_t i = 0; i < agent->n_ranks; i++) {
+        if (!agent->ranks[i]->exited) {
+            json_array_append_new(unkillable,
+                                  json_integer(agent->ranks[i]->pid));
+        }
+    }
+    rf_agent_move_attempt(agent, ATTEMPT_NONE, 0);
+    rf_agent_free_ranks(agent);
+    if (agent->abort_wanted) {
+        rf_agent_send(agent, RF_MSG_ABORTED,
+                      json_pack("{s:I, s:o, s:o}", "attempt", agent->attempt,
+                                "unkillable", unkillable, "unanswered",
+                                agent->unanswered));
+        agent->unanswered = NULL;
+    } else {
+        json_decref(unkillable);
+    }
+    if (agent->waiting_start != NULL && agent->sm.state == AGENT_READY) {
+        rf_agent_start_waiting(agent);
+    }
+}
+
+/* Gives up on what SIGKILL did not end: a process stuck in the kernel. */
+static void abandon(struct agent *agent)
+{
+    for (size_t i = 0; i < agent->n_ranks; i++) {
+        struct agent_rank *rank = agent->ranks[i];
+        if (!rank->exited) {
+            rf_warn("rank %" PRIu32 ", process %d, cannot be killed",
+                    rank->rank, (int)rank->pid);
+            rank->abandoned = true;
+            rf_agent_output_close(rank);
+            if (rank->conn != NULL) {
+                rf_conn_close(rank->conn);
+            }
+        }
+    }
+}
+
+void rf_agent_attempt_tick(struct agent *agent, int64_t now)
+{
+    bool overdue = now >= agent->attempt_deadline_ns;
+    switch (agent->attempt_sm.state) {
+    case ATTEMPT_NONE:
+    case ATTEMPT_RUNNING:
+        return;
+    case ATTEMPT_LEAVING:
+        if (overdue) {
+            rf_agent_kill_ranks(agent, SIGTERM);
+            rf_agent_move_attempt(agent, ATTEMPT_TERMINATED,
+                                  agent->boot.limits.term_grace_ms);
+        }
+        break;
+    case ATTEMPT_TERMINATED:
+        if (overdue) {
+            rf_agent_kill_ranks(agent, SIGKILL);
+            rf_agent_move_attempt(agent, ATTEMPT_KILLED, KILL_GRACE_MS);
+        }
+        break;
+    default:
+        if (overdue) {
+            abandon(agent);
+        }
+        break;
+    }
+    if (rf_agent_ranks_gone(agent)) {
+        end_attempt(agent);
+    }
+}
+
+static struct agent_rank *find_rank(const struct agent *agent, pid_t pid)
+{
+    for (size_t i = 0; i < agent->n_ranks; i++) {
+        if (agent->ranks[i]->pid == pid) {
+            return agent->ranks[i];
+        }
+    }
+    return NULL;
+}
+
+static void rank_exited(struct agent_rank *rank, int status)
+{
+    struct agent *agent = rank->agent;
+    /* What our own ABORT and signals brought about is no news. */
+    bool wanted =
+        agent->attempt_sm.state > ATTEMPT_LEAVING ||
+        (agent->abort_wanted && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    rank->exited = true;
+    rf_agent_output_read(rank, true);
+    rf_agent_output_close(rank);
+    if (rank->conn != NULL) {
+        rf_conn_close(rank->conn);
+    }
+    if (!rank->closed && !wanted && agent->sm.state == AGENT_READY) {
+        rf_agent_report_exit(rank, status);
+    }
+}
+
+static void sweep(const struct agent *agent)
+{
+    pid_t *keep = rf_xcalloc(agent->n_ranks, sizeof(*keep));
+    size_t n = 0;
+    for (size_t i = 0; i < agent->n_ranks; i++) {
+        if (!agent->ranks[i]->exited) {
+            keep[n++] = agent->ranks[i]->pid;
+        }
+    }
+    rf_process_kill_strays(keep, n);
+    free(keep);
+}
+
+void rf_agent_reap(struct agent *agent)
+{
+    bool any = false;
+    for (;;) {
+        siginfo_t info = {0};
+        struct agent_rank *rank;
+        int status = 0;
+        if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+            info.si_pid == 0) {
+            break;
+        }
+        rank = find_rank(agent, info.si_pid);
+        if (rank != NULL) {
+            /* Before its id is free again. */
+            kill(-info.si_pid, SIGKILL);
+        }
+        waitpid(info.si_pid, &status, 0);
+        if (rank != NULL) {
+            rank_exited(rank, status);
+            any = true;
+        }
+    }
+    if (any) {
+        sweep(agent);
+        rf_agent_attempt_tick(agent, rf_now_ns());
+    }
+}
+
+void rf_agent_lease_ranks(struct agent *agent, int64_t now, bool send)
+{
+    int64_t dead_ns = agent->boot.limits.lease_dead_ms * RF_NS_PER_MS;
+    for (size_t i = 0; i < agent->n_ranks; i++) {
+        struct agent_rank *rank = agent->ranks[i];
+        int64_t heard;
+        if (rank->exited || rank->abandoned) {
+            continue;
+        }
+        heard = rank->conn != NULL ? rf_conn_last_heard_ns(rank->conn)
+                                   : rank->unheard_ns;
+        if (now - heard > dead_ns && now > agent->lease_grace_ns) {
+            rf_warn("rank %" PRIu32 " has been silent for %" PRId64
+                    " s, killing process %d",
+                    rank->rank, (now - heard) / RF_NS_PER_S, (int)rank->pid);
+            kill(-rank->pid, SIGKILL);
+        } else if (send && rank->conn != NULL) {
+            rf_conn_send(rank->conn, RF_MSG_LEASE, rank->rank,
+                         json_pack("{s:I}", "t", (json_int_t)now));
+        }
+    }
+}

@@ -1,0 +1,192 @@
+/*
+ * The beginning of an attempt: which ranks of the world are this node's, and a
+ * process for each. See agent_internal.h.
+ *
+ * A rank that cannot be started is reported like one that ended; the
+ * coordinator then aborts the attempt.
+ */
+#include "worker/agent_internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/json.h"
+#include "common/log.h"
+#include "common/mem.h"
+#include "worker/process.h"
+#include "worker/scenario.h"
+#include "worker/text.h"
+
+/* Streams between agent and rank: ours are [0], the rank's [1]. */
+struct streams {
+    int control[2], output[2];
+};
+
+static enum rf_status make_streams(struct streams *streams, struct rf_err *err)
+{
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, streams->control) !=
+        0) {
+        return rf_err_errno(err, RF_ERR_LAUNCH, errno, "socketpair");
+    }
+    if (pipe2(streams->output, O_CLOEXEC) != 0) {
+        rf_err_errno(err, RF_ERR_LAUNCH, errno, "pipe");
+        close(streams->control[0]);
+        close(streams->control[1]);
+        return RF_ERR_LAUNCH;
+    }
+    fcntl(streams->output[0], F_SETFL, O_NONBLOCK);
+    return RF_OK;
+}
+
+static enum rf_status spawn(struct agent_rank *rank,
+                            const struct streams *streams, struct rf_err *err)
+{
+    struct agent *agent = rank->agent;
+    const struct rf_limits *limits = &agent->boot.limits;
+    char text[6][16];
+    const char *argv[] = {
+        "refit-worker", "--rank",     text[0], "--parent",
+        text[1],        "--lease-ms", text[2], "--lease-period-ms",
+        text[3],        "--abort-ms", text[4], "--log-level",
+        text[5],        NULL};
+    struct rf_spawn how = {.program = "/proc/self/exe",
+                           .argv = argv,
+                           .environment = agent->environment,
+                           .control_fd = streams->control[1],
+                           .output_fd = streams->output[1]};
+    snprintf(text[0], sizeof(text[0]), "%" PRIu32, rank->rank);
+    snprintf(text[1], sizeof(text[1]), "%d", (int)getpid());
+    snprintf(text[2], sizeof(text[2]), "%" PRIu32, limits->lease_dead_ms);
+    snprintf(text[3], sizeof(text[3]), "%" PRIu32, limits->lease_period_ms);
+    snprintf(text[4], sizeof(text[4]), "%" PRIu32, limits->abort_grace_ms);
+    snprintf(text[5], sizeof(text[5]), "%d", (int)rf_log_level());
+    return rf_process_spawn(&how, &rank->pid, err);
+}
+
+static void start_rank(struct agent_rank *rank, const void *start, size_t size)
+{
+    struct agent *agent = rank->agent;
+    struct streams streams;
+    struct rf_err err;
+    uv_pipe_t *pipe;
+    enum rf_status status = make_streams(&streams, &err);
+    rank->output.fd = -1;
+    if (status == RF_OK) {
+        status = spawn(rank, &streams, &err);
+        close(streams.control[1]);
+        close(streams.output[1]);
+        if (status != RF_OK) {
+            close(streams.control[0]);
+            close(streams.output[0]);
+        }
+    }
+    if (status != RF_OK) {
+        rank->exited = true;
+        rank->output.tail_used =
+            RF_MIN(strlen(err.text), sizeof(rank->output.tail));
+        memcpy(rank->output.tail, err.text, rank->output.tail_used);
+        rf_agent_report_exit(rank, 0);
+        return;
+    }
+    rf_agent_output_open(rank, streams.output[0]);
+    pipe = rf_xmalloc(sizeof(*pipe));
+    uv_pipe_init(&agent->loop, pipe, 0);
+    uv_pipe_open(pipe, streams.control[0]);
+    rank->conn =
+        rf_conn_open((uv_stream_t *)pipe, NULL, &rf_agent_rank_ops, rank);
+    rank->handles++;
+    rf_conn_send_raw(rank->conn, RF_MSG_START, rank->rank, start, size);
+}
+
+/* Makes the entries of this node's ranks. */
+static void list_ranks(struct agent *agent, const struct rf_world *world)
+{
+    size_t capacity = 0;
+    for (uint32_t r = 0; r < world->n_ranks; r++) {
+        struct agent_rank *rank;
+        if ((json_int_t)world->ranks[r].node != agent->boot.node) {
+            continue;
+        }
+        rank = rf_xcalloc(1, sizeof(*rank));
+        rank->agent = agent;
+        rank->rank = r;
+        rank->output.fd = -1;
+        RF_PUSH(agent->ranks, agent->n_ranks, capacity, rank);
+    }
+}
+
+static void start_now(struct agent *agent, const void *payload, size_t size)
+{
+    struct rf_scenario *scenario = NULL;
+    struct rf_err err = {.text = ""};
+    json_t *start = NULL;
+    enum rf_status status = rf_json_parse(payload, size, "START", &start, &err);
+    if (status == RF_OK) {
+        status = rf_scenario_load(start, &scenario, &err);
+    }
+    json_decref(start);
+    if (status != RF_OK) {
+        rf_agent_send(agent, RF_MSG_ERROR,
+                      json_pack("{s:o}", "text",
+                                rf_text_json(err.text, strlen(err.text))));
+        rf_agent_end(agent, 1, err.text);
+        return;
+    }
+    agent->attempt = scenario->attempt;
+    agent->abort_wanted = false;
+    snprintf(agent->phase, sizeof(agent->phase), "start");
+    list_ranks(agent, scenario->world);
+    rf_scenario_destroy(scenario);
+    if (agent->n_ranks > 0) {
+        rf_agent_move_attempt(agent, ATTEMPT_RUNNING, 0);
+    }
+    for (size_t i = 0; i < agent->n_ranks; i++) {
+        start_rank(agent->ranks[i], payload, size);
+    }
+    rf_debug("attempt %lld: %zu ranks started", (long long)agent->attempt,
+             agent->n_ranks);
+}
+
+void rf_agent_start(struct agent *agent, const void *payload, size_t size)
+{
+    if (agent->attempt_sm.state == ATTEMPT_NONE) {
+        start_now(agent, payload, size);
+        return;
+    }
+    if (agent->attempt_sm.state == ATTEMPT_RUNNING ||
+        agent->waiting_start != NULL) {
+        rf_agent_end(agent, 1, "START while an attempt is running");
+        return;
+    }
+    agent->waiting_start = rf_xmalloc(size);
+    agent->waiting_start_bytes = size;
+    memcpy(agent->waiting_start, payload, size);
+}
+
+void rf_agent_start_waiting(struct agent *agent)
+{
+    uint8_t *payload = agent->waiting_start;
+    json_t *step = agent->waiting_step;
+    agent->waiting_start = NULL;
+    agent->waiting_step = NULL;
+    start_now(agent, payload, agent->waiting_start_bytes);
+    free(payload);
+    if (step != NULL) {
+        rf_agent_step(agent, step);
+        json_decref(step);
+    }
+}
+
+void rf_agent_forget_waiting(struct agent *agent)
+{
+    free(agent->waiting_start);
+    json_decref(agent->waiting_step);
+    agent->waiting_start = NULL;
+    agent->waiting_step = NULL;
+}

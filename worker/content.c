@@ -1,0 +1,264 @@
+/*
+ * Content of weights. See content.h.
+ *
+ * Pattern words come in blocks of constant size, which compilers turn into
+ * vector code; the widest instruction set is chosen at run time. A run may
+ * start in the middle of a word: the first and last words are taken apart.
+ */
+#include "worker/content.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/mem.h"
+#include "common/pattern.h"
+#include "worker/convert.h"
+#include "worker/checkpoint.h"
+
+#define BLOCK_WORDS UINT64_C(64)
+
+struct rf_content {
+    const struct rf_plan *plan;
+    enum rf_side side;
+    uint64_t round;
+    struct rf_checkpoint *checkpoint; /* NULL: the pattern */
+    /* Bytes of the tensor read last, so that its name is made once. */
+    char name[512];
+    uint32_t family, layer_index, expert;
+    uint64_t stored_bytes;
+    uint8_t *stored, *trained; /* RF_CONTENT_CHUNK elements each */
+};
+
+/* Steps of a content's way: as stored → as trained → as in this side. */
+struct stages {
+    enum rf_dtype stored, train, own;
+};
+
+enum rf_dtype rf_content_dtype(const struct rf_plan *plan, enum rf_side side,
+                               uint32_t family)
+{
+    const struct rf_side_spec *spec =
+        side == RF_TRAIN ? &plan->spec->train : &plan->spec->infer;
+    return spec->dtype_given ? spec->dtype
+                             : plan->model->families[family].dtype;
+}
+
+static struct stages stages_of(const struct rf_content *content,
+                               uint32_t family)
+{
+    struct stages stages = {
+        .train = rf_content_dtype(content->plan, RF_TRAIN, family),
+        .own = rf_content_dtype(content->plan, content->side, family)};
+    stages.stored = content->checkpoint != NULL
+                        ? content->plan->model->families[family].dtype
+                        : stages.train;
+    return stages;
+}
+
+__attribute__((always_inline)) static inline void
+blocks_of(uint64_t seed, uint64_t round, uint64_t k, uint64_t blocks,
+          uint8_t *dst)
+{
+    for (uint64_t block = 0; block < blocks; block++) {
+        for (uint64_t i = 0; i < BLOCK_WORDS; i++) {
+            uint64_t word = rf_pattern_word(seed, round, k + i);
+            memcpy(dst + 8 * i, &word, sizeof(word));
+        }
+        k += BLOCK_WORDS;
+        dst += 8 * BLOCK_WORDS;
+    }
+}
+
+#if defined(__x86_64__)
+__attribute__((target("avx512f,avx512dq,avx512vl"))) static void
+blocks_avx512(uint64_t seed, uint64_t round, uint64_t k, uint64_t blocks,
+              uint8_t *dst)
+{
+    blocks_of(seed, round, k, blocks, dst);
+}
+
+static bool have_avx512(void)
+{
+    return __builtin_cpu_supports("avx512f") &&
+           __builtin_cpu_supports("avx512dq") &&
+           __builtin_cpu_supports("avx512vl");
+}
+#endif
+
+static void make_blocks(uint64_t seed, uint64_t round, uint64_t k,
+                        uint64_t blocks, uint8_t *dst)
+{
+#if defined(__x86_64__)
+    if (have_avx512()) {
+        blocks_avx512(seed, round, k, blocks, dst);
+        return;
+    }
+#endif
+    blocks_of(seed, round, k, blocks, dst);
+}
+
+/* Bytes [from, from + bytes) of word k. */
+static void part_of_word(uint64_t seed, uint64_t round, uint64_t k,
+                         uint64_t from, uint64_t bytes, uint8_t *dst)
+{
+    uint64_t word = rf_pattern_word(seed, round, k) >> (8 * from);
+    memcpy(dst, &word, bytes);
+}
+
+void rf_content_pattern(uint64_t seed, uint64_t round, uint64_t at,
+                        uint64_t bytes, void *dst)
+{
+    uint8_t *to = dst;
+    uint64_t k = at / 8, from = at % 8, blocks;
+    if (from != 0 && bytes > 0) {
+        uint64_t part = RF_MIN(8 - from, bytes);
+        part_of_word(seed, round, k++, from, part, to);
+        to += part;
+        bytes -= part;
+    }
+    blocks = bytes / (8 * BLOCK_WORDS);
+    if (blocks > 0) {
+        make_blocks(seed, round, k, blocks, to);
+        k += blocks * BLOCK_WORDS;
+        to += blocks * 8 * BLOCK_WORDS;
+        bytes -= blocks * 8 * BLOCK_WORDS;
+    }
+    for (; bytes >= 8; bytes -= 8, to += 8) {
+        uint64_t word = rf_pattern_word(seed, round, k++);
+        memcpy(to, &word, sizeof(word));
+    }
+    if (bytes > 0) {
+        part_of_word(seed, round, k, 0, bytes, to);
+    }
+}
+
+static enum rf_status check_casts(const struct rf_content *content,
+                                  struct rf_err *err)
+{
+    const struct rf_model *model = content->plan->model;
+    for (uint32_t f = 0; f < model->n_families; f++) {
+        struct stages s = stages_of(content, f);
+        bool first = rf_convert_supported(s.stored, s.train);
+        if (!first || !rf_convert_supported(s.train, s.own)) {
+            return rf_err_set(
+                err, RF_ERR_UNSUPPORTED,
+                "%s: no exact rule to make %s into %s in host memory",
+                model->families[f].name,
+                rf_dtype_name(first ? s.train : s.stored),
+                rf_dtype_name(first ? s.own : s.train));
+        }
+    }
+    return RF_OK;
+}
+
+enum rf_status rf_content_create(const struct rf_plan *plan, enum rf_side side,
+                                 uint64_t round, struct rf_content **out,
+                                 struct rf_err *err)
+{
+    struct rf_content *content = rf_xcalloc(1, sizeof(*content));
+    enum rf_status status = RF_OK;
+    content->plan = plan;
+    content->side = side;
+    content->round = round;
+    content->family = RF_NONE;
+    content->stored = rf_xmalloc(8 * RF_CONTENT_CHUNK);
+    content->trained = rf_xmalloc(8 * RF_CONTENT_CHUNK);
+    if (plan->model->files != NULL) {
+        status =
+            rf_checkpoint_create(plan->model->files, &content->checkpoint, err);
+    }
+    if (status == RF_OK) {
+        status = check_casts(content, err);
+    }
+    if (status != RF_OK) {
+        rf_content_destroy(content);
+        return status;
+    }
+    *out = content;
+    return RF_OK;
+}
+
+void rf_content_destroy(struct rf_content *content)
+{
+    if (content == NULL) {
+        return;
+    }
+    rf_checkpoint_destroy(content->checkpoint);
+    free(content->stored);
+    free(content->trained);
+    free(content);
+}
+
+static void select_tensor(struct rf_content *content, uint32_t family,
+                          uint32_t layer_index, uint32_t expert)
+{
+    const struct rf_family *f = &content->plan->model->families[family];
+    if (content->family == family && content->layer_index == layer_index &&
+        content->expert == expert) {
+        return;
+    }
+    content->family = family;
+    content->layer_index = layer_index;
+    content->expert = expert;
+    content->stored_bytes = rf_dtype_bytes(f->dtype);
+    for (uint32_t d = 0; d < f->ndim; d++) {
+        content->stored_bytes *= f->shape[d];
+    }
+    rf_family_tensor_name(f, layer_index, expert, content->name,
+                          sizeof(content->name));
+}
+
+static enum rf_status read_stored(struct rf_content *content,
+                                  uint32_t item_bytes, uint64_t first,
+                                  uint64_t count, void *dst, struct rf_err *err)
+{
+    if (content->checkpoint == NULL) {
+        rf_content_pattern(
+            rf_pattern_seed(content->family, content->layer_index,
+                            content->expert),
+            content->round, first * item_bytes, count * item_bytes, dst);
+        return RF_OK;
+    }
+    return rf_checkpoint_read(content->checkpoint, content->name,
+                              content->stored_bytes, first * item_bytes,
+                              count * item_bytes, dst, err);
+}
+
+/* Through the buffers, a chunk at a time. */
+static enum rf_status read_cast(struct rf_content *content,
+                                const struct stages *stages, uint64_t first,
+                                uint64_t count, uint8_t *dst,
+                                struct rf_err *err)
+{
+    while (count > 0) {
+        uint64_t n = RF_MIN(count, RF_CONTENT_CHUNK);
+        enum rf_status status =
+            read_stored(content, rf_dtype_bytes(stages->stored), first, n,
+                        content->stored, err);
+        if (status != RF_OK) {
+            return status;
+        }
+        rf_convert_elements(stages->stored, stages->train, content->stored,
+                            content->trained, n);
+        rf_convert_elements(stages->train, stages->own, content->trained, dst,
+                            n);
+        first += n;
+        count -= n;
+        dst += n * rf_dtype_bytes(stages->own);
+    }
+    return RF_OK;
+}
+
+enum rf_status rf_content_read(struct rf_content *content, uint32_t family,
+                               uint32_t layer_index, uint32_t expert,
+                               uint64_t first, uint64_t count, void *dst,
+                               struct rf_err *err)
+{
+    struct stages stages = stages_of(content, family);
+    select_tensor(content, family, layer_index, expert);
+    if (stages.stored == stages.train && stages.train == stages.own) {
+        return read_stored(content, rf_dtype_bytes(stages.own), first, count,
+                           dst, err);
+    }
+    return read_cast(content, &stages, first, count, dst, err);
+}

@@ -1,0 +1,43 @@
+/*
+ * What weights contain: the pattern of common/pattern.h, or the bytes of a
+ * checkpoint (model->files), in the dtype of a side.
+ *
+ * The pattern is made in the training side's dtype. A checkpoint's elements are
+ * cast to the training side's dtype. Either is cast to the inference side's
+ * dtype where that differs; only exact rules of convert.h are used.
+ */
+#ifndef RF_WORKER_CONTENT_H
+#define RF_WORKER_CONTENT_H
+
+#include <stdint.h>
+
+#include "planner/plan.h"
+
+/* Most elements a caller should ask for at once to stay in the first caches. */
+#define RF_CONTENT_CHUNK UINT64_C(4096)
+
+struct rf_content;
+
+/* The dtype a family's elements have in a side's memory. */
+enum rf_dtype rf_content_dtype(const struct rf_plan *plan, enum rf_side side,
+                               uint32_t family);
+
+/* Content of one side in one round; the plan must outlive it. Refuses dtype
+ * pairs without an exact rule. */
+enum rf_status rf_content_create(const struct rf_plan *plan, enum rf_side side,
+                                 uint64_t round, struct rf_content **out,
+                                 struct rf_err *err) RF_MUST_CHECK;
+void rf_content_destroy(struct rf_content *content); /* NULL is fine */
+
+/* Writes elements [first, first + count) of one logical tensor (row-major) to
+ * `dst`, which needs no alignment. Fails only for checkpoints. */
+enum rf_status rf_content_read(struct rf_content *content, uint32_t family,
+                               uint32_t layer_index, uint32_t expert,
+                               uint64_t first, uint64_t count, void *dst,
+                               struct rf_err *err) RF_MUST_CHECK;
+
+/* `bytes` bytes of the pattern from byte offset `at` of a tensor. */
+void rf_content_pattern(uint64_t seed, uint64_t round, uint64_t at,
+                        uint64_t bytes, void *dst);
+
+#endif

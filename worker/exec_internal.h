@@ -1,0 +1,47 @@
+/* Shared by exec.c and its steps; nobody else includes it. */
+#ifndef RF_WORKER_EXEC_INTERNAL_H
+#define RF_WORKER_EXEC_INTERNAL_H
+
+#include "transport/module.h"
+#include "worker/exec.h"
+#include "worker/probe.h"
+#include "worker/scenario.h"
+
+/* How long joining the others inside a step may take if STEP does not say. */
+#define RF_EXEC_JOIN_S 120
+
+struct rf_exec {
+    struct rf_exec_env env;
+    json_t *start;
+    struct rf_scenario *scenario;
+    struct rf_plan *plan;
+    struct rf_schedule *schedule;
+    const struct rf_method_ops *method;
+    const struct rf_memory_ops *memory;
+    const struct rf_module *module; /* device methods only */
+    struct rf_method_env method_env;
+    void *state;
+    int64_t deadline_ns; /* of the step, for exchanges */
+    uint64_t private_peak;
+    bool prepared, closed;
+    bool broken; /* a step has failed: only the end may follow */
+};
+
+enum rf_status rf_exec_prepare(struct rf_exec *exec, const json_t *step,
+                               json_t *result,
+                               struct rf_err *err) RF_MUST_CHECK;
+
+/* Closes the method and frees arenas, plan and scenario. */
+void rf_exec_release(struct rf_exec *exec);
+
+/* Keeps the highest private memory seen, for host_peak_bytes. */
+void rf_exec_note_memory(struct rf_exec *exec);
+
+/* Collective with one entry a rank; *all has as many as the world has ranks,
+ * freed with rf_exec_blobs_free(). */
+enum rf_status rf_exec_exchange(struct rf_exec *exec, const void *mine,
+                                size_t size, struct rf_blob **all,
+                                struct rf_err *err) RF_MUST_CHECK;
+void rf_exec_blobs_free(struct rf_exec *exec, struct rf_blob *all);
+
+#endif

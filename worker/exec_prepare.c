@@ -1,0 +1,302 @@
+/*
+ * The step "prepare": model, world, plan and schedule from START; agreement
+ * with the other ranks; memory; the method. See exec.h.
+ *
+ * Every rank plans for itself. Before anything is allocated all ranks compare
+ * digests and look whether the node has room for all its ranks together: no
+ * rank passes that exchange before all have looked, so none sees memory that a
+ * faster neighbour has already taken.
+ */
+#include "worker/exec_internal.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/bytes.h"
+#include "common/clock.h"
+#include "common/mem.h"
+#include "worker/memory_host.h"
+#include "worker/memory_info.h"
+
+/* What a rank process needs beside its arenas: code, plan, sockets. */
+#define PROCESS_BYTES ((uint64_t)32 << 20)
+
+void rf_exec_note_memory(struct rf_exec *exec)
+{
+    exec->private_peak = RF_MAX(exec->private_peak, rf_memory_private());
+}
+
+enum rf_status rf_exec_exchange(struct rf_exec *exec, const void *mine,
+                                size_t size, struct rf_blob **all,
+                                struct rf_err *err)
+{
+    uint32_t want = exec->scenario->world->n_ranks, n = 0;
+    enum rf_status status = exec->env.exchange(
+        exec->env.exchange_data, mine, size, exec->deadline_ns, all, &n, err);
+    if (status == RF_OK && n != want) {
+        rf_blobs_free(*all, n);
+        free(*all);
+        *all = NULL;
+        return rf_err_set(
+            err, RF_ERR_PROTOCOL,
+            "an exchange of %" PRIu32 " ranks has %" PRIu32 " parts", want, n);
+    }
+    return status;
+}
+
+void rf_exec_blobs_free(struct rf_exec *exec, struct rf_blob *all)
+{
+    if (all != NULL) {
+        rf_blobs_free(all, exec->scenario->world->n_ranks);
+        free(all);
+    }
+}
+
+/* The form that methods call: results go to the caller's array. */
+static enum rf_status method_exchange(void *data, const void *mine, size_t size,
+                                      struct rf_blob *all, struct rf_err *err)
+{
+    struct rf_exec *exec = data;
+    struct rf_blob *blobs = NULL;
+    enum rf_status status = rf_exec_exchange(exec, mine, size, &blobs, err);
+    if (status == RF_OK) {
+        memcpy(all, blobs, exec->scenario->world->n_ranks * sizeof(*all));
+        free(blobs);
+    }
+    return status;
+}
+
+static enum rf_status make_plan(struct rf_exec *exec, struct rf_err *err)
+{
+    const struct rf_scenario *s = exec->scenario;
+    enum rf_status status;
+    if (exec->env.rank >= s->world->n_ranks) {
+        return rf_err_set(err, RF_ERR_PROTOCOL,
+                          "rank %" PRIu32 " of a world of %" PRIu32 " ranks",
+                          exec->env.rank, s->world->n_ranks);
+    }
+    status = rf_plan_build(s->model, s->world, s->spec, &exec->plan, err);
+    if (status == RF_OK) {
+        status =
+            rf_schedule_build(exec->plan, s->world->ranks[exec->env.rank].node,
+                              &exec->schedule, err);
+    }
+    return status;
+}
+
+static enum rf_status choose_method(struct rf_exec *exec, struct rf_err *err)
+{
+    const struct rf_rank *me = &exec->scenario->world->ranks[exec->env.rank];
+    enum rf_status status;
+    exec->method = rf_method_find(exec->scenario->spec->method, err);
+    if (exec->method == NULL) {
+        return rf_err_wrap(err, err->status, "method %s",
+                           exec->scenario->spec->method);
+    }
+    status = rf_method_check(exec->method->info, exec->plan, err);
+    if (status != RF_OK) {
+        return status;
+    }
+    status = exec->method->probe(err);
+    if (status != RF_OK) {
+        return rf_err_wrap(err, status, "method %s", exec->method->info->name);
+    }
+    if (exec->method->info->memory == RF_HOST_MEMORY) {
+        exec->memory = &rf_memory_host;
+        return RF_OK;
+    }
+    exec->module = rf_module_load(err);
+    if (exec->module == NULL) {
+        return err->status;
+    }
+    exec->memory = exec->module->memory;
+    return exec->module->use_device(me->slot, err);
+}
+
+static uint64_t arena_bytes(const struct rf_exec *exec, uint32_t rank,
+                            enum rf_mem mem)
+{
+    switch (mem) {
+    case RF_MEM_TRAIN:
+        return rf_plan_layout(exec->plan, RF_TRAIN, rank)->arena_bytes;
+    case RF_MEM_INFER:
+        return rf_plan_layout(exec->plan, RF_INFER, rank)->arena_bytes;
+    default:
+        return exec->schedule->stage_bytes != NULL
+                   ? exec->schedule->stage_bytes[rank]
+                   : 0;
+    }
+}
+
+/* The host memory that all ranks of this rank's node will take. */
+static uint64_t node_need(const struct rf_exec *exec, uint32_t *n_ranks)
+{
+    const struct rf_world *world = exec->scenario->world;
+    uint64_t need = 0;
+    *n_ranks = 0;
+    for (uint32_t r = 0; r < world->n_ranks; r++) {
+        if (world->ranks[r].node != world->ranks[exec->env.rank].node) {
+            continue;
+        }
+        ++*n_ranks;
+        need += PROCESS_BYTES;
+        for (int m = 0; m < RF_MEM_COUNT; m++) {
+            if (exec->method->info->memory == RF_HOST_MEMORY) {
+                need += arena_bytes(exec, r, (enum rf_mem)m);
+            }
+        }
+    }
+    return need;
+}
+
+struct agreement {
+    char plan[RF_HASH_TEXT_SIZE], schedule[RF_HASH_TEXT_SIZE];
+};
+
+/* All ranks have made the same plan, and the node has room. */
+static enum rf_status agree(struct rf_exec *exec, struct agreement *mine,
+                            struct rf_err *err)
+{
+    struct rf_blob *all = NULL;
+    uint32_t n_ranks = 0;
+    uint64_t need = node_need(exec, &n_ranks);
+    uint64_t available = rf_memory_available();
+    char wanted[32], room[32];
+    enum rf_status status;
+    memset(mine, 0, sizeof(*mine));
+    rf_hash_text(&exec->plan->digest, mine->plan);
+    rf_hash_text(&exec->schedule->digest, mine->schedule);
+    status = rf_exec_exchange(exec, mine, sizeof(*mine), &all, err);
+    for (uint32_t r = 0; status == RF_OK && r < exec->scenario->world->n_ranks;
+         r++) {
+        if (all[r].size != sizeof(*mine) ||
+            memcmp(all[r].data, mine, sizeof(*mine)) != 0) {
+            status = rf_err_set(err, RF_ERR_INTERNAL,
+                                "rank %" PRIu32 " has another plan than rank "
+                                "%" PRIu32,
+                                r, exec->env.rank);
+        }
+    }
+    rf_exec_blobs_free(exec, all);
+    if (status == RF_OK && need > available) {
+        status = rf_err_set(
+            err, RF_ERR_NOMEM,
+            "the %" PRIu32 " ranks of this node need %s, %s are available",
+            n_ranks, rf_format_bytes(need, wanted, sizeof(wanted)),
+            rf_format_bytes(available, room, sizeof(room)));
+    }
+    return status;
+}
+
+static enum rf_status allocate(struct rf_exec *exec, struct rf_err *err)
+{
+    static const char *const names[RF_MEM_COUNT] = {"training", "inference",
+                                                    "staging"};
+    for (int m = 0; m < RF_MEM_COUNT; m++) {
+        enum rf_status status = exec->memory->alloc(
+            arena_bytes(exec, exec->env.rank, (enum rf_mem)m),
+            &exec->method_env.arena[m], err);
+        if (status != RF_OK) {
+            return rf_err_wrap(err, status, "%s arena", names[m]);
+        }
+    }
+    return RF_OK;
+}
+
+static enum rf_status open_method(struct rf_exec *exec, struct rf_err *err)
+{
+    struct rf_method_env *env = &exec->method_env;
+    const char *key =
+        json_string_value(json_object_get(exec->start, "data_key"));
+    enum rf_status status;
+    if (key == NULL || !rf_hex_decode(key, env->data_key, RF_DATA_KEY_BYTES)) {
+        return rf_err_set(err, RF_ERR_PROTOCOL,
+                          "START: data_key is not %d "
+                          "bytes in hexadecimal",
+                          RF_DATA_KEY_BYTES);
+    }
+    env->plan = exec->plan;
+    env->schedule = exec->schedule;
+    env->rank = exec->env.rank;
+    env->node_addresses = exec->scenario->node_addresses;
+    env->memory = exec->memory;
+    env->deadline_ns = exec->deadline_ns;
+    env->abort = exec->env.abort;
+    env->exchange = method_exchange;
+    env->exchange_data = exec;
+    status = exec->method->open(env, &exec->state, err);
+    return status == RF_OK ? RF_OK
+                           : rf_err_wrap(err, status, "method %s",
+                                         exec->method->info->name);
+}
+
+enum rf_status rf_exec_prepare(struct rf_exec *exec, const json_t *step,
+                               json_t *result, struct rf_err *err)
+{
+    struct agreement agreement;
+    enum rf_status status;
+    int64_t opening_ns;
+    (void)step;
+    if (exec->scenario != NULL) {
+        return rf_err_set(err, RF_ERR_PROTOCOL, "prepared twice");
+    }
+    status = rf_scenario_load(exec->start, &exec->scenario, err);
+    if (status == RF_OK) {
+        status = make_plan(exec, err);
+    }
+    if (status == RF_OK) {
+        status = choose_method(exec, err);
+    }
+    if (status == RF_OK) {
+        status = agree(exec, &agreement, err);
+    }
+    if (status == RF_OK) {
+        status = allocate(exec, err);
+    }
+    opening_ns = rf_now_ns();
+    if (status == RF_OK) {
+        status = open_method(exec, err);
+    }
+    if (status != RF_OK) {
+        return status;
+    }
+    exec->prepared = true;
+    rf_exec_note_memory(exec);
+    json_object_set_new(result, "plan_digest", json_string(agreement.plan));
+    json_object_set_new(result, "schedule_digest",
+                        json_string(agreement.schedule));
+    json_object_set_new(result, "plan_ms",
+                        json_real((double)exec->plan->plan_ns / 1e6));
+    json_object_set_new(result, "open_ms",
+                        json_real((double)(rf_now_ns() - opening_ns) / 1e6));
+    json_object_set_new(
+        result, "arena_bytes",
+        json_pack(
+            "{s:I, s:I, s:I}", "train",
+            (json_int_t)exec->method_env.arena[RF_MEM_TRAIN].bytes, "infer",
+            (json_int_t)exec->method_env.arena[RF_MEM_INFER].bytes, "stage",
+            (json_int_t)exec->method_env.arena[RF_MEM_STAGE].bytes));
+    return RF_OK;
+}
+
+void rf_exec_release(struct rf_exec *exec)
+{
+    if (exec->state != NULL) {
+        exec->method->close(exec->state);
+        exec->state = NULL;
+    }
+    for (int m = 0; m < RF_MEM_COUNT; m++) {
+        if (exec->method_env.arena[m].base != NULL) {
+            exec->memory->free(&exec->method_env.arena[m]);
+        }
+    }
+    rf_schedule_destroy(exec->schedule);
+    rf_plan_destroy(exec->plan);
+    rf_scenario_destroy(exec->scenario);
+    exec->schedule = NULL;
+    exec->plan = NULL;
+    exec->scenario = NULL;
+    exec->prepared = false;
+}

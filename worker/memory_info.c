@@ -1,0 +1,142 @@
+/*
+ * Memory of the node from /proc and the control-group file systems. See
+ * memory_info.h. What cannot be read does not limit anything.
+ */
+#include "worker/memory_info.h"
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/compiler.h"
+
+/* The number behind `key` in a file of "key value" lines; kB are multiplied
+ * out. */
+static bool read_key(const char *path, const char *key, uint64_t *out)
+{
+    char line[256];
+    bool found = false;
+    FILE *file = fopen(path, "re");
+    if (file == NULL) {
+        return false;
+    }
+    while (!found && fgets(line, sizeof(line), file) != NULL) {
+        size_t length = strlen(key);
+        if (strncmp(line, key, length) == 0 &&
+            sscanf(line + length, "%" SCNu64, out) == 1) {
+            found = true;
+            *out *= strstr(line, " kB") != NULL ? 1024 : 1;
+        }
+    }
+    fclose(file);
+    return found;
+}
+
+static bool read_number(const char *path, uint64_t *out)
+{
+    return read_key(path, "", out); /* "max" is no number: no limit */
+}
+
+uint64_t rf_memory_total(void)
+{
+    uint64_t bytes = 0;
+    return read_key("/proc/meminfo", "MemTotal:", &bytes) ? bytes : 0;
+}
+
+struct group_files {
+    const char *limit, *usage, *stat_key;
+};
+
+/* What the group in folder `path` leaves. */
+static uint64_t group_room(const char *path, const struct group_files *files)
+{
+    char name[640];
+    uint64_t limit, usage, reclaimable = 0;
+    snprintf(name, sizeof(name), "%s/%s", path, files->limit);
+    if (!read_number(name, &limit)) {
+        return UINT64_MAX;
+    }
+    snprintf(name, sizeof(name), "%s/%s", path, files->usage);
+    if (!read_number(name, &usage)) {
+        return UINT64_MAX;
+    }
+    snprintf(name, sizeof(name), "%s/memory.stat", path);
+    if (read_key(name, files->stat_key, &reclaimable)) {
+        usage -= RF_MIN(usage, reclaimable);
+    }
+    return limit > usage ? limit - usage : 0;
+}
+
+/* The least room of a group and all groups above it. */
+static uint64_t chain_room(const char *root, const char *group,
+                           const struct group_files *files)
+{
+    char path[512];
+    size_t root_length = strlen(root);
+    uint64_t room = UINT64_MAX;
+    snprintf(path, sizeof(path), "%s%s", root, group);
+    for (;;) {
+        char *slash;
+        uint64_t here = group_room(path, files);
+        room = RF_MIN(room, here);
+        slash = strrchr(path, '/');
+        if (slash == NULL || (size_t)(slash - path) < root_length) {
+            return room;
+        }
+        *slash = '\0';
+    }
+}
+
+static uint64_t groups_room(void)
+{
+    static const struct group_files v2 = {"memory.max", "memory.current",
+                                          "inactive_file "};
+    static const struct group_files v1 = {"memory.limit_in_bytes",
+                                          "memory.usage_in_bytes",
+                                          "total_inactive_file "};
+    char line[512];
+    uint64_t room = UINT64_MAX;
+    FILE *file = fopen("/proc/self/cgroup", "re");
+    if (file == NULL) {
+        return room;
+    }
+    while (fgets(line, sizeof(line), file) != NULL) {
+        char *controllers = strchr(line, ':');
+        char *group = controllers != NULL ? strchr(controllers + 1, ':') : NULL;
+        uint64_t here = UINT64_MAX;
+        if (group == NULL) {
+            continue;
+        }
+        *group++ = '\0';
+        group[strcspn(group, "\n")] = '\0';
+        if (controllers[1] == '\0') {
+            here = chain_room("/sys/fs/cgroup", group, &v2);
+        } else if (strcmp(controllers + 1, "memory") == 0) {
+            here = chain_room("/sys/fs/cgroup/memory", group, &v1);
+        }
+        room = RF_MIN(room, here);
+    }
+    fclose(file);
+    return room;
+}
+
+uint64_t rf_memory_available(void)
+{
+    uint64_t available = UINT64_MAX;
+    uint64_t room = groups_room();
+    if (!read_key("/proc/meminfo", "MemAvailable:", &available)) {
+        available = UINT64_MAX;
+    }
+    return RF_MIN(available, room);
+}
+
+uint64_t rf_memory_private(void)
+{
+    uint64_t anonymous = 0, file = 0;
+    if (!read_key("/proc/self/status", "RssAnon:", &anonymous) ||
+        !read_key("/proc/self/status", "RssFile:", &file)) {
+        return anonymous;
+    }
+    return anonymous + file;
+}

@@ -1,0 +1,315 @@
+/*
+ * Copy probe. See probe.h; the link probe is in probe_link.c.
+ *
+ * All ranks of a node copy in the same windows of time, agreed on through an
+ * exchange, so that their rates add up to what the memory gave to all of them
+ * at once: a rank that copied a fixed amount would end alone and look faster.
+ * memcpy and streaming stores take turns, so that a slow moment of a shared
+ * machine hits both. What counts is the median window of the better kind, by
+ * the node's sum, as refits are judged by their median too.
+ */
+#include "worker/probe.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "common/bytes.h"
+#include "common/clock.h"
+#include "common/mem.h"
+#include "transport/copy.h"
+#include "worker/memory_info.h"
+#include "worker/probe_link.h"
+
+#define WINDOW_NS (50 * RF_NS_PER_MS)
+#define WINDOWS 6 /* memcpy and streaming in turn */
+#define CHUNK_BYTES ((uint64_t)1 << 20)
+#define DEFAULT_BYTES ((uint64_t)64 << 20)
+
+enum kind { KIND_MEMCPY, KIND_STREAMING, KIND_COUNT };
+
+struct buffers {
+    uint8_t *src, *dst;
+    uint64_t bytes; /* each, a multiple of CHUNK_BYTES */
+};
+
+static enum rf_status map_buffers(uint64_t bytes, struct buffers *out,
+                                  struct rf_err *err)
+{
+    uint8_t *base = mmap(NULL, 2 * bytes, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    if (base == MAP_FAILED) {
+        return rf_err_errno(err, RF_ERR_NOMEM, errno,
+                            "two buffers of %llu bytes for the copy probe",
+                            (unsigned long long)bytes);
+    }
+    memset(base, 1, 2 * bytes);
+    *out = (struct buffers){base, base + bytes, bytes};
+    return RF_OK;
+}
+
+/* Bytes copied between start_ns and start_ns + WINDOW_NS. */
+static uint64_t copy_window(const struct buffers *buffers, enum kind kind,
+                            int64_t start_ns, const atomic_bool *abort)
+{
+    int64_t end_ns = start_ns + WINDOW_NS;
+    uint64_t at = 0, copied = 0;
+    rf_sleep_until_ns(start_ns);
+    while (rf_now_ns() < end_ns && !atomic_load(abort)) {
+        if (kind == KIND_STREAMING) {
+            rf_copy_streaming(buffers->dst + at, buffers->src + at,
+                              CHUNK_BYTES);
+            rf_copy_fence();
+        } else {
+            memcpy(buffers->dst + at, buffers->src + at, CHUNK_BYTES);
+        }
+        copied += CHUNK_BYTES;
+        at = (at + CHUNK_BYTES) % buffers->bytes;
+    }
+    return copied;
+}
+
+/* Bytes a nanosecond in each window. */
+static void measure(const struct buffers *buffers, int64_t start_ns,
+                    const atomic_bool *abort, double rate[WINDOWS])
+{
+    for (int window = 0; window < WINDOWS; window++) {
+        enum kind kind = (enum kind)(window % KIND_COUNT);
+        /* A little room between windows for the chunk that is under way. */
+        rate[window] =
+            (double)copy_window(buffers, kind,
+                                start_ns + window * (WINDOW_NS + RF_NS_PER_MS),
+                                abort) /
+            (double)WINDOW_NS;
+    }
+}
+
+/* The median window of the better kind. */
+static int typical_window(const double rate[WINDOWS])
+{
+    int best = -1;
+    for (int w = 0; w < WINDOWS; w++) {
+        int below = 0, above = 0;
+        for (int other = w % KIND_COUNT; other < WINDOWS; other += KIND_COUNT) {
+            below += rate[other] < rate[w];
+            above += rate[other] > rate[w];
+        }
+        if (below <= 1 && above <= 1 && (best < 0 || rate[w] > rate[best])) {
+            best = w;
+        }
+    }
+    return best;
+}
+
+static bool on_my_node(const struct rf_probe *probe, uint32_t rank)
+{
+    return probe->world->ranks[rank].node ==
+           probe->world->ranks[probe->rank].node;
+}
+
+static bool first_of_node(const struct rf_probe *probe)
+{
+    for (uint32_t r = 0; r < probe->rank; r++) {
+        if (on_my_node(probe, r)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void free_all(const struct rf_probe *probe, struct rf_blob *all)
+{
+    if (all != NULL) {
+        rf_blobs_free(all, probe->world->n_ranks);
+        free(all);
+    }
+}
+
+/* Gives one value to all; fills values[] of this node's ranks (0 elsewhere). */
+static enum rf_status share(const struct rf_probe *probe, uint64_t mine,
+                            uint64_t *values, struct rf_err *err)
+{
+    uint8_t encoded[8];
+    struct rf_blob *all = NULL;
+    enum rf_status status;
+    rf_put_u64(encoded, mine);
+    status = probe->exchange(probe->exchange_data, encoded, sizeof(encoded),
+                             &all, err);
+    for (uint32_t r = 0; status == RF_OK && r < probe->world->n_ranks; r++) {
+        if (all[r].size != sizeof(encoded)) {
+            status = rf_err_set(err, RF_ERR_PROTOCOL,
+                                "rank %u is not in the same probe", r);
+        } else {
+            values[r] = on_my_node(probe, r) ? rf_get_u64(all[r].data) : 0;
+        }
+    }
+    free_all(probe, all);
+    return status;
+}
+
+/* The rates of all ranks of the node in kind, as bytes in a second. */
+static enum rf_status sum_of_node(const struct rf_probe *probe, double mine,
+                                  uint64_t *values, double *sum,
+                                  struct rf_err *err)
+{
+    enum rf_status status = share(probe, (uint64_t)(mine * 1e9), values, err);
+    *sum = 0;
+    for (uint32_t r = 0; status == RF_OK && r < probe->world->n_ranks; r++) {
+        *sum += (double)values[r] / 1e9;
+    }
+    return status;
+}
+
+/* A time soon after which all ranks of the node can begin: an exchange is timed
+ * first, and the start lies that long behind the next one. */
+static enum rf_status common_start(const struct rf_probe *probe,
+                                   uint64_t *values, int64_t *start_ns,
+                                   struct rf_err *err)
+{
+    int64_t asked_ns = rf_now_ns(), took_ns;
+    enum rf_status status = share(probe, 0, values, err);
+    if (status == RF_OK) {
+        took_ns = rf_now_ns() - asked_ns;
+        status = share(
+            probe,
+            (uint64_t)(rf_now_ns() + took_ns + took_ns / 2 + 10 * RF_NS_PER_MS),
+            values, err);
+    }
+    *start_ns = 0;
+    for (uint32_t r = 0; status == RF_OK && r < probe->world->n_ranks; r++) {
+        *start_ns = RF_MAX(*start_ns, (int64_t)values[r]);
+    }
+    return status;
+}
+
+static enum rf_status host_copy(const struct rf_probe *probe,
+                                const struct buffers *buffers, uint64_t *values,
+                                double *together, double *single,
+                                struct rf_err *err)
+{
+    double alone[WINDOWS] = {0}, rate[WINDOWS], sum[WINDOWS];
+    int64_t start_ns = 0;
+    enum rf_status status = share(probe, 0, values, err);
+    if (status == RF_OK && first_of_node(probe)) {
+        measure(buffers, rf_now_ns(), probe->abort, alone);
+    }
+    if (status == RF_OK) {
+        status = sum_of_node(probe, alone[typical_window(alone)], values,
+                             single, err);
+    }
+    if (status == RF_OK) {
+        status = common_start(probe, values, &start_ns, err);
+    }
+    if (status != RF_OK) {
+        return status;
+    }
+    measure(buffers, start_ns, probe->abort, rate);
+    for (int w = 0; status == RF_OK && w < WINDOWS; w++) {
+        status = sum_of_node(probe, rate[w], values, &sum[w], err);
+    }
+    if (status == RF_OK) {
+        *together = rate[typical_window(sum)];
+    }
+    return status;
+}
+
+/* As much as asked for, but never more than a quarter of what the node's ranks
+ * can have together. */
+static uint64_t buffer_bytes(const struct rf_probe *probe, const json_t *step)
+{
+    const json_t *asked = json_object_get(step, "bytes");
+    uint64_t bytes = json_is_integer(asked) && json_integer_value(asked) > 0
+                         ? (uint64_t)json_integer_value(asked)
+                         : DEFAULT_BYTES;
+    uint64_t ranks = 0, limit;
+    for (uint32_t r = 0; r < probe->world->n_ranks; r++) {
+        ranks += on_my_node(probe, r);
+    }
+    limit = rf_memory_available() / (8 * RF_MAX(ranks, 1));
+    bytes = RF_MIN(bytes, limit);
+    return RF_MAX(bytes / CHUNK_BYTES, 1) * CHUNK_BYTES;
+}
+
+/* The ranks of this node whose slots mean one device, and the first of them. */
+static uint32_t sharers(const struct rf_probe *probe, uint32_t *first)
+{
+    const struct rf_rank *ranks = probe->world->ranks;
+    const uint32_t count = RF_MAX(probe->module->device_count(), 1u);
+    const uint32_t device = ranks[probe->rank].slot % count;
+    uint32_t n = 0;
+    for (uint32_t r = probe->world->n_ranks; r-- > 0;) {
+        if (on_my_node(probe, r) && ranks[r].slot % count == device) {
+            *first = r;
+            n++;
+        }
+    }
+    return n;
+}
+
+/* Devices do not share their memory's bandwidth, ranks of one device do: its
+ * first rank measures, alone, and each has its part. */
+static enum rf_status device_copy(const struct rf_probe *probe,
+                                  double *together, double *single,
+                                  struct rf_err *err)
+{
+    uint64_t *values = rf_xcalloc(probe->world->n_ranks, sizeof(*values));
+    uint32_t first = probe->rank;
+    const uint32_t n = sharers(probe, &first);
+    double rate = 0;
+    enum rf_status status = share(probe, 0, values, err);
+    if (status == RF_OK && first == probe->rank) {
+        status = probe->module->copy_probe(&rate, err);
+    }
+    if (status == RF_OK) {
+        status = share(probe, (uint64_t)(rate * 1e9), values, err);
+    }
+    if (status == RF_OK) {
+        *single = (double)values[first] / 1e9;
+        *together = *single / n;
+    }
+    free(values);
+    return status;
+}
+
+static enum rf_status probe_copy(const struct rf_probe *probe,
+                                 const json_t *step, json_t *result,
+                                 struct rf_err *err)
+{
+    double together = 0, single = 0;
+    uint64_t *values;
+    struct buffers buffers;
+    enum rf_status status;
+    if (probe->module != NULL) {
+        status = device_copy(probe, &together, &single, err);
+    } else {
+        status = map_buffers(buffer_bytes(probe, step), &buffers, err);
+        if (status != RF_OK) {
+            return status;
+        }
+        values = rf_xcalloc(probe->world->n_ranks, sizeof(*values));
+        status = host_copy(probe, &buffers, values, &together, &single, err);
+        free(values);
+        munmap(buffers.src, 2 * buffers.bytes);
+    }
+    if (status != RF_OK) {
+        return status;
+    }
+    json_object_set_new(result, "gbytes_per_s", json_real(together));
+    json_object_set_new(result, "single_gbytes_per_s", json_real(single));
+    return RF_OK;
+}
+
+enum rf_status rf_probe_run(const struct rf_probe *probe, const json_t *step,
+                            json_t *result, struct rf_err *err)
+{
+    const char *kind = json_string_value(json_object_get(step, "kind"));
+    if (kind != NULL && strcmp(kind, "copy") == 0) {
+        return probe_copy(probe, step, result, err);
+    }
+    if (kind != NULL && strcmp(kind, "link") == 0) {
+        return rf_probe_link(probe, step, result, err);
+    }
+    return rf_err_set(err, RF_ERR_PROTOCOL, "unknown probe \"%.40s\"",
+                      kind != NULL ? kind : "");
+}

@@ -1,0 +1,40 @@
+/*
+ * The step "probe": what this node's memory and the links between nodes can do,
+ * measured with as many processes at once as the scenario has ranks on a node.
+ */
+#ifndef RF_WORKER_PROBE_H
+#define RF_WORKER_PROBE_H
+
+#include <jansson.h>
+#include <stdatomic.h>
+
+#include "transport/method.h"
+#include "transport/module.h"
+
+struct rf_probe {
+    const struct rf_world *world;
+    uint32_t rank;
+    const char *const *node_addresses;
+    const uint8_t *data_key; /* RF_DATA_KEY_BYTES */
+    int64_t deadline_ns;
+    const atomic_bool *abort;
+    const struct rf_module *module; /* NULL: host memory */
+    /* Collective over all ranks: one entry a rank in *all, to be freed with
+     * rf_blobs_free() and free(). */
+    enum rf_status (*exchange)(void *data, const void *mine, size_t size,
+                               struct rf_blob **all, struct rf_err *err);
+    void *exchange_data;
+};
+
+/*
+ * Does the probe that STEP asks for; every rank of the attempt takes part.
+ * "copy": "gbytes_per_s" is this rank's share when all ranks of its node copy
+ * at the same time, by whichever of memcpy and streaming stores gives the node
+ * more in sum; "single_gbytes_per_s" is what the node's first rank reaches
+ * alone. "link": goodput and latency between the ranks "from" and "to", in the
+ * answer of "to" only.
+ */
+enum rf_status rf_probe_run(const struct rf_probe *probe, const json_t *step,
+                            json_t *result, struct rf_err *err) RF_MUST_CHECK;
+
+#endif

@@ -1,0 +1,100 @@
+/* Private to cluster*.c. */
+#ifndef RF_COORDINATOR_CLUSTER_INTERNAL_H
+#define RF_COORDINATOR_CLUSTER_INTERNAL_H
+
+#include "coordinator/cluster.h"
+#include "coordinator/launch.h"
+#include "transport/conn.h"
+
+#define CLUSTER_TICK_MS 100
+#define CLUSTER_LAST_LINES 6
+
+struct cluster_node {
+    struct rf_cluster *cluster;
+    uint32_t index;
+    struct rf_node_config config; /* with what launcher manual needs */
+    struct rf_launch *launch;     /* NULL: not started, or over */
+    struct rf_conn *stdio, *tcp;
+    struct rf_conn *control; /* one of these, after HELLO */
+    uint8_t psk[RF_PSK_BYTES];
+    char identity[RF_IDENTITY_MAX];
+    char *join_address, *join_key; /* manual */
+    bool used;                     /* the identity has joined */
+    bool joined;                   /* HELLO was accepted */
+    bool lost;                     /* reported, or dropped */
+    int64_t launched_ns;
+    int64_t hello_by_ns; /* INT64_MAX: not waiting */
+    /* Something ended; the reason may get better until then. */
+    int64_t verdict_ns;
+    char trouble[700];
+    char *last[CLUSTER_LAST_LINES]; /* lines of its standard error */
+    unsigned last_at;
+    /* lease */
+    unsigned quick; /* leases still to be sent in quick succession */
+    int64_t next_lease_ns;
+    int64_t heard_t, heard_at; /* to be echoed */
+    struct rf_cluster_clock clock;
+};
+
+struct cluster_listener {
+    uv_tcp_t tcp;
+    struct rf_cluster *cluster;
+    char address[64]; /* as advertised */
+    uint32_t port;
+    struct cluster_listener *next;
+};
+
+/* A TCP connection; a stranger until its handshake has named a node. */
+struct cluster_peer {
+    struct rf_cluster *cluster;
+    struct cluster_node *node; /* NULL: a stranger */
+    struct rf_conn *conn;
+    char source[64];
+    struct cluster_peer *next;
+};
+
+struct rf_cluster {
+    uv_loop_t *loop;
+    const struct rf_config *config;
+    const char *run_id;
+    struct rf_cluster_ops ops;
+    void *data;
+    const struct rf_launcher_ops *launcher;
+    struct rf_launch_config how;
+    char *local_worker;
+    struct cluster_node *nodes;
+    struct cluster_listener *listeners;
+    struct cluster_peer *peers;
+    unsigned n_strangers;
+    unsigned refused; /* connections of strangers, for one line of log */
+    uv_timer_t tick;
+    int64_t last_tick_ns, grace_until_ns;
+    unsigned open_handles; /* conns, listeners: stopped waits for them */
+    bool stopping, told_stopped;
+};
+
+/* cluster.c */
+void cluster_trouble(struct cluster_node *node, const char *fmt, ...)
+    RF_PRINTF(2, 3);
+void cluster_lost(struct cluster_node *node, const char *text);
+void cluster_send_boot(struct cluster_node *node, struct rf_conn *conn,
+                       bool manual);
+void cluster_maybe_stopped(struct rf_cluster *cluster);
+const char *cluster_name(const struct cluster_node *node);
+void cluster_log(struct cluster_node *node, uint32_t rank, const char *text,
+                 size_t size);
+
+/* cluster_frame.c: what agents say, and leases. */
+void cluster_frame(struct cluster_node *node, struct rf_conn *conn,
+                   const struct rf_frame *frame);
+void cluster_lease_tick(struct cluster_node *node, int64_t now);
+
+/* cluster_listen.c */
+struct cluster_listener *cluster_listen(struct rf_cluster *cluster,
+                                        const char *address);
+/* For launcher manual, before anything is started: "HOST:PORT,…"; NULL when
+ * nothing could be listened on. malloc'ed. */
+char *cluster_listen_all(struct rf_cluster *cluster);
+void cluster_stop_listening(struct rf_cluster *cluster);
+
+#endif

@@ -1,0 +1,47 @@
+/* Comparing two sets of results: pure, printed by compare.c's command. */
+#ifndef RF_COORDINATOR_COMPARE_H
+#define RF_COORDINATOR_COMPARE_H
+
+#include <stdbool.h>
+
+#include "coordinator/result_files.h"
+
+enum rf_verdict {
+    RF_SAME,       /* within the threshold */
+    RF_SLOWER,     /* or lower, for figures where more is better */
+    RF_FASTER,     /* a finding too, but no regression */
+    RF_BROKEN,     /* was ok, is not */
+    RF_MENDED,     /* was not ok, is */
+    RF_MISSING,    /* only in the reference */
+    RF_NEW,        /* only in the new set */
+    RF_NO_FIGURES, /* ok in neither */
+};
+
+struct rf_comparison {
+    char *name;
+    enum rf_verdict verdict;
+    const char *metric; /* static; the one that decides */
+    double reference, now;
+    double change; /* now / reference - 1 */
+    char *differs; /* what is different beside the figures, or NULL */
+};
+
+struct rf_comparisons {
+    struct rf_comparison *list;
+    size_t n, cap;
+};
+
+/*
+ * One entry for each pair of a scenario and a metric that moved by more than
+ * `threshold` either way, and one for a scenario where none did. Scenarios are
+ * matched by name; of several with one name the last counts.
+ */
+void rf_compare(const struct rf_result_set *reference,
+                const struct rf_result_set *now, double threshold,
+                struct rf_comparisons *out);
+void rf_comparisons_free(struct rf_comparisons *comparisons);
+
+bool rf_comparison_is_regression(const struct rf_comparison *comparison);
+const char *rf_verdict_name(enum rf_verdict verdict);
+
+#endif

@@ -1,0 +1,68 @@
+/* refit-coord: picks the command. What each does is in its own file. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "coordinator/cli.h"
+#include "coordinator/commands.h"
+
+static int dispatch(const struct rf_cli *cli)
+{
+    switch (cli->command) {
+    case RF_CMD_RUN:
+        return cli->dry_run ? rf_plan_command(cli) : rf_run_command(cli);
+    case RF_CMD_PLAN:
+        return rf_plan_command(cli);
+    case RF_CMD_CHECK:
+        return rf_check_command(cli);
+    case RF_CMD_PREDICT:
+        return rf_predict_command(cli);
+    case RF_CMD_REPORT:
+        return rf_report_command(cli);
+    case RF_CMD_COMPARE:
+        return rf_compare_command(cli);
+    case RF_CMD_HELP:
+        rf_cli_help(stdout);
+        return RF_EXIT_OK;
+    case RF_CMD_VERSION:
+        rf_cli_version(stdout);
+        return RF_EXIT_OK;
+    }
+    return RF_EXIT_USAGE;
+}
+
+/* A standard descriptor that the caller has closed must not become a socket of
+ * ours. What stands in for it cannot be written to, so that output which goes
+ * nowhere is an error still. */
+static void fill_standard_descriptors(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF) {
+            (void)open("/dev/null", O_RDONLY); /* takes the lowest, so fd */
+        }
+    }
+}
+
+int main(int argc, char **argv)
+{
+    struct rf_cli cli;
+    struct rf_err err = {0};
+    int code;
+    fill_standard_descriptors();
+    signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of write() */
+    if (rf_cli_parse(argc, argv, &cli, &err) != RF_OK) {
+        fprintf(stderr, "refit-coord: %s\nTry \"refit-coord --help\".\n",
+                err.text);
+        return RF_EXIT_USAGE;
+    }
+    rf_log_init(cli.level, NULL);
+    code = dispatch(&cli);
+    rf_cli_free(&cli);
+    if (fflush(stdout) != 0 && code == RF_EXIT_OK) {
+        rf_error("cannot write to standard output");
+        code = RF_EXIT_FAILED;
+    }
+    return code;
+}

@@ -1,0 +1,390 @@
+/*
+ * Prints plans. For people: the model, then for each scenario the meshes, the
+ * bytes by distance, the busiest ranks and nodes beside the least possible, how
+ * many destinations share a source box, the sizes of the messages and the
+ * memory. With --json the same as one document (docs/RESULTS.md).
+ *
+ * The file may also be a model's own config.json: then only its size is shown.
+ */
+#include "coordinator/plan_cmd.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/bytes.h"
+#include "common/clock.h"
+#include "common/mem.h"
+#include "coordinator/case.h"
+#include "coordinator/commands.h"
+#include "coordinator/table.h"
+#include "planner/plan_json.h"
+
+#define TOP_ROWS 5
+
+json_t *rf_model_json(const struct rf_model *model)
+{
+    return json_pack(
+        "{s:s, s:s, s:I, s:I, s:s, s:I, s:i, s:i}", "name", model->name,
+        "model_type", model->model_type, "parameters",
+        (json_int_t)model->parameters, "bytes", (json_int_t)model->bytes,
+        "dtype", rf_dtype_name(model->dtype), "tensors",
+        (json_int_t)model->n_tensors, "num_layers", (int)model->n_layers,
+        "num_experts", (int)model->n_experts);
+}
+
+/* "8,030,261,248" */
+static const char *with_commas(uint64_t value, char out[32])
+{
+    char digits[24];
+    int n = snprintf(digits, sizeof(digits), "%" PRIu64, value), used = 0;
+    for (int i = 0; i < n; i++) {
+        if (i > 0 && (n - i) % 3 == 0) {
+            out[used++] = ',';
+        }
+        out[used++] = digits[i];
+    }
+    out[used] = '\0';
+    return out;
+}
+
+static void print_model(const struct rf_model *model)
+{
+    char commas[32], size[32];
+    printf("model %s (%s)\n", model->name, model->model_type);
+    printf("  parameters  %" PRIu64 " (%s)\n", model->parameters,
+           with_commas(model->parameters, commas));
+    printf("  bytes       %" PRIu64 " (%s), %s\n", model->bytes,
+           rf_format_bytes(model->bytes, size, sizeof(size)),
+           rf_dtype_name(model->dtype));
+    printf("  tensors     %" PRIu64 ", layers %u", model->n_tensors,
+           model->n_layers);
+    if (model->n_experts > 0) {
+        printf(", experts %u", model->n_experts);
+    }
+    printf("%s\n", model->tied_embeddings ? ", tied embeddings" : "");
+}
+
+static void print_size(const char *name, uint32_t size, bool show)
+{
+    if (show) {
+        printf(" %s %u", name, size);
+    }
+}
+
+static void print_side(const char *what, const struct rf_case *one,
+                       enum rf_side side)
+{
+    const struct rf_side_spec *spec =
+        side == RF_TRAIN ? &one->spec->train : &one->spec->infer;
+    printf("  %-10s  %s", what, rf_layout_name(spec->layout));
+    if (spec->layout == RF_LAYOUT_SPEC) {
+        printf(" mesh %u x %u, spec", spec->mesh[0], spec->mesh[1]);
+        for (uint32_t i = 0; i < spec->n_spec; i++) {
+            printf(" %s", spec->spec[i]);
+        }
+    } else {
+        print_size("tp", spec->tp, true);
+        print_size("cp", spec->cp, spec->cp > 1);
+        print_size("pp", spec->pp, spec->pp > 1);
+        print_size("vpp", spec->vpp, spec->vpp > 1);
+        print_size("ep", spec->ep, spec->ep > 1);
+        print_size("etp", spec->etp, spec->ep > 1 || spec->etp != spec->tp);
+        print_size("dp", spec->dp, true);
+    }
+    printf(": %u ranks\n", one->world->size[side]);
+}
+
+static void print_totals(const struct rf_case *one)
+{
+    const struct rf_plan_totals *t = &one->plan->totals;
+    char a[32], b[32], c[32], d[32];
+    printf("  transfers   %" PRIu64 " of %s: %s local, %s inside nodes, %s "
+           "between nodes\n",
+           t->transfers, rf_format_bytes(t->bytes_total, a, sizeof(a)),
+           rf_format_bytes(t->bytes_local, b, sizeof(b)),
+           rf_format_bytes(t->bytes_intra_node, c, sizeof(c)),
+           rf_format_bytes(t->bytes_inter_node, d, sizeof(d)));
+    printf("  busiest     sends %s (at least %s), receives %s (at least %s)\n",
+           rf_format_bytes(t->max_send_bytes, a, sizeof(a)),
+           rf_format_bytes(t->bound_send_bytes, b, sizeof(b)),
+           rf_format_bytes(t->max_recv_bytes, c, sizeof(c)),
+           rf_format_bytes(t->bound_recv_bytes, d, sizeof(d)));
+    printf("  schedule    %" PRIu64 " operations in %u round%s, %s between "
+           "ranks, %s between nodes\n",
+           one->schedule->n_world_ops, one->schedule->n_rounds,
+           one->schedule->n_rounds == 1 ? "" : "s",
+           rf_format_bytes(one->schedule->wire_bytes, a, sizeof(a)),
+           rf_format_bytes(one->schedule->inter_node_bytes, b, sizeof(b)));
+}
+
+/* Picks the rows with the largest send + receive, largest first. */
+static size_t pick_busiest(const uint64_t *send, const uint64_t *recv,
+                           uint32_t n, uint32_t out[TOP_ROWS])
+{
+    size_t picked = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        size_t at = picked;
+        uint64_t load = send[i] + recv[i];
+        while (at > 0 && send[out[at - 1]] + recv[out[at - 1]] < load) {
+            at--;
+        }
+        if (at >= TOP_ROWS) {
+            continue;
+        }
+        picked = RF_MIN(picked + 1, (size_t)TOP_ROWS);
+        for (size_t j = picked - 1; j > at; j--) {
+            out[j] = out[j - 1];
+        }
+        out[at] = i;
+    }
+    return picked;
+}
+
+static const char *node_name(const struct rf_case *one, uint32_t node)
+{
+    return one->config->n_nodes > 0 ? one->config->node_names[node] : "-";
+}
+
+static void print_loads(const struct rf_case *one)
+{
+    static const char *const heads[] = {"busiest", ">sends", ">receives", NULL};
+    const struct rf_schedule *s = one->schedule;
+    struct rf_table *table = rf_table_create(heads);
+    uint32_t top[TOP_ROWS];
+    size_t n =
+        pick_busiest(s->rank_send, s->rank_recv, one->world->n_ranks, top);
+    char a[32];
+    for (size_t i = 0; i < n; i++) {
+        rf_table_cell(table, "rank %u on %s", top[i],
+                      node_name(one, one->world->ranks[top[i]].node));
+        rf_table_cell(table, "%s",
+                      rf_format_bytes(s->rank_send[top[i]], a, sizeof(a)));
+        rf_table_cell(table, "%s",
+                      rf_format_bytes(s->rank_recv[top[i]], a, sizeof(a)));
+    }
+    if (one->world->n_nodes > 1) {
+        n = pick_busiest(s->node_send, s->node_recv, one->world->n_nodes, top);
+        for (size_t i = 0; i < n; i++) {
+            rf_table_cell(table, "node %s", node_name(one, top[i]));
+            rf_table_cell(table, "%s",
+                          rf_format_bytes(s->node_send[top[i]], a, sizeof(a)));
+            rf_table_cell(table, "%s",
+                          rf_format_bytes(s->node_recv[top[i]], a, sizeof(a)));
+        }
+    }
+    rf_table_print(table, stdout, RF_REPORT_TABLE, 2);
+    rf_table_destroy(table);
+}
+
+static int by_value(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* Sizes of the operations between different ranks. */
+static void print_messages(const struct rf_case *one)
+{
+    const struct rf_schedule *s = one->schedule;
+    uint64_t *sizes = rf_calloc(s->n_ops + 1, sizeof(*sizes));
+    size_t n = 0;
+    char a[32], b[32], c[32];
+    if (sizes == NULL) {
+        return; /* a line of statistics is not worth failing for */
+    }
+    for (size_t i = 0; i < s->n_ops; i++) {
+        if (s->ops[i].src != s->ops[i].dst) {
+            sizes[n++] = rf_op_bytes(&s->ops[i]);
+        }
+    }
+    if (n > 0) {
+        qsort(sizes, n, sizeof(*sizes), by_value);
+        printf("  messages    %zu between ranks; smallest %s, median %s, "
+               "largest %s\n",
+               n, rf_format_bytes(sizes[0], a, sizeof(a)),
+               rf_format_bytes(sizes[n / 2], b, sizeof(b)),
+               rf_format_bytes(sizes[n - 1], c, sizeof(c)));
+    }
+    free(sizes);
+}
+
+static uint64_t unique_source_bytes(const struct rf_case *one)
+{
+    uint64_t elements_bytes = 0;
+    const struct rf_model *model = one->plan->model;
+    for (uint32_t f = 0; f < model->n_families; f++) {
+        uint64_t bytes = rf_plan_item_bytes(one->plan, RF_INFER, f);
+        for (uint32_t d = 0; d < rf_family_ndim(&model->families[f]); d++) {
+            bytes *= rf_family_extent(&model->families[f], d);
+        }
+        elements_bytes += bytes;
+    }
+    return elements_bytes;
+}
+
+static void print_memory(const struct rf_case *one)
+{
+    uint64_t least = UINT64_MAX, most = 0;
+    char a[32], b[32];
+    for (uint32_t r = 0; r < one->world->n_ranks; r++) {
+        uint64_t bytes = rf_case_rank_bytes(one, r);
+        least = RF_MIN(least, bytes);
+        most = RF_MAX(most, bytes);
+    }
+    printf("  memory      %s to %s a rank (%s)",
+           rf_format_bytes(least, a, sizeof(a)),
+           rf_format_bytes(most, b, sizeof(b)),
+           rf_case_on_device(one) ? "device" : "host");
+    for (uint32_t n = 0; n < one->world->n_nodes; n++) {
+        if (rf_case_node_ranks(one, n) > 0 && n < TOP_ROWS) {
+            printf(", %s %s", node_name(one, n),
+                   rf_format_bytes(rf_case_node_bytes(one, n), a, sizeof(a)));
+        }
+    }
+    printf(one->world->n_nodes > TOP_ROWS ? ", …\n" : "\n");
+}
+
+static void print_case(const struct rf_case *one)
+{
+    char digest[RF_HASH_TEXT_SIZE];
+    uint64_t unique = unique_source_bytes(one);
+    printf("\nscenario %s\n", one->spec->name);
+    printf("  %s, method %s, strategy %s, balance %s\n",
+           one->spec->mode == RF_COLOCATED ? "colocated" : "disaggregated",
+           one->spec->method, rf_strategy_name(one->spec->strategy),
+           rf_balance_name(one->spec->balance));
+    print_side("training", one, RF_TRAIN);
+    print_side("inference", one, RF_INFER);
+    print_totals(one);
+    printf("  replicas    each byte is wanted %.2f times on average\n",
+           unique > 0 ? (double)one->plan->totals.bytes_total / (double)unique
+                      : 0.0);
+    print_messages(one);
+    print_loads(one);
+    print_memory(one);
+    rf_hash_text(&one->plan->digest, digest);
+    printf("  digest      %s, planned in %.1f ms\n", digest,
+           (double)one->plan->plan_ns / 1e6);
+}
+
+static json_t *case_json(const struct rf_case *one, bool full)
+{
+    static const char *const one_node[] = {"node"};
+    return rf_plan_json(
+        one->plan, one->schedule,
+        one->config->n_nodes > 0 ? one->config->node_names : one_node, full);
+}
+
+static int print_json(json_t *document)
+{
+    int failed = json_dumpf(document, stdout,
+                            JSON_INDENT(2) | JSON_PRESERVE_ORDER |
+                                JSON_REAL_PRECISION(9));
+    putchar('\n');
+    json_decref(document);
+    if (failed != 0 || fflush(stdout) != 0) {
+        rf_error("cannot write to standard output");
+        return RF_EXIT_FAILED;
+    }
+    return RF_EXIT_OK;
+}
+
+static enum rf_status plan_all(const struct rf_cli *cli,
+                               const struct rf_config *config,
+                               const struct rf_model *model, json_t *list,
+                               struct rf_err *err)
+{
+    for (size_t i = 0; i < config->n_scenarios; i++) {
+        struct rf_case *one = NULL;
+        enum rf_status status = rf_case_build(config, model, i, &one, err);
+        if (status != RF_OK) {
+            return status;
+        }
+        if (cli->json) {
+            json_array_append_new(list, case_json(one, cli->full));
+        } else {
+            print_case(one);
+        }
+        rf_case_destroy(one);
+    }
+    return RF_OK;
+}
+
+static int plan_config(const struct rf_cli *cli, struct rf_config *config,
+                       struct rf_err *err)
+{
+    struct rf_jnode node = rf_jnode_root(config->model, config->file);
+    struct rf_model *model = NULL;
+    json_t *list = json_array();
+    int code = RF_EXIT_USAGE;
+    snprintf(node.path, sizeof(node.path), "$.model");
+    if (rf_model_from_json(&node, &model, err) == RF_OK) {
+        if (!cli->json) {
+            print_model(model);
+        }
+        if (plan_all(cli, config, model, list, err) == RF_OK) {
+            code = cli->json
+                       ? print_json(json_pack(
+                             "{s:i, s:o, s:O}", "schema_version", 1, "model",
+                             rf_model_json(model), "scenarios", list))
+                       : RF_EXIT_OK;
+        }
+        rf_model_destroy(model);
+    }
+    json_decref(list);
+    return code;
+}
+
+/* A file that is one model's config.json. */
+static int plan_model(const struct rf_cli *cli, json_t *document,
+                      struct rf_err *err)
+{
+    json_t *wrapped =
+        json_pack("{s:s, s:O}", "name", cli->config, "config", document);
+    struct rf_jnode node = rf_jnode_root(wrapped, cli->config);
+    struct rf_model *model = NULL;
+    int code = RF_EXIT_USAGE;
+    if (rf_model_from_json(&node, &model, err) == RF_OK) {
+        code = RF_EXIT_OK;
+        if (cli->json) {
+            code = print_json(json_pack("{s:i, s:o, s:[]}", "schema_version", 1,
+                                        "model", rf_model_json(model),
+                                        "scenarios"));
+        } else {
+            print_model(model);
+        }
+        rf_model_destroy(model);
+    }
+    json_decref(wrapped);
+    return code;
+}
+
+int rf_plan_command(const struct rf_cli *cli)
+{
+    struct rf_config *config = NULL;
+    json_t *document = NULL;
+    struct rf_err err = {0};
+    bool dry_run = cli->command == RF_CMD_RUN;
+    int code = RF_EXIT_USAGE;
+    if (rf_json_load(cli->config, RF_CONFIG_MAX_BYTES, &document, &err) !=
+        RF_OK) {
+        goto out;
+    }
+    if (!dry_run && rf_config_is_model(document)) {
+        code = plan_model(cli, document, &err);
+        json_decref(document);
+        goto out;
+    }
+    if (rf_config_from_json(document, cli->config, dry_run, &config, &err) ==
+            RF_OK &&
+        rf_config_select(config, cli->globs, cli->n_globs, &err) == RF_OK) {
+        code = plan_config(cli, config, &err);
+    }
+out:
+    if (err.status != RF_OK) {
+        rf_error("%s", err.text);
+    }
+    rf_config_destroy(config);
+    return code;
+}

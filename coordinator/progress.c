@@ -1,0 +1,209 @@
+/* Progress. See progress.h. The time left assumes that scenarios take equally
+ * long; it is an estimate and says so by its "~". */
+#include "coordinator/progress.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/mem.h"
+#include "coordinator/report_table.h"
+
+#define BAR_CELLS 24
+#define PLAIN_NS                                                               \
+    (10 * RF_NS_PER_S) /* at most this often without a terminal                \
+                        */
+
+struct rf_progress {
+    bool bar, colour, quiet;
+    bool drawn; /* the bar is on the screen */
+    struct rf_run_view view;
+    char scenario[256], state[32];
+    int64_t began_ns, last_plain_ns;
+};
+
+double rf_progress_share(const struct rf_run_view *view)
+{
+    double share;
+    if (view->n_scenarios == 0 || view->scenario_at == 0) {
+        return 0;
+    }
+    share = (double)(view->scenario_at - 1);
+    if (view->n_rounds > 0) {
+        share += RF_MIN(1.0, (double)view->round / (double)view->n_rounds);
+    }
+    return RF_MIN(1.0, share / (double)view->n_scenarios);
+}
+
+const char *rf_progress_clock(int64_t seconds, char out[32])
+{
+    if (seconds >= 3600) {
+        snprintf(out, 32, "%lld:%02lld:%02lld", (long long)(seconds / 3600),
+                 (long long)(seconds / 60 % 60), (long long)(seconds % 60));
+    } else {
+        snprintf(out, 32, "%lld:%02lld", (long long)(seconds / 60),
+                 (long long)(seconds % 60));
+    }
+    return out;
+}
+
+static void erase(struct rf_progress *progress)
+{
+    if (progress->drawn) {
+        fputs("\r\033[K", stderr);
+        progress->drawn = false;
+    }
+}
+
+/* "running 3/6" */
+static void describe(const struct rf_progress *progress, char *out, size_t size)
+{
+    const struct rf_run_view *view = &progress->view;
+    if (progress->scenario[0] == '\0') {
+        snprintf(out, size, "%s, %u of %u nodes", progress->state,
+                 view->nodes_joined, view->n_nodes);
+    } else if (view->round < view->n_warmup) {
+        snprintf(out, size, "%.80s: %s, warm-up %u of %u", progress->scenario,
+                 progress->state, view->round + 1, view->n_warmup);
+    } else {
+        snprintf(out, size, "%.80s: %s, iteration %u of %u", progress->scenario,
+                 progress->state,
+                 RF_MIN(view->round - view->n_warmup + 1,
+                        view->n_rounds - view->n_warmup),
+                 view->n_rounds - view->n_warmup);
+    }
+}
+
+static void draw(struct rf_progress *progress, int64_t now_ns)
+{
+    double share = rf_progress_share(&progress->view);
+    int64_t spent = now_ns - progress->began_ns;
+    int cells = (int)(share * BAR_CELLS);
+    char text[256], clock[32], left[48] = "";
+    if (!progress->bar) {
+        return;
+    }
+    describe(progress, text, sizeof(text));
+    if (share > 0.02 && spent > RF_NS_PER_S) {
+        int64_t rest =
+            (int64_t)((double)spent * (1 - share) / share) / RF_NS_PER_S;
+        snprintf(left, sizeof(left), "  ~%s left",
+                 rf_progress_clock(rest, clock));
+    }
+    erase(progress);
+    fputc('[', stderr);
+    for (int i = 0; i < BAR_CELLS; i++) {
+        fputc(i < cells ? '#' : '.', stderr);
+    }
+    fprintf(stderr, "] %zu/%zu %.100s%s", progress->view.scenario_at,
+            progress->view.n_scenarios, text, left);
+    fflush(stderr);
+    progress->drawn = true;
+}
+
+static void sink(enum rf_log_level level, const char *line, void *data)
+{
+    struct rf_progress *progress = data;
+    const char *colour = !progress->colour       ? ""
+                         : level == RF_LOG_ERROR ? "\033[31m"
+                         : level == RF_LOG_WARN  ? "\033[33m"
+                                                 : "";
+    bool drawn = progress->drawn;
+    erase(progress);
+    fprintf(stderr, "%s%s%s\n", colour, line,
+            colour[0] != '\0' ? "\033[0m" : "");
+    if (drawn) {
+        draw(progress, rf_now_ns());
+    }
+}
+
+struct rf_progress *rf_progress_create(bool quiet)
+{
+    struct rf_progress *progress = rf_xcalloc(1, sizeof(*progress));
+    const char *term = getenv("TERM"), *no_colour = getenv("NO_COLOR");
+    bool terminal =
+        isatty(STDERR_FILENO) && term != NULL && strcmp(term, "dumb") != 0;
+    progress->quiet = quiet;
+    progress->bar = terminal && !quiet;
+    progress->colour = terminal && (no_colour == NULL || no_colour[0] == '\0');
+    progress->began_ns = progress->last_plain_ns = rf_now_ns();
+    if (terminal) {
+        rf_log_set_sink(sink, progress);
+    }
+    return progress;
+}
+
+void rf_progress_destroy(struct rf_progress *progress)
+{
+    if (progress != NULL) {
+        erase(progress);
+        rf_log_set_sink(NULL, NULL);
+        free(progress);
+    }
+}
+
+/* Without a terminal: where it is, but not more often than makes sense. */
+static void plain(struct rf_progress *progress, int64_t now_ns)
+{
+    char text[256];
+    if (progress->bar || progress->quiet ||
+        now_ns - progress->last_plain_ns < PLAIN_NS) {
+        return;
+    }
+    progress->last_plain_ns = now_ns;
+    describe(progress, text, sizeof(text));
+    rf_info("%zu/%zu %s", progress->view.scenario_at,
+            progress->view.n_scenarios, text);
+}
+
+void rf_progress_update(struct rf_progress *progress,
+                        const struct rf_run_view *view, int64_t now_ns)
+{
+    bool other = view->scenario != NULL &&
+                 strcmp(progress->scenario, view->scenario) != 0;
+    progress->view = *view;
+    snprintf(progress->state, sizeof(progress->state), "%s", view->state);
+    snprintf(progress->scenario, sizeof(progress->scenario), "%s",
+             view->scenario != NULL ? view->scenario : "");
+    progress->view.state = progress->state;
+    progress->view.scenario = progress->scenario;
+    if (other && !progress->bar && !progress->quiet) {
+        rf_info("scenario %zu of %zu: %s", view->scenario_at, view->n_scenarios,
+                view->scenario);
+        progress->last_plain_ns = now_ns;
+    }
+    plain(progress, now_ns);
+    draw(progress, now_ns);
+}
+
+void rf_progress_tick(struct rf_progress *progress, int64_t now_ns)
+{
+    if (progress->view.state != NULL) {
+        plain(progress, now_ns);
+        draw(progress, now_ns);
+    }
+}
+
+void rf_progress_scenario(struct rf_progress *progress, const json_t *result)
+{
+    double median, rate = 0, efficiency;
+    const char *name = rf_result_text(result, NULL, "name");
+    const char *status = rf_result_text(result, NULL, "status");
+    char share[48] = "";
+    if (progress->quiet) {
+        return;
+    }
+    if (!rf_result_number(result, "summary", "median_ms", &median)) {
+        rf_info("%s: %s", name, status);
+        return;
+    }
+    (void)rf_result_number(result, "summary", "algbw_gbytes_per_s", &rate);
+    if (rf_result_number(result, "bound", "efficiency", &efficiency)) {
+        snprintf(share, sizeof(share), ", %.2f of the bound", efficiency);
+    }
+    rf_info("%s: %s, median %.3f ms, %.2f GB/s%s", name, status, median, rate,
+            share);
+}

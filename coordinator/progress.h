@@ -1,0 +1,30 @@
+/* Progress on standard error: on a terminal one line with a bar and the time
+ * left, redrawn around log lines; plain lines otherwise. */
+#ifndef RF_COORDINATOR_PROGRESS_H
+#define RF_COORDINATOR_PROGRESS_H
+
+#include <jansson.h>
+#include <stdint.h>
+
+#include "coordinator/run.h"
+
+struct rf_progress;
+
+/* Takes over the log's sink. With `quiet` nothing but log lines is shown. */
+struct rf_progress *rf_progress_create(bool quiet);
+void rf_progress_destroy(struct rf_progress *progress); /* NULL is fine */
+
+void rf_progress_update(struct rf_progress *progress,
+                        const struct rf_run_view *view, int64_t now_ns);
+/* Redraws; to be called a few times a second. */
+void rf_progress_tick(struct rf_progress *progress, int64_t now_ns);
+/* A scenario's record: one line about it. */
+void rf_progress_scenario(struct rf_progress *progress, const json_t *result);
+
+/* Share of the work that is done, 0 to 1. Pure, for tests. */
+double rf_progress_share(const struct rf_run_view *view);
+
+/* "1:05" or "1:02:03". Pure. */
+const char *rf_progress_clock(int64_t seconds, char out[32]);
+
+#endif

@@ -1,0 +1,161 @@
+/* Tables of results. See report_table.h. A value that was not measured is "-",
+ * in CSV an empty field. */
+#include "coordinator/report_table.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "common/bytes.h"
+#include "common/mem.h"
+
+bool rf_result_number(const json_t *result, const char *object, const char *key,
+                      double *out)
+{
+    const json_t *value = json_object_get(json_object_get(result, object), key);
+    if (!json_is_number(value)) {
+        return false;
+    }
+    *out = json_number_value(value);
+    return true;
+}
+
+const char *rf_result_text(const json_t *result, const char *object,
+                           const char *key)
+{
+    const json_t *in =
+        object != NULL ? json_object_get(result, object) : result;
+    const char *text = json_string_value(json_object_get(in, key));
+    return text != NULL ? text : "-";
+}
+
+struct rf_table *rf_report_table_create(void)
+{
+    static const char *const heads[] = {
+        "scenario",  "method",      "strategy", ">bytes",
+        ">on links", ">median ms",  ">p95 ms",  ">GB/s",
+        ">bound ms", ">efficiency", "verified", NULL};
+    return rf_table_create(heads);
+}
+
+/* Three significant digits or more, no exponent. */
+static void number_cell(struct rf_table *table, const json_t *result,
+                        const char *object, const char *key)
+{
+    double value;
+    if (!rf_result_number(result, object, key, &value)) {
+        rf_table_cell(table, "-");
+    } else {
+        rf_table_cell(table, "%.*f",
+                      value < 10    ? 3
+                      : value < 100 ? 2
+                                    : 1,
+                      value);
+    }
+}
+
+static void bytes_cell(struct rf_table *table, const json_t *result,
+                       const char *object, const char *key)
+{
+    double bytes;
+    char text[32];
+    if (rf_result_number(result, object, key, &bytes)) {
+        rf_table_cell(table, "%s",
+                      rf_format_bytes((uint64_t)bytes, text, sizeof(text)));
+    } else {
+        rf_table_cell(table, "-");
+    }
+}
+
+static const char *verified_text(const json_t *result)
+{
+    double checked = 0, wrong = 0;
+    rf_result_number(result, "verification", "checked_bytes", &checked);
+    rf_result_number(result, "verification", "mismatched_bytes", &wrong);
+    return wrong > 0 ? "MISMATCH" : checked > 0 ? "yes" : "-";
+}
+
+void rf_report_table_add(struct rf_table *table, const json_t *result)
+{
+    const char *status = rf_result_text(result, NULL, "status");
+    double efficiency;
+    bool zero_copy = json_is_true(
+        json_object_get(json_object_get(result, "bound"), "zero_copy"));
+    bool ok = strcmp(status, "ok") == 0;
+    rf_table_cell(table, "%s", rf_result_text(result, NULL, "name"));
+    rf_table_cell(table, "%s", rf_result_text(result, "scenario", "method"));
+    rf_table_cell(table, "%s", rf_result_text(result, "scenario", "strategy"));
+    bytes_cell(table, result, "plan", "bytes_total");
+    bytes_cell(table, result, "schedule", "inter_node_bytes");
+    number_cell(table, result, "summary", "median_ms");
+    number_cell(table, result, "summary", "p95_ms");
+    number_cell(table, result, "summary", "algbw_gbytes_per_s");
+    number_cell(table, result, "bound", "ms");
+    if (rf_result_number(result, "bound", "efficiency", &efficiency)) {
+        rf_table_cell(table, "%.2f", efficiency);
+    } else {
+        rf_table_cell(table, zero_copy ? "zero copy" : "-");
+    }
+    rf_table_cell(table, "%s", ok ? verified_text(result) : status);
+}
+
+/* Columns of summary.csv: the head and where the value is. */
+static const struct {
+    const char *head, *object, *key;
+} columns[] = {
+    {"scenario", NULL, "name"},
+    {"status", NULL, "status"},
+    {"started_at", NULL, "started_at"},
+    {"model", "model", "name"},
+    {"mode", "scenario", "mode"},
+    {"method", "scenario", "method"},
+    {"strategy", "scenario", "strategy"},
+    {"balance", "scenario", "balance"},
+    {"bytes_total", "plan", "bytes_total"},
+    {"bytes_local", "plan", "bytes_local"},
+    {"bytes_intra_node", "plan", "bytes_intra_node"},
+    {"bytes_inter_node", "plan", "bytes_inter_node"},
+    {"iterations", "summary", "count"},
+    {"median_ms", "summary", "median_ms"},
+    {"mean_ms", "summary", "mean_ms"},
+    {"min_ms", "summary", "min_ms"},
+    {"max_ms", "summary", "max_ms"},
+    {"p95_ms", "summary", "p95_ms"},
+    {"p99_ms", "summary", "p99_ms"},
+    {"stddev_ms", "summary", "stddev_ms"},
+    {"drift_percent", "summary", "drift_percent"},
+    {"algbw_gbytes_per_s", "summary", "algbw_gbytes_per_s"},
+    {"bound_ms", "bound", "ms"},
+    {"bound_resource", "bound", "resource"},
+    {"efficiency", "bound", "efficiency"},
+    {"checked_bytes", "verification", "checked_bytes"},
+    {"mismatched_bytes", "verification", "mismatched_bytes"},
+};
+
+struct rf_table *rf_summary_table_create(void)
+{
+    const char *heads[RF_ARRAY_SIZE(columns) + 1];
+    for (size_t i = 0; i < RF_ARRAY_SIZE(columns); i++) {
+        heads[i] = columns[i].head;
+    }
+    heads[RF_ARRAY_SIZE(columns)] = NULL;
+    return rf_table_create(heads);
+}
+
+void rf_summary_table_add(struct rf_table *table, const json_t *result)
+{
+    for (size_t i = 0; i < RF_ARRAY_SIZE(columns); i++) {
+        const json_t *in = columns[i].object != NULL
+                               ? json_object_get(result, columns[i].object)
+                               : result;
+        const json_t *value = json_object_get(in, columns[i].key);
+        if (json_is_integer(value)) {
+            rf_table_cell(table, "%lld", (long long)json_integer_value(value));
+        } else if (json_is_real(value)) {
+            rf_table_cell(table, "%.9g", json_real_value(value));
+        } else if (json_is_string(value)) {
+            rf_table_cell(table, "%s", json_string_value(value));
+        } else {
+            rf_table_cell(table, "%s", "");
+        }
+    }
+}

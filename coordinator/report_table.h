@@ -1,0 +1,25 @@
+/* One row a scenario, from result files: the table at the end of a run, the
+ * report and summary.csv. */
+#ifndef RF_COORDINATOR_REPORT_TABLE_H
+#define RF_COORDINATOR_REPORT_TABLE_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "coordinator/table.h"
+
+/* The short table for people. */
+struct rf_table *rf_report_table_create(void);
+void rf_report_table_add(struct rf_table *table, const json_t *result);
+
+/* The long one, numbers without units, for programs. */
+struct rf_table *rf_summary_table_create(void);
+void rf_summary_table_add(struct rf_table *table, const json_t *result);
+
+/* A number at "summary.median_ms"-like places; false when null or absent. */
+bool rf_result_number(const json_t *result, const char *object, const char *key,
+                      double *out);
+const char *rf_result_text(const json_t *result, const char *object,
+                           const char *key); /* "-" when absent */
+
+#endif

@@ -1,0 +1,122 @@
+/* Reading result folders back. See result_files.h. */
+#include "coordinator/result_files.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/json.h"
+#include "common/mem.h"
+#include "coordinator/report_table.h"
+#include "coordinator/result_json.h"
+
+#define FILE_MAX_BYTES ((size_t)1 << 30)
+
+static enum rf_status add_file(struct rf_result_set *set, const char *path,
+                               struct rf_err *err)
+{
+    json_t *result = NULL;
+    const json_t *version;
+    enum rf_status status = rf_json_load(path, FILE_MAX_BYTES, &result, err);
+    if (status != RF_OK) {
+        return status;
+    }
+    version = json_object_get(result, "schema_version");
+    if (!json_is_integer(version) ||
+        !json_is_object(json_object_get(result, "summary"))) {
+        json_decref(result);
+        return RF_OK; /* not a scenario's record */
+    }
+    if (json_integer_value(version) > RF_SCHEMA_VERSION) {
+        status = rf_err_set(err, RF_ERR_CONFIG,
+                            "%s: has schema_version %lld, this program knows "
+                            "up to %d",
+                            path, (long long)json_integer_value(version),
+                            RF_SCHEMA_VERSION);
+        json_decref(result);
+        return status;
+    }
+    RF_PUSH(set->files, set->n, set->cap,
+            ((struct rf_result_file){
+                .path = rf_xstrdup(path),
+                .name = rf_xstrdup(rf_result_text(result, NULL, "name")),
+                .result = result}));
+    return RF_OK;
+}
+
+static int wanted(const struct dirent *entry)
+{
+    return entry->d_name[0] != '.';
+}
+
+static bool is_scenario_file(const char *name)
+{
+    size_t size = strlen(name);
+    return size > 5 && strcmp(name + size - 5, ".json") == 0 &&
+           strcmp(name, "run.json") != 0;
+}
+
+static bool has_run(const char *folder)
+{
+    char *path = rf_xasprintf("%s/run.json", folder);
+    bool found = access(path, R_OK) == 0;
+    free(path);
+    return found;
+}
+
+/* `nested`: the folder is inside one that was named, and must be a run's. */
+static enum rf_status add_folder(struct rf_result_set *set, const char *folder,
+                                 bool nested, struct rf_err *err)
+{
+    struct dirent **entries;
+    enum rf_status status = RF_OK;
+    bool run = has_run(folder);
+    int n;
+    if (nested && !run) {
+        return RF_OK;
+    }
+    n = scandir(folder, &entries, wanted, alphasort);
+    if (n < 0) {
+        return rf_err_errno(err, RF_ERR_CONFIG, errno, "%s", folder);
+    }
+    for (int i = 0; i < n; i++) {
+        char *path = rf_xasprintf("%s/%s", folder, entries[i]->d_name);
+        if (status == RF_OK && run && is_scenario_file(entries[i]->d_name)) {
+            status = add_file(set, path, err);
+        } else if (status == RF_OK && !run) {
+            status = add_folder(set, path, true, err);
+        }
+        free(path);
+        free(entries[i]);
+    }
+    free(entries);
+    return status;
+}
+
+enum rf_status rf_result_set_add(struct rf_result_set *set, const char *folder,
+                                 struct rf_err *err)
+{
+    size_t before = set->n;
+    enum rf_status status = add_folder(set, folder, false, err);
+    if (status == RF_OK && set->n == before) {
+        status = rf_err_set(err, RF_ERR_CONFIG,
+                            "%s: no results in it (no run.json with scenarios "
+                            "beside it)",
+                            folder);
+    }
+    return status;
+}
+
+void rf_result_set_free(struct rf_result_set *set)
+{
+    for (size_t i = 0; i < set->n; i++) {
+        free(set->files[i].path);
+        free(set->files[i].name);
+        json_decref(set->files[i].result);
+    }
+    free(set->files);
+    *set = (struct rf_result_set){0};
+}

@@ -1,0 +1,30 @@
+/* Reading result folders back: for report, compare and predict. */
+#ifndef RF_COORDINATOR_RESULT_FILES_H
+#define RF_COORDINATOR_RESULT_FILES_H
+
+#include <jansson.h>
+#include <stddef.h>
+
+#include "common/err.h"
+
+struct rf_result_file {
+    char *path;
+    char *name; /* scenario's */
+    json_t *result;
+};
+
+struct rf_result_set {
+    struct rf_result_file *files; /* folders in order given, names sorted */
+    size_t n, cap;
+};
+
+/*
+ * Adds every scenario of `folder`: a run's folder (it has a run.json), or one
+ * that holds run folders, of which all are taken. Files whose schema_version is
+ * newer than this program's are refused, other JSON files ignored.
+ */
+enum rf_status rf_result_set_add(struct rf_result_set *set, const char *folder,
+                                 struct rf_err *err) RF_MUST_CHECK;
+void rf_result_set_free(struct rf_result_set *set);
+
+#endif

@@ -1,0 +1,475 @@
+/*
+ * The result folder. See results.h for the promises. The folder itself is
+ * locked with flock(2), so that no lock file can be left over.
+ */
+#include "coordinator/results.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/bytes.h"
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/mem.h"
+#include "common/store.h"
+#include "coordinator/plan_cmd.h"
+#include "coordinator/report_table.h"
+#include "coordinator/result_json.h"
+
+#define RESULT_MAX_BYTES ((size_t)1 << 30)
+
+struct rf_results {
+    struct rf_result_run run;
+    char *folder;
+    char *parent; /* made by us, or NULL */
+    char run_id[17];
+    int lock;
+    json_t *document; /* run.json */
+    json_t *index;    /* its "scenarios", borrowed */
+    json_t *before;   /* run.json as it was, of a resumed folder */
+    bool *complete;
+    json_t *last;
+    struct rf_table *table, *summary;
+};
+
+static char *path_in(const struct rf_results *results, const char *name,
+                     const char *suffix)
+{
+    return rf_xasprintf("%s/%s%s", results->folder, name, suffix);
+}
+
+char *rf_json_difference(const json_t *a, const json_t *b)
+{
+    const char *key;
+    json_t *value;
+    if (json_equal(a, b)) {
+        return NULL;
+    }
+    if (json_is_array(a) && json_is_array(b) &&
+        json_array_size(a) == json_array_size(b)) {
+        for (size_t i = 0; i < json_array_size(a); i++) {
+            char *inner =
+                rf_json_difference(json_array_get(a, i), json_array_get(b, i));
+            if (inner != NULL) {
+                char *path = rf_xasprintf("[%zu]%s", i, inner);
+                free(inner);
+                return path;
+            }
+        }
+    }
+    if (json_is_object(a) && json_is_object(b)) {
+        json_object_foreach ((json_t *)a, key, value) {
+            char *inner = rf_json_difference(value, json_object_get(b, key));
+            if (inner != NULL) {
+                char *path = rf_xasprintf(".%s%s", key, inner);
+                free(inner);
+                return path;
+            }
+        }
+        json_object_foreach ((json_t *)b, key, value) {
+            if (json_object_get(a, key) == NULL) {
+                return rf_xasprintf(".%s", key);
+            }
+        }
+    }
+    return rf_xstrdup("");
+}
+
+/* Makes DIR if need be, then DIR/<time>-<name>, never one that exists. */
+static enum rf_status make_folder(struct rf_results *results, const char *out,
+                                  struct rf_err *err)
+{
+    char stamp[24], compact[24];
+    size_t n = 0;
+    rf_utc_stamp(stamp, sizeof(stamp));
+    for (const char *c = stamp; *c != '\0'; c++) {
+        if (*c != '-' && *c != ':') {
+            compact[n++] = *c;
+        }
+    }
+    compact[n] = '\0';
+    if (mkdir(out, 0777) == 0) {
+        results->parent = rf_xstrdup(out);
+    } else if (errno != EEXIST) {
+        return rf_err_errno(err, RF_ERR_IO, errno, "results folder %s", out);
+    }
+    for (int i = 1; i < 1000; i++) {
+        char *path = i == 1 ? rf_xasprintf("%s/%s-%s", out, compact,
+                                           results->run.config->name)
+                            : rf_xasprintf("%s/%s-%s-%d", out, compact,
+                                           results->run.config->name, i);
+        if (mkdir(path, 0777) == 0) {
+            results->folder = path;
+            return RF_OK;
+        }
+        n = (size_t)errno;
+        free(path);
+        if (n != EEXIST) {
+            return rf_err_errno(err, RF_ERR_IO, (int)n, "results folder in %s",
+                                out);
+        }
+    }
+    return rf_err_set(err, RF_ERR_IO, "results folder in %s: no free name",
+                      out);
+}
+
+static enum rf_status lock_folder(struct rf_results *results,
+                                  struct rf_err *err)
+{
+    results->lock = open(results->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (results->lock < 0) {
+        return rf_err_errno(err, RF_ERR_IO, errno, "%s", results->folder);
+    }
+    if (flock(results->lock, LOCK_EX | LOCK_NB) != 0) {
+        return rf_err_set(err, RF_ERR_CONFIG,
+                          "%s: another refit-coord is at work in it",
+                          results->folder);
+    }
+    return RF_OK;
+}
+
+static enum rf_status store_run(struct rf_results *results, struct rf_err *err)
+{
+    char *path = path_in(results, "run", ".json");
+    enum rf_status status = rf_json_store(results->document, path, err);
+    free(path);
+    return status;
+}
+
+/* The scenario's entry in run.json, appended if there is none; borrowed. */
+static json_t *index_entry(json_t *index, const char *name)
+{
+    json_t *entry;
+    for (size_t i = 0; i < json_array_size(index); i++) {
+        entry = json_array_get(index, i);
+        if (strcmp(rf_result_text(entry, NULL, "name"), name) == 0) {
+            return entry;
+        }
+    }
+    entry = json_pack("{s:s, s:s+, s:s}", "name", name, "file", name, ".json",
+                      "status", "not run");
+    json_array_append_new(index, entry);
+    return entry;
+}
+
+/* Sets what is known of the chosen scenarios; those that a resumed folder has
+ * beside them stay as they are. */
+static void fill_index(struct rf_results *results)
+{
+    const struct rf_config *config = results->run.config;
+    for (size_t i = 0; i < config->n_scenarios; i++) {
+        json_object_set_new(
+            index_entry(results->index, config->scenarios[i].name), "status",
+            json_string(results->complete[i] ? "ok" : "not run"));
+    }
+}
+
+static void new_document(struct rf_results *results)
+{
+    const struct rf_result_run *run = &results->run;
+    char stamp[24];
+    uint8_t id[8];
+    if (getrandom(id, sizeof(id), 0) != (ssize_t)sizeof(id)) {
+        rf_put_u64(id, (uint64_t)rf_now_ns());
+    }
+    rf_hex_encode(id, sizeof(id), results->run_id);
+    rf_utc_stamp(stamp, sizeof(stamp));
+    results->document = json_pack(
+        "{s:i, s:o, s:s, s:o, s:s, s:s, s:n, s:s, s:n, s:s, s:o, s:o, s:o, "
+        "s:o, s:o}",
+        "schema_version", RF_SCHEMA_VERSION, "tool", rf_result_tool(), "run_id",
+        results->run_id, "argv", rf_result_argv(run->cli), "name",
+        run->config->name, "started_at", stamp, "finished_at", "status",
+        "running", "exit_code", "file", run->config->file, "configuration",
+        rf_result_configuration(run->config), "environment",
+        json_incref(run->environment), "head", rf_result_head(), "model",
+        rf_model_json(run->model), "scenarios", json_array());
+}
+
+/* Notes a scenario that an earlier run of this folder has finished: it is not
+ * run again, or was not chosen this time. */
+static void load_earlier(struct rf_results *results, const char *name)
+{
+    const struct rf_config *config = results->run.config;
+    char *path = path_in(results, name, ".json");
+    json_t *result = NULL;
+    size_t i = 0;
+    while (i < config->n_scenarios &&
+           strcmp(config->scenarios[i].name, name) != 0) {
+        i++;
+    }
+    if (rf_json_load(path, RESULT_MAX_BYTES, &result, NULL) == RF_OK) {
+        bool ok = strcmp(rf_result_text(result, NULL, "status"), "ok") == 0;
+        if (i == config->n_scenarios) {
+            rf_summary_table_add(results->summary, result);
+        } else if (ok) {
+            results->complete[i] = true;
+            rf_report_table_add(results->table, result);
+            rf_summary_table_add(results->summary, result);
+        }
+    }
+    json_decref(result);
+    free(path);
+}
+
+static enum rf_status read_old(struct rf_results *results, struct rf_err *err)
+{
+    const struct rf_config *config = results->run.config;
+    char *path = path_in(results, "run", ".json");
+    json_t *now = rf_result_configuration(config), *index;
+    enum rf_status status =
+        rf_json_load(path, RESULT_MAX_BYTES, &results->document, err);
+    char *where;
+    free(path);
+    if (status != RF_OK) {
+        json_decref(now);
+        return status;
+    }
+    where = rf_json_difference(
+        json_object_get(results->document, "configuration"), now);
+    json_decref(now);
+    if (where != NULL) {
+        status = rf_err_set(err, RF_ERR_CONFIG,
+                            "%s: cannot be resumed: its configuration differs "
+                            "from %s at $%s",
+                            results->folder, config->file, where);
+        free(where);
+        return status;
+    }
+    snprintf(results->run_id, sizeof(results->run_id), "%.16s",
+             rf_result_text(results->document, NULL, "run_id"));
+    results->before = json_deep_copy(results->document);
+    json_object_set_new(results->document, "argv",
+                        rf_result_argv(results->run.cli));
+    json_object_set_new(results->document, "status", json_string("running"));
+    index = json_object_get(results->document, "scenarios");
+    if (!json_is_array(index)) {
+        index = json_array();
+        json_object_set_new(results->document, "scenarios", index);
+    }
+    for (size_t i = 0; i < config->n_scenarios; i++) {
+        (void)index_entry(index, config->scenarios[i].name);
+    }
+    for (size_t i = 0; i < json_array_size(index); i++) {
+        load_earlier(results,
+                     rf_result_text(json_array_get(index, i), NULL, "name"));
+    }
+    return RF_OK;
+}
+
+static enum rf_status open_folder(struct rf_results *results,
+                                  const struct rf_cli *cli, struct rf_err *err)
+{
+    enum rf_status status;
+    if (cli->resume != NULL) {
+        results->folder = rf_xstrdup(cli->resume);
+        status = lock_folder(results, err);
+        if (status == RF_OK) {
+            status = read_old(results, err);
+        }
+        return status;
+    }
+    status = make_folder(results, cli->out, err);
+    if (status == RF_OK) {
+        status = lock_folder(results, err);
+    }
+    if (status == RF_OK) {
+        new_document(results);
+    }
+    return status;
+}
+
+enum rf_status rf_results_open(const struct rf_cli *cli,
+                               const struct rf_config *config,
+                               const struct rf_model *model,
+                               struct rf_results **out, struct rf_err *err)
+{
+    struct rf_results *results = rf_xcalloc(1, sizeof(*results));
+    enum rf_status status;
+    results->lock = -1;
+    results->run = (struct rf_result_run){.config = config,
+                                          .model = model,
+                                          .cli = cli,
+                                          .run_id = results->run_id,
+                                          .environment = json_array()};
+    results->complete =
+        rf_xcalloc(config->n_scenarios, sizeof(*results->complete));
+    results->table = rf_report_table_create();
+    results->summary = rf_summary_table_create();
+    for (uint32_t i = 0; i < config->n_nodes; i++) {
+        json_array_append_new(
+            results->run.environment,
+            json_pack("{s:s}", "host", config->node_names[i]));
+    }
+    status = open_folder(results, cli, err);
+    if (status == RF_OK) {
+        results->index = json_object_get(results->document, "scenarios");
+        fill_index(results);
+        status = store_run(results, err);
+    }
+    if (status != RF_OK) {
+        rf_results_discard(results);
+        rf_results_close(results);
+        return status;
+    }
+    *out = results;
+    return RF_OK;
+}
+
+const bool *rf_results_complete(const struct rf_results *results)
+{
+    return results->complete;
+}
+
+const char *rf_results_folder(const struct rf_results *results)
+{
+    return results->folder;
+}
+
+const char *rf_results_run_id(const struct rf_results *results)
+{
+    return results->run_id;
+}
+
+void rf_results_node(struct rf_results *results, uint32_t node,
+                     const json_t *hello)
+{
+    json_array_set_new(
+        results->run.environment, node,
+        rf_result_node(results->run.config->node_names[node], hello));
+    /* Only now: a resumed folder keeps what it knows until nodes tell anew. */
+    json_object_set(results->document, "environment", results->run.environment);
+}
+
+static enum rf_status store_summary(struct rf_results *results,
+                                    struct rf_err *err)
+{
+    char *path = path_in(results, "summary", ".csv"), *text = NULL;
+    size_t size = 0;
+    FILE *file = open_memstream(&text, &size);
+    enum rf_status status;
+    if (file == NULL) {
+        status = rf_err_errno(err, RF_ERR_NOMEM, errno, "%s", path);
+    } else {
+        rf_table_print(results->summary, file, RF_REPORT_CSV, 0);
+        fclose(file);
+        status = rf_store(path, text, size, err);
+    }
+    free(text);
+    free(path);
+    return status;
+}
+
+enum rf_status rf_results_store(struct rf_results *results,
+                                const struct rf_attempt *attempt,
+                                struct rf_err *err)
+{
+    const char *name = results->run.config->scenarios[attempt->index].name;
+    json_t *result = rf_result_json(&results->run, attempt);
+    char *path = path_in(results, name, ".json");
+    enum rf_status status;
+    rf_report_table_add(results->table, result);
+    rf_summary_table_add(results->summary, result);
+    json_object_set(index_entry(results->index, name), "status",
+                    json_object_get(result, "status"));
+    status = rf_json_store(result, path, err);
+    if (status == RF_OK) {
+        status = store_run(results, err);
+    }
+    if (status == RF_OK) {
+        status = store_summary(results, err);
+    }
+    free(path);
+    json_decref(results->last);
+    results->last = result;
+    return status != RF_OK ? rf_err_wrap(err, status,
+                                         "the result of %s is not stored", name)
+                           : RF_OK;
+}
+
+const json_t *rf_results_last(const struct rf_results *results)
+{
+    return results->last;
+}
+
+void rf_results_print(const struct rf_results *results, FILE *to)
+{
+    if (rf_table_rows(results->table) > 0) {
+        rf_table_print(results->table, to, RF_REPORT_TABLE, 0);
+    }
+}
+
+static const char *run_status(int exit_code)
+{
+    switch (exit_code) {
+    case RF_EXIT_OK:
+        return "ok";
+    case RF_EXIT_MISMATCH:
+        return "mismatch";
+    case RF_EXIT_FAILED:
+    case RF_EXIT_USAGE:
+    case RF_EXIT_LAUNCH:
+        return "failed";
+    default:
+        return "interrupted";
+    }
+}
+
+enum rf_status rf_results_finish(struct rf_results *results, int exit_code,
+                                 struct rf_err *err)
+{
+    char stamp[24];
+    rf_utc_stamp(stamp, sizeof(stamp));
+    json_object_set_new(results->document, "finished_at", json_string(stamp));
+    json_object_set_new(results->document, "status",
+                        json_string(run_status(exit_code)));
+    json_object_set_new(results->document, "exit_code",
+                        json_integer(exit_code));
+    return store_run(results, err);
+}
+
+void rf_results_discard(struct rf_results *results)
+{
+    if (results->run.cli->resume == NULL && results->folder != NULL) {
+        char *path = path_in(results, "run", ".json");
+        unlink(path);
+        free(path);
+        rmdir(results->folder);
+    } else if (results->before != NULL) {
+        struct rf_err err = {0};
+        json_object_clear(results->document);
+        json_object_update(results->document, results->before);
+        if (store_run(results, &err) != RF_OK) {
+            rf_warn("%s", err.text);
+        }
+    }
+    if (results->parent != NULL) {
+        rmdir(results->parent);
+    }
+}
+
+void rf_results_close(struct rf_results *results)
+{
+    if (results == NULL) {
+        return;
+    }
+    if (results->lock >= 0) {
+        close(results->lock);
+    }
+    rf_table_destroy(results->table);
+    rf_table_destroy(results->summary);
+    json_decref(results->run.environment);
+    json_decref(results->document);
+    json_decref(results->before);
+    json_decref(results->last);
+    free(results->complete);
+    free(results->parent);
+    free(results->folder);
+    free(results);
+}

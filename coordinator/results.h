@@ -1,0 +1,58 @@
+/*
+ * The result folder of a run. Every file is written whole (temporary file,
+ * fsync, rename), each scenario's as soon as it has ended; run.json exists from
+ * the start with status "running". A failed launch leaves nothing behind.
+ */
+#ifndef RF_COORDINATOR_RESULTS_H
+#define RF_COORDINATOR_RESULTS_H
+
+#include "coordinator/attempt.h"
+#include "coordinator/cli.h"
+
+struct rf_results;
+
+/*
+ * Makes DIR/<UTC time>-<name>/ and run.json in it, or with cli->resume opens
+ * that folder: its configuration must be equal to `config`. One coordinator at
+ * a time may have a folder. `config`, `model` and `cli` are borrowed. Errors
+ * are RF_ERR_IO, or RF_ERR_CONFIG when the folder does not fit.
+ */
+enum rf_status rf_results_open(const struct rf_cli *cli,
+                               const struct rf_config *config,
+                               const struct rf_model *model,
+                               struct rf_results **out,
+                               struct rf_err *err) RF_MUST_CHECK;
+
+/* Scenarios that a resumed folder has complete; one entry a scenario. */
+const bool *rf_results_complete(const struct rf_results *results);
+const char *rf_results_folder(const struct rf_results *results);
+const char *rf_results_run_id(const struct rf_results *results);
+
+/* A node has joined. */
+void rf_results_node(struct rf_results *results, uint32_t node,
+                     const json_t *hello);
+
+/* Stores one scenario, and run.json and summary.csv with it. */
+enum rf_status rf_results_store(struct rf_results *results,
+                                const struct rf_attempt *attempt,
+                                struct rf_err *err) RF_MUST_CHECK;
+
+/* The record stored last, borrowed; NULL before the first. */
+const json_t *rf_results_last(const struct rf_results *results);
+
+/* The table of everything stored so far, on `to`. */
+void rf_results_print(const struct rf_results *results, FILE *to);
+
+/* Writes the final state of run.json. */
+enum rf_status rf_results_finish(struct rf_results *results, int exit_code,
+                                 struct rf_err *err) RF_MUST_CHECK;
+
+/* Undoes what rf_results_open did, in a resumed folder too; nothing was stored.
+ */
+void rf_results_discard(struct rf_results *results);
+void rf_results_close(struct rf_results *results); /* frees; NULL is fine */
+
+/* Where two JSON values first differ, as a path; NULL when equal. malloc'ed. */
+char *rf_json_difference(const json_t *a, const json_t *b);
+
+#endif

@@ -1,0 +1,419 @@
+/*
+ * The run's state machine: states, deadlines and what ends them. See run.h for
+ * the rules, run_private.h for the diagram. The work inside a state is in
+ * run_begin.c, run_step.c and run_take.c; faults are in run_fault.c.
+ */
+#include "coordinator/run_private.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/mem.h"
+#include "coordinator/cli.h"
+
+#define N(state) RF_SM_NEXT(RUN_##state)
+#define FAULT (N(SETTLING) | N(ABORTING))
+#define S(n) ((n)*RF_NS_PER_S)
+
+/* Deadlines here are what a state has when sizes do not matter; run_move()
+ * gives longer ones. */
+static const struct rf_sm_state states[RUN_STATES] = {
+    [RUN_IDLE] = {"idle", N(LAUNCHING), 0, false},
+    [RUN_LAUNCHING] = {"launching", N(STARTING) | N(STOPPING), S(60), false},
+    [RUN_STARTING] = {"starting", N(PREPARING) | N(STARTING) | N(STOPPING),
+                      S(600), false},
+    [RUN_PREPARING] = {"preparing", N(PROBING) | FAULT, S(120), false},
+    [RUN_PROBING] = {"probing", N(FILLING) | FAULT, S(60), false},
+    [RUN_FILLING] = {"filling", N(RUNNING) | FAULT, S(60), false},
+    [RUN_RUNNING] = {"running",
+                     N(VERIFYING) | N(FILLING) | N(PROBING_AGAIN) | FAULT,
+                     S(60), false},
+    [RUN_VERIFYING] = {"verifying",
+                       N(FILLING) | N(PROBING_AGAIN) | N(CLOSING) | FAULT,
+                       S(60), false},
+    [RUN_PROBING_AGAIN] = {"probing again", N(CLOSING) | FAULT, S(60), false},
+    [RUN_CLOSING] = {"closing", N(STARTING) | N(STOPPING) | FAULT, S(60),
+                     false},
+    [RUN_SETTLING] = {"settling", N(ABORTING), RF_NS_PER_S / 2, false},
+    [RUN_ABORTING] = {"aborting", N(STARTING) | N(STOPPING), S(30), false},
+    [RUN_STOPPING] = {"stopping", N(DONE), S(20), false},
+    [RUN_DONE] = {"done", 0, 0, true},
+};
+
+struct rf_run *rf_run_create(const struct rf_config *config,
+                             const struct rf_model *model, const bool *skip,
+                             uint32_t timeout_s, const struct rf_run_ops *ops,
+                             void *data)
+{
+    struct rf_run *run = rf_xcalloc(1, sizeof(*run));
+    size_t n = config->n_nodes;
+    run->config = config;
+    run->model = model;
+    run->skip = skip;
+    run->ops = ops;
+    run->data = data;
+    run->nodes = rf_xcalloc(n, sizeof(*run->nodes));
+    run->pair_rate = rf_xcalloc(n * n, sizeof(*run->pair_rate));
+    run->run_deadline_ns =
+        timeout_s > 0 ? ops->now(data) + S((int64_t)timeout_s) : INT64_MAX;
+    rf_sm_init(&run->sm, "run", states, RUN_STATES, RUN_IDLE, ops->now(data));
+    return run;
+}
+
+void rf_run_destroy(struct rf_run *run)
+{
+    if (run == NULL) {
+        return;
+    }
+    run_exchange_clear(run);
+    rf_attempt_destroy(run->attempt);
+    for (uint32_t i = 0; i < run->config->n_nodes; i++) {
+        json_decref(run->nodes[i].hello);
+        free(run->nodes[i].why);
+        for (unsigned l = 0; l < LOG_LINES; l++) {
+            free(run->nodes[i].log[l].text);
+        }
+    }
+    json_decref(run->test);
+    free(run->answered);
+    free(run->pairs);
+    free(run->pair_rate);
+    free(run->nodes);
+    free(run);
+}
+
+void rf_run_set_test(struct rf_run *run, json_t *test)
+{
+    json_decref(run->test);
+    run->test = test;
+}
+
+const char *rf_run_state(const struct rf_run *run)
+{
+    return rf_sm_state_name(&run->sm);
+}
+
+const json_t *rf_run_node_hello(const struct rf_run *run, uint32_t node)
+{
+    return run->nodes[node].hello;
+}
+
+const char *rf_run_node_error(const struct rf_run *run, uint32_t node)
+{
+    return run->nodes[node].why;
+}
+
+const char *run_host(const struct rf_run *run, uint32_t node)
+{
+    return run->config->node_names[node];
+}
+
+bool run_in_scenario(const struct rf_run *run)
+{
+    return run->sm.state >= RUN_PREPARING && run->sm.state <= RUN_ABORTING;
+}
+
+void run_arm(struct rf_run *run)
+{
+    int64_t at = RF_MIN(run->limit_ns, run->run_deadline_ns);
+    run->ops->arm(run->sm.state == RUN_DONE ? INT64_MAX : at, run->data);
+}
+
+void run_show_progress(struct rf_run *run)
+{
+    struct rf_run_view view = {.state = rf_sm_state_name(&run->sm),
+                               .scenario_at = run->begun,
+                               .n_nodes = run->config->n_nodes};
+    for (size_t i = 0; i < run->config->n_scenarios; i++) {
+        view.n_scenarios += run->skip == NULL || !run->skip[i];
+    }
+    for (uint32_t i = 0; i < run->config->n_nodes; i++) {
+        view.nodes_joined += run->nodes[i].hello != NULL;
+    }
+    if (run->attempt != NULL && run->attempt->one != NULL) {
+        const struct rf_spec *spec = run->attempt->one->spec;
+        view.scenario = spec->name;
+        view.round = run->round;
+        view.n_warmup = spec->warmup;
+        view.n_rounds = spec->warmup + spec->iterations;
+    }
+    run->ops->progress(&view, run->data);
+}
+
+void run_move(struct rf_run *run, enum run_state state, int64_t limit_s)
+{
+    int64_t now = run->ops->now(run->data);
+    rf_sm_move(&run->sm, state, now);
+    run->limit_ns = rf_sm_deadline_ns(&run->sm);
+    if (run->limit_ns != INT64_MAX) {
+        run->limit_ns = RF_MAX(run->limit_ns, now + S(limit_s));
+    }
+    run_arm(run);
+    run_show_progress(run);
+}
+
+void rf_run_start(struct rf_run *run)
+{
+    uint32_t n = run->config->n_nodes;
+    run_move(run, RUN_LAUNCHING,
+             60 + 2 * (int64_t)run->config->launch.timeout_s + n / 16 +
+                 (run->config->launch.deploy ? 300 : 0));
+    run->ops->launch(run->data);
+}
+
+/* Ends the agents. Idle ones have nothing to abort. */
+void run_stop(struct rf_run *run)
+{
+    run_move(run, RUN_STOPPING, 0);
+    for (uint32_t i = 0; i < run->config->n_nodes; i++) {
+        if (run->nodes[i].hello != NULL && !run->nodes[i].lost) {
+            run->ops->send(i, RF_MSG_SHUTDOWN, json_object(), run->data);
+        }
+    }
+    run->ops->stop(run->interrupts > 1, run->data);
+}
+
+void run_end_scenario(struct rf_run *run)
+{
+    struct rf_attempt *attempt = run->attempt;
+    run_exchange_clear(run);
+    run->attempt = NULL;
+    attempt->finished_ns = run->ops->now(run->data);
+    run->ops->utc(attempt->finished_at, sizeof(attempt->finished_at),
+                  run->data);
+    run->failed |= attempt->outcome == RF_OUTCOME_FAILED;
+    run->mismatch |= attempt->outcome == RF_OUTCOME_MISMATCH;
+    run->ops->scenario_end(attempt, run->data);
+    rf_attempt_destroy(attempt);
+}
+
+/* Begins scenarios until one runs or none is left. One that cannot begin is
+ * recorded as failed. Called in LAUNCHING, CLOSING and ABORTING. */
+void run_next_scenario(struct rf_run *run)
+{
+    while (!run->over && run->next_scenario < run->config->n_scenarios) {
+        struct rf_err err = {0};
+        if (run->skip != NULL && run->skip[run->next_scenario]) {
+            run->next_scenario++;
+            continue;
+        }
+        run->begun++;
+        run_move(run, RUN_STARTING, 0);
+        if (run_begin(run, &err) == RF_OK) {
+            run_move(run, RUN_PREPARING,
+                     60 +
+                         (int64_t)(run->attempt->one->plan->totals.bytes_total /
+                                   UINT64_C(50000000)));
+            run_step_send(run, STEP_PREPARE, json_object());
+            return;
+        }
+        rf_error("scenario %s: %s",
+                 run->config->scenarios[run->next_scenario - 1].name, err.text);
+        rf_attempt_error(run->attempt, NULL, RF_NONE, "starting", err.status,
+                         err.text, NULL);
+        run->refused++;
+        run_end_scenario(run);
+    }
+    run_stop(run);
+}
+
+void rf_run_message(struct rf_run *run, uint32_t node, enum rf_msg_type type,
+                    const json_t *payload)
+{
+    int64_t attempt = -1;
+    if (run->nodes[node].lost || run->sm.state == RUN_DONE) {
+        return;
+    }
+    if (type == RF_MSG_ERROR) {
+        struct rf_err err = {0};
+        const char *text = json_string_value(json_object_get(payload, "text"));
+        rf_err_set(&err, RF_ERR_PROTOCOL, "its agent reports: %.400s",
+                   text != NULL ? text : "an error without text");
+        run->ops->drop(node, run->data);
+        rf_run_node_lost(run, node, &err);
+        return;
+    }
+    /* What belongs to an attempt that is over has nothing to say any more. */
+    if (run->attempt == NULL || !run_in_scenario(run) ||
+        !run->nodes[node].in_scenario ||
+        !run_get_integer(payload, "attempt", 0, UINT32_MAX, &attempt) ||
+        attempt != run->attempt->number) {
+        rf_debug("%s: ignored a late %s", run_host(run, node),
+                 rf_msg_name((uint8_t)type));
+        return;
+    }
+    switch (type) {
+    case RF_MSG_DONE:
+        run_step_done(run, node, payload);
+        break;
+    case RF_MSG_EXCHANGE:
+        run_exchange(run, node, payload);
+        break;
+    case RF_MSG_RANK_EXIT:
+        run_rank_exit(run, node, payload);
+        break;
+    case RF_MSG_ABORTED:
+        run_aborted(run, node, payload);
+        break;
+    default:
+        run_fault(run, node, RF_NONE, NULL, RF_ERR_PROTOCOL,
+                  "sent a message that an agent may not send", NULL);
+        break;
+    }
+}
+
+void rf_run_log(struct rf_run *run, uint32_t node, uint32_t rank,
+                const char *line)
+{
+    struct run_node *from = &run->nodes[node];
+    struct log_line *slot = &from->log[from->log_at];
+    free(slot->text);
+    slot->text = rf_xasprintf("%.300s", line);
+    slot->rank = rank;
+    from->log_at = (from->log_at + 1) % LOG_LINES;
+}
+
+static int exit_code(const struct rf_run *run)
+{
+    if (run->interrupt_code != 0) {
+        return run->interrupt_code;
+    }
+    if (run->launch_failed) {
+        return RF_EXIT_LAUNCH;
+    }
+    if (run->mismatch) {
+        return RF_EXIT_MISMATCH;
+    }
+    if (run->timed_out || run->unstored) {
+        return RF_EXIT_FAILED;
+    }
+    if (run->failed) {
+        return run->refused == run->begun ? RF_EXIT_LAUNCH : RF_EXIT_FAILED;
+    }
+    return RF_EXIT_OK;
+}
+
+void rf_run_stopped(struct rf_run *run)
+{
+    if (run->sm.state != RUN_STOPPING) {
+        return;
+    }
+    run_move(run, RUN_DONE, 0);
+    run->ops->done(exit_code(run), run->data);
+}
+
+static void state_deadline(struct rf_run *run)
+{
+    switch ((enum run_state)run->sm.state) {
+    case RUN_LAUNCHING:
+        run_join_timeout(run);
+        break;
+    case RUN_SETTLING:
+        run_abort(run, "a rank lost its peer");
+        break;
+    case RUN_ABORTING:
+        for (uint32_t i = 0; i < run->config->n_nodes; i++) {
+            struct rf_err err = {0};
+            if (run->nodes[i].waiting && run->sm.state == RUN_ABORTING) {
+                rf_err_set(&err, RF_ERR_TIMEOUT,
+                           "did not end its ranks in time; it is left alone "
+                           "from now on");
+                run->ops->drop(i, run->data);
+                rf_run_node_lost(run, i, &err);
+            }
+        }
+        break;
+    case RUN_STOPPING:
+        if (!run->forced) {
+            run->forced = true;
+            run->limit_ns = run->ops->now(run->data) + S(10);
+            run->ops->stop(true, run->data);
+        } else {
+            rf_warn("some agents did not end in time");
+            rf_run_stopped(run);
+        }
+        break;
+    default:
+        run_step_timeout(run);
+        break;
+    }
+}
+
+void rf_run_tick(struct rf_run *run)
+{
+    int64_t now = run->ops->now(run->data);
+    if (run->sm.state == RUN_DONE || run->sm.state == RUN_IDLE) {
+        return;
+    }
+    if (now >= run->run_deadline_ns) {
+        run->run_deadline_ns = INT64_MAX;
+        if (run->sm.state == RUN_STOPPING) {
+            run_arm(run);
+            return; /* all scenarios are over: too late to fail one */
+        }
+        run->over = run->timed_out = true;
+        rf_error("the time given by --timeout is over");
+        if (run->sm.state == RUN_LAUNCHING) {
+            run->launch_failed = true;
+            run_stop(run);
+        } else if (run_in_scenario(run)) {
+            run_fault(run, RF_NONE, RF_NONE, NULL, RF_ERR_TIMEOUT,
+                      "the time given by --timeout was over", NULL);
+        }
+    } else if (now >= run->limit_ns) {
+        run->limit_ns = INT64_MAX;
+        state_deadline(run);
+    }
+    run_arm(run);
+}
+
+static void end_everything(struct rf_run *run)
+{
+    if (run->attempt != NULL) {
+        if (run->attempt->outcome == RF_OUTCOME_OK) {
+            run->attempt->outcome = RF_OUTCOME_INTERRUPTED;
+        }
+        run_end_scenario(run);
+    }
+    if (run->sm.state == RUN_STOPPING) {
+        run->forced = true;
+        run->ops->stop(true, run->data);
+        return;
+    }
+    if (run_in_scenario(run) && run->sm.state != RUN_ABORTING) {
+        rf_sm_move(&run->sm, RUN_ABORTING, run->ops->now(run->data));
+    }
+    run_stop(run);
+}
+
+void rf_run_interrupt(struct rf_run *run, int code)
+{
+    if (run->sm.state == RUN_DONE) {
+        return;
+    }
+    run->interrupts++;
+    run->interrupt_code = code;
+    run->over = true;
+    if (run->interrupts > 1) {
+        end_everything(run);
+        return;
+    }
+    if (run->sm.state == RUN_LAUNCHING) {
+        run_stop(run);
+    } else if (run_in_scenario(run) && run->sm.state != RUN_ABORTING) {
+        if (run->attempt->outcome == RF_OUTCOME_OK) {
+            run->attempt->outcome = RF_OUTCOME_INTERRUPTED;
+        }
+        run_abort(run, "interrupted");
+    }
+}
+
+void rf_run_cannot_store(struct rf_run *run, const struct rf_err *why)
+{
+    if (!run->over) {
+        rf_error("%s; no further scenario is begun", why->text);
+    }
+    run->over = run->unstored = true;
+}

@@ -1,0 +1,470 @@
+/*
+ * `refit-coord run`: joins the run's state machine, the cluster, the result
+ * folder and the progress display on one loop.
+ *
+ * Everything that can be wrong in cluster.json is found before anything is
+ * launched: every scenario is planned once. The result folder exists before the
+ * launch, so that a full or read-only disk is found early; a launch that fails
+ * removes it again.
+ */
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/mem.h"
+#include "coordinator/case.h"
+#include "coordinator/cluster.h"
+#include "coordinator/commands.h"
+#include "coordinator/progress.h"
+#include "coordinator/results.h"
+#include "coordinator/run.h"
+
+#define REDRAW_MS 500
+#define N_SIGNALS 3
+
+static const int signal_numbers[N_SIGNALS] = {SIGINT, SIGTERM, SIGHUP};
+
+struct app {
+    const struct rf_cli *cli;
+    struct rf_config *config;
+    struct rf_model *model;
+    struct rf_results *results;
+    struct rf_progress *progress;
+    uv_loop_t loop;
+    struct rf_cluster *cluster;
+    struct rf_run *run;
+    uv_timer_t timer, redraw;
+    uv_signal_t signals[N_SIGNALS];
+    int interrupts;
+    bool stopped; /* the cluster has nothing left open */
+    int exit_code;
+};
+
+/* --- What the run wants -----------------------------------------------------
+ */
+
+static int64_t now_op(void *data)
+{
+    (void)data;
+    return rf_now_ns();
+}
+
+static void utc_op(char *out, size_t size, void *data)
+{
+    (void)data;
+    rf_utc_stamp(out, size);
+}
+
+static void timer_cb(uv_timer_t *timer)
+{
+    struct app *app = timer->data;
+    rf_run_tick(app->run);
+}
+
+static void arm_op(int64_t at_ns, void *data)
+{
+    struct app *app = data;
+    int64_t wait = at_ns - rf_now_ns();
+    if (at_ns == INT64_MAX) {
+        uv_timer_stop(&app->timer);
+        return;
+    }
+    uv_update_time(&app->loop);
+    uv_timer_start(&app->timer, timer_cb,
+                   wait <= 0 ? 1 : (uint64_t)(wait / RF_NS_PER_MS + 1), 0);
+}
+
+static void launch_op(void *data)
+{
+    struct app *app = data;
+    rf_cluster_launch(app->cluster);
+}
+
+static void joined_op(void *data)
+{
+    struct app *app = data;
+    rf_cluster_joined(app->cluster);
+}
+
+static void send_op(uint32_t node, enum rf_msg_type type, json_t *payload,
+                    void *data)
+{
+    struct app *app = data;
+    rf_cluster_send(app->cluster, node, type, payload);
+}
+
+static void drop_op(uint32_t node, void *data)
+{
+    struct app *app = data;
+    rf_cluster_drop(app->cluster, node);
+}
+
+static void stop_op(bool force, void *data)
+{
+    struct app *app = data;
+    rf_cluster_stop(app->cluster, force);
+}
+
+static int64_t round_trip_op(void *data)
+{
+    const struct app *app = data;
+    return rf_cluster_round_trip_ns(app->cluster);
+}
+
+static void random_op(void *out, size_t size, void *data)
+{
+    (void)data;
+    rf_cluster_random(out, size);
+}
+
+static void progress_op(const struct rf_run_view *view, void *data)
+{
+    struct app *app = data;
+    rf_progress_update(app->progress, view, rf_now_ns());
+}
+
+static void begin_op(const struct rf_attempt *attempt, void *data)
+{
+    (void)data;
+    rf_debug("scenario %s: %u ranks, %zu transfers", attempt->one->spec->name,
+             attempt->one->world->n_ranks, attempt->one->plan->n_transfers);
+}
+
+static void end_op(const struct rf_attempt *attempt, void *data)
+{
+    struct app *app = data;
+    struct rf_err err = {0};
+    if (rf_results_store(app->results, attempt, &err) != RF_OK) {
+        rf_run_cannot_store(app->run, &err);
+    }
+    rf_progress_scenario(app->progress, rf_results_last(app->results));
+}
+
+static void done_op(int exit_code, void *data)
+{
+    struct app *app = data;
+    app->exit_code = exit_code;
+    uv_stop(&app->loop);
+}
+
+static const struct rf_run_ops run_ops = {
+    .now = now_op,
+    .utc = utc_op,
+    .arm = arm_op,
+    .launch = launch_op,
+    .joined = joined_op,
+    .send = send_op,
+    .drop = drop_op,
+    .stop = stop_op,
+    .round_trip_ns = round_trip_op,
+    .random = random_op,
+    .progress = progress_op,
+    .scenario_begin = begin_op,
+    .scenario_end = end_op,
+    .done = done_op,
+};
+
+/* --- What the cluster says ---------------------------------------------------
+ */
+
+static bool hello_cb(uint32_t node, const json_t *hello, void *data)
+{
+    struct app *app = data;
+    rf_results_node(app->results, node, hello);
+    return rf_run_hello(app->run, node, hello);
+}
+
+static void lost_cb(uint32_t node, const struct rf_err *why, void *data)
+{
+    struct app *app = data;
+    rf_run_node_lost(app->run, node, why);
+}
+
+static void message_cb(uint32_t node, enum rf_msg_type type,
+                       const json_t *payload, void *data)
+{
+    struct app *app = data;
+    rf_run_message(app->run, node, type, payload);
+}
+
+static void log_cb(uint32_t node, uint32_t rank, const char *line, void *data)
+{
+    struct app *app = data;
+    const char *host = app->config->node_names[node];
+    rf_run_log(app->run, node, rank, line);
+    if (rank == RF_NONE) {
+        rf_info("%s: %s", host, line);
+    } else {
+        rf_info("%s:%u: %s", host, rank, line);
+    }
+}
+
+static void stopped_cb(void *data)
+{
+    struct app *app = data;
+    app->stopped = true;
+    rf_run_stopped(app->run);
+}
+
+static const struct rf_cluster_ops cluster_ops = {hello_cb, lost_cb, message_cb,
+                                                  log_cb, stopped_cb};
+
+/* --- Signals
+ * ------------------------------------------------------------------ */
+
+static void signal_cb(uv_signal_t *handle, int number)
+{
+    struct app *app = handle->data;
+    app->interrupts++;
+    if (app->interrupts > 2) {
+        /* The agents see the end of their standard input and end as well. */
+        _exit(128 + number);
+    }
+    if (app->interrupts == 1) {
+        rf_warn("stopping and keeping the results (again to force, a third "
+                "time to leave at once)");
+    }
+    rf_run_interrupt(app->run, 128 + number);
+}
+
+static void redraw_cb(uv_timer_t *timer)
+{
+    struct app *app = timer->data;
+    rf_progress_tick(app->progress, rf_now_ns());
+}
+
+/* Blocked from before there is a result folder until they are handled, so that
+ * none can end the program between and leave a folder that says "running". */
+static void mask_signals(int how)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    for (int i = 0; i < N_SIGNALS; i++) {
+        sigaddset(&set, signal_numbers[i]);
+    }
+    pthread_sigmask(how, &set, NULL);
+}
+
+static void open_handles(struct app *app)
+{
+    uv_timer_init(&app->loop, &app->timer);
+    uv_timer_init(&app->loop, &app->redraw);
+    app->timer.data = app->redraw.data = app;
+    uv_timer_start(&app->redraw, redraw_cb, REDRAW_MS, REDRAW_MS);
+    for (int i = 0; i < N_SIGNALS; i++) {
+        uv_signal_init(&app->loop, &app->signals[i]);
+        app->signals[i].data = app;
+        uv_signal_start(&app->signals[i], signal_cb, signal_numbers[i]);
+    }
+    mask_signals(SIG_UNBLOCK);
+}
+
+static void close_handles(struct app *app)
+{
+    uv_close((uv_handle_t *)&app->timer, NULL);
+    uv_close((uv_handle_t *)&app->redraw, NULL);
+    for (int i = 0; i < N_SIGNALS; i++) {
+        uv_close((uv_handle_t *)&app->signals[i], NULL);
+    }
+}
+
+/* --- Before and after
+ * ---------------------------------------------------------- */
+
+/* "rank:iteration" in an environment variable that only tests set. */
+static void add_hook(json_t *test, const char *variable, const char *name)
+{
+    const char *text = getenv(variable);
+    unsigned rank, round;
+    char end;
+    if (text == NULL) {
+        return;
+    }
+    if (sscanf(text, "%u:%u%c", &rank, &round, &end) != 2) {
+        rf_warn("%s is not \"rank:iteration\": ignored", variable);
+        return;
+    }
+    json_object_set_new(test, name,
+                        json_pack("{s:i, s:i, s:i}", "rank", (int)rank,
+                                  "iteration", (int)round, "signal", SIGKILL));
+}
+
+static void set_test_hooks(struct app *app)
+{
+    json_t *test = json_object();
+    add_hook(test, "REFIT_TEST_FLIP", "flip");
+    add_hook(test, "REFIT_TEST_STALL", "stall");
+    add_hook(test, "REFIT_TEST_EXIT", "exit");
+    if (json_object_size(test) > 0) {
+        rf_run_set_test(app->run, test);
+    } else {
+        json_decref(test);
+    }
+}
+
+static enum rf_status plan_everything(const struct app *app, struct rf_err *err)
+{
+    for (size_t i = 0; i < app->config->n_scenarios; i++) {
+        struct rf_case *one = NULL;
+        enum rf_status status =
+            rf_case_build(app->config, app->model, i, &one, err);
+        if (status != RF_OK) {
+            return status;
+        }
+        rf_case_destroy(one);
+    }
+    return RF_OK;
+}
+
+static enum rf_status load(struct app *app, struct rf_err *err)
+{
+    const struct rf_cli *cli = app->cli;
+    struct rf_jnode node;
+    enum rf_status status =
+        rf_config_load(cli->config, true, &app->config, err);
+    if (status == RF_OK) {
+        status = rf_config_select(app->config, cli->globs, cli->n_globs, err);
+    }
+    if (status != RF_OK) {
+        return status;
+    }
+    node = rf_jnode_root(app->config->model, app->config->file);
+    snprintf(node.path, sizeof(node.path), "$.model");
+    status = rf_model_from_json(&node, &app->model, err);
+    return status != RF_OK ? status : plan_everything(app, err);
+}
+
+/* Every node that could not join with its reason; equal reasons are folded. */
+static void report_launch(const struct app *app)
+{
+    uint32_t n = app->config->n_nodes;
+    for (uint32_t i = 0; i < n; i++) {
+        const char *why = rf_run_node_error(app->run, i);
+        char hosts[400];
+        size_t used;
+        bool told = false;
+        for (uint32_t j = 0; j < i && why != NULL && !told; j++) {
+            const char *other = rf_run_node_error(app->run, j);
+            told = other != NULL && strcmp(other, why) == 0;
+        }
+        if (why == NULL || told) {
+            continue;
+        }
+        snprintf(hosts, sizeof(hosts), "%.200s", app->config->node_names[i]);
+        for (uint32_t j = i + 1; j < n; j++) {
+            const char *other = rf_run_node_error(app->run, j);
+            used = strlen(hosts);
+            if (other != NULL && strcmp(other, why) == 0) {
+                snprintf(hosts + used, sizeof(hosts) - used, ", %s",
+                         app->config->node_names[j]);
+            }
+        }
+        rf_error("%s: %s", hosts, why);
+    }
+}
+
+static void finish(struct app *app)
+{
+    struct rf_err err = {0};
+    rf_progress_destroy(app->progress);
+    app->progress = NULL;
+    if (app->exit_code == RF_EXIT_LAUNCH &&
+        rf_results_last(app->results) == NULL) {
+        report_launch(app);
+        rf_results_discard(app->results);
+        return;
+    }
+    if (rf_results_finish(app->results, app->exit_code, &err) != RF_OK) {
+        rf_error("%s", err.text);
+        app->exit_code =
+            app->exit_code == RF_EXIT_OK ? RF_EXIT_FAILED : app->exit_code;
+    }
+    rf_results_print(app->results, stdout);
+    rf_info("results in %s", rf_results_folder(app->results));
+}
+
+static enum rf_status run_all(struct app *app, struct rf_err *err)
+{
+    enum rf_status status;
+    uv_loop_init(&app->loop);
+    status = rf_cluster_create(&app->loop, app->config,
+                               rf_results_run_id(app->results), &cluster_ops,
+                               app, &app->cluster, err);
+    if (status != RF_OK) {
+        uv_loop_close(&app->loop);
+        rf_results_discard(app->results);
+        return status;
+    }
+    app->run = rf_run_create(app->config, app->model,
+                             rf_results_complete(app->results),
+                             app->cli->timeout_s, &run_ops, app);
+    app->progress = rf_progress_create(app->cli->quiet);
+    set_test_hooks(app);
+    open_handles(app);
+    rf_run_start(app->run);
+    uv_run(&app->loop, UV_RUN_DEFAULT);
+    finish(app);
+    if (app->stopped) {
+        rf_cluster_destroy(app->cluster);
+        close_handles(app);
+        uv_run(&app->loop, UV_RUN_DEFAULT);
+        uv_loop_close(&app->loop);
+    }
+    rf_run_destroy(app->run);
+    return RF_OK;
+}
+
+/* A resumed folder in which nothing is left to do needs no node. */
+static bool all_complete(const struct app *app)
+{
+    const bool *complete = rf_results_complete(app->results);
+    for (size_t i = 0; i < app->config->n_scenarios; i++) {
+        if (!complete[i]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static int exit_for(enum rf_status status)
+{
+    return status == RF_ERR_CONFIG || status == RF_ERR_USAGE ||
+                   status == RF_ERR_NOMEM
+               ? RF_EXIT_USAGE
+           : status == RF_ERR_UNSUPPORTED ? RF_EXIT_LAUNCH
+                                          : RF_EXIT_FAILED;
+}
+
+int rf_run_command(const struct rf_cli *cli)
+{
+    struct app app = {.cli = cli};
+    struct rf_err err = {0};
+    enum rf_status status = load(&app, &err);
+    if (status != RF_OK) {
+        rf_error("%s", err.text);
+        app.exit_code = RF_EXIT_USAGE;
+    } else {
+        mask_signals(SIG_BLOCK);
+        status =
+            rf_results_open(cli, app.config, app.model, &app.results, &err);
+        if (status != RF_OK) {
+            app.exit_code = RF_EXIT_USAGE;
+        } else if (all_complete(&app)) {
+            finish(&app);
+        } else {
+            status = run_all(&app, &err);
+            app.exit_code = status != RF_OK ? exit_for(status) : app.exit_code;
+        }
+        if (status != RF_OK) {
+            rf_error("%s", err.text);
+        }
+        mask_signals(SIG_UNBLOCK);
+    }
+    rf_results_close(app.results);
+    rf_model_destroy(app.model);
+    rf_config_destroy(app.config);
+    return app.exit_code;
+}

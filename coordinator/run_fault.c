@@ -1,0 +1,198 @@
+/*
+ * Faults. The first one found is the one the scenario is reported to have
+ * failed with; it is followed by ABORT to every node and by what the others say
+ * about it, kept as consequences. Ends when every node has said ABORTED, is
+ * lost, or the deadline cuts it off.
+ */
+#include <string.h>
+
+#include "common/log.h"
+#include "common/mem.h"
+#include "coordinator/run_private.h"
+
+/* The last lines that a rank, or with RF_NONE the node, wrote. */
+json_t *run_last_lines(const struct rf_run *run, uint32_t node, uint32_t rank)
+{
+    const struct run_node *from = &run->nodes[node];
+    json_t *lines = json_array();
+    for (unsigned i = 0; i < LOG_LINES; i++) {
+        const struct log_line *line =
+            &from->log[(from->log_at + i) % LOG_LINES];
+        if (line->text != NULL && (rank == RF_NONE || line->rank == rank)) {
+            json_array_append_new(lines, json_string(line->text));
+        }
+    }
+    while (json_array_size(lines) > 8) {
+        json_array_remove(lines, 0);
+    }
+    return lines;
+}
+
+static void say(const struct rf_run *run, uint32_t node, uint32_t rank,
+                const char *phase, const char *text, const json_t *lines)
+{
+    char where[128] = "";
+    if (node != RF_NONE && rank != RF_NONE) {
+        snprintf(where, sizeof(where), "%.80s: rank %u: ", run_host(run, node),
+                 rank);
+    } else if (node != RF_NONE) {
+        snprintf(where, sizeof(where), "%.80s: ", run_host(run, node));
+    }
+    rf_error("scenario %s failed (%s): %s%s", run->attempt->one->spec->name,
+             phase, where, text);
+    for (size_t i = 0; i < json_array_size(lines); i++) {
+        rf_error("  | %s", json_string_value(json_array_get(lines, i)));
+    }
+}
+
+/* Makes the error added last the first: it is what the others have noticed. */
+static void promote_last(json_t *errors)
+{
+    size_t last = json_array_size(errors) - 1;
+    json_array_insert(errors, 0, json_array_get(errors, last));
+    json_array_remove(errors, last + 1);
+    for (size_t i = 0; i <= last; i++) {
+        json_object_set_new(json_array_get(errors, i), "consequence",
+                            json_boolean(i > 0));
+    }
+}
+
+/* `root`: this can be a cause; otherwise it is a rank that lost its peer. */
+static void fault(struct rf_run *run, uint32_t node, uint32_t rank,
+                  const char *phase, enum rf_status status, const char *text,
+                  const json_t *lines, bool root)
+{
+    const char *host = node != RF_NONE ? run_host(run, node) : NULL;
+    bool settling = run->sm.state == RUN_SETTLING;
+    bool aborting = run->sm.state == RUN_ABORTING;
+    char in_round[64];
+    if (phase == NULL) {
+        phase = settling || aborting ? "aborting" : rf_sm_state_name(&run->sm);
+    }
+    if (run->sm.state == RUN_FILLING || run->sm.state == RUN_RUNNING ||
+        run->sm.state == RUN_VERIFYING) {
+        snprintf(in_round, sizeof(in_round), "%.40s iteration %u", phase,
+                 run->round);
+        phase = in_round;
+    }
+    if (!aborting && (root || !settling)) {
+        say(run, node, rank, phase, text, lines);
+    }
+    rf_attempt_error(run->attempt, host, rank, phase, status, text, lines);
+    if (aborting || (settling && !root)) {
+        return;
+    }
+    if (settling) {
+        promote_last(run->attempt->errors);
+    }
+    if (root) {
+        run_abort(run, text);
+    } else {
+        run_move(run, RUN_SETTLING, 0);
+    }
+}
+
+void run_fault(struct rf_run *run, uint32_t node, uint32_t rank,
+               const char *phase, enum rf_status status, const char *text,
+               const json_t *lines)
+{
+    fault(run, node, rank, phase, status, text, lines,
+          status != RF_ERR_PEER || rank == RF_NONE);
+}
+
+void run_abort(struct rf_run *run, const char *reason)
+{
+    bool any = false;
+    run_move(run, RUN_ABORTING, 0);
+    for (uint32_t i = 0; i < run->config->n_nodes; i++) {
+        struct run_node *node = &run->nodes[i];
+        node->waiting = node->in_scenario && !node->lost;
+        any |= node->waiting;
+        if (node->waiting) {
+            char text[512];
+            snprintf(text, sizeof(text), "%s", reason);
+            run->ops->send(i, RF_MSG_ABORT,
+                           json_pack("{s:I, s:s%}", "attempt",
+                                     (json_int_t)run->attempt->number, "reason",
+                                     text, strlen(text)),
+                           run->data);
+        }
+    }
+    if (!any) {
+        run_end_scenario(run);
+        run_next_scenario(run);
+    }
+}
+
+/* A node has ended its ranks, or (payload NULL) is gone. */
+void run_aborted(struct rf_run *run, uint32_t node, const json_t *payload)
+{
+    struct run_node *from = &run->nodes[node];
+    const json_t *unkillable = json_object_get(payload, "unkillable");
+    if (run->sm.state != RUN_ABORTING || !from->waiting) {
+        return;
+    }
+    if (json_array_size(unkillable) > 0) {
+        char *pids = json_dumps(unkillable, JSON_COMPACT);
+        char *text = rf_xasprintf("processes %s cannot be killed (state D?)",
+                                  pids != NULL ? pids : "?");
+        rf_error("%s: %s", run_host(run, node), text);
+        rf_attempt_error(run->attempt, run_host(run, node), RF_NONE, "aborting",
+                         RF_ERR_TIMEOUT, text, NULL);
+        free(pids);
+        free(text);
+    }
+    from->waiting = false;
+    for (uint32_t i = 0; i < run->config->n_nodes; i++) {
+        if (run->nodes[i].waiting) {
+            return;
+        }
+    }
+    run_end_scenario(run);
+    run_next_scenario(run);
+}
+
+/* What a rank wrote last: a list of lines or one text. */
+static json_t *exit_lines(const struct rf_run *run, uint32_t node,
+                          uint32_t rank, const json_t *payload)
+{
+    const json_t *told = json_object_get(payload, "stderr");
+    if (json_is_array(told) && json_array_size(told) > 0) {
+        return json_deep_copy(told);
+    }
+    if (json_is_string(told) && json_string_length(told) > 0) {
+        return json_pack("[s]", json_string_value(told));
+    }
+    return run_last_lines(run, node, rank);
+}
+
+void run_rank_exit(struct rf_run *run, uint32_t node, const json_t *payload)
+{
+    const char *phase = json_string_value(json_object_get(payload, "phase"));
+    uint32_t rank;
+    int64_t number = 0, pid = 0;
+    char text[160];
+    json_t *lines;
+    if (!run_get_rank(run, payload, node, &rank)) {
+        run_fault(run, node, RF_NONE, NULL, RF_ERR_PROTOCOL,
+                  "reports the end of a rank that is not its own", NULL);
+        return;
+    }
+    (void)run_get_integer(payload, "pid", 0, INT64_MAX, &pid);
+    if (run_get_integer(payload, "signal", 1, 128, &number)) {
+        snprintf(text, sizeof(text),
+                 "its process %lld was killed by signal %lld (%s)",
+                 (long long)pid, (long long)number, strsignal((int)number));
+    } else {
+        (void)run_get_integer(payload, "status", 0, 255, &number);
+        snprintf(text, sizeof(text),
+                 "its process %lld ended early with status %lld",
+                 (long long)pid, (long long)number);
+    }
+    if (run->sm.state == RUN_ABORTING) {
+        return; /* that is what they were told to do */
+    }
+    lines = exit_lines(run, node, rank, payload);
+    fault(run, node, rank, phase, RF_ERR_PEER, text, lines, true);
+    json_decref(lines);
+}

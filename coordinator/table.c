@@ -1,0 +1,267 @@
+/* Tables. See table.h. Cells are plain text; each form escapes what it must.
+ * Widths count code points, so that "µ" or "…" do not shift a column. */
+#include "coordinator/table.h"
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/mem.h"
+
+struct rf_table {
+    char **cells; /* heads first */
+    size_t n, cap;
+    size_t n_columns;
+    bool *right;
+};
+
+struct rf_table *rf_table_create(const char *const *heads)
+{
+    struct rf_table *table = rf_xcalloc(1, sizeof(*table));
+    while (heads[table->n_columns] != NULL) {
+        table->n_columns++;
+    }
+    table->right = rf_xcalloc(table->n_columns, sizeof(*table->right));
+    for (size_t c = 0; c < table->n_columns; c++) {
+        table->right[c] = heads[c][0] == '>';
+        RF_PUSH(table->cells, table->n, table->cap,
+                rf_xstrdup(heads[c] + table->right[c]));
+    }
+    return table;
+}
+
+void rf_table_destroy(struct rf_table *table)
+{
+    if (table == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < table->n; i++) {
+        free(table->cells[i]);
+    }
+    free(table->cells);
+    free(table->right);
+    free(table);
+}
+
+void rf_table_cell(struct rf_table *table, const char *fmt, ...)
+{
+    char text[512];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    RF_PUSH(table->cells, table->n, table->cap, rf_xstrdup(text));
+}
+
+size_t rf_table_rows(const struct rf_table *table)
+{
+    return (table->n - 1) / RF_MAX(table->n_columns, 1);
+}
+
+static const char *cell_at(const struct rf_table *table, size_t row,
+                           size_t column)
+{
+    size_t i = row * table->n_columns + column;
+    return i < table->n ? table->cells[i] : "";
+}
+
+static size_t width_of(const char *text)
+{
+    size_t width = 0;
+    for (; *text != '\0'; text++) {
+        width += ((unsigned char)*text & 0xC0) != 0x80;
+    }
+    return width;
+}
+
+static void put_spaces(FILE *to, size_t n)
+{
+    while (n-- > 0) {
+        fputc(' ', to);
+    }
+}
+
+static void print_text_row(const struct rf_table *table, FILE *to, size_t row,
+                           const size_t *widths, int indent)
+{
+    put_spaces(to, (size_t)indent);
+    for (size_t c = 0; c < table->n_columns; c++) {
+        const char *text = cell_at(table, row, c);
+        size_t pad = widths[c] - width_of(text);
+        if (c > 0) {
+            fputs("  ", to);
+        }
+        if (table->right[c]) {
+            put_spaces(to, pad);
+            fputs(text, to);
+        } else {
+            fputs(text, to);
+            put_spaces(to, c + 1 < table->n_columns ? pad : 0);
+        }
+    }
+    fputc('\n', to);
+}
+
+static void print_text(const struct rf_table *table, FILE *to, int indent)
+{
+    size_t *widths = rf_xcalloc(table->n_columns, sizeof(*widths));
+    for (size_t i = 0; i < table->n; i++) {
+        size_t width = width_of(table->cells[i]);
+        size_t column = i % table->n_columns;
+        widths[column] = RF_MAX(widths[column], width);
+    }
+    for (size_t row = 0; row <= rf_table_rows(table); row++) {
+        print_text_row(table, to, row, widths, indent);
+    }
+    free(widths);
+}
+
+/* RFC 4180; a cell that a spreadsheet would take for a formula gets a quote
+ * mark in front. */
+static void print_csv_cell(FILE *to, const char *text)
+{
+    bool formula = text[0] == '=' || text[0] == '@' ||
+                   ((text[0] == '+' || text[0] == '-') &&
+                    strspn(text + 1, "0123456789.eE+-") != strlen(text + 1));
+    bool quote = formula || strpbrk(text, ",\"\r\n") != NULL;
+    if (!quote) {
+        fputs(text, to);
+        return;
+    }
+    fputc('"', to);
+    if (formula) {
+        fputc('\'', to);
+    }
+    for (; *text != '\0'; text++) {
+        if (*text == '"') {
+            fputc('"', to);
+        }
+        fputc(*text, to);
+    }
+    fputc('"', to);
+}
+
+static void print_escaped(FILE *to, const char *text, const char *special,
+                          const char *const *replacements)
+{
+    for (; *text != '\0'; text++) {
+        const char *at = strchr(special, *text);
+        if (at != NULL) {
+            fputs(replacements[at - special], to);
+        } else {
+            fputc(*text, to);
+        }
+    }
+}
+
+static void print_latex_cell(FILE *to, const char *text)
+{
+    static const char *const with[] = {"\\&",
+                                       "\\%",
+                                       "\\$",
+                                       "\\#",
+                                       "\\_",
+                                       "\\{",
+                                       "\\}",
+                                       "\\textasciitilde{}",
+                                       "\\textasciicircum{}",
+                                       "\\textbackslash{}"};
+    print_escaped(to, text, "&%$#_{}~^\\", with);
+}
+
+static void print_html_cell(FILE *to, const char *text)
+{
+    static const char *const with[] = {"&amp;", "&lt;", "&gt;", "&quot;",
+                                       "&#39;"};
+    print_escaped(to, text, "&<>\"'", with);
+}
+
+static void print_markdown_cell(FILE *to, const char *text)
+{
+    static const char *const with[] = {"\\|", "\\*", "\\_", "\\`"};
+    print_escaped(to, text, "|*_`", with);
+}
+
+static void print_rows(const struct rf_table *table, FILE *to,
+                       void (*cell)(FILE *, const char *),
+                       const char *row_start, const char *between,
+                       const char *row_end, size_t first, size_t last)
+{
+    for (size_t row = first; row <= last; row++) {
+        fputs(row_start, to);
+        for (size_t c = 0; c < table->n_columns; c++) {
+            if (c > 0) {
+                fputs(between, to);
+            }
+            cell(to, cell_at(table, row, c));
+        }
+        fputs(row_end, to);
+    }
+}
+
+static void print_latex(const struct rf_table *table, FILE *to)
+{
+    fputs("\\begin{tabular}{", to);
+    for (size_t c = 0; c < table->n_columns; c++) {
+        fputc(table->right[c] ? 'r' : 'l', to);
+    }
+    fputs("}\n\\hline\n", to);
+    print_rows(table, to, print_latex_cell, "", " & ", " \\\\\n", 0, 0);
+    fputs("\\hline\n", to);
+    print_rows(table, to, print_latex_cell, "", " & ", " \\\\\n", 1,
+               rf_table_rows(table));
+    fputs("\\hline\n\\end{tabular}\n", to);
+}
+
+static void print_markdown(const struct rf_table *table, FILE *to)
+{
+    print_rows(table, to, print_markdown_cell, "| ", " | ", " |\n", 0, 0);
+    for (size_t c = 0; c < table->n_columns; c++) {
+        fputs(table->right[c] ? "|---:" : "|---", to);
+    }
+    fputs("|\n", to);
+    print_rows(table, to, print_markdown_cell, "| ", " | ", " |\n", 1,
+               rf_table_rows(table));
+}
+
+static void print_html(const struct rf_table *table, FILE *to)
+{
+    fputs("<table>\n<thead>\n", to);
+    print_rows(table, to, print_html_cell, "<tr><th>", "</th><th>",
+               "</th></tr>\n", 0, 0);
+    fputs("</thead>\n<tbody>\n", to);
+    for (size_t row = 1; row <= rf_table_rows(table); row++) {
+        fputs("<tr>", to);
+        for (size_t c = 0; c < table->n_columns; c++) {
+            fputs(table->right[c] ? "<td class=\"n\">" : "<td>", to);
+            print_html_cell(to, cell_at(table, row, c));
+            fputs("</td>", to);
+        }
+        fputs("</tr>\n", to);
+    }
+    fputs("</tbody>\n</table>\n", to);
+}
+
+void rf_table_print(const struct rf_table *table, FILE *to,
+                    enum rf_report_form form, int indent)
+{
+    switch (form) {
+    case RF_REPORT_CSV:
+        print_rows(table, to, print_csv_cell, "", ",", "\n", 0,
+                   rf_table_rows(table));
+        break;
+    case RF_REPORT_LATEX:
+        print_latex(table, to);
+        break;
+    case RF_REPORT_MARKDOWN:
+        print_markdown(table, to);
+        break;
+    case RF_REPORT_HTML:
+        print_html(table, to);
+        break;
+    case RF_REPORT_TABLE:
+        print_text(table, to, indent);
+        break;
+    }
+}

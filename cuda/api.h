@@ -1,0 +1,26 @@
+/* How CUDA's runtime is called: every call checked, every error named. Only
+ * files of cuda/ include this. */
+#ifndef RF_CUDA_API_H
+#define RF_CUDA_API_H
+
+#include <cuda_runtime_api.h>
+
+#include "common/err.h"
+
+/* Runs `call`; on an error clears CUDA's sticky copy, fills `err`, sets the
+ * local variable `status` and goes to `label`. */
+#define RF_CUDA_TRY(err, label, call)                                          \
+    do {                                                                       \
+        cudaError_t result_ = (call);                                          \
+        if (result_ != cudaSuccess) {                                          \
+            status = rf_cuda_error((err), #call, result_);                     \
+            goto label;                                                        \
+        }                                                                      \
+    } while (0)
+
+/* "cudaMalloc: out of memory (cudaErrorMemoryAllocation)"; RF_ERR_NOMEM for
+ * that one, RF_ERR_DEVICE otherwise. `call` is cut at its parenthesis. */
+enum rf_status rf_cuda_error(struct rf_err *err, const char *call,
+                             cudaError_t code);
+
+#endif

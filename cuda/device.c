@@ -1,0 +1,365 @@
+/*
+ * Device, kernels and their launches. The kernels are a fat binary inside this
+ * module (cuda/fatbin.S), loaded through the runtime's library interface and
+ * found by name, so there is no C++ start-up code and a fake runtime can serve
+ * the same calls.
+ */
+#include "cuda/device.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/mem.h"
+#include "cuda/methods.h"
+#include "cuda/nvml.h"
+#include "cuda/usage.h"
+
+extern const unsigned char rf_cuda_fatbin[];
+
+static const char *const kernel_names[] = {
+#define X(name, args, tile) #name,
+    RF_TILE_KERNELS(X)
+#undef X
+};
+
+static struct {
+    int device;
+    int blocks;
+    cudaLibrary_t image;
+    cudaKernel_t kernels[RF_KERNEL_COUNT];
+} state = {.device = -1};
+
+enum rf_status rf_cuda_error(struct rf_err *err, const char *call,
+                             cudaError_t code)
+{
+    const int name = (int)strcspn(call, "(");
+    (void)cudaGetLastError();
+    return rf_err_set(
+        err, code == cudaErrorMemoryAllocation ? RF_ERR_NOMEM : RF_ERR_DEVICE,
+        "%.*s: %s (%s)", name, call, cudaGetErrorString(code),
+        cudaGetErrorName(code));
+}
+
+int rf_device_index(void)
+{
+    return state.device;
+}
+
+enum rf_status rf_device_ready(struct rf_err *err)
+{
+    int count = 0;
+    const cudaError_t code = cudaGetDeviceCount(&count);
+    if (code != cudaSuccess || count <= 0) {
+        return rf_device_why_none(code, err);
+    }
+    for (int i = 0; i < count; i++) {
+        enum rf_status status = rf_nvml_check_device(i, err);
+        if (status != RF_OK) {
+            return status;
+        }
+    }
+    return RF_OK;
+}
+
+/* Slot n is device n. Tests may let ranks share devices, which makes timings
+ * worthless, so it has to be asked for. */
+static enum rf_status device_of_slot(uint32_t slot, uint32_t *device,
+                                     struct rf_err *err)
+{
+    const char *share = getenv("REFIT_SHARE_GPU");
+    int count = 0;
+    const cudaError_t code = cudaGetDeviceCount(&count);
+    if (code != cudaSuccess || count <= 0) {
+        return rf_device_why_none(code, err);
+    }
+    if (slot >= (uint32_t)count && (share == NULL || strcmp(share, "1") != 0)) {
+        return rf_err_set(err, RF_ERR_CONFIG,
+                          "slot %u has no GPU: this node has %d; lower its "
+                          "slots (REFIT_SHARE_GPU=1 in launch.env lets ranks "
+                          "share GPUs, for tests)",
+                          slot, count);
+    }
+    *device = slot % (uint32_t)count;
+    return RF_OK;
+}
+
+enum rf_status rf_device_use(uint32_t slot, struct rf_err *err)
+{
+    uint32_t device = 0;
+    enum rf_status status = device_of_slot(slot, &device, err);
+    cudaError_t code;
+    int processors = 0;
+    if (status != RF_OK) {
+        return status;
+    }
+    if (state.device >= 0) {
+        if (state.device != (int)device) {
+            return rf_err_set(err, RF_ERR_INTERNAL,
+                              "device %u asked for, device %d is in use",
+                              device, state.device);
+        }
+        RF_CUDA_TRY(err, out, cudaSetDevice((int)device));
+        return RF_OK;
+    }
+    status = rf_nvml_check_device((int)device, err);
+    if (status != RF_OK) {
+        return status;
+    }
+    rf_usage_begin((int)device);
+    code = cudaSetDevice((int)device);
+    if (code == cudaErrorDevicesUnavailable) {
+        status = rf_cuda_error(err, "cudaSetDevice", code);
+        return rf_err_wrap(err, status,
+                           "GPU %u is busy: another process has it in "
+                           "exclusive mode",
+                           device);
+    }
+    RF_CUDA_TRY(err, out, code);
+    rf_usage_have_context();
+    RF_CUDA_TRY(err, out,
+                cudaDeviceGetAttribute(
+                    &processors, cudaDevAttrMultiProcessorCount, (int)device));
+    RF_CUDA_TRY(err, out,
+                cudaLibraryLoadData(&state.image, rf_cuda_fatbin, NULL, NULL, 0,
+                                    NULL, NULL, 0));
+    for (int k = 0; k < RF_KERNEL_COUNT; k++) {
+        RF_CUDA_TRY(err, out,
+                    cudaLibraryGetKernel(&state.kernels[k], state.image,
+                                         kernel_names[k]));
+    }
+    state.blocks = RF_TILE_BLOCKS * processors;
+    state.device = (int)device;
+out:
+    return status;
+}
+
+enum rf_status rf_device_upload(const void *table, size_t bytes,
+                                const struct rf_tiles *tiles, size_t extra,
+                                void **memory, const struct rf_tile **tiles_out,
+                                uint32_t *n_out, struct rf_err *err)
+{
+    enum rf_status status = RF_OK;
+    uint64_t total = rf_align_up(bytes, 256) + rf_align_up(extra, 256), at;
+    *memory = NULL;
+    for (int c = 0; c < RF_UNIT_CLASSES; c++) {
+        total += rf_align_up(tiles->n[c] * sizeof(struct rf_tile), 256);
+        if (tiles->n[c] > UINT32_MAX) {
+            return rf_err_set(err, RF_ERR_UNSUPPORTED,
+                              "%zu tiles do not fit one launch", tiles->n[c]);
+        }
+    }
+    RF_CUDA_TRY(err, out, cudaMalloc(memory, total + 256));
+    if (bytes > 0) {
+        RF_CUDA_TRY(err, out,
+                    cudaMemcpy(*memory, table, bytes, cudaMemcpyHostToDevice));
+    }
+    at = rf_align_up(bytes, 256);
+    for (int c = 0; c < RF_UNIT_CLASSES; c++) {
+        const size_t size = tiles->n[c] * sizeof(struct rf_tile);
+        void *to = (unsigned char *)*memory + at;
+        if (size > 0) {
+            RF_CUDA_TRY(
+                err, out,
+                cudaMemcpy(to, tiles->tiles[c], size, cudaMemcpyHostToDevice));
+        }
+        tiles_out[c] = to;
+        n_out[c] = (uint32_t)tiles->n[c];
+        at += rf_align_up(size, 256);
+    }
+    /* A copy from pageable memory may still be under way when its call is back,
+     * and the streams that read the tables do not wait for the NULL stream. */
+    RF_CUDA_TRY(err, out, cudaStreamSynchronize(NULL));
+out:
+    if (status != RF_OK && *memory != NULL) {
+        cudaFree(*memory);
+        *memory = NULL;
+    }
+    return status;
+}
+
+enum rf_status rf_device_launch(enum rf_kernel kernel, uint32_t n_tiles,
+                                void *args, cudaStream_t stream,
+                                struct rf_err *err)
+{
+    enum rf_status status = RF_OK;
+    const dim3 block = {RF_TILE_THREADS, 1, 1};
+    const dim3 grid = {RF_MIN(n_tiles, (uint32_t)state.blocks), 1, 1};
+    void *list[] = {args};
+    if (n_tiles == 0) {
+        return RF_OK;
+    }
+    RF_CUDA_TRY(err, out,
+                cudaLaunchKernel((const void *)state.kernels[kernel], grid,
+                                 block, list, 0, stream));
+out:
+    return status;
+}
+
+enum rf_status rf_device_slices_upload(const struct rf_slices *slices,
+                                       uint32_t cast,
+                                       struct rf_device_slices *out,
+                                       struct rf_err *err)
+{
+    enum rf_status status;
+    memset(out, 0, sizeof(*out));
+    status = rf_device_upload(slices->at, slices->n * sizeof(*slices->at),
+                              &slices->tiles, 0, &out->memory, out->tiles,
+                              out->n, err);
+    out->slices = out->memory;
+    out->cast = cast;
+    out->bytes = slices->bytes;
+    return status;
+}
+
+void rf_device_slices_free(struct rf_device_slices *slices)
+{
+    if (slices->memory != NULL) {
+        cudaFree(slices->memory);
+    }
+    memset(slices, 0, sizeof(*slices));
+}
+
+enum rf_status rf_device_copy(const struct rf_device_slices *slices,
+                              const struct rf_bases *bases, cudaStream_t stream,
+                              struct rf_err *err)
+{
+    static const enum rf_kernel by_class[RF_UNIT_CLASSES] = {
+        RF_K_rf_kernel_copy1, RF_K_rf_kernel_copy2, RF_K_rf_kernel_copy4,
+        RF_K_rf_kernel_copy8, RF_K_rf_kernel_copy16};
+    struct rf_copy_args args = {
+        .bases = *bases, .slices = slices->slices, .cast = slices->cast};
+    for (int c = RF_UNIT_CLASSES; c-- > 0;) {
+        enum rf_status status;
+        args.tiles = slices->tiles[c];
+        args.n_tiles = slices->n[c];
+        status = rf_device_launch(slices->cast == RF_KERNEL_CAST_NONE
+                                      ? by_class[c]
+                                      : RF_K_rf_kernel_cast,
+                                  slices->n[c], &args, stream, err);
+        if (status != RF_OK) {
+            return status;
+        }
+    }
+    return RF_OK;
+}
+
+enum rf_status rf_device_copies_upload(const struct rf_copies *copies,
+                                       uint32_t cast,
+                                       struct rf_device_slices out[2],
+                                       struct rf_err *err)
+{
+    enum rf_status status = RF_OK;
+    memset(out, 0, 2 * sizeof(*out));
+    if (copies->plain.n > 0) {
+        status = rf_device_slices_upload(&copies->plain, RF_KERNEL_CAST_NONE,
+                                         &out[0], err);
+    }
+    if (status == RF_OK && copies->cast.n > 0) {
+        status = rf_device_slices_upload(&copies->cast, cast, &out[1], err);
+    }
+    return status;
+}
+
+enum rf_status rf_device_copies(const struct rf_device_slices copies[2],
+                                const struct rf_bases *bases,
+                                cudaStream_t stream, struct rf_err *err)
+{
+    enum rf_status status = RF_OK;
+    for (int i = 0; i < 2 && status == RF_OK; i++) {
+        if (copies[i].memory != NULL) {
+            status = rf_device_copy(&copies[i], bases, stream, err);
+        }
+    }
+    return status;
+}
+
+enum rf_status rf_device_content_upload(const struct rf_content_slices *slices,
+                                        uint32_t cast,
+                                        struct rf_device_content *out,
+                                        struct rf_err *err)
+{
+    enum rf_status status;
+    uint64_t used;
+    memset(out, 0, sizeof(*out));
+    status = rf_device_upload(slices->at, slices->n * sizeof(*slices->at),
+                              &slices->tiles, sizeof(*out->counts),
+                              &out->memory, out->tiles, out->n, err);
+    if (status != RF_OK) {
+        return status;
+    }
+    used = rf_align_up(slices->n * sizeof(*slices->at), 256);
+    for (int c = 0; c < RF_UNIT_CLASSES; c++) {
+        used += rf_align_up(slices->tiles.n[c] * sizeof(struct rf_tile), 256);
+    }
+    out->slices = out->memory;
+    out->counts =
+        (struct rf_verify_counts *)(void *)((unsigned char *)out->memory +
+                                            used);
+    out->cast = cast;
+    return RF_OK;
+}
+
+void rf_device_content_free(struct rf_device_content *content)
+{
+    if (content->memory != NULL) {
+        cudaFree(content->memory);
+    }
+    memset(content, 0, sizeof(*content));
+}
+
+static enum rf_status content_launch(const struct rf_device_content *content,
+                                     const enum rf_kernel by_class[4],
+                                     void *arena, uint64_t round,
+                                     cudaStream_t stream, struct rf_err *err)
+{
+    struct rf_content_args args = {.arena = arena,
+                                   .slices = content->slices,
+                                   .cast = content->cast,
+                                   .round = round,
+                                   .counts = content->counts};
+    for (int c = 4; c-- > 0;) {
+        enum rf_status status;
+        args.tiles = content->tiles[c];
+        args.n_tiles = content->n[c];
+        status =
+            rf_device_launch(by_class[c], content->n[c], &args, stream, err);
+        if (status != RF_OK) {
+            return status;
+        }
+    }
+    return RF_OK;
+}
+
+enum rf_status rf_device_fill(const struct rf_device_content *content,
+                              void *arena, uint64_t round, cudaStream_t stream,
+                              struct rf_err *err)
+{
+    static const enum rf_kernel by_class[4] = {
+        RF_K_rf_kernel_fill1, RF_K_rf_kernel_fill2, RF_K_rf_kernel_fill4,
+        RF_K_rf_kernel_fill8};
+    return content_launch(content, by_class, arena, round, stream, err);
+}
+
+enum rf_status rf_device_verify(const struct rf_device_content *content,
+                                void *arena, uint64_t round,
+                                struct rf_verify_counts *out,
+                                struct rf_err *err)
+{
+    static const enum rf_kernel by_class[4] = {
+        RF_K_rf_kernel_verify1, RF_K_rf_kernel_verify2, RF_K_rf_kernel_verify4,
+        RF_K_rf_kernel_verify8};
+    const struct rf_verify_counts fresh = {.first = ~0ull};
+    enum rf_status status = RF_OK;
+    RF_CUDA_TRY(err, out,
+                cudaMemcpy(content->counts, &fresh, sizeof(fresh),
+                           cudaMemcpyHostToDevice));
+    status = content_launch(content, by_class, arena, round, NULL, err);
+    if (status != RF_OK) {
+        goto out;
+    }
+    RF_CUDA_TRY(
+        err, out,
+        cudaMemcpy(out, content->counts, sizeof(*out), cudaMemcpyDeviceToHost));
+out:
+    return status;
+}

@@ -1,0 +1,15 @@
+/* The kernels: each block takes tiles until there are none left. What happens
+ * in a tile is in kernels.h. */
+#include "cuda/kernels.h"
+
+#define RF_DEFINE_KERNEL(name, args_type, tile_function)                       \
+    extern "C" __global__ void __launch_bounds__(RF_TILE_THREADS,              \
+                                                 RF_TILE_BLOCKS)               \
+        name(const __grid_constant__ struct args_type args)                    \
+    {                                                                          \
+        for (uint32_t t = blockIdx.x; t < args.n_tiles; t += gridDim.x) {      \
+            const struct rf_tile tile = args.tiles[t];                         \
+            tile_function(&args, &tile, threadIdx.x);                          \
+        }                                                                      \
+    }
+RF_TILE_KERNELS(RF_DEFINE_KERNEL)

@@ -1,0 +1,12 @@
+/* Device memory behind transport/memory.h. */
+#ifndef RF_CUDA_MEMORY_H
+#define RF_CUDA_MEMORY_H
+
+#include "transport/memory.h"
+
+/* Arenas are multiples of this, so that an IPC handle covers one arena only. */
+#define RF_DEVICE_ALIGN (UINT64_C(2) << 20)
+
+extern const struct rf_memory_ops rf_memory_cuda;
+
+#endif

@@ -1,0 +1,25 @@
+/* What the methods of this folder share. */
+#ifndef RF_CUDA_METHODS_H
+#define RF_CUDA_METHODS_H
+
+#include <driver_types.h>
+
+#include "common/log.h"
+#include "transport/method.h"
+
+/* The methods; their infos are those of transport/methods.c. */
+extern const struct rf_method_ops rf_cuda_method_nccl, rf_cuda_method_ipc,
+    rf_cuda_method_nvshmem;
+
+/* RF_ERR_UNSUPPORTED with why there is no device: no driver, a stub library, no
+ * visible device, or a broken stack named by CUDA. */
+enum rf_status rf_device_why_none(cudaError_t code, struct rf_err *err);
+
+/* Whether methods can use this node's devices: there are some, and each can be
+ * used whole; why not otherwise. */
+enum rf_status rf_device_ready(struct rf_err *err) RF_MUST_CHECK;
+
+/* A line for the worker's log. */
+void rf_cuda_log(enum rf_log_level level, const char *fmt, ...) RF_PRINTF(2, 3);
+
+#endif

@@ -1,0 +1,222 @@
+/*
+ * The table that refit-worker finds in refit-cuda.so, and what it tells about
+ * the node: driver, devices, libraries, and why something is missing.
+ */
+#include "transport/module.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/bytes.h"
+#include "common/mem.h"
+#include "cuda/device.h"
+#include "cuda/memory.h"
+#include "cuda/methods.h"
+#include "cuda/nccl_api.h"
+#include "cuda/nvml.h"
+#include "cuda/nvshmem_api.h"
+#include "cuda/usage.h"
+
+#define PROBE_ALIGN (UINT64_C(1) << 20)
+
+static struct rf_module_host host;
+
+void rf_cuda_log(enum rf_log_level level, const char *fmt, ...)
+{
+    char line[1024];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(line, sizeof(line), fmt, args);
+    va_end(args);
+    if (host.log != NULL) {
+        host.log((int)level, line);
+    }
+}
+
+enum rf_status rf_device_why_none(cudaError_t code, struct rf_err *err)
+{
+    int driver = 0;
+    (void)cudaGetLastError();
+    (void)cudaDriverGetVersion(&driver);
+    if (code == cudaErrorInsufficientDriver && driver == 0) {
+        return rf_err_set(err, RF_ERR_UNSUPPORTED, "no driver");
+    }
+    if (code == cudaErrorStubLibrary) {
+        return rf_err_set(err, RF_ERR_UNSUPPORTED,
+                          "no driver (a stub libcuda.so.1 is on the library "
+                          "path)");
+    }
+    if (code == cudaErrorInsufficientDriver) {
+        return rf_err_set(err, RF_ERR_UNSUPPORTED,
+                          "the driver supports CUDA %d.%d, too old for this "
+                          "build",
+                          driver / 1000, driver % 1000 / 10);
+    }
+    if (code == cudaSuccess || code == cudaErrorNoDevice) {
+        return rf_err_set(err, RF_ERR_UNSUPPORTED,
+                          "no visible device (CUDA_VISIBLE_DEVICES?)");
+    }
+    return rf_err_set(err, RF_ERR_UNSUPPORTED, "%s (%s)",
+                      cudaGetErrorString(code), cudaGetErrorName(code));
+}
+
+static enum rf_status module_init(const struct rf_module_host *lent,
+                                  struct rf_err *err)
+{
+    (void)err;
+    host = *lent;
+    return RF_OK;
+}
+
+static uint32_t module_device_count(void)
+{
+    int count = 0;
+    if (cudaGetDeviceCount(&count) != cudaSuccess) {
+        (void)cudaGetLastError();
+        return 0;
+    }
+    return (uint32_t)count;
+}
+
+static void describe_device(int index, struct rf_module_device *out)
+{
+    struct cudaDeviceProp properties;
+    size_t at = (size_t)snprintf(out->uuid, sizeof(out->uuid), "GPU-");
+    if (cudaGetDeviceProperties(&properties, index) != cudaSuccess) {
+        (void)cudaGetLastError();
+        snprintf(out->name, sizeof(out->name), "unknown");
+        return;
+    }
+    for (int i = 0; i < 16; i++) {
+        at +=
+            (size_t)snprintf(out->uuid + at, sizeof(out->uuid) - at, "%02x%s",
+                             (unsigned)(unsigned char)properties.uuid.bytes[i],
+                             i == 3 || i == 5 || i == 7 || i == 9 ? "-" : "");
+    }
+    snprintf(out->name, sizeof(out->name), "%.60s", properties.name);
+    snprintf(out->compute_capability, sizeof(out->compute_capability), "%u.%u",
+             (unsigned)properties.major % 100,
+             (unsigned)properties.minor % 100);
+    out->memory_bytes = properties.totalGlobalMem;
+    out->multiprocessors = (uint32_t)properties.multiProcessorCount;
+    (void)cudaDeviceGetPCIBusId(out->pci_bus_id, sizeof(out->pci_bus_id),
+                                index);
+}
+
+static void describe_libraries(struct rf_module_facts *out)
+{
+    struct rf_err why = {.text = ""};
+    const struct rf_nccl *nccl = rf_nccl_load(&why);
+    if (nccl == NULL) {
+        snprintf(out->nccl_why, sizeof(out->nccl_why), "%.250s", why.text);
+    } else {
+        const unsigned version = (unsigned)nccl->version;
+        snprintf(out->nccl_version, sizeof(out->nccl_version), "%u.%u.%u",
+                 version / 10000, version % 10000 / 100, version % 100);
+        snprintf(out->nccl_path, sizeof(out->nccl_path), "%s", nccl->path);
+    }
+    if (rf_nvshmem_load(&why) == NULL) {
+        snprintf(out->nvshmem_why, sizeof(out->nvshmem_why), "%.250s",
+                 why.text);
+    }
+}
+
+static void module_facts(struct rf_module_facts *out)
+{
+    int count = 0;
+    const struct rf_nvml *nvml;
+    const cudaError_t code = cudaGetDeviceCount(&count);
+    memset(out, 0, sizeof(*out));
+    if (code != cudaSuccess || count <= 0) {
+        struct rf_err why;
+        rf_device_why_none(code, &why);
+        snprintf(out->why, sizeof(out->why), "%.250s", why.text);
+        count = 0;
+    }
+    (void)cudaDriverGetVersion(&out->driver);
+    (void)cudaRuntimeGetVersion(&out->runtime);
+    describe_libraries(out);
+    nvml = rf_nvml_load(NULL);
+    if (nvml != NULL) {
+        (void)nvml->SystemGetDriverVersion(out->driver_version,
+                                           sizeof(out->driver_version));
+    }
+    out->n_devices = RF_MIN((uint32_t)count, (uint32_t)RF_MODULE_MAX_DEVICES);
+    for (uint32_t i = 0; i < out->n_devices; i++) {
+        describe_device((int)i, &out->devices[i]);
+    }
+}
+
+/* Many times the cache, if that is not too much of what is free. */
+static enum rf_status probe_bytes(uint64_t *out, struct rf_err *err)
+{
+    enum rf_status status = RF_OK;
+    size_t available = 0, total = 0;
+    int cache = 0;
+    RF_CUDA_TRY(err, out, cudaMemGetInfo(&available, &total));
+    RF_CUDA_TRY(err, out,
+                cudaDeviceGetAttribute(&cache, cudaDevAttrL2CacheSize,
+                                       rf_device_index()));
+    *out = RF_MIN((uint64_t)cache * 8, (uint64_t)available / 4);
+    *out = RF_MAX(*out / PROBE_ALIGN, UINT64_C(1)) * PROBE_ALIGN;
+out:
+    return status;
+}
+
+/* Device-to-device cudaMemcpyAsync, the ceiling that refits are held against;
+ * the best of a few, since the first ones wake the clocks. */
+static enum rf_status module_copy_probe(double *gbytes_per_s,
+                                        struct rf_err *err)
+{
+    cudaEvent_t begin = NULL, end = NULL;
+    unsigned char *buffer = NULL;
+    float ms = 0, best = 0;
+    uint64_t bytes = 0;
+    enum rf_status status = probe_bytes(&bytes, err);
+    if (status != RF_OK) {
+        return status;
+    }
+    rf_usage_pause(true);
+    RF_CUDA_TRY(err, out, cudaMalloc((void **)&buffer, 2 * bytes));
+    RF_CUDA_TRY(err, out, cudaEventCreate(&begin));
+    RF_CUDA_TRY(err, out, cudaEventCreate(&end));
+    for (int i = 0; i < 5; i++) {
+        RF_CUDA_TRY(err, out, cudaEventRecord(begin, NULL));
+        RF_CUDA_TRY(err, out,
+                    cudaMemcpyAsync(buffer + bytes, buffer, bytes,
+                                    cudaMemcpyDeviceToDevice, NULL));
+        RF_CUDA_TRY(err, out, cudaEventRecord(end, NULL));
+        RF_CUDA_TRY(err, out, cudaEventSynchronize(end));
+        RF_CUDA_TRY(err, out, cudaEventElapsedTime(&ms, begin, end));
+        best = best == 0 || ms < best ? ms : best;
+    }
+    *gbytes_per_s = (double)bytes / ((double)best * 1e6);
+out:
+    if (begin != NULL) {
+        cudaEventDestroy(begin);
+    }
+    if (end != NULL) {
+        cudaEventDestroy(end);
+    }
+    cudaFree(buffer);
+    rf_usage_pause(false);
+    return status;
+}
+
+static const struct rf_method_ops *const methods[] = {
+    &rf_cuda_method_nccl, &rf_cuda_method_ipc, &rf_cuda_method_nvshmem, NULL};
+
+extern const struct rf_module rf_cuda_module;
+const struct rf_module rf_cuda_module = {
+    .abi = RF_MODULE_ABI,
+    .init = module_init,
+    .facts = module_facts,
+    .device_count = module_device_count,
+    .use_device = rf_device_use,
+    .memory = &rf_memory_cuda,
+    .methods = methods,
+    .usage = rf_usage_end,
+    .copy_probe = module_copy_probe,
+};

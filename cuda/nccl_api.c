@@ -1,0 +1,68 @@
+/* Loading NCCL. See nccl_api.h. */
+#include "cuda/nccl_api.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <stdio.h>
+#include <string.h>
+
+#define LIBRARY "libnccl.so.2"
+
+static struct rf_nccl table;
+
+static enum rf_status load(struct rf_err *err)
+{
+    struct link_map *map = NULL;
+    void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
+    if (library == NULL) {
+        return rf_err_set(err, RF_ERR_UNSUPPORTED, "%s", dlerror());
+    }
+#define X(name)                                                                \
+    *(void **)(void *)&table.name = dlsym(library, "nccl" #name);              \
+    if (table.name == NULL) {                                                  \
+        dlclose(library);                                                      \
+        return rf_err_set(err, RF_ERR_UNSUPPORTED,                             \
+                          LIBRARY " has no nccl" #name);                       \
+    }
+    RF_NCCL_FUNCTIONS(X)
+#undef X
+    if (table.GetVersion(&table.version) != ncclSuccess ||
+        table.version < RF_NCCL_MIN_VERSION) {
+        int version = table.version;
+        dlclose(library);
+        return rf_err_set(err, RF_ERR_UNSUPPORTED,
+                          "NCCL version code %d is older than %d", version,
+                          RF_NCCL_MIN_VERSION);
+    }
+    if (dlinfo(library, RTLD_DI_LINKMAP, &map) == 0 && map != NULL) {
+        snprintf(table.path, sizeof(table.path), "%s", map->l_name);
+    }
+    return RF_OK;
+}
+
+const struct rf_nccl *rf_nccl_load(struct rf_err *err)
+{
+    static enum rf_status status = RF_ERR_INTERNAL;
+    static struct rf_err why;
+    if (status == RF_ERR_INTERNAL) {
+        status = load(&why);
+    }
+    if (status != RF_OK) {
+        if (err != NULL) {
+            *err = why;
+        }
+        return NULL;
+    }
+    return &table;
+}
+
+enum rf_status rf_nccl_error(struct rf_err *err, const struct rf_nccl *nccl,
+                             const char *call, ncclResult_t code,
+                             ncclComm_t comm)
+{
+    const char *last = nccl->GetLastError(comm);
+    return rf_err_set(
+        err, code == ncclRemoteError ? RF_ERR_PEER : RF_ERR_DEVICE,
+        "%s: %s%s%s", call, nccl->GetErrorString(code),
+        last != NULL && last[0] != '\0' ? ": " : "", last != NULL ? last : "");
+}

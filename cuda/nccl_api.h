@@ -1,0 +1,49 @@
+/*
+ * NCCL through dlopen: the module starts on nodes without libnccl and says so.
+ * The functions are the library's own, in one table filled at the first load.
+ */
+#ifndef RF_CUDA_NCCL_API_H
+#define RF_CUDA_NCCL_API_H
+
+#include <nccl.h>
+
+#include "common/err.h"
+
+#define RF_NCCL_FUNCTIONS(X)                                                   \
+    X(GetVersion)                                                              \
+    X(GetUniqueId)                                                             \
+    X(CommInitRankConfig)                                                      \
+    X(CommSplit)                                                               \
+    X(CommGetAsyncError)                                                       \
+    X(CommAbort)                                                               \
+    X(CommFinalize)                                                            \
+    X(CommDestroy)                                                             \
+    X(GroupStart)                                                              \
+    X(GroupEnd)                                                                \
+    X(Send)                                                                    \
+    X(Recv)                                                                    \
+    X(GetErrorString)                                                          \
+    X(GetLastError)
+
+struct rf_nccl {
+#define X(name) __typeof__(nccl##name) *name;
+    RF_NCCL_FUNCTIONS(X)
+#undef X
+    int version;    /* NCCL_VERSION_CODE of the library found */
+    char path[512]; /* of the library found */
+};
+
+/* The table, or NULL with why: library missing, a function missing, or older
+ * than RF_NCCL_MIN_VERSION. */
+const struct rf_nccl *rf_nccl_load(struct rf_err *err);
+
+/* Non-blocking communicators that can be aborted and split: 2.18. */
+#define RF_NCCL_MIN_VERSION 21800
+
+/* "ncclSend: invalid usage: <last error>" as RF_ERR_DEVICE. `comm` may be NULL.
+ */
+enum rf_status rf_nccl_error(struct rf_err *err, const struct rf_nccl *nccl,
+                             const char *call, ncclResult_t code,
+                             ncclComm_t comm);
+
+#endif

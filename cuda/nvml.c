@@ -1,0 +1,148 @@
+/* Loading and asking NVML. See nvml.h. */
+#include "cuda/nvml.h"
+
+#include <cuda_runtime_api.h>
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/mem.h"
+
+#define LIBRARY "libnvidia-ml.so.1"
+#define MOST_PROCESSES 256
+
+static struct {
+    pthread_once_t once;
+    struct rf_nvml table;
+    enum rf_status status;
+    struct rf_err why;
+} loaded = {.once = PTHREAD_ONCE_INIT};
+
+static enum rf_status load(struct rf_err *err)
+{
+    void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
+    if (library == NULL) {
+        return rf_err_set(err, RF_ERR_UNSUPPORTED, "%s", dlerror());
+    }
+#define X(name, args)                                                          \
+    *(void **)(void *)&loaded.table.name = dlsym(library, "nvml" #name);       \
+    if (loaded.table.name == NULL) {                                           \
+        dlclose(library);                                                      \
+        return rf_err_set(err, RF_ERR_UNSUPPORTED,                             \
+                          LIBRARY " has no nvml" #name);                       \
+    }
+    RF_NVML_FUNCTIONS(X)
+#undef X
+    if (loaded.table.Init_v2() != 0) {
+        return rf_err_set(err, RF_ERR_UNSUPPORTED, "nvmlInit_v2 failed");
+    }
+    return RF_OK;
+}
+
+static void load_once(void)
+{
+    loaded.status = load(&loaded.why);
+}
+
+const struct rf_nvml *rf_nvml_load(struct rf_err *err)
+{
+    pthread_once(&loaded.once, load_once);
+    if (loaded.status != RF_OK) {
+        if (err != NULL) {
+            *err = loaded.why;
+        }
+        return NULL;
+    }
+    return &loaded.table;
+}
+
+rf_nvml_device_t rf_nvml_device(int cuda_device)
+{
+    const struct rf_nvml *nvml = rf_nvml_load(NULL);
+    rf_nvml_device_t device = NULL;
+    char bus[32] = "";
+    if (nvml == NULL ||
+        cudaDeviceGetPCIBusId(bus, sizeof(bus), cuda_device) != cudaSuccess) {
+        (void)cudaGetLastError();
+        return NULL;
+    }
+    return nvml->DeviceGetHandleByPciBusId_v2(bus, &device) == 0 ? device
+                                                                 : NULL;
+}
+
+bool rf_nvml_used(rf_nvml_device_t device, uint64_t *used)
+{
+    struct rf_nvml_memory memory = {.version = RF_NVML_MEMORY_VERSION};
+    if (device == NULL ||
+        loaded.table.DeviceGetMemoryInfo_v2(device, &memory) != 0) {
+        return false;
+    }
+    *used = memory.used;
+    return true;
+}
+
+bool rf_nvml_processes(rf_nvml_device_t device, uint64_t *own, uint64_t *others)
+{
+    struct rf_nvml_process list[MOST_PROCESSES];
+    unsigned n = MOST_PROCESSES;
+    bool found = false;
+    if (device == NULL || loaded.table.DeviceGetComputeRunningProcesses_v3(
+                              device, &n, list) != 0) {
+        return false;
+    }
+    *own = *others = 0;
+    for (unsigned i = 0; i < RF_MIN(n, (unsigned)MOST_PROCESSES); i++) {
+        if (list[i].used == RF_NVML_NOT_AVAILABLE) {
+            return false;
+        }
+        if (list[i].pid == (unsigned)getpid()) {
+            *own = list[i].used;
+            found = true;
+        } else {
+            *others += list[i].used;
+        }
+    }
+    return found;
+}
+
+bool rf_nvml_nvlink(rf_nvml_device_t device, uint64_t *sent, uint64_t *received)
+{
+    struct rf_nvml_field fields[2] = {
+        {.field = RF_NVML_NVLINK_SENT, .scope = ~0u},
+        {.field = RF_NVML_NVLINK_RECEIVED, .scope = ~0u}};
+    if (device == NULL ||
+        loaded.table.DeviceGetFieldValues(device, 2, fields) != 0 ||
+        fields[0].result != 0 || fields[1].result != 0) {
+        return false;
+    }
+    *sent = fields[0].value.number * 1024;
+    *received = fields[1].value.number * 1024;
+    return true;
+}
+
+enum rf_status rf_nvml_check_device(int cuda_device, struct rf_err *err)
+{
+    rf_nvml_device_t device = rf_nvml_device(cuda_device);
+    unsigned now = 0, after_reset = 0;
+    int mode = 0;
+    if (device == NULL) {
+        return RF_OK;
+    }
+    if (loaded.table.DeviceGetMigMode(device, &now, &after_reset) == 0 &&
+        now == 1) {
+        return rf_err_set(err, RF_ERR_UNSUPPORTED,
+                          "GPU %d is split by MIG, which CUDA IPC and NCCL "
+                          "between ranks do not cross; use whole GPUs",
+                          cuda_device);
+    }
+    if (loaded.table.DeviceGetComputeMode(device, &mode) == 0 &&
+        mode == RF_NVML_COMPUTE_PROHIBITED) {
+        return rf_err_set(err, RF_ERR_UNSUPPORTED,
+                          "GPU %d is closed to computing (compute mode "
+                          "prohibited, see nvidia-smi)",
+                          cuda_device);
+    }
+    return RF_OK;
+}

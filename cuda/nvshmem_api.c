@@ -1,0 +1,46 @@
+/* Loading NVSHMEM. See nvshmem_api.h. */
+#include "cuda/nvshmem_api.h"
+
+#include <dlfcn.h>
+
+#define LIBRARY "libnvshmem_host.so.3"
+#define BOOTSTRAP "nvshmem_bootstrap_uid.so.3"
+
+static struct rf_nvshmem table;
+
+static enum rf_status load(struct rf_err *err)
+{
+    void *library;
+    /* The library opens its bootstrap by bare name; if it is there already, any
+     * folder will do. */
+    (void)dlopen(BOOTSTRAP, RTLD_NOW | RTLD_GLOBAL);
+    library = dlopen(LIBRARY, RTLD_NOW | RTLD_GLOBAL);
+    if (library == NULL) {
+        return rf_err_set(err, RF_ERR_UNSUPPORTED, "%s", dlerror());
+    }
+#define X(name, result, args)                                                  \
+    *(void **)(void *)&table.name = dlsym(library, #name);                     \
+    if (table.name == NULL) {                                                  \
+        dlclose(library);                                                      \
+        return rf_err_set(err, RF_ERR_UNSUPPORTED, LIBRARY " has no " #name);  \
+    }
+    RF_NVSHMEM_FUNCTIONS(X)
+#undef X
+    return RF_OK;
+}
+
+const struct rf_nvshmem *rf_nvshmem_load(struct rf_err *err)
+{
+    static enum rf_status status = RF_ERR_INTERNAL;
+    static struct rf_err why;
+    if (status == RF_ERR_INTERNAL) {
+        status = load(&why);
+    }
+    if (status != RF_OK) {
+        if (err != NULL) {
+            *err = why;
+        }
+        return NULL;
+    }
+    return &table;
+}

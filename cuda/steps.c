@@ -1,0 +1,254 @@
+/* Steps of a lockstep method. See steps.h. */
+#include "cuda/steps.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/mem.h"
+
+uint64_t rf_message_bytes(const struct rf_method_env *env)
+{
+    const uint64_t peers = RF_MAX(env->plan->world->n_ranks, 2u) - 1;
+    const uint64_t share = env->plan->spec->bucket_bytes / peers;
+    return RF_MAX(share / RF_SEGMENT_ALIGN * RF_SEGMENT_ALIGN,
+                  (uint64_t)RF_SEGMENT_ALIGN);
+}
+
+void rf_op_split(const struct rf_op *op, uint64_t max_bytes,
+                 void (*emit)(const struct rf_op *part, void *data), void *data)
+{
+    uint64_t inner = rf_op_bytes(op), index[RF_BOX_DIMS] = {0};
+    uint32_t cut = 0;
+    uint64_t chunk;
+    /* The first dimension whose single index fits is cut into chunks, the ones
+     * before it are walked one by one. */
+    for (;; cut++) {
+        inner /= op->box.extent[cut];
+        if (inner <= max_bytes || cut + 1 == RF_BOX_DIMS) {
+            break;
+        }
+    }
+    chunk = RF_MAX(max_bytes / RF_MAX(inner, (uint64_t)1), (uint64_t)1);
+    for (;;) {
+        struct rf_op part = *op;
+        uint32_t d = cut + 1;
+        for (uint32_t k = 0; k <= cut; k++) {
+            part.box.start[k] += index[k];
+            part.src_offset += index[k] * op->src_stride[k];
+            part.dst_offset += index[k] * op->dst_stride[k];
+            part.box.extent[k] = 1;
+        }
+        part.box.extent[cut] = RF_MIN(chunk, op->box.extent[cut] - index[cut]);
+        emit(&part, data);
+        index[cut] += chunk - 1;
+        while (d-- > 0) {
+            if (++index[d] < op->box.extent[d]) {
+                break;
+            }
+            index[d] = 0;
+        }
+        if (d == UINT32_MAX) {
+            return;
+        }
+    }
+}
+
+/* One direction of one pair in one round, while it is cut into messages. */
+struct pair {
+    struct rf_steps *steps;
+    size_t first_step; /* of the round */
+    uint32_t round, peer;
+    bool sending;
+    uint64_t message_bytes;
+    uint32_t wave;
+    uint64_t used; /* of the current message */
+};
+
+static struct rf_step *step_at(struct rf_steps *steps, size_t index,
+                               uint32_t round)
+{
+    while (steps->n <= index) {
+        RF_PUSH(steps->at, steps->n, steps->capacity,
+                ((struct rf_step){.round = round}));
+    }
+    return &steps->at[index];
+}
+
+static uint64_t slot_end(const struct rf_message *messages, size_t n)
+{
+    return n == 0 ? 0
+                  : rf_align_up(messages[n - 1].offset + messages[n - 1].bytes,
+                                RF_SEGMENT_ALIGN);
+}
+
+/* Opens the pair's next message at the end of the step's slot. */
+static void open_message(struct pair *pair)
+{
+    struct rf_step *step =
+        step_at(pair->steps, pair->first_step + pair->wave, pair->round);
+    const struct rf_message fresh = {
+        .peer = pair->peer,
+        .offset = pair->sending ? slot_end(step->sends, step->n_sends)
+                                : slot_end(step->recvs, step->n_recvs)};
+    if (pair->sending) {
+        RF_PUSH(step->sends, step->n_sends, step->sends_capacity, fresh);
+    } else {
+        RF_PUSH(step->recvs, step->n_recvs, step->recvs_capacity, fresh);
+    }
+    pair->wave++;
+    pair->used = 0;
+}
+
+static void add_copy(struct rf_copies *copies, const struct rf_op *op,
+                     const struct rf_op_place *place, bool casts)
+{
+    rf_slices_add_op(casts ? &copies->cast : &copies->plain, op, place);
+}
+
+static void add_part(const struct rf_op *part, void *data)
+{
+    struct pair *pair = data;
+    const uint64_t bytes = rf_op_bytes(part);
+    const bool casts = part->cast != RF_CAST_NONE &&
+                       (part->cast_at_source != 0) == pair->sending;
+    struct rf_op_place place = {.src_base = part->src_mem,
+                                .dst_base = part->dst_mem};
+    struct rf_step *step;
+    struct rf_message *message;
+    if (pair->wave == 0 || pair->used + bytes > pair->message_bytes) {
+        open_message(pair);
+    }
+    step = &pair->steps->at[pair->first_step + pair->wave - 1];
+    message = pair->sending ? &step->sends[step->n_sends - 1]
+                            : &step->recvs[step->n_recvs - 1];
+    if (pair->sending) {
+        place.dst_base = RF_BASE_SEND;
+        place.packed_dst = true;
+        place.dst_offset = message->offset + pair->used;
+        add_copy(&step->pack, part, &place, casts);
+        pair->steps->sent_bytes += bytes;
+    } else {
+        place.src_base = RF_BASE_RECV;
+        place.packed_src = true;
+        place.src_offset = message->offset + pair->used;
+        add_copy(&step->unpack, part, &place, casts);
+        pair->steps->received_bytes += bytes;
+    }
+    message->bytes = pair->used + bytes;
+    pair->used = rf_align_up(pair->used + bytes, RF_SEGMENT_ALIGN);
+}
+
+struct sort_key {
+    uint32_t round, peer, id;
+    bool sending;
+    const struct rf_op *op;
+};
+
+static int by_round_peer_id(const void *a, const void *b)
+{
+    const struct sort_key *x = a, *y = b;
+    if (x->round != y->round) {
+        return x->round < y->round ? -1 : 1;
+    }
+    if (x->sending != y->sending) {
+        return x->sending ? -1 : 1;
+    }
+    if (x->peer != y->peer) {
+        return x->peer < y->peer ? -1 : 1;
+    }
+    return x->id < y->id ? -1 : x->id > y->id;
+}
+
+/* Ops that rank takes part in, by round, direction and peer. */
+static enum rf_status collect(const struct rf_schedule *schedule, uint32_t rank,
+                              struct rf_steps *out, struct sort_key **keys_out,
+                              size_t *n_out, struct rf_err *err)
+{
+    struct sort_key *keys = NULL;
+    size_t n = 0, capacity = 0;
+    for (size_t i = 0; i < schedule->n_ops; i++) {
+        const struct rf_op *op = &schedule->ops[i];
+        if (op->src != rank && op->dst != rank) {
+            continue;
+        }
+        if (!rf_device_can_cast(op->cast)) {
+            free(keys);
+            return rf_device_no_cast(err);
+        }
+        out->cast = op->cast != RF_CAST_NONE ? op->cast : out->cast;
+        RF_PUSH(keys, n, capacity,
+                ((struct sort_key){.round = op->round,
+                                   .peer = op->src == rank ? op->dst : op->src,
+                                   .id = op->id,
+                                   .sending = op->src == rank,
+                                   .op = op}));
+    }
+    if (n > 1) {
+        qsort(keys, n, sizeof(*keys), by_round_peer_id);
+    }
+    *keys_out = keys;
+    *n_out = n;
+    return RF_OK;
+}
+
+enum rf_status rf_steps_build(const struct rf_schedule *schedule, uint32_t rank,
+                              uint64_t message_bytes, struct rf_steps *out,
+                              struct rf_err *err)
+{
+    struct sort_key *keys = NULL;
+    struct pair pair = {.steps = out, .message_bytes = message_bytes};
+    size_t n = 0;
+    enum rf_status status;
+    memset(out, 0, sizeof(*out));
+    status = collect(schedule, rank, out, &keys, &n, err);
+    if (status != RF_OK) {
+        return status;
+    }
+    for (size_t i = 0; i < n; i++) {
+        const struct sort_key *key = &keys[i];
+        if (i == 0 || key->round != keys[i - 1].round) {
+            pair.first_step = out->n;
+            pair.round = key->round;
+            step_at(out, pair.first_step, key->round);
+        }
+        if (key->peer == rank) { /* stays here: straight into place */
+            const struct rf_op_place place = {.src_base = key->op->src_mem,
+                                              .dst_base = key->op->dst_mem};
+            add_copy(&out->at[pair.first_step].pack, key->op, &place,
+                     key->op->cast != RF_CAST_NONE);
+            continue;
+        }
+        if (i == 0 || key->round != keys[i - 1].round ||
+            key->peer != keys[i - 1].peer ||
+            key->sending != keys[i - 1].sending) {
+            pair.peer = key->peer;
+            pair.sending = key->sending;
+            pair.wave = 0;
+        }
+        rf_op_split(key->op, message_bytes, add_part, &pair);
+    }
+    free(keys);
+    for (size_t i = 0; i < out->n; i++) {
+        const struct rf_step *step = &out->at[i];
+        out->send_slot_bytes =
+            RF_MAX(out->send_slot_bytes, slot_end(step->sends, step->n_sends));
+        out->recv_slot_bytes =
+            RF_MAX(out->recv_slot_bytes, slot_end(step->recvs, step->n_recvs));
+    }
+    return RF_OK;
+}
+
+void rf_steps_free(struct rf_steps *steps)
+{
+    for (size_t i = 0; i < steps->n; i++) {
+        struct rf_step *step = &steps->at[i];
+        rf_slices_free(&step->pack.plain);
+        rf_slices_free(&step->pack.cast);
+        rf_slices_free(&step->unpack.plain);
+        rf_slices_free(&step->unpack.cast);
+        free(step->sends);
+        free(step->recvs);
+    }
+    free(steps->at);
+    *steps = (struct rf_steps){0};
+}

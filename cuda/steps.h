@@ -1,0 +1,68 @@
+/*
+ * The steps of a lockstep method (NCCL, NVSHMEM) on one rank: which bytes it
+ * packs, exchanges with whom, and unpacks, in an order that all ranks share.
+ * Pure; made once per plan.
+ *
+ * A step is (round, wave). Between two ranks, the ops of a round are packed in
+ * ascending id, each at a multiple of RF_SEGMENT_ALIGN, into messages of at
+ * most `message_bytes`; message w of a round travels in wave w. Ops larger than
+ * a message are split. Both ends compute the same cuts from the same ops, so
+ * nothing has to be said about them on the wire.
+ */
+#ifndef RF_CUDA_STEPS_H
+#define RF_CUDA_STEPS_H
+
+#include "cuda/tiles.h"
+#include "transport/method.h"
+
+#define RF_SEGMENT_ALIGN 256
+
+/* Memories by index in rf_bases for these steps. */
+enum rf_step_base {
+    RF_BASE_TRAIN,
+    RF_BASE_INFER,
+    RF_BASE_STAGE,
+    RF_BASE_SEND, /* the step's slot of the send buffer */
+    RF_BASE_RECV,
+    RF_STEP_BASES,
+};
+
+struct rf_message {
+    uint32_t peer;   /* world rank */
+    uint64_t offset; /* in the send or receive slot */
+    uint64_t bytes;
+};
+
+struct rf_step {
+    uint32_t round;
+    struct rf_copies pack, unpack;
+    struct rf_message *sends, *recvs;
+    size_t n_sends, sends_capacity, n_recvs, recvs_capacity;
+};
+
+struct rf_steps {
+    struct rf_step *at;
+    size_t n, capacity;
+    uint64_t send_slot_bytes, recv_slot_bytes; /* largest step */
+    uint64_t sent_bytes, received_bytes;       /* payload of an iteration */
+    uint32_t cast;                             /* enum rf_cast of the casts */
+};
+
+/* How long a message may be, so that all of one step together stay within
+ * bucket_bytes: a rank has at most n_ranks - 1 peers in it. */
+uint64_t rf_message_bytes(const struct rf_method_env *env);
+
+/* Builds rank `rank`'s steps. Local ops become part of their round's packing
+ * (straight into place). RF_ERR_UNSUPPORTED for casts that devices lack. */
+enum rf_status rf_steps_build(const struct rf_schedule *schedule, uint32_t rank,
+                              uint64_t message_bytes, struct rf_steps *out,
+                              struct rf_err *err) RF_MUST_CHECK;
+void rf_steps_free(struct rf_steps *steps);
+
+/* Calls `emit` for the parts of `op` of at most `max_bytes` on the wire each,
+ * in ascending order of their elements. */
+void rf_op_split(const struct rf_op *op, uint64_t max_bytes,
+                 void (*emit)(const struct rf_op *part, void *data),
+                 void *data);
+
+#endif

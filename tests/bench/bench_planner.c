@@ -1,0 +1,229 @@
+/*
+ * How long whole-world plans take, proof included, and how that grows: a table
+ * over 256 to 16,384 ranks and a few large refits with limits. Each plan is
+ * made in a process of its own, so that its peak memory is its own. Exit status
+ * 1 when a limit is passed. Run in the source folder, on an idle machine.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/mem.h"
+#include "planner/plan.h"
+
+#define SLOTS 8
+#define ROUNDS 3
+
+struct row {
+    const char *model, *train, *infer;
+    double limit_s; /* 0: none */
+    long limit_mb;
+};
+
+/* What a child reports. */
+struct result {
+    uint32_t ranks;
+    uint64_t n, transfers;
+    double seconds, cpu_seconds, prove_seconds, send_over_bound;
+};
+
+static const struct row limits[] = {
+    {"llama-3.1-70b", "\"tp\": 8, \"pp\": 8, \"dp\": 16",
+     "\"tp\": 8, \"dp\": 128", 0.25, 512},
+    {"deepseek-v3",
+     "\"tp\": 4, \"pp\": 16, \"ep\": 16, \"dp\": 16, "
+     "\"num_layers_in_first_pipeline_stage\": 3, "
+     "\"num_layers_in_last_pipeline_stage\": 2",
+     "\"tp\": 32, \"dp\": 8", 1, 0},
+    {"kimi-k2",
+     "\"tp\": 8, \"pp\": 16, \"ep\": 64, \"etp\": 1, \"dp\": 64, "
+     "\"num_layers_in_first_pipeline_stage\": 3, "
+     "\"num_layers_in_last_pipeline_stage\": 2",
+     "\"tp\": 8, \"dp\": 1024, \"ep\": 128, \"layout\": \"vllm\"", 10, 0},
+    {"kimi-k2", "\"tp\": 16, \"ep\": 16, \"dp\": 512",
+     "\"tp\": 8, \"ep\": 32, \"dp\": 1024", 10, 0},
+    {"qwen3-235b-a22b", "\"dp\": 512, \"layout\": \"fsdp\"",
+     "\"tp\": 8, \"ep\": 32, \"dp\": 64, \"layout\": \"vllm\"", 10, 0},
+};
+
+static void die(const struct rf_err *err)
+{
+    fprintf(stderr, "bench-planner: %s\n", err->text);
+    exit(2);
+}
+
+static struct rf_model *load_model(const char *name)
+{
+    char path[128];
+    struct rf_err err = {0};
+    struct rf_model *model = NULL;
+    json_t *config = NULL, *wrapped;
+    snprintf(path, sizeof(path), "models/%s.json", name);
+    if (rf_json_load(path, 1 << 20, &config, &err) != RF_OK) {
+        die(&err);
+    }
+    wrapped = json_pack("{s:o}", "config", config);
+    struct rf_jnode node = rf_jnode_root(wrapped, path);
+    if (rf_model_from_json(&node, &model, &err) != RF_OK) {
+        die(&err);
+    }
+    json_decref(wrapped);
+    return model;
+}
+
+static struct rf_spec *load_spec(const struct row *row)
+{
+    char text[1024];
+    struct rf_err err = {0};
+    struct rf_spec *spec = NULL;
+    json_t *value = NULL;
+    int n = snprintf(text, sizeof(text),
+                     "{\"name\": \"bench\", \"mode\": \"disaggregated\", "
+                     "\"train\": {%s}, \"infer\": {%s}}",
+                     row->train, row->infer);
+    if (rf_json_parse(text, (size_t)n, row->model, &value, &err) != RF_OK) {
+        die(&err);
+    }
+    struct rf_jnode node = rf_jnode_root(value, row->model);
+    if (rf_spec_from_json(&node, NULL, 0, &spec, &err) != RF_OK) {
+        die(&err);
+    }
+    json_decref(value);
+    return spec;
+}
+
+static double cpu_seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+/* Plans once and writes the result to `to`. */
+static void plan_once(const struct row *row, int to)
+{
+    struct rf_err err = {0};
+    struct result result = {.ranks = 0};
+    struct rf_model *model = load_model(row->model);
+    struct rf_spec *spec = load_spec(row);
+    struct rf_world *world = NULL;
+    struct rf_plan *plan = NULL;
+    uint32_t *slots = rf_xcalloc(65536, sizeof(*slots));
+    for (uint32_t i = 0; i < 65536; i++) {
+        slots[i] = SLOTS;
+    }
+    if (rf_world_build(spec, model, slots, 8192, &world, &err) != RF_OK) {
+        die(&err);
+    }
+    result.cpu_seconds = cpu_seconds();
+    if (rf_plan_build(model, world, spec, &plan, &err) != RF_OK) {
+        die(&err);
+    }
+    result.cpu_seconds = cpu_seconds() - result.cpu_seconds;
+    int64_t started = rf_now_ns();
+    if (rf_plan_prove(plan, &err) != RF_OK) {
+        die(&err);
+    }
+    result.prove_seconds =
+        (double)(rf_now_ns() - started) / (double)RF_NS_PER_S;
+    result.seconds = (double)plan->plan_ns / (double)RF_NS_PER_S;
+    result.ranks = world->n_ranks;
+    result.n = plan->n_transfers;
+    result.transfers = plan->totals.transfers;
+    result.send_over_bound = (double)plan->totals.max_send_bytes /
+                             (double)RF_MAX(plan->totals.bound_send_bytes, 1);
+    if (write(to, &result, sizeof(result)) != sizeof(result)) {
+        perror("bench-planner: write");
+    }
+    rf_plan_destroy(plan);
+    rf_world_destroy(world);
+    rf_spec_destroy(spec);
+    rf_model_destroy(model);
+    free(slots);
+}
+
+/* The fastest of several processes, and the peak memory of any. */
+static struct result measure(const struct row *row, long *peak_mb)
+{
+    struct result best = {.seconds = 1e9};
+    *peak_mb = 0;
+    for (int i = 0; i < ROUNDS; i++) {
+        struct result result;
+        struct rusage usage;
+        int ends[2], status = 0;
+        pid_t child;
+        if (pipe(ends) != 0 || (child = fork()) < 0) {
+            perror("bench-planner: fork");
+            exit(2);
+        }
+        if (child == 0) {
+            close(ends[0]);
+            plan_once(row, ends[1]);
+            exit(0);
+        }
+        close(ends[1]);
+        bool got = read(ends[0], &result, sizeof(result)) == sizeof(result);
+        close(ends[0]);
+        if (wait4(child, &status, 0, &usage) < 0 || !got || status != 0) {
+            exit(2);
+        }
+        *peak_mb = RF_MAX(*peak_mb, usage.ru_maxrss / 1024);
+        if (result.seconds < best.seconds) {
+            best = result;
+        }
+    }
+    return best;
+}
+
+static double print_row(const struct row *row, bool *ok)
+{
+    long peak_mb;
+    struct result r = measure(row, &peak_mb);
+    double each_us = r.cpu_seconds * 1e6 / (double)RF_MAX(r.n, 1);
+    bool over = (row->limit_s > 0 && r.seconds > row->limit_s) ||
+                (row->limit_mb > 0 && peak_mb > row->limit_mb);
+    printf("%-16s %6u %9llu %11llu %7.3f %7.3f %7.3f %7.3f %7ld %9.4f %s\n",
+           row->model, r.ranks, (unsigned long long)r.n,
+           (unsigned long long)r.transfers, r.seconds, r.cpu_seconds,
+           r.prove_seconds, each_us, peak_mb, r.send_over_bound,
+           over               ? "OVER THE LIMIT"
+           : row->limit_s > 0 ? "within its limit"
+                              : "");
+    fflush(stdout);
+    *ok &= !over;
+    return each_us;
+}
+
+int main(void)
+{
+    bool ok = true;
+    double first = 0, last = 0;
+    printf("%-16s %6s %9s %11s %7s %7s %7s %7s %7s %9s\n", "model", "ranks",
+           "transfers", "of tensors", "plan s", "cpu s", "proof s", "us each",
+           "peak MB", "max/bound");
+    fflush(stdout);
+    for (uint32_t ranks = 256; ranks <= 16384; ranks *= 2) {
+        char train[64], infer[64];
+        struct row row = {"llama-3.1-70b", train, infer, 0, 0};
+        snprintf(train, sizeof(train), "\"tp\": 8, \"pp\": 8, \"dp\": %u",
+                 ranks / 128);
+        snprintf(infer, sizeof(infer), "\"tp\": 8, \"dp\": %u", ranks / 16);
+        last = print_row(&row, &ok);
+        first = ranks == 256 ? last : first;
+    }
+    for (size_t i = 0; i < RF_ARRAY_SIZE(limits); i++) {
+        print_row(&limits[i], &ok);
+    }
+    printf("processor time a transfer, 16384 against 256 ranks: %.2f\n",
+           last / first);
+    if (last > 2 * first) {
+        printf("growth is worse than linear\n");
+        ok = false;
+    }
+    return ok ? 0 : 1;
+}

@@ -1,0 +1,35 @@
+/*
+ * Inside of the fake CUDA runtime, for the fake NCCL.
+ *
+ * Device addresses lie in a reserved range that the host cannot touch; the
+ * bytes are mapped a fixed distance away, where only the fake's own code looks.
+ * Code that dereferences a device pointer on the host therefore crashes, as it
+ * would with a device.
+ */
+#ifndef RF_TESTS_FAKE_CUDA_H
+#define RF_TESTS_FAKE_CUDA_H
+
+#include <cuda_runtime_api.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Where the bytes of a device address really are. */
+void *fake_cuda_shadow(const void *device);
+
+/* Whether [device, device + bytes) lies inside one live allocation. */
+bool fake_cuda_is_device(const void *device, size_t bytes);
+
+/* Bytes that this process has allocated, and whether it chose a device. */
+size_t fake_cuda_used(void);
+bool fake_cuda_has_context(void);
+
+/* Runs `task` on the stream's thread after what is queued there. */
+void fake_cuda_enqueue(cudaStream_t stream, void (*task)(void *data),
+                       void *data);
+
+/* The text of environment variable FAKE_CUDA_FAIL or FAKE_NCCL_FAIL names a
+ * call and its count: "cudaMalloc:3:2" makes the third cudaMalloc return 2.
+ * Returns that code when this is the call, else 0. Thread safe. */
+int fake_cuda_injected(const char *variable, const char *call);
+
+#endif

@@ -1,0 +1,237 @@
+/*
+ * Fake NCCL: send and receive between processes of one machine with NCCL's
+ * rules. Communicators meet in a memfd that the unique ID names; each ordered
+ * pair has a ring in it. Messages to one peer match in order and must agree in
+ * size; a group's operations progress together; nothing moves before the stream
+ * reaches the group. Communicators are non-blocking and report ncclInProgress
+ * for a while after each call.
+ *
+ *   FAKE_NCCL_FAIL=call:count:code   the count-th such call returns code
+ *   FAKE_NCCL_ASYNC=rank:group:code  an asynchronous error in that group
+ *   FAKE_NCCL_HANG=rank:group        that group never ends (until an abort)
+ *   FAKE_NCCL_VERSION=22809      what ncclGetVersion says
+ *   FAKE_NCCL_STALL_S=n              a group without progress for n seconds
+ *                                    (default 20) is reported and fails
+ */
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "tests/fake/fake_nccl.h"
+
+#define ID_MAGIC 0x4E43434Cu
+
+struct id {
+    uint32_t magic;
+    int pid, fd;
+};
+
+ncclResult_t ncclGetVersion(int *version)
+{
+    const char *text = getenv("FAKE_NCCL_VERSION");
+    *version = text != NULL ? atoi(text) : NCCL_VERSION_CODE;
+    return ncclSuccess;
+}
+
+const char *ncclGetErrorString(ncclResult_t code)
+{
+    return code == ncclRemoteError    ? "remote process exited"
+           : code == ncclInvalidUsage ? "invalid usage"
+                                      : "fake NCCL error";
+}
+
+const char *ncclGetLastError(ncclComm_t comm)
+{
+    (void)comm;
+    return "";
+}
+
+static int new_meeting(void)
+{
+    const int fd = memfd_create("fake-nccl", MFD_CLOEXEC);
+    if (fd < 0 || ftruncate(fd, (off_t)sizeof(struct meeting)) != 0) {
+        perror("fake NCCL: memfd");
+        abort();
+    }
+    return fd; /* lives as long as this process, as NCCL's root thread does */
+}
+
+static struct meeting *open_meeting(int pid, int fd)
+{
+    char path[64];
+    struct meeting *meeting;
+    int own;
+    snprintf(path, sizeof(path), "/proc/%d/fd/%d", pid, fd);
+    own = open(path, O_RDWR | O_CLOEXEC);
+    meeting = own < 0 ? MAP_FAILED
+                      : mmap(NULL, sizeof(*meeting), PROT_READ | PROT_WRITE,
+                             MAP_SHARED, own, 0);
+    if (own >= 0) {
+        close(own);
+    }
+    return meeting == MAP_FAILED ? NULL : meeting;
+}
+
+ncclResult_t ncclGetUniqueId(ncclUniqueId *out)
+{
+    struct id id = {.magic = ID_MAGIC, .pid = getpid(), .fd = new_meeting()};
+    ENTER(ncclGetUniqueId);
+    memset(out, 0, sizeof(*out));
+    memcpy(out, &id, sizeof(id));
+    return ncclSuccess;
+}
+
+/* --- making communicators --- */
+
+static void *join_meeting(void *opaque)
+{
+    ncclComm_t comm = opaque;
+    atomic_fetch_add(&comm->meeting->joined, 1);
+    while (atomic_load(&comm->meeting->joined) < comm->ranks &&
+           !atomic_load(&comm->aborted)) {
+        nap();
+    }
+    atomic_store(&comm->result, ncclSuccess);
+    atomic_fetch_sub(&comm->running, 1);
+    return NULL;
+}
+
+static void run_beside(ncclComm_t comm, void *(*run)(void *), void *data)
+{
+    pthread_t thread;
+    atomic_store(&comm->result, ncclInProgress);
+    atomic_fetch_add(&comm->running, 1);
+    pthread_create(&thread, NULL, run, data);
+    pthread_detach(thread);
+}
+
+ncclResult_t ncclCommInitRankConfig(ncclComm_t *out, int ranks,
+                                    ncclUniqueId opaque, int rank,
+                                    ncclConfig_t *config)
+{
+    struct id id;
+    ncclComm_t comm;
+    ENTER(ncclCommInitRankConfig);
+    memcpy(&id, &opaque, sizeof(id));
+    if (id.magic != ID_MAGIC || ranks > MAX_RANKS || rank < 0 ||
+        rank >= ranks || config->blocking != 0) {
+        return ncclInvalidArgument;
+    }
+    comm = calloc(1, sizeof(*comm));
+    comm->rank = rank;
+    comm->ranks = ranks;
+    comm->meeting = open_meeting(id.pid, id.fd);
+    if (comm->meeting == NULL) {
+        free(comm);
+        return ncclSystemError;
+    }
+    run_beside(comm, join_meeting, comm);
+    *out = comm;
+    return ncclInProgress;
+}
+
+struct split_call {
+    ncclComm_t parent, *out;
+    int color;
+};
+
+/* Everybody writes its colour; the lowest of each colour makes the meeting. */
+static ncclComm_t split_now(const struct split_call *call)
+{
+    ncclComm_t parent = call->parent, comm;
+    struct meeting *m = parent->meeting;
+    int leader = -1, ranks = 0, rank = 0;
+    atomic_fetch_add(&m->split_arrived, 1);
+    while (atomic_load(&m->split_arrived) < parent->ranks) {
+        if (atomic_load(&parent->aborted)) {
+            return NULL;
+        }
+        nap();
+    }
+    for (int r = 0; r < parent->ranks; r++) {
+        if (m->split[r].color == call->color) {
+            leader = leader < 0 ? r : leader;
+            rank += m->split[r].key < m->split[parent->rank].key;
+            ranks++;
+        }
+    }
+    if (leader == parent->rank) {
+        atomic_store(&m->split[leader].fd, new_meeting());
+        atomic_store(&m->split[leader].pid, getpid());
+    }
+    while (atomic_load(&m->split[leader].pid) == 0) {
+        if (atomic_load(&parent->aborted)) {
+            return NULL;
+        }
+        nap();
+    }
+    comm = calloc(1, sizeof(*comm));
+    comm->rank = rank;
+    comm->ranks = ranks;
+    comm->meeting = open_meeting(atomic_load(&m->split[leader].pid),
+                                 atomic_load(&m->split[leader].fd));
+    return comm;
+}
+
+static void *split_beside(void *opaque)
+{
+    struct split_call *call = opaque;
+    ncclComm_t parent = call->parent;
+    *call->out = split_now(call);
+    free(call);
+    atomic_store(&parent->result, ncclSuccess);
+    atomic_fetch_sub(&parent->running, 1);
+    return NULL;
+}
+
+/* Once per communicator is all that the fake supports. */
+ncclResult_t ncclCommSplit(ncclComm_t parent, int color, int key,
+                           ncclComm_t *out, ncclConfig_t *config)
+{
+    struct split_call *call;
+    ENTER(ncclCommSplit);
+    (void)config;
+    parent->meeting->split[parent->rank].color = color;
+    parent->meeting->split[parent->rank].key = key;
+    call = calloc(1, sizeof(*call));
+    *call = (struct split_call){.parent = parent, .out = out, .color = color};
+    run_beside(parent, split_beside, call);
+    return ncclInProgress;
+}
+
+ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *out)
+{
+    ENTER(ncclCommGetAsyncError);
+    *out = (ncclResult_t)atomic_load(&comm->result);
+    if (*out == ncclSuccess && now_ns() < atomic_load(&comm->busy_until)) {
+        *out = ncclInProgress;
+    }
+    return ncclSuccess;
+}
+
+ncclResult_t ncclCommAbort(ncclComm_t comm)
+{
+    atomic_store(&comm->aborted, true);
+    while (atomic_load(&comm->running) > 0) {
+        nap();
+    }
+    munmap(comm->meeting, sizeof(*comm->meeting));
+    free(comm);
+    return ncclSuccess;
+}
+
+ncclResult_t ncclCommFinalize(ncclComm_t comm)
+{
+    (void)comm;
+    return ncclSuccess;
+}
+
+ncclResult_t ncclCommDestroy(ncclComm_t comm)
+{
+    return ncclCommAbort(comm);
+}

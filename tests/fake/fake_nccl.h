@@ -1,0 +1,61 @@
+/* Between the files of the fake NCCL. */
+#ifndef RF_TESTS_FAKE_NCCL_H
+#define RF_TESTS_FAKE_NCCL_H
+
+#include <nccl.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+
+#include "tests/fake/fake_cuda.h"
+
+#define MAX_RANKS 32
+#define RING_BYTES (1u << 16)
+
+struct ring {
+    _Atomic uint64_t head, tail; /* bytes written, bytes read */
+    unsigned char data[RING_BYTES];
+};
+
+struct meeting { /* the memfd */
+    _Atomic int joined;
+    _Atomic int split_arrived;
+    struct {
+        int color, key;
+        _Atomic int pid, fd; /* of the new meeting, from its lowest rank */
+    } split[MAX_RANKS];
+    struct ring rings[MAX_RANKS][MAX_RANKS]; /* [from][to] */
+};
+
+struct ncclComm {
+    struct meeting *meeting;
+    int rank, ranks, groups;
+    _Atomic int result; /* ncclResult_t */
+    _Atomic int64_t busy_until;
+    _Atomic bool aborted;
+    _Atomic int running; /* threads and tasks that look at us */
+};
+
+static inline int64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static inline void nap(void)
+{
+    const struct timespec span = {.tv_nsec = 20000};
+    nanosleep(&span, NULL);
+}
+
+#define ENTER(call)                                                            \
+    do {                                                                       \
+        int code_ = fake_cuda_injected("FAKE_NCCL_FAIL", #call);               \
+        if (code_ != 0) {                                                      \
+            return (ncclResult_t)code_;                                        \
+        }                                                                      \
+    } while (0)
+
+#endif

@@ -1,0 +1,129 @@
+/*
+ * Fake NVML over the fake CUDA runtime: one process's memory, a driver that may
+ * or may not tell about processes, MIG and NVLink counters.
+ *
+ *   FAKE_NVML_FOREIGN=bytes    in use by another process
+ *   FAKE_NVML_PROCESSES=0      the driver does not tell about processes
+ *   FAKE_NVML_MIG=1            every device is split by MIG
+ *   FAKE_NVML_COMPUTE_MODE=n   as nvidia-smi sets it
+ *   FAKE_NVML_NVLINK=1         there are NVLinks; they moved what was asked for
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cuda/nvml.h"
+#include "tests/fake/fake_cuda.h"
+
+#define CONTEXT_BYTES (300ull << 20)
+#define NOT_SUPPORTED 3
+
+static unsigned long long number(const char *name, unsigned long long otherwise)
+{
+    const char *text = getenv(name);
+    return text != NULL ? strtoull(text, NULL, 10) : otherwise;
+}
+
+/* What our process has: nothing before it has a context. */
+static unsigned long long own(void)
+{
+    const size_t used = fake_cuda_used();
+    return fake_cuda_has_context() ? used + CONTEXT_BYTES : 0;
+}
+
+int nvmlInit_v2(void);
+int nvmlInit_v2(void)
+{
+    return 0;
+}
+
+int nvmlSystemGetDriverVersion(char *out, unsigned size);
+int nvmlSystemGetDriverVersion(char *out, unsigned size)
+{
+    static const char version[] = "580.00.00";
+    if (size < sizeof(version)) {
+        return 7;
+    }
+    memcpy(out, version, sizeof(version));
+    return 0;
+}
+
+int nvmlDeviceGetHandleByPciBusId_v2(const char *bus, rf_nvml_device_t *out);
+int nvmlDeviceGetHandleByPciBusId_v2(const char *bus, rf_nvml_device_t *out)
+{
+    static char device;
+    *out = (rf_nvml_device_t)(void *)&device;
+    return strlen(bus) > 0 ? 0 : 2;
+}
+
+int nvmlDeviceGetMemoryInfo_v2(rf_nvml_device_t device,
+                               struct rf_nvml_memory *out);
+int nvmlDeviceGetMemoryInfo_v2(rf_nvml_device_t device,
+                               struct rf_nvml_memory *out)
+{
+    (void)device;
+    if (out->version != RF_NVML_MEMORY_VERSION) {
+        return 25; /* argument version mismatch */
+    }
+    out->total = 4ull << 30;
+    out->reserved = 0;
+    out->used = own() + number("FAKE_NVML_FOREIGN", 0);
+    out->available = out->total - out->used;
+    return 0;
+}
+
+int nvmlDeviceGetComputeRunningProcesses_v3(rf_nvml_device_t device,
+                                            unsigned *n,
+                                            struct rf_nvml_process *out);
+int nvmlDeviceGetComputeRunningProcesses_v3(rf_nvml_device_t device,
+                                            unsigned *n,
+                                            struct rf_nvml_process *out)
+{
+    (void)device;
+    if (number("FAKE_NVML_PROCESSES", 1) == 0) {
+        return NOT_SUPPORTED;
+    }
+    memset(out, 0, 2 * sizeof(*out));
+    out[0].pid = (unsigned)getpid();
+    out[0].used = own();
+    out[1].pid = 1;
+    out[1].used = number("FAKE_NVML_FOREIGN", 0);
+    *n = 2;
+    return 0;
+}
+
+int nvmlDeviceGetMigMode(rf_nvml_device_t device, unsigned *now,
+                         unsigned *after_reset);
+int nvmlDeviceGetMigMode(rf_nvml_device_t device, unsigned *now,
+                         unsigned *after_reset)
+{
+    (void)device;
+    *now = *after_reset = (unsigned)number("FAKE_NVML_MIG", 0);
+    return 0;
+}
+
+int nvmlDeviceGetComputeMode(rf_nvml_device_t device, int *mode);
+int nvmlDeviceGetComputeMode(rf_nvml_device_t device, int *mode)
+{
+    (void)device;
+    *mode = (int)number("FAKE_NVML_COMPUTE_MODE", 0);
+    return 0;
+}
+
+int nvmlDeviceGetFieldValues(rf_nvml_device_t device, int n,
+                             struct rf_nvml_field *fields);
+int nvmlDeviceGetFieldValues(rf_nvml_device_t device, int n,
+                             struct rf_nvml_field *fields)
+{
+    static unsigned asked;
+    (void)device;
+    asked++;
+    for (int i = 0; i < n; i++) {
+        const bool known = fields[i].field == RF_NVML_NVLINK_SENT ||
+                           fields[i].field == RF_NVML_NVLINK_RECEIVED;
+        fields[i].result =
+            number("FAKE_NVML_NVLINK", 0) != 0 && known ? 0 : NOT_SUPPORTED;
+        fields[i].value.number = asked * 1000ull; /* KiB */
+    }
+    return 0;
+}

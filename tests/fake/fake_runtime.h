@@ -1,0 +1,24 @@
+/* Between the files of the fake CUDA runtime. */
+#ifndef RF_TESTS_FAKE_RUNTIME_H
+#define RF_TESTS_FAKE_RUNTIME_H
+
+#include <cuda_runtime_api.h>
+
+#include "tests/fake/fake_cuda.h"
+
+/* Keeps `code` for cudaGetLastError() unless it is success; returns it. */
+cudaError_t fake_set_error(cudaError_t code);
+
+/* Waits until every stream of the process is idle. */
+void fake_drain_all(void);
+
+/* At the start of every call: an injected error ends it. */
+#define FAKE_ENTER(call)                                                       \
+    do {                                                                       \
+        int code_ = fake_cuda_injected("FAKE_CUDA_FAIL", #call);               \
+        if (code_ != 0) {                                                      \
+            return fake_set_error((cudaError_t)code_);                         \
+        }                                                                      \
+    } while (0)
+
+#endif

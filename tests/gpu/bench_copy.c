@@ -1,0 +1,162 @@
+/*
+ * What the copy kernels reach of the device's own copy bandwidth, for the
+ * shapes that refits are made of. Each shape moves the same number of bytes;
+ * the ceiling is cudaMemcpyAsync, device to device, of as many bytes in the
+ * same run, best of several rounds in turn, timed with events. Bandwidths count
+ * bytes read and bytes written.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/mem.h"
+#include "cuda/device.h"
+
+#define ROUNDS 7
+#define SLACK 4096 /* behind each buffer */
+
+struct shape {
+    const char *name;
+    uint64_t width, pitch; /* of the source; the destination is dense */
+    uint64_t misalign;
+    double wanted; /* least ratio, 0: reported only */
+};
+
+static const struct shape shapes[] = {
+    {"contiguous", (uint64_t)1 << 20, (uint64_t)1 << 20, 0, 0.9},
+    {"row shard, 16 MiB tensors", (uint64_t)16 << 20, (uint64_t)32 << 20, 0,
+     0.9},
+    {"column shard, 1792-byte rows", 1792, 14336, 0, 0.9},
+    {"64-byte rows", 64, 512, 0, 0},
+    {"odd byte offset", (uint64_t)1 << 20, ((uint64_t)1 << 20) + 2, 1, 0},
+};
+
+static void must(enum rf_status status, const struct rf_err *err)
+{
+    if (status != RF_OK) {
+        fprintf(stderr, "bench_copy: %s\n", err->text);
+        exit(1);
+    }
+}
+
+static void cuda_must(cudaError_t code)
+{
+    if (code != cudaSuccess) {
+        fprintf(stderr, "bench_copy: %s\n", cudaGetErrorString(code));
+        exit(1);
+    }
+}
+
+struct bench {
+    unsigned char *src, *dst;
+    cudaStream_t stream;
+    cudaEvent_t begin, end;
+    uint64_t total, source_bytes;
+};
+
+static double finish_ms(struct bench *bench)
+{
+    float ms = 0;
+    cuda_must(cudaEventRecord(bench->end, bench->stream));
+    cuda_must(cudaEventSynchronize(bench->end));
+    cuda_must(cudaEventElapsedTime(&ms, bench->begin, bench->end));
+    return (double)ms;
+}
+
+static double memcpy_ms(struct bench *bench, uint64_t bytes)
+{
+    cuda_must(cudaEventRecord(bench->begin, bench->stream));
+    cuda_must(cudaMemcpyAsync(bench->dst, bench->src, bytes,
+                              cudaMemcpyDeviceToDevice, bench->stream));
+    return finish_ms(bench);
+}
+
+static double kernel_ms(struct bench *bench,
+                        const struct rf_device_slices *slices)
+{
+    const struct rf_bases bases = {.at = {bench->src, bench->dst}};
+    struct rf_err err;
+    cuda_must(cudaEventRecord(bench->begin, bench->stream));
+    must(rf_device_copy(slices, &bases, bench->stream, &err), &err);
+    return finish_ms(bench);
+}
+
+/* A strided source spans up to 8 times what it gives: shapes are cut so that
+ * the span stays within the source buffer. */
+static bool run(struct bench *bench, const struct shape *shape)
+{
+    const uint64_t rows = RF_MIN(bench->total / shape->width,
+                                 (bench->source_bytes - SLACK) / shape->pitch);
+    const uint64_t bytes = rows * shape->width;
+    struct rf_slices host = {0};
+    struct rf_device_slices device;
+    struct rf_err err;
+    double copy = 0, kernel = 0, ratio;
+    rf_slices_add(&host,
+                  (struct rf_slice){.dst_base = 1,
+                                    .src_offset = shape->misalign,
+                                    .src_pitch = shape->pitch,
+                                    .dst_pitch = shape->width,
+                                    .width = shape->width,
+                                    .rows = rows},
+                  RF_KERNEL_CAST_NONE);
+    must(rf_device_slices_upload(&host, RF_KERNEL_CAST_NONE, &device, &err),
+         &err);
+    for (int i = 0; i < ROUNDS; i++) {
+        const double c = memcpy_ms(bench, bytes);
+        const double k = kernel_ms(bench, &device);
+        copy = i == 0 || c < copy ? c : copy;
+        kernel = i == 0 || k < kernel ? k : kernel;
+    }
+    ratio = copy / kernel;
+    printf("%-30s %8.1f MB  kernel %8.1f GB/s  cudaMemcpy %8.1f GB/s  "
+           "ratio %.3f%s\n",
+           shape->name, (double)bytes / 1e6, 2e-6 * (double)bytes / kernel,
+           2e-6 * (double)bytes / copy, ratio,
+           shape->wanted == 0       ? ""
+           : ratio >= shape->wanted ? "  ok"
+                                    : "  below 0.9");
+    rf_device_slices_free(&device);
+    rf_slices_free(&host);
+    return shape->wanted == 0 || ratio >= shape->wanted;
+}
+
+static void open_bench(struct bench *bench, uint64_t mebibytes)
+{
+    struct rf_err err;
+    memset(bench, 0, sizeof(*bench));
+    bench->total = mebibytes << 20;
+    bench->source_bytes = 8 * bench->total + SLACK;
+    must(rf_device_use(0, &err), &err);
+    cuda_must(cudaMalloc((void **)&bench->src, bench->source_bytes));
+    cuda_must(cudaMalloc((void **)&bench->dst, bench->total + SLACK));
+    cuda_must(cudaMemset(bench->src, 1, bench->source_bytes));
+    cuda_must(cudaStreamCreateWithFlags(&bench->stream, cudaStreamNonBlocking));
+    cuda_must(cudaEventCreate(&bench->begin));
+    cuda_must(cudaEventCreate(&bench->end));
+}
+
+int main(int argc, char **argv)
+{
+    const uint64_t mebibytes = argc > 1 ? strtoull(argv[1], NULL, 10) : 1024;
+    struct bench bench;
+    int passed = 0, failed = 0, reported = 0, count = 0;
+    if (mebibytes < 16 || mebibytes > 16384) {
+        fputs("usage: bench-gpu-copy [MEBIBYTES], 16 to 16384\n", stderr);
+        return 2;
+    }
+    if (cudaGetDeviceCount(&count) != cudaSuccess || count == 0) {
+        puts("skipped: no GPU here");
+        return 77;
+    }
+    open_bench(&bench, mebibytes);
+    for (size_t i = 0; i < RF_ARRAY_SIZE(shapes); i++) {
+        const bool good = run(&bench, &shapes[i]);
+        reported += shapes[i].wanted == 0;
+        passed += shapes[i].wanted > 0 && good;
+        failed += !good;
+    }
+    printf("%d passed, %d failed, %d only reported\n", passed, failed,
+           reported);
+    return failed == 0 ? 0 : 1;
+}

@@ -1,0 +1,24 @@
+# Checks and benchmarks that need a GPU, and a folder that carries them to one.
+# They say why they skip where there is none, and count nothing then.
+ifneq ($(cuda_wanted),)
+$(BUILD)/tests/gpu/bench_copy.o: private RF_CPPFLAGS += $(CUDA_INCLUDES)
+$(BUILD)/bench-gpu-copy: $(BUILD)/tests/gpu/bench_copy.o \
+	$(call objects,$(cuda_SRC)) $(BUILD)/cuda/fatbin.o \
+	$(call lib,transport planner common)
+	@echo "  LINK  $@"
+	$(Q)$(LINK) -o $@ $(filter %.o,$^) $(filter %.a,$^) -L$(CUDA_LIBDIR) \
+	    -lcudart $(COORD_LDLIBS) $(CUDA_RPATH)
+
+# The real libraries come before the fakes that unit-cuda knows of.
+GPU_ENV = LD_LIBRARY_PATH=$(CUDA_LIBDIR):$(NCCL_HOME)/lib$${LD_LIBRARY_PATH:+:$$LD_LIBRARY_PATH}
+test-programs: $(BUILD)/bench-gpu-copy
+GPU_PROGRAMS := $(BUILD)/refit-coord $(BUILD)/refit-worker \
+	$(BUILD)/refit-cuda.so $(BUILD)/unit-cuda $(BUILD)/bench-gpu-copy
+.PHONY: check-gpu bench-gpu bundle
+check-gpu: $(GPU_PROGRAMS) ## tests on this machine's GPU
+	@$(GPU_ENV) tests/gpu/check-gpu $(BUILD) || [ $$? = 77 ]
+bench-gpu: $(GPU_PROGRAMS) ## copy kernels and a 7B refit on this machine's GPU
+	@$(GPU_ENV) tests/gpu/bench-gpu $(BUILD) || [ $$? = 77 ]
+bundle: $(GPU_PROGRAMS) ## a folder that runs both on a bare GPU machine
+	tests/gpu/make-bundle $(BUILD) $(BUILD)/bundle $(CUDA_LIBDIR)
+endif

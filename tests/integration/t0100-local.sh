@@ -1,0 +1,114 @@
+# Refits on this machine through launcher `local`: results, contents, exit code.
+# limit: 240
+# shellcheck shell=bash source=../lib/test.sh disable=SC2034
+. "$(dirname "$0")/../lib/test.sh"
+
+base='{
+  "name": "t", "launch": {"method": "local"},
+  "nodes": [{"host": "localhost", "slots": 4}],
+  "model": {"megatron": {"num_layers": 4, "hidden_size": 256,
+    "num_attention_heads": 8, "num_query_groups": 4, "ffn_hidden_size": 512,
+    "vocab_size": 4096, "swiglu": true}},
+  "scenarios": [
+    {"name": "colocated", "mode": "colocated", "train": {"tp": 2, "pp": 2},
+     "infer": {"tp": 4, "layout": "hf"}, "warmup": 1, "iterations": 3},
+    {"name": "split", "mode": "disaggregated", "train": {"tp": 2},
+     "infer": {"tp": 2, "layout": "hf"}, "warmup": 0, "iterations": 2}
+  ]}'
+
+test_refits_are_verified_and_recorded() {
+    cluster
+    run_coord cluster.json
+    expect_exit 0
+    expect_verified "$(result colocated)"
+    expect_verified "$(result split)"
+    expect_json "$(result colocated)" '.verification.rounds == 3'
+    expect_json "$(result split)" '.verification.rounds == 2'
+    expect_text out colocated
+    expect_text out split
+}
+
+test_run_json_describes_the_run() {
+    cluster
+    run_coord cluster.json
+    expect_exit 0
+    local run
+    run=$(echo results/*/run.json)
+    expect_json "$run" '.status == "ok"'
+    expect_json "$run" '.argv | index("cluster.json") != null'
+    expect_json "$run" '.finished_at >= .started_at'
+    test -s results/*/summary.csv || fail "no summary.csv"
+    [ "$(find results -name '*.tmp' | wc -l)" = 0 ] || fail "partial files left"
+}
+
+test_result_fields_agree_with_each_other() {
+    cluster
+    run_coord cluster.json -s colocated
+    expect_exit 0
+    local file
+    file=$(result colocated)
+    expect_json "$file" '.schema_version >= 1 and .run_id != null'
+    expect_json "$file" '.plan.bytes_total == .plan.bytes_local +
+        .plan.bytes_intra_node + .plan.bytes_inter_node'
+    expect_json "$file" '.plan.bytes_inter_node == 0'
+    expect_json "$file" '([.iterations[].refit_ms] | min) - .summary.min_ms |
+        fabs < 1e-6'
+    expect_json "$file" '.iterations | all(.refit_ms as $t |
+        ([.ranks[].ms] | max) - $t | fabs < 1e-6)'
+    expect_json "$file" '.iterations | all((.ranks | length) == 4)'
+    expect_json "$file" '.bound.ms > 0 and .bound.efficiency > 0'
+    expect_json "$file" '.model.parameters > 0 and .model.bytes > 0'
+    # sent and received are two views of the same bytes
+    expect_json "$file" '.iterations | all(([.ranks[].sent_bytes] | add) ==
+        ([.ranks[].received_bytes] | add))'
+}
+
+test_only_matching_scenarios_run() {
+    cluster
+    run_coord cluster.json -s 'spl*' -o elsewhere
+    expect_exit 0
+    [ "$(find elsewhere -name 'split.json' | wc -l)" = 1 ] ||
+        fail "split.json is missing"
+    [ ! -e results ] || fail "results/ appeared"
+    [ "$(find elsewhere -name 'colocated*' | wc -l)" = 0 ] ||
+        fail "colocated ran"
+}
+
+test_dry_run_launches_and_writes_nothing() {
+    cluster '.launch.worker = "/nonexistent/worker"'
+    run_coord cluster.json --dry-run
+    expect_exit 0
+    expect_text out colocated
+    [ ! -e results ] || fail "a dry run wrote results"
+}
+
+test_examples_pass_a_dry_run() {
+    local file
+    for file in "$RF_TOP"/examples/*.json; do
+        run_coord --dry-run "$file"
+        expect_exit 0
+        expect_text out digest
+    done
+}
+
+test_null_method_moves_nothing() {
+    cluster '.scenarios[0].method = "null" | .scenarios |= .[:1]'
+    run_coord cluster.json
+    expect_exit 0
+    expect_json "$(result colocated)" '.status == "ok"'
+    expect_json "$(result colocated)" '.verification.checked_bytes == 0'
+}
+
+test_a_matrix_runs_each_member() {
+    cluster '.scenarios |= .[:1] | .scenarios[0].method = ["host", "tcp"]'
+    run_coord cluster.json
+    expect_exit 0
+    [ "$(find results -name 'colocated*.json' | wc -l)" = 2 ] ||
+        fail "expected two result files"
+    local file
+    for file in results/*/colocated*.json; do
+        expect_verified "$file"
+    done
+}
+
+run_tests

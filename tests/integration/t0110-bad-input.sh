@@ -1,0 +1,131 @@
+# Mistakes in the command line or cluster.json: exit 2, one clear error that
+# names file, place and rule, and nothing launched or written.
+# shellcheck shell=bash source=../lib/test.sh disable=SC2034
+. "$(dirname "$0")/../lib/test.sh"
+
+base='{
+  "name": "t", "launch": {"method": "local"},
+  "nodes": [{"host": "localhost", "slots": 4}],
+  "model": {"megatron": {"num_layers": 2, "hidden_size": 64,
+    "num_attention_heads": 4, "vocab_size": 128}},
+  "scenarios": [{"name": "a", "train": {"tp": 2, "pp": 2}, "infer": {"tp": 4}}]}'
+
+refused() { # JQ_PROGRAM TEXT...: exit 2, each text in the error
+    local program=$1 text
+    shift
+    cluster "$program"
+    run_coord cluster.json
+    expect_exit 2
+    [ ! -s out ] || fail "an error printed to standard output"
+    [ ! -e results ] || fail "results/ appeared"
+    for text in "$@"; do
+        grep -qF -- "$text" err || fail "the error lacks: $text"
+    done
+    rm cluster.json
+}
+
+test_unknown_keys_are_named() {
+    refused '.nodes[0].slot = 1' 'cluster.json' '$.nodes[0]' 'slot'
+    refused '.scenari = []' 'scenari'
+    refused '.launch.metod = "ssh"' '$.launch' 'metod'
+    refused '.scenarios[0].train.tpp = 2' '$.scenarios[0].train' 'tpp'
+    refused '.model.megatron.num_layer = 2' '$.model.megatron' 'num_layer'
+}
+
+test_wrong_types_and_values_are_named() {
+    refused '.nodes[0].slots = "4"' '$.nodes[0].slots'
+    refused '.nodes[0].slots = 0' '$.nodes[0].slots'
+    refused '.scenarios[0].iterations = -1' '$.scenarios[0].iterations'
+    refused '.scenarios[0].mode = "colocate"' '$.scenarios[0].mode'
+    refused '.scenarios[0].method = "pigeon"' 'pigeon' 'host'
+    refused '.scenarios[0].strategy = "hope"' '$.scenarios[0].strategy' \
+        'send_recv'
+    refused '.model = {"config": "absent.json"}' 'absent.json'
+}
+
+test_impossible_meshes_name_the_rule() {
+    refused '.scenarios[0].train.tp = 3' '$.scenarios[0]'
+    refused '.scenarios[0].infer.tp = 8' '$.scenarios[0]'
+    refused '.scenarios[0].train.pp = 5 | .nodes[0].slots = 20' '$.scenarios[0]'
+}
+
+test_dangerous_names_are_refused_before_anything_starts() {
+    refused '.launch.method = "ssh" | .nodes[0].host = "-oProxyCommand=x"' \
+        '$.nodes[0].host'
+    refused '.launch.method = "ssh" | .nodes[0].host = "a;b"' '$.nodes[0].host'
+    refused '.launch.method = "ssh" | .nodes[0].host = ""' '$.nodes[0].host'
+    refused '.launch.worker = "$(touch x)"' '$.launch.worker'
+    refused '.launch.method = "ssh" | .nodes[0].user = "x -p"' '$.nodes[0].user'
+    refused '.nodes += .nodes' 'localhost'
+}
+
+test_broken_documents_say_where() {
+    local text
+    for text in '' '{' '[1, 2' '{"name": "a", "name": "b"}' '{"name": tru}' \
+        'null' '"text"'; do
+        printf '%s' "$text" >cluster.json
+        run_coord cluster.json
+        expect_exit 2
+        expect_text err 'cluster\.json'
+    done
+    run_coord absent.json
+    expect_exit 2
+    expect_text err 'absent\.json.*No such file'
+    mkfifo pipe.json
+    run_coord pipe.json
+    expect_exit 2
+    run_coord /dev/zero
+    expect_exit 2
+}
+
+test_wrong_usage_is_exit_2() {
+    cluster
+    run_coord
+    expect_exit 2
+    run_coord --no-such-option cluster.json
+    expect_exit 2
+    run_coord plan
+    expect_exit 2
+    run_coord cluster.json second.json
+    expect_exit 2
+    run_coord cluster.json -s 'matches-nothing*'
+    expect_exit 2
+    run_coord cluster.json --timeout soon
+    expect_exit 2
+    [ ! -e results ] || fail "results/ appeared"
+}
+
+test_a_result_folder_that_cannot_be_used_is_exit_2() {
+    cluster
+    run_coord cluster.json -o absent/results
+    expect_exit 2
+    expect_text err 'absent/results.*No such file'
+    run_coord cluster.json --resume absent
+    expect_exit 2
+    expect_text err 'absent.*No such file'
+    [ ! -e absent ] || fail "absent/ appeared"
+}
+
+test_output_that_goes_nowhere_is_an_error() {
+    cluster
+    "$coord" plan cluster.json 2>err >/dev/full
+    status=$?
+    expect_exit 1
+    expect_text err 'standard output'
+    "$coord" check cluster.json --json 2>err >&- <&-
+    status=$?
+    expect_exit 1
+    expect_text err 'standard output'
+}
+
+test_help_and_version_go_to_standard_output() {
+    run_coord --help
+    expect_exit 0
+    expect_text out 'CLUSTER\.json'
+    [ ! -s err ] || fail "help wrote to standard error"
+    run_coord --version
+    expect_exit 0
+    expect_text out '^refit-coord [0-9]'
+}
+
+run_tests

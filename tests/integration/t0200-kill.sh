@@ -1,0 +1,151 @@
+# Violent ends: whatever dies, nothing is left running and what was measured is
+# kept. Processes are known by the path of a private copy of the worker.
+# limit: 400
+# shellcheck shell=bash source=../lib/test.sh disable=SC2034
+. "$(dirname "$0")/../lib/test.sh"
+
+base='{
+  "name": "t", "launch": {"method": "local"},
+  "nodes": [{"host": "localhost", "slots": 4}],
+  "model": {"megatron": {"num_layers": 4, "hidden_size": 256,
+    "num_attention_heads": 8, "num_query_groups": 4, "ffn_hidden_size": 512,
+    "vocab_size": 4096, "swiglu": true}},
+  "scenarios": [
+    {"name": "first", "mode": "colocated", "train": {"tp": 2, "pp": 2},
+     "infer": {"tp": 4}, "warmup": 0, "iterations": 1000000}
+  ]}'
+
+# Starts a run whose worker is a private copy; -vv shows the states.
+start_run() { # [JQ_PROGRAM]
+    own_worker
+    cluster "${1-.} | .launch.worker = \"$worker\""
+    start_coord cluster.json -vv
+}
+
+in_state() { # NAME
+    grep -q -- "-> $1\$" err
+}
+
+coordinator_killed_while() { # STATE [JQ_PROGRAM]
+    start_run "${2-.}"
+    wait_until 60 "state $1" in_state "$1"
+    kill -KILL "$coord_pid"
+    finish_coord
+    wait_until 20 "no process is left after the end in $1" no_workers
+    [ "$(find results -name '*.tmp' 2>/dev/null | wc -l)" = 0 ] ||
+        fail "partial files left"
+}
+
+test_killed_while_launching() { coordinator_killed_while launching; }
+test_killed_while_starting() { coordinator_killed_while starting; }
+test_killed_while_preparing() { coordinator_killed_while preparing; }
+test_killed_while_probing() { coordinator_killed_while probing; }
+test_killed_while_filling() { coordinator_killed_while filling; }
+test_killed_while_running() { coordinator_killed_while running; }
+test_killed_while_verifying() { coordinator_killed_while verifying; }
+test_killed_while_closing() {
+    coordinator_killed_while closing '.scenarios[0].iterations = 1'
+}
+test_killed_while_stopping() {
+    coordinator_killed_while stopping '.scenarios[0].iterations = 1'
+}
+
+has_result() { # SCENARIO
+    compgen -G "results/*/$1.json" >/dev/null
+}
+
+test_a_killed_rank_fails_the_scenario_and_is_named() {
+    local victim file
+    start_run '.scenarios += [.scenarios[0] | .name = "second" | .iterations = 2]'
+    wait_until 60 "iterations" in_state verifying
+    victim=$(ranks | tail -n 1)
+    [ -n "$victim" ] || fail "no rank found"
+    kill -KILL "${victim%:*}"
+    wait_until 15 "the scenario's end" has_result first
+    finish_coord
+    expect_exit 1
+    file=$(result first)
+    expect_json "$file" '.status == "failed"'
+    expect_json "$file" ".errors[0] | tostring | test(\"localhost.*rank\") and
+        test(\"process ${victim%:*}\\\\b\") and test(\"signal 9\")"
+    expect_json "$file" '.iterations | length > 0' # what was measured is kept
+    expect_verified "$(result second)" # the next scenario goes on
+    wait_until 20 "no process is left" no_workers
+}
+
+test_a_killed_agent_is_a_lost_node() {
+    local agent
+    start_run
+    wait_until 60 "iterations" in_state verifying
+    agent=$(comm -23 <(workers | sort) <(ranks | sort) | head -n 1)
+    kill -KILL "${agent%:*}"
+    finish_coord
+    expect_exit 1
+    expect_json "$(result first)" '.status == "failed"'
+    expect_json "$(result first)" '.errors | tostring | test("localhost")'
+    wait_until 20 "no process is left" no_workers
+}
+
+test_a_stopped_rank_is_found_by_its_lease() {
+    local victim
+    start_run
+    wait_until 60 "iterations" in_state verifying
+    victim=$(ranks | head -n 1)
+    kill -STOP "${victim%:*}"
+    finish_coord
+    expect_exit 1
+    expect_json "$(result first)" '.errors | tostring | test("rank")'
+    wait_until 20 "no process is left, not even the stopped one" no_workers
+}
+
+interrupted_by() { # SIGNAL EXIT_CODE
+    start_run
+    wait_until 60 "iterations" in_state verifying
+    kill -"$1" "$coord_pid"
+    finish_coord
+    expect_exit "$2"
+    expect_json "$(result first)" '.status == "interrupted"'
+    expect_json "$(result first)" '.iterations | length > 0'
+    expect_json "$(echo results/*/run.json)" '.status == "interrupted"'
+    wait_until 20 "no process is left" no_workers
+}
+
+test_interrupt_keeps_what_was_measured() { interrupted_by INT 130; }
+test_termination_keeps_what_was_measured() { interrupted_by TERM 143; }
+
+test_interrupt_while_launching_leaves_nothing() {
+    start_run
+    wait_until 60 "launching" in_state launching
+    kill -INT "$coord_pid"
+    finish_coord
+    expect_exit 130
+    wait_until 20 "no process is left" no_workers
+}
+
+test_a_folder_never_goes_on_saying_running() {
+    local wait
+    own_worker
+    cluster ".launch.worker = \"$worker\""
+    for wait in 0 0.005 0.01 0.02 0.04; do
+        start_coord cluster.json -o results
+        sleep "$wait"
+        kill -TERM "$coord_pid"
+        finish_coord
+        expect_exit 143
+        if compgen -G 'results/*' >/dev/null; then
+            expect_json "$(echo results/*/run.json)" '.status == "interrupted"'
+        fi
+        rm -rf results
+    done
+    wait_until 20 "no process is left" no_workers
+}
+
+test_a_time_limit_ends_the_run() {
+    own_worker
+    cluster ".launch.worker = \"$worker\""
+    run_coord cluster.json --timeout 3
+    expect_exit 1
+    wait_until 20 "no process is left" no_workers
+}
+
+run_tests

@@ -1,0 +1,108 @@
+# Runs over SSH to three hosts of a test bed: contents, interface counters.
+# limit: 300
+# shellcheck shell=bash source=../lib/test.sh disable=SC2034
+. "$(dirname "$0")/../lib/test.sh"
+[ "$(id -u)" = 0 ] || skip_all "network namespaces need root"
+ip netns list >/dev/null 2>&1 || skip_all "this kernel has no network namespaces"
+
+bed=$work/bed
+at_exit '"$testbed" down --dir "$bed"'
+part=$("$testbed" up --hosts 3 --slots 2 --worker "$worker" --dir "$bed") || {
+    printf '1..1\nnot ok 1 - the test bed comes up\n'
+    exit 1
+}
+mapfile -t host < <(jq -r '.nodes[].host' <<<"$part")
+
+# 32 MiB of weights and more: transfers must be long beside what else crosses.
+base=$(jq '. + {
+  name: "t",
+  model: {megatron: {num_layers: 8, hidden_size: 1024, num_attention_heads: 16,
+    num_query_groups: 8, ffn_hidden_size: 3072, vocab_size: 16384,
+    swiglu: true}},
+  scenarios: [
+    {name: "split", mode: "disaggregated",
+     train: {nodes: [.nodes[0].host, .nodes[1].host], tp: 2, pp: 2},
+     infer: {nodes: [.nodes[2].host], tp: 2}, warmup: 0, iterations: 2},
+    {name: "colocated", mode: "colocated", train: {tp: 2}, infer: {tp: 6, layout: "hf"},
+     warmup: 0, iterations: 2}
+  ]}' <<<"$part")
+
+test_disaggregated_over_three_hosts() {
+    cluster
+    run_coord cluster.json -s split
+    expect_exit 0
+    expect_verified "$(result split)"
+    expect_json "$(result split)" '.plan.bytes_inter_node == .plan.bytes_total'
+    expect_json "$(result split)" '.environment | length == 3 and
+        all(.control == "tcp")'
+}
+
+sent_bytes() { # by all hosts together
+    "$testbed" counters --dir "$1" | jq '[.[].tx_bytes] | add'
+}
+
+# Two runs that differ only in the number of iterations: what start-up, probes
+# and control cost is in both. The probes' bytes depend on the rate, so the
+# links of this bed have a fixed one.
+test_interface_counters_agree_with_the_plan() {
+    local before middle after grown planned slow=$PWD/slow
+    base=$(jq --argjson new "$("$testbed" up --hosts 3 --rate 500mbit \
+        --worker "$worker" --dir "$slow")" '
+        . + $new | .scenarios |= .[:1] | .model.megatron.num_layers = 2 |
+        .scenarios[0].train.nodes = [.nodes[0].host, .nodes[1].host] |
+        .scenarios[0].infer.nodes = [.nodes[2].host]' <<<"$base")
+    before=$(sent_bytes "$slow")
+    cluster '.scenarios[0].iterations = 1'
+    run_coord cluster.json -o few
+    [ "$status" = 0 ] || { "$testbed" down --dir "$slow"; expect_exit 0; }
+    middle=$(sent_bytes "$slow")
+    cluster '.scenarios[0].iterations = 6'
+    run_coord cluster.json -o many
+    after=$(sent_bytes "$slow")
+    "$testbed" down --dir "$slow"
+    expect_exit 0
+    planned=$(jq .plan.bytes_inter_node many/*/split.json)
+    grown=$(((after - middle - (middle - before)) / 5))
+    echo "planned $planned, grown $grown bytes an iteration" >&2
+    [ $((grown * 100)) -le $((planned * 106)) ] || fail "more than planned"
+    [ $((grown * 100)) -ge $((planned * 94)) ] || fail "less than planned"
+}
+
+test_colocated_over_three_hosts() {
+    cluster '.scenarios |= [{name: "colocated", mode: "colocated",
+        train: {tp: 2}, infer: {tp: 1, pp: 2}, warmup: 0, iterations: 2}]'
+    run_coord cluster.json
+    expect_exit 0
+    expect_verified "$(result colocated)"
+}
+
+test_every_method_that_crosses_hosts_is_verified() {
+    cluster '.scenarios |= .[:1] | .scenarios[0].method = ["host", "tcp"] |
+        .scenarios[0].iterations = 1'
+    run_coord cluster.json
+    expect_exit 0
+    local file
+    for file in results/*/split*.json; do
+        expect_verified "$file"
+    done
+}
+
+test_the_worker_can_be_deployed() {
+    cluster '.scenarios |= .[:1] | .launch.deploy = true |
+        .launch.worker = "refit-worker" | .scenarios[0].iterations = 1'
+    run_coord cluster.json
+    expect_exit 0
+    expect_verified "$(result split)"
+}
+
+test_control_falls_back_to_ssh_where_nodes_cannot_connect() {
+    # An address that the nodes cannot reach is all that they get.
+    cluster '.scenarios |= .[:1] | .control.address = "127.0.0.1" |
+        .scenarios[0].iterations = 1'
+    run_coord cluster.json
+    expect_exit 0
+    expect_verified "$(result split)"
+    expect_json "$(result split)" '.environment | all(.control == "stdio")'
+}
+
+run_tests

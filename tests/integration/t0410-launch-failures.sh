@@ -1,0 +1,95 @@
+# What keeps a node from being reached: exit 4, one error that names the node,
+# within the time limit, nothing left anywhere.
+# limit: 240
+# shellcheck shell=bash source=../lib/test.sh disable=SC2034
+. "$(dirname "$0")/../lib/test.sh"
+[ "$(id -u)" = 0 ] || skip_all "network namespaces need root"
+ip netns list >/dev/null 2>&1 || skip_all "this kernel has no network namespaces"
+
+bed=$work/bed
+at_exit '"$testbed" down --dir "$bed"'
+part=$("$testbed" up --hosts 2 --slots 2 --dir "$bed") || {
+    printf '1..1\nnot ok 1 - the test bed comes up\n'
+    exit 1
+}
+host=$(jq -r '.nodes[1].host' <<<"$part")
+base=$(jq '. + {name: "t",
+  model: {megatron: {num_layers: 2, hidden_size: 64, num_attention_heads: 4,
+    vocab_size: 128}},
+  scenarios: [{name: "a", mode: "colocated", train: {tp: 4}, infer: {tp: 2},
+    iterations: 1}]} | .launch.timeout_s = 5' <<<"$part")
+
+# Runs the cluster file changed by the program; expects exit 4 within 30 s, the
+# second host named, the text, and no worker left.
+launch_fails() { # JQ_PROGRAM REGEX
+    local started=$SECONDS
+    own_worker
+    cluster ".launch.worker = \"$worker\" | $1"
+    run_coord cluster.json
+    expect_exit 4
+    [ $((SECONDS - started)) -le 30 ] || fail "took $((SECONDS - started)) s"
+    expect_text err "$host"
+    grep -qiE -- "$2" err || fail "the error does not say: $2"
+    wait_until 20 "no process is left" no_workers
+}
+
+test_unknown_host_key() {
+    grep -v "^$host " "$bed/known_hosts" >known
+    launch_fails ".launch.known_hosts = \"$PWD/known\"" 'SHA256:'
+    [ "$(wc -l <known)" = 1 ] || fail "known_hosts was changed"
+}
+
+test_changed_host_key() {
+    ssh-keygen -q -t ed25519 -N '' -f other
+    grep -v "^$host " "$bed/known_hosts" >known
+    echo "$host $(cut -d' ' -f1,2 other.pub)" >>known
+    launch_fails ".launch.known_hosts = \"$PWD/known\"" 'host key'
+}
+
+test_user_key_that_the_node_does_not_know() {
+    ssh-keygen -q -t ed25519 -N '' -f other
+    launch_fails ".nodes[1].identity = \"$PWD/other\"" 'auth|key|denied'
+}
+
+test_missing_key_file() {
+    local program=".nodes[1].identity = \"$PWD/absent\""
+    own_worker
+    cluster ".launch.worker = \"$worker\" | $program"
+    run_coord cluster.json
+    [ "$status" = 2 ] || [ "$status" = 4 ] || fail "exit code $status"
+    expect_text err absent
+    wait_until 20 "no process is left" no_workers
+}
+
+test_worker_that_is_not_there() {
+    launch_fails '.launch.worker = "/nonexistent/refit-worker"' 'nonexistent'
+}
+
+test_worker_that_is_another_program() {
+    launch_fails '.launch.worker = "/bin/true"' 'worker|exit|ended'
+}
+
+test_closed_port() {
+    launch_fails '.nodes[1].port = 9' 'refused|connect'
+}
+
+# The kernel accepts connections for a stopped sshd; no banner ever comes.
+test_port_that_never_says_anything() {
+    local sshd
+    sshd=$(<"$bed/host2/sshd.pid")
+    kill -STOP "$sshd"
+    (launch_fails . 'time|banner|answer')
+    status=$?
+    kill -CONT "$sshd"
+    expect_exit 0
+}
+
+test_unreachable_address() {
+    "$testbed" partition 2 on --dir "$bed"
+    (launch_fails . 'time|reach|route|connect')
+    status=$?
+    "$testbed" partition 2 off --dir "$bed"
+    expect_exit 0
+}
+
+run_tests

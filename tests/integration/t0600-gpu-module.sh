@@ -1,0 +1,301 @@
+# The shipped object code of refit-cuda.so over the fakes of CUDA's runtime and
+# of NCCL: every strategy with nccl and ipc, and what happens when calls fail.
+# limit: 300
+# shellcheck shell=bash source=../lib/test.sh disable=SC2034
+. "$(dirname "$0")/../lib/test.sh"
+
+[ -e "$RF_BUILD_DIR/refit-cuda.so" ] || skip_all "no CUDA toolkit to build with"
+fakes=$RF_BUILD_DIR/fake
+[ -e "$fakes/libnccl.so.2" ] || skip_all "the fakes are not built (make fake)"
+export LD_LIBRARY_PATH=$fakes FAKE_CUDA_DEVICES=8
+
+base='{
+  "name": "t",
+  "launch": {"method": "local", "env": {"LD_LIBRARY_PATH": "'$fakes'",
+    "FAKE_CUDA_DEVICES": "8", "FAKE_CUDA_DELAY_US": "20"}},
+  "nodes": [{"host": "localhost", "slots": 6}],
+  "model": {"megatron": {"num_layers": 2, "hidden_size": 64,
+    "num_attention_heads": 4, "num_query_groups": 2, "ffn_hidden_size": 128,
+    "vocab_size": 512, "swiglu": true}},
+  "scenarios": [
+    {"name": "s", "mode": "disaggregated", "train": {"tp": 2, "pp": 1},
+     "infer": {"tp": 2, "dp": 2, "layout": "vllm"}, "method": "nccl",
+     "warmup": 0, "iterations": 2, "bucket_bytes": 65536}
+  ]}'
+
+all_verified() { # COUNT
+    local file n=0
+    for file in results/*/s*.json; do
+        expect_verified "$file"
+        n=$((n + 1))
+    done
+    [ "$n" = "$1" ] || fail "$n result files, expected $1"
+}
+
+test_every_strategy_runs_on_nccl() {
+    cluster '.scenarios[0].strategy = ["send_recv", "broadcast", "allgather",
+        "allgather_global", "hierarchical", "gather_broadcast"]'
+    run_coord cluster.json
+    expect_exit 0
+    all_verified 6
+}
+
+test_every_strategy_runs_on_ipc() {
+    cluster '.scenarios[0].method = "ipc" |
+        .scenarios[0].strategy = ["send_recv", "broadcast", "allgather",
+        "allgather_global", "hierarchical", "gather_broadcast"]'
+    run_coord cluster.json
+    expect_exit 0
+    all_verified 6
+}
+
+test_colocated_meshes_and_casts() {
+    cluster '.nodes[0].slots = 4 | .scenarios = [
+        {"name": "s-colocated", "mode": "colocated",
+         "train": {"tp": 2, "pp": 2}, "infer": {"tp": 4, "layout": "vllm"},
+         "method": ["nccl", "ipc"], "warmup": 0, "iterations": 2},
+        {"name": "s-same", "mode": "colocated", "train": {"tp": 2, "dp": 2},
+         "infer": {"tp": 2, "dp": 2}, "method": "ipc", "iterations": 2},
+        {"name": "s-cast", "mode": "colocated",
+         "train": {"tp": 4, "dtype": "float32"},
+         "infer": {"tp": 2, "dp": 2, "dtype": "bfloat16", "layout": "hf"},
+         "method": ["nccl", "ipc"], "cast": ["source", "destination"],
+         "warmup": 0, "iterations": 2}]'
+    run_coord cluster.json
+    expect_exit 0
+    all_verified 7
+}
+
+test_flipped_byte_on_the_device_is_found() {
+    cluster
+    REFIT_TEST_FLIP=3:1 run_coord cluster.json
+    expect_exit 3
+    expect_json "$(result s)" '.status == "mismatch"'
+    expect_json "$(result s)" '.verification.mismatched_bytes == 1'
+}
+
+test_out_of_device_memory_is_named() {
+    cluster '.launch.env.FAKE_CUDA_MEMORY = "100000"'
+    run_coord cluster.json
+    expect_exit 1
+    expect_json "$(result s)" '.status == "failed"'
+    expect_text err 'device memory: .* wanted, .* free'
+}
+
+test_asynchronous_nccl_error_ends_the_scenario() {
+    cluster '.launch.env.FAKE_NCCL_ASYNC = "2:4:6"'
+    run_coord cluster.json
+    expect_exit 1
+    expect_json "$(result s)" '.status == "failed"'
+    expect_text err 'rank 2'
+    expect_text err 'remote process exited'
+}
+
+# The first group is the exchange that makes connections, the next one moves
+# weights.
+test_stuck_collective_ends_at_its_deadline() {
+    local group started
+    for group in 1 2; do
+        cluster ".launch.env.FAKE_NCCL_HANG = \"1:$group\" |
+            .scenarios = [.scenarios[0] + {timeout_s: 3},
+                .scenarios[0] + {name: \"s-next\", method: \"ipc\"}]"
+        started=$SECONDS
+        run_coord cluster.json -o "results-$group"
+        expect_exit 1
+        [ $((SECONDS - started)) -le 40 ] || fail "took $((SECONDS - started)) s"
+        expect_json "$(echo "results-$group"/*/s.json)" '.status == "failed"'
+        expect_verified "$(echo "results-$group"/*/s-next.json)"
+    done
+}
+
+test_failing_calls_are_reported_by_name() {
+    cluster '.launch.env.FAKE_CUDA_FAIL = "cudaLaunchKernel:3:700"'
+    run_coord cluster.json
+    expect_exit 1
+    expect_text err 'cudaLaunchKernel: .*700'
+}
+
+test_failing_send_inside_a_group_ends_the_scenario() {
+    cluster '.launch.env.FAKE_NCCL_FAIL = "ncclSend:2:5"'
+    run_coord cluster.json
+    expect_exit 1
+    expect_json "$(result s)" '.status == "failed"'
+    expect_text err 'Send.*invalid usage'
+}
+
+test_probe_without_a_driver_says_so() {
+    FAKE_CUDA_DEVICES=0 "$worker" --probe >probe.json || fail "probe failed"
+    for method in nccl ipc nvshmem; do
+        expect_json probe.json ".methods.$method == \"no driver\""
+    done
+}
+
+test_missing_driver_is_refused_with_the_method() {
+    cluster '.launch.env.FAKE_CUDA_DEVICES = "0"'
+    FAKE_CUDA_DEVICES=0 run_coord cluster.json
+    expect_exit 4
+    expect_text err 'no driver'
+}
+
+test_device_memory_is_the_process_s_own() {
+    cluster '.launch.env += {FAKE_NVML_FOREIGN: "1000000000",
+        FAKE_NVML_NVLINK: "1"}'
+    run_coord cluster.json
+    expect_exit 0
+    expect_json "$(result s)" '.memory | all(
+        .device_peak_bytes == .device.process_bytes and
+        .device_peak_bytes >= .device.arena_bytes + 300 * 1048576 and
+        .device.arena_bytes >= .predicted_device_bytes and
+        .device.foreign_bytes == 1000000000 and
+        .device.nvlink_sent_bytes > 0)'
+    expect_json "$(result s)" '.bound.resource | test("GPU")'
+}
+
+test_device_memory_without_process_figures_is_the_difference() {
+    cluster '.launch.env += {FAKE_NVML_FOREIGN: "1000000000",
+        FAKE_NVML_PROCESSES: "0"}'
+    run_coord cluster.json
+    expect_exit 0
+    expect_json "$(result s)" '.memory | all(
+        .device_peak_bytes == .device.device_bytes and
+        .device.process_bytes == 0 and
+        .device_peak_bytes >= .device.arena_bytes + 300 * 1048576 and
+        .device_peak_bytes < 1000000000)'
+}
+
+test_environment_names_devices_driver_and_library() {
+    cluster
+    run_coord cluster.json
+    expect_exit 0
+    local file hash
+    file=$(result s)
+    hash=$(sha256sum "$fakes/libnccl.so.2" | cut -d' ' -f1)
+    expect_json "$file" '.environment[0].gpus | length == 8 and
+        all(.uuid | startswith("GPU-"))'
+    expect_json "$file" '.environment[0].cuda.driver_version == "580.00.00"'
+    expect_json "$file" ".environment[0].nccl.sha256 == \"$hash\""
+}
+
+test_mig_device_is_refused_before_anything_moves() {
+    cluster
+    FAKE_NVML_MIG=1 run_coord cluster.json
+    expect_exit 4
+    expect_json "$(result s)" '.iterations == []'
+    expect_text err 'split by MIG'
+}
+
+test_busy_device_is_named() {
+    cluster '.launch.env.FAKE_CUDA_FAIL = "cudaSetDevice:1:46"'
+    run_coord cluster.json
+    expect_exit 1
+    expect_text err 'GPU [0-9] is busy: another process has it in exclusive'
+}
+
+test_too_few_devices_are_refused() {
+    cluster
+    FAKE_CUDA_DEVICES=2 run_coord cluster.json
+    expect_exit 4
+    expect_text err 'has 2 GPUs, 6 slots need one each'
+}
+
+test_handle_that_does_not_open_explains_itself() {
+    cluster '.scenarios[0].method = "ipc" |
+        .launch.env.FAKE_CUDA_FAIL = "cudaIpcOpenMemHandle:1:201"'
+    run_coord cluster.json
+    expect_exit 1
+    expect_text err 'opening the device memory of rank .* PID namespace'
+}
+
+# The next scenario runs after one whose rank was killed in a collective.
+test_killed_rank_ends_the_scenario_and_the_next_one_runs() {
+    cluster '.scenarios = [.scenarios[0] + {name: "s-nccl", iterations: 3},
+        .scenarios[0] + {name: "s-ipc", method: "ipc", iterations: 3}]'
+    local started=$SECONDS
+    REFIT_TEST_EXIT=1:1 run_coord cluster.json
+    expect_exit 1
+    [ $((SECONDS - started)) -le 60 ] || fail "took $((SECONDS - started)) s"
+    expect_json "$(result s-nccl)" '.status == "failed"'
+    expect_json "$(result s-nccl)" '.errors[0] | .rank == 1'
+    expect_json "$(result s-ipc)" '.errors[0] | .rank == 1'
+    unset REFIT_TEST_EXIT
+    run_coord cluster.json -o again
+    expect_exit 0
+}
+
+test_separate_processes_share_their_slot() {
+    cluster '.nodes[0].slots = 2 | .scenarios = [
+        {"name": "s-separate", "mode": "colocated",
+         "colocated_processes": "separate",
+         "train": {"tp": 2}, "infer": {"tp": 2, "layout": "vllm"},
+         "method": ["nccl", "ipc"], "warmup": 0, "iterations": 2},
+        {"name": "s-view", "mode": "colocated",
+         "colocated_processes": "separate", "train": {"tp": 2},
+         "infer": {"tp": 2}, "method": "ipc", "warmup": 0, "iterations": 2}]'
+    run_coord cluster.json
+    expect_exit 0
+    all_verified 3
+    expect_json "$(result s-view)" '[.iterations[].ranks[].sent_bytes] |
+        add == 0'
+}
+
+test_ranks_share_one_device_when_asked() {
+    cluster '.launch.env += {REFIT_SHARE_GPU: "1", FAKE_CUDA_DEVICES: "1"} |
+        .scenarios[0].method = ["nccl", "ipc"]'
+    FAKE_CUDA_DEVICES=1 run_coord cluster.json
+    expect_exit 0
+    all_verified 2
+    expect_text err 'shares its GPU with another rank'
+}
+
+test_what_devices_cannot_cast_is_refused_before_launch() {
+    cluster '.scenarios[0] += {train: {tp: 2, dtype: "bfloat16"},
+        infer: {tp: 2, dtype: "float8_e4m3fn"}}'
+    run_coord cluster.json
+    expect_exit 2
+    expect_text err 'cannot cast bfloat16 to float8_e4m3fn: .* block scales'
+    cluster '.scenarios[0] += {train: {tp: 2, dtype: "float32"},
+        infer: {tp: 2, dtype: "float16"}}'
+    run_coord cluster.json
+    expect_exit 2
+    expect_text err 'cannot cast float32 to float16'
+}
+
+# Two nodes of two devices each on this machine: the commands that the launcher
+# `manual` prints, each with an environment of its own.
+commands_printed() {
+    [ "$(grep -c 'run on this node' err)" = 2 ]
+}
+two_nodes() { # VARIABLE=VALUE of the second node...
+    local node=0 command
+    start_coord cluster.json
+    wait_until 10 "two commands" commands_printed
+    while read -r command; do
+        node=$((node + 1))
+        # shellcheck disable=SC2086 # words of a command line
+        env FAKE_CUDA_NODE=$node "$([ $node = 2 ] && echo "$1" || echo A=1)" \
+            "$RF_BUILD_DIR"/$command >"worker-$node" 2>&1 &
+    done < <(sed -n 's/.*run on this node: //p' err)
+    finish_coord
+}
+two_nodes_cluster='.launch.method = "manual" | .nodes = [
+    {host: "a", slots: 2}, {host: "b", slots: 2}] |
+    .scenarios = [{name: "s", mode: "colocated", train: {tp: 2, pp: 2},
+        infer: {tp: 4, layout: "vllm"}, method: "nccl", warmup: 0,
+        strategy: ["send_recv", "broadcast"], iterations: 2,
+        bucket_bytes: 65536}]'
+
+test_two_nodes_use_a_communicator_each_and_one_across() {
+    cluster "$two_nodes_cluster"
+    two_nodes A=1
+    expect_exit 0
+    all_verified 2
+}
+
+test_other_nccl_on_another_node_is_refused() {
+    cluster "$two_nodes_cluster"
+    two_nodes FAKE_NCCL_VERSION=22703
+    [ "$status" != 0 ] || fail "exit code 0 with two versions"
+    expect_text err 'has NCCL 2.27.3, a has 2.28.9: they must be the same'
+}
+
+run_tests

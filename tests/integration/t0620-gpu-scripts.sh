@@ -1,0 +1,62 @@
+# check-gpu, bench-gpu and the bundle: they skip where there is no GPU, never as a
+# pass, and run to their end over the fakes.
+# limit: 400
+# shellcheck shell=bash source=../lib/test.sh disable=SC2034
+. "$(dirname "$0")/../lib/test.sh"
+
+[ -e "$RF_BUILD_DIR/refit-cuda.so" ] || skip_all "no CUDA toolkit to build with"
+fakes=$RF_BUILD_DIR/fake
+[ -e "$fakes/libnvidia-ml.so.1" ] || skip_all "the fakes are not built (make fake)"
+[ -e "$RF_BUILD_DIR/bench-gpu-copy" ] || skip_all "bench-gpu-copy is not built"
+
+run_script() { # SCRIPT ARGUMENT...
+    "$@" >out 2>&1
+    status=$?
+    cat out >&2
+}
+
+test_scripts_skip_without_a_device() {
+    export LD_LIBRARY_PATH=$fakes FAKE_CUDA_DEVICES=0
+    run_script "$RF_TOP/tests/gpu/check-gpu" "$RF_BUILD_DIR"
+    expect_exit 77
+    expect_text out 'skipped: .*no driver'
+    expect_no_text out 'passed'
+    run_script "$RF_TOP/tests/gpu/bench-gpu" "$RF_BUILD_DIR"
+    expect_exit 77
+    expect_text out 'skipped: .*no driver'
+    run_script "$RF_BUILD_DIR/bench-gpu-copy"
+    expect_exit 77
+}
+
+test_check_gpu_passes_over_the_fakes() {
+    export LD_LIBRARY_PATH=$fakes
+    run_script "$RF_TOP/tests/gpu/check-gpu" "$RF_BUILD_DIR"
+    expect_exit 0
+    expect_text out '^[2-9][0-9] passed, 0 failed$'
+    expect_text out '^skipped: .*nvshmem'
+}
+
+# A processor is no GPU: what counts is that all shapes are copied and judged.
+test_bench_copies_every_shape() {
+    export LD_LIBRARY_PATH=$fakes FAKE_CUDA_DELAY_US=0
+    run_script "$RF_BUILD_DIR/bench-gpu-copy" 16
+    [ "$(grep -c 'ratio' out)" = 5 ] || fail "not five shapes"
+    expect_text out '^[0-3] passed, [0-3] failed, 2 only reported$'
+}
+
+test_bundle_runs_from_its_folder_alone() {
+    local libraries
+    libraries=$(dirname "$(ldd "$RF_BUILD_DIR/refit-cuda.so" |
+        awk '/libcudart/ {print $3}')")
+    [ -d "$libraries" ] || fail "libcudart is not found"
+    "$RF_TOP/tests/gpu/make-bundle" "$RF_BUILD_DIR" "$PWD/bundle" "$libraries"
+    env -i PATH="$PATH" HOME="$HOME" LD_LIBRARY_PATH="$fakes" \
+        FAKE_CUDA_DEVICES=0 bundle/run tests/gpu/check-gpu bin >out 2>&1
+    status=$?
+    cat out >&2
+    [ -e bundle/lib/libcudart.so.13 ] || fail "libcudart is not in the bundle"
+    expect_exit 77
+    expect_text out 'skipped: .*no driver'
+}
+
+run_tests

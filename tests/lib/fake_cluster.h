@@ -1,0 +1,97 @@
+/*
+ * A cluster that is not there: implements struct rf_run_ops on a virtual clock,
+ * with agents that answer as real ones do, and faults on request. Everything is
+ * deterministic; minutes of deadlines pass in no time.
+ */
+#ifndef RF_TESTS_FAKE_CLUSTER_H
+#define RF_TESTS_FAKE_CLUSTER_H
+
+#include "coordinator/run.h"
+
+#define FAKE_ATTEMPTS_MAX 16
+#define FAKE_FAULTS_MAX 4
+#define FAKE_MS INT64_C(1000000)
+#define FAKE_S INT64_C(1000000000)
+
+enum fake_fault_kind {
+    FAKE_NO_FAULT,
+    /* while launching */
+    FAKE_LAUNCH_FAILS,
+    FAKE_NEVER_JOINS,
+    FAKE_OLD_PROTOCOL,
+    FAKE_NO_METHOD, /* HELLO says why not */
+    FAKE_NO_MEMORY, /* HELLO has 1 MB available */
+    /* at a step */
+    FAKE_RANK_KILLED,  /* RANK_EXIT with signal 9 */
+    FAKE_PEER_NOTICES, /* another node's rank says "peer lost" first */
+    FAKE_RANK_ERROR,   /* DONE with ok false */
+    FAKE_NODE_LOST,
+    FAKE_SILENT, /* no DONE, ever */
+    FAKE_TWICE,  /* DONE twice, and one of the last step */
+    FAKE_WRONG_DIGEST,
+    FAKE_MISMATCH,
+    FAKE_WRONG_RANK, /* answers for another node's rank */
+    FAKE_RANK_MISSING,
+    FAKE_BAD_NUMBER,
+    FAKE_NOT_ASKED, /* DONE of a step in the future */
+    FAKE_ERROR_MESSAGE,
+};
+
+struct fake_fault {
+    enum fake_fault_kind kind;
+    uint32_t node;
+    const char *step; /* "run"; NULL: not at a step */
+    int round;        /* of fill, run, verify; -1: any */
+    uint32_t attempt; /* 0: any */
+    bool no_aborted;  /* and then never answers ABORT */
+};
+
+struct fake_attempt {
+    char name[64];
+    enum rf_outcome outcome;
+    size_t n_iterations;
+    uint32_t rounds;
+    uint64_t checked_bytes, mismatched_bytes;
+    json_t *errors; /* owned */
+    bool probed_before, probed_after, closed;
+    double copy_gbytes_per_s, pair_gbytes_per_s;
+};
+
+struct fake_cluster {
+    struct rf_config *config;
+    struct rf_model *model;
+    struct rf_run *run;
+    int64_t now_ns, timer_ns;
+    struct fake_event *events;
+    struct fake_fault faults[FAKE_FAULTS_MAX];
+    struct fake_attempt attempts[FAKE_ATTEMPTS_MAX];
+    size_t n_attempts;
+    bool done, joined_called;
+    int exit_code;
+    unsigned starts, aborts, shutdowns, drops, stops, forced_stops, exchanged;
+    bool deaf; /* agents do not end when stopped */
+    char plan_digest[33], schedule_digest[33];
+    const struct rf_case *one; /* of the attempt in progress */
+    json_t *last_exchanged;
+    uint32_t attempt;
+    json_t *seen_start;
+};
+
+/* `config` is JSON text of a cluster.json. Fails the test when it is bad. */
+struct fake_cluster *fake_cluster_create(const char *config, const bool *skip,
+                                         uint32_t timeout_s);
+void fake_cluster_destroy(struct fake_cluster *fake);
+void fake_cluster_fault(struct fake_cluster *fake, struct fake_fault fault);
+
+/* Starts the run. */
+void fake_cluster_start(struct fake_cluster *fake);
+/* Lets virtual time pass until the run is done, or is in `state`, or `limit_ns`
+ * more have passed; false in the last case. */
+bool fake_cluster_run(struct fake_cluster *fake, int64_t limit_ns);
+bool fake_cluster_until(struct fake_cluster *fake, const char *state,
+                        int64_t limit_ns);
+/* A message from a node's agent, delivered at once. */
+void fake_cluster_say(struct fake_cluster *fake, uint32_t node,
+                      enum rf_msg_type type, json_t *payload);
+
+#endif

@@ -1,0 +1,62 @@
+/* Plans from texts. See planned.h. */
+#include "tests/lib/planned.h"
+
+#include <string.h>
+
+static enum rf_status parse(struct planned *planned, int which,
+                            const char *text, struct rf_jnode *out)
+{
+    enum rf_status status = rf_json_parse(
+        text, strlen(text), "test", &planned->documents[which], &planned->err);
+    if (status == RF_OK) {
+        *out = rf_jnode_root(planned->documents[which], "test");
+    }
+    return status;
+}
+
+enum rf_status planned_make(struct planned *planned, const char *model,
+                            const char *scenario, const uint32_t *slots,
+                            uint32_t n_nodes)
+{
+    static const char *const names[] = {"n0", "n1", "n2", "n3",
+                                        "n4", "n5", "n6", "n7"};
+    struct rf_err *err = &planned->err;
+    struct rf_jnode root;
+    enum rf_status status;
+    memset(planned, 0, sizeof(*planned));
+    status = parse(planned, 0, model, &root);
+    if (status == RF_OK) {
+        status = rf_model_from_json(&root, &planned->model, err);
+    }
+    if (status == RF_OK) {
+        status = parse(planned, 1, scenario, &root);
+    }
+    if (status == RF_OK) {
+        status = rf_spec_from_json(&root, names, n_nodes, &planned->spec, err);
+    }
+    if (status == RF_OK) {
+        status = rf_world_build(planned->spec, planned->model, slots, n_nodes,
+                                &planned->world, err);
+    }
+    if (status == RF_OK) {
+        status = rf_plan_build(planned->model, planned->world, planned->spec,
+                               &planned->plan, err);
+    }
+    if (status != RF_OK) {
+        struct rf_err why = *err;
+        planned_free(planned);
+        planned->err = why;
+    }
+    return status;
+}
+
+void planned_free(struct planned *planned)
+{
+    rf_plan_destroy(planned->plan);
+    rf_world_destroy(planned->world);
+    rf_spec_destroy(planned->spec);
+    rf_model_destroy(planned->model);
+    json_decref(planned->documents[0]);
+    json_decref(planned->documents[1]);
+    memset(planned, 0, sizeof(*planned));
+}

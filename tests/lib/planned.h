@@ -1,0 +1,24 @@
+/* A model, world, scenario and plan from texts, for tests that need real plans.
+ */
+#ifndef RF_TESTS_LIB_PLANNED_H
+#define RF_TESTS_LIB_PLANNED_H
+
+#include "planner/schedule.h"
+
+struct planned {
+    struct rf_model *model;
+    struct rf_spec *spec;
+    struct rf_world *world;
+    struct rf_plan *plan;
+    json_t *documents[2];
+    struct rf_err err;
+};
+
+/* `model` is an inline model description, `scenario` a scenario object; nodes
+ * are called "n0", "n1", …. On failure err says why and nothing is kept. */
+enum rf_status planned_make(struct planned *planned, const char *model,
+                            const char *scenario, const uint32_t *slots,
+                            uint32_t n_nodes);
+void planned_free(struct planned *planned);
+
+#endif

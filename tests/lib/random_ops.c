@@ -1,0 +1,310 @@
+/* Random schedules. See random_ops.h. */
+#include "tests/lib/random_ops.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/mem.h"
+#include "common/pattern.h"
+#include "transport/cast.h"
+
+#define BUCKET_BYTES 65536
+
+struct maker {
+    struct random_ops *out;
+    const struct random_ops_options *options;
+    uint64_t state;
+    size_t cap;
+    uint32_t bucket, task;
+};
+
+static uint64_t draw(struct maker *maker, uint64_t below)
+{
+    return rf_mix64(maker->state++) % below;
+}
+
+static struct rf_op *add_op(struct maker *maker, const struct rf_op *op)
+{
+    struct rf_schedule *all = &maker->out->all;
+    struct rf_op copy = *op;
+    copy.id = (uint32_t)all->n_ops;
+    copy.round = copy.id;
+    copy.task = maker->task;
+    RF_PUSH(all->ops, all->n_ops, maker->cap, copy);
+    return &all->ops[all->n_ops - 1];
+}
+
+/* Puts a box of the extents in `op` into row-major memory at the end of `mem`
+ * of a rank, with `gap` extra elements a row. */
+static void place(struct maker *maker, struct rf_op *op, bool at_source,
+                  uint32_t rank, uint8_t mem, uint64_t gap)
+{
+    uint64_t *used = &maker->out->bytes[rank][mem];
+    uint32_t item = at_source ? op->src_item : op->dst_item;
+    uint64_t *stride = at_source ? op->src_stride : op->dst_stride;
+    uint64_t at = item;
+    *used = rf_align_up(*used, draw(maker, 3) == 0 ? item : 256);
+    *(at_source ? &op->src_offset : &op->dst_offset) = *used;
+    for (uint32_t d = RF_BOX_DIMS; d-- > 0;) {
+        stride[d] = at;
+        at *= op->box.extent[d];
+        if (d == RF_BOX_DIMS - 1) {
+            at += gap * item;
+        }
+    }
+    *used += at;
+}
+
+static void draw_extents(struct maker *maker, struct rf_op *op)
+{
+    for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
+        op->box.extent[d] = 1;
+    }
+    switch (draw(maker, 8)) {
+    case 0: /* one long run */
+        op->box.extent[3] = 1 + draw(maker, maker->options->large_bytes / 4);
+        break;
+    case 1: /* nearly empty */
+        op->box.extent[2] = 1 + draw(maker, 3);
+        break;
+    default:
+        op->box.extent[0] = 1 + draw(maker, 3);
+        op->box.extent[1] = 1 + draw(maker, 2);
+        op->box.extent[3] = 1 + draw(maker, 40);
+        op->box.extent[RF_BOX_DIMS - 1] = 1 + draw(maker, 900);
+    }
+}
+
+static void draw_cast(struct maker *maker, struct rf_op *op)
+{
+    op->cast = RF_CAST_NONE;
+    op->src_item = op->dst_item = draw(maker, 4) == 0 ? 4 : 2;
+    if (maker->options->casts && draw(maker, 3) == 0) {
+        op->cast = (uint8_t)(RF_CAST_F32_BF16 + draw(maker, 4));
+        op->cast_at_source = draw(maker, 2) == 0;
+        op->src_item = op->cast <= RF_CAST_F32_F16 ? 4 : 2;
+        op->dst_item = 6 - op->src_item;
+    }
+}
+
+static struct rf_op new_op(struct maker *maker)
+{
+    struct rf_op op = {.dep = RF_NO_OP, .bucket = RF_NO_BUCKET};
+    op.src = (uint32_t)draw(maker, maker->options->n_ranks);
+    op.dst = (uint32_t)draw(maker, maker->options->n_ranks);
+    op.src_mem = RF_MEM_TRAIN;
+    op.dst_mem = RF_MEM_INFER;
+    draw_cast(maker, &op);
+    draw_extents(maker, &op);
+    return op;
+}
+
+/* Forwards all that `from` wrote to another rank's inference memory. */
+static void relay(struct maker *maker, uint32_t from_id, uint32_t dst)
+{
+    struct rf_op from = maker->out->all.ops[from_id], op = from;
+    op.src = from.dst;
+    op.dst = dst;
+    op.dep = from.id;
+    op.cast = RF_CAST_NONE;
+    op.src_mem = from.dst_mem;
+    op.dst_mem = RF_MEM_INFER;
+    op.src_item = op.dst_item = from.dst_item;
+    op.src_offset = from.dst_offset;
+    memcpy(op.src_stride, from.dst_stride, sizeof(op.src_stride));
+    place(maker, &op, false, dst, RF_MEM_INFER, draw(maker, 2) * 5);
+    add_op(maker, &op);
+}
+
+static void make_direct(struct maker *maker)
+{
+    struct rf_op op = new_op(maker);
+    place(maker, &op, true, op.src, RF_MEM_TRAIN, draw(maker, 2) * 7);
+    place(maker, &op, false, op.dst, RF_MEM_INFER, draw(maker, 2) * 3);
+    add_op(maker, &op);
+}
+
+/* One source whose rows are split over several destinations, or given to all of
+ * them whole. */
+static void make_split(struct maker *maker, bool whole)
+{
+    struct rf_op op = new_op(maker);
+    uint64_t n = 2 + draw(maker, 3), row;
+    uint64_t *columns = &op.box.extent[RF_BOX_DIMS - 1];
+    op.cast = RF_CAST_NONE;
+    op.dst_item = op.src_item;
+    *columns *= n;
+    row = *columns;
+    place(maker, &op, true, op.src, RF_MEM_TRAIN, 0);
+    *columns = whole ? row : row / n;
+    for (uint64_t i = 0; i < n; i++) {
+        struct rf_op part = op;
+        part.dst = (uint32_t)draw(maker, maker->options->n_ranks);
+        part.src_offset += whole ? 0 : i * *columns * op.src_item;
+        place(maker, &part, false, part.dst, RF_MEM_INFER, draw(maker, 2));
+        maker->task++;
+        add_op(maker, &part);
+    }
+}
+
+/* Gathers into staging memory of one rank, then gives it to several. */
+static void make_staged(struct maker *maker)
+{
+    uint32_t root = (uint32_t)draw(maker, maker->options->n_ranks);
+    uint32_t first = (uint32_t)maker->out->all.n_ops, n;
+    uint64_t at = (maker->bucket % RF_STAGE_SLOTS) * (uint64_t)BUCKET_BYTES;
+    for (n = 0; n < 1 + draw(maker, 3); n++) {
+        struct rf_op op = new_op(maker);
+        memset(op.box.extent, 0, sizeof(op.box.extent));
+        for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
+            op.box.extent[d] = 1;
+        }
+        op.box.extent[RF_BOX_DIMS - 1] = 1 + draw(maker, 4000);
+        op.dst = root;
+        op.dst_mem = RF_MEM_STAGE;
+        op.bucket = maker->bucket;
+        place(maker, &op, true, op.src, RF_MEM_TRAIN, 0);
+        place(maker, &op, false, root, RF_MEM_STAGE, 0);
+        op.dst_offset = at;
+        at += rf_align_up(op.box.extent[RF_BOX_DIMS - 1] * op.dst_item, 64);
+        maker->task++;
+        add_op(maker, &op);
+    }
+    maker->out->bytes[root][RF_MEM_STAGE] = RF_STAGE_SLOTS * BUCKET_BYTES;
+    for (uint32_t i = 0; i < n; i++) {
+        for (uint64_t k = 0; k < 1 + draw(maker, 3); k++) {
+            maker->task++;
+            relay(maker, first + i,
+                  (uint32_t)draw(maker, maker->options->n_ranks));
+        }
+    }
+    maker->bucket++;
+}
+
+static void make_chain(struct maker *maker)
+{
+    make_direct(maker);
+    for (uint64_t i = 0; i < 1 + draw(maker, 3); i++) {
+        relay(maker, (uint32_t)maker->out->all.n_ops - 1,
+              (uint32_t)draw(maker, maker->options->n_ranks));
+        maker->out->all.ops[maker->out->all.n_ops - 1].bucket = RF_NO_BUCKET;
+    }
+}
+
+void random_ops_make(const struct random_ops_options *options,
+                     struct random_ops *out)
+{
+    struct maker maker = {
+        .out = out, .options = options, .state = rf_mix64(options->seed + 1)};
+    memset(out, 0, sizeof(*out));
+    out->world.n_ranks = options->n_ranks;
+    out->world.n_nodes = options->n_nodes;
+    out->world.ranks = rf_xcalloc(options->n_ranks, sizeof(*out->world.ranks));
+    for (uint32_t r = 0; r < options->n_ranks; r++) {
+        out->world.ranks[r].node = r * options->n_nodes / options->n_ranks;
+    }
+    out->spec.serialize = options->serialize;
+    out->plan.world = &out->world;
+    out->plan.spec = &out->spec;
+    for (uint32_t i = 0; i < options->n_steps; i++) {
+        uint64_t kind = draw(&maker, 6);
+        maker.task++;
+        if (kind == 0) {
+            make_split(&maker, draw(&maker, 2) == 0);
+        } else if (kind == 1 && options->relays) {
+            make_chain(&maker);
+        } else if (kind == 2 && options->staging) {
+            make_staged(&maker);
+        } else {
+            make_direct(&maker);
+        }
+    }
+    for (uint32_t r = 0; r < options->n_ranks; r++) {
+        for (uint32_t mem = 0; mem < RF_MEM_COUNT; mem++) {
+            out->bytes[r][mem] = rf_align_up(out->bytes[r][mem], 4096);
+        }
+    }
+}
+
+void random_ops_free(struct random_ops *ops)
+{
+    free(ops->world.ranks);
+    free(ops->all.ops);
+}
+
+void random_ops_of_node(const struct random_ops *ops, uint32_t node,
+                        struct rf_schedule *out)
+{
+    const struct rf_rank *ranks = ops->world.ranks;
+    size_t cap = 0;
+    memset(out, 0, sizeof(*out));
+    for (size_t i = 0; i < ops->all.n_ops; i++) {
+        const struct rf_op *op = &ops->all.ops[i];
+        if (ranks[op->src].node == node || ranks[op->dst].node == node) {
+            RF_PUSH(out->ops, out->n_ops, cap, *op);
+        }
+    }
+    out->n_world_ops = ops->all.n_ops;
+}
+
+void random_ops_fill(uint32_t rank, uint64_t iteration, void *memory,
+                     uint64_t bytes)
+{
+    uint64_t seed = rf_pattern_seed(rank, iteration, 0);
+    uint64_t *words = memory;
+    for (uint64_t k = 0; k < bytes / 8; k++) {
+        words[k] = rf_pattern_word(seed, iteration, k);
+    }
+}
+
+/* A row along the op's last dimension with more than one element. */
+static void run_row(const struct rf_op *op, uint32_t row, const uint64_t *index,
+                    void *memory[][RF_MEM_COUNT])
+{
+    const uint8_t *src =
+        (const uint8_t *)memory[op->src][op->src_mem] + op->src_offset;
+    uint8_t *dst = (uint8_t *)memory[op->dst][op->dst_mem] + op->dst_offset;
+    for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
+        src += index[d] * op->src_stride[d];
+        dst += index[d] * op->dst_stride[d];
+    }
+    if (op->cast == RF_CAST_NONE && op->src_stride[row] == op->src_item &&
+        op->dst_stride[row] == op->dst_item) {
+        memcpy(dst, src, op->box.extent[row] * op->src_item);
+        return;
+    }
+    for (uint64_t i = 0; i < op->box.extent[row]; i++) {
+        if (op->cast == RF_CAST_NONE) {
+            memcpy(dst, src, op->src_item);
+        } else {
+            rf_cast_items((enum rf_cast)op->cast, dst, src, 1);
+        }
+        src += op->src_stride[row];
+        dst += op->dst_stride[row];
+    }
+}
+
+static void run_op(const struct rf_op *op, void *memory[][RF_MEM_COUNT])
+{
+    uint64_t index[RF_BOX_DIMS] = {0};
+    uint32_t row = RF_BOX_DIMS - 1, d;
+    while (row > 0 && op->box.extent[row] == 1) {
+        row--;
+    }
+    do {
+        run_row(op, row, index, memory);
+        for (d = row; d-- > 0;) {
+            if (++index[d] < op->box.extent[d]) {
+                break;
+            }
+            index[d] = 0;
+        }
+    } while (d != UINT32_MAX);
+}
+
+void random_ops_run(const struct random_ops *ops, void *memory[][RF_MEM_COUNT])
+{
+    for (size_t i = 0; i < ops->all.n_ops; i++) {
+        run_op(&ops->all.ops[i], memory);
+    }
+}

@@ -1,0 +1,46 @@
+/*
+ * Ranks for tests: forked processes with an exchange and a barrier between
+ * them, as the worker and the coordinator give real ranks.
+ */
+#ifndef RF_TESTS_LIB_RANKS_H
+#define RF_TESTS_LIB_RANKS_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "transport/method.h"
+
+struct test_ranks; /* in shared memory */
+
+struct test_rank {
+    struct test_ranks *all;
+    uint32_t rank, n_ranks;
+    atomic_bool *abort; /* shared by all ranks */
+    void *data;
+};
+
+/* The process of one rank: its exit status, 0 when all is well. */
+typedef int (*test_rank_fn)(struct test_rank *rank);
+
+/*
+ * Forks `n_ranks` processes and waits for all of them. Half a second after a
+ * rank fails, or when `timeout_s` has passed, the abort flag is set; two
+ * seconds later what is left is killed. Returns how many ranks did not exit
+ * with 0; `statuses` (may be NULL) gets waitpid's words.
+ */
+uint32_t test_ranks_run(uint32_t n_ranks, test_rank_fn body, void *data,
+                        unsigned timeout_s, int *statuses);
+
+/* An allgather, for rf_method_env.exchange (data is the struct test_rank). */
+enum rf_status test_rank_exchange(void *rank, const void *mine, size_t size,
+                                  struct rf_blob *all, struct rf_err *err);
+
+/* Waits for all ranks; false when aborted. */
+bool test_rank_barrier(struct test_rank *rank);
+
+/* Process id of another rank (known after any barrier or exchange). */
+pid_t test_rank_pid(const struct test_rank *rank, uint32_t other);
+
+#endif

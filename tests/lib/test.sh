@@ -1,0 +1,214 @@
+# What integration tests share. A test is a bash script:
+#
+#     # limit: 60
+#     . "$(dirname "$0")/../lib/test.sh"
+#     test_something_happens() { run_coord ...; expect_exit 0; }
+#     run_tests
+#
+# Every function test_* runs in its own subshell and folder ($PWD); the first
+# expectation that does not hold ends it. Its last words and output go to the
+# log (stderr). skip_all REASON before run_tests skips the file.
+# shellcheck shell=bash
+set -uo pipefail
+
+: "${RF_TOP:=$(realpath "$(dirname "${BASH_SOURCE[0]}")/../..")}"
+: "${RF_BUILD_DIR:=$RF_TOP/build}"
+coord=$RF_BUILD_DIR/refit-coord
+# shellcheck disable=SC2034 # for the tests
+worker=$RF_BUILD_DIR/refit-worker testbed=$RF_TOP/scripts/testbed
+work=$(mktemp -d)
+
+# Functions added with at_exit run when the file ends, last added first.
+exit_hooks=("rm -rf '$work'")
+at_exit() {
+    exit_hooks=("$1" "${exit_hooks[@]}")
+}
+run_exit_hooks() {
+    local hook
+    for hook in "${exit_hooks[@]}"; do
+        eval "$hook"
+    done
+}
+trap run_exit_hooks EXIT
+trap 'exit 143' TERM INT HUP
+
+skip_all() {
+    echo "1..0 # skip $*"
+    exit 0
+}
+
+run_tests() {
+    local tests name number=0 failed=0 started
+    mapfile -t tests < <(declare -F | sed -n 's/^declare -f \(test_.*\)/\1/p')
+    if [ $# -gt 0 ]; then tests=("$@"); fi
+    echo "1..${#tests[@]}"
+    for name in "${tests[@]}"; do
+        number=$((number + 1))
+        mkdir "$work/$name"
+        echo "--- $name" >&2
+        started=$SECONDS
+        if (
+            trap - EXIT
+            cd "$work/$name" && "$name"
+        ) >&2; then
+            echo "ok $number - $name"
+        else
+            echo "not ok $number - $name"
+            failed=1
+        fi
+        echo "--- $name took $((SECONDS - started)) s" >&2
+    done
+    exit $failed
+}
+
+fail() {
+    echo "FAILED: $*" >&2
+    exit 1
+}
+
+# Polls CONDITION (a command) until it holds; fails after SECONDS.
+wait_until() { # SECONDS WHAT CONDITION...
+    local limit=$1 what=$2 end
+    shift 2
+    end=$((SECONDS + limit + 1))
+    until "$@"; do
+        [ $SECONDS -lt $end ] || fail "not within $limit s: $what"
+        sleep 0.05
+    done
+}
+
+# --- Running the coordinator --------------------------------------------------
+
+# Runs refit-coord to its end; leaves its exit code in $status and its output in
+# the files out and err.
+run_coord() {
+    "$coord" "$@" >out 2>err </dev/null
+    status=$?
+    sed 's/^/  out: /' out >&2
+    sed 's/^/  err: /' err >&2
+}
+
+# Starts refit-coord in the background with its pid in $coord_pid.
+start_coord() {
+    "$coord" "$@" >out 2>err </dev/null &
+    coord_pid=$!
+}
+
+# Waits for it: exit code in $status.
+finish_coord() {
+    wait "$coord_pid"
+    status=$?
+    sed 's/^/  out: /' out >&2
+    sed 's/^/  err: /' err >&2
+}
+
+expect_exit() {
+    [ "$status" = "$1" ] || fail "exit code $status, expected $1"
+}
+
+expect_text() { # FILE EXTENDED_REGEX
+    grep -qE -- "$2" "$1" || fail "$1 has no line like: $2"
+}
+
+expect_no_text() {
+    if grep -nE -- "$2" "$1" >&2; then fail "$1 has a line like: $2"; fi
+}
+
+# --- JSON ----------------------------------------------------------------------
+
+# The jq expression must give true (not null, not false) for the file.
+expect_json() { # FILE EXPRESSION
+    jq -e "$2" "$1" >/dev/null || {
+        jq 'del(.iterations, .environment)' "$1" >&2 || head -c 2000 "$1" >&2
+        fail "$1: not true: $2"
+    }
+}
+
+# A cluster file: the base of this test file ($base, JSON) changed by a jq
+# program, written to cluster.json.
+cluster() { # [JQ_PROGRAM]
+    # shellcheck disable=SC2154 # the test file sets it
+    jq "${1-.}" <<<"$base" >cluster.json || fail "bad jq program: $1"
+}
+
+# The result file of a scenario, whichever run folder it is in.
+result() { # SCENARIO
+    local file found=
+    for file in results/*/"$1".json; do
+        [ -f "$file" ] || continue
+        [ -z "$found" ] || fail "two result files of $1"
+        found=$file
+    done
+    [ -n "$found" ] || fail "no result file of $1"
+    echo "$found"
+}
+
+# Every source and every iteration counted: the fields of a good result.
+expect_verified() { # RESULT_FILE
+    expect_json "$1" '.status == "ok"'
+    expect_json "$1" '.errors == []'
+    expect_json "$1" '.verification.mismatched_bytes == 0'
+    expect_json "$1" '.verification.checked_bytes > 0'
+    expect_json "$1" '.verification.checked_bytes ==
+        .plan.bytes_total * .verification.rounds'
+    expect_json "$1" '(.iterations | length) == .scenario.iterations'
+}
+
+# --- Processes -------------------------------------------------------------------
+# By pid and start time, never by name: others may use the same programs.
+
+start_time() { # PID -> clock ticks since boot; fails when it is gone
+    local stat
+    stat=$(cat "/proc/$1/stat" 2>/dev/null) || return 1
+    stat=${stat##*) }
+    # shellcheck disable=SC2086 # fields
+    set -- $stat
+    [ "$1" != Z ] || return 1
+    echo "${20}"
+}
+
+# None of the "pid:starttime" words is alive.
+all_gone() {
+    local word
+    for word in "$@"; do
+        if [ "$(start_time "${word%:*}")" = "${word#*:}" ]; then
+            return 1
+        fi
+    done
+}
+
+# A copy of the worker that only this test runs, at a path of its own: whatever
+# executes it is this test's. Sets $worker to it.
+own_worker() {
+    cp "$RF_BUILD_DIR/refit-worker" "$PWD/refit-worker"
+    worker=$PWD/refit-worker
+}
+
+# All processes that execute $worker, as "pid:starttime" words: agents and ranks
+# on all hosts of a test bed, too.
+workers() {
+    local exe pid
+    for exe in /proc/[0-9]*/exe; do
+        if [ "$(readlink "$exe" 2>/dev/null)" = "$worker" ]; then
+            pid=${exe#/proc/}
+            pid=${pid%/exe}
+            echo "$pid:$(start_time "$pid" || echo gone)"
+        fi
+    done
+}
+
+no_workers() {
+    [ -z "$(workers)" ]
+}
+
+# The ranks among the workers: those whose parent is a worker too.
+ranks() {
+    local word pid all
+    all=$(workers)
+    for word in $all; do
+        pid=$(ps -o ppid= -p "${word%:*}" | tr -d ' ')
+        case " $(echo "$all" | tr '\n' ' ')" in
+        *" $pid:"*) echo "$word" ;;
+        esac
+    done
+}

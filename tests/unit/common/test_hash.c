@@ -1,0 +1,80 @@
+/* The plan digest: equal input gives equal text, any change another one. */
+#include <check.h>
+#include <string.h>
+
+#include "common/hash.h"
+
+static void digest(const void *data, size_t size, char out[RF_HASH_TEXT_SIZE])
+{
+    struct rf_hash hash;
+    rf_hash_init(&hash);
+    rf_hash_bytes(&hash, data, size);
+    rf_hash_text(&hash, out);
+}
+
+START_TEST(test_hash_text_is_32_digits_and_repeatable)
+{
+    char one[RF_HASH_TEXT_SIZE], two[RF_HASH_TEXT_SIZE];
+    digest("abc", 3, one);
+    digest("abc", 3, two);
+    ck_assert_uint_eq(strlen(one), 32);
+    ck_assert_uint_eq(strspn(one, "0123456789abcdef"), 32);
+    ck_assert_str_eq(one, two);
+}
+END_TEST
+
+/* Digests of plans are compared between builds and stored in results: this
+ * pins the function. */
+START_TEST(test_hash_known_answer)
+{
+    char text[RF_HASH_TEXT_SIZE];
+    digest("refit", 5, text);
+    ck_assert_str_eq(text, "570ea6f36a344aeab615186d32b25786");
+}
+END_TEST
+
+START_TEST(test_hash_sees_every_bit)
+{
+    unsigned char data[24] = {0};
+    char before[RF_HASH_TEXT_SIZE], after[RF_HASH_TEXT_SIZE];
+    digest(data, sizeof(data), before);
+    for (size_t bit = 0; bit < 8 * sizeof(data); bit++) {
+        data[bit / 8] ^= (unsigned char)(1u << (bit % 8));
+        digest(data, sizeof(data), after);
+        ck_assert_str_ne(before, after);
+        data[bit / 8] ^= (unsigned char)(1u << (bit % 8));
+    }
+}
+END_TEST
+
+START_TEST(test_hash_sees_length_and_order)
+{
+    struct rf_hash hash;
+    char one[RF_HASH_TEXT_SIZE], two[RF_HASH_TEXT_SIZE];
+    digest("a\0", 1, one);
+    digest("a\0", 2, two); /* zero bytes at the end count */
+    ck_assert_str_ne(one, two);
+    rf_hash_init(&hash);
+    rf_hash_u64(&hash, 1);
+    rf_hash_u64(&hash, 2);
+    rf_hash_text(&hash, one);
+    rf_hash_init(&hash);
+    rf_hash_u64(&hash, 2);
+    rf_hash_u64(&hash, 1);
+    rf_hash_text(&hash, two);
+    ck_assert_str_ne(one, two);
+}
+END_TEST
+
+Suite *test_hash_suite(void);
+Suite *test_hash_suite(void)
+{
+    Suite *suite = suite_create("hash");
+    TCase *tests = tcase_create("hash");
+    tcase_add_test(tests, test_hash_text_is_32_digits_and_repeatable);
+    tcase_add_test(tests, test_hash_known_answer);
+    tcase_add_test(tests, test_hash_sees_every_bit);
+    tcase_add_test(tests, test_hash_sees_length_and_order);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

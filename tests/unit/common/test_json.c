@@ -1,0 +1,383 @@
+/* Strict JSON: parsing, files, typed members with their error texts, storing.
+ */
+#include <check.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/json.h"
+#include "common/mem.h"
+
+static struct rf_err err;
+static json_t *doc;
+static char folder[64];
+
+static void setup(void)
+{
+    strcpy(folder, "/tmp/refit-test-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    ck_assert_int_eq(chdir(folder), 0);
+}
+
+static void teardown(void)
+{
+    json_decref(doc);
+    doc = NULL;
+    ck_assert_int_eq(chdir("/"), 0);
+    rmdir(folder);
+}
+
+static void write_file(const char *name, const void *data, size_t size)
+{
+    int fd = open(name, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(write(fd, data, size), (ssize_t)size);
+    close(fd);
+}
+
+/* The root of a document given as text. */
+static struct rf_jnode parse(const char *text)
+{
+    json_decref(doc);
+    doc = NULL;
+    ck_assert_int_eq(rf_json_parse(text, strlen(text), "f.json", &doc, &err),
+                     RF_OK);
+    return rf_jnode_root(doc, "f.json");
+}
+
+static void expect_parse_error(const char *text, size_t size, const char *why)
+{
+    json_t *none = NULL;
+    ck_assert_int_eq(rf_json_parse(text, size, "f.json", &none, &err),
+                     RF_ERR_CONFIG);
+    ck_assert_ptr_null(none);
+    ck_assert_msg(strstr(err.text, why) != NULL, "\"%s\" lacks \"%s\"",
+                  err.text, why);
+    ck_assert_int_eq(strncmp(err.text, "f.json:", 7), 0);
+}
+
+START_TEST(test_json_parse_errors_say_line_and_column)
+{
+    static const struct {
+        const char *text, *why;
+    } cases[] = {
+        {"", "f.json:1:"},
+        {"{", "f.json:1:"},
+        {"{\n  \"a\": 1,\n  \"a\": 2\n}", "f.json:3:"},
+        {"{\n\"a\": tru\n}", "f.json:2:"},
+        {"[1] 2", "end of file expected"},
+        {"[99999999999999999999]", "too big integer"},
+        {"[1e999]", "overflow"},
+        {"[NaN]", "f.json:1:"},
+        {"[\"\\u0000\"]", "f.json:1:"},
+        {"['a']", "f.json:1:"},
+        {"[1,]", "f.json:1:"},
+        {"[\"\xff\"]", "unable to decode byte"},
+        {"[\"\xc0\xaf\"]", "unable to decode byte"},
+        {"// x\n[]", "f.json:1:"},
+    };
+    for (size_t i = 0; i < RF_ARRAY_SIZE(cases); i++) {
+        expect_parse_error(cases[i].text, strlen(cases[i].text), cases[i].why);
+    }
+    expect_parse_error("[1\0]", 4, "NUL byte at offset 2");
+}
+END_TEST
+
+START_TEST(test_json_depth_is_limited)
+{
+    char text[2 * 3000 + 1];
+    memset(text, '[', RF_JSON_MAX_DEPTH);
+    memset(text + RF_JSON_MAX_DEPTH, ']', RF_JSON_MAX_DEPTH);
+    text[2 * RF_JSON_MAX_DEPTH] = '\0';
+    parse(text);
+    memset(text, '[', 3000);
+    memset(text + 3000, ']', 3000);
+    expect_parse_error(text, 6000, "nested deeper");
+    memset(text, '[', 6000); /* open at the end too */
+    expect_parse_error(text, 6000, "nested deeper");
+    /* brackets inside a text are not nesting, escapes do not end it */
+    parse("[\"\\\"[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[\"]");
+}
+END_TEST
+
+START_TEST(test_json_load_reads_regular_files_only)
+{
+    json_t *none = NULL;
+    write_file("ok.json", "{\"a\": 1}", 8);
+    ck_assert_int_eq(rf_json_load("ok.json", 100, &doc, &err), RF_OK);
+    ck_assert_int_eq(json_integer_value(json_object_get(doc, "a")), 1);
+    ck_assert_int_eq(rf_json_load("ok.json", 7, &none, &err), RF_ERR_CONFIG);
+    ck_assert_str_eq(err.text, "ok.json: 8 bytes, at most 7 are read");
+    ck_assert_int_eq(rf_json_load("absent.json", 100, &none, &err),
+                     RF_ERR_CONFIG);
+    ck_assert_ptr_nonnull(strstr(err.text, "No such file"));
+    ck_assert_int_eq(mkfifo("pipe", 0600), 0);
+    ck_assert_int_eq(rf_json_load("pipe", 100, &none, &err), RF_ERR_CONFIG);
+    ck_assert_str_eq(err.text, "pipe: not a regular file");
+    ck_assert_int_eq(rf_json_load("/dev/zero", 100, &none, &err),
+                     RF_ERR_CONFIG);
+    ck_assert_int_eq(rf_json_load(".", 100, &none, &err), RF_ERR_CONFIG);
+    write_file("empty.json", "", 0);
+    ck_assert_int_eq(rf_json_load("empty.json", 100, &none, &err),
+                     RF_ERR_CONFIG);
+    ck_assert_ptr_null(none);
+    unlink("ok.json");
+    unlink("pipe");
+    unlink("empty.json");
+}
+END_TEST
+
+static size_t count_files(void)
+{
+    DIR *here = opendir(".");
+    size_t n = 0;
+    for (struct dirent *entry; (entry = readdir(here)) != NULL;) {
+        n += entry->d_name[0] != '.';
+    }
+    closedir(here);
+    return n;
+}
+
+START_TEST(test_json_store_replaces_whole_files)
+{
+    struct rf_jnode root = parse("{\"z\": 1, \"a\": [0.1, \"é\"]}");
+    write_file("out.json", "old", 3);
+    ck_assert_int_eq(rf_json_store(root.value, "out.json", &err), RF_OK);
+    json_t *again = NULL;
+    ck_assert_int_eq(rf_json_load("out.json", 1000, &again, &err), RF_OK);
+    ck_assert(json_equal(root.value, again));
+    json_decref(again);
+    ck_assert_uint_eq(count_files(), 1);
+    unlink("out.json");
+}
+END_TEST
+
+START_TEST(test_json_store_leaves_nothing_behind_on_failure)
+{
+    struct rf_jnode root = parse("{}");
+    ck_assert_int_eq(rf_json_store(root.value, "absent/out.json", &err),
+                     RF_ERR_IO);
+    ck_assert_ptr_nonnull(strstr(err.text, "absent/out.json"));
+    ck_assert_int_eq(mkdir("out.json", 0700), 0); /* rename cannot replace it */
+    ck_assert_int_eq(rf_json_store(root.value, "out.json", &err), RF_ERR_IO);
+    ck_assert_uint_eq(count_files(), 1);
+    rmdir("out.json");
+}
+END_TEST
+
+START_TEST(test_json_store_does_not_follow_a_planted_link)
+{
+    struct rf_jnode root = parse("{}");
+    write_file("victim", "precious", 8);
+    ck_assert_int_eq(symlink("victim", "out.json.tmp"), 0);
+    /* Passed over, or refused where files cannot be made without a name. */
+    enum rf_status status = rf_json_store(root.value, "out.json", &err);
+    ck_assert(status == RF_OK || status == RF_ERR_IO);
+    struct stat info;
+    ck_assert_int_eq(stat("victim", &info), 0);
+    ck_assert_int_eq(info.st_size, 8);
+    unlink("out.json.tmp");
+    unlink("out.json");
+    unlink("victim");
+}
+END_TEST
+
+START_TEST(test_json_paths_name_the_place)
+{
+    struct rf_jnode root = parse("{\"nodes\": [{}, {\"slots\": \"x\"}]}");
+    struct rf_jnode nodes = rf_jnode_get(&root, "nodes");
+    struct rf_jnode node = rf_jnode_at(&nodes, 1);
+    uint32_t slots = 4;
+    ck_assert_int_eq(rf_jnode_u32(&node, "slots", 1, 64, &slots, &err),
+                     RF_ERR_CONFIG);
+    ck_assert_str_eq(
+        err.text, "f.json: $.nodes[1].slots: must be an integer from 1 to 64");
+    ck_assert_uint_eq(slots, 4);
+    ck_assert_int_eq(rf_jnode_require(&node, "host", &err), RF_ERR_CONFIG);
+    ck_assert_str_eq(err.text, "f.json: $.nodes[1]: \"host\" is missing");
+}
+END_TEST
+
+START_TEST(test_json_long_paths_are_cut_not_overrun)
+{
+    char key[400];
+    struct rf_jnode node = parse("{}");
+    memset(key, 'k', sizeof(key) - 1);
+    key[sizeof(key) - 1] = '\0';
+    for (int i = 0; i < 20; i++) {
+        node = rf_jnode_get(&node, key);
+        node = rf_jnode_at(&node, 123456789);
+        ck_assert_uint_lt(strlen(node.path), sizeof(node.path));
+    }
+    ck_assert_ptr_null(node.value);
+}
+END_TEST
+
+START_TEST(test_json_absent_members_keep_the_default)
+{
+    struct rf_jnode root = parse("{}");
+    static const char *const names[] = {"one", "two", NULL};
+    const char *text = "default";
+    bool flag = true;
+    uint64_t wide = 7;
+    uint32_t narrow = 8;
+    double number = 1.5;
+    unsigned choice = 1;
+    ck_assert_int_eq(rf_jnode_string(&root, "a", &text, &err), RF_OK);
+    ck_assert_int_eq(rf_jnode_bool(&root, "a", &flag, &err), RF_OK);
+    ck_assert_int_eq(rf_jnode_u64(&root, "a", 0, 9, &wide, &err), RF_OK);
+    ck_assert_int_eq(rf_jnode_u32(&root, "a", 0, 9, &narrow, &err), RF_OK);
+    ck_assert_int_eq(rf_jnode_number(&root, "a", 0, 9, &number, &err), RF_OK);
+    ck_assert_int_eq(rf_jnode_choice(&root, "a", names, &choice, &err), RF_OK);
+    ck_assert_str_eq(text, "default");
+    ck_assert(flag);
+    ck_assert_uint_eq(wide, 7);
+    ck_assert_uint_eq(narrow, 8);
+    ck_assert_double_eq(number, 1.5);
+    ck_assert_uint_eq(choice, 1);
+}
+END_TEST
+
+START_TEST(test_json_present_members_are_read)
+{
+    struct rf_jnode root = parse(
+        "{\"s\": \"x\", \"b\": false, \"u\": 9223372036854775807, \"n\": 2, "
+        "\"c\": \"two\"}");
+    static const char *const names[] = {"one", "two", NULL};
+    const char *text = NULL;
+    bool flag = true;
+    uint64_t wide = 0;
+    double number = 0;
+    unsigned choice = 0;
+    ck_assert_int_eq(rf_jnode_string(&root, "s", &text, &err), RF_OK);
+    ck_assert_int_eq(rf_jnode_bool(&root, "b", &flag, &err), RF_OK);
+    ck_assert_int_eq(rf_jnode_u64(&root, "u", 0, UINT64_MAX, &wide, &err),
+                     RF_OK);
+    ck_assert_int_eq(rf_jnode_number(&root, "n", 0, 9, &number, &err), RF_OK);
+    ck_assert_int_eq(rf_jnode_choice(&root, "c", names, &choice, &err), RF_OK);
+    ck_assert_str_eq(text, "x");
+    ck_assert(!flag);
+    ck_assert_uint_eq(wide, INT64_MAX);
+    ck_assert_double_eq(number, 2);
+    ck_assert_uint_eq(choice, 1);
+}
+END_TEST
+
+/* Each bad value against every getter that must refuse it. */
+START_TEST(test_json_wrong_types_and_ranges_are_refused)
+{
+    static const char *const not_u32[] = {
+        "null",  "true", "1.0", "-1",  "0",   "65",
+        "\"1\"", "[]",   "{}",  "1e1", "[1]", "4294967297"};
+    static const char *const not_string[] = {"null", "1",  "\"\"",
+                                             "[]",   "{}", "true"};
+    static const char *const not_bool[] = {"null", "0", "1", "\"true\"", "[]"};
+    static const char *const not_number[] = {"null", "\"1\"", "-0.5",
+                                             "9.5",  "true",  "[]"};
+    static const char *const not_choice[] = {
+        "null", "\"three\"", "\"\"", "\"ONE\"", "0", "[\"one\"]"};
+    static const char *const names[] = {"one", "two", NULL};
+    char text[64];
+    for (size_t i = 0; i < RF_ARRAY_SIZE(not_u32); i++) {
+        uint32_t value = 3;
+        snprintf(text, sizeof(text), "{\"a\": %s}", not_u32[i]);
+        struct rf_jnode root = parse(text);
+        ck_assert_msg(rf_jnode_u32(&root, "a", 1, 64, &value, &err) ==
+                          RF_ERR_CONFIG,
+                      "took %s", text);
+        ck_assert_uint_eq(value, 3);
+    }
+    for (size_t i = 0; i < RF_ARRAY_SIZE(not_string); i++) {
+        const char *value = "old";
+        snprintf(text, sizeof(text), "{\"a\": %s}", not_string[i]);
+        struct rf_jnode root = parse(text);
+        ck_assert_int_eq(rf_jnode_string(&root, "a", &value, &err),
+                         RF_ERR_CONFIG);
+        ck_assert_str_eq(value, "old");
+    }
+    for (size_t i = 0; i < RF_ARRAY_SIZE(not_bool); i++) {
+        bool value = true;
+        snprintf(text, sizeof(text), "{\"a\": %s}", not_bool[i]);
+        struct rf_jnode root = parse(text);
+        ck_assert_int_eq(rf_jnode_bool(&root, "a", &value, &err),
+                         RF_ERR_CONFIG);
+    }
+    for (size_t i = 0; i < RF_ARRAY_SIZE(not_number); i++) {
+        double value = 3;
+        snprintf(text, sizeof(text), "{\"a\": %s}", not_number[i]);
+        struct rf_jnode root = parse(text);
+        ck_assert_int_eq(rf_jnode_number(&root, "a", 0, 9, &value, &err),
+                         RF_ERR_CONFIG);
+        ck_assert_double_eq(value, 3);
+    }
+    for (size_t i = 0; i < RF_ARRAY_SIZE(not_choice); i++) {
+        unsigned value = 1;
+        snprintf(text, sizeof(text), "{\"a\": %s}", not_choice[i]);
+        struct rf_jnode root = parse(text);
+        ck_assert_int_eq(rf_jnode_choice(&root, "a", names, &value, &err),
+                         RF_ERR_CONFIG);
+        ck_assert_str_eq(err.text,
+                         "f.json: $.a: must be one of \"one\", \"two\"");
+        ck_assert_uint_eq(value, 1);
+    }
+}
+END_TEST
+
+START_TEST(test_json_unknown_keys_name_the_nearest)
+{
+    static const char *const allowed[] = {"slots", "host", NULL};
+    struct rf_jnode root = parse("{\"host\": 1, \"slot\": 2}");
+    ck_assert_int_eq(rf_jnode_check_keys(&root, allowed, &err), RF_ERR_CONFIG);
+    ck_assert_str_eq(
+        err.text, "f.json: $: unknown key \"slot\" (did you mean \"slots\"?)");
+    root = parse("{\"entirely_different\": 2}");
+    ck_assert_int_eq(rf_jnode_check_keys(&root, allowed, &err), RF_ERR_CONFIG);
+    ck_assert_str_eq(err.text, "f.json: $: unknown key \"entirely_different\"");
+    root = parse("{\"host\": 1, \"slots\": 2}");
+    ck_assert_int_eq(rf_jnode_check_keys(&root, allowed, &err), RF_OK);
+    root = parse("[]");
+    ck_assert_int_eq(rf_jnode_check_keys(&root, allowed, &err), RF_ERR_CONFIG);
+    ck_assert_str_eq(err.text, "f.json: $: must be an object");
+}
+END_TEST
+
+START_TEST(test_json_nearest_word)
+{
+    static const char *const words[] = {"colocated", "disaggregated", NULL};
+    char long_word[300];
+    ck_assert_str_eq(rf_nearest_word("collocated", words), "colocated");
+    ck_assert_str_eq(rf_nearest_word("disagregated", words), "disaggregated");
+    ck_assert_ptr_null(rf_nearest_word("x", words));
+    ck_assert_ptr_null(rf_nearest_word("", words));
+    memset(long_word, 'a', sizeof(long_word) - 1);
+    long_word[sizeof(long_word) - 1] = '\0';
+    ck_assert_ptr_null(rf_nearest_word(long_word, words));
+}
+END_TEST
+
+Suite *test_json_suite(void);
+Suite *test_json_suite(void)
+{
+    Suite *suite = suite_create("json");
+    TCase *tests = tcase_create("json");
+    tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_add_test(tests, test_json_parse_errors_say_line_and_column);
+    tcase_add_test(tests, test_json_depth_is_limited);
+    tcase_add_test(tests, test_json_load_reads_regular_files_only);
+    tcase_add_test(tests, test_json_store_replaces_whole_files);
+    tcase_add_test(tests, test_json_store_leaves_nothing_behind_on_failure);
+    tcase_add_test(tests, test_json_store_does_not_follow_a_planted_link);
+    tcase_add_test(tests, test_json_paths_name_the_place);
+    tcase_add_test(tests, test_json_long_paths_are_cut_not_overrun);
+    tcase_add_test(tests, test_json_absent_members_keep_the_default);
+    tcase_add_test(tests, test_json_present_members_are_read);
+    tcase_add_test(tests, test_json_wrong_types_and_ranges_are_refused);
+    tcase_add_test(tests, test_json_unknown_keys_name_the_nearest);
+    tcase_add_test(tests, test_json_nearest_word);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

@@ -1,0 +1,55 @@
+/* Known answers for the summary statistics. */
+#include <check.h>
+#include <math.h>
+
+#include "common/stats.h"
+
+START_TEST(test_stats_known_answers)
+{
+    const double samples[] = {4, 1, 3, 2, 5};
+    struct rf_stats stats;
+    rf_stats_compute(samples, 5, &stats);
+    ck_assert_double_eq_tol(stats.mean, 3, 1e-12);
+    ck_assert_double_eq_tol(stats.median, 3, 1e-12);
+    ck_assert_double_eq(stats.min, 1);
+    ck_assert_double_eq(stats.max, 5);
+    ck_assert_double_eq_tol(stats.p95, 4.8, 1e-12);
+    ck_assert_double_eq_tol(stats.p99, 4.96, 1e-12);
+    ck_assert_double_eq_tol(stats.stddev, sqrt(2.5), 1e-12);
+    ck_assert(stats.ci95_low > 1 && stats.ci95_low < 3);
+    ck_assert(stats.ci95_high > 3 && stats.ci95_high < 5);
+}
+END_TEST
+
+START_TEST(test_stats_drift_is_slope_over_the_run)
+{
+    const double rising[] = {10, 11, 12, 13, 14};
+    struct rf_stats stats;
+    rf_stats_compute(rising, 5, &stats);
+    ck_assert_double_eq_tol(stats.drift_percent, 100.0 * 4 / 12, 1e-9);
+}
+END_TEST
+
+START_TEST(test_stats_of_nothing_and_of_one)
+{
+    const double one[] = {7};
+    struct rf_stats stats;
+    rf_stats_compute(NULL, 0, &stats);
+    ck_assert_double_eq(stats.mean, 0);
+    rf_stats_compute(one, 1, &stats);
+    ck_assert_double_eq(stats.p99, 7);
+    ck_assert_double_eq(stats.stddev, 0);
+}
+END_TEST
+
+Suite *test_stats_suite(void);
+Suite *test_stats_suite(void)
+{
+    Suite *suite = suite_create("stats");
+    TCase *tests = tcase_create("stats");
+    tcase_add_test(tests, test_stats_known_answers);
+    tcase_add_test(tests, test_stats_drift_is_slope_over_the_run);
+    tcase_add_test(tests, test_stats_of_nothing_and_of_one);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

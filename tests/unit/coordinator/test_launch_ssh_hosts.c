@@ -1,0 +1,225 @@
+/* The launcher `ssh` against servers that do not work and through the ssh
+ * config. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "launch_fixture.h"
+#include "launch_sshd.h"
+
+static struct seen many[32];
+
+/* --- Bad servers ---------------------------------------------------------- */
+
+START_TEST(test_ssh_silent_or_dripping_server_is_given_up_in_time)
+{
+    static const char *const texts[] = {"", "SSH-2.0-slow_server_of_many_words",
+                                        "SSH-2.0-x\r\n"};
+    int64_t started = rf_now_ns();
+    rf_test_talker(texts[_i], _i == 1 ? 300 : 0, true);
+    rf_test_how.timeout_s = 2;
+    rf_ssh_start();
+    rf_ssh_expect_fail("", 10);
+    ck_assert_int_eq(rf_test_seen.why.status, RF_ERR_TIMEOUT);
+    ck_assert_int_ge(rf_now_ns() - started, 19 * RF_NS_PER_S / 10);
+    ck_assert_int_lt(rf_now_ns() - started, 5 * RF_NS_PER_S);
+}
+END_TEST
+
+START_TEST(test_ssh_garbage_instead_of_a_banner_is_shown)
+{
+    rf_test_talker("HTTP/1.0 400 Bad \x1b Request\r\n", 0, false);
+    rf_ssh_start();
+    rf_ssh_expect_fail("it says \"HTTP/1.0 400 Bad ? Request\"", 10);
+    ck_assert_uint_eq(rf_test_seen.notes, 0);
+}
+END_TEST
+
+START_TEST(test_ssh_closed_port_says_so)
+{
+    close(rf_test_listen(&rf_test_node.port));
+    rf_ssh_start();
+    rf_ssh_expect_fail("Connection refused", 10);
+}
+END_TEST
+
+START_TEST(test_ssh_unknown_name_says_so)
+{
+    rf_test_node.hostname = "no-such-host.invalid";
+    rf_ssh_start();
+    rf_ssh_expect_fail("cannot resolve no-such-host.invalid", 20);
+}
+END_TEST
+
+START_TEST(test_ssh_shedding_server_is_tried_four_times)
+{
+    rf_test_talker("Exceeded MaxStartups\r\n", 0, false);
+    rf_ssh_start();
+    rf_ssh_expect_fail("after 4 tries", 15);
+    ck_assert_uint_eq(rf_test_seen.notes, 3);
+}
+END_TEST
+
+START_TEST(test_ssh_start_limit_of_the_server_is_survived)
+{
+    const unsigned n = 3;
+    rf_sshd_start("MaxStartups 1:100:1\n");
+    rf_test_how.timeout_s = 30;
+    for (unsigned i = 0; i < n; i++) {
+        rf_seen_start(&many[i], &rf_test_how, &rf_test_node);
+    }
+    rf_await_stream(many, n, 40);
+    for (unsigned i = 0; i < n; i++) {
+        rf_seen_close_stream(&many[i]);
+    }
+    rf_await_end(many, n, 20);
+}
+END_TEST
+
+START_TEST(test_ssh_bad_names_are_errors_of_start)
+{
+    static const struct rf_launch_ops_cb none;
+    struct rf_launch *launch = NULL;
+    if (_i == 0) {
+        rf_test_node.hostname = "-oProxyCommand=x";
+    } else if (_i == 1) {
+        rf_test_node.user = "root -x";
+    } else {
+        rf_test_how.worker = "worker; reboot";
+    }
+    ck_assert_int_eq(rf_launcher_ssh.start(&rf_test_loop, &rf_test_how,
+                                           &rf_test_node, &none, NULL, &launch,
+                                           NULL),
+                     RF_ERR_CONFIG);
+    ck_assert_ptr_null(launch);
+}
+END_TEST
+
+/* --- Configuration -------------------------------------------------------- */
+
+START_TEST(test_ssh_config_is_honoured_and_its_limits_are_told)
+{
+    char text[1024];
+    rf_sshd_start("");
+    snprintf(text, sizeof(text),
+             "Host other\n  Port 1\nHost node-?\n  HostName 127.0.0.1\n"
+             "  Port %u\n  IdentityFile /nonexistent\n  IdentityFile %s\n"
+             "  HostKeyAlias somebody\n  CertificateFile /x\n",
+             rf_test_node.port, rf_test_node.identity);
+    rf_test_how.use_ssh_config = true;
+    rf_test_how.ssh_config = rf_test_file("config", text, 0600);
+    rf_test_node = (struct rf_node_config){.name = "node-a"};
+    rf_ssh_expect_success();
+    ck_assert_ptr_nonnull(strstr(rf_test_seen.noted,
+                                 "sets HostKeyAlias, CertificateFile, which"));
+}
+END_TEST
+
+START_TEST(test_ssh_missing_config_file_is_an_error)
+{
+    rf_test_how.use_ssh_config = true;
+    rf_test_how.ssh_config = "/nonexistent/config";
+    rf_test_node.port = 1;
+    rf_ssh_start();
+    rf_ssh_expect_fail("/nonexistent/config", 10);
+    ck_assert_int_eq(rf_test_seen.why.status, RF_ERR_CONFIG);
+}
+END_TEST
+
+static void use_proxy(const char *command)
+{
+    char text[1024];
+    snprintf(text, sizeof(text),
+             "Host *\n  IdentityFile %s\n  UserKnownHostsFile %s/known_hosts\n"
+             "Host 127.0.0.1\n  ProxyCommand %s\n"
+             "Host jump\n  HostName 127.0.0.1\n  Port %u\n",
+             rf_test_node.identity, rf_test_folder, command, rf_test_node.port);
+    rf_test_how.use_ssh_config = true;
+    rf_test_how.ssh_config = rf_test_file("config", text, 0600);
+}
+
+START_TEST(test_ssh_goes_through_a_jump_host)
+{
+    char command[256];
+    rf_sshd_start("");
+    snprintf(command, sizeof(command), "ssh -F %s/config -W %%h:%%p jump",
+             rf_test_folder);
+    use_proxy(command);
+    rf_ssh_start();
+    rf_await_stream(&rf_test_seen, 1, 20);
+    ck_assert_ptr_null(
+        rf_test_seen.ops->head_address(rf_test_seen.launch)); /* unknown */
+    rf_seen_write(&rf_test_seen, "through\n");
+    rf_await_output(&rf_test_seen, "through\n", 10);
+    rf_seen_close_stream(&rf_test_seen);
+    rf_await_end(&rf_test_seen, 1, 10);
+    ck_assert_int_eq(rf_test_seen.status, 0);
+}
+END_TEST
+
+START_TEST(test_ssh_failing_proxy_is_quoted)
+{
+    rf_test_node.port = 1;
+    use_proxy("sh -c 'echo no route to jump >&2; exit 1'");
+    rf_ssh_start();
+    rf_ssh_expect_fail("connection was closed", 20);
+    ck_assert_ptr_nonnull(
+        strstr(rf_test_seen.noted, "proxy: no route to jump"));
+}
+END_TEST
+
+START_TEST(test_ssh_stubborn_proxy_is_killed)
+{
+    int64_t started = rf_now_ns();
+    char text[128];
+    pid_t pid = 0;
+    rf_test_node.port = 1;
+    snprintf(text, sizeof(text),
+             "sh -c 'trap \"\" TERM HUP; echo $$ > %s/pid; sleep 300; sleep "
+             "300'",
+             rf_test_folder);
+    use_proxy(text);
+    rf_test_how.timeout_s = 1;
+    rf_ssh_start();
+    rf_ssh_expect_fail("", 10);
+    ck_assert_int_lt(rf_now_ns() - started, 6 * RF_NS_PER_S);
+    {
+        char path[128];
+        FILE *file;
+        snprintf(path, sizeof(path), "%s/pid", rf_test_folder);
+        file = fopen(path, "re");
+        ck_assert_ptr_nonnull(file);
+        ck_assert_int_eq(fscanf(file, "%d", &pid), 1);
+        fclose(file);
+    }
+    rf_await_gone(pid);
+}
+END_TEST
+
+Suite *test_launch_ssh_hosts_suite(void);
+Suite *test_launch_ssh_hosts_suite(void)
+{
+    Suite *suite = suite_create("launch_ssh_hosts");
+    TCase *tests;
+    if (rf_sshd_missing() != NULL) {
+        fprintf(stderr, "launch_ssh_hosts: skipped: %s\n", rf_sshd_missing());
+        return suite;
+    }
+    tests = rf_sshd_case(suite, "bad servers");
+    tcase_add_loop_test(
+        tests, test_ssh_silent_or_dripping_server_is_given_up_in_time, 0, 3);
+    tcase_add_test(tests, test_ssh_garbage_instead_of_a_banner_is_shown);
+    tcase_add_test(tests, test_ssh_closed_port_says_so);
+    tcase_add_test(tests, test_ssh_unknown_name_says_so);
+    tcase_add_test(tests, test_ssh_shedding_server_is_tried_four_times);
+    tcase_add_test(tests, test_ssh_start_limit_of_the_server_is_survived);
+    tcase_add_loop_test(tests, test_ssh_bad_names_are_errors_of_start, 0, 3);
+    tests = rf_sshd_case(suite, "config");
+    tcase_add_test(tests, test_ssh_config_is_honoured_and_its_limits_are_told);
+    tcase_add_test(tests, test_ssh_missing_config_file_is_an_error);
+    tcase_add_test(tests, test_ssh_goes_through_a_jump_host);
+    tcase_add_test(tests, test_ssh_failing_proxy_is_quoted);
+    tcase_add_test(tests, test_ssh_stubborn_proxy_is_killed);
+    return suite;
+}

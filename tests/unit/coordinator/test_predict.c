@@ -1,0 +1,245 @@
+/* Predictions from given figures, and the advice of `check`. */
+#include <check.h>
+#include <string.h>
+
+#include "common/mem.h"
+#include "common/version.h"
+#include "coordinator/advice.h"
+#include "coordinator/predict.h"
+
+static struct rf_config *config;
+static struct rf_model *model;
+
+static void load(const char *scenario)
+{
+    char *text = rf_xasprintf(
+        "{\"launch\": {\"method\": \"local\"}, \"nodes\": [{\"host\": \"a\", "
+        "\"slots\": 2}, {\"host\": \"b\", \"slots\": 2}], \"model\": "
+        "{\"megatron\": {\"num_layers\": 2, \"hidden_size\": 64, "
+        "\"num_attention_heads\": 4, \"vocab_size\": 128, \"num_experts\": 4, "
+        "\"moe_ffn_hidden_size\": 32}}, \"scenarios\": [%s]}",
+        scenario);
+    struct rf_err err = {0};
+    json_t *document = NULL;
+    struct rf_jnode node;
+    ck_assert_int_eq(
+        rf_json_parse(text, strlen(text), "c.json", &document, &err), RF_OK);
+    ck_assert_msg(
+        rf_config_from_json(document, "c.json", true, &config, &err) == RF_OK,
+        "%s", err.text);
+    node = rf_jnode_root(config->model, "c.json");
+    ck_assert_msg(rf_model_from_json(&node, &model, &err) == RF_OK, "%s",
+                  err.text);
+    free(text);
+}
+
+static struct rf_case *build(const char *scenario)
+{
+    struct rf_case *one = NULL;
+    struct rf_err err = {0};
+    load(scenario);
+    ck_assert_msg(rf_case_build(config, model, 0, &one, &err) == RF_OK, "%s",
+                  err.text);
+    return one;
+}
+
+static void done(struct rf_case *one)
+{
+    rf_case_destroy(one);
+    rf_model_destroy(model);
+    rf_config_destroy(config);
+}
+
+START_TEST(test_predict_disk_is_write_plus_read)
+{
+    struct rf_link_figures figures = {.write_gbytes_per_s = 2,
+                                      .read_gbytes_per_s = 4};
+    ck_assert_double_eq_tol(
+        rf_predict_disk_ms(&figures, 4000000000, 8000000000), 4000, 1e-6);
+}
+END_TEST
+
+START_TEST(test_predict_step_counts_refits)
+{
+    struct rf_timeline timeline = {
+        .rollout_s = 30, .train_s = 19, .refits = 2, .given = true};
+    struct rf_prediction p = {.ms = 500};
+    rf_predict_step(&timeline, &p);
+    ck_assert_double_eq_tol(p.step_s, 50, 1e-9);
+    ck_assert_double_eq_tol(p.share, 0.02, 1e-9);
+}
+END_TEST
+
+START_TEST(test_predict_spreads_figures_over_nodes_and_pairs)
+{
+    struct rf_link_figures figures = {.copy_gbytes_per_s = 20,
+                                      .link_gbytes_per_s = 12.5,
+                                      .link_latency_us = 5};
+    struct rf_links links;
+    rf_links_init(&links, 2);
+    rf_link_figures_spread(&figures, &links);
+    ck_assert_double_eq(links.copy_gbytes_per_s[1], 20);
+    ck_assert_double_eq(links.pair_gbytes_per_s[0], 0);
+    ck_assert_double_eq(links.pair_gbytes_per_s[1], 12.5);
+    ck_assert_double_eq(links.pair_latency_us[2], 5);
+    rf_links_free(&links);
+}
+END_TEST
+
+START_TEST(test_predict_refuses_unknown_figures)
+{
+    json_t *value = json_pack("{s:f}", "link_gbps", 1.0);
+    struct rf_jnode node = rf_jnode_root(value, "c.json");
+    struct rf_link_figures figures;
+    struct rf_err err = {0};
+    ck_assert_int_eq(rf_link_figures_read(&node, &figures, &err),
+                     RF_ERR_CONFIG);
+    ck_assert(strstr(err.text, "link_gbps") != NULL);
+    json_decref(value);
+}
+END_TEST
+
+START_TEST(test_case_memory_is_arenas_staging_and_process)
+{
+    struct rf_case *one = build("{\"name\": \"s\", \"train\": {\"tp\": 2}, "
+                                "\"infer\": {\"tp\": 4}}");
+    uint64_t sum = 0;
+    for (uint32_t r = 0; r < 4; r++) {
+        uint64_t arenas = rf_plan_layout(one->plan, RF_TRAIN, r)->arena_bytes +
+                          rf_plan_layout(one->plan, RF_INFER, r)->arena_bytes;
+        ck_assert_uint_ge(rf_case_rank_bytes(one, r),
+                          arenas + RF_CASE_PROCESS_BYTES);
+        sum += rf_case_rank_bytes(one, r);
+    }
+    ck_assert_uint_eq(rf_case_node_bytes(one, 0) + rf_case_node_bytes(one, 1),
+                      sum);
+    ck_assert_uint_eq(rf_case_node_ranks(one, 0), 2);
+    done(one);
+}
+END_TEST
+
+static bool says(const struct rf_findings *findings, enum rf_advice_level level,
+                 const char *part)
+{
+    for (size_t i = 0; i < findings->n; i++) {
+        if (findings->list[i].level == level &&
+            strstr(findings->list[i].text, part) != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
+START_TEST(test_advice_warns_of_tp_across_nodes)
+{
+    struct rf_findings findings = {0};
+    struct rf_case *one = build("{\"name\": \"s\", \"train\": {\"tp\": 4}, "
+                                "\"infer\": {\"tp\": 2}}");
+    rf_advise_case(one, NULL, &findings);
+    ck_assert(says(&findings, RF_ADVICE_WARNING, "TP 4 is more than the 2"));
+    rf_findings_free(&findings);
+    done(one);
+}
+END_TEST
+
+START_TEST(test_advice_prefers_expert_parallelism)
+{
+    struct rf_findings findings = {0};
+    struct rf_case *one =
+        build("{\"name\": \"s\", \"train\": {\"tp\": 2, \"ep\": 2, \"etp\": "
+              "2}, \"infer\": {\"tp\": 2}}");
+    rf_advise_case(one, NULL, &findings);
+    ck_assert(says(&findings, RF_ADVICE_INFO, "ETP 2 could be EP 4"));
+    rf_findings_free(&findings);
+    done(one);
+}
+END_TEST
+
+START_TEST(test_advice_uses_the_timeline)
+{
+    struct rf_findings findings = {0};
+    struct rf_case *one = build("{\"name\": \"s\", \"train\": {\"pp\": 2}, "
+                                "\"infer\": {\"tp\": 2}}");
+    json_t *timeline = json_pack("{s:i, s:i, s:i}", "sequence_length", 16384,
+                                 "global_batch", 4, "micro_batch", 1);
+    rf_advise_case(one, timeline, &findings);
+    ck_assert(says(&findings, RF_ADVICE_WARNING, "context"));
+    ck_assert(says(&findings, RF_ADVICE_WARNING, "PP 2 is not below"));
+    json_decref(timeline);
+    rf_findings_free(&findings);
+    done(one);
+}
+END_TEST
+
+static json_t *hello(const char *build_id, json_int_t memory,
+                     const char *method_why)
+{
+    return json_pack(
+        "{s:s, s:s, s:s, s:s, s:s, s:i, s:I, s:I, s:[{s:s, s:i, s:i, s:s}], "
+        "s:{s:s?}}",
+        "version", rf_version(), "build", build_id, "kernel", "Linux 6", "cpu",
+        "x", "congestion_control", "cubic", "cpus", 2, "memory_bytes", memory,
+        "memory_available_bytes", memory, "nics", "name", "eth0", "speed_mbit",
+        1000, "mtu", 1500, "address", "10.0.0.1", "methods", "host",
+        method_why);
+}
+
+START_TEST(test_advice_compares_nodes)
+{
+    static const char *const hosts[] = {"a", "b"};
+    json_t *one = hello(rf_build(), 1 << 30, NULL);
+    json_t *two = hello("other", 1 << 30, NULL);
+    const json_t *both[] = {one, two};
+    struct rf_findings findings = {0};
+    json_object_set_new(json_array_get(json_object_get(two, "nics"), 0),
+                        "speed_mbit", json_integer(100));
+    rf_advise_nodes(hosts, both, 2, &findings);
+    ck_assert(says(&findings, RF_ADVICE_WARNING, "build of the worker"));
+    ck_assert(says(&findings, RF_ADVICE_WARNING, "100 Mbit/s"));
+    rf_advise_node("b", two, &findings);
+    ck_assert(says(&findings, RF_ADVICE_WARNING, "plans may differ"));
+    ck_assert(says(&findings, RF_ADVICE_INFO, "interface eth0"));
+    ck_assert_uint_eq(rf_findings_count(&findings, RF_ADVICE_ERROR), 0);
+    rf_findings_free(&findings);
+    json_decref(one);
+    json_decref(two);
+}
+END_TEST
+
+START_TEST(test_advice_errors_where_a_scenario_cannot_fit)
+{
+    struct rf_case *one = build("{\"name\": \"s\", \"train\": {\"tp\": 2}, "
+                                "\"infer\": {\"tp\": 4}}");
+    json_t *small = hello(rf_build(), 1000, NULL);
+    json_t *lacking = hello(rf_build(), INT64_C(1) << 40, "no kernel support");
+    const json_t *both[] = {small, lacking};
+    struct rf_findings findings = {0};
+    rf_advise_fit(one, both, &findings);
+    ck_assert_uint_eq(rf_findings_count(&findings, RF_ADVICE_ERROR), 2);
+    ck_assert(says(&findings, RF_ADVICE_ERROR, "memory on a"));
+    ck_assert(says(&findings, RF_ADVICE_ERROR, "no kernel support"));
+    rf_findings_free(&findings);
+    json_decref(small);
+    json_decref(lacking);
+    done(one);
+}
+END_TEST
+
+Suite *test_predict_suite(void);
+Suite *test_predict_suite(void)
+{
+    Suite *suite = suite_create("predict");
+    TCase *tests = tcase_create("predict");
+    tcase_add_test(tests, test_predict_disk_is_write_plus_read);
+    tcase_add_test(tests, test_predict_step_counts_refits);
+    tcase_add_test(tests, test_predict_spreads_figures_over_nodes_and_pairs);
+    tcase_add_test(tests, test_predict_refuses_unknown_figures);
+    tcase_add_test(tests, test_case_memory_is_arenas_staging_and_process);
+    tcase_add_test(tests, test_advice_warns_of_tp_across_nodes);
+    tcase_add_test(tests, test_advice_prefers_expert_parallelism);
+    tcase_add_test(tests, test_advice_uses_the_timeline);
+    tcase_add_test(tests, test_advice_compares_nodes);
+    tcase_add_test(tests, test_advice_errors_where_a_scenario_cannot_fit);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

@@ -1,0 +1,337 @@
+/* Steps of lockstep methods on random schedules: all ranks' steps are run on
+ * the host, with plain loops over their slices, and must leave what the ops
+ * one by one leave. */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/mem.h"
+#include "cuda/steps.h"
+#include "tests/lib/random_ops.h"
+#include "transport/cast.h"
+
+#define RANKS 6u
+#define MESSAGE 4096u
+
+struct host_rank {
+    struct rf_steps steps;
+    void *memory[RF_STEP_BASES];
+    unsigned char *written; /* bytes of the send slot packed in this step */
+};
+
+/* Casts of one kind only, as a plan has them, and rounds by the rules. */
+static void settle(struct random_ops *ops)
+{
+    uint32_t *round = calloc(ops->all.n_ops, sizeof(*round));
+    bool *dropped = calloc(ops->all.n_ops, sizeof(*dropped));
+    size_t kept = 0;
+    for (size_t i = 0; i < ops->all.n_ops; i++) {
+        struct rf_op op = ops->all.ops[i];
+        dropped[i] = op.cast == RF_CAST_BF16_F32 ||
+                     op.cast == RF_CAST_F16_F32 ||
+                     (op.dep != RF_NO_OP && dropped[op.dep]);
+        op.cast = op.cast == RF_CAST_F32_F16 ? RF_CAST_F32_BF16 : op.cast;
+        op.round = op.dep == RF_NO_OP ? 0 : round[op.dep] + 1;
+        for (size_t k = 0; k < kept; k++) {
+            const struct rf_op *earlier = &ops->all.ops[k];
+            if (op.dst_mem == RF_MEM_STAGE && earlier->bucket != RF_NO_BUCKET &&
+                earlier->bucket + RF_STAGE_SLOTS <= op.bucket) {
+                op.round = RF_MAX(op.round, earlier->round + 1);
+            }
+        }
+        round[i] = op.round;
+        if (!dropped[i]) {
+            ops->all.ops[kept++] = op;
+        }
+    }
+    ops->all.n_ops = kept;
+    free(round);
+    free(dropped);
+}
+
+static void run_slices(const struct rf_slices *slices, struct host_rank *rank,
+                       uint32_t cast)
+{
+    for (size_t i = 0; i < slices->n; i++) {
+        const struct rf_slice *s = &slices->at[i];
+        for (uint64_t r = 0; r < s->rows; r++) {
+            const uint64_t to = s->dst_offset + r * s->dst_pitch;
+            const uint64_t width =
+                cast == RF_CAST_F32_BF16 ? s->width / 2 : s->width;
+            const unsigned char *in = rank->memory[s->src_base];
+            unsigned char *out = rank->memory[s->dst_base];
+            in += s->src_offset + r * s->src_pitch;
+            if (s->dst_base == RF_BASE_SEND) {
+                ck_assert_uint_le(to + width, rank->steps.send_slot_bytes);
+                for (uint64_t k = 0; k < width; k++) {
+                    ck_assert_uint_eq(rank->written[to + k], 0);
+                    rank->written[to + k] = 1;
+                }
+            }
+            if (cast == RF_CAST_NONE) {
+                memcpy(out + to, in, width);
+            } else {
+                rf_cast_items((enum rf_cast)cast, out + to, in, s->width / 4);
+            }
+        }
+    }
+}
+
+static void run_copies(const struct rf_copies *copies, struct host_rank *rank)
+{
+    run_slices(&copies->plain, rank, RF_CAST_NONE);
+    run_slices(&copies->cast, rank, rank->steps.cast);
+}
+
+/* Messages lie one behind the other, aligned, within the slot, no two to or
+ * from one peer. */
+static void check_messages(const struct rf_message *messages, size_t n,
+                           uint64_t slot_bytes)
+{
+    uint64_t end = 0;
+    for (size_t m = 0; m < n; m++) {
+        ck_assert_uint_eq(messages[m].offset % RF_SEGMENT_ALIGN, 0);
+        ck_assert_uint_ge(messages[m].offset, end);
+        ck_assert_uint_gt(messages[m].bytes, 0);
+        ck_assert_uint_le(messages[m].bytes, MESSAGE);
+        end = messages[m].offset + messages[m].bytes;
+        for (size_t k = 0; k < m; k++) {
+            ck_assert_uint_ne(messages[k].peer, messages[m].peer);
+        }
+    }
+    ck_assert_uint_le(end, slot_bytes);
+}
+
+/* The step of a rank's (round, wave), or NULL. */
+static struct rf_step *step_of(struct host_rank *rank, uint32_t round,
+                               uint32_t wave)
+{
+    for (size_t s = 0; s < rank->steps.n; s++) {
+        if (rank->steps.at[s].round == round && wave-- == 0) {
+            return &rank->steps.at[s];
+        }
+    }
+    return NULL;
+}
+
+static void pack(struct host_rank *rank, struct rf_step *step)
+{
+    memset(rank->written, 0, rank->steps.send_slot_bytes);
+    run_copies(&step->pack, rank);
+    check_messages(step->sends, step->n_sends, rank->steps.send_slot_bytes);
+    check_messages(step->recvs, step->n_recvs, rank->steps.recv_slot_bytes);
+    for (size_t m = 0; m < step->n_sends; m++) {
+        const struct rf_message *sent = &step->sends[m];
+        ck_assert_uint_eq(rank->written[sent->offset], 1);
+        ck_assert_uint_eq(rank->written[sent->offset + sent->bytes - 1], 1);
+    }
+}
+
+/* Each receive finds the one send that it means. */
+static size_t receive(struct host_rank *ranks, uint32_t me, uint32_t round,
+                      uint32_t wave)
+{
+    const struct rf_step *step = step_of(&ranks[me], round, wave);
+    if (step == NULL) {
+        return 0;
+    }
+    for (size_t m = 0; m < step->n_recvs; m++) {
+        const struct rf_message *recv = &step->recvs[m];
+        const struct rf_step *theirs = step_of(&ranks[recv->peer], round, wave);
+        const struct rf_message *sent = NULL;
+        ck_assert_ptr_nonnull(theirs);
+        for (size_t k = 0; k < theirs->n_sends; k++) {
+            if (theirs->sends[k].peer == me) {
+                sent = &theirs->sends[k];
+            }
+        }
+        ck_assert_ptr_nonnull(sent);
+        ck_assert_uint_eq(sent->bytes, recv->bytes);
+        memcpy((unsigned char *)ranks[me].memory[RF_BASE_RECV] + recv->offset,
+               (unsigned char *)ranks[recv->peer].memory[RF_BASE_SEND] +
+                   sent->offset,
+               sent->bytes);
+    }
+    return step->n_recvs;
+}
+
+static void run_wave(struct host_rank *ranks, uint32_t round, uint32_t wave,
+                     bool *any)
+{
+    size_t sends = 0, recvs = 0;
+    *any = false;
+    for (uint32_t r = 0; r < RANKS; r++) {
+        struct rf_step *step = step_of(&ranks[r], round, wave);
+        if (step != NULL) {
+            *any = true;
+            pack(&ranks[r], step);
+            sends += step->n_sends;
+        }
+    }
+    for (uint32_t r = 0; r < RANKS; r++) {
+        recvs += receive(ranks, r, round, wave);
+    }
+    ck_assert_uint_eq(sends, recvs);
+    for (uint32_t r = 0; r < RANKS; r++) {
+        struct rf_step *step = step_of(&ranks[r], round, wave);
+        if (step != NULL) {
+            run_copies(&step->unpack, &ranks[r]);
+        }
+    }
+}
+
+static void prepare(const struct random_ops *ops, struct host_rank *ranks,
+                    void *expected[][RF_MEM_COUNT])
+{
+    uint64_t sent = 0, received = 0, wanted = 0;
+    for (uint32_t r = 0; r < RANKS; r++) {
+        struct rf_err err;
+        ck_assert_int_eq(
+            rf_steps_build(&ops->all, r, MESSAGE, &ranks[r].steps, &err), 0);
+        for (int m = 0; m < RF_MEM_COUNT; m++) {
+            ranks[r].memory[m] = calloc(1, ops->bytes[r][m] + 1);
+            expected[r][m] = calloc(1, ops->bytes[r][m] + 1);
+        }
+        random_ops_fill(r, 1, ranks[r].memory[RF_MEM_TRAIN],
+                        ops->bytes[r][RF_MEM_TRAIN]);
+        random_ops_fill(r, 1, expected[r][RF_MEM_TRAIN],
+                        ops->bytes[r][RF_MEM_TRAIN]);
+        ranks[r].memory[RF_BASE_SEND] =
+            malloc(ranks[r].steps.send_slot_bytes + 1);
+        ranks[r].memory[RF_BASE_RECV] =
+            malloc(ranks[r].steps.recv_slot_bytes + 1);
+        ranks[r].written = calloc(1, ranks[r].steps.send_slot_bytes + 1);
+        sent += ranks[r].steps.sent_bytes;
+        received += ranks[r].steps.received_bytes;
+        ck_assert_uint_le(ranks[r].steps.send_slot_bytes,
+                          (RANKS - 1) * MESSAGE);
+        ck_assert_uint_le(ranks[r].steps.recv_slot_bytes,
+                          (RANKS - 1) * MESSAGE);
+    }
+    for (size_t i = 0; i < ops->all.n_ops; i++) {
+        const struct rf_op *op = &ops->all.ops[i];
+        wanted += op->src != op->dst ? rf_op_bytes(op) : 0;
+    }
+    ck_assert_uint_eq(sent, wanted);
+    ck_assert_uint_eq(received, wanted);
+}
+
+static void compare_and_free(const struct random_ops *ops,
+                             struct host_rank *ranks,
+                             void *expected[][RF_MEM_COUNT])
+{
+    for (uint32_t r = 0; r < RANKS; r++) {
+        ck_assert_mem_eq(ranks[r].memory[RF_MEM_INFER],
+                         expected[r][RF_MEM_INFER],
+                         ops->bytes[r][RF_MEM_INFER]);
+        for (int b = 0; b < RF_STEP_BASES; b++) {
+            free(ranks[r].memory[b]);
+        }
+        for (int m = 0; m < RF_MEM_COUNT; m++) {
+            free(expected[r][m]);
+        }
+        free(ranks[r].written);
+        rf_steps_free(&ranks[r].steps);
+    }
+}
+
+START_TEST(test_steps_of_random_schedules_move_every_byte)
+{
+    const struct random_ops_options options = {.seed = (uint64_t)_i,
+                                               .n_ranks = RANKS,
+                                               .n_nodes = 2,
+                                               .n_steps = 25,
+                                               .relays = true,
+                                               .staging = true,
+                                               .casts = true,
+                                               .large_bytes = 100000};
+    struct host_rank ranks[RANKS] = {0};
+    void *expected[RANKS][RF_MEM_COUNT];
+    struct random_ops ops;
+    uint32_t last = 0;
+    random_ops_make(&options, &ops);
+    settle(&ops);
+    prepare(&ops, ranks, expected);
+    for (size_t i = 0; i < ops.all.n_ops; i++) {
+        last = RF_MAX(last, ops.all.ops[i].round);
+    }
+    for (uint32_t round = 0; round <= last; round++) {
+        bool any = true;
+        for (uint32_t wave = 0; any; wave++) {
+            run_wave(ranks, round, wave, &any);
+        }
+    }
+    random_ops_run(&ops, expected);
+    compare_and_free(&ops, ranks, expected);
+    random_ops_free(&ops);
+}
+END_TEST
+
+struct parts {
+    uint64_t bytes, largest, end; /* end: of the element order so far */
+};
+
+static void count_part(const struct rf_op *part, void *data)
+{
+    struct parts *parts = data;
+    const uint64_t bytes = rf_op_bytes(part);
+    uint64_t at = 0;
+    for (int d = 0; d < (int)RF_BOX_DIMS; d++) {
+        at += part->box.start[d] * part->src_stride[d];
+    }
+    /* Row-major strides: in ascending order, each part behind the last. */
+    ck_assert_uint_eq(at, parts->end);
+    ck_assert_uint_eq(part->src_offset, at);
+    parts->end += bytes;
+    parts->bytes += bytes;
+    parts->largest = RF_MAX(parts->largest, bytes);
+}
+
+START_TEST(test_ops_are_split_into_parts_that_fit)
+{
+    struct rf_op op = {.src_item = 2, .dst_item = 2};
+    const uint64_t extent[RF_BOX_DIMS] = {3, 1, 5, 77};
+    uint64_t elements = 1;
+    for (uint32_t d = RF_BOX_DIMS; d-- > 0;) {
+        op.box.extent[d] = extent[d] > 0 ? extent[d] : 1;
+        op.src_stride[d] = elements * 2;
+        elements *= op.box.extent[d];
+    }
+    for (uint64_t most = 2; most < 400; most++) {
+        struct parts parts = {0};
+        rf_op_split(&op, most, count_part, &parts);
+        ck_assert_uint_eq(parts.bytes, elements * 2);
+        ck_assert_uint_le(parts.largest, most);
+    }
+}
+END_TEST
+
+START_TEST(test_casts_without_a_kernel_are_refused)
+{
+    struct rf_op op = {
+        .dst = 1, .cast = RF_CAST_F32_F16, .src_item = 4, .dst_item = 2};
+    struct rf_schedule schedule = {.ops = &op, .n_ops = 1};
+    struct rf_steps steps;
+    struct rf_err err;
+    for (int d = 0; d < (int)RF_BOX_DIMS; d++) {
+        op.box.extent[d] = 1;
+    }
+    ck_assert_int_eq(rf_steps_build(&schedule, 0, MESSAGE, &steps, &err),
+                     RF_ERR_UNSUPPORTED);
+    ck_assert_ptr_nonnull(strstr(err.text, "float32 to bfloat16"));
+}
+END_TEST
+
+Suite *test_steps_suite(void);
+Suite *test_steps_suite(void)
+{
+    Suite *suite = suite_create("steps");
+    TCase *tests = tcase_create("steps");
+    tcase_set_timeout(tests, 60);
+    tcase_add_loop_test(tests, test_steps_of_random_schedules_move_every_byte,
+                        0, 12);
+    tcase_add_test(tests, test_ops_are_split_into_parts_that_fit);
+    tcase_add_test(tests, test_casts_without_a_kernel_are_refused);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

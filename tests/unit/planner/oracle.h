@@ -1,0 +1,83 @@
+/*
+ * An oracle for plans, by brute force and without the planner's code: what each
+ * rank holds is written out element by element from the definitions of
+ * Megatron-LM, Hugging Face, vLLM, FSDP and Alpa, with rank formulae of its
+ * own. Then a plan is played on memory with a number for every element.
+ */
+#ifndef RF_TESTS_ORACLE_H
+#define RF_TESTS_ORACLE_H
+
+#include <stdio.h>
+
+#include "planner/plan.h"
+
+/* What is being checked, printed when it fails. */
+extern const char *oracle_case;
+
+/* Like ck_assert_msg, but free when it holds: Check's writes a note to a file
+ * each time, which no loop over elements can afford. */
+#define oracle_assert(condition, ...)                                          \
+    do {                                                                       \
+        if (!(condition)) {                                                    \
+            fprintf(stderr, "oracle: %s\n", oracle_case);                      \
+            ck_abort_msg(__VA_ARGS__);                                         \
+        }                                                                      \
+    } while (0)
+
+#define ORACLE_PAD UINT64_MAX          /* a padding row's element */
+#define ORACLE_POISON (UINT64_MAX - 1) /* not written yet */
+
+/* The elements of a parameter in memory order. */
+struct oracle_param {
+    uint64_t *ids;
+    size_t n;
+};
+
+/* What one rank holds on one side. */
+struct oracle_rank {
+    struct oracle_param *params;
+    size_t n, cap;
+};
+
+struct oracle {
+    const struct rf_model *model;
+    const struct rf_spec *spec;
+    const struct rf_world *world;
+    uint64_t n_elements; /* of the model; ids count up to it */
+    uint64_t *base;      /* first id of each family */
+};
+
+/* A place in a mesh, by the formulae of Megatron-LM's default order. */
+struct oracle_place {
+    uint32_t tp, dp, pp, etp, ep;
+};
+
+void oracle_init(struct oracle *oracle, const struct rf_model *model,
+                 const struct rf_spec *spec, const struct rf_world *world);
+void oracle_free(struct oracle *oracle);
+
+/* Holdings of mesh rank `index`. */
+void oracle_holdings(const struct oracle *oracle, enum rf_side side,
+                     uint32_t index, struct oracle_rank *out);
+void oracle_rank_free(struct oracle_rank *rank);
+struct oracle_param *oracle_push(struct oracle_rank *rank, size_t n);
+
+/* FSDP and Alpa specs (oracle_shards.c). */
+void oracle_fsdp2(const struct oracle *oracle, const struct rf_side_spec *side,
+                  uint32_t index, struct oracle_rank *out);
+void oracle_fsdp1(const struct oracle *oracle, const struct rf_side_spec *side,
+                  uint32_t index, struct oracle_rank *out);
+void oracle_alpa(const struct oracle *oracle, const struct rf_side_spec *side,
+                 uint32_t index, struct oracle_rank *out);
+
+/* Fails the test unless `plan` is right in every element, byte count and
+ * order of preference. */
+void oracle_check(const struct rf_plan *plan);
+
+/* Plans a scenario for slots[n_nodes] (0 nodes: none given), checks it and
+ * gives the totals. Fails the test when it cannot be planned. */
+struct rf_plan_totals oracle_plan(const struct rf_model *model,
+                                  const uint32_t *slots, uint32_t n_nodes,
+                                  const char *fmt, ...) RF_PRINTF(4, 5);
+
+#endif

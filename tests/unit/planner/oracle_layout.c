@@ -1,0 +1,422 @@
+/*
+ * What a rank of Megatron-LM, Hugging Face tensor parallelism or vLLM holds, as
+ * matrices of element numbers that are joined and sliced like the frameworks
+ * join and slice weights.
+ */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/mem.h"
+#include "oracle.h"
+
+struct matrix {
+    size_t rows, cols;
+    uint64_t *ids;
+};
+
+static struct matrix matrix_new(size_t rows, size_t cols)
+{
+    struct matrix m = {rows, cols, NULL};
+    m.ids = rf_xcalloc(rows * cols + 1, sizeof(uint64_t));
+    return m;
+}
+
+static const struct rf_family *find_family(const struct oracle *o,
+                                           const char *name)
+{
+    for (uint32_t f = 0; f < o->model->n_families; f++) {
+        if (strcmp(o->model->families[f].name, name) == 0) {
+            return &o->model->families[f];
+        }
+    }
+    return NULL;
+}
+
+/* One tensor; no rows when the model (or the layer) lacks it. */
+static struct matrix tensor(const struct oracle *o, const char *name,
+                            uint32_t layer, uint32_t expert)
+{
+    const struct rf_family *family = find_family(o, name);
+    uint32_t place = 0;
+    if (family == NULL) {
+        return matrix_new(0, 0);
+    }
+    if (family->layers != NULL) {
+        while (place < family->n_layers && family->layers[place] != layer) {
+            place++;
+        }
+        if (place == family->n_layers) {
+            return matrix_new(0, 0);
+        }
+    }
+    struct matrix m =
+        matrix_new(family->shape[0], family->ndim > 1 ? family->shape[1] : 1);
+    uint64_t first =
+        o->base[family - o->model->families] +
+        ((uint64_t)place * family->n_experts + expert) * m.rows * m.cols;
+    for (size_t i = 0; i < m.rows * m.cols; i++) {
+        m.ids[i] = first + i;
+    }
+    return m;
+}
+
+/* Rows [from, to); takes m. */
+static struct matrix rows(struct matrix m, size_t from, size_t to)
+{
+    struct matrix out = matrix_new(to - from, m.cols);
+    oracle_assert(to <= m.rows, "rows end at %zu of %zu", to, m.rows);
+    memcpy(out.ids, m.ids + from * m.cols, out.rows * m.cols * sizeof(*m.ids));
+    free(m.ids);
+    return out;
+}
+
+static struct matrix columns(struct matrix m, size_t from, size_t to)
+{
+    struct matrix out = matrix_new(m.rows, to - from);
+    oracle_assert(to <= m.cols, "columns end at %zu of %zu", to, m.cols);
+    for (size_t i = 0; i < m.rows; i++) {
+        memcpy(out.ids + i * out.cols, m.ids + i * m.cols + from,
+               out.cols * sizeof(*m.ids));
+    }
+    free(m.ids);
+    return out;
+}
+
+/* a on top of b; takes both. */
+static struct matrix stack(struct matrix a, struct matrix b)
+{
+    struct matrix out;
+    if (a.rows == 0 || b.rows == 0) {
+        free(a.rows == 0 ? a.ids : b.ids);
+        return a.rows == 0 ? b : a;
+    }
+    oracle_assert(a.cols == b.cols, "%zu and %zu columns", a.cols, b.cols);
+    out = matrix_new(a.rows + b.rows, a.cols);
+    memcpy(out.ids, a.ids, a.rows * a.cols * sizeof(*a.ids));
+    memcpy(out.ids + a.rows * a.cols, b.ids, b.rows * b.cols * sizeof(*b.ids));
+    free(a.ids);
+    free(b.ids);
+    return out;
+}
+
+static struct matrix row_part(struct matrix m, uint32_t part, uint32_t parts)
+{
+    size_t share = m.rows / parts;
+    oracle_assert(m.rows % parts == 0, "%zu rows over %u", m.rows, parts);
+    return rows(m, part * share, (part + 1) * share);
+}
+
+static struct matrix column_part(struct matrix m, uint32_t part, uint32_t parts)
+{
+    size_t share = m.cols / parts;
+    oracle_assert(m.cols % parts == 0, "%zu columns over %u", m.cols, parts);
+    return columns(m, part * share, (part + 1) * share);
+}
+
+struct oracle_param *oracle_push(struct oracle_rank *rank, size_t n)
+{
+    struct oracle_param param = {rf_xcalloc(n + 1, sizeof(uint64_t)), n};
+    RF_PUSH(rank->params, rank->n, rank->cap, param);
+    return &rank->params[rank->n - 1];
+}
+
+/* A parameter with these elements; takes m. */
+static void hold(struct oracle_rank *rank, struct matrix m)
+{
+    if (m.rows * m.cols > 0) {
+        struct oracle_param *param = oracle_push(rank, m.rows * m.cols);
+        memcpy(param->ids, m.ids, param->n * sizeof(*m.ids));
+    }
+    free(m.ids);
+}
+
+struct context {
+    const struct oracle *o;
+    const struct rf_side_spec *side;
+    struct oracle_place at;
+    uint32_t layer;
+    struct oracle_rank *out;
+};
+
+#define LAYER "model.layers.{L}."
+
+static struct matrix get(const struct context *c, const char *name)
+{
+    return tensor(c->o, name, c->layer, 0);
+}
+
+static struct matrix expert(const struct context *c, const char *name,
+                            uint32_t e)
+{
+    return tensor(c->o, name, c->layer, e);
+}
+
+/* linear_qkv: per query group its queries, key and value, split over TP. */
+static struct matrix megatron_qkv(const struct context *c, const char *kind)
+{
+    char q[64], k[64], v[64];
+    uint32_t groups = c->o->model->kv_heads;
+    struct matrix all = matrix_new(0, 0);
+    snprintf(q, sizeof(q), LAYER "self_attn.q_proj.%s", kind);
+    snprintf(k, sizeof(k), LAYER "self_attn.k_proj.%s", kind);
+    snprintf(v, sizeof(v), LAYER "self_attn.v_proj.%s", kind);
+    for (uint32_t g = 0; g < groups && find_family(c->o, q) != NULL; g++) {
+        struct matrix group = row_part(get(c, q), g, groups);
+        group = stack(group, row_part(get(c, k), g, groups));
+        group = stack(group, row_part(get(c, v), g, groups));
+        all = stack(all, group);
+    }
+    return all.rows == 0 ? all : row_part(all, c->at.tp, c->side->tp);
+}
+
+/* Rows of a key or value projection when TP may exceed the heads. */
+static struct matrix kv_heads(const struct context *c, const char *name)
+{
+    uint32_t kv = c->o->model->kv_heads, tp = c->side->tp;
+    struct matrix m = get(c, name);
+    if (m.rows == 0) {
+        return m;
+    }
+    if (tp <= kv) {
+        return row_part(m, c->at.tp, tp);
+    }
+    return row_part(m, c->at.tp / (tp / kv), kv);
+}
+
+static struct matrix split_rows(const struct context *c, const char *name)
+{
+    struct matrix m = get(c, name);
+    return m.rows == 0 ? m : row_part(m, c->at.tp, c->side->tp);
+}
+
+static struct matrix split_columns(const struct context *c, const char *name)
+{
+    struct matrix m = get(c, name);
+    return m.rows == 0 ? m : column_part(m, c->at.tp, c->side->tp);
+}
+
+static void hold_attention(const struct context *c)
+{
+    static const char *const kinds[] = {"weight", "bias"};
+    bool latent = c->o->model->mla;
+    for (int i = 0; i < 2; i++) {
+        char q[64], k[64], v[64];
+        snprintf(q, sizeof(q), LAYER "self_attn.q_proj.%s", kinds[i]);
+        snprintf(k, sizeof(k), LAYER "self_attn.k_proj.%s", kinds[i]);
+        snprintf(v, sizeof(v), LAYER "self_attn.v_proj.%s", kinds[i]);
+        if (latent) {
+            hold(c->out, split_rows(c, q));
+        } else if (c->side->layout == RF_LAYOUT_MEGATRON) {
+            hold(c->out, megatron_qkv(c, kinds[i]));
+        } else if (c->side->layout == RF_LAYOUT_VLLM) {
+            hold(c->out, stack(stack(split_rows(c, q), kv_heads(c, k)),
+                               kv_heads(c, v)));
+        } else {
+            hold(c->out, split_rows(c, q));
+            hold(c->out, kv_heads(c, k));
+            hold(c->out, kv_heads(c, v));
+        }
+    }
+    struct matrix q_a = get(c, LAYER "self_attn.q_a_proj.weight");
+    struct matrix kv_a = get(c, LAYER "self_attn.kv_a_proj_with_mqa.weight");
+    if (c->side->layout == RF_LAYOUT_VLLM) {
+        hold(c->out, stack(q_a, kv_a));
+    } else {
+        hold(c->out, q_a);
+        hold(c->out, kv_a);
+    }
+    hold(c->out, split_rows(c, LAYER "self_attn.q_b_proj.weight"));
+    hold(c->out, split_rows(c, LAYER "self_attn.kv_b_proj.weight"));
+    hold(c->out, split_columns(c, LAYER "self_attn.o_proj.weight"));
+}
+
+/* gate and up, fused where the framework does; down. */
+static void hold_mlp(const struct context *c, const char *prefix)
+{
+    char gate[80], up[80], down[80];
+    snprintf(gate, sizeof(gate), LAYER "%s.gate_proj.weight", prefix);
+    snprintf(up, sizeof(up), LAYER "%s.up_proj.weight", prefix);
+    snprintf(down, sizeof(down), LAYER "%s.down_proj.weight", prefix);
+    struct matrix a = split_rows(c, gate), b = split_rows(c, up);
+    if (c->side->layout == RF_LAYOUT_HF) {
+        hold(c->out, a);
+        hold(c->out, b);
+    } else {
+        hold(c->out, stack(a, b));
+    }
+    hold(c->out, split_columns(c, down));
+}
+
+static void hold_experts(const struct context *c)
+{
+    static const char gate[] = LAYER "mlp.experts.{E}.gate_proj.weight";
+    static const char up[] = LAYER "mlp.experts.{E}.up_proj.weight";
+    static const char down[] = LAYER "mlp.experts.{E}.down_proj.weight";
+    uint32_t count = c->o->model->n_experts / c->side->ep;
+    uint32_t etp = c->side->etp, part = c->at.etp;
+    struct matrix w13 = matrix_new(0, 0), w2 = matrix_new(0, 0);
+    for (uint32_t e = c->at.ep * count; e < (c->at.ep + 1) * count; e++) {
+        struct matrix a = expert(c, gate, e), b = expert(c, up, e);
+        struct matrix d = expert(c, down, e);
+        a = a.rows ? row_part(a, part, etp) : a;
+        b = b.rows ? row_part(b, part, etp) : b;
+        d = d.rows ? column_part(d, part, etp) : d;
+        switch (c->side->layout) {
+        case RF_LAYOUT_HF:
+            hold(c->out, a);
+            hold(c->out, b);
+            hold(c->out, d);
+            break;
+        case RF_LAYOUT_VLLM:
+            w13 = stack(w13, stack(a, b));
+            w2 = stack(w2, d);
+            break;
+        default:
+            hold(c->out, stack(a, b));
+            hold(c->out, d);
+            break;
+        }
+    }
+    hold(c->out, w13);
+    hold(c->out, w2);
+}
+
+static void hold_layer(const struct context *c)
+{
+    static const char *const whole[] = {
+        LAYER "input_layernorm.weight",
+        LAYER "post_attention_layernorm.weight",
+        LAYER "self_attn.q_norm.weight",
+        LAYER "self_attn.k_norm.weight",
+        LAYER "self_attn.q_a_layernorm.weight",
+        LAYER "self_attn.kv_a_layernorm.weight",
+        LAYER "mlp.gate.weight",
+        LAYER "mlp.gate.e_score_correction_bias",
+    };
+    for (size_t i = 0; i < RF_ARRAY_SIZE(whole); i++) {
+        hold(c->out, get(c, whole[i]));
+    }
+    hold_attention(c);
+    hold_mlp(c, "mlp");
+    hold_mlp(c, "mlp.shared_experts");
+    if (c->o->model->n_experts > 0) {
+        hold_experts(c);
+    }
+}
+
+/* A vocabulary matrix with the padding rows its framework adds. */
+static void hold_vocabulary(const struct context *c, const char *name)
+{
+    struct matrix m = get(c, name);
+    const struct rf_side_spec *train = &c->o->spec->train;
+    uint32_t unit = 1;
+    if (c->side->layout == RF_LAYOUT_MEGATRON) {
+        unit = 128 *
+               (train->layout == RF_LAYOUT_MEGATRON ? train->tp : c->side->tp);
+    } else if (c->side->layout == RF_LAYOUT_VLLM) {
+        unit = 64;
+    }
+    size_t missing = (unit - m.rows % unit) % unit;
+    if (m.rows > 0) {
+        struct matrix pad = matrix_new(missing, m.cols);
+        for (size_t i = 0; i < missing * m.cols; i++) {
+            pad.ids[i] = ORACLE_PAD;
+        }
+        m = row_part(stack(m, pad), c->at.tp, c->side->tp);
+    }
+    hold(c->out, m);
+}
+
+/* Layers of each stage when they are not even; 0: even. */
+static uint32_t layers_of_stage(const struct rf_side_spec *side,
+                                uint32_t layers, uint32_t pp)
+{
+    uint32_t first = side->first_stage_layers, last = side->last_stage_layers;
+    uint32_t others = side->pp - (first ? 1 : 0) - (last ? 1 : 0);
+    if (side->n_pp_layers > 0) {
+        return side->pp_layers[pp];
+    }
+    if (pp == 0 && first) {
+        return first;
+    }
+    if (pp == side->pp - 1 && last) {
+        return last;
+    }
+    return (layers - first - last) / others;
+}
+
+/* The stage that layer `layer` runs on. */
+static uint32_t stage_of(const struct rf_side_spec *side, uint32_t layers,
+                         uint32_t layer)
+{
+    uint32_t at = 0;
+    for (;;) {
+        for (uint32_t p = 0; p < side->pp; p++) {
+            at += layers_of_stage(side, layers, p) / side->vpp;
+            if (layer < at) {
+                return p;
+            }
+        }
+    }
+}
+
+static struct oracle_place place_of(const struct rf_side_spec *side,
+                                    uint32_t size, uint32_t index)
+{
+    uint32_t stage = size / side->pp, s = index % stage;
+    return (struct oracle_place){
+        .tp = s % side->tp,
+        .dp = s / (side->tp * side->cp),
+        .pp = index / stage,
+        .etp = s % side->etp,
+        .ep = s / side->etp % side->ep,
+    };
+}
+
+static void hold_stage(const struct oracle *o, const struct rf_side_spec *side,
+                       uint32_t size, uint32_t index, struct oracle_rank *out)
+{
+    struct context c = {.o = o, .side = side, .out = out};
+    uint32_t last = side->pp - 1;
+    c.at = place_of(side, size, index);
+    if (c.at.pp == 0 || (c.at.pp == last && o->model->tied_embeddings &&
+                         side->layout != RF_LAYOUT_HF)) {
+        hold_vocabulary(&c, "model.embed_tokens.weight");
+    }
+    for (uint32_t l = 0; l < o->model->n_layers; l++) {
+        if (stage_of(side, o->model->n_layers, l) == c.at.pp) {
+            c.layer = l;
+            hold_layer(&c);
+        }
+    }
+    if (c.at.pp == last) {
+        hold(out, get(&c, "model.norm.weight"));
+        hold_vocabulary(&c, "lm_head.weight");
+    }
+}
+
+void oracle_holdings(const struct oracle *o, enum rf_side which, uint32_t index,
+                     struct oracle_rank *out)
+{
+    const struct rf_side_spec *side =
+        which == RF_TRAIN ? &o->spec->train : &o->spec->infer;
+    *out = (struct oracle_rank){.params = NULL};
+    switch (side->layout) {
+    case RF_LAYOUT_MEGATRON:
+    case RF_LAYOUT_HF:
+    case RF_LAYOUT_VLLM:
+        hold_stage(o, side, o->world->size[which], index, out);
+        break;
+    case RF_LAYOUT_FSDP:
+        oracle_fsdp2(o, side, index, out);
+        break;
+    case RF_LAYOUT_FSDP1:
+        oracle_fsdp1(o, side, index, out);
+        break;
+    case RF_LAYOUT_SPEC:
+        oracle_alpa(o, side, index, out);
+        break;
+    }
+}

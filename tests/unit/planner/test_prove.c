@@ -1,0 +1,179 @@
+/* The proof must notice every kind of damage. */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "planner/plan.h"
+#include "quoted.h"
+
+struct fixture {
+    struct rf_model *model;
+    struct rf_spec *spec;
+    struct rf_world *world;
+    struct rf_plan *plan;
+};
+
+static struct fixture planned(void)
+{
+    struct fixture f = {.model = NULL};
+    struct rf_err err = {0};
+    f.model = quoted_model(
+        "{'megatron': {'num_layers': 2, 'hidden_size': 32, "
+        "'num_attention_heads': 8, 'num_query_groups': 4, 'vocab_size': 128, "
+        "'num_experts': 4, 'moe_ffn_hidden_size': 16, 'swiglu': true}}");
+    f.spec = quoted_spec("'mode': 'disaggregated', 'train': {'tp': 2, 'dp': 2, "
+                         "'ep': 2, 'etp': 1}, 'infer': {'tp': 4, 'layout': "
+                         "'vllm'}");
+    ck_assert_int_eq(rf_world_build(f.spec, f.model, NULL, 0, &f.world, &err),
+                     RF_OK);
+    ck_assert_msg(rf_plan_build(f.model, f.world, f.spec, &f.plan, &err) ==
+                      RF_OK,
+                  "%s", err.text);
+    return f;
+}
+
+static void dispose(struct fixture *f)
+{
+    rf_plan_destroy(f->plan);
+    rf_world_destroy(f->world);
+    rf_spec_destroy(f->spec);
+    rf_model_destroy(f->model);
+}
+
+static void assert_refused(const struct fixture *f, const char *what)
+{
+    struct rf_err err = {0};
+    ck_assert_msg(rf_plan_prove(f->plan, &err) == RF_ERR_INTERNAL,
+                  "%s is not noticed", what);
+    ck_assert_msg(strncmp(err.text, "proof: ", 7) == 0, "%s", err.text);
+}
+
+START_TEST(test_prove_accepts_what_was_planned)
+{
+    struct fixture f = planned();
+    ck_assert_int_eq(rf_plan_prove(f.plan, NULL), RF_OK);
+    dispose(&f);
+}
+END_TEST
+
+START_TEST(test_prove_notices_a_missing_transfer)
+{
+    struct fixture f = planned();
+    struct rf_transfer *t = f.plan->transfers;
+    memmove(&t[7], &t[8], (f.plan->n_transfers - 8) * sizeof(*t));
+    f.plan->n_transfers--;
+    assert_refused(&f, "a missing transfer");
+    dispose(&f);
+}
+END_TEST
+
+START_TEST(test_prove_notices_a_missing_last_transfer)
+{
+    struct fixture f = planned();
+    f.plan->n_transfers--;
+    assert_refused(&f, "a missing last transfer");
+    dispose(&f);
+}
+END_TEST
+
+START_TEST(test_prove_notices_a_transfer_done_twice)
+{
+    struct fixture f = planned();
+    f.plan->transfers[5] = f.plan->transfers[4];
+    assert_refused(&f, "a transfer done twice");
+    dispose(&f);
+}
+END_TEST
+
+START_TEST(test_prove_notices_overlap_of_the_right_volume)
+{
+    struct fixture f = planned();
+    /* Two transfers into one piece, of one size. */
+    for (size_t i = 1; i < f.plan->n_transfers; i++) {
+        struct rf_transfer *a = &f.plan->transfers[i - 1], *b = a + 1;
+        if (a->family == b->family && a->dst == b->dst &&
+            rf_box_elements(&a->box) == rf_box_elements(&b->box)) {
+            *b = *a;
+            assert_refused(&f, "an overlap");
+            break;
+        }
+        ck_assert_uint_lt(i + 1, f.plan->n_transfers);
+    }
+    dispose(&f);
+}
+END_TEST
+
+START_TEST(test_prove_notices_a_source_that_lacks_it)
+{
+    struct fixture f = planned();
+    f.plan->transfers[3].src = f.plan->transfers[3].dst; /* no trainer */
+    assert_refused(&f, "a source without the tensor");
+    f.plan->transfers[3].src = UINT32_MAX;
+    assert_refused(&f, "a source that does not exist");
+    dispose(&f);
+}
+END_TEST
+
+START_TEST(test_prove_notices_a_wrong_address)
+{
+    struct fixture f = planned();
+    struct rf_transfer *t = &f.plan->transfers[9];
+    t->src_offset += 2;
+    assert_refused(&f, "a wrong source address");
+    t->src_offset -= 2;
+    t->dst_offset += 2;
+    assert_refused(&f, "a wrong destination address");
+    t->dst_offset -= 2;
+    t->dst_stride[RF_DIM_TENSOR] *= 2;
+    assert_refused(&f, "a wrong stride");
+    dispose(&f);
+}
+END_TEST
+
+START_TEST(test_prove_notices_a_stray_transfer)
+{
+    struct fixture f = planned();
+    struct rf_transfer last = f.plan->transfers[f.plan->n_transfers - 1];
+    struct rf_transfer *more =
+        realloc(f.plan->transfers,
+                (f.plan->n_transfers + 1) * sizeof(*f.plan->transfers));
+    ck_assert_ptr_nonnull(more);
+    f.plan->transfers = more;
+    last.dst = 0; /* a trainer */
+    more[f.plan->n_transfers++] = last;
+    assert_refused(&f, "a transfer to a rank that needs nothing");
+    dispose(&f);
+}
+END_TEST
+
+START_TEST(test_prove_notices_pieces_that_share_memory)
+{
+    struct fixture f = planned();
+    const struct rf_rank_layout *layout = rf_plan_layout(f.plan, RF_TRAIN, 0);
+    struct rf_piece *piece = &layout->pieces[layout->n_pieces / 2];
+    piece->offset += 2; /* into its neighbour */
+    assert_refused(&f, "overlapping pieces");
+    piece->offset -= 2;
+    piece->stride[RF_DIM_LAYER] = 2;
+    assert_refused(&f, "layers on top of each other");
+    dispose(&f);
+}
+END_TEST
+
+Suite *test_prove_suite(void);
+Suite *test_prove_suite(void)
+{
+    Suite *suite = suite_create("prove");
+    TCase *tests = tcase_create("prove");
+    tcase_add_test(tests, test_prove_accepts_what_was_planned);
+    tcase_add_test(tests, test_prove_notices_a_missing_transfer);
+    tcase_add_test(tests, test_prove_notices_a_missing_last_transfer);
+    tcase_add_test(tests, test_prove_notices_a_transfer_done_twice);
+    tcase_add_test(tests, test_prove_notices_overlap_of_the_right_volume);
+    tcase_add_test(tests, test_prove_notices_a_source_that_lacks_it);
+    tcase_add_test(tests, test_prove_notices_a_wrong_address);
+    tcase_add_test(tests, test_prove_notices_a_stray_transfer);
+    tcase_add_test(tests, test_prove_notices_pieces_that_share_memory);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

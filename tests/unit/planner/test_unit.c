@@ -1,0 +1,237 @@
+/* Units of layouts whose boxes overlap in every way, and cutting of boxes. */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/mem.h"
+#include "common/pattern.h"
+#include "planner/box.h"
+#include "planner/plan_private.h"
+#include "planner/unit.h"
+#include "schedule_lab.h"
+
+#define ROWS 12
+#define COLUMNS 10
+
+static uint64_t pick(uint64_t *state, uint64_t limit)
+{
+    *state += 0x9E3779B97F4A7C15u;
+    return rf_mix64(*state) % limit;
+}
+
+/* Gives mesh rank `index` of a side one dense piece. */
+static void give(struct rf_layouts *layouts, uint32_t index, uint64_t row,
+                 uint64_t rows, uint64_t column, uint64_t columns)
+{
+    struct rf_rank_layout *layout = &layouts->layouts[index];
+    struct rf_piece *piece = rf_xcalloc(1, sizeof(*piece));
+    for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
+        piece->box.extent[d] = 1;
+        piece->stride[d] = 4;
+    }
+    piece->box.start[RF_DIM_TENSOR] = row;
+    piece->box.extent[RF_DIM_TENSOR] = rows;
+    piece->box.start[RF_DIM_TENSOR + 1] = column;
+    piece->box.extent[RF_DIM_TENSOR + 1] = columns;
+    piece->stride[RF_DIM_TENSOR] = columns * 4;
+    layout->pieces = piece;
+    layout->n_pieces = 1;
+    layout->arena_bytes = rows * columns * 4;
+    layouts->of_index[index] = index;
+}
+
+static void renew(struct rf_layouts *layouts, uint32_t n)
+{
+    rf_layouts_free(layouts);
+    layouts->layouts = rf_xcalloc(n, sizeof(*layouts->layouts));
+    layouts->of_index = rf_xcalloc(n, sizeof(uint32_t));
+    layouts->n_layouts = n;
+    layouts->n_indices = n;
+}
+
+/* Three training ranks that overlap and together hold everything; six inference
+ * ranks on three nodes with any boxes at all. */
+static void make_overlapping(struct lab *lab, const char *strategy,
+                             uint64_t *state)
+{
+    const uint32_t slots[] = {3, 3, 2, 1};
+    char scenario[1024];
+    snprintf(scenario, sizeof(scenario),
+             "{\"mode\": \"disaggregated\", \"strategy\": \"%s\", "
+             "\"chunk_bytes\": 4096, \"bucket_bytes\": 4096, "
+             "\"train\": {\"layout\": \"spec\", \"mesh\": [1, 3], \"spec\": "
+             "\"RR\", \"nodes\": [\"n0\"]}, \"infer\": {\"layout\": \"spec\", "
+             "\"mesh\": [1, 6], \"spec\": \"RR\", \"nodes\": [\"n1\", \"n2\", "
+             "\"n3\"]}}",
+             strategy);
+    ck_assert_int_eq(lab_make(lab,
+                              "{\"tensor\": {\"name\": \"w\", \"shape\": "
+                              "[12, 10], \"dtype\": \"float32\"}}",
+                              scenario, slots, 4),
+                     RF_OK);
+    struct rf_layouts *train = &lab->plan->priv->layouts[RF_TRAIN];
+    struct rf_layouts *infer = &lab->plan->priv->layouts[RF_INFER];
+    renew(train, 3);
+    give(train, 0, 0, 8, 0, COLUMNS);
+    give(train, 1, 4, 8, 0, COLUMNS);
+    give(train, 2, pick(state, 6), 1 + pick(state, 6), pick(state, 5),
+         1 + pick(state, 5));
+    renew(infer, 6);
+    for (uint32_t i = 0; i < 6; i++) {
+        give(infer, i, pick(state, 6), 1 + pick(state, 6), pick(state, 5),
+             1 + pick(state, 5));
+    }
+}
+
+START_TEST(test_unit_boxes_are_disjoint_and_cover_every_piece)
+{
+    uint64_t state = (uint64_t)_i;
+    struct rf_units units;
+    struct lab lab;
+    uint64_t written[9] = {0};
+    make_overlapping(&lab, "broadcast", &state);
+    ck_assert_int_eq(rf_units_build(lab.plan, &units, NULL), RF_OK);
+    struct rf_box *boxes = rf_xcalloc(units.n_units, sizeof(*boxes));
+    for (size_t u = 0; u < units.n_units; u++) {
+        const struct rf_unit *unit = &units.units[u];
+        boxes[u] = unit->box;
+        ck_assert_uint_ge(unit->n_src, 1);
+        ck_assert_uint_ge(unit->n_dst, 1);
+        for (uint32_t i = 0; i < unit->n_src; i++) {
+            const struct rf_holder *holder =
+                &units.holders[unit->first_src + i];
+            ck_assert(rf_box_contains(&holder->piece->box, &unit->box));
+            ck_assert(i == 0 || holder[-1].rank < holder->rank);
+        }
+        for (uint32_t i = 0; i < unit->n_dst; i++) {
+            const struct rf_holder *holder =
+                &units.holders[unit->first_dst + i];
+            ck_assert(rf_box_contains(&holder->piece->box, &unit->box));
+            written[holder->rank] += rf_box_elements(&unit->box);
+        }
+    }
+    ck_assert(rf_boxes_disjoint(boxes, units.n_units));
+    for (uint32_t r = 3; r < 9; r++) {
+        const struct rf_rank_layout *layout =
+            rf_plan_layout(lab.plan, RF_INFER, r);
+        ck_assert_uint_eq(written[r], rf_box_elements(&layout->pieces[0].box));
+    }
+    free(boxes);
+    rf_units_free(&units);
+    lab_free(&lab);
+}
+END_TEST
+
+START_TEST(test_unit_strategies_serve_overlapping_boxes)
+{
+    static const char *const strategies[] = {
+        "broadcast", "allgather", "allgather_global", "gather_broadcast",
+        "hierarchical"};
+    uint64_t state = (uint64_t)_i;
+    for (size_t s = 0; s < RF_ARRAY_SIZE(strategies); s++) {
+        struct lab lab;
+        make_overlapping(&lab, strategies[s], &state);
+        rf_schedule_destroy(lab.schedule);
+        lab.schedule = NULL;
+        ck_assert_int_eq(
+            rf_schedule_build(lab.plan, RF_NONE, &lab.schedule, NULL), RF_OK);
+        enum rf_status status =
+            rf_schedule_prove(lab.plan, lab.schedule, &lab.err);
+        ck_assert_msg(status == RF_OK, "%s: %s", strategies[s], lab.err.text);
+        const char *fault = lab_execute(&lab, (unsigned)_i);
+        ck_assert_msg(fault == NULL, "%s: %s", strategies[s], fault);
+        lab_free(&lab);
+    }
+}
+END_TEST
+
+START_TEST(test_unit_without_a_holder_is_an_error)
+{
+    uint64_t state = 1;
+    struct rf_units units;
+    struct rf_err err;
+    struct lab lab;
+    make_overlapping(&lab, "broadcast", &state);
+    renew(&lab.plan->priv->layouts[RF_TRAIN], 3);
+    give(&lab.plan->priv->layouts[RF_TRAIN], 0, 0, 1, 0, 1);
+    ck_assert_int_eq(rf_units_build(lab.plan, &units, &err), RF_ERR_INTERNAL);
+    ck_assert_ptr_nonnull(strstr(err.text, "no training rank"));
+    rf_units_free(&units);
+    lab_free(&lab);
+}
+END_TEST
+
+static struct rf_box random_box(uint64_t *state)
+{
+    struct rf_box box;
+    for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
+        box.start[d] = pick(state, 5);
+        box.extent[d] = pick(state, 2) == 0 ? 1 : 1 + pick(state, 7);
+    }
+    return box;
+}
+
+START_TEST(test_unit_parts_and_chunks_make_up_the_box)
+{
+    uint64_t state = (uint64_t)_i;
+    for (unsigned round = 0; round < 50; round++) {
+        struct rf_box box = random_box(&state);
+        uint64_t most = 1 + pick(&state, 40), sum = 0;
+        struct rf_chunking chunking = rf_box_chunking(&box, most);
+        struct rf_box *boxes = rf_xcalloc(chunking.count, sizeof(*boxes));
+        for (uint64_t i = 0; i < chunking.count; i++) {
+            boxes[i] = rf_box_chunk(&box, &chunking, i);
+            ck_assert(rf_box_contains(&box, &boxes[i]));
+            ck_assert_uint_le(rf_box_elements(&boxes[i]), most);
+            sum += rf_box_elements(&boxes[i]);
+        }
+        ck_assert_uint_eq(sum, rf_box_elements(&box));
+        ck_assert(rf_boxes_disjoint(boxes, chunking.count));
+        free(boxes);
+        struct rf_split split = rf_box_split(&box, 1 + (uint32_t)most % 9);
+        struct rf_box parts[9];
+        ck_assert_uint_le(split.parts, 1 + most % 9);
+        sum = 0;
+        for (uint32_t i = 0; i < split.parts; i++) {
+            parts[i] = rf_box_part(&box, &split, i);
+            ck_assert(rf_box_contains(&box, &parts[i]));
+            sum += rf_box_elements(&parts[i]);
+        }
+        ck_assert_uint_eq(sum, rf_box_elements(&box));
+        ck_assert(rf_boxes_disjoint(parts, split.parts));
+    }
+}
+END_TEST
+
+START_TEST(test_unit_split_prefers_even_outer_dimensions)
+{
+    struct rf_box box = {.extent = {28, 1, 1024, 3072, 1, 1, 1}};
+    struct rf_split split = rf_box_split(&box, 4);
+    ck_assert_uint_eq(split.dim, 0);
+    ck_assert_uint_eq(split.parts, 4);
+    split = rf_box_split(&box, 3); /* 10 + 9 + 9 layers are too uneven */
+    ck_assert_uint_eq(split.dim, 2);
+    ck_assert_uint_eq(split.parts, 3);
+    box = (struct rf_box){.extent = {1, 1, 1, 1, 1, 1, 1}};
+    ck_assert_uint_eq(rf_box_split(&box, 5).parts, 1);
+}
+END_TEST
+
+Suite *test_unit_suite(void);
+Suite *test_unit_suite(void)
+{
+    Suite *suite = suite_create("unit");
+    TCase *tests = tcase_create("unit");
+    tcase_set_timeout(tests, 30);
+    tcase_add_loop_test(
+        tests, test_unit_boxes_are_disjoint_and_cover_every_piece, 0, 20);
+    tcase_add_loop_test(tests, test_unit_strategies_serve_overlapping_boxes, 0,
+                        10);
+    tcase_add_test(tests, test_unit_without_a_holder_is_an_error);
+    tcase_add_loop_test(tests, test_unit_parts_and_chunks_make_up_the_box, 0,
+                        4);
+    tcase_add_test(tests, test_unit_split_prefers_even_outer_dimensions);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

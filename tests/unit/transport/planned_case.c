@@ -1,0 +1,310 @@
+/* See planned_case.h. */
+#include "tests/unit/transport/planned_case.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/mem.h"
+#include "common/pattern.h"
+#include "tests/lib/ranks.h"
+
+struct shared {
+    _Atomic uint64_t sent, received;
+};
+
+struct run {
+    const struct planned_case *what;
+    struct shared *shared;
+};
+
+struct process {
+    struct test_rank *rank;
+    const struct run *run;
+    struct rf_method_env env;
+    struct rf_schedule *schedule;
+    void *state;
+};
+
+static struct rf_arena make_arena(uint64_t bytes)
+{
+    struct rf_arena arena = {.bytes = bytes, .fd = -1};
+    if (bytes > 0) {
+        arena.fd = memfd_create("test-arena", MFD_CLOEXEC);
+        if (arena.fd < 0 || ftruncate(arena.fd, (off_t)bytes) != 0) {
+            abort();
+        }
+        arena.base =
+            mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, arena.fd, 0);
+    }
+    return arena;
+}
+
+static enum rf_dtype dtype_of(const struct rf_plan *plan, enum rf_side side,
+                              uint32_t family)
+{
+    const struct rf_side_spec *spec =
+        side == RF_TRAIN ? &plan->spec->train : &plan->spec->infer;
+    return spec->dtype_given ? spec->dtype
+                             : plan->model->families[family].dtype;
+}
+
+/* One element of a family as it must be on a side: the pattern in the training
+ * side's dtype, cast for the other. */
+static void content(const struct rf_plan *plan, enum rf_side side,
+                    uint32_t family, const uint64_t *index, uint64_t round,
+                    uint8_t out[8])
+{
+    const struct rf_family *of = &plan->model->families[family];
+    enum rf_dtype from = dtype_of(plan, RF_TRAIN, family);
+    enum rf_dtype to = dtype_of(plan, side, family);
+    uint64_t seed = rf_pattern_seed(family, index[0], index[1]), at = 0;
+    uint32_t item = rf_dtype_bytes(from);
+    for (uint32_t d = 0; d < of->ndim; d++) {
+        at = at * of->shape[d] + index[RF_DIM_TENSOR + d];
+    }
+    for (uint32_t i = 0; i < item; i++) {
+        out[i] = rf_pattern_byte(seed, round, at * item + i);
+    }
+    if (from == RF_F32 && to == RF_BF16) {
+        uint32_t wide;
+        uint16_t narrow;
+        memcpy(&wide, out, 4);
+        narrow = rf_f32_to_bf16(wide);
+        memcpy(out, &narrow, 2);
+    } else if (from == RF_BF16 && to == RF_F32) {
+        uint16_t narrow;
+        uint32_t wide;
+        memcpy(&narrow, out, 2);
+        wide = (uint32_t)narrow << 16;
+        memcpy(out, &wide, 4);
+    }
+}
+
+/* Visits every element of a piece: writes it, or compares and marks its bytes
+ * in `seen`. False at the first difference. */
+static bool visit(const struct process *process, enum rf_side side,
+                  const struct rf_piece *piece, uint64_t round, uint8_t *base,
+                  const uint64_t *stride, bool compare)
+{
+    const struct rf_plan *plan = process->env.plan;
+    uint32_t item = rf_plan_item_bytes(plan, side, piece->family), d;
+    uint64_t at[RF_BOX_DIMS] = {0};
+    do {
+        uint64_t index[RF_BOX_DIMS];
+        uint8_t *place = base, wanted[8];
+        for (d = 0; d < RF_BOX_DIMS; d++) {
+            index[d] = piece->box.start[d] + at[d];
+            place += at[d] * stride[d];
+        }
+        content(plan, side, piece->family, index, round, wanted);
+        if (!compare) {
+            memcpy(place, wanted, item);
+        } else if (memcmp(place, wanted, item) != 0) {
+            fprintf(stderr, "rank %u: family %s differs in round %llu\n",
+                    process->rank->rank,
+                    plan->model->families[piece->family].name,
+                    (unsigned long long)round);
+            return false;
+        }
+        for (d = RF_BOX_DIMS; d-- > 0;) {
+            if (++at[d] < piece->box.extent[d]) {
+                break;
+            }
+            at[d] = 0;
+        }
+    } while (d != UINT32_MAX);
+    return true;
+}
+
+static const struct rf_rank_layout *layout_of(const struct process *process,
+                                              enum rf_side side)
+{
+    return rf_plan_layout(process->env.plan, side, process->rank->rank);
+}
+
+static void fill(const struct process *process, uint64_t round)
+{
+    const struct rf_rank_layout *layout = layout_of(process, RF_TRAIN);
+    for (size_t i = 0; i < layout->n_pieces; i++) {
+        const struct rf_piece *piece = &layout->pieces[i];
+        visit(process, RF_TRAIN, piece, round,
+              (uint8_t *)process->env.arena[RF_MEM_TRAIN].base + piece->offset,
+              piece->stride, false);
+    }
+    for (uint32_t mem = RF_MEM_INFER; mem < RF_MEM_COUNT; mem++) {
+        if (process->env.arena[mem].bytes > 0) {
+            memset(process->env.arena[mem].base, rf_poison_byte(round),
+                   process->env.arena[mem].bytes);
+        }
+    }
+}
+
+/* All pieces hold the round's content, in the arena or where the method says.
+ */
+static bool check(const struct process *process, uint64_t round)
+{
+    const struct rf_rank_layout *layout = layout_of(process, RF_INFER);
+    for (size_t i = 0; i < layout->n_pieces; i++) {
+        const struct rf_piece *piece = &layout->pieces[i];
+        uint64_t stride[RF_BOX_DIMS];
+        const void *elsewhere =
+            process->run->what->method->base_of(piece, stride, process->state);
+        uint8_t *base = elsewhere != NULL
+                            ? (uint8_t *)(uintptr_t)elsewhere
+                            : (uint8_t *)process->env.arena[RF_MEM_INFER].base +
+                                  piece->offset;
+        if (!visit(process, RF_INFER, piece, round, base,
+                   elsewhere != NULL ? stride : piece->stride, true)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Takes the pieces out of the arena; what is left must be poison. */
+static bool check_padding(const struct process *process, uint64_t round)
+{
+    const struct rf_rank_layout *layout = layout_of(process, RF_INFER);
+    const struct rf_arena *arena = &process->env.arena[RF_MEM_INFER];
+    uint8_t poison = rf_poison_byte(round);
+    for (size_t i = 0; i < layout->n_pieces; i++) {
+        const struct rf_piece *piece = &layout->pieces[i];
+        uint32_t item = rf_plan_item_bytes(process->env.plan, RF_INFER,
+                                           piece->family),
+                 d;
+        uint64_t at[RF_BOX_DIMS] = {0};
+        do {
+            uint8_t *place = (uint8_t *)arena->base + piece->offset;
+            for (d = 0; d < RF_BOX_DIMS; d++) {
+                place += at[d] * piece->stride[d];
+            }
+            memset(place, poison, item);
+            for (d = RF_BOX_DIMS; d-- > 0;) {
+                if (++at[d] < piece->box.extent[d]) {
+                    break;
+                }
+                at[d] = 0;
+            }
+        } while (d != UINT32_MAX);
+    }
+    for (uint64_t i = 0; i < arena->bytes; i++) {
+        if (((const uint8_t *)arena->base)[i] != poison) {
+            fprintf(stderr, "rank %u: padding at %llu was written\n",
+                    process->rank->rank, (unsigned long long)i);
+            return false;
+        }
+    }
+    return true;
+}
+
+static int one_round(struct process *process, uint64_t round,
+                     struct rf_err *err)
+{
+    const struct rf_method_ops *method = process->run->what->method;
+    bool done = false;
+    fill(process, round);
+    if (!test_rank_barrier(process->rank) ||
+        method->start(process->state, round, err) != RF_OK) {
+        return 2;
+    }
+    while (!done) {
+        if (method->progress(process->state, &done, err) != RF_OK) {
+            return 2;
+        }
+    }
+    if (!test_rank_barrier(process->rank) || !check(process, round)) {
+        return 1;
+    }
+    /* Nobody reads this rank's memory until the next round is filled. */
+    return test_rank_barrier(process->rank) && check_padding(process, round)
+               ? 0
+               : 1;
+}
+
+static enum rf_status set_up(struct process *process, struct rf_err *err)
+{
+    static const char *const addresses[] = {
+        "127.0.0.1", "127.0.0.1", "127.0.0.1", "127.0.0.1",
+        "127.0.0.1", "127.0.0.1", "127.0.0.1", "127.0.0.1"};
+    const struct rf_plan *plan = process->run->what->planned->plan;
+    struct rf_method_env *env = &process->env;
+    uint32_t rank = process->rank->rank;
+    enum rf_status status = rf_schedule_build(
+        plan, plan->world->ranks[rank].node, &process->schedule, err);
+    if (status != RF_OK) {
+        return status;
+    }
+    *env = (struct rf_method_env){.plan = plan,
+                                  .schedule = process->schedule,
+                                  .rank = rank,
+                                  .node_addresses = addresses,
+                                  .deadline_ns = rf_now_ns() + 10 * RF_NS_PER_S,
+                                  .abort = process->rank->abort,
+                                  .exchange = test_rank_exchange,
+                                  .exchange_data = process->rank};
+    for (uint32_t side = 0; side < RF_SIDES; side++) {
+        env->arena[side] =
+            make_arena(layout_of(process, (enum rf_side)side)->arena_bytes);
+    }
+    env->arena[RF_MEM_STAGE] =
+        make_arena(process->schedule->stage_bytes == NULL
+                       ? 0
+                       : process->schedule->stage_bytes[rank]);
+    return process->run->what->method->open(env, &process->state, err);
+}
+
+static int one_rank(struct test_rank *rank)
+{
+    struct process process = {.rank = rank, .run = rank->data};
+    const struct planned_case *what = process.run->what;
+    struct rf_err err = {.status = RF_OK};
+    struct rf_phase_times times;
+    int outcome = 0;
+    if (set_up(&process, &err) != RF_OK) {
+        outcome = 2;
+    }
+    for (uint32_t round = 0; round < what->rounds && outcome == 0; round++) {
+        outcome = one_round(&process, round, &err);
+    }
+    if (outcome == 0) {
+        what->method->timing(process.state, &times);
+        atomic_fetch_add(&process.run->shared->sent, times.sent_bytes);
+        atomic_fetch_add(&process.run->shared->received, times.received_bytes);
+    } else {
+        fprintf(stderr, "rank %u: %s\n", rank->rank, err.text);
+        if (process.state != NULL) {
+            what->method->abort(process.state);
+        }
+    }
+    what->method->close(process.state);
+    for (uint32_t mem = 0; mem < RF_MEM_COUNT; mem++) {
+        struct rf_arena *arena = &process.env.arena[mem];
+        if (arena->bytes > 0) {
+            munmap(arena->base, arena->bytes);
+            close(arena->fd);
+        }
+    }
+    rf_schedule_destroy(process.schedule);
+    return outcome;
+}
+
+uint32_t planned_case_run(struct planned_case *planned_case)
+{
+    struct run run = {.what = planned_case};
+    uint32_t failed;
+    run.shared = mmap(NULL, sizeof(*run.shared), PROT_READ | PROT_WRITE,
+                      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (run.shared == MAP_FAILED) {
+        abort();
+    }
+    failed = test_ranks_run(planned_case->planned->world->n_ranks, one_rank,
+                            &run, 30, NULL);
+    planned_case->sent = atomic_load(&run.shared->sent);
+    planned_case->received = atomic_load(&run.shared->received);
+    munmap(run.shared, sizeof(*run.shared));
+    return failed;
+}

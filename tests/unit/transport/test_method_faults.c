@@ -1,0 +1,137 @@
+/* Methods when something goes wrong: every rank left must find out by itself,
+ * within the test's few seconds, and leave nothing behind. */
+#include <check.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/unit/transport/method_case.h"
+
+static const struct random_ops_options two_nodes = {
+    .n_ranks = 4,
+    .n_nodes = 2,
+    .n_steps = 40,
+    .relays = true,
+    .large_bytes = 8 << 20,
+};
+
+static const struct rf_method_ops *const methods[] = {
+    &rf_method_host, &rf_method_tcp, &rf_method_disk};
+
+/* Rank 1 dies at the start of the second iteration. */
+static void die(struct test_rank *rank, uint64_t iteration)
+{
+    if (rank->rank == 1 && iteration == 1) {
+        raise(SIGKILL);
+    }
+}
+
+/* Nothing but the abort flag tells the others in time; it is set early here. */
+static void give_up(struct test_rank *rank, uint64_t iteration)
+{
+    if (rank->rank == 2 && iteration == 1) {
+        atomic_store(rank->abort, true);
+    }
+}
+
+static void limit_files(struct test_rank *rank, uint64_t iteration)
+{
+    const struct rlimit small = {65536, 65536};
+    if (rank->rank == 0 && iteration == 1) {
+        signal(SIGXFSZ, SIG_IGN);
+        setrlimit(RLIMIT_FSIZE, &small);
+    }
+}
+
+static int outcome(int status)
+{
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+static void run(struct method_case *what, int *statuses)
+{
+    char folder[] = "/tmp/refit-fault-XXXXXX";
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    what->disk_folder = folder;
+    what->iterations = 3;
+    ck_assert_uint_gt(method_case_run(what, statuses), 0);
+    for (int i = 0; i < 4; i++) {
+        statuses[i] = outcome(statuses[i]);
+    }
+    ck_assert_msg(rmdir(folder) == 0, "files left behind in %s", folder);
+}
+
+START_TEST(test_a_killed_rank_is_noticed_by_all)
+{
+    struct method_case what = {
+        .method = methods[_i], .options = two_nodes, .before = die};
+    int statuses[4];
+    run(&what, statuses);
+    ck_assert_int_eq(statuses[1], -SIGKILL);
+    /* Its neighbour on the node sees it end; the other node is told by the
+     * connections or, at the latest, by the abort flag. */
+    ck_assert_int_eq(statuses[0], METHOD_CASE_STATUS(RF_ERR_PEER));
+    for (int i = 2; i < 4; i++) {
+        ck_assert(statuses[i] == METHOD_CASE_STATUS(RF_ERR_PEER) ||
+                  statuses[i] == METHOD_CASE_STATUS(RF_ERR_ABORTED));
+    }
+}
+END_TEST
+
+START_TEST(test_an_abort_ends_an_iteration)
+{
+    struct method_case what = {
+        .method = methods[_i], .options = two_nodes, .before = give_up};
+    int statuses[4];
+    run(&what, statuses);
+    for (int i = 0; i < 4; i++) {
+        ck_assert(statuses[i] == METHOD_CASE_STATUS(RF_ERR_ABORTED) ||
+                  statuses[i] == METHOD_CASE_STATUS(RF_ERR_PEER));
+    }
+}
+END_TEST
+
+START_TEST(test_another_data_key_keeps_a_rank_out)
+{
+    struct method_case what = {
+        .method = methods[_i], .options = two_nodes, .wrong_key_rank = true};
+    int statuses[4], n_auth = 0;
+    run(&what, statuses);
+    /* Whoever asks the other first says why; the other may only see it go. */
+    for (int i = 0; i < 4; i++) {
+        n_auth += statuses[i] == METHOD_CASE_STATUS(RF_ERR_AUTH);
+        ck_assert_int_ne(statuses[i], METHOD_CASE_MISMATCH);
+    }
+    ck_assert_int_ge(n_auth, 1);
+    ck_assert_int_ne(statuses[1], 0);
+}
+END_TEST
+
+START_TEST(test_a_full_disk_names_the_folder_and_leaves_no_file)
+{
+    struct method_case what = {
+        .method = &rf_method_disk, .options = two_nodes, .before = limit_files};
+    int statuses[4];
+    what.options.n_nodes = 1 + (uint32_t)_i;
+    run(&what, statuses);
+    ck_assert_int_eq(statuses[0], METHOD_CASE_STATUS(RF_ERR_IO));
+}
+END_TEST
+
+Suite *test_method_faults_suite(void);
+Suite *test_method_faults_suite(void)
+{
+    Suite *suite = suite_create("method_faults");
+    TCase *tests = tcase_create("method_faults");
+    tcase_set_timeout(tests, 60);
+    tcase_add_loop_test(tests, test_a_killed_rank_is_noticed_by_all, 0, 3);
+    tcase_add_loop_test(tests, test_an_abort_ends_an_iteration, 0, 3);
+    tcase_add_loop_test(tests, test_another_data_key_keeps_a_rank_out, 0, 2);
+    tcase_add_loop_test(
+        tests, test_a_full_disk_names_the_folder_and_leaves_no_file, 0, 2);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

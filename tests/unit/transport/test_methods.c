@@ -1,0 +1,292 @@
+/*
+ * The conformance suite: every method of host memory with every strategy on a
+ * set of mesh pairs in one-node and three-node worlds; and what is refused
+ * before anything is launched.
+ */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/unit/transport/planned_case.h"
+
+static const char dense[] =
+    "{\"megatron\": {\"num_layers\": 4, \"hidden_size\": 64,"
+    " \"num_attention_heads\": 8, \"num_query_groups\": 4,"
+    " \"ffn_hidden_size\": 96, \"vocab_size\": 500, \"swiglu\": true,"
+    " \"untie_embeddings_and_output_weights\": true}}";
+static const char experts[] =
+    "{\"megatron\": {\"num_layers\": 2, \"hidden_size\": 64,"
+    " \"num_attention_heads\": 8, \"num_query_groups\": 4,"
+    " \"ffn_hidden_size\": 96, \"vocab_size\": 256, \"swiglu\": true,"
+    " \"num_experts\": 8, \"moe_ffn_hidden_size\": 32}}";
+
+struct mesh {
+    const char *name, *model, *sides;
+    uint32_t slots[3], n_nodes;
+};
+
+static const struct mesh meshes[] = {
+    {"colocated",
+     dense,
+     "\"train\": {\"tp\": 2, \"pp\": 2}, \"infer\": {\"tp\": 4}",
+     {4},
+     1},
+    {"replicas",
+     dense,
+     "\"train\": {\"tp\": 4}, \"infer\": {\"tp\": 2, \"layout\": \"vllm\"}",
+     {4},
+     1},
+    {"apart",
+     dense,
+     "\"mode\": \"disaggregated\", \"train\": {\"tp\": 2, \"pp\": 2},"
+     " \"infer\": {\"tp\": 1, \"layout\": \"hf\"}",
+     {5},
+     1},
+    {"experts",
+     experts,
+     "\"train\": {\"tp\": 2, \"ep\": 2, \"etp\": 1}, \"infer\": {\"tp\": 4,"
+     " \"ep\": 4, \"etp\": 1}",
+     {4},
+     1},
+    {"casts",
+     dense,
+     "\"train\": {\"tp\": 2, \"dtype\": \"float32\"},"
+     " \"infer\": {\"tp\": 4, \"dtype\": \"bfloat16\"}, \"cast\": \"source\"",
+     {4},
+     1},
+    {"colocated-3",
+     dense,
+     "\"train\": {\"tp\": 2, \"pp\": 2}, \"infer\": {\"tp\": 4}",
+     {1, 2, 1},
+     3},
+    {"apart-3",
+     dense,
+     "\"mode\": \"disaggregated\", \"train\": {\"tp\": 2, \"nodes\": [\"n0\"]},"
+     " \"infer\": {\"tp\": 2, \"nodes\": [\"n1\", \"n2\"],"
+     " \"layout\": \"vllm\"}",
+     {2, 2, 2},
+     3},
+    {"casts-3",
+     dense,
+     "\"mode\": \"disaggregated\", \"train\": {\"tp\": 2, \"nodes\": [\"n0\"],"
+     " \"dtype\": \"bfloat16\"}, \"infer\": {\"tp\": 1, \"nodes\": [\"n1\","
+     " \"n2\"], \"dtype\": \"float32\"}",
+     {2, 1, 1},
+     3},
+};
+
+static const char *const strategies[] = {
+    "send_recv",        "broadcast",        "allgather",
+    "allgather_global", "gather_broadcast", "hierarchical",
+};
+
+static void make(struct planned *planned, const struct mesh *mesh,
+                 const char *method, const char *strategy, const char *more)
+{
+    char scenario[768];
+    snprintf(scenario, sizeof(scenario),
+             "{\"name\": \"%s\", %s, \"method\": \"%s\", \"strategy\": \"%s\","
+             " \"bucket_bytes\": 65536, \"chunk_bytes\": 16384%s}",
+             mesh->name, mesh->sides, method, strategy, more);
+    ck_assert_msg(planned_make(planned, mesh->model, scenario, mesh->slots,
+                               mesh->n_nodes) == RF_OK,
+                  "%s", planned->err.text);
+}
+
+/* One mesh with one method and every strategy. */
+static void run_all(const char *method, const struct mesh *mesh,
+                    const char *more)
+{
+    for (size_t i = 0; i < RF_ARRAY_SIZE(strategies); i++) {
+        struct planned planned;
+        struct planned_case what = {.planned = &planned, .rounds = 2};
+        make(&planned, mesh, method, strategies[i], more);
+        what.method = rf_method_find(method, &planned.err);
+        ck_assert_ptr_nonnull(what.method);
+        if (rf_method_check(what.method->info, planned.plan, &planned.err) ==
+            RF_OK) {
+            ck_assert_msg(planned_case_run(&what) == 0, "%s %s %s", method,
+                          mesh->name, strategies[i]);
+            ck_assert_uint_eq(what.sent, what.received);
+        } else {
+            ck_assert_uint_gt(mesh->n_nodes, 1); /* shm only inside a node */
+            ck_assert_str_eq(method, "shm");
+        }
+        planned_free(&planned);
+    }
+}
+
+START_TEST(test_host_conforms)
+{
+    run_all("host", &meshes[_i], "");
+}
+END_TEST
+
+START_TEST(test_host_conforms_taking_turns)
+{
+    run_all("host", &meshes[_i],
+            ", \"balance\": \"order\", \"serialize\": true");
+}
+END_TEST
+
+START_TEST(test_tcp_conforms)
+{
+    run_all("tcp", &meshes[_i], "");
+}
+END_TEST
+
+START_TEST(test_shm_conforms)
+{
+    run_all("shm", &meshes[_i], "");
+}
+END_TEST
+
+/* A folder of its own that must be empty again in the end. */
+static void run_on_disk(const struct mesh *mesh, const char *options)
+{
+    char folder[] = "/tmp/refit-test-XXXXXX", more[128];
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    snprintf(more, sizeof(more), ", \"disk\": {\"folder\": \"%s\"%s}", folder,
+             options);
+    run_all("disk", mesh, more);
+    ck_assert_msg(rmdir(folder) == 0, "files left behind in %s", folder);
+}
+
+START_TEST(test_disk_conforms)
+{
+    run_on_disk(&meshes[_i], "");
+}
+END_TEST
+
+START_TEST(test_disk_conforms_with_fsync_and_without_cache)
+{
+    run_on_disk(&meshes[_i], ", \"fsync\": true, \"drop_cache\": true");
+}
+END_TEST
+
+START_TEST(test_disk_without_a_folder_is_refused)
+{
+    struct planned planned;
+    struct rf_err err;
+    make(&planned, &meshes[0], "host", "send_recv", "");
+    ck_assert_int_eq(
+        rf_method_check(&rf_method_infos[RF_METHOD_DISK], planned.plan, &err),
+        RF_ERR_CONFIG);
+    ck_assert_ptr_nonnull(strstr(err.text, "folder"));
+    planned_free(&planned);
+}
+END_TEST
+
+START_TEST(test_shm_moves_only_handles_where_layouts_agree)
+{
+    static const struct mesh same = {
+        "same",
+        dense,
+        "\"mode\": \"disaggregated\", \"train\": {\"tp\": 2},"
+        " \"infer\": {\"tp\": 2}",
+        {4},
+        1};
+    struct planned planned;
+    struct planned_case what = {
+        .planned = &planned, .method = &rf_method_shm, .rounds = 2};
+    make(&planned, &same, "shm", "send_recv", "");
+    ck_assert_uint_eq(planned_case_run(&what), 0);
+    ck_assert_uint_gt(what.received, 0);
+    ck_assert_uint_le(what.received, 4 * 24);
+    planned_free(&planned);
+}
+END_TEST
+
+START_TEST(test_shm_across_nodes_is_refused_with_the_ranks)
+{
+    struct planned planned;
+    struct rf_err err;
+    make(&planned, &meshes[5], "shm", "send_recv", "");
+    ck_assert_int_eq(
+        rf_method_check(rf_method_info_find("shm"), planned.plan, &err),
+        RF_ERR_CONFIG);
+    ck_assert_ptr_nonnull(strstr(err.text, "rank"));
+    ck_assert_ptr_nonnull(strstr(err.text, "node"));
+    planned_free(&planned);
+}
+END_TEST
+
+START_TEST(test_unknown_methods_list_the_known)
+{
+    struct planned planned;
+    struct rf_err err;
+    make(&planned, &meshes[0], "host", "send_recv", "");
+    ck_assert_int_eq(rf_method_check(NULL, planned.plan, &err), RF_ERR_CONFIG);
+    ck_assert_ptr_nonnull(strstr(err.text, "nvshmem"));
+    ck_assert_ptr_null(rf_method_find("carrier-pigeon", &err));
+    ck_assert_ptr_nonnull(strstr(err.text, "carrier-pigeon"));
+    ck_assert_ptr_nonnull(strstr(err.text, "disk"));
+    planned_free(&planned);
+}
+END_TEST
+
+START_TEST(test_names_and_aliases_find_methods)
+{
+    ck_assert_ptr_eq(rf_method_info_find("gloo"),
+                     &rf_method_infos[RF_METHOD_HOST]);
+    ck_assert_ptr_eq(rf_method_info_find("cuda_ipc"),
+                     &rf_method_infos[RF_METHOD_IPC]);
+    ck_assert_ptr_eq(rf_method_find("gloo", NULL), &rf_method_host);
+    ck_assert_ptr_null(rf_method_info_find(""));
+    for (int i = 0; i < RF_METHOD_COUNT; i++) {
+        ck_assert_ptr_eq(rf_method_info_find(rf_method_infos[i].name),
+                         &rf_method_infos[i]);
+    }
+}
+END_TEST
+
+START_TEST(test_null_moves_nothing)
+{
+    struct planned planned;
+    struct rf_method_env env = {0};
+    atomic_bool abort = false;
+    struct rf_phase_times times;
+    void *state;
+    bool done = false;
+    make(&planned, &meshes[0], "null", "send_recv", "");
+    env.plan = planned.plan;
+    env.abort = &abort;
+    ck_assert_int_eq(rf_method_null.open(&env, &state, NULL), RF_OK);
+    ck_assert_int_eq(rf_method_null.start(state, 0, NULL), RF_OK);
+    ck_assert_int_eq(rf_method_null.progress(state, &done, NULL), RF_OK);
+    ck_assert(done);
+    rf_method_null.timing(state, &times);
+    ck_assert_uint_eq(times.sent_bytes + times.received_bytes, 0);
+    atomic_store(&abort, true);
+    ck_assert_int_eq(rf_method_null.progress(state, &done, NULL),
+                     RF_ERR_ABORTED);
+    rf_method_null.close(state);
+    planned_free(&planned);
+}
+END_TEST
+
+Suite *test_methods_suite(void);
+Suite *test_methods_suite(void)
+{
+    const int n = (int)RF_ARRAY_SIZE(meshes);
+    Suite *suite = suite_create("methods");
+    TCase *tests = tcase_create("methods");
+    tcase_set_timeout(tests, 120);
+    tcase_add_loop_test(tests, test_host_conforms, 0, n);
+    tcase_add_loop_test(tests, test_host_conforms_taking_turns, 0, n);
+    tcase_add_loop_test(tests, test_tcp_conforms, 0, n);
+    tcase_add_loop_test(tests, test_shm_conforms, 0, n);
+    tcase_add_loop_test(tests, test_disk_conforms, 0, n);
+    tcase_add_loop_test(tests, test_disk_conforms_with_fsync_and_without_cache,
+                        0, n);
+    tcase_add_test(tests, test_disk_without_a_folder_is_refused);
+    tcase_add_test(tests, test_shm_moves_only_handles_where_layouts_agree);
+    tcase_add_test(tests, test_shm_across_nodes_is_refused_with_the_ranks);
+    tcase_add_test(tests, test_unknown_methods_list_the_known);
+    tcase_add_test(tests, test_names_and_aliases_find_methods);
+    tcase_add_test(tests, test_null_moves_nothing);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

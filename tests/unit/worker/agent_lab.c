@@ -1,0 +1,101 @@
+/* The two-rank scenario. See agent_lab.h. */
+#include "agent_lab.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "worker_lab.h"
+
+/* Two ranks, each on both sides. */
+#define SCENARIO(method)                                                       \
+    "{\"name\": \"s\", \"mode\": \"colocated\", \"train\": {\"tp\": 2},"       \
+    " \"infer\": {\"layout\": \"hf\", \"tp\": 1, \"pp\": 1}, \"method\": "     \
+    "\"" method "\"}"
+struct fake fake;
+
+void agent_lab_teardown(void)
+{
+    fake_free(&fake);
+}
+
+json_t *index_argument(int index)
+{
+    return json_pack("{s:i}", "index", index);
+}
+
+static json_t *start_message(const char *method, const char *test)
+{
+    char scenario[512];
+    json_t *start;
+    snprintf(scenario, sizeof(scenario), SCENARIO("%s"), method);
+    start = worker_lab_start(LAB_MODEL, scenario, 1, 2);
+    if (test != NULL) {
+        json_object_set_new(start, "test", json_loads(test, 0, NULL));
+    }
+    return start;
+}
+
+void start_scenario(const char *method, const char *test)
+{
+    fake_send(&fake, RF_MSG_START, start_message(method, test));
+}
+
+json_t *answer_of(const json_t *done, int rank)
+{
+    const json_t *ranks = json_object_get(done, "ranks");
+    json_t *answer;
+    size_t i;
+    json_array_foreach (ranks, i, answer) {
+        if (json_integer_value(json_object_get(answer, "rank")) == rank) {
+            return answer;
+        }
+    }
+    ck_abort_msg("rank %d has not answered", rank);
+    return NULL;
+}
+
+json_int_t sum_of(const json_t *done, const char *key)
+{
+    return json_integer_value(json_object_get(answer_of(done, 0), key)) +
+           json_integer_value(json_object_get(answer_of(done, 1), key));
+}
+
+void step_ok(const char *step, json_t *arguments)
+{
+    json_decref(fake_step_ok(&fake, step, arguments));
+}
+
+void run_scenario(const char *method)
+{
+    json_t *done, *answer;
+    start_scenario(method, NULL);
+    done = fake_step_ok(&fake, "prepare", NULL);
+    ck_assert_str_eq(
+        json_string_value(json_object_get(answer_of(done, 0), "plan_digest")),
+        json_string_value(json_object_get(answer_of(done, 1), "plan_digest")));
+    json_decref(done);
+    for (int round = 0; round < 2; round++) {
+        json_int_t checked, received;
+        step_ok("fill", index_argument(round));
+        done = fake_step_ok(&fake, "run", index_argument(round));
+        answer = answer_of(done, 1);
+        ck_assert_int_gt(json_integer_value(json_object_get(answer, "ns")), 0);
+        received = sum_of(done, "received_bytes");
+        json_decref(done);
+        done = fake_step_ok(&fake, "verify", index_argument(round));
+        checked = sum_of(done, "checked_bytes");
+        ck_assert_int_eq(sum_of(done, "mismatched_bytes"), 0);
+        ck_assert(json_is_null(json_object_get(answer_of(done, 0), "first")));
+        json_decref(done);
+        if (strcmp(method, "null") == 0) {
+            ck_assert_int_eq(checked, 0);
+        } else {
+            ck_assert_int_gt(received, 0);
+            ck_assert_int_gt(checked, received);
+        }
+    }
+    done = fake_step_ok(&fake, "close", NULL);
+    ck_assert_int_gt(sum_of(done, "host_peak_bytes"), 0);
+    json_decref(done);
+}

@@ -1,0 +1,118 @@
+/* Pattern content against its formula for single bytes. */
+#include <check.h>
+#include <string.h>
+
+#include "common/pattern.h"
+#include "worker/content.h"
+#include "worker_lab.h"
+
+static void check_pattern(uint64_t at, uint64_t bytes)
+{
+    static uint8_t out[8192];
+    uint64_t seed = rf_pattern_seed(3, 1, 4);
+    ck_assert_uint_le(bytes + 2, sizeof(out));
+    memset(out, 0x5A, sizeof(out));
+    rf_content_pattern(seed, 9, at, bytes, out + 1);
+    ck_assert_uint_eq(out[0], 0x5A);
+    for (uint64_t i = 0; i < bytes; i++) {
+        ck_assert_uint_eq(out[1 + i], rf_pattern_byte(seed, 9, at + i));
+    }
+    ck_assert_uint_eq(out[1 + bytes], 0x5A);
+}
+
+START_TEST(test_every_start_and_short_length_gives_the_pattern)
+{
+    for (uint64_t at = 0; at < 17; at++) {
+        for (uint64_t bytes = 0; bytes < 40; bytes++) {
+            check_pattern(at, bytes);
+        }
+    }
+}
+END_TEST
+
+START_TEST(test_long_stretches_give_the_pattern)
+{
+    static const uint64_t lengths[] = {511, 512, 513, 519, 1024, 4095, 8000};
+    for (size_t i = 0; i < RF_ARRAY_SIZE(lengths); i++) {
+        check_pattern(0, lengths[i]);
+        check_pattern(3, lengths[i]);
+        check_pattern(((uint64_t)1 << 40) + 5, lengths[i]);
+    }
+}
+END_TEST
+
+START_TEST(test_slices_of_a_cast_tensor_equal_the_whole)
+{
+    struct worker_lab lab;
+    struct rf_content *content;
+    struct rf_err err;
+    uint16_t whole[96], part[96];
+    worker_lab_make(&lab,
+                    "{\"tensor\": {\"name\": \"w\", \"shape\": [8, 12], "
+                    "\"dtype\": \"F32\"}}",
+                    "{\"name\": \"s\", \"train\": {\"layout\": \"hf\"}, "
+                    "\"infer\": {\"layout\": \"hf\", \"dtype\": \"BF16\"}}",
+                    1, 1);
+    ck_assert_int_eq(rf_content_dtype(lab.plan, RF_TRAIN, 0), RF_F32);
+    ck_assert_int_eq(rf_content_dtype(lab.plan, RF_INFER, 0), RF_BF16);
+    ck_assert_int_eq(rf_content_create(lab.plan, RF_INFER, 5, &content, &err),
+                     RF_OK);
+    ck_assert_int_eq(rf_content_read(content, 0, 0, 0, 0, 96, whole, &err),
+                     RF_OK);
+    for (uint64_t first = 0; first < 96; first += 7) {
+        uint64_t n = RF_MIN((uint64_t)11, 96 - first);
+        ck_assert_int_eq(
+            rf_content_read(content, 0, 0, 0, first, n, part, &err), RF_OK);
+        ck_assert_mem_eq(part, whole + first, n * sizeof(*part));
+    }
+    /* By the formula: the float32 pattern, rounded. */
+    for (uint64_t i = 0; i < 96; i++) {
+        uint32_t wide = 0;
+        for (uint64_t b = 0; b < 4; b++) {
+            wide |= (uint32_t)rf_pattern_byte(rf_pattern_seed(0, 0, 0), 5,
+                                              4 * i + b)
+                    << (8 * b);
+        }
+        ck_assert_uint_eq(whole[i], rf_f32_to_bf16(wide));
+    }
+    rf_content_destroy(content);
+    worker_lab_free(&lab);
+}
+END_TEST
+
+START_TEST(test_a_cast_without_an_exact_rule_is_refused)
+{
+    struct worker_lab lab;
+    struct rf_content *content = NULL;
+    struct rf_err err = {.text = ""};
+    struct rf_spec changed;
+    worker_lab_make(&lab,
+                    "{\"tensor\": {\"name\": \"w\", \"shape\": [8, 12], "
+                    "\"dtype\": \"F32\"}}",
+                    "{\"name\": \"s\", \"train\": {\"layout\": \"hf\"}, "
+                    "\"infer\": {\"layout\": \"hf\"}}",
+                    1, 1);
+    changed = *lab.scenario->spec;
+    changed.infer.dtype = RF_F8_E4M3;
+    changed.infer.dtype_given = true;
+    lab.plan->spec = &changed;
+    ck_assert_int_eq(rf_content_create(lab.plan, RF_INFER, 0, &content, &err),
+                     RF_ERR_UNSUPPORTED);
+    ck_assert_ptr_null(content);
+    ck_assert_ptr_nonnull(strstr(err.text, "float8_e4m3fn"));
+    worker_lab_free(&lab);
+}
+END_TEST
+
+Suite *test_content_suite(void);
+Suite *test_content_suite(void)
+{
+    Suite *suite = suite_create("worker/content");
+    TCase *tests = tcase_create("content");
+    tcase_add_test(tests, test_every_start_and_short_length_gives_the_pattern);
+    tcase_add_test(tests, test_long_stretches_give_the_pattern);
+    tcase_add_test(tests, test_slices_of_a_cast_tensor_equal_the_whole);
+    tcase_add_test(tests, test_a_cast_without_an_exact_rule_is_refused);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

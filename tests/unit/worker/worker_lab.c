@@ -1,0 +1,52 @@
+/* Small scenarios. See worker_lab.h. */
+#include "worker_lab.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <string.h>
+
+static json_t *parse(const char *text)
+{
+    json_error_t why;
+    json_t *value = json_loads(text, JSON_REJECT_DUPLICATES, &why);
+    ck_assert_msg(value != NULL, "%s in %s", why.text, text);
+    return value;
+}
+
+json_t *worker_lab_start(const char *model, const char *scenario,
+                         unsigned n_nodes, unsigned slots)
+{
+    char key[65];
+    json_t *nodes = json_array();
+    memset(key, 'a', 64);
+    key[64] = '\0';
+    for (unsigned i = 0; i < n_nodes; i++) {
+        json_t *name = json_sprintf("n%u", i);
+        json_array_append_new(nodes, json_pack("{s:o, s:i, s:s}", "name", name,
+                                               "slots", (int)slots, "address",
+                                               "127.0.0.1"));
+    }
+    return json_pack("{s:i, s:o, s:o, s:o, s:s}", "attempt", 7, "model",
+                     parse(model), "scenario", parse(scenario), "nodes", nodes,
+                     "data_key", key);
+}
+
+void worker_lab_make(struct worker_lab *lab, const char *model,
+                     const char *scenario, unsigned n_nodes, unsigned slots)
+{
+    struct rf_err err = {.text = ""};
+    memset(lab, 0, sizeof(*lab));
+    lab->start = worker_lab_start(model, scenario, n_nodes, slots);
+    ck_assert_msg(rf_scenario_load(lab->start, &lab->scenario, &err) == RF_OK,
+                  "%s", err.text);
+    ck_assert_msg(rf_plan_build(lab->scenario->model, lab->scenario->world,
+                                lab->scenario->spec, &lab->plan, &err) == RF_OK,
+                  "%s", err.text);
+}
+
+void worker_lab_free(struct worker_lab *lab)
+{
+    rf_plan_destroy(lab->plan);
+    rf_scenario_destroy(lab->scenario);
+    json_decref(lab->start);
+}

@@ -26,6 +26,12 @@ in_state() { # NAME
     grep -q -- "-> $1\$" err
 }
 
+# One iteration counts: that is when all of its bytes have been compared, so
+# having been in "verifying" is not enough.
+iteration_kept() {
+    grep -q -- "verifying -> filling\$" err
+}
+
 coordinator_killed_while() { # STATE [JQ_PROGRAM]
     start_run "${2-.}"
     wait_until 60 "state $1" in_state "$1"
@@ -57,7 +63,7 @@ has_result() { # SCENARIO
 test_a_killed_rank_fails_the_scenario_and_is_named() {
     local victim file
     start_run '.scenarios += [.scenarios[0] | .name = "second" | .iterations = 2]'
-    wait_until 60 "iterations" in_state verifying
+    wait_until 60 "an iteration" iteration_kept
     victim=$(ranks | tail -n 1)
     [ -n "$victim" ] || fail "no rank found"
     kill -KILL "${victim%:*}"
@@ -76,7 +82,7 @@ test_a_killed_rank_fails_the_scenario_and_is_named() {
 test_a_killed_agent_is_a_lost_node() {
     local agent
     start_run
-    wait_until 60 "iterations" in_state verifying
+    wait_until 60 "an iteration" iteration_kept
     agent=$(comm -23 <(workers | sort) <(ranks | sort) | head -n 1)
     kill -KILL "${agent%:*}"
     finish_coord
@@ -89,7 +95,7 @@ test_a_killed_agent_is_a_lost_node() {
 test_a_stopped_rank_is_found_by_its_lease() {
     local victim
     start_run
-    wait_until 60 "iterations" in_state verifying
+    wait_until 60 "an iteration" iteration_kept
     victim=$(ranks | head -n 1)
     kill -STOP "${victim%:*}"
     finish_coord
@@ -100,7 +106,7 @@ test_a_stopped_rank_is_found_by_its_lease() {
 
 interrupted_by() { # SIGNAL EXIT_CODE
     start_run
-    wait_until 60 "iterations" in_state verifying
+    wait_until 60 "an iteration" iteration_kept
     kill -"$1" "$coord_pid"
     finish_coord
     expect_exit "$2"

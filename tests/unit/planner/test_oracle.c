@@ -1,138 +1,27 @@
 /*
- * The (tp, pp, ep) pairs that Megatron-LM's own refit tests, scripts and
- * example configurations use, and cases beyond them, element by element against
- * the oracle.
+ * The pairs of meshes that Megatron-LM names (tests/lib/mesh_pairs.c), and
+ * cases beyond them, element by element against the oracle.
  */
 #include <check.h>
-#include <stdio.h>
 
 #include "oracle.h"
 #include "planner/world.h"
 #include "quoted.h"
-
-/* tp, pp, ep of both sides; etp 0: the default. */
-struct pair {
-    uint32_t from[3], to[3];
-    uint32_t from_etp, to_etp;
-};
-
-static void side_text(const uint32_t *sizes, uint32_t etp, char *out,
-                      size_t size)
-{
-    char expert[32] = "";
-    if (etp > 0) {
-        snprintf(expert, sizeof(expert), ", 'etp': %u", etp);
-    }
-    snprintf(out, size, "{'tp': %u, 'pp': %u, 'ep': %u%s}", sizes[0], sizes[1],
-             sizes[2], expert);
-}
-
-static void check_pair(const struct rf_model *model, const struct pair *pair,
-                       const char *mode)
-{
-    char from[128], to[128];
-    side_text(pair->from, pair->from_etp, from, sizeof(from));
-    side_text(pair->to, pair->to_etp, to, sizeof(to));
-    oracle_plan(model, NULL, 0, "'mode': '%s', 'train': %s, 'infer': %s", mode,
-                from, to);
-}
+#include "tests/lib/mesh_pairs.h"
 
 #define MEGATRON                                                               \
     "'hidden_size': 32, 'num_attention_heads': 8, 'num_query_groups': %d, "    \
     "'vocab_size': 128"
 
-static const struct pair dense_pairs[] = {
-    {{2, 1, 1}, {1, 1, 1}, 0, 0},
-    {{1, 1, 1}, {2, 1, 1}, 0, 0},
-    {{2, 1, 1}, {4, 1, 1}, 0, 0},
-    {{1, 2, 1}, {1, 1, 1}, 0, 0},
-    {{1, 1, 1}, {1, 2, 1}, 0, 0},
-    {{2, 2, 1}, {1, 1, 1}, 0, 0},
-    {{1, 1, 1}, {2, 2, 1}, 0, 0},
-    {{2, 1, 1}, {1, 2, 1}, 0, 0},
-    {{1, 2, 1}, {2, 1, 1}, 0, 0},
-    {{1, 2, 1}, {2, 4, 1}, 0, 0},
-    /* scripts and examples */
-    {{2, 2, 1}, {4, 1, 1}, 0, 0},
-    {{4, 2, 1}, {8, 1, 1}, 0, 0},
-    {{4, 1, 1}, {2, 1, 1}, 0, 0},
-    {{4, 1, 1}, {4, 1, 1}, 0, 0},
-    {{8, 1, 1}, {4, 1, 1}, 0, 0},
-    {{1, 1, 1}, {8, 1, 1}, 0, 0},
-};
-
-START_TEST(test_oracle_agrees_on_dense_pairs)
+START_TEST(test_oracle_agrees_on_megatron_pairs)
 {
-    const struct pair *pair = &dense_pairs[_i / 2];
-    struct rf_model *model =
-        quoted_model("{'megatron': {'num_layers': 4, " MEGATRON "}}", 4);
-    check_pair(model, pair, _i % 2 ? "disaggregated" : "colocated");
-    rf_model_destroy(model);
-}
-END_TEST
-
-static const struct pair expert_pairs[] = {
-    {{1, 1, 2}, {1, 1, 4}, 0, 0},
-    {{1, 1, 2}, {1, 1, 1}, 0, 0},
-    {{1, 1, 1}, {1, 1, 2}, 0, 0},
-    {{1, 1, 2}, {1, 2, 2}, 0, 0},
-    {{2, 1, 2}, {1, 1, 1}, 0, 0},
-    {{1, 1, 1}, {2, 1, 2}, 0, 0},
-    {{4, 1, 1}, {2, 1, 2}, 0, 0},
-    {{2, 1, 2}, {4, 1, 1}, 0, 0},
-    {{4, 1, 1}, {1, 1, 4}, 0, 0},
-    {{1, 1, 4}, {4, 1, 1}, 0, 0},
-    /* eight GPUs, etp 1 */
-    {{2, 1, 2}, {2, 1, 1}, 1, 1},
-    {{2, 1, 2}, {2, 1, 2}, 1, 1},
-    {{1, 1, 4}, {1, 1, 2}, 1, 1},
-    {{4, 1, 2}, {2, 1, 4}, 1, 1},
-    {{8, 1, 1}, {4, 1, 2}, 1, 1},
-    {{4, 1, 2}, {4, 1, 1}, 1, 1},
-    /* gated experts under a change of etp, where the reference goes wrong */
-    {{1, 1, 1}, {4, 1, 1}, 1, 4},
-    {{4, 1, 1}, {2, 1, 2}, 4, 1},
-    {{2, 1, 2}, {4, 1, 1}, 1, 2},
-};
-
-START_TEST(test_oracle_agrees_on_expert_pairs)
-{
-    const struct pair *pair = &expert_pairs[_i / 2];
-    struct rf_model *model = quoted_model(
-        "{'megatron': {'num_layers': 2, " MEGATRON
-        ", 'num_experts': 8, 'swiglu': true, 'moe_ffn_hidden_size': 16, "
-        "'moe_shared_expert_intermediate_size': 24, "
-        "'moe_router_enable_expert_bias': true}}",
-        8);
-    check_pair(model, pair, _i % 2 ? "disaggregated" : "colocated");
-    rf_model_destroy(model);
-}
-END_TEST
-
-/* The pairs of the 61-layer, 384-expert example, with the real numbers of heads
- * and experts' ratios but small matrices. */
-static const struct pair kimi_pairs[] = {
-    {{8, 1, 8}, {8, 1, 4}, 1, 1},   {{16, 1, 4}, {8, 1, 4}, 1, 1},
-    {{16, 1, 4}, {16, 1, 2}, 1, 1}, {{16, 1, 4}, {32, 1, 2}, 1, 1},
-    {{8, 1, 8}, {16, 1, 4}, 0, 0},  {{32, 1, 4}, {16, 1, 8}, 1, 1},
-    {{16, 1, 8}, {8, 1, 16}, 0, 0},
-};
-
-#define LATENT                                                                 \
-    "{'config': {'model_type': 'deepseek_v3', 'hidden_size': 32, "             \
-    "'num_hidden_layers': 3, 'num_attention_heads': %d, "                      \
-    "'num_key_value_heads': %d, 'intermediate_size': 64, 'vocab_size': 200, "  \
-    "'q_lora_rank': 12, 'kv_lora_rank': 8, 'qk_nope_head_dim': 2, "            \
-    "'qk_rope_head_dim': 1, 'v_head_dim': 2, 'n_routed_experts': %d, "         \
-    "'n_shared_experts': 1, 'moe_intermediate_size': 32, "                     \
-    "'first_k_dense_replace': 1, 'topk_method': 'noaux_tc', "                  \
-    "'tie_word_embeddings': false}}"
-
-START_TEST(test_oracle_agrees_on_latent_expert_pairs)
-{
-    struct rf_model *model = quoted_model(LATENT, 64, 64, 48);
-    check_pair(model, &kimi_pairs[_i / 2],
-               _i % 2 ? "disaggregated" : "colocated");
+    struct mesh_case what;
+    struct rf_model *model;
+    char members[512];
+    ck_assert(mesh_case_at((size_t)_i, false, &what));
+    mesh_case_members(&what, members, sizeof(members));
+    model = quoted_model("%s", what.model);
+    oracle_plan(model, NULL, 0, "%s", members);
     rf_model_destroy(model);
 }
 END_TEST
@@ -312,12 +201,8 @@ Suite *test_oracle_suite(void)
     Suite *suite = suite_create("oracle");
     TCase *tests = tcase_create("oracle");
     tcase_set_timeout(tests, 60);
-    tcase_add_loop_test(tests, test_oracle_agrees_on_dense_pairs, 0,
-                        2 * RF_ARRAY_SIZE(dense_pairs));
-    tcase_add_loop_test(tests, test_oracle_agrees_on_expert_pairs, 0,
-                        2 * RF_ARRAY_SIZE(expert_pairs));
-    tcase_add_loop_test(tests, test_oracle_agrees_on_latent_expert_pairs, 0,
-                        2 * RF_ARRAY_SIZE(kimi_pairs));
+    tcase_add_loop_test(tests, test_oracle_agrees_on_megatron_pairs, 0,
+                        (int)mesh_case_count());
     tcase_add_test(tests, test_oracle_disaggregated_pipeline_to_none);
     tcase_add_test(tests, test_oracle_interleaved_and_uneven_stages);
     tcase_add_test(tests, test_oracle_tp_four_to_six);

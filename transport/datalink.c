@@ -13,15 +13,13 @@
  * Failures: a stranger (silent, malformed or with a wrong proof) is closed and
  * counted; an end of ours that fails ends the whole join, and everything opened
  * is closed. Messages of the handshake are smaller than any socket buffer, so a
- * short write is an error.
+ * short write is an error. The sockets themselves are in datalink_socket.c.
  */
 #include "transport/datalink.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <netdb.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
@@ -36,6 +34,7 @@
 #include "common/bytes.h"
 #include "common/clock.h"
 #include "common/mem.h"
+#include "transport/datalink_internal.h"
 
 #define MAGIC 0x52464431 /* "RFD1" */
 #define NONCE_BYTES 16
@@ -68,89 +67,6 @@ struct join {
     struct pollfd *polls;
     uint32_t turned_away;
 };
-
-/* --- sockets -------------------------------------------------------------- */
-
-static enum rf_status resolve(const char *address, uint16_t port,
-                              struct addrinfo **out, struct rf_err *err)
-{
-    struct addrinfo hints = {.ai_family = AF_UNSPEC,
-                             .ai_socktype = SOCK_STREAM};
-    char service[8];
-    int failed;
-    snprintf(service, sizeof(service), "%u", (unsigned)port);
-    failed = getaddrinfo(address, service, &hints, out);
-    if (failed != 0) {
-        return rf_err_set(err, RF_ERR_IO, "data address %s: %s", address,
-                          gai_strerror(failed));
-    }
-    return RF_OK;
-}
-
-/* No explicit buffer sizes: they would turn the kernel's tuning off. */
-static void tune(int fd)
-{
-    const int on = 1, idle_s = 5, interval_s = 2, count = 3;
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
-    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof(idle_s));
-    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval_s, sizeof(interval_s));
-    setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof(count));
-    setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, RF_DATALINK_CONGESTION,
-               sizeof(RF_DATALINK_CONGESTION) - 1);
-}
-
-void rf_datalink_congestion(int fd, char out[RF_DATALINK_CONGESTION_SIZE])
-{
-    socklen_t size = RF_DATALINK_CONGESTION_SIZE;
-    memset(out, 0, RF_DATALINK_CONGESTION_SIZE);
-    if (getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, out, &size) != 0) {
-        out[0] = '\0';
-    }
-    out[RF_DATALINK_CONGESTION_SIZE - 1] = '\0';
-}
-
-static uint16_t port_of(int fd)
-{
-    struct sockaddr_storage address = {0};
-    socklen_t size = sizeof(address);
-    if (getsockname(fd, (struct sockaddr *)&address, &size) != 0) {
-        return 0;
-    }
-    return ntohs(address.ss_family == AF_INET6
-                     ? ((struct sockaddr_in6 *)&address)->sin6_port
-                     : ((struct sockaddr_in *)&address)->sin_port);
-}
-
-enum rf_status rf_datalink_listen(const char *address, int *fd_out,
-                                  uint16_t *port, struct rf_err *err)
-{
-    struct addrinfo *info;
-    enum rf_status status = resolve(address, 0, &info, err);
-    int fd;
-    if (status != RF_OK) {
-        return status;
-    }
-    fd = socket(info->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd >= 0) {
-        tune(fd);
-    }
-    if (fd < 0 || bind(fd, info->ai_addr, info->ai_addrlen) != 0 ||
-        listen(fd, SOMAXCONN) != 0) {
-        status = rf_err_errno(err, RF_ERR_IO, errno,
-                              "listen for data on %s (must be an address of "
-                              "this node)",
-                              address);
-        if (fd >= 0) {
-            close(fd);
-        }
-    } else {
-        *fd_out = fd;
-        *port = port_of(fd);
-    }
-    freeaddrinfo(info);
-    return status;
-}
 
 /* --- proofs --------------------------------------------------------------- */
 
@@ -224,7 +140,8 @@ static enum rf_status begin_connect(struct join *join, struct talk *talk,
 {
     struct rf_datalink_end *end = talk->end;
     struct addrinfo *info;
-    enum rf_status status = resolve(end->address, end->port, &info, err);
+    enum rf_status status =
+        datalink_resolve(end->address, end->port, &info, err);
     if (status != RF_OK) {
         return status;
     }
@@ -233,7 +150,7 @@ static enum rf_status begin_connect(struct join *join, struct talk *talk,
     talk->fd =
         socket(info->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (talk->fd >= 0) {
-        tune(talk->fd);
+        datalink_tune(talk->fd);
     }
     if (talk->fd < 0 ||
         (connect(talk->fd, info->ai_addr, info->ai_addrlen) != 0 &&
@@ -410,7 +327,7 @@ static void accept_some(struct join *join)
         if (talk->fd < 0) {
             return;
         }
-        tune(talk->fd);
+        datalink_tune(talk->fd);
         talk->stage = WANTS_HELLO;
         talk->until_ns = rf_now_ns() + STRANGER_NS;
     }

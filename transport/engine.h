@@ -95,7 +95,7 @@ enum rf_status rf_engine_watch(struct rf_engine *engine, int fd,
 /* Address of memory `mem` of this rank. */
 void *rf_engine_memory(const struct rf_engine *engine, uint8_t mem);
 
-/* The carrier of methods that need none. */
+/* carrier_none.c: the carrier of methods that need none. */
 extern const struct rf_carrier_ops rf_carrier_none;
 
 #endif

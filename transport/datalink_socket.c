@@ -1,0 +1,96 @@
+/*
+ * The sockets under data connections: their addresses, options and listeners.
+ * What is said on them is in datalink.c. On failure nothing stays open.
+ */
+#include "transport/datalink_internal.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "transport/datalink.h"
+
+enum rf_status datalink_resolve(const char *address, uint16_t port,
+                                struct addrinfo **out, struct rf_err *err)
+{
+    struct addrinfo hints = {.ai_family = AF_UNSPEC,
+                             .ai_socktype = SOCK_STREAM};
+    char service[8];
+    int failed;
+    snprintf(service, sizeof(service), "%u", (unsigned)port);
+    failed = getaddrinfo(address, service, &hints, out);
+    if (failed != 0) {
+        return rf_err_set(err, RF_ERR_IO, "data address %s: %s", address,
+                          gai_strerror(failed));
+    }
+    return RF_OK;
+}
+
+/* No explicit buffer sizes: they would turn the kernel's tuning off. */
+void datalink_tune(int fd)
+{
+    const int on = 1, idle_s = 5, interval_s = 2, count = 3;
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof(idle_s));
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval_s, sizeof(interval_s));
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof(count));
+    setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, RF_DATALINK_CONGESTION,
+               sizeof(RF_DATALINK_CONGESTION) - 1);
+}
+
+void rf_datalink_congestion(int fd, char out[RF_DATALINK_CONGESTION_SIZE])
+{
+    socklen_t size = RF_DATALINK_CONGESTION_SIZE;
+    memset(out, 0, RF_DATALINK_CONGESTION_SIZE);
+    if (getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, out, &size) != 0) {
+        out[0] = '\0';
+    }
+    out[RF_DATALINK_CONGESTION_SIZE - 1] = '\0';
+}
+
+static uint16_t port_of(int fd)
+{
+    struct sockaddr_storage address = {0};
+    socklen_t size = sizeof(address);
+    if (getsockname(fd, (struct sockaddr *)&address, &size) != 0) {
+        return 0;
+    }
+    return ntohs(address.ss_family == AF_INET6
+                     ? ((struct sockaddr_in6 *)&address)->sin6_port
+                     : ((struct sockaddr_in *)&address)->sin_port);
+}
+
+enum rf_status rf_datalink_listen(const char *address, int *fd_out,
+                                  uint16_t *port, struct rf_err *err)
+{
+    struct addrinfo *info;
+    enum rf_status status = datalink_resolve(address, 0, &info, err);
+    int fd;
+    if (status != RF_OK) {
+        return status;
+    }
+    fd = socket(info->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd >= 0) {
+        datalink_tune(fd);
+    }
+    if (fd < 0 || bind(fd, info->ai_addr, info->ai_addrlen) != 0 ||
+        listen(fd, SOMAXCONN) != 0) {
+        status = rf_err_errno(err, RF_ERR_IO, errno,
+                              "listen for data on %s (must be an address of "
+                              "this node)",
+                              address);
+        if (fd >= 0) {
+            close(fd);
+        }
+    } else {
+        *fd_out = fd;
+        *port = port_of(fd);
+    }
+    freeaddrinfo(info);
+    return status;
+}

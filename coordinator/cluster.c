@@ -1,5 +1,5 @@
 /*
- * Nodes: starting, losing and stopping them. See cluster.h.
+ * Nodes: losing and stopping them; cluster_launch.c starts them. See cluster.h.
  *
  * Happy path of a node: launcher start → on_stream → BOOT on it, banner awaited
  * → HELLO on that stream or on a TCP connection → the user of the object
@@ -12,14 +12,12 @@
  */
 #include "coordinator/cluster.h"
 
-#include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "common/bytes.h"
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/mem.h"
@@ -28,7 +26,6 @@
 #include "planner/world.h"
 
 #define VERDICT_NS (2 * RF_NS_PER_S)
-#define NONCE_BYTES 16
 
 void rf_cluster_random(void *out, size_t size)
 {
@@ -138,166 +135,6 @@ void cluster_log(struct cluster_node *node, uint32_t rank, const char *text,
     }
 }
 
-static json_t *candidates_of(struct cluster_node *node)
-{
-    struct rf_cluster *cluster = node->cluster;
-    const char *address = cluster->config->control.address;
-    struct cluster_listener *listener;
-    json_t *list = json_array();
-    if (strcmp(address, "stdio") == 0) {
-        return list;
-    }
-    if (strcmp(address, "auto") == 0) {
-        address = cluster->launcher->head_address(node->launch);
-    }
-    listener = address != NULL ? cluster_listen(cluster, address) : NULL;
-    if (listener != NULL) {
-        json_array_append_new(list, json_pack("{s:s, s:i}", "address",
-                                              listener->address, "port",
-                                              (int)listener->port));
-    }
-    return list;
-}
-
-void cluster_send_boot(struct cluster_node *node, struct rf_conn *conn,
-                       bool manual)
-{
-    struct rf_cluster *cluster = node->cluster;
-    uint8_t nonce[NONCE_BYTES];
-    char nonce_text[2 * NONCE_BYTES + 1], psk_text[2 * RF_PSK_BYTES + 1];
-    const json_t *env = cluster->config->env;
-    json_t *boot;
-    rf_cluster_random(nonce, sizeof(nonce));
-    rf_hex_encode(nonce, sizeof(nonce), nonce_text);
-    rf_hex_encode(node->psk, sizeof(node->psk), psk_text);
-    if (!manual) {
-        char banner[sizeof(RF_BANNER) + 2 * sizeof(nonce) + 1];
-        snprintf(banner, sizeof(banner), "%s %s", RF_BANNER, nonce_text);
-        rf_conn_expect_banner(conn, banner);
-    }
-    boot = json_pack(
-        "{s:[ii], s:s, s:i, s:s, s:s?, s:s, s:o, s:s?, s:i, s:o}", "protocol",
-        RF_PROTOCOL_MIN, RF_PROTOCOL_MAX, "run_id", cluster->run_id, "node",
-        (int)node->index, "nonce", nonce_text, "psk", manual ? NULL : psk_text,
-        "identity", node->identity, "candidates",
-        manual ? json_array() : candidates_of(node), "data_address",
-        node->config.address, "log_level", (int)rf_log_level(), "env",
-        env != NULL ? json_deep_copy(env) : json_object());
-    rf_conn_send(conn, RF_MSG_BOOT, RF_FRAME_NO_RANK, boot);
-    explicit_bzero(psk_text, sizeof(psk_text));
-}
-
-/* --- The launcher's stream ------------------------------------------------ */
-
-static void stdio_ready_cb(struct rf_conn *conn, void *data)
-{
-    (void)conn;
-    (void)data; /* the banner has come; HELLO follows, here or over TCP */
-}
-
-static void stdio_frame_cb(struct rf_conn *conn, const struct rf_frame *frame,
-                           void *data)
-{
-    cluster_frame(data, conn, frame);
-}
-
-static void stdio_close_cb(struct rf_conn *conn, const struct rf_err *why,
-                           void *data)
-{
-    struct cluster_node *node = data;
-    struct rf_cluster *cluster = node->cluster;
-    (void)conn;
-    node->stdio = NULL;
-    if (node->control == conn) {
-        node->control = NULL;
-    }
-    cluster->open_handles--;
-    if (why->status != RF_OK) {
-        cluster_trouble(node, "%s", why->text);
-    } else {
-        cluster_trouble(node, "its agent closed the stream");
-    }
-    cluster_maybe_stopped(cluster);
-}
-
-static const struct rf_conn_ops stdio_ops = {stdio_ready_cb, stdio_frame_cb,
-                                             stdio_close_cb};
-
-static void stream_cb(struct rf_launch *launch, uv_pipe_t *pipe, void *data)
-{
-    struct cluster_node *node = data;
-    struct rf_cluster *cluster = node->cluster;
-    (void)launch;
-    cluster->open_handles++;
-    node->stdio = rf_conn_open((uv_stream_t *)pipe, NULL, &stdio_ops, node);
-    if (cluster->stopping || node->lost) {
-        rf_conn_close(node->stdio);
-        return;
-    }
-    node->hello_by_ns =
-        rf_now_ns() + (cluster->how.timeout_s + 10) * RF_NS_PER_S;
-    cluster_send_boot(node, node->stdio, false);
-}
-
-static void stderr_cb(struct rf_launch *launch, const char *line, void *data)
-{
-    (void)launch;
-    cluster_log(data, RF_NONE, line, strlen(line));
-}
-
-static void note_cb(struct rf_launch *launch, const char *line, void *data)
-{
-    const struct cluster_node *node = data;
-    (void)launch;
-    rf_info("%s: %s", cluster_name(node), line);
-}
-
-/* The launcher's last call for a node. */
-static void launch_over(struct cluster_node *node, struct rf_launch *launch)
-{
-    struct rf_cluster *cluster = node->cluster;
-    node->launch = NULL; /* nothing is left to stop */
-    if (!node->lost && !cluster->stopping) {
-        cluster_lost(node, node->trouble);
-    }
-    cluster->launcher->destroy(launch);
-    cluster_maybe_stopped(cluster);
-}
-
-static void fail_cb(struct rf_launch *launch, const struct rf_err *why,
-                    void *data)
-{
-    struct cluster_node *node = data;
-    cluster_trouble(node, "%s", why->text);
-    launch_over(node, launch);
-}
-
-static void exit_cb(struct rf_launch *launch, int status, const char *signal,
-                    void *data)
-{
-    struct cluster_node *node = data;
-    if (signal != NULL) {
-        cluster_trouble(node, "its agent was killed by SIG%s", signal);
-    } else if (status >= 0) {
-        cluster_trouble(node, "its agent ended with status %d%s", status,
-                        status == 127
-                            ? " (the worker was not found: say where it is "
-                              "with launch.worker, or use "
-                              "launch.deploy)"
-                        : status == 126 ? " (the worker cannot be executed)"
-                                        : "");
-    } else {
-        cluster_trouble(node, "the connection to it ended");
-    }
-    launch_over(node, launch);
-}
-
-static const struct rf_launch_ops_cb launch_callbacks = {
-    stream_cb, stderr_cb, fail_cb, exit_cb, note_cb};
-
-/* --- Everything ------------------------------------------------------------
- */
-
 void cluster_maybe_stopped(struct rf_cluster *cluster)
 {
     if (!cluster->stopping || cluster->told_stopped ||
@@ -401,43 +238,6 @@ enum rf_status rf_cluster_create(uv_loop_t *loop,
     uv_timer_start(&cluster->tick, tick_cb, CLUSTER_TICK_MS, CLUSTER_TICK_MS);
     *out = cluster;
     return RF_OK;
-}
-
-/* What the launcher `manual` tells the user to give to the worker. */
-static void prepare_manual(struct rf_cluster *cluster)
-{
-    char *addresses;
-    if (strcmp(cluster->launcher->name, "manual") != 0) {
-        return;
-    }
-    addresses = cluster_listen_all(cluster);
-    for (uint32_t i = 0; i < cluster->config->n_nodes; i++) {
-        struct cluster_node *node = &cluster->nodes[i];
-        node->join_key = rf_xcalloc(1, 2 * RF_PSK_BYTES + 1);
-        rf_hex_encode(node->psk, RF_PSK_BYTES, node->join_key);
-        node->join_address = addresses != NULL ? rf_xstrdup(addresses) : NULL;
-        node->config.join_address = node->join_address;
-        node->config.join_identity = node->identity;
-        node->config.join_key = node->join_key;
-    }
-    free(addresses);
-}
-
-void rf_cluster_launch(struct rf_cluster *cluster)
-{
-    prepare_manual(cluster);
-    for (uint32_t i = 0; i < cluster->config->n_nodes; i++) {
-        struct cluster_node *node = &cluster->nodes[i];
-        struct rf_err err = {0};
-        node->launched_ns = rf_now_ns();
-        if (cluster->launcher->start(cluster->loop, &cluster->how,
-                                     &node->config, &launch_callbacks, node,
-                                     &node->launch, &err) != RF_OK) {
-            node->launch = NULL;
-            cluster_trouble(node, "%s", err.text);
-            node->verdict_ns = 0; /* told at the next tick */
-        }
-    }
 }
 
 void rf_cluster_joined(struct rf_cluster *cluster)

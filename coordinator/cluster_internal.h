@@ -77,12 +77,14 @@ struct rf_cluster {
 void cluster_trouble(struct cluster_node *node, const char *fmt, ...)
     RF_PRINTF(2, 3);
 void cluster_lost(struct cluster_node *node, const char *text);
-void cluster_send_boot(struct cluster_node *node, struct rf_conn *conn,
-                       bool manual);
 void cluster_maybe_stopped(struct rf_cluster *cluster);
 const char *cluster_name(const struct cluster_node *node);
 void cluster_log(struct cluster_node *node, uint32_t rank, const char *text,
                  size_t size);
+
+/* cluster_launch.c: starting agents. */
+void cluster_send_boot(struct cluster_node *node, struct rf_conn *conn,
+                       bool manual);
 
 /* cluster_frame.c: what agents say, and leases. */
 void cluster_frame(struct cluster_node *node, struct rf_conn *conn,

@@ -71,48 +71,93 @@ static void RF_PRINTF(4, 5)
     va_end(args);
 }
 
-/* M1, M2: what the plan moves inside nodes and inside ranks. */
-static enum rf_status bound_memory(const struct rf_plan *plan,
-                                   const struct rf_links *links,
-                                   const char *const *names,
-                                   struct rf_bound *bound, struct rf_err *err)
+/* What M1 and M2 count, in payload bytes. */
+struct copied {
+    double *node, *rank;
+    uint32_t *needers; /* of the unit at hand, by node with a holder */
+    bool *held;
+};
+
+static bool holds(const struct rf_holder *src, uint32_t n, uint32_t rank)
+{
+    uint32_t first = 0;
+    while (n > 0) { /* ascending by rank */
+        uint32_t half = n / 2;
+        if (src[first + half].rank < rank) {
+            first += half + 1;
+            n -= half + 1;
+        } else if (src[first + half].rank > rank) {
+            n = half;
+        } else {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A copy reads a byte and writes one. Where a node needs a unit several times,
+ * the second copy and all later ones may find it in a cache: they only write,
+ * half a copy. Units that no rank of the node holds are left to the links. */
+static void add_copies(const struct rf_plan *plan, const struct rf_units *units,
+                       const struct rf_unit *unit, struct copied *copied)
+{
+    const struct rf_rank *ranks = plan->world->ranks;
+    const struct rf_holder *src = &units->holders[unit->first_src];
+    const struct rf_holder *dst = &units->holders[unit->first_dst];
+    uint32_t items = rf_plan_item_bytes(plan, RF_TRAIN, unit->family) +
+                     rf_plan_item_bytes(plan, RF_INFER, unit->family);
+    double half = (double)rf_box_elements(&unit->box) * items / 4;
+    for (uint32_t i = 0; i < unit->n_src; i++) {
+        copied->held[ranks[src[i].rank].node] = true;
+    }
+    for (uint32_t i = 0; i < unit->n_dst; i++) {
+        uint32_t node = ranks[dst[i].rank].node;
+        if (copied->held[node]) {
+            copied->node[node] +=
+                copied->needers[node]++ == 0 ? 2 * half : half;
+        }
+    }
+    for (uint32_t i = 0; i < unit->n_dst; i++) {
+        uint32_t rank = dst[i].rank, node = ranks[rank].node;
+        if (copied->held[node] && holds(src, unit->n_src, rank)) {
+            copied->rank[rank] += copied->needers[node] == 1 ? 2 * half : half;
+        }
+    }
+    for (uint32_t i = 0; i < unit->n_src; i++) {
+        copied->held[ranks[src[i].rank].node] = false;
+        copied->needers[ranks[src[i].rank].node] = 0;
+    }
+}
+
+/* M1, M2: what has to be copied inside nodes and inside ranks. */
+static void bound_memory(const struct rf_plan *plan,
+                         const struct rf_units *units,
+                         const struct rf_links *links, const char *const *names,
+                         struct rf_bound *bound)
 {
     const struct rf_world *world = plan->world;
-    double *node = rf_calloc(world->n_nodes, sizeof(*node));
-    double *rank = rf_calloc(world->n_ranks, sizeof(*rank));
-    enum rf_status status = RF_OK;
-    if (node == NULL || rank == NULL) {
-        status = rf_err_set(err, RF_ERR_NOMEM, "no memory for a bound");
-        goto out;
-    }
-    for (size_t i = 0; i < plan->n_transfers; i++) {
-        const struct rf_transfer *transfer = &plan->transfers[i];
-        uint32_t at = world->ranks[transfer->dst].node;
-        if (world->ranks[transfer->src].node != at) {
-            continue;
-        }
-        uint32_t items = rf_plan_item_bytes(plan, RF_TRAIN, transfer->family) +
-                         rf_plan_item_bytes(plan, RF_INFER, transfer->family);
-        double bytes = (double)rf_box_elements(&transfer->box) * items / 2;
-        node[at] += bytes;
-        if (transfer->src == transfer->dst) {
-            rank[transfer->dst] += bytes;
-        }
+    struct copied copied = {
+        .node = rf_xcalloc(world->n_nodes, sizeof(*copied.node)),
+        .rank = rf_xcalloc(world->n_ranks, sizeof(*copied.rank)),
+        .needers = rf_xcalloc(world->n_nodes, sizeof(*copied.needers)),
+        .held = rf_xcalloc(world->n_nodes, sizeof(*copied.held))};
+    for (size_t u = 0; u < units->n_units; u++) {
+        add_copies(plan, units, &units->units[u], &copied);
     }
     for (uint32_t n = 0; n < world->n_nodes; n++) {
-        raise_bound(bound, node[n], links->copy_gbytes_per_s[n],
+        raise_bound(bound, copied.node[n], links->copy_gbytes_per_s[n],
                     "%smemory of %s", links->devices ? "GPU " : "", names[n]);
     }
     for (uint32_t r = 0; r < world->n_ranks; r++) {
         uint32_t at = world->ranks[r].node;
-        raise_bound(bound, rank[r], links->copy1_gbytes_per_s[at],
+        raise_bound(bound, copied.rank[r], links->copy1_gbytes_per_s[at],
                     "%scopying by rank %u on %s", links->devices ? "GPU " : "",
                     r, names[at]);
     }
-out:
-    free(node);
-    free(rank);
-    return status;
+    free(copied.node);
+    free(copied.rank);
+    free(copied.needers);
+    free(copied.held);
 }
 
 /* Bytes that only the nodes of a set hold, and that others need. */
@@ -312,31 +357,27 @@ static void collect(const struct rf_plan *plan, const struct rf_units *units,
 }
 
 /* L1, L2: what has to cross the nodes' links. */
-static enum rf_status bound_links(const struct rf_plan *plan,
-                                  const struct rf_links *links,
-                                  const char *const *names,
-                                  struct rf_bound *bound, struct rf_err *err)
+static void bound_links(const struct rf_plan *plan,
+                        const struct rf_units *units,
+                        const struct rf_links *links, const char *const *names,
+                        struct rf_bound *bound)
 {
-    struct rf_units units;
     struct owners owners = {.words = (plan->world->n_nodes + 63) / 64};
-    enum rf_status status = rf_units_build(plan, &units, err);
     double *in = rf_xcalloc(plan->world->n_nodes, sizeof(*in));
     uint64_t *set = rf_xcalloc(owners.words, sizeof(*set));
     owners.link_out = rf_xcalloc(links->n_nodes, sizeof(double));
     for (uint32_t n = 0; n < links->n_nodes; n++) {
         owners.link_out[n] = link_capacity(links, n, true);
     }
-    if (status == RF_OK) {
-        collect(plan, &units, &owners, in, set);
-        for (uint32_t n = 0; n < plan->world->n_nodes; n++) {
-            raise_bound(bound, in[n], link_capacity(links, n, false),
-                        "link %s in", names[n]);
-        }
-        if (owners.n <= ALL_UNIONS_MAX) {
-            bound_all_unions(&owners, links, names, set, bound);
-        } else {
-            bound_grown_unions(&owners, links, names, set, bound);
-        }
+    collect(plan, units, &owners, in, set);
+    for (uint32_t n = 0; n < plan->world->n_nodes; n++) {
+        raise_bound(bound, in[n], link_capacity(links, n, false), "link %s in",
+                    names[n]);
+    }
+    if (owners.n <= ALL_UNIONS_MAX) {
+        bound_all_unions(&owners, links, names, set, bound);
+    } else {
+        bound_grown_unions(&owners, links, names, set, bound);
     }
     for (size_t i = 0; i < owners.n; i++) {
         free(owners.sets[i].nodes);
@@ -345,8 +386,6 @@ static enum rf_status bound_links(const struct rf_plan *plan,
     free(owners.link_out);
     free(in);
     free(set);
-    rf_units_free(&units);
-    return status;
 }
 
 enum rf_status rf_cost_bound(const struct rf_plan *plan,
@@ -355,19 +394,20 @@ enum rf_status rf_cost_bound(const struct rf_plan *plan,
                              struct rf_bound *out, struct rf_err *err)
 {
     struct rf_bound bound = {.ms = 0, .resource = "nothing"};
-    enum rf_status status = RF_OK;
+    struct rf_units units;
+    enum rf_status status;
     if (links->n_nodes != plan->world->n_nodes) {
         return rf_err_set(err, RF_ERR_INTERNAL,
                           "link figures of %u nodes for a world of %u",
                           links->n_nodes, plan->world->n_nodes);
     }
-    status = bound_memory(plan, links, node_names, &bound, err);
+    status = rf_units_build(plan, &units, err);
     if (status == RF_OK) {
-        status = bound_links(plan, links, node_names, &bound, err);
-    }
-    if (status == RF_OK) {
+        bound_memory(plan, &units, links, node_names, &bound);
+        bound_links(plan, &units, links, node_names, &bound);
         *out = bound;
     }
+    rf_units_free(&units);
     return status;
 }
 

@@ -28,12 +28,13 @@ struct rf_bound {
 };
 
 /*
- * The least time in which any execution of the *plan's* transfers can finish:
- * the largest over all resources of bytes / capacity. Resources: each node's
- * memory (local and intra-node payload), each rank's copying, each node's link
- * out and in (inter-node bytes, each destination node's unique bytes counted
- * once, since strategies may fan out inside a node; capacity the best pair's
- * goodput). Formula and proof: docs/MEASURING.md.
+ * The least time in which any execution of the refit can finish: the largest
+ * over all resources of bytes / capacity. Resources: each node's memory (what
+ * its ranks need and one of them holds: read once, written for each), each
+ * rank's copying, each node's link out and in (inter-node bytes, each
+ * destination node's unique bytes counted once, since strategies may fan out
+ * inside a node; capacity the best pair's goodput). Formula and proof:
+ * docs/MEASURING.md.
  */
 enum rf_status rf_cost_bound(const struct rf_plan *plan,
                              const struct rf_links *links,

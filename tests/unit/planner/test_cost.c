@@ -70,6 +70,24 @@ START_TEST(test_cost_bound_of_one_rank_is_its_own_copying)
 }
 END_TEST
 
+/* Four ranks want all of what four ranks hold a quarter of: each byte is read
+ * once and written four times, two and a half copies. */
+START_TEST(test_cost_bound_of_replicas_reads_once)
+{
+    const uint32_t slots[] = {4};
+    struct rf_links links;
+    set_links(&links, 1, 8, 100, 0);
+    struct rf_bound bound =
+        bound_of("{\"train\": {\"layout\": \"spec\", \"mesh\": [1, 4], "
+                 "\"spec\": \"S1R\"}, \"infer\": {\"layout\": \"spec\", "
+                 "\"mesh\": [1, 4], \"spec\": \"RR\"}}",
+                 slots, 1, &links);
+    ck_assert_double_eq_tol(bound.ms, 2.5 * BYTES / 8e6, 1e-9);
+    ck_assert_str_eq(bound.resource, "memory of a");
+    rf_links_free(&links);
+}
+END_TEST
+
 #define ACROSS(train_mesh, train_spec, train_nodes, infer_mesh, infer_spec,    \
                infer_nodes)                                                    \
     "{\"mode\": \"disaggregated\", \"train\": {\"layout\": \"spec\", "         \
@@ -282,6 +300,7 @@ Suite *test_cost_suite(void)
     Suite *suite = suite_create("cost");
     TCase *tests = tcase_create("cost");
     tcase_add_test(tests, test_cost_bound_of_a_node_is_its_memory);
+    tcase_add_test(tests, test_cost_bound_of_replicas_reads_once);
     tcase_add_test(tests, test_cost_bound_of_one_rank_is_its_own_copying);
     tcase_add_test(tests, test_cost_bound_counts_unique_bytes_into_a_node_once);
     tcase_add_test(tests, test_cost_bound_of_an_only_holder_is_its_link_out);

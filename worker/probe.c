@@ -10,15 +10,14 @@
  */
 #include "worker/probe.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "common/bytes.h"
 #include "common/clock.h"
 #include "common/mem.h"
 #include "transport/copy.h"
+#include "worker/memory_host.h"
 #include "worker/memory_info.h"
 #include "worker/probe_link.h"
 
@@ -29,23 +28,32 @@
 
 enum kind { KIND_MEMCPY, KIND_STREAMING, KIND_COUNT };
 
+/* Both in arenas, the kind of memory that refits copy. */
 struct buffers {
-    uint8_t *src, *dst;
+    struct rf_arena src, dst;
     uint64_t bytes; /* each, a multiple of CHUNK_BYTES */
 };
 
-static enum rf_status map_buffers(uint64_t bytes, struct buffers *out,
-                                  struct rf_err *err)
+static void free_buffers(struct buffers *buffers)
 {
-    uint8_t *base = mmap(NULL, 2 * bytes, PROT_READ | PROT_WRITE,
-                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-    if (base == MAP_FAILED) {
-        return rf_err_errno(err, RF_ERR_NOMEM, errno,
-                            "two buffers of %llu bytes for the copy probe",
-                            (unsigned long long)bytes);
+    rf_memory_host.free(&buffers->src);
+    rf_memory_host.free(&buffers->dst);
+}
+
+static enum rf_status alloc_buffers(uint64_t bytes, struct buffers *out,
+                                    struct rf_err *err)
+{
+    enum rf_status status;
+    *out =
+        (struct buffers){.src = {.fd = -1}, .dst = {.fd = -1}, .bytes = bytes};
+    status = rf_memory_host.alloc(bytes, &out->src, err);
+    if (status == RF_OK) {
+        status = rf_memory_host.alloc(bytes, &out->dst, err);
     }
-    memset(base, 1, 2 * bytes);
-    *out = (struct buffers){base, base + bytes, bytes};
+    if (status != RF_OK) {
+        free_buffers(out);
+        return rf_err_wrap(err, status, "copy probe");
+    }
     return RF_OK;
 }
 
@@ -54,15 +62,16 @@ static uint64_t copy_window(const struct buffers *buffers, enum kind kind,
                             int64_t start_ns, const atomic_bool *abort)
 {
     int64_t end_ns = start_ns + WINDOW_NS;
+    uint8_t *dst = buffers->dst.base;
+    const uint8_t *src = buffers->src.base;
     uint64_t at = 0, copied = 0;
     rf_sleep_until_ns(start_ns);
     while (rf_now_ns() < end_ns && !atomic_load(abort)) {
         if (kind == KIND_STREAMING) {
-            rf_copy_streaming(buffers->dst + at, buffers->src + at,
-                              CHUNK_BYTES);
+            rf_copy_streaming(dst + at, src + at, CHUNK_BYTES);
             rf_copy_fence();
         } else {
-            memcpy(buffers->dst + at, buffers->src + at, CHUNK_BYTES);
+            memcpy(dst + at, src + at, CHUNK_BYTES);
         }
         copied += CHUNK_BYTES;
         at = (at + CHUNK_BYTES) % buffers->bytes;
@@ -283,14 +292,14 @@ static enum rf_status probe_copy(const struct rf_probe *probe,
     if (probe->module != NULL) {
         status = device_copy(probe, &together, &single, err);
     } else {
-        status = map_buffers(buffer_bytes(probe, step), &buffers, err);
+        status = alloc_buffers(buffer_bytes(probe, step), &buffers, err);
         if (status != RF_OK) {
             return status;
         }
         values = rf_xcalloc(probe->world->n_ranks, sizeof(*values));
         status = host_copy(probe, &buffers, values, &together, &single, err);
         free(values);
-        munmap(buffers.src, 2 * buffers.bytes);
+        free_buffers(&buffers);
     }
     if (status != RF_OK) {
         return status;

@@ -148,17 +148,24 @@ static void count_op(struct rf_builder *builder, const struct rf_op *op)
 
 static void hash_op(struct rf_hash *hash, const struct rf_op *op)
 {
-    rf_hash_u64(hash, (uint64_t)op->src << 32 | op->dst);
-    rf_hash_u64(hash, (uint64_t)op->dep << 32 | op->bucket);
-    rf_hash_u64(hash, (uint64_t)op->round << 32 | op->task);
-    rf_hash_u64(hash, (uint64_t)op->family << 32 | (uint64_t)op->src_mem << 24 |
-                          (uint64_t)op->dst_mem << 16 |
-                          (uint64_t)op->cast << 8 | op->cast_at_source);
-    rf_hash_u64(hash, op->src_offset);
-    rf_hash_u64(hash, op->dst_offset);
-    rf_hash_bytes(hash, &op->box, sizeof(op->box));
-    rf_hash_bytes(hash, op->src_stride, sizeof(op->src_stride));
-    rf_hash_bytes(hash, op->dst_stride, sizeof(op->dst_stride));
+    uint64_t words[6 + 4 * RF_BOX_DIMS] = {
+        (uint64_t)op->src << 32 | op->dst,
+        (uint64_t)op->dep << 32 | op->bucket,
+        (uint64_t)op->round << 32 | op->task,
+        (uint64_t)op->family << 32 | (uint64_t)op->src_mem << 24 |
+            (uint64_t)op->dst_mem << 16 | (uint64_t)op->cast << 8 |
+            op->cast_at_source,
+        op->src_offset,
+        op->dst_offset,
+    };
+    for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
+        uint64_t *at = words + 6 + (size_t)4 * d;
+        at[0] = op->box.start[d];
+        at[1] = op->box.extent[d];
+        at[2] = op->src_stride[d];
+        at[3] = op->dst_stride[d];
+    }
+    rf_hash_record(hash, words, RF_ARRAY_SIZE(words));
 }
 
 static bool keep_op(struct rf_builder *builder, const struct rf_op *op)

@@ -66,6 +66,40 @@ START_TEST(test_hash_sees_length_and_order)
 }
 END_TEST
 
+static void record(const uint64_t *words, size_t n, char out[RF_HASH_TEXT_SIZE])
+{
+    struct rf_hash hash;
+    rf_hash_init(&hash);
+    rf_hash_record(&hash, words, n);
+    rf_hash_text(&hash, out);
+}
+
+START_TEST(test_hash_of_a_record_sees_every_bit_and_the_order)
+{
+    uint64_t words[5] = {7, 0, 11, 7, 0};
+    char before[RF_HASH_TEXT_SIZE], after[RF_HASH_TEXT_SIZE];
+    record(words, 5, before);
+    for (size_t bit = 0; bit < 8 * sizeof(words); bit++) {
+        words[bit / 64] ^= (uint64_t)1 << (bit % 64);
+        record(words, 5, after);
+        ck_assert_str_ne(before, after);
+        words[bit / 64] ^= (uint64_t)1 << (bit % 64);
+    }
+    for (size_t i = 0; i < 5; i++) {
+        for (size_t k = i + 1; k < 5; k++) {
+            uint64_t swapped[5];
+            memcpy(swapped, words, sizeof(words));
+            swapped[i] = words[k];
+            swapped[k] = words[i];
+            record(swapped, 5, after);
+            ck_assert_int_eq(strcmp(before, after) == 0, words[i] == words[k]);
+        }
+    }
+    record(words, 4, after); /* a zero word at the end counts */
+    ck_assert_str_ne(before, after);
+}
+END_TEST
+
 Suite *test_hash_suite(void);
 Suite *test_hash_suite(void)
 {
@@ -75,6 +109,7 @@ Suite *test_hash_suite(void)
     tcase_add_test(tests, test_hash_known_answer);
     tcase_add_test(tests, test_hash_sees_every_bit);
     tcase_add_test(tests, test_hash_sees_length_and_order);
+    tcase_add_test(tests, test_hash_of_a_record_sees_every_bit_and_the_order);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tests/unit/transport/planned_case.h"
+#include "tests/lib/planned_case.h"
 
 static const char dense[] =
     "{\"megatron\": {\"num_layers\": 4, \"hidden_size\": 64,"

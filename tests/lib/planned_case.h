@@ -1,8 +1,8 @@
 /* Runs a method on a planned refit in forked ranks for a few rounds; every
  * destination element is compared with the pattern, one by one, and padding
  * with the poison. */
-#ifndef RF_TESTS_UNIT_TRANSPORT_PLANNED_CASE_H
-#define RF_TESTS_UNIT_TRANSPORT_PLANNED_CASE_H
+#ifndef RF_TESTS_LIB_PLANNED_CASE_H
+#define RF_TESTS_LIB_PLANNED_CASE_H
 
 #include "tests/lib/planned.h"
 #include "transport/method.h"

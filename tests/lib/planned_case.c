@@ -1,5 +1,5 @@
 /* See planned_case.h. */
-#include "tests/unit/transport/planned_case.h"
+#include "tests/lib/planned_case.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -62,10 +62,10 @@ uninstall-cuda:
 	rm -rf $(MODULE_FOLDER)
 endif
 
-# The module's object code is tested over fakes of CUDA's runtime, NCCL and NVML
-# with the same names, put first on the library path.
+# The module's object code is tested over fakes of CUDA's runtime, NCCL, NVML and
+# NVSHMEM with the same names, put first on the library path.
 FAKE_LIBS := $(BUILD)/fake/libcudart.so.13 $(BUILD)/fake/libnccl.so.2 \
-	$(BUILD)/fake/libnvidia-ml.so.1
+	$(BUILD)/fake/libnvidia-ml.so.1 $(BUILD)/fake/libnvshmem_host.so.3
 FAKE_CUDART_SRC := tests/fake/fake_memory.c tests/fake/fake_runtime.c \
 	tests/fake/fake_stream.c
 $(call objects,$(wildcard tests/fake/*.c tests/unit/cuda/*.c)): private \
@@ -80,15 +80,15 @@ $(BUILD)/fake/libcudart.so.13: $(call objects,$(FAKE_CUDART_SRC)) \
 $(BUILD)/fake/libnccl.so.2: $(BUILD)/tests/fake/fake_nccl.o \
 	$(BUILD)/tests/fake/fake_nccl_group.o
 $(BUILD)/fake/libnvidia-ml.so.1: $(BUILD)/tests/fake/fake_nvml.o
-$(BUILD)/fake/libnccl.so.2 $(BUILD)/fake/libnvidia-ml.so.1: \
-	$(BUILD)/fake/libcudart.so.13
+$(BUILD)/fake/libnvshmem_host.so.3: $(BUILD)/tests/fake/fake_nvshmem.o
+$(filter-out %/libcudart.so.13,$(FAKE_LIBS)): $(BUILD)/fake/libcudart.so.13
 	@mkdir -p $(@D)
 	@echo "  LINK  $@"
 	$(Q)$(LINK) -shared -o $@ $(filter %.o,$^) -Wl,-soname,$(@F) -L$(@D) \
 	    -lcudart -pthread
 
 .PHONY: fake
-fake: $(FAKE_LIBS) ## build the fake CUDA, NCCL and NVML of the tests
+fake: $(FAKE_LIBS) ## build the fake CUDA, NCCL, NVML and NVSHMEM of the tests
 
 ifneq ($(cuda_wanted),)
 unit_cuda_SRC := $(wildcard tests/unit/cuda/*.c)

@@ -27,6 +27,7 @@ static struct {
     int blocks;
     cudaLibrary_t image;
     cudaKernel_t kernels[RF_KERNEL_COUNT];
+    bool abandoned;
 } state = {.device = -1};
 
 enum rf_status rf_cuda_error(struct rf_err *err, const char *call,
@@ -43,6 +44,16 @@ enum rf_status rf_cuda_error(struct rf_err *err, const char *call,
 int rf_device_index(void)
 {
     return state.device;
+}
+
+void rf_device_abandon(void)
+{
+    state.abandoned = true;
+}
+
+bool rf_device_abandoned(void)
+{
+    return state.abandoned;
 }
 
 enum rf_status rf_device_ready(struct rf_err *err)
@@ -213,7 +224,7 @@ enum rf_status rf_device_slices_upload(const struct rf_slices *slices,
 
 void rf_device_slices_free(struct rf_device_slices *slices)
 {
-    if (slices->memory != NULL) {
+    if (slices->memory != NULL && !state.abandoned) {
         cudaFree(slices->memory);
     }
     memset(slices, 0, sizeof(*slices));
@@ -301,7 +312,7 @@ enum rf_status rf_device_content_upload(const struct rf_content_slices *slices,
 
 void rf_device_content_free(struct rf_device_content *content)
 {
-    if (content->memory != NULL) {
+    if (content->memory != NULL && !state.abandoned) {
         cudaFree(content->memory);
     }
     memset(content, 0, sizeof(*content));

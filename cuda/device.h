@@ -21,6 +21,12 @@ enum rf_status rf_device_use(uint32_t slot, struct rf_err *err);
 /* What rf_device_use() chose; -1 before. */
 int rf_device_index(void);
 
+/* For a method whose stuck work cannot be taken back: from here on nothing is
+ * freed on the device, because that waits for all work on it. The process is
+ * about to end, and its memory with it. */
+void rf_device_abandon(void);
+bool rf_device_abandoned(void);
+
 /* One allocation for a table of `bytes` bytes, all tiles after it and `extra`
  * bytes at the end; it is in place when this returns. */
 enum rf_status rf_device_upload(const void *table, size_t bytes,

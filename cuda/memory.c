@@ -79,7 +79,7 @@ static void tables_destroy(struct arena_tables *tables)
 static void cuda_free(struct rf_arena *arena)
 {
     tables_destroy(arena->priv);
-    if (arena->base != NULL) {
+    if (arena->base != NULL && !rf_device_abandoned()) {
         cudaFree(arena->base);
         arenas_now -= arena->bytes;
     }

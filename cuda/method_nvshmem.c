@@ -11,7 +11,9 @@
  * start   enqueues the whole iteration on one stream; progress() only looks.
  *
  * NVSHMEM ends the process on its own errors, so those reach the user as a rank
- * that exited, with its last lines of standard error.
+ * that exited, with its last lines of standard error. It has no way out of a
+ * barrier that a lost rank does not reach: an abort leaves the device alone and
+ * the process ends.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -418,11 +420,31 @@ static const void *nvshmem_base_of(const struct rf_piece *piece,
     return NULL;
 }
 
-/* NVSHMEM has no abort: the rank ends itself soon after this. */
+/* NVSHMEM has no abort, and its barrier waits for ever: everything on the
+ * device stays as it is until the process ends, which is now. */
 static void nvshmem_abort(void *opaque)
 {
-    struct shmem_state *state = opaque;
-    state->initialised = false;
+    (void)opaque;
+    rf_device_abandon();
+}
+
+/* Collective where NVSHMEM is concerned. */
+static void free_device(struct shmem_state *state)
+{
+    if (state->first != NULL) {
+        cudaEventDestroy(state->first);
+    }
+    if (state->last != NULL) {
+        cudaEventDestroy(state->last);
+    }
+    if (state->stream != NULL) {
+        cudaStreamDestroy(state->stream);
+    }
+    if (state->initialised) {
+        state->api->nvshmem_free(state->send);
+        state->api->nvshmem_free(state->recv);
+        state->api->nvshmemx_hostlib_finalize();
+    }
 }
 
 static void nvshmem_close(void *opaque)
@@ -439,19 +461,8 @@ static void nvshmem_close(void *opaque)
             }
         }
     }
-    if (state->first != NULL) {
-        cudaEventDestroy(state->first);
-    }
-    if (state->last != NULL) {
-        cudaEventDestroy(state->last);
-    }
-    if (state->stream != NULL) {
-        cudaStreamDestroy(state->stream);
-    }
-    if (state->initialised) {
-        state->api->nvshmem_free(state->send);
-        state->api->nvshmem_free(state->recv);
-        state->api->nvshmemx_hostlib_finalize();
+    if (!rf_device_abandoned()) {
+        free_device(state);
     }
     for (size_t g = 0; g < state->n_global; g++) {
         free(state->global[g].offsets);

@@ -1,0 +1,32 @@
+/* Private to fake_cluster.c and fake_agent.c. */
+#ifndef RF_TESTS_FAKE_CLUSTER_INTERNAL_H
+#define RF_TESTS_FAKE_CLUSTER_INTERNAL_H
+
+#include "tests/lib/fake_cluster.h"
+
+enum fake_event_kind { EV_HELLO, EV_LOST, EV_MESSAGE, EV_STOPPED };
+
+struct fake_event {
+    int64_t at_ns;
+    enum fake_event_kind kind;
+    uint32_t node;
+    enum rf_msg_type type;
+    json_t *payload;
+    const char *text;
+    struct fake_event *next;
+};
+
+/* fake_cluster.c: happens at event.at_ns; a message arrives after `after_ns`.
+ * The payload is taken. */
+void fake_push(struct fake_cluster *fake, struct fake_event event);
+void fake_push_message(struct fake_cluster *fake, int64_t after_ns,
+                       uint32_t node, enum rf_msg_type type, json_t *payload);
+
+/* fake_agent.c */
+json_t *fake_agent_hello(uint32_t node, const struct fake_fault *fault);
+/* The agent got STEP: pushes what comes of it. */
+void fake_agent_step(struct fake_cluster *fake, uint32_t node,
+                     const json_t *args);
+bool fake_agent_answers_abort(const struct fake_cluster *fake, uint32_t node);
+
+#endif

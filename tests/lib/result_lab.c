@@ -1,0 +1,113 @@
+/* A small configuration and measured attempts. See result_lab.h. */
+#include "tests/lib/result_lab.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/mem.h"
+
+const char result_lab_cluster[] =
+    "{\"name\": \"t\", \"launch\": {\"method\": \"local\", \"env\": "
+    "{\"HF_TOKEN\": \"hunter2\", \"NCCL_DEBUG\": \"WARN\"}}, \"nodes\": ["
+    "{\"host\": \"a\", \"slots\": 2}, {\"host\": \"b\", \"slots\": 2}], "
+    "\"model\": {\"megatron\": {\"num_layers\": 2, \"hidden_size\": 64, "
+    "\"num_attention_heads\": 4, \"vocab_size\": 128}}, \"scenarios\": ["
+    "{\"name\": \"one\", \"train\": {\"tp\": 4}, \"infer\": {\"tp\": 2}, "
+    "\"warmup\": 1, \"iterations\": 3}, {\"name\": \"two\", \"train\": "
+    "{\"tp\": 2}, \"infer\": {\"tp\": 4}}]}";
+
+struct result_lab result_lab;
+static const char *args[] = {"refit-coord", "c.json", NULL};
+
+void result_lab_load(const char *text)
+{
+    struct rf_err err = {0};
+    json_t *document = NULL;
+    struct rf_jnode node;
+    ck_assert_int_eq(
+        rf_json_parse(text, strlen(text), "c.json", &document, &err), RF_OK);
+    ck_assert_msg(rf_config_from_json(document, "c.json", true,
+                                      &result_lab.config, &err) == RF_OK,
+                  "%s", err.text);
+    node = rf_jnode_root(result_lab.config->model, "c.json");
+    ck_assert_int_eq(rf_model_from_json(&node, &result_lab.model, &err), RF_OK);
+}
+
+void result_lab_unload(void)
+{
+    rf_model_destroy(result_lab.model);
+    rf_config_destroy(result_lab.config);
+}
+
+void result_lab_open(void)
+{
+    snprintf(result_lab.folder, sizeof(result_lab.folder),
+             "/tmp/refit-results-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(result_lab.folder));
+    result_lab.cli = (struct rf_cli){
+        .out = rf_xasprintf("%s/results", result_lab.folder), .argc = 2};
+    memcpy(&result_lab.cli.argv, &(const char **){args},
+           sizeof(result_lab.cli.argv));
+    result_lab_load(result_lab_cluster);
+}
+
+void result_lab_close(void)
+{
+    char *command = rf_xasprintf("rm -rf '%s'", result_lab.folder);
+    ck_assert_int_eq(system(command), 0);
+    free(command);
+    memcpy(&command, &result_lab.cli.out, sizeof(command));
+    free(command);
+    result_lab_unload();
+}
+
+/* Rank r needs (10 + round + r) ms and starts r · 100 us late. */
+static void fill_round(struct rf_attempt *attempt, uint32_t round)
+{
+    for (uint32_t r = 0; r < rf_attempt_ranks(attempt); r++) {
+        struct rf_sample *s = &attempt->pending[r];
+        s->ns = (int64_t)(10 + round + r) * 1000000;
+        s->start_ns = 5000000 + r * 100000;
+        s->end_ns = s->start_ns + s->ns;
+        s->pack_ns = 1000000;
+        s->wire_ns = 2000000;
+        s->unpack_ns = 3000000;
+        s->sync_ns = 500000;
+        s->sent_bytes = 100 + r;
+        s->received_bytes = 200 + r;
+    }
+    rf_attempt_keep(attempt, round, round == 0);
+}
+
+struct rf_attempt *result_lab_attempt(size_t index)
+{
+    struct rf_case *one = NULL;
+    struct rf_err err = {0};
+    struct rf_attempt *attempt;
+    ck_assert_msg(rf_case_build(result_lab.config, result_lab.model, index,
+                                &one, &err) == RF_OK,
+                  "%s", err.text);
+    attempt = rf_attempt_create(1, index, one);
+    snprintf(attempt->started_at, sizeof(attempt->started_at),
+             "2026-01-02T03:04:05Z");
+    snprintf(attempt->finished_at, sizeof(attempt->finished_at),
+             "2026-01-02T03:04:06Z");
+    for (uint32_t round = 0; round < 4; round++) {
+        fill_round(attempt, round);
+    }
+    attempt->rounds = 3;
+    attempt->checked_bytes = 3 * one->plan->totals.bytes_total;
+    for (uint32_t n = 0; n < 2; n++) {
+        attempt->before.copy_gbytes_per_s[n] = 1;
+        attempt->after.copy_gbytes_per_s[n] = 2;
+        attempt->before.copy1_gbytes_per_s[n] = 1;
+        attempt->before.pair_gbytes_per_s[n == 0 ? 1 : 2] = 0.5;
+        attempt->before.pair_latency_us[n == 0 ? 1 : 2] = 30;
+        attempt->after.pair_gbytes_per_s[n == 0 ? 1 : 2] = 0.25;
+        attempt->after.pair_latency_us[n == 0 ? 1 : 2] = 20;
+    }
+    attempt->probed_before = attempt->probed_after = attempt->closed = true;
+    return attempt;
+}

@@ -1,0 +1,37 @@
+/*
+ * What tests of results need: a configuration of the nodes "a" and "b" with the
+ * scenarios "one" and "two", a folder that goes away with the test, and
+ * attempts with figures whose summary is known.
+ */
+#ifndef RF_TESTS_LIB_RESULT_LAB_H
+#define RF_TESTS_LIB_RESULT_LAB_H
+
+#include "coordinator/attempt.h"
+#include "coordinator/cli.h"
+#include "coordinator/config.h"
+
+extern const char result_lab_cluster[]; /* its cluster.json */
+
+extern struct result_lab {
+    char folder[64]; /* cli.out is inside */
+    struct rf_config *config;
+    struct rf_model *model;
+    struct rf_cli cli;
+} result_lab;
+
+/* A checked fixture. */
+void result_lab_open(void);
+void result_lab_close(void);
+
+/* Another configuration: unload, then load. */
+void result_lab_load(const char *text);
+void result_lab_unload(void);
+
+/*
+ * Scenario `index`, measured: a warm-up and three iterations, of which rank r
+ * needs (10 + round + r) ms and starts r * 100 us late. Both probes are there;
+ * copying is better in the second, the link in the first.
+ */
+struct rf_attempt *result_lab_attempt(size_t index);
+
+#endif

@@ -1,0 +1,286 @@
+/* Faults of nodes, ranks and answers in every state of a run. */
+#include <check.h>
+#include <string.h>
+
+#include "common/mem.h"
+#include "tests/lib/fake_run.h"
+
+static bool has(const char *text, const char *part)
+{
+    return strstr(text, part) != NULL;
+}
+
+START_TEST(test_run_names_a_killed_rank_and_goes_on)
+{
+    struct fake_fault fault = fake_fault_at(FAKE_RANK_KILLED, 1, "run", 2);
+    struct fake_cluster *fake;
+    const struct fake_attempt *failed;
+    fault.attempt = 1;
+    fake = fake_run_with(fake_run_two, fault);
+    failed = &fake->attempts[0];
+    ck_assert_int_eq(fake->exit_code, 1);
+    ck_assert_int_eq(failed->outcome, RF_OUTCOME_FAILED);
+    ck_assert_uint_eq(failed->n_iterations, 2); /* what was measured stays */
+    ck_assert_str_eq(fake_error_text(failed, 0, "host"), "beta");
+    ck_assert_int_eq(json_integer_value(json_object_get(
+                         json_array_get(failed->errors, 0), "rank")),
+                     2);
+    ck_assert(has(fake_error_text(failed, 0, "text"), "signal 9"));
+    ck_assert(has(fake_error_text(failed, 0, "phase"), "iteration 2"));
+    ck_assert_str_eq(
+        json_string_value(json_array_get(
+            json_object_get(json_array_get(failed->errors, 0), "stderr"), 0)),
+        "the rank's last words");
+    ck_assert_uint_eq(fake->aborts, 2);
+    ck_assert_int_eq(fake->attempts[1].outcome, RF_OUTCOME_OK);
+    fake_cluster_destroy(fake);
+}
+END_TEST
+
+START_TEST(test_run_names_the_dead_rank_not_the_one_that_noticed)
+{
+    struct fake_cluster *fake = fake_run_with(
+        fake_run_one, fake_fault_at(FAKE_PEER_NOTICES, 1, "run", 1));
+    const struct fake_attempt *failed = &fake->attempts[0];
+    ck_assert_int_eq(fake->exit_code, 1);
+    ck_assert_uint_eq(json_array_size(failed->errors), 2);
+    ck_assert_str_eq(fake_error_text(failed, 0, "host"), "beta");
+    ck_assert(has(fake_error_text(failed, 0, "text"), "signal 9"));
+    ck_assert(json_is_false(
+        json_object_get(json_array_get(failed->errors, 0), "consequence")));
+    ck_assert_str_eq(fake_error_text(failed, 1, "host"), "alpha");
+    ck_assert(json_is_true(
+        json_object_get(json_array_get(failed->errors, 1), "consequence")));
+    fake_cluster_destroy(fake);
+}
+END_TEST
+
+START_TEST(test_run_reports_what_a_rank_says_of_itself)
+{
+    struct fake_cluster *fake = fake_run_with(
+        fake_run_one, fake_fault_at(FAKE_RANK_ERROR, 0, "prepare", -1));
+    const struct fake_attempt *failed = &fake->attempts[0];
+    ck_assert_int_eq(fake->exit_code, 1);
+    ck_assert_str_eq(fake_error_text(failed, 0, "host"), "alpha");
+    ck_assert_str_eq(fake_error_text(failed, 0, "phase"), "allocating");
+    ck_assert_str_eq(fake_error_text(failed, 0, "status"), "out of memory");
+    ck_assert_str_eq(fake_error_text(failed, 0, "text"),
+                     "wanted 5 GB, 1 GB free");
+    fake_cluster_destroy(fake);
+}
+END_TEST
+
+START_TEST(test_run_goes_on_without_a_lost_node_where_it_can)
+{
+    struct fake_fault fault = fake_fault_at(FAKE_NODE_LOST, 1, "run", 0);
+    struct fake_cluster *fake = fake_run_with(
+        FAKE_CONFIG(FAKE_FIRST ", " FAKE_SECOND ", " FAKE_ON_ALPHA), fault);
+    ck_assert_int_eq(fake->exit_code, 1);
+    ck_assert_uint_eq(fake->n_attempts, 3);
+    ck_assert_str_eq(fake_error_text(&fake->attempts[0], 0, "host"), "beta");
+    ck_assert(has(fake_error_text(&fake->attempts[1], 0, "text"),
+                  "node beta was lost earlier"));
+    ck_assert_int_eq(fake->attempts[2].outcome, RF_OUTCOME_OK);
+    fake_cluster_destroy(fake);
+}
+END_TEST
+
+static const char *const steps[] = {"prepare", "probe",  "fill",
+                                    "run",     "verify", "close"};
+
+START_TEST(test_run_survives_node_loss_in_every_step)
+{
+    struct fake_cluster *fake = fake_run_with(
+        fake_run_two, fake_fault_at(FAKE_NODE_LOST, 0, steps[_i], -1));
+    ck_assert_int_eq(fake->exit_code, 1);
+    ck_assert_uint_eq(fake->n_attempts, 2);
+    ck_assert_int_eq(fake->attempts[0].outcome, RF_OUTCOME_FAILED);
+    ck_assert_int_eq(fake->attempts[1].outcome, RF_OUTCOME_FAILED);
+    fake_cluster_destroy(fake);
+}
+END_TEST
+
+START_TEST(test_run_ends_a_silent_step_at_its_deadline)
+{
+    struct fake_cluster *fake = fake_run_with(
+        fake_run_one, fake_fault_at(FAKE_SILENT, 1, steps[_i], -1));
+    const char *text = fake_error_text(&fake->attempts[0], 0, "text");
+    ck_assert_int_eq(fake->exit_code, 1);
+    ck_assert_str_eq(fake_error_text(&fake->attempts[0], 0, "host"), "beta");
+    ck_assert_msg(has(text, "no answer to"), "%s", text);
+    ck_assert_int_eq(fake->attempts[0].outcome, RF_OUTCOME_FAILED);
+    fake_cluster_destroy(fake);
+}
+END_TEST
+
+START_TEST(test_run_is_killed_rank_safe_in_every_step)
+{
+    struct fake_cluster *fake = fake_run_with(
+        fake_run_two, fake_fault_at(FAKE_RANK_KILLED, 0, steps[_i], -1));
+    ck_assert_int_eq(fake->exit_code, 1);
+    ck_assert_uint_eq(fake->n_attempts, 2);
+    ck_assert(has(fake_error_text(&fake->attempts[0], 0, "text"), "signal 9"));
+    ck_assert(has(fake_error_text(&fake->attempts[1], 0, "text"), "signal 9"));
+    fake_cluster_destroy(fake);
+}
+END_TEST
+
+START_TEST(test_run_ignores_second_and_late_answers)
+{
+    struct fake_cluster *fake = fake_run_with(
+        fake_run_two, fake_fault_at(FAKE_TWICE, _i % 2 ? 1 : 0, steps[_i], -1));
+    ck_assert_int_eq(fake->exit_code, 0);
+    ck_assert_int_eq(fake->attempts[0].outcome, RF_OUTCOME_OK);
+    ck_assert_uint_eq(fake->attempts[0].checked_bytes, 2 * 4 * 1000);
+    fake_cluster_destroy(fake);
+}
+END_TEST
+
+START_TEST(test_run_fails_before_the_first_byte_when_plans_differ)
+{
+    struct fake_cluster *fake = fake_run_with(
+        fake_run_one, fake_fault_at(FAKE_WRONG_DIGEST, 1, "prepare", -1));
+    ck_assert_int_eq(fake->exit_code, 1);
+    ck_assert_uint_eq(fake->attempts[0].n_iterations, 0);
+    ck_assert(
+        has(fake_error_text(&fake->attempts[0], 0, "text"), "plan_digest"));
+    ck_assert_str_eq(fake_error_text(&fake->attempts[0], 0, "host"), "beta");
+    fake_cluster_destroy(fake);
+}
+END_TEST
+
+START_TEST(test_run_ends_with_3_on_a_mismatch_and_says_where)
+{
+    struct fake_fault fault = fake_fault_at(FAKE_MISMATCH, 1, "verify", 1);
+    struct fake_cluster *fake;
+    const struct fake_attempt *wrong;
+    fault.attempt = 1;
+    fake = fake_run_with(fake_run_two, fault);
+    wrong = &fake->attempts[0];
+    ck_assert_int_eq(fake->exit_code, 3);
+    ck_assert_int_eq(wrong->outcome, RF_OUTCOME_MISMATCH);
+    ck_assert_uint_eq(wrong->mismatched_bytes, 1);
+    ck_assert(has(fake_error_text(wrong, 0, "text"), "model.norm.weight"));
+    ck_assert_str_eq(fake_error_text(wrong, 0, "host"), "beta");
+    ck_assert(wrong->closed); /* it ended in order */
+    ck_assert_int_eq(fake->attempts[1].outcome, RF_OUTCOME_OK);
+    fake_cluster_destroy(fake);
+}
+END_TEST
+
+static const struct {
+    enum fake_fault_kind kind;
+    const char *step, *text;
+} lies[] = {
+    {FAKE_WRONG_RANK, "fill", "not its own"},
+    {FAKE_RANK_MISSING, "fill", "leaves out"},
+    {FAKE_NOT_ASKED, "fill", "not asked for"},
+    {FAKE_BAD_NUMBER, "prepare", "plan_ms"},
+    {FAKE_BAD_NUMBER, "probe", "gbytes_per_s"},
+    {FAKE_BAD_NUMBER, "run", "ns"},
+    {FAKE_BAD_NUMBER, "verify", "checked_bytes"},
+    {FAKE_BAD_NUMBER, "close", "host_peak_bytes"},
+    {FAKE_ERROR_MESSAGE, "fill", "cannot go on"},
+};
+
+START_TEST(test_run_fails_on_answers_that_make_no_sense)
+{
+    struct fake_cluster *fake = fake_run_with(
+        fake_run_one, fake_fault_at(lies[_i].kind, 1, lies[_i].step, -1));
+    const char *text = fake_error_text(&fake->attempts[0], 0, "text");
+    ck_assert_int_eq(fake->exit_code, 1);
+    ck_assert_msg(has(text, lies[_i].text), "%s", text);
+    ck_assert_str_eq(fake_error_text(&fake->attempts[0], 0, "host"), "beta");
+    fake_cluster_destroy(fake);
+}
+END_TEST
+
+START_TEST(test_run_cuts_off_a_node_that_does_not_abort)
+{
+    struct fake_fault fault = fake_fault_at(FAKE_RANK_KILLED, 1, "run", 0);
+    struct fake_cluster *fake;
+    fault.no_aborted = true;
+    fake = fake_run_with(FAKE_CONFIG(FAKE_FIRST ", " FAKE_ON_ALPHA), fault);
+    ck_assert_int_eq(fake->exit_code, 1);
+    ck_assert_uint_eq(fake->drops, 1);
+    ck_assert_int_eq(fake->attempts[1].outcome, RF_OUTCOME_OK);
+    fake_cluster_destroy(fake);
+}
+END_TEST
+
+START_TEST(test_run_failure_while_verifying_keeps_only_the_verified)
+{
+    struct fake_cluster *fake = fake_run_with(
+        fake_run_one, fake_fault_at(FAKE_RANK_KILLED, 1, "verify", 2));
+    ck_assert_int_eq(fake->exit_code, 1);
+    ck_assert_uint_eq(fake->attempts[0].n_iterations, 2);
+    ck_assert_uint_eq(fake->attempts[0].rounds, 1);
+    fake_cluster_destroy(fake);
+}
+END_TEST
+
+START_TEST(test_run_ignores_messages_of_another_attempt)
+{
+    struct fake_cluster *fake = fake_cluster_create(fake_run_one, NULL, 0);
+    fake_cluster_start(fake);
+    ck_assert(fake_cluster_until(fake, "preparing", FAKE_S));
+    fake_cluster_say(
+        fake, 1, RF_MSG_EXCHANGE,
+        json_pack("{s:i, s:i, s:[]}", "attempt", 9, "seq", 5, "parts"));
+    fake_cluster_say(fake, 1, RF_MSG_RANK_EXIT,
+                     json_pack("{s:i, s:i}", "attempt", 7, "rank", 2));
+    fake_cluster_say(fake, 1, RF_MSG_DONE, json_object());
+    ck_assert(fake_cluster_run(fake, 60 * FAKE_S));
+    ck_assert_int_eq(fake->exit_code, 0);
+    fake_cluster_destroy(fake);
+}
+END_TEST
+
+START_TEST(test_run_adds_the_last_lines_of_the_node)
+{
+    struct fake_cluster *fake = fake_cluster_create(fake_run_one, NULL, 0);
+    const json_t *lines;
+    fake_cluster_fault(fake, fake_fault_at(FAKE_NODE_LOST, 1, "run", 0));
+    fake_cluster_start(fake);
+    ck_assert(fake_cluster_until(fake, "filling", 60 * FAKE_S));
+    rf_run_log(fake->run, 1, 2, "out of cheese");
+    ck_assert(fake_cluster_run(fake, 60 * FAKE_S));
+    lines =
+        json_object_get(json_array_get(fake->attempts[0].errors, 0), "stderr");
+    ck_assert_str_eq(json_string_value(json_array_get(lines, 0)),
+                     "out of cheese");
+    fake_cluster_destroy(fake);
+}
+END_TEST
+
+Suite *test_run_fault_suite(void);
+Suite *test_run_fault_suite(void)
+{
+    Suite *suite = suite_create("run_fault");
+    TCase *tests = tcase_create("run_fault");
+    int n = (int)RF_ARRAY_SIZE(steps);
+    tcase_add_checked_fixture(tests, fake_run_quiet, NULL);
+    tcase_add_test(tests, test_run_names_a_killed_rank_and_goes_on);
+    tcase_add_test(tests,
+                   test_run_names_the_dead_rank_not_the_one_that_noticed);
+    tcase_add_test(tests, test_run_reports_what_a_rank_says_of_itself);
+    tcase_add_test(tests, test_run_goes_on_without_a_lost_node_where_it_can);
+    tcase_add_loop_test(tests, test_run_survives_node_loss_in_every_step, 0, n);
+    tcase_add_loop_test(tests, test_run_ends_a_silent_step_at_its_deadline, 0,
+                        n);
+    tcase_add_loop_test(tests, test_run_is_killed_rank_safe_in_every_step, 0,
+                        n);
+    tcase_add_loop_test(tests, test_run_ignores_second_and_late_answers, 0, n);
+    tcase_add_test(tests,
+                   test_run_fails_before_the_first_byte_when_plans_differ);
+    tcase_add_test(tests, test_run_ends_with_3_on_a_mismatch_and_says_where);
+    tcase_add_loop_test(tests, test_run_fails_on_answers_that_make_no_sense, 0,
+                        (int)RF_ARRAY_SIZE(lies));
+    tcase_add_test(tests, test_run_cuts_off_a_node_that_does_not_abort);
+    tcase_add_test(tests,
+                   test_run_failure_while_verifying_keeps_only_the_verified);
+    tcase_add_test(tests, test_run_ignores_messages_of_another_attempt);
+    tcase_add_test(tests, test_run_adds_the_last_lines_of_the_node);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

@@ -118,8 +118,8 @@ void ends_setup(void)
 {
     signal(SIGPIPE, SIG_IGN);
     ck_assert_int_eq(uv_loop_init(&ends_loop), 0);
-    memset(&ends_left, 0, sizeof(left));
-    memset(&ends_right, 0, sizeof(right));
+    memset(&ends_left, 0, sizeof(ends_left));
+    memset(&ends_right, 0, sizeof(ends_right));
 }
 
 void ends_teardown(void)

@@ -21,6 +21,7 @@
 #include "coordinator/plan_cmd.h"
 #include "coordinator/report_table.h"
 #include "coordinator/result_json.h"
+#include "coordinator/result_probe.h"
 
 #define RESULT_MAX_BYTES ((size_t)1 << 30)
 
@@ -182,14 +183,14 @@ static void new_document(struct rf_results *results)
     rf_utc_stamp(stamp, sizeof(stamp));
     results->document = json_pack(
         "{s:i, s:o, s:s, s:o, s:s, s:s, s:n, s:s, s:n, s:s, s:o, s:o, s:o, "
-        "s:o, s:o}",
+        "s:o, s:n, s:o}",
         "schema_version", RF_SCHEMA_VERSION, "tool", rf_result_tool(), "run_id",
         results->run_id, "argv", rf_result_argv(run->cli), "name",
         run->config->name, "started_at", stamp, "finished_at", "status",
         "running", "exit_code", "file", run->config->file, "configuration",
         rf_result_configuration(run->config), "environment",
         json_incref(run->environment), "head", rf_result_head(), "model",
-        rf_model_json(run->model), "scenarios", json_array());
+        rf_model_json(run->model), "probe", "scenarios", json_array());
 }
 
 /* Notes a scenario that an earlier run of this folder has finished: it is not
@@ -376,6 +377,7 @@ enum rf_status rf_results_store(struct rf_results *results,
     enum rf_status status;
     rf_report_table_add(results->table, result);
     rf_summary_table_add(results->summary, result);
+    rf_result_probe_add(results->document, result);
     json_object_set(index_entry(results->index, name), "status",
                     json_object_get(result, "status"));
     status = rf_json_store(result, path, err);

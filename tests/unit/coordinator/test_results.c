@@ -37,6 +37,7 @@ START_TEST(test_results_run_json_exists_from_the_start)
     struct rf_results *results = open_results();
     json_t *run = read_json(rf_results_folder(results), "run.json");
     ck_assert_str_eq(rf_result_text(run, NULL, "status"), "running");
+    ck_assert(json_is_null(json_object_get(run, "probe")));
     ck_assert_str_eq(
         rf_result_text(json_array_get(json_object_get(run, "scenarios"), 1),
                        NULL, "status"),
@@ -63,6 +64,9 @@ START_TEST(test_results_are_stored_one_by_one)
     ck_assert_int_eq(rf_results_finish(results, 1, &err), RF_OK);
     run = read_json(in, "run.json");
     ck_assert_str_eq(rf_result_text(run, NULL, "status"), "failed");
+    ck_assert_uint_eq(json_array_size(json_object_get(
+                          json_object_get(run, "probe"), "nodes")),
+                      2);
     ck_assert_str_eq(
         rf_result_text(json_array_get(json_object_get(run, "scenarios"), 0),
                        NULL, "status"),

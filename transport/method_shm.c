@@ -7,10 +7,7 @@
  * Bytes: a zero-copy piece costs one handle (process, descriptor, offset, size)
  * for each pair of ranks; copies count as everywhere.
  *
- * A piece is used in place when ops from one rank's training memory cover it,
- * without casts, every element sits where the piece's own strides would put it
- * (layers and experts, which are parameters of their own, may be anywhere), and
- * nobody forwards it.
+ * Which pieces are used in place is found in cover.c.
  */
 #include "transport/engine.h"
 
@@ -19,6 +16,7 @@
 #include <string.h>
 
 #include "common/mem.h"
+#include "transport/cover.h"
 
 #define HANDLE_BYTES 24
 
@@ -34,137 +32,17 @@ struct shm_state {
     struct place *places;                /* by piece */
 };
 
-/* What is known of a piece while its ops are looked at. */
-struct cover {
-    uint32_t src;
-    bool usable;
-    uint64_t elements; /* covered so far */
-    uint64_t offset;   /* of the piece's first element in the source's arena */
-    uint64_t stride[RF_BOX_DIMS];
-};
-
-static uint64_t elements_of(const struct rf_box *box)
-{
-    uint64_t n = 1;
-    for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
-        n *= box->extent[d];
-    }
-    return n;
-}
-
-/* Whether `op` writes into `piece`, and how far from its first element that is
- * at the source. */
-static bool is_inside(const struct rf_op *op, const struct rf_piece *piece,
-                      uint64_t *src_distance)
-{
-    uint64_t at = piece->offset;
-    *src_distance = 0;
-    if (op->family != piece->family) {
-        return false;
-    }
-    for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
-        uint64_t from = op->box.start[d] - piece->box.start[d];
-        if (op->box.start[d] < piece->box.start[d] ||
-            from + op->box.extent[d] > piece->box.extent[d]) {
-            return false;
-        }
-        at += from * piece->stride[d];
-        *src_distance += from * op->src_stride[d];
-    }
-    return at == op->dst_offset;
-}
-
-static bool has_same_strides(const struct rf_op *op,
-                             const struct rf_piece *piece)
-{
-    for (uint32_t d = RF_DIM_TENSOR; d < RF_BOX_DIMS; d++) {
-        if (piece->box.extent[d] > 1 && op->src_stride[d] != piece->stride[d]) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static void add_to_cover(struct cover *cover, const struct rf_op *op,
-                         const struct rf_piece *piece, uint64_t distance,
-                         bool forwarded)
-{
-    bool first = cover->elements == 0;
-    if (first) {
-        cover->src = op->src;
-        cover->offset = op->src_offset - distance;
-        memcpy(cover->stride, op->src_stride, sizeof(cover->stride));
-        cover->usable = true;
-    }
-    cover->elements += elements_of(&op->box);
-    cover->usable =
-        cover->usable && !forwarded && op->dep == RF_NO_OP &&
-        op->src_mem == RF_MEM_TRAIN && op->cast == RF_CAST_NONE &&
-        op->src == cover->src && op->src_offset - distance == cover->offset &&
-        memcmp(cover->stride, op->src_stride, sizeof(cover->stride)) == 0 &&
-        has_same_strides(op, piece);
-}
-
-static bool *find_forwarded(const struct rf_flow *flow)
-{
-    const struct rf_schedule *schedule = flow->schedule;
-    bool *forwarded = rf_xcalloc(schedule->n_ops, sizeof(*forwarded));
-    for (size_t i = 0; i < schedule->n_ops; i++) {
-        uint32_t copy = flow->of_op[i].copy;
-        const struct rf_action *action = &flow->actions[copy];
-        for (uint32_t n = 0; n < action->n_next; n++) {
-            uint32_t next = flow->next[action->first_next + n];
-            forwarded[i] |= flow->actions[next].kind != RF_ACTION_GATE;
-        }
-    }
-    return forwarded;
-}
-
-/* Looks at all ops that end in one piece of rank `rank`; marks them when the
- * piece can be used in place. */
-static bool cover_piece(const struct rf_engine *engine, uint32_t rank,
-                        const struct rf_piece *piece, const bool *forwarded,
-                        bool *nothing, struct cover *cover)
-{
-    const struct rf_schedule *schedule = engine->env->schedule;
-    uint64_t distance;
-    memset(cover, 0, sizeof(*cover));
-    for (size_t i = 0; i < schedule->n_ops; i++) {
-        const struct rf_op *op = &schedule->ops[i];
-        if (op->dst == rank && op->dst_mem == RF_MEM_INFER &&
-            is_inside(op, piece, &distance)) {
-            add_to_cover(cover, op, piece, distance, forwarded[i]);
-        }
-    }
-    if (!cover->usable || cover->elements != elements_of(&piece->box)) {
-        return false;
-    }
-    for (size_t i = 0; i < schedule->n_ops && nothing != NULL; i++) {
-        const struct rf_op *op = &schedule->ops[i];
-        if (op->dst == rank && op->dst_mem == RF_MEM_INFER &&
-            is_inside(op, piece, &distance)) {
-            nothing[i] = true;
-        }
-    }
-    return true;
-}
-
 static void mark_nothing(const struct rf_engine *engine, bool *nothing)
 {
-    const struct rf_world *world = engine->env->plan->world;
-    bool *forwarded = find_forwarded(engine->flow);
-    for (uint32_t rank = 0; rank < world->n_ranks; rank++) {
-        const struct rf_rank_layout *layout =
-            rf_plan_layout(engine->env->plan, RF_INFER, rank);
-        for (size_t p = 0;
-             p < layout->n_pieces && engine->flow->slots[rank] != RF_NONE;
-             p++) {
-            struct cover cover;
-            (void)cover_piece(engine, rank, &layout->pieces[p], forwarded,
-                              nothing, &cover);
-        }
+    const struct rf_schedule *schedule = engine->env->schedule;
+    struct rf_covers covers;
+    rf_covers_find(engine->env->plan, engine->flow, RF_NONE, &covers);
+    for (size_t i = 0; i < schedule->n_ops; i++) {
+        const struct rf_cover *cover =
+            rf_covers_of_op(&covers, &schedule->ops[i]);
+        nothing[i] = cover != NULL && cover->usable;
     }
-    free(forwarded);
+    rf_covers_free(&covers);
 }
 
 /* A handle for every other rank whose memory this one uses in place, and for
@@ -197,22 +75,23 @@ static void count_handles(struct rf_engine *engine)
 static void find_places(struct shm_state *shm)
 {
     const struct rf_engine *engine = shm->engine;
-    bool *forwarded = find_forwarded(engine->flow);
-    shm->layout =
-        rf_plan_layout(engine->env->plan, RF_INFER, engine->env->rank);
+    const struct rf_method_env *env = engine->env;
+    struct rf_covers covers;
+    rf_covers_find(env->plan, engine->flow, env->rank, &covers);
+    shm->layout = rf_plan_layout(env->plan, RF_INFER, env->rank);
     shm->places = rf_xcalloc(shm->layout->n_pieces, sizeof(*shm->places));
     for (size_t p = 0; p < shm->layout->n_pieces; p++) {
-        struct cover cover;
-        if (cover_piece(engine, engine->env->rank, &shm->layout->pieces[p],
-                        forwarded, NULL, &cover)) {
+        const struct rf_cover *cover =
+            &covers.ranks[engine->flow->slots[env->rank]].covers[p];
+        if (cover->usable) {
             const struct rf_nodeshm_peer *peer =
-                &engine->shm->peers[rf_nodeshm_slot(engine->shm, cover.src)];
+                &engine->shm->peers[rf_nodeshm_slot(engine->shm, cover->src)];
             shm->places[p].base =
-                (const uint8_t *)peer->arena[RF_MEM_TRAIN] + cover.offset;
-            memcpy(shm->places[p].stride, cover.stride, sizeof(cover.stride));
+                (const uint8_t *)peer->arena[RF_MEM_TRAIN] + cover->offset;
+            memcpy(shm->places[p].stride, cover->stride, sizeof(cover->stride));
         }
     }
-    free(forwarded);
+    rf_covers_free(&covers);
 }
 
 static enum rf_route route(const struct rf_method_env *env,
@@ -294,14 +173,11 @@ static const void *base_of(const struct rf_piece *piece,
                            uint64_t stride[RF_BOX_DIMS], void *state)
 {
     const struct shm_state *shm = state;
-    for (size_t p = 0; p < shm->layout->n_pieces; p++) {
-        if (piece == &shm->layout->pieces[p] && shm->places[p].base != NULL) {
-            memcpy(stride, shm->places[p].stride,
-                   sizeof(shm->places[p].stride));
-            return shm->places[p].base;
-        }
+    const struct place *place = &shm->places[piece - shm->layout->pieces];
+    if (place->base != NULL) {
+        memcpy(stride, place->stride, sizeof(place->stride));
     }
-    return NULL;
+    return place->base;
 }
 
 static void abort_shm(void *state)

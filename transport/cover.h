@@ -1,0 +1,42 @@
+/*
+ * Which pieces of the inference side need not be copied: those that ops from
+ * one rank's training memory cover as they lie there. Internal to transport/.
+ */
+#ifndef RF_TRANSPORT_COVER_H
+#define RF_TRANSPORT_COVER_H
+
+#include "transport/flow.h"
+
+/* What the ops that end in one piece say of it. */
+struct rf_cover {
+    bool usable; /* the piece can be used where the source has it */
+    uint32_t src;
+    uint64_t elements; /* covered */
+    uint64_t offset;   /* of the piece's first element in the source's arena */
+    uint64_t stride[RF_BOX_DIMS]; /* bytes, there */
+};
+
+/* Of one rank: its pieces in an order in which an op's piece is searched. */
+struct rf_rank_covers {
+    const struct rf_rank_layout *layout; /* NULL: not looked at */
+    uint32_t *order;                     /* piece numbers */
+    struct rf_cover *covers;             /* by piece number */
+};
+
+struct rf_covers {
+    const struct rf_flow *flow;
+    struct rf_rank_covers *ranks; /* by slot */
+};
+
+/* Looks at the pieces of `rank`, or with RF_NONE of all ranks of the flow's
+ * node. The flow's schedule and the plan are borrowed. */
+void rf_covers_find(const struct rf_plan *plan, const struct rf_flow *flow,
+                    uint32_t rank, struct rf_covers *out);
+void rf_covers_free(struct rf_covers *covers);
+
+/* The cover of the piece that `op` ends in; NULL: in none that was looked at.
+ */
+const struct rf_cover *rf_covers_of_op(const struct rf_covers *covers,
+                                       const struct rf_op *op);
+
+#endif

@@ -1,6 +1,7 @@
 /*
  * `refit-coord report`: the results of several folders as one table, in the
- * form that is asked for. CSV has every figure without units; the other forms
+ * form that is asked for; where they are of several runs the first column says
+ * of which. CSV has every figure without units; the other forms
  * have the columns of the table at the end of a run. The HTML page is one file
  * without scripts or links, with a bar for each scenario.
  */
@@ -16,11 +17,17 @@
 #include "coordinator/report_table.h"
 #include "coordinator/result_files.h"
 
+#define LABEL_BYTES 48
+
 static struct rf_table *make_table(const struct rf_result_set *set, bool full)
 {
+    bool runs = rf_result_set_has_runs(set);
     struct rf_table *table =
-        full ? rf_summary_table_create() : rf_report_table_create();
+        full ? rf_summary_table_create(runs) : rf_report_table_create(runs);
     for (size_t i = 0; i < set->n; i++) {
+        if (runs) {
+            rf_table_cell(table, "%s", set->files[i].run);
+        }
         if (full) {
             rf_summary_table_add(table, set->files[i].result);
         } else {
@@ -40,10 +47,25 @@ static const char html_head[] =
     "td.n{text-align:right;font-variant-numeric:tabular-nums}\n"
     "</style>\n</head>\n<body>\n<h1>Refit results</h1>\n";
 
+/* What fits beside a bar: the end of the run and the scenario. */
+static void print_label(const struct rf_result_file *file, bool run, FILE *to)
+{
+    char *whole = run ? rf_xasprintf("%s: %s", file->run, file->name)
+                      : rf_xstrdup(file->name);
+    size_t size = strlen(whole);
+    const char *from = size > LABEL_BYTES ? whole + size - LABEL_BYTES : whole;
+    while (((unsigned char)*from & 0xC0) == 0x80) {
+        from++; /* not in the middle of a character */
+    }
+    rf_table_print_html_text(to, from);
+    free(whole);
+}
+
 /* One bar a scenario: the median in full length, the bound inside it. */
 static void print_bars(const struct rf_result_set *set, FILE *to)
 {
     double longest = 0, median, bound;
+    bool runs = rf_result_set_has_runs(set);
     for (size_t i = 0; i < set->n; i++) {
         if (rf_result_number(set->files[i].result, "summary", "median_ms",
                              &median)) {
@@ -71,12 +93,14 @@ static void print_bars(const struct rf_result_set *set, FILE *to)
                 "<rect x=\"320\" y=\"%zu\" width=\"%.1f\" height=\"16\" "
                 "fill=\"#9bc\"/><rect x=\"320\" y=\"%zu\" width=\"%.1f\" "
                 "height=\"16\" fill=\"#246\"/>"
+                "<text x=\"%.1f\" y=\"%zu\" font-size=\"12\">%.2f ms</text>\n"
                 "<text x=\"312\" y=\"%zu\" text-anchor=\"end\" "
-                "font-size=\"12\">%.48s</text>"
-                "<text x=\"%.1f\" y=\"%zu\" font-size=\"12\">%.2f ms</text>\n",
+                "font-size=\"12\">",
                 y, median / longest * 480, y,
-                RF_MIN(bound / longest * 480, 480), y + 12, set->files[i].name,
-                326 + median / longest * 480, y + 12, median);
+                RF_MIN(bound / longest * 480, 480),
+                326 + median / longest * 480, y + 12, median, y + 12);
+        print_label(&set->files[i], runs, to);
+        fputs("</text>\n", to);
     }
     fputs("</svg>\n", to);
 }

@@ -28,13 +28,13 @@ const char *rf_result_text(const json_t *result, const char *object,
     return text != NULL ? text : "-";
 }
 
-struct rf_table *rf_report_table_create(void)
+struct rf_table *rf_report_table_create(bool runs)
 {
     static const char *const heads[] = {
-        "scenario",  "method",      "strategy", ">bytes",
-        ">on links", ">median ms",  ">p95 ms",  ">GB/s",
-        ">bound ms", ">efficiency", "verified", NULL};
-    return rf_table_create(heads);
+        "run",         "scenario",   "method",  "strategy", ">bytes",
+        ">on links",   ">median ms", ">p95 ms", ">GB/s",    ">bound ms",
+        ">efficiency", "verified",   NULL};
+    return rf_table_create(runs ? heads : heads + 1);
 }
 
 /* Three significant digits or more, no exponent. */
@@ -131,14 +131,14 @@ static const struct {
     {"mismatched_bytes", "verification", "mismatched_bytes"},
 };
 
-struct rf_table *rf_summary_table_create(void)
+struct rf_table *rf_summary_table_create(bool runs)
 {
-    const char *heads[RF_ARRAY_SIZE(columns) + 1];
+    const char *heads[RF_ARRAY_SIZE(columns) + 2] = {"run"};
     for (size_t i = 0; i < RF_ARRAY_SIZE(columns); i++) {
-        heads[i] = columns[i].head;
+        heads[i + 1] = columns[i].head;
     }
-    heads[RF_ARRAY_SIZE(columns)] = NULL;
-    return rf_table_create(heads);
+    heads[RF_ARRAY_SIZE(columns) + 1] = NULL;
+    return rf_table_create(runs ? heads : heads + 1);
 }
 
 void rf_summary_table_add(struct rf_table *table, const json_t *result)

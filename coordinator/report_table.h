@@ -8,12 +8,13 @@
 
 #include "coordinator/table.h"
 
-/* The short table for people. */
-struct rf_table *rf_report_table_create(void);
+/* The short table for people. With `runs` each row begins with a cell that the
+ * caller fills: the run that it belongs to. */
+struct rf_table *rf_report_table_create(bool runs);
 void rf_report_table_add(struct rf_table *table, const json_t *result);
 
-/* The long one, numbers without units, for programs. */
-struct rf_table *rf_summary_table_create(void);
+/* The long one, numbers without units, for programs; likewise. */
+struct rf_table *rf_summary_table_create(bool runs);
 void rf_summary_table_add(struct rf_table *table, const json_t *result);
 
 /* A number at "summary.median_ms"-like places; false when null or absent. */

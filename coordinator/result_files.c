@@ -15,11 +15,36 @@
 
 #define FILE_MAX_BYTES ((size_t)1 << 30)
 
+/* What a run's folder is called in reports; a file of it is at `path`. */
+static char *run_name(const struct rf_result_set *set, const char *path)
+{
+    char *folder = rf_xasprintf("%.*s", (int)(strrchr(path, '/') - path), path);
+    char *real = realpath(folder, NULL);
+    const char *whole = real != NULL ? real : folder;
+    const char *slash = strrchr(whole, '/');
+    const char *name = slash != NULL && slash[1] != '\0' ? slash + 1 : whole;
+    char *out;
+    for (size_t i = 0; i < set->n; i++) {
+        const struct rf_result_file *other = &set->files[i];
+        size_t size = strlen(folder);
+        bool same = strncmp(other->path, folder, size) == 0 &&
+                    strchr(other->path + size + 1, '/') == NULL;
+        if (!same && strcmp(other->run, name) == 0) {
+            name = whole;
+        }
+    }
+    out = rf_xstrdup(name);
+    free(real);
+    free(folder);
+    return out;
+}
+
 static enum rf_status add_file(struct rf_result_set *set, const char *path,
                                struct rf_err *err)
 {
     json_t *result = NULL;
     const json_t *version;
+    char *run;
     enum rf_status status = rf_json_load(path, FILE_MAX_BYTES, &result, err);
     if (status != RF_OK) {
         return status;
@@ -39,10 +64,12 @@ static enum rf_status add_file(struct rf_result_set *set, const char *path,
         json_decref(result);
         return status;
     }
+    run = run_name(set, path);
     RF_PUSH(set->files, set->n, set->cap,
             ((struct rf_result_file){
                 .path = rf_xstrdup(path),
                 .name = rf_xstrdup(rf_result_text(result, NULL, "name")),
+                .run = run,
                 .result = result}));
     return RF_OK;
 }
@@ -110,11 +137,22 @@ enum rf_status rf_result_set_add(struct rf_result_set *set, const char *folder,
     return status;
 }
 
+bool rf_result_set_has_runs(const struct rf_result_set *set)
+{
+    for (size_t i = 1; i < set->n; i++) {
+        if (strcmp(set->files[i].run, set->files[0].run) != 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void rf_result_set_free(struct rf_result_set *set)
 {
     for (size_t i = 0; i < set->n; i++) {
         free(set->files[i].path);
         free(set->files[i].name);
+        free(set->files[i].run);
         json_decref(set->files[i].result);
     }
     free(set->files);

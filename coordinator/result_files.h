@@ -3,6 +3,7 @@
 #define RF_COORDINATOR_RESULT_FILES_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "common/err.h"
@@ -10,6 +11,7 @@
 struct rf_result_file {
     char *path;
     char *name; /* scenario's */
+    char *run;  /* its folder's name, or path where two have one name */
     json_t *result;
 };
 
@@ -25,6 +27,9 @@ struct rf_result_set {
  */
 enum rf_status rf_result_set_add(struct rf_result_set *set, const char *folder,
                                  struct rf_err *err) RF_MUST_CHECK;
+
+/* Whether the results are of more than one run. */
+bool rf_result_set_has_runs(const struct rf_result_set *set);
 void rf_result_set_free(struct rf_result_set *set);
 
 #endif

@@ -301,8 +301,8 @@ enum rf_status rf_results_open(const struct rf_cli *cli,
                                           .environment = json_array()};
     results->complete =
         rf_xcalloc(config->n_scenarios, sizeof(*results->complete));
-    results->table = rf_report_table_create();
-    results->summary = rf_summary_table_create();
+    results->table = rf_report_table_create(false);
+    results->summary = rf_summary_table_create(false);
     for (uint32_t i = 0; i < config->n_nodes; i++) {
         json_array_append_new(
             results->run.environment,

@@ -170,7 +170,7 @@ static void print_latex_cell(FILE *to, const char *text)
     print_escaped(to, text, "&%$#_{}~^\\", with);
 }
 
-static void print_html_cell(FILE *to, const char *text)
+void rf_table_print_html_text(FILE *to, const char *text)
 {
     static const char *const with[] = {"&amp;", "&lt;", "&gt;", "&quot;",
                                        "&#39;"};
@@ -228,14 +228,14 @@ static void print_markdown(const struct rf_table *table, FILE *to)
 static void print_html(const struct rf_table *table, FILE *to)
 {
     fputs("<table>\n<thead>\n", to);
-    print_rows(table, to, print_html_cell, "<tr><th>", "</th><th>",
+    print_rows(table, to, rf_table_print_html_text, "<tr><th>", "</th><th>",
                "</th></tr>\n", 0, 0);
     fputs("</thead>\n<tbody>\n", to);
     for (size_t row = 1; row <= rf_table_rows(table); row++) {
         fputs("<tr>", to);
         for (size_t c = 0; c < table->n_columns; c++) {
             fputs(table->right[c] ? "<td class=\"n\">" : "<td>", to);
-            print_html_cell(to, cell_at(table, row, c));
+            rf_table_print_html_text(to, cell_at(table, row, c));
             fputs("</td>", to);
         }
         fputs("</tr>\n", to);

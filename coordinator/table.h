@@ -26,4 +26,7 @@ size_t rf_table_rows(const struct rf_table *table);
 void rf_table_print(const struct rf_table *table, FILE *to,
                     enum rf_report_form form, int indent);
 
+/* Text with what HTML would take for markup replaced, as cells have it. */
+void rf_table_print_html_text(FILE *to, const char *text);
+
 #endif

@@ -26,10 +26,12 @@ static json_t *record(const char *name, const char *status, double median,
 static void add(struct rf_result_set *set, const char *name, const char *status,
                 double median, double efficiency)
 {
-    RF_PUSH(
-        set->files, set->n, set->cap,
-        ((struct rf_result_file){rf_xstrdup("x"), rf_xstrdup(name),
-                                 record(name, status, median, efficiency)}));
+    RF_PUSH(set->files, set->n, set->cap,
+            ((struct rf_result_file){
+                .path = rf_xstrdup("x/x.json"),
+                .name = rf_xstrdup(name),
+                .run = rf_xstrdup("x"),
+                .result = record(name, status, median, efficiency)}));
 }
 
 /* The first entry of a scenario (and metric); there must be one. */
@@ -203,7 +205,7 @@ END_TEST
 
 START_TEST(test_report_row_says_what_was_measured)
 {
-    struct rf_table *table = rf_report_table_create();
+    struct rf_table *table = rf_report_table_create(false);
     json_t *good = record("good", "ok", 52.125, 0.91);
     json_t *bad = record("bad", "failed", 1, 1);
     char *text;
@@ -221,9 +223,25 @@ START_TEST(test_report_row_says_what_was_measured)
 }
 END_TEST
 
+START_TEST(test_report_of_several_runs_says_which)
+{
+    struct rf_table *table = rf_report_table_create(true);
+    json_t *good = record("good", "ok", 52.125, 0.91);
+    char *text;
+    rf_table_cell(table, "20260102T030405Z-demo");
+    rf_report_table_add(table, good);
+    text = printed(table, RF_REPORT_CSV);
+    ck_assert_ptr_nonnull(strstr(text, "run,scenario,method,"));
+    ck_assert_ptr_nonnull(strstr(text, "\n20260102T030405Z-demo,good,host,"));
+    free(text);
+    json_decref(good);
+    rf_table_destroy(table);
+}
+END_TEST
+
 START_TEST(test_summary_row_has_all_figures_or_nothing)
 {
-    struct rf_table *table = rf_summary_table_create();
+    struct rf_table *table = rf_summary_table_create(false);
     json_t *empty = json_pack("{s:s, s:s}", "name", "x", "status", "failed");
     char *text;
     rf_summary_table_add(table, empty);
@@ -264,6 +282,7 @@ Suite *test_compare_suite(void)
     tcase_add_test(tests, test_table_aligns_and_escapes);
     tcase_add_test(tests, test_table_latex_and_html_are_escaped);
     tcase_add_test(tests, test_report_row_says_what_was_measured);
+    tcase_add_test(tests, test_report_of_several_runs_says_which);
     tcase_add_test(tests, test_summary_row_has_all_figures_or_nothing);
     tcase_add_test(tests, test_progress_share_and_clock);
     suite_add_tcase(suite, tests);

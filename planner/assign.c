@@ -16,6 +16,7 @@
 #include "planner/assign_private.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/mem.h"
 #include "planner/box.h"
@@ -328,12 +329,22 @@ enum rf_status rf_assign_build(const struct rf_assign_input *input,
                    ? rf_err_set(err, status, "no memory to choose sources")
                    : status;
     }
-    for (uint32_t s = 0; s < input->source->n_shards; s++) {
-        a->held[s] = 0;
-    }
+    a->in.match_bytes = NULL; /* not needed any more */
     *bounds = found;
     *out = a;
     return RF_OK;
+}
+
+void rf_assign_restart(struct rf_assign *a)
+{
+    const struct rf_shards *source = a->in.source;
+    memset(a->held, 0, source->n_shards * sizeof(*a->held));
+    for (uint32_t g = 0; g < source->n_groups; g++) {
+        rf_line_restart(&a->near_lines[g], &a->near_pool);
+    }
+    for (uint32_t set = 0; set < source->n_sets; set++) {
+        rf_line_restart(&a->far_lines[set], &a->far_pool);
+    }
 }
 
 uint32_t rf_assign_next(struct rf_assign *a, uint32_t shard,

@@ -38,6 +38,10 @@ enum rf_status rf_assign_build(const struct rf_assign_input *input,
                                struct rf_err *err) RF_MUST_CHECK;
 void rf_assign_destroy(struct rf_assign *assign);
 
+/* Back to before the first receiver: the same questions get the same answers
+ * again. */
+void rf_assign_restart(struct rf_assign *assign);
+
 /* Starts on the transfers to world rank `rank`. Ranks are visited in ascending
  * order, each with its pieces in order and their matches in order. */
 void rf_assign_receiver(struct rf_assign *assign, uint32_t rank);

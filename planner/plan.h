@@ -6,7 +6,9 @@
  * Layouts map each rank's memory to *pieces* (boxes of families with an offset
  * and strides in the rank's arena). A transfer is the intersection of a source
  * piece and a destination piece. Every plan is proved: each destination byte is
- * written exactly once, from a rank that holds it.
+ * written exactly once, from a rank that holds it. A plan's memory follows the
+ * distinct layouts and the ranks, not the transfers, which it does not keep:
+ * planner/walk.h lists them.
  */
 #ifndef RF_PLANNER_PLAN_H
 #define RF_PLANNER_PLAN_H
@@ -76,9 +78,7 @@ struct rf_plan {
     const struct rf_model *model; /* borrowed, as are the next two */
     const struct rf_world *world;
     const struct rf_spec *spec;
-    struct rf_transfer *transfers; /* ordered by destination, then by piece of
-                                      its layout (so by family) */
-    size_t n_transfers;
+    size_t n_transfers;           /* see planner/walk.h */
     struct rf_plan_totals totals; /* bytes at the destination's dtype */
     struct rf_hash digest;
     int64_t plan_ns;

@@ -1,11 +1,15 @@
-/* Private to the planner: what a plan keeps beside its transfers. */
+/* Private to the planner: what a plan keeps. Its size follows the distinct
+ * layouts and the ranks, not the transfers. */
 #ifndef RF_PLANNER_PLAN_PRIVATE_H
 #define RF_PLANNER_PLAN_PRIVATE_H
 
-#include "planner/layout.h"
+#include "planner/assign.h"
 
 struct rf_plan_private {
     struct rf_layouts layouts[RF_SIDES];
+    struct rf_shards source, target;
+    struct rf_matches matches;
+    struct rf_assign *assign; /* changes during a walk */
 };
 
 #endif

@@ -11,16 +11,13 @@
  * Time is O(n log n) in pieces and transfers, with n the number a parameter or
  * a piece has. Any failure is RF_ERR_INTERNAL with the place.
  */
+#include "planner/prove.h"
+
 #include <stdlib.h>
 
 #include "common/mem.h"
-#include "planner/box.h"
 #include "planner/plan_private.h"
-
-struct boxes {
-    struct rf_box *of;
-    size_t n, cap;
-};
+#include "planner/walk.h"
 
 /* Bytes of the contiguous memory that one instance of a piece fills; 0 when it
  * is not contiguous. */
@@ -51,7 +48,8 @@ static bool in_mixed_radix(const struct rf_piece *piece, uint64_t base,
  * expert, rest) or, where the radix is not the same for all pieces, a box of
  * (layer, rest) for each expert. False when instances overlap. */
 static bool place_piece(const struct rf_piece *piece, uint64_t base,
-                        uint64_t bytes, bool mixed_radix, struct boxes *out)
+                        uint64_t bytes, bool mixed_radix,
+                        struct rf_proof_boxes *out)
 {
     uint64_t step = piece->stride[RF_DIM_LAYER];
     uint64_t expert = piece->stride[RF_DIM_EXPERT];
@@ -97,7 +95,7 @@ static int compare_places(const void *a, const void *b)
  * and this one is found to end. */
 static bool check_param(const struct rf_plan *plan, enum rf_side side,
                         const struct rf_piece *const *pieces, size_t n,
-                        uint64_t *end, struct boxes *scratch)
+                        uint64_t *end, struct rf_proof_boxes *scratch)
 {
     uint64_t base = pieces[0]->offset / RF_PARAM_ALIGN * RF_PARAM_ALIGN;
     uint64_t step = pieces[0]->stride[RF_DIM_LAYER], last = 0;
@@ -137,7 +135,8 @@ static bool check_param(const struct rf_plan *plan, enum rf_side side,
 static enum rf_status check_layout(const struct rf_plan *plan,
                                    enum rf_side side,
                                    const struct rf_rank_layout *layout,
-                                   struct boxes *scratch, struct rf_err *err)
+                                   struct rf_proof_boxes *scratch,
+                                   struct rf_err *err)
 {
     const struct rf_piece **pieces =
         rf_xcalloc(layout->n_pieces, sizeof(*pieces));
@@ -196,87 +195,132 @@ static bool source_holds(const struct rf_plan *plan,
                       t->src_stride);
 }
 
-/* The run of transfers from `*at` that write `piece`; leaves *at behind them.
- */
-static enum rf_status check_piece(const struct rf_plan *plan, uint32_t rank,
-                                  const struct rf_piece *piece, size_t *at,
-                                  struct boxes *scratch, struct rf_err *err)
+static enum rf_status fail_twice(const struct rf_proof *proof,
+                                 const struct rf_piece *piece,
+                                 struct rf_err *err)
 {
-    const char *name = plan->model->families[piece->family].name;
-    uint64_t missing = rf_box_elements(&piece->box);
-    scratch->n = 0;
-    for (; *at < plan->n_transfers; (*at)++) {
-        const struct rf_transfer *t = &plan->transfers[*at];
-        uint64_t elements = rf_box_elements(&t->box);
-        if (t->dst != rank || t->family != piece->family || missing == 0 ||
-            !rf_box_contains(&piece->box, &t->box)) {
-            break;
-        }
-        if (!source_holds(plan, t) ||
-            !same_place(piece, &t->box, t->dst_offset, t->dst_stride)) {
-            return rf_err_set(err, RF_ERR_INTERNAL,
-                              "proof: transfer %zu of %s, rank %u to %u, is "
-                              "not where the layouts say",
-                              *at, name, t->src, t->dst);
-        }
-        if (elements == 0 || elements > missing) {
-            return rf_err_set(err, RF_ERR_INTERNAL,
-                              "proof: rank %u receives parts of %s twice", rank,
-                              name);
-        }
-        missing -= elements;
-        RF_PUSH(scratch->of, scratch->n, scratch->cap, t->box);
-    }
-    if (missing != 0) {
-        return rf_err_set(err, RF_ERR_INTERNAL,
-                          "proof: rank %u lacks %llu elements of %s", rank,
-                          (unsigned long long)missing, name);
-    }
-    if (scratch->n > 1 && !rf_boxes_disjoint(scratch->of, scratch->n)) {
-        return rf_err_set(err, RF_ERR_INTERNAL,
-                          "proof: rank %u receives parts of %s twice", rank,
-                          name);
-    }
-    return RF_OK;
+    return rf_err_set(err, RF_ERR_INTERNAL,
+                      "proof: rank %u receives parts of %s twice", proof->rank,
+                      proof->plan->model->families[piece->family].name);
 }
 
-static enum rf_status check_transfers(const struct rf_plan *plan,
-                                      struct boxes *scratch, struct rf_err *err)
+/* The piece at hand; NULL behind the last. */
+static const struct rf_piece *piece_at_hand(const struct rf_proof *proof)
 {
-    size_t at = 0;
-    for (uint32_t r = 0; r < plan->world->n_ranks; r++) {
-        const struct rf_rank_layout *layout = rf_plan_layout(plan, RF_INFER, r);
-        for (size_t p = 0; p < layout->n_pieces; p++) {
-            enum rf_status status =
-                check_piece(plan, r, &layout->pieces[p], &at, scratch, err);
-            if (status != RF_OK) {
-                return status;
-            }
-        }
-    }
-    if (at != plan->n_transfers) {
-        return rf_err_set(err, RF_ERR_INTERNAL,
-                          "proof: transfer %zu writes what rank %u does not "
-                          "have, or is out of order",
-                          at, plan->transfers[at].dst);
-    }
-    return RF_OK;
+    return proof->rank < proof->plan->world->n_ranks
+               ? &rf_plan_layout(proof->plan, RF_INFER, proof->rank)
+                      ->pieces[proof->piece]
+               : NULL;
 }
 
-enum rf_status rf_plan_prove(const struct rf_plan *plan, struct rf_err *err)
+/* From (rank, piece) on to the first piece that there is. */
+static void find_piece(struct rf_proof *proof)
 {
-    struct boxes scratch = {.of = NULL};
+    const struct rf_piece *piece;
+    while (proof->rank < proof->plan->world->n_ranks &&
+           proof->piece >=
+               rf_plan_layout(proof->plan, RF_INFER, proof->rank)->n_pieces) {
+        proof->rank++;
+        proof->piece = 0;
+    }
+    piece = piece_at_hand(proof);
+    proof->missing = piece != NULL ? rf_box_elements(&piece->box) : 0;
+    proof->scratch.n = 0;
+}
+
+static enum rf_status fail_lacking(const struct rf_proof *proof,
+                                   const struct rf_piece *piece,
+                                   struct rf_err *err)
+{
+    return rf_err_set(err, RF_ERR_INTERNAL,
+                      "proof: rank %u lacks %llu elements of %s", proof->rank,
+                      (unsigned long long)proof->missing,
+                      proof->plan->model->families[piece->family].name);
+}
+
+enum rf_status rf_proof_start(struct rf_proof *proof,
+                              const struct rf_plan *plan, struct rf_err *err)
+{
     enum rf_status status = RF_OK;
+    *proof = (struct rf_proof){.plan = plan};
     for (unsigned side = 0; side < RF_SIDES; side++) {
         const struct rf_layouts *layouts = &plan->priv->layouts[side];
         for (uint32_t l = 0; l < layouts->n_layouts && status == RF_OK; l++) {
             status = check_layout(plan, (enum rf_side)side,
-                                  &layouts->layouts[l], &scratch, err);
+                                  &layouts->layouts[l], &proof->scratch, err);
         }
     }
-    if (status == RF_OK) {
-        status = check_transfers(plan, &scratch, err);
+    find_piece(proof);
+    return status;
+}
+
+enum rf_status rf_proof_add(struct rf_proof *proof, const struct rf_transfer *t,
+                            struct rf_err *err)
+{
+    const struct rf_piece *piece = piece_at_hand(proof);
+    uint64_t elements = rf_box_elements(&t->box);
+    if (piece == NULL) {
+        return rf_err_set(err, RF_ERR_INTERNAL,
+                          "proof: transfer %zu writes what rank %u does not "
+                          "have, or is out of order",
+                          proof->n, t->dst);
     }
-    free(scratch.of);
+    if (t->dst != proof->rank || t->family != piece->family ||
+        !rf_box_contains(&piece->box, &t->box)) {
+        return fail_lacking(proof, piece, err);
+    }
+    if (!source_holds(proof->plan, t) ||
+        !same_place(piece, &t->box, t->dst_offset, t->dst_stride)) {
+        return rf_err_set(err, RF_ERR_INTERNAL,
+                          "proof: transfer %zu of %s, rank %u to %u, is not "
+                          "where the layouts say",
+                          proof->n,
+                          proof->plan->model->families[t->family].name, t->src,
+                          t->dst);
+    }
+    if (elements == 0 || elements > proof->missing) {
+        return fail_twice(proof, piece, err);
+    }
+    proof->n++;
+    proof->missing -= elements;
+    RF_PUSH(proof->scratch.of, proof->scratch.n, proof->scratch.cap, t->box);
+    if (proof->missing > 0) {
+        return RF_OK;
+    }
+    if (proof->scratch.n > 1 &&
+        !rf_boxes_disjoint(proof->scratch.of, proof->scratch.n)) {
+        return fail_twice(proof, piece, err);
+    }
+    proof->piece++;
+    find_piece(proof);
+    return RF_OK;
+}
+
+enum rf_status rf_proof_end(struct rf_proof *proof, struct rf_err *err)
+{
+    const struct rf_piece *piece = piece_at_hand(proof);
+    return piece == NULL ? RF_OK : fail_lacking(proof, piece, err);
+}
+
+void rf_proof_free(struct rf_proof *proof)
+{
+    free(proof->scratch.of);
+    proof->scratch = (struct rf_proof_boxes){.of = NULL};
+}
+
+enum rf_status rf_plan_prove(const struct rf_plan *plan, struct rf_err *err)
+{
+    struct rf_proof proof;
+    struct rf_walk walk;
+    const struct rf_transfer *transfer;
+    enum rf_status status = rf_proof_start(&proof, plan, err);
+    rf_walk_start(&walk, plan);
+    while (status == RF_OK && (transfer = rf_walk_next(&walk)) != NULL) {
+        status = rf_proof_add(&proof, transfer, err);
+    }
+    if (status == RF_OK) {
+        status = rf_proof_end(&proof, err);
+    }
+    rf_proof_free(&proof);
     return status;
 }

@@ -1,13 +1,16 @@
 /*
  * send_recv: every transfer of the plan is one op. Sources are the plan's; the
  * strategy only chooses the order, which matters where ranks do one thing at a
- * time. With balance none and size the order is the plan's own.
+ * time. With balance none and size the order is the plan's own and a walk over
+ * the plan is all that is needed; with balance order all transfers of the world
+ * are held in memory while they are put into theirs.
  */
 #include <stdlib.h>
 
 #include "common/mem.h"
 #include "planner/order.h"
 #include "planner/strategy.h"
+#include "planner/walk.h"
 
 /* Above so many transfers they are sorted instead of scheduled one by one. */
 #define SCHEDULE_MAX 65536
@@ -38,11 +41,12 @@ static void emit_transfer(struct rf_builder *builder,
 }
 
 /* One work a transfer, with the plan's source as the only one. */
-static void schedule_few(const struct rf_plan *plan, uint32_t *order)
+static void schedule_few(const struct rf_plan *plan,
+                         const struct rf_transfer *transfers, uint32_t *order)
 {
     struct rf_works works = {.works = NULL};
     for (size_t i = 0; i < plan->n_transfers; i++) {
-        const struct rf_transfer *transfer = &plan->transfers[i];
+        const struct rf_transfer *transfer = &transfers[i];
         struct rf_work work = {.family = transfer->family,
                                .box = transfer->box,
                                .sources = works.n_pool,
@@ -62,7 +66,8 @@ static void schedule_few(const struct rf_plan *plan, uint32_t *order)
     rf_works_free(&works);
 }
 
-static bool sort_many(const struct rf_plan *plan, uint32_t *order)
+static bool sort_many(const struct rf_plan *plan,
+                      const struct rf_transfer *transfers, uint32_t *order)
 {
     size_t n = plan->n_transfers;
     uint32_t *src = rf_calloc(n, sizeof(*src));
@@ -70,8 +75,8 @@ static bool sort_many(const struct rf_plan *plan, uint32_t *order)
     bool sorted = false;
     if (src != NULL && dst != NULL) {
         for (size_t i = 0; i < n; i++) {
-            src[i] = plan->transfers[i].src;
-            dst[i] = plan->transfers[i].dst;
+            src[i] = transfers[i].src;
+            dst[i] = transfers[i].dst;
         }
         sorted = rf_order_shift(plan->world, src, dst, n, order);
     }
@@ -80,22 +85,45 @@ static bool sort_many(const struct rf_plan *plan, uint32_t *order)
     return sorted;
 }
 
-void rf_strategy_direct(struct rf_builder *builder)
+static void emit_ordered(struct rf_builder *builder)
 {
     const struct rf_plan *plan = builder->plan;
-    uint32_t *order = NULL;
-    if (builder->spec->balance == RF_BALANCE_ORDER) {
-        order = rf_calloc(plan->n_transfers, sizeof(*order));
-        if (order != NULL && plan->n_transfers <= SCHEDULE_MAX) {
-            schedule_few(plan, order);
-        } else if (order == NULL || !sort_many(plan, order)) {
-            rf_builder_fail(builder, RF_ERR_NOMEM, "no memory for an order");
-            free(order);
-            return;
-        }
+    size_t n = plan->n_transfers;
+    struct rf_transfer *transfers = rf_calloc(n, sizeof(*transfers));
+    uint32_t *order = rf_calloc(n, sizeof(*order));
+    struct rf_walk walk;
+    if (transfers == NULL || order == NULL) {
+        rf_builder_fail(builder, RF_ERR_NOMEM, "no memory for an order");
+        goto out;
     }
-    for (size_t i = 0; i < plan->n_transfers; i++) {
-        emit_transfer(builder, &plan->transfers[order ? order[i] : i]);
+    rf_walk_start(&walk, plan);
+    for (size_t i = 0; i < n; i++) {
+        transfers[i] = *rf_walk_next(&walk);
     }
+    if (n <= SCHEDULE_MAX) {
+        schedule_few(plan, transfers, order);
+    } else if (!sort_many(plan, transfers, order)) {
+        rf_builder_fail(builder, RF_ERR_NOMEM, "no memory for an order");
+        goto out;
+    }
+    for (size_t i = 0; i < n; i++) {
+        emit_transfer(builder, &transfers[order[i]]);
+    }
+out:
+    free(transfers);
     free(order);
+}
+
+void rf_strategy_direct(struct rf_builder *builder)
+{
+    struct rf_walk walk;
+    const struct rf_transfer *transfer;
+    if (builder->spec->balance == RF_BALANCE_ORDER) {
+        emit_ordered(builder);
+        return;
+    }
+    rf_walk_start(&walk, builder->plan);
+    while ((transfer = rf_walk_next(&walk)) != NULL) {
+        emit_transfer(builder, transfer);
+    }
 }

@@ -11,7 +11,7 @@
 
 #include "common/mem.h"
 #include "common/pattern.h"
-#include "planner/plan.h"
+#include "planner/walk.h"
 
 #define MOST_RANKS 32
 #define MOST_BYTES (UINT64_C(1) << 22) /* of all arenas of a plan */
@@ -216,8 +216,10 @@ static void visit(const struct rf_plan *plan, enum rf_side side, uint32_t rank,
 /* Moves what the plan says; an element's first byte stands for it. */
 static void move(const struct rf_plan *plan, uint8_t **train, uint8_t **infer)
 {
-    for (size_t i = 0; i < plan->n_transfers; i++) {
-        const struct rf_transfer *t = &plan->transfers[i];
+    const struct rf_transfer *t;
+    struct rf_walk walk;
+    rf_walk_start(&walk, plan);
+    while ((t = rf_walk_next(&walk)) != NULL) {
         uint64_t at[RF_BOX_DIMS];
         memcpy(at, t->box.start, sizeof(at));
         do {

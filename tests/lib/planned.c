@@ -1,7 +1,11 @@
 /* Plans from texts. See planned.h. */
 #include "tests/lib/planned.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+#include "common/mem.h"
+#include "planner/walk.h"
 
 static enum rf_status parse(struct planned *planned, int which,
                             const char *text, struct rf_jnode *out)
@@ -59,4 +63,23 @@ void planned_free(struct planned *planned)
     json_decref(planned->documents[0]);
     json_decref(planned->documents[1]);
     memset(planned, 0, sizeof(*planned));
+}
+
+struct rf_transfer *planned_transfers(const struct rf_plan *plan)
+{
+    struct rf_transfer *all = rf_xcalloc(plan->n_transfers + 1, sizeof(*all));
+    const struct rf_transfer *transfer;
+    struct rf_walk walk;
+    size_t n = 0;
+    rf_walk_start(&walk, plan);
+    while ((transfer = rf_walk_next(&walk)) != NULL) {
+        if (n == plan->n_transfers) {
+            abort();
+        }
+        all[n++] = *transfer;
+    }
+    if (n != plan->n_transfers) {
+        abort();
+    }
+    return all;
 }

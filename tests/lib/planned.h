@@ -21,4 +21,8 @@ enum rf_status planned_make(struct planned *planned, const char *model,
                             uint32_t n_nodes);
 void planned_free(struct planned *planned);
 
+/* All transfers of a plan, plan->n_transfers of them and room for one more;
+ * freed with free(). */
+struct rf_transfer *planned_transfers(const struct rf_plan *plan);
+
 #endif

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "common/mem.h"
+#include "planner/walk.h"
 #include "quoted.h"
 
 const char *oracle_case = "";
@@ -196,8 +197,11 @@ static void close_memory(struct memory *memory)
 static void play(const struct rf_plan *plan, const struct oracle *o,
                  struct memory *train, struct memory *infer)
 {
-    for (size_t i = 0; i < plan->n_transfers; i++) {
-        const struct rf_transfer *t = &plan->transfers[i];
+    const struct rf_transfer *t;
+    struct rf_walk walk;
+    size_t i = 0;
+    rf_walk_start(&walk, plan);
+    for (; (t = rf_walk_next(&walk)) != NULL; i++) {
         uint64_t at[RF_BOX_DIMS];
         memcpy(at, t->box.start, sizeof(at));
         do {

@@ -5,11 +5,13 @@
  */
 #include <check.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/pattern.h"
 #include "planner/plan.h"
 #include "quoted.h"
+#include "tests/lib/planned.h"
 
 #define SAMPLES 400
 
@@ -88,12 +90,13 @@ static bool has(const struct rf_model *model, const struct rf_side_spec *side,
 }
 
 /* The transfers into `rank`, which are in a row. */
-static size_t first_into(const struct rf_plan *plan, uint32_t rank)
+static size_t first_into(const struct rf_plan *plan,
+                         const struct rf_transfer *transfers, uint32_t rank)
 {
     size_t low = 0, high = plan->n_transfers;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (plan->transfers[middle].dst < rank) {
+        if (transfers[middle].dst < rank) {
             low = middle + 1;
         } else {
             high = middle;
@@ -118,6 +121,7 @@ static bool in_box(const struct rf_box *box, const uint64_t *at)
 }
 
 static void check_receiver(const struct rf_plan *plan,
+                           const struct rf_transfer *transfers,
                            const struct element *element, uint32_t index)
 {
     const struct rf_family *family = &plan->model->families[element->family];
@@ -129,9 +133,9 @@ static void check_receiver(const struct rf_plan *plan,
     bool wanted = has(plan->model, infer,
                       place_of(infer, plan->world->size[RF_INFER], index),
                       family, layer, expert, element->at + 2);
-    for (size_t i = first_into(plan, rank);
-         i < plan->n_transfers && plan->transfers[i].dst == rank; i++) {
-        const struct rf_transfer *t = &plan->transfers[i];
+    for (size_t i = first_into(plan, transfers, rank);
+         i < plan->n_transfers && transfers[i].dst == rank; i++) {
+        const struct rf_transfer *t = &transfers[i];
         if (t->family == element->family && in_box(&t->box, element->at)) {
             uint32_t from = plan->world->ranks[t->src].index[RF_TRAIN];
             ck_assert(has(plan->model, train,
@@ -146,6 +150,7 @@ static void check_receiver(const struct rf_plan *plan,
 
 static void check_samples(const struct rf_plan *plan)
 {
+    struct rf_transfer *transfers = planned_transfers(plan);
     uint64_t seed = plan->n_transfers;
     for (int i = 0; i < SAMPLES; i++) {
         struct element element = {.at = {0}};
@@ -158,10 +163,11 @@ static void check_samples(const struct rf_plan *plan)
         }
         for (int k = 0; k < 8; k++) {
             check_receiver(
-                plan, &element,
+                plan, transfers, &element,
                 (uint32_t)(rf_mix64(++seed) % plan->world->size[RF_INFER]));
         }
     }
+    free(transfers);
 }
 
 static const struct {

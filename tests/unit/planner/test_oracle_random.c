@@ -12,6 +12,7 @@
 #include "common/pattern.h"
 #include "oracle.h"
 #include "quoted.h"
+#include "schedule_parts.h"
 
 #define MOST_RANKS 24
 
@@ -203,6 +204,10 @@ static bool check_on(const struct rf_model *model, const struct text *text,
         fits = status == RF_OK;
         if (fits) {
             oracle_check(plan);
+            /* Any strategy: it does not change the plan. */
+            spec->strategy =
+                (enum rf_strategy)(plan->n_transfers % (RF_HIERARCHICAL + 1));
+            schedule_parts_check(plan, oracle_case);
             *n_ranks = world->n_ranks;
         }
     } else {

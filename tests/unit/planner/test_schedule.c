@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "common/mem.h"
+#include "planner/walk.h"
 #include "schedule_lab.h"
+#include "schedule_parts.h"
 
 #define MODEL                                                                  \
     "{\"megatron\": {\"num_layers\": 4, \"hidden_size\": 32, "                 \
@@ -31,36 +33,11 @@ static void make(struct lab *lab, const char *strategy, const char *more)
     ck_assert_msg(status == RF_OK, "%s: %s", scenario, lab->err.text);
 }
 
-static bool touches(const struct lab *lab, const struct rf_op *op,
-                    uint32_t node)
-{
-    return lab->world->ranks[op->src].node == node ||
-           lab->world->ranks[op->dst].node == node;
-}
-
 START_TEST(test_schedule_of_a_node_is_its_part_of_the_world)
 {
     struct lab lab;
     make(&lab, strategies[_i], "");
-    for (uint32_t node = 0; node < 3; node++) {
-        struct rf_schedule *part;
-        size_t at = 0;
-        ck_assert_int_eq(rf_schedule_build(lab.plan, node, &part, NULL), RF_OK);
-        for (size_t i = 0; i < lab.schedule->n_ops; i++) {
-            const struct rf_op *op = &lab.schedule->ops[i];
-            if (touches(&lab, op, node)) {
-                ck_assert_uint_lt(at, part->n_ops);
-                ck_assert_mem_eq(op, &part->ops[at++], sizeof(*op));
-            }
-        }
-        ck_assert_uint_eq(at, part->n_ops);
-        ck_assert_uint_eq(part->n_world_ops, lab.schedule->n_ops);
-        ck_assert_uint_eq(part->n_rounds, lab.schedule->n_rounds);
-        ck_assert_uint_eq(part->wire_bytes, lab.schedule->wire_bytes);
-        ck_assert_mem_eq(&part->digest, &lab.schedule->digest,
-                         sizeof(part->digest));
-        rf_schedule_destroy(part);
-    }
+    schedule_parts_check(lab.plan, strategies[_i]);
     lab_free(&lab);
 }
 END_TEST
@@ -99,12 +76,15 @@ END_TEST
 START_TEST(test_schedule_direct_ops_are_the_transfers)
 {
     struct lab lab;
+    struct rf_walk walk;
     make(&lab, "send_recv", "");
     ck_assert_uint_eq(lab.schedule->n_ops, lab.plan->n_transfers);
     ck_assert_uint_eq(lab.schedule->n_rounds, 1);
+    rf_walk_start(&walk, lab.plan);
     for (size_t i = 0; i < lab.plan->n_transfers; i++) {
         const struct rf_op *op = &lab.schedule->ops[i];
-        const struct rf_transfer *transfer = &lab.plan->transfers[i];
+        const struct rf_transfer *transfer = rf_walk_next(&walk);
+        ck_assert_ptr_nonnull(transfer);
         ck_assert_uint_eq(op->src, transfer->src);
         ck_assert_uint_eq(op->dst, transfer->dst);
         ck_assert_uint_eq(op->src_offset, transfer->src_offset);

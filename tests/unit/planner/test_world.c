@@ -373,7 +373,8 @@ START_TEST(test_world_refuses_impossible_worlds_with_sizes_that_work)
             &world, &err),
         RF_ERR_CONFIG);
     assert_says(err.text, refused[_i].says);
-    assert_says(err.text, "scenario \"scenario\"");
+    /* The caller knows where the scenario stands, and names it. */
+    ck_assert_ptr_null(strstr(err.text, "scenario \""));
     ck_assert_ptr_null(world);
     ck_assert_uint_eq(spec->train.dp, dp);
     rf_spec_destroy(spec);

@@ -190,9 +190,15 @@ static enum rf_status build(struct rf_engine *engine,
     return RF_OK;
 }
 
+enum rf_status rf_engine_probe(struct rf_err *err)
+{
+    (void)err;
+    return RF_OK;
+}
+
 enum rf_status rf_engine_open(const struct rf_method_env *env,
                               const struct rf_engine_policy *policy,
-                              struct rf_engine **out, struct rf_err *err)
+                              void **state, struct rf_err *err)
 {
     struct rf_engine *engine = rf_xcalloc(1, sizeof(*engine));
     uint16_t port = 0;
@@ -225,7 +231,7 @@ enum rf_status rf_engine_open(const struct rf_method_env *env,
         rf_engine_close(engine);
         return status;
     }
-    *out = engine;
+    *state = engine;
     return RF_OK;
 }
 

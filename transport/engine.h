@@ -73,10 +73,11 @@ struct rf_engine {
     struct rf_phase_times times;
 };
 
+/* The hooks of methods. `*state` becomes the engine. */
+enum rf_status rf_engine_probe(struct rf_err *err);
 enum rf_status rf_engine_open(const struct rf_method_env *env,
                               const struct rf_engine_policy *policy,
-                              struct rf_engine **out,
-                              struct rf_err *err) RF_MUST_CHECK;
+                              void **state, struct rf_err *err) RF_MUST_CHECK;
 enum rf_status rf_engine_start(void *engine, uint64_t iteration,
                                struct rf_err *err);
 enum rf_status rf_engine_progress(void *engine, bool *done, struct rf_err *err);
@@ -85,6 +86,16 @@ const void *rf_engine_base_of(const struct rf_piece *piece,
                               uint64_t stride[RF_BOX_DIMS], void *engine);
 void rf_engine_abort(void *engine);
 void rf_engine_close(void *engine);
+
+/* The members of struct rf_method_ops for a method whose state is the engine;
+ * .info and .open are its own. */
+/* clang-format off */
+#define RF_ENGINE_HOOKS                                                        \
+    .probe = rf_engine_probe, .start = rf_engine_start,                        \
+    .progress = rf_engine_progress, .timing = rf_engine_timing,                \
+    .base_of = rf_engine_base_of, .abort = rf_engine_abort,                    \
+    .close = rf_engine_close
+/* clang-format on */
 
 /* For carriers: one of this rank's actions is complete. */
 void rf_engine_complete(struct rf_engine *engine, uint32_t action);

@@ -20,35 +20,17 @@ static const struct rf_engine_policy policy = {
     .carrier = &rf_carrier_files,
 };
 
-static enum rf_status probe(struct rf_err *err)
-{
-    (void)err;
-    return RF_OK;
-}
-
 static enum rf_status open_disk(const struct rf_method_env *env, void **state,
                                 struct rf_err *err)
 {
-    struct rf_engine *engine;
-    enum rf_status status;
     if (env->plan->spec->disk_folder == NULL) {
         return rf_err_set(err, RF_ERR_CONFIG, "method disk needs a folder");
     }
-    status = rf_engine_open(env, &policy, &engine, err);
-    if (status == RF_OK) {
-        *state = engine;
-    }
-    return status;
+    return rf_engine_open(env, &policy, state, err);
 }
 
 const struct rf_method_ops rf_method_disk = {
     .info = &rf_method_infos[RF_METHOD_DISK],
-    .probe = probe,
     .open = open_disk,
-    .start = rf_engine_start,
-    .progress = rf_engine_progress,
-    .timing = rf_engine_timing,
-    .base_of = rf_engine_base_of,
-    .abort = rf_engine_abort,
-    .close = rf_engine_close,
+    RF_ENGINE_HOOKS,
 };

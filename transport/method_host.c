@@ -19,31 +19,14 @@ static const struct rf_engine_policy policy = {
     .carrier = &rf_carrier_links,
 };
 
-static enum rf_status probe(struct rf_err *err)
-{
-    (void)err;
-    return RF_OK;
-}
-
 static enum rf_status open_host(const struct rf_method_env *env, void **state,
                                 struct rf_err *err)
 {
-    struct rf_engine *engine;
-    enum rf_status status = rf_engine_open(env, &policy, &engine, err);
-    if (status == RF_OK) {
-        *state = engine;
-    }
-    return status;
+    return rf_engine_open(env, &policy, state, err);
 }
 
 const struct rf_method_ops rf_method_host = {
     .info = &rf_method_infos[RF_METHOD_HOST],
-    .probe = probe,
     .open = open_host,
-    .start = rf_engine_start,
-    .progress = rf_engine_progress,
-    .timing = rf_engine_timing,
-    .base_of = rf_engine_base_of,
-    .abort = rf_engine_abort,
-    .close = rf_engine_close,
+    RF_ENGINE_HOOKS,
 };

@@ -125,17 +125,11 @@ static enum rf_status check_node(const struct rf_method_env *env,
     return RF_OK;
 }
 
-static enum rf_status probe(struct rf_err *err)
-{
-    (void)err;
-    return RF_OK;
-}
-
 static enum rf_status open_shm(const struct rf_method_env *env, void **state,
                                struct rf_err *err)
 {
     struct shm_state *shm;
-    struct rf_engine *engine;
+    void *engine;
     enum rf_status status = check_node(env, err);
     if (status == RF_OK) {
         status = rf_engine_open(env, &policy, &engine, err);
@@ -145,7 +139,7 @@ static enum rf_status open_shm(const struct rf_method_env *env, void **state,
     }
     shm = rf_xcalloc(1, sizeof(*shm));
     shm->engine = engine;
-    count_handles(engine);
+    count_handles(shm->engine);
     find_places(shm);
     *state = shm;
     return RF_OK;
@@ -198,7 +192,7 @@ static void close_shm(void *state)
 
 const struct rf_method_ops rf_method_shm = {
     .info = &rf_method_infos[RF_METHOD_SHM],
-    .probe = probe,
+    .probe = rf_engine_probe,
     .open = open_shm,
     .start = start,
     .progress = progress,

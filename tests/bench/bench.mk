@@ -18,3 +18,10 @@ bench-planner: $(BUILD)/bench-planner ## plan time and memory at 256 to 16,384 r
 	$(BUILD)/bench-planner
 check-planner: $(BUILD)/unit-planner ## the planner's tests with 10,000 random pairs
 	RF_ORACLE_PAIRS=10000 $(BUILD)/unit-planner
+
+$(BUILD)/check-strategies: $(BUILD)/tests/bench/check_strategies.o $(BENCH_LIBS)
+	@echo "  LINK  $@"
+	$(Q)$(LINK) -o $@ $^ $(COORD_LDLIBS)
+.PHONY: check-strategies
+check-strategies: $(BUILD)/check-strategies ## every strategy, method and mesh pair, byte for byte
+	$(BUILD)/check-strategies $(JOBS)

@@ -79,7 +79,7 @@ static enum rf_status fail_dp(const struct rf_spec *spec, enum rf_side which,
         snprintf(also, sizeof(also), "%llu, ", (unsigned long long)below);
     }
     return rf_world_fail(
-        spec, which, err,
+        which, err,
         "tp·cp·pp·dp = %llu ranks do not divide into groups of etp·ep·pp = "
         "%u·%u·%u = %llu; nearest dp that work: %s%llu",
         (unsigned long long)(dense_group(side) * side->dp), side->etp, side->ep,
@@ -100,7 +100,7 @@ static enum rf_status fail_division(const struct rf_spec *spec,
         snprintf(also, sizeof(also), "%llu, ", (unsigned long long)below);
     }
     return rf_world_fail(
-        spec, which, err,
+        which, err,
         "%u slots do not divide into groups of %s = %u·%u·%u = %llu ranks; "
         "nearest numbers of slots that work: %s%llu (an explicit dp uses the "
         "first slots only)",
@@ -118,7 +118,7 @@ static enum rf_status size_of_side(const struct rf_spec *spec,
     const struct rf_side_spec *side = rf_side_of(spec, which);
     uint64_t needed = smallest_size(side);
     if (needed == 0) {
-        return rf_world_fail(spec, which, err,
+        return rf_world_fail(which, err,
                              "the smallest world of these sizes has more than "
                              "%u ranks",
                              RF_WORLD_MAX_RANKS);
@@ -127,7 +127,7 @@ static enum rf_status size_of_side(const struct rf_spec *spec,
         return fail_dp(spec, which, err);
     }
     if (needed > seats->n_places) {
-        return rf_world_fail(spec, which, err,
+        return rf_world_fail(which, err,
                              "needs at least %llu slots, %u are there for it",
                              (unsigned long long)needed, seats->n_places);
     }
@@ -183,7 +183,7 @@ static enum rf_status seat_colocated(const struct rf_spec *spec,
         (train->n_nodes != infer->n_nodes ||
          memcmp(train->nodes, infer->nodes,
                 train->n_nodes * sizeof(*train->nodes)) != 0)) {
-        return rf_world_fail(spec, RF_INFER, err,
+        return rf_world_fail(RF_INFER, err,
                              "colocated sides share their slots: \"nodes\" "
                              "must be the same as the training side's");
     }
@@ -224,7 +224,7 @@ static enum rf_status seat_disaggregated(const struct rf_spec *spec,
     uint32_t taken = 0; /* by the training side from the free slots */
     for (uint32_t i = 0; i < spec->train.n_nodes; i++) {
         if (names_node(&spec->infer, spec->train.nodes[i])) {
-            return rf_world_fail(spec, RF_INFER, err,
+            return rf_world_fail(RF_INFER, err,
                                  "disaggregated sides must not share nodes: "
                                  "\"nodes\" has one of the training side's");
         }
@@ -307,8 +307,7 @@ static struct rf_world *make_world(const struct rf_spec *spec,
 }
 
 /* Slots of the whole cluster, checked. */
-static enum rf_status count_slots(const struct rf_spec *spec,
-                                  const uint32_t *slots, uint32_t n_nodes,
+static enum rf_status count_slots(const uint32_t *slots, uint32_t n_nodes,
                                   uint32_t *total, struct rf_err *err)
 {
     uint64_t sum = 0;
@@ -317,10 +316,8 @@ static enum rf_status count_slots(const struct rf_spec *spec,
     }
     if (sum > RF_WORLD_MAX_RANKS) {
         return rf_err_set(err, RF_ERR_CONFIG,
-                          "scenario \"%s\": %llu slots, at most %u are "
-                          "supported",
-                          spec->name, (unsigned long long)sum,
-                          RF_WORLD_MAX_RANKS);
+                          "%llu slots, at most %u are supported",
+                          (unsigned long long)sum, RF_WORLD_MAX_RANKS);
     }
     *total = (uint32_t)sum;
     return RF_OK;
@@ -334,7 +331,7 @@ static enum rf_status check_nodes(const struct rf_spec *spec, uint32_t n_nodes,
         const struct rf_side_spec *side = rf_side_of(spec, (enum rf_side)i);
         for (uint32_t j = 0; j < side->n_nodes; j++) {
             if (side->nodes[j] >= n_nodes) {
-                return rf_world_fail(spec, (enum rf_side)i, err,
+                return rf_world_fail((enum rf_side)i, err,
                                      "\"nodes\" names a node, but the cluster "
                                      "has %u",
                                      n_nodes);
@@ -350,7 +347,7 @@ static enum rf_status seat_sides(const struct rf_spec *spec,
                                  struct rf_err *err)
 {
     uint32_t total = 0;
-    enum rf_status status = count_slots(spec, slots, n_nodes, &total, err);
+    enum rf_status status = count_slots(slots, n_nodes, &total, err);
     if (status != RF_OK) {
         return status;
     }
@@ -383,10 +380,11 @@ enum rf_status rf_world_build(struct rf_spec *spec,
     if (n_nodes == 0) {
         imaginary = (uint32_t)imaginary_slots(spec);
         if (imaginary == 0) {
-            return rf_err_set(err, RF_ERR_CONFIG,
-                              "scenario \"%s\": the smallest world of both "
-                              "sides has more than %u ranks",
-                              spec->name, RF_WORLD_MAX_RANKS);
+            return rf_err_set(
+                err, RF_ERR_CONFIG,
+                "the smallest world of both sides has more than %u "
+                "ranks",
+                RF_WORLD_MAX_RANKS);
         }
         slots = &imaginary;
         n_nodes = 1;

@@ -29,15 +29,15 @@ struct context {
 /* Whether `value` passes all rules of one size; fills context->why if not. */
 typedef bool (*works_fn)(struct context *context, uint32_t value);
 
-enum rf_status rf_world_fail(const struct rf_spec *spec, enum rf_side side,
-                             struct rf_err *err, const char *fmt, ...)
+enum rf_status rf_world_fail(enum rf_side side, struct rf_err *err,
+                             const char *fmt, ...)
 {
     char text[768];
     va_list args;
     va_start(args, fmt);
     vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
-    return rf_err_set(err, RF_ERR_CONFIG, "scenario \"%s\": %s: %s", spec->name,
+    return rf_err_set(err, RF_ERR_CONFIG, "%s: %s",
                       side == RF_TRAIN ? "train" : "infer", text);
 }
 
@@ -102,8 +102,8 @@ static enum rf_status fail_with_nearest(struct context *context,
         snprintf(list, sizeof(list), "; nearest %s that works: %u", key,
                  RF_MAX(below, above));
     }
-    return rf_world_fail(context->spec, context->which, err,
-                         "%s %u is impossible: %s%s", key, value, rule, list);
+    return rf_world_fail(context->which, err, "%s %u is impossible: %s%s", key,
+                         value, rule, list);
 }
 
 static bool has_role(const struct rf_model *model, enum rf_role first,
@@ -308,7 +308,7 @@ static enum rf_status check_sharding(const struct context *context,
     for (uint32_t i = 0; i < context->model->n_families; i++) {
         const struct rf_family *family = &context->model->families[i];
         if (family->ndim != side->n_spec) {
-            return rf_world_fail(context->spec, context->which, err,
+            return rf_world_fail(context->which, err,
                                  "spec names %u dimensions, %.120s has %u",
                                  side->n_spec, family->name, family->ndim);
         }
@@ -318,7 +318,7 @@ static enum rf_status check_sharding(const struct context *context,
             chunks *= strchr(side->spec[d], '1') ? side->mesh[1] : 1;
             if (family->shape[d] < chunks) {
                 return rf_world_fail(
-                    context->spec, context->which, err,
+                    context->which, err,
                     "dimension %u of %.120s has %llu elements, fewer than "
                     "the %llu shards of %s: a shard would be empty",
                     d, family->name, (unsigned long long)family->shape[d],
@@ -351,7 +351,7 @@ enum rf_status rf_world_check_side(const struct rf_spec *spec,
         (fused || (self->tp > 1 &&
                    (has_role(model, RF_ROLE_Q, RF_ROLE_O) ||
                     has_role(model, RF_ROLE_MLA_Q_A, RF_ROLE_MLA_KV_B))))) {
-        return rf_world_fail(spec, side, err,
+        return rf_world_fail(side, err,
                              "layout %s with tp %u must know the heads: give "
                              "num_attention_heads (and num_key_value_heads) "
                              "or a config beside the manifest",
@@ -368,7 +368,7 @@ enum rf_status rf_world_check_side(const struct rf_spec *spec,
     }
     if (!pp_works(&context, self->pp)) {
         return self->pp_layers != NULL
-                   ? rf_world_fail(spec, side, err, "pp %u is impossible: %s",
+                   ? rf_world_fail(side, err, "pp %u is impossible: %s",
                                    self->pp, context.why)
                    : fail_with_nearest(&context, "pp", self->pp, pp_works, err);
     }
@@ -395,7 +395,7 @@ enum rf_status rf_world_check_dtypes(const struct rf_spec *spec,
         }
         if (!known) {
             return rf_world_fail(
-                spec, RF_INFER, err,
+                RF_INFER, err,
                 "%.120s would have to be converted from %s to %s; possible: "
                 "float32 to or from bfloat16 or float16, bfloat16 to "
                 "float8_e4m3fn",

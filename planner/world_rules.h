@@ -17,9 +17,8 @@ enum rf_status rf_world_check_dtypes(const struct rf_spec *spec,
                                      const struct rf_model *model,
                                      struct rf_err *err) RF_MUST_CHECK;
 
-/* Sets `err` to "scenario NAME: SIDE: …" with RF_ERR_CONFIG. */
-enum rf_status rf_world_fail(const struct rf_spec *spec, enum rf_side side,
-                             struct rf_err *err, const char *fmt, ...)
-    RF_PRINTF(4, 5);
+/* Sets `err` to "SIDE: …" with RF_ERR_CONFIG; the caller names the scenario. */
+enum rf_status rf_world_fail(enum rf_side side, struct rf_err *err,
+                             const char *fmt, ...) RF_PRINTF(3, 4);
 
 #endif

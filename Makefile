@@ -110,20 +110,22 @@ MAN1 := $(wildcard docs/man/*.1)
 MAN5 := $(wildcard docs/man/*.5)
 MAN_FOLDER = $(DESTDIR)$(PREFIX)/share/man
 SHARE_FOLDER = $(DESTDIR)$(PREFIX)/share/refit-coord
+DOC_FOLDER = $(DESTDIR)$(PREFIX)/share/doc/refit-coord
 install: all ## install under $(DESTDIR)$(PREFIX)
 	install -d $(DESTDIR)$(PREFIX)/bin $(MAN_FOLDER)/man1 $(MAN_FOLDER)/man5
-	install -d $(SHARE_FOLDER)/models $(SHARE_FOLDER)/examples
+	install -d $(SHARE_FOLDER)/models $(SHARE_FOLDER)/examples $(DOC_FOLDER)
 	install $(BUILD)/refit-coord $(BUILD)/refit-worker $(DESTDIR)$(PREFIX)/bin
 	$(if $(MAN1),install -m 644 $(MAN1) $(MAN_FOLDER)/man1)
 	$(if $(MAN5),install -m 644 $(MAN5) $(MAN_FOLDER)/man5)
 	install -m 644 $(wildcard models/*.json) $(SHARE_FOLDER)/models
-	$(if $(wildcard examples/*.json),install -m 644 \
-	    $(wildcard examples/*.json) $(SHARE_FOLDER)/examples)
+	install -m 644 $(wildcard examples/*.json) examples/README.md \
+	    $(SHARE_FOLDER)/examples
+	install -m 644 $(wildcard docs/*.md) $(DOC_FOLDER)
 uninstall: ## remove what install put there
 	rm -f $(addprefix $(DESTDIR)$(PREFIX)/bin/,refit-coord refit-worker)
 	rm -f $(addprefix $(MAN_FOLDER)/man1/,$(notdir $(MAN1)))
 	rm -f $(addprefix $(MAN_FOLDER)/man5/,$(notdir $(MAN5)))
-	rm -rf $(SHARE_FOLDER)
+	rm -rf $(SHARE_FOLDER) $(DOC_FOLDER)
 
 .PHONY: clean
 clean: ## remove everything that was built

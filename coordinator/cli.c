@@ -300,9 +300,7 @@ static enum rf_status check_operands(struct rf_cli *cli, struct rf_err *err)
         return rf_err_set(err, RF_ERR_USAGE,
                           "--json and --full need \"plan\" or --dry-run");
     }
-    if (cli->full && !cli->json) {
-        return rf_err_set(err, RF_ERR_USAGE, "--full needs --json");
-    }
+    cli->json |= cli->full; /* there is no other form of it */
     return RF_OK;
 }
 
@@ -389,9 +387,10 @@ void rf_cli_help(FILE *to)
         "an\ninference mesh, on your nodes, and checks every byte.\n\n"
         "refit-coord [run] CLUSTER.json [-o DIR] [-s GLOB]... [-n]\n"
         "            [--resume DIR] [--timeout S]\n"
-        "refit-coord plan CLUSTER.json [-s GLOB]... [--json [--full]]\n"
+        "refit-coord plan CLUSTER.json [-s GLOB]... [--json | --full]\n"
         "refit-coord check CLUSTER.json [--json] [--timeout S]\n"
-        "refit-coord predict CLUSTER.json [RESULT_DIR] [-s GLOB]... [--json]\n"
+        "refit-coord predict CLUSTER.json [RESULT_DIR]... [-s GLOB]...\n"
+        "            [--json]\n"
         "refit-coord report DIR... [--csv|--latex|--markdown|--html FILE]\n"
         "refit-coord compare REFERENCE_DIR NEW_DIR [--threshold R] [--json]\n"
         "\n"
@@ -401,7 +400,7 @@ void rf_cli_help(FILE *to)
         "      --resume DIR    go on with an unfinished run in that folder\n"
         "      --timeout S     end the whole run after S seconds\n"
         "      --json          print JSON\n"
-        "      --full          with --json: every rank's boxes and transfers\n"
+        "      --full          JSON with every rank's boxes and transfers\n"
         "      --csv, --latex, --markdown\n"
         "                      print the report in that form\n"
         "      --html FILE     write the report as one page to FILE\n"
@@ -413,7 +412,8 @@ void rf_cli_help(FILE *to)
         "\n"
         "Exit codes: 0 ok; 1 a scenario failed or became slower; 2 usage or\n"
         "configuration; 3 verification mismatch; 4 launch or preflight;\n"
-        "130 interrupted. More: man refit-coord, man refit-cluster.\n",
+        "130 interrupted (129 by a hang-up, 143 by SIGTERM). More: man "
+        "refit-coord, man refit-cluster.\n",
         to);
 }
 

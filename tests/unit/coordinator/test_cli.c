@@ -127,7 +127,7 @@ static const struct {
     {{"a.json", "--timeout", "soon"}, "soon"},
     {{"a.json", "--timeout", "0"}, "--timeout"},
     {{"a.json", "--json"}, "--dry-run"},
-    {{"plan", "a.json", "--full"}, "--json"},
+    {{"a.json", "--full"}, "--dry-run"},
     {{"plan", "a.json", "-o", "x"}, "output"},
     {{"check", "a.json", "-s", "x"}, "scenario"},
     {{"report"}, "result folders"},
@@ -149,6 +149,16 @@ START_TEST(test_cli_refuses_with_a_reason)
     memcpy(args + 1, wrong[_i].args, sizeof(wrong[_i].args));
     ck_assert_int_eq(parse(args, &cli, &err), RF_ERR_USAGE);
     ck_assert_msg(strstr(err.text, wrong[_i].text) != NULL, "%s", err.text);
+}
+END_TEST
+
+START_TEST(test_cli_full_is_json)
+{
+    struct rf_cli cli;
+    ck_assert_int_eq(parse(ARGS("plan", "a.json", "--full"), &cli, NULL),
+                     RF_OK);
+    ck_assert(cli.full && cli.json);
+    rf_cli_free(&cli);
 }
 END_TEST
 
@@ -184,6 +194,7 @@ Suite *test_cli_suite(void)
     tcase_add_test(tests, test_cli_help_and_version_need_no_file);
     tcase_add_loop_test(tests, test_cli_refuses_with_a_reason, 0,
                         (int)RF_ARRAY_SIZE(wrong));
+    tcase_add_test(tests, test_cli_full_is_json);
     tcase_add_test(tests, test_cli_help_names_every_option);
     suite_add_tcase(suite, tests);
     return suite;

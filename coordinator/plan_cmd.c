@@ -48,15 +48,29 @@ static const char *with_commas(uint64_t value, char out[32])
     return out;
 }
 
+/* "8.03 B", in the units that models are named by. */
+static const char *rounded(uint64_t value, char out[32])
+{
+    static const char *const units[] = {"", " k", " M", " B", " T"};
+    double scaled = (double)value;
+    size_t unit = 0;
+    while (scaled >= 999.995 && unit + 1 < RF_ARRAY_SIZE(units)) {
+        scaled /= 1000;
+        unit++;
+    }
+    snprintf(out, 32, "%.*f%s", unit == 0 ? 0 : 2, scaled, units[unit]);
+    return out;
+}
+
 static void print_model(const struct rf_model *model)
 {
     char commas[32], size[32];
     printf("model %s (%s)\n", model->name, model->model_type);
-    printf("  parameters  %" PRIu64 " (%s)\n", model->parameters,
+    printf("  parameters  %s (%s)\n", rounded(model->parameters, size),
            with_commas(model->parameters, commas));
-    printf("  bytes       %" PRIu64 " (%s), %s\n", model->bytes,
+    printf("  bytes       %s (%s), %s\n",
            rf_format_bytes(model->bytes, size, sizeof(size)),
-           rf_dtype_name(model->dtype));
+           with_commas(model->bytes, commas), rf_dtype_name(model->dtype));
     printf("  tensors     %" PRIu64 ", layers %u", model->n_tensors,
            model->n_layers);
     if (model->n_experts > 0) {

@@ -21,6 +21,12 @@ test_qwen3_30b_a3b() { total qwen3-30b-a3b 30532122624; }
 test_qwen3_235b_a22b() { total qwen3-235b-a22b 235093634560; }
 test_deepseek_v3() { total deepseek-v3 671026419200; }
 
+test_sizes_are_told_rounded_and_exactly() {
+    run_coord plan "$RF_TOP/models/qwen3-0.6b.json"
+    expect_text out '^  parameters  596\.05 M \(596,049,920\)$'
+    expect_text out '^  bytes       1\.19 GB \(1,192,099,840\), bfloat16$'
+}
+
 test_cluster_file_of_the_project_is_valid() {
     run_coord plan "$RF_TOP/cluster.json"
     expect_exit 0

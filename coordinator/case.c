@@ -37,6 +37,9 @@ static enum rf_status build(struct rf_case *one, const struct rf_model *model,
     if (status == RF_OK) {
         status = rf_schedule_build(one->plan, RF_NONE, &one->schedule, err);
     }
+    if (status == RF_OK) {
+        status = rf_schedule_prove(one->plan, one->schedule, err);
+    }
     if (status != RF_OK) {
         return rf_err_wrap(err, status, "%s: %s (%s)", config->file,
                            config->scenarios[one->index].path,

@@ -99,7 +99,8 @@ void rf_schedule_destroy(struct rf_schedule *schedule);
 
 /* Every destination byte of the plan is written exactly once to RF_MEM_INFER,
  * every op reads bytes that the training side holds or an earlier op (its dep)
- * wrote, and staging fits. For whole-world schedules. */
+ * wrote, and staging fits. For whole-world schedules; the coordinator does it
+ * for every scenario. */
 enum rf_status rf_schedule_prove(const struct rf_plan *plan,
                                  const struct rf_schedule *schedule,
                                  struct rf_err *err) RF_MUST_CHECK;

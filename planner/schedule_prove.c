@@ -39,10 +39,12 @@ struct rank_state {
     struct range used[RF_STAGE_SLOTS]; /* addresses of all buckets there */
 };
 
-/* One write to staging memory. */
+/* One write to staging memory; what of its op it is sorted by is repeated here,
+ * so that sorting need not look at the ops. */
 struct stage_write {
-    const struct rf_op *op;
+    uint32_t bucket, dst, family;
     uint64_t origin; /* address of element 0 of the family, modulo 2^64 */
+    const struct rf_op *op;
 };
 
 struct proof {
@@ -178,7 +180,11 @@ static enum rf_status check_write(struct proof *proof, const struct rf_op *op)
         return fault(proof, op, "overwrites a bucket in use");
     }
     struct stage_write *write = &proof->stage[proof->n_stage++];
-    *write = (struct stage_write){.op = op, .origin = op->dst_offset};
+    *write = (struct stage_write){.bucket = op->bucket,
+                                  .dst = op->dst,
+                                  .family = op->family,
+                                  .origin = op->dst_offset,
+                                  .op = op};
     for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
         write->origin -= op->box.start[d] * op->dst_stride[d];
     }
@@ -285,18 +291,19 @@ out:
     return status;
 }
 
-/* By rank and bucket; then writes that follow one address rule together. */
+/* By bucket, the order in which ops are made, and rank; then writes that follow
+ * one address rule together. */
 static int by_place(const void *a, const void *b)
 {
     const struct stage_write *x = a, *y = b;
-    if (x->op->dst != y->op->dst) {
-        return x->op->dst < y->op->dst ? -1 : 1;
+    if (x->bucket != y->bucket) {
+        return x->bucket < y->bucket ? -1 : 1;
     }
-    if (x->op->bucket != y->op->bucket) {
-        return x->op->bucket < y->op->bucket ? -1 : 1;
+    if (x->dst != y->dst) {
+        return x->dst < y->dst ? -1 : 1;
     }
-    if (x->op->family != y->op->family) {
-        return x->op->family < y->op->family ? -1 : 1;
+    if (x->family != y->family) {
+        return x->family < y->family ? -1 : 1;
     }
     if (x->origin != y->origin) {
         return x->origin < y->origin ? -1 : 1;
@@ -314,7 +321,7 @@ static int by_low(const void *a, const void *b)
 static bool same_bucket(const struct stage_write *a,
                         const struct stage_write *b)
 {
-    return a->op->dst == b->op->dst && a->op->bucket == b->op->bucket;
+    return a->dst == b->dst && a->bucket == b->bucket;
 }
 
 static bool same_rule(const struct stage_write *a, const struct stage_write *b)

@@ -84,7 +84,14 @@ static enum rf_status check_crossing(const struct rf_method_info *info,
     if (info->crosses_nodes || one_node(plan->world)) {
         return RF_OK;
     }
-    status = rf_schedule_build(plan, RF_NONE, &schedule, err);
+    /* Any node's part knows the world's totals; only to name an op all of them
+     * are needed. */
+    status =
+        rf_schedule_build(plan, plan->world->ranks[0].node, &schedule, err);
+    if (status == RF_OK && schedule->inter_node_bytes > 0) {
+        rf_schedule_destroy(schedule);
+        status = rf_schedule_build(plan, RF_NONE, &schedule, err);
+    }
     if (status != RF_OK) {
         return status;
     }

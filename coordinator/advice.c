@@ -13,6 +13,7 @@
 #include "common/bytes.h"
 #include "common/mem.h"
 #include "common/version.h"
+#include "coordinator/folders.h"
 #include "transport/method.h"
 
 #define FEW_PARAMETERS 2e9 /* a rank of the training side */
@@ -253,6 +254,10 @@ void rf_advise_fit(const struct rf_case *one, const json_t *const *hellos,
                    struct rf_findings *out)
 {
     const char *about = one->spec->name;
+    struct rf_err err;
+    if (rf_folders_check(one, hellos, &err) != RF_OK) {
+        rf_findings_add(out, RF_ADVICE_ERROR, about, "%s", err.text);
+    }
     for (uint32_t i = 0; i < one->config->n_nodes; i++) {
         const json_t *methods, *why;
         const char *host = one->config->node_names[i];

@@ -18,10 +18,12 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "common/bytes.h"
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/mem.h"
 #include "coordinator/cluster_internal.h"
+#include "coordinator/folders.h"
 #include "coordinator/redact.h"
 #include "planner/world.h"
 
@@ -206,6 +208,8 @@ enum rf_status rf_cluster_create(uv_loop_t *loop,
     const struct rf_launcher_ops *launcher =
         rf_launcher_find(config->launch.method);
     struct rf_cluster *cluster;
+    uint8_t token[8];
+    char token_text[2 * sizeof(token) + 1];
     if (launcher == NULL) {
         return rf_err_set(err, RF_ERR_UNSUPPORTED,
                           "this build has no launcher \"%s\"",
@@ -219,6 +223,9 @@ enum rf_status rf_cluster_create(uv_loop_t *loop,
     cluster->data = data;
     cluster->launcher = launcher;
     cluster->how = config->launch;
+    rf_cluster_random(token, sizeof(token));
+    rf_hex_encode(token, sizeof(token), token_text);
+    cluster->shared = rf_folders_wanted(config, token_text);
     cluster->local_worker = beside_us();
     cluster->how.local_worker = cluster->local_worker;
     cluster->how.gate = rf_launch_gate_create(config->launch.parallel);
@@ -319,6 +326,7 @@ static void tick_closed_cb(uv_handle_t *handle)
         }
     }
     free(cluster->local_worker);
+    json_decref(cluster->shared);
     free(cluster->nodes);
     free(cluster);
 }

@@ -62,6 +62,7 @@ struct rf_cluster {
     const struct rf_launcher_ops *launcher;
     struct rf_launch_config how;
     char *local_worker;
+    json_t *shared; /* BOOT's, or NULL */
     struct cluster_node *nodes;
     struct cluster_listener *listeners;
     struct cluster_peer *peers;

@@ -62,6 +62,9 @@ void cluster_send_boot(struct cluster_node *node, struct rf_conn *conn,
         manual ? json_array() : candidates_of(node), "data_address",
         node->config.address, "log_level", (int)rf_log_level(), "env",
         env != NULL ? json_deep_copy(env) : json_object());
+    if (cluster->shared != NULL) {
+        json_object_set(boot, "shared", cluster->shared);
+    }
     rf_conn_send(conn, RF_MSG_BOOT, RF_FRAME_NO_RANK, boot);
     explicit_bzero(psk_text, sizeof(psk_text));
 }

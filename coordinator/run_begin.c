@@ -1,13 +1,14 @@
 /*
  * STARTING: makes a scenario's plan, refuses what these nodes cannot do
- * (method, memory, devices) with figures, and sends START. On refusal nothing
- * was sent and the attempt holds no node.
+ * (method, memory, devices, folders) with figures, and sends START. On refusal
+ * nothing was sent and the attempt holds no node.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/bytes.h"
 #include "common/mem.h"
+#include "coordinator/folders.h"
 #include "coordinator/run_private.h"
 #include "transport/method.h"
 
@@ -132,6 +133,21 @@ static enum rf_status check_memory(struct rf_run *run,
                       (unsigned long long)need, (long long)free_bytes);
 }
 
+static enum rf_status check_folders(const struct rf_run *run,
+                                    const struct rf_case *one,
+                                    struct rf_err *err)
+{
+    uint32_t n = run->config->n_nodes;
+    const json_t **hellos = rf_xcalloc(n, sizeof(*hellos));
+    enum rf_status status;
+    for (uint32_t i = 0; i < n; i++) {
+        hellos[i] = run->nodes[i].hello;
+    }
+    status = rf_folders_check(one, hellos, err);
+    free(hellos);
+    return status;
+}
+
 static enum rf_status check_nodes(struct rf_run *run, const struct rf_case *one,
                                   struct rf_err *err)
 {
@@ -155,7 +171,7 @@ static enum rf_status check_nodes(struct rf_run *run, const struct rf_case *one,
             return status;
         }
     }
-    return RF_OK;
+    return check_folders(run, one, err);
 }
 
 static json_t *start_nodes(const struct rf_run *run)

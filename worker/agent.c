@@ -25,6 +25,7 @@
 #include "worker/facts.h"
 #include "worker/join.h"
 #include "worker/process.h"
+#include "worker/signs.h"
 
 #define BOOT_LIMIT_MS 60000
 #define GREETING_LIMIT_MS 60000
@@ -231,6 +232,7 @@ static void send_hello(struct agent *agent)
     json_object_set_new(hello, "control", json_string(tcp ? "tcp" : "stdio"));
     json_object_set_new(hello, "candidate", json_string(agent->candidate));
     json_object_set_new(hello, "address", data_address(agent));
+    json_object_set_new(hello, "folders", rf_signs_leave(&agent->boot));
     move(agent, AGENT_GREETING, GREETING_LIMIT_MS);
     rf_agent_send(agent, RF_MSG_HELLO, hello);
 }
@@ -486,6 +488,7 @@ int rf_agent_run(struct rf_agent_options *options)
         rf_agent_end(&agent, 2, "no channel to the coordinator");
     }
     uv_run(&agent.loop, UV_RUN_DEFAULT);
+    rf_signs_remove(&agent.boot, agent.exit_code == 0);
     rf_agent_free_ranks(&agent);
     rf_process_environment_free(agent.environment);
     rf_boot_free(&agent.boot);

@@ -21,6 +21,7 @@
 #include "common/mem.h"
 #include "worker/process.h"
 #include "worker/scenario.h"
+#include "worker/signs.h"
 #include "worker/text.h"
 
 /* Streams between agent and rank: ours are [0], the rank's [1]. */
@@ -138,6 +139,7 @@ static void start_now(struct agent *agent, const void *payload, size_t size)
         rf_agent_end(agent, 1, err.text);
         return;
     }
+    rf_signs_remove(&agent->boot, false);
     agent->attempt = scenario->attempt;
     agent->abort_wanted = false;
     snprintf(agent->phase, sizeof(agent->phase), "start");

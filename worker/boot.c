@@ -72,6 +72,39 @@ static enum rf_status read_candidates(const struct rf_jnode *root,
     return RF_OK;
 }
 
+/* The token becomes part of a file's name. */
+static enum rf_status read_shared(const struct rf_jnode *root,
+                                  struct rf_boot *out, struct rf_err *err)
+{
+    struct rf_jnode shared = rf_jnode_get(root, "shared");
+    const json_t *folders = json_object_get(shared.value, "folders");
+    enum rf_status status;
+    if (shared.value == NULL) {
+        return RF_OK;
+    }
+    status = rf_jnode_string(&shared, "token", &out->shared_token, err);
+    if (status == RF_OK) {
+        status = rf_jnode_u32(&shared, "nodes", 1, UINT32_MAX,
+                              &out->shared_nodes, err);
+    }
+    if (status != RF_OK) {
+        return status;
+    }
+    if (out->shared_token == NULL || out->shared_nodes == 0 ||
+        strspn(out->shared_token, "0123456789abcdef") !=
+            strlen(out->shared_token)) {
+        return rf_err_set(err, RF_ERR_PROTOCOL, "BOOT: shared is not whole");
+    }
+    for (size_t i = 0; i < json_array_size(folders); i++) {
+        if (!json_is_string(json_array_get(folders, i))) {
+            return rf_err_set(err, RF_ERR_PROTOCOL,
+                              "BOOT: a shared folder is not a text");
+        }
+    }
+    out->shared_folders = folders;
+    return RF_OK;
+}
+
 static enum rf_status read_protocol(const json_t *message, struct rf_err *err)
 {
     const json_t *range = json_object_get(message, "protocol");
@@ -139,6 +172,9 @@ enum rf_status rf_boot_read(json_t *message, struct rf_boot *out,
     }
     if (status == RF_OK) {
         status = read_candidates(&root, &boot, err);
+    }
+    if (status == RF_OK) {
+        status = read_shared(&root, &boot, err);
     }
     if (status == RF_OK && boot.n_candidates > 0 &&
         (!boot.has_psk || boot.identity == NULL)) {

@@ -36,6 +36,10 @@ struct rf_boot {
     int log_level;
     const json_t *env; /* object or NULL */
     struct rf_limits limits;
+    /* "shared": where to leave signs (signs.h); NULL folders: nowhere */
+    const char *shared_token;
+    const json_t *shared_folders; /* array of strings */
+    uint32_t shared_nodes;
 };
 
 void rf_limits_init(struct rf_limits *limits);

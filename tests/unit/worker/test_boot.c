@@ -82,6 +82,16 @@ START_TEST(test_bad_boots_are_refused)
          "without identity and key"},
         {"{\"protocol\": [1, 1], \"limits\": {\"abort_grace_ms\": -1}}",
          "abort_grace_ms"},
+        {"{\"protocol\": [1, 1], \"shared\": {}}", "shared"},
+        {"{\"protocol\": [1, 1], \"shared\": {\"token\": \"../x\", "
+         "\"nodes\": 2}}",
+         "shared"},
+        {"{\"protocol\": [1, 1], \"shared\": {\"token\": \"ab\", "
+         "\"nodes\": 0}}",
+         "nodes"},
+        {"{\"protocol\": [1, 1], \"shared\": {\"token\": \"ab\", "
+         "\"nodes\": 2, \"folders\": [5]}}",
+         "folder"},
     };
     struct rf_boot boot;
     struct rf_err err = {.text = ""};
@@ -97,7 +107,7 @@ Suite *test_boot_suite(void)
     TCase *tests = tcase_create("boot");
     tcase_add_test(tests, test_a_whole_boot_is_read);
     tcase_add_test(tests, test_the_key_does_not_stay_in_the_message);
-    tcase_add_loop_test(tests, test_bad_boots_are_refused, 0, 10);
+    tcase_add_loop_test(tests, test_bad_boots_are_refused, 0, 14);
     suite_add_tcase(suite, tests);
     return suite;
 }

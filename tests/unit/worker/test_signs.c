@@ -1,0 +1,120 @@
+/* Signs in folders: of two that share one, the later sees the earlier. */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "worker/signs.h"
+
+/* A node's BOOT that shares `folder`. */
+static void boot_of(json_int_t node, const char *folder, struct rf_boot *out)
+{
+    json_t *message =
+        json_pack("{s:[i,i], s:I, s:s, s:s, s:{s:s, s:i, s:[s]}}", "protocol",
+                  1, 1, "node", node, "nonce", "ab", "identity", "r/1",
+                  "shared", "token", "00c0ffee", "nodes", 3, "folders", folder);
+    struct rf_err err = {.text = ""};
+    ck_assert_msg(rf_boot_read(message, out, &err) == RF_OK, "%s", err.text);
+    json_decref(message);
+}
+
+/* What node `node` sees in the folder, as text. */
+static char *leave(json_int_t node, const char *folder)
+{
+    struct rf_boot boot;
+    json_t *told;
+    char *text;
+    boot_of(node, folder, &boot);
+    told = rf_signs_leave(&boot);
+    ck_assert_uint_eq(json_array_size(told), 1);
+    json_object_del(json_array_get(told, 0), "path");
+    text = json_dumps(json_array_get(told, 0), JSON_SORT_KEYS | JSON_COMPACT);
+    json_decref(told);
+    rf_boot_free(&boot);
+    return text;
+}
+
+static void expect(json_int_t node, const char *folder, const char *wanted)
+{
+    char *text = leave(node, folder);
+    ck_assert_str_eq(text, wanted);
+    free(text);
+}
+
+static void take_away(json_int_t node, const char *folder, bool all)
+{
+    struct rf_boot boot;
+    boot_of(node, folder, &boot);
+    rf_signs_remove(&boot, all);
+    rf_boot_free(&boot);
+}
+
+static void make_folder(char *folder)
+{
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+}
+
+START_TEST(test_the_later_of_two_sees_the_earlier)
+{
+    char folder[] = "/tmp/refit-signs-XXXXXX";
+    make_folder(folder);
+    expect(0, folder, "{\"error\":null,\"sees\":[]}");
+    expect(2, folder, "{\"error\":null,\"sees\":[0]}");
+    expect(1, folder, "{\"error\":null,\"sees\":[0,2]}");
+    take_away(0, folder, false);
+    take_away(1, folder, false);
+    ck_assert_int_ne(rmdir(folder), 0); /* node 2's is still there */
+    take_away(0, folder, true);
+    ck_assert_int_eq(rmdir(folder), 0);
+}
+END_TEST
+
+START_TEST(test_a_folder_that_cannot_be_used_says_why)
+{
+    char folder[] = "/tmp/refit-signs-XXXXXX", missing[64];
+    make_folder(folder);
+    snprintf(missing, sizeof(missing), "%s/missing", folder);
+    expect(0, missing, "{\"error\":\"No such file or directory\",\"sees\":[]}");
+    ck_assert_int_eq(rmdir(folder), 0);
+}
+END_TEST
+
+/* Nobody's file is written over or followed. */
+START_TEST(test_a_name_that_is_taken_is_left_alone)
+{
+    char folder[] = "/tmp/refit-signs-XXXXXX", name[64], target[64];
+    make_folder(folder);
+    snprintf(name, sizeof(name), "%s/refit-00c0ffee-1", folder);
+    snprintf(target, sizeof(target), "%s/target", folder);
+    ck_assert_int_eq(symlink(target, name), 0);
+    expect(1, folder, "{\"error\":\"File exists\",\"sees\":[]}");
+    ck_assert_int_ne(access(target, F_OK), 0);
+    ck_assert_int_eq(unlink(name), 0);
+    ck_assert_int_eq(rmdir(folder), 0);
+}
+END_TEST
+
+START_TEST(test_without_folders_nothing_is_told)
+{
+    struct rf_boot boot = {.node = 0};
+    json_t *told = rf_signs_leave(&boot);
+    ck_assert_uint_eq(json_array_size(told), 0);
+    json_decref(told);
+    rf_signs_remove(&boot, true);
+}
+END_TEST
+
+Suite *test_signs_suite(void);
+Suite *test_signs_suite(void)
+{
+    Suite *suite = suite_create("signs");
+    TCase *tests = tcase_create("signs");
+    tcase_add_test(tests, test_the_later_of_two_sees_the_earlier);
+    tcase_add_test(tests, test_a_folder_that_cannot_be_used_says_why);
+    tcase_add_test(tests, test_a_name_that_is_taken_is_left_alone);
+    tcase_add_test(tests, test_without_folders_nothing_is_told);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

@@ -15,6 +15,8 @@
 
 #define COPY_PROBE_MAX_BYTES (UINT64_C(64) << 20)
 #define LINK_PROBE_BYTES (1 << 20) /* finds the rate roughly */
+#define SLOWEST_COPY_BYTES_PER_S UINT64_C(50000000)
+#define SLOWEST_DISK_BYTES_PER_S UINT64_C(10000000)
 
 /* The real probe moves one of a few fixed amounts, so that two runs on one
  * network put the same load on it and can be subtracted from each other; the
@@ -84,13 +86,29 @@ static int64_t memory_seconds(const struct rf_run *run)
     return 60 + (int64_t)(most / UINT64_C(100000000));
 }
 
+/*
+ * What an iteration may take before somebody is taken to hang: 40 times what
+ * the probed links allow, or each byte at a rate below which nobody would
+ * measure, whichever is more. Through files every byte of the arenas may be
+ * written and read, and nothing was probed.
+ */
 static int64_t iteration_seconds(const struct rf_run *run)
 {
-    uint32_t given = run->attempt->one->spec->timeout_s;
-    if (given > 0) {
-        return given;
+    const struct rf_case *one = run->attempt->one;
+    uint64_t bytes = one->plan->totals.bytes_total;
+    uint64_t rate = SLOWEST_COPY_BYTES_PER_S;
+    if (one->spec->timeout_s > 0) {
+        return one->spec->timeout_s;
     }
-    return 60 + (int64_t)(40 * run->bound_ms / 1e3);
+    if (rf_method_info_find(one->spec->method)->needs_folder) {
+        rate = SLOWEST_DISK_BYTES_PER_S;
+        bytes = 0;
+        for (uint32_t i = 0; i < run->config->n_nodes; i++) {
+            bytes += rf_case_node_bytes(one, i);
+        }
+    }
+    return 60 +
+           RF_MAX((int64_t)(40 * run->bound_ms / 1e3), (int64_t)(bytes / rate));
 }
 
 static void send_round_step(struct rf_run *run, enum run_state state,

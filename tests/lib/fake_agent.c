@@ -33,11 +33,11 @@ json_t *fake_agent_hello(uint32_t node, const struct fake_fault *fault)
                             ? 1000000
                             : INT64_C(1000000000000);
     json_t *hello = json_pack(
-        "{s:[ii], s:i, s:s, s:s, s:s, s:s, s:I, s:{s:n, s:n, s:n}, s:[]}",
+        "{s:[ii], s:i, s:s, s:s, s:s, s:s, s:I, s:{s:n, s:n, s:n, s:n}, s:[]}",
         "protocol", version, version, "node", (int)node, "version", "0.0.1",
         "build", "test", "boot_id", node == 0 ? "machine-a" : "machine-b",
         "address", "10.0.0.1", "memory_available_bytes", memory, "methods",
-        "host", "tcp", "null", "gpus");
+        "host", "tcp", "null", "disk", "gpus");
     if (fault != NULL && fault->kind == FAKE_NO_METHOD) {
         json_object_set_new(json_object_get(hello, "methods"), "host",
                             json_string("no shared memory"));

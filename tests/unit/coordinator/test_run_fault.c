@@ -113,6 +113,45 @@ START_TEST(test_run_ends_a_silent_step_at_its_deadline)
 }
 END_TEST
 
+/* How long a rank that hangs in its first iteration is waited for, in s. */
+static int64_t patience_s(const char *config)
+{
+    struct fake_cluster *fake = fake_cluster_create(config, NULL, 0);
+    int64_t began;
+    fake_cluster_fault(fake, fake_fault_at(FAKE_SILENT, 1, "run", 0));
+    fake_cluster_start(fake);
+    ck_assert(fake_cluster_until(fake, "running", 600 * FAKE_S));
+    began = fake->now_ns;
+    ck_assert(fake_cluster_until(fake, "aborting", 24 * 3600 * FAKE_S));
+    began = (fake->now_ns - began) / FAKE_S;
+    ck_assert(fake_cluster_run(fake, 600 * FAKE_S));
+    fake_cluster_destroy(fake);
+    return began;
+}
+
+#define LARGE(members)                                                         \
+    "{\"name\": \"t\", \"launch\": {\"method\": \"local\"}, \"nodes\": ["      \
+    "{\"host\": \"alpha\", \"slots\": 2}, {\"host\": \"beta\", \"slots\": 2}"  \
+    "], \"model\": {\"megatron\": {\"num_layers\": 32, \"hidden_size\": "      \
+    "4096, "                                                                   \
+    "\"num_attention_heads\": 32, \"vocab_size\": 32000}}, \"scenarios\": "    \
+    "[{\"name\": \"s\", \"train\": {\"tp\": 4}, \"infer\": {\"tp\": 4}, "      \
+    "\"warmup\": 0, \"iterations\": 1" members "}]}"
+
+START_TEST(test_run_waits_as_long_as_slow_memory_or_disks_may_take)
+{
+    const int64_t gbytes = 13; /* 6.7e9 parameters of 2 bytes */
+    int64_t small = patience_s(fake_run_one);
+    int64_t memory = patience_s(LARGE(""));
+    int64_t disk = patience_s(
+        LARGE(", \"method\": \"disk\", \"disk\": {\"folder\": \"/x\"}"));
+    ck_assert_int_le(small, 61);
+    ck_assert_int_ge(memory, 60 + gbytes * 1000 / 50);
+    ck_assert_int_ge(disk, 60 + 2 * gbytes * 1000 / 10); /* there and back */
+    ck_assert_int_eq(patience_s(LARGE(", \"timeout_s\": 5")), 5);
+}
+END_TEST
+
 START_TEST(test_run_is_killed_rank_safe_in_every_step)
 {
     struct fake_cluster *fake = fake_run_with(
@@ -268,6 +307,8 @@ Suite *test_run_fault_suite(void)
     tcase_add_loop_test(tests, test_run_survives_node_loss_in_every_step, 0, n);
     tcase_add_loop_test(tests, test_run_ends_a_silent_step_at_its_deadline, 0,
                         n);
+    tcase_add_test(tests,
+                   test_run_waits_as_long_as_slow_memory_or_disks_may_take);
     tcase_add_loop_test(tests, test_run_is_killed_rank_safe_in_every_step, 0,
                         n);
     tcase_add_loop_test(tests, test_run_ignores_second_and_late_answers, 0, n);

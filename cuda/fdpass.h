@@ -1,0 +1,50 @@
+/*
+ * File descriptors between the ranks of a node: one datagram each, through
+ * abstract Unix sockets whose names the ranks tell each other. Nothing has a
+ * name in a file system, and a rank takes descriptors only from processes that
+ * it expects them from, as the kernel tells who sent them. No CUDA in here.
+ */
+#ifndef RF_CUDA_FDPASS_H
+#define RF_CUDA_FDPASS_H
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "common/err.h"
+
+/* Where a rank listens; opaque bytes on the wire. */
+struct rf_fdpass_name {
+    uint8_t length;
+    char bytes[15];
+};
+
+/* A non-blocking socket with a name of its own, to be closed by the caller. */
+enum rf_status rf_fdpass_open(int *socket, struct rf_fdpass_name *name,
+                              struct rf_err *err) RF_MUST_CHECK;
+
+struct rf_fdpass_send {
+    uint32_t rank; /* for messages */
+    struct rf_fdpass_name to;
+    uint32_t tag;
+    int fd; /* stays the caller's */
+};
+
+struct rf_fdpass_want {
+    uint32_t rank;
+    pid_t pid; /* of that rank */
+    uint32_t tag;
+    int fd; /* -1; the caller's to close when it has come */
+};
+
+/* Sends all of `sends` and waits for all of `wants`. RF_ERR_PEER when a
+ * receiver is gone, RF_ERR_TIMEOUT and RF_ERR_ABORTED as said; what came before
+ * such an error is in `wants`. */
+enum rf_status rf_fdpass_run(int socket, const struct rf_fdpass_send *sends,
+                             size_t n_sends, struct rf_fdpass_want *wants,
+                             size_t n_wants, int64_t deadline_ns,
+                             const atomic_bool *abort,
+                             struct rf_err *err) RF_MUST_CHECK;
+
+#endif

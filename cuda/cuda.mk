@@ -66,8 +66,8 @@ endif
 # NVSHMEM with the same names, put first on the library path.
 FAKE_LIBS := $(BUILD)/fake/libcudart.so.13 $(BUILD)/fake/libnccl.so.2 \
 	$(BUILD)/fake/libnvidia-ml.so.1 $(BUILD)/fake/libnvshmem_host.so.3
-FAKE_CUDART_SRC := tests/fake/fake_memory.c tests/fake/fake_runtime.c \
-	tests/fake/fake_stream.c
+FAKE_CUDART_SRC := tests/fake/fake_driver.c tests/fake/fake_memory.c \
+	tests/fake/fake_runtime.c tests/fake/fake_stream.c
 $(call objects,$(wildcard tests/fake/*.c tests/unit/cuda/*.c)): private \
 	RF_CPPFLAGS += $(CUDA_INCLUDES)
 $(BUILD)/fake/libcudart.so.13: $(call objects,$(FAKE_CUDART_SRC)) \

@@ -1,17 +1,21 @@
 /*
  * Arenas in device memory: plain cudaMalloc, because only that can be shared by
- * CUDA IPC handles. Fill and verify run as kernels over tables of content
- * slices, made at the first fill of an arena and kept with it.
+ * CUDA IPC handles; where those are refused, or REFIT_IPC says so, memory that
+ * is shared by file descriptor (cuda/vmm.h), which is then the arena's `fd`.
+ * Fill and verify run as kernels over tables of content slices, made at the
+ * first fill of an arena and kept with it.
  */
 #include "cuda/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/bytes.h"
 #include "common/mem.h"
 #include "cuda/device.h"
 #include "cuda/usage.h"
+#include "cuda/vmm.h"
 
 /* Padding is compared on the host, this much at a time. */
 #define GAP_CHUNK (UINT64_C(4) << 20)
@@ -37,31 +41,79 @@ struct arena_tables {
 
 static uint64_t arenas_now; /* bytes of this process's arenas */
 
+static enum rf_status alloc_plain(uint64_t bytes, struct rf_arena *out,
+                                  struct rf_err *err)
+{
+    const cudaError_t code = cudaMalloc(&out->base, bytes);
+    size_t available = 0, total = 0;
+    char need[32], have[32];
+    if (code == cudaSuccess) {
+        out->bytes = bytes;
+        return RF_OK;
+    }
+    (void)cudaGetLastError();
+    (void)cudaMemGetInfo(&available, &total);
+    return rf_err_set(
+        err, code == cudaErrorMemoryAllocation ? RF_ERR_NOMEM : RF_ERR_DEVICE,
+        "device memory: %s wanted, %s free: %s",
+        rf_format_bytes(bytes, need, sizeof(need)),
+        rf_format_bytes(available, have, sizeof(have)),
+        cudaGetErrorString(code));
+}
+
+static enum rf_status alloc_vmm(uint64_t bytes, struct rf_arena *out,
+                                struct rf_err *err)
+{
+    char need[32];
+    enum rf_status status = rf_vmm_alloc(&bytes, &out->base, &out->fd, err);
+    if (status != RF_OK) {
+        return rf_err_wrap(err, status,
+                           "device memory to share by file descriptor: %s "
+                           "wanted",
+                           rf_format_bytes(bytes, need, sizeof(need)));
+    }
+    out->bytes = bytes;
+    return RF_OK;
+}
+
+/* Plain memory that has no handle is given back where the other form works. */
+static enum rf_status replace_if_refused(struct rf_arena *arena,
+                                         struct rf_err *err)
+{
+    cudaIpcMemHandle_t handle;
+    const uint64_t bytes = arena->bytes;
+    if (cudaIpcGetMemHandle(&handle, arena->base) == cudaSuccess) {
+        return RF_OK;
+    }
+    (void)cudaGetLastError();
+    if (rf_vmm_ready(NULL) != RF_OK) {
+        return RF_OK; /* method ipc will say why not; others do without */
+    }
+    cudaFree(arena->base);
+    *arena = (struct rf_arena){.fd = -1};
+    return alloc_vmm(bytes, arena, err);
+}
+
 static enum rf_status cuda_alloc(uint64_t bytes, struct rf_arena *out,
                                  struct rf_err *err)
 {
     const uint64_t wanted = rf_align_up(bytes, RF_DEVICE_ALIGN);
-    size_t available = 0, total = 0;
-    cudaError_t code;
-    *out = (struct rf_arena){.fd = -1};
-    if (bytes == 0) {
-        return RF_OK;
+    enum rf_vmm_wish wish;
+    enum rf_status status = rf_vmm_wish(&wish, err);
+    struct rf_arena arena = {.fd = -1};
+    *out = arena;
+    if (status == RF_OK && bytes > 0) {
+        status = wish == RF_VMM_ALWAYS ? alloc_vmm(wanted, &arena, err)
+                                       : alloc_plain(wanted, &arena, err);
+        if (status == RF_OK && wish == RF_VMM_IF_NEEDED) {
+            status = replace_if_refused(&arena, err);
+        }
     }
-    code = cudaMalloc(&out->base, wanted);
-    if (code != cudaSuccess) {
-        char need[32], have[32];
-        (void)cudaGetLastError();
-        (void)cudaMemGetInfo(&available, &total);
-        return rf_err_set(err,
-                          code == cudaErrorMemoryAllocation ? RF_ERR_NOMEM
-                                                            : RF_ERR_DEVICE,
-                          "device memory: %s wanted, %s free: %s",
-                          rf_format_bytes(wanted, need, sizeof(need)),
-                          rf_format_bytes(available, have, sizeof(have)),
-                          cudaGetErrorString(code));
+    if (status != RF_OK) {
+        return status;
     }
-    out->bytes = wanted;
-    arenas_now += wanted;
+    *out = arena;
+    arenas_now += arena.bytes;
     rf_usage_note(arenas_now);
     return RF_OK;
 }
@@ -80,7 +132,13 @@ static void cuda_free(struct rf_arena *arena)
 {
     tables_destroy(arena->priv);
     if (arena->base != NULL && !rf_device_abandoned()) {
-        cudaFree(arena->base);
+        if (arena->fd < 0) {
+            cudaFree(arena->base);
+        } else {
+            (void)cudaDeviceSynchronize();
+            rf_vmm_unmap(arena->base, arena->bytes);
+            close(arena->fd);
+        }
         arenas_now -= arena->bytes;
     }
     *arena = (struct rf_arena){.fd = -1};

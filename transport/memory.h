@@ -14,7 +14,8 @@
 struct rf_arena {
     void *base; /* host address or device pointer; NULL when bytes is 0 */
     uint64_t bytes;
-    int fd; /* memfd of host arenas, else -1 */
+    int fd; /* of host arenas (memfd) and device memory that is shared by one,
+               else -1 */
     void *priv;
 };
 

@@ -29,6 +29,8 @@ struct block {
     size_t bytes;
     int fd;
     bool imported;
+    bool vmm;        /* made by cuMem*, not by cudaMalloc */
+    bool accessible; /* to copies and kernels */
     unsigned opens;
     pid_t owner;
     int owner_fd;
@@ -101,8 +103,9 @@ bool fake_cuda_is_device(const void *device, size_t bytes)
     struct block *block;
     pthread_mutex_lock(&heap.lock);
     block = find(device);
-    inside = block != NULL && (const unsigned char *)device + bytes <=
-                                  block->device + block->bytes;
+    inside =
+        block != NULL && block->accessible &&
+        (const unsigned char *)device + bytes <= block->device + block->bytes;
     pthread_mutex_unlock(&heap.lock);
     return inside;
 }
@@ -116,30 +119,41 @@ size_t fake_cuda_used(void)
     return used;
 }
 
-/* Maps `fd` at a fresh place. Called with the lock held. */
-static struct block *map(int fd, size_t bytes)
+/* Addresses that were not used before, so stale ones fault. Called with the
+ * lock held, as is the next one. */
+static unsigned char *take_addresses(size_t bytes)
 {
     const size_t span = (bytes + GRAIN - 1) / GRAIN * GRAIN;
+    reserve();
+    if (heap.next + span > RANGE_BYTES) {
+        return NULL;
+    }
+    heap.next += span;
+    return heap.device + heap.next - span;
+}
+
+static struct block *map_at(unsigned char *device, int fd, size_t bytes)
+{
     struct block *block = NULL;
-    unsigned char *shadow;
     for (size_t i = 0; i < heap.n && block == NULL; i++) {
         block = heap.blocks[i].device == NULL ? &heap.blocks[i] : NULL;
     }
     if (block == NULL && heap.n < MAX_BLOCKS) {
         block = &heap.blocks[heap.n++];
     }
-    if (block == NULL || heap.next + span > RANGE_BYTES) {
-        return NULL;
-    }
-    shadow = heap.shadow + heap.next;
-    if (mmap(shadow, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
-             0) == MAP_FAILED) {
+    if (block == NULL || device == NULL ||
+        mmap(fake_cuda_shadow(device), bytes, PROT_READ | PROT_WRITE,
+             MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED) {
         return NULL;
     }
     *block = (struct block){
-        .device = heap.device + heap.next, .bytes = bytes, .fd = fd};
-    heap.next += span; /* addresses are not used twice: stale ones fault */
+        .device = device, .bytes = bytes, .fd = fd, .accessible = true};
     return block;
+}
+
+static struct block *map(int fd, size_t bytes)
+{
+    return map_at(take_addresses(bytes), fd, bytes);
 }
 
 static void unmap(struct block *block)
@@ -156,7 +170,6 @@ cudaError_t cudaMalloc(void **out, size_t bytes)
     int fd;
     FAKE_ENTER(cudaMalloc);
     pthread_mutex_lock(&heap.lock);
-    reserve();
     if (heap.used + bytes <= device_bytes()) {
         fd = memfd_create("fake-device", MFD_CLOEXEC);
         if (fd >= 0 && ftruncate(fd, (off_t)bytes) == 0) {
@@ -182,7 +195,8 @@ cudaError_t cudaFree(void *device)
     fake_drain_all(); /* a free waits for the device */
     pthread_mutex_lock(&heap.lock);
     block = find(device);
-    if (block == NULL || block->device != device || block->imported) {
+    if (block == NULL || block->device != device || block->imported ||
+        block->vmm) {
         pthread_mutex_unlock(&heap.lock);
         return fake_set_error(cudaErrorInvalidValue);
     }
@@ -209,7 +223,7 @@ cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t *out, void *device)
     FAKE_ENTER(cudaIpcGetMemHandle);
     pthread_mutex_lock(&heap.lock);
     block = find(device);
-    if (block == NULL || block->imported) {
+    if (block == NULL || block->imported || block->vmm) {
         pthread_mutex_unlock(&heap.lock);
         return fake_set_error(cudaErrorInvalidValue);
     }
@@ -228,7 +242,6 @@ static cudaError_t import(const struct handle *handle, void **out)
     cudaError_t code = cudaSuccess;
     int fd;
     pthread_mutex_lock(&heap.lock);
-    reserve();
     for (size_t i = 0; i < heap.n && block == NULL; i++) {
         struct block *b = &heap.blocks[i];
         if (b->device != NULL && b->imported && b->owner == handle->pid &&
@@ -289,4 +302,69 @@ cudaError_t cudaIpcCloseMemHandle(void *device)
     }
     pthread_mutex_unlock(&heap.lock);
     return cudaSuccess;
+}
+
+/* --- for cuMem* --- */
+
+bool fake_memory_take(size_t bytes)
+{
+    bool fits;
+    pthread_mutex_lock(&heap.lock);
+    fits = heap.used + bytes <= device_bytes();
+    heap.used += fits ? bytes : 0;
+    pthread_mutex_unlock(&heap.lock);
+    return fits;
+}
+
+void fake_memory_give_back(size_t bytes)
+{
+    pthread_mutex_lock(&heap.lock);
+    heap.used -= bytes;
+    pthread_mutex_unlock(&heap.lock);
+}
+
+void *fake_memory_reserve(size_t bytes)
+{
+    void *device;
+    pthread_mutex_lock(&heap.lock);
+    device = take_addresses(bytes);
+    pthread_mutex_unlock(&heap.lock);
+    return device;
+}
+
+bool fake_memory_map(void *device, size_t bytes, int fd)
+{
+    struct block *block;
+    pthread_mutex_lock(&heap.lock);
+    block = map_at(device, fd, bytes);
+    if (block != NULL) {
+        block->vmm = true;
+        block->accessible = false;
+        mprotect(fake_cuda_shadow(device), bytes, PROT_NONE);
+    }
+    pthread_mutex_unlock(&heap.lock);
+    return block != NULL;
+}
+
+void fake_memory_allow(void *device, size_t bytes)
+{
+    struct block *block;
+    pthread_mutex_lock(&heap.lock);
+    block = find(device);
+    if (block != NULL) {
+        block->accessible = true;
+        mprotect(fake_cuda_shadow(device), bytes, PROT_READ | PROT_WRITE);
+    }
+    pthread_mutex_unlock(&heap.lock);
+}
+
+void fake_memory_unmap(void *device)
+{
+    struct block *block;
+    pthread_mutex_lock(&heap.lock);
+    block = find(device);
+    if (block != NULL) {
+        unmap(block);
+    }
+    pthread_mutex_unlock(&heap.lock);
 }

@@ -11,6 +11,16 @@ cudaError_t fake_set_error(cudaError_t code);
 
 /* Waits until every stream of the process is idle. */
 void fake_drain_all(void);
+bool fake_streams_idle(void);
+
+/* Memory of cuMem*: counts bytes of the device; reserves addresses; maps a
+ * descriptor (taken) there, which nothing may use before it is allowed. */
+bool fake_memory_take(size_t bytes);
+void fake_memory_give_back(size_t bytes);
+void *fake_memory_reserve(size_t bytes);
+bool fake_memory_map(void *device, size_t bytes, int fd);
+void fake_memory_allow(void *device, size_t bytes);
+void fake_memory_unmap(void *device);
 
 /* At the start of every call: an injected error ends it. */
 #define FAKE_ENTER(call)                                                       \

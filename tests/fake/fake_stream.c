@@ -161,6 +161,22 @@ void fake_drain_all(void)
     }
 }
 
+bool fake_streams_idle(void)
+{
+    bool idle = true;
+    pthread_mutex_lock(&all.lock);
+    for (size_t i = 0; i < MAX_STREAMS; i++) {
+        struct CUstream_st *stream = all.streams[i];
+        if (stream != NULL) {
+            pthread_mutex_lock(&stream->lock);
+            idle = idle && stream->first == NULL && !stream->busy;
+            pthread_mutex_unlock(&stream->lock);
+        }
+    }
+    pthread_mutex_unlock(&all.lock);
+    return idle;
+}
+
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned flags)
 {
     struct CUstream_st *stream;

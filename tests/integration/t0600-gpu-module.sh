@@ -49,6 +49,70 @@ test_every_strategy_runs_on_ipc() {
     all_verified 6
 }
 
+# With a fault where legacy handles would be opened: nobody opens one.
+test_every_strategy_runs_on_ipc_by_descriptor() {
+    cluster '.scenarios[0].method = "ipc" | .launch.env += {REFIT_IPC: "vmm",
+            FAKE_CUDA_FAIL: "cudaIpcOpenMemHandle:1:201"} |
+        .scenarios[0].strategy = ["send_recv", "broadcast", "allgather",
+        "allgather_global", "hierarchical", "gather_broadcast"]'
+    run_coord cluster.json
+    expect_exit 0
+    all_verified 6
+}
+
+test_ipc_by_descriptor_views_separate_processes_and_casts() {
+    cluster '.nodes[0].slots = 2 | .launch.env.REFIT_IPC = "vmm" |
+        .scenarios = [
+        {"name": "s-separate", "mode": "colocated",
+         "colocated_processes": "separate",
+         "train": {"tp": 2}, "infer": {"tp": 2, "layout": "vllm"},
+         "method": "ipc", "warmup": 0, "iterations": 2},
+        {"name": "s-view", "mode": "colocated",
+         "colocated_processes": "separate", "train": {"tp": 2},
+         "infer": {"tp": 2}, "method": "ipc", "warmup": 0, "iterations": 2},
+        {"name": "s-cast", "mode": "colocated",
+         "train": {"tp": 2, "dtype": "float32"},
+         "infer": {"dp": 2, "dtype": "bfloat16", "layout": "hf"},
+         "method": ["ipc", "nccl"], "warmup": 0, "iterations": 2}]'
+    run_coord cluster.json
+    expect_exit 0
+    all_verified 4
+    expect_json "$(result s-view)" '[.iterations[].ranks[].sent_bytes] |
+        add == 0'
+}
+
+# The first handle that each rank asks for is refused: that arena goes by
+# descriptor, the other ones stay as they are.
+test_refused_handles_are_replaced_by_descriptors() {
+    cluster '.nodes[0].slots = 4 | .scenarios = [
+        {"name": "s", "mode": "colocated", "train": {"tp": 2, "pp": 2},
+         "infer": {"tp": 4, "layout": "vllm"}, "method": "ipc",
+         "strategy": ["send_recv", "broadcast"], "warmup": 0,
+         "iterations": 2}] |
+        .launch.env.FAKE_CUDA_FAIL = "cudaIpcGetMemHandle:1:801"'
+    run_coord cluster.json
+    expect_exit 0
+    all_verified 2
+}
+
+test_descriptors_that_cannot_be_used_explain_themselves() {
+    cluster '.scenarios[0].method = "ipc" | .launch.env += {REFIT_IPC: "vmm",
+        FAKE_CUDA_VMM: "0"}'
+    run_coord cluster.json
+    expect_exit 1
+    expect_text err 'device [0-9] cannot share memory by file descriptor'
+    cluster '.scenarios[0].method = "ipc" | .launch.env += {REFIT_IPC: "vmm",
+        FAKE_CUDA_FAIL: "cuMemImportFromShareableHandle:1:1"}'
+    run_coord cluster.json -o import
+    expect_exit 1
+    expect_text err 'mapping the device memory of rank [0-9], shared by file'
+    expect_text err 'cuMemImportFromShareableHandle: CUDA_ERROR_INVALID_VALUE'
+    cluster '.scenarios[0].method = "ipc" | .launch.env.REFIT_IPC = "both"'
+    run_coord cluster.json -o unknown
+    expect_exit 1
+    expect_text err 'REFIT_IPC is "both"; auto, legacy and vmm are known'
+}
+
 test_every_strategy_runs_on_nvshmem() {
     cluster '.scenarios[0].method = "nvshmem" |
         .scenarios[0].strategy = ["send_recv", "broadcast", "allgather",

@@ -1,0 +1,53 @@
+/*
+ * What a rank copies in each round of method ipc, into the arenas of the node's
+ * ranks that it has mapped, and the pieces of its own that stay where the
+ * source has them. Made once per plan.
+ */
+#ifndef RF_CUDA_IPC_ROUNDS_H
+#define RF_CUDA_IPC_ROUNDS_H
+
+#include "cuda/device.h"
+#include "cuda/ipc.h"
+
+struct rf_ipc_round {
+    uint32_t round;
+    struct rf_copies host;
+    struct rf_device_slices copies[2];
+    cudaEvent_t begin, end;
+};
+
+struct rf_ipc_alias {
+    const struct rf_op *op;
+    void *base; /* of the source arena, in this process */
+};
+
+struct rf_ipc_rounds {
+    const struct rf_method_env *env;
+    const struct rf_nodeshm *shm;
+    struct rf_ipc_peer *peers; /* by slot */
+    struct rf_bases bases;
+    uint32_t n_bases;
+    uint32_t *base_index; /* [slot · RF_MEM_COUNT + mem], RF_NONE: none */
+    struct rf_ipc_round *at;
+    size_t n, capacity;
+    struct rf_ipc_alias *aliases; /* pieces of ours that are views */
+    size_t n_aliases, aliases_capacity;
+    uint32_t cast;
+    uint64_t sent_bytes, received_bytes;
+};
+
+/* Opens the arenas that are written to or looked at. All is borrowed; freed
+ * also after a failure. */
+enum rf_status rf_ipc_rounds_build(const struct rf_method_env *env,
+                                   const struct rf_nodeshm *shm,
+                                   struct rf_ipc_peer *peers,
+                                   struct rf_ipc_rounds *out,
+                                   struct rf_err *err) RF_MUST_CHECK;
+void rf_ipc_rounds_free(struct rf_ipc_rounds *rounds);
+
+/* As rf_method_ops.base_of. */
+const void *rf_ipc_rounds_base_of(const struct rf_ipc_rounds *rounds,
+                                  const struct rf_piece *piece,
+                                  uint64_t stride[RF_BOX_DIMS]);
+
+#endif

@@ -1,8 +1,10 @@
 /*
- * How long whole-world plans take, proof included, and how that grows: a table
- * over 256 to 16,384 ranks and a few large refits with limits. Each plan is
- * made in a process of its own, so that its peak memory is its own. Exit status
- * 1 when a limit is passed. Run in the source folder, on an idle machine.
+ * How long plans take, proof included, and how that grows: a table over 256 to
+ * 16,384 ranks and a few large refits with limits. Then what a rank makes of
+ * the world: the plan and its node's part of the schedule, by strategy. Each
+ * row is made in processes of its own, so that its peak memory is its own. Exit
+ * status 1 when a limit is passed. Run in the source folder, on an idle
+ * machine; about a minute.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +16,7 @@
 
 #include "common/clock.h"
 #include "common/mem.h"
-#include "planner/plan.h"
+#include "planner/schedule.h"
 
 #define SLOTS 8
 #define ROUNDS 3
@@ -23,6 +25,7 @@ struct row {
     const char *model, *train, *infer;
     double limit_s; /* 0: none */
     long limit_mb;
+    const char *strategy, *balance; /* NULL: the plan alone */
 };
 
 /* What a child reports. */
@@ -30,25 +33,47 @@ struct result {
     uint32_t ranks;
     uint64_t n, transfers;
     double seconds, cpu_seconds, prove_seconds, send_over_bound;
+    double schedule_seconds;
+    uint64_t ops, world_ops; /* of the first node, of all */
 };
 
+#define LLAMA_2048                                                             \
+    "llama-3.1-70b", "\"tp\": 8, \"pp\": 8, \"dp\": 16",                       \
+        "\"tp\": 8, \"dp\": 128"
+#define KIMI_16384                                                             \
+    "kimi-k2",                                                                 \
+        "\"tp\": 8, \"pp\": 16, \"ep\": 64, \"etp\": 1, \"dp\": 64, "          \
+        "\"num_layers_in_first_pipeline_stage\": 3, "                          \
+        "\"num_layers_in_last_pipeline_stage\": 2",                            \
+        "\"tp\": 8, \"dp\": 1024, \"ep\": 128, \"layout\": \"vllm\""
+
 static const struct row limits[] = {
-    {"llama-3.1-70b", "\"tp\": 8, \"pp\": 8, \"dp\": 16",
-     "\"tp\": 8, \"dp\": 128", 0.25, 512},
+    {LLAMA_2048, 0.25, 16, NULL, NULL},
     {"deepseek-v3",
      "\"tp\": 4, \"pp\": 16, \"ep\": 16, \"dp\": 16, "
      "\"num_layers_in_first_pipeline_stage\": 3, "
      "\"num_layers_in_last_pipeline_stage\": 2",
-     "\"tp\": 32, \"dp\": 8", 1, 0},
-    {"kimi-k2",
-     "\"tp\": 8, \"pp\": 16, \"ep\": 64, \"etp\": 1, \"dp\": 64, "
-     "\"num_layers_in_first_pipeline_stage\": 3, "
-     "\"num_layers_in_last_pipeline_stage\": 2",
-     "\"tp\": 8, \"dp\": 1024, \"ep\": 128, \"layout\": \"vllm\"", 10, 0},
+     "\"tp\": 32, \"dp\": 8", 1, 0, NULL, NULL},
+    {KIMI_16384, 10, 64, NULL, NULL},
     {"kimi-k2", "\"tp\": 16, \"ep\": 16, \"dp\": 512",
-     "\"tp\": 8, \"ep\": 32, \"dp\": 1024", 10, 0},
+     "\"tp\": 8, \"ep\": 32, \"dp\": 1024", 10, 0, NULL, NULL},
     {"qwen3-235b-a22b", "\"dp\": 512, \"layout\": \"fsdp\"",
-     "\"tp\": 8, \"ep\": 32, \"dp\": 64, \"layout\": \"vllm\"", 10, 0},
+     "\"tp\": 8, \"ep\": 32, \"dp\": 64, \"layout\": \"vllm\"", 10, 0, NULL,
+     NULL},
+};
+
+static const struct row slices[] = {
+    {LLAMA_2048, 0.5, 16, "send_recv", "size"},
+    {LLAMA_2048, 0, 0, "send_recv", "order"},
+    {LLAMA_2048, 0, 0, "broadcast", "size"},
+    {LLAMA_2048, 0, 0, "hierarchical", "size"},
+    {LLAMA_2048, 0, 0, "allgather", "size"},
+    {LLAMA_2048, 0, 0, "gather_broadcast", "size"},
+    {KIMI_16384, 10, 64, "send_recv", "size"},
+    {KIMI_16384, 0, 0, "send_recv", "order"},
+    {KIMI_16384, 0, 0, "broadcast", "size"},
+    {KIMI_16384, 0, 0, "hierarchical", "size"},
+    {KIMI_16384, 0, 0, "allgather", "size"},
 };
 
 static void die(const struct rf_err *err)
@@ -84,8 +109,11 @@ static struct rf_spec *load_spec(const struct row *row)
     json_t *value = NULL;
     int n = snprintf(text, sizeof(text),
                      "{\"name\": \"bench\", \"mode\": \"disaggregated\", "
-                     "\"train\": {%s}, \"infer\": {%s}}",
-                     row->train, row->infer);
+                     "\"train\": {%s}, \"infer\": {%s}, "
+                     "\"strategy\": \"%s\", \"balance\": \"%s\"}",
+                     row->train, row->infer,
+                     row->strategy ? row->strategy : "send_recv",
+                     row->balance ? row->balance : "size");
     if (rf_json_parse(text, (size_t)n, row->model, &value, &err) != RF_OK) {
         die(&err);
     }
@@ -104,6 +132,35 @@ static double cpu_seconds(void)
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
+static double seconds_since(int64_t started)
+{
+    return (double)(rf_now_ns() - started) / (double)RF_NS_PER_S;
+}
+
+static void prove(const struct rf_plan *plan, struct result *result)
+{
+    struct rf_err err = {0};
+    int64_t started = rf_now_ns();
+    if (rf_plan_prove(plan, &err) != RF_OK) {
+        die(&err);
+    }
+    result->prove_seconds = seconds_since(started);
+}
+
+static void schedule(const struct rf_plan *plan, struct result *result)
+{
+    struct rf_err err = {0};
+    struct rf_schedule *part;
+    int64_t started = rf_now_ns();
+    if (rf_schedule_build(plan, 0, &part, &err) != RF_OK) {
+        die(&err);
+    }
+    result->schedule_seconds = seconds_since(started);
+    result->ops = part->n_ops;
+    result->world_ops = part->n_world_ops;
+    rf_schedule_destroy(part);
+}
+
 /* Plans once and writes the result to `to`. */
 static void plan_once(const struct row *row, int to)
 {
@@ -113,8 +170,8 @@ static void plan_once(const struct row *row, int to)
     struct rf_spec *spec = load_spec(row);
     struct rf_world *world = NULL;
     struct rf_plan *plan = NULL;
-    uint32_t *slots = rf_xcalloc(65536, sizeof(*slots));
-    for (uint32_t i = 0; i < 65536; i++) {
+    uint32_t *slots = rf_xcalloc(8192, sizeof(*slots));
+    for (uint32_t i = 0; i < 8192; i++) {
         slots[i] = SLOTS;
     }
     if (rf_world_build(spec, model, slots, 8192, &world, &err) != RF_OK) {
@@ -125,12 +182,11 @@ static void plan_once(const struct row *row, int to)
         die(&err);
     }
     result.cpu_seconds = cpu_seconds() - result.cpu_seconds;
-    int64_t started = rf_now_ns();
-    if (rf_plan_prove(plan, &err) != RF_OK) {
-        die(&err);
+    if (row->strategy == NULL) {
+        prove(plan, &result);
+    } else {
+        schedule(plan, &result);
     }
-    result.prove_seconds =
-        (double)(rf_now_ns() - started) / (double)RF_NS_PER_S;
     result.seconds = (double)plan->plan_ns / (double)RF_NS_PER_S;
     result.ranks = world->n_ranks;
     result.n = plan->n_transfers;
@@ -148,11 +204,11 @@ static void plan_once(const struct row *row, int to)
 }
 
 /* The fastest of several processes, and the peak memory of any. */
-static struct result measure(const struct row *row, long *peak_mb)
+static struct result measure(const struct row *row, int rounds, long *peak_mb)
 {
     struct result best = {.seconds = 1e9};
     *peak_mb = 0;
-    for (int i = 0; i < ROUNDS; i++) {
+    for (int i = 0; i < rounds; i++) {
         struct result result;
         struct rusage usage;
         int ends[2], status = 0;
@@ -180,20 +236,53 @@ static struct result measure(const struct row *row, long *peak_mb)
     return best;
 }
 
+static bool is_over(const struct row *row, double seconds, long peak_mb)
+{
+    return (row->limit_s > 0 && seconds > row->limit_s) ||
+           (row->limit_mb > 0 && peak_mb > row->limit_mb);
+}
+
+static const char *verdict(const struct row *row, bool over)
+{
+    return over ? "OVER THE LIMIT" : row->limit_s > 0 ? "within its limit" : "";
+}
+
+static void print_slice(const struct row *row, bool *ok)
+{
+    long peak_mb;
+    struct result r = measure(row, 1, &peak_mb);
+    bool over = is_over(row, r.seconds + r.schedule_seconds, peak_mb);
+    printf("%-16s %6u %-16s %-7s %9llu %9llu %7.3f %10.3f %7ld %s\n",
+           row->model, r.ranks, row->strategy, row->balance,
+           (unsigned long long)r.ops, (unsigned long long)r.world_ops,
+           r.seconds, r.schedule_seconds, peak_mb, verdict(row, over));
+    fflush(stdout);
+    *ok &= !over;
+}
+
+static void print_slices(bool *ok)
+{
+    printf("\nOn a rank of the first node: the plan and its node's ops\n");
+    printf("%-16s %6s %-16s %-7s %9s %9s %7s %10s %7s\n", "model", "ranks",
+           "strategy", "balance", "node ops", "world ops", "plan s",
+           "schedule s", "peak MB");
+    fflush(stdout);
+    for (size_t i = 0; i < RF_ARRAY_SIZE(slices); i++) {
+        print_slice(&slices[i], ok);
+    }
+}
+
 static double print_row(const struct row *row, bool *ok)
 {
     long peak_mb;
-    struct result r = measure(row, &peak_mb);
+    struct result r = measure(row, ROUNDS, &peak_mb);
     double each_us = r.cpu_seconds * 1e6 / (double)RF_MAX(r.n, 1);
-    bool over = (row->limit_s > 0 && r.seconds > row->limit_s) ||
-                (row->limit_mb > 0 && peak_mb > row->limit_mb);
+    bool over = is_over(row, r.seconds, peak_mb);
     printf("%-16s %6u %9llu %11llu %7.3f %7.3f %7.3f %7.3f %7ld %9.4f %s\n",
            row->model, r.ranks, (unsigned long long)r.n,
            (unsigned long long)r.transfers, r.seconds, r.cpu_seconds,
            r.prove_seconds, each_us, peak_mb, r.send_over_bound,
-           over               ? "OVER THE LIMIT"
-           : row->limit_s > 0 ? "within its limit"
-                              : "");
+           verdict(row, over));
     fflush(stdout);
     *ok &= !over;
     return each_us;
@@ -209,7 +298,7 @@ int main(void)
     fflush(stdout);
     for (uint32_t ranks = 256; ranks <= 16384; ranks *= 2) {
         char train[64], infer[64];
-        struct row row = {"llama-3.1-70b", train, infer, 0, 0};
+        struct row row = {"llama-3.1-70b", train, infer, 0, 0, NULL, NULL};
         snprintf(train, sizeof(train), "\"tp\": 8, \"pp\": 8, \"dp\": %u",
                  ranks / 128);
         snprintf(infer, sizeof(infer), "\"tp\": 8, \"dp\": %u", ranks / 16);
@@ -225,5 +314,6 @@ int main(void)
         printf("growth is worse than linear\n");
         ok = false;
     }
+    print_slices(&ok);
     return ok ? 0 : 1;
 }

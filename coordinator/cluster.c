@@ -27,7 +27,11 @@
 #include "coordinator/redact.h"
 #include "planner/world.h"
 
+/* How long a better reason is waited for. Of a node that has joined, less than
+ * the run settles for (run.c): its end must be known before the run decides
+ * whether a rank that lost its peer is the cause or was the first to notice. */
 #define VERDICT_NS (2 * RF_NS_PER_S)
+#define JOINED_VERDICT_NS (RF_NS_PER_S / 4)
 
 void rf_cluster_random(void *out, size_t size)
 {
@@ -117,7 +121,8 @@ void cluster_trouble(struct cluster_node *node, const char *fmt, ...)
     vsnprintf(node->trouble + used, sizeof(node->trouble) - used, fmt, args);
     va_end(args);
     if (node->verdict_ns == INT64_MAX) {
-        node->verdict_ns = rf_now_ns() + VERDICT_NS;
+        node->verdict_ns =
+            rf_now_ns() + (node->joined ? JOINED_VERDICT_NS : VERDICT_NS);
     }
 }
 

@@ -1,0 +1,125 @@
+# The launcher `manual`: the coordinator prints a command for each node, and
+# whoever runs these commands has a cluster.
+# limit: 200
+# shellcheck shell=bash source=../lib/test.sh disable=SC2034
+. "$(dirname "$0")/../lib/test.sh"
+
+base='{
+  "name": "t", "launch": {"method": "manual"},
+  "nodes": [{"host": "a", "slots": 2}, {"host": "b", "slots": 2}],
+  "model": {"megatron": {"num_layers": 2, "hidden_size": 64,
+    "num_attention_heads": 4, "vocab_size": 128}},
+  "scenarios": [{"name": "s", "mode": "disaggregated",
+    "train": {"nodes": ["a"], "tp": 2}, "infer": {"nodes": ["b"], "tp": 2},
+    "method": ["host", "tcp"], "warmup": 0, "iterations": 2}]}'
+
+commands_printed() {
+    [ "$(grep -c 'run on this node: ' err)" = 2 ]
+}
+
+# Starts a run and waits for its commands, which are then in the file commands.
+# Keys are in a folder of this test.
+start_manual() { # [JQ_PROGRAM]
+    own_worker
+    export XDG_CACHE_HOME=$PWD/cache
+    cluster "${1-.} | .launch.worker = \"$worker\""
+    start_coord cluster.json
+    wait_until 20 "two commands" commands_printed
+    sed -n 's/.*run on this node: //p' err >commands
+}
+
+# Runs command N as the user would; with "-" its key comes on standard input.
+run_command() { # N [-]
+    local words key
+    read -ra words < <(sed -n "$1p" commands)
+    key=${words[-1]}
+    if [ "${2-}" = - ]; then
+        "${words[@]:0:${#words[@]}-1}" - <"$key" >"worker-$1" 2>&1 &
+    else
+        "${words[@]}" </dev/null >"worker-$1" 2>&1 &
+    fi
+}
+
+keys() {
+    find cache -type f 2>/dev/null
+}
+
+both_verified() {
+    local method
+    for method in host tcp; do
+        expect_verified "$(result "s-method=$method")"
+    done
+}
+
+test_printed_commands_make_a_cluster() {
+    start_manual
+    run_command 1
+    run_command 2 -
+    finish_coord
+    expect_exit 0
+    both_verified
+    expect_json "$(result s-method=tcp)" '.plan.bytes_inter_node > 0'
+    expect_json "$(result s-method=tcp)" '[.environment[].control] ==
+        ["tcp", "tcp"]'
+    wait_until 20 "the workers have left" no_workers
+    [ -z "$(keys)" ] || fail "keys are left: $(keys)"
+}
+
+test_keys_are_private_and_not_in_the_command() {
+    local file
+    start_manual
+    [ "$(keys | wc -l)" = 2 ] || fail "not two keys"
+    for file in $(keys); do
+        [ "$(stat -c %a "$file")" = 600 ] || fail "$file can be read by others"
+        expect_no_text commands "$(cat "$file")"
+        expect_no_text err "$(cat "$file")"
+    done
+    kill -TERM "$coord_pid"
+    finish_coord
+    expect_exit 143
+    [ -z "$(keys)" ] || fail "keys are left"
+    # Nothing was measured, so there is no folder.
+    if compgen -G 'results/*' >/dev/null; then
+        expect_json "$(echo results/*/run.json)" '.status == "interrupted"'
+    fi
+}
+
+
+test_a_node_with_a_wrong_key_does_not_join_and_the_right_one_does() {
+    local words refused_pid
+    start_manual
+    read -ra words < <(sed -n 1p commands)
+    head -c 32 /dev/zero | od -An -v -tx1 | tr -d ' \n' >wrong
+    echo >>wrong
+    chmod 600 wrong
+    "${words[@]:0:${#words[@]}-1}" "$PWD/wrong" </dev/null >refused 2>&1 &
+    refused_pid=$!
+    run_command 1
+    run_command 2
+    finish_coord
+    expect_exit 0
+    both_verified
+    kill "$refused_pid" 2>/dev/null
+    if wait "$refused_pid"; then
+        fail "the worker with the wrong key ended with 0"
+    fi
+    wait_until 20 "the workers have left" no_workers
+}
+
+test_a_worker_that_is_killed_fails_its_scenario() {
+    start_manual '.scenarios[0] += {method: "host", iterations: 1000000}'
+    run_command 1
+    run_command 2
+    wait_until 60 "the ranks" ranks_run
+    kill -KILL "$!"
+    finish_coord
+    expect_exit 1
+    expect_json "$(result s)" '.status == "failed" and
+        (.errors[0] | .host == "b")'
+    wait_until 20 "the workers have left" no_workers
+}
+ranks_run() {
+    [ "$(ranks | wc -l)" -ge 4 ]
+}
+
+run_tests

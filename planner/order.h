@@ -24,15 +24,14 @@
 /* Something that moves as a whole from one of its sources to all of its
  * receivers, through the receivers' nodes one after another. */
 struct rf_work {
-    uint32_t unit;   /* the caller's */
-    uint32_t family; /* the caller's */
-    struct rf_box box;
     uint64_t bytes;
     size_t sources, receivers; /* positions in the pool of holders */
     uint32_t n_sources, n_receivers;
-    uint32_t source; /* chosen, < n_sources */
-    bool whole;      /* keeps all receivers busy; see rf_order_choose() */
-    uint32_t turn;   /* the caller's: which receiver of a node comes first */
+    uint32_t source;       /* chosen, < n_sources */
+    uint32_t unit, part;   /* the caller's: what moves, a part of a unit … */
+    struct rf_split split; /* … cut like this */
+    uint32_t turn; /* the caller's: which receiver of a node comes first */
+    bool whole;    /* keeps all receivers busy; see rf_order_choose() */
 };
 
 struct rf_works {

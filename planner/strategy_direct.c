@@ -47,9 +47,7 @@ static void schedule_few(const struct rf_plan *plan,
     struct rf_works works = {.works = NULL};
     for (size_t i = 0; i < plan->n_transfers; i++) {
         const struct rf_transfer *transfer = &transfers[i];
-        struct rf_work work = {.family = transfer->family,
-                               .box = transfer->box,
-                               .sources = works.n_pool,
+        struct rf_work work = {.sources = works.n_pool,
                                .receivers = works.n_pool + 1,
                                .n_sources = 1,
                                .n_receivers = 1};

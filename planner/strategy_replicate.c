@@ -67,18 +67,27 @@ static size_t push(struct maker *maker, const struct rf_holder *holders,
     return first;
 }
 
-static void add_work(struct maker *maker, uint32_t unit,
-                     const struct rf_box *box, struct rf_work work)
+static uint32_t family_of(const struct maker *maker, const struct rf_work *work)
 {
-    uint32_t family = maker->units.units[unit].family;
-    work.unit = unit;
-    work.family = family;
-    work.box = *box;
+    return maker->units.units[work->unit].family;
+}
+
+static struct rf_box box_of(const struct maker *maker,
+                            const struct rf_work *work)
+{
+    return rf_box_part(&maker->units.units[work->unit].box, &work->split,
+                       work->part);
+}
+
+/* Adds part `work->part` of a unit that is cut by `work->split`. */
+static void add_work(struct maker *maker, struct rf_work work)
+{
+    enum rf_side wire =
+        maker->builder->spec->cast_at_source ? RF_INFER : RF_TRAIN;
+    struct rf_box box = box_of(maker, &work);
     work.bytes =
-        rf_box_elements(box) *
-        rf_plan_item_bytes(
-            maker->builder->plan,
-            maker->builder->spec->cast_at_source ? RF_INFER : RF_TRAIN, family);
+        rf_box_elements(&box) *
+        rf_plan_item_bytes(maker->builder->plan, wire, family_of(maker, &work));
     RF_PUSH(maker->works.works, maker->works.n, maker->works.capacity, work);
 }
 
@@ -106,11 +115,13 @@ static void place_receiver(struct maker *maker, uint32_t index,
                 ((struct placed){.node = node, .holder = *receiver}));
         return;
     }
-    struct rf_work work = {.sources = first,
+    struct rf_work work = {.unit = index,
+                           .split = {.parts = 1},
+                           .sources = first,
                            .n_sources = near,
                            .receivers = push(maker, receiver, 1),
                            .n_receivers = 1};
-    add_work(maker, index, &maker->units.units[index].box, work);
+    add_work(maker, work);
 }
 
 static int by_node(const void *a, const void *b)
@@ -134,25 +145,23 @@ static struct rf_split split_unit(const struct maker *maker,
     return rf_box_split(&unit->box, (uint32_t)RF_MIN(parts, most));
 }
 
-/* Works that share a box out over `parts` turns, `work` being their model. */
-static void add_parts(struct maker *maker, uint32_t index, uint32_t parts,
+/* Works that share a unit out over `parts` turns, `model` being the first. */
+static void add_parts(struct maker *maker, uint32_t parts,
                       const struct rf_work *model)
 {
-    const struct rf_unit *unit = &maker->units.units[index];
-    struct rf_split split = split_unit(maker, unit, parts);
-    for (uint32_t i = 0; i < split.parts; i++) {
-        struct rf_work work = *model;
-        struct rf_box box = rf_box_part(&unit->box, &split, i);
-        work.turn = index + i;
-        add_work(maker, index, &box, work);
+    const struct rf_unit *unit = &maker->units.units[model->unit];
+    struct rf_work work = *model;
+    work.split = split_unit(maker, unit, parts);
+    for (; work.part < work.split.parts; work.part++, work.turn++) {
+        add_work(maker, work);
     }
 }
 
 /* One node's far receivers: [first, first + n) of maker->far. */
-static void serve_node(struct maker *maker, uint32_t index,
-                       const struct rf_work *model, size_t first, uint32_t n)
+static void serve_node(struct maker *maker, const struct rf_work *model,
+                       size_t first, uint32_t n)
 {
-    const struct rf_unit *unit = &maker->units.units[index];
+    const struct rf_unit *unit = &maker->units.units[model->unit];
     uint32_t node = maker->far[first].node;
     maker->node_bytes[node] +=
         rf_box_elements(&unit->box) *
@@ -162,7 +171,7 @@ static void serve_node(struct maker *maker, uint32_t index,
         struct rf_work work = *model;
         work.receivers += first;
         work.n_receivers = n;
-        add_parts(maker, index, n, &work);
+        add_parts(maker, n, &work);
     }
 }
 
@@ -170,7 +179,9 @@ static void serve_far(struct maker *maker, uint32_t index,
                       const struct rf_holder *sources, uint32_t n_sources)
 {
     enum rf_strategy strategy = maker->builder->spec->strategy;
-    struct rf_work work = {.sources = push(maker, sources, n_sources),
+    struct rf_work work = {.unit = index,
+                           .split = {.parts = 1},
+                           .sources = push(maker, sources, n_sources),
                            .n_sources = n_sources,
                            .whole = strategy == RF_BROADCAST,
                            .turn = index,
@@ -187,7 +198,7 @@ static void serve_far(struct maker *maker, uint32_t index,
                maker->far[end].node == maker->far[first].node) {
             end++;
         }
-        serve_node(maker, index, &work, first, (uint32_t)(end - first));
+        serve_node(maker, &work, first, (uint32_t)(end - first));
         widest = RF_MAX(widest, (uint32_t)(end - first));
         nodes++;
     }
@@ -198,9 +209,9 @@ static void serve_far(struct maker *maker, uint32_t index,
                            maker->units.units[index].family) *
         (double)maker->n_far;
     if (strategy == RF_BROADCAST || strategy == RF_ALLGATHER_GLOBAL) {
-        add_work(maker, index, &maker->units.units[index].box, work);
+        add_work(maker, work);
     } else if (strategy == RF_HIERARCHICAL) {
-        add_parts(maker, index, widest, &work);
+        add_parts(maker, widest, &work);
     }
 }
 
@@ -300,9 +311,10 @@ static void build_chain(const struct maker *maker, const struct rf_work *work,
 static void emit_chain(struct maker *maker, const struct rf_work *work,
                        struct rf_tree *tree, uint64_t max_elements, bool paced)
 {
+    struct rf_box box = box_of(maker, work);
     struct rf_view root = rf_view_of_piece(
         &maker->works.pool[work->sources + work->source], RF_MEM_TRAIN);
-    const struct rf_tree_how how = {.family = work->family,
+    const struct rf_tree_how how = {.family = family_of(maker, work),
                                     .task = maker->builder->next_task++,
                                     .bucket = RF_NO_BUCKET,
                                     .root_dep = RF_NO_OP,
@@ -310,7 +322,7 @@ static void emit_chain(struct maker *maker, const struct rf_work *work,
                                     .paced = paced};
     rf_tree_reset(tree, &root);
     build_chain(maker, work, tree);
-    rf_tree_emit(maker->builder, tree, &work->box, &how);
+    rf_tree_emit(maker->builder, tree, &box, &how);
 }
 
 /* The k-th receiver on the ring, from the one whose turn it is. */
@@ -337,7 +349,7 @@ static void emit_ring(struct maker *maker, const struct rf_work *work)
         base = RF_MAX(base, rf_builder_round(builder, source->rank, rank));
     }
     for (uint32_t hop = 0; hop < work->n_receivers; hop++) {
-        struct rf_step step = {.family = work->family,
+        struct rf_step step = {.family = family_of(maker, work),
                                .bucket = RF_NO_BUCKET,
                                .round = base + hop,
                                .task = builder->next_task++};
@@ -367,9 +379,10 @@ static void emit_part(struct maker *maker, const struct rf_work *work,
                       struct rf_tree *tree, uint64_t max_elements,
                       struct arrived *out)
 {
+    struct rf_box box = box_of(maker, work);
     struct rf_view root = rf_view_of_piece(
         &maker->works.pool[work->sources + work->source], RF_MEM_TRAIN);
-    const struct rf_tree_how how = {.family = work->family,
+    const struct rf_tree_how how = {.family = family_of(maker, work),
                                     .task = maker->builder->next_task++,
                                     .bucket = RF_NO_BUCKET,
                                     .root_dep = RF_NO_OP,
@@ -377,7 +390,7 @@ static void emit_part(struct maker *maker, const struct rf_work *work,
     rf_tree_reset(tree, &root);
     add_group(maker, work, tree, 0, work->n_receivers, 0, true);
     out->op = (uint32_t)maker->builder->schedule->n_world_ops;
-    out->round = rf_tree_emit(maker->builder, tree, &work->box, &how);
+    out->round = rf_tree_emit(maker->builder, tree, &box, &how);
 }
 
 /* … and, when all parts are on their way, from it to the others. */
@@ -385,10 +398,11 @@ static void complete_part(struct maker *maker, const struct rf_work *work,
                           struct rf_tree *tree, uint64_t max_elements,
                           const struct arrived *arrived)
 {
+    struct rf_box box = box_of(maker, work);
     uint32_t head = work->turn % work->n_receivers;
     struct rf_view root = rf_view_of_piece(
         &maker->works.pool[work->receivers + head], RF_MEM_INFER);
-    const struct rf_tree_how how = {.family = work->family,
+    const struct rf_tree_how how = {.family = family_of(maker, work),
                                     .task = maker->builder->next_task++,
                                     .bucket = RF_NO_BUCKET,
                                     .first_round = arrived->round,
@@ -397,7 +411,7 @@ static void complete_part(struct maker *maker, const struct rf_work *work,
                                     .max_elements = max_elements};
     rf_tree_reset(tree, &root);
     add_group(maker, work, tree, 0, work->n_receivers, 0, false);
-    rf_tree_emit(maker->builder, tree, &work->box, &how);
+    rf_tree_emit(maker->builder, tree, &box, &how);
 }
 
 static void emit_works(struct maker *maker, const uint32_t *order)
@@ -412,7 +426,8 @@ static void emit_works(struct maker *maker, const uint32_t *order)
         const struct rf_work *work = &maker->works.works[order[i]];
         uint32_t from = maker->works.pool[work->sources + work->source].rank;
         uint32_t to = maker->works.pool[work->receivers].rank;
-        uint64_t elements = rf_builder_elements(builder, work->family, chunk);
+        uint64_t elements =
+            rf_builder_elements(builder, family_of(maker, work), chunk);
         if (node_of(maker, from) == node_of(maker, to)) {
             break;
         }
@@ -427,9 +442,10 @@ static void emit_works(struct maker *maker, const uint32_t *order)
     }
     for (size_t i = 0; i < far && strategy == RF_ALLGATHER; i++) {
         const struct rf_work *work = &maker->works.works[order[i]];
-        complete_part(maker, work, &tree,
-                      rf_builder_elements(builder, work->family, chunk),
-                      &arrived[i]);
+        complete_part(
+            maker, work, &tree,
+            rf_builder_elements(builder, family_of(maker, work), chunk),
+            &arrived[i]);
     }
     for (size_t i = far; i < maker->works.n; i++) {
         emit_chain(maker, &maker->works.works[order[i]], &tree, UINT64_MAX,

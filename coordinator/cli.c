@@ -389,8 +389,8 @@ void rf_cli_help(FILE *to)
         "            [--resume DIR] [--timeout S]\n"
         "refit-coord plan CLUSTER.json [-s GLOB]... [--json | --full]\n"
         "refit-coord check CLUSTER.json [--json] [--timeout S]\n"
-        "refit-coord predict CLUSTER.json [RESULT_DIR]... [-s GLOB]...\n"
-        "            [--json]\n"
+        "refit-coord predict CLUSTER.json [RESULT_DIR]... [-s GLOB]... "
+        "[--json]\n"
         "refit-coord report DIR... [--csv|--latex|--markdown|--html FILE]\n"
         "refit-coord compare REFERENCE_DIR NEW_DIR [--threshold R] [--json]\n"
         "\n"
@@ -412,8 +412,8 @@ void rf_cli_help(FILE *to)
         "\n"
         "Exit codes: 0 ok; 1 a scenario failed or became slower; 2 usage or\n"
         "configuration; 3 verification mismatch; 4 launch or preflight;\n"
-        "130 interrupted (129 by a hang-up, 143 by SIGTERM). More: man "
-        "refit-coord, man refit-cluster.\n",
+        "130 interrupted (129 hung up, 143 terminated).\n"
+        "More: man refit-coord, man refit-cluster.\n",
         to);
 }
 

@@ -32,6 +32,8 @@ enum rf_strategy {
     RF_HIERARCHICAL,
 };
 
+#define RF_SIDE_SIZE_MAX 65536 /* of any one parallel size */
+
 enum rf_balance { RF_BALANCE_NONE, RF_BALANCE_SIZE, RF_BALANCE_ORDER };
 
 /* One side of a refit. */

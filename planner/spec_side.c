@@ -12,8 +12,6 @@
 
 #include "common/mem.h"
 
-#define SIZE_MAX_RANKS 65536 /* of any one parallel size */
-
 static const char *const layout_names[] = {"megatron", "hf",   "vllm", "fsdp",
                                            "fsdp1",    "spec", NULL};
 
@@ -31,7 +29,7 @@ static enum rf_status read_pp_layers(const struct rf_jnode *node,
     if (list.value == NULL) {
         return RF_OK;
     }
-    if (!json_is_array(list.value) || count < 1 || count > SIZE_MAX_RANKS) {
+    if (!json_is_array(list.value) || count < 1 || count > RF_SIDE_SIZE_MAX) {
         return rf_jnode_fail(&list, err,
                              "must be an array with the number of layers of "
                              "each pipeline stage");
@@ -49,9 +47,9 @@ static enum rf_status read_pp_layers(const struct rf_jnode *node,
         struct rf_jnode item = rf_jnode_at(&list, i);
         json_int_t layers = json_integer_value(item.value);
         if (!json_is_integer(item.value) || layers < 0 ||
-            layers > SIZE_MAX_RANKS) {
+            layers > RF_SIDE_SIZE_MAX) {
             return rf_jnode_fail(&item, err, "must be an integer from 0 to %d",
-                                 SIZE_MAX_RANKS);
+                                 RF_SIDE_SIZE_MAX);
         }
         side->pp_layers[i] = (uint32_t)layers;
     }
@@ -110,9 +108,10 @@ static enum rf_status read_mesh(const struct rf_jnode *node,
     for (size_t i = 0; i < 2; i++) {
         struct rf_jnode item = rf_jnode_at(&list, i);
         json_int_t size = json_integer_value(item.value);
-        if (!json_is_integer(item.value) || size < 1 || size > SIZE_MAX_RANKS) {
+        if (!json_is_integer(item.value) || size < 1 ||
+            size > RF_SIDE_SIZE_MAX) {
             return rf_jnode_fail(&item, err, "must be an integer from 1 to %d",
-                                 SIZE_MAX_RANKS);
+                                 RF_SIDE_SIZE_MAX);
         }
         side->mesh[i] = (uint32_t)size;
     }
@@ -224,10 +223,10 @@ static enum rf_status check_spec_layout(const struct rf_jnode *node,
         return status;
     }
     devices = (uint64_t)side->mesh[0] * side->mesh[1];
-    if (devices > SIZE_MAX_RANKS) {
+    if (devices > RF_SIDE_SIZE_MAX) {
         struct rf_jnode mesh = rf_jnode_get(node, "mesh");
         return rf_jnode_fail(&mesh, err, "has more than %d devices",
-                             SIZE_MAX_RANKS);
+                             RF_SIDE_SIZE_MAX);
     }
     if (side->dp_given && side->dp != devices) {
         struct rf_jnode dp = rf_jnode_get(node, "dp");
@@ -276,7 +275,7 @@ static uint32_t default_etp(const struct rf_side_spec *side)
 static enum rf_status read_sizes(const struct rf_jnode *node,
                                  struct rf_side_spec *side, struct rf_err *err)
 {
-    const uint32_t max = SIZE_MAX_RANKS;
+    const uint32_t max = RF_SIDE_SIZE_MAX;
     enum rf_status status;
     side->dp_given = json_object_get(node->value, "dp") != NULL;
     side->tp = 1;

@@ -16,7 +16,6 @@
 
 #define MEGATRON_VOCAB_UNIT 128
 #define VLLM_VOCAB_UNIT 64
-#define FARTHEST_SUGGESTION 1024
 
 struct context {
     const struct rf_spec *spec;
@@ -83,16 +82,15 @@ static enum rf_status fail_with_nearest(struct context *context,
                                         works_fn works, struct rf_err *err)
 {
     char rule[sizeof(context->why)], list[64] = "";
-    uint32_t below = RF_MIN(value - 1, FARTHEST_SUGGESTION);
-    uint32_t above = value + 1;
+    uint32_t below = value - 1, above = value + 1;
     memcpy(rule, context->why, sizeof(rule));
     while (below > 0 && !works(context, below)) {
         below--;
     }
-    while (above <= value + FARTHEST_SUGGESTION && !works(context, above)) {
+    while (above <= RF_SIDE_SIZE_MAX && !works(context, above)) {
         above++;
     }
-    if (above > value + FARTHEST_SUGGESTION) {
+    if (above > RF_SIDE_SIZE_MAX) {
         above = 0;
     }
     if (below > 0 && above > 0) {

@@ -81,6 +81,7 @@ static const struct {
     {"qwen3-30b-a3b", "", "'etp': 5",
      "768 of model.layers.{L}.mlp.experts.{E}.gate_proj.weight % etp must be "
      "0; nearest etp that work: 4, 6"},
+    {"kimi-k2", "", "'ep': 8, 'etp': 65536", "nearest etp that works: 2048"},
     /* layers */
     {"qwen3-0.6b", "", "'pp': 4", ""},
     {"qwen3-0.6b", "", "'pp': 5",

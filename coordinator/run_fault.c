@@ -124,6 +124,76 @@ void run_abort(struct rf_run *run, const char *reason)
     }
 }
 
+/* Whether the attempt ended because something took too long: then who had not
+ * answered tells where it hung. */
+static bool too_long(const struct rf_run *run)
+{
+    const json_t *cause = json_array_get(run->attempt->errors, 0);
+    const char *status = json_string_value(json_object_get(cause, "status"));
+    return status != NULL && strcmp(status, rf_strstatus(RF_ERR_TIMEOUT)) == 0;
+}
+
+/* "0-3, 6": numbers of an ascending list. */
+static void write_ranks(const json_t *list, char *out, size_t size)
+{
+    const size_t n = json_array_size(list);
+    size_t used = 0;
+    out[0] = '\0';
+    for (size_t i = 0; i < n && used < size; i++) {
+        const json_int_t from = json_integer_value(json_array_get(list, i));
+        json_int_t to = from;
+        while (i + 1 < n &&
+               json_integer_value(json_array_get(list, i + 1)) == to + 1) {
+            to++;
+            i++;
+        }
+        used += (size_t)snprintf(
+            out + used, size - used, to > from ? "%s%lld-%lld" : "%s%lld",
+            used > 0 ? ", " : "", (long long)from, (long long)to);
+    }
+}
+
+/* The ranks of a node that hung, as it says with ABORTED. The cause gets them
+ * in its text, and as its rank when it is one alone; each becomes an error of
+ * its own with its last words. */
+static void name_silent(struct rf_run *run, uint32_t node, const json_t *told)
+{
+    json_t *cause = json_array_get(run->attempt->errors, 0);
+    const char *phase = json_string_value(json_object_get(cause, "phase"));
+    const char *host = run_host(run, node);
+    json_t *mine = json_array();
+    char ranks[160], *text;
+    for (size_t i = 0; i < json_array_size(told); i++) {
+        json_t *part = json_pack("{s:O}", "rank", json_array_get(told, i));
+        uint32_t rank;
+        if (run_get_rank(run, part, node, &rank)) {
+            json_t *lines = run_last_lines(run, node, rank);
+            rf_attempt_error(run->attempt, host, rank, phase, RF_ERR_TIMEOUT,
+                             "had not answered when the time was over", lines);
+            json_array_append_new(mine, json_integer(rank));
+            json_decref(lines);
+        }
+        json_decref(part);
+    }
+    write_ranks(mine, ranks, sizeof(ranks));
+    if (json_array_size(mine) > 0) {
+        rf_error("%s: not answered by rank%s %s", host,
+                 json_array_size(mine) > 1 ? "s" : "", ranks);
+        text = rf_xasprintf("%s; not answered by rank%s %s of %s",
+                            json_string_value(json_object_get(cause, "text")),
+                            json_array_size(mine) > 1 ? "s" : "", ranks, host);
+        json_object_set_new(cause, "text", json_string(text));
+        free(text);
+    }
+    if (json_array_size(mine) == 1 &&
+        json_array_size(run->attempt->errors) == 2 &&
+        json_is_null(json_object_get(cause, "rank"))) {
+        json_object_set(cause, "rank", json_array_get(mine, 0));
+        json_object_set_new(cause, "host", json_string(host));
+    }
+    json_decref(mine);
+}
+
 /* A node has ended its ranks, or (payload NULL) is gone. */
 void run_aborted(struct rf_run *run, uint32_t node, const json_t *payload)
 {
@@ -131,6 +201,9 @@ void run_aborted(struct rf_run *run, uint32_t node, const json_t *payload)
     const json_t *unkillable = json_object_get(payload, "unkillable");
     if (run->sm.state != RUN_ABORTING || !from->waiting) {
         return;
+    }
+    if (too_long(run)) {
+        name_silent(run, node, json_object_get(payload, "unanswered"));
     }
     if (json_array_size(unkillable) > 0) {
         char *pids = json_dumps(unkillable, JSON_COMPACT);

@@ -21,6 +21,7 @@
  * noticed by the agent, which sets env->abort. Whatever is mapped is unmapped
  * after our stream is idle and before anybody's memory is freed.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,11 +47,13 @@ struct ipc_state {
     struct rf_ipc_rounds rounds;
     cudaStream_t stream;
     cudaEvent_t event, first, last;
-    bool by_events;  /* peers wait for our event, otherwise for the host */
-    uint64_t target; /* published rounds before this iteration */
-    size_t next;     /* round to issue */
-    size_t told;     /* rounds published */
-    bool closing;    /* last waits are enqueued */
+    bool by_events;   /* peers wait for our event, otherwise for the host */
+    uint64_t target;  /* published rounds before this iteration */
+    size_t next;      /* round to issue */
+    size_t told;      /* rounds published */
+    bool closing;     /* last waits are enqueued */
+    bool running;     /* an iteration is under way */
+    int64_t moved_ns; /* when a round was last issued */
 };
 
 static enum rf_status ipc_probe(struct rf_err *err)
@@ -121,6 +124,8 @@ static enum rf_status ipc_start(void *opaque, uint64_t iteration,
     (void)iteration;
     state->next = state->told = 0;
     state->closing = false;
+    state->running = true;
+    state->moved_ns = rf_now_ns();
     RF_CUDA_TRY(err, out, cudaEventRecord(state->first, state->stream));
 out:
     return status;
@@ -194,6 +199,7 @@ static enum rf_status issue_round(struct ipc_state *state,
     }
     RF_CUDA_TRY(err, out, cudaEventRecord(round->end, state->stream));
     state->next++;
+    state->moved_ns = rf_now_ns();
     if (state->by_events) {
         RF_CUDA_TRY(err, out, cudaEventRecord(state->event, state->stream));
         publish(state);
@@ -229,6 +235,7 @@ static enum rf_status ipc_progress(void *opaque, bool *done, struct rf_err *err)
     switch (cudaEventQuery(state->last)) {
     case cudaSuccess:
         state->target += state->rounds.n;
+        state->running = false;
         *done = true;
         return RF_OK;
     case cudaErrorNotReady:
@@ -266,9 +273,34 @@ static const void *ipc_base_of(const struct rf_piece *piece,
     return rf_ipc_rounds_base_of(&state->rounds, piece, stride);
 }
 
+/* See RF_STUCK_NS. */
+static void tell_where(const struct ipc_state *state)
+{
+    char ranks[128] = "";
+    size_t used = 0;
+    if (!state->running || rf_now_ns() - state->moved_ns < RF_STUCK_NS) {
+        return;
+    }
+    for (uint32_t slot = 0; slot < state->shm->n_peers; slot++) {
+        if (atomic_load(&published_of(state, slot)->rounds) <
+                state->target + state->next &&
+            used < sizeof(ranks)) {
+            used += (size_t)snprintf(ranks + used, sizeof(ranks) - used, "%s%u",
+                                     used > 0 ? ", " : "",
+                                     state->shm->peers[slot].rank);
+        }
+    }
+    rf_cuda_log(RF_LOG_WARN, "stopped after round %zu of %zu, %s%s",
+                state->next, state->rounds.n,
+                used > 0 ? "waiting for rank " : "waiting for the device",
+                ranks);
+}
+
 static void ipc_abort(void *opaque)
 {
-    rf_nodeshm_abort(((struct ipc_state *)opaque)->shm);
+    struct ipc_state *state = opaque;
+    tell_where(state);
+    rf_nodeshm_abort(state->shm);
 }
 
 static void free_events(struct ipc_state *state)

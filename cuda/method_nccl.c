@@ -44,7 +44,9 @@ struct nccl_state {
     cudaStream_t stream[STAGES];
     void *send, *recv; /* SLOTS slots each */
     size_t next_step;
-    bool in_group; /* the step's group has not completed being issued */
+    bool in_group;    /* the step's group has not completed being issued */
+    bool running;     /* an iteration is under way */
+    int64_t moved_ns; /* when a step was last issued */
 };
 
 static enum rf_status nccl_probe(struct rf_err *err)
@@ -113,9 +115,11 @@ static struct rf_message *first_messages(const struct rf_message *messages,
 
 /* Waits, outside the window, for what is on the wire. */
 static enum rf_status finish_exchange(struct nccl_state *state,
+                                      const struct rf_step *step,
                                       struct rf_err *err)
 {
-    static const char what[] = "first exchange between ranks";
+    char what[160] = "first exchange with rank ";
+    rf_step_peers(step, what + strlen(what), 100);
     for (;;) {
         enum rf_status status = rf_nccl_settle(&state->comms, what, err);
         const cudaError_t code = status == RF_OK
@@ -154,7 +158,8 @@ static enum rf_status warm_up(struct nccl_state *state, struct rf_err *err)
         if (n_sends + n_recvs > 0) {
             status = issue_messages(state, sends, n_sends, recvs, n_recvs, 0,
                                     WARM_BYTES, err);
-            status = status == RF_OK ? finish_exchange(state, err) : status;
+            status =
+                status == RF_OK ? finish_exchange(state, step, err) : status;
         }
         free(sends);
         free(recvs);
@@ -244,6 +249,8 @@ static enum rf_status nccl_start(void *opaque, uint64_t iteration,
     (void)err;
     state->next_step = 0;
     state->in_group = false;
+    state->running = true;
+    state->moved_ns = rf_now_ns();
     return RF_OK;
 }
 
@@ -348,6 +355,7 @@ static enum rf_status nccl_progress(void *opaque, bool *done,
     }
     if (state->in_group) {
         status = end_step(state, state->next_step++, err);
+        state->moved_ns = rf_now_ns();
         if (status != RF_OK) {
             return status;
         }
@@ -357,6 +365,7 @@ static enum rf_status nccl_progress(void *opaque, bool *done,
     }
     if (state->steps.n == 0) {
         *done = true;
+        state->running = false;
         return RF_OK;
     }
     code = cudaEventQuery(state->device_steps[state->steps.n - 1].end[UNPACK]);
@@ -365,6 +374,7 @@ static enum rf_status nccl_progress(void *opaque, bool *done,
         return RF_OK;
     }
     *done = code == cudaSuccess;
+    state->running = !*done;
     return *done ? RF_OK : rf_cuda_error(err, "cudaEventQuery", code);
 }
 
@@ -388,9 +398,31 @@ static void nccl_timing(void *opaque, struct rf_phase_times *out)
     out->received_bytes = state->steps.received_bytes;
 }
 
+/* See RF_STUCK_NS. */
+static void tell_where(const struct nccl_state *state)
+{
+    char peers[128];
+    size_t at = 0;
+    if (!state->running || rf_now_ns() - state->moved_ns < RF_STUCK_NS) {
+        return;
+    }
+    while (at < state->next_step &&
+           cudaEventQuery(state->device_steps[at].end[WIRE]) == cudaSuccess) {
+        at++;
+    }
+    (void)cudaGetLastError();
+    if (at < state->steps.n) {
+        rf_step_peers(&state->steps.at[at], peers, sizeof(peers));
+        rf_cuda_log(RF_LOG_WARN,
+                    "stopped in step %zu of %zu, an exchange with rank %s",
+                    at + 1, state->steps.n, peers);
+    }
+}
+
 static void nccl_abort(void *opaque)
 {
     struct nccl_state *state = opaque;
+    tell_where(state);
     rf_nccl_comms_abort(&state->comms);
 }
 

@@ -4,12 +4,17 @@
 
 #include <driver_types.h>
 
+#include "common/clock.h"
 #include "common/log.h"
 #include "transport/method.h"
 
 /* The methods; their infos are those of transport/methods.c. */
 extern const struct rf_method_ops rf_cuda_method_nccl, rf_cuda_method_ipc,
     rf_cuda_method_nvshmem;
+
+/* A rank that is stopped after so long without progress says where it is: with
+ * whom it was waiting is what is needed to find out why. */
+#define RF_STUCK_NS (RF_NS_PER_S)
 
 /* RF_ERR_UNSUPPORTED with why there is no device: no driver, a stub library, no
  * visible device, or a broken stack named by CUDA. */

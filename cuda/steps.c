@@ -1,6 +1,7 @@
 /* Steps of a lockstep method. See steps.h. */
 #include "cuda/steps.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -251,4 +252,34 @@ void rf_steps_free(struct rf_steps *steps)
     }
     free(steps->at);
     *steps = (struct rf_steps){0};
+}
+
+static bool has_peer(const struct rf_message *messages, size_t n, uint32_t peer)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (messages[i].peer == peer) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void rf_step_peers(const struct rf_step *step, char *out, size_t size)
+{
+    uint32_t last = 0;
+    size_t used = 0;
+    out[0] = '\0';
+    for (size_t i = 0; i < step->n_sends; i++) {
+        last = RF_MAX(last, step->sends[i].peer);
+    }
+    for (size_t i = 0; i < step->n_recvs; i++) {
+        last = RF_MAX(last, step->recvs[i].peer);
+    }
+    for (uint32_t r = 0; r <= last && used < size; r++) {
+        if (has_peer(step->sends, step->n_sends, r) ||
+            has_peer(step->recvs, step->n_recvs, r)) {
+            used += (size_t)snprintf(out + used, size - used, "%s%u",
+                                     used > 0 ? ", " : "", r);
+        }
+    }
 }

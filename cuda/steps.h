@@ -59,6 +59,9 @@ enum rf_status rf_steps_build(const struct rf_schedule *schedule, uint32_t rank,
                               struct rf_err *err) RF_MUST_CHECK;
 void rf_steps_free(struct rf_steps *steps);
 
+/* "1, 4": the peers of a step's messages, for texts. */
+void rf_step_peers(const struct rf_step *step, char *out, size_t size);
+
 /* Calls `emit` for the parts of `op` of at most `max_bytes` on the wire each,
  * in ascending order of their elements. */
 void rf_op_split(const struct rf_op *op, uint64_t max_bytes,

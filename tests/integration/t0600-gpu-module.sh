@@ -244,9 +244,34 @@ test_stuck_collective_ends_at_its_deadline() {
         run_coord cluster.json -o "results-$group"
         expect_exit 1
         [ $((SECONDS - started)) -le 40 ] || fail "took $((SECONDS - started)) s"
-        expect_json "$(echo "results-$group"/*/s.json)" '.status == "failed"'
+        expect_json "$(echo "results-$group"/*/s.json)" '.status == "failed" and
+            (.errors[0] | .host == "localhost" and (.phase | length > 0))'
         expect_verified "$(echo "results-$group"/*/s-next.json)"
     done
+}
+
+# Rank 1's group hangs, so the ranks that it exchanges with do: those are named,
+# with whom they wait for.
+test_stuck_collective_names_its_ranks() {
+    cluster '.launch.env.FAKE_NCCL_HANG = "1:2" |
+        .scenarios[0] += {timeout_s: 3}'
+    run_coord cluster.json
+    expect_exit 1
+    expect_json "$(result s)" '.errors[0] | .host == "localhost" and
+        .phase == "running iteration 0" and
+        (.text | test("not answered by ranks [0-9, -]+ of localhost"))'
+    expect_json "$(result s)" '.errors | any(.rank == 1 and
+        .host == "localhost" and .phase == "running iteration 0" and
+        (.stderr | any(test("stopped in step 1 of [0-9]+, an exchange with"))))'
+    expect_text err 'localhost: not answered by ranks'
+}
+
+test_stuck_rank_of_ipc_is_named_by_the_others() {
+    cluster '.scenarios[0] += {method: "ipc", timeout_s: 3}'
+    REFIT_TEST_STALL=1:1 run_coord cluster.json
+    expect_exit 1
+    expect_json "$(result s)" '.errors | any(.rank == 0 and (.stderr |
+        any(test("stopped after round 1 of 1, waiting for rank 1$"))))'
 }
 
 test_failing_calls_are_reported_by_name() {

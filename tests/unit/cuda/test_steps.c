@@ -322,6 +322,23 @@ START_TEST(test_casts_without_a_kernel_are_refused)
 }
 END_TEST
 
+START_TEST(test_peers_of_a_step_are_named_once_and_in_order)
+{
+    struct rf_message sends[] = {{.peer = 7}, {.peer = 2}, {.peer = 7}};
+    struct rf_message recvs[] = {{.peer = 2}, {.peer = 0}};
+    const struct rf_step step = {
+        .sends = sends, .n_sends = 3, .recvs = recvs, .n_recvs = 2};
+    const struct rf_step alone = {0};
+    char text[16], small[4];
+    rf_step_peers(&step, text, sizeof(text));
+    ck_assert_str_eq(text, "0, 2, 7");
+    rf_step_peers(&step, small, sizeof(small));
+    ck_assert_str_eq(small, "0, ");
+    rf_step_peers(&alone, text, sizeof(text));
+    ck_assert_str_eq(text, "");
+}
+END_TEST
+
 Suite *test_steps_suite(void);
 Suite *test_steps_suite(void)
 {
@@ -332,6 +349,7 @@ Suite *test_steps_suite(void)
                         0, 12);
     tcase_add_test(tests, test_ops_are_split_into_parts_that_fit);
     tcase_add_test(tests, test_casts_without_a_kernel_are_refused);
+    tcase_add_test(tests, test_peers_of_a_step_are_named_once_and_in_order);
     suite_add_tcase(suite, tests);
     return suite;
 }

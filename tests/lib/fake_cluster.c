@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "common/mem.h"
+#include "tests/lib/configured.h"
 #include "tests/lib/fake_cluster_internal.h"
 
 #define WIRE_NS FAKE_MS
@@ -296,18 +297,7 @@ struct fake_cluster *fake_cluster_create(const char *text, const bool *skip,
                                          uint32_t timeout_s)
 {
     struct fake_cluster *fake = rf_xcalloc(1, sizeof(*fake));
-    struct rf_err err = {0};
-    json_t *document = NULL;
-    struct rf_jnode node;
-    ck_assert_msg(rf_json_parse(text, strlen(text), "test", &document, &err) ==
-                      RF_OK,
-                  "%s", err.text);
-    ck_assert_msg(rf_config_from_json(document, "test.json", true,
-                                      &fake->config, &err) == RF_OK,
-                  "%s", err.text);
-    node = rf_jnode_root(fake->config->model, "test.json");
-    ck_assert_msg(rf_model_from_json(&node, &fake->model, &err) == RF_OK, "%s",
-                  err.text);
+    configured(text, &fake->config, &fake->model);
     fake->now_ns = 1000 * FAKE_S;
     fake->timer_ns = INT64_MAX;
     fake->run = rf_run_create(fake->config, fake->model, skip, timeout_s,

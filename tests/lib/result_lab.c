@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/mem.h"
+#include "tests/lib/configured.h"
 
 const char result_lab_cluster[] =
     "{\"name\": \"t\", \"launch\": {\"method\": \"local\", \"env\": "
@@ -23,16 +24,7 @@ static const char *args[] = {"refit-coord", "c.json", NULL};
 
 void result_lab_load(const char *text)
 {
-    struct rf_err err = {0};
-    json_t *document = NULL;
-    struct rf_jnode node;
-    ck_assert_int_eq(
-        rf_json_parse(text, strlen(text), "c.json", &document, &err), RF_OK);
-    ck_assert_msg(rf_config_from_json(document, "c.json", true,
-                                      &result_lab.config, &err) == RF_OK,
-                  "%s", err.text);
-    node = rf_jnode_root(result_lab.config->model, "c.json");
-    ck_assert_int_eq(rf_model_from_json(&node, &result_lab.model, &err), RF_OK);
+    configured(text, &result_lab.config, &result_lab.model);
 }
 
 void result_lab_unload(void)

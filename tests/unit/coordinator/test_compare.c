@@ -34,118 +34,103 @@ static void add(struct rf_result_set *set, const char *name, const char *status,
                 .result = record(name, status, median, efficiency)}));
 }
 
-/* The first entry of a scenario (and metric); there must be one. */
-static RF_NONNULL const struct rf_comparison *
-find(const struct rf_comparisons *all, const char *name, const char *metric)
+/* Two sets of results, empty at first, and what comparing them gives. */
+static struct rf_result_set reference, now;
+static struct rf_comparisons all;
+
+static void forget(void)
 {
-    for (size_t i = 0; i < all->n; i++) {
-        if (strcmp(all->list[i].name, name) == 0 &&
-            (metric == NULL || strcmp(all->list[i].metric, metric) == 0)) {
-            return &all->list[i];
+    rf_comparisons_free(&all);
+    rf_result_set_free(&reference);
+    rf_result_set_free(&now);
+}
+
+/* The first entry of a scenario (and metric); there must be one. */
+static RF_NONNULL const struct rf_comparison *find(const char *name,
+                                                   const char *metric)
+{
+    for (size_t i = 0; i < all.n; i++) {
+        if (strcmp(all.list[i].name, name) == 0 &&
+            (metric == NULL || strcmp(all.list[i].metric, metric) == 0)) {
+            return &all.list[i];
         }
     }
     ck_abort_msg("no entry of %s", name);
-    return &all->list[0];
+    return &all.list[0];
 }
 
 START_TEST(test_compare_is_two_sided)
 {
-    struct rf_result_set a = {0}, b = {0};
-    struct rf_comparisons all = {0};
-    add(&a, "slow", "ok", 100, 0.9);
-    add(&b, "slow", "ok", 111, 0.9);
-    add(&a, "fast", "ok", 100, 0.9);
-    add(&b, "fast", "ok", 89, 0.9);
-    add(&a, "same", "ok", 100, 0.9);
-    add(&b, "same", "ok", 109, 0.9);
-    rf_compare(&a, &b, 0.10, &all);
-    ck_assert_int_eq(find(&all, "slow", "median_ms")->verdict, RF_SLOWER);
-    ck_assert_int_eq(find(&all, "fast", "median_ms")->verdict, RF_FASTER);
-    ck_assert_int_eq(find(&all, "same", NULL)->verdict, RF_SAME);
-    ck_assert(rf_comparison_is_regression(find(&all, "slow", "median_ms")));
-    ck_assert(!rf_comparison_is_regression(find(&all, "fast", "median_ms")));
-    ck_assert_double_eq_tol(find(&all, "slow", "median_ms")->change, 0.11,
-                            1e-9);
-    rf_comparisons_free(&all);
-    rf_result_set_free(&a);
-    rf_result_set_free(&b);
+    add(&reference, "slow", "ok", 100, 0.9);
+    add(&now, "slow", "ok", 111, 0.9);
+    add(&reference, "fast", "ok", 100, 0.9);
+    add(&now, "fast", "ok", 89, 0.9);
+    add(&reference, "same", "ok", 100, 0.9);
+    add(&now, "same", "ok", 109, 0.9);
+    rf_compare(&reference, &now, 0.10, &all);
+    ck_assert_int_eq(find("slow", "median_ms")->verdict, RF_SLOWER);
+    ck_assert_int_eq(find("fast", "median_ms")->verdict, RF_FASTER);
+    ck_assert_int_eq(find("same", NULL)->verdict, RF_SAME);
+    ck_assert(rf_comparison_is_regression(find("slow", "median_ms")));
+    ck_assert(!rf_comparison_is_regression(find("fast", "median_ms")));
+    ck_assert_double_eq_tol(find("slow", "median_ms")->change, 0.11, 1e-9);
 }
 END_TEST
 
 START_TEST(test_compare_knows_that_more_efficiency_is_better)
 {
-    struct rf_result_set a = {0}, b = {0};
-    struct rf_comparisons all = {0};
-    add(&a, "s", "ok", 100, 0.9);
-    add(&b, "s", "ok", 100, 0.5);
-    rf_compare(&a, &b, 0.10, &all);
+    add(&reference, "s", "ok", 100, 0.9);
+    add(&now, "s", "ok", 100, 0.5);
+    rf_compare(&reference, &now, 0.10, &all);
     ck_assert_uint_eq(all.n, 1);
     ck_assert_str_eq(all.list[0].metric, "efficiency");
     ck_assert_int_eq(all.list[0].verdict, RF_SLOWER);
-    rf_comparisons_free(&all);
-    rf_result_set_free(&a);
-    rf_result_set_free(&b);
 }
 END_TEST
 
 START_TEST(test_compare_lists_missing_new_broken_and_mended)
 {
-    struct rf_result_set a = {0}, b = {0};
-    struct rf_comparisons all = {0};
-    add(&a, "gone", "ok", 1, 1);
-    add(&b, "fresh", "ok", 1, 1);
-    add(&a, "broken", "ok", 1, 1);
-    add(&b, "broken", "failed", 1, 1);
-    add(&a, "mended", "failed", 1, 1);
-    add(&b, "mended", "ok", 1, 1);
-    rf_compare(&a, &b, 0.10, &all);
-    ck_assert_int_eq(find(&all, "gone", NULL)->verdict, RF_MISSING);
-    ck_assert_int_eq(find(&all, "fresh", NULL)->verdict, RF_NEW);
-    ck_assert_int_eq(find(&all, "broken", NULL)->verdict, RF_BROKEN);
-    ck_assert_int_eq(find(&all, "mended", NULL)->verdict, RF_MENDED);
-    ck_assert(rf_comparison_is_regression(find(&all, "gone", NULL)));
-    ck_assert(rf_comparison_is_regression(find(&all, "broken", NULL)));
-    ck_assert(!rf_comparison_is_regression(find(&all, "fresh", NULL)));
-    rf_comparisons_free(&all);
-    rf_result_set_free(&a);
-    rf_result_set_free(&b);
+    add(&reference, "gone", "ok", 1, 1);
+    add(&now, "fresh", "ok", 1, 1);
+    add(&reference, "broken", "ok", 1, 1);
+    add(&now, "broken", "failed", 1, 1);
+    add(&reference, "mended", "failed", 1, 1);
+    add(&now, "mended", "ok", 1, 1);
+    rf_compare(&reference, &now, 0.10, &all);
+    ck_assert_int_eq(find("gone", NULL)->verdict, RF_MISSING);
+    ck_assert_int_eq(find("fresh", NULL)->verdict, RF_NEW);
+    ck_assert_int_eq(find("broken", NULL)->verdict, RF_BROKEN);
+    ck_assert_int_eq(find("mended", NULL)->verdict, RF_MENDED);
+    ck_assert(rf_comparison_is_regression(find("gone", NULL)));
+    ck_assert(rf_comparison_is_regression(find("broken", NULL)));
+    ck_assert(!rf_comparison_is_regression(find("fresh", NULL)));
 }
 END_TEST
 
 START_TEST(test_compare_names_what_else_differs)
 {
-    struct rf_result_set a = {0}, b = {0};
-    struct rf_comparisons all = {0};
-    add(&a, "s", "ok", 100, 0.9);
-    add(&b, "s", "ok", 200, 0.9);
-    json_object_set_new(json_object_get(b.files[0].result, "scenario"),
+    add(&reference, "s", "ok", 100, 0.9);
+    add(&now, "s", "ok", 200, 0.9);
+    json_object_set_new(json_object_get(now.files[0].result, "scenario"),
                         "method", json_string("tcp"));
-    rf_compare(&a, &b, 0.10, &all);
+    rf_compare(&reference, &now, 0.10, &all);
     ck_assert_str_eq(all.list[0].differs, "scenario.method");
-    rf_comparisons_free(&all);
-    rf_result_set_free(&a);
-    rf_result_set_free(&b);
 }
 END_TEST
 
 /* The data port of an agent is another in every run. */
 START_TEST(test_compare_takes_no_notice_of_ports)
 {
-    struct rf_result_set a = {0}, b = {0};
-    struct rf_comparisons all = {0};
-    add(&a, "s", "ok", 100, 0.9);
-    add(&b, "s", "ok", 100, 0.9);
+    add(&reference, "s", "ok", 100, 0.9);
+    add(&now, "s", "ok", 100, 0.9);
     json_object_set_new(
-        a.files[0].result, "environment",
+        reference.files[0].result, "environment",
         json_pack("[{s:s, s:s}]", "candidate", "127.0.0.1:1", "kernel", "old"));
     json_object_set_new(
-        b.files[0].result, "environment",
+        now.files[0].result, "environment",
         json_pack("[{s:s, s:s}]", "candidate", "127.0.0.1:2", "kernel", "new"));
-    rf_compare(&a, &b, 0.10, &all);
+    rf_compare(&reference, &now, 0.10, &all);
     ck_assert_str_eq(all.list[0].differs, "environment[0].kernel");
-    rf_comparisons_free(&all);
-    rf_result_set_free(&a);
-    rf_result_set_free(&b);
 }
 END_TEST
 
@@ -274,6 +259,7 @@ Suite *test_compare_suite(void)
 {
     Suite *suite = suite_create("compare");
     TCase *tests = tcase_create("compare");
+    tcase_add_checked_fixture(tests, NULL, forget);
     tcase_add_test(tests, test_compare_is_two_sided);
     tcase_add_test(tests, test_compare_knows_that_more_efficiency_is_better);
     tcase_add_test(tests, test_compare_lists_missing_new_broken_and_mended);

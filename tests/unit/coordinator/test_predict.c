@@ -6,6 +6,7 @@
 #include "common/version.h"
 #include "coordinator/advice.h"
 #include "coordinator/predict.h"
+#include "tests/lib/configured.h"
 
 static struct rf_config *config;
 static struct rf_model *model;
@@ -19,17 +20,7 @@ static void load(const char *scenario)
         "\"num_attention_heads\": 4, \"vocab_size\": 128, \"num_experts\": 4, "
         "\"moe_ffn_hidden_size\": 32}}, \"scenarios\": [%s]}",
         scenario);
-    struct rf_err err = {0};
-    json_t *document = NULL;
-    struct rf_jnode node;
-    ck_assert_int_eq(
-        rf_json_parse(text, strlen(text), "c.json", &document, &err), RF_OK);
-    ck_assert_msg(
-        rf_config_from_json(document, "c.json", true, &config, &err) == RF_OK,
-        "%s", err.text);
-    node = rf_jnode_root(config->model, "c.json");
-    ck_assert_msg(rf_model_from_json(&node, &model, &err) == RF_OK, "%s",
-                  err.text);
+    configured(text, &config, &model);
     free(text);
 }
 

@@ -51,3 +51,16 @@ void lab_free(struct lab *lab)
     json_decref(lab->documents[1]);
     memset(lab, 0, sizeof(*lab));
 }
+
+void lab_links(struct rf_links *links, uint32_t n, double copy, double copy1,
+               double pair)
+{
+    rf_links_init(links, n);
+    for (uint32_t i = 0; i < n; i++) {
+        links->copy_gbytes_per_s[i] = copy;
+        links->copy1_gbytes_per_s[i] = copy1;
+        for (uint32_t k = 0; k < n; k++) {
+            links->pair_gbytes_per_s[i * n + k] = pair;
+        }
+    }
+}

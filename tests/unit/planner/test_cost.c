@@ -11,27 +11,22 @@
 
 static const char *const names[] = {"a", "b", "c", "d"};
 
-static void set_links(struct rf_links *links, uint32_t n, double copy,
-                      double copy1, double pair)
+/* The figures of a test. */
+static struct rf_links links;
+
+static void forget_links(void)
 {
-    rf_links_init(links, n);
-    for (uint32_t i = 0; i < n; i++) {
-        links->copy_gbytes_per_s[i] = copy;
-        links->copy1_gbytes_per_s[i] = copy1;
-        for (uint32_t k = 0; k < n; k++) {
-            links->pair_gbytes_per_s[i * n + k] = pair;
-        }
-    }
+    rf_links_free(&links);
 }
 
 static struct rf_bound bound_of(const char *scenario, const uint32_t *slots,
-                                uint32_t n, const struct rf_links *links)
+                                uint32_t n)
 {
     struct lab lab;
     struct rf_bound bound;
     enum rf_status status = lab_make(&lab, TENSOR, scenario, slots, n);
     ck_assert_msg(status == RF_OK, "%s", lab.err.text);
-    ck_assert_int_eq(rf_cost_bound(lab.plan, links, names, &bound, NULL),
+    ck_assert_int_eq(rf_cost_bound(lab.plan, &links, names, &bound, NULL),
                      RF_OK);
     lab_free(&lab);
     return bound;
@@ -40,16 +35,14 @@ static struct rf_bound bound_of(const char *scenario, const uint32_t *slots,
 START_TEST(test_cost_bound_of_a_node_is_its_memory)
 {
     const uint32_t slots[] = {4};
-    struct rf_links links;
-    set_links(&links, 1, 8, 4, 0);
+    lab_links(&links, 1, 8, 4, 0);
     struct rf_bound bound =
         bound_of("{\"train\": {\"layout\": \"spec\", \"mesh\": [1, 4], "
                  "\"spec\": \"S1R\"}, \"infer\": {\"layout\": \"spec\", "
                  "\"mesh\": [1, 4], \"spec\": \"RS1\"}}",
-                 slots, 1, &links);
+                 slots, 1);
     ck_assert_double_eq_tol(bound.ms, BYTES / 8e6, 1e-9);
     ck_assert_str_eq(bound.resource, "memory of a");
-    rf_links_free(&links);
 }
 END_TEST
 
@@ -57,16 +50,14 @@ END_TEST
 START_TEST(test_cost_bound_of_one_rank_is_its_own_copying)
 {
     const uint32_t slots[] = {1};
-    struct rf_links links;
-    set_links(&links, 1, 8, 4, 0);
+    lab_links(&links, 1, 8, 4, 0);
     struct rf_bound bound =
         bound_of("{\"train\": {\"layout\": \"spec\", \"mesh\": [1, 1], "
                  "\"spec\": \"RR\"}, \"infer\": {\"layout\": \"spec\", "
                  "\"mesh\": [1, 1], \"spec\": \"RR\"}}",
-                 slots, 1, &links);
+                 slots, 1);
     ck_assert_double_eq_tol(bound.ms, BYTES / 4e6, 1e-9);
     ck_assert_str_eq(bound.resource, "copying by rank 0 on a");
-    rf_links_free(&links);
 }
 END_TEST
 
@@ -75,16 +66,14 @@ END_TEST
 START_TEST(test_cost_bound_of_replicas_reads_once)
 {
     const uint32_t slots[] = {4};
-    struct rf_links links;
-    set_links(&links, 1, 8, 100, 0);
+    lab_links(&links, 1, 8, 100, 0);
     struct rf_bound bound =
         bound_of("{\"train\": {\"layout\": \"spec\", \"mesh\": [1, 4], "
                  "\"spec\": \"S1R\"}, \"infer\": {\"layout\": \"spec\", "
                  "\"mesh\": [1, 4], \"spec\": \"RR\"}}",
-                 slots, 1, &links);
+                 slots, 1);
     ck_assert_double_eq_tol(bound.ms, 2.5 * BYTES / 8e6, 1e-9);
     ck_assert_str_eq(bound.resource, "memory of a");
-    rf_links_free(&links);
 }
 END_TEST
 
@@ -99,29 +88,25 @@ END_TEST
 START_TEST(test_cost_bound_counts_unique_bytes_into_a_node_once)
 {
     const uint32_t slots[] = {2, 2, 4};
-    struct rf_links links;
-    set_links(&links, 3, 100, 100, 0.5);
+    lab_links(&links, 3, 100, 100, 0.5);
     struct rf_bound bound = bound_of(
         ACROSS("[2, 2]", "S0R", "\"n0\", \"n1\"", "[1, 4]", "RR", "\"n2\""),
-        slots, 3, &links);
+        slots, 3);
     ck_assert_double_eq_tol(bound.ms, BYTES / 0.5e6, 1e-9);
     ck_assert_str_eq(bound.resource, "link c in");
-    rf_links_free(&links);
 }
 END_TEST
 
 START_TEST(test_cost_bound_of_an_only_holder_is_its_link_out)
 {
     const uint32_t slots[] = {2, 2, 2};
-    struct rf_links links;
-    set_links(&links, 3, 100, 100, 0.5);
+    lab_links(&links, 3, 100, 100, 0.5);
     /* node a holds everything, b and c each need half */
     struct rf_bound bound = bound_of(
         ACROSS("[1, 2]", "S1R", "\"n0\"", "[2, 2]", "S0R", "\"n1\", \"n2\""),
-        slots, 3, &links);
+        slots, 3);
     ck_assert_double_eq_tol(bound.ms, BYTES / 0.5e6, 1e-9);
     ck_assert_str_eq(bound.resource, "link a out");
-    rf_links_free(&links);
 }
 END_TEST
 
@@ -129,13 +114,11 @@ END_TEST
 START_TEST(test_cost_bound_shares_sending_among_replicas)
 {
     const uint32_t slots[] = {1, 1, 2, 2};
-    struct rf_links links;
-    set_links(&links, 4, 100, 100, 0.5);
+    lab_links(&links, 4, 100, 100, 0.5);
     struct rf_bound bound = bound_of(ACROSS("[2, 1]", "RR", "\"n0\", \"n1\"",
                                             "[2, 2]", "S0R", "\"n2\", \"n3\""),
-                                     slots, 4, &links);
+                                     slots, 4);
     ck_assert_double_eq_tol(bound.ms, BYTES / 2 / 0.5e6, 1e-9);
-    rf_links_free(&links);
 }
 END_TEST
 
@@ -143,15 +126,13 @@ END_TEST
 START_TEST(test_cost_bound_looks_at_sets_of_nodes)
 {
     const uint32_t slots[] = {1, 1, 1, 1};
-    struct rf_links links;
-    set_links(&links, 4, 100, 100, 0.5);
+    lab_links(&links, 4, 100, 100, 0.5);
     links.pair_gbytes_per_s[3 * 4 + 2] = 100; /* c can take more */
     struct rf_bound bound = bound_of(
         ACROSS("[2, 1]", "RR", "\"n0\", \"n1\"", "[1, 1]", "RR", "\"n2\""),
-        slots, 4, &links);
+        slots, 4);
     ck_assert_double_eq_tol(bound.ms, BYTES / 1e6, 1e-9);
     ck_assert_str_eq(bound.resource, "links of a and 1 more out");
-    rf_links_free(&links);
 }
 END_TEST
 
@@ -159,42 +140,36 @@ END_TEST
 START_TEST(test_cost_bound_finds_the_slowest_holder)
 {
     const uint32_t slots[] = {1, 1, 1, 1};
-    struct rf_links links;
-    set_links(&links, 4, 100, 100, 0);
+    lab_links(&links, 4, 100, 100, 0);
     links.pair_gbytes_per_s[0 * 4 + 3] = 0.1;
     links.pair_gbytes_per_s[1 * 4 + 3] = 0.3;
     links.pair_gbytes_per_s[2 * 4 + 3] = 100;
     struct rf_bound bound =
         bound_of(ACROSS("[3, 1]", "S0R", "\"n0\", \"n1\", \"n2\"", "[1, 1]",
                         "RR", "\"n3\""),
-                 slots, 4, &links);
+                 slots, 4);
     ck_assert_str_eq(bound.resource, "link a out");
     ck_assert_double_eq_tol(bound.ms, 342 * 4000 / 0.1e6, 1e-9);
-    rf_links_free(&links);
 }
 END_TEST
 
 START_TEST(test_cost_bound_ignores_what_was_not_measured)
 {
     const uint32_t slots[] = {1, 1};
-    struct rf_links links;
-    set_links(&links, 2, 0, 0, 0);
-    struct rf_bound bound =
-        bound_of(ACROSS("[1, 1]", "RR", "\"n0\"", "[1, 1]", "RR", "\"n1\""),
-                 slots, 2, &links);
+    lab_links(&links, 2, 0, 0, 0);
+    struct rf_bound bound = bound_of(
+        ACROSS("[1, 1]", "RR", "\"n0\"", "[1, 1]", "RR", "\"n1\""), slots, 2);
     ck_assert_double_eq(bound.ms, 0);
     ck_assert_str_eq(bound.resource, "nothing");
-    rf_links_free(&links);
 }
 END_TEST
 
 START_TEST(test_cost_bound_refuses_figures_of_another_cluster)
 {
     const uint32_t slots[] = {1, 1};
-    struct rf_links links;
     struct rf_bound bound;
     struct lab lab;
-    set_links(&links, 3, 1, 1, 1);
+    lab_links(&links, 3, 1, 1, 1);
     ck_assert_int_eq(
         lab_make(&lab, TENSOR,
                  ACROSS("[1, 1]", "RR", "\"n0\"", "[1, 1]", "RR", "\"n1\""),
@@ -203,7 +178,6 @@ START_TEST(test_cost_bound_refuses_figures_of_another_cluster)
     ck_assert_int_eq(rf_cost_bound(lab.plan, &links, names, &bound, NULL),
                      RF_ERR_INTERNAL);
     lab_free(&lab);
-    rf_links_free(&links);
 }
 END_TEST
 
@@ -211,7 +185,6 @@ END_TEST
 START_TEST(test_cost_bound_of_many_holder_sets)
 {
     uint32_t slots[12];
-    struct rf_links links;
     struct rf_bound bound;
     struct lab lab;
     static const char *const many[] = {"0", "1", "2", "3", "4",  "5",
@@ -219,7 +192,7 @@ START_TEST(test_cost_bound_of_many_holder_sets)
     for (unsigned i = 0; i < 12; i++) {
         slots[i] = 1;
     }
-    set_links(&links, 12, 100, 100, 2);
+    lab_links(&links, 12, 100, 100, 2);
     ck_assert_int_eq(
         lab_make(&lab, TENSOR,
                  "{\"train\": {\"layout\": \"spec\", \"mesh\": [12, 1], "
@@ -232,7 +205,6 @@ START_TEST(test_cost_bound_of_many_holder_sets)
     /* the last chunk is the smallest: 1024 rows in chunks of 86 */
     ck_assert_double_eq_tol(bound.ms, (1024 - 78) * 4000 / 2e6, 1e-9);
     lab_free(&lab);
-    rf_links_free(&links);
 }
 END_TEST
 
@@ -243,14 +215,13 @@ START_TEST(test_cost_bound_of_a_large_cluster_takes_little_time)
     enum { SENDERS = 512, NODES };
     uint32_t slots[NODES];
     const char *many[NODES];
-    struct rf_links links;
     struct rf_bound bound;
     struct lab lab;
     for (unsigned i = 0; i < NODES; i++) {
         slots[i] = 1;
         many[i] = i == SENDERS - 1 ? "slowest" : "node";
     }
-    set_links(&links, NODES, 100, 100, 2);
+    lab_links(&links, NODES, 100, 100, 2);
     /* each link is slower than the one before, so that unions grow */
     for (unsigned i = 0; i < SENDERS; i++) {
         for (unsigned k = 0; k < NODES; k++) {
@@ -270,16 +241,14 @@ START_TEST(test_cost_bound_of_a_large_cluster_takes_little_time)
     ck_assert_double_eq_tol(bound.ms, BYTES / 512 * (1 + 2 * 511) / 2e6, 1e-9);
     ck_assert_str_eq(bound.resource, "link slowest out");
     lab_free(&lab);
-    rf_links_free(&links);
 }
 END_TEST
 
 START_TEST(test_cost_prediction_adds_bytes_operations_and_latency)
 {
     const uint32_t slots[] = {1, 1};
-    struct rf_links links;
     struct lab lab;
-    set_links(&links, 2, 10, 10, 0.5);
+    lab_links(&links, 2, 10, 10, 0.5);
     links.pair_latency_us[0 * 2 + 1] = 200;
     ck_assert_int_eq(
         lab_make(&lab, TENSOR,
@@ -290,7 +259,6 @@ START_TEST(test_cost_prediction_adds_bytes_operations_and_latency)
     double ms = rf_cost_predict_ms(lab.plan, lab.schedule, &links, 30);
     ck_assert_double_eq_tol(ms, BYTES / 0.5e6 + 0.2 + 0.03, 1e-9);
     lab_free(&lab);
-    rf_links_free(&links);
 }
 END_TEST
 
@@ -299,6 +267,7 @@ Suite *test_cost_suite(void)
 {
     Suite *suite = suite_create("cost");
     TCase *tests = tcase_create("cost");
+    tcase_add_checked_fixture(tests, NULL, forget_links);
     tcase_add_test(tests, test_cost_bound_of_a_node_is_its_memory);
     tcase_add_test(tests, test_cost_bound_of_replicas_reads_once);
     tcase_add_test(tests, test_cost_bound_of_one_rank_is_its_own_copying);

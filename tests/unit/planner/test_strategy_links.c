@@ -314,10 +314,7 @@ START_TEST(test_strategy_links_bound_agrees)
     struct rf_links links;
     struct rf_bound bound;
     make(&lab, of, BROADCAST_ORDER, false);
-    rf_links_init(&links, of->n_nodes);
-    for (uint32_t i = 0; i < of->n_nodes * of->n_nodes; i++) {
-        links.pair_gbytes_per_s[i] = 2;
-    }
+    lab_links(&links, of->n_nodes, 0, 0, 2);
     ck_assert_int_eq(rf_cost_bound(lab.plan, &links, names, &bound, NULL),
                      RF_OK);
     ck_assert_double_eq_tol(bound.ms, of->bound * of->bytes / 2e6, 1e-6);

@@ -109,7 +109,8 @@ END_TEST
 START_TEST(test_run_refuses_another_protocol_and_names_both)
 {
     struct fake_cluster *fake = fake_run_with(
-        fake_run_two, (struct fake_fault){.kind = FAKE_OLD_PROTOCOL, .node = 0});
+        fake_run_two,
+        (struct fake_fault){.kind = FAKE_OLD_PROTOCOL, .node = 0});
     ck_assert_int_eq(fake->exit_code, 4);
     ck_assert(has(rf_run_node_error(fake->run, 0), "0.0.1"));
     ck_assert(has(rf_run_node_error(fake->run, 0), "protocol 0 to 0"));

@@ -1,9 +1,12 @@
 /*
  * `deploy`: the worker binary beside refit-coord is copied over SFTP to
  * ~/.cache/refit-coord/refit-worker-<first 16 digits of its SHA-256>, unless a
- * file of that name, size and mode is there. It is written under another name
- * and renamed when complete, so a name always holds a whole binary, also when
- * several runs copy at once.
+ * file of that name, size and mode is there. Where refit-cuda.so belongs to the
+ * local worker, both go into a folder that both hashes name, since the worker
+ * looks for the module beside itself; the module first, so that a worker that
+ * is there has its module. A file is written under another name and renamed
+ * when complete, so a name always holds a whole binary, also when several runs
+ * copy at once.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,13 +23,15 @@
 #include "common/bytes.h"
 #include "common/mem.h"
 #include "coordinator/launch_ssh.h"
+#include "transport/module.h"
 
 #define FOLDER ".cache/refit-coord"
 #define CHUNK_BYTES (128u << 10) /* sshd takes up to 256 KiB a request */
 
-/* The local file, mapped. */
+/* A local file, mapped. */
 struct binary {
-    const uint8_t *data;
+    const char *path;    /* borrowed */
+    const uint8_t *data; /* NULL: there is none */
     size_t size;
     char hash[17];
 };
@@ -52,6 +57,7 @@ static enum rf_status map_binary(const char *path, struct binary *out,
         goto fail;
     }
     close(fd);
+    out->path = path;
     out->data = data;
     out->size = (size_t)info.st_size;
     if (EVP_Digest(data, out->size, digest, NULL, EVP_sha256(), NULL) != 1) {
@@ -65,6 +71,31 @@ fail:
         close(fd);
     }
     return RF_ERR_LAUNCH;
+}
+
+static void unmap_binary(const struct binary *binary)
+{
+    if (binary->data != NULL) {
+        munmap((void *)(uintptr_t)binary->data, binary->size);
+    }
+}
+
+/* The module of the local worker where a build, a bundle or an installation has
+ * it, NULL when there is none. */
+static char *local_module(const char *worker)
+{
+    static const char *const beside[] = {"", "../lib/refit-coord/"};
+    const char *slash = strrchr(worker, '/');
+    const int length = slash != NULL ? (int)(slash + 1 - worker) : 0;
+    for (size_t i = 0; i < RF_ARRAY_SIZE(beside); i++) {
+        char *path =
+            rf_xasprintf("%.*s%s" RF_MODULE_FILE, length, worker, beside[i]);
+        if (access(path, R_OK) == 0) {
+            return path;
+        }
+        free(path);
+    }
+    return NULL;
 }
 
 static enum rf_status sftp_failed(ssh_session session, sftp_session sftp,
@@ -124,8 +155,6 @@ static enum rf_status put_in_place(struct rf_ssh_job *job, ssh_session session,
     uint64_t random = 0;
     char *temporary;
     enum rf_status status;
-    (void)sftp_mkdir(sftp, ".cache", 0700);
-    (void)sftp_mkdir(sftp, FOLDER, 0700);
     (void)!getrandom(&random, sizeof(random), 0);
     temporary = rf_xasprintf("%s.%016llx", path, (unsigned long long)random);
     status = write_all(job, session, sftp, temporary, binary, err);
@@ -160,37 +189,80 @@ static char *executable_path(sftp_session sftp, const char *path)
     return full;
 }
 
+static enum rf_status copy_binary(struct rf_ssh_job *job, ssh_session session,
+                                  sftp_session sftp, const char *path,
+                                  const struct binary *binary,
+                                  struct rf_err *err)
+{
+    char size[32];
+    enum rf_status status;
+    if (is_there(sftp, path, binary->size)) {
+        return RF_OK;
+    }
+    status = put_in_place(job, session, sftp, path, binary, err);
+    if (status == RF_OK) {
+        rf_ssh_note(job, "copied %s (%s) to ~/%s", binary->path,
+                    rf_format_bytes(binary->size, size, sizeof(size)), path);
+    }
+    return status;
+}
+
+/* Copies what is missing; *name is the worker's path from the home folder. */
+static enum rf_status copy_all(struct rf_ssh_job *job, ssh_session session,
+                               sftp_session sftp, const struct binary *worker,
+                               const struct binary *module, char **name,
+                               struct rf_err *err)
+{
+    enum rf_status status = RF_OK;
+    (void)sftp_mkdir(sftp, ".cache", 0700);
+    (void)sftp_mkdir(sftp, FOLDER, 0700);
+    if (module->data == NULL) {
+        *name = rf_xasprintf(FOLDER "/refit-worker-%s", worker->hash);
+    } else {
+        char *folder =
+            rf_xasprintf(FOLDER "/%s-%s", worker->hash, module->hash);
+        char *path = rf_xasprintf("%s/" RF_MODULE_FILE, folder);
+        *name = rf_xasprintf("%s/refit-worker", folder);
+        (void)sftp_mkdir(sftp, folder, 0700);
+        status = copy_binary(job, session, sftp, path, module, err);
+        free(path);
+        free(folder);
+    }
+    return status == RF_OK ? copy_binary(job, session, sftp, *name, worker, err)
+                           : status;
+}
+
 enum rf_status rf_ssh_deploy(struct rf_ssh_job *job, ssh_session session,
                              char **path, struct rf_err *err)
 {
-    struct binary binary = {.data = NULL};
-    sftp_session sftp;
-    char *name;
-    enum rf_status status = map_binary(job->local_worker, &binary, err);
-    if (status != RF_OK) {
-        return status;
+    struct binary worker = {.data = NULL}, module = {.data = NULL};
+    char *name = NULL, *module_path = local_module(job->local_worker);
+    sftp_session sftp = NULL;
+    enum rf_status status = map_binary(job->local_worker, &worker, err);
+    if (status == RF_OK && module_path != NULL) {
+        status = map_binary(module_path, &module, err);
     }
-    name = rf_xasprintf(FOLDER "/refit-worker-%s", binary.hash);
+    if (status != RF_OK) {
+        goto out;
+    }
     sftp = sftp_new(session);
     if (sftp == NULL || sftp_init(sftp) != SSH_OK) {
         status = rf_err_set(err, RF_ERR_LAUNCH,
                             "deployment: the server offers no SFTP: %s",
                             ssh_get_error(session));
-    } else if (!is_there(sftp, name, binary.size)) {
-        status = put_in_place(job, session, sftp, name, &binary, err);
-        if (status == RF_OK) {
-            char size[32];
-            rf_ssh_note(job, "copied %s (%s) to ~/%s", job->local_worker,
-                        rf_format_bytes(binary.size, size, sizeof(size)), name);
-        }
+        goto out;
     }
+    status = copy_all(job, session, sftp, &worker, &module, &name, err);
     if (status == RF_OK) {
         *path = executable_path(sftp, name);
     }
+out:
     if (sftp != NULL) {
         sftp_free(sftp);
     }
     free(name);
-    munmap((void *)(uintptr_t)binary.data, binary.size);
+    free(module_path);
+    unmap_binary(&module);
+    unmap_binary(&worker);
     return status;
 }

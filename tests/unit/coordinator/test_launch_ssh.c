@@ -182,6 +182,35 @@ START_TEST(test_ssh_deploys_the_worker_once)
 }
 END_TEST
 
+/* The module goes beside the worker, in a folder for just these two. */
+START_TEST(test_ssh_deploys_the_module_beside_the_worker)
+{
+    char command[300];
+    FILE *list;
+    int folders = 0;
+    rf_sshd_start("");
+    rf_test_how.deploy = true;
+    rf_test_how.local_worker = rf_test_file(
+        "binary", "#!/bin/sh\ncat ${0%/*}/refit-cuda.so\nexec cat\n", 0700);
+    rf_test_file("refit-cuda.so", "the first module\n", 0600);
+    rf_ssh_expect_success();
+    ck_assert_ptr_nonnull(strstr(rf_test_seen.output, "the first module"));
+    ck_assert_uint_eq(rf_test_seen.notes, 2);
+    rf_ssh_expect_success();
+    ck_assert_uint_eq(rf_test_seen.notes, 0); /* both were there */
+    rf_test_file("refit-cuda.so", "another\n", 0600);
+    rf_ssh_expect_success(); /* the old pair stays as it is */
+    ck_assert_ptr_nonnull(strstr(rf_test_seen.output, "another"));
+    ck_assert_uint_eq(rf_test_seen.notes, 2);
+    snprintf(command, sizeof(command),
+             "ls -d %s/.cache/refit-coord/*-* | wc -l", rf_test_folder);
+    list = popen(command, "re");
+    ck_assert_int_eq(fscanf(list, "%d", &folders), 1);
+    pclose(list);
+    ck_assert_int_eq(folders, 2);
+}
+END_TEST
+
 START_TEST(test_ssh_deployment_that_cannot_be_says_why)
 {
     char folder[128];
@@ -341,6 +370,7 @@ Suite *test_launch_ssh_suite(void)
     tcase_add_test(tests, test_ssh_sixteen_at_once_keep_to_the_gate);
     tests = rf_sshd_case(suite, "deploy");
     tcase_add_test(tests, test_ssh_deploys_the_worker_once);
+    tcase_add_test(tests, test_ssh_deploys_the_module_beside_the_worker);
     tcase_add_loop_test(tests, test_ssh_deployment_that_cannot_be_says_why, 0,
                         2);
     tcase_add_test(tests, test_ssh_deploying_nothing_is_an_error);

@@ -17,6 +17,8 @@ struct rf_builder {
     struct rf_schedule *schedule; /* under construction */
     size_t capacity;              /* of schedule->ops */
     uint32_t node;                /* whose ops are kept; RF_NONE: all */
+    const uint32_t *ids; /* of the ops in the order in which they are emitted;
+                            NULL: ascending from 0 */
     uint32_t next_task;
     uint32_t *next_round; /* by world rank: its first free round */
     uint64_t chunk_bytes; /* forwarding granularity */
@@ -52,6 +54,11 @@ uint32_t rf_builder_emit(struct rf_builder *builder, const struct rf_step *step,
  * serialised, then the first in which both are free. */
 uint32_t rf_builder_round(const struct rf_builder *builder, uint32_t src,
                           uint32_t dst);
+
+/* When serialised, an op of `src` and `dst` keeps both busy in `round`.
+ * Emitting one does this too. */
+void rf_builder_occupy(struct rf_builder *builder, uint32_t src, uint32_t dst,
+                       uint32_t round);
 
 /*
  * A tree of copies: node 0 has a box, every other node gets it from its parent,
@@ -89,6 +96,19 @@ struct rf_tree_how {
  * round of the last op plus one. */
 uint32_t rf_tree_emit(struct rf_builder *builder, struct rf_tree *tree,
                       const struct rf_box *box, const struct rf_tree_how *how);
+
+/* A box that is shared out over receivers and then goes around them. */
+struct rf_ring {
+    uint32_t family;
+    const struct rf_box *box;
+    struct rf_split split; /* into at most n_receivers parts */
+    const struct rf_holder *source, *receivers;
+    uint32_t n_receivers, turn; /* receiver of the first part, modulo n */
+    uint64_t max_elements;      /* of a chunk */
+};
+
+/* Emits the ops of a ring, as one task. */
+void rf_ring_emit(struct rf_builder *builder, const struct rf_ring *ring);
 
 /* How many elements make `bytes` bytes of a family on the wire, at least 1. */
 uint64_t rf_builder_elements(const struct rf_builder *builder, uint32_t family,

@@ -9,7 +9,7 @@
  *   allgather         every node gets a unit from its source, shared out over
  *                     the node's receivers, which complete each other
  *   allgather_global  shared out over all receivers of all nodes, completed
- *                     around a ring of all of them
+ *                     around a ring of all of them, in chunks
  *
  * Receivers that hold the unit themselves copy it; receivers with a holder on
  * their node read it there (with balance none only the first holder counts).
@@ -215,6 +215,21 @@ static void serve_far(struct maker *maker, uint32_t index,
     }
 }
 
+/* The i-th parts of all units before the (i+1)-th of any: a receiver that does
+ * one thing at a time must not wait for a later part of one unit while it could
+ * have an early one of another. */
+static int by_part(const void *a, const void *b)
+{
+    const struct rf_work *x = a, *y = b;
+    if (x->part != y->part) {
+        return x->part < y->part ? -1 : 1;
+    }
+    if (x->unit != y->unit) {
+        return x->unit < y->unit ? -1 : 1;
+    }
+    return (x->receivers > y->receivers) - (x->receivers < y->receivers);
+}
+
 static void make_works(struct maker *maker)
 {
     bool first_only = maker->builder->spec->balance == RF_BALANCE_NONE;
@@ -232,6 +247,10 @@ static void make_works(struct maker *maker)
             serve_far(maker, u, sources, n_sources);
         }
     }
+    if (maker->builder->spec->strategy == RF_ALLGATHER && maker->works.n > 0) {
+        qsort(maker->works.works, maker->works.n, sizeof(*maker->works.works),
+              by_part);
+    }
 }
 
 /* Small enough that a chunk travelling along the longest chain, beside those of
@@ -244,8 +263,8 @@ static uint64_t chunk_bytes(const struct maker *maker)
     if (builder->chunk_bytes > 0) {
         return builder->chunk_bytes;
     }
-    if (strategy == RF_ALLGATHER || strategy == RF_ALLGATHER_GLOBAL) {
-        return chunk; /* whole parts, as collectives move them */
+    if (strategy == RF_ALLGATHER) {
+        return chunk; /* whole parts: nothing is forwarded between nodes */
     }
     for (uint32_t i = 0; i < builder->world->n_nodes; i++) {
         uint32_t streams = RF_MIN(maker->node_works[i], CHUNK_STREAMS_MAX);
@@ -325,48 +344,21 @@ static void emit_chain(struct maker *maker, const struct rf_work *work,
     rf_tree_emit(maker->builder, tree, &box, &how);
 }
 
-/* The k-th receiver on the ring, from the one whose turn it is. */
-static const struct rf_holder *on_ring(const struct maker *maker,
-                                       const struct rf_work *work, uint32_t k)
+static void emit_ring(struct maker *maker, const struct rf_work *work,
+                      uint64_t max_elements)
 {
-    return &maker->works
-                .pool[work->receivers + (work->turn + k) % work->n_receivers];
-}
-
-/* Part p goes from the source to receiver p of the ring, then around it. All
- * parts take hop h together: one task, one round. */
-static void emit_ring(struct maker *maker, const struct rf_work *work)
-{
-    struct rf_builder *builder = maker->builder;
     const struct rf_unit *unit = &maker->units.units[work->unit];
-    struct rf_split split = split_unit(maker, unit, work->n_receivers);
-    const struct rf_holder *source =
-        &maker->works.pool[work->sources + work->source];
-    uint32_t *last = rf_xmalloc(split.parts * sizeof(*last));
-    uint32_t base = rf_builder_round(builder, source->rank, source->rank);
-    for (uint32_t i = 0; i < work->n_receivers; i++) {
-        uint32_t rank = on_ring(maker, work, i)->rank;
-        base = RF_MAX(base, rf_builder_round(builder, source->rank, rank));
-    }
-    for (uint32_t hop = 0; hop < work->n_receivers; hop++) {
-        struct rf_step step = {.family = family_of(maker, work),
-                               .bucket = RF_NO_BUCKET,
-                               .round = base + hop,
-                               .task = builder->next_task++};
-        for (uint32_t p = 0; p < split.parts; p++) {
-            struct rf_view from = rf_view_of_piece(source, RF_MEM_TRAIN);
-            struct rf_view to =
-                rf_view_of_piece(on_ring(maker, work, p + hop), RF_MEM_INFER);
-            if (hop > 0) {
-                from = rf_view_of_piece(on_ring(maker, work, p + hop - 1),
-                                        RF_MEM_INFER);
-            }
-            step.box = rf_box_part(&unit->box, &split, p);
-            step.dep = hop > 0 ? last[p] : RF_NO_OP;
-            last[p] = rf_builder_emit(builder, &step, &from, &to);
-        }
-    }
-    free(last);
+    const struct rf_ring ring = {
+        .family = family_of(maker, work),
+        .box = &unit->box,
+        .split = split_unit(maker, unit, work->n_receivers),
+        .source = &maker->works.pool[work->sources + work->source],
+        .receivers = &maker->works.pool[work->receivers],
+        .n_receivers = work->n_receivers,
+        .turn = work->turn,
+        .max_elements = max_elements,
+    };
+    rf_ring_emit(maker->builder, &ring);
 }
 
 /* Heads and the op that brought each its part, for the works of allgather. */
@@ -435,7 +427,7 @@ static void emit_works(struct maker *maker, const uint32_t *order)
         if (strategy == RF_ALLGATHER) {
             emit_part(maker, work, &tree, elements, &arrived[i]);
         } else if (strategy == RF_ALLGATHER_GLOBAL) {
-            emit_ring(maker, work);
+            emit_ring(maker, work, elements);
         } else {
             emit_chain(maker, work, &tree, elements, true);
         }

@@ -146,9 +146,12 @@ static void count_op(struct rf_builder *builder, const struct rf_op *op)
     schedule->node_recv[to] += bytes;
 }
 
-static void hash_op(struct rf_hash *hash, const struct rf_op *op)
+/* Ops are digested one by one and these digests added up, so that the order in
+ * which they are emitted does not count. Their ids do. */
+static void hash_op(struct rf_hash *digest, const struct rf_op *op)
 {
-    uint64_t words[6 + 4 * RF_BOX_DIMS] = {
+    struct rf_hash hash;
+    uint64_t words[7 + 4 * RF_BOX_DIMS] = {
         (uint64_t)op->src << 32 | op->dst,
         (uint64_t)op->dep << 32 | op->bucket,
         (uint64_t)op->round << 32 | op->task,
@@ -157,15 +160,20 @@ static void hash_op(struct rf_hash *hash, const struct rf_op *op)
             op->cast_at_source,
         op->src_offset,
         op->dst_offset,
+        op->id,
     };
     for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
-        uint64_t *at = words + 6 + (size_t)4 * d;
+        uint64_t *at = words + 7 + (size_t)4 * d;
         at[0] = op->box.start[d];
         at[1] = op->box.extent[d];
         at[2] = op->src_stride[d];
         at[3] = op->dst_stride[d];
     }
-    rf_hash_record(hash, words, RF_ARRAY_SIZE(words));
+    rf_hash_init(&hash);
+    rf_hash_record(&hash, words, RF_ARRAY_SIZE(words));
+    digest->a += hash.a;
+    digest->b += hash.b;
+    digest->length++;
 }
 
 static bool keep_op(struct rf_builder *builder, const struct rf_op *op)
@@ -208,6 +216,7 @@ uint32_t rf_builder_emit(struct rf_builder *builder, const struct rf_step *step,
     }
     memset(&op, 0, sizeof(op));
     op.id = (uint32_t)builder->schedule->n_world_ops;
+    op.id = builder->ids != NULL ? builder->ids[op.id] : op.id;
     op.src = src->rank;
     op.dst = dst->rank;
     op.dep = step->dep;
@@ -238,12 +247,18 @@ uint32_t rf_builder_emit(struct rf_builder *builder, const struct rf_step *step,
     builder->schedule->n_world_ops++;
     count_op(builder, &op);
     hash_op(&builder->schedule->digest, &op);
-    if (builder->spec->serialize && op.src != op.dst) {
-        uint32_t *next = builder->next_round;
-        next[op.src] = RF_MAX(next[op.src], op.round + 1);
-        next[op.dst] = RF_MAX(next[op.dst], op.round + 1);
-    }
+    rf_builder_occupy(builder, op.src, op.dst, op.round);
     return op.id;
+}
+
+void rf_builder_occupy(struct rf_builder *builder, uint32_t src, uint32_t dst,
+                       uint32_t round)
+{
+    uint32_t *next = builder->next_round;
+    if (builder->spec->serialize && src != dst) {
+        next[src] = RF_MAX(next[src], round + 1);
+        next[dst] = RF_MAX(next[dst], round + 1);
+    }
 }
 
 uint32_t rf_builder_round(const struct rf_builder *builder, uint32_t src,
@@ -288,6 +303,24 @@ void rf_schedule_destroy(struct rf_schedule *schedule)
     free(schedule);
 }
 
+static int by_id(const void *a, const void *b)
+{
+    const struct rf_op *x = a, *y = b;
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+static void sort_ops(struct rf_schedule *schedule)
+{
+    size_t i = 1;
+    while (i < schedule->n_ops &&
+           schedule->ops[i].id > schedule->ops[i - 1].id) {
+        i++;
+    }
+    if (i < schedule->n_ops) {
+        qsort(schedule->ops, schedule->n_ops, sizeof(*schedule->ops), by_id);
+    }
+}
+
 enum rf_status rf_schedule_build(const struct rf_plan *plan, uint32_t node,
                                  struct rf_schedule **out, struct rf_err *err)
 {
@@ -325,6 +358,7 @@ enum rf_status rf_schedule_build(const struct rf_plan *plan, uint32_t node,
         rf_schedule_destroy(builder.schedule);
         return builder.status;
     }
+    sort_ops(builder.schedule);
     *out = builder.schedule;
     return RF_OK;
 }

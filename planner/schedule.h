@@ -90,7 +90,11 @@ struct rf_schedule {
  * Makes the ops of plan->spec's strategy, balance and chunking. With `node` =
  * RF_NONE all ops are kept, otherwise those whose source or destination rank is
  * on that node (ids, totals and digest are the world's either way). The plan
- * must outlive nothing: the schedule copies what it needs.
+ * must outlive nothing: the schedule copies what it needs. Walks over the plan.
+ *
+ * Memory on the way, beside the ops that are kept: nothing for send_recv (36
+ * bytes a transfer of the world with balance order), else the world's units and
+ * their holders and for every work (allgather: one a part and node) 64 bytes.
  */
 enum rf_status rf_schedule_build(const struct rf_plan *plan, uint32_t node,
                                  struct rf_schedule **out,

@@ -1,9 +1,10 @@
 /*
  * send_recv: every transfer of the plan is one op. Sources are the plan's; the
  * strategy only chooses the order, which matters where ranks do one thing at a
- * time. With balance none and size the order is the plan's own and a walk over
- * the plan is all that is needed; with balance order all transfers of the world
- * are held in memory while they are put into theirs.
+ * time. With balance none and size the order is the plan's own, and one walk
+ * over the plan is all that is needed. With balance order a first walk lists
+ * who sends to whom, from which follow the ids and rounds of all ops (20 bytes
+ * for each transfer of the world); a second one emits the ops under these.
  */
 #include <stdlib.h>
 
@@ -16,7 +17,8 @@
 #define SCHEDULE_MAX 65536
 
 static void emit_transfer(struct rf_builder *builder,
-                          const struct rf_transfer *transfer)
+                          const struct rf_transfer *transfer, uint32_t round,
+                          uint32_t task)
 {
     const struct rf_view src = {.rank = transfer->src,
                                 .mem = RF_MEM_TRAIN,
@@ -30,23 +32,23 @@ static void emit_transfer(struct rf_builder *builder,
                                 .offset = transfer->dst_offset,
                                 .start = transfer->box.start,
                                 .stride = transfer->dst_stride};
-    const struct rf_step step = {
-        .family = transfer->family,
-        .box = transfer->box,
-        .dep = RF_NO_OP,
-        .bucket = RF_NO_BUCKET,
-        .round = rf_builder_round(builder, src.rank, dst.rank),
-        .task = builder->next_task++};
+    const struct rf_step step = {.family = transfer->family,
+                                 .box = transfer->box,
+                                 .dep = RF_NO_OP,
+                                 .bucket = RF_NO_BUCKET,
+                                 .round = round,
+                                 .task = task};
     rf_builder_emit(builder, &step, &src, &dst);
 }
 
 /* One work a transfer, with the plan's source as the only one. */
-static void schedule_few(const struct rf_plan *plan,
-                         const struct rf_transfer *transfers, uint32_t *order)
+static void schedule_few(const struct rf_plan *plan, uint32_t *order)
 {
     struct rf_works works = {.works = NULL};
-    for (size_t i = 0; i < plan->n_transfers; i++) {
-        const struct rf_transfer *transfer = &transfers[i];
+    const struct rf_transfer *transfer;
+    struct rf_walk walk;
+    rf_walk_start(&walk, plan);
+    while ((transfer = rf_walk_next(&walk)) != NULL) {
         struct rf_work work = {.sources = works.n_pool,
                                .receivers = works.n_pool + 1,
                                .n_sources = 1,
@@ -64,64 +66,83 @@ static void schedule_few(const struct rf_plan *plan,
     rf_works_free(&works);
 }
 
-static bool sort_many(const struct rf_plan *plan,
-                      const struct rf_transfer *transfers, uint32_t *order)
+/* By transfer, in the order of a walk: its ends, the id and round of its op. */
+struct ordering {
+    uint32_t *src, *dst, *id, *round;
+};
+
+static void list_ends(const struct rf_plan *plan, struct ordering *ordering)
 {
-    size_t n = plan->n_transfers;
-    uint32_t *src = rf_calloc(n, sizeof(*src));
-    uint32_t *dst = rf_calloc(n, sizeof(*dst));
-    bool sorted = false;
-    if (src != NULL && dst != NULL) {
-        for (size_t i = 0; i < n; i++) {
-            src[i] = transfers[i].src;
-            dst[i] = transfers[i].dst;
-        }
-        sorted = rf_order_shift(plan->world, src, dst, n, order);
+    const struct rf_transfer *transfer;
+    struct rf_walk walk;
+    size_t n = 0;
+    rf_walk_start(&walk, plan);
+    while ((transfer = rf_walk_next(&walk)) != NULL) {
+        ordering->src[n] = transfer->src;
+        ordering->dst[n++] = transfer->dst;
     }
-    free(src);
-    free(dst);
-    return sorted;
+}
+
+/* What emitting in `order` would give every transfer. */
+static void number(struct rf_builder *builder, const uint32_t *order,
+                   struct ordering *ordering)
+{
+    for (size_t i = 0; i < builder->plan->n_transfers; i++) {
+        uint32_t at = order[i];
+        uint32_t src = ordering->src[at], dst = ordering->dst[at];
+        ordering->id[at] = (uint32_t)i;
+        ordering->round[at] = rf_builder_round(builder, src, dst);
+        rf_builder_occupy(builder, src, dst, ordering->round[at]);
+    }
 }
 
 static void emit_ordered(struct rf_builder *builder)
 {
     const struct rf_plan *plan = builder->plan;
     size_t n = plan->n_transfers;
-    struct rf_transfer *transfers = rf_calloc(n, sizeof(*transfers));
-    uint32_t *order = rf_calloc(n, sizeof(*order));
+    uint32_t *all = rf_calloc(n, 5 * sizeof(*all)), *order = all;
+    const struct rf_transfer *transfer;
+    struct ordering ordering;
     struct rf_walk walk;
-    if (transfers == NULL || order == NULL) {
+    if (all == NULL) {
         rf_builder_fail(builder, RF_ERR_NOMEM, "no memory for an order");
-        goto out;
+        return;
     }
-    rf_walk_start(&walk, plan);
-    for (size_t i = 0; i < n; i++) {
-        transfers[i] = *rf_walk_next(&walk);
-    }
+    ordering = (struct ordering){.src = all + n,
+                                 .dst = all + 2 * n,
+                                 .id = all + 3 * n,
+                                 .round = all + 4 * n};
+    list_ends(plan, &ordering);
     if (n <= SCHEDULE_MAX) {
-        schedule_few(plan, transfers, order);
-    } else if (!sort_many(plan, transfers, order)) {
+        schedule_few(plan, order);
+    } else if (!rf_order_shift(plan->world, ordering.src, ordering.dst, n,
+                               order)) {
         rf_builder_fail(builder, RF_ERR_NOMEM, "no memory for an order");
         goto out;
     }
-    for (size_t i = 0; i < n; i++) {
-        emit_transfer(builder, &transfers[order[i]]);
+    number(builder, order, &ordering);
+    builder->ids = ordering.id;
+    rf_walk_start(&walk, plan);
+    for (size_t i = 0; (transfer = rf_walk_next(&walk)) != NULL; i++) {
+        emit_transfer(builder, transfer, ordering.round[i], ordering.id[i]);
     }
+    builder->ids = NULL;
 out:
-    free(transfers);
-    free(order);
+    free(all);
 }
 
 void rf_strategy_direct(struct rf_builder *builder)
 {
-    struct rf_walk walk;
     const struct rf_transfer *transfer;
+    struct rf_walk walk;
     if (builder->spec->balance == RF_BALANCE_ORDER) {
         emit_ordered(builder);
         return;
     }
     rf_walk_start(&walk, builder->plan);
     while ((transfer = rf_walk_next(&walk)) != NULL) {
-        emit_transfer(builder, transfer);
+        emit_transfer(builder, transfer,
+                      rf_builder_round(builder, transfer->src, transfer->dst),
+                      builder->next_task++);
     }
 }

@@ -64,13 +64,13 @@ static const struct row limits[] = {
 
 static const struct row slices[] = {
     {LLAMA_2048, 0.5, 16, "send_recv", "size"},
-    {LLAMA_2048, 0, 0, "send_recv", "order"},
+    {LLAMA_2048, 0.5, 16, "send_recv", "order"},
     {LLAMA_2048, 0, 0, "broadcast", "size"},
     {LLAMA_2048, 0, 0, "hierarchical", "size"},
     {LLAMA_2048, 0, 0, "allgather", "size"},
     {LLAMA_2048, 0, 0, "gather_broadcast", "size"},
     {KIMI_16384, 10, 64, "send_recv", "size"},
-    {KIMI_16384, 0, 0, "send_recv", "order"},
+    {KIMI_16384, 10, 128, "send_recv", "order"},
     {KIMI_16384, 0, 0, "broadcast", "size"},
     {KIMI_16384, 0, 0, "hierarchical", "size"},
     {KIMI_16384, 0, 0, "allgather", "size"},

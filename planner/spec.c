@@ -238,6 +238,10 @@ static enum rf_status read_scenario(const struct rf_jnode *node,
                                     n_node_names, err)) != RF_OK) {
         return status;
     }
+    if (spec->train.quantize) {
+        struct rf_jnode member = rf_jnode_get(&train, "quantize");
+        return rf_jnode_fail(&member, err, "belongs to \"infer\"");
+    }
     return rf_side_from_json(&infer, &spec->infer, node_names, n_node_names,
                              err);
 }

@@ -43,7 +43,8 @@ struct rf_side_spec {
     uint32_t dp;                       /* ≥ 1 once the world is built */
     bool dp_given;
     enum rf_dtype dtype;
-    bool dtype_given;    /* otherwise each tensor keeps the model's */
+    bool dtype_given; /* otherwise each tensor keeps the model's */
+    bool quantize;    /* inference: to fp8 after arrival, planner/quantize.h */
     uint32_t *pp_layers; /* layers of each stage, n_pp_layers = pp; or NULL */
     uint32_t n_pp_layers;
     uint32_t first_stage_layers, last_stage_layers; /* 0 = even */

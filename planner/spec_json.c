@@ -52,6 +52,9 @@ static json_t *side_json(const struct rf_side_spec *side,
         json_object_set_new(object, "dtype",
                             json_string(rf_dtype_name(side->dtype)));
     }
+    if (side->quantize) {
+        json_object_set_new(object, "quantize", json_string("amax_448"));
+    }
     if (side->nodes != NULL) {
         json_t *list = json_array();
         for (uint32_t i = 0; i < side->n_nodes; i++) {

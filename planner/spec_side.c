@@ -320,6 +320,18 @@ static enum rf_status read_side_dtype(const struct rf_jnode *node,
     return RF_OK;
 }
 
+static enum rf_status read_quantize(const struct rf_jnode *node,
+                                    struct rf_side_spec *side,
+                                    struct rf_err *err)
+{
+    static const char *const formulas[] = {"none", "amax_448", NULL};
+    unsigned formula = 0;
+    enum rf_status status =
+        rf_jnode_choice(node, "quantize", formulas, &formula, err);
+    side->quantize = formula == 1;
+    return status;
+}
+
 enum rf_status rf_side_from_json(const struct rf_jnode *node,
                                  struct rf_side_spec *side,
                                  const char *const *node_names,
@@ -337,6 +349,7 @@ enum rf_status rf_side_from_json(const struct rf_jnode *node,
                                        "num_layers_in_first_pipeline_stage",
                                        "num_layers_in_last_pipeline_stage",
                                        "dtype",
+                                       "quantize",
                                        "nodes",
                                        "spec",
                                        "mesh",
@@ -353,6 +366,7 @@ enum rf_status rf_side_from_json(const struct rf_jnode *node,
     if ((status = read_sizes(node, side, err)) != RF_OK ||
         (status = read_pp_layers(node, side, pp_given, err)) != RF_OK ||
         (status = read_side_dtype(node, side, err)) != RF_OK ||
+        (status = read_quantize(node, side, err)) != RF_OK ||
         (status = read_nodes(node, side, node_names, n_node_names, err)) !=
             RF_OK ||
         (status = check_pipeline(node, side, err)) != RF_OK) {

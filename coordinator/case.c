@@ -87,10 +87,15 @@ bool rf_case_on_device(const struct rf_case *one)
 
 uint64_t rf_case_rank_bytes(const struct rf_case *one, uint32_t rank)
 {
+    struct rf_quantize quantize = {0};
     uint64_t bytes = rf_plan_layout(one->plan, RF_TRAIN, rank)->arena_bytes +
                      rf_plan_layout(one->plan, RF_INFER, rank)->arena_bytes;
     if (one->schedule->stage_bytes != NULL) {
         bytes += one->schedule->stage_bytes[rank];
+    }
+    if (rf_quantize_plan(one->plan, rank, &quantize, NULL) == RF_OK) {
+        bytes += quantize.bytes;
+        rf_quantize_free(&quantize);
     }
     return bytes + (rf_case_on_device(one) ? 0 : RF_CASE_PROCESS_BYTES);
 }

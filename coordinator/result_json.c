@@ -402,6 +402,10 @@ static json_t *verification_json(const struct rf_attempt *attempt)
     put(out, "rounds", json_integer(attempt->rounds));
     put(out, "warmup_checked_bytes",
         json_integer((json_int_t)attempt->warmup_checked_bytes));
+    if (attempt->quantized_bytes > 0) {
+        put(out, "quantized_bytes",
+            json_integer((json_int_t)attempt->quantized_bytes));
+    }
     return out;
 }
 

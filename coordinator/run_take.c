@@ -178,7 +178,11 @@ static enum rf_status take_verify(struct rf_run *run, uint32_t rank,
 {
     struct rf_attempt *attempt = run->attempt;
     json_t *first = json_object_get(answer, "first");
-    uint64_t checked, mismatched;
+    uint64_t checked, mismatched, quantized = 0;
+    if (json_object_get(answer, "quantized_bytes") != NULL &&
+        !get_u64(answer, "quantized_bytes", &quantized)) {
+        return bad(err, "quantized_bytes");
+    }
     if (!get_u64(answer, "checked_bytes", &checked)) {
         return bad(err, "checked_bytes");
     }
@@ -192,6 +196,7 @@ static enum rf_status take_verify(struct rf_run *run, uint32_t rank,
         attempt->warmup_checked_bytes += checked;
     } else {
         attempt->checked_bytes += checked;
+        attempt->quantized_bytes += quantized;
     }
     attempt->mismatched_bytes += mismatched;
     if (mismatched > 0 && attempt->first_mismatch == NULL) {

@@ -5,15 +5,15 @@
 
 #include "common/mem.h"
 
-struct job {
-    struct rf_tiles tiles; /* in class 0 */
-    struct rf_fp8_slice *slices;
+struct rf_fp8_job {
+    struct rf_tiles tiles; /* in class 0; gone once they are on the device */
     uint64_t blocks;
     unsigned *amax; /* of all blocks */
     void *memory;
+    struct rf_fp8_args args;
 };
 
-static void add_tiles(struct job *job, uint32_t slice,
+static void add_tiles(struct rf_fp8_job *job, uint32_t slice,
                       const struct rf_fp8_matrix *matrix)
 {
     for (uint64_t row = 0; row < matrix->rows; row += RF_FP8_BLOCK) {
@@ -34,23 +34,73 @@ static void add_tiles(struct job *job, uint32_t slice,
     }
 }
 
-static enum rf_status run(struct job *job, size_t n, struct rf_err *err)
+static enum rf_status upload(struct rf_fp8_job *job,
+                             const struct rf_fp8_slice *slices, size_t n,
+                             struct rf_err *err)
 {
     const struct rf_tile *tiles[RF_UNIT_CLASSES];
     uint32_t counts[RF_UNIT_CLASSES];
-    struct rf_fp8_args args;
     enum rf_status status =
-        rf_device_upload(job->slices, n * sizeof(*job->slices), &job->tiles, 0,
+        rf_device_upload(slices, n * sizeof(*slices), &job->tiles, 0,
                          &job->memory, tiles, counts, err);
     if (status == RF_OK) {
-        args = (struct rf_fp8_args){
+        job->args = (struct rf_fp8_args){
             .slices = job->memory, .tiles = tiles[0], .n_tiles = counts[0]};
-        status = rf_device_launch(RF_K_rf_kernel_fp8_amax, counts[0], &args,
-                                  NULL, err);
     }
+    free(job->tiles.tiles[0]);
+    job->tiles.tiles[0] = NULL;
+    return status;
+}
+
+enum rf_status rf_fp8_job_create(const struct rf_fp8_matrix *matrices, size_t n,
+                                 struct rf_fp8_job **out, struct rf_err *err)
+{
+    struct rf_fp8_job *job = rf_xcalloc(1, sizeof(*job));
+    struct rf_fp8_slice *slices = rf_xcalloc(n, sizeof(*slices));
+    enum rf_status status = RF_OK;
+    uint64_t at = 0;
+    for (size_t i = 0; i < n; i++) {
+        job->blocks += rf_quantize_blocks(matrices[i].rows) *
+                       rf_quantize_blocks(matrices[i].columns);
+    }
+    RF_CUDA_TRY(err, out,
+                cudaMalloc((void **)&job->amax,
+                           (job->blocks + 1) * sizeof(*job->amax)));
+    for (size_t i = 0; i < n; i++) {
+        const struct rf_fp8_matrix *m = &matrices[i];
+        const uint64_t across = rf_quantize_blocks(m->columns);
+        slices[i] = (struct rf_fp8_slice){.src = m->src,
+                                          .dst = m->dst,
+                                          .scale_inv = m->scale_inv,
+                                          .amax = job->amax + at,
+                                          .src_pitch = m->src_pitch,
+                                          .dst_pitch = m->dst_pitch,
+                                          .block_columns = across};
+        at += rf_quantize_blocks(m->rows) * across;
+        add_tiles(job, (uint32_t)i, m);
+    }
+    status = upload(job, slices, n, err);
+out:
+    free(slices);
+    if (status != RF_OK) {
+        rf_fp8_job_destroy(job);
+        return status;
+    }
+    *out = job;
+    return RF_OK;
+}
+
+enum rf_status rf_fp8_job_run(struct rf_fp8_job *job, struct rf_err *err)
+{
+    enum rf_status status = RF_OK;
+    RF_CUDA_TRY(
+        err, out,
+        cudaMemset(job->amax, 0, (job->blocks + 1) * sizeof(*job->amax)));
+    status = rf_device_launch(RF_K_rf_kernel_fp8_amax, job->args.n_tiles,
+                              &job->args, NULL, err);
     if (status == RF_OK) {
-        status = rf_device_launch(RF_K_rf_kernel_fp8_cast, counts[0], &args,
-                                  NULL, err);
+        status = rf_device_launch(RF_K_rf_kernel_fp8_cast, job->args.n_tiles,
+                                  &job->args, NULL, err);
     }
     if (status == RF_OK) {
         RF_CUDA_TRY(err, out, cudaStreamSynchronize(NULL));
@@ -59,39 +109,56 @@ out:
     return status;
 }
 
-enum rf_status rf_device_fp8(const struct rf_fp8_matrix *matrices, size_t n,
-                             struct rf_err *err)
+void rf_fp8_job_destroy(struct rf_fp8_job *job)
 {
-    struct job job = {.slices = rf_xcalloc(n, sizeof(*job.slices))};
-    enum rf_status status = RF_OK;
-    uint64_t at = 0;
-    for (size_t i = 0; i < n; i++) {
-        job.blocks += rf_fp8_blocks(matrices[i].rows) *
-                      rf_fp8_blocks(matrices[i].columns);
+    if (job == NULL) {
+        return;
     }
-    RF_CUDA_TRY(
-        err, out,
-        cudaMalloc((void **)&job.amax, (job.blocks + 1) * sizeof(*job.amax)));
-    RF_CUDA_TRY(err, out,
-                cudaMemset(job.amax, 0, (job.blocks + 1) * sizeof(*job.amax)));
-    for (size_t i = 0; i < n; i++) {
-        const struct rf_fp8_matrix *m = &matrices[i];
-        job.slices[i] =
-            (struct rf_fp8_slice){.src = m->src,
-                                  .dst = m->dst,
-                                  .scale_inv = m->scale_inv,
-                                  .amax = job.amax + at,
-                                  .src_pitch = m->src_pitch,
-                                  .dst_pitch = m->dst_pitch,
-                                  .block_columns = rf_fp8_blocks(m->columns)};
-        at += rf_fp8_blocks(m->rows) * rf_fp8_blocks(m->columns);
-        add_tiles(&job, (uint32_t)i, m);
+    if (!rf_device_abandoned()) {
+        cudaFree(job->amax);
+        cudaFree(job->memory);
     }
-    status = run(&job, n, err);
-out:
-    cudaFree(job.amax);
-    cudaFree(job.memory);
-    free(job.tiles.tiles[0]);
-    free(job.slices);
+    free(job);
+}
+
+enum rf_status rf_fp8_quantizer_create(const struct rf_quantizer_env *env,
+                                       void **out, struct rf_err *err)
+{
+    const struct rf_rank_layout *layout =
+        rf_plan_layout(env->plan, RF_INFER, env->rank);
+    struct rf_fp8_matrix *matrices =
+        rf_xcalloc(env->what->n, sizeof(*matrices));
+    unsigned char *result = env->result->base;
+    struct rf_fp8_job *job;
+    enum rf_status status;
+    for (size_t i = 0; i < env->what->n; i++) {
+        const struct rf_quantize_part *part = &env->what->parts[i];
+        const struct rf_piece *piece = &layout->pieces[part->piece];
+        uint64_t stride[RF_BOX_DIMS];
+        const uint8_t *base = rf_quantize_base(env, piece, stride);
+        matrices[i] = (struct rf_fp8_matrix){
+            .src = base + rf_quantize_offset(piece, part, stride),
+            .dst = result + part->values,
+            .scale_inv = result + part->scales,
+            .rows = part->rows,
+            .columns = part->columns,
+            .src_pitch = stride[2] / 2,
+            .dst_pitch = part->columns};
+    }
+    status = rf_fp8_job_create(matrices, env->what->n, &job, err);
+    free(matrices);
+    if (status == RF_OK) {
+        *out = job;
+    }
     return status;
+}
+
+enum rf_status rf_fp8_quantizer_run(void *quantizer, struct rf_err *err)
+{
+    return rf_fp8_job_run(quantizer, err);
+}
+
+void rf_fp8_quantizer_destroy(void *quantizer)
+{
+    rf_fp8_job_destroy(quantizer);
 }

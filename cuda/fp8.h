@@ -1,12 +1,13 @@
 /*
  * bfloat16 to fp8 e4m3 with 128×128 block scales on the device (formula
- * "amax_448", common/fp8.h). A building block: no layout has a place for the
- * scales yet, so rf_method_check() refuses refits that would need it.
+ * "amax_448", common/fp8.h): the kernels' host side, and the hooks that
+ * quantise what arrived (transport/memory.h).
  */
 #ifndef RF_CUDA_FP8_H
 #define RF_CUDA_FP8_H
 
 #include "cuda/device.h"
+#include "transport/memory.h"
 
 /* One matrix; all pointers are device addresses. */
 struct rf_fp8_matrix {
@@ -16,15 +17,21 @@ struct rf_fp8_matrix {
     uint64_t rows, columns, src_pitch, dst_pitch;
 };
 
-/* Blocks along a dimension. */
-static inline uint64_t rf_fp8_blocks(uint64_t size)
-{
-    return (size + RF_FP8_BLOCK - 1) / RF_FP8_BLOCK;
-}
+struct rf_fp8_job;
 
-/* Casts `n` matrices and waits. Every block must be whole in its matrix: a
- * block that two ranks share has a maximum that neither knows. */
-enum rf_status rf_device_fp8(const struct rf_fp8_matrix *matrices, size_t n,
-                             struct rf_err *err) RF_MUST_CHECK;
+/* Tables for `n` matrices. Every block must be whole in its matrix: a block
+ * that two ranks share has a maximum that neither knows. */
+enum rf_status rf_fp8_job_create(const struct rf_fp8_matrix *matrices, size_t n,
+                                 struct rf_fp8_job **out,
+                                 struct rf_err *err) RF_MUST_CHECK;
+/* Casts and waits. */
+enum rf_status rf_fp8_job_run(struct rf_fp8_job *job,
+                              struct rf_err *err) RF_MUST_CHECK;
+void rf_fp8_job_destroy(struct rf_fp8_job *job); /* NULL is fine */
+
+enum rf_status rf_fp8_quantizer_create(const struct rf_quantizer_env *env,
+                                       void **out, struct rf_err *err);
+enum rf_status rf_fp8_quantizer_run(void *quantizer, struct rf_err *err);
+void rf_fp8_quantizer_destroy(void *quantizer);
 
 #endif

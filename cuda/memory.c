@@ -14,6 +14,7 @@
 #include "common/bytes.h"
 #include "common/mem.h"
 #include "cuda/device.h"
+#include "cuda/fp8.h"
 #include "cuda/usage.h"
 #include "cuda/vmm.h"
 
@@ -24,9 +25,6 @@
 struct gap {
     uint64_t offset, bytes;
 };
-
-typedef const void *(*base_of_fn)(const struct rf_piece *piece,
-                                  uint64_t stride[RF_BOX_DIMS], void *data);
 
 struct arena_tables {
     const struct rf_plan *plan;
@@ -199,7 +197,7 @@ static uint32_t cast_between(uint32_t train_item, uint32_t side_item)
 
 static enum rf_status tables_of(const struct rf_plan *plan, enum rf_side side,
                                 uint32_t rank, struct rf_arena *arena,
-                                base_of_fn base_of, void *data,
+                                rf_base_of_fn base_of, void *data,
                                 struct arena_tables **out, struct rf_err *err)
 {
     struct arena_tables *tables = arena->priv;
@@ -359,7 +357,7 @@ out:
 
 static enum rf_status
 cuda_verify(const struct rf_plan *plan, enum rf_side side, uint32_t rank,
-            uint64_t round, const struct rf_arena *arena, base_of_fn base_of,
+            uint64_t round, const struct rf_arena *arena, rf_base_of_fn base_of,
             void *data, struct rf_verify_result *out, struct rf_err *err)
 {
     struct rf_arena *own = (struct rf_arena *)(uintptr_t)arena;
@@ -401,6 +399,17 @@ out:
     return status;
 }
 
+static enum rf_status cuda_read(const struct rf_arena *arena, uint64_t offset,
+                                uint64_t bytes, void *dst, struct rf_err *err)
+{
+    enum rf_status status = RF_OK;
+    RF_CUDA_TRY(err, out,
+                cudaMemcpy(dst, (const unsigned char *)arena->base + offset,
+                           bytes, cudaMemcpyDeviceToHost));
+out:
+    return status;
+}
+
 static void cuda_usage(uint64_t *used, uint64_t *available)
 {
     size_t free_bytes = 0, total = 0;
@@ -417,5 +426,9 @@ const struct rf_memory_ops rf_memory_cuda = {
     .poison = cuda_poison,
     .verify = cuda_verify,
     .flip = cuda_flip,
+    .read = cuda_read,
+    .quantizer_create = rf_fp8_quantizer_create,
+    .quantizer_run = rf_fp8_quantizer_run,
+    .quantizer_destroy = rf_fp8_quantizer_destroy,
     .usage = cuda_usage,
 };

@@ -7,8 +7,10 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "common/err.h"
+#include "planner/quantize.h"
 #include "planner/schedule.h"
 
 struct rf_arena {
@@ -29,7 +31,40 @@ struct rf_verify_result {
     uint64_t index[RF_TENSOR_MAX_DIMS]; /* element in the logical tensor */
     uint8_t expected[8], found[8];      /* the element's bytes */
     uint32_t item_bytes;
+    const char *suffix; /* for the tensor's name, NULL: none */
 };
+
+/* Where a piece really lives (zero-copy methods); NULL: in the arena. */
+typedef const void *(*rf_base_of_fn)(const struct rf_piece *piece,
+                                     uint64_t stride[RF_BOX_DIMS], void *data);
+
+/* What one rank quantises, from where and to where; all borrowed. */
+struct rf_quantizer_env {
+    const struct rf_plan *plan;
+    uint32_t rank;
+    const struct rf_quantize *what;
+    const struct rf_arena *arrived; /* the inference arena */
+    rf_base_of_fn base_of;          /* may be NULL */
+    void *data;
+    const struct rf_arena *result; /* what->bytes */
+};
+
+/* Where a piece of an inference arena lives, with its strides. */
+static inline const uint8_t *
+rf_quantize_base(const struct rf_quantizer_env *env,
+                 const struct rf_piece *piece, uint64_t stride[RF_BOX_DIMS])
+{
+    const void *base = NULL;
+    memcpy(stride, piece->stride, sizeof(piece->stride));
+    if (env->base_of != NULL) {
+        base = env->base_of(piece, stride, env->data);
+    }
+    if (base == NULL) {
+        memcpy(stride, piece->stride, sizeof(piece->stride));
+        base = (const uint8_t *)env->arrived->base + piece->offset;
+    }
+    return (const uint8_t *)base;
+}
 
 struct rf_memory_ops {
     const char *name; /* "host", "cuda" */
@@ -51,15 +86,23 @@ struct rf_memory_ops {
     /* Compares every byte of every piece with the content of `round` (cast to
      * the side's dtype), and padding with the poison. `base_of` (may be NULL)
      * gives the address a piece really lives at (zero-copy methods). */
-    enum rf_status (*verify)(
-        const struct rf_plan *plan, enum rf_side side, uint32_t rank,
-        uint64_t round, const struct rf_arena *arena,
-        const void *(*base_of)(const struct rf_piece *piece,
-                               uint64_t stride[RF_BOX_DIMS], void *data),
-        void *data, struct rf_verify_result *out, struct rf_err *err);
+    enum rf_status (*verify)(const struct rf_plan *plan, enum rf_side side,
+                             uint32_t rank, uint64_t round,
+                             const struct rf_arena *arena,
+                             rf_base_of_fn base_of, void *data,
+                             struct rf_verify_result *out, struct rf_err *err);
     /* Test hook: flips one byte of the arena at `offset`. */
     enum rf_status (*flip)(struct rf_arena *arena, uint64_t offset,
                            struct rf_err *err);
+    /* Copies bytes of an arena to host memory. */
+    enum rf_status (*read)(const struct rf_arena *arena, uint64_t offset,
+                           uint64_t bytes, void *dst, struct rf_err *err);
+    /* Quantising after each iteration: everything is made at create, run only
+     * computes, and waits for it. */
+    enum rf_status (*quantizer_create)(const struct rf_quantizer_env *env,
+                                       void **out, struct rf_err *err);
+    enum rf_status (*quantizer_run)(void *quantizer, struct rf_err *err);
+    void (*quantizer_destroy)(void *quantizer); /* NULL is fine */
     /* Bytes in use now by this process, and free on the device or node. */
     void (*usage)(uint64_t *used, uint64_t *available);
 };

@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "planner/quantize.h"
+
 static const struct rf_method_ops *const host_methods[] = {
     &rf_method_host, &rf_method_tcp,  &rf_method_shm,
     &rf_method_disk, &rf_method_null,
@@ -130,9 +132,8 @@ static enum rf_status check_casts(const struct rf_method_info *info,
         enum rf_dtype to = infer->dtype_given ? infer->dtype : own;
         if (from != to && to == RF_F8_E4M3) {
             return no_cast(info, from, to,
-                           info->memory == RF_HOST_MEMORY
-                               ? "block scales are made on GPUs only"
-                               : "layouts have no place for the block scales",
+                           "weights arrive in bfloat16 and get their block "
+                           "scales there (infer.quantize)",
                            err);
         }
         if (from != to && info->memory == RF_DEVICE_MEMORY &&
@@ -170,6 +171,9 @@ enum rf_status rf_method_check(const struct rf_method_info *info,
                           info->name);
     }
     status = check_casts(info, plan, err);
+    if (status == RF_OK) {
+        status = rf_quantize_check(plan, err);
+    }
     if (status == RF_OK) {
         status = check_crossing(info, plan, err);
     }

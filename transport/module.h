@@ -9,7 +9,7 @@
 
 #include "transport/method.h"
 
-#define RF_MODULE_ABI 2
+#define RF_MODULE_ABI 3
 #define RF_MODULE_FILE "refit-cuda.so"
 #define RF_MODULE_SYMBOL "rf_cuda_module"
 

@@ -22,6 +22,7 @@
 #include "common/log.h"
 #include "common/mem.h"
 #include "worker/exec_internal.h"
+#include "worker/quantize.h"
 
 /* A start further ahead than this is a mistake of clocks, not a plan. */
 #define START_AHEAD_S 30
@@ -34,6 +35,7 @@ struct rf_exec *rf_exec_create(json_t *start, const struct rf_exec_env *env)
     for (int m = 0; m < RF_MEM_COUNT; m++) {
         exec->method_env.arena[m].fd = -1;
     }
+    exec->quantized.fd = -1;
     return exec;
 }
 
@@ -125,6 +127,9 @@ static enum rf_status step_fill(struct rf_exec *exec, const json_t *step,
     if (status == RF_OK) {
         status = memory->poison(round, &arenas[RF_MEM_STAGE], err);
     }
+    if (status == RF_OK && exec->quantizer != NULL) {
+        status = memory->poison(round, &exec->quantized, err);
+    }
     return status;
 }
 
@@ -153,7 +158,7 @@ static enum rf_status step_run(struct rf_exec *exec, const json_t *step,
                                json_t *result, struct rf_err *err)
 {
     struct rf_phase_times times = {0};
-    int64_t start_ns, end_ns;
+    int64_t start_ns, moved_ns, end_ns;
     bool done = false;
     enum rf_status status = wait_for_start(exec, step, err);
     if (status != RF_OK) {
@@ -167,11 +172,18 @@ static enum rf_status step_run(struct rf_exec *exec, const json_t *step,
             status = rf_err_set(err, RF_ERR_ABORTED, "aborted");
         }
     }
+    moved_ns = rf_now_ns();
+    if (status == RF_OK && exec->quantizer != NULL) {
+        status = exec->memory->quantizer_run(exec->quantizer, err);
+    }
     end_ns = rf_now_ns();
     if (status != RF_OK) {
         return status;
     }
     exec->method->timing(exec->state, &times);
+    if (exec->quantizer != NULL) {
+        times.unpack_ns += end_ns - moved_ns;
+    }
     rf_exec_note_memory(exec);
     json_object_set_new(result, "start_ns", json_integer(start_ns));
     json_object_set_new(result, "end_ns", json_integer(end_ns));
@@ -216,6 +228,9 @@ static json_t *first_mismatch(const struct rf_exec *exec,
             &exec->scenario->model->families[found->family];
         rf_family_tensor_name(family, found->layer_index, found->expert, name,
                               sizeof(name));
+        if (found->suffix != NULL) {
+            strncat(name, found->suffix, sizeof(name) - strlen(name) - 1);
+        }
         ndim = family->ndim;
     }
     for (uint32_t d = 0; d < ndim; d++) {
@@ -238,6 +253,14 @@ static enum rf_status step_verify(struct rf_exec *exec, const json_t *step,
             exec->plan, RF_INFER, exec->env.rank, round,
             &exec->method_env.arena[RF_MEM_INFER], exec->method->base_of,
             exec->state, &found, err);
+        if (status == RF_OK && exec->quantizer != NULL) {
+            status = rf_quantize_verify(exec->plan, exec->env.rank, round,
+                                        &exec->quantize, exec->memory,
+                                        &exec->quantized, &found, err);
+            json_object_set_new(
+                result, "quantized_bytes",
+                json_integer((json_int_t)exec->quantize.value_bytes));
+        }
     }
     if (status != RF_OK) {
         return status;
@@ -306,6 +329,7 @@ static enum rf_status step_close(struct rf_exec *exec, const json_t *step,
         for (int m = 0; m < RF_MEM_COUNT; m++) {
             host += exec->method_env.arena[m].bytes;
         }
+        host += exec->quantized.bytes;
     }
     host += exec->private_peak;
     json_object_set_new(result, "host_peak_bytes",

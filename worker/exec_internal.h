@@ -21,6 +21,9 @@ struct rf_exec {
     const struct rf_module *module; /* device methods only */
     struct rf_method_env method_env;
     void *state;
+    struct rf_quantize quantize; /* what this rank quantises, maybe nothing */
+    struct rf_arena quantized;
+    void *quantizer;
     int64_t deadline_ns; /* of the step, for exchanges */
     uint64_t private_peak;
     bool prepared, closed;

@@ -115,6 +115,18 @@ static enum rf_status choose_method(struct rf_exec *exec, struct rf_err *err)
     return exec->module->use_device(me->slot, err);
 }
 
+/* Of what a rank quantises; the plan was checked before. */
+static uint64_t quantized_bytes(const struct rf_exec *exec, uint32_t rank)
+{
+    struct rf_quantize what = {0};
+    uint64_t bytes = 0;
+    if (rf_quantize_plan(exec->plan, rank, &what, NULL) == RF_OK) {
+        bytes = what.bytes;
+        rf_quantize_free(&what);
+    }
+    return bytes;
+}
+
 static uint64_t arena_bytes(const struct rf_exec *exec, uint32_t rank,
                             enum rf_mem mem)
 {
@@ -142,10 +154,12 @@ static uint64_t node_need(const struct rf_exec *exec, uint32_t *n_ranks)
         }
         ++*n_ranks;
         need += PROCESS_BYTES;
+        if (exec->method->info->memory != RF_HOST_MEMORY) {
+            continue;
+        }
+        need += quantized_bytes(exec, r);
         for (int m = 0; m < RF_MEM_COUNT; m++) {
-            if (exec->method->info->memory == RF_HOST_MEMORY) {
-                need += arena_bytes(exec, r, (enum rf_mem)m);
-            }
+            need += arena_bytes(exec, r, (enum rf_mem)m);
         }
     }
     return need;
@@ -202,7 +216,31 @@ static enum rf_status allocate(struct rf_exec *exec, struct rf_err *err)
             return rf_err_wrap(err, status, "%s arena", names[m]);
         }
     }
+    if (exec->quantize.n > 0) {
+        enum rf_status status =
+            exec->memory->alloc(exec->quantize.bytes, &exec->quantized, err);
+        if (status != RF_OK) {
+            return rf_err_wrap(err, status, "quantised arena");
+        }
+    }
     return RF_OK;
+}
+
+/* Behind the method, which knows where pieces live. */
+static enum rf_status prepare_quantizer(struct rf_exec *exec,
+                                        struct rf_err *err)
+{
+    const struct rf_quantizer_env env = {
+        .plan = exec->plan,
+        .rank = exec->env.rank,
+        .what = &exec->quantize,
+        .arrived = &exec->method_env.arena[RF_MEM_INFER],
+        .base_of = exec->method->base_of,
+        .data = exec->state,
+        .result = &exec->quantized};
+    return exec->quantize.n == 0
+               ? RF_OK
+               : exec->memory->quantizer_create(&env, &exec->quantizer, err);
 }
 
 static enum rf_status open_method(struct rf_exec *exec, struct rf_err *err)
@@ -253,11 +291,18 @@ enum rf_status rf_exec_prepare(struct rf_exec *exec, const json_t *step,
         status = agree(exec, &agreement, err);
     }
     if (status == RF_OK) {
+        status =
+            rf_quantize_plan(exec->plan, exec->env.rank, &exec->quantize, err);
+    }
+    if (status == RF_OK) {
         status = allocate(exec, err);
     }
     opening_ns = rf_now_ns();
     if (status == RF_OK) {
         status = open_method(exec, err);
+    }
+    if (status == RF_OK) {
+        status = prepare_quantizer(exec, err);
     }
     if (status != RF_OK) {
         return status;
@@ -283,6 +328,10 @@ enum rf_status rf_exec_prepare(struct rf_exec *exec, const json_t *step,
 
 void rf_exec_release(struct rf_exec *exec)
 {
+    if (exec->quantizer != NULL) {
+        exec->memory->quantizer_destroy(exec->quantizer);
+        exec->quantizer = NULL;
+    }
     if (exec->state != NULL) {
         exec->method->close(exec->state);
         exec->state = NULL;
@@ -292,6 +341,10 @@ void rf_exec_release(struct rf_exec *exec)
             exec->memory->free(&exec->method_env.arena[m]);
         }
     }
+    if (exec->quantized.base != NULL) {
+        exec->memory->free(&exec->quantized);
+    }
+    rf_quantize_free(&exec->quantize);
     rf_schedule_destroy(exec->schedule);
     rf_plan_destroy(exec->plan);
     rf_scenario_destroy(exec->scenario);

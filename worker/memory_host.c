@@ -19,6 +19,7 @@
 #include "common/pattern.h"
 #include "worker/content.h"
 #include "worker/memory_info.h"
+#include "worker/quantize.h"
 #include "worker/runs.h"
 
 #ifndef MADV_POPULATE_WRITE
@@ -261,9 +262,7 @@ static enum rf_status verify_padding(struct verification *v, enum rf_side side,
 
 static enum rf_status
 host_verify(const struct rf_plan *plan, enum rf_side side, uint32_t rank,
-            uint64_t round, const struct rf_arena *arena,
-            const void *(*base_of)(const struct rf_piece *piece,
-                                   uint64_t stride[RF_BOX_DIMS], void *data),
+            uint64_t round, const struct rf_arena *arena, rf_base_of_fn base_of,
             void *data, struct rf_verify_result *out, struct rf_err *err)
 {
     const struct rf_rank_layout *layout = rf_plan_layout(plan, side, rank);
@@ -315,6 +314,14 @@ static enum rf_status host_flip(struct rf_arena *arena, uint64_t offset,
     return RF_OK;
 }
 
+static enum rf_status host_read(const struct rf_arena *arena, uint64_t offset,
+                                uint64_t bytes, void *dst, struct rf_err *err)
+{
+    (void)err;
+    memcpy(dst, (const uint8_t *)arena->base + offset, bytes);
+    return RF_OK;
+}
+
 static void host_usage(uint64_t *used, uint64_t *available)
 {
     *used = rf_memory_private();
@@ -329,5 +336,9 @@ const struct rf_memory_ops rf_memory_host = {
     .poison = host_poison,
     .verify = host_verify,
     .flip = host_flip,
+    .read = host_read,
+    .quantizer_create = rf_quantizer_create,
+    .quantizer_run = rf_quantizer_run,
+    .quantizer_destroy = rf_quantizer_destroy,
     .usage = host_usage,
 };

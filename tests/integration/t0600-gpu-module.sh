@@ -413,12 +413,39 @@ test_ranks_share_one_device_when_asked() {
     expect_text err 'shares its GPU with another rank'
 }
 
+# bfloat16 arrives, then each shard becomes fp8 with block scales; both are
+# compared. Sizes of 256 and 128: tp 2 cuts where blocks end.
+quantized='.model.megatron += {hidden_size: 256, ffn_hidden_size: 512,
+        num_attention_heads: 4, num_query_groups: 4} |
+    .scenarios[0] += {infer: {tp: 2, dp: 2, layout: "vllm",
+        quantize: "amax_448"}}'
+
+test_arrived_weights_are_quantized_to_fp8() {
+    cluster "$quantized | .scenarios[0].method = [\"nccl\", \"ipc\",
+        \"nvshmem\", \"host\", \"tcp\", \"shm\"]"
+    run_coord cluster.json
+    expect_exit 0
+    all_verified 6
+    for file in results/*/s*.json; do
+        expect_json "$file" '.verification.quantized_bytes > 0 and
+            .scenario.infer.quantize == "amax_448"'
+    done
+}
+
+test_quantizing_a_shard_cut_inside_a_block_is_refused() {
+    cluster "$quantized | .scenarios[0].infer.tp = 4 |
+        .scenarios[0].infer.dp = 1"
+    run_coord cluster.json
+    expect_exit 2
+    expect_text err 'infer.quantize: rank [0-9] holds rows [0-9]+ to [0-9]+ of .*cut at multiples of 128'
+}
+
 test_what_devices_cannot_cast_is_refused_before_launch() {
     cluster '.scenarios[0] += {train: {tp: 2, dtype: "bfloat16"},
         infer: {tp: 2, dtype: "float8_e4m3fn"}}'
     run_coord cluster.json
     expect_exit 2
-    expect_text err 'cannot cast bfloat16 to float8_e4m3fn: .* block scales'
+    expect_text err 'cannot cast bfloat16 to float8_e4m3fn: .*infer.quantize'
     cluster '.scenarios[0] += {train: {tp: 2, dtype: "float32"},
         infer: {tp: 2, dtype: "float16"}}'
     run_coord cluster.json

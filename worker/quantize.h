@@ -1,0 +1,30 @@
+/*
+ * Quantising in host memory, and verifying what was quantised in any memory.
+ * See planner/quantize.h for what and where.
+ */
+#ifndef RF_WORKER_QUANTIZE_H
+#define RF_WORKER_QUANTIZE_H
+
+#include "transport/memory.h"
+
+/* The hooks of host memory. */
+enum rf_status rf_quantizer_create(const struct rf_quantizer_env *env,
+                                   void **out, struct rf_err *err);
+enum rf_status rf_quantizer_run(void *quantizer, struct rf_err *err);
+void rf_quantizer_destroy(void *quantizer);
+
+/*
+ * Makes the content of `round` once more, quantises that here, and compares
+ * every fp8 value and scale with `result` (read through `memory`). Mismatches
+ * add to *out, whose checked_bytes is left alone; the first one is described
+ * where *out has none yet.
+ */
+enum rf_status rf_quantize_verify(const struct rf_plan *plan, uint32_t rank,
+                                  uint64_t round,
+                                  const struct rf_quantize *what,
+                                  const struct rf_memory_ops *memory,
+                                  const struct rf_arena *result,
+                                  struct rf_verify_result *out,
+                                  struct rf_err *err) RF_MUST_CHECK;
+
+#endif

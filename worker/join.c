@@ -48,7 +48,7 @@ struct attempt {
 struct rf_join {
     uv_loop_t *loop;
     struct attempt *attempts;
-    size_t n_attempts;
+    size_t n_attempts, next; /* next: whose turn it is to be tried */
     char *identity;
     uint8_t psk[RF_PSK_BYTES];
     bool retry, over;
@@ -317,11 +317,15 @@ static void start_attempt(struct attempt *attempt)
     attempt->join->pending++;
 }
 
+/* In turn, so that one that is refused at once and tried again does not keep
+ * those behind it waiting. */
 static void try_next(struct rf_join *join)
 {
     for (size_t i = 0; i < join->n_attempts; i++) {
-        if (join->attempts[i].state == ATTEMPT_IDLE) {
-            start_attempt(&join->attempts[i]);
+        struct attempt *attempt = &join->attempts[join->next];
+        join->next = (join->next + 1) % join->n_attempts;
+        if (attempt->state == ATTEMPT_IDLE) {
+            start_attempt(attempt);
             return;
         }
     }

@@ -322,6 +322,21 @@ START_TEST(test_with_retry_a_late_listener_is_found)
 }
 END_TEST
 
+START_TEST(test_with_retry_no_candidate_keeps_others_from_being_tried)
+{
+    struct server server;
+    uint16_t ports[3] = {1, 1, 0}; /* two that refuse at once */
+    start_server(&server, key);
+    ports[2] = server.port;
+    join(ports, 3, 20000, true);
+    run_until(&agent.done);
+    ck_assert_ptr_nonnull(agent.conn);
+    rf_conn_close(agent.conn);
+    stop_server(&server);
+    run_out();
+}
+END_TEST
+
 START_TEST(test_cancelling_calls_nobody)
 {
     struct server server;
@@ -355,6 +370,8 @@ Suite *test_join_suite(void)
     tcase_add_test(tests, test_a_silent_address_is_given_up_at_the_deadline);
     tcase_add_test(tests, test_all_refused_ends_before_the_deadline);
     tcase_add_test(tests, test_with_retry_a_late_listener_is_found);
+    tcase_add_test(tests,
+                   test_with_retry_no_candidate_keeps_others_from_being_tried);
     tcase_add_test(tests, test_cancelling_calls_nobody);
     suite_add_tcase(suite, tests);
     return suite;

@@ -103,6 +103,7 @@ void run_fault(struct rf_run *run, uint32_t node, uint32_t rank,
 void run_abort(struct rf_run *run, const char *reason)
 {
     bool any = false;
+    run->n_unanswered = 0;
     run_move(run, RUN_ABORTING, 0);
     for (uint32_t i = 0; i < run->config->n_nodes; i++) {
         struct run_node *node = &run->nodes[i];
@@ -153,9 +154,27 @@ static void write_ranks(const json_t *list, char *out, size_t size)
     }
 }
 
+/* Has the cause name the one rank of all nodes that hung, no rank when several
+ * did, and no host when they are on several. */
+static void name_alone(struct rf_run *run, const json_t *mine, const char *host)
+{
+    json_t *cause = json_array_get(run->attempt->errors, 0);
+    const char *named = json_string_value(json_object_get(cause, "host"));
+    bool first = run->n_unanswered == 0;
+    run->n_unanswered += (uint32_t)json_array_size(mine);
+    if (run->n_unanswered == 1) {
+        json_object_set(cause, "rank", json_array_get(mine, 0));
+        json_object_set_new(cause, "host", json_string(host));
+    } else {
+        json_object_set_new(cause, "rank", json_null());
+    }
+    if (!first && named != NULL && strcmp(named, host) != 0) {
+        json_object_set_new(cause, "host", json_null());
+    }
+}
+
 /* The ranks of a node that hung, as it says with ABORTED. The cause gets them
- * in its text, and as its rank when it is one alone; each becomes an error of
- * its own with its last words. */
+ * in its text, and each becomes an error of its own with its last words. */
 static void name_silent(struct rf_run *run, uint32_t node, const json_t *told)
 {
     json_t *cause = json_array_get(run->attempt->errors, 0);
@@ -184,12 +203,7 @@ static void name_silent(struct rf_run *run, uint32_t node, const json_t *told)
                             json_array_size(mine) > 1 ? "s" : "", ranks, host);
         json_object_set_new(cause, "text", json_string(text));
         free(text);
-    }
-    if (json_array_size(mine) == 1 &&
-        json_array_size(run->attempt->errors) == 2 &&
-        json_is_null(json_object_get(cause, "rank"))) {
-        json_object_set(cause, "rank", json_array_get(mine, 0));
-        json_object_set_new(cause, "host", json_string(host));
+        name_alone(run, mine, host);
     }
     json_decref(mine);
 }

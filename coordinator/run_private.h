@@ -93,6 +93,7 @@ struct rf_run {
     uint64_t seq; /* of the step in progress */
     enum step_kind step;
     uint32_t n_waiting;
+    uint32_t n_unanswered; /* ranks that nodes named when told to abort */
     uint32_t round; /* of the iteration in progress */
     bool *answered; /* per rank, in the step in progress */
     struct exchange *exchanges;

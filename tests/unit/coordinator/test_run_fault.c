@@ -305,6 +305,36 @@ START_TEST(test_run_makes_the_one_rank_that_hangs_the_cause)
 }
 END_TEST
 
+/* One rank on each node is silent: neither of them alone is the cause. */
+START_TEST(test_run_makes_no_rank_the_cause_when_nodes_hang)
+{
+    struct fake_cluster *fake = fake_cluster_create(fake_run_one, NULL, 0);
+    const struct fake_attempt *failed = &fake->attempts[0];
+    const json_t *cause;
+    for (uint32_t node = 0; node < 2; node++) {
+        struct fake_fault fault = fake_fault_at(FAKE_SILENT, node, "run", 1);
+        fault.no_aborted = true;
+        fake_cluster_fault(fake, fault);
+    }
+    fake_cluster_start(fake);
+    ck_assert(fake_cluster_until(fake, "aborting", 3600 * FAKE_S));
+    for (uint32_t node = 0; node < 2; node++) {
+        fake_cluster_say(fake, node, RF_MSG_ABORTED,
+                         json_pack("{s:i, s:[], s:[i]}", "attempt",
+                                   fake->attempt, "unkillable", "unanswered",
+                                   2 * node + 1));
+    }
+    ck_assert(fake_cluster_run(fake, 600 * FAKE_S));
+    cause = json_array_get(failed->errors, 0);
+    ck_assert_uint_eq(json_array_size(failed->errors), 3);
+    ck_assert(has(fake_error_text(failed, 0, "text"), "rank 1 of alpha; "));
+    ck_assert(has(fake_error_text(failed, 0, "text"), "rank 3 of beta"));
+    ck_assert(json_is_null(json_object_get(cause, "rank")));
+    ck_assert(json_is_null(json_object_get(cause, "host")));
+    fake_cluster_destroy(fake);
+}
+END_TEST
+
 START_TEST(test_run_failure_while_verifying_keeps_only_the_verified)
 {
     struct fake_cluster *fake = fake_run_with(
@@ -378,6 +408,7 @@ Suite *test_run_fault_suite(void)
     tcase_add_test(tests, test_run_cuts_off_a_node_that_does_not_abort);
     tcase_add_test(tests, test_run_names_the_ranks_of_a_step_that_hangs);
     tcase_add_test(tests, test_run_makes_the_one_rank_that_hangs_the_cause);
+    tcase_add_test(tests, test_run_makes_no_rank_the_cause_when_nodes_hang);
     tcase_add_test(tests,
                    test_run_failure_while_verifying_keeps_only_the_verified);
     tcase_add_test(tests, test_run_ignores_messages_of_another_attempt);

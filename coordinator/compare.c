@@ -14,8 +14,8 @@
 #include "common/log.h"
 #include "common/mem.h"
 #include "coordinator/commands.h"
+#include "coordinator/difference.h"
 #include "coordinator/report_table.h"
-#include "coordinator/results.h"
 
 /* Figures that are compared, and whether more is better. */
 static const struct {

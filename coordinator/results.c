@@ -18,6 +18,7 @@
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/store.h"
+#include "coordinator/difference.h"
 #include "coordinator/plan_cmd.h"
 #include "coordinator/report_table.h"
 #include "coordinator/result_json.h"
@@ -43,43 +44,6 @@ static char *path_in(const struct rf_results *results, const char *name,
                      const char *suffix)
 {
     return rf_xasprintf("%s/%s%s", results->folder, name, suffix);
-}
-
-char *rf_json_difference(const json_t *a, const json_t *b)
-{
-    const char *key;
-    json_t *value;
-    if (json_equal(a, b)) {
-        return NULL;
-    }
-    if (json_is_array(a) && json_is_array(b) &&
-        json_array_size(a) == json_array_size(b)) {
-        for (size_t i = 0; i < json_array_size(a); i++) {
-            char *inner =
-                rf_json_difference(json_array_get(a, i), json_array_get(b, i));
-            if (inner != NULL) {
-                char *path = rf_xasprintf("[%zu]%s", i, inner);
-                free(inner);
-                return path;
-            }
-        }
-    }
-    if (json_is_object(a) && json_is_object(b)) {
-        json_object_foreach ((json_t *)a, key, value) {
-            char *inner = rf_json_difference(value, json_object_get(b, key));
-            if (inner != NULL) {
-                char *path = rf_xasprintf(".%s%s", key, inner);
-                free(inner);
-                return path;
-            }
-        }
-        json_object_foreach ((json_t *)b, key, value) {
-            if (json_object_get(a, key) == NULL) {
-                return rf_xasprintf(".%s", key);
-            }
-        }
-    }
-    return rf_xstrdup("");
 }
 
 /* Makes DIR if need be, then DIR/<time>-<name>, never one that exists. */

@@ -52,7 +52,4 @@ enum rf_status rf_results_finish(struct rf_results *results, int exit_code,
 void rf_results_discard(struct rf_results *results);
 void rf_results_close(struct rf_results *results); /* frees; NULL is fine */
 
-/* Where two JSON values first differ, as a path; NULL when equal. malloc'ed. */
-char *rf_json_difference(const json_t *a, const json_t *b);
-
 #endif

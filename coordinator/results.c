@@ -37,7 +37,8 @@ struct rf_results {
     json_t *before;   /* run.json as it was, of a resumed folder */
     bool *complete;
     json_t *last;
-    struct rf_table *table, *summary;
+    json_t *rows; /* by scenario: what summary.csv needs of its record */
+    struct rf_table *table;
 };
 
 static char *path_in(const struct rf_results *results, const char *name,
@@ -123,15 +124,28 @@ static json_t *index_entry(json_t *index, const char *name)
     return entry;
 }
 
-/* Sets what is known of the chosen scenarios; those that a resumed folder has
- * beside them stay as they are. */
+/* Takes a scenario's record for summary.csv, without its samples. */
+static void keep_row(struct rf_results *results, const char *name,
+                     json_t *result)
+{
+    json_t *row = json_copy(result);
+    json_object_del(row, "iterations");
+    json_object_del(row, "warmup_iterations");
+    json_object_set_new(results->rows, name, row);
+}
+
+/* Every scenario has the status of its record, also of one that a resumed
+ * folder has and that runs again. */
 static void fill_index(struct rf_results *results)
 {
     const struct rf_config *config = results->run.config;
     for (size_t i = 0; i < config->n_scenarios; i++) {
+        const char *name = config->scenarios[i].name;
+        const json_t *row = json_object_get(results->rows, name);
         json_object_set_new(
-            index_entry(results->index, config->scenarios[i].name), "status",
-            json_string(results->complete[i] ? "ok" : "not run"));
+            index_entry(results->index, name), "status",
+            json_string(row != NULL ? rf_result_text(row, NULL, "status")
+                                    : "not run"));
     }
 }
 
@@ -157,8 +171,8 @@ static void new_document(struct rf_results *results)
         rf_model_json(run->model), "probe", "scenarios", json_array());
 }
 
-/* Notes a scenario that an earlier run of this folder has finished: it is not
- * run again, or was not chosen this time. */
+/* Notes a scenario of which the folder has a record. One that is ok there is
+ * not run again. */
 static void load_earlier(struct rf_results *results, const char *name)
 {
     const struct rf_config *config = results->run.config;
@@ -170,13 +184,11 @@ static void load_earlier(struct rf_results *results, const char *name)
         i++;
     }
     if (rf_json_load(path, RESULT_MAX_BYTES, &result, NULL) == RF_OK) {
-        bool ok = strcmp(rf_result_text(result, NULL, "status"), "ok") == 0;
-        if (i == config->n_scenarios) {
-            rf_summary_table_add(results->summary, result);
-        } else if (ok) {
+        keep_row(results, name, result);
+        if (i < config->n_scenarios &&
+            strcmp(rf_result_text(result, NULL, "status"), "ok") == 0) {
             results->complete[i] = true;
             rf_report_table_add(results->table, result);
-            rf_summary_table_add(results->summary, result);
         }
     }
     json_decref(result);
@@ -266,7 +278,7 @@ enum rf_status rf_results_open(const struct rf_cli *cli,
     results->complete =
         rf_xcalloc(config->n_scenarios, sizeof(*results->complete));
     results->table = rf_report_table_create(false);
-    results->summary = rf_summary_table_create(false);
+    results->rows = json_object();
     for (uint32_t i = 0; i < config->n_nodes; i++) {
         json_array_append_new(
             results->run.environment,
@@ -315,17 +327,27 @@ void rf_results_node(struct rf_results *results, uint32_t node,
 static enum rf_status store_summary(struct rf_results *results,
                                     struct rf_err *err)
 {
+    struct rf_table *table = rf_summary_table_create(false);
     char *path = path_in(results, "summary", ".csv"), *text = NULL;
     size_t size = 0;
     FILE *file = open_memstream(&text, &size);
     enum rf_status status;
+    for (size_t i = 0; i < json_array_size(results->index); i++) {
+        const json_t *entry = json_array_get(results->index, i);
+        const json_t *row =
+            json_object_get(results->rows, rf_result_text(entry, NULL, "name"));
+        if (row != NULL) {
+            rf_summary_table_add(table, row);
+        }
+    }
     if (file == NULL) {
         status = rf_err_errno(err, RF_ERR_NOMEM, errno, "%s", path);
     } else {
-        rf_table_print(results->summary, file, RF_REPORT_CSV, 0);
+        rf_table_print(table, file, RF_REPORT_CSV, 0);
         fclose(file);
         status = rf_store(path, text, size, err);
     }
+    rf_table_destroy(table);
     free(text);
     free(path);
     return status;
@@ -340,7 +362,7 @@ enum rf_status rf_results_store(struct rf_results *results,
     char *path = path_in(results, name, ".json");
     enum rf_status status;
     rf_report_table_add(results->table, result);
-    rf_summary_table_add(results->summary, result);
+    keep_row(results, name, result);
     rf_result_probe_add(results->document, result);
     json_object_set(index_entry(results->index, name), "status",
                     json_object_get(result, "status"));
@@ -387,6 +409,28 @@ static const char *run_status(int exit_code)
     }
 }
 
+/* The status of the whole folder: what was asked for now may be ok beside a
+ * scenario of before that is not. */
+static const char *folder_status(const struct rf_results *results,
+                                 int exit_code)
+{
+    const char *status = run_status(exit_code);
+    for (size_t i = 0; i < json_array_size(results->index); i++) {
+        const char *one =
+            rf_result_text(json_array_get(results->index, i), NULL, "status");
+        if (exit_code != RF_EXIT_OK || strcmp(status, "mismatch") == 0 ||
+            strcmp(one, "ok") == 0) {
+            continue;
+        }
+        if (strcmp(one, "mismatch") == 0 || strcmp(one, "failed") == 0) {
+            status = one;
+        } else if (strcmp(status, "ok") == 0) {
+            status = "interrupted"; /* that, or not run */
+        }
+    }
+    return status;
+}
+
 enum rf_status rf_results_finish(struct rf_results *results, int exit_code,
                                  struct rf_err *err)
 {
@@ -394,7 +438,7 @@ enum rf_status rf_results_finish(struct rf_results *results, int exit_code,
     rf_utc_stamp(stamp, sizeof(stamp));
     json_object_set_new(results->document, "finished_at", json_string(stamp));
     json_object_set_new(results->document, "status",
-                        json_string(run_status(exit_code)));
+                        json_string(folder_status(results, exit_code)));
     json_object_set_new(results->document, "exit_code",
                         json_integer(exit_code));
     return store_run(results, err);
@@ -429,7 +473,7 @@ void rf_results_close(struct rf_results *results)
         close(results->lock);
     }
     rf_table_destroy(results->table);
-    rf_table_destroy(results->summary);
+    json_decref(results->rows);
     json_decref(results->run.environment);
     json_decref(results->document);
     json_decref(results->before);

@@ -190,6 +190,60 @@ START_TEST(test_results_resume_of_some_keeps_the_others)
 }
 END_TEST
 
+/* The text of a file of the folder; the caller frees it. */
+static char *read_text(const char *in, const char *name)
+{
+    char *path = rf_xasprintf("%s/%s", in, name), *text = NULL;
+    size_t size = 0;
+    FILE *file = fopen(path, "r");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_ge(getdelim(&text, &size, '\0', file), 0);
+    fclose(file);
+    free(path);
+    return text;
+}
+
+/* Scenario `two` alone of a folder in which `one` has failed. */
+START_TEST(test_results_resume_of_some_is_not_ok_beside_failures)
+{
+    static const char *const globs[] = {"two"};
+    struct rf_results *results = open_results();
+    struct rf_attempt *attempt = result_lab_attempt(0);
+    char *in = rf_xstrdup(rf_results_folder(results)), *csv;
+    json_t *run;
+    rf_attempt_error(attempt, "a", 0, "run", RF_ERR_PEER, "gone", NULL);
+    ck_assert_int_eq(rf_results_store(results, attempt, NULL), RF_OK);
+    rf_attempt_destroy(attempt);
+    rf_results_close(results);
+    result_lab.cli.resume = in;
+    results = open_results(); /* all: `one` keeps its record till it ends */
+    run = read_json(in, "run.json");
+    ck_assert_str_eq(
+        rf_result_text(json_array_get(json_object_get(run, "scenarios"), 0),
+                       NULL, "status"),
+        "failed");
+    json_decref(run);
+    attempt = result_lab_attempt(1);
+    ck_assert_int_eq(rf_results_store(results, attempt, NULL), RF_OK);
+    rf_attempt_destroy(attempt);
+    rf_results_close(results);
+    csv = read_text(in, "summary.csv");
+    ck_assert_msg(strstr(csv, "\none,failed,") != NULL, "%s", csv);
+    ck_assert_msg(strstr(csv, "\none,") < strstr(csv, "\ntwo,"), "%s", csv);
+    free(csv);
+    ck_assert_int_eq(rf_config_select(result_lab.config, globs, 1, NULL),
+                     RF_OK);
+    results = open_results();
+    ck_assert_int_eq(rf_results_finish(results, 0, NULL), RF_OK);
+    rf_results_close(results);
+    run = read_json(in, "run.json");
+    ck_assert_str_eq(rf_result_text(run, NULL, "status"), "failed");
+    ck_assert_int_eq(json_integer_value(json_object_get(run, "exit_code")), 0);
+    json_decref(run);
+    free(in);
+}
+END_TEST
+
 START_TEST(test_results_resume_refuses_another_configuration)
 {
     char *in = unfinished_run();
@@ -266,6 +320,8 @@ Suite *test_results_suite(void)
     tcase_add_test(tests, test_results_resume_knows_what_is_complete);
     tcase_add_test(tests, test_results_resume_without_nodes_forgets_nothing);
     tcase_add_test(tests, test_results_resume_of_some_keeps_the_others);
+    tcase_add_test(tests,
+                   test_results_resume_of_some_is_not_ok_beside_failures);
     tcase_add_test(tests, test_results_resume_refuses_another_configuration);
     tcase_add_test(tests, test_results_one_coordinator_at_a_time);
     tcase_add_test(tests, test_results_folder_that_cannot_be_made);

@@ -226,9 +226,9 @@ enum rf_status rf_quantize_verify(const struct rf_plan *plan, uint32_t rank,
     for (size_t i = 0; i < what->n; i++) {
         widest = RF_MAX(widest, what->parts[i].columns);
     }
-    band.content = rf_xmalloc(2 * RF_FP8_BLOCK * widest);
-    band.values = rf_xmalloc(RF_FP8_BLOCK * widest);
-    band.found_values = rf_xmalloc(RF_FP8_BLOCK * widest);
+    band.content = rf_xmalloc(widest * 2 * RF_FP8_BLOCK);
+    band.values = rf_xmalloc(widest * RF_FP8_BLOCK);
+    band.found_values = rf_xmalloc(widest * RF_FP8_BLOCK);
     band.scales = rf_xcalloc(rf_quantize_blocks(widest), sizeof(float));
     band.found_scales = rf_xcalloc(rf_quantize_blocks(widest), sizeof(float));
     for (size_t i = 0; status == RF_OK && i < what->n; i++) {

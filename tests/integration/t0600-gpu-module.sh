@@ -1,6 +1,6 @@
 # The shipped object code of refit-cuda.so over the fakes of CUDA's runtime, NCCL
 # and NVSHMEM: every strategy with every method, and what happens when calls fail.
-# limit: 300
+# limit: 480
 # shellcheck shell=bash source=../lib/test.sh disable=SC2034
 . "$(dirname "$0")/../lib/test.sh"
 

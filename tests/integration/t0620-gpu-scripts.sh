@@ -1,6 +1,6 @@
 # check-gpu, bench-gpu and the bundle: they skip where there is no GPU, never as a
 # pass, and run to their end over the fakes.
-# limit: 400
+# limit: 600
 # shellcheck shell=bash source=../lib/test.sh disable=SC2034
 . "$(dirname "$0")/../lib/test.sh"
 

@@ -362,11 +362,13 @@ enum rf_status rf_results_store(struct rf_results *results,
     char *path = path_in(results, name, ".json");
     enum rf_status status;
     rf_report_table_add(results->table, result);
-    keep_row(results, name, result);
     rf_result_probe_add(results->document, result);
-    json_object_set(index_entry(results->index, name), "status",
-                    json_object_get(result, "status"));
     status = rf_json_store(result, path, err);
+    if (status == RF_OK) { /* index and summary.csv say what files say */
+        keep_row(results, name, result);
+        json_object_set(index_entry(results->index, name), "status",
+                        json_object_get(result, "status"));
+    }
     if (status == RF_OK) {
         status = store_run(results, err);
     }

@@ -79,6 +79,29 @@ START_TEST(test_results_are_stored_one_by_one)
 }
 END_TEST
 
+START_TEST(test_results_that_are_not_stored_are_not_in_the_index)
+{
+    struct rf_results *results = open_results();
+    struct rf_attempt *attempt = result_lab_attempt(0);
+    const char *in = rf_results_folder(results);
+    char *obstacle = rf_xasprintf("%s/one.json", in);
+    json_t *run;
+    ck_assert_int_eq(mkdir(obstacle, 0700), 0);
+    ck_assert_int_ne(rf_results_store(results, attempt, NULL), RF_OK);
+    ck_assert_int_eq(rf_results_finish(results, 1, NULL), RF_OK);
+    run = read_json(in, "run.json");
+    ck_assert_str_eq(
+        rf_result_text(json_array_get(json_object_get(run, "scenarios"), 0),
+                       NULL, "status"),
+        "not run");
+    ck_assert_int_eq(rmdir(obstacle), 0);
+    json_decref(run);
+    free(obstacle);
+    rf_attempt_destroy(attempt);
+    rf_results_close(results);
+}
+END_TEST
+
 START_TEST(test_results_discard_leaves_nothing)
 {
     struct rf_results *results = open_results();
@@ -316,6 +339,8 @@ Suite *test_results_suite(void)
     tcase_add_checked_fixture(tests, result_lab_open, result_lab_close);
     tcase_add_test(tests, test_results_run_json_exists_from_the_start);
     tcase_add_test(tests, test_results_are_stored_one_by_one);
+    tcase_add_test(tests,
+                   test_results_that_are_not_stored_are_not_in_the_index);
     tcase_add_test(tests, test_results_discard_leaves_nothing);
     tcase_add_test(tests, test_results_resume_knows_what_is_complete);
     tcase_add_test(tests, test_results_resume_without_nodes_forgets_nothing);

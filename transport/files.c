@@ -2,12 +2,10 @@
  * The carrier of ops through files: opening, names, dispatch. file_write.c and
  * file_read.c move the bytes. See files.h.
  *
- * Names hold a tag made from the run's data key, so that runs never meet and
- * names cannot be guessed; files are created exclusively with mode 0600. When
- * all readers of a file are on its own node, its name is removed as soon as
- * they have it open, so that nothing can be left behind; otherwise at the end,
- * by every rank of the node for all of them, so that a killed rank leaves
- * nothing while one of its node lives.
+ * Files are created exclusively with mode 0600. When all readers of a file are
+ * on its own node, its name is removed as soon as they have it open, so that
+ * nothing can be left behind; otherwise at the end, by every rank of the node
+ * for all of them. Where ranks are killed the agent removes what they left.
  *
  * Failures: a folder that cannot be written, is not shared, or is full is
  * RF_ERR_IO with the folder; the caller then aborts and closes, which removes
@@ -18,17 +16,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <openssl/evp.h>
-#include <openssl/hmac.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "common/bytes.h"
 #include "common/mem.h"
-
-#define PATH_BYTES 4096
 
 bool rf_file_is_packed(const struct rf_op *op)
 {
@@ -38,46 +30,27 @@ bool rf_file_is_packed(const struct rf_op *op)
 
 /* --- names ---------------------------------------------------------------- */
 
-static enum rf_status make_tag(struct rf_files *files, struct rf_err *err)
-{
-    static const char what[] = "refit disk files";
-    uint8_t digest[EVP_MAX_MD_SIZE];
-    unsigned size;
-    if (HMAC(EVP_sha256(), files->engine->env->data_key, RF_DATA_KEY_BYTES,
-             (const uint8_t *)what, sizeof(what), digest, &size) == NULL) {
-        return rf_err_set(err, RF_ERR_INTERNAL, "no digest");
-    }
-    rf_hex_encode(digest, 8, files->tag);
-    return RF_OK;
-}
-
 static enum rf_status path_of(const struct rf_files *files, uint32_t rank,
-                              bool ledger, char out[PATH_BYTES],
+                              bool ledger, char out[RF_FILE_PATH_SIZE],
                               struct rf_err *err)
 {
-    const char *folder = files->engine->env->plan->spec->disk_folder;
-    int n = snprintf(out, PATH_BYTES, "%s/refit-%s-%" PRIu32 ".%s", folder,
-                     files->tag, rank, ledger ? "ledger" : "data");
-    return n > 0 && n < PATH_BYTES
+    return rf_file_path(files->engine->env->plan->spec->disk_folder, files->tag,
+                        rank, ledger, out)
                ? RF_OK
                : rf_err_set(err, RF_ERR_IO, "folder name is too long");
 }
 
-static void remove_names(struct rf_files *files, uint32_t rank)
+static void remove_names(const struct rf_files *files, uint32_t rank)
 {
-    char path[PATH_BYTES];
-    for (int ledger = 0; ledger < 2; ledger++) {
-        if (path_of(files, rank, ledger != 0, path, NULL) == RF_OK) {
-            unlink(path);
-        }
-    }
+    rf_file_remove(files->engine->env->plan->spec->disk_folder, files->tag,
+                   rank);
 }
 
 static enum rf_status create_file(struct rf_files *files, bool ledger, int *fd,
                                   struct rf_err *err)
 {
     uint32_t rank = files->engine->env->rank;
-    char path[PATH_BYTES];
+    char path[RF_FILE_PATH_SIZE];
     enum rf_status status = path_of(files, rank, ledger, path, err);
     if (status != RF_OK) {
         return status;
@@ -97,7 +70,7 @@ static enum rf_status open_file(struct rf_files *files, uint32_t rank,
 {
     struct rf_file_peer *peer = &files->peers[rank];
     int *fd = ledger ? &peer->ledger : &peer->data;
-    char path[PATH_BYTES];
+    char path[RF_FILE_PATH_SIZE];
     enum rf_status status = path_of(files, rank, ledger, path, err);
     if (status != RF_OK) {
         return status;
@@ -178,7 +151,9 @@ static enum rf_status prepare(struct rf_engine *engine, void **carrier,
     if (files->stage == NULL) {
         return rf_err_set(err, RF_ERR_NOMEM, "buffer for files");
     }
-    return make_tag(files, err);
+    return rf_file_tag(engine->env->data_key, files->tag)
+               ? RF_OK
+               : rf_err_set(err, RF_ERR_INTERNAL, "no digest");
 }
 
 static enum rf_status meet(struct rf_files *files, struct rf_err *err)

@@ -16,6 +16,7 @@
 
 #include "transport/copy.h"
 #include "transport/engine.h"
+#include "transport/file_names.h"
 
 #define RF_FILE_BLOCK (UINT64_C(1) << 20)
 #define RF_LEDGER_ENTRY 16
@@ -50,7 +51,7 @@ struct rf_file_syncer {
 
 struct rf_files {
     struct rf_engine *engine;
-    char tag[17];
+    char tag[RF_FILE_TAG_SIZE];
     struct rf_file_peer *peers; /* by world rank */
     bool *named;      /* by world rank of this node: names to be removed */
     bool far_readers; /* ranks of other nodes read our files */

@@ -8,6 +8,7 @@
 
 #include "common/sm.h"
 #include "transport/conn.h"
+#include "transport/file_names.h"
 #include "worker/agent.h"
 #include "worker/clock_offset.h"
 #include "worker/join.h"
@@ -115,6 +116,8 @@ struct agent {
     json_t *unanswered; /* ranks that hung when ABORT came, for ABORTED */
     struct agent_rank **ranks;
     size_t n_ranks;
+    char *disk_folder; /* where ranks keep files with this tag, or NULL */
+    char disk_tag[RF_FILE_TAG_SIZE];
     struct gather step, exchange;
     /* START that came before the ranks of the last attempt were gone, and the
      * step that followed it. */

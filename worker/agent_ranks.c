@@ -76,8 +76,15 @@ bool rf_agent_ranks_gone(const struct agent *agent)
 void rf_agent_free_ranks(struct agent *agent)
 {
     for (size_t i = 0; i < agent->n_ranks; i++) {
+        /* One that has closed has removed its files. */
+        if (agent->disk_folder != NULL && !agent->ranks[i]->closed) {
+            rf_file_remove(agent->disk_folder, agent->disk_tag,
+                           agent->ranks[i]->rank);
+        }
         free(agent->ranks[i]);
     }
+    free(agent->disk_folder);
+    agent->disk_folder = NULL;
     free(agent->ranks);
     agent->ranks = NULL;
     agent->n_ranks = 0;

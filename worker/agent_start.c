@@ -16,6 +16,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/bytes.h"
 #include "common/json.h"
 #include "common/log.h"
 #include "common/mem.h"
@@ -122,6 +123,22 @@ static void list_ranks(struct agent *agent, const struct rf_world *world)
     }
 }
 
+/* Files that ranks leave in a folder when they are killed. */
+static void note_files(struct agent *agent, const struct rf_spec *spec,
+                       const json_t *start)
+{
+    const char *text = json_string_value(json_object_get(start, "data_key"));
+    uint8_t key[RF_DATA_KEY_BYTES];
+    free(agent->disk_folder);
+    agent->disk_folder = NULL;
+    if (spec->disk_folder != NULL && text != NULL &&
+        rf_hex_decode(text, key, sizeof(key)) &&
+        rf_file_tag(key, agent->disk_tag)) {
+        agent->disk_folder = rf_xstrdup(spec->disk_folder);
+    }
+    explicit_bzero(key, sizeof(key));
+}
+
 static void start_now(struct agent *agent, const void *payload, size_t size)
 {
     struct rf_scenario *scenario = NULL;
@@ -143,6 +160,7 @@ static void start_now(struct agent *agent, const void *payload, size_t size)
     agent->attempt = scenario->attempt;
     agent->abort_wanted = false;
     snprintf(agent->phase, sizeof(agent->phase), "start");
+    note_files(agent, scenario->spec, scenario->start);
     list_ranks(agent, scenario->world);
     rf_scenario_destroy(scenario);
     if (agent->n_ranks > 0) {

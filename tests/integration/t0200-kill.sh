@@ -79,6 +79,40 @@ test_a_killed_rank_fails_the_scenario_and_is_named() {
     wait_until 20 "no process is left" no_workers
 }
 
+# Two nodes of one rank each, which meet in the folder $PWD/disk.
+start_disk_run() {
+    mkdir disk
+    start_run ".nodes = [{\"host\": \"a\", \"slots\": 1},
+            {\"host\": \"b\", \"slots\": 1}]
+        | .scenarios[0] += {mode: \"disaggregated\", train: {}, infer: {},
+            method: \"disk\", disk: {folder: \"$PWD/disk\"}}"
+    wait_until 60 "an iteration" iteration_kept
+    compgen -G "disk/*.data" >/dev/null || fail "no file in the folder"
+}
+
+disk_is_empty() {
+    [ -z "$(ls -A disk)" ]
+}
+
+test_a_killed_coordinator_leaves_no_file_on_disk() {
+    start_disk_run
+    kill -KILL "$coord_pid"
+    finish_coord
+    wait_until 20 "no process is left" no_workers
+    disk_is_empty || fail "left behind: $(ls -A disk)"
+}
+
+test_killed_ranks_leave_no_file_on_disk() {
+    local victims
+    start_disk_run
+    mapfile -t victims < <(ranks)
+    kill -KILL "${victims[@]%:*}"
+    finish_coord
+    expect_exit 1
+    wait_until 20 "no process is left" no_workers
+    disk_is_empty || fail "left behind: $(ls -A disk)"
+}
+
 test_a_killed_agent_is_a_lost_node() {
     local agent
     start_run

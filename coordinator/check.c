@@ -18,7 +18,6 @@
 
 #define CLOCKS_MS 300 /* for the quick leases after joining */
 #define SLOW_START_MS 1500
-#define DEFAULT_LIMIT_S 120
 
 struct check {
     const struct rf_cli *cli;
@@ -129,8 +128,9 @@ static void signal_cb(uv_signal_t *handle, int number)
 
 static enum rf_status reach_nodes(struct check *check, struct rf_err *err)
 {
-    uint32_t limit_s =
-        check->cli->timeout_s > 0 ? check->cli->timeout_s : DEFAULT_LIMIT_S;
+    uint32_t limit_s = check->cli->timeout_s > 0
+                           ? check->cli->timeout_s
+                           : rf_config_join_limit_s(check->config);
     uint8_t id[8];
     char run_id[17];
     enum rf_status status;

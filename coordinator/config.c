@@ -270,6 +270,12 @@ enum rf_status rf_config_select(struct rf_config *config,
     return RF_OK;
 }
 
+uint32_t rf_config_join_limit_s(const struct rf_config *config)
+{
+    return 60 + 2 * config->launch.timeout_s + config->n_nodes / 16 +
+           (config->launch.deploy ? 300 : 0);
+}
+
 struct rf_jnode rf_config_scenario(const struct rf_config *config, size_t index)
 {
     struct rf_jnode node =

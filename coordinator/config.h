@@ -73,6 +73,9 @@ enum rf_status rf_config_select(struct rf_config *config,
                                 const char *const *globs, size_t n_globs,
                                 struct rf_err *err) RF_MUST_CHECK;
 
+/* How long all nodes together may take to join, in seconds. */
+uint32_t rf_config_join_limit_s(const struct rf_config *config);
+
 /* The place of scenario `index`, for errors that name the file. */
 struct rf_jnode rf_config_scenario(const struct rf_config *config,
                                    size_t index);

@@ -156,10 +156,7 @@ void run_move(struct rf_run *run, enum run_state state, int64_t limit_s)
 
 void rf_run_start(struct rf_run *run)
 {
-    uint32_t n = run->config->n_nodes;
-    run_move(run, RUN_LAUNCHING,
-             60 + 2 * (int64_t)run->config->launch.timeout_s + n / 16 +
-                 (run->config->launch.deploy ? 300 : 0));
+    run_move(run, RUN_LAUNCHING, rf_config_join_limit_s(run->config));
     run->ops->launch(run->data);
 }
 

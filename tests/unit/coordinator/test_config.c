@@ -48,6 +48,7 @@ START_TEST(test_config_fills_in_defaults)
     ck_assert_str_eq(config->launch.worker, "refit-worker");
     ck_assert_uint_eq(config->launch.parallel, 32);
     ck_assert_uint_eq(config->launch.timeout_s, 30);
+    ck_assert_uint_eq(rf_config_join_limit_s(config), 120);
     ck_assert(config->launch.use_ssh_config);
     ck_assert(!config->launch.accept_new);
     ck_assert(!config->launch.deploy);
@@ -73,6 +74,7 @@ START_TEST(test_config_reads_nodes_launch_and_control)
     ck_assert_str_eq(config->launch.known_hosts, "dir/kh");
     ck_assert(config->launch.deploy);
     ck_assert_uint_eq(config->launch.timeout_s, 5);
+    ck_assert_uint_eq(rf_config_join_limit_s(config), 370);
     ck_assert_uint_eq(config->control.port_first, 7000);
     ck_assert_uint_eq(config->control.port_last, 7010);
     ck_assert_str_eq(node->hostname, "a.example");

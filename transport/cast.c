@@ -72,11 +72,6 @@ static uint32_t from_f16(uint16_t bits)
     return sign | (exponent << 23) | ((magnitude & 0x3FF) << 13);
 }
 
-bool rf_cast_on_host(enum rf_cast cast)
-{
-    return cast != RF_CAST_BF16_F8_BLOCK;
-}
-
 static void narrow(uint16_t (*convert)(uint32_t), uint8_t *dst,
                    const uint8_t *src, uint64_t n)
 {

@@ -5,14 +5,9 @@
 #ifndef RF_TRANSPORT_CAST_H
 #define RF_TRANSPORT_CAST_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "planner/schedule.h"
-
-/* Whether rf_cast_items() knows the cast (the block-scaled one is a device
- * cast). */
-bool rf_cast_on_host(enum rf_cast cast);
 
 /* Casts n elements from `src` to `dst`, which do not overlap. */
 void rf_cast_items(enum rf_cast cast, void *dst, const void *src, uint64_t n);

@@ -438,16 +438,6 @@ const char *rf_conn_identity(const struct rf_conn *conn)
     return conn->tls != NULL ? rf_tls_identity(conn->tls) : NULL;
 }
 
-void *rf_conn_data(const struct rf_conn *conn)
-{
-    return conn->data;
-}
-
-void rf_conn_set_data(struct rf_conn *conn, void *data)
-{
-    conn->data = data;
-}
-
 void rf_tcp_tune(int fd)
 {
     static const struct {

@@ -77,8 +77,6 @@ void rf_conn_fail(struct rf_conn *conn, const struct rf_err *why);
 /* For leases: when the last byte arrived (rf_now_ns). */
 int64_t rf_conn_last_heard_ns(const struct rf_conn *conn);
 const char *rf_conn_identity(const struct rf_conn *conn); /* TLS server side */
-void *rf_conn_data(const struct rf_conn *conn);
-void rf_conn_set_data(struct rf_conn *conn, void *data);
 
 /* NODELAY, keepalive 5/2/3 s and TCP_USER_TIMEOUT 12 s on a TCP socket. */
 void rf_tcp_tune(int fd);

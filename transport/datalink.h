@@ -1,6 +1,6 @@
 /*
  * Data connections between ranks: TCP sockets on which both ends have proved
- * the run's data key before the first payload byte (docs/PROTOCOL.md, "Data
+ * the attempt's data key before the first payload byte (docs/PROTOCOL.md, "Data
  * connections"). The rank that will send connects to the one that will receive.
  */
 #ifndef RF_TRANSPORT_DATALINK_H

@@ -55,9 +55,6 @@ static enum rf_status create_file(struct rf_files *files, bool ledger, int *fd,
     if (status != RF_OK) {
         return status;
     }
-    /* Only an attempt of this very run, killed before it could clean up, can
-     * have left this name. */
-    unlink(path);
     *fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (*fd < 0) {
         return rf_err_errno(err, RF_ERR_IO, errno, "create %s", path);

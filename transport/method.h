@@ -39,7 +39,7 @@ struct rf_method_env {
     const char *const *node_addresses; /* data-plane address of each node */
     struct rf_arena arena[RF_MEM_COUNT];
     const struct rf_memory_ops *memory;
-    uint8_t data_key[RF_DATA_KEY_BYTES]; /* per run; proves data connections */
+    uint8_t data_key[RF_DATA_KEY_BYTES]; /* of this attempt */
     int64_t deadline_ns;                 /* of open */
     const atomic_bool *abort;
     /* Collective over all ranks of the scenario, same order of calls on each:

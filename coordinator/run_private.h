@@ -95,7 +95,8 @@ struct rf_run {
     uint32_t n_waiting;
     uint32_t n_unanswered; /* ranks that nodes named when told to abort */
     uint32_t round;        /* of the iteration in progress */
-    bool *answered;        /* per rank, in the step in progress */
+    uint64_t round_checked_bytes;
+    bool *answered; /* per rank, in the step in progress */
     struct exchange *exchanges;
     uint64_t exchanges_done;
 

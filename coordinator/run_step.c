@@ -118,6 +118,7 @@ static void send_round_step(struct rf_run *run, enum run_state state,
     int64_t now = run->ops->now(run->data);
     run_move(run, state,
              kind == STEP_RUN ? iteration_seconds(run) : memory_seconds(run));
+    run->round_checked_bytes = 0;
     if (kind == STEP_RUN) {
         /* Far enough ahead that the message has reached every rank. */
         int64_t lead = 25 * RF_NS_PER_MS +
@@ -271,11 +272,29 @@ static void keep_round(struct rf_run *run)
     rf_attempt_keep(run->attempt, run->round, run->round < spec->warmup);
 }
 
+/* A rank that compares less than it got must not make a good result. */
+static void report_unchecked(struct rf_run *run, uint64_t all)
+{
+    char text[128];
+    snprintf(text, sizeof(text),
+             "%llu bytes were compared, %llu are to be; are coordinator and "
+             "worker of the same build?",
+             (unsigned long long)run->round_checked_bytes,
+             (unsigned long long)all);
+    run_fault(run, RF_NONE, RF_NONE, NULL, RF_ERR_PROTOCOL, text, NULL);
+}
+
 /* Only now does the iteration count: what ends the scenario before every rank
  * has compared its bytes leaves its times out of the result. */
 static void verified(struct rf_run *run)
 {
     const struct rf_spec *spec = run->attempt->one->spec;
+    uint64_t all = run->attempt->one->plan->totals.bytes_total;
+    if (run->attempt->mismatched_bytes == 0 &&
+        run->round_checked_bytes != all) {
+        report_unchecked(run, all);
+        return;
+    }
     keep_round(run);
     run->attempt->rounds += run->round >= spec->warmup;
     if (run->attempt->mismatched_bytes > 0) {

@@ -192,6 +192,7 @@ static enum rf_status take_verify(struct rf_run *run, uint32_t rank,
     if (mismatched > 0 && !json_is_object(first)) {
         return bad(err, "first");
     }
+    run->round_checked_bytes += checked;
     if (run->round < attempt->one->spec->warmup) {
         attempt->warmup_checked_bytes += checked;
     } else {

@@ -64,6 +64,17 @@ static json_t *run_answer(const struct fake_cluster *fake, uint32_t rank)
                      (json_int_t)100, "received_bytes", (json_int_t)100);
 }
 
+/* The first rank compares what the others leave of the plan's bytes. */
+static json_t *verify_answer(const struct fake_cluster *fake, uint32_t rank)
+{
+    uint64_t all = fake->one->plan->totals.bytes_total;
+    uint64_t bytes =
+        rank == 0 ? all - FAKE_CHECKED_BYTES * (fake->one->world->n_ranks - 1)
+                  : FAKE_CHECKED_BYTES;
+    return json_pack("{s:I, s:i, s:n}", "checked_bytes", (json_int_t)bytes,
+                     "mismatched_bytes", 0, "first");
+}
+
 /* What a healthy rank answers. */
 static json_t *good_answer(const struct fake_cluster *fake, uint32_t rank,
                            const char *step, const json_t *args)
@@ -84,8 +95,7 @@ static json_t *good_answer(const struct fake_cluster *fake, uint32_t rank,
         return run_answer(fake, rank);
     }
     if (strcmp(step, "verify") == 0) {
-        return json_pack("{s:i, s:i, s:n}", "checked_bytes", 1000,
-                         "mismatched_bytes", 0, "first");
+        return verify_answer(fake, rank);
     }
     if (strcmp(step, "close") == 0) {
         return json_pack("{s:i, s:i}", "host_peak_bytes", 5000,
@@ -150,6 +160,10 @@ static void spoil(const struct fake_fault *fault, json_t *list)
         break;
     case FAKE_BAD_NUMBER:
         break_number(first);
+        break;
+    case FAKE_LESS_CHECKED:
+        json_object_set_new(first, "checked_bytes",
+                            json_integer(FAKE_CHECKED_BYTES - 2));
         break;
     default:
         break;

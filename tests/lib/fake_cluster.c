@@ -189,6 +189,8 @@ static void op_end(const struct rf_attempt *attempt, void *data)
     kept->outcome = attempt->outcome;
     kept->n_iterations = attempt->n_iterations;
     kept->rounds = attempt->rounds;
+    kept->bytes_total =
+        attempt->one != NULL ? attempt->one->plan->totals.bytes_total : 0;
     kept->checked_bytes = attempt->checked_bytes;
     kept->mismatched_bytes = attempt->mismatched_bytes;
     kept->errors = json_deep_copy(attempt->errors);

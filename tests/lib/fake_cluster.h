@@ -13,6 +13,8 @@
 #define FAKE_MS INT64_C(1000000)
 #define FAKE_S INT64_C(1000000000)
 
+#define FAKE_CHECKED_BYTES UINT64_C(1000) /* of a rank, but the first */
+
 enum fake_fault_kind {
     FAKE_NO_FAULT,
     /* while launching */
@@ -33,7 +35,8 @@ enum fake_fault_kind {
     FAKE_WRONG_RANK, /* answers for another node's rank */
     FAKE_RANK_MISSING,
     FAKE_BAD_NUMBER,
-    FAKE_NOT_ASKED, /* DONE of a step in the future */
+    FAKE_LESS_CHECKED, /* leaves out two bytes */
+    FAKE_NOT_ASKED,    /* DONE of a step in the future */
     FAKE_ERROR_MESSAGE,
 };
 
@@ -51,7 +54,7 @@ struct fake_attempt {
     enum rf_outcome outcome;
     size_t n_iterations;
     uint32_t rounds;
-    uint64_t checked_bytes, mismatched_bytes;
+    uint64_t bytes_total, checked_bytes, mismatched_bytes;
     json_t *errors; /* owned */
     bool probed_before, probed_after, closed;
     double copy_gbytes_per_s, pair_gbytes_per_s;

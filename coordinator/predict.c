@@ -330,6 +330,28 @@ static enum rf_status predict_all(struct context *context, struct rf_err *err)
     return status;
 }
 
+/* Whether a probe of a node of the file is among the results. */
+static bool knows_a_node(const struct context *context)
+{
+    static const char *const moments[] = {"before", "after"};
+    for (size_t i = 0; i < 2 * context->measured.n; i++) {
+        const json_t *bound =
+            json_object_get(context->measured.files[i / 2].result, "bound");
+        const json_t *nodes = json_object_get(
+            json_object_get(json_object_get(bound, "probe"), moments[i % 2]),
+            "nodes");
+        for (size_t n = 0; n < json_array_size(nodes); n++) {
+            const json_t *host =
+                json_object_get(json_array_get(nodes, n), "host");
+            if (node_by_name(context->config, json_string_value(host)) !=
+                RF_NONE) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 static enum rf_status read_figures(struct context *context,
                                    const struct rf_cli *cli, struct rf_err *err)
 {
@@ -345,13 +367,25 @@ static enum rf_status read_figures(struct context *context,
     for (size_t i = 1; status == RF_OK && i < cli->n_operands; i++) {
         status = rf_result_set_add(&context->measured, cli->operands[i], err);
     }
-    if (status == RF_OK && !context->have_links && context->measured.n == 0) {
-        status = rf_err_set(err, RF_ERR_CONFIG,
-                            "%s: nothing to predict from: give \"links\" in "
-                            "it, or a result folder after it",
-                            context->config->file);
+    if (status != RF_OK || context->have_links) {
+        return status;
     }
-    return status;
+    if (context->measured.n == 0) {
+        return rf_err_set(err, RF_ERR_CONFIG,
+                          "%s: nothing to predict from: give \"links\" in it, "
+                          "or a result folder after it",
+                          context->config->file);
+    }
+    if (!knows_a_node(context)) {
+        const struct rf_config *config = context->config;
+        return rf_err_set(
+            err, RF_ERR_CONFIG,
+            "%s: nothing to predict from: no result has a probe of its nodes "
+            "(the first: %s); give \"links\" in it, or results of nodes of "
+            "these names",
+            config->file, config->n_nodes > 0 ? config->node_names[0] : "none");
+    }
+    return RF_OK;
 }
 
 static void print_out(const struct rf_cli *cli, const struct context *context)

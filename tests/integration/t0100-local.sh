@@ -111,4 +111,21 @@ test_a_matrix_runs_each_member() {
     done
 }
 
+test_predictions_need_results_of_the_same_nodes() {
+    cluster '.scenarios |= .[:1]'
+    run_coord cluster.json
+    expect_exit 0
+    run_coord predict cluster.json results --json
+    expect_exit 0
+    expect_json out '.predictions[0] | .predicted_ms > 0 and .bound_ms > 0 and
+        .measured_ms > 0'
+    cluster '.nodes[0].host = "elsewhere"'
+    run_coord predict cluster.json results
+    expect_exit 2
+    expect_text err 'no result has a probe of its nodes .*elsewhere'
+    cluster 'del(.nodes)'
+    run_coord predict cluster.json results
+    expect_exit 2
+}
+
 run_tests

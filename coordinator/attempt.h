@@ -57,7 +57,7 @@ struct rf_attempt {
     uint32_t rounds; /* measured iterations verified */
     uint64_t checked_bytes, warmup_checked_bytes, mismatched_bytes;
     uint64_t quantized_bytes; /* compared in measured iterations */
-    json_t *first_mismatch; /* object or NULL */
+    json_t *first_mismatch;   /* object or NULL */
 
     struct rf_links before, after;
     bool probed_before, probed_after;

@@ -10,7 +10,8 @@
 #include "coordinator/run_private.h"
 
 #define LONGEST_NS (INT64_C(30) * 24 * 3600 * RF_NS_PER_S)
-#define RATE_MAX 1e6 /* GB/s */
+#define CLOCK_MAX_NS (INT64_MAX / 4) /* differences of two do not overflow */
+#define RATE_MAX 1e6                 /* GB/s */
 
 static enum rf_status bad(struct rf_err *err, const char *key)
 {
@@ -146,8 +147,8 @@ static enum rf_status take_run(struct rf_attempt *attempt, uint32_t rank,
         const char *key;
         int64_t max;
         int64_t *out;
-    } fields[] = {{"start_ns", INT64_MAX, &sample->start_ns},
-                  {"end_ns", INT64_MAX, &sample->end_ns},
+    } fields[] = {{"start_ns", CLOCK_MAX_NS, &sample->start_ns},
+                  {"end_ns", CLOCK_MAX_NS, &sample->end_ns},
                   {"ns", LONGEST_NS, &sample->ns},
                   {"pack_ns", LONGEST_NS, &sample->pack_ns},
                   {"wire_ns", LONGEST_NS, &sample->wire_ns},
@@ -155,7 +156,7 @@ static enum rf_status take_run(struct rf_attempt *attempt, uint32_t rank,
                   {"sync_ns", LONGEST_NS, &sample->sync_ns}};
     for (size_t i = 0; i < RF_ARRAY_SIZE(fields); i++) {
         /* Another node's clock may lie before the start of ours. */
-        int64_t min = i < 2 ? INT64_MIN : 0;
+        int64_t min = i < 2 ? -CLOCK_MAX_NS : 0;
         if (!run_get_integer(answer, fields[i].key, min, fields[i].max,
                              fields[i].out)) {
             return bad(err, fields[i].key);

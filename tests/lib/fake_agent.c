@@ -161,6 +161,10 @@ static void spoil(const struct fake_fault *fault, json_t *list)
     case FAKE_BAD_NUMBER:
         break_number(first);
         break;
+    case FAKE_BAD_CLOCK:
+        json_object_set_new(first, "start_ns", json_integer(INT64_MIN));
+        json_object_set_new(first, "end_ns", json_integer(INT64_MAX));
+        break;
     case FAKE_LESS_CHECKED:
         json_object_set_new(first, "checked_bytes",
                             json_integer(FAKE_CHECKED_BYTES - 2));

@@ -35,6 +35,7 @@ enum fake_fault_kind {
     FAKE_WRONG_RANK, /* answers for another node's rank */
     FAKE_RANK_MISSING,
     FAKE_BAD_NUMBER,
+    FAKE_BAD_CLOCK,    /* from the beginning to the end of all time */
     FAKE_LESS_CHECKED, /* leaves out two bytes */
     FAKE_NOT_ASKED,    /* DONE of a step in the future */
     FAKE_ERROR_MESSAGE,

@@ -218,6 +218,7 @@ static const struct {
     {FAKE_BAD_NUMBER, "prepare", "plan_ms"},
     {FAKE_BAD_NUMBER, "probe", "gbytes_per_s"},
     {FAKE_BAD_NUMBER, "run", "ns"},
+    {FAKE_BAD_CLOCK, "run", "start_ns"},
     {FAKE_BAD_NUMBER, "verify", "checked_bytes"},
     {FAKE_BAD_NUMBER, "close", "host_peak_bytes"},
     {FAKE_ERROR_MESSAGE, "fill", "cannot go on"},

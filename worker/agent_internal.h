@@ -78,6 +78,7 @@ struct agent_rank {
     bool exited;
     bool closed; /* has answered "close" */
     bool answered_step, answered_exchange;
+    bool overdue;   /* its lease ran out, SIGKILL was sent */
     bool abandoned; /* unkillable and reported as such */
 };
 

@@ -326,7 +326,7 @@ void rf_agent_lease_ranks(struct agent *agent, int64_t now, bool send)
     for (size_t i = 0; i < agent->n_ranks; i++) {
         struct agent_rank *rank = agent->ranks[i];
         int64_t heard;
-        if (rank->exited || rank->abandoned) {
+        if (rank->exited || rank->abandoned || rank->overdue) {
             continue;
         }
         heard = rank->conn != NULL ? rf_conn_last_heard_ns(rank->conn)
@@ -336,6 +336,7 @@ void rf_agent_lease_ranks(struct agent *agent, int64_t now, bool send)
                     " s, killing process %d",
                     rank->rank, (now - heard) / RF_NS_PER_S, (int)rank->pid);
             kill(-rank->pid, SIGKILL);
+            rank->overdue = true;
         } else if (send && rank->conn != NULL) {
             rf_conn_send(rank->conn, RF_MSG_LEASE, rank->rank,
                          json_pack("{s:I}", "t", (json_int_t)now));

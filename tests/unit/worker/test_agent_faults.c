@@ -4,6 +4,8 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
 
 #include "agent_lab.h"
 #include "common/clock.h"
@@ -145,6 +147,60 @@ START_TEST(test_a_stopped_rank_is_killed_when_its_lease_runs_out)
     ck_assert_int_eq(json_integer_value(json_object_get(report, "signal")),
                      SIGKILL);
     json_decref(report);
+}
+END_TEST
+
+/* Of an attempt that the agent does not know; keeps the agent's lease. */
+static void expect_aborted_of(int attempt)
+{
+    fake_send(&fake, RF_MSG_ABORT,
+              json_pack("{s:i, s:s}", "attempt", attempt, "reason", "test"));
+    json_decref(fake_expect(&fake, RF_MSG_ABORTED));
+}
+
+static unsigned count(const char *text, const char *word)
+{
+    unsigned n = 0;
+    while ((text = strstr(text, word)) != NULL) {
+        text += strlen(word);
+        n++;
+    }
+    return n;
+}
+
+/* To free memory of many gigabytes takes seconds. Here the test holds the dead
+ * process: a parent learns of the end when the tracer has taken note. */
+START_TEST(test_a_silent_rank_that_ends_slowly_is_told_of_once)
+{
+    static char errors[1 << 16];
+    pid_t ranks[4];
+    siginfo_t info;
+    int64_t died, now;
+    fake_join(&fake, "{\"lease_period_ms\": 50, \"lease_dead_ms\": 600}");
+    start_scenario("null", NULL);
+    step_ok("prepare", NULL);
+    ck_assert_uint_eq(fake_children(fake.agent, ranks, 4), 2);
+    if (ptrace(PTRACE_SEIZE, ranks[1], NULL, NULL) != 0) {
+        return; /* not allowed here */
+    }
+    ck_assert_int_eq(kill(ranks[1], SIGSTOP), 0);
+    do {
+        expect_aborted_of(3);
+        memset(&info, 0, sizeof(info));
+        ck_assert_int_eq(
+            waitid(P_PID, (id_t)ranks[1], &info, WEXITED | WNOHANG | WNOWAIT),
+            0);
+    } while (info.si_code != CLD_KILLED);
+    for (died = now = fake.heard_t; now < died + RF_NS_PER_S;) {
+        expect_aborted_of(3);
+        now = fake.heard_t;
+    }
+    ck_assert_int_eq(waitpid(ranks[1], NULL, 0), ranks[1]);
+    json_decref(fake_expect(&fake, RF_MSG_RANK_EXIT));
+    fake_close_input(&fake);
+    fake_wait(&fake);
+    fake_read_errors(&fake, errors, sizeof(errors));
+    ck_assert_uint_eq(count(errors, "killing process"), 1);
 }
 END_TEST
 
@@ -295,6 +351,7 @@ Suite *test_agent_faults_suite(void)
     tcase_add_test(faults, test_a_stalled_rank_is_ended_by_abort_and_named);
     tcase_add_test(faults,
                    test_a_stopped_rank_is_killed_when_its_lease_runs_out);
+    tcase_add_test(faults, test_a_silent_rank_that_ends_slowly_is_told_of_once);
     tcase_add_test(faults, test_an_abort_without_an_attempt_is_answered);
     tcase_add_test(faults, test_an_abort_while_preparing_ends_the_exchange);
     tcase_add_test(faults, test_the_end_of_standard_input_ends_everything);

@@ -6,6 +6,7 @@
  */
 #include "coordinator/advice.h"
 
+#include <arpa/inet.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,8 @@
 #define FEW_PARAMETERS 2e9 /* a rank of the training side */
 #define MANY_PARAMETERS 8e9
 #define LONG_SEQUENCE 8192
+#define RANKS_PER_CPU 2 /* more than that disturb each other */
+#define NAMES_SHOWN 4   /* of hosts or scenarios that one finding is about */
 
 void rf_findings_add(struct rf_findings *findings, enum rf_advice_level level,
                      const char *about, const char *fmt, ...)
@@ -28,8 +31,52 @@ void rf_findings_add(struct rf_findings *findings, enum rf_advice_level level,
     va_start(args, fmt);
     vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
-    RF_PUSH(findings->list, findings->n, findings->cap,
-            ((struct rf_finding){level, rf_xstrdup(about), rf_xstrdup(text)}));
+    RF_PUSH(
+        findings->list, findings->n, findings->cap,
+        ((struct rf_finding){level, 1, rf_xstrdup(about), rf_xstrdup(text)}));
+}
+
+/* Has `first` be about what `other` is about, too. */
+static void also_about(struct rf_finding *first, const struct rf_finding *other)
+{
+    first->count++;
+    if (first->count <= NAMES_SHOWN) {
+        char *about = rf_xasprintf("%s, %s", first->about, other->about);
+        free(first->about);
+        first->about = about;
+    }
+}
+
+void rf_findings_merge(struct rf_findings *findings)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < findings->n; i++) {
+        struct rf_finding *one = &findings->list[i];
+        size_t j = 0;
+        while (j < kept && (findings->list[j].level != one->level ||
+                            strcmp(findings->list[j].text, one->text) != 0)) {
+            j++;
+        }
+        if (j == kept) {
+            findings->list[kept++] = *one;
+            continue;
+        }
+        if (strcmp(findings->list[j].about, one->about) != 0) {
+            also_about(&findings->list[j], one);
+        }
+        free(one->about);
+        free(one->text);
+    }
+    findings->n = kept;
+    for (size_t i = 0; i < kept; i++) {
+        struct rf_finding *one = &findings->list[i];
+        if (one->count > NAMES_SHOWN) {
+            char *about = rf_xasprintf("%s and %zu more", one->about,
+                                       one->count - NAMES_SHOWN);
+            free(one->about);
+            one->about = about;
+        }
+    }
 }
 
 void rf_findings_free(struct rf_findings *findings)
@@ -144,13 +191,37 @@ static const char *text_of(const json_t *object, const char *key)
     return text != NULL ? text : "?";
 }
 
+/* One line for all methods that are missing for one reason. */
+static void advise_methods(const char *host, const json_t *hello,
+                           struct rf_findings *out)
+{
+    json_t *methods = json_object_get(hello, "methods");
+    json_t *told = json_object(), *why, *other;
+    const char *name, *also;
+    json_object_foreach (methods, name, why) {
+        char names[160] = "";
+        const char *reason = json_string_value(why);
+        if (reason == NULL || json_object_get(told, reason) != NULL) {
+            continue;
+        }
+        json_object_set_new(told, reason, json_true());
+        json_object_foreach (methods, also, other) {
+            size_t used = strlen(names);
+            if (json_equal(why, other)) {
+                snprintf(names + used, sizeof(names) - used, "%s%s",
+                         used > 0 ? ", " : "", also);
+            }
+        }
+        rf_findings_add(out, RF_ADVICE_INFO, host, "cannot use %s: %s", names,
+                        reason);
+    }
+    json_decref(told);
+}
+
 void rf_advise_node(const char *host, const json_t *hello,
                     struct rf_findings *out)
 {
     const json_t *nics = json_object_get(hello, "nics");
-    const json_t *methods = json_object_get(hello, "methods");
-    const char *name;
-    json_t *why;
     char a[32], b[32];
     uint64_t memory =
         (uint64_t)json_integer_value(json_object_get(hello, "memory_bytes"));
@@ -176,12 +247,7 @@ void rf_advise_node(const char *host, const json_t *hello,
             text_of(nic, "name"), text_of(nic, "address"),
             (long long)json_integer_value(json_object_get(nic, "mtu")), rate);
     }
-    json_object_foreach ((json_t *)methods, name, why) {
-        if (json_is_string(why)) {
-            rf_findings_add(out, RF_ADVICE_INFO, host, "no method %s: %s", name,
-                            json_string_value(why));
-        }
-    }
+    advise_methods(host, hello, out);
     if (strcmp(text_of(hello, "version"), rf_version()) != 0 ||
         strcmp(text_of(hello, "build"), rf_build()) != 0) {
         rf_findings_add(out, RF_ADVICE_WARNING, host,
@@ -225,10 +291,106 @@ static json_int_t fastest_nic(const json_t *hello)
     return fastest;
 }
 
+static bool same_machine(const json_t *a, const json_t *b)
+{
+    const char *x = json_string_value(json_object_get(a, "boot_id"));
+    const char *y = json_string_value(json_object_get(b, "boot_id"));
+    return x != NULL && y != NULL && x[0] != '\0' && strcmp(x, y) == 0;
+}
+
+/* The first node that is the same machine as `node`; itself where none is. */
+static uint32_t machine_of(const json_t *const *hellos, uint32_t node)
+{
+    uint32_t i = 0;
+    while (i < node && !same_machine(hellos[i], hellos[node])) {
+        i++;
+    }
+    return i;
+}
+
+static void advise_machines(const char *const *hosts,
+                            const json_t *const *hellos, uint32_t n,
+                            struct rf_findings *out)
+{
+    for (uint32_t first = 0; first < n; first++) {
+        char names[256];
+        uint32_t count = 1;
+        if (machine_of(hellos, first) != first) {
+            continue;
+        }
+        snprintf(names, sizeof(names), "%s", hosts[first]);
+        for (uint32_t i = first + 1; i < n; i++) {
+            size_t used = strlen(names);
+            if (!same_machine(hellos[first], hellos[i])) {
+                continue;
+            }
+            if (++count <= NAMES_SHOWN) {
+                snprintf(names + used, sizeof(names) - used, ", %s", hosts[i]);
+            }
+        }
+        if (count > 1) {
+            rf_findings_add(out, RF_ADVICE_WARNING, "cluster",
+                            "%s%s are %u nodes on one machine (same boot id): "
+                            "they share its processors and memory, and what "
+                            "goes between them crosses no network",
+                            names, count > NAMES_SHOWN ? ", ..." : "", count);
+        }
+    }
+}
+
+/* Whether the node has the numeric address, or any node has. */
+static bool has_address(const json_t *hello, const char *address)
+{
+    const json_t *nics = json_object_get(hello, "nics");
+    int family = strchr(address, ':') != NULL ? AF_INET6 : AF_INET;
+    unsigned char wanted[16] = {0}, has[16];
+    static const unsigned char any[16], loopback6[16] = {[15] = 1};
+    if (inet_pton(family, address, wanted) != 1 ||
+        memcmp(wanted, any, sizeof(any)) == 0 ||
+        (family == AF_INET ? wanted[0] == 127
+                           : memcmp(wanted, loopback6, 16) == 0)) {
+        return true;
+    }
+    for (size_t i = 0; i < json_array_size(nics); i++) {
+        memset(has, 0, sizeof(has));
+        if (inet_pton(family, text_of(json_array_get(nics, i), "address"),
+                      has) == 1 &&
+            memcmp(has, wanted, sizeof(has)) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void rf_advise_addresses(const struct rf_config *config,
+                         const json_t *const *hellos, struct rf_findings *out)
+{
+    for (uint32_t i = 0; i < config->n_nodes; i++) {
+        const char *address = config->nodes[i].address;
+        const json_t *nics = json_object_get(hellos[i], "nics");
+        char list[400] = "";
+        if (hellos[i] == NULL || address == NULL ||
+            has_address(hellos[i], address)) {
+            continue;
+        }
+        for (size_t n = 0; n < json_array_size(nics); n++) {
+            size_t used = strlen(list);
+            snprintf(list + used, sizeof(list) - used, "%s%s",
+                     used > 0 ? ", " : "",
+                     text_of(json_array_get(nics, n), "address"));
+        }
+        rf_findings_add(out, RF_ADVICE_ERROR, config->node_names[i],
+                        "does not have the address %s ($.nodes[%u].address), "
+                        "ranks cannot listen there; its interfaces have %s",
+                        address, i, list[0] != '\0' ? list : "none");
+    }
+}
+
 void rf_advise_nodes(const char *const *hosts, const json_t *const *hellos,
                      uint32_t n, struct rf_findings *out)
 {
     uint32_t first = RF_NONE;
+    advise_machines(hosts, hellos, n, out);
     compare_text(hosts, hellos, n, "build", "build of the worker", out);
     compare_text(hosts, hellos, n, "kernel", "kernel", out);
     compare_text(hosts, hellos, n, "cpu", "processor", out);
@@ -250,11 +412,43 @@ void rf_advise_nodes(const char *const *hosts, const json_t *const *hellos,
     }
 }
 
+/* The ranks of host memory share the processors of their machine, which may
+ * be several nodes. */
+static void advise_processors(const struct rf_case *one,
+                              const json_t *const *hellos,
+                              struct rf_findings *out)
+{
+    uint32_t n = one->config->n_nodes;
+    for (uint32_t first = 0; first < n && !rf_case_on_device(one); first++) {
+        json_int_t cpus =
+            json_integer_value(json_object_get(hellos[first], "cpus"));
+        uint64_t ranks = 0;
+        if (cpus < 1 || machine_of(hellos, first) != first) {
+            continue;
+        }
+        for (uint32_t i = first; i < n; i++) {
+            if (i == first || same_machine(hellos[first], hellos[i])) {
+                ranks += rf_case_node_ranks(one, i);
+            }
+        }
+        if (ranks > (uint64_t)cpus * RANKS_PER_CPU) {
+            rf_findings_add(out, RF_ADVICE_WARNING, one->spec->name,
+                            "%llu ranks share the %lld processor%s of %s: "
+                            "times show how they are scheduled more than how "
+                            "bytes move",
+                            (unsigned long long)ranks, (long long)cpus,
+                            cpus == 1 ? "" : "s",
+                            one->config->node_names[first]);
+        }
+    }
+}
+
 void rf_advise_fit(const struct rf_case *one, const json_t *const *hellos,
                    struct rf_findings *out)
 {
     const char *about = one->spec->name;
     struct rf_err err;
+    advise_processors(one, hellos, out);
     if (rf_folders_check(one, hellos, &err) != RF_OK) {
         rf_findings_add(out, RF_ADVICE_ERROR, about, "%s", err.text);
     }

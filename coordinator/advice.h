@@ -13,7 +13,8 @@ enum rf_advice_level { RF_ADVICE_INFO, RF_ADVICE_WARNING, RF_ADVICE_ERROR };
 
 struct rf_finding {
     enum rf_advice_level level;
-    char *about; /* a host, a scenario, "cluster" */
+    size_t count; /* hosts or scenarios that it is about */
+    char *about;  /* a host, a scenario, "cluster" */
     char *text;
 };
 
@@ -28,6 +29,9 @@ void rf_findings_free(struct rf_findings *findings);
 size_t rf_findings_count(const struct rf_findings *findings,
                          enum rf_advice_level level);
 
+/* Makes one of findings that differ only in whom they are about: "a, b". */
+void rf_findings_merge(struct rf_findings *findings);
+
 /* Rules of thumb about one scenario's meshes; `timeline` may be NULL. */
 void rf_advise_case(const struct rf_case *one, const json_t *timeline,
                     struct rf_findings *out);
@@ -36,12 +40,16 @@ void rf_advise_case(const struct rf_case *one, const json_t *timeline,
 void rf_advise_node(const char *host, const json_t *hello,
                     struct rf_findings *out);
 
-/* Nodes against each other: versions, link speeds, kernels. `hellos[i]` may be
- * NULL. */
+/* Whether nodes have the addresses that cluster.json gives them. */
+void rf_advise_addresses(const struct rf_config *config,
+                         const json_t *const *hellos, struct rf_findings *out);
+
+/* Nodes against each other: machines, versions, link speeds, kernels.
+ * `hellos[i]` may be NULL. */
 void rf_advise_nodes(const char *const *hosts, const json_t *const *hellos,
                      uint32_t n, struct rf_findings *out);
 
-/* One scenario against the nodes: methods and memory. */
+/* One scenario against the nodes: methods, memory and processors. */
 void rf_advise_fit(const struct rf_case *one, const json_t *const *hellos,
                    struct rf_findings *out);
 

@@ -187,6 +187,7 @@ static void advise_everything(struct check *check)
             rf_advise_node(config->node_names[i], hellos[i], &check->findings);
         }
     }
+    rf_advise_addresses(config, hellos, &check->findings);
     rf_advise_nodes(config->node_names, hellos, config->n_nodes,
                     &check->findings);
     for (size_t i = 0; i < config->n_scenarios; i++) {
@@ -197,6 +198,7 @@ static void advise_everything(struct check *check)
         }
         rf_case_destroy(one);
     }
+    rf_findings_merge(&check->findings);
 }
 
 static void print_findings(const struct check *check)
@@ -212,8 +214,10 @@ static void print_findings(const struct check *check)
             }
             if (check->cli->json) {
                 json_array_append_new(
-                    list, json_pack("{s:s, s:s, s:s}", "level", letters[level],
-                                    "about", one->about, "text", one->text));
+                    list,
+                    json_pack("{s:s, s:s, s:s, s:I}", "level", letters[level],
+                              "about", one->about, "text", one->text, "count",
+                              (json_int_t)one->count));
             } else if (level > RF_ADVICE_INFO || !check->cli->quiet) {
                 printf("%s %s: %s\n", letters[level], one->about, one->text);
             }
@@ -226,9 +230,10 @@ static void print_findings(const struct check *check)
         putchar('\n');
         json_decref(document);
     } else {
-        printf("%zu errors, %zu warnings\n",
-               rf_findings_count(all, RF_ADVICE_ERROR),
-               rf_findings_count(all, RF_ADVICE_WARNING));
+        size_t errors = rf_findings_count(all, RF_ADVICE_ERROR);
+        size_t warnings = rf_findings_count(all, RF_ADVICE_WARNING);
+        printf("%zu error%s, %zu warning%s\n", errors, errors == 1 ? "" : "s",
+               warnings, warnings == 1 ? "" : "s");
     }
     json_decref(list);
 }

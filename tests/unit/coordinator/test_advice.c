@@ -1,0 +1,171 @@
+/* The advice of `check` about nodes and scenarios; see test_predict.c for the
+ * rules about meshes. */
+#include <check.h>
+#include <string.h>
+
+#include "common/mem.h"
+#include "common/version.h"
+#include "coordinator/advice.h"
+#include "tests/lib/configured.h"
+
+static struct rf_config *config;
+static struct rf_model *model;
+
+static void load(const char *scenario)
+{
+    char *text = rf_xasprintf(
+        "{\"launch\": {\"method\": \"local\"}, \"nodes\": [{\"host\": \"a\", "
+        "\"slots\": 2}, {\"host\": \"b\", \"slots\": 2}], \"model\": "
+        "{\"megatron\": {\"num_layers\": 2, \"hidden_size\": 64, "
+        "\"num_attention_heads\": 4, \"vocab_size\": 128, \"num_experts\": 4, "
+        "\"moe_ffn_hidden_size\": 32}}, \"scenarios\": [%s]}",
+        scenario);
+    configured(text, &config, &model);
+    free(text);
+}
+
+static struct rf_case *build(const char *scenario)
+{
+    struct rf_case *one = NULL;
+    struct rf_err err = {0};
+    load(scenario);
+    ck_assert_msg(rf_case_build(config, model, 0, &one, &err) == RF_OK, "%s",
+                  err.text);
+    return one;
+}
+
+static void done(struct rf_case *one)
+{
+    rf_case_destroy(one);
+    rf_model_destroy(model);
+    rf_config_destroy(config);
+}
+
+static bool says(const struct rf_findings *findings, enum rf_advice_level level,
+                 const char *part)
+{
+    for (size_t i = 0; i < findings->n; i++) {
+        if (findings->list[i].level == level &&
+            strstr(findings->list[i].text, part) != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static json_t *hello(const char *build_id, json_int_t memory,
+                     const char *method_why)
+{
+    return json_pack(
+        "{s:s, s:s, s:s, s:s, s:s, s:i, s:I, s:I, s:[{s:s, s:i, s:i, s:s}], "
+        "s:{s:s?}}",
+        "version", rf_version(), "build", build_id, "kernel", "Linux 6", "cpu",
+        "x", "congestion_control", "cubic", "cpus", 2, "memory_bytes", memory,
+        "memory_available_bytes", memory, "nics", "name", "eth0", "speed_mbit",
+        1000, "mtu", 1500, "address", "10.0.0.1", "methods", "host",
+        method_why);
+}
+
+START_TEST(test_advice_errors_where_a_node_lacks_its_address)
+{
+    struct rf_case *one = build("{\"name\": \"s\", \"train\": {\"tp\": 2}, "
+                                "\"infer\": {\"tp\": 4}}");
+    struct rf_node_config *nodes = one->config->nodes;
+    json_t *hello_json = hello(rf_build(), 1 << 30, NULL);
+    const json_t *both[] = {hello_json, NULL};
+    struct rf_findings findings = {0};
+    nodes[0].address = "10.0.0.1";
+    nodes[1].address = "10.9.9.9"; /* did not join: nothing is known */
+    rf_advise_addresses(one->config, both, &findings);
+    nodes[0].address = "127.0.0.1";
+    rf_advise_addresses(one->config, both, &findings);
+    ck_assert_uint_eq(findings.n, 0);
+    nodes[0].address = "10.0.0.2";
+    rf_advise_addresses(one->config, both, &findings);
+    ck_assert(
+        says(&findings, RF_ADVICE_ERROR, "10.0.0.2 ($.nodes[0].address)"));
+    ck_assert(says(&findings, RF_ADVICE_ERROR, "interfaces have 10.0.0.1"));
+    rf_findings_free(&findings);
+    json_decref(hello_json);
+    done(one);
+}
+END_TEST
+
+START_TEST(test_advice_knows_names_of_one_machine)
+{
+    static const char *const hosts[] = {"a", "b"};
+    struct rf_case *one = build("{\"name\": \"s\", \"train\": {\"tp\": 4}, "
+                                "\"infer\": {\"tp\": 4}}");
+    json_t *a = hello(rf_build(), INT64_C(1) << 40, NULL);
+    json_t *b = hello(rf_build(), INT64_C(1) << 40, NULL);
+    const json_t *both[] = {a, b};
+    struct rf_findings findings = {0};
+    json_object_set_new(a, "cpus", json_integer(1));
+    json_object_set_new(b, "cpus", json_integer(1));
+    rf_advise_nodes(hosts, both, 2, &findings);
+    rf_advise_fit(one, both, &findings);
+    ck_assert_uint_eq(rf_findings_count(&findings, RF_ADVICE_WARNING), 0);
+    json_object_set_new(a, "boot_id", json_string("x"));
+    json_object_set_new(b, "boot_id", json_string("x"));
+    rf_advise_nodes(hosts, both, 2, &findings);
+    rf_advise_fit(one, both, &findings);
+    ck_assert(says(&findings, RF_ADVICE_WARNING, "a, b are 2 nodes on one"));
+    ck_assert(says(&findings, RF_ADVICE_WARNING, "4 ranks share the 1 proc"));
+    ck_assert_uint_eq(rf_findings_count(&findings, RF_ADVICE_ERROR), 0);
+    rf_findings_free(&findings);
+    json_decref(a);
+    json_decref(b);
+    done(one);
+}
+END_TEST
+
+START_TEST(test_advice_tells_equal_findings_once)
+{
+    static const char *const abouts[] = {"a", "b", "c", "d", "e", "f"};
+    struct rf_findings findings = {0};
+    rf_findings_add(&findings, RF_ADVICE_WARNING, "a", "same");
+    for (size_t i = 0; i < RF_ARRAY_SIZE(abouts); i++) {
+        rf_findings_add(&findings, RF_ADVICE_INFO, abouts[i], "same");
+        rf_findings_add(&findings, RF_ADVICE_INFO, "a", "other %zu", i);
+    }
+    rf_findings_merge(&findings);
+    ck_assert_uint_eq(findings.n, 8);
+    ck_assert_str_eq(findings.list[0].about, "a");
+    ck_assert_str_eq(findings.list[1].about, "a, b, c, d and 2 more");
+    ck_assert_uint_eq(findings.list[1].count, 6);
+    rf_findings_free(&findings);
+}
+END_TEST
+
+START_TEST(test_advice_has_one_line_for_methods_without_a_driver)
+{
+    json_t *node = hello(rf_build(), 1 << 30, NULL);
+    json_t *methods = json_object_get(node, "methods");
+    struct rf_findings findings = {0};
+    size_t before;
+    rf_advise_node("a", node, &findings);
+    before = findings.n;
+    rf_findings_free(&findings);
+    json_object_set_new(methods, "nccl", json_string("no driver"));
+    json_object_set_new(methods, "ipc", json_string("no driver"));
+    rf_advise_node("a", node, &findings);
+    ck_assert_uint_eq(findings.n, before + 1);
+    ck_assert(says(&findings, RF_ADVICE_INFO, "nccl, ipc: no driver"));
+    rf_findings_free(&findings);
+    json_decref(node);
+}
+END_TEST
+
+Suite *test_advice_suite(void);
+Suite *test_advice_suite(void)
+{
+    Suite *suite = suite_create("advice");
+    TCase *tests = tcase_create("advice");
+    tcase_add_test(tests, test_advice_errors_where_a_node_lacks_its_address);
+    tcase_add_test(tests, test_advice_knows_names_of_one_machine);
+    tcase_add_test(tests, test_advice_tells_equal_findings_once);
+    tcase_add_test(tests,
+                   test_advice_has_one_line_for_methods_without_a_driver);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

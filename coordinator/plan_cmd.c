@@ -86,6 +86,34 @@ static void print_size(const char *name, uint32_t size, bool show)
     }
 }
 
+/* Whether a side's dtype makes the refit change it. */
+static bool casts(const struct rf_case *one)
+{
+    const struct rf_side_spec *train = &one->spec->train;
+    const struct rf_side_spec *infer = &one->spec->infer;
+    enum rf_dtype model = one->plan->model->dtype;
+    return (train->dtype_given ? train->dtype : model) !=
+           (infer->dtype_given ? infer->dtype : model);
+}
+
+/* What happens to the weights' dtype, where it is not just the model's. */
+static void print_dtype(const struct rf_case *one, enum rf_side side)
+{
+    const struct rf_spec *spec = one->spec;
+    const struct rf_side_spec *own =
+        side == RF_TRAIN ? &spec->train : &spec->infer;
+    if (own->dtype_given && own->dtype != one->plan->model->dtype) {
+        printf(", dtype %s", rf_dtype_name(own->dtype));
+    }
+    if (side == RF_INFER && casts(one)) {
+        printf(", cast at the %s",
+               spec->cast_at_source ? "source" : "destination");
+    }
+    if (own->quantize) {
+        printf(", then quantized to fp8 (amax_448)");
+    }
+}
+
 static void print_side(const char *what, const struct rf_case *one,
                        enum rf_side side)
 {
@@ -106,7 +134,9 @@ static void print_side(const char *what, const struct rf_case *one,
         print_size("etp", spec->etp, spec->ep > 1 || spec->etp != spec->tp);
         print_size("dp", spec->dp, true);
     }
-    printf(": %u ranks\n", one->world->size[side]);
+    print_dtype(one, side);
+    printf(": %u rank%s\n", one->world->size[side],
+           one->world->size[side] == 1 ? "" : "s");
 }
 
 static void print_totals(const struct rf_case *one)
@@ -132,15 +162,21 @@ static void print_totals(const struct rf_case *one)
            rf_format_bytes(one->schedule->inter_node_bytes, b, sizeof(b)));
 }
 
-/* Picks the rows with the largest send + receive, largest first. */
+static uint64_t load_of(const uint64_t *send, const uint64_t *recv, uint32_t i)
+{
+    return send[i] + (recv != NULL ? recv[i] : 0);
+}
+
+/* Picks the rows with the largest load, largest first; without `recv` that is
+ * `send` alone. */
 static size_t pick_busiest(const uint64_t *send, const uint64_t *recv,
                            uint32_t n, uint32_t out[TOP_ROWS])
 {
     size_t picked = 0;
     for (uint32_t i = 0; i < n; i++) {
         size_t at = picked;
-        uint64_t load = send[i] + recv[i];
-        while (at > 0 && send[out[at - 1]] + recv[out[at - 1]] < load) {
+        uint64_t load = load_of(send, recv, i);
+        while (at > 0 && load_of(send, recv, out[at - 1]) < load) {
             at--;
         }
         if (at >= TOP_ROWS) {
@@ -155,9 +191,16 @@ static size_t pick_busiest(const uint64_t *send, const uint64_t *recv,
     return picked;
 }
 
-static const char *node_name(const struct rf_case *one, uint32_t node)
+/* "rank 3 on host"; a file without nodes has no hosts. */
+static void rank_cell(struct rf_table *table, const struct rf_case *one,
+                      uint32_t rank)
 {
-    return one->config->n_nodes > 0 ? one->config->node_names[node] : "-";
+    if (one->config->n_nodes > 0) {
+        rf_table_cell(table, "rank %u on %s", rank,
+                      one->config->node_names[one->world->ranks[rank].node]);
+    } else {
+        rf_table_cell(table, "rank %u", rank);
+    }
 }
 
 static void print_loads(const struct rf_case *one)
@@ -170,17 +213,16 @@ static void print_loads(const struct rf_case *one)
         pick_busiest(s->rank_send, s->rank_recv, one->world->n_ranks, top);
     char a[32];
     for (size_t i = 0; i < n; i++) {
-        rf_table_cell(table, "rank %u on %s", top[i],
-                      node_name(one, one->world->ranks[top[i]].node));
+        rank_cell(table, one, top[i]);
         rf_table_cell(table, "%s",
                       rf_format_bytes(s->rank_send[top[i]], a, sizeof(a)));
         rf_table_cell(table, "%s",
                       rf_format_bytes(s->rank_recv[top[i]], a, sizeof(a)));
     }
-    if (one->world->n_nodes > 1) {
+    if (one->config->n_nodes > 1) {
         n = pick_busiest(s->node_send, s->node_recv, one->world->n_nodes, top);
         for (size_t i = 0; i < n; i++) {
-            rf_table_cell(table, "node %s", node_name(one, top[i]));
+            rf_table_cell(table, "node %s", one->config->node_names[top[i]]);
             rf_table_cell(table, "%s",
                           rf_format_bytes(s->node_send[top[i]], a, sizeof(a)));
             rf_table_cell(table, "%s",
@@ -237,6 +279,29 @@ static uint64_t unique_source_bytes(const struct rf_case *one)
     return elements_bytes;
 }
 
+/* The nodes that need most. */
+static void print_node_memory(const struct rf_case *one)
+{
+    uint32_t n_nodes = one->config->n_nodes, top[TOP_ROWS];
+    uint64_t *need = rf_xcalloc(n_nodes + 1, sizeof(*need));
+    size_t n;
+    uint32_t used = 0;
+    char a[32];
+    for (uint32_t i = 0; i < n_nodes; i++) {
+        need[i] = rf_case_node_bytes(one, i);
+        used += rf_case_node_ranks(one, i) > 0;
+    }
+    n = pick_busiest(need, NULL, n_nodes, top);
+    for (size_t i = 0; i < RF_MIN(n, (size_t)used); i++) {
+        printf(", %s %s", one->config->node_names[top[i]],
+               rf_format_bytes(need[top[i]], a, sizeof(a)));
+    }
+    if (used > n) {
+        printf(" and %zu nodes with no more", used - n);
+    }
+    free(need);
+}
+
 static void print_memory(const struct rf_case *one)
 {
     uint64_t least = UINT64_MAX, most = 0;
@@ -250,13 +315,8 @@ static void print_memory(const struct rf_case *one)
            rf_format_bytes(least, a, sizeof(a)),
            rf_format_bytes(most, b, sizeof(b)),
            rf_case_on_device(one) ? "device" : "host");
-    for (uint32_t n = 0; n < one->world->n_nodes; n++) {
-        if (rf_case_node_ranks(one, n) > 0 && n < TOP_ROWS) {
-            printf(", %s %s", node_name(one, n),
-                   rf_format_bytes(rf_case_node_bytes(one, n), a, sizeof(a)));
-        }
-    }
-    printf(one->world->n_nodes > TOP_ROWS ? ", …\n" : "\n");
+    print_node_memory(one);
+    putchar('\n');
 }
 
 static void print_case(const struct rf_case *one)

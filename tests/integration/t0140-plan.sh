@@ -1,0 +1,46 @@
+# What `plan` prints for people about meshes, nodes and memory.
+# shellcheck shell=bash source=../lib/test.sh disable=SC2034
+. "$(dirname "$0")/../lib/test.sh"
+
+base='{
+  "name": "t", "launch": {"method": "local"},
+  "nodes": [{"host": "a", "slots": 1}, {"host": "b", "slots": 1},
+    {"host": "c", "slots": 1}, {"host": "d", "slots": 1},
+    {"host": "e", "slots": 1}, {"host": "f", "slots": 2},
+    {"host": "g", "slots": 1}],
+  "model": {"megatron": {"num_layers": 4, "hidden_size": 256,
+    "num_attention_heads": 8, "vocab_size": 4096}},
+  "scenarios": [{"name": "s", "train": {"tp": 8}, "infer": {"tp": 8}}]}'
+
+test_memory_names_the_nodes_that_need_most() {
+    cluster
+    run_coord plan cluster.json
+    expect_exit 0
+    expect_text out '^  memory .*\(host\), f [0-9.]+ MB, a .* and 2 nodes with no more$'
+}
+
+test_no_host_is_named_where_there_are_no_nodes() {
+    cluster 'del(.nodes) | .scenarios[0].train = {"tp": 1, "dp": 1}
+        | .scenarios[0].infer = {"tp": 1, "dp": 1}'
+    run_coord plan cluster.json
+    expect_exit 0
+    expect_text out 'rank 0  '
+    expect_text out '\(host\)$'
+    expect_text out 'dp 1: 1 rank$'
+    expect_no_text out ' -( |$)'
+}
+
+test_dtype_changes_are_shown_with_the_meshes() {
+    cluster
+    run_coord plan cluster.json
+    expect_no_text out 'dtype|cast|quantized'
+    cluster '.scenarios[0].train.dtype = "float32"'
+    run_coord plan cluster.json
+    expect_text out '^  training .*, dtype float32: 8 ranks$'
+    expect_text out '^  inference .*, cast at the (source|destination): 8 ranks$'
+    cluster '.scenarios[0].infer = {"tp": 1, "quantize": "amax_448"}'
+    run_coord plan cluster.json
+    expect_text out '^  inference .*, then quantized to fp8 \(amax_448\): 8 ranks$'
+}
+
+run_tests

@@ -2,8 +2,9 @@
  * `refit-coord predict`: seconds for each scenario and method before anything
  * is run. Figures come from "links" of cluster.json, or from the probes in a
  * result folder, which then also shows measured beside predicted. Nothing is
- * assumed that was not given: without figures it is an error, and a method
- * without its own figures has those of "links".
+ * assumed that was not given: without figures it is an error, a method without
+ * its own figures has those of "links", and what the model does not cover has
+ * "-" and a footnote.
  */
 #include "coordinator/predict.h"
 
@@ -27,124 +28,8 @@ struct context {
     struct rf_result_set measured;
     struct rf_table *table;
     json_t *list;
+    json_t *notes; /* array: why there are no figures, each reason once */
 };
-
-enum rf_status rf_link_figures_read(const struct rf_jnode *node,
-                                    struct rf_link_figures *out,
-                                    struct rf_err *err)
-{
-    static const char *const keys[] = {"copy_gbytes_per_s",
-                                       "single_copy_gbytes_per_s",
-                                       "link_gbytes_per_s",
-                                       "link_latency_us",
-                                       "per_op_us",
-                                       "setup_ms",
-                                       "write_gbytes_per_s",
-                                       "read_gbytes_per_s",
-                                       "methods",
-                                       NULL};
-    double *const fields[] = {
-        &out->copy_gbytes_per_s,  &out->single_copy_gbytes_per_s,
-        &out->link_gbytes_per_s,  &out->link_latency_us,
-        &out->per_op_us,          &out->setup_ms,
-        &out->write_gbytes_per_s, &out->read_gbytes_per_s};
-    enum rf_status status = rf_jnode_check_keys(node, keys, err);
-    for (size_t i = 0; status == RF_OK && i < RF_ARRAY_SIZE(fields); i++) {
-        status = rf_jnode_number(node, keys[i], 0, 1e9, fields[i], err);
-    }
-    return status;
-}
-
-enum rf_status rf_timeline_read(const struct rf_jnode *root,
-                                struct rf_timeline *out, struct rf_err *err)
-{
-    static const char *const keys[] = {
-        "rollout_s",       "train_s",      "other_s",     "refits",
-        "sequence_length", "global_batch", "micro_batch", NULL};
-    struct rf_jnode node = rf_jnode_get(root, "timeline");
-    double *const fields[] = {&out->rollout_s, &out->train_s, &out->other_s,
-                              &out->refits};
-    enum rf_status status;
-    *out = (struct rf_timeline){.refits = 1};
-    if (node.value == NULL) {
-        return RF_OK;
-    }
-    out->given = true;
-    status = rf_jnode_check_keys(&node, keys, err);
-    for (size_t i = 0; status == RF_OK && i < RF_ARRAY_SIZE(fields); i++) {
-        status = rf_jnode_number(&node, keys[i], 0, 1e9, fields[i], err);
-    }
-    return status;
-}
-
-enum rf_status rf_predict_check(const struct rf_jnode *root, struct rf_err *err)
-{
-    struct rf_jnode links = rf_jnode_get(root, "links");
-    struct rf_jnode methods = rf_jnode_get(&links, "methods");
-    struct rf_link_figures figures;
-    struct rf_timeline timeline;
-    const char *method;
-    json_t *value;
-    enum rf_status status = rf_timeline_read(root, &timeline, err);
-    if (status != RF_OK || links.value == NULL) {
-        return status;
-    }
-    status = rf_link_figures_read(&links, &figures, err);
-    if (status == RF_OK && methods.value != NULL &&
-        !json_is_object(methods.value)) {
-        status =
-            rf_jnode_fail(&methods, err, "must be an object by method name");
-    }
-    json_object_foreach (methods.value, method, value) {
-        struct rf_jnode node = rf_jnode_get(&methods, method);
-        if (status == RF_OK && rf_method_info_find(method) == NULL) {
-            status = rf_jnode_fail(&node, err, "there is no such method");
-        }
-        if (status == RF_OK) {
-            status = rf_link_figures_read(&node, &figures, err);
-        }
-    }
-    return status;
-}
-
-void rf_link_figures_spread(const struct rf_link_figures *figures,
-                            struct rf_links *links)
-{
-    size_t n = links->n_nodes;
-    for (size_t i = 0; i < n; i++) {
-        links->copy_gbytes_per_s[i] = figures->copy_gbytes_per_s;
-        links->copy1_gbytes_per_s[i] = figures->single_copy_gbytes_per_s;
-        for (size_t j = 0; j < n; j++) {
-            if (i != j) {
-                links->pair_gbytes_per_s[i * n + j] =
-                    figures->link_gbytes_per_s;
-                links->pair_latency_us[i * n + j] = figures->link_latency_us;
-            }
-        }
-    }
-}
-
-double rf_predict_disk_ms(const struct rf_link_figures *figures,
-                          uint64_t written_bytes, uint64_t read_bytes)
-{
-    double ms = 0;
-    if (figures->write_gbytes_per_s > 0) {
-        ms += (double)written_bytes / figures->write_gbytes_per_s / 1e6;
-    }
-    if (figures->read_gbytes_per_s > 0) {
-        ms += (double)read_bytes / figures->read_gbytes_per_s / 1e6;
-    }
-    return ms;
-}
-
-void rf_predict_step(const struct rf_timeline *timeline,
-                     struct rf_prediction *p)
-{
-    double refit_s = timeline->refits * p->ms / 1e3;
-    p->step_s =
-        timeline->rollout_s + timeline->train_s + timeline->other_s + refit_s;
-    p->share = p->step_s > 0 ? refit_s / p->step_s : 0;
-}
 
 static uint32_t node_by_name(const struct rf_config *config, const char *name)
 {
@@ -221,33 +106,89 @@ static double measured_ms(const struct context *context, const char *name)
     return ms;
 }
 
+/* The number of a footnote, from 1. */
+static size_t note_number(json_t *notes, const char *text)
+{
+    size_t i = 0;
+    while (i < json_array_size(notes) &&
+           strcmp(json_string_value(json_array_get(notes, i)), text) != 0) {
+        i++;
+    }
+    if (i == json_array_size(notes)) {
+        json_array_append_new(notes, json_string(text));
+    }
+    return i + 1;
+}
+
+static void seconds_cell(struct rf_table *table, double ms)
+{
+    rf_table_cell(table, ms > 0 ? "%.4g" : "-", ms / 1e3);
+}
+
+/* `gap`: why there is no prediction, or NULL. */
 static void add_row(struct context *context, const struct rf_case *one,
-                    const char *method, const struct rf_prediction *p)
+                    const char *method, const struct rf_prediction *p,
+                    const char *gap)
 {
     bool own = strcmp(method, one->spec->method) == 0;
+    bool step = context->timeline.given && gap == NULL;
     double measured = own ? measured_ms(context, one->spec->name) : 0;
     struct rf_table *table = context->table;
-    json_t *entry = json_pack("{s:s, s:s, s:s, s:f, s:f}", "scenario",
-                              one->spec->name, "method", method, "strategy",
-                              rf_strategy_name(one->spec->strategy),
-                              "predicted_ms", p->ms, "bound_ms", p->bound_ms);
+    json_t *entry = json_pack(
+        "{s:s, s:s, s:s, s:o, s:o}", "scenario", one->spec->name, "method",
+        method, "strategy", rf_strategy_name(one->spec->strategy),
+        "predicted_ms", gap == NULL ? json_real(p->ms) : json_null(),
+        "bound_ms", p->bound_ms > 0 ? json_real(p->bound_ms) : json_null());
     rf_table_cell(table, "%s", one->spec->name);
     rf_table_cell(table, "%s", method);
     rf_table_cell(table, "%s", rf_strategy_name(one->spec->strategy));
-    rf_table_cell(table, "%.4g", p->ms / 1e3);
-    rf_table_cell(table, p->bound_ms > 0 ? "%.4g" : "-", p->bound_ms / 1e3);
-    rf_table_cell(table, measured > 0 ? "%.4g" : "-", measured / 1e3);
-    rf_table_cell(table, context->timeline.given ? "%.2f" : "-", p->step_s);
-    rf_table_cell(table, context->timeline.given ? "%.3g %%" : "-",
-                  p->share * 100);
+    if (gap != NULL) {
+        json_object_set_new(entry, "note", json_string(gap));
+        rf_table_cell(table, "- [%zu]", note_number(context->notes, gap));
+    } else {
+        rf_table_cell(table, "%.4g", p->ms / 1e3);
+    }
+    seconds_cell(table, p->bound_ms);
+    seconds_cell(table, measured);
+    rf_table_cell(table, step ? "%.2f" : "-", p->step_s);
+    rf_table_cell(table, step ? "%.3g %%" : "-", p->share * 100);
     if (measured > 0) {
         json_object_set_new(entry, "measured_ms", json_real(measured));
     }
-    if (context->timeline.given) {
+    if (step) {
         json_object_set_new(entry, "step_s", json_real(p->step_s));
         json_object_set_new(entry, "refit_share", json_real(p->share));
     }
     json_array_append_new(context->list, entry);
+}
+
+/* Fills `p` where the model covers the scenario. The schedule counts a cast
+ * once, the bound both its sides: no prediction is below the bound. */
+static char *predict(const struct context *context, const struct rf_case *one,
+                     const char *method, const struct rf_link_figures *figures,
+                     bool own, const struct rf_links *links,
+                     struct rf_prediction *p)
+{
+    struct rf_bound bound = {0};
+    char *gap = rf_predict_gap(one, method, figures, own, links);
+    if (gap != NULL) {
+        return gap;
+    }
+    if (rf_method_info_find(method)->needs_folder) {
+        p->ms = rf_predict_disk_ms(figures, context->model->bytes,
+                                   one->plan->totals.bytes_total);
+    } else {
+        p->ms = rf_cost_predict_ms(one->plan, one->schedule, links,
+                                   figures->per_op_us);
+        if (rf_cost_bound(one->plan, links, context->config->node_names, &bound,
+                          NULL) == RF_OK) {
+            p->bound_ms = bound.ms;
+            p->ms = RF_MAX(p->ms, bound.ms);
+        }
+    }
+    p->ms += figures->setup_ms;
+    rf_predict_step(&context->timeline, p);
+    return NULL;
 }
 
 static enum rf_status predict_one(struct context *context,
@@ -257,8 +198,8 @@ static enum rf_status predict_one(struct context *context,
     struct rf_link_figures figures = context->links;
     struct rf_links links;
     struct rf_prediction p = {0};
-    struct rf_bound bound = {0};
     enum rf_status status = RF_OK;
+    char *gap;
     bool own = json_object_get(context->methods.value, method) != NULL;
     if (own) {
         struct rf_jnode node = rf_jnode_get(&context->methods, method);
@@ -274,20 +215,9 @@ static enum rf_status predict_one(struct context *context,
     if (!own) {
         measured_links(context, &links);
     }
-    if (strcmp(method, "disk") == 0 && figures.write_gbytes_per_s > 0) {
-        p.ms = rf_predict_disk_ms(&figures, context->model->bytes,
-                                  one->plan->totals.bytes_total);
-    } else {
-        p.ms = rf_cost_predict_ms(one->plan, one->schedule, &links,
-                                  figures.per_op_us);
-        if (rf_cost_bound(one->plan, &links, context->config->node_names,
-                          &bound, NULL) == RF_OK) {
-            p.bound_ms = bound.ms;
-        }
-    }
-    p.ms += figures.setup_ms;
-    rf_predict_step(&context->timeline, &p);
-    add_row(context, one, method, &p);
+    gap = predict(context, one, method, &figures, own, &links, &p);
+    add_row(context, one, method, &p, gap);
+    free(gap);
     rf_links_free(&links);
     return RF_OK;
 }
@@ -398,6 +328,10 @@ static void print_out(const struct rf_cli *cli, const struct context *context)
         json_decref(document);
     } else {
         rf_table_print(context->table, stdout, RF_REPORT_TABLE, 0);
+        for (size_t i = 0; i < json_array_size(context->notes); i++) {
+            printf("[%zu] %s\n", i + 1,
+                   json_string_value(json_array_get(context->notes, i)));
+        }
     }
 }
 
@@ -411,7 +345,8 @@ int rf_predict_command(const struct rf_cli *cli)
     struct rf_model *model = NULL;
     struct rf_err err = {0};
     struct context context = {.table = rf_table_create(heads),
-                              .list = json_array()};
+                              .list = json_array(),
+                              .notes = json_array()};
     enum rf_status status = rf_config_load(cli->config, false, &config, &err);
     if (status == RF_OK) {
         status = rf_config_select(config, cli->globs, cli->n_globs, &err);
@@ -434,6 +369,7 @@ int rf_predict_command(const struct rf_cli *cli)
         rf_error("%s", err.text);
     }
     json_decref(context.list);
+    json_decref(context.notes);
     rf_table_destroy(context.table);
     rf_result_set_free(&context.measured);
     rf_model_destroy(model);

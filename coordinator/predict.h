@@ -1,5 +1,5 @@
-/* Predicted times. The arithmetic is here and pure; predict.c's command reads
- * figures and prints. Formulae: docs/RESULTS.md, "Predictions". */
+/* Predicted times. The arithmetic is pure and in predict_figures.c; predict.c
+ * has the command. Formulae: docs/RESULTS.md, "Predictions". */
 #ifndef RF_COORDINATOR_PREDICT_H
 #define RF_COORDINATOR_PREDICT_H
 
@@ -46,10 +46,20 @@ enum rf_status rf_timeline_read(const struct rf_jnode *root,
 void rf_link_figures_spread(const struct rf_link_figures *figures,
                             struct rf_links *links);
 
-/* Time on disk: all unique bytes written, then what every reader wants read,
- * both over the rates of the file system as a whole. */
+/* Time on disk, both rates given: all unique bytes written, then what every
+ * reader wants read, both over the rates of the file system as a whole. */
 double rf_predict_disk_ms(const struct rf_link_figures *figures,
                           uint64_t written_bytes, uint64_t read_bytes);
+
+/*
+ * Why there can be no prediction of a scenario with a method: the model does
+ * not cover it, or nodes and links that it uses have no figures. NULL when
+ * there can be one, otherwise malloc'ed. `own`: the figures are of this method
+ * and not those of "links".
+ */
+char *rf_predict_gap(const struct rf_case *one, const char *method,
+                     const struct rf_link_figures *figures, bool own,
+                     const struct rf_links *links);
 
 /* Adds the timeline to p->ms. */
 void rf_predict_step(const struct rf_timeline *timeline,

@@ -128,4 +128,27 @@ test_predictions_need_results_of_the_same_nodes() {
     expect_exit 2
 }
 
+test_predictions_say_what_they_do_not_cover() {
+    local links='.links = {"copy_gbytes_per_s": 20, "link_gbytes_per_s": 1}'
+    cluster ".scenarios |= .[:1] | .scenarios[0] += {\"cast\": \"source\",
+        \"method\": [\"host\", \"tcp\", \"null\"]} |
+        .scenarios[0].train.dtype = \"float32\" | $links"
+    run_coord predict cluster.json
+    expect_exit 0
+    expect_text out '^colocated-method=null +null .* - \[2\]'
+    expect_text out '^\[2\] method null moves nothing'
+    run_coord predict cluster.json --json
+    expect_json out '.predictions[0] | .predicted_ms >= .bound_ms'
+    expect_json out '.predictions[1:] | length == 2 and
+        all(.predicted_ms == null and (.note | length > 0))'
+    cluster '.links.methods.host.copy_gbytes_per_s = 0'
+    run_coord predict cluster.json
+    expect_exit 2
+    expect_text err 'links.methods.host.copy_gbytes_per_s.*above 0'
+    cluster '.scenarios |= .[:1] |
+        .links.methods.nccl = {"copy_gbytes_per_s": 100}'
+    run_coord predict cluster.json
+    expect_text out '^\[1\] no figures .* copying on localhost'
+}
+
 run_tests

@@ -90,6 +90,71 @@ START_TEST(test_predict_refuses_unknown_figures)
 }
 END_TEST
 
+START_TEST(test_predict_refuses_a_rate_of_nothing)
+{
+    json_t *value =
+        json_pack("{s:i, s:i}", "link_latency_us", 0, "copy_gbytes_per_s", 0);
+    struct rf_jnode node = rf_jnode_root(value, "c.json");
+    struct rf_link_figures figures = {0};
+    struct rf_err err = {0};
+    ck_assert_int_eq(rf_link_figures_read(&node, &figures, &err),
+                     RF_ERR_CONFIG);
+    ck_assert_ptr_nonnull(strstr(err.text, "copy_gbytes_per_s"));
+    ck_assert_ptr_nonnull(strstr(err.text, "above 0"));
+    json_decref(value);
+}
+END_TEST
+
+/* What stands in the way of a prediction, with figures of node a only, or of
+ * both nodes; NULL in `says`: nothing. */
+START_TEST(test_predict_says_what_it_has_no_figures_for)
+{
+    static const struct {
+        const char *method;
+        const char *infer;
+        bool both, own;
+        const char *says;
+    } cases[] = {
+        {"host", "{\"tp\": 4}", true, false, NULL},
+        {"host", "{\"tp\": 4}", false, false, "copying on b"},
+        {"host", "{\"tp\": 4}", false, false, "links out of a"},
+        {"null", "{\"tp\": 4}", true, false, "moves nothing"},
+        {"tcp", "{\"tp\": 4}", true, false, "sockets"},
+        {"tcp", "{\"tp\": 4}", true, true, NULL},
+        {"shm", "{\"tp\": 4}", true, false, "where they are"},
+        {"disk", "{\"tp\": 4}", true, false, "write_gbytes_per_s"},
+        {"host", "{\"tp\": 1, \"layout\": \"hf\", \"quantize\": \"amax_448\"}",
+         true, false, "infer.quantize"},
+    };
+    struct rf_link_figures figures = {.copy_gbytes_per_s = 20,
+                                      .link_gbytes_per_s = 12.5};
+    char *text =
+        rf_xasprintf("{\"name\": \"s\", \"train\": {\"tp\": 2, \"pp\": 2}, "
+                     "\"infer\": %s}",
+                     cases[_i].infer);
+    struct rf_case *one = build(text);
+    struct rf_links links;
+    char *gap;
+    rf_links_init(&links, 2);
+    links.copy_gbytes_per_s[0] = 20;
+    if (cases[_i].both) {
+        rf_link_figures_spread(&figures, &links);
+    }
+    gap =
+        rf_predict_gap(one, cases[_i].method, &figures, cases[_i].own, &links);
+    if (cases[_i].says == NULL) {
+        ck_assert_ptr_null(gap);
+    } else {
+        ck_assert_ptr_nonnull(gap);
+        ck_assert_msg(strstr(gap, cases[_i].says) != NULL, "%s", gap);
+    }
+    free(gap);
+    free(text);
+    rf_links_free(&links);
+    done(one);
+}
+END_TEST
+
 START_TEST(test_case_memory_is_arenas_staging_and_process)
 {
     struct rf_case *one = build("{\"name\": \"s\", \"train\": {\"tp\": 2}, "
@@ -225,6 +290,9 @@ Suite *test_predict_suite(void)
     tcase_add_test(tests, test_predict_step_counts_refits);
     tcase_add_test(tests, test_predict_spreads_figures_over_nodes_and_pairs);
     tcase_add_test(tests, test_predict_refuses_unknown_figures);
+    tcase_add_test(tests, test_predict_refuses_a_rate_of_nothing);
+    tcase_add_loop_test(tests, test_predict_says_what_it_has_no_figures_for, 0,
+                        9);
     tcase_add_test(tests, test_case_memory_is_arenas_staging_and_process);
     tcase_add_test(tests, test_advice_warns_of_tp_across_nodes);
     tcase_add_test(tests, test_advice_prefers_expert_parallelism);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "common/json.h"
+#include "common/log.h"
 #include "common/mem.h"
 #include "coordinator/report_table.h"
 #include "coordinator/result_json.h"
@@ -74,6 +75,43 @@ static enum rf_status add_file(struct rf_result_set *set, const char *path,
     return RF_OK;
 }
 
+/* Where the index of a run has a scenario; those it does not have come last. */
+static size_t index_of(const json_t *index, const char *name)
+{
+    size_t i = 0;
+    while (i < json_array_size(index) &&
+           strcmp(rf_result_text(json_array_get(index, i), NULL, "name"),
+                  name) != 0) {
+        i++;
+    }
+    return i;
+}
+
+/* Puts the files from `first` on, of one run, in the order of its matrix. */
+static void sort_run(struct rf_result_set *set, size_t first,
+                     const char *folder)
+{
+    char *path = rf_xasprintf("%s/run.json", folder);
+    struct rf_err err = {0};
+    json_t *document = NULL, *index;
+    if (rf_json_load(path, FILE_MAX_BYTES, &document, &err) != RF_OK) {
+        rf_warn("%s: scenarios are in order of their names", err.text);
+    }
+    index = json_object_get(document, "scenarios");
+    for (size_t i = first; i < set->n; i++) {
+        struct rf_result_file file = set->files[i];
+        size_t at = i;
+        while (at > first && index_of(index, set->files[at - 1].name) >
+                                 index_of(index, file.name)) {
+            set->files[at] = set->files[at - 1];
+            at--;
+        }
+        set->files[at] = file;
+    }
+    json_decref(document);
+    free(path);
+}
+
 static int wanted(const struct dirent *entry)
 {
     return entry->d_name[0] != '.';
@@ -101,6 +139,7 @@ static enum rf_status add_folder(struct rf_result_set *set, const char *folder,
     struct dirent **entries;
     enum rf_status status = RF_OK;
     bool run = has_run(folder);
+    size_t first = set->n;
     int n;
     if (nested && !run) {
         return RF_OK;
@@ -120,6 +159,9 @@ static enum rf_status add_folder(struct rf_result_set *set, const char *folder,
         free(entries[i]);
     }
     free(entries);
+    if (status == RF_OK && run) {
+        sort_run(set, first, folder);
+    }
     return status;
 }
 

@@ -16,7 +16,8 @@ struct rf_result_file {
 };
 
 struct rf_result_set {
-    struct rf_result_file *files; /* folders in order given, names sorted */
+    struct rf_result_file
+        *files; /* folders in order given, runs as in run.json */
     size_t n, cap;
 };
 

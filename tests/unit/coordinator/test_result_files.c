@@ -71,6 +71,24 @@ START_TEST(test_result_files_of_one_folder_are_one_run)
 }
 END_TEST
 
+START_TEST(test_result_files_have_the_order_of_the_run)
+{
+    struct rf_result_set set = {0};
+    make_run("first");
+    write_file("first", "alone.json",
+               "{\"schema_version\": 1, \"name\": \"alone\", \"summary\": {}}");
+    write_file("first", "run.json",
+               "{\"scenarios\": [{\"name\": \"split\"}, {\"name\": \"lost\"}, "
+               "{\"name\": \"read\"}]}");
+    add(&set, "first");
+    ck_assert_uint_eq(set.n, 3);
+    ck_assert_str_eq(set.files[0].name, "split");
+    ck_assert_str_eq(set.files[1].name, "read");
+    ck_assert_str_eq(set.files[2].name, "alone");
+    rf_result_set_free(&set);
+}
+END_TEST
+
 START_TEST(test_result_files_name_the_run_of_each)
 {
     struct rf_result_set set = {0};
@@ -120,6 +138,7 @@ Suite *test_result_files_suite(void)
     TCase *tests = tcase_create("result_files");
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_test(tests, test_result_files_of_one_folder_are_one_run);
+    tcase_add_test(tests, test_result_files_have_the_order_of_the_run);
     tcase_add_loop_test(tests, test_result_files_name_the_run_of_each, 0, 2);
     tcase_add_test(tests, test_result_files_tell_folders_of_one_name_apart);
     tcase_add_test(tests, test_result_files_of_an_empty_folder_are_an_error);

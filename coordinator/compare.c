@@ -27,12 +27,12 @@ static const struct {
     {"bound", "efficiency", true},
 };
 
-static const struct rf_result_file *find_last(const struct rf_result_set *set,
-                                              const char *name)
+static const struct rf_result_file *find(const struct rf_result_set *set,
+                                         const char *name)
 {
-    for (size_t i = set->n; i > 0; i--) {
-        if (strcmp(set->files[i - 1].name, name) == 0) {
-            return &set->files[i - 1];
+    for (size_t i = 0; i < set->n; i++) {
+        if (strcmp(set->files[i].name, name) == 0) {
+            return &set->files[i];
         }
     }
     return NULL;
@@ -142,16 +142,52 @@ static void compare_pair(const char *name, const json_t *a, const json_t *b,
     free(differs);
 }
 
+/* Which of two results of one scenario is meant is not for us to guess. */
+static enum rf_status check_once(const struct rf_result_set *set,
+                                 const char *folder, struct rf_err *err)
+{
+    for (size_t i = 0; i < set->n; i++) {
+        const struct rf_result_file *first = find(set, set->files[i].name);
+        if (first != NULL && first != &set->files[i]) {
+            return rf_err_set(err, RF_ERR_CONFIG,
+                              "%s: scenario %s is in several runs (%s, %s); "
+                              "compare the folder of one run",
+                              folder, first->name, first->run,
+                              set->files[i].run);
+        }
+    }
+    return RF_OK;
+}
+
+enum rf_status rf_compare_check(const struct rf_result_set *reference,
+                                const char *reference_folder,
+                                const struct rf_result_set *now,
+                                const char *now_folder, struct rf_err *err)
+{
+    enum rf_status status = check_once(reference, reference_folder, err);
+    if (status == RF_OK) {
+        status = check_once(now, now_folder, err);
+    }
+    for (size_t i = 0; status == RF_OK && i < now->n; i++) {
+        if (find(reference, now->files[i].name) != NULL) {
+            return RF_OK;
+        }
+    }
+    return status != RF_OK
+               ? status
+               : rf_err_set(err, RF_ERR_CONFIG,
+                            "no scenario is in both %s and %s; scenarios are "
+                            "matched by name",
+                            reference_folder, now_folder);
+}
+
 void rf_compare(const struct rf_result_set *reference,
                 const struct rf_result_set *now, double threshold,
                 struct rf_comparisons *out)
 {
     for (size_t i = 0; i < reference->n; i++) {
         const char *name = reference->files[i].name;
-        const struct rf_result_file *b = find_last(now, name);
-        if (find_last(reference, name) != &reference->files[i]) {
-            continue;
-        }
+        const struct rf_result_file *b = find(now, name);
         if (b == NULL) {
             add(out, name, RF_MISSING, "-", 0, 0, NULL);
         } else {
@@ -161,8 +197,7 @@ void rf_compare(const struct rf_result_set *reference,
     }
     for (size_t i = 0; i < now->n; i++) {
         const char *name = now->files[i].name;
-        if (find_last(reference, name) == NULL &&
-            find_last(now, name) == &now->files[i]) {
+        if (find(reference, name) == NULL) {
             add(out, name, RF_NEW, "-", 0, 0, NULL);
         }
     }
@@ -241,7 +276,9 @@ int rf_compare_command(const struct rf_cli *cli)
     size_t regressions = 0;
     int code = RF_EXIT_USAGE;
     if (rf_result_set_add(&reference, cli->operands[0], &err) != RF_OK ||
-        rf_result_set_add(&now, cli->operands[1], &err) != RF_OK) {
+        rf_result_set_add(&now, cli->operands[1], &err) != RF_OK ||
+        rf_compare_check(&reference, cli->operands[0], &now, cli->operands[1],
+                         &err) != RF_OK) {
         rf_error("%s", err.text);
         goto out;
     }

@@ -31,10 +31,18 @@ struct rf_comparisons {
     size_t n, cap;
 };
 
+/* Refuses a set that has two results of a scenario, and sets that have no
+ * scenario in common. The folders' names are for messages. */
+enum rf_status rf_compare_check(const struct rf_result_set *reference,
+                                const char *reference_folder,
+                                const struct rf_result_set *now,
+                                const char *now_folder,
+                                struct rf_err *err) RF_MUST_CHECK;
+
 /*
  * One entry for each pair of a scenario and a metric that moved by more than
  * `threshold` either way, and one for a scenario where none did. Scenarios are
- * matched by name; of several with one name the last counts.
+ * matched by name, of which rf_compare_check has found one each.
  */
 void rf_compare(const struct rf_result_set *reference,
                 const struct rf_result_set *now, double threshold,

@@ -134,6 +134,24 @@ START_TEST(test_compare_takes_no_notice_of_ports)
 }
 END_TEST
 
+START_TEST(test_compare_refuses_what_it_cannot_match)
+{
+    struct rf_err err = {0};
+    add(&reference, "a", "ok", 100, 0.9);
+    add(&now, "b", "ok", 100, 0.9);
+    ck_assert_int_eq(rf_compare_check(&reference, "old", &now, "new", &err),
+                     RF_ERR_CONFIG);
+    ck_assert_ptr_nonnull(strstr(err.text, "no scenario is in both old and"));
+    add(&now, "a", "ok", 100, 0.9);
+    ck_assert_int_eq(rf_compare_check(&reference, "old", &now, "new", &err),
+                     RF_OK);
+    add(&now, "b", "ok", 100, 0.9);
+    ck_assert_int_eq(rf_compare_check(&reference, "old", &now, "new", &err),
+                     RF_ERR_CONFIG);
+    ck_assert_ptr_nonnull(strstr(err.text, "new: scenario b is in several"));
+}
+END_TEST
+
 static char *printed(const struct rf_table *table, enum rf_report_form form)
 {
     char *text = NULL;
@@ -265,6 +283,7 @@ Suite *test_compare_suite(void)
     tcase_add_test(tests, test_compare_lists_missing_new_broken_and_mended);
     tcase_add_test(tests, test_compare_names_what_else_differs);
     tcase_add_test(tests, test_compare_takes_no_notice_of_ports);
+    tcase_add_test(tests, test_compare_refuses_what_it_cannot_match);
     tcase_add_test(tests, test_table_aligns_and_escapes);
     tcase_add_test(tests, test_table_latex_and_html_are_escaped);
     tcase_add_test(tests, test_report_row_says_what_was_measured);

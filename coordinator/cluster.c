@@ -104,13 +104,21 @@ void cluster_lost(struct cluster_node *node, const char *text)
     }
 }
 
+static void await_verdict(struct cluster_node *node)
+{
+    if (node->verdict_ns == INT64_MAX) {
+        node->verdict_ns =
+            rf_now_ns() + (node->joined ? JOINED_VERDICT_NS : VERDICT_NS);
+    }
+}
+
 /* Notes why a node seems to be gone and reports it a little later; the first
  * note stays, an exit status is added to it. */
 void cluster_trouble(struct cluster_node *node, const char *fmt, ...)
 {
     size_t used = strlen(node->trouble);
     va_list args;
-    if (node->lost || node->cluster->stopping) {
+    if (node->lost || node->cluster->stopping || node->cause_known) {
         return;
     }
     if (used > 0 && used + 3 < sizeof(node->trouble)) {
@@ -120,10 +128,20 @@ void cluster_trouble(struct cluster_node *node, const char *fmt, ...)
     va_start(args, fmt);
     vsnprintf(node->trouble + used, sizeof(node->trouble) - used, fmt, args);
     va_end(args);
-    if (node->verdict_ns == INT64_MAX) {
-        node->verdict_ns =
-            rf_now_ns() + (node->joined ? JOINED_VERDICT_NS : VERDICT_NS);
+    await_verdict(node);
+}
+
+void cluster_cause(struct cluster_node *node, const char *fmt, ...)
+{
+    va_list args;
+    if (node->lost || node->cluster->stopping) {
+        return;
     }
+    va_start(args, fmt);
+    vsnprintf(node->trouble, sizeof(node->trouble), fmt, args);
+    va_end(args);
+    node->cause_known = true;
+    await_verdict(node);
 }
 
 void cluster_log(struct cluster_node *node, uint32_t rank, const char *text,

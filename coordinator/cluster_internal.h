@@ -27,6 +27,7 @@ struct cluster_node {
     /* Something ended; the reason may get better until then. */
     int64_t verdict_ns;
     char trouble[700];
+    bool cause_known;               /* what `trouble` says needs no addition */
     char *last[CLUSTER_LAST_LINES]; /* lines of its standard error */
     unsigned last_at;
     /* lease */
@@ -72,10 +73,14 @@ struct rf_cluster {
     int64_t last_tick_ns, grace_until_ns;
     unsigned open_handles; /* conns, listeners: stopped waits for them */
     bool stopping, told_stopped;
+    bool told_no_port; /* that an address cannot be listened on */
 };
 
 /* cluster.c */
 void cluster_trouble(struct cluster_node *node, const char *fmt, ...)
+    RF_PRINTF(2, 3);
+/* The same for what explains all other notes: it stands alone. */
+void cluster_cause(struct cluster_node *node, const char *fmt, ...)
     RF_PRINTF(2, 3);
 void cluster_lost(struct cluster_node *node, const char *text);
 void cluster_maybe_stopped(struct rf_cluster *cluster);

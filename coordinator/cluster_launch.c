@@ -158,14 +158,16 @@ static void exit_cb(struct rf_launch *launch, int status, const char *signal,
     struct cluster_node *node = data;
     if (signal != NULL) {
         cluster_trouble(node, "its agent was killed by SIG%s", signal);
+    } else if (status == 127) {
+        cluster_cause(node,
+                      "the worker \"%s\" was not found (status 127): say "
+                      "where it is with launch.worker, or use launch.deploy",
+                      node->cluster->how.worker);
+    } else if (status == 126) {
+        cluster_cause(node, "the worker \"%s\" cannot be executed (status 126)",
+                      node->cluster->how.worker);
     } else if (status >= 0) {
-        cluster_trouble(node, "its agent ended with status %d%s", status,
-                        status == 127
-                            ? " (the worker was not found: say where it is "
-                              "with launch.worker, or use "
-                              "launch.deploy)"
-                        : status == 126 ? " (the worker cannot be executed)"
-                                        : "");
+        cluster_trouble(node, "its agent ended with status %d", status);
     } else {
         cluster_trouble(node, "the connection to it ended");
     }

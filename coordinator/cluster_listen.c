@@ -257,6 +257,19 @@ static int listen_on_port(struct rf_cluster *cluster, const char *address,
     return result;
 }
 
+static void tell_no_port(const struct rf_control_config *control,
+                         const char *address, uint32_t port, int result)
+{
+    bool fixed = result == UV_EADDRINUSE && port > 0;
+    rf_warn("cannot listen on %s port %u (%s): control stays on the launcher's "
+            "stream%s%s",
+            address, port, uv_strerror(result),
+            fixed ? "; control.port 0 chooses a free one" : "",
+            fixed && control->port_first > 0
+                ? ", or give a wider control.port_range"
+                : "");
+}
+
 struct cluster_listener *cluster_listen(struct rf_cluster *cluster,
                                         const char *address)
 {
@@ -281,9 +294,10 @@ struct cluster_listener *cluster_listen(struct rf_cluster *cluster,
         }
         port++;
     }
-    rf_warn("cannot listen on %s port %u (%s): control stays on the "
-            "launcher's stream",
-            address, port, uv_strerror(result));
+    if (!cluster->told_no_port) { /* it is the same for each node */
+        cluster->told_no_port = true;
+        tell_no_port(control, address, port, result);
+    }
     return NULL;
 }
 

@@ -38,7 +38,8 @@ test_dtype_changes_are_shown_with_the_meshes() {
     run_coord plan cluster.json
     expect_text out '^  training .*, dtype float32: 8 ranks$'
     expect_text out '^  inference .*, cast at the (source|destination): 8 ranks$'
-    cluster '.scenarios[0].infer = {"tp": 1, "quantize": "amax_448"}'
+    cluster '.scenarios[0].train = {"tp": 1}
+        | .scenarios[0].infer = {"tp": 1, "layout": "hf", "quantize": "amax_448"}'
     run_coord plan cluster.json
     expect_text out '^  inference .*, then quantized to fp8 \(amax_448\): 8 ranks$'
 }

@@ -1,0 +1,57 @@
+# What `check` says of nodes that cannot do what cluster.json wants of them.
+# shellcheck shell=bash source=../lib/test.sh disable=SC2034
+. "$(dirname "$0")/../lib/test.sh"
+
+base='{
+  "name": "t", "launch": {"method": "local", "timeout_s": 20},
+  "nodes": [{"host": "a", "slots": 1}, {"host": "b", "slots": 1}],
+  "model": {"megatron": {"num_layers": 2, "hidden_size": 64,
+    "num_attention_heads": 4, "vocab_size": 128}},
+  "scenarios": [{"name": "x", "train": {"tp": 2}, "infer": {"tp": 2}},
+    {"name": "y", "train": {"pp": 2}, "infer": {"tp": 2}}]}'
+
+test_an_address_of_another_machine_is_an_error() {
+    cluster '.nodes[1].address = "198.51.100.7"'
+    run_coord check cluster.json
+    expect_exit 4
+    expect_text out '^E b: .*198\.51\.100\.7 \(\$\.nodes\[1\]\.address\)'
+    expect_text out '^1 error, '
+}
+
+test_names_of_one_machine_are_a_warning() {
+    cluster
+    run_coord check cluster.json
+    expect_exit 0
+    expect_text out '^W cluster: a, b are 2 nodes on one machine'
+}
+
+test_a_missing_worker_is_told_once_with_its_cause_first() {
+    printf '#!/bin/sh\necho no such thing >&2\nexit 127\n' >absent
+    chmod +x absent
+    cluster ".launch.worker = \"$PWD/absent\""
+    run_coord check cluster.json
+    expect_exit 4
+    expect_text out '^E [ab], [ab]: the worker ".*absent" was not found \(status 127\)'
+    expect_text out '^1 error, '
+}
+
+# A run that waits for its workers holds the port.
+test_a_busy_port_is_told_once_with_advice() {
+    local port
+    cluster '.launch.method = "manual" | .control.address = "127.0.0.1"'
+    start_coord cluster.json
+    at_exit "kill $coord_pid 2>/dev/null"
+    wait_until 10 "the port is told" grep -qE '127\.0\.0\.1:[0-9]+' err
+    port=$(grep -oE '127\.0\.0\.1:[0-9]+' err | sed -n '1s/.*://p')
+    cluster ".control = {address: \"127.0.0.1\", port: $port}"
+    "$coord" check cluster.json >out2 2>err2 </dev/null
+    status=$?
+    kill -INT "$coord_pid"
+    wait "$coord_pid"
+    cat err2 >&2
+    expect_exit 0
+    [ "$(grep -c 'cannot listen' err2)" = 1 ] || fail "not told once"
+    expect_text err2 'control\.port 0 chooses a free one'
+}
+
+run_tests

@@ -33,6 +33,14 @@ static int dispatch(const struct rf_cli *cli)
     return RF_EXIT_USAGE;
 }
 
+/* Other commands only print, and end as other programs do when who reads their
+ * output has gone. */
+static bool talks_to_nodes(const struct rf_cli *cli)
+{
+    return cli->command == RF_CMD_CHECK ||
+           (cli->command == RF_CMD_RUN && !cli->dry_run);
+}
+
 /* A standard descriptor that the caller has closed must not become a socket of
  * ours. What stands in for it cannot be written to, so that output which goes
  * nowhere is an error still. */
@@ -51,13 +59,15 @@ int main(int argc, char **argv)
     struct rf_err err = {0};
     int code;
     fill_standard_descriptors();
-    signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of write() */
     if (rf_cli_parse(argc, argv, &cli, &err) != RF_OK) {
         fprintf(stderr, "refit-coord: %s\nTry \"refit-coord --help\".\n",
                 err.text);
         return RF_EXIT_USAGE;
     }
     rf_log_init(cli.level, NULL);
+    if (talks_to_nodes(&cli)) {
+        signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of write() */
+    }
     code = dispatch(&cli);
     rf_cli_free(&cli);
     if (fflush(stdout) != 0 && code == RF_EXIT_OK) {

@@ -151,4 +151,11 @@ test_predictions_say_what_they_do_not_cover() {
     expect_text out '^\[1\] no figures .* copying on localhost'
 }
 
+test_a_reader_that_leaves_is_no_error() {
+    cluster
+    "$RF_BUILD_DIR/refit-coord" plan cluster.json --full 2>err | head -c 1 >out
+    [ "${PIPESTATUS[0]}" = 141 ] || fail "exit ${PIPESTATUS[*]}"
+    [ ! -s err ] || fail "it complained"
+}
+
 run_tests

@@ -187,23 +187,31 @@ void rf_progress_tick(struct rf_progress *progress, int64_t now_ns)
     }
 }
 
-void rf_progress_scenario(struct rf_progress *progress, const json_t *result)
+void rf_progress_result(const json_t *result, char *out, size_t size)
 {
-    double median, rate = 0, efficiency;
+    double median, rate, efficiency;
     const char *name = rf_result_text(result, NULL, "name");
     const char *status = rf_result_text(result, NULL, "status");
-    char share[48] = "";
-    if (progress->quiet) {
-        return;
-    }
+    char speed[48] = "", share[48] = "";
     if (!rf_result_number(result, "summary", "median_ms", &median)) {
-        rf_info("%s: %s", name, status);
+        snprintf(out, size, "%s: %s", name, status);
         return;
     }
-    (void)rf_result_number(result, "summary", "algbw_gbytes_per_s", &rate);
+    if (rf_result_number(result, "summary", "algbw_gbytes_per_s", &rate)) {
+        snprintf(speed, sizeof(speed), ", %.2f GB/s", rate);
+    }
     if (rf_result_number(result, "bound", "efficiency", &efficiency)) {
         snprintf(share, sizeof(share), ", %.2f of the bound", efficiency);
     }
-    rf_info("%s: %s, median %.3f ms, %.2f GB/s%s", name, status, median, rate,
-            share);
+    snprintf(out, size, "%s: %s, median %.3f ms%s%s", name, status, median,
+             speed, share);
+}
+
+void rf_progress_scenario(struct rf_progress *progress, const json_t *result)
+{
+    char text[512];
+    if (!progress->quiet) {
+        rf_progress_result(result, text, sizeof(text));
+        rf_info("%s", text);
+    }
 }

@@ -21,6 +21,9 @@ void rf_progress_tick(struct rf_progress *progress, int64_t now_ns);
 /* A scenario's record: one line about it. */
 void rf_progress_scenario(struct rf_progress *progress, const json_t *result);
 
+/* That line. Pure, for tests. */
+void rf_progress_result(const json_t *result, char *out, size_t size);
+
 /* Share of the work that is done, 0 to 1. Pure, for tests. */
 double rf_progress_share(const struct rf_run_view *view);
 

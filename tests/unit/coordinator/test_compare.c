@@ -272,6 +272,23 @@ START_TEST(test_progress_share_and_clock)
 }
 END_TEST
 
+START_TEST(test_progress_of_a_scenario_says_what_was_measured)
+{
+    json_t *result = record("s", "ok", 52.125, 0.91);
+    char text[128];
+    rf_progress_result(result, text, sizeof(text));
+    ck_assert_str_eq(text,
+                     "s: ok, median 52.125 ms, 1.50 GB/s, 0.91 of the bound");
+    json_object_set_new(json_object_get(result, "summary"),
+                        "algbw_gbytes_per_s", json_null());
+    json_object_set_new(json_object_get(result, "bound"), "efficiency",
+                        json_null());
+    rf_progress_result(result, text, sizeof(text));
+    ck_assert_str_eq(text, "s: ok, median 52.125 ms");
+    json_decref(result);
+}
+END_TEST
+
 Suite *test_compare_suite(void);
 Suite *test_compare_suite(void)
 {
@@ -290,6 +307,7 @@ Suite *test_compare_suite(void)
     tcase_add_test(tests, test_report_of_several_runs_says_which);
     tcase_add_test(tests, test_summary_row_has_all_figures_or_nothing);
     tcase_add_test(tests, test_progress_share_and_clock);
+    tcase_add_test(tests, test_progress_of_a_scenario_says_what_was_measured);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -18,6 +18,7 @@
 #include "coordinator/result_files.h"
 
 #define LABEL_BYTES 48
+#define BAR_WIDTH 480.0
 
 static struct rf_table *make_table(const struct rf_result_set *set, bool full)
 {
@@ -61,48 +62,156 @@ static void print_label(const struct rf_result_file *file, bool run, FILE *to)
     free(whole);
 }
 
-/* One bar a scenario: the median in full length, the bound inside it. */
-static void print_bars(const struct rf_result_set *set, FILE *to)
+static double longest_median(const struct rf_result_set *set)
 {
-    double longest = 0, median, bound;
-    bool runs = rf_result_set_has_runs(set);
+    double longest = 0, median;
     for (size_t i = 0; i < set->n; i++) {
         if (rf_result_number(set->files[i].result, "summary", "median_ms",
                              &median)) {
             longest = RF_MAX(longest, median);
         }
     }
+    return longest;
+}
+
+/* The median, and the bound in it where the two can be compared. The figure is
+ * beside whichever is longer. */
+static void print_bar(const json_t *result, size_t y, double scale, FILE *to)
+{
+    double median = 0, bound = 0, efficiency;
+    if (!rf_result_number(result, "summary", "median_ms", &median)) {
+        fprintf(to, "<text x=\"326\" y=\"%zu\" font-size=\"12\">", y + 12);
+        rf_table_print_html_text(to, rf_result_text(result, NULL, "status"));
+        fputs("</text>\n", to);
+        return;
+    }
+    fprintf(to,
+            "<rect x=\"320\" y=\"%zu\" width=\"%.1f\" height=\"16\" "
+            "fill=\"#9bc\"/>",
+            y, median * scale);
+    if (rf_result_number(result, "bound", "efficiency", &efficiency) &&
+        rf_result_number(result, "bound", "ms", &bound)) {
+        fprintf(to,
+                "<rect x=\"320\" y=\"%zu\" width=\"%.1f\" height=\"16\" "
+                "fill=\"#246\"/>",
+                y, RF_MIN(bound * scale, BAR_WIDTH));
+    }
+    fprintf(to, "<text x=\"%.1f\" y=\"%zu\" font-size=\"12\">%.2f ms</text>\n",
+            326 + RF_MIN(RF_MAX(median, bound) * scale, BAR_WIDTH), y + 12,
+            median);
+}
+
+/* A line for each scenario, if any has a median. */
+static void print_bars(const struct rf_result_set *set, FILE *to)
+{
+    double longest = longest_median(set);
+    bool runs = rf_result_set_has_runs(set);
     if (longest <= 0) {
         return;
     }
     fprintf(to,
-            "<h2>Median time (light) and the bound of the links (dark)</h2>\n"
+            "<h2>Median time (light) and lower bound (dark)</h2>\n"
+            "<p>The bound is the least time that the memory and the links, as "
+            "probed, allow; results without an efficiency have none.</p>\n"
             "<svg role=\"img\" width=\"100%%\" viewBox=\"0 0 900 %zu\" "
             "xmlns=\"http://www.w3.org/2000/svg\">\n",
             set->n * 24 + 8);
     for (size_t i = 0; i < set->n; i++) {
-        const json_t *result = set->files[i].result;
         size_t y = i * 24 + 4;
-        if (!rf_result_number(result, "summary", "median_ms", &median)) {
-            continue;
-        }
-        if (!rf_result_number(result, "bound", "ms", &bound)) {
-            bound = 0;
-        }
+        print_bar(set->files[i].result, y, BAR_WIDTH / longest, to);
         fprintf(to,
-                "<rect x=\"320\" y=\"%zu\" width=\"%.1f\" height=\"16\" "
-                "fill=\"#9bc\"/><rect x=\"320\" y=\"%zu\" width=\"%.1f\" "
-                "height=\"16\" fill=\"#246\"/>"
-                "<text x=\"%.1f\" y=\"%zu\" font-size=\"12\">%.2f ms</text>\n"
                 "<text x=\"312\" y=\"%zu\" text-anchor=\"end\" "
                 "font-size=\"12\">",
-                y, median / longest * 480, y,
-                RF_MIN(bound / longest * 480, 480),
-                326 + median / longest * 480, y + 12, median, y + 12);
+                y + 12);
         print_label(&set->files[i], runs, to);
         fputs("</text>\n", to);
     }
     fputs("</svg>\n", to);
+}
+
+/* Calls `print` for the first result of each run. */
+static void each_run(const struct rf_result_set *set, FILE *to,
+                     void (*print)(const struct rf_result_set *set,
+                                   size_t first, FILE *to))
+{
+    for (size_t i = 0; i < set->n; i++) {
+        if (i == 0 || strcmp(set->files[i].run, set->files[i - 1].run) != 0) {
+            print(set, i, to);
+        }
+    }
+}
+
+static void print_html_cell(FILE *to, const char *text)
+{
+    fputs("<td>", to);
+    rf_table_print_html_text(to, text);
+    fputs("</td>", to);
+}
+
+static void print_html_run(const struct rf_result_set *set, size_t first,
+                           FILE *to)
+{
+    const json_t *result = set->files[first].result;
+    const json_t *nodes = json_object_get(result, "environment");
+    size_t ok = 0, all = 0;
+    fputs("<tr>", to);
+    print_html_cell(to, set->files[first].run);
+    print_html_cell(to, rf_result_text(result, NULL, "run_id"));
+    print_html_cell(to, rf_result_text(result, NULL, "started_at"));
+    print_html_cell(to, rf_result_text(result, "model", "name"));
+    fputs("<td>", to);
+    for (size_t n = 0; n < json_array_size(nodes); n++) {
+        fputs(n > 0 ? ", " : "", to);
+        rf_table_print_html_text(
+            to, rf_result_text(json_array_get(nodes, n), NULL, "host"));
+    }
+    fputs("</td>", to);
+    print_html_cell(to, rf_result_text(result, "tool", "version"));
+    print_html_cell(to, rf_result_text(result, "tool", "build"));
+    for (size_t i = first;
+         i < set->n && strcmp(set->files[i].run, set->files[first].run) == 0;
+         i++, all++) {
+        ok += strcmp(rf_result_text(set->files[i].result, NULL, "status"),
+                     "ok") == 0;
+    }
+    fprintf(to, "<td class=\"n\">%zu</td><td class=\"n\">%zu</td></tr>\n", ok,
+            all - ok);
+}
+
+/* One line of text that ends neither a comment of LaTeX nor one of HTML. */
+static void print_plain(FILE *to, const char *text)
+{
+    for (; *text != '\0'; text++) {
+        fputc((unsigned char)*text < ' ' || strchr("<>", *text) != NULL ? ' '
+                                                                        : *text,
+              to);
+    }
+}
+
+static void print_remark(const struct rf_result_set *set, size_t first,
+                         FILE *to)
+{
+    const json_t *result = set->files[first].result;
+    fputs("run ", to);
+    print_plain(to, set->files[first].run);
+    fputs(", model ", to);
+    print_plain(to, rf_result_text(result, "model", "name"));
+}
+
+static void print_latex_remark(const struct rf_result_set *set, size_t first,
+                               FILE *to)
+{
+    fputs("% ", to);
+    print_remark(set, first, to);
+    fputc('\n', to);
+}
+
+static void print_markdown_remark(const struct rf_result_set *set, size_t first,
+                                  FILE *to)
+{
+    fputs("<!-- ", to);
+    print_remark(set, first, to);
+    fputs(" -->\n", to);
 }
 
 static enum rf_status write_html(const char *path,
@@ -118,6 +227,12 @@ static enum rf_status write_html(const char *path,
         return rf_err_errno(err, RF_ERR_NOMEM, errno, "%s", path);
     }
     fputs(html_head, file);
+    fputs("<table>\n<thead>\n<tr><th>run</th><th>id</th><th>started</th>"
+          "<th>model</th><th>nodes</th><th>version</th><th>build</th>"
+          "<th>ok</th><th>not ok</th></tr>\n</thead>\n<tbody>\n",
+          file);
+    each_run(set, file, print_html_run);
+    fputs("</tbody>\n</table>\n<h2>Scenarios</h2>\n", file);
     rf_table_print(table, file, RF_REPORT_HTML, 0);
     print_bars(set, file);
     fputs("</body>\n</html>\n", file);
@@ -140,6 +255,11 @@ int rf_report_command(const struct rf_cli *cli)
     }
     table = make_table(&set, cli->form == RF_REPORT_CSV);
     code = RF_EXIT_OK;
+    if (cli->form == RF_REPORT_LATEX) {
+        each_run(&set, stdout, print_latex_remark);
+    } else if (cli->form == RF_REPORT_MARKDOWN) {
+        each_run(&set, stdout, print_markdown_remark);
+    }
     if (cli->form != RF_REPORT_HTML) {
         rf_table_print(table, stdout, cli->form, 0);
     } else if (write_html(cli->html, &set, table, &err) != RF_OK) {

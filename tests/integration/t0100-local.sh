@@ -158,4 +158,24 @@ test_a_reader_that_leaves_is_no_error() {
     [ ! -s err ] || fail "it complained"
 }
 
+test_reports_say_what_they_are_of() {
+    cluster '.scenarios |= .[:1] | .scenarios[0].method = ["host", "null"]'
+    run_coord cluster.json
+    expect_exit 0
+    local run
+    run=$(basename results/*)
+    run_coord report results --markdown
+    expect_text out "^<!-- run $run, model megatron -->"
+    expect_text out '^\| colocated-method=host '
+    run_coord report results --latex
+    expect_text out "^% run $run, model megatron"
+    run_coord report results --html page.html
+    expect_exit 0
+    expect_text page.html "<td>$run</td>.*<td>megatron</td><td>localhost</td>"
+    expect_text page.html '<td class="n">2</td><td class="n">0</td></tr>$'
+    # Two medians, and a bound of the one that moves bytes.
+    [ "$(grep -o '#9bc' page.html | wc -l)" = 2 ] || fail "not two medians"
+    [ "$(grep -o '#246' page.html | wc -l)" = 1 ] || fail "not one bound"
+}
+
 run_tests

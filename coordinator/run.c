@@ -13,6 +13,7 @@
 #include "common/mem.h"
 #include "coordinator/cli.h"
 
+#define NOT_RUN_SHOWN 4 /* names of scenarios in one line */
 #define N(state) RF_SM_NEXT(RUN_##state)
 #define FAULT (N(SETTLING) | N(ABORTING))
 #define S(n) ((n)*RF_NS_PER_S)
@@ -338,6 +339,26 @@ static void state_deadline(struct rf_run *run)
     }
 }
 
+/* The scenarios that a run which is over will not begin. */
+static void say_not_run(const struct rf_run *run)
+{
+    char names[400] = "";
+    size_t count = 0;
+    for (size_t i = run->next_scenario; i < run->config->n_scenarios; i++) {
+        size_t used = strlen(names);
+        if ((run->skip != NULL && run->skip[i]) || ++count > NOT_RUN_SHOWN) {
+            continue;
+        }
+        snprintf(names + used, sizeof(names) - used, "%s%.80s",
+                 used > 0 ? ", " : "", run->config->scenarios[i].name);
+    }
+    if (count > NOT_RUN_SHOWN) {
+        rf_error("not run: %s and %zu more", names, count - NOT_RUN_SHOWN);
+    } else if (count > 0) {
+        rf_error("not run: %s", names);
+    }
+}
+
 void rf_run_tick(struct rf_run *run)
 {
     int64_t now = run->ops->now(run->data);
@@ -352,6 +373,7 @@ void rf_run_tick(struct rf_run *run)
         }
         run->over = run->timed_out = true;
         rf_error("the time given by --timeout is over");
+        say_not_run(run);
         if (run->sm.state == RUN_LAUNCHING) {
             run->launch_failed = true;
             run_stop(run);

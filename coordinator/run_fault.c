@@ -45,6 +45,42 @@ static void say(const struct rf_run *run, uint32_t node, uint32_t rank,
     }
 }
 
+/* The cause and, after it, the first that noticed. Said when the run no longer
+ * settles: until then it is not known which is which. */
+static void say_settled(const struct rf_run *run)
+{
+    const json_t *errors = run->attempt->errors;
+    for (size_t i = 0; i < RF_MIN(json_array_size(errors), (size_t)2); i++) {
+        const json_t *one = json_array_get(errors, i);
+        const json_t *rank = json_object_get(one, "rank");
+        const char *host = json_string_value(json_object_get(one, "host"));
+        uint32_t node = RF_NONE;
+        for (uint32_t n = 0; n < run->config->n_nodes && host != NULL; n++) {
+            node = strcmp(run_host(run, n), host) == 0 ? n : node;
+        }
+        say(run, node,
+            json_is_integer(rank) ? (uint32_t)json_integer_value(rank)
+                                  : RF_NONE,
+            json_string_value(json_object_get(one, "phase")),
+            json_string_value(json_object_get(one, "text")),
+            json_object_get(one, "stderr"));
+    }
+}
+
+/* "running iteration 2 of 20": the words and the counting of progress.c. */
+static void phase_in_round(const struct rf_run *run, const char *phase,
+                           char *out, size_t size)
+{
+    const struct rf_spec *spec = run->attempt->one->spec;
+    if (run->round < spec->warmup) {
+        snprintf(out, size, "%.40s warm-up %u of %u", phase, run->round + 1,
+                 spec->warmup);
+    } else {
+        snprintf(out, size, "%.40s iteration %u of %u", phase,
+                 run->round - spec->warmup + 1, spec->iterations);
+    }
+}
+
 /* Makes the error added last the first: it is what the others have noticed. */
 static void promote_last(json_t *errors)
 {
@@ -65,17 +101,16 @@ static void fault(struct rf_run *run, uint32_t node, uint32_t rank,
     const char *host = node != RF_NONE ? run_host(run, node) : NULL;
     bool settling = run->sm.state == RUN_SETTLING;
     bool aborting = run->sm.state == RUN_ABORTING;
-    char in_round[64];
+    char in_round[96];
     if (phase == NULL) {
         phase = settling || aborting ? "aborting" : rf_sm_state_name(&run->sm);
     }
     if (run->sm.state == RUN_FILLING || run->sm.state == RUN_RUNNING ||
         run->sm.state == RUN_VERIFYING) {
-        snprintf(in_round, sizeof(in_round), "%.40s iteration %u", phase,
-                 run->round);
+        phase_in_round(run, phase, in_round, sizeof(in_round));
         phase = in_round;
     }
-    if (!aborting && (root || !settling)) {
+    if (root && !settling && !aborting) {
         say(run, node, rank, phase, text, lines);
     }
     rf_attempt_error(run->attempt, host, rank, phase, status, text, lines);
@@ -104,6 +139,9 @@ void run_abort(struct rf_run *run, const char *reason)
 {
     bool any = false;
     run->n_unanswered = 0;
+    if (run->sm.state == RUN_SETTLING) {
+        say_settled(run);
+    }
     run_move(run, RUN_ABORTING, 0);
     for (uint32_t i = 0; i < run->config->n_nodes; i++) {
         struct run_node *node = &run->nodes[i];

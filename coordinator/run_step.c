@@ -427,7 +427,14 @@ void run_step_timeout(struct rf_run *run)
     const struct rf_world *world = run->attempt->one->world;
     int64_t stay_ns = run->ops->now(run->data) - run->sm.entered_ns;
     uint32_t silent = 0, first = RF_NONE, node = RF_NONE;
-    char text[160];
+    char text[256], hint[96] = "";
+    if (run->sm.state == RUN_RUNNING &&
+        run->attempt->one->spec->timeout_s > 0) {
+        snprintf(hint, sizeof(hint),
+                 "; the scenario's timeout_s is %u, raise it if the refit may "
+                 "take longer",
+                 run->attempt->one->spec->timeout_s);
+    }
     for (uint32_t i = 0; i < run->config->n_nodes; i++) {
         if (run->nodes[i].in_scenario && run->nodes[i].waiting) {
             node = node == RF_NONE ? i : node;
@@ -441,7 +448,7 @@ void run_step_timeout(struct rf_run *run)
         }
     }
     snprintf(text, sizeof(text),
-             "no answer to \"%s\" for %.1f s (%u of the nodes silent)",
-             step_names[run->step], (double)stay_ns / 1e9, silent);
+             "no answer to \"%s\" for %.1f s (%u of the nodes silent)%s",
+             step_names[run->step], (double)stay_ns / 1e9, silent, hint);
     run_fault(run, node, first, NULL, RF_ERR_TIMEOUT, text, NULL);
 }

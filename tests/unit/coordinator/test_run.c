@@ -3,6 +3,7 @@
 #include <check.h>
 #include <string.h>
 
+#include "common/log.h"
 #include "common/mem.h"
 #include "tests/lib/fake_run.h"
 
@@ -234,12 +235,22 @@ START_TEST(test_run_forces_agents_that_do_not_stop)
 }
 END_TEST
 
+static void find_not_run(enum rf_log_level level, const char *line, void *data)
+{
+    bool *found = data;
+    *found |= level == RF_LOG_ERROR && has(line, "not run: second");
+}
+
 START_TEST(test_run_time_limit_fails_the_scenario_and_begins_no_other)
 {
     struct fake_cluster *fake = fake_cluster_create(fake_run_two, NULL, 5);
+    bool told = false;
+    rf_log_set_sink(find_not_run, &told);
     fake_cluster_fault(fake, fake_fault_at(FAKE_SILENT, 0, "run", 0));
     fake_cluster_start(fake);
     ck_assert(fake_cluster_run(fake, 30 * FAKE_S));
+    rf_log_set_sink(NULL, NULL);
+    ck_assert(told);
     ck_assert_int_eq(fake->exit_code, 1);
     ck_assert_uint_eq(fake->n_attempts, 1);
     ck_assert(has(fake_error_text(&fake->attempts[0], 0, "text"), "--timeout"));

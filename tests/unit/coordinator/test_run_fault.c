@@ -2,6 +2,7 @@
 #include <check.h>
 #include <string.h>
 
+#include "common/log.h"
 #include "common/mem.h"
 #include "tests/lib/fake_run.h"
 
@@ -51,6 +52,54 @@ START_TEST(test_run_names_the_dead_rank_not_the_one_that_noticed)
     ck_assert_str_eq(fake_error_text(failed, 1, "host"), "alpha");
     ck_assert(json_is_true(
         json_object_get(json_array_get(failed->errors, 1), "consequence")));
+    fake_cluster_destroy(fake);
+}
+END_TEST
+
+struct seen {
+    char errors[8][600];
+    unsigned n;
+};
+
+static void remember(enum rf_log_level level, const char *line, void *data)
+{
+    struct seen *seen = data;
+    if (level == RF_LOG_ERROR && seen->n < 8 && !has(line, "  | ")) {
+        snprintf(seen->errors[seen->n++], sizeof(seen->errors[0]), "%s", line);
+    }
+}
+
+START_TEST(test_run_prints_the_cause_before_what_followed)
+{
+    struct seen seen = {.n = 0};
+    struct fake_cluster *fake;
+    rf_log_init(RF_LOG_ERROR, NULL);
+    rf_log_set_sink(remember, &seen);
+    fake = fake_run_with(fake_run_one,
+                         fake_fault_at(FAKE_PEER_NOTICES, 1, "run", 1));
+    rf_log_set_sink(NULL, NULL);
+    ck_assert_uint_ge(seen.n, 2);
+    ck_assert_msg(has(seen.errors[0], "beta") &&
+                      has(seen.errors[0], "signal 9"),
+                  "%s", seen.errors[0]);
+    ck_assert_msg(has(seen.errors[1], "alpha"), "%s", seen.errors[1]);
+    fake_cluster_destroy(fake);
+}
+END_TEST
+
+START_TEST(test_run_counts_from_1_and_names_the_limit_that_was_set)
+{
+    static const char config[] = FAKE_CONFIG(
+        "{\"name\": \"s\", \"train\": {\"tp\": 4}, \"infer\": {\"tp\": 2}, "
+        "\"warmup\": 1, \"iterations\": 2, \"timeout_s\": 7}");
+    static const char *const phases[] = {"running warm-up 1 of 1",
+                                         "running iteration 1 of 2",
+                                         "running iteration 2 of 2"};
+    struct fake_cluster *fake =
+        fake_run_with(config, fake_fault_at(FAKE_SILENT, 1, "run", _i));
+    const struct fake_attempt *failed = &fake->attempts[0];
+    ck_assert_str_eq(fake_error_text(failed, 0, "phase"), phases[_i]);
+    ck_assert(has(fake_error_text(failed, 0, "text"), "timeout_s is 7, raise"));
     fake_cluster_destroy(fake);
 }
 END_TEST
@@ -406,6 +455,9 @@ Suite *test_run_fault_suite(void)
     tcase_add_test(tests, test_run_names_a_killed_rank_and_goes_on);
     tcase_add_test(tests,
                    test_run_names_the_dead_rank_not_the_one_that_noticed);
+    tcase_add_test(tests, test_run_prints_the_cause_before_what_followed);
+    tcase_add_loop_test(
+        tests, test_run_counts_from_1_and_names_the_limit_that_was_set, 0, 3);
     tcase_add_test(tests, test_run_reports_what_a_rank_says_of_itself);
     tcase_add_test(tests, test_run_goes_on_without_a_lost_node_where_it_can);
     tcase_add_loop_test(tests, test_run_survives_node_loss_in_every_step, 0, n);

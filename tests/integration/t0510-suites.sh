@@ -5,10 +5,10 @@
 
 test_every_suite_is_listed_with_its_sizes() {
     BUILD=$RF_BUILD_DIR "$RF_TOP/scripts/refit-suite" >out || fail "exit $?"
-    expect_text out '^n-to-m +5 +126 +2.2GB +[0-9.]+TB$'
+    expect_text out '^n-to-m +5 +126 +2[.]15 GB +[0-9.]+ TB$'
     for name in "$RF_TOP"/examples/*.json; do
         name=$(basename "$name" .json)
-        expect_text out "^${name%%.*} +[1-9][0-9]* +[1-9][0-9]* +[0-9.]+[MGT]B +[0-9.]+[MGT]B$"
+        expect_text out "^${name%%.*} +[1-9][0-9]* +[1-9][0-9]* +[0-9.]+ [MGT]B +[0-9.]+ [MGT]B$"
     done
 }
 

@@ -27,6 +27,13 @@ base=$(jq '. + {
      warmup: 0, iterations: 2}
   ]}' <<<"$part")
 
+test_commands_on_a_host_see_its_name() {
+    local name
+    name=$("$testbed" exec 2 --dir "$bed" -- hostname)
+    [[ $name =~ ^rf[0-9a-f]{6}-2$ ]] || fail "host 2 is called $name"
+    [ "$(hostname)" != "$name" ] || fail "this machine was renamed"
+}
+
 test_disaggregated_over_three_hosts() {
     cluster
     run_coord cluster.json -s split

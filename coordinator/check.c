@@ -30,6 +30,7 @@ struct check {
     struct rf_cluster *cluster;
     json_t **hellos; /* NULL: not joined */
     bool *decided;
+    uint32_t limit_s; /* for joining */
     bool stopping, interrupted;
 };
 
@@ -47,9 +48,9 @@ static void timer_cb(uv_timer_t *timer)
     struct check *check = timer->data;
     for (uint32_t i = 0; i < check->config->n_nodes; i++) {
         if (!check->decided[i]) {
-            rf_findings_add(&check->findings, RF_ADVICE_ERROR,
-                            check->config->node_names[i],
-                            "did not join in time");
+            rf_findings_add(
+                &check->findings, RF_ADVICE_ERROR, check->config->node_names[i],
+                "did not join within %u s of being started", check->limit_s);
         }
     }
     stop(check, false);
@@ -128,12 +129,12 @@ static void signal_cb(uv_signal_t *handle, int number)
 
 static enum rf_status reach_nodes(struct check *check, struct rf_err *err)
 {
-    uint32_t limit_s = check->cli->timeout_s > 0
-                           ? check->cli->timeout_s
-                           : rf_config_join_limit_s(check->config);
     uint8_t id[8];
     char run_id[17];
     enum rf_status status;
+    check->limit_s = check->cli->timeout_s > 0
+                         ? check->cli->timeout_s
+                         : rf_config_join_limit_s(check->config);
     rf_cluster_random(id, sizeof(id));
     rf_hex_encode(id, sizeof(id), run_id);
     uv_loop_init(&check->loop);
@@ -147,7 +148,7 @@ static enum rf_status reach_nodes(struct check *check, struct rf_err *err)
     uv_signal_init(&check->loop, &check->interrupt);
     check->timer.data = check->interrupt.data = check;
     uv_signal_start(&check->interrupt, signal_cb, SIGINT);
-    uv_timer_start(&check->timer, timer_cb, (uint64_t)limit_s * 1000, 0);
+    uv_timer_start(&check->timer, timer_cb, (uint64_t)check->limit_s * 1000, 0);
     rf_cluster_launch(check->cluster);
     uv_run(&check->loop, UV_RUN_DEFAULT);
     for (uint32_t i = 0; i < check->config->n_nodes; i++) {

@@ -183,7 +183,13 @@ static void check_node(struct cluster_node *node, int64_t now)
     if (now >= node->verdict_ns) {
         cluster_lost(node, node->trouble);
     } else if (now >= node->hello_by_ns) {
-        cluster_lost(node, "its agent was started but did not answer in time");
+        char text[128];
+        snprintf(text, sizeof(text),
+                 "its agent was started but did not answer within %u s "
+                 "(launch.timeout_s and %d)",
+                 node->cluster->how.timeout_s + CLUSTER_HELLO_S,
+                 CLUSTER_HELLO_S);
+        cluster_lost(node, text);
     } else {
         cluster_lease_tick(node, now);
     }

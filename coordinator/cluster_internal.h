@@ -6,6 +6,7 @@
 #include "coordinator/launch.h"
 #include "transport/conn.h"
 
+#define CLUSTER_HELLO_S 10 /* for HELLO beyond launch.timeout_s */
 #define CLUSTER_TICK_MS 100
 #define CLUSTER_LAST_LINES 6
 

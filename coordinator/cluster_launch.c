@@ -115,7 +115,7 @@ static void stream_cb(struct rf_launch *launch, uv_pipe_t *pipe, void *data)
         return;
     }
     node->hello_by_ns =
-        rf_now_ns() + (cluster->how.timeout_s + 10) * RF_NS_PER_S;
+        rf_now_ns() + (cluster->how.timeout_s + CLUSTER_HELLO_S) * RF_NS_PER_S;
     cluster_send_boot(node, node->stdio, false);
 }
 

@@ -46,6 +46,7 @@ struct rf_ssh_job {
     char *host, *user, *identity, *pin, *worker;
     char *known_hosts, *ssh_config, *local_worker;
     uint32_t port, timeout_s;
+    uint32_t limit_s; /* that the deadline was set by */
     bool use_ssh_config, accept_new, deploy;
 
     int stream_fd; /* the thread's end of the caller's stream */

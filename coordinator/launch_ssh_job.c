@@ -161,6 +161,7 @@ void rf_ssh_note(struct rf_ssh_job *job, const char *fmt, ...)
 
 void rf_ssh_set_deadline(struct rf_ssh_job *job, uint32_t seconds)
 {
+    job->limit_s = seconds;
     job->deadline_ns =
         seconds == 0 ? 0 : rf_now_ns() + (int64_t)seconds * RF_NS_PER_S;
     rf_ssh_post(job, RF_SSH_DEADLINE, job->deadline_ns, NULL);
@@ -182,7 +183,9 @@ enum rf_status rf_ssh_check(const struct rf_ssh_job *job, const char *what,
         return rf_err_set(err, RF_ERR_ABORTED, "%s: stopped", what);
     }
     if (rf_ssh_left_ms(job) == 0) {
-        return rf_err_set(err, RF_ERR_TIMEOUT, "%s: not done in time", what);
+        return rf_err_set(err, RF_ERR_TIMEOUT,
+                          "%s: not done within %u s (launch.timeout_s)", what,
+                          job->limit_s);
     }
     return RF_OK;
 }

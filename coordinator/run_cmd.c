@@ -5,7 +5,7 @@
  * Everything that can be wrong in cluster.json is found before anything is
  * launched: every scenario is planned once. The result folder exists before the
  * launch, so that a full or read-only disk is found early; a launch that fails
- * removes it again.
+ * or is interrupted removes it again.
  */
 #include <signal.h>
 #include <stdlib.h>
@@ -366,14 +366,25 @@ static void report_launch(const struct app *app)
     }
 }
 
+/* Whether it was stopped before its end, by a signal or by --timeout. */
+static bool cut_short(const struct app *app)
+{
+    return app->interrupts > 0 ||
+           (app->cli->timeout_s > 0 && app->exit_code == RF_EXIT_FAILED);
+}
+
 static void finish(struct app *app)
 {
     struct rf_err err = {0};
     rf_progress_destroy(app->progress);
     app->progress = NULL;
-    if (app->exit_code == RF_EXIT_LAUNCH &&
-        rf_results_last(app->results) == NULL) {
-        report_launch(app);
+    if (rf_results_last(app->results) == NULL &&
+        (app->exit_code == RF_EXIT_LAUNCH || app->interrupts > 0)) {
+        if (app->exit_code == RF_EXIT_LAUNCH) {
+            report_launch(app);
+        } else {
+            rf_info("stopped before any scenario: nothing is kept");
+        }
         rf_results_discard(app->results);
         return;
     }
@@ -384,6 +395,9 @@ static void finish(struct app *app)
     }
     rf_results_print(app->results, stdout);
     rf_info("results in %s", rf_results_folder(app->results));
+    if (cut_short(app)) {
+        rf_info("go on with --resume %s", rf_results_folder(app->results));
+    }
 }
 
 static enum rf_status run_all(struct app *app, struct rf_err *err)
@@ -453,6 +467,7 @@ int rf_run_command(const struct rf_cli *cli)
         if (status != RF_OK) {
             app.exit_code = RF_EXIT_USAGE;
         } else if (all_complete(&app)) {
+            rf_info("nothing is left to do: every scenario is complete there");
             finish(&app);
         } else {
             status = run_all(&app, &err);

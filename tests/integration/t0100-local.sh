@@ -74,6 +74,16 @@ test_only_matching_scenarios_run() {
         fail "colocated ran"
 }
 
+test_a_complete_folder_has_nothing_left_to_do() {
+    cluster '.scenarios |= .[1:]'
+    run_coord cluster.json
+    expect_exit 0
+    run_coord cluster.json --resume "$(echo results/*)"
+    expect_exit 0
+    expect_text err 'nothing is left to do'
+    expect_no_text err 'go on with'
+}
+
 test_dry_run_launches_and_writes_nothing() {
     cluster '.launch.worker = "/nonexistent/worker"'
     run_coord cluster.json --dry-run

@@ -147,6 +147,7 @@ interrupted_by() { # SIGNAL EXIT_CODE
     expect_json "$(result first)" '.status == "interrupted"'
     expect_json "$(result first)" '.iterations | length > 0'
     expect_json "$(echo results/*/run.json)" '.status == "interrupted"'
+    expect_text err "go on with --resume $(echo results/*)"
     wait_until 20 "no process is left" no_workers
 }
 
@@ -160,6 +161,21 @@ test_interrupt_while_launching_leaves_nothing() {
     finish_coord
     expect_exit 130
     wait_until 20 "no process is left" no_workers
+}
+
+test_interrupt_before_any_scenario_keeps_no_folder() {
+    printf '#!/bin/sh\necho $$ >pid\nexec sleep 60\n' >mute
+    chmod +x mute
+    cluster ".launch.worker = \"$PWD/mute\""
+    start_coord cluster.json
+    wait_until 20 "the agent" test -s pid
+    kill -INT "$coord_pid"
+    finish_coord
+    expect_exit 130
+    ! compgen -G 'results/*' || fail "a folder was left"
+    expect_text err 'nothing is kept'
+    expect_no_text err 'results in'
+    wait_until 20 "its end" eval '! kill -0 "$(<pid)" 2>/dev/null'
 }
 
 test_a_folder_never_goes_on_saying_running() {

@@ -20,7 +20,7 @@ START_TEST(test_ssh_silent_or_dripping_server_is_given_up_in_time)
     rf_test_talker(texts[_i], _i == 1 ? 300 : 0, true);
     rf_test_how.timeout_s = 2;
     rf_ssh_start();
-    rf_ssh_expect_fail("", 10);
+    rf_ssh_expect_fail("within 2 s (launch.timeout_s)", 10);
     ck_assert_int_eq(rf_test_seen.why.status, RF_ERR_TIMEOUT);
     ck_assert_int_ge(rf_now_ns() - started, 19 * RF_NS_PER_S / 10);
     ck_assert_int_lt(rf_now_ns() - started, 5 * RF_NS_PER_S);

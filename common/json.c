@@ -352,5 +352,9 @@ enum rf_status rf_jnode_choice(const struct rf_jnode *object, const char *key,
                                  i == 0 ? "" : ", ", names[i]);
         used = RF_MIN(used, sizeof(list) - 1);
     }
+    if (json_is_string(node.value)) {
+        return rf_jnode_fail(&node, err, "must be one of %s, not \"%.60s\"",
+                             list, json_string_value(node.value));
+    }
     return rf_jnode_fail(&node, err, "must be one of %s", list);
 }

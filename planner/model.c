@@ -192,11 +192,8 @@ enum rf_status rf_dtype_from_json(const struct rf_jnode *object,
                        out)) {
         return status;
     }
-    return rf_jnode_fail(&node, err,
-                         "unknown dtype \"%.40s\"; known: float64, float32, "
-                         "float16, bfloat16, float8_e4m3fn, float8_e5m2, "
-                         "int64, int32, int16, int8, uint8, bool",
-                         name);
+    return rf_jnode_fail(
+        &node, err, "unknown dtype \"%.40s\"; known: " RF_DTYPE_NAMES, name);
 }
 
 enum rf_status rf_model_read_tensor(const struct rf_jnode *node,

@@ -47,6 +47,10 @@ enum rf_dtype {
 
 uint32_t rf_dtype_bytes(enum rf_dtype dtype);
 const char *rf_dtype_name(enum rf_dtype dtype); /* torch's name */
+/* For errors: what rf_dtype_parse() knows, as torch spells it. */
+#define RF_DTYPE_NAMES                                                         \
+    "float64, float32, float16, bfloat16, float8_e4m3fn, float8_e5m2, int64, " \
+    "int32, int16, int8, uint8, bool"
 /* Accepts both spellings of the map; false when unknown. */
 bool rf_dtype_parse(const char *name, enum rf_dtype *out);
 

@@ -211,6 +211,25 @@ static enum rf_status read_amounts(const struct rf_jnode *node,
     return RF_OK;
 }
 
+/* A key of a side that stands beside the sides. */
+static enum rf_status check_level(const struct rf_jnode *node,
+                                  struct rf_err *err)
+{
+    static const char *const of_sides[] = {
+        "layout", "tp", "cp", "ep", "etp", "dp", "pp", "vpp", "dtype", NULL};
+    if (json_object_get(node->value, "quantize") != NULL) {
+        return rf_jnode_fail(node, err, "\"quantize\" belongs to \"infer\"");
+    }
+    for (size_t i = 0; of_sides[i] != NULL; i++) {
+        if (json_object_get(node->value, of_sides[i]) != NULL) {
+            return rf_jnode_fail(node, err,
+                                 "\"%s\" belongs to \"train\" or \"infer\"",
+                                 of_sides[i]);
+        }
+    }
+    return RF_OK;
+}
+
 static enum rf_status read_scenario(const struct rf_jnode *node,
                                     const char *const *node_names,
                                     uint32_t n_node_names, struct rf_spec *spec,
@@ -226,7 +245,8 @@ static enum rf_status read_scenario(const struct rf_jnode *node,
     struct rf_jnode train = rf_jnode_get(node, "train");
     struct rf_jnode infer = rf_jnode_get(node, "infer");
     enum rf_status status;
-    if ((status = rf_jnode_check_keys(node, keys, err)) != RF_OK ||
+    if ((status = check_level(node, err)) != RF_OK ||
+        (status = rf_jnode_check_keys(node, keys, err)) != RF_OK ||
         (status = rf_jnode_require(node, "train", err)) != RF_OK ||
         (status = rf_jnode_require(node, "infer", err)) != RF_OK ||
         (status = read_name(node, spec, err)) != RF_OK ||

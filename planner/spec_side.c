@@ -312,8 +312,7 @@ static enum rf_status read_side_dtype(const struct rf_jnode *node,
     }
     if (!rf_dtype_parse(name, &side->dtype)) {
         return rf_jnode_fail(&member, err,
-                             "unknown dtype \"%.40s\", such as \"bfloat16\" "
-                             "or \"float32\"",
+                             "unknown dtype \"%.40s\"; known: " RF_DTYPE_NAMES,
                              name);
     }
     side->dtype_given = true;

@@ -81,7 +81,7 @@ static enum rf_status fail_dp(const struct rf_spec *spec, enum rf_side which,
     return rf_world_fail(
         which, err,
         "tp·cp·pp·dp = %llu ranks do not divide into groups of etp·ep·pp = "
-        "%u·%u·%u = %llu; nearest dp that work: %s%llu",
+        "%u·%u·%u = %llu; nearest values of dp that work: %s%llu",
         (unsigned long long)(dense_group(side) * side->dp), side->etp, side->ep,
         side->pp, (unsigned long long)expert_group(side), also,
         (unsigned long long)(below + step));

@@ -75,13 +75,13 @@ static bool breaks(struct context *context, const char *fmt, ...)
     return false;
 }
 
-/* "key value is impossible: rule; nearest key that work: a, b". `works` has
- * just failed for `value`. */
+/* "key value is impossible: rule; nearest values of key that work: a, b".
+ * `works` has just failed for `value`. */
 static enum rf_status fail_with_nearest(struct context *context,
                                         const char *key, uint32_t value,
                                         works_fn works, struct rf_err *err)
 {
-    char rule[sizeof(context->why)], list[64] = "";
+    char rule[sizeof(context->why)], list[96] = "";
     uint32_t below = value - 1, above = value + 1;
     memcpy(rule, context->why, sizeof(rule));
     while (below > 0 && !works(context, below)) {
@@ -94,11 +94,11 @@ static enum rf_status fail_with_nearest(struct context *context,
         above = 0;
     }
     if (below > 0 && above > 0) {
-        snprintf(list, sizeof(list), "; nearest %s that work: %u, %u", key,
-                 below, above);
+        snprintf(list, sizeof(list), "; nearest values of %s that work: %u, %u",
+                 key, below, above);
     } else if (below > 0 || above > 0) {
-        snprintf(list, sizeof(list), "; nearest %s that works: %u", key,
-                 RF_MAX(below, above));
+        snprintf(list, sizeof(list), "; nearest value of %s that works: %u",
+                 key, RF_MAX(below, above));
     }
     return rf_world_fail(context->which, err, "%s %u is impossible: %s%s", key,
                          value, rule, list);

@@ -323,7 +323,7 @@ static const struct {
      {6, 6}},
     {"'train': {'tp': 2, 'ep': 4, 'etp': 1, 'dp': 3}, 'infer': {}",
      "train: tp·cp·pp·dp = 6 ranks do not divide into groups of etp·ep·pp = "
-     "1·4·1 = 4; nearest dp that work: 2, 4",
+     "1·4·1 = 4; nearest values of dp that work: 2, 4",
      {4, 4}},
     {"'train': {'tp': 2, 'dp': 5}, 'infer': {}",
      "train: needs at least 10 slots, 8 are there",

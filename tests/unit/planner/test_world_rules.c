@@ -40,20 +40,21 @@ static const struct {
     {"qwen2.5-7b", "", "'tp': 4", ""},
     {"qwen2.5-7b", "", "'tp': 8",
      "infer: tp 8 is impossible: num_attention_heads % tp must be 0, there are "
-     "28 heads; nearest tp that works: 4"},
+     "28 heads; nearest value of tp that works: 4"},
     {"qwen2.5-7b", "", "'tp': 7",
      "tp must divide the key/value heads or be a multiple of them, there are "
-     "4; nearest tp that works: 4"},
-    {"qwen2.5-7b", "", "'tp': 3, 'layout': 'hf'", "nearest tp that work: 2, 4"},
+     "4; nearest value of tp that works: 4"},
+    {"qwen2.5-7b", "", "'tp': 3, 'layout': 'hf'",
+     "nearest values of tp that work: 2, 4"},
     /* more ranks than key/value heads: 4 heads on 8 and 16 ranks */
     {"qwen3-30b-a3b", "", "'tp': 8", ""},
     {"qwen3-30b-a3b", "", "'tp': 8, 'layout': 'vllm'", ""},
     {"qwen3-30b-a3b", "", "'tp': 32, 'layout': 'hf'", ""},
-    {"qwen3-30b-a3b", "", "'tp': 6", "nearest tp that work: 4, 8"},
+    {"qwen3-30b-a3b", "", "'tp': 6", "nearest values of tp that work: 4, 8"},
     /* vocabulary: hf must divide, vllm pads to 64, megatron to 128·tp */
     {"qwen3-0.6b", "'vocab_size': 1001", "'tp': 2, 'layout': 'hf'",
-     "the 1001 rows of the vocabulary must split evenly; nearest tp that "
-     "works: 1"},
+     "the 1001 rows of the vocabulary must split evenly; nearest value of tp "
+     "that works: 1"},
     {"qwen3-0.6b", "'vocab_size': 1001", "'tp': 2, 'layout': 'vllm'", ""},
     {"qwen3-0.6b", "'vocab_size': 1001", "'tp': 8", ""},
     {"llama-3.2-3b", "'vocab_size': 128", "'tp': 2, 'layout': 'vllm'", ""},
@@ -65,32 +66,36 @@ static const struct {
     /* matrices */
     {"llama-3.2-3b", "'intermediate_size': 8190", "'tp': 4, 'layout': 'hf'",
      "8190 of model.layers.{L}.mlp.gate_proj.weight % tp must be 0; nearest "
-     "tp that works: 2"},
+     "value of tp that works: 2"},
     {"deepseek-v3", "", "'tp': 32, 'layout': 'vllm'", ""},
     {"deepseek-v3", "", "'tp': 48",
-     "there are 128 heads; nearest tp that "
+     "there are 128 heads; nearest values of tp that "
      "work: 32, 64"},
     /* experts */
     {"qwen3-30b-a3b", "", "'ep': 128", ""},
     {"qwen3-30b-a3b", "", "'ep': 48",
-     "experts % ep must be 0, there are 128 experts; nearest ep that work: "
+     "experts % ep must be 0, there are 128 experts; nearest values of ep that "
+     "work: "
      "32, 64"},
     {"qwen3-8b", "", "'ep': 2",
-     "ep 2 is impossible: the model has no experts; nearest ep that works: 1"},
+     "ep 2 is impossible: the model has no experts; nearest value of ep that "
+     "works: 1"},
     {"deepseek-v3", "'num_layers': 3", "'ep': 2", "the model has no experts"},
     {"qwen3-30b-a3b", "", "'etp': 5",
      "768 of model.layers.{L}.mlp.experts.{E}.gate_proj.weight % etp must be "
-     "0; nearest etp that work: 4, 6"},
-    {"kimi-k2", "", "'ep': 8, 'etp': 65536", "nearest etp that works: 2048"},
+     "0; nearest values of etp that work: 4, 6"},
+    {"kimi-k2", "", "'ep': 8, 'etp': 65536",
+     "nearest value of etp that works: 2048"},
     /* layers */
     {"qwen3-0.6b", "", "'pp': 4", ""},
     {"qwen3-0.6b", "", "'pp': 5",
      "pp 5 is impossible: 28 layers, without those named for the first and "
-     "last stage, must split evenly over the stages; nearest pp that work: "
+     "last stage, must split evenly over the stages; nearest values of pp that "
+     "work: "
      "4, 7"},
     {"qwen3-0.6b", "", "'pp': 4, 'vpp': 7", ""},
     {"qwen3-0.6b", "", "'pp': 4, 'vpp': 2",
-     "stage 0 has 7 layers and vpp is 2; nearest pp that work: 2, 7"},
+     "stage 0 has 7 layers and vpp is 2; nearest values of pp that work: 2, 7"},
     {"qwen3-0.6b", "", "'pp_layers': [8, 8, 12]", ""},
     {"qwen3-0.6b", "", "'pp_layers': [28, 0]", ""},
     {"qwen3-0.6b", "", "'pp_layers': [8, 8, 11]",
@@ -103,7 +108,8 @@ static const struct {
     {"qwen3-0.6b", "",
      "'pp': 4, 'num_layers_in_first_pipeline_stage': 5, "
      "'num_layers_in_last_pipeline_stage': 6",
-     "must split evenly over the stages; nearest pp that work: 3, 19"},
+     "must split evenly over the stages; nearest values of pp that work: 3, "
+     "19"},
     {"qwen3-0.6b", "",
      "'pp': 2, 'num_layers_in_first_pipeline_stage': 5, "
      "'num_layers_in_last_pipeline_stage': 6",
@@ -178,7 +184,7 @@ START_TEST(test_world_rules_without_layers_there_is_one_stage)
 {
     struct rf_model *model = quoted_model("{'tensor': {'shape': [3, 8]}}");
     assert_says(verdict(model, "'train': {}, 'infer': {%s}", "'pp': 2"),
-                "the model has no layers; nearest pp that works: 1");
+                "the model has no layers; nearest value of pp that works: 1");
     rf_model_destroy(model);
 }
 END_TEST

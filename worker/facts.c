@@ -113,6 +113,19 @@ static json_t *nic_number(const char *name, const char *what)
     return number_in(path);
 }
 
+/* 127.0.0.0/8 and ::1; other addresses of the loopback interface are reached
+ * from outside (routers announce them). */
+static bool is_loopback(const struct sockaddr *address)
+{
+    if (address->sa_family == AF_INET) {
+        const struct sockaddr_in *in = (const void *)address;
+        return ntohl(in->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+    }
+    const struct sockaddr_in6 *in6 = (const void *)address;
+    return address->sa_family == AF_INET6 &&
+           IN6_IS_ADDR_LOOPBACK(&in6->sin6_addr);
+}
+
 /* One entry per address of an interface that is up. */
 static json_t *nics(void)
 {
@@ -126,7 +139,7 @@ static json_t *nics(void)
         char address[INET6_ADDRSTRLEN];
         const void *binary = NULL;
         if (entry->ifa_addr == NULL || !(entry->ifa_flags & IFF_UP) ||
-            (entry->ifa_flags & IFF_LOOPBACK)) {
+            is_loopback(entry->ifa_addr)) {
             continue;
         }
         if (entry->ifa_addr->sa_family == AF_INET) {

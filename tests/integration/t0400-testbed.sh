@@ -112,4 +112,13 @@ test_control_falls_back_to_ssh_where_nodes_cannot_connect() {
     expect_json "$(result split)" '.environment | all(.control == "stdio")'
 }
 
+# Routers may announce an address that a host has on its loopback interface.
+test_the_probe_tells_announced_addresses() {
+    # shellcheck disable=SC2016
+    unshare -n sh -c 'ip link set lo up &&
+        ip address add 10.99.0.7/32 dev lo && exec "$1" --probe' \
+        sh "$worker" >probe.json || fail "no probe"
+    expect_json probe.json '[.nics[].address] == ["10.99.0.7"]'
+}
+
 run_tests

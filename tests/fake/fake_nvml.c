@@ -8,6 +8,7 @@
  *   FAKE_NVML_COMPUTE_MODE=n   as nvidia-smi sets it
  *   FAKE_NVML_NVLINK=1         there are NVLinks; they moved what was asked for
  */
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -31,9 +32,15 @@ static unsigned long long own(void)
     return fake_cuda_has_context() ? used + CONTEXT_BYTES : 0;
 }
 
+/* Read once: a thread samples while tests change the environment. */
+static unsigned long long foreign;
+static bool tells_processes;
+
 int nvmlInit_v2(void);
 int nvmlInit_v2(void)
 {
+    foreign = number("FAKE_NVML_FOREIGN", 0);
+    tells_processes = number("FAKE_NVML_PROCESSES", 1) != 0;
     return 0;
 }
 
@@ -67,7 +74,7 @@ int nvmlDeviceGetMemoryInfo_v2(rf_nvml_device_t device,
     }
     out->total = 4ull << 30;
     out->reserved = 0;
-    out->used = own() + number("FAKE_NVML_FOREIGN", 0);
+    out->used = own() + foreign;
     out->available = out->total - out->used;
     return 0;
 }
@@ -80,14 +87,14 @@ int nvmlDeviceGetComputeRunningProcesses_v3(rf_nvml_device_t device,
                                             struct rf_nvml_process *out)
 {
     (void)device;
-    if (number("FAKE_NVML_PROCESSES", 1) == 0) {
+    if (!tells_processes) {
         return NOT_SUPPORTED;
     }
     memset(out, 0, 2 * sizeof(*out));
     out[0].pid = (unsigned)getpid();
     out[0].used = own();
     out[1].pid = 1;
-    out[1].used = number("FAKE_NVML_FOREIGN", 0);
+    out[1].used = foreign;
     *n = 2;
     return 0;
 }

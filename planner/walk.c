@@ -40,7 +40,7 @@ static bool next_match(struct rf_walk *walk)
     if (walk->layout != NULL) {
         walk->match++;
     }
-    while (walk->match >= walk->match_end) {
+    while (walk->layout == NULL || walk->match >= walk->match_end) {
         if (walk->layout != NULL && walk->piece + 1 < walk->layout->n_pieces) {
             walk->piece++;
         } else if (!next_receiver(walk)) {

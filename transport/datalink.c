@@ -74,9 +74,10 @@ static bool prove(const struct join *join, const struct rf_datalink_end *end,
                   bool as_connector, const uint8_t nonce[NONCE_BYTES],
                   uint8_t out[PROOF_BYTES])
 {
+    static const char who[2][16] = {"refit acceptor", "refit connector"};
     uint8_t text[16 + 12 + NONCE_BYTES] = {0};
     unsigned size = 0;
-    memcpy(text, as_connector ? "refit connector" : "refit acceptor", 15);
+    memcpy(text, who[as_connector], sizeof(who[0]));
     rf_put_u32(text + 16, (uint32_t)join->how->purpose);
     rf_put_u32(text + 20, end->from);
     rf_put_u32(text + 24, end->to);

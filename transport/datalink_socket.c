@@ -55,14 +55,18 @@ void rf_datalink_congestion(int fd, char out[RF_DATALINK_CONGESTION_SIZE])
 
 static uint16_t port_of(int fd)
 {
-    struct sockaddr_storage address = {0};
+    union {
+        struct sockaddr any;
+        struct sockaddr_in in;
+        struct sockaddr_in6 in6;
+    } address;
     socklen_t size = sizeof(address);
-    if (getsockname(fd, (struct sockaddr *)&address, &size) != 0) {
+    memset(&address, 0, sizeof(address));
+    if (getsockname(fd, &address.any, &size) != 0) {
         return 0;
     }
-    return ntohs(address.ss_family == AF_INET6
-                     ? ((struct sockaddr_in6 *)&address)->sin6_port
-                     : ((struct sockaddr_in *)&address)->sin_port);
+    return ntohs(address.any.sa_family == AF_INET6 ? address.in6.sin6_port
+                                                   : address.in.sin_port);
 }
 
 enum rf_status rf_datalink_listen(const char *address, int *fd_out,

@@ -64,7 +64,7 @@ static void find_links(struct rf_links_carrier *links)
     uint32_t n_ranks = links->engine->env->plan->world->n_ranks;
     uint32_t *by_peer = rf_xcalloc(n_ranks, 2 * sizeof(*by_peer));
     uint32_t self = flow->slots[links->engine->env->rank];
-    memset(by_peer, 0xFF, n_ranks * 2 * sizeof(*by_peer));
+    memset(by_peer, 0xFF, 2 * sizeof(*by_peer) * n_ranks);
     links->link_of = rf_xcalloc(flow->n_actions, sizeof(*links->link_of));
     links->place_of = rf_xcalloc(flow->n_actions, sizeof(*links->place_of));
     for (uint32_t i = 0; i < flow->n_actions; i++) {

@@ -211,7 +211,7 @@ static uint64_t step_bytes(const struct rf_copy_units *units,
         bytes +=
             (uint64_t)shape->dst_item * (group->by_rows ? shape->run_items : 1);
     }
-    return bytes;
+    return RF_MAX(bytes, 1);
 }
 
 /* Cuts group `index` into parts, small ones put together with the unit under

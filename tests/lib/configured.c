@@ -2,7 +2,10 @@
 #include "tests/lib/configured.h"
 
 #include <check.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "common/mem.h"
 
 void configured(const char *text, struct rf_config **config,
                 struct rf_model **model)
@@ -19,4 +22,28 @@ void configured(const char *text, struct rf_config **config,
     node = rf_jnode_root((*config)->model, "c.json");
     ck_assert_msg(rf_model_from_json(&node, model, &err) == RF_OK, "%s",
                   err.text);
+}
+
+void configured_pair(const char *scenario, struct rf_config **config,
+                     struct rf_model **model)
+{
+    char *text = rf_xasprintf(
+        "{\"launch\": {\"method\": \"local\"}, \"nodes\": [{\"host\": \"a\", "
+        "\"slots\": 2}, {\"host\": \"b\", \"slots\": 2}], \"model\": "
+        "{\"megatron\": {\"num_layers\": 2, \"hidden_size\": 64, "
+        "\"num_attention_heads\": 4, \"vocab_size\": 128, \"num_experts\": 4, "
+        "\"moe_ffn_hidden_size\": 32}}, \"scenarios\": [%s]}",
+        scenario);
+    configured(text, config, model);
+    free(text);
+}
+
+struct rf_case *configured_case(struct rf_config *config,
+                                struct rf_model *model)
+{
+    struct rf_case *one = NULL;
+    struct rf_err err = {0};
+    ck_assert_msg(rf_case_build(config, model, 0, &one, &err) == RF_OK, "%s",
+                  err.text);
+    return one;
 }

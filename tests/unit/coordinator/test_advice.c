@@ -13,25 +13,13 @@ static struct rf_model *model;
 
 static void load(const char *scenario)
 {
-    char *text = rf_xasprintf(
-        "{\"launch\": {\"method\": \"local\"}, \"nodes\": [{\"host\": \"a\", "
-        "\"slots\": 2}, {\"host\": \"b\", \"slots\": 2}], \"model\": "
-        "{\"megatron\": {\"num_layers\": 2, \"hidden_size\": 64, "
-        "\"num_attention_heads\": 4, \"vocab_size\": 128, \"num_experts\": 4, "
-        "\"moe_ffn_hidden_size\": 32}}, \"scenarios\": [%s]}",
-        scenario);
-    configured(text, &config, &model);
-    free(text);
+    configured_pair(scenario, &config, &model);
 }
 
 static struct rf_case *build(const char *scenario)
 {
-    struct rf_case *one = NULL;
-    struct rf_err err = {0};
     load(scenario);
-    ck_assert_msg(rf_case_build(config, model, 0, &one, &err) == RF_OK, "%s",
-                  err.text);
-    return one;
+    return configured_case(config, model);
 }
 
 static void done(struct rf_case *one)

@@ -62,11 +62,9 @@ static const struct {
     {RF_F32, RF_F16, RF_CAST_F32_F16},
     {RF_BF16, RF_F32, RF_CAST_BF16_F32},
     {RF_F16, RF_F32, RF_CAST_F16_F32},
-    {RF_BF16, RF_F8_E4M3, RF_CAST_BF16_F8_BLOCK},
 };
 
-/* Every dtype change of the plan must be one that ops can express. Scaled
- * blocks must not be cut, which only direct ops promise. */
+/* Every dtype change of the plan must be one that ops can express. */
 static enum rf_status check_casts(const struct rf_plan *plan,
                                   struct rf_err *err)
 {
@@ -86,14 +84,6 @@ static enum rf_status check_casts(const struct rf_plan *plan,
                               "no cast from %s to %s (of %s) is known",
                               rf_dtype_name(from), rf_dtype_name(to),
                               plan->model->families[f].name);
-        }
-        if (casts[i].cast == RF_CAST_BF16_F8_BLOCK &&
-            plan->spec->strategy != RF_SEND_RECV) {
-            return rf_err_set(
-                err, RF_ERR_CONFIG,
-                "strategy %s cuts tensors into parts, which block-scaled %s "
-                "does not allow: use send_recv",
-                rf_strategy_name(plan->spec->strategy), rf_dtype_name(to));
         }
     }
     return RF_OK;

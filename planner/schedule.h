@@ -50,7 +50,6 @@ enum rf_cast {
     RF_CAST_F32_F16,
     RF_CAST_BF16_F32,
     RF_CAST_F16_F32,
-    RF_CAST_BF16_F8_BLOCK, /* e4m3 with 128×128 block scales, device only */
 };
 
 struct rf_op {

@@ -112,7 +112,6 @@ void rf_cast_items(enum rf_cast cast, void *dst, const void *src, uint64_t n)
         widen(from_f16, dst, src, n);
         break;
     case RF_CAST_NONE:
-    case RF_CAST_BF16_F8_BLOCK:
         break;
     }
 }

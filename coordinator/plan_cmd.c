@@ -92,8 +92,7 @@ static bool casts(const struct rf_case *one)
     const struct rf_side_spec *train = &one->spec->train;
     const struct rf_side_spec *infer = &one->spec->infer;
     enum rf_dtype model = one->plan->model->dtype;
-    return (train->dtype_given ? train->dtype : model) !=
-           (infer->dtype_given ? infer->dtype : model);
+    return rf_side_dtype(train, model) != rf_side_dtype(infer, model);
 }
 
 /* What happens to the weights' dtype, where it is not just the model's. */

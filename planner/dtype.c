@@ -1,4 +1,4 @@
-/* The table of element types: spellings and sizes. */
+/* The tables of element types: spellings, sizes, conversions. */
 #include "planner/model.h"
 
 #include <string.h>
@@ -32,4 +32,24 @@ bool rf_dtype_parse(const char *name, enum rf_dtype *out)
         }
     }
     return false;
+}
+
+bool rf_cast_between(enum rf_dtype from, enum rf_dtype to, enum rf_cast *out)
+{
+    static const struct {
+        enum rf_dtype from, to;
+        enum rf_cast cast;
+    } casts[] = {
+        {RF_F32, RF_BF16, RF_CAST_F32_BF16},
+        {RF_F32, RF_F16, RF_CAST_F32_F16},
+        {RF_BF16, RF_F32, RF_CAST_BF16_F32},
+        {RF_F16, RF_F32, RF_CAST_F16_F32},
+    };
+    *out = RF_CAST_NONE;
+    for (unsigned i = 0; from != to && i < RF_ARRAY_SIZE(casts); i++) {
+        if (casts[i].from == from && casts[i].to == to) {
+            *out = casts[i].cast;
+        }
+    }
+    return from == to || *out != RF_CAST_NONE;
 }

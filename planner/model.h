@@ -54,6 +54,19 @@ const char *rf_dtype_name(enum rf_dtype dtype); /* torch's name */
 /* Accepts both spellings of the map; false when unknown. */
 bool rf_dtype_parse(const char *name, enum rf_dtype *out);
 
+/* The conversions that a refit makes on the way. */
+enum rf_cast {
+    RF_CAST_NONE,
+    RF_CAST_F32_BF16, /* round to nearest even */
+    RF_CAST_F32_F16,
+    RF_CAST_BF16_F32,
+    RF_CAST_F16_F32,
+};
+
+/* The cast that makes `from` into `to`, RF_CAST_NONE where they are the same;
+ * false where there is none. */
+bool rf_cast_between(enum rf_dtype from, enum rf_dtype to, enum rf_cast *out);
+
 /* What a tensor is in its model; layouts decide by it how to shard. */
 enum rf_role {
     RF_ROLE_EMBED,      /* model.embed_tokens.weight: rows = vocabulary */

@@ -51,13 +51,18 @@ const struct rf_rank_layout *rf_plan_layout(const struct rf_plan *plan,
                             : &layouts->layouts[layouts->of_index[index]];
 }
 
+enum rf_dtype rf_plan_dtype(const struct rf_plan *plan, enum rf_side side,
+                            uint32_t family)
+{
+    return rf_side_dtype(side == RF_TRAIN ? &plan->spec->train
+                                          : &plan->spec->infer,
+                         plan->model->families[family].dtype);
+}
+
 uint32_t rf_plan_item_bytes(const struct rf_plan *plan, enum rf_side side,
                             uint32_t family)
 {
-    const struct rf_side_spec *spec =
-        side == RF_TRAIN ? &plan->spec->train : &plan->spec->infer;
-    return rf_dtype_bytes(
-        spec->dtype_given ? spec->dtype : plan->model->families[family].dtype);
+    return rf_dtype_bytes(rf_plan_dtype(plan, side, family));
 }
 
 /* Bytes of every match at the destination's dtype. */

@@ -106,6 +106,9 @@ enum rf_status rf_plan_prove(const struct rf_plan *plan,
 const struct rf_rank_layout *rf_plan_layout(const struct rf_plan *plan,
                                             enum rf_side side, uint32_t rank);
 
+/* What an element of `family` is on a side. */
+enum rf_dtype rf_plan_dtype(const struct rf_plan *plan, enum rf_side side,
+                            uint32_t family);
 /* Bytes an element of `family` has on a side. */
 uint32_t rf_plan_item_bytes(const struct rf_plan *plan, enum rf_side side,
                             uint32_t family);

@@ -91,13 +91,6 @@ static void add_parts(struct rf_quantize *out, uint32_t index,
     }
 }
 
-static enum rf_dtype arrives_as(const struct rf_plan *plan,
-                                const struct rf_family *family)
-{
-    return plan->spec->infer.dtype_given ? plan->spec->infer.dtype
-                                         : family->dtype;
-}
-
 enum rf_status rf_quantize_plan(const struct rf_plan *plan, uint32_t rank,
                                 struct rf_quantize *out, struct rf_err *err)
 {
@@ -112,12 +105,13 @@ enum rf_status rf_quantize_plan(const struct rf_plan *plan, uint32_t rank,
         if (!is_linear(family)) {
             continue;
         }
-        if (arrives_as(plan, family) != RF_BF16) {
-            status = rf_err_set(err, RF_ERR_CONFIG,
-                                "infer.quantize: %.200s arrives as %s; only "
-                                "bfloat16 is quantised (infer.dtype)",
-                                family->name,
-                                rf_dtype_name(arrives_as(plan, family)));
+        if (rf_plan_dtype(plan, RF_INFER, piece->family) != RF_BF16) {
+            status = rf_err_set(
+                err, RF_ERR_CONFIG,
+                "infer.quantize: %.200s arrives as %s; only "
+                "bfloat16 is quantised (infer.dtype)",
+                family->name,
+                rf_dtype_name(rf_plan_dtype(plan, RF_INFER, piece->family)));
             break;
         }
         status = check_cut(plan, rank, piece, err);

@@ -45,60 +45,13 @@ void rf_builder_fail(struct rf_builder *builder, enum rf_status status,
 }
 
 /* The dtype of a family's elements on a side. */
-static enum rf_dtype dtype_of(const struct rf_plan *plan, enum rf_side side,
-                              uint32_t family)
-{
-    const struct rf_side_spec *spec =
-        side == RF_TRAIN ? &plan->spec->train : &plan->spec->infer;
-    return spec->dtype_given ? spec->dtype
-                             : plan->model->families[family].dtype;
-}
-
-static const struct {
-    enum rf_dtype from, to;
-    enum rf_cast cast;
-} casts[] = {
-    {RF_F32, RF_BF16, RF_CAST_F32_BF16},
-    {RF_F32, RF_F16, RF_CAST_F32_F16},
-    {RF_BF16, RF_F32, RF_CAST_BF16_F32},
-    {RF_F16, RF_F32, RF_CAST_F16_F32},
-};
-
-/* Every dtype change of the plan must be one that ops can express. */
-static enum rf_status check_casts(const struct rf_plan *plan,
-                                  struct rf_err *err)
-{
-    for (uint32_t f = 0; f < plan->model->n_families; f++) {
-        enum rf_dtype from = dtype_of(plan, RF_TRAIN, f);
-        enum rf_dtype to = dtype_of(plan, RF_INFER, f);
-        size_t i = 0;
-        while (i < RF_ARRAY_SIZE(casts) &&
-               (casts[i].from != from || casts[i].to != to)) {
-            i++;
-        }
-        if (from == to) {
-            continue;
-        }
-        if (i == RF_ARRAY_SIZE(casts)) {
-            return rf_err_set(err, RF_ERR_CONFIG,
-                              "no cast from %s to %s (of %s) is known",
-                              rf_dtype_name(from), rf_dtype_name(to),
-                              plan->model->families[f].name);
-        }
-    }
-    return RF_OK;
-}
-
+/* rf_world_build() let no other dtypes pass. */
 static enum rf_cast cast_of(const struct rf_plan *plan, uint32_t family)
 {
-    enum rf_dtype from = dtype_of(plan, RF_TRAIN, family);
-    enum rf_dtype to = dtype_of(plan, RF_INFER, family);
-    for (size_t i = 0; i < RF_ARRAY_SIZE(casts); i++) {
-        if (casts[i].from == from && casts[i].to == to) {
-            return casts[i].cast;
-        }
-    }
-    return RF_CAST_NONE;
+    enum rf_cast cast;
+    (void)rf_cast_between(rf_plan_dtype(plan, RF_TRAIN, family),
+                          rf_plan_dtype(plan, RF_INFER, family), &cast);
+    return cast;
 }
 
 static uint64_t view_offset(const struct rf_view *view,
@@ -321,11 +274,7 @@ enum rf_status rf_schedule_build(const struct rf_plan *plan, uint32_t node,
         .node = node,
         .chunk_bytes = plan->spec->chunk_bytes,
         .err = err,
-        .status = check_casts(plan, err),
     };
-    if (builder.status != RF_OK) {
-        return builder.status;
-    }
     builder.schedule = schedule_create(plan->world);
     builder.next_round =
         rf_xcalloc(RF_MAX(plan->world->n_ranks, 1), sizeof(uint32_t));

@@ -44,14 +44,6 @@ enum rf_mem {
     RF_MEM_COUNT,
 };
 
-enum rf_cast {
-    RF_CAST_NONE,
-    RF_CAST_F32_BF16, /* round to nearest even */
-    RF_CAST_F32_F16,
-    RF_CAST_BF16_F32,
-    RF_CAST_F16_F32,
-};
-
 struct rf_op {
     uint32_t id; /* position in the world's order, the same on every rank */
     uint32_t src, dst; /* world ranks */

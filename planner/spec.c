@@ -299,3 +299,8 @@ void rf_spec_destroy(struct rf_spec *spec)
     free(spec->disk_folder);
     free(spec);
 }
+
+enum rf_dtype rf_side_dtype(const struct rf_side_spec *side, enum rf_dtype own)
+{
+    return side->dtype_given ? side->dtype : own;
+}

@@ -92,6 +92,9 @@ json_t *rf_spec_to_json(const struct rf_spec *spec,
                         const char *const *node_names);
 void rf_spec_destroy(struct rf_spec *spec);
 
+/* The dtype on a side of a tensor that has `own` in the model. */
+enum rf_dtype rf_side_dtype(const struct rf_side_spec *side, enum rf_dtype own);
+
 const char *rf_mode_name(enum rf_mode mode);
 const char *rf_layout_name(enum rf_layout_kind layout);
 const char *rf_strategy_name(enum rf_strategy strategy);

@@ -377,27 +377,21 @@ enum rf_status rf_world_check_dtypes(const struct rf_spec *spec,
                                      const struct rf_model *model,
                                      struct rf_err *err)
 {
-    static const enum rf_dtype casts[][2] = {
-        {RF_F32, RF_BF16}, {RF_F32, RF_F16},      {RF_BF16, RF_F32},
-        {RF_F16, RF_F32},  {RF_BF16, RF_F8_E4M3},
-    };
     for (uint32_t i = 0; i < model->n_families; i++) {
         const struct rf_family *family = &model->families[i];
-        enum rf_dtype from =
-            spec->train.dtype_given ? spec->train.dtype : family->dtype;
-        enum rf_dtype to =
-            spec->infer.dtype_given ? spec->infer.dtype : family->dtype;
-        bool known = from == to;
-        for (unsigned c = 0; c < RF_ARRAY_SIZE(casts); c++) {
-            known |= casts[c][0] == from && casts[c][1] == to;
-        }
-        if (!known) {
+        enum rf_dtype from = rf_side_dtype(&spec->train, family->dtype);
+        enum rf_dtype to = rf_side_dtype(&spec->infer, family->dtype);
+        enum rf_cast cast;
+        if (!rf_cast_between(from, to, &cast)) {
             return rf_world_fail(
                 RF_INFER, err,
                 "%.120s would have to be converted from %s to %s; possible: "
-                "float32 to or from bfloat16 or float16, bfloat16 to "
-                "float8_e4m3fn",
-                family->name, rf_dtype_name(from), rf_dtype_name(to));
+                "float32 to or from bfloat16 or float16%s",
+                family->name, rf_dtype_name(from), rf_dtype_name(to),
+                to == RF_F8_E4M3 ? "; for fp8 with block scales let weights "
+                                   "arrive in bfloat16 and say "
+                                   "infer.quantize"
+                                 : "");
         }
     }
     return RF_OK;

@@ -111,37 +111,23 @@ static enum rf_status check_crossing(const struct rf_method_info *info,
     return status;
 }
 
-static enum rf_status no_cast(const struct rf_method_info *info,
-                              enum rf_dtype from, enum rf_dtype to,
-                              const char *why, struct rf_err *err)
-{
-    return rf_err_set(err, RF_ERR_CONFIG, "method %s cannot cast %s to %s: %s",
-                      info->name, rf_dtype_name(from), rf_dtype_name(to), why);
-}
-
-/* What no method does yet, and what device kernels lack. */
+/* What device kernels lack. */
 static enum rf_status check_casts(const struct rf_method_info *info,
                                   const struct rf_plan *plan,
                                   struct rf_err *err)
 {
-    const struct rf_side_spec *train = &plan->spec->train;
-    const struct rf_side_spec *infer = &plan->spec->infer;
     for (uint32_t i = 0; i < plan->model->n_families; i++) {
-        enum rf_dtype own = plan->model->families[i].dtype;
-        enum rf_dtype from = train->dtype_given ? train->dtype : own;
-        enum rf_dtype to = infer->dtype_given ? infer->dtype : own;
-        if (from != to && to == RF_F8_E4M3) {
-            return no_cast(info, from, to,
-                           "weights arrive in bfloat16 and get their block "
-                           "scales there (infer.quantize)",
-                           err);
-        }
-        if (from != to && info->memory == RF_DEVICE_MEMORY &&
-            !(from == RF_F32 && to == RF_BF16) &&
-            !(from == RF_BF16 && to == RF_F32)) {
-            return no_cast(info, from, to,
-                           "device kernels cast float32 to bfloat16 and back",
-                           err);
+        enum rf_dtype from = rf_plan_dtype(plan, RF_TRAIN, i);
+        enum rf_dtype to = rf_plan_dtype(plan, RF_INFER, i);
+        enum rf_cast cast = RF_CAST_NONE;
+        (void)rf_cast_between(from, to, &cast);
+        if (info->memory == RF_DEVICE_MEMORY && cast != RF_CAST_NONE &&
+            cast != RF_CAST_F32_BF16 && cast != RF_CAST_BF16_F32) {
+            return rf_err_set(err, RF_ERR_CONFIG,
+                              "method %s cannot cast %s to %s: device kernels "
+                              "cast float32 to bfloat16 and back",
+                              info->name, rf_dtype_name(from),
+                              rf_dtype_name(to));
         }
     }
     return RF_OK;

@@ -34,21 +34,12 @@ struct stages {
     enum rf_dtype stored, train, own;
 };
 
-enum rf_dtype rf_content_dtype(const struct rf_plan *plan, enum rf_side side,
-                               uint32_t family)
-{
-    const struct rf_side_spec *spec =
-        side == RF_TRAIN ? &plan->spec->train : &plan->spec->infer;
-    return spec->dtype_given ? spec->dtype
-                             : plan->model->families[family].dtype;
-}
-
 static struct stages stages_of(const struct rf_content *content,
                                uint32_t family)
 {
     struct stages stages = {
-        .train = rf_content_dtype(content->plan, RF_TRAIN, family),
-        .own = rf_content_dtype(content->plan, content->side, family)};
+        .train = rf_plan_dtype(content->plan, RF_TRAIN, family),
+        .own = rf_plan_dtype(content->plan, content->side, family)};
     stages.stored = content->checkpoint != NULL
                         ? content->plan->model->families[family].dtype
                         : stages.train;

@@ -18,10 +18,6 @@
 
 struct rf_content;
 
-/* The dtype a family's elements have in a side's memory. */
-enum rf_dtype rf_content_dtype(const struct rf_plan *plan, enum rf_side side,
-                               uint32_t family);
-
 /* Content of one side in one round; the plan must outlive it. Refuses dtype
  * pairs without an exact rule. */
 enum rf_status rf_content_create(const struct rf_plan *plan, enum rf_side side,

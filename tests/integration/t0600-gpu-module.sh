@@ -446,7 +446,7 @@ test_what_devices_cannot_cast_is_refused_before_launch() {
         infer: {tp: 2, dtype: "float8_e4m3fn"}}'
     run_coord cluster.json
     expect_exit 2
-    expect_text err 'cannot cast bfloat16 to float8_e4m3fn: .*infer.quantize'
+    expect_text err 'from bfloat16 to float8_e4m3fn; .*infer.quantize'
     cluster '.scenarios[0] += {train: {tp: 2, dtype: "float32"},
         infer: {tp: 2, dtype: "float16"}}'
     run_coord cluster.json

@@ -43,15 +43,6 @@ static struct rf_arena make_arena(uint64_t bytes)
     return arena;
 }
 
-static enum rf_dtype dtype_of(const struct rf_plan *plan, enum rf_side side,
-                              uint32_t family)
-{
-    const struct rf_side_spec *spec =
-        side == RF_TRAIN ? &plan->spec->train : &plan->spec->infer;
-    return spec->dtype_given ? spec->dtype
-                             : plan->model->families[family].dtype;
-}
-
 /* One element of a family as it must be on a side: the pattern in the training
  * side's dtype, cast for the other. */
 static void content(const struct rf_plan *plan, enum rf_side side,
@@ -59,8 +50,8 @@ static void content(const struct rf_plan *plan, enum rf_side side,
                     uint8_t out[8])
 {
     const struct rf_family *of = &plan->model->families[family];
-    enum rf_dtype from = dtype_of(plan, RF_TRAIN, family);
-    enum rf_dtype to = dtype_of(plan, side, family);
+    enum rf_dtype from = rf_plan_dtype(plan, RF_TRAIN, family);
+    enum rf_dtype to = rf_plan_dtype(plan, side, family);
     uint64_t seed = rf_pattern_seed(family, index[0], index[1]), at = 0;
     uint32_t item = rf_dtype_bytes(from);
     for (uint32_t d = 0; d < of->ndim; d++) {

@@ -76,9 +76,9 @@ static const struct {
     {CASTS("bfloat16", "float16") "\"method\": \"host\"",
      {"infer", "from bfloat16 to float16"}},
     {CASTS("bfloat16", "float8_e4m3fn") "\"method\": \"host\"",
-     {"host", "float8_e4m3fn", "infer.quantize"}},
+     {"infer", "to float8_e4m3fn", "infer.quantize"}},
     {CASTS("bfloat16", "float8_e4m3fn") "\"method\": \"nccl\"",
-     {"nccl", "infer.quantize"}},
+     {"infer", "to float8_e4m3fn", "infer.quantize"}},
     {CASTS("float32", "float16") "\"method\": \"nccl\"",
      {"nccl", "float16", "device kernels"}},
     /* meshes */

@@ -122,7 +122,8 @@ static const struct {
      "spec names 2 dimensions, model.layers.{L}.input_layernorm.weight has 1"},
     /* conversions */
     {"qwen3-0.6b", "", "'dtype': 'float32'", ""},
-    {"qwen3-0.6b", "", "'dtype': 'float8_e4m3fn'", ""},
+    {"qwen3-0.6b", "", "'dtype': 'float8_e4m3fn'",
+     "arrive in bfloat16 and say infer.quantize"},
     {"qwen3-0.6b", "", "'dtype': 'float16'",
      "converted from bfloat16 to float16; possible:"},
 };

@@ -53,8 +53,8 @@ START_TEST(test_slices_of_a_cast_tensor_equal_the_whole)
                     "{\"name\": \"s\", \"train\": {\"layout\": \"hf\"}, "
                     "\"infer\": {\"layout\": \"hf\", \"dtype\": \"BF16\"}}",
                     1, 1);
-    ck_assert_int_eq(rf_content_dtype(lab.plan, RF_TRAIN, 0), RF_F32);
-    ck_assert_int_eq(rf_content_dtype(lab.plan, RF_INFER, 0), RF_BF16);
+    ck_assert_int_eq(rf_plan_dtype(lab.plan, RF_TRAIN, 0), RF_F32);
+    ck_assert_int_eq(rf_plan_dtype(lab.plan, RF_INFER, 0), RF_BF16);
     ck_assert_int_eq(rf_content_create(lab.plan, RF_INFER, 5, &content, &err),
                      RF_OK);
     ck_assert_int_eq(rf_content_read(content, 0, 0, 0, 0, 96, whole, &err),

@@ -22,8 +22,8 @@ static void element_of(const struct rf_plan *plan, enum rf_side side,
                        uint32_t family, uint64_t layer, uint64_t expert,
                        uint64_t element, uint64_t round, uint8_t *out)
 {
-    enum rf_dtype train = rf_content_dtype(plan, RF_TRAIN, family);
-    enum rf_dtype own = rf_content_dtype(plan, side, family);
+    enum rf_dtype train = rf_plan_dtype(plan, RF_TRAIN, family);
+    enum rf_dtype own = rf_plan_dtype(plan, side, family);
     uint64_t seed = rf_pattern_seed(family, layer, expert);
     uint8_t stored[8];
     for (uint32_t b = 0; b < rf_dtype_bytes(train); b++) {

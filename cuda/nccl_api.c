@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cuda/library.h"
+
 #define LIBRARY "libnccl.so.2"
 
 static struct rf_nccl table;
@@ -42,18 +44,8 @@ static enum rf_status load(struct rf_err *err)
 
 const struct rf_nccl *rf_nccl_load(struct rf_err *err)
 {
-    static enum rf_status status = RF_ERR_INTERNAL;
-    static struct rf_err why;
-    if (status == RF_ERR_INTERNAL) {
-        status = load(&why);
-    }
-    if (status != RF_OK) {
-        if (err != NULL) {
-            *err = why;
-        }
-        return NULL;
-    }
-    return &table;
+    static struct rf_library library = RF_LIBRARY_INIT;
+    return rf_library_load(&library, load, err) == RF_OK ? &table : NULL;
 }
 
 enum rf_status rf_nccl_error(struct rf_err *err, const struct rf_nccl *nccl,

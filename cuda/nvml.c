@@ -3,22 +3,17 @@
 
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "common/mem.h"
+#include "cuda/library.h"
 
 #define LIBRARY "libnvidia-ml.so.1"
 #define MOST_PROCESSES 256
 
-static struct {
-    pthread_once_t once;
-    struct rf_nvml table;
-    enum rf_status status;
-    struct rf_err why;
-} loaded = {.once = PTHREAD_ONCE_INIT};
+static struct rf_nvml table;
 
 static enum rf_status load(struct rf_err *err)
 {
@@ -27,35 +22,24 @@ static enum rf_status load(struct rf_err *err)
         return rf_err_set(err, RF_ERR_UNSUPPORTED, "%s", dlerror());
     }
 #define X(name, args)                                                          \
-    *(void **)(void *)&loaded.table.name = dlsym(library, "nvml" #name);       \
-    if (loaded.table.name == NULL) {                                           \
+    *(void **)(void *)&table.name = dlsym(library, "nvml" #name);              \
+    if (table.name == NULL) {                                                  \
         dlclose(library);                                                      \
         return rf_err_set(err, RF_ERR_UNSUPPORTED,                             \
                           LIBRARY " has no nvml" #name);                       \
     }
     RF_NVML_FUNCTIONS(X)
 #undef X
-    if (loaded.table.Init_v2() != 0) {
+    if (table.Init_v2() != 0) {
         return rf_err_set(err, RF_ERR_UNSUPPORTED, "nvmlInit_v2 failed");
     }
     return RF_OK;
 }
 
-static void load_once(void)
-{
-    loaded.status = load(&loaded.why);
-}
-
 const struct rf_nvml *rf_nvml_load(struct rf_err *err)
 {
-    pthread_once(&loaded.once, load_once);
-    if (loaded.status != RF_OK) {
-        if (err != NULL) {
-            *err = loaded.why;
-        }
-        return NULL;
-    }
-    return &loaded.table;
+    static struct rf_library library = RF_LIBRARY_INIT;
+    return rf_library_load(&library, load, err) == RF_OK ? &table : NULL;
 }
 
 rf_nvml_device_t rf_nvml_device(int cuda_device)
@@ -75,8 +59,7 @@ rf_nvml_device_t rf_nvml_device(int cuda_device)
 bool rf_nvml_used(rf_nvml_device_t device, uint64_t *used)
 {
     struct rf_nvml_memory memory = {.version = RF_NVML_MEMORY_VERSION};
-    if (device == NULL ||
-        loaded.table.DeviceGetMemoryInfo_v2(device, &memory) != 0) {
+    if (device == NULL || table.DeviceGetMemoryInfo_v2(device, &memory) != 0) {
         return false;
     }
     *used = memory.used;
@@ -88,8 +71,8 @@ bool rf_nvml_processes(rf_nvml_device_t device, uint64_t *own, uint64_t *others)
     struct rf_nvml_process list[MOST_PROCESSES];
     unsigned n = MOST_PROCESSES;
     bool found = false;
-    if (device == NULL || loaded.table.DeviceGetComputeRunningProcesses_v3(
-                              device, &n, list) != 0) {
+    if (device == NULL ||
+        table.DeviceGetComputeRunningProcesses_v3(device, &n, list) != 0) {
         return false;
     }
     *own = *others = 0;
@@ -112,8 +95,7 @@ bool rf_nvml_nvlink(rf_nvml_device_t device, uint64_t *sent, uint64_t *received)
     struct rf_nvml_field fields[2] = {
         {.field = RF_NVML_NVLINK_SENT, .scope = ~0u},
         {.field = RF_NVML_NVLINK_RECEIVED, .scope = ~0u}};
-    if (device == NULL ||
-        loaded.table.DeviceGetFieldValues(device, 2, fields) != 0 ||
+    if (device == NULL || table.DeviceGetFieldValues(device, 2, fields) != 0 ||
         fields[0].result != 0 || fields[1].result != 0) {
         return false;
     }
@@ -130,14 +112,13 @@ enum rf_status rf_nvml_check_device(int cuda_device, struct rf_err *err)
     if (device == NULL) {
         return RF_OK;
     }
-    if (loaded.table.DeviceGetMigMode(device, &now, &after_reset) == 0 &&
-        now == 1) {
+    if (table.DeviceGetMigMode(device, &now, &after_reset) == 0 && now == 1) {
         return rf_err_set(err, RF_ERR_UNSUPPORTED,
                           "GPU %d is split by MIG, which CUDA IPC and NCCL "
                           "between ranks do not cross; use whole GPUs",
                           cuda_device);
     }
-    if (loaded.table.DeviceGetComputeMode(device, &mode) == 0 &&
+    if (table.DeviceGetComputeMode(device, &mode) == 0 &&
         mode == RF_NVML_COMPUTE_PROHIBITED) {
         return rf_err_set(err, RF_ERR_UNSUPPORTED,
                           "GPU %d is closed to computing (compute mode "

@@ -3,6 +3,8 @@
 
 #include <dlfcn.h>
 
+#include "cuda/library.h"
+
 #define LIBRARY "libnvshmem_host.so.3"
 #define BOOTSTRAP "nvshmem_bootstrap_uid.so.3"
 
@@ -31,16 +33,6 @@ static enum rf_status load(struct rf_err *err)
 
 const struct rf_nvshmem *rf_nvshmem_load(struct rf_err *err)
 {
-    static enum rf_status status = RF_ERR_INTERNAL;
-    static struct rf_err why;
-    if (status == RF_ERR_INTERNAL) {
-        status = load(&why);
-    }
-    if (status != RF_OK) {
-        if (err != NULL) {
-            *err = why;
-        }
-        return NULL;
-    }
-    return &table;
+    static struct rf_library library = RF_LIBRARY_INIT;
+    return rf_library_load(&library, load, err) == RF_OK ? &table : NULL;
 }

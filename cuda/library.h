@@ -1,0 +1,27 @@
+/* Libraries that are opened at run time: once, whoever asks first. */
+#ifndef RF_CUDA_LIBRARY_H
+#define RF_CUDA_LIBRARY_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "common/err.h"
+
+struct rf_library {
+    pthread_mutex_t lock;
+    bool tried;
+    enum rf_status status;
+    struct rf_err why;
+};
+
+#define RF_LIBRARY_INIT                                                        \
+    {                                                                          \
+        .lock = PTHREAD_MUTEX_INITIALIZER                                      \
+    }
+
+/* Runs `load` at the first call; its outcome is that of all calls. */
+enum rf_status rf_library_load(struct rf_library *library,
+                               enum rf_status (*load)(struct rf_err *err),
+                               struct rf_err *err);
+
+#endif

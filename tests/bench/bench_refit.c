@@ -44,20 +44,10 @@ struct bench {
 
 static struct rf_arena make_arena(uint64_t bytes)
 {
-    struct rf_arena arena = {.bytes = bytes, .fd = -1};
-    if (bytes == 0) {
-        return arena;
+    struct rf_arena arena = test_arena(bytes);
+    if (bytes > 0) {
+        memset(arena.base, 1, bytes); /* outside of what is timed */
     }
-    arena.fd = memfd_create("bench-arena", MFD_CLOEXEC);
-    if (arena.fd < 0 || ftruncate(arena.fd, (off_t)bytes) != 0) {
-        abort();
-    }
-    arena.base = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-                      MAP_SHARED | MAP_POPULATE, arena.fd, 0);
-    if (arena.base == MAP_FAILED) {
-        abort();
-    }
-    memset(arena.base, 1, bytes);
     return arena;
 }
 

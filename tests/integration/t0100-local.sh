@@ -3,18 +3,12 @@
 # shellcheck shell=bash source=../lib/test.sh disable=SC2034
 . "$(dirname "$0")/../lib/test.sh"
 
-base='{
-  "name": "t", "launch": {"method": "local"},
-  "nodes": [{"host": "localhost", "slots": 4}],
-  "model": {"megatron": {"num_layers": 4, "hidden_size": 256,
-    "num_attention_heads": 8, "num_query_groups": 4, "ffn_hidden_size": 512,
-    "vocab_size": 4096, "swiglu": true}},
-  "scenarios": [
+base=$(jq '. + {scenarios: [
     {"name": "colocated", "mode": "colocated", "train": {"tp": 2, "pp": 2},
      "infer": {"tp": 4, "layout": "hf"}, "warmup": 1, "iterations": 3},
     {"name": "split", "mode": "disaggregated", "train": {"tp": 2},
      "infer": {"tp": 2, "layout": "hf"}, "warmup": 0, "iterations": 2}
-  ]}'
+  ]}' <<<"$four_slots")
 
 test_refits_are_verified_and_recorded() {
     cluster

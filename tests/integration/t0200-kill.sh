@@ -4,16 +4,10 @@
 # shellcheck shell=bash source=../lib/test.sh disable=SC2034
 . "$(dirname "$0")/../lib/test.sh"
 
-base='{
-  "name": "t", "launch": {"method": "local"},
-  "nodes": [{"host": "localhost", "slots": 4}],
-  "model": {"megatron": {"num_layers": 4, "hidden_size": 256,
-    "num_attention_heads": 8, "num_query_groups": 4, "ffn_hidden_size": 512,
-    "vocab_size": 4096, "swiglu": true}},
-  "scenarios": [
+base=$(jq '. + {scenarios: [
     {"name": "first", "mode": "colocated", "train": {"tp": 2, "pp": 2},
      "infer": {"tp": 4}, "warmup": 0, "iterations": 1000000}
-  ]}'
+  ]}' <<<"$four_slots")
 
 # Starts a run whose worker is a private copy; -vv shows the states.
 start_run() { # [JQ_PROGRAM]

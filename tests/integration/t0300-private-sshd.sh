@@ -5,18 +5,12 @@
 PATH=$PATH:/usr/sbin
 command -v sshd >/dev/null || skip_all "no sshd installed"
 
-base='{
-  "name": "t", "launch": {"method": "local"},
-  "nodes": [{"host": "localhost", "slots": 4}],
-  "model": {"megatron": {"num_layers": 4, "hidden_size": 256,
-    "num_attention_heads": 8, "num_query_groups": 4, "ffn_hidden_size": 512,
-    "vocab_size": 4096, "swiglu": true}},
-  "scenarios": [
+base=$(jq '. + {scenarios: [
     {"name": "colocated", "mode": "colocated", "train": {"tp": 2, "pp": 2},
      "infer": {"tp": 4}, "warmup": 1, "iterations": 2},
     {"name": "split", "mode": "disaggregated", "train": {"tp": 2},
      "infer": {"tp": 2}, "warmup": 1, "iterations": 2}
-  ]}'
+  ]}' <<<"$four_slots")
 
 test_runs_over_ssh_to_a_private_sshd() {
     cluster

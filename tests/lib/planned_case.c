@@ -29,20 +29,6 @@ struct process {
     void *state;
 };
 
-static struct rf_arena make_arena(uint64_t bytes)
-{
-    struct rf_arena arena = {.bytes = bytes, .fd = -1};
-    if (bytes > 0) {
-        arena.fd = memfd_create("test-arena", MFD_CLOEXEC);
-        if (arena.fd < 0 || ftruncate(arena.fd, (off_t)bytes) != 0) {
-            abort();
-        }
-        arena.base =
-            mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, arena.fd, 0);
-    }
-    return arena;
-}
-
 /* One element of a family as it must be on a side: the pattern in the training
  * side's dtype, cast for the other. */
 static void content(const struct rf_plan *plan, enum rf_side side,
@@ -239,10 +225,10 @@ static enum rf_status set_up(struct process *process, struct rf_err *err)
                                   .exchange_data = process->rank};
     for (uint32_t side = 0; side < RF_SIDES; side++) {
         env->arena[side] =
-            make_arena(layout_of(process, (enum rf_side)side)->arena_bytes);
+            test_arena(layout_of(process, (enum rf_side)side)->arena_bytes);
     }
     env->arena[RF_MEM_STAGE] =
-        make_arena(process->schedule->stage_bytes == NULL
+        test_arena(process->schedule->stage_bytes == NULL
                        ? 0
                        : process->schedule->stage_bytes[rank]);
     return process->run->what->method->open(env, &process->state, err);

@@ -159,3 +159,21 @@ uint32_t test_ranks_run(uint32_t n_ranks, test_rank_fn body, void *data,
     munmap(all, sizeof(*all));
     return failed;
 }
+
+struct rf_arena test_arena(uint64_t bytes)
+{
+    struct rf_arena arena = {.bytes = bytes, .fd = -1};
+    if (bytes == 0) {
+        return arena;
+    }
+    arena.fd = memfd_create("test-arena", MFD_CLOEXEC);
+    if (arena.fd < 0 || ftruncate(arena.fd, (off_t)bytes) != 0) {
+        abort();
+    }
+    arena.base =
+        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, arena.fd, 0);
+    if (arena.base == MAP_FAILED) {
+        abort();
+    }
+    return arena;
+}

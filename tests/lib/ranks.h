@@ -33,6 +33,10 @@ typedef int (*test_rank_fn)(struct test_rank *rank);
 uint32_t test_ranks_run(uint32_t n_ranks, test_rank_fn body, void *data,
                         unsigned timeout_s, int *statuses);
 
+/* Shared memory of a rank, zero, as rf_memory_host makes it; base NULL when
+ * `bytes` is 0. Lives as long as the process. */
+struct rf_arena test_arena(uint64_t bytes);
+
 /* An allgather, for rf_method_env.exchange (data is the struct test_rank). */
 enum rf_status test_rank_exchange(void *rank, const void *mine, size_t size,
                                   struct rf_blob *all, struct rf_err *err);

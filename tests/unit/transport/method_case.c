@@ -26,20 +26,6 @@ struct process {
     void *state;
 };
 
-static struct rf_arena make_arena(uint64_t bytes)
-{
-    struct rf_arena arena = {.bytes = bytes, .fd = -1};
-    if (bytes > 0) {
-        arena.fd = memfd_create("test-arena", MFD_CLOEXEC);
-        if (arena.fd < 0 || ftruncate(arena.fd, (off_t)bytes) != 0) {
-            abort();
-        }
-        arena.base =
-            mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, arena.fd, 0);
-    }
-    return arena;
-}
-
 static void set_up(struct process *process, const char *const *addresses)
 {
     const struct random_ops *ops = process->run->ops;
@@ -60,7 +46,7 @@ static void set_up(struct process *process, const char *const *addresses)
            process->run->method_case->wrong_key_rank && rank == 1 ? 9 : 7,
            sizeof(env->data_key));
     for (uint32_t mem = 0; mem < RF_MEM_COUNT; mem++) {
-        env->arena[mem] = make_arena(ops->bytes[rank][mem]);
+        env->arena[mem] = test_arena(ops->bytes[rank][mem]);
     }
     for (uint32_t r = 0; r < ops->world.n_ranks; r++) {
         for (uint32_t mem = 0; mem < RF_MEM_COUNT; mem++) {

@@ -164,7 +164,9 @@ static void exit_cb(struct rf_launch *launch, int status, const char *signal,
                       "where it is with launch.worker, or use launch.deploy",
                       node->cluster->how.worker);
     } else if (status == 126) {
-        cluster_cause(node, "the worker \"%s\" cannot be executed (status 126)",
+        cluster_cause(node,
+                      "the worker \"%s\" cannot be executed (status 126): it "
+                      "must be an executable file for the node's processor",
                       node->cluster->how.worker);
     } else if (status >= 0) {
         cluster_trouble(node, "its agent ended with status %d", status);

@@ -250,9 +250,10 @@ static void stream_ended(struct rf_conn *conn)
         quote_noise(conn, quoted);
         rf_conn_end_text(conn, RF_ERR_LAUNCH,
                          quoted[0] != '\0'
-                             ? "the stream ended without a worker's answer; "
-                               "it sent \"%s\""
-                             : "the stream ended without a worker's answer%s",
+                             ? "the stream ended without a worker's answer (is "
+                               "launch.worker a refit-worker?); it sent \"%s\""
+                             : "the stream ended without a worker's answer (is "
+                               "launch.worker a refit-worker?)%s",
                          quoted);
         return;
     }

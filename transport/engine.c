@@ -440,6 +440,8 @@ enum rf_status rf_engine_progress(void *state, bool *done, struct rf_err *err)
     int64_t until = rf_now_ns() + SLICE_NS;
     uint32_t idle = 0;
     *done = false;
+    /* Where the processor is wanted by many, a slice may pass in yields. */
+    look_at_events(engine, 0);
     do {
         bool worked;
         enum rf_status status = check_node(engine, err);

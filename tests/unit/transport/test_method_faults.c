@@ -1,9 +1,11 @@
 /* Methods when something goes wrong: every rank left must find out by itself,
  * within the test's few seconds, and leave nothing behind. */
 #include <check.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -81,6 +83,40 @@ START_TEST(test_a_killed_rank_is_noticed_by_all)
 }
 END_TEST
 
+/* The test, and the ranks it forks, share one processor with others. */
+static void crowd(pid_t *busy, int n)
+{
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET((size_t)sched_getcpu(), &one);
+    ck_assert_int_eq(sched_setaffinity(0, sizeof(one), &one), 0);
+    for (int i = 0; i < n; i++) {
+        busy[i] = fork();
+        if (busy[i] == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
+            for (;;) {
+            }
+        }
+    }
+}
+
+/* Between a waiting rank's turns its whole slice of work may have passed. */
+START_TEST(test_a_killed_rank_is_noticed_on_a_busy_processor)
+{
+    struct method_case what = {
+        .method = methods[_i], .options = two_nodes, .before = die};
+    pid_t busy[4];
+    int statuses[4];
+    crowd(busy, 4);
+    run(&what, statuses);
+    for (int i = 0; i < 4; i++) {
+        kill(busy[i], SIGKILL);
+        waitpid(busy[i], NULL, 0);
+    }
+    ck_assert_int_eq(statuses[0], METHOD_CASE_STATUS(RF_ERR_PEER));
+}
+END_TEST
+
 START_TEST(test_an_abort_ends_an_iteration)
 {
     struct method_case what = {
@@ -128,6 +164,8 @@ Suite *test_method_faults_suite(void)
     TCase *tests = tcase_create("method_faults");
     tcase_set_timeout(tests, 60);
     tcase_add_loop_test(tests, test_a_killed_rank_is_noticed_by_all, 0, 3);
+    tcase_add_loop_test(
+        tests, test_a_killed_rank_is_noticed_on_a_busy_processor, 0, 3);
     tcase_add_loop_test(tests, test_an_abort_ends_an_iteration, 0, 3);
     tcase_add_loop_test(tests, test_another_data_key_keeps_a_rank_out, 0, 2);
     tcase_add_loop_test(

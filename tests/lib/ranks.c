@@ -17,8 +17,11 @@
 
 #define MAX_RANKS 32
 #define PART_BYTES 4096
-/* Time for ranks to notice by themselves that one has failed. */
-#define NOTICE_NS (RF_NS_PER_S / 2)
+/* Time for ranks to notice by themselves that one has failed, also where
+ * many processes want the processor. */
+#define NOTICE_S 4
+/* And then to end once told to abort. */
+#define KILL_S 10
 
 struct test_ranks {
     atomic_bool abort;
@@ -115,7 +118,7 @@ static uint32_t collect(struct test_ranks *all, const pid_t *pids, uint32_t n,
             left--;
             failed += status != 0;
             if (status != 0) {
-                abort_at = RF_MIN(abort_at, rf_now_ns() + NOTICE_NS);
+                abort_at = RF_MIN(abort_at, rf_now_ns() + scaled_ns(NOTICE_S));
             }
             if (statuses != NULL) {
                 statuses[i] = status;
@@ -123,7 +126,7 @@ static uint32_t collect(struct test_ranks *all, const pid_t *pids, uint32_t n,
         }
         if (rf_now_ns() >= abort_at && kill_at == INT64_MAX) {
             atomic_store(&all->abort, true);
-            kill_at = rf_now_ns() + 2 * RF_NS_PER_S;
+            kill_at = rf_now_ns() + scaled_ns(KILL_S);
         }
         for (uint32_t i = 0; i < n && rf_now_ns() > kill_at; i++) {
             if (!gone[i]) {

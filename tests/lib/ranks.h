@@ -25,8 +25,8 @@ struct test_rank {
 typedef int (*test_rank_fn)(struct test_rank *rank);
 
 /*
- * Forks `n_ranks` processes and waits for all of them. Half a second after a
- * rank fails, or when `timeout_s` has passed, the abort flag is set; two
+ * Forks `n_ranks` processes and waits for all of them. Four seconds after a
+ * rank fails, or when `timeout_s` has passed, the abort flag is set; ten
  * seconds later what is left is killed. Returns how many ranks did not exit
  * with 0; `statuses` (may be NULL) gets waitpid's words.
  */

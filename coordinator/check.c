@@ -15,6 +15,7 @@
 #include "coordinator/cli.h"
 #include "coordinator/cluster.h"
 #include "coordinator/commands.h"
+#include "coordinator/signals.h"
 
 #define CLOCKS_MS 300 /* for the quick leases after joining */
 #define SLOW_START_MS 1500
@@ -26,12 +27,13 @@ struct check {
     struct rf_findings findings;
     uv_loop_t loop;
     uv_timer_t timer;
-    uv_signal_t interrupt;
+    struct rf_signals signals;
     struct rf_cluster *cluster;
     json_t **hellos; /* NULL: not joined */
     bool *decided;
     uint32_t limit_s; /* for joining */
-    bool stopping, interrupted;
+    bool stopping;
+    int signal; /* that ended it; 0: none */
 };
 
 static void stop(struct check *check, bool force)
@@ -120,10 +122,10 @@ static const struct rf_cluster_ops cluster_ops = {hello_cb, lost_cb, message_cb,
 static void signal_cb(uv_signal_t *handle, int number)
 {
     struct check *check = handle->data;
-    if (check->interrupted) {
-        _exit(128 + number);
+    if (check->signal != 0) {
+        _exit(RF_EXIT_SIGNAL + number);
     }
-    check->interrupted = true;
+    check->signal = number;
     stop(check, true);
 }
 
@@ -145,9 +147,8 @@ static enum rf_status reach_nodes(struct check *check, struct rf_err *err)
         return status;
     }
     uv_timer_init(&check->loop, &check->timer);
-    uv_signal_init(&check->loop, &check->interrupt);
-    check->timer.data = check->interrupt.data = check;
-    uv_signal_start(&check->interrupt, signal_cb, SIGINT);
+    check->timer.data = check;
+    rf_signals_start(&check->signals, &check->loop, signal_cb, check);
     uv_timer_start(&check->timer, timer_cb, (uint64_t)check->limit_s * 1000, 0);
     rf_cluster_launch(check->cluster);
     uv_run(&check->loop, UV_RUN_DEFAULT);
@@ -173,7 +174,7 @@ static enum rf_status reach_nodes(struct check *check, struct rf_err *err)
     }
     rf_cluster_destroy(check->cluster);
     uv_close((uv_handle_t *)&check->timer, NULL);
-    uv_close((uv_handle_t *)&check->interrupt, NULL);
+    rf_signals_close(&check->signals);
     uv_run(&check->loop, UV_RUN_DEFAULT);
     uv_loop_close(&check->loop);
     return RF_OK;
@@ -274,8 +275,9 @@ int rf_check_command(const struct rf_cli *cli)
         rf_error("%s", err.text);
         goto out;
     }
-    if (check.interrupted) {
-        code = RF_EXIT_INTERRUPTED;
+    if (check.signal != 0) {
+        rf_info("stopped before every node had joined: nothing was checked");
+        code = RF_EXIT_SIGNAL + check.signal;
         goto out;
     }
     advise_everything(&check);

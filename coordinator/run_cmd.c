@@ -21,11 +21,9 @@
 #include "coordinator/progress.h"
 #include "coordinator/results.h"
 #include "coordinator/run.h"
+#include "coordinator/signals.h"
 
 #define REDRAW_MS 500
-#define N_SIGNALS 3
-
-static const int signal_numbers[N_SIGNALS] = {SIGINT, SIGTERM, SIGHUP};
 
 struct app {
     const struct rf_cli *cli;
@@ -37,14 +35,13 @@ struct app {
     struct rf_cluster *cluster;
     struct rf_run *run;
     uv_timer_t timer, redraw;
-    uv_signal_t signals[N_SIGNALS];
+    struct rf_signals signals;
     int interrupts;
     bool stopped; /* the cluster has nothing left open */
     int exit_code;
 };
 
-/* --- What the run wants -----------------------------------------------------
- */
+/* --- What the run wants --------------------------------------------------- */
 
 static int64_t now_op(void *data)
 {
@@ -167,8 +164,7 @@ static const struct rf_run_ops run_ops = {
     .done = done_op,
 };
 
-/* --- What the cluster says ---------------------------------------------------
- */
+/* --- What the cluster says ------------------------------------------------ */
 
 static bool hello_cb(uint32_t node, const json_t *hello, void *data)
 {
@@ -212,8 +208,7 @@ static void stopped_cb(void *data)
 static const struct rf_cluster_ops cluster_ops = {hello_cb, lost_cb, message_cb,
                                                   log_cb, stopped_cb};
 
-/* --- Signals
- * ------------------------------------------------------------------ */
+/* --- Signals -------------------------------------------------------------- */
 
 static void signal_cb(uv_signal_t *handle, int number)
 {
@@ -221,13 +216,13 @@ static void signal_cb(uv_signal_t *handle, int number)
     app->interrupts++;
     if (app->interrupts > 2) {
         /* The agents see the end of their standard input and end as well. */
-        _exit(128 + number);
+        _exit(RF_EXIT_SIGNAL + number);
     }
     if (app->interrupts == 1) {
         rf_warn("stopping and keeping the results (again to force, a third "
                 "time to leave at once)");
     }
-    rf_run_interrupt(app->run, 128 + number);
+    rf_run_interrupt(app->run, RF_EXIT_SIGNAL + number);
 }
 
 static void redraw_cb(uv_timer_t *timer)
@@ -236,43 +231,24 @@ static void redraw_cb(uv_timer_t *timer)
     rf_progress_tick(app->progress, rf_now_ns());
 }
 
-/* Blocked from before there is a result folder until they are handled, so that
- * none can end the program between and leave a folder that says "running". */
-static void mask_signals(int how)
-{
-    sigset_t set;
-    sigemptyset(&set);
-    for (int i = 0; i < N_SIGNALS; i++) {
-        sigaddset(&set, signal_numbers[i]);
-    }
-    pthread_sigmask(how, &set, NULL);
-}
-
 static void open_handles(struct app *app)
 {
     uv_timer_init(&app->loop, &app->timer);
     uv_timer_init(&app->loop, &app->redraw);
     app->timer.data = app->redraw.data = app;
     uv_timer_start(&app->redraw, redraw_cb, REDRAW_MS, REDRAW_MS);
-    for (int i = 0; i < N_SIGNALS; i++) {
-        uv_signal_init(&app->loop, &app->signals[i]);
-        app->signals[i].data = app;
-        uv_signal_start(&app->signals[i], signal_cb, signal_numbers[i]);
-    }
-    mask_signals(SIG_UNBLOCK);
+    rf_signals_start(&app->signals, &app->loop, signal_cb, app);
+    rf_signals_block(false);
 }
 
 static void close_handles(struct app *app)
 {
     uv_close((uv_handle_t *)&app->timer, NULL);
     uv_close((uv_handle_t *)&app->redraw, NULL);
-    for (int i = 0; i < N_SIGNALS; i++) {
-        uv_close((uv_handle_t *)&app->signals[i], NULL);
-    }
+    rf_signals_close(&app->signals);
 }
 
-/* --- Before and after
- * ---------------------------------------------------------- */
+/* --- Before and after ----------------------------------------------------- */
 
 /* "rank:iteration" in an environment variable that only tests set. */
 static void add_hook(json_t *test, const char *variable, const char *name)
@@ -461,7 +437,9 @@ int rf_run_command(const struct rf_cli *cli)
         rf_error("%s", err.text);
         app.exit_code = RF_EXIT_USAGE;
     } else {
-        mask_signals(SIG_BLOCK);
+        /* Until they are handled: one that ended the program here would leave
+         * a folder that says "running". */
+        rf_signals_block(true);
         status =
             rf_results_open(cli, app.config, app.model, &app.results, &err);
         if (status != RF_OK) {
@@ -476,7 +454,7 @@ int rf_run_command(const struct rf_cli *cli)
         if (status != RF_OK) {
             rf_error("%s", err.text);
         }
-        mask_signals(SIG_UNBLOCK);
+        rf_signals_block(false);
     }
     rf_results_close(app.results);
     rf_model_destroy(app.model);

@@ -54,4 +54,21 @@ test_a_busy_port_is_told_once_with_advice() {
     expect_text err2 'control\.port 0 chooses a free one'
 }
 
+test_a_signal_ends_a_check_with_its_code() {
+    local signal code
+    cluster '.launch.method = "manual" | .control.address = "127.0.0.1"'
+    for signal in INT:130 TERM:143 HUP:129; do
+        code=${signal#*:}
+        rm -f err
+        start_coord check cluster.json
+        at_exit "kill $coord_pid 2>/dev/null"
+        wait_until 10 "the port is told" grep -qE '127\.0\.0\.1:[0-9]+' err
+        kill "-${signal%:*}" "$coord_pid"
+        wait "$coord_pid"
+        status=$?
+        expect_exit "$code"
+        expect_text err 'stopped before every node had joined'
+    done
+}
+
 run_tests

@@ -49,8 +49,7 @@ static const struct fake_fault *launch_fault(const struct fake_cluster *fake,
     return NULL;
 }
 
-/* --- Operations -------------------------------------------------------------
- */
+/* --- Operations ----------------------------------------------------------- */
 
 static int64_t op_now(void *data)
 {
@@ -218,8 +217,7 @@ static const struct rf_run_ops fake_ops = {
     op_stop, op_round_trip, op_random, op_progress, op_begin,  op_end,  op_done,
 };
 
-/* --- Time --------------------------------------------------------------------
- */
+/* --- Time ----------------------------------------------------------------- */
 
 static void deliver(struct fake_cluster *fake, struct fake_event *event)
 {
@@ -292,8 +290,7 @@ void fake_cluster_say(struct fake_cluster *fake, uint32_t node,
     json_decref(payload);
 }
 
-/* --- Life --------------------------------------------------------------------
- */
+/* --- Life ----------------------------------------------------------------- */
 
 struct fake_cluster *fake_cluster_create(const char *text, const bool *skip,
                                          uint32_t timeout_s)

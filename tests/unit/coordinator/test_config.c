@@ -299,8 +299,7 @@ START_TEST(test_config_knows_a_model_file)
 }
 END_TEST
 
-/* --- files ------------------------------------------------------------------
- */
+/* --- files ---------------------------------------------------------------- */
 
 static char folder[] = "/tmp/refit-config-XXXXXX";
 

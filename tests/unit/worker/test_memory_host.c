@@ -343,8 +343,7 @@ START_TEST(test_flip_outside_the_arena_is_refused)
 }
 END_TEST
 
-/* --- Checkpoints -----------------------------------------------------------
- */
+/* --- Checkpoints ---------------------------------------------------------- */
 
 #define FOLDER "/tmp/refit-worker-test-%d"
 

@@ -1,0 +1,33 @@
+/* Signals that end a command. See signals.h. */
+#include "coordinator/signals.h"
+
+#include <signal.h>
+
+static const int numbers[RF_N_SIGNALS] = {SIGINT, SIGTERM, SIGHUP};
+
+void rf_signals_start(struct rf_signals *signals, uv_loop_t *loop,
+                      uv_signal_cb on_signal, void *data)
+{
+    for (int i = 0; i < RF_N_SIGNALS; i++) {
+        uv_signal_init(loop, &signals->handles[i]);
+        signals->handles[i].data = data;
+        uv_signal_start(&signals->handles[i], on_signal, numbers[i]);
+    }
+}
+
+void rf_signals_close(struct rf_signals *signals)
+{
+    for (int i = 0; i < RF_N_SIGNALS; i++) {
+        uv_close((uv_handle_t *)&signals->handles[i], NULL);
+    }
+}
+
+void rf_signals_block(bool block)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    for (int i = 0; i < RF_N_SIGNALS; i++) {
+        sigaddset(&set, numbers[i]);
+    }
+    pthread_sigmask(block ? SIG_BLOCK : SIG_UNBLOCK, &set, NULL);
+}

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/text.h"
+
 const char *rf_strstatus(enum rf_status status)
 {
     switch (status) {
@@ -18,12 +20,13 @@ const char *rf_strstatus(enum rf_status status)
     return "unknown status";
 }
 
-/* A text that did not fit ends in '+'. */
-static void mark_truncation(struct rf_err *err, int wanted)
+/* A text that did not fit ends in '+'; `wanted` is its whole length. */
+static void finish_text(struct rf_err *err, int wanted)
 {
     if (wanted >= (int)sizeof(err->text)) {
         err->text[sizeof(err->text) - 2] = '+';
     }
+    rf_text_clean(err->text);
 }
 
 enum rf_status rf_err_set(struct rf_err *err, enum rf_status status,
@@ -33,8 +36,7 @@ enum rf_status rf_err_set(struct rf_err *err, enum rf_status status,
         va_list args;
         va_start(args, fmt);
         err->status = status;
-        mark_truncation(err,
-                        vsnprintf(err->text, sizeof(err->text), fmt, args));
+        finish_text(err, vsnprintf(err->text, sizeof(err->text), fmt, args));
         va_end(args);
     }
     return status;
@@ -50,8 +52,8 @@ enum rf_status rf_err_errno(struct rf_err *err, enum rf_status status,
         vsnprintf(what, sizeof(what), fmt, args);
         va_end(args);
         err->status = status;
-        mark_truncation(err, snprintf(err->text, sizeof(err->text), "%s: %s",
-                                      what, strerror(errno_value)));
+        finish_text(err, snprintf(err->text, sizeof(err->text), "%s: %s", what,
+                                  strerror(errno_value)));
     }
     return status;
 }
@@ -68,7 +70,7 @@ enum rf_status rf_err_wrap(struct rf_err *err, enum rf_status status,
         vsnprintf(what, sizeof(what), fmt, args);
         va_end(args);
         err->status = status;
-        mark_truncation(
+        finish_text(
             err, snprintf(err->text, sizeof(err->text), "%s: %s", what, old));
     }
     return status;

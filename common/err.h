@@ -39,7 +39,8 @@ enum rf_status {
 #undef X
 };
 
-/* Error text, truncated to fit and then ending in '+'. Starts out empty. */
+/* Error text: valid UTF-8 without control characters (rf_text_clean), truncated
+ * to fit and then ending in '+'. Starts out empty. */
 struct rf_err {
     enum rf_status status;
     char text[1024];

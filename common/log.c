@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/text.h"
+
 static struct {
     enum rf_log_level level;
     char prefix[64];
@@ -53,6 +55,7 @@ void rf_log(enum rf_log_level level, const char *fmt, ...)
     if (len > (int)sizeof(line) - 2) {
         len = (int)sizeof(line) - 2;
     }
+    rf_text_clean(line);
     if (log_state.sink != NULL) {
         log_state.sink(level, line, log_state.data);
         return;

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/json.h"
@@ -40,13 +41,31 @@ static char *run_name(const struct rf_result_set *set, const char *path)
     return out;
 }
 
+/* Whether the file is in the set: a folder may have been given twice. */
+static bool is_known(const struct rf_result_set *set, const struct stat *file)
+{
+    for (size_t i = 0; i < set->n; i++) {
+        if (set->files[i].device == file->st_dev &&
+            set->files[i].inode == file->st_ino) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static enum rf_status add_file(struct rf_result_set *set, const char *path,
                                struct rf_err *err)
 {
     json_t *result = NULL;
     const json_t *version;
     char *run;
-    enum rf_status status = rf_json_load(path, FILE_MAX_BYTES, &result, err);
+    struct stat file = {0};
+    enum rf_status status;
+    if (stat(path, &file) == 0 && is_known(set, &file)) {
+        set->n_repeated++;
+        return RF_OK;
+    }
+    status = rf_json_load(path, FILE_MAX_BYTES, &result, err);
     if (status != RF_OK) {
         return status;
     }
@@ -71,6 +90,8 @@ static enum rf_status add_file(struct rf_result_set *set, const char *path,
                 .path = rf_xstrdup(path),
                 .name = rf_xstrdup(rf_result_text(result, NULL, "name")),
                 .run = run,
+                .device = file.st_dev,
+                .inode = file.st_ino,
                 .result = result}));
     return RF_OK;
 }
@@ -168,9 +189,9 @@ static enum rf_status add_folder(struct rf_result_set *set, const char *folder,
 enum rf_status rf_result_set_add(struct rf_result_set *set, const char *folder,
                                  struct rf_err *err)
 {
-    size_t before = set->n;
+    size_t before = set->n + set->n_repeated;
     enum rf_status status = add_folder(set, folder, false, err);
-    if (status == RF_OK && set->n == before) {
+    if (status == RF_OK && set->n + set->n_repeated == before) {
         status = rf_err_set(err, RF_ERR_CONFIG,
                             "%s: no results in it (no run.json with scenarios "
                             "beside it)",

@@ -122,6 +122,19 @@ START_TEST(test_result_files_tell_folders_of_one_name_apart)
 }
 END_TEST
 
+START_TEST(test_result_files_given_twice_are_taken_once)
+{
+    struct rf_result_set set = {0};
+    make_run("first");
+    add(&set, "first");
+    add(&set, "./first/");
+    add(&set, "");
+    ck_assert_uint_eq(set.n, 2);
+    ck_assert_uint_eq(set.n_repeated, 4);
+    rf_result_set_free(&set);
+}
+END_TEST
+
 START_TEST(test_result_files_of_an_empty_folder_are_an_error)
 {
     struct rf_result_set set = {0};
@@ -141,6 +154,7 @@ Suite *test_result_files_suite(void)
     tcase_add_test(tests, test_result_files_have_the_order_of_the_run);
     tcase_add_loop_test(tests, test_result_files_name_the_run_of_each, 0, 2);
     tcase_add_test(tests, test_result_files_tell_folders_of_one_name_apart);
+    tcase_add_test(tests, test_result_files_given_twice_are_taken_once);
     tcase_add_test(tests, test_result_files_of_an_empty_folder_are_an_error);
     suite_add_tcase(suite, tests);
     return suite;

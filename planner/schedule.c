@@ -14,7 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/bytes.h"
 #include "common/mem.h"
+#include "common/memory_info.h"
 #include "planner/box.h"
 #include "planner/strategy.h"
 
@@ -44,7 +46,6 @@ void rf_builder_fail(struct rf_builder *builder, enum rf_status status,
     }
 }
 
-/* The dtype of a family's elements on a side. */
 /* rf_world_build() let no other dtypes pass. */
 static enum rf_cast cast_of(const struct rf_plan *plan, uint32_t family)
 {
@@ -119,6 +120,37 @@ static void hash_op(struct rf_hash *digest, const struct rf_op *op)
     digest->length++;
 }
 
+/* There are fewer than 2^32 ops: their bytes fit into a size_t. */
+static bool grow_ops(struct rf_builder *builder)
+{
+    size_t capacity = builder->capacity + builder->capacity / 2 + 64;
+    struct rf_op *grown = rf_realloc_large(builder->schedule->ops,
+                                           builder->capacity * sizeof(*grown),
+                                           capacity * sizeof(*grown));
+    if (grown == NULL) {
+        return false;
+    }
+    builder->schedule->ops = grown;
+    builder->capacity = capacity;
+    return true;
+}
+
+/* RF_ERR_NOMEM with what was tried and what there is. */
+static void fail_memory(struct rf_builder *builder)
+{
+    char available[32];
+    if (builder->status != RF_OK) {
+        return;
+    }
+    rf_format_bytes(rf_memory_available(), available, sizeof(available));
+    builder->status = rf_err_set(
+        builder->err, RF_ERR_NOMEM,
+        "the schedule has more than %zu operations, too many for the %s of "
+        "memory that this machine has left: larger chunk_bytes or bucket_bytes "
+        "make fewer",
+        builder->schedule->n_ops, available);
+}
+
 static bool keep_op(struct rf_builder *builder, const struct rf_op *op)
 {
     struct rf_schedule *schedule = builder->schedule;
@@ -127,17 +159,8 @@ static bool keep_op(struct rf_builder *builder, const struct rf_op *op)
         ranks[op->dst].node != builder->node) {
         return true;
     }
-    if (schedule->n_ops == builder->capacity) {
-        size_t capacity = builder->capacity ? builder->capacity * 2 : 64;
-        struct rf_op *grown =
-            capacity > SIZE_MAX / sizeof(*grown)
-                ? NULL
-                : realloc(schedule->ops, capacity * sizeof(*grown));
-        if (grown == NULL) {
-            return false;
-        }
-        schedule->ops = grown;
-        builder->capacity = capacity;
+    if (schedule->n_ops == builder->capacity && !grow_ops(builder)) {
+        return false;
     }
     schedule->ops[schedule->n_ops++] = *op;
     return true;
@@ -184,7 +207,7 @@ uint32_t rf_builder_emit(struct rf_builder *builder, const struct rf_step *step,
     memcpy(op.src_stride, src->stride, sizeof(op.src_stride));
     memcpy(op.dst_stride, dst->stride, sizeof(op.dst_stride));
     if (!keep_op(builder, &op)) {
-        rf_builder_fail(builder, RF_ERR_NOMEM, "no memory for the schedule");
+        fail_memory(builder);
         return RF_NO_OP;
     }
     builder->schedule->n_world_ops++;

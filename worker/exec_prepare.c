@@ -18,7 +18,7 @@
 #include "common/clock.h"
 #include "common/mem.h"
 #include "worker/memory_host.h"
-#include "worker/memory_info.h"
+#include "common/memory_info.h"
 
 /* What a rank process needs beside its arenas: code, plan, sockets. */
 #define PROCESS_BYTES ((uint64_t)32 << 20)

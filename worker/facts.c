@@ -21,7 +21,7 @@
 #include "common/version.h"
 #include "transport/method.h"
 #include "transport/module.h"
-#include "worker/memory_info.h"
+#include "common/memory_info.h"
 #include "worker/process.h"
 #include "worker/text.h"
 

@@ -18,7 +18,7 @@
 #include "common/mem.h"
 #include "common/pattern.h"
 #include "worker/content.h"
-#include "worker/memory_info.h"
+#include "common/memory_info.h"
 #include "worker/quantize.h"
 #include "worker/runs.h"
 

@@ -18,7 +18,7 @@
 #include "common/mem.h"
 #include "transport/copy.h"
 #include "worker/memory_host.h"
-#include "worker/memory_info.h"
+#include "common/memory_info.h"
 #include "worker/probe_link.h"
 
 #define WINDOW_NS (50 * RF_NS_PER_MS)

@@ -1,10 +1,11 @@
-/* How much memory this node has, and how much a process may still take. */
-#ifndef RF_WORKER_MEMORY_INFO_H
-#define RF_WORKER_MEMORY_INFO_H
+/* How much memory this machine has, and how much a process may still take. */
+#ifndef RF_COMMON_MEMORY_INFO_H
+#define RF_COMMON_MEMORY_INFO_H
 
+#include <stddef.h>
 #include <stdint.h>
 
-/* Bytes of memory in the node. */
+/* Bytes of memory in the machine. */
 uint64_t rf_memory_total(void);
 
 /* Bytes that can be allocated without swapping or hitting a control group's
@@ -15,5 +16,10 @@ uint64_t rf_memory_available(void);
 /* This process's private resident bytes: anonymous and file pages, without
  * shared arenas, which are counted by their size. */
 uint64_t rf_memory_private(void);
+
+/* realloc() for blocks that may get large. NULL, with `old` as it was, also
+ * where `bytes - old_bytes` is more than rf_memory_available(): the kernel
+ * would hand it out, and end the process when it is used. */
+void *rf_realloc_large(void *old, size_t old_bytes, size_t bytes);
 
 #endif

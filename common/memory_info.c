@@ -1,15 +1,19 @@
 /*
- * Memory of the node from /proc and the control-group file systems. See
+ * Memory of the machine from /proc and the control-group file systems. See
  * memory_info.h. What cannot be read does not limit anything.
  */
-#include "worker/memory_info.h"
+#include "common/memory_info.h"
 
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/compiler.h"
+
+/* Growing by less is not worth looking for the room. */
+#define LARGE_BYTES ((size_t)64 << 20)
 
 /* The number behind `key` in a file of "key value" lines; kB are multiplied
  * out. */
@@ -139,4 +143,13 @@ uint64_t rf_memory_private(void)
         return anonymous;
     }
     return anonymous + file;
+}
+
+void *rf_realloc_large(void *old, size_t old_bytes, size_t bytes)
+{
+    if (bytes > old_bytes && bytes - old_bytes >= LARGE_BYTES &&
+        bytes - old_bytes > rf_memory_available() / 2) {
+        return NULL;
+    }
+    return realloc(old, bytes);
 }

@@ -1,0 +1,37 @@
+/* What memory there is, and blocks that would not fit into it. */
+#include <check.h>
+#include <stdlib.h>
+
+#include "common/memory_info.h"
+
+START_TEST(test_memory_available_is_a_part_of_all)
+{
+    ck_assert_uint_gt(rf_memory_available(), 0);
+    ck_assert_uint_le(rf_memory_available(), rf_memory_total());
+    ck_assert_uint_lt(rf_memory_private(), rf_memory_total());
+}
+END_TEST
+
+START_TEST(test_a_large_block_that_does_not_fit_is_refused)
+{
+    char *block = rf_realloc_large(NULL, 0, 100);
+    ck_assert_ptr_nonnull(block);
+    block[99] = 'x';
+    ck_assert_ptr_null(rf_realloc_large(block, 100, rf_memory_total()));
+    block = rf_realloc_large(block, 100, 200);
+    ck_assert_ptr_nonnull(block);
+    ck_assert_int_eq(block[99], 'x');
+    free(block);
+}
+END_TEST
+
+Suite *test_memory_info_suite(void);
+Suite *test_memory_info_suite(void)
+{
+    Suite *suite = suite_create("memory_info");
+    TCase *tests = tcase_create("memory_info");
+    tcase_add_test(tests, test_memory_available_is_a_part_of_all);
+    tcase_add_test(tests, test_a_large_block_that_does_not_fit_is_refused);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

@@ -30,8 +30,7 @@ enum rf_status rf_json_parse(const char *text, size_t size, const char *name,
 enum rf_status rf_json_load(const char *path, size_t max_bytes, json_t **out,
                             struct rf_err *err) RF_MUST_CHECK;
 
-/* Writes `value` to `path` whole: temporary file beside it, fsync, rename,
- * fsync of the folder. On failure nothing is left behind. */
+/* Writes `value` to `path` whole, as rf_store() does. */
 enum rf_status rf_json_store(const json_t *value, const char *path,
                              struct rf_err *err) RF_MUST_CHECK;
 

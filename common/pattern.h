@@ -4,7 +4,7 @@
  *
  * A logical tensor is a byte stream over its row-major byte offset in its own
  * dtype. Word k (bytes 8k…8k+7, little endian) is
- *     mix64(tensor_seed ^ round·C1 + k·C2)
+ *     mix64((tensor_seed ^ round·C1) + k·C2)
  * so any shard regenerates exactly its part, no two tensors, places or rounds
  * look alike, and there is no period. Every 2-byte lane then has its bit 14
  * cleared, which keeps bfloat16, float16 and the high half of float32 finite

@@ -185,15 +185,14 @@ static enum rf_status take_option(struct parse *parse, int option,
     return status;
 }
 
-static const char *option_name(int option, char out[3])
+/* Every option has a long name. */
+static const char *option_name(int option)
 {
-    for (const struct option *o = long_options; o->name != NULL; o++) {
-        if (o->val == option) {
-            return o->name;
-        }
+    const struct option *o = long_options;
+    while (o->val != option) {
+        o++;
     }
-    snprintf(out, 3, "%c", option);
-    return out;
+    return o->name;
 }
 
 /* getopt_long() gave '?' or ':'. Of several letters behind one dash it has not
@@ -217,12 +216,11 @@ static enum rf_status check_takers(const struct parse *parse,
 {
     for (size_t i = 0; i < parse->n_seen; i++) {
         for (size_t t = 0; t < RF_ARRAY_SIZE(takers); t++) {
-            char letter[3];
             if (takers[t].option == parse->seen[i] &&
                 !(takers[t].commands & C(parse->cli->command))) {
                 return rf_err_set(err, RF_ERR_USAGE,
                                   "--%s has no meaning for \"%s\"",
-                                  option_name(parse->seen[i], letter), command);
+                                  option_name(parse->seen[i]), command);
             }
         }
     }
@@ -385,8 +383,8 @@ void rf_cli_help(FILE *to)
     fputs(
         "refit-coord measures how long weights take from a training mesh to "
         "an\ninference mesh, on your nodes, and checks every byte.\n\n"
-        "refit-coord [run] CLUSTER.json [-o DIR] [-s GLOB]... [-n]\n"
-        "            [--resume DIR] [--timeout S]\n"
+        "refit-coord [run] CLUSTER.json [-o DIR] [-s GLOB]... [--resume DIR]\n"
+        "            [--timeout S] [-n [--json | --full]]\n"
         "refit-coord plan CLUSTER.json [-s GLOB]... [--json | --full]\n"
         "refit-coord check CLUSTER.json [--json] [--timeout S]\n"
         "refit-coord predict CLUSTER.json [RESULT_DIR]... [-s GLOB]... "

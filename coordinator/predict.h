@@ -1,5 +1,5 @@
 /* Predicted times. The arithmetic is pure and in predict_figures.c; predict.c
- * has the command. Formulae: docs/RESULTS.md, "Predictions". */
+ * has the command. Formulae: docs/MEASURING.md, "Predictions". */
 #ifndef RF_COORDINATOR_PREDICT_H
 #define RF_COORDINATOR_PREDICT_H
 

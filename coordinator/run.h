@@ -1,8 +1,8 @@
 /*
  * The run: a state machine that takes nodes from nothing to results and back to
  * nothing. Pure: what happens comes in as calls, what it wants goes out through
- * struct rf_run_ops; no socket, no process, no clock of its own. cluster.c is
- * the real world, tests/lib/fake_cluster.c a simulated one with a virtual clock
+ * struct rf_run_ops; no socket, no process, no clock of its own. run_cmd.c
+ * gives it the real world, tests/lib/fake_cluster.c a simulated one with a virtual clock
  * and faults.
  *
  * Rules that hold in every state: a deadline; loss of a node, an interrupt and
@@ -96,8 +96,6 @@ void rf_run_cannot_store(struct rf_run *run, const struct rf_err *why);
 void rf_run_stopped(struct rf_run *run);
 
 const char *rf_run_state(const struct rf_run *run);
-/* HELLO of a node, NULL before it joined; borrowed. */
-const json_t *rf_run_node_hello(const struct rf_run *run, uint32_t node);
 /* Why a node could not join or was lost; NULL when it was not. */
 const char *rf_run_node_error(const struct rf_run *run, uint32_t node);
 

@@ -13,7 +13,7 @@
 struct rf_fp8_matrix {
     const void *src; /* bfloat16, src_pitch elements a row */
     void *dst;       /* fp8, dst_pitch elements a row */
-    void *scale_inv; /* float32, rf_fp8_blocks() of rows × of columns */
+    void *scale_inv; /* float32, rf_quantize_blocks() of rows × of columns */
     uint64_t rows, columns, src_pitch, dst_pitch;
 };
 

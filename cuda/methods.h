@@ -8,7 +8,7 @@
 #include "common/log.h"
 #include "transport/method.h"
 
-/* The methods; their infos are those of transport/methods.c. */
+/* The methods; their infos are those of transport/method_info.c. */
 extern const struct rf_method_ops rf_cuda_method_nccl, rf_cuda_method_ipc,
     rf_cuda_method_nvshmem;
 

@@ -42,7 +42,7 @@ enum rf_status rf_cost_bound(const struct rf_plan *plan,
                              struct rf_bound *out,
                              struct rf_err *err) RF_MUST_CHECK;
 
-/* Predicted seconds of a schedule: α per op and β per byte over its busiest
+/* Predicted milliseconds of a schedule: α per op and β per byte over its busiest
  * resources (docs/MEASURING.md). */
 double rf_cost_predict_ms(const struct rf_plan *plan,
                           const struct rf_schedule *schedule,

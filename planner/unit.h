@@ -39,9 +39,9 @@ enum rf_status rf_units_build(const struct rf_plan *plan, struct rf_units *out,
 void rf_units_free(struct rf_units *units);
 
 /*
- * Cuts a box into at most `parts` boxes of nearly equal size, along the
- * outermost dimension that divides evenly, else the one that divides best.
- * *parts becomes the number there is; part `index` < that is written to `out`.
+ * How to cut a box into at most `parts` boxes of nearly equal size: along which
+ * dimension, the outermost that divides evenly, else the one that divides best,
+ * and into how many (rf_box_part() makes them).
  */
 struct rf_split {
     uint32_t dim, parts;

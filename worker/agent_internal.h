@@ -128,10 +128,14 @@ struct agent {
 };
 
 /* agent.c */
+/* Ends ranks, connections and at last the loop; the first call counts. */
 void rf_agent_end(struct agent *agent, int exit_code, const char *why);
+/* To the coordinator; takes `payload` over, also when there is no connection.
+ */
 void rf_agent_send(struct agent *agent, enum rf_msg_type type, json_t *payload);
 
 /* agent_start.c: the beginning of an attempt. */
+/* Takes START: starts its ranks, or keeps it until the last ones are gone. */
 void rf_agent_start(struct agent *agent, const void *payload, size_t size);
 /* Starts what had to wait for the end of the attempt before, or drops it. */
 void rf_agent_start_waiting(struct agent *agent);
@@ -139,16 +143,26 @@ void rf_agent_forget_waiting(struct agent *agent);
 
 /* agent_ranks.c: the ends of ranks and attempts. */
 extern const struct rf_sm_state rf_agent_attempt_states[ATTEMPT_STATES];
+/* Moves as the table allows; the new state's deadline is in `limit_ms`, 0:
+ * none. */
 void rf_agent_move_attempt(struct agent *agent, enum attempt_state state,
                            uint32_t limit_ms);
 /* RANK_EXIT with waitpid's status; of a rank without a process any. */
 void rf_agent_report_exit(struct agent_rank *rank, int status);
+/* Takes ABORT: ranks are told, and killed when they do not end. */
 void rf_agent_abort(struct agent *agent, const json_t *message);
+/* From here on ranks end by themselves, or are killed when time is up. */
 void rf_agent_leave(struct agent *agent);
+/* At SIGCHLD: collects ended ranks and reports them. */
 void rf_agent_reap(struct agent *agent);
+/* Acts on the attempt's deadline when it has passed. */
 void rf_agent_attempt_tick(struct agent *agent, int64_t now);
+/* Ends ranks whose lease has run out; with `send` renews those of all. */
 void rf_agent_lease_ranks(struct agent *agent, int64_t now, bool send);
 void rf_agent_kill_ranks(struct agent *agent, int signal);
+/* One of the rank's handles was closed. */
+void rf_agent_rank_released(struct agent_rank *rank);
+/* Whether all have ended, or were given up, and all handles are closed. */
 bool rf_agent_ranks_gone(const struct agent *agent);
 void rf_agent_free_ranks(struct agent *agent);
 
@@ -160,10 +174,11 @@ void rf_agent_output_close(struct agent_rank *rank);
 
 /* agent_relay.c: messages between the coordinator and the ranks. */
 extern const struct rf_conn_ops rf_agent_rank_ops;
+/* Passes STEP on, its times shifted to this node's clock, and gathers the
+ * answers. */
 void rf_agent_step(struct agent *agent, json_t *step);
+/* Any other frame of the coordinator for the ranks. */
 void rf_agent_relay(struct agent *agent, const struct rf_frame *frame);
 void rf_agent_gather_clear(struct gather *gather);
-/* A rank's handle was closed; frees what only waited for that. */
-void rf_agent_rank_released(struct agent_rank *rank);
 
 #endif

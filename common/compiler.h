@@ -6,9 +6,7 @@
 
 #define RF_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 #define RF_MUST_CHECK __attribute__((warn_unused_result))
-#define RF_UNUSED __attribute__((unused))
 #define RF_NONNULL __attribute__((returns_nonnull))
-#define RF_NORETURN __attribute__((noreturn))
 
 #define RF_ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 #define RF_MIN(a, b) ((a) < (b) ? (a) : (b))

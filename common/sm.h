@@ -14,7 +14,6 @@ struct rf_sm_state {
     const char *name;
     uint64_t next;       /* RF_SM_NEXT() of each allowed next state */
     int64_t deadline_ns; /* longest stay, 0 = none */
-    bool final;
 };
 
 struct rf_sm {

@@ -15,6 +15,7 @@
 #include "common/mem.h"
 #include "common/version.h"
 #include "coordinator/folders.h"
+#include "coordinator/hello.h"
 #include "transport/method.h"
 
 #define FEW_PARAMETERS 2e9 /* a rank of the training side */
@@ -291,18 +292,11 @@ static json_int_t fastest_nic(const json_t *hello)
     return fastest;
 }
 
-static bool same_machine(const json_t *a, const json_t *b)
-{
-    const char *x = json_string_value(json_object_get(a, "boot_id"));
-    const char *y = json_string_value(json_object_get(b, "boot_id"));
-    return x != NULL && y != NULL && x[0] != '\0' && strcmp(x, y) == 0;
-}
-
 /* The first node that is the same machine as `node`; itself where none is. */
 static uint32_t machine_of(const json_t *const *hellos, uint32_t node)
 {
     uint32_t i = 0;
-    while (i < node && !same_machine(hellos[i], hellos[node])) {
+    while (i < node && !rf_hello_same_machine(hellos[i], hellos[node])) {
         i++;
     }
     return i;
@@ -321,7 +315,7 @@ static void advise_machines(const char *const *hosts,
         snprintf(names, sizeof(names), "%s", hosts[first]);
         for (uint32_t i = first + 1; i < n; i++) {
             size_t used = strlen(names);
-            if (!same_machine(hellos[first], hellos[i])) {
+            if (!rf_hello_same_machine(hellos[first], hellos[i])) {
                 continue;
             }
             if (++count <= NAMES_SHOWN) {
@@ -427,7 +421,7 @@ static void advise_processors(const struct rf_case *one,
             continue;
         }
         for (uint32_t i = first; i < n; i++) {
-            if (i == first || same_machine(hellos[first], hellos[i])) {
+            if (i == first || rf_hello_same_machine(hellos[first], hellos[i])) {
                 ranks += rf_case_node_ranks(one, i);
             }
         }

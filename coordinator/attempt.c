@@ -80,6 +80,9 @@ void rf_attempt_error(struct rf_attempt *attempt, const char *host,
                         lines ? json_deep_copy(lines) : json_array());
     json_object_set_new(error, "consequence", json_boolean(!first));
     json_array_append_new(attempt->errors, error);
+    if (first) {
+        attempt->cause = status;
+    }
     if (attempt->outcome == RF_OUTCOME_OK) {
         attempt->outcome =
             status == RF_ERR_VERIFY ? RF_OUTCOME_MISMATCH : RF_OUTCOME_FAILED;

@@ -47,7 +47,8 @@ struct rf_attempt {
     enum rf_outcome outcome;
     char started_at[24], finished_at[24];
     int64_t started_ns, finished_ns;
-    json_t *errors; /* first fault first, consequences after it */
+    json_t *errors;       /* first fault first, consequences after it */
+    enum rf_status cause; /* of the first fault, RF_OK: none yet */
 
     struct rf_iteration *iterations; /* verified, or run without bytes */
     size_t n_iterations, cap_iterations;

@@ -97,7 +97,7 @@ uint64_t rf_case_rank_bytes(const struct rf_case *one, uint32_t rank)
         bytes += quantize.bytes;
         rf_quantize_free(&quantize);
     }
-    return bytes + (rf_case_on_device(one) ? 0 : RF_CASE_PROCESS_BYTES);
+    return bytes + (rf_case_on_device(one) ? 0 : RF_PLAN_PROCESS_BYTES);
 }
 
 uint64_t rf_case_node_bytes(const struct rf_case *one, uint32_t node)

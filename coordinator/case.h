@@ -10,10 +10,6 @@
 #include "planner/model.h"
 #include "planner/schedule.h"
 
-/* What a rank process needs beside its arenas and staging: code, libraries,
- * tables. Part of the predicted memory. */
-#define RF_CASE_PROCESS_BYTES (UINT64_C(24) << 20)
-
 struct rf_case {
     const struct rf_config *config; /* borrowed */
     size_t index;                   /* of config->scenarios */
@@ -33,7 +29,7 @@ enum rf_status rf_case_build(const struct rf_config *config,
 void rf_case_destroy(struct rf_case *one); /* NULL is fine */
 
 /* Predicted peak memory of a rank: arenas of both sides and staging, in host or
- * device memory (as the method has it); on hosts also RF_CASE_PROCESS_BYTES. */
+ * device memory (as the method has it); on hosts also RF_PLAN_PROCESS_BYTES. */
 uint64_t rf_case_rank_bytes(const struct rf_case *one, uint32_t rank);
 uint64_t rf_case_node_bytes(const struct rf_case *one, uint32_t node);
 uint32_t rf_case_node_ranks(const struct rf_case *one, uint32_t node);

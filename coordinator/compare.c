@@ -220,7 +220,7 @@ bool rf_comparison_is_regression(const struct rf_comparison *comparison)
            comparison->verdict == RF_MISSING;
 }
 
-const char *rf_verdict_name(enum rf_verdict verdict)
+static const char *verdict_name(enum rf_verdict verdict)
 {
     static const char *const names[] = {"same",   "slower", "faster",
                                         "broken", "mended", "missing",
@@ -237,7 +237,7 @@ static json_t *to_json(const struct rf_comparisons *all, double threshold,
         json_array_append_new(
             list,
             json_pack("{s:s, s:s, s:s, s:f, s:f, s:f, s:b, s:s?}", "scenario",
-                      one->name, "verdict", rf_verdict_name(one->verdict),
+                      one->name, "verdict", verdict_name(one->verdict),
                       "metric", one->metric, "reference", one->reference, "new",
                       one->now, "change", one->change, "regression",
                       rf_comparison_is_regression(one), "differs",
@@ -257,7 +257,7 @@ static void print_table(const struct rf_comparisons *all)
         const struct rf_comparison *one = &all->list[i];
         bool figures = one->reference > 0;
         rf_table_cell(table, "%s", one->name);
-        rf_table_cell(table, "%s", rf_verdict_name(one->verdict));
+        rf_table_cell(table, "%s", verdict_name(one->verdict));
         rf_table_cell(table, "%s", one->metric);
         rf_table_cell(table, figures ? "%.4g" : "-", one->reference);
         rf_table_cell(table, figures ? "%.4g" : "-", one->now);

@@ -50,6 +50,5 @@ void rf_compare(const struct rf_result_set *reference,
 void rf_comparisons_free(struct rf_comparisons *comparisons);
 
 bool rf_comparison_is_regression(const struct rf_comparison *comparison);
-const char *rf_verdict_name(enum rf_verdict verdict);
 
 #endif

@@ -29,7 +29,6 @@
 /* What was tried, for the error text. */
 struct trials {
     char text[512];
-    bool encrypted;
 };
 
 static void RF_PRINTF(2, 3) tried(struct trials *trials, const char *fmt, ...)
@@ -79,7 +78,6 @@ static int try_file(ssh_session session, const char *path,
         return SSH_AUTH_DENIED;
     }
     if (is_encrypted(path)) {
-        trials->encrypted = true;
         tried(trials, "%s (encrypted: needs a key agent, ssh-add %s)", path,
               path);
         return SSH_AUTH_DENIED;
@@ -247,7 +245,7 @@ enum rf_status rf_ssh_authenticate(struct rf_ssh_job *job, ssh_session session,
                                    const struct rf_ssh_scan *scan,
                                    struct rf_err *err)
 {
-    struct trials trials = {.encrypted = false};
+    struct trials trials = {0};
     char *user = NULL;
     unsigned methods;
     int result = ssh_userauth_none(session, NULL);

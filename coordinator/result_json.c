@@ -384,7 +384,7 @@ static json_t *memory_json(const struct rf_attempt *attempt)
         }
         put(out, "predicted_host_bytes",
             json_integer(
-                (json_int_t)(device ? RF_CASE_PROCESS_BYTES : predicted)));
+                (json_int_t)(device ? RF_PLAN_PROCESS_BYTES : predicted)));
         put(out, "predicted_device_bytes",
             json_integer((json_int_t)(device ? predicted : 0)));
         json_array_append_new(list, out);

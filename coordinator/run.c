@@ -21,26 +21,25 @@
 /* Deadlines here are what a state has when sizes do not matter; run_move()
  * gives longer ones. */
 static const struct rf_sm_state states[RUN_STATES] = {
-    [RUN_IDLE] = {"idle", N(LAUNCHING), 0, false},
-    [RUN_LAUNCHING] = {"launching", N(STARTING) | N(STOPPING), S(60), false},
+    [RUN_IDLE] = {"idle", N(LAUNCHING), 0},
+    [RUN_LAUNCHING] = {"launching", N(STARTING) | N(STOPPING), S(60)},
     [RUN_STARTING] = {"starting", N(PREPARING) | N(STARTING) | N(STOPPING),
-                      S(600), false},
-    [RUN_PREPARING] = {"preparing", N(PROBING) | FAULT, S(120), false},
-    [RUN_PROBING] = {"probing", N(FILLING) | FAULT, S(60), false},
-    [RUN_FILLING] = {"filling", N(RUNNING) | FAULT, S(60), false},
+                      S(600)},
+    [RUN_PREPARING] = {"preparing", N(PROBING) | FAULT, S(120)},
+    [RUN_PROBING] = {"probing", N(FILLING) | FAULT, S(60)},
+    [RUN_FILLING] = {"filling", N(RUNNING) | FAULT, S(60)},
     [RUN_RUNNING] = {"running",
                      N(VERIFYING) | N(FILLING) | N(PROBING_AGAIN) | FAULT,
-                     S(60), false},
+                     S(60)},
     [RUN_VERIFYING] = {"verifying",
                        N(FILLING) | N(PROBING_AGAIN) | N(CLOSING) | FAULT,
-                       S(60), false},
-    [RUN_PROBING_AGAIN] = {"probing again", N(CLOSING) | FAULT, S(60), false},
-    [RUN_CLOSING] = {"closing", N(STARTING) | N(STOPPING) | FAULT, S(60),
-                     false},
-    [RUN_SETTLING] = {"settling", N(ABORTING), RF_NS_PER_S / 2, false},
-    [RUN_ABORTING] = {"aborting", N(STARTING) | N(STOPPING), S(30), false},
-    [RUN_STOPPING] = {"stopping", N(DONE), S(20), false},
-    [RUN_DONE] = {"done", 0, 0, true},
+                       S(60)},
+    [RUN_PROBING_AGAIN] = {"probing again", N(CLOSING) | FAULT, S(60)},
+    [RUN_CLOSING] = {"closing", N(STARTING) | N(STOPPING) | FAULT, S(60)},
+    [RUN_SETTLING] = {"settling", N(ABORTING), RF_NS_PER_S / 2},
+    [RUN_ABORTING] = {"aborting", N(STARTING) | N(STOPPING), S(30)},
+    [RUN_STOPPING] = {"stopping", N(DONE), S(20)},
+    [RUN_DONE] = {"done", 0, 0},
 };
 
 struct rf_run *rf_run_create(const struct rf_config *config,
@@ -94,11 +93,6 @@ void rf_run_set_test(struct rf_run *run, json_t *test)
 const char *rf_run_state(const struct rf_run *run)
 {
     return rf_sm_state_name(&run->sm);
-}
-
-const json_t *rf_run_node_hello(const struct rf_run *run, uint32_t node)
-{
-    return run->nodes[node].hello;
 }
 
 const char *rf_run_node_error(const struct rf_run *run, uint32_t node)

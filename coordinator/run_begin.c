@@ -9,6 +9,7 @@
 #include "common/bytes.h"
 #include "common/mem.h"
 #include "coordinator/folders.h"
+#include "coordinator/hello.h"
 #include "coordinator/run_private.h"
 #include "transport/method.h"
 
@@ -90,13 +91,6 @@ static enum rf_status check_devices(struct rf_run *run,
     return RF_OK;
 }
 
-static bool same_machine(const json_t *a, const json_t *b)
-{
-    const char *x = json_string_value(json_object_get(a, "boot_id"));
-    const char *y = json_string_value(json_object_get(b, "boot_id"));
-    return x != NULL && y != NULL && x[0] != '\0' && strcmp(x, y) == 0;
-}
-
 /* Host memory of a machine, which may go by several names. */
 static enum rf_status check_memory(struct rf_run *run,
                                    const struct rf_case *one, uint32_t node,
@@ -115,7 +109,7 @@ static enum rf_status check_memory(struct rf_run *run,
     for (uint32_t i = 0; i < run->config->n_nodes; i++) {
         uint64_t bytes = rf_case_node_bytes(one, i);
         if (bytes > 0 &&
-            (i == node || same_machine(hello, run->nodes[i].hello))) {
+            (i == node || rf_hello_same_machine(hello, run->nodes[i].hello))) {
             need += bytes;
             names++;
         }

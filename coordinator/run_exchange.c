@@ -30,7 +30,6 @@ void run_exchange_clear(struct rf_run *run)
         free_exchange(run, run->exchanges);
         run->exchanges = next;
     }
-    run->exchanges_done = 0;
 }
 
 static struct exchange *find_exchange(struct rf_run *run, uint64_t seq)

@@ -163,15 +163,6 @@ void run_abort(struct rf_run *run, const char *reason)
     }
 }
 
-/* Whether the attempt ended because something took too long: then who had not
- * answered tells where it hung. */
-static bool too_long(const struct rf_run *run)
-{
-    const json_t *cause = json_array_get(run->attempt->errors, 0);
-    const char *status = json_string_value(json_object_get(cause, "status"));
-    return status != NULL && strcmp(status, rf_strstatus(RF_ERR_TIMEOUT)) == 0;
-}
-
 /* "0-3, 6": numbers of an ascending list. */
 static void write_ranks(const json_t *list, char *out, size_t size)
 {
@@ -254,7 +245,8 @@ void run_aborted(struct rf_run *run, uint32_t node, const json_t *payload)
     if (run->sm.state != RUN_ABORTING || !from->waiting) {
         return;
     }
-    if (too_long(run)) {
+    if (run->attempt->cause == RF_ERR_TIMEOUT) {
+        /* Who had not answered tells where it hung. */
         name_silent(run, node, json_object_get(payload, "unanswered"));
     }
     if (json_array_size(unkillable) > 0) {

@@ -98,7 +98,6 @@ struct rf_run {
     uint64_t round_checked_bytes;
     bool *answered; /* per rank, in the step in progress */
     struct exchange *exchanges;
-    uint64_t exchanges_done;
 
     struct probe_pair *pairs;
     size_t n_pairs, pair_at;

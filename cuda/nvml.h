@@ -44,7 +44,6 @@ _Static_assert(sizeof(struct rf_nvml_field) == 40, "public ABI");
 #define RF_NVML_NVLINK_SENT 138
 #define RF_NVML_NVLINK_RECEIVED 139
 
-#define RF_NVML_COMPUTE_EXCLUSIVE 3
 #define RF_NVML_COMPUTE_PROHIBITED 2
 
 #define RF_NVML_FUNCTIONS(X)                                                   \

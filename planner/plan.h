@@ -65,6 +65,11 @@ struct rf_transfer {
     uint64_t src_stride[RF_BOX_DIMS], dst_stride[RF_BOX_DIMS];
 };
 
+/* What a rank process needs beside its arenas and staging: code, libraries,
+ * tables. Part of the memory that is predicted before launch and refused with.
+ */
+#define RF_PLAN_PROCESS_BYTES (UINT64_C(24) << 20)
+
 struct rf_plan_totals {
     uint64_t transfers; /* per logical tensor, as `plan --full` lists them */
     uint64_t bytes_total, bytes_local, bytes_intra_node, bytes_inter_node;

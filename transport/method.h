@@ -70,15 +70,12 @@ enum rf_memory_kind { RF_HOST_MEMORY, RF_DEVICE_MEMORY };
 /* What must hold before a method can be used; checked before launch. */
 struct rf_method_info {
     const char *name;
-    const char *alias; /* or NULL */
     enum rf_memory_kind memory;
-    bool crosses_nodes;  /* can move bytes between nodes */
-    bool same_node;      /* can move bytes between ranks of one node */
-    bool needs_folder;   /* "disk" */
-    bool moves_bytes;    /* false for null: nothing to verify */
-    const char *summary; /* one line for --help and docs */
-    bool may_alias;      /* pieces may stay where the source has them, and then
-                            nothing moves */
+    bool crosses_nodes; /* can move bytes between nodes */
+    bool needs_folder;  /* "disk" */
+    bool moves_bytes;   /* false for null: nothing to verify */
+    bool may_alias;     /* pieces may stay where the source has them, and then
+                           nothing moves */
 };
 
 struct rf_method_ops {
@@ -119,7 +116,7 @@ enum rf_method_id {
  * node can run it; ends with a NULL name. Pure: the coordinator uses it. */
 extern const struct rf_method_info rf_method_infos[];
 
-/* By name or alias; NULL when there is none. */
+/* By name; NULL when there is none. */
 const struct rf_method_info *rf_method_info_find(const char *name);
 
 /* "host, tcp, …": the names of all methods, for messages. */

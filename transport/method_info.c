@@ -8,42 +8,47 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* clang-format off */
 const struct rf_method_info rf_method_infos[] = {
-    [RF_METHOD_HOST] = {"host", "gloo", RF_HOST_MEMORY, true, true, false, true,
-        "shared memory inside a node, TCP between nodes",
-        false},
-    [RF_METHOD_TCP] = {"tcp", NULL, RF_HOST_MEMORY, true, true, false, true,
-        "TCP between all ranks, also inside a node",
-        false},
-    [RF_METHOD_SHM] = {"shm", NULL, RF_HOST_MEMORY, false, true, false, true,
-        "destinations map sources' memory; zero copy where layouts agree",
-        true},
-    [RF_METHOD_DISK] = {"disk", NULL, RF_HOST_MEMORY, true, true, true, true,
-        "sources write files, destinations read slices of them",
-        false},
-    [RF_METHOD_NCCL] = {"nccl", NULL, RF_DEVICE_MEMORY, true, true, false, true,
-        "NCCL send and receive between GPUs",
-        false},
-    [RF_METHOD_IPC] = {"ipc", "cuda_ipc", RF_DEVICE_MEMORY, false, true, false,
-        true, "GPU memory of one node mapped through CUDA IPC handles",
-        true},
-    [RF_METHOD_NVSHMEM] = {"nvshmem", NULL, RF_DEVICE_MEMORY, true, true, false,
-        true, "one-sided puts into NVSHMEM symmetric memory",
-        false},
-    [RF_METHOD_NULL] = {"null", NULL, RF_HOST_MEMORY, true, true, false, false,
-        "moves nothing; measures the program itself",
-        false},
-    [RF_METHOD_COUNT] = {0},
+    [RF_METHOD_HOST] = {.name = "host",
+                        .memory = RF_HOST_MEMORY,
+                        .crosses_nodes = true,
+                        .moves_bytes = true},
+    [RF_METHOD_TCP] = {.name = "tcp",
+                       .memory = RF_HOST_MEMORY,
+                       .crosses_nodes = true,
+                       .moves_bytes = true},
+    [RF_METHOD_SHM] = {.name = "shm",
+                       .memory = RF_HOST_MEMORY,
+                       .moves_bytes = true,
+                       .may_alias = true},
+    [RF_METHOD_DISK] = {.name = "disk",
+                        .memory = RF_HOST_MEMORY,
+                        .crosses_nodes = true,
+                        .needs_folder = true,
+                        .moves_bytes = true},
+    [RF_METHOD_NCCL] = {.name = "nccl",
+                        .memory = RF_DEVICE_MEMORY,
+                        .crosses_nodes = true,
+                        .moves_bytes = true},
+    [RF_METHOD_IPC] = {.name = "ipc",
+                       .memory = RF_DEVICE_MEMORY,
+                       .moves_bytes = true,
+                       .may_alias = true},
+    [RF_METHOD_NVSHMEM] = {.name = "nvshmem",
+                           .memory = RF_DEVICE_MEMORY,
+                           .crosses_nodes = true,
+                           .moves_bytes = true},
+    [RF_METHOD_NULL] = {.name = "null",
+                        .memory = RF_HOST_MEMORY,
+                        .crosses_nodes = true},
+    [RF_METHOD_COUNT] = {.name = NULL},
 };
-/* clang-format on */
 
 const struct rf_method_info *rf_method_info_find(const char *name)
 {
     const struct rf_method_info *info = rf_method_infos;
     for (; info->name != NULL; info++) {
-        if (strcmp(info->name, name) == 0 ||
-            (info->alias != NULL && strcmp(info->alias, name) == 0)) {
+        if (strcmp(info->name, name) == 0) {
             return info;
         }
     }

@@ -39,16 +39,15 @@ static const struct rf_sm_state agent_states[AGENT_STATES] = {
     [AGENT_BOOTING] = {"booting",
                        RF_SM_NEXT(AGENT_JOINING) | RF_SM_NEXT(AGENT_GREETING) |
                            RF_SM_NEXT(AGENT_ENDING),
-                       0, false},
+                       0},
     [AGENT_JOINING] = {"joining",
                        RF_SM_NEXT(AGENT_GREETING) | RF_SM_NEXT(AGENT_BOOTING) |
                            RF_SM_NEXT(AGENT_ENDING),
-                       0, false},
+                       0},
     [AGENT_GREETING] = {"greeting",
-                        RF_SM_NEXT(AGENT_READY) | RF_SM_NEXT(AGENT_ENDING), 0,
-                        false},
-    [AGENT_READY] = {"ready", RF_SM_NEXT(AGENT_ENDING), 0, false},
-    [AGENT_ENDING] = {"ending", 0, 0, true},
+                        RF_SM_NEXT(AGENT_READY) | RF_SM_NEXT(AGENT_ENDING), 0},
+    [AGENT_READY] = {"ready", RF_SM_NEXT(AGENT_ENDING), 0},
+    [AGENT_ENDING] = {"ending", 0, 0},
 };
 
 static void move(struct agent *agent, enum agent_state state, uint32_t limit_ms)

@@ -25,19 +25,19 @@
 #include "worker/text.h"
 
 const struct rf_sm_state rf_agent_attempt_states[ATTEMPT_STATES] = {
-    [ATTEMPT_NONE] = {"none", RF_SM_NEXT(ATTEMPT_RUNNING), 0, false},
+    [ATTEMPT_NONE] = {"none", RF_SM_NEXT(ATTEMPT_RUNNING), 0},
     [ATTEMPT_RUNNING] = {"running",
                          RF_SM_NEXT(ATTEMPT_LEAVING) | RF_SM_NEXT(ATTEMPT_NONE),
-                         0, false},
+                         0},
     [ATTEMPT_LEAVING] = {"leaving",
                          RF_SM_NEXT(ATTEMPT_TERMINATED) |
                              RF_SM_NEXT(ATTEMPT_NONE),
-                         0, false},
+                         0},
     [ATTEMPT_TERMINATED] = {"terminated",
                             RF_SM_NEXT(ATTEMPT_KILLED) |
                                 RF_SM_NEXT(ATTEMPT_NONE),
-                            0, false},
-    [ATTEMPT_KILLED] = {"killed", RF_SM_NEXT(ATTEMPT_NONE), 0, false},
+                            0},
+    [ATTEMPT_KILLED] = {"killed", RF_SM_NEXT(ATTEMPT_NONE), 0},
 };
 
 /* How long after SIGKILL a process may take to end. */

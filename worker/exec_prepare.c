@@ -20,9 +20,6 @@
 #include "worker/memory_host.h"
 #include "common/memory_info.h"
 
-/* What a rank process needs beside its arenas: code, plan, sockets. */
-#define PROCESS_BYTES ((uint64_t)32 << 20)
-
 void rf_exec_note_memory(struct rf_exec *exec)
 {
     exec->private_peak = RF_MAX(exec->private_peak, rf_memory_private());
@@ -153,7 +150,7 @@ static uint64_t node_need(const struct rf_exec *exec, uint32_t *n_ranks)
             continue;
         }
         ++*n_ranks;
-        need += PROCESS_BYTES;
+        need += RF_PLAN_PROCESS_BYTES;
         if (exec->method->info->memory != RF_HOST_MEMORY) {
             continue;
         }

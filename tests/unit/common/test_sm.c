@@ -12,7 +12,7 @@ static const struct rf_sm_state states[N_STATES] = {
     [BUSY] = {.name = "busy",
               .next = RF_SM_NEXT(DONE) | RF_SM_NEXT(BUSY),
               .deadline_ns = 5 * RF_NS_PER_S},
-    [DONE] = {.name = "done", .final = true},
+    [DONE] = {.name = "done"},
 };
 
 START_TEST(test_sm_follows_the_table)

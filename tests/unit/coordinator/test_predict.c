@@ -152,7 +152,7 @@ START_TEST(test_case_memory_is_arenas_staging_and_process)
         uint64_t arenas = rf_plan_layout(one->plan, RF_TRAIN, r)->arena_bytes +
                           rf_plan_layout(one->plan, RF_INFER, r)->arena_bytes;
         ck_assert_uint_ge(rf_case_rank_bytes(one, r),
-                          arenas + RF_CASE_PROCESS_BYTES);
+                          arenas + RF_PLAN_PROCESS_BYTES);
         sum += rf_case_rank_bytes(one, r);
     }
     ck_assert_uint_eq(rf_case_node_bytes(one, 0) + rf_case_node_bytes(one, 1),

@@ -90,7 +90,7 @@ START_TEST(test_run_waits_for_the_verdict_on_all_nodes)
         fake, (struct fake_fault){.kind = FAKE_LAUNCH_FAILS, .node = 0});
     fake_cluster_start(fake);
     ck_assert(fake_cluster_until(fake, "stopping", FAKE_S));
-    ck_assert_ptr_nonnull(rf_run_node_hello(fake->run, 1));
+    ck_assert_ptr_null(rf_run_node_error(fake->run, 1));
     ck_assert(fake_cluster_run(fake, FAKE_S));
     ck_assert_int_eq(fake->exit_code, 4);
     fake_cluster_destroy(fake);

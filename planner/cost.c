@@ -129,7 +129,8 @@ static void add_copies(const struct rf_plan *plan, const struct rf_units *units,
     }
 }
 
-/* M1, M2: what has to be copied inside nodes and inside ranks. */
+/* M1, M2: what has to be copied inside nodes and inside GPUs. In host memory
+ * any rank of the node may copy for another. */
 static void bound_memory(const struct rf_plan *plan,
                          const struct rf_units *units,
                          const struct rf_links *links, const char *const *names,
@@ -148,11 +149,10 @@ static void bound_memory(const struct rf_plan *plan,
         raise_bound(bound, copied.node[n], links->copy_gbytes_per_s[n],
                     "%smemory of %s", links->devices ? "GPU " : "", names[n]);
     }
-    for (uint32_t r = 0; r < world->n_ranks; r++) {
+    for (uint32_t r = 0; links->devices && r < world->n_ranks; r++) {
         uint32_t at = world->ranks[r].node;
         raise_bound(bound, copied.rank[r], links->copy1_gbytes_per_s[at],
-                    "%scopying by rank %u on %s", links->devices ? "GPU " : "",
-                    r, names[at]);
+                    "GPU copying by rank %u on %s", r, names[at]);
     }
     free(copied.node);
     free(copied.rank);

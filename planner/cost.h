@@ -14,7 +14,7 @@
 /* Figures of one node and of the links between nodes. GB/s = 1e9 bytes/s. */
 struct rf_links {
     uint32_t n_nodes;
-    bool devices; /* copies are in GPU memory, for names of resources */
+    bool devices; /* copies are in GPU memory, every rank in its own GPU's */
     double *copy_gbytes_per_s;  /* per node: payload copied by all ranks of the
                                    node at once */
     double *copy1_gbytes_per_s; /* per node: by one rank alone */
@@ -30,8 +30,8 @@ struct rf_bound {
 /*
  * The least time in which any execution of the refit can finish: the largest
  * over all resources of bytes / capacity. Resources: each node's memory (what
- * its ranks need and one of them holds: read once, written for each), each
- * rank's copying, each node's link out and in (inter-node bytes, each
+ * its ranks need and one of them holds: read once, written for each), with
+ * devices each rank's GPU, each node's link out and in (inter-node bytes, each
  * destination node's unique bytes counted once, since strategies may fan out
  * inside a node; capacity the best pair's goodput). Formula and proof:
  * docs/MEASURING.md.
@@ -42,8 +42,8 @@ enum rf_status rf_cost_bound(const struct rf_plan *plan,
                              struct rf_bound *out,
                              struct rf_err *err) RF_MUST_CHECK;
 
-/* Predicted milliseconds of a schedule: α per op and β per byte over its busiest
- * resources (docs/MEASURING.md). */
+/* Predicted milliseconds of a schedule: α per op and β per byte over its
+ * busiest resources (docs/MEASURING.md). */
 double rf_cost_predict_ms(const struct rf_plan *plan,
                           const struct rf_schedule *schedule,
                           const struct rf_links *links, double per_op_us);

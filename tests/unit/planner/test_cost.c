@@ -46,18 +46,21 @@ START_TEST(test_cost_bound_of_a_node_is_its_memory)
 }
 END_TEST
 
-/* One rank keeps what it has: alone it cannot copy as fast as all together. */
-START_TEST(test_cost_bound_of_one_rank_is_its_own_copying)
+/* One rank keeps what it has: its GPU cannot copy as fast as all together,
+ * while in host memory other ranks may copy for it. */
+START_TEST(test_cost_bound_of_one_rank_is_its_own_gpu)
 {
     const uint32_t slots[] = {1};
     lab_links(&links, 1, 8, 4, 0);
+    links.devices = _i == 1;
     struct rf_bound bound =
         bound_of("{\"train\": {\"layout\": \"spec\", \"mesh\": [1, 1], "
                  "\"spec\": \"RR\"}, \"infer\": {\"layout\": \"spec\", "
                  "\"mesh\": [1, 1], \"spec\": \"RR\"}}",
                  slots, 1);
-    ck_assert_double_eq_tol(bound.ms, BYTES / 4e6, 1e-9);
-    ck_assert_str_eq(bound.resource, "copying by rank 0 on a");
+    ck_assert_double_eq_tol(bound.ms, BYTES / (_i == 1 ? 4e6 : 8e6), 1e-9);
+    ck_assert_str_eq(bound.resource,
+                     _i == 1 ? "GPU copying by rank 0 on a" : "memory of a");
 }
 END_TEST
 
@@ -270,7 +273,8 @@ Suite *test_cost_suite(void)
     tcase_add_checked_fixture(tests, NULL, forget_links);
     tcase_add_test(tests, test_cost_bound_of_a_node_is_its_memory);
     tcase_add_test(tests, test_cost_bound_of_replicas_reads_once);
-    tcase_add_test(tests, test_cost_bound_of_one_rank_is_its_own_copying);
+    tcase_add_loop_test(tests, test_cost_bound_of_one_rank_is_its_own_gpu, 0,
+                        2);
     tcase_add_test(tests, test_cost_bound_counts_unique_bytes_into_a_node_once);
     tcase_add_test(tests, test_cost_bound_of_an_only_holder_is_its_link_out);
     tcase_add_test(tests, test_cost_bound_shares_sending_among_replicas);

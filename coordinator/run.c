@@ -42,15 +42,13 @@ static const struct rf_sm_state states[RUN_STATES] = {
     [RUN_DONE] = {"done", 0, 0},
 };
 
-struct rf_run *rf_run_create(const struct rf_config *config,
-                             const struct rf_model *model, const bool *skip,
+struct rf_run *rf_run_create(const struct rf_config *config, const bool *skip,
                              uint32_t timeout_s, const struct rf_run_ops *ops,
                              void *data)
 {
     struct rf_run *run = rf_xcalloc(1, sizeof(*run));
     size_t n = config->n_nodes;
     run->config = config;
-    run->model = model;
     run->skip = skip;
     run->ops = ops;
     run->data = data;
@@ -181,34 +179,46 @@ void run_end_scenario(struct rf_run *run)
     rf_attempt_destroy(attempt);
 }
 
-/* Begins scenarios until one runs or none is left. One that cannot begin is
- * recorded as failed. Called in LAUNCHING, CLOSING and ABORTING. */
+/* Wants the next scenario, or ends the run when none is left. Called in
+ * LAUNCHING, STARTING, CLOSING and ABORTING. */
 void run_next_scenario(struct rf_run *run)
 {
-    while (!run->over && run->next_scenario < run->config->n_scenarios) {
-        struct rf_err err = {0};
-        if (run->skip != NULL && run->skip[run->next_scenario]) {
-            run->next_scenario++;
-            continue;
-        }
-        run->begun++;
-        run_move(run, RUN_STARTING, 0);
-        if (run_begin(run, &err) == RF_OK) {
-            run_move(run, RUN_PREPARING,
-                     60 +
-                         (int64_t)(run->attempt->one->plan->totals.bytes_total /
-                                   UINT64_C(50000000)));
-            run_step_send(run, STEP_PREPARE, json_object());
-            return;
-        }
-        rf_error("scenario %s: %s",
-                 run->config->scenarios[run->next_scenario - 1].name, err.text);
-        rf_attempt_error(run->attempt, NULL, RF_NONE, "starting", err.status,
-                         err.text, NULL);
-        run->refused++;
-        run_end_scenario(run);
+    while (run->skip != NULL && run->next_scenario < run->config->n_scenarios &&
+           run->skip[run->next_scenario]) {
+        run->next_scenario++;
     }
-    run_stop(run);
+    if (run->over || run->next_scenario == run->config->n_scenarios) {
+        run_stop(run);
+        return;
+    }
+    run->begun++;
+    run_move(run, RUN_STARTING, 0);
+    run->ops->build(run->next_scenario, run->data);
+}
+
+/* One that cannot begin is recorded as failed. */
+void rf_run_built(struct rf_run *run, struct rf_case *one,
+                  const struct rf_err *why)
+{
+    struct rf_err err = {0};
+    if (run->sm.state != RUN_STARTING) {
+        rf_case_destroy(one);
+        return;
+    }
+    if (run_begin(run, one, why, &err) == RF_OK) {
+        run_move(
+            run, RUN_PREPARING,
+            60 + (int64_t)(one->plan->totals.bytes_total / UINT64_C(50000000)));
+        run_step_send(run, STEP_PREPARE, json_object());
+        return;
+    }
+    rf_error("scenario %s: %s",
+             run->config->scenarios[run->next_scenario - 1].name, err.text);
+    rf_attempt_error(run->attempt, NULL, RF_NONE, "starting", err.status,
+                     err.text, NULL);
+    run->refused++;
+    run_end_scenario(run);
+    run_next_scenario(run);
 }
 
 void rf_run_message(struct rf_run *run, uint32_t node, enum rf_msg_type type,
@@ -298,16 +308,24 @@ void rf_run_stopped(struct rf_run *run)
 
 static void state_deadline(struct rf_run *run)
 {
+    struct rf_err err = {0};
     switch ((enum run_state)run->sm.state) {
     case RUN_LAUNCHING:
         run_join_timeout(run);
+        break;
+    case RUN_STARTING:
+        rf_err_set(&err, RF_ERR_TIMEOUT,
+                   "planning took longer than %lld s: larger chunk_bytes or "
+                   "bucket_bytes make fewer operations",
+                   (long long)(states[RUN_STARTING].deadline_ns / RF_NS_PER_S));
+        run->over = true; /* the next one would wait for this one's plan */
+        rf_run_built(run, NULL, &err);
         break;
     case RUN_SETTLING:
         run_abort(run, "a rank lost its peer");
         break;
     case RUN_ABORTING:
         for (uint32_t i = 0; i < run->config->n_nodes; i++) {
-            struct rf_err err = {0};
             if (run->nodes[i].waiting && run->sm.state == RUN_ABORTING) {
                 rf_err_set(&err, RF_ERR_TIMEOUT,
                            "did not end its ranks in time; it is left alone "
@@ -371,6 +389,8 @@ void rf_run_tick(struct rf_run *run)
         if (run->sm.state == RUN_LAUNCHING) {
             run->launch_failed = true;
             run_stop(run);
+        } else if (run->sm.state == RUN_STARTING) {
+            run_stop(run);
         } else if (run_in_scenario(run)) {
             run_fault(run, RF_NONE, RF_NONE, NULL, RF_ERR_TIMEOUT,
                       "the time given by --timeout was over", NULL);
@@ -413,7 +433,7 @@ void rf_run_interrupt(struct rf_run *run, int code)
         end_everything(run);
         return;
     }
-    if (run->sm.state == RUN_LAUNCHING) {
+    if (run->sm.state == RUN_LAUNCHING || run->sm.state == RUN_STARTING) {
         run_stop(run);
     } else if (run_in_scenario(run) && run->sm.state != RUN_ABORTING) {
         if (run->attempt->outcome == RF_OUTCOME_OK) {

@@ -2,8 +2,8 @@
  * The run: a state machine that takes nodes from nothing to results and back to
  * nothing. Pure: what happens comes in as calls, what it wants goes out through
  * struct rf_run_ops; no socket, no process, no clock of its own. run_cmd.c
- * gives it the real world, tests/lib/fake_cluster.c a simulated one with a virtual clock
- * and faults.
+ * gives it the real world, tests/lib/fake_cluster.c a simulated one with a
+ * virtual clock and faults.
  *
  * Rules that hold in every state: a deadline; loss of a node, an interrupt and
  * an unexpected message are handled; the first fault is the one reported, later
@@ -54,6 +54,8 @@ struct rf_run_ops {
     int64_t (*round_trip_ns)(void *data);
     void (*random)(void *out, size_t size, void *data);
     void (*progress)(const struct rf_run_view *view, void *data);
+    /* Works out scenario `index`; rf_run_built() answers, not from inside. */
+    void (*build)(size_t index, void *data);
     /* A scenario begins (its plan is made), and has ended: store it. */
     void (*scenario_begin)(const struct rf_attempt *attempt, void *data);
     void (*scenario_end)(const struct rf_attempt *attempt, void *data);
@@ -63,8 +65,7 @@ struct rf_run_ops {
 
 /* `skip[i]` (may be NULL) leaves out scenario i, `timeout_s` bounds the whole
  * run (0: not). All borrowed until rf_run_destroy(). */
-struct rf_run *rf_run_create(const struct rf_config *config,
-                             const struct rf_model *model, const bool *skip,
+struct rf_run *rf_run_create(const struct rf_config *config, const bool *skip,
                              uint32_t timeout_s, const struct rf_run_ops *ops,
                              void *data);
 void rf_run_destroy(struct rf_run *run);
@@ -93,6 +94,10 @@ void rf_run_interrupt(struct rf_run *run, int exit_code);
 /* Storing a result failed: nothing that follows could be kept. The only event
  * that may come from inside an operation. */
 void rf_run_cannot_store(struct rf_run *run, const struct rf_err *why);
+/* A scenario was worked out: it is taken, or NULL and `why` says why not. It
+ * may come when nobody waits for it any more. */
+void rf_run_built(struct rf_run *run, struct rf_case *one,
+                  const struct rf_err *why);
 void rf_run_stopped(struct rf_run *run);
 
 const char *rf_run_state(const struct rf_run *run);

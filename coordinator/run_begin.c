@@ -280,22 +280,23 @@ static void find_pairs(struct rf_run *run)
     run->n_pairs = used > PAIRS_MAX ? keep_covering(all, used, n) : used;
 }
 
-enum rf_status run_begin(struct rf_run *run, struct rf_err *err)
+enum rf_status run_begin(struct rf_run *run, struct rf_case *one,
+                         const struct rf_err *why, struct rf_err *err)
 {
-    size_t index = run->next_scenario++;
-    struct rf_case *one = NULL;
-    enum rf_status status =
-        rf_case_build(run->config, run->model, index, &one, err);
-    struct rf_attempt *attempt = rf_attempt_create(++run->attempts, index, one);
+    struct rf_attempt *attempt =
+        rf_attempt_create(++run->attempts, run->next_scenario++, one);
+    enum rf_status status;
     run->attempt = attempt;
     run->round = 0;
     run->seq = 0;
     run->bound_ms = 0;
     attempt->started_ns = run->ops->now(run->data);
     run->ops->utc(attempt->started_at, sizeof(attempt->started_at), run->data);
-    if (status == RF_OK) {
-        status = check_nodes(run, one, err);
+    if (one == NULL) {
+        *err = *why;
+        return err->status;
     }
+    status = check_nodes(run, one, err);
     if (status != RF_OK) {
         return status;
     }

@@ -18,6 +18,7 @@
 #include "coordinator/case.h"
 #include "coordinator/cluster.h"
 #include "coordinator/commands.h"
+#include "coordinator/planning.h"
 #include "coordinator/progress.h"
 #include "coordinator/results.h"
 #include "coordinator/run.h"
@@ -37,7 +38,8 @@ struct app {
     uv_timer_t timer, redraw;
     struct rf_signals signals;
     int interrupts;
-    bool stopped; /* the cluster has nothing left open */
+    bool planning; /* beside the loop */
+    bool stopped;  /* the cluster has nothing left open */
     int exit_code;
 };
 
@@ -147,6 +149,20 @@ static void done_op(int exit_code, void *data)
     uv_stop(&app->loop);
 }
 
+static void planned(struct rf_case *one, const struct rf_err *why, void *data)
+{
+    struct app *app = data;
+    app->planning = false;
+    rf_run_built(app->run, one, why);
+}
+
+static void build_op(size_t index, void *data)
+{
+    struct app *app = data;
+    app->planning = true;
+    rf_planning_start(&app->loop, app->config, app->model, index, planned, app);
+}
+
 static const struct rf_run_ops run_ops = {
     .now = now_op,
     .utc = utc_op,
@@ -159,6 +175,7 @@ static const struct rf_run_ops run_ops = {
     .round_trip_ns = round_trip_op,
     .random = random_op,
     .progress = progress_op,
+    .build = build_op,
     .scenario_begin = begin_op,
     .scenario_end = end_op,
     .done = done_op,
@@ -388,8 +405,7 @@ static enum rf_status run_all(struct app *app, struct rf_err *err)
         rf_results_discard(app->results);
         return status;
     }
-    app->run = rf_run_create(app->config, app->model,
-                             rf_results_complete(app->results),
+    app->run = rf_run_create(app->config, rf_results_complete(app->results),
                              app->cli->timeout_s, &run_ops, app);
     app->progress = rf_progress_create(app->cli->quiet);
     set_test_hooks(app);
@@ -397,6 +413,9 @@ static enum rf_status run_all(struct app *app, struct rf_err *err)
     rf_run_start(app->run);
     uv_run(&app->loop, UV_RUN_DEFAULT);
     finish(app);
+    while (app->planning) {
+        uv_run(&app->loop, UV_RUN_ONCE);
+    }
     if (app->stopped) {
         rf_cluster_destroy(app->cluster);
         close_handles(app);

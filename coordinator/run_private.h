@@ -76,7 +76,6 @@ struct probe_pair {
 
 struct rf_run {
     const struct rf_config *config;
-    const struct rf_model *model;
     const bool *skip;
     const struct rf_run_ops *ops;
     void *data;
@@ -126,8 +125,9 @@ const char *run_host(const struct rf_run *run, uint32_t node);
 /* run_join.c: the deadline of LAUNCHING. */
 void run_join_timeout(struct rf_run *run);
 
-/* run_begin.c: STARTING. */
-enum rf_status run_begin(struct rf_run *run, struct rf_err *err);
+/* run_begin.c: STARTING. Takes what rf_run_built() got. */
+enum rf_status run_begin(struct rf_run *run, struct rf_case *one,
+                         const struct rf_err *why, struct rf_err *err);
 
 /* run_step.c: everything from PREPARING to CLOSING. */
 void run_step_send(struct rf_run *run, enum step_kind kind, json_t *args);

@@ -170,6 +170,14 @@ static void op_progress(const struct rf_run_view *view, void *data)
     ck_assert_uint_le(view->scenario_at, view->n_scenarios);
 }
 
+static void op_build(size_t index, void *data)
+{
+    struct fake_cluster *fake = data;
+    fake_push(fake, (struct fake_event){.at_ns = fake->now_ns + fake->plan_ns,
+                                        .kind = EV_BUILT,
+                                        .scenario = index});
+}
+
 static void op_begin(const struct rf_attempt *attempt, void *data)
 {
     struct fake_cluster *fake = data;
@@ -213,11 +221,23 @@ static void op_done(int exit_code, void *data)
 }
 
 static const struct rf_run_ops fake_ops = {
-    op_now,  op_utc,        op_arm,    op_launch,   op_joined, op_send, op_drop,
-    op_stop, op_round_trip, op_random, op_progress, op_begin,  op_end,  op_done,
+    op_now,      op_utc,   op_arm,   op_launch,     op_joined,
+    op_send,     op_drop,  op_stop,  op_round_trip, op_random,
+    op_progress, op_build, op_begin, op_end,        op_done,
 };
 
 /* --- Time ----------------------------------------------------------------- */
+
+static void build(struct fake_cluster *fake, size_t scenario)
+{
+    struct rf_err why = {0};
+    struct rf_case *one = NULL;
+    if (rf_case_build(fake->config, fake->model, scenario, &one, &why) !=
+        RF_OK) {
+        one = NULL;
+    }
+    rf_run_built(fake->run, one, &why);
+}
 
 static void deliver(struct fake_cluster *fake, struct fake_event *event)
 {
@@ -232,6 +252,9 @@ static void deliver(struct fake_cluster *fake, struct fake_event *event)
         break;
     case EV_MESSAGE:
         rf_run_message(fake->run, event->node, event->type, event->payload);
+        break;
+    case EV_BUILT:
+        build(fake, event->scenario);
         break;
     case EV_STOPPED:
         rf_run_stopped(fake->run);
@@ -299,8 +322,7 @@ struct fake_cluster *fake_cluster_create(const char *text, const bool *skip,
     configured(text, &fake->config, &fake->model);
     fake->now_ns = 1000 * FAKE_S;
     fake->timer_ns = INT64_MAX;
-    fake->run = rf_run_create(fake->config, fake->model, skip, timeout_s,
-                              &fake_ops, fake);
+    fake->run = rf_run_create(fake->config, skip, timeout_s, &fake_ops, fake);
     return fake;
 }
 

@@ -73,7 +73,8 @@ struct fake_cluster {
     bool done, joined_called;
     int exit_code;
     unsigned starts, aborts, shutdowns, drops, stops, forced_stops, exchanged;
-    bool deaf; /* agents do not end when stopped */
+    bool deaf;       /* agents do not end when stopped */
+    int64_t plan_ns; /* how long a scenario is worked out */
     char plan_digest[33], schedule_digest[33];
     const struct rf_case *one; /* of the attempt in progress */
     json_t *last_exchanged;

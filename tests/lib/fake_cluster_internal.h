@@ -4,7 +4,7 @@
 
 #include "tests/lib/fake_cluster.h"
 
-enum fake_event_kind { EV_HELLO, EV_LOST, EV_MESSAGE, EV_STOPPED };
+enum fake_event_kind { EV_HELLO, EV_LOST, EV_MESSAGE, EV_BUILT, EV_STOPPED };
 
 struct fake_event {
     int64_t at_ns;
@@ -13,6 +13,7 @@ struct fake_event {
     enum rf_msg_type type;
     json_t *payload;
     const char *text;
+    size_t scenario;
     struct fake_event *next;
 };
 

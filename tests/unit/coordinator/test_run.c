@@ -271,6 +271,65 @@ START_TEST(test_run_time_limit_after_the_last_scenario_fails_nothing)
 }
 END_TEST
 
+/* Planning takes longer than everything below. */
+static struct fake_cluster *begin_planning(uint32_t timeout_s, int64_t plan_ns)
+{
+    struct fake_cluster *fake =
+        fake_cluster_create(fake_run_two, NULL, timeout_s);
+    fake->plan_ns = plan_ns;
+    fake_cluster_start(fake);
+    ck_assert(fake_cluster_until(fake, "starting", 60 * FAKE_S));
+    return fake;
+}
+
+START_TEST(test_run_interrupt_while_planning_ends_at_once)
+{
+    struct fake_cluster *fake = begin_planning(0, 100 * FAKE_S);
+    struct rf_err err = {0};
+    rf_run_interrupt(fake->run, 130);
+    rf_run_built(fake->run, NULL, &err); /* nobody waits for it */
+    ck_assert(fake_cluster_run(fake, FAKE_S));
+    ck_assert_int_eq(fake->exit_code, 130);
+    ck_assert_uint_eq(fake->n_attempts, 0);
+    fake_cluster_destroy(fake);
+}
+END_TEST
+
+START_TEST(test_run_time_limit_while_planning_begins_nothing)
+{
+    struct fake_cluster *fake = begin_planning(5, 100 * FAKE_S);
+    ck_assert(fake_cluster_run(fake, 10 * FAKE_S));
+    ck_assert_int_eq(fake->exit_code, 1);
+    ck_assert_uint_eq(fake->n_attempts, 0);
+    fake_cluster_destroy(fake);
+}
+END_TEST
+
+START_TEST(test_run_gives_up_on_a_plan_that_takes_too_long)
+{
+    struct fake_cluster *fake = begin_planning(0, 700 * FAKE_S);
+    ck_assert(fake_cluster_run(fake, 610 * FAKE_S));
+    ck_assert_int_eq(fake->exit_code, 4);
+    ck_assert_uint_eq(fake->n_attempts, 1);
+    ck_assert(has(fake_error_text(&fake->attempts[0], 0, "text"),
+                  "planning took longer than 600 s"));
+    fake_cluster_destroy(fake);
+}
+END_TEST
+
+START_TEST(test_run_names_a_node_that_is_lost_while_planning)
+{
+    struct fake_cluster *fake = begin_planning(0, 100 * FAKE_S);
+    struct rf_err why = {RF_ERR_PEER, "its agent is gone"};
+    rf_run_node_lost(fake->run, 1, &why);
+    ck_assert(fake_cluster_run(fake, 300 * FAKE_S));
+    ck_assert_uint_eq(fake->n_attempts, 2);
+    ck_assert(has(fake_error_text(&fake->attempts[0], 0, "text"),
+                  "its agent is gone"));
+    fake_cluster_destroy(fake);
+}
+END_TEST
+
 START_TEST(test_run_skips_what_is_complete)
 {
     static const bool skip[] = {true, false};
@@ -325,6 +384,10 @@ Suite *test_run_suite(void)
                    test_run_time_limit_fails_the_scenario_and_begins_no_other);
     tcase_add_test(tests,
                    test_run_time_limit_after_the_last_scenario_fails_nothing);
+    tcase_add_test(tests, test_run_interrupt_while_planning_ends_at_once);
+    tcase_add_test(tests, test_run_time_limit_while_planning_begins_nothing);
+    tcase_add_test(tests, test_run_gives_up_on_a_plan_that_takes_too_long);
+    tcase_add_test(tests, test_run_names_a_node_that_is_lost_while_planning);
     tcase_add_test(tests, test_run_skips_what_is_complete);
     tcase_add_test(tests, test_run_stops_when_results_cannot_be_stored);
     suite_add_tcase(suite, tests);

@@ -26,7 +26,7 @@ static void finish_text(struct rf_err *err, int wanted)
     if (wanted >= (int)sizeof(err->text)) {
         err->text[sizeof(err->text) - 2] = '+';
     }
-    rf_text_clean(err->text);
+    rf_text_clean(err->text, strlen(err->text));
 }
 
 enum rf_status rf_err_set(struct rf_err *err, enum rf_status status,

@@ -55,7 +55,7 @@ void rf_log(enum rf_log_level level, const char *fmt, ...)
     if (len > (int)sizeof(line) - 2) {
         len = (int)sizeof(line) - 2;
     }
-    rf_text_clean(line);
+    rf_text_clean(line, (size_t)len);
     if (log_state.sink != NULL) {
         log_state.sink(level, line, log_state.data);
         return;

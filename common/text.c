@@ -1,9 +1,14 @@
-/* Cleaning of text from outside. See text.h. */
+/* Text from outside. See text.h. */
 #include "common/text.h"
 
+#include <ctype.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/compiler.h"
+#include "common/mem.h"
 
 static bool is_control(uint32_t code)
 {
@@ -11,9 +16,8 @@ static bool is_control(uint32_t code)
            (code >= 0x7f && code < 0xa0);
 }
 
-/* Bytes of the character at `text`, 0 when it may not be shown. A NUL is no
- * continuation byte, so nothing behind the end is read. */
-static size_t good_bytes(const uint8_t *text)
+/* Bytes of the character at `text`, 0 when it may not be shown. */
+static size_t good_bytes(const uint8_t *text, size_t size)
 {
     static const uint32_t lowest[] = {0, 0, 0x80, 0x800, 0x10000};
     size_t n = text[0] < 0x80             ? 1
@@ -22,26 +26,88 @@ static size_t good_bytes(const uint8_t *text)
                : (text[0] & 0xf8) == 0xf0 ? 4
                                           : 0;
     uint32_t code = n == 1 ? text[0] : text[0] & (0x7fU >> n);
+    if (n == 0 || n > size) {
+        return 0;
+    }
     for (size_t i = 1; i < n; i++) {
         if ((text[i] & 0xc0) != 0x80) {
             return 0;
         }
         code = code << 6 | (text[i] & 0x3f);
     }
-    return n == 0 || code < lowest[n] || code > 0x10ffff ||
+    return code < lowest[n] || code > 0x10ffff ||
                    (code >= 0xd800 && code < 0xe000) || is_control(code)
                ? 0
                : n;
 }
 
-void rf_text_clean(char *text)
+void rf_text_clean(char *text, size_t size)
 {
-    while (*text != '\0') {
-        size_t n = good_bytes((const uint8_t *)text);
+    for (size_t at = 0; at < size;) {
+        size_t n = good_bytes((const uint8_t *)text + at, size - at);
         if (n == 0) {
-            *text = '?';
+            text[at] = '?';
             n = 1;
         }
-        text += n;
+        at += n;
     }
+}
+
+static void redact_after(char *text, size_t size, const char *word)
+{
+    size_t length = strlen(word);
+    for (size_t at = 0; at + length < size;) {
+        if (strncasecmp(text + at, word, length) != 0) {
+            at++;
+            continue;
+        }
+        at += length;
+        while (at < size && strchr(" :=", text[at]) != NULL) {
+            at++;
+        }
+        if (size - at > 2 && text[at] == '0' && text[at + 1] == 'x') {
+            at += 2;
+        }
+        while (at < size && isxdigit((unsigned char)text[at])) {
+            text[at++] = '?';
+        }
+    }
+}
+
+void rf_text_redact(char *text, size_t size)
+{
+    static const char *const words[] = {"magic", "expected 0x", "unique id 0x"};
+    for (size_t i = 0; i < RF_ARRAY_SIZE(words); i++) {
+        redact_after(text, size, words[i]);
+    }
+}
+
+json_t *rf_text_json(const char *text, size_t size)
+{
+    char *copy = rf_xmalloc(size);
+    json_t *value;
+    memcpy(copy, text, size);
+    rf_text_clean(copy, size);
+    value = json_stringn(copy, size);
+    free(copy);
+    return value;
+}
+
+json_t *rf_text_last_lines(const char *text, size_t size, size_t most)
+{
+    json_t *lines = json_array();
+    while (size > 0) {
+        const char *end = memchr(text, '\n', size);
+        size_t length = end != NULL ? (size_t)(end - text) : size;
+        if (length > 0) {
+            json_array_append_new(lines, rf_text_json(text, length));
+        }
+        if (json_array_size(lines) > most) {
+            json_array_remove(lines, 0);
+        }
+        length += end != NULL;
+        text += length;
+        size -= length;
+    }
+    return lines;
 }

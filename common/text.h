@@ -2,11 +2,28 @@
 #ifndef RF_COMMON_TEXT_H
 #define RF_COMMON_TEXT_H
 
+#include <jansson.h>
+#include <stddef.h>
+
 /*
  * Puts a '?' for every byte that is not part of valid UTF-8 (RFC 3629) and for
  * every control character but tab and newline, so that the text fits into JSON
- * and cannot move the cursor of a terminal. The length stays.
+ * and cannot move the cursor of a terminal.
  */
-void rf_text_clean(char *text);
+void rf_text_clean(char *text, size_t size);
+
+/*
+ * Overwrites the digits behind "magic", "expected 0x" and "unique id 0x": in
+ * NCCL's messages they are parts of the unique ID, and who knows that can join
+ * the communicator.
+ */
+void rf_text_redact(char *text, size_t size);
+
+/* A JSON string of the cleaned text. */
+json_t *rf_text_json(const char *text, size_t size);
+
+/* The last `most` lines of a text as an array of such strings; empty lines are
+ * left out. */
+json_t *rf_text_last_lines(const char *text, size_t size, size_t most);
 
 #endif

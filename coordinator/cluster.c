@@ -22,9 +22,9 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/mem.h"
+#include "common/text.h"
 #include "coordinator/cluster_internal.h"
 #include "coordinator/folders.h"
-#include "coordinator/redact.h"
 #include "planner/world.h"
 
 /* How long a better reason is waited for. Of a node that has joined, less than
@@ -149,7 +149,11 @@ void cluster_log(struct cluster_node *node, uint32_t rank, const char *text,
 {
     struct rf_cluster *cluster = node->cluster;
     char line[1024];
-    rf_redact_line(text, size, line, sizeof(line));
+    size = RF_MIN(size, sizeof(line) - 1);
+    memcpy(line, text, size);
+    line[size] = '\0';
+    rf_text_redact(line, size);
+    rf_text_clean(line, size);
     if (rank == RF_NONE) {
         free(node->last[node->last_at]);
         node->last[node->last_at] = rf_xstrdup(line);

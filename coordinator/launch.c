@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "common/mem.h"
+#include "common/text.h"
 #include "coordinator/launch_internal.h"
 
 static const struct rf_launcher_ops *const launchers[] = {
@@ -164,12 +165,7 @@ static void give_line(struct rf_lines *lines)
         lines->used--;
     }
     lines->line[lines->used] = '\0';
-    for (size_t i = 0; i < lines->used; i++) {
-        unsigned char c = (unsigned char)lines->line[i];
-        if ((c < 32 && c != '\t') || c == 127) {
-            lines->line[i] = '?';
-        }
-    }
+    rf_text_clean(lines->line, lines->used);
     lines->used = 0;
     lines->take(lines->line, lines->data);
 }

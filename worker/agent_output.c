@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "worker/text.h"
+#include "common/text.h"
 
 static void keep_tail(struct agent_output *output, const char *bytes,
                       size_t size)

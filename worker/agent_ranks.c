@@ -21,8 +21,8 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/mem.h"
+#include "common/text.h"
 #include "worker/process.h"
-#include "worker/text.h"
 
 const struct rf_sm_state rf_agent_attempt_states[ATTEMPT_STATES] = {
     [ATTEMPT_NONE] = {"none", RF_SM_NEXT(ATTEMPT_RUNNING), 0},

@@ -20,10 +20,10 @@
 #include "common/json.h"
 #include "common/log.h"
 #include "common/mem.h"
+#include "common/text.h"
 #include "worker/process.h"
 #include "worker/scenario.h"
 #include "worker/signs.h"
-#include "worker/text.h"
 
 /* Streams between agent and rank: ours are [0], the rank's [1]. */
 struct streams {

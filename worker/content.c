@@ -12,8 +12,8 @@
 
 #include "common/mem.h"
 #include "common/pattern.h"
-#include "worker/convert.h"
 #include "worker/checkpoint.h"
+#include "worker/convert.h"
 
 #define BLOCK_WORDS UINT64_C(64)
 

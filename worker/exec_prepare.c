@@ -17,8 +17,8 @@
 #include "common/bytes.h"
 #include "common/clock.h"
 #include "common/mem.h"
-#include "worker/memory_host.h"
 #include "common/memory_info.h"
+#include "worker/memory_host.h"
 
 void rf_exec_note_memory(struct rf_exec *exec)
 {

@@ -18,12 +18,12 @@
 
 #include "common/bytes.h"
 #include "common/mem.h"
+#include "common/memory_info.h"
+#include "common/text.h"
 #include "common/version.h"
 #include "transport/method.h"
 #include "transport/module.h"
-#include "common/memory_info.h"
 #include "worker/process.h"
-#include "worker/text.h"
 
 /* The first line of a file as a string, or null. */
 static json_t *first_line(const char *path)

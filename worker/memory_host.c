@@ -16,9 +16,9 @@
 
 #include "common/bytes.h"
 #include "common/mem.h"
+#include "common/memory_info.h"
 #include "common/pattern.h"
 #include "worker/content.h"
-#include "common/memory_info.h"
 #include "worker/quantize.h"
 #include "worker/runs.h"
 

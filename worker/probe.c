@@ -16,9 +16,9 @@
 #include "common/bytes.h"
 #include "common/clock.h"
 #include "common/mem.h"
+#include "common/memory_info.h"
 #include "transport/copy.h"
 #include "worker/memory_host.h"
-#include "common/memory_info.h"
 #include "worker/probe_link.h"
 
 #define WINDOW_NS (50 * RF_NS_PER_MS)

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "worker/text.h"
+#include "common/text.h"
 
 #define PATH_BYTES 4096
 

@@ -31,7 +31,7 @@ static const struct {
 START_TEST(test_text_clean_keeps_what_can_be_shown)
 {
     char *text = strdup(samples[_i].dirty);
-    rf_text_clean(text);
+    rf_text_clean(text, strlen(text));
     ck_assert_str_eq(text, samples[_i].clean);
     free(text);
 }
@@ -48,7 +48,7 @@ START_TEST(test_text_clean_of_random_bytes_is_utf8)
             text[j] = (char)(0x80 | rand());
         }
         memcpy(before, text, sizeof(text));
-        rf_text_clean(text);
+        rf_text_clean(text, sizeof(text) - 1);
         was_good = json_string(before);
         is_good = json_string(text);
         ck_assert_ptr_nonnull(is_good);
@@ -57,6 +57,41 @@ START_TEST(test_text_clean_of_random_bytes_is_utf8)
         json_decref(was_good);
         json_decref(is_good);
     }
+}
+END_TEST
+
+START_TEST(test_text_json_is_the_cleaned_text)
+{
+    json_t *text = rf_text_json("a\033[31mb\xff\0c\n\td", 13);
+    ck_assert_str_eq(json_string_value(text), "a?[31mb??c\n\td");
+    json_decref(text);
+    text = rf_text_json("", 0);
+    ck_assert_str_eq(json_string_value(text), "");
+    json_decref(text);
+}
+END_TEST
+
+START_TEST(test_text_last_lines_are_in_order_without_empty_ones)
+{
+    static const char text[] = "one\n\ntwo\nthree\nfour";
+    json_t *lines = rf_text_last_lines(text, strlen(text), 3);
+    ck_assert_uint_eq(json_array_size(lines), 3);
+    ck_assert_str_eq(json_string_value(json_array_get(lines, 0)), "two");
+    ck_assert_str_eq(json_string_value(json_array_get(lines, 2)), "four");
+    json_decref(lines);
+    lines = rf_text_last_lines("\n\n", 2, 3);
+    ck_assert_uint_eq(json_array_size(lines), 0);
+    json_decref(lines);
+}
+END_TEST
+
+START_TEST(test_text_redact_hides_parts_of_unique_ids)
+{
+    char text[] = "Magic 0x12ab != expected 0xFF00; magic: 77, a magic word; "
+                  "expected 5, unique id 0x9 magic";
+    rf_text_redact(text, strlen(text));
+    ck_assert_str_eq(text, "Magic 0x???? != expected 0x????; magic: ??, a "
+                           "magic word; expected 5, unique id 0x? magic");
 }
 END_TEST
 
@@ -87,6 +122,9 @@ Suite *test_text_suite(void)
     tcase_add_loop_test(tests, test_text_clean_keeps_what_can_be_shown, 0,
                         sizeof(samples) / sizeof(samples[0]));
     tcase_add_test(tests, test_text_clean_of_random_bytes_is_utf8);
+    tcase_add_test(tests, test_text_json_is_the_cleaned_text);
+    tcase_add_test(tests, test_text_last_lines_are_in_order_without_empty_ones);
+    tcase_add_test(tests, test_text_redact_hides_parts_of_unique_ids);
     tcase_add_test(tests, test_an_error_text_is_clean_also_where_it_was_cut);
     suite_add_tcase(suite, tests);
     return suite;

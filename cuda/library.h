@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "common/err.h"
 
@@ -23,5 +24,18 @@ struct rf_library {
 enum rf_status rf_library_load(struct rf_library *library,
                                enum rf_status (*load)(struct rf_err *err),
                                struct rf_err *err);
+
+/* A function of a library and where its address goes. */
+struct rf_library_symbol {
+    const char *name;
+    void **address;
+};
+
+/* dlopen() of `file` with RTLD_LOCAL or RTLD_GLOBAL, and all of `symbols`.
+ * RF_ERR_UNSUPPORTED with what is missing; *out is then not set. */
+enum rf_status rf_library_open(const char *file, int scope,
+                               const struct rf_library_symbol *symbols,
+                               size_t n_symbols, void **out,
+                               struct rf_err *err) RF_MUST_CHECK;
 
 #endif

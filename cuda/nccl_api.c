@@ -12,22 +12,21 @@
 
 static struct rf_nccl table;
 
+static const struct rf_library_symbol symbols[] = {
+#define X(name) {"nccl" #name, (void **)(void *)&table.name},
+    RF_NCCL_FUNCTIONS(X)
+#undef X
+};
+
 static enum rf_status load(struct rf_err *err)
 {
     struct link_map *map = NULL;
-    void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
-    if (library == NULL) {
-        return rf_err_set(err, RF_ERR_UNSUPPORTED, "%s", dlerror());
+    void *library;
+    enum rf_status status = rf_library_open(
+        LIBRARY, RTLD_LOCAL, symbols, RF_ARRAY_SIZE(symbols), &library, err);
+    if (status != RF_OK) {
+        return status;
     }
-#define X(name)                                                                \
-    *(void **)(void *)&table.name = dlsym(library, "nccl" #name);              \
-    if (table.name == NULL) {                                                  \
-        dlclose(library);                                                      \
-        return rf_err_set(err, RF_ERR_UNSUPPORTED,                             \
-                          LIBRARY " has no nccl" #name);                       \
-    }
-    RF_NCCL_FUNCTIONS(X)
-#undef X
     if (table.GetVersion(&table.version) != ncclSuccess ||
         table.version < RF_NCCL_MIN_VERSION) {
         int version = table.version;

@@ -15,25 +15,21 @@
 
 static struct rf_nvml table;
 
-static enum rf_status load(struct rf_err *err)
-{
-    void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
-    if (library == NULL) {
-        return rf_err_set(err, RF_ERR_UNSUPPORTED, "%s", dlerror());
-    }
-#define X(name, args)                                                          \
-    *(void **)(void *)&table.name = dlsym(library, "nvml" #name);              \
-    if (table.name == NULL) {                                                  \
-        dlclose(library);                                                      \
-        return rf_err_set(err, RF_ERR_UNSUPPORTED,                             \
-                          LIBRARY " has no nvml" #name);                       \
-    }
+static const struct rf_library_symbol symbols[] = {
+#define X(name, args) {"nvml" #name, (void **)(void *)&table.name},
     RF_NVML_FUNCTIONS(X)
 #undef X
-    if (table.Init_v2() != 0) {
-        return rf_err_set(err, RF_ERR_UNSUPPORTED, "nvmlInit_v2 failed");
+};
+
+static enum rf_status load(struct rf_err *err)
+{
+    void *library;
+    enum rf_status status = rf_library_open(
+        LIBRARY, RTLD_LOCAL, symbols, RF_ARRAY_SIZE(symbols), &library, err);
+    if (status == RF_OK && table.Init_v2() != 0) {
+        status = rf_err_set(err, RF_ERR_UNSUPPORTED, "nvmlInit_v2 failed");
     }
-    return RF_OK;
+    return status;
 }
 
 const struct rf_nvml *rf_nvml_load(struct rf_err *err)

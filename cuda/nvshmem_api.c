@@ -10,25 +10,20 @@
 
 static struct rf_nvshmem table;
 
+static const struct rf_library_symbol symbols[] = {
+#define X(name, result, args) {#name, (void **)(void *)&table.name},
+    RF_NVSHMEM_FUNCTIONS(X)
+#undef X
+};
+
 static enum rf_status load(struct rf_err *err)
 {
     void *library;
     /* The library opens its bootstrap by bare name; if it is there already, any
      * folder will do. */
     (void)dlopen(BOOTSTRAP, RTLD_NOW | RTLD_GLOBAL);
-    library = dlopen(LIBRARY, RTLD_NOW | RTLD_GLOBAL);
-    if (library == NULL) {
-        return rf_err_set(err, RF_ERR_UNSUPPORTED, "%s", dlerror());
-    }
-#define X(name, result, args)                                                  \
-    *(void **)(void *)&table.name = dlsym(library, #name);                     \
-    if (table.name == NULL) {                                                  \
-        dlclose(library);                                                      \
-        return rf_err_set(err, RF_ERR_UNSUPPORTED, LIBRARY " has no " #name);  \
-    }
-    RF_NVSHMEM_FUNCTIONS(X)
-#undef X
-    return RF_OK;
+    return rf_library_open(LIBRARY, RTLD_GLOBAL, symbols,
+                           RF_ARRAY_SIZE(symbols), &library, err);
 }
 
 const struct rf_nvshmem *rf_nvshmem_load(struct rf_err *err)

@@ -163,8 +163,10 @@ static enum rf_status reach_nodes(struct check *check, struct rf_err *err)
             "joined over %s after %.0f ms; round trip %.2f ms, clocks known "
             "to %.2f ms (offset %.3f ms)",
             clock.tcp ? "TCP" : "the launcher's stream",
-            (double)clock.launch_ns / 1e6, (double)clock.round_trip_ns / 1e6,
-            (double)clock.round_trip_ns / 2e6, (double)clock.offset_ns / 1e6);
+            (double)clock.launch_ns / 1e6,
+            (double)clock.best.round_trip_ns / 1e6,
+            (double)clock.best.round_trip_ns / 2e6,
+            (double)clock.best.offset_ns / 1e6);
         if (clock.launch_ns > SLOW_START_MS * RF_NS_PER_MS) {
             rf_findings_add(&check->findings, RF_ADVICE_WARNING, host,
                             "took %.1f s to start: slow shell start-up files "

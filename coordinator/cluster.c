@@ -331,7 +331,7 @@ int64_t rf_cluster_round_trip_ns(const struct rf_cluster *cluster)
 {
     int64_t longest = 0;
     for (uint32_t i = 0; i < cluster->config->n_nodes; i++) {
-        longest = RF_MAX(longest, cluster->nodes[i].clock.round_trip_ns);
+        longest = RF_MAX(longest, cluster->nodes[i].clock.best.round_trip_ns);
     }
     return longest;
 }

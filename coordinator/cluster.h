@@ -14,6 +14,7 @@
 #include <uv.h>
 
 #include "coordinator/config.h"
+#include "transport/clock_offset.h"
 #include "transport/msg.h"
 
 struct rf_cluster;
@@ -35,10 +36,9 @@ struct rf_cluster_ops {
 
 /* What is known about a node's clock and way. */
 struct rf_cluster_clock {
-    int64_t round_trip_ns; /* least seen, 0: not yet */
-    int64_t offset_ns;     /* its CLOCK_MONOTONIC minus ours */
-    int64_t launch_ns;     /* from the start to HELLO */
-    bool tcp;              /* control over TCP, otherwise over the launcher */
+    struct rf_clock_sample best; /* round_trip_ns 0: not yet */
+    int64_t launch_ns;           /* from the start to HELLO */
+    bool tcp; /* control over TCP, otherwise over the launcher */
 };
 
 /* `config` and `run_id` are borrowed. */

@@ -10,7 +10,6 @@
 #include "coordinator/cluster_internal.h"
 #include "planner/world.h"
 
-#define QUICK_LEASES 5
 #define QUICK_NS (20 * RF_NS_PER_MS)
 
 static void take_hello(struct cluster_node *node, struct rf_conn *conn,
@@ -31,7 +30,7 @@ static void take_hello(struct cluster_node *node, struct rf_conn *conn,
         return;
     }
     node->joined = true;
-    node->quick = QUICK_LEASES;
+    node->quick = RF_LEASE_BURST;
     node->next_lease_ns = rf_now_ns();
     rf_debug("%s joined over %s in %.0f ms", cluster_name(node),
              node->clock.tcp ? "TCP" : "the launcher's stream",
@@ -57,15 +56,9 @@ static void take_lease(struct cluster_node *node, const json_t *lease)
     node->heard_at = now;
     if (json_is_integer(echo) && json_is_integer(echo_at) &&
         json_integer_value(echo) > 0) {
-        int64_t sent = json_integer_value(echo);
-        int64_t held = node->heard_t - json_integer_value(echo_at);
-        int64_t trip = now - sent - held;
-        if (trip > 0 && trip < 60 * RF_NS_PER_S &&
-            (node->clock.round_trip_ns == 0 ||
-             trip < node->clock.round_trip_ns)) {
-            node->clock.round_trip_ns = trip;
-            node->clock.offset_ns = node->heard_t - (now - trip / 2);
-        }
+        rf_clock_add(&node->exchanges, json_integer_value(echo),
+                     json_integer_value(echo_at), node->heard_t, now);
+        node->clock.best = rf_clock_best(&node->exchanges);
     }
 }
 

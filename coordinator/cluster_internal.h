@@ -36,6 +36,7 @@ struct cluster_node {
     int64_t next_lease_ns;
     int64_t heard_t, heard_at; /* to be echoed */
     struct rf_cluster_clock clock;
+    struct rf_clock_offset exchanges;
 };
 
 struct cluster_listener {

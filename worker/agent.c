@@ -33,7 +33,6 @@
 #define MANUAL_JOIN_MS 60000
 #define TICK_MS 100
 #define BURST_TICK_MS 20
-#define BURST_LEASES 5
 
 static const struct rf_sm_state agent_states[AGENT_STATES] = {
     [AGENT_BOOTING] = {"booting",
@@ -332,7 +331,7 @@ static void on_message(struct agent *agent, const struct rf_frame *frame,
         if (agent->sm.state == AGENT_GREETING) {
             move(agent, AGENT_READY, 0);
             agent->tick_ns = rf_now_ns();
-            agent->burst = BURST_LEASES;
+            agent->burst = RF_LEASE_BURST;
             uv_timer_set_repeat(&agent->tick, BURST_TICK_MS);
             uv_timer_again(&agent->tick);
         }

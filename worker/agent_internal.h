@@ -10,7 +10,7 @@
 #include "transport/conn.h"
 #include "transport/file_names.h"
 #include "worker/agent.h"
-#include "worker/clock_offset.h"
+#include "transport/clock_offset.h"
 #include "worker/join.h"
 
 #define RF_AGENT_TAIL_BYTES 4096

@@ -46,7 +46,7 @@ void rf_agent_step(struct agent *agent, json_t *step)
     }
     snprintf(agent->phase, sizeof(agent->phase), "%s",
              name != NULL ? name : "");
-    shift_time(step, "start_at_ns", -rf_clock_offset_ns(&agent->clock));
+    shift_time(step, "start_at_ns", -rf_clock_best(&agent->clock).offset_ns);
     rf_agent_gather_clear(&agent->step);
     agent->step.parts = json_array();
     agent->step.seq = json_integer_value(json_object_get(step, "seq"));
@@ -85,7 +85,7 @@ static void on_done(struct agent_rank *rank, json_t *answer)
     struct agent *agent = rank->agent;
     json_int_t seq = json_integer_value(json_object_get(answer, "seq"));
     bool ok = json_is_true(json_object_get(answer, "ok"));
-    int64_t offset = rf_clock_offset_ns(&agent->clock);
+    int64_t offset = rf_clock_best(&agent->clock).offset_ns;
     if (agent->step.parts == NULL || seq != agent->step.seq ||
         rank->answered_step) {
         return; /* late, after another rank has failed */

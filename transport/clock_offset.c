@@ -5,7 +5,7 @@
  * the exchange with the shortest one counts. Only recent exchanges are kept,
  * because clocks of two machines drift apart.
  */
-#include "worker/clock_offset.h"
+#include "transport/clock_offset.h"
 
 #include "common/compiler.h"
 
@@ -23,11 +23,11 @@ void rf_clock_add(struct rf_clock_offset *clock, int64_t sent_ns,
     clock->n = RF_MIN(clock->n + 1, (unsigned)RF_CLOCK_SAMPLES);
 }
 
-int64_t rf_clock_offset_ns(const struct rf_clock_offset *clock)
+struct rf_clock_sample rf_clock_best(const struct rf_clock_offset *clock)
 {
     unsigned best = 0;
     if (clock->n == 0) {
-        return 0;
+        return (struct rf_clock_sample){0};
     }
     for (unsigned i = 1; i < clock->n; i++) {
         if (clock->samples[i].round_trip_ns <
@@ -35,5 +35,5 @@ int64_t rf_clock_offset_ns(const struct rf_clock_offset *clock)
             best = i;
         }
     }
-    return clock->samples[best].offset_ns;
+    return clock->samples[best];
 }

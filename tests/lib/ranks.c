@@ -26,7 +26,6 @@
 struct test_ranks {
     atomic_bool abort;
     _Atomic uint32_t arrived, passed;
-    pid_t pids[MAX_RANKS];
     size_t sizes[MAX_RANKS];
     uint8_t parts[MAX_RANKS][PART_BYTES];
 };
@@ -78,17 +77,11 @@ enum rf_status test_rank_exchange(void *data, const void *mine, size_t size,
     return RF_OK;
 }
 
-pid_t test_rank_pid(const struct test_rank *rank, uint32_t other)
-{
-    return rank->all->pids[other];
-}
-
 static void child(struct test_ranks *all, uint32_t index, uint32_t n_ranks,
                   test_rank_fn body, void *data)
 {
     struct test_rank rank = {all, index, n_ranks, &all->abort, data};
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    all->pids[index] = getpid();
     _exit(body(&rank));
 }
 

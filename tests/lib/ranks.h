@@ -8,7 +8,6 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/types.h>
 
 #include "transport/method.h"
 
@@ -43,8 +42,5 @@ enum rf_status test_rank_exchange(void *rank, const void *mine, size_t size,
 
 /* Waits for all ranks; false when aborted. */
 bool test_rank_barrier(struct test_rank *rank);
-
-/* Process id of another rank (known after any barrier or exchange). */
-pid_t test_rank_pid(const struct test_rank *rank, uint32_t other);
 
 #endif

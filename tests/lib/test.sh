@@ -40,7 +40,6 @@ skip_all() {
 run_tests() {
     local tests name number=0 failed=0 started
     mapfile -t tests < <(declare -F | sed -n 's/^declare -f \(test_.*\)/\1/p')
-    if [ $# -gt 0 ]; then tests=("$@"); fi
     echo "1..${#tests[@]}"
     for name in "${tests[@]}"; do
         number=$((number + 1))

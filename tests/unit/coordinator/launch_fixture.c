@@ -38,7 +38,6 @@ static void read_cb(uv_stream_t *stream, ssize_t nread, const uv_buf_t *buf)
         seen->output[at + keep] = '\0';
         seen->output_size += (size_t)nread;
     } else if (nread < 0) {
-        seen->stream_ended = true;
         uv_read_stop(stream);
     }
     free(buf->base);
@@ -72,7 +71,6 @@ static void on_fail(struct rf_launch *launch, const struct rf_err *why,
     ck_assert_uint_eq(seen->streams + seen->fails + seen->exits, 0);
     seen->fails++;
     seen->why = *why;
-    seen->ended_ns = rf_now_ns();
     seen->ops->destroy(launch);
     seen->launch = NULL;
 }
@@ -87,7 +85,6 @@ static void on_exit_cb(struct rf_launch *launch, int status, const char *signal,
     seen->status = status;
     snprintf(seen->signal, sizeof(seen->signal), "%s",
              signal != NULL ? signal : "");
-    seen->ended_ns = rf_now_ns();
     seen->ops->destroy(launch);
     seen->launch = NULL;
 }

@@ -13,7 +13,6 @@ struct seen {
     struct rf_launch *launch;
     uv_pipe_t *pipe; /* NULL after rf_seen_close_stream */
     unsigned streams, fails, exits, lines, notes;
-    bool stream_ended;
     char output[8192]; /* of the stream */
     size_t output_size;
     char errors[8192]; /* stderr lines, each followed by '\n' */
@@ -21,7 +20,6 @@ struct seen {
     struct rf_err why;
     int status;
     char signal[32]; /* "" for none */
-    int64_t ended_ns;
 };
 
 extern uv_loop_t rf_test_loop;

@@ -11,7 +11,6 @@
 #include "planner/unit.h"
 #include "schedule_lab.h"
 
-#define ROWS 12
 #define COLUMNS 10
 
 static uint64_t pick(uint64_t *state, uint64_t limit)

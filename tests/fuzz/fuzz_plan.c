@@ -12,6 +12,7 @@
 #include "common/mem.h"
 #include "common/pattern.h"
 #include "planner/walk.h"
+#include "tests/lib/places.h"
 
 #define MOST_RANKS 32
 #define MOST_BYTES (UINT64_C(1) << 22) /* of all arenas of a plan */
@@ -155,27 +156,6 @@ static struct rf_spec *read_spec(struct input *in)
     return spec;
 }
 
-/* Steps through a box in row-major order; false after its last element. */
-static bool step(const struct rf_box *box, uint64_t *at)
-{
-    for (uint32_t d = RF_BOX_DIMS; d-- > 0;) {
-        if (++at[d] < box->start[d] + box->extent[d]) {
-            return true;
-        }
-        at[d] = box->start[d];
-    }
-    return false;
-}
-
-static uint64_t address(const struct rf_box *box, const uint64_t *at,
-                        uint64_t offset, const uint64_t *stride)
-{
-    for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
-        offset += (at[d] - box->start[d]) * stride[d];
-    }
-    return offset;
-}
-
 /* The first content byte of an element. */
 static uint8_t content(const struct rf_model *model, uint32_t f,
                        const uint64_t *at)
@@ -200,7 +180,7 @@ static void visit(const struct rf_plan *plan, enum rf_side side, uint32_t rank,
         do {
             uint8_t byte = content(plan->model, piece->family, at);
             uint64_t to =
-                address(&piece->box, at, piece->offset, piece->stride);
+                place_address(&piece->box, at, piece->offset, piece->stride);
             if (to >= layout->arena_bytes) {
                 abort();
             }
@@ -209,7 +189,7 @@ static void visit(const struct rf_plan *plan, enum rf_side side, uint32_t rank,
             } else if (arena[to] != byte) {
                 abort(); /* a destination byte is wrong */
             }
-        } while (step(&piece->box, at));
+        } while (place_next(&piece->box, at));
     }
 }
 
@@ -223,10 +203,12 @@ static void move(const struct rf_plan *plan, uint8_t **train, uint8_t **infer)
         uint64_t at[RF_BOX_DIMS];
         memcpy(at, t->box.start, sizeof(at));
         do {
-            infer[t->dst][address(&t->box, at, t->dst_offset, t->dst_stride)] =
-                train[t->src]
-                     [address(&t->box, at, t->src_offset, t->src_stride)];
-        } while (step(&t->box, at));
+            uint64_t from =
+                place_address(&t->box, at, t->src_offset, t->src_stride);
+            uint64_t to =
+                place_address(&t->box, at, t->dst_offset, t->dst_stride);
+            infer[t->dst][to] = train[t->src][from];
+        } while (place_next(&t->box, at));
     }
 }
 

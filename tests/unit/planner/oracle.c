@@ -15,6 +15,7 @@
 #include "common/mem.h"
 #include "planner/walk.h"
 #include "quoted.h"
+#include "tests/lib/places.h"
 
 const char *oracle_case = "";
 
@@ -74,27 +75,6 @@ static uint64_t id_of(const struct oracle *o, uint32_t f, const uint64_t *at)
     return o->base[f] + id;
 }
 
-/* Steps `at` through a box in row-major order; false after the last. */
-static bool step(const struct rf_box *box, uint64_t *at)
-{
-    for (int d = RF_BOX_DIMS - 1; d >= 0; d--) {
-        if (++at[d] < box->start[d] + box->extent[d]) {
-            return true;
-        }
-        at[d] = box->start[d];
-    }
-    return false;
-}
-
-static uint64_t address(const struct rf_box *box, const uint64_t *at,
-                        uint64_t offset, const uint64_t *stride)
-{
-    for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
-        offset += (at[d] - box->start[d]) * stride[d];
-    }
-    return offset;
-}
-
 /* Writes the ids of a rank's pieces to where the pieces say. */
 static void write_pieces(const struct oracle *o,
                          const struct rf_rank_layout *layout,
@@ -105,12 +85,13 @@ static void write_pieces(const struct oracle *o,
         uint64_t at[RF_BOX_DIMS];
         memcpy(at, piece->box.start, sizeof(at));
         do {
-            size_t cell = cell_of(
-                memory, address(&piece->box, at, piece->offset, piece->stride));
+            uint64_t offset =
+                place_address(&piece->box, at, piece->offset, piece->stride);
+            size_t cell = cell_of(memory, offset);
             oracle_assert(memory->cells[cell] == ORACLE_POISON,
                           "pieces overlap");
             memory->cells[cell] = id_of(o, piece->family, at);
-        } while (step(&piece->box, at));
+        } while (place_next(&piece->box, at));
     }
 }
 
@@ -207,16 +188,18 @@ static void play(const struct rf_plan *plan, const struct oracle *o,
         do {
             const struct memory *from = &train[t->src];
             struct memory *to = &infer[t->dst];
-            uint64_t id = from->cells[cell_of(
-                from, address(&t->box, at, t->src_offset, t->src_stride))];
-            size_t cell =
-                cell_of(to, address(&t->box, at, t->dst_offset, t->dst_stride));
+            uint64_t source =
+                place_address(&t->box, at, t->src_offset, t->src_stride);
+            uint64_t target =
+                place_address(&t->box, at, t->dst_offset, t->dst_stride);
+            uint64_t id = from->cells[cell_of(from, source)];
+            size_t cell = cell_of(to, target);
             oracle_assert(id == id_of(o, t->family, at),
                           "transfer %zu reads something else", i);
             oracle_assert(to->cells[cell] == ORACLE_POISON,
                           "transfer %zu writes an element again", i);
             to->cells[cell] = id;
-        } while (step(&t->box, at));
+        } while (place_next(&t->box, at));
     }
 }
 

@@ -13,6 +13,7 @@
 #include "common/pattern.h"
 #include "planner/box.h"
 #include "schedule_lab.h"
+#include "tests/lib/places.h"
 
 struct machine {
     const struct lab *lab;
@@ -34,18 +35,6 @@ static uint8_t *memory_of(const struct machine *machine, uint32_t rank,
                           unsigned kind)
 {
     return machine->memory[rank * RF_MEM_COUNT + kind];
-}
-
-/* Moves `at` to the next place of a box; false after the last. */
-static bool step(const struct rf_box *box, uint64_t *at)
-{
-    for (uint32_t d = RF_BOX_DIMS; d-- > 0;) {
-        if (++at[d] < box->start[d] + box->extent[d]) {
-            return true;
-        }
-        at[d] = box->start[d];
-    }
-    return false;
 }
 
 static void content(uint32_t family, const uint64_t *at, uint32_t item,
@@ -77,13 +66,12 @@ static void run_op(struct machine *machine, const struct rf_op *op)
     uint64_t at[RF_BOX_DIMS];
     memcpy(at, op->box.start, sizeof(at));
     do {
-        uint64_t from = op->src_offset, to = op->dst_offset;
-        for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
-            from += (at[d] - op->box.start[d]) * op->src_stride[d];
-            to += (at[d] - op->box.start[d]) * op->dst_stride[d];
-        }
+        uint64_t from =
+            place_address(&op->box, at, op->src_offset, op->src_stride);
+        uint64_t to =
+            place_address(&op->box, at, op->dst_offset, op->dst_stride);
         convert(src + from, op->src_item, dst + to, op->dst_item);
-    } while (step(&op->box, at));
+    } while (place_next(&op->box, at));
 }
 
 static void fill(struct machine *machine, uint32_t rank)
@@ -99,7 +87,7 @@ static void fill(struct machine *machine, uint32_t rank)
             content(piece->family, at,
                     rf_plan_item_bytes(plan, RF_TRAIN, piece->family),
                     base + rf_piece_offset(piece, at));
-        } while (step(&piece->box, at));
+        } while (place_next(&piece->box, at));
     }
 }
 
@@ -123,7 +111,7 @@ static bool check(struct machine *machine, uint32_t rank)
                          rank, plan->model->families[piece->family].name);
                 return false;
             }
-        } while (step(&piece->box, at));
+        } while (place_next(&piece->box, at));
     }
     return true;
 }

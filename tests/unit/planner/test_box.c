@@ -5,6 +5,7 @@
 
 #include "common/pattern.h"
 #include "planner/box.h"
+#include "tests/lib/places.h"
 
 static struct rf_box box_of(const uint64_t *start, const uint64_t *extent,
                             uint32_t n)
@@ -15,16 +16,6 @@ static struct rf_box box_of(const uint64_t *start, const uint64_t *extent,
         box.extent[d] = d < n ? extent[d] : 1;
     }
     return box;
-}
-
-static bool contains(const struct rf_box *box, const uint64_t *at)
-{
-    for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
-        if (at[d] < box->start[d] || at[d] >= box->start[d] + box->extent[d]) {
-            return false;
-        }
-    }
-    return true;
 }
 
 START_TEST(test_box_range_covers_exactly_its_elements_in_order)
@@ -46,7 +37,7 @@ START_TEST(test_box_range_covers_exactly_its_elements_in_order)
                                                   5 + k % 4};
                 int found = 0;
                 for (size_t i = 0; i < n; i++) {
-                    found += contains(&parts[i], at);
+                    found += place_inside(&parts[i], at);
                 }
                 ck_assert_int_eq(found, 1);
             }

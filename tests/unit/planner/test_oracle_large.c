@@ -12,6 +12,7 @@
 #include "planner/plan.h"
 #include "quoted.h"
 #include "tests/lib/planned.h"
+#include "tests/lib/places.h"
 
 #define SAMPLES 400
 
@@ -110,16 +111,6 @@ struct element {
     uint64_t at[RF_BOX_DIMS];
 };
 
-static bool in_box(const struct rf_box *box, const uint64_t *at)
-{
-    for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
-        if (at[d] < box->start[d] || at[d] >= box->start[d] + box->extent[d]) {
-            return false;
-        }
-    }
-    return true;
-}
-
 static void check_receiver(const struct rf_plan *plan,
                            const struct rf_transfer *transfers,
                            const struct element *element, uint32_t index)
@@ -136,7 +127,8 @@ static void check_receiver(const struct rf_plan *plan,
     for (size_t i = first_into(plan, transfers, rank);
          i < plan->n_transfers && transfers[i].dst == rank; i++) {
         const struct rf_transfer *t = &transfers[i];
-        if (t->family == element->family && in_box(&t->box, element->at)) {
+        if (t->family == element->family &&
+            place_inside(&t->box, element->at)) {
             uint32_t from = plan->world->ranks[t->src].index[RF_TRAIN];
             ck_assert(has(plan->model, train,
                           place_of(train, plan->world->size[RF_TRAIN], from),

@@ -1,0 +1,33 @@
+/* Texts built piece by piece, as random cases are. In the header because fuzz
+ * harnesses link no test library. */
+#ifndef RF_TESTS_LIB_TEXT_ADD_H
+#define RF_TESTS_LIB_TEXT_ADD_H
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "common/compiler.h"
+
+struct text {
+    char text[2048];
+    size_t used;
+};
+
+/* Appends; a text that does not fit is the test's mistake and ends it. */
+static inline void text_add(struct text *out, const char *fmt, ...)
+    RF_PRINTF(2, 3);
+static inline void text_add(struct text *out, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    out->used += (size_t)vsnprintf(out->text + out->used,
+                                   sizeof(out->text) - out->used, fmt, args);
+    va_end(args);
+    if (out->used >= sizeof(out->text)) {
+        abort();
+    }
+}
+
+#endif

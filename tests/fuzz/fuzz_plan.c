@@ -3,9 +3,7 @@
  * planned, proved, and played on real memory, whose every destination byte must
  * then be the content that common/pattern.h gives it.
  */
-#include <stdarg.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,6 +11,7 @@
 #include "common/pattern.h"
 #include "planner/walk.h"
 #include "tests/lib/places.h"
+#include "tests/lib/text_add.h"
 
 #define MOST_RANKS 32
 #define MOST_BYTES (UINT64_C(1) << 22) /* of all arenas of a plan */
@@ -30,38 +29,25 @@ static unsigned next(struct input *in, unsigned n)
     return in->used < in->size ? in->data[in->used++] % n : 0;
 }
 
-struct text {
-    char text[2048];
-    size_t used;
-};
-
-static void add(struct text *out, const char *fmt, ...) RF_PRINTF(2, 3);
-static void add(struct text *out, const char *fmt, ...)
-{
-    va_list args;
-    va_start(args, fmt);
-    out->used += (size_t)vsnprintf(out->text + out->used,
-                                   sizeof(out->text) - out->used, fmt, args);
-    va_end(args);
-}
-
 static void add_model(struct input *in, struct text *out)
 {
     static const char *const dtypes[] = {"BF16", "F32", "U8"};
     if (next(in, 4) == 0) {
         unsigned n = 1 + next(in, 4), same = next(in, 2);
-        add(out, "{\"manifest\": {");
+        text_add(out, "{\"manifest\": {");
         for (unsigned i = 0; i < n; i++) {
-            add(out, "%s\"model.layers.%u.x\": {\"dtype\": \"%s\", \"shape\": ",
-                i ? ", " : "", i, dtypes[next(in, 3)]);
-            add(out, "[%u, %u]}", 1 + (same ? 6 : next(in, 9)),
-                1 + (same ? 4 : next(in, 9)));
+            text_add(out,
+                     "%s\"model.layers.%u.x\": {\"dtype\": \"%s\", \"shape\": ",
+                     i ? ", " : "", i, dtypes[next(in, 3)]);
+            text_add(out, "[%u, %u]}", 1 + (same ? 6 : next(in, 9)),
+                     1 + (same ? 4 : next(in, 9)));
         }
-        add(out, "}}");
+        text_add(out, "}}");
         return;
     }
     unsigned groups = 1 + next(in, 8);
-    add(out,
+    text_add(
+        out,
         "{\"megatron\": {\"num_layers\": %u, \"hidden_size\": %u, "
         "\"num_attention_heads\": %u, \"num_query_groups\": %u, "
         "\"kv_channels\": %u, \"vocab_size\": %u, \"ffn_hidden_size\": %u, "
@@ -70,10 +56,10 @@ static void add_model(struct input *in, struct text *out)
         1 + next(in, 4), 1 + next(in, 255), 1 + next(in, 24),
         next(in, 2) ? "true" : "false", next(in, 2) ? "true" : "false");
     if (next(in, 2)) {
-        add(out, ", \"num_experts\": %u, \"moe_ffn_hidden_size\": %u",
-            1 + next(in, 8), 1 + next(in, 12));
+        text_add(out, ", \"num_experts\": %u, \"moe_ffn_hidden_size\": %u",
+                 1 + next(in, 8), 1 + next(in, 12));
     }
-    add(out, "}}");
+    text_add(out, "}}");
 }
 
 static void add_side(struct input *in, struct text *out)
@@ -81,33 +67,35 @@ static void add_side(struct input *in, struct text *out)
     static const char *const layouts[] = {"megatron", "hf",    "vllm",
                                           "fsdp",     "fsdp1", "spec"};
     unsigned kind = next(in, 6);
-    add(out, "{\"layout\": \"%s\"", layouts[kind]);
+    text_add(out, "{\"layout\": \"%s\"", layouts[kind]);
     if (next(in, 4) == 0) {
-        add(out, ", \"dtype\": \"%s\"", next(in, 2) ? "float32" : "bfloat16");
+        text_add(out, ", \"dtype\": \"%s\"",
+                 next(in, 2) ? "float32" : "bfloat16");
     }
     if (kind == 5) {
         static const char *const specs[] = {"S0S1", "S1S0", "S01R", "RR",
                                             "RS0"};
-        add(out, ", \"mesh\": [%u, %u], \"spec\": \"%s\"}", 1 + next(in, 4),
-            1 + next(in, 4), specs[next(in, 5)]);
+        text_add(out, ", \"mesh\": [%u, %u], \"spec\": \"%s\"}",
+                 1 + next(in, 4), 1 + next(in, 4), specs[next(in, 5)]);
         return;
     }
     if (kind >= 3) {
-        add(out, ", \"dp\": %u}", 1 + next(in, 12));
+        text_add(out, ", \"dp\": %u}", 1 + next(in, 12));
         return;
     }
-    add(out, ", \"tp\": %u, \"pp\": %u, \"cp\": %u", 1 + next(in, 8),
-        1 + next(in, 4), 1 + next(in, 2));
+    text_add(out, ", \"tp\": %u, \"pp\": %u, \"cp\": %u", 1 + next(in, 8),
+             1 + next(in, 4), 1 + next(in, 2));
     if (next(in, 2)) {
-        add(out, ", \"ep\": %u, \"etp\": %u", 1 + next(in, 4), 1 + next(in, 4));
+        text_add(out, ", \"ep\": %u, \"etp\": %u", 1 + next(in, 4),
+                 1 + next(in, 4));
     }
     if (next(in, 4) == 0) {
-        add(out, ", \"vpp\": %u", 1 + next(in, 3));
+        text_add(out, ", \"vpp\": %u", 1 + next(in, 3));
     } else if (next(in, 4) == 0) {
-        add(out, ", \"num_layers_in_first_pipeline_stage\": %u",
-            1 + next(in, 3));
+        text_add(out, ", \"num_layers_in_first_pipeline_stage\": %u",
+                 1 + next(in, 3));
     }
-    add(out, "}");
+    text_add(out, "}");
 }
 
 static json_t *parse(const struct text *text)
@@ -140,13 +128,14 @@ static struct rf_spec *read_spec(struct input *in)
     struct text text = {.used = 0};
     struct rf_spec *spec = NULL;
     json_t *value;
-    add(&text, "{\"name\": \"x\", \"mode\": \"%s\", \"balance\": \"%s\", ",
-        next(in, 2) ? "colocated" : "disaggregated", balances[next(in, 3)]);
-    add(&text, "\"train\": ");
+    text_add(&text, "{\"name\": \"x\", \"mode\": \"%s\", \"balance\": \"%s\", ",
+             next(in, 2) ? "colocated" : "disaggregated",
+             balances[next(in, 3)]);
+    text_add(&text, "\"train\": ");
     add_side(in, &text);
-    add(&text, ", \"infer\": ");
+    text_add(&text, ", \"infer\": ");
     add_side(in, &text);
-    add(&text, "}");
+    text_add(&text, "}");
     value = parse(&text);
     struct rf_jnode node = rf_jnode_root(value, "scenario");
     if (rf_spec_from_json(&node, NULL, 0, &spec, NULL) != RF_OK) {

@@ -4,7 +4,6 @@
  * RF_ORACLE_SEED.
  */
 #include <check.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +12,7 @@
 #include "oracle.h"
 #include "quoted.h"
 #include "schedule_parts.h"
+#include "tests/lib/text_add.h"
 
 #define MOST_RANKS 24
 
@@ -35,21 +35,6 @@ static uint32_t pick(struct random *random, const uint32_t *values, uint32_t n)
     pick((random), (const uint32_t[]){__VA_ARGS__},                            \
          sizeof((const uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t))
 
-struct text {
-    char text[1024];
-    size_t used;
-};
-
-static void add(struct text *out, const char *fmt, ...) RF_PRINTF(2, 3);
-static void add(struct text *out, const char *fmt, ...)
-{
-    va_list args;
-    va_start(args, fmt);
-    out->used += (size_t)vsnprintf(out->text + out->used,
-                                   sizeof(out->text) - out->used, fmt, args);
-    va_end(args);
-}
-
 static const char *yes_no(struct random *random)
 {
     return below(random, 2) ? "true" : "false";
@@ -59,61 +44,61 @@ static void add_megatron(struct random *random, struct text *out)
 {
     uint32_t heads = PICK(random, 4, 6, 8, 12);
     uint32_t groups = heads / PICK(random, 1, 2, 2, heads);
-    add(out,
-        "{'megatron': {'num_layers': %u, 'hidden_size': %u, "
-        "'num_attention_heads': %u, 'num_query_groups': %u, "
-        "'kv_channels': %u, 'vocab_size': %u, 'swiglu': %s, 'untie': %s, "
-        "'qk_layernorm': %s, 'ffn_hidden_size': %u",
-        1 + below(random, 6), PICK(random, 12, 24, 10), heads, groups,
-        PICK(random, 2, 4, 6), 40 + below(random, 300), yes_no(random),
-        yes_no(random), yes_no(random), PICK(random, 24, 48));
+    text_add(out,
+             "{'megatron': {'num_layers': %u, 'hidden_size': %u, "
+             "'num_attention_heads': %u, 'num_query_groups': %u, "
+             "'kv_channels': %u, 'vocab_size': %u, 'swiglu': %s, 'untie': %s, "
+             "'qk_layernorm': %s, 'ffn_hidden_size': %u",
+             1 + below(random, 6), PICK(random, 12, 24, 10), heads, groups,
+             PICK(random, 2, 4, 6), 40 + below(random, 300), yes_no(random),
+             yes_no(random), yes_no(random), PICK(random, 24, 48));
     if (below(random, 2)) {
-        add(out,
-            ", 'num_experts': %u, 'moe_ffn_hidden_size': %u, "
-            "'moe_router_enable_expert_bias': %s, 'moe_layer_freq': %u",
-            PICK(random, 2, 4, 6, 8), PICK(random, 12, 24), yes_no(random),
-            PICK(random, 1, 1, 2));
+        text_add(out,
+                 ", 'num_experts': %u, 'moe_ffn_hidden_size': %u, "
+                 "'moe_router_enable_expert_bias': %s, 'moe_layer_freq': %u",
+                 PICK(random, 2, 4, 6, 8), PICK(random, 12, 24), yes_no(random),
+                 PICK(random, 1, 1, 2));
         if (below(random, 2)) {
-            add(out, ", 'moe_shared_expert_intermediate_size': 24");
+            text_add(out, ", 'moe_shared_expert_intermediate_size': 24");
         }
     }
-    add(out, "}}");
+    text_add(out, "}}");
 }
 
 static void add_config(struct random *random, struct text *out)
 {
     uint32_t heads = PICK(random, 4, 8, 12);
-    add(out,
-        "{'config': {'hidden_size': %u, 'num_hidden_layers': %u, "
-        "'num_attention_heads': %u, 'intermediate_size': %u, "
-        "'vocab_size': %u, 'tie_word_embeddings': %s, ",
-        PICK(random, 24, 48), 2 + below(random, 4), heads,
-        PICK(random, 24, 48, 72), 60 + below(random, 200), yes_no(random));
+    text_add(out,
+             "{'config': {'hidden_size': %u, 'num_hidden_layers': %u, "
+             "'num_attention_heads': %u, 'intermediate_size': %u, "
+             "'vocab_size': %u, 'tie_word_embeddings': %s, ",
+             PICK(random, 24, 48), 2 + below(random, 4), heads,
+             PICK(random, 24, 48, 72), 60 + below(random, 200), yes_no(random));
     switch (below(random, 3)) {
     case 0:
-        add(out, "'model_type': 'qwen2', 'num_key_value_heads': %u}}",
-            heads / PICK(random, 1, 2, 4));
+        text_add(out, "'model_type': 'qwen2', 'num_key_value_heads': %u}}",
+                 heads / PICK(random, 1, 2, 4));
         break;
     case 1:
-        add(out,
-            "'model_type': 'qwen3_moe', 'num_key_value_heads': %u, "
-            "'head_dim': %u, 'moe_intermediate_size': 24, "
-            "'num_experts': %u, 'num_experts_per_tok': 2, "
-            "'decoder_sparse_step': %u, 'mlp_only_layers': [], "
-            "'norm_topk_prob': true}}",
-            heads / PICK(random, 1, 2), PICK(random, 2, 4),
-            PICK(random, 4, 6, 8), PICK(random, 1, 2));
+        text_add(out,
+                 "'model_type': 'qwen3_moe', 'num_key_value_heads': %u, "
+                 "'head_dim': %u, 'moe_intermediate_size': 24, "
+                 "'num_experts': %u, 'num_experts_per_tok': 2, "
+                 "'decoder_sparse_step': %u, 'mlp_only_layers': [], "
+                 "'norm_topk_prob': true}}",
+                 heads / PICK(random, 1, 2), PICK(random, 2, 4),
+                 PICK(random, 4, 6, 8), PICK(random, 1, 2));
         break;
     default:
-        add(out,
-            "'model_type': 'deepseek_v3', 'num_key_value_heads': %u, "
-            "'q_lora_rank': %s, 'kv_lora_rank': 6, "
-            "'qk_nope_head_dim': 2, 'qk_rope_head_dim': 1, "
-            "'v_head_dim': 3, 'n_routed_experts': %u, "
-            "'n_shared_experts': 1, 'moe_intermediate_size': 24, "
-            "'first_k_dense_replace': %u, 'topk_method': 'noaux_tc'}}",
-            heads, below(random, 3) ? "8" : "null", PICK(random, 4, 6, 8),
-            below(random, 3));
+        text_add(out,
+                 "'model_type': 'deepseek_v3', 'num_key_value_heads': %u, "
+                 "'q_lora_rank': %s, 'kv_lora_rank': 6, "
+                 "'qk_nope_head_dim': 2, 'qk_rope_head_dim': 1, "
+                 "'v_head_dim': 3, 'n_routed_experts': %u, "
+                 "'n_shared_experts': 1, 'moe_intermediate_size': 24, "
+                 "'first_k_dense_replace': %u, 'topk_method': 'noaux_tc'}}",
+                 heads, below(random, 3) ? "8" : "null", PICK(random, 4, 6, 8),
+                 below(random, 3));
         break;
     }
 }
@@ -123,30 +108,32 @@ static void add_side(struct random *random, bool experts, struct text *out)
     static const char *const layouts[] = {"megatron", "megatron", "hf",
                                           "vllm",     "fsdp",     "fsdp1"};
     const char *layout = layouts[below(random, RF_ARRAY_SIZE(layouts))];
-    add(out, "{'layout': '%s'", layout);
+    text_add(out, "{'layout': '%s'", layout);
     if (below(random, 6) == 0) {
-        add(out, ", 'dtype': '%s'", below(random, 2) ? "float32" : "bfloat16");
+        text_add(out, ", 'dtype': '%s'",
+                 below(random, 2) ? "float32" : "bfloat16");
     }
     if (layout[0] == 'f') {
-        add(out, ", 'dp': %u}", 1 + below(random, 9));
+        text_add(out, ", 'dp': %u}", 1 + below(random, 9));
         return;
     }
     uint32_t pp = PICK(random, 1, 1, 2, 3);
-    add(out, ", 'tp': %u, 'pp': %u", PICK(random, 1, 2, 2, 3, 4, 6, 8), pp);
+    text_add(out, ", 'tp': %u, 'pp': %u", PICK(random, 1, 2, 2, 3, 4, 6, 8),
+             pp);
     if (below(random, 4) == 0) {
-        add(out, ", 'cp': 2");
+        text_add(out, ", 'cp': 2");
     }
     if (experts && below(random, 2)) {
-        add(out, ", 'ep': %u, 'etp': %u", PICK(random, 1, 2, 3, 4),
-            PICK(random, 1, 1, 2, 4));
+        text_add(out, ", 'ep': %u, 'etp': %u", PICK(random, 1, 2, 3, 4),
+                 PICK(random, 1, 1, 2, 4));
     }
     if (layout[0] == 'm' && pp > 1 && below(random, 3) == 0) {
-        add(out, ", 'vpp': 2");
+        text_add(out, ", 'vpp': 2");
     } else if (pp > 1 && below(random, 3) == 0) {
-        add(out, ", 'num_layers_in_first_pipeline_stage': %u",
-            1 + below(random, 2));
+        text_add(out, ", 'num_layers_in_first_pipeline_stage': %u",
+                 1 + below(random, 2));
     }
-    add(out, "}");
+    text_add(out, "}");
 }
 
 static void add_tensor_case(struct random *random, struct text *model,
@@ -156,18 +143,18 @@ static void add_tensor_case(struct random *random, struct text *model,
         {"S0", "R", "S1"}, {"S1", "S0", "R"}, {"S01", "R", "R"},
         {"R", "R", "R"},   {"R", "S01", "R"}, {"R", "S1", "S0"},
     };
-    add(model, "{'tensor': {'shape': [%u, %u, %u]}}", 8 + below(random, 8),
-        8 + below(random, 8), 8 + below(random, 8));
-    add(spec, "'train': {'layout': 'spec', 'mesh': [%u, %u], 'spec': ",
-        1 + below(random, 3), 1 + below(random, 3));
+    text_add(model, "{'tensor': {'shape': [%u, %u, %u]}}", 8 + below(random, 8),
+             8 + below(random, 8), 8 + below(random, 8));
+    text_add(spec, "'train': {'layout': 'spec', 'mesh': [%u, %u], 'spec': ",
+             1 + below(random, 3), 1 + below(random, 3));
     for (int side = 0; side < 2; side++) {
         const char *const *of = words[below(random, RF_ARRAY_SIZE(words))];
-        add(spec, "['%s', '%s', '%s']}", of[0], of[1], of[2]);
+        text_add(spec, "['%s', '%s', '%s']}", of[0], of[1], of[2]);
         if (side == 0) {
-            add(spec,
-                ", 'infer': {'layout': 'spec', 'mesh': [%u, %u], "
-                "'spec': ",
-                1 + below(random, 3), 1 + below(random, 3));
+            text_add(spec,
+                     ", 'infer': {'layout': 'spec', 'mesh': [%u, %u], "
+                     "'spec': ",
+                     1 + below(random, 3), 1 + below(random, 3));
         }
     }
 }
@@ -225,9 +212,9 @@ static bool check_random(struct random *random)
     static const char *const balances[] = {"size", "order", "none"};
     struct text model_text = {.used = 0}, text = {.used = 0};
     uint32_t n_ranks = 0;
-    add(&text, "'mode': '%s', 'balance': '%s', ",
-        below(random, 2) ? "colocated" : "disaggregated",
-        balances[below(random, 3)]);
+    text_add(&text, "'mode': '%s', 'balance': '%s', ",
+             below(random, 2) ? "colocated" : "disaggregated",
+             balances[below(random, 3)]);
     if (below(random, 8) == 0) {
         add_tensor_case(random, &model_text, &text);
     } else {
@@ -237,9 +224,9 @@ static bool check_random(struct random *random)
             add_config(random, &model_text);
         }
         bool experts = strstr(model_text.text, "experts") != NULL;
-        add(&text, "'train': ");
+        text_add(&text, "'train': ");
         add_side(random, experts, &text);
-        add(&text, ", 'infer': ");
+        text_add(&text, ", 'infer': ");
         add_side(random, experts, &text);
     }
     struct rf_model *model = quoted_model("%s", model_text.text);

@@ -19,8 +19,9 @@
 
 const char *oracle_case = "";
 
-void oracle_init(struct oracle *o, const struct rf_model *model,
-                 const struct rf_spec *spec, const struct rf_world *world)
+static void number_elements(struct oracle *o, const struct rf_model *model,
+                            const struct rf_spec *spec,
+                            const struct rf_world *world)
 {
     *o = (struct oracle){.model = model, .spec = spec, .world = world};
     o->base = rf_xcalloc(model->n_families, sizeof(*o->base));
@@ -35,12 +36,7 @@ void oracle_init(struct oracle *o, const struct rf_model *model,
     }
 }
 
-void oracle_free(struct oracle *o)
-{
-    free(o->base);
-}
-
-void oracle_rank_free(struct oracle_rank *rank)
+static void free_rank(struct oracle_rank *rank)
 {
     for (size_t i = 0; i < rank->n; i++) {
         free(rank->params[i].ids);
@@ -150,7 +146,7 @@ static void assert_params(const struct rf_rank_layout *layout,
             "%s rank %u: parameter of %zu elements differs", what, rank,
             found.params[i].n);
     }
-    oracle_rank_free(&found);
+    free_rank(&found);
 }
 
 static void open_memory(const struct rf_plan *plan, const struct oracle *o,
@@ -172,7 +168,7 @@ static void open_memory(const struct rf_plan *plan, const struct oracle *o,
 static void close_memory(struct memory *memory)
 {
     free(memory->cells);
-    oracle_rank_free(&memory->wanted);
+    free_rank(&memory->wanted);
 }
 
 static void play(const struct rf_plan *plan, const struct oracle *o,
@@ -280,7 +276,7 @@ void oracle_check(const struct rf_plan *plan)
     struct memory *infer = rf_xcalloc(n, sizeof(*infer));
     const struct rf_plan_totals *totals = &plan->totals;
     struct oracle o;
-    oracle_init(&o, plan->model, plan->spec, plan->world);
+    number_elements(&o, plan->model, plan->spec, plan->world);
     for (uint32_t r = 0; r < n; r++) {
         open_memory(plan, &o, RF_TRAIN, r, &train[r]);
         open_memory(plan, &o, RF_INFER, r, &infer[r]);
@@ -305,7 +301,7 @@ void oracle_check(const struct rf_plan *plan)
     }
     free(train);
     free(infer);
-    oracle_free(&o);
+    free(o.base);
 }
 
 struct rf_plan_totals oracle_plan(const struct rf_model *model,

@@ -47,19 +47,9 @@ struct oracle {
     uint64_t *base;      /* first id of each family */
 };
 
-/* A place in a mesh, by the formulae of Megatron-LM's default order. */
-struct oracle_place {
-    uint32_t tp, dp, pp, etp, ep;
-};
-
-void oracle_init(struct oracle *oracle, const struct rf_model *model,
-                 const struct rf_spec *spec, const struct rf_world *world);
-void oracle_free(struct oracle *oracle);
-
 /* Holdings of mesh rank `index`. */
 void oracle_holdings(const struct oracle *oracle, enum rf_side side,
                      uint32_t index, struct oracle_rank *out);
-void oracle_rank_free(struct oracle_rank *rank);
 struct oracle_param *oracle_push(struct oracle_rank *rank, size_t n);
 
 /* FSDP and Alpa specs (oracle_shards.c). */

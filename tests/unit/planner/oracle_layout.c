@@ -132,10 +132,15 @@ static void hold(struct oracle_rank *rank, struct matrix m)
     free(m.ids);
 }
 
+/* A place in a mesh, by the formulae of Megatron-LM's default order. */
+struct place {
+    uint32_t tp, dp, pp, etp, ep;
+};
+
 struct context {
     const struct oracle *o;
     const struct rf_side_spec *side;
-    struct oracle_place at;
+    struct place at;
     uint32_t layer;
     struct oracle_rank *out;
 };
@@ -362,11 +367,11 @@ static uint32_t stage_of(const struct rf_side_spec *side, uint32_t layers,
     }
 }
 
-static struct oracle_place place_of(const struct rf_side_spec *side,
-                                    uint32_t size, uint32_t index)
+static struct place place_of(const struct rf_side_spec *side, uint32_t size,
+                             uint32_t index)
 {
     uint32_t stage = size / side->pp, s = index % stage;
-    return (struct oracle_place){
+    return (struct place){
         .tp = s % side->tp,
         .dp = s / (side->tp * side->cp),
         .pp = index / stage,

@@ -24,9 +24,10 @@ void configured(const char *text, struct rf_config **config,
                   err.text);
 }
 
-void configured_pair(const char *scenario, struct rf_config **config,
-                     struct rf_model **model)
+struct configured_pair configured_pair(const char *scenario)
 {
+    struct configured_pair pair = {.one = NULL};
+    struct rf_err err = {0};
     char *text = rf_xasprintf(
         "{\"launch\": {\"method\": \"local\"}, \"nodes\": [{\"host\": \"a\", "
         "\"slots\": 2}, {\"host\": \"b\", \"slots\": 2}], \"model\": "
@@ -34,16 +35,17 @@ void configured_pair(const char *scenario, struct rf_config **config,
         "\"num_attention_heads\": 4, \"vocab_size\": 128, \"num_experts\": 4, "
         "\"moe_ffn_hidden_size\": 32}}, \"scenarios\": [%s]}",
         scenario);
-    configured(text, config, model);
+    configured(text, &pair.config, &pair.model);
     free(text);
+    ck_assert_msg(rf_case_build(pair.config, pair.model, 0, &pair.one, &err) ==
+                      RF_OK,
+                  "%s", err.text);
+    return pair;
 }
 
-struct rf_case *configured_case(struct rf_config *config,
-                                struct rf_model *model)
+void configured_pair_free(struct configured_pair *pair)
 {
-    struct rf_case *one = NULL;
-    struct rf_err err = {0};
-    ck_assert_msg(rf_case_build(config, model, 0, &one, &err) == RF_OK, "%s",
-                  err.text);
-    return one;
+    rf_case_destroy(pair->one);
+    rf_model_destroy(pair->model);
+    rf_config_destroy(pair->config);
 }

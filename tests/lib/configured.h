@@ -11,14 +11,16 @@
 void configured(const char *text, struct rf_config **config,
                 struct rf_model **model);
 
-/* The same for one scenario of a small model with experts on two nodes, "a" and
- * "b", of two slots each. */
-void configured_pair(const char *scenario, struct rf_config **config,
-                     struct rf_model **model);
+/* The case of one scenario of a small model with experts on two nodes, "a" and
+ * "b", of two slots each; `one` is planned. */
+struct configured_pair {
+    struct rf_config *config;
+    struct rf_model *model;
+    struct rf_case *one;
+};
 
-/* The first scenario's case, planned; fails the test when it cannot be. The
- * caller destroys it. */
-struct rf_case *configured_case(struct rf_config *config,
-                                struct rf_model *model);
+/* Fails the test when it cannot be planned. */
+struct configured_pair configured_pair(const char *scenario);
+void configured_pair_free(struct configured_pair *pair);
 
 #endif

@@ -8,27 +8,6 @@
 #include "coordinator/advice.h"
 #include "tests/lib/configured.h"
 
-static struct rf_config *config;
-static struct rf_model *model;
-
-static void load(const char *scenario)
-{
-    configured_pair(scenario, &config, &model);
-}
-
-static struct rf_case *build(const char *scenario)
-{
-    load(scenario);
-    return configured_case(config, model);
-}
-
-static void done(struct rf_case *one)
-{
-    rf_case_destroy(one);
-    rf_model_destroy(model);
-    rf_config_destroy(config);
-}
-
 static bool says(const struct rf_findings *findings, enum rf_advice_level level,
                  const char *part)
 {
@@ -56,34 +35,36 @@ static json_t *hello(const char *build_id, json_int_t memory,
 
 START_TEST(test_advice_errors_where_a_node_lacks_its_address)
 {
-    struct rf_case *one = build("{\"name\": \"s\", \"train\": {\"tp\": 2}, "
-                                "\"infer\": {\"tp\": 4}}");
-    struct rf_node_config *nodes = one->config->nodes;
+    struct configured_pair pair =
+        configured_pair("{\"name\": \"s\", \"train\": {\"tp\": 2}, "
+                        "\"infer\": {\"tp\": 4}}");
+    struct rf_node_config *nodes = pair.one->config->nodes;
     json_t *hello_json = hello(rf_build(), 1 << 30, NULL);
     const json_t *both[] = {hello_json, NULL};
     struct rf_findings findings = {0};
     nodes[0].address = "10.0.0.1";
     nodes[1].address = "10.9.9.9"; /* did not join: nothing is known */
-    rf_advise_addresses(one->config, both, &findings);
+    rf_advise_addresses(pair.one->config, both, &findings);
     nodes[0].address = "127.0.0.1";
-    rf_advise_addresses(one->config, both, &findings);
+    rf_advise_addresses(pair.one->config, both, &findings);
     ck_assert_uint_eq(findings.n, 0);
     nodes[0].address = "10.0.0.2";
-    rf_advise_addresses(one->config, both, &findings);
+    rf_advise_addresses(pair.one->config, both, &findings);
     ck_assert(
         says(&findings, RF_ADVICE_ERROR, "10.0.0.2 ($.nodes[0].address)"));
     ck_assert(says(&findings, RF_ADVICE_ERROR, "interfaces have 10.0.0.1"));
     rf_findings_free(&findings);
     json_decref(hello_json);
-    done(one);
+    configured_pair_free(&pair);
 }
 END_TEST
 
 START_TEST(test_advice_knows_names_of_one_machine)
 {
     static const char *const hosts[] = {"a", "b"};
-    struct rf_case *one = build("{\"name\": \"s\", \"train\": {\"tp\": 4}, "
-                                "\"infer\": {\"tp\": 4}}");
+    struct configured_pair pair =
+        configured_pair("{\"name\": \"s\", \"train\": {\"tp\": 4}, "
+                        "\"infer\": {\"tp\": 4}}");
     json_t *a = hello(rf_build(), INT64_C(1) << 40, NULL);
     json_t *b = hello(rf_build(), INT64_C(1) << 40, NULL);
     const json_t *both[] = {a, b};
@@ -91,19 +72,19 @@ START_TEST(test_advice_knows_names_of_one_machine)
     json_object_set_new(a, "cpus", json_integer(1));
     json_object_set_new(b, "cpus", json_integer(1));
     rf_advise_nodes(hosts, both, 2, &findings);
-    rf_advise_fit(one, both, &findings);
+    rf_advise_fit(pair.one, both, &findings);
     ck_assert_uint_eq(rf_findings_count(&findings, RF_ADVICE_WARNING), 0);
     json_object_set_new(a, "boot_id", json_string("x"));
     json_object_set_new(b, "boot_id", json_string("x"));
     rf_advise_nodes(hosts, both, 2, &findings);
-    rf_advise_fit(one, both, &findings);
+    rf_advise_fit(pair.one, both, &findings);
     ck_assert(says(&findings, RF_ADVICE_WARNING, "a, b are 2 nodes on one"));
     ck_assert(says(&findings, RF_ADVICE_WARNING, "4 ranks share the 1 proc"));
     ck_assert_uint_eq(rf_findings_count(&findings, RF_ADVICE_ERROR), 0);
     rf_findings_free(&findings);
     json_decref(a);
     json_decref(b);
-    done(one);
+    configured_pair_free(&pair);
 }
 END_TEST
 

@@ -8,27 +8,6 @@
 #include "coordinator/predict.h"
 #include "tests/lib/configured.h"
 
-static struct rf_config *config;
-static struct rf_model *model;
-
-static void load(const char *scenario)
-{
-    configured_pair(scenario, &config, &model);
-}
-
-static struct rf_case *build(const char *scenario)
-{
-    load(scenario);
-    return configured_case(config, model);
-}
-
-static void done(struct rf_case *one)
-{
-    rf_case_destroy(one);
-    rf_model_destroy(model);
-    rf_config_destroy(config);
-}
-
 START_TEST(test_predict_disk_is_write_plus_read)
 {
     struct rf_link_figures figures = {.write_gbytes_per_s = 2,
@@ -120,7 +99,7 @@ START_TEST(test_predict_says_what_it_has_no_figures_for)
         rf_xasprintf("{\"name\": \"s\", \"train\": {\"tp\": 2, \"pp\": 2}, "
                      "\"infer\": %s}",
                      cases[_i].infer);
-    struct rf_case *one = build(text);
+    struct configured_pair pair = configured_pair(text);
     struct rf_links links;
     char *gap;
     rf_links_init(&links, 2);
@@ -128,8 +107,8 @@ START_TEST(test_predict_says_what_it_has_no_figures_for)
     if (cases[_i].both) {
         rf_link_figures_spread(&figures, &links);
     }
-    gap =
-        rf_predict_gap(one, cases[_i].method, &figures, cases[_i].own, &links);
+    gap = rf_predict_gap(pair.one, cases[_i].method, &figures, cases[_i].own,
+                         &links);
     if (cases[_i].says == NULL) {
         ck_assert_ptr_null(gap);
     } else {
@@ -139,26 +118,28 @@ START_TEST(test_predict_says_what_it_has_no_figures_for)
     free(gap);
     free(text);
     rf_links_free(&links);
-    done(one);
+    configured_pair_free(&pair);
 }
 END_TEST
 
 START_TEST(test_case_memory_is_arenas_staging_and_process)
 {
-    struct rf_case *one = build("{\"name\": \"s\", \"train\": {\"tp\": 2}, "
-                                "\"infer\": {\"tp\": 4}}");
+    struct configured_pair pair =
+        configured_pair("{\"name\": \"s\", \"train\": {\"tp\": 2}, "
+                        "\"infer\": {\"tp\": 4}}");
     uint64_t sum = 0;
     for (uint32_t r = 0; r < 4; r++) {
-        uint64_t arenas = rf_plan_layout(one->plan, RF_TRAIN, r)->arena_bytes +
-                          rf_plan_layout(one->plan, RF_INFER, r)->arena_bytes;
-        ck_assert_uint_ge(rf_case_rank_bytes(one, r),
+        uint64_t arenas =
+            rf_plan_layout(pair.one->plan, RF_TRAIN, r)->arena_bytes +
+            rf_plan_layout(pair.one->plan, RF_INFER, r)->arena_bytes;
+        ck_assert_uint_ge(rf_case_rank_bytes(pair.one, r),
                           arenas + RF_PLAN_PROCESS_BYTES);
-        sum += rf_case_rank_bytes(one, r);
+        sum += rf_case_rank_bytes(pair.one, r);
     }
-    ck_assert_uint_eq(rf_case_node_bytes(one, 0) + rf_case_node_bytes(one, 1),
-                      sum);
-    ck_assert_uint_eq(rf_case_node_ranks(one, 0), 2);
-    done(one);
+    ck_assert_uint_eq(
+        rf_case_node_bytes(pair.one, 0) + rf_case_node_bytes(pair.one, 1), sum);
+    ck_assert_uint_eq(rf_case_node_ranks(pair.one, 0), 2);
+    configured_pair_free(&pair);
 }
 END_TEST
 
@@ -177,41 +158,43 @@ static bool says(const struct rf_findings *findings, enum rf_advice_level level,
 START_TEST(test_advice_warns_of_tp_across_nodes)
 {
     struct rf_findings findings = {0};
-    struct rf_case *one = build("{\"name\": \"s\", \"train\": {\"tp\": 4}, "
-                                "\"infer\": {\"tp\": 2}}");
-    rf_advise_case(one, NULL, &findings);
+    struct configured_pair pair =
+        configured_pair("{\"name\": \"s\", \"train\": {\"tp\": 4}, "
+                        "\"infer\": {\"tp\": 2}}");
+    rf_advise_case(pair.one, NULL, &findings);
     ck_assert(says(&findings, RF_ADVICE_WARNING, "TP 4 is more than the 2"));
     rf_findings_free(&findings);
-    done(one);
+    configured_pair_free(&pair);
 }
 END_TEST
 
 START_TEST(test_advice_prefers_expert_parallelism)
 {
     struct rf_findings findings = {0};
-    struct rf_case *one =
-        build("{\"name\": \"s\", \"train\": {\"tp\": 2, \"ep\": 2, \"etp\": "
-              "2}, \"infer\": {\"tp\": 2}}");
-    rf_advise_case(one, NULL, &findings);
+    struct configured_pair pair = configured_pair(
+        "{\"name\": \"s\", \"train\": {\"tp\": 2, \"ep\": 2, \"etp\": "
+        "2}, \"infer\": {\"tp\": 2}}");
+    rf_advise_case(pair.one, NULL, &findings);
     ck_assert(says(&findings, RF_ADVICE_INFO, "ETP 2 could be EP 4"));
     rf_findings_free(&findings);
-    done(one);
+    configured_pair_free(&pair);
 }
 END_TEST
 
 START_TEST(test_advice_uses_the_timeline)
 {
     struct rf_findings findings = {0};
-    struct rf_case *one = build("{\"name\": \"s\", \"train\": {\"pp\": 2}, "
-                                "\"infer\": {\"tp\": 2}}");
+    struct configured_pair pair =
+        configured_pair("{\"name\": \"s\", \"train\": {\"pp\": 2}, "
+                        "\"infer\": {\"tp\": 2}}");
     json_t *timeline = json_pack("{s:i, s:i, s:i}", "sequence_length", 16384,
                                  "global_batch", 4, "micro_batch", 1);
-    rf_advise_case(one, timeline, &findings);
+    rf_advise_case(pair.one, timeline, &findings);
     ck_assert(says(&findings, RF_ADVICE_WARNING, "context"));
     ck_assert(says(&findings, RF_ADVICE_WARNING, "PP 2 is not below"));
     json_decref(timeline);
     rf_findings_free(&findings);
-    done(one);
+    configured_pair_free(&pair);
 }
 END_TEST
 
@@ -252,20 +235,21 @@ END_TEST
 
 START_TEST(test_advice_errors_where_a_scenario_cannot_fit)
 {
-    struct rf_case *one = build("{\"name\": \"s\", \"train\": {\"tp\": 2}, "
-                                "\"infer\": {\"tp\": 4}}");
+    struct configured_pair pair =
+        configured_pair("{\"name\": \"s\", \"train\": {\"tp\": 2}, "
+                        "\"infer\": {\"tp\": 4}}");
     json_t *small = hello(rf_build(), 1000, NULL);
     json_t *lacking = hello(rf_build(), INT64_C(1) << 40, "no kernel support");
     const json_t *both[] = {small, lacking};
     struct rf_findings findings = {0};
-    rf_advise_fit(one, both, &findings);
+    rf_advise_fit(pair.one, both, &findings);
     ck_assert_uint_eq(rf_findings_count(&findings, RF_ADVICE_ERROR), 2);
     ck_assert(says(&findings, RF_ADVICE_ERROR, "memory on a"));
     ck_assert(says(&findings, RF_ADVICE_ERROR, "no kernel support"));
     rf_findings_free(&findings);
     json_decref(small);
     json_decref(lacking);
-    done(one);
+    configured_pair_free(&pair);
 }
 END_TEST
 

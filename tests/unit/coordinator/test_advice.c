@@ -1,5 +1,4 @@
-/* The advice of `check` about nodes and scenarios; see test_predict.c for the
- * rules about meshes. */
+/* The advice of `check` about nodes, scenarios and their meshes. */
 #include <check.h>
 #include <string.h>
 
@@ -125,6 +124,91 @@ START_TEST(test_advice_has_one_line_for_methods_without_a_driver)
 }
 END_TEST
 
+START_TEST(test_advice_warns_of_tp_across_nodes)
+{
+    struct rf_findings findings = {0};
+    struct configured_pair pair =
+        configured_pair("{\"name\": \"s\", \"train\": {\"tp\": 4}, "
+                        "\"infer\": {\"tp\": 2}}");
+    rf_advise_case(pair.one, NULL, &findings);
+    ck_assert(says(&findings, RF_ADVICE_WARNING, "TP 4 is more than the 2"));
+    rf_findings_free(&findings);
+    configured_pair_free(&pair);
+}
+END_TEST
+
+START_TEST(test_advice_prefers_expert_parallelism)
+{
+    struct rf_findings findings = {0};
+    struct configured_pair pair = configured_pair(
+        "{\"name\": \"s\", \"train\": {\"tp\": 2, \"ep\": 2, \"etp\": "
+        "2}, \"infer\": {\"tp\": 2}}");
+    rf_advise_case(pair.one, NULL, &findings);
+    ck_assert(says(&findings, RF_ADVICE_INFO, "ETP 2 could be EP 4"));
+    rf_findings_free(&findings);
+    configured_pair_free(&pair);
+}
+END_TEST
+
+START_TEST(test_advice_uses_the_timeline)
+{
+    struct rf_findings findings = {0};
+    struct configured_pair pair =
+        configured_pair("{\"name\": \"s\", \"train\": {\"pp\": 2}, "
+                        "\"infer\": {\"tp\": 2}}");
+    json_t *timeline = json_pack("{s:i, s:i, s:i}", "sequence_length", 16384,
+                                 "global_batch", 4, "micro_batch", 1);
+    rf_advise_case(pair.one, timeline, &findings);
+    ck_assert(says(&findings, RF_ADVICE_WARNING, "context"));
+    ck_assert(says(&findings, RF_ADVICE_WARNING, "PP 2 is not below"));
+    json_decref(timeline);
+    rf_findings_free(&findings);
+    configured_pair_free(&pair);
+}
+END_TEST
+
+START_TEST(test_advice_compares_nodes)
+{
+    static const char *const hosts[] = {"a", "b"};
+    json_t *one = hello(rf_build(), 1 << 30, NULL);
+    json_t *two = hello("other", 1 << 30, NULL);
+    const json_t *both[] = {one, two};
+    struct rf_findings findings = {0};
+    json_object_set_new(json_array_get(json_object_get(two, "nics"), 0),
+                        "speed_mbit", json_integer(100));
+    rf_advise_nodes(hosts, both, 2, &findings);
+    ck_assert(says(&findings, RF_ADVICE_WARNING, "build of the worker"));
+    ck_assert(says(&findings, RF_ADVICE_WARNING, "100 Mbit/s"));
+    rf_advise_node("b", two, &findings);
+    ck_assert(says(&findings, RF_ADVICE_WARNING, "plans may differ"));
+    ck_assert(says(&findings, RF_ADVICE_INFO, "interface eth0"));
+    ck_assert_uint_eq(rf_findings_count(&findings, RF_ADVICE_ERROR), 0);
+    rf_findings_free(&findings);
+    json_decref(one);
+    json_decref(two);
+}
+END_TEST
+
+START_TEST(test_advice_errors_where_a_scenario_cannot_fit)
+{
+    struct configured_pair pair =
+        configured_pair("{\"name\": \"s\", \"train\": {\"tp\": 2}, "
+                        "\"infer\": {\"tp\": 4}}");
+    json_t *small = hello(rf_build(), 1000, NULL);
+    json_t *lacking = hello(rf_build(), INT64_C(1) << 40, "no kernel support");
+    const json_t *both[] = {small, lacking};
+    struct rf_findings findings = {0};
+    rf_advise_fit(pair.one, both, &findings);
+    ck_assert_uint_eq(rf_findings_count(&findings, RF_ADVICE_ERROR), 2);
+    ck_assert(says(&findings, RF_ADVICE_ERROR, "memory on a"));
+    ck_assert(says(&findings, RF_ADVICE_ERROR, "no kernel support"));
+    rf_findings_free(&findings);
+    json_decref(small);
+    json_decref(lacking);
+    configured_pair_free(&pair);
+}
+END_TEST
+
 Suite *test_advice_suite(void);
 Suite *test_advice_suite(void)
 {
@@ -135,6 +219,11 @@ Suite *test_advice_suite(void)
     tcase_add_test(tests, test_advice_tells_equal_findings_once);
     tcase_add_test(tests,
                    test_advice_has_one_line_for_methods_without_a_driver);
+    tcase_add_test(tests, test_advice_warns_of_tp_across_nodes);
+    tcase_add_test(tests, test_advice_prefers_expert_parallelism);
+    tcase_add_test(tests, test_advice_uses_the_timeline);
+    tcase_add_test(tests, test_advice_compares_nodes);
+    tcase_add_test(tests, test_advice_errors_where_a_scenario_cannot_fit);
     suite_add_tcase(suite, tests);
     return suite;
 }

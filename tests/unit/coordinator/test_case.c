@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "coordinator/case.h"
+#include "tests/lib/configured.h"
 
 /* Three nodes of two slots each. */
 #define CLUSTER                                                                \
@@ -121,6 +122,27 @@ START_TEST(test_case_that_can_work_is_worked_out)
 }
 END_TEST
 
+START_TEST(test_case_memory_is_arenas_staging_and_process)
+{
+    struct configured_pair pair =
+        configured_pair("{\"name\": \"s\", \"train\": {\"tp\": 2}, "
+                        "\"infer\": {\"tp\": 4}}");
+    uint64_t sum = 0;
+    for (uint32_t r = 0; r < 4; r++) {
+        uint64_t arenas =
+            rf_plan_layout(pair.one->plan, RF_TRAIN, r)->arena_bytes +
+            rf_plan_layout(pair.one->plan, RF_INFER, r)->arena_bytes;
+        ck_assert_uint_ge(rf_case_rank_bytes(pair.one, r),
+                          arenas + RF_PLAN_PROCESS_BYTES);
+        sum += rf_case_rank_bytes(pair.one, r);
+    }
+    ck_assert_uint_eq(
+        rf_case_node_bytes(pair.one, 0) + rf_case_node_bytes(pair.one, 1), sum);
+    ck_assert_uint_eq(rf_case_node_ranks(pair.one, 0), 2);
+    configured_pair_free(&pair);
+}
+END_TEST
+
 Suite *test_case_suite(void);
 Suite *test_case_suite(void)
 {
@@ -131,6 +153,7 @@ Suite *test_case_suite(void)
                         0, RF_ARRAY_SIZE(refusals));
     tcase_add_loop_test(tests, test_case_that_can_work_is_worked_out, 0,
                         RF_ARRAY_SIZE(legal));
+    tcase_add_test(tests, test_case_memory_is_arenas_staging_and_process);
     suite_add_tcase(suite, tests);
     return suite;
 }

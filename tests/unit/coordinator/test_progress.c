@@ -1,0 +1,49 @@
+/* What the progress line says. */
+#include <check.h>
+
+#include "coordinator/progress.h"
+#include "report_lab.h"
+
+START_TEST(test_progress_share_and_clock)
+{
+    struct rf_run_view view = {.n_scenarios = 4, .n_rounds = 10};
+    char text[32];
+    ck_assert_double_eq(rf_progress_share(&view), 0);
+    view.scenario_at = 3;
+    view.round = 5;
+    ck_assert_double_eq_tol(rf_progress_share(&view), 2.5 / 4, 1e-12);
+    view.scenario_at = 4;
+    view.round = 99;
+    ck_assert_double_eq_tol(rf_progress_share(&view), 1, 1e-12);
+    ck_assert_str_eq(rf_progress_clock(65, text), "1:05");
+    ck_assert_str_eq(rf_progress_clock(3723, text), "1:02:03");
+}
+END_TEST
+
+START_TEST(test_progress_of_a_scenario_says_what_was_measured)
+{
+    json_t *result = result_record("s", "ok", 52.125, 0.91);
+    char text[128];
+    rf_progress_result(result, text, sizeof(text));
+    ck_assert_str_eq(text,
+                     "s: ok, median 52.125 ms, 1.50 GB/s, 0.91 of the bound");
+    json_object_set_new(json_object_get(result, "summary"),
+                        "algbw_gbytes_per_s", json_null());
+    json_object_set_new(json_object_get(result, "bound"), "efficiency",
+                        json_null());
+    rf_progress_result(result, text, sizeof(text));
+    ck_assert_str_eq(text, "s: ok, median 52.125 ms");
+    json_decref(result);
+}
+END_TEST
+
+Suite *test_progress_suite(void);
+Suite *test_progress_suite(void)
+{
+    Suite *suite = suite_create("progress");
+    TCase *tests = tcase_create("progress");
+    tcase_add_test(tests, test_progress_share_and_clock);
+    tcase_add_test(tests, test_progress_of_a_scenario_says_what_was_measured);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

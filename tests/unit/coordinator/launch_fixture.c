@@ -12,8 +12,8 @@
 #include "common/clock.h"
 #include "common/mem.h"
 
-uv_loop_t rf_test_loop;
-char rf_test_folder[64];
+uv_loop_t launch_loop;
+char launch_folder[64];
 
 static void append(char *text, size_t size, const char *line)
 {
@@ -100,14 +100,14 @@ static void on_note(struct rf_launch *launch, const char *line, void *data)
 static const struct rf_launch_ops_cb callbacks = {on_stream, on_stderr, on_fail,
                                                   on_exit_cb, on_note};
 
-void rf_seen_start(struct seen *seen, const struct rf_launch_config *how,
-                   const struct rf_node_config *node)
+void seen_start(struct seen *seen, const struct rf_launch_config *how,
+                const struct rf_node_config *node)
 {
     struct rf_err err = {0};
     memset(seen, 0, sizeof(*seen));
     seen->ops = rf_launcher_find(how->method);
     ck_assert_ptr_nonnull(seen->ops);
-    ck_assert_msg(seen->ops->start(&rf_test_loop, how, node, &callbacks, seen,
+    ck_assert_msg(seen->ops->start(&launch_loop, how, node, &callbacks, seen,
                                    &seen->launch, &err) == RF_OK,
                   "%s", err.text);
     ck_assert_uint_eq(seen->streams + seen->notes + seen->fails, 0);
@@ -118,7 +118,7 @@ static void free_cb(uv_handle_t *handle)
     free(handle);
 }
 
-void rf_seen_close_stream(struct seen *seen)
+void seen_close_stream(struct seen *seen)
 {
     if (seen->pipe != NULL) {
         uv_close((uv_handle_t *)seen->pipe, free_cb);
@@ -132,7 +132,7 @@ static void written_cb(uv_write_t *request, int status)
     free(request);
 }
 
-void rf_seen_write(struct seen *seen, const char *text)
+void seen_write(struct seen *seen, const char *text)
 {
     size_t size = strlen(text);
     uv_write_t *request = rf_xmalloc(sizeof(*request) + size);
@@ -176,7 +176,7 @@ static void await(struct seen *seen, unsigned n, unsigned limit_s,
     int64_t deadline = rf_now_ns() + (int64_t)limit_s * RF_NS_PER_S;
     unsigned done = 0;
     uv_timer_t tick;
-    uv_timer_init(&rf_test_loop, &tick);
+    uv_timer_init(&launch_loop, &tick);
     uv_timer_start(&tick, tick_cb, 20, 20);
     while (done < n) {
         if (reached(&seen[done], text)) {
@@ -189,39 +189,39 @@ static void await(struct seen *seen, unsigned n, unsigned limit_s,
                       seen[done].errors);
         ck_assert_msg(rf_now_ns() < deadline, "launch %u: nothing after %u s",
                       done, limit_s);
-        uv_run(&rf_test_loop, UV_RUN_ONCE);
+        uv_run(&launch_loop, UV_RUN_ONCE);
     }
     uv_close((uv_handle_t *)&tick, NULL);
-    uv_run(&rf_test_loop, UV_RUN_NOWAIT);
+    uv_run(&launch_loop, UV_RUN_NOWAIT);
 }
 
-void rf_await_stream(struct seen *seen, unsigned n, unsigned limit_s)
+void await_stream(struct seen *seen, unsigned n, unsigned limit_s)
 {
     await(seen, n, limit_s, streaming, NULL);
 }
 
-void rf_await_end(struct seen *seen, unsigned n, unsigned limit_s)
+void await_end(struct seen *seen, unsigned n, unsigned limit_s)
 {
     await(seen, n, limit_s, ended, NULL);
 }
 
-void rf_await_output(struct seen *seen, const char *text, unsigned limit_s)
+void await_output(struct seen *seen, const char *text, unsigned limit_s)
 {
     await(seen, 1, limit_s, printed, text);
 }
 
-void rf_await_note(struct seen *seen, const char *text, unsigned limit_s)
+void await_note(struct seen *seen, const char *text, unsigned limit_s)
 {
     await(seen, 1, limit_s, noted, text);
 }
 
-const char *rf_test_file(const char *name, const char *text, mode_t mode)
+const char *launch_file(const char *name, const char *text, mode_t mode)
 {
     static char paths[4][128];
     static unsigned turn;
     char *path = paths[turn++ % 4];
     FILE *file;
-    snprintf(path, sizeof(paths[0]), "%s/%s", rf_test_folder, name);
+    snprintf(path, sizeof(paths[0]), "%s/%s", launch_folder, name);
     file = fopen(path, "we");
     ck_assert_ptr_nonnull(file);
     ck_assert_int_ge(fputs(text, file), 0);
@@ -230,7 +230,7 @@ const char *rf_test_file(const char *name, const char *text, mode_t mode)
     return path;
 }
 
-bool rf_test_alive(pid_t pid)
+bool is_alive(pid_t pid)
 {
     char path[64], text[256] = "";
     FILE *file;
@@ -248,22 +248,22 @@ bool rf_test_alive(pid_t pid)
     return state != NULL && state[2] != 'Z' && state[2] != 'X';
 }
 
-void rf_await_gone(pid_t pid)
+void await_gone(pid_t pid)
 {
     int64_t deadline = rf_now_ns() + 5 * RF_NS_PER_S;
-    while (rf_test_alive(pid)) {
+    while (is_alive(pid)) {
         ck_assert_msg(rf_now_ns() < deadline, "process %d is still there",
                       (int)pid);
         rf_sleep_until_ns(rf_now_ns() + 10 * RF_NS_PER_MS);
     }
 }
 
-void rf_launch_setup(void)
+void launch_setup(void)
 {
     signal(SIGPIPE, SIG_IGN);
-    ck_assert_int_eq(uv_loop_init(&rf_test_loop), 0);
-    strcpy(rf_test_folder, "/tmp/refit-launch-XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(rf_test_folder));
+    ck_assert_int_eq(uv_loop_init(&launch_loop), 0);
+    strcpy(launch_folder, "/tmp/refit-launch-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(launch_folder));
 }
 
 static int remove_one(const char *path, const struct stat *info, int kind,
@@ -275,9 +275,9 @@ static int remove_one(const char *path, const struct stat *info, int kind,
     return remove(path);
 }
 
-void rf_launch_teardown(void)
+void launch_teardown(void)
 {
-    uv_run(&rf_test_loop, UV_RUN_DEFAULT);
-    ck_assert_int_eq(uv_loop_close(&rf_test_loop), 0); /* no handle is left */
-    nftw(rf_test_folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    uv_run(&launch_loop, UV_RUN_DEFAULT);
+    ck_assert_int_eq(uv_loop_close(&launch_loop), 0); /* no handle is left */
+    nftw(launch_folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }

@@ -18,15 +18,15 @@
 #include "common/clock.h"
 #include "launch_fixture.h"
 
-struct rf_launch_config rf_test_how;
-struct rf_node_config rf_test_node;
-struct seen rf_test_seen;
+struct rf_launch_config sshd_how;
+struct rf_node_config sshd_node;
+struct seen sshd_seen;
 
 static pid_t adopted[8];
 static unsigned n_adopted;
 static char worker[128], known_hosts[128], identity[128];
 
-const char *rf_sshd_missing(void)
+const char *sshd_missing(void)
 {
     if (access("/usr/sbin/sshd", X_OK) != 0) {
         return "/usr/sbin/sshd is not installed";
@@ -37,13 +37,13 @@ const char *rf_sshd_missing(void)
     return NULL;
 }
 
-void rf_test_adopt(pid_t pid)
+void sshd_adopt(pid_t pid)
 {
     ck_assert_uint_lt(n_adopted, 8);
     adopted[n_adopted++] = pid;
 }
 
-void rf_test_run(const char *program, ...)
+void sshd_run(const char *program, ...)
 {
     char *args[24];
     unsigned n = 0;
@@ -68,7 +68,7 @@ void rf_test_run(const char *program, ...)
     ck_assert_msg(status == 0, "%s ended with %d", program, status);
 }
 
-int rf_test_listen(uint32_t *port)
+int sshd_listen(uint32_t *port)
 {
     struct sockaddr_in address = {.sin_family = AF_INET,
                                   .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -81,12 +81,12 @@ int rf_test_listen(uint32_t *port)
     return fd;
 }
 
-int rf_test_count(const char *name, const char *text)
+int sshd_count(const char *name, const char *text)
 {
     char path[128], line[4096];
     int count = 0;
     FILE *file;
-    snprintf(path, sizeof(path), "%s/%s", rf_test_folder, name);
+    snprintf(path, sizeof(path), "%s/%s", launch_folder, name);
     file = fopen(path, "re");
     if (file == NULL) {
         return -1;
@@ -103,14 +103,14 @@ static void write_known_hosts(void)
 {
     char path[128], type[64] = "", key[512] = "", line[700];
     FILE *file;
-    snprintf(path, sizeof(path), "%s/host_key.pub", rf_test_folder);
+    snprintf(path, sizeof(path), "%s/host_key.pub", launch_folder);
     file = fopen(path, "re");
     ck_assert_ptr_nonnull(file);
     ck_assert_int_eq(fscanf(file, "%63s %511s", type, key), 2);
     fclose(file);
-    snprintf(line, sizeof(line), "[127.0.0.1]:%u %s %s\n", rf_test_node.port,
-             type, key);
-    rf_test_file("known_hosts", line, 0600);
+    snprintf(line, sizeof(line), "[127.0.0.1]:%u %s %s\n", sshd_node.port, type,
+             key);
+    launch_file("known_hosts", line, 0600);
 }
 
 static bool accepts(uint32_t port)
@@ -149,7 +149,7 @@ static bool try_start(const char *more)
     int64_t deadline = rf_now_ns() + 10 * RF_NS_PER_S;
     pid_t pid;
     /* sshd cannot choose a port: take one that was free a moment ago. */
-    close(rf_test_listen(&rf_test_node.port));
+    close(sshd_listen(&sshd_node.port));
     snprintf(text, sizeof(text),
              "%sListenAddress 127.0.0.1\nPort %u\nHostKey %s/host_key\n"
              "PidFile %s/sshd.pid\nAuthorizedKeysFile %s/authorized_keys\n"
@@ -157,26 +157,25 @@ static bool try_start(const char *more)
              "PasswordAuthentication no\nKbdInteractiveAuthentication no\n"
              "UsePAM no\nUseDNS no\nPrintMotd no\n"
              "Subsystem sftp internal-sftp -d %s\nSetEnv HOME=%s\n",
-             more, rf_test_node.port, rf_test_folder, rf_test_folder,
-             rf_test_folder, rf_test_folder, rf_test_folder);
-    config = rf_test_file("sshd_config", text, 0600);
-    snprintf(log, sizeof(log), "%s/sshd.log", rf_test_folder);
+             more, sshd_node.port, launch_folder, launch_folder, launch_folder,
+             launch_folder, launch_folder);
+    config = launch_file("sshd_config", text, 0600);
+    snprintf(log, sizeof(log), "%s/sshd.log", launch_folder);
     pid = spawn_sshd(config, log);
     /* Without connecting, which would count as a start-up. */
-    while (rf_test_count("sshd.pid", "") < 1) {
+    while (sshd_count("sshd.pid", "") < 1) {
         if (waitpid(pid, NULL, WNOHANG) == pid) {
             return false;
         }
         ck_assert_msg(rf_now_ns() < deadline, "sshd does not start");
         rf_sleep_until_ns(rf_now_ns() + 5 * RF_NS_PER_MS);
     }
-    ck_assert(strstr(more, "MaxStartups") != NULL ||
-              accepts(rf_test_node.port));
-    rf_test_adopt(pid);
+    ck_assert(strstr(more, "MaxStartups") != NULL || accepts(sshd_node.port));
+    sshd_adopt(pid);
     return true;
 }
 
-void rf_sshd_start(const char *more)
+void sshd_start(const char *more)
 {
     if (getuid() == 0) {
         (void)mkdir("/run/sshd", 0755); /* sshd wants it as root */
@@ -194,84 +193,83 @@ static void copy_file(const char *from, const char *to)
 {
     char path[128], text[1024] = "";
     FILE *file;
-    snprintf(path, sizeof(path), "%s/%s", rf_test_folder, from);
+    snprintf(path, sizeof(path), "%s/%s", launch_folder, from);
     file = fopen(path, "re");
     ck_assert_ptr_nonnull(file);
     ck_assert_ptr_nonnull(fgets(text, sizeof(text), file));
     fclose(file);
-    rf_test_file(to, text, 0600);
+    launch_file(to, text, 0600);
 }
 
 static const char *make_key(const char *name, char path[128])
 {
-    snprintf(path, 128, "%s/%s", rf_test_folder, name);
-    rf_test_run("/usr/bin/ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C",
-                "test", "-f", path, NULL);
+    snprintf(path, 128, "%s/%s", launch_folder, name);
+    sshd_run("/usr/bin/ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C",
+             "test", "-f", path, NULL);
     return path;
 }
 
-void rf_sshd_setup(void)
+static void setup(void)
 {
     char host_key[128];
-    rf_launch_setup();
+    launch_setup();
     n_adopted = 0;
     unsetenv("SSH_AUTH_SOCK");
     make_key("host_key", host_key);
     make_key("id", identity);
     copy_file("id.pub", "authorized_keys");
-    snprintf(known_hosts, sizeof(known_hosts), "%s/known_hosts",
-             rf_test_folder);
+    snprintf(known_hosts, sizeof(known_hosts), "%s/known_hosts", launch_folder);
     /* A worker that repeats what it reads until the end of its input. */
-    strcpy(worker,
-           rf_test_file("worker", "#!/bin/sh\necho \"args $*\"\nexec cat\n",
-                        0700));
-    rf_test_how = (struct rf_launch_config){.method = "ssh",
-                                            .worker = worker,
-                                            .known_hosts = known_hosts,
-                                            .timeout_s = 15};
-    rf_test_node = (struct rf_node_config){
+    strcpy(
+        worker,
+        launch_file("worker", "#!/bin/sh\necho \"args $*\"\nexec cat\n", 0700));
+    sshd_how = (struct rf_launch_config){.method = "ssh",
+                                         .worker = worker,
+                                         .known_hosts = known_hosts,
+                                         .timeout_s = 15};
+    sshd_node = (struct rf_node_config){
         .name = "node-a", .hostname = "127.0.0.1", .identity = identity};
 }
 
-void rf_sshd_teardown(void)
+static void teardown(void)
 {
     for (unsigned i = 0; i < n_adopted; i++) {
         kill(adopted[i], SIGKILL);
         waitpid(adopted[i], NULL, 0);
     }
     n_adopted = 0;
-    rf_launch_teardown();
+    launch_teardown();
 }
 
-void rf_ssh_start(void)
+void sshd_launch(void)
 {
-    rf_seen_start(&rf_test_seen, &rf_test_how, &rf_test_node);
+    seen_start(&sshd_seen, &sshd_how, &sshd_node);
 }
 
-void rf_ssh_expect_fail(const char *text, unsigned limit_s)
+void sshd_expect_fail(const char *text, unsigned limit_s)
 {
-    rf_await_end(&rf_test_seen, 1, limit_s);
-    ck_assert_uint_eq(rf_test_seen.fails, 1);
-    ck_assert_msg(strstr(rf_test_seen.why.text, text) != NULL,
-                  "no \"%s\" in \"%s\"", text, rf_test_seen.why.text);
+    await_end(&sshd_seen, 1, limit_s);
+    ck_assert_uint_eq(sshd_seen.fails, 1);
+    ck_assert_msg(strstr(sshd_seen.why.text, text) != NULL,
+                  "no \"%s\" in \"%s\"", text, sshd_seen.why.text);
 }
 
-void rf_ssh_expect_success(void)
+void sshd_expect_success(void)
 {
-    rf_ssh_start();
-    rf_await_stream(&rf_test_seen, 1, 20);
-    rf_seen_write(&rf_test_seen, "over\n");
-    rf_await_output(&rf_test_seen, "over\n", 10);
-    rf_seen_close_stream(&rf_test_seen);
-    rf_await_end(&rf_test_seen, 1, 10);
-    ck_assert_int_eq(rf_test_seen.status, 0);
+    sshd_launch();
+    await_stream(&sshd_seen, 1, 20);
+    seen_write(&sshd_seen, "over\n");
+    await_output(&sshd_seen, "over\n", 10);
+    seen_close_stream(&sshd_seen);
+    await_end(&sshd_seen, 1, 10);
+    ck_assert_int_eq(sshd_seen.status, 0);
 }
 
 /* A server that says `text` to each client, a byte every `pause_ms`, and then
  * closes or stays. */
-void rf_test_talker(const char *text, unsigned pause_ms, bool stays)
+void sshd_talker(const char *text, unsigned pause_ms, bool stays)
 {
-    int fd = rf_test_listen(&rf_test_node.port);
+    int fd = sshd_listen(&sshd_node.port);
     pid_t pid = fork();
     if (pid == 0) {
         for (;;) {
@@ -287,15 +285,15 @@ void rf_test_talker(const char *text, unsigned pause_ms, bool stays)
             }
         }
     }
-    rf_test_adopt(pid);
+    sshd_adopt(pid);
     close(fd);
 }
 
-TCase *rf_sshd_case(Suite *suite, const char *name)
+TCase *sshd_case(Suite *suite, const char *name)
 {
     TCase *tests = tcase_create(name);
     tcase_set_timeout(tests, 60);
-    tcase_add_checked_fixture(tests, rf_sshd_setup, rf_sshd_teardown);
+    tcase_add_checked_fixture(tests, setup, teardown);
     suite_add_tcase(suite, tests);
     return tests;
 }

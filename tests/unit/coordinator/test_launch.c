@@ -177,10 +177,10 @@ START_TEST(test_launch_manual_shows_a_command_without_the_key)
     struct stat info;
     char path[128], expected[256], text[80] = "";
     FILE *file;
-    setenv("XDG_CACHE_HOME", rf_test_folder, 1);
-    rf_seen_start(&seen, &how, &node);
-    rf_await_note(&seen, "run on this node:", 5);
-    snprintf(path, sizeof(path), "%s/refit-coord/r1-0.key", rf_test_folder);
+    setenv("XDG_CACHE_HOME", launch_folder, 1);
+    seen_start(&seen, &how, &node);
+    await_note(&seen, "run on this node:", 5);
+    snprintf(path, sizeof(path), "%s/refit-coord/r1-0.key", launch_folder);
     snprintf(
         expected, sizeof(expected),
         "run on this node: refit-worker --connect 10.0.0.1:4000 --identity "
@@ -195,7 +195,7 @@ START_TEST(test_launch_manual_shows_a_command_without_the_key)
     fclose(file);
     ck_assert_str_eq(text, KEY "\n");
     seen.ops->stop(seen.launch, false);
-    rf_await_end(&seen, 1, 5);
+    await_end(&seen, 1, 5);
     ck_assert_uint_eq(seen.exits, 1);
     ck_assert_uint_eq(seen.streams, 0);
     ck_assert_int_ne(access(path, F_OK), 0); /* the key is gone */
@@ -210,7 +210,7 @@ START_TEST(test_launch_manual_needs_a_place_to_join)
     struct rf_launch *launch = NULL;
     struct rf_err err = {0};
     struct rf_launch_ops_cb none = {0};
-    ck_assert_int_eq(rf_launcher_manual.start(&rf_test_loop, &how, &node, &none,
+    ck_assert_int_eq(rf_launcher_manual.start(&launch_loop, &how, &node, &none,
                                               NULL, &launch, &err),
                      RF_ERR_INTERNAL);
     ck_assert_ptr_null(launch);
@@ -232,7 +232,7 @@ Suite *test_launch_suite(void)
     tcase_add_test(tests, test_launch_lines_are_split_and_made_harmless);
     tcase_add_test(tests, test_launch_lines_without_end_are_cut);
     suite_add_tcase(suite, tests);
-    tcase_add_checked_fixture(manual, rf_launch_setup, rf_launch_teardown);
+    tcase_add_checked_fixture(manual, launch_setup, launch_teardown);
     tcase_add_test(manual, test_launch_manual_shows_a_command_without_the_key);
     tcase_add_test(manual, test_launch_manual_needs_a_place_to_join);
     suite_add_tcase(suite, manual);

@@ -15,9 +15,9 @@ static const struct rf_node_config node = {.name = "here"};
 
 static void start_script(struct seen *seen, const char *script)
 {
-    how.worker = rf_test_file("worker", script, 0700);
+    how.worker = launch_file("worker", script, 0700);
     how.local_worker = NULL;
-    rf_seen_start(seen, &how, &node);
+    seen_start(seen, &how, &node);
 }
 
 START_TEST(test_launch_local_talks_on_one_stream)
@@ -26,13 +26,13 @@ START_TEST(test_launch_local_talks_on_one_stream)
     start_script(&seen, "#!/bin/sh\necho \"args $*\"\n"
                         "while read -r line; do echo \"got $line\"; done\n"
                         "echo over >&2\nexit 0\n");
-    rf_await_stream(&seen, 1, 5);
-    rf_seen_write(&seen, "hello\n");
-    rf_await_output(&seen, "got hello\n", 5);
+    await_stream(&seen, 1, 5);
+    seen_write(&seen, "hello\n");
+    await_output(&seen, "got hello\n", 5);
     ck_assert_int_eq(strncmp(seen.output, "args --stdio\n", 13), 0);
     ck_assert_str_eq(seen.ops->head_address(seen.launch), "127.0.0.1");
-    rf_seen_close_stream(&seen);
-    rf_await_end(&seen, 1, 5);
+    seen_close_stream(&seen);
+    await_end(&seen, 1, 5);
     ck_assert_int_eq(seen.status, 0);
     ck_assert_str_eq(seen.signal, "");
     ck_assert_str_eq(seen.errors, "over\n");
@@ -49,13 +49,13 @@ START_TEST(test_launch_local_reports_status_signal_and_last_words)
         start_script(&seen, "#!/bin/sh\necho bye\nprintf 'no newline' >&2\n"
                             "kill -SEGV $$\n");
     }
-    rf_await_end(&seen, 1, 5);
+    await_end(&seen, 1, 5);
     ck_assert_uint_eq(seen.streams, 1);
     ck_assert_int_eq(seen.status, _i == 0 ? 3 : -1);
     ck_assert_str_eq(seen.signal, _i == 0 ? "" : "SEGV");
     ck_assert_str_eq(seen.errors, "no newline\n");
-    rf_await_output(&seen, "bye\n", 5); /* still in the stream */
-    rf_seen_close_stream(&seen);
+    await_output(&seen, "bye\n", 5); /* still in the stream */
+    seen_close_stream(&seen);
 }
 END_TEST
 
@@ -65,7 +65,7 @@ START_TEST(test_launch_local_missing_program_is_an_error_of_start)
     struct rf_launch *launch = NULL;
     struct rf_err err = {0};
     how.worker = "/nonexistent/refit-worker";
-    ck_assert_int_eq(rf_launcher_local.start(&rf_test_loop, &how, &node, &none,
+    ck_assert_int_eq(rf_launcher_local.start(&launch_loop, &how, &node, &none,
                                              NULL, &launch, &err),
                      RF_ERR_LAUNCH);
     ck_assert_ptr_null(launch);
@@ -77,13 +77,12 @@ END_TEST
 START_TEST(test_launch_local_prefers_the_worker_beside_the_coordinator)
 {
     struct seen seen;
-    how.local_worker =
-        rf_test_file("refit-worker", "#!/bin/sh\nexit 7\n", 0700);
+    how.local_worker = launch_file("refit-worker", "#!/bin/sh\nexit 7\n", 0700);
     how.worker = "refit-worker";
-    rf_seen_start(&seen, &how, &node);
-    rf_await_end(&seen, 1, 5);
+    seen_start(&seen, &how, &node);
+    await_end(&seen, 1, 5);
     ck_assert_int_eq(seen.status, 7);
-    rf_seen_close_stream(&seen);
+    seen_close_stream(&seen);
 }
 END_TEST
 
@@ -93,16 +92,16 @@ START_TEST(test_launch_local_force_kills_the_whole_group)
     pid_t helper;
     start_script(&seen, "#!/bin/sh\ntrap '' TERM\nsleep 300 &\n"
                         "echo \"helper $!\"\nwait\n");
-    rf_await_stream(&seen, 1, 5);
-    rf_await_output(&seen, "\n", 5);
+    await_stream(&seen, 1, 5);
+    await_output(&seen, "\n", 5);
     ck_assert_int_eq(sscanf(seen.output, "helper %d", &helper), 1);
-    ck_assert(rf_test_alive(helper));
+    ck_assert(is_alive(helper));
     seen.ops->stop(seen.launch, true);
     seen.ops->stop(seen.launch, true);
-    rf_await_end(&seen, 1, 5);
+    await_end(&seen, 1, 5);
     ck_assert_str_eq(seen.signal, "KILL");
-    rf_await_gone(helper);
-    rf_seen_close_stream(&seen);
+    await_gone(helper);
+    seen_close_stream(&seen);
 }
 END_TEST
 
@@ -111,7 +110,7 @@ START_TEST(test_launch_local_stopped_before_its_stream_still_ends)
     struct seen seen;
     start_script(&seen, "#!/bin/sh\ncat\nexit 5\n");
     seen.ops->stop(seen.launch, false); /* its standard input ends */
-    rf_await_end(&seen, 1, 5);
+    await_end(&seen, 1, 5);
     ck_assert_uint_eq(seen.streams, 0);
     ck_assert_int_eq(seen.status, 5);
 }
@@ -123,12 +122,12 @@ START_TEST(test_launch_local_asks_before_it_kills)
     int64_t started;
     start_script(&seen, "#!/bin/sh\ntrap 'echo asked >&2; exit 9' TERM\n"
                         "echo up\nwhile :; do sleep 0.1; done\n");
-    rf_await_stream(&seen, 1, 5);
-    rf_await_output(&seen, "up\n", 5);
-    rf_seen_close_stream(&seen);
+    await_stream(&seen, 1, 5);
+    await_output(&seen, "up\n", 5);
+    seen_close_stream(&seen);
     started = rf_now_ns();
     seen.ops->stop(seen.launch, false);
-    rf_await_end(&seen, 1, 12);
+    await_end(&seen, 1, 12);
     ck_assert_int_eq(seen.status, 9);
     ck_assert_ptr_nonnull(strstr(seen.errors, "asked\n"));
     ck_assert_int_ge(rf_now_ns() - started,
@@ -142,12 +141,12 @@ START_TEST(test_launch_local_end_is_not_delayed_by_a_held_stderr)
     pid_t helper;
     start_script(&seen, "#!/bin/sh\nsetsid sleep 300 </dev/null >/dev/null &\n"
                         "echo \"helper $!\"\nexit 0\n");
-    rf_await_end(&seen, 1, 5);
+    await_end(&seen, 1, 5);
     ck_assert_int_eq(seen.status, 0);
-    rf_await_output(&seen, "\n", 5);
+    await_output(&seen, "\n", 5);
     ck_assert_int_eq(sscanf(seen.output, "helper %d", &helper), 1);
     kill(helper, SIGKILL);
-    rf_seen_close_stream(&seen);
+    seen_close_stream(&seen);
 }
 END_TEST
 
@@ -160,9 +159,9 @@ START_TEST(test_launch_local_agent_sees_the_end_of_its_coordinator)
     ck_assert_int_eq(pipe(report), 0);
     coordinator = fork();
     if (coordinator == 0) { /* a coordinator that is killed */
-        uv_loop_fork(&rf_test_loop);
+        uv_loop_fork(&launch_loop);
         start_script(&seen, "#!/bin/sh\necho \"agent $$\"\ncat\n");
-        rf_await_output(&seen, "\n", 5);
+        await_output(&seen, "\n", 5);
         if (write(report[1], seen.output + 6, strlen(seen.output + 6)) > 0) {
             raise(SIGKILL);
         }
@@ -172,7 +171,7 @@ START_TEST(test_launch_local_agent_sees_the_end_of_its_coordinator)
     agent = (pid_t)atoi(text);
     ck_assert_int_gt(agent, 1);
     ck_assert_int_eq(waitpid(coordinator, NULL, 0), coordinator);
-    rf_await_gone(agent);
+    await_gone(agent);
     close(report[0]);
     close(report[1]);
 }
@@ -196,14 +195,14 @@ START_TEST(test_launch_local_agent_inherits_no_other_descriptor)
     /* 0, 1, 2, and the script and the pipe that sh has open */
     snprintf(expected, sizeof(expected), "has %d\n", count_inheritable() + 5);
     start_script(&first, "#!/bin/sh\ncat\n");
-    rf_await_stream(&first, 1, 5);
+    await_stream(&first, 1, 5);
     start_script(&second, "#!/bin/sh\necho has $(ls /proc/$$/fd | wc -w)\n");
-    rf_await_end(&second, 1, 5);
-    rf_await_output(&second, "\n", 5);
+    await_end(&second, 1, 5);
+    await_output(&second, "\n", 5);
     ck_assert_str_eq(second.output, expected);
-    rf_seen_close_stream(&first);
-    rf_seen_close_stream(&second);
-    rf_await_end(&first, 1, 5);
+    seen_close_stream(&first);
+    seen_close_stream(&second);
+    await_end(&first, 1, 5);
 }
 END_TEST
 
@@ -213,7 +212,7 @@ Suite *test_launch_local_suite(void)
     Suite *suite = suite_create("launch_local");
     TCase *tests = tcase_create("local");
     tcase_set_timeout(tests, 30);
-    tcase_add_checked_fixture(tests, rf_launch_setup, rf_launch_teardown);
+    tcase_add_checked_fixture(tests, launch_setup, launch_teardown);
     tcase_add_test(tests, test_launch_local_talks_on_one_stream);
     tcase_add_loop_test(
         tests, test_launch_local_reports_status_signal_and_last_words, 0, 2);

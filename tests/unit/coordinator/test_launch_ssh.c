@@ -18,29 +18,29 @@ static struct seen many[32];
 /* Runs a script in the worker's place to its end. */
 static void run_script(const char *script)
 {
-    rf_test_how.worker = rf_test_file("script", script, 0700);
-    rf_ssh_start();
-    rf_await_end(&rf_test_seen, 1, 20);
-    ck_assert_msg(rf_test_seen.exits == 1, "%s", rf_test_seen.why.text);
-    rf_seen_close_stream(&rf_test_seen);
+    sshd_how.worker = launch_file("script", script, 0700);
+    sshd_launch();
+    await_end(&sshd_seen, 1, 20);
+    ck_assert_msg(sshd_seen.exits == 1, "%s", sshd_seen.why.text);
+    seen_close_stream(&sshd_seen);
 }
 
 /* --- What works ----------------------------------------------------------- */
 
 START_TEST(test_ssh_runs_the_worker_and_carries_its_streams)
 {
-    rf_sshd_start("");
-    rf_ssh_start();
-    rf_await_stream(&rf_test_seen, 1, 20);
-    ck_assert_str_eq(rf_test_seen.ops->head_address(rf_test_seen.launch),
+    sshd_start("");
+    sshd_launch();
+    await_stream(&sshd_seen, 1, 20);
+    ck_assert_str_eq(sshd_seen.ops->head_address(sshd_seen.launch),
                      "127.0.0.1");
-    rf_seen_write(&rf_test_seen, "hello\n");
-    rf_await_output(&rf_test_seen, "args --stdio\nhello\n", 10);
-    rf_seen_close_stream(&rf_test_seen); /* the end of its standard input */
-    rf_await_end(&rf_test_seen, 1, 10);
-    ck_assert_int_eq(rf_test_seen.status, 0);
-    ck_assert_str_eq(rf_test_seen.signal, "");
-    ck_assert_str_eq(rf_test_seen.errors, "");
+    seen_write(&sshd_seen, "hello\n");
+    await_output(&sshd_seen, "args --stdio\nhello\n", 10);
+    seen_close_stream(&sshd_seen); /* the end of its standard input */
+    await_end(&sshd_seen, 1, 10);
+    ck_assert_int_eq(sshd_seen.status, 0);
+    ck_assert_str_eq(sshd_seen.signal, "");
+    ck_assert_str_eq(sshd_seen.errors, "");
 }
 END_TEST
 
@@ -50,18 +50,18 @@ START_TEST(test_ssh_carries_more_than_the_window_both_ways)
     char *text = rf_xmalloc(size + 1);
     memset(text, 'x', size);
     text[size] = '\0';
-    rf_sshd_start("");
-    rf_ssh_start();
-    rf_await_stream(&rf_test_seen, 1, 20);
-    rf_seen_write(&rf_test_seen, text);
-    while (rf_test_seen.output_size <
+    sshd_start("");
+    sshd_launch();
+    await_stream(&sshd_seen, 1, 20);
+    seen_write(&sshd_seen, text);
+    while (sshd_seen.output_size <
            size + 13) { /* and the line with its arguments */
-        ck_assert_uint_eq(rf_test_seen.exits, 0);
-        uv_run(&rf_test_loop, UV_RUN_ONCE);
+        ck_assert_uint_eq(sshd_seen.exits, 0);
+        uv_run(&launch_loop, UV_RUN_ONCE);
     }
-    rf_seen_close_stream(&rf_test_seen);
-    rf_await_end(&rf_test_seen, 1, 10);
-    ck_assert_uint_eq(rf_test_seen.output_size, size + 13);
+    seen_close_stream(&sshd_seen);
+    await_end(&sshd_seen, 1, 10);
+    ck_assert_uint_eq(sshd_seen.output_size, size + 13);
     free(text);
 }
 END_TEST
@@ -78,52 +78,52 @@ START_TEST(test_ssh_tells_status_signal_and_loss_apart)
         {"#!/bin/sh\necho out\necho words >&2\nsleep 0.3\nkill -9 $PPID\n", -1,
          ""},
     };
-    rf_sshd_start("");
+    sshd_start("");
     run_script(cases[_i].script);
-    ck_assert_int_eq(rf_test_seen.status, cases[_i].status);
-    ck_assert_str_eq(rf_test_seen.signal, cases[_i].signal);
-    ck_assert_str_eq(rf_test_seen.output, "out\n");
-    ck_assert_str_eq(rf_test_seen.errors, "words\n");
+    ck_assert_int_eq(sshd_seen.status, cases[_i].status);
+    ck_assert_str_eq(sshd_seen.signal, cases[_i].signal);
+    ck_assert_str_eq(sshd_seen.output, "out\n");
+    ck_assert_str_eq(sshd_seen.errors, "words\n");
 }
 END_TEST
 
 START_TEST(test_ssh_bad_worker_path_shows_the_shell_s_words)
 {
-    rf_sshd_start("");
-    rf_test_how.worker = "/nonexistent/refit-worker";
-    rf_ssh_start();
-    rf_await_end(&rf_test_seen, 1, 20);
-    ck_assert_int_eq(rf_test_seen.status, 127);
+    sshd_start("");
+    sshd_how.worker = "/nonexistent/refit-worker";
+    sshd_launch();
+    await_end(&sshd_seen, 1, 20);
+    ck_assert_int_eq(sshd_seen.status, 127);
     ck_assert_ptr_nonnull(
-        strstr(rf_test_seen.errors, "/nonexistent/refit-worker"));
-    rf_seen_close_stream(&rf_test_seen);
+        strstr(sshd_seen.errors, "/nonexistent/refit-worker"));
+    seen_close_stream(&sshd_seen);
 }
 END_TEST
 
 START_TEST(test_ssh_noisy_shell_comes_before_the_worker_s_words)
 {
-    rf_sshd_start("");
-    rf_test_file(".bashrc", "echo welcome to the node\necho careful >&2\n",
-                 0600);
+    sshd_start("");
+    launch_file(".bashrc", "echo welcome to the node\necho careful >&2\n",
+                0600);
     run_script("#!/bin/sh\necho worker\n");
-    ck_assert_ptr_nonnull(strstr(rf_test_seen.output, "worker\n"));
-    if (strstr(rf_test_seen.output, "welcome") !=
+    ck_assert_ptr_nonnull(strstr(sshd_seen.output, "worker\n"));
+    if (strstr(sshd_seen.output, "welcome") !=
         NULL) { /* the user's shell is bash */
-        ck_assert_str_eq(rf_test_seen.output, "welcome to the node\nworker\n");
-        ck_assert_str_eq(rf_test_seen.errors, "careful\n");
+        ck_assert_str_eq(sshd_seen.output, "welcome to the node\nworker\n");
+        ck_assert_str_eq(sshd_seen.errors, "careful\n");
     }
 }
 END_TEST
 
 START_TEST(test_ssh_much_stderr_stalls_nothing)
 {
-    rf_sshd_start("");
+    sshd_start("");
     run_script("#!/bin/sh\ni=0\nwhile [ $i -lt 40 ]; do i=$((i+1))\n"
                "head -c 100000 /dev/zero | tr '\\0' e >&2; echo >&2\ndone\n"
                "echo done\n");
-    ck_assert_int_eq(rf_test_seen.status, 0);
-    ck_assert_str_eq(rf_test_seen.output, "done\n");
-    ck_assert_uint_ge(rf_test_seen.lines, 40 * 100000 / RF_LINE_MAX);
+    ck_assert_int_eq(sshd_seen.status, 0);
+    ck_assert_str_eq(sshd_seen.output, "done\n");
+    ck_assert_uint_ge(sshd_seen.lines, 40 * 100000 / RF_LINE_MAX);
 }
 END_TEST
 
@@ -131,16 +131,16 @@ START_TEST(test_ssh_sixteen_at_once_keep_to_the_gate)
 {
     const unsigned n = 16;
     struct rf_launch_gate *gate = rf_launch_gate_create(8);
-    rf_sshd_start("");
-    rf_test_how.gate = gate;
+    sshd_start("");
+    sshd_how.gate = gate;
     for (unsigned i = 0; i < n; i++) {
-        rf_seen_start(&many[i], &rf_test_how, &rf_test_node);
+        seen_start(&many[i], &sshd_how, &sshd_node);
     }
-    rf_await_stream(many, n, 30);
+    await_stream(many, n, 30);
     for (unsigned i = 0; i < n; i++) {
-        rf_seen_close_stream(&many[i]);
+        seen_close_stream(&many[i]);
     }
-    rf_await_end(many, n, 20);
+    await_end(many, n, 20);
     for (unsigned i = 0; i < n; i++) {
         ck_assert_int_eq(many[i].status, 0);
         ck_assert_uint_eq(many[i].notes, 0); /* no retry was needed */
@@ -156,29 +156,29 @@ START_TEST(test_ssh_deploys_the_worker_once)
     char pattern[256], name[64] = "", path[300];
     struct stat info;
     FILE *list;
-    rf_sshd_start("");
-    rf_test_how.deploy = true;
-    rf_test_how.local_worker =
-        rf_test_file("binary", "#!/bin/sh\necho deployed $0\nexec cat\n", 0700);
-    rf_ssh_expect_success();
-    ck_assert_ptr_nonnull(strstr(rf_test_seen.output, "deployed /"));
-    ck_assert_ptr_nonnull(strstr(rf_test_seen.noted, "copied "));
+    sshd_start("");
+    sshd_how.deploy = true;
+    sshd_how.local_worker =
+        launch_file("binary", "#!/bin/sh\necho deployed $0\nexec cat\n", 0700);
+    sshd_expect_success();
+    ck_assert_ptr_nonnull(strstr(sshd_seen.output, "deployed /"));
+    ck_assert_ptr_nonnull(strstr(sshd_seen.noted, "copied "));
     snprintf(pattern, sizeof(pattern), "ls %s/.cache/refit-coord",
-             rf_test_folder);
+             launch_folder);
     list = popen(pattern, "re");
     ck_assert_int_eq(fscanf(list, "%63s", name), 1);
     ck_assert_int_eq(fscanf(list, "%63s", pattern), EOF); /* nothing else */
     pclose(list);
     ck_assert_uint_eq(strlen(name), strlen("refit-worker-") + 16);
-    snprintf(path, sizeof(path), "%s/.cache/refit-coord/%s", rf_test_folder,
+    snprintf(path, sizeof(path), "%s/.cache/refit-coord/%s", launch_folder,
              name);
     ck_assert_int_eq(stat(path, &info), 0);
     ck_assert_uint_eq(info.st_mode & 0777, 0700);
-    rf_ssh_expect_success();
-    ck_assert_uint_eq(rf_test_seen.notes, 0); /* it was there */
+    sshd_expect_success();
+    ck_assert_uint_eq(sshd_seen.notes, 0); /* it was there */
     ck_assert_int_eq(truncate(path, 3), 0);
-    rf_ssh_expect_success(); /* not the same: replaced */
-    ck_assert_uint_eq(rf_test_seen.notes, 1);
+    sshd_expect_success(); /* not the same: replaced */
+    ck_assert_uint_eq(sshd_seen.notes, 1);
 }
 END_TEST
 
@@ -188,22 +188,22 @@ START_TEST(test_ssh_deploys_the_module_beside_the_worker)
     char command[300];
     FILE *list;
     int folders = 0;
-    rf_sshd_start("");
-    rf_test_how.deploy = true;
-    rf_test_how.local_worker = rf_test_file(
+    sshd_start("");
+    sshd_how.deploy = true;
+    sshd_how.local_worker = launch_file(
         "binary", "#!/bin/sh\ncat ${0%/*}/refit-cuda.so\nexec cat\n", 0700);
-    rf_test_file("refit-cuda.so", "the first module\n", 0600);
-    rf_ssh_expect_success();
-    ck_assert_ptr_nonnull(strstr(rf_test_seen.output, "the first module"));
-    ck_assert_uint_eq(rf_test_seen.notes, 2);
-    rf_ssh_expect_success();
-    ck_assert_uint_eq(rf_test_seen.notes, 0); /* both were there */
-    rf_test_file("refit-cuda.so", "another\n", 0600);
-    rf_ssh_expect_success(); /* the old pair stays as it is */
-    ck_assert_ptr_nonnull(strstr(rf_test_seen.output, "another"));
-    ck_assert_uint_eq(rf_test_seen.notes, 2);
+    launch_file("refit-cuda.so", "the first module\n", 0600);
+    sshd_expect_success();
+    ck_assert_ptr_nonnull(strstr(sshd_seen.output, "the first module"));
+    ck_assert_uint_eq(sshd_seen.notes, 2);
+    sshd_expect_success();
+    ck_assert_uint_eq(sshd_seen.notes, 0); /* both were there */
+    launch_file("refit-cuda.so", "another\n", 0600);
+    sshd_expect_success(); /* the old pair stays as it is */
+    ck_assert_ptr_nonnull(strstr(sshd_seen.output, "another"));
+    ck_assert_uint_eq(sshd_seen.notes, 2);
     snprintf(command, sizeof(command),
-             "ls -d %s/.cache/refit-coord/*-* | wc -l", rf_test_folder);
+             "ls -d %s/.cache/refit-coord/*-* | wc -l", launch_folder);
     list = popen(command, "re");
     ck_assert_int_eq(fscanf(list, "%d", &folders), 1);
     pclose(list);
@@ -214,27 +214,26 @@ END_TEST
 START_TEST(test_ssh_deployment_that_cannot_be_says_why)
 {
     char folder[128];
-    rf_sshd_start(_i == 0 ? "" : "ForceCommand /bin/false\n");
-    rf_test_how.deploy = true;
-    rf_test_how.local_worker =
-        rf_test_file("binary", "#!/bin/sh\nexit 0\n", 0700);
+    sshd_start(_i == 0 ? "" : "ForceCommand /bin/false\n");
+    sshd_how.deploy = true;
+    sshd_how.local_worker = launch_file("binary", "#!/bin/sh\nexit 0\n", 0700);
     if (_i == 0) {
-        snprintf(folder, sizeof(folder), "%s/.cache", rf_test_folder);
-        rf_test_file(".cache", "a file in the way", 0600);
+        snprintf(folder, sizeof(folder), "%s/.cache", launch_folder);
+        launch_file(".cache", "a file in the way", 0600);
     }
-    rf_ssh_start();
-    rf_ssh_expect_fail("deployment: ", 20);
-    ck_assert_uint_eq(rf_test_seen.streams, 0);
+    sshd_launch();
+    sshd_expect_fail("deployment: ", 20);
+    ck_assert_uint_eq(sshd_seen.streams, 0);
 }
 END_TEST
 
 START_TEST(test_ssh_deploying_nothing_is_an_error)
 {
-    rf_sshd_start("");
-    rf_test_how.deploy = true;
-    rf_test_how.local_worker = "/nonexistent/refit-worker";
-    rf_ssh_start();
-    rf_ssh_expect_fail("/nonexistent/refit-worker: No such file", 20);
+    sshd_start("");
+    sshd_how.deploy = true;
+    sshd_how.local_worker = "/nonexistent/refit-worker";
+    sshd_launch();
+    sshd_expect_fail("/nonexistent/refit-worker: No such file", 20);
 }
 END_TEST
 
@@ -242,13 +241,13 @@ END_TEST
 
 START_TEST(test_ssh_stop_gives_the_agent_its_end_of_input)
 {
-    rf_sshd_start("");
-    rf_ssh_start();
-    rf_await_stream(&rf_test_seen, 1, 20);
-    rf_test_seen.ops->stop(rf_test_seen.launch, false);
-    rf_await_end(&rf_test_seen, 1, 5);
-    ck_assert_int_eq(rf_test_seen.status, 0); /* cat ended by itself */
-    rf_seen_close_stream(&rf_test_seen);
+    sshd_start("");
+    sshd_launch();
+    await_stream(&sshd_seen, 1, 20);
+    sshd_seen.ops->stop(sshd_seen.launch, false);
+    await_end(&sshd_seen, 1, 5);
+    ck_assert_int_eq(sshd_seen.status, 0); /* cat ended by itself */
+    seen_close_stream(&sshd_seen);
 }
 END_TEST
 
@@ -256,40 +255,40 @@ START_TEST(test_ssh_forced_stop_cuts_the_connection)
 {
     int64_t started;
     pid_t pid = 0;
-    rf_sshd_start("");
-    rf_test_how.worker =
-        rf_test_file("script",
-                     "#!/bin/sh\ntrap '' HUP TERM PIPE\necho pid $$\n"
-                     "while read -r line; do :; done\necho ended >> ended\n",
-                     0700);
-    rf_ssh_start();
-    rf_await_stream(&rf_test_seen, 1, 20);
-    rf_await_output(&rf_test_seen, "\n", 10);
-    ck_assert_int_eq(sscanf(rf_test_seen.output, "pid %d", &pid), 1);
+    sshd_start("");
+    sshd_how.worker =
+        launch_file("script",
+                    "#!/bin/sh\ntrap '' HUP TERM PIPE\necho pid $$\n"
+                    "while read -r line; do :; done\necho ended >> ended\n",
+                    0700);
+    sshd_launch();
+    await_stream(&sshd_seen, 1, 20);
+    await_output(&sshd_seen, "\n", 10);
+    ck_assert_int_eq(sscanf(sshd_seen.output, "pid %d", &pid), 1);
     started = rf_now_ns();
-    rf_test_seen.ops->stop(rf_test_seen.launch, false);
-    rf_test_seen.ops->stop(rf_test_seen.launch, true);
-    rf_await_end(&rf_test_seen, 1, 5);
+    sshd_seen.ops->stop(sshd_seen.launch, false);
+    sshd_seen.ops->stop(sshd_seen.launch, true);
+    await_end(&sshd_seen, 1, 5);
     ck_assert_int_lt(rf_now_ns() - started, 2 * RF_NS_PER_S);
-    rf_await_gone(pid); /* it saw the end of its input */
-    rf_seen_close_stream(&rf_test_seen);
+    await_gone(pid); /* it saw the end of its input */
+    seen_close_stream(&sshd_seen);
 }
 END_TEST
 
 START_TEST(test_ssh_stop_during_the_start_is_a_prompt_failure)
 {
     int64_t started;
-    rf_test_talker("", 0, true);
-    rf_ssh_start();
+    sshd_talker("", 0, true);
+    sshd_launch();
     for (int i = 0; i < 10; i++) {
-        uv_run(&rf_test_loop, UV_RUN_NOWAIT);
+        uv_run(&launch_loop, UV_RUN_NOWAIT);
         rf_sleep_until_ns(rf_now_ns() + 10 * RF_NS_PER_MS);
     }
     started = rf_now_ns();
-    rf_test_seen.ops->stop(rf_test_seen.launch, false);
-    rf_await_end(&rf_test_seen, 1, 5);
-    ck_assert_uint_eq(rf_test_seen.fails, 1);
-    ck_assert_int_eq(rf_test_seen.why.status, RF_ERR_ABORTED);
+    sshd_seen.ops->stop(sshd_seen.launch, false);
+    await_end(&sshd_seen, 1, 5);
+    ck_assert_uint_eq(sshd_seen.fails, 1);
+    ck_assert_int_eq(sshd_seen.why.status, RF_ERR_ABORTED);
     ck_assert_int_lt(rf_now_ns() - started, RF_NS_PER_S);
 }
 END_TEST
@@ -297,16 +296,16 @@ END_TEST
 START_TEST(test_ssh_stop_at_the_gate_is_a_failure)
 {
     struct rf_launch_gate *gate = rf_launch_gate_create(1);
-    rf_test_talker("", 0, true);
-    rf_test_how.gate = gate;
+    sshd_talker("", 0, true);
+    sshd_how.gate = gate;
     for (unsigned i = 0; i < 3; i++) {
-        rf_seen_start(&many[i], &rf_test_how, &rf_test_node);
+        seen_start(&many[i], &sshd_how, &sshd_node);
     }
     for (unsigned i = 0; i < 3; i++) {
         many[i].ops->stop(many[i].launch, true);
         many[i].ops->stop(many[i].launch, true);
     }
-    rf_await_end(many, 3, 5);
+    await_end(many, 3, 5);
     for (unsigned i = 0; i < 3; i++) {
         ck_assert_int_eq(many[i].why.status, RF_ERR_ABORTED);
     }
@@ -328,24 +327,24 @@ static unsigned count_descriptors(void)
 START_TEST(test_ssh_leaves_no_descriptor_open)
 {
     unsigned before;
-    rf_sshd_start("");
-    rf_ssh_expect_success(); /* what is opened once */
+    sshd_start("");
+    sshd_expect_success(); /* what is opened once */
     before = count_descriptors();
-    rf_ssh_expect_success();
-    rf_test_node.host_key_sha256 = "SHA256:AAAA";
-    rf_ssh_start();
-    rf_await_end(&rf_test_seen, 1, 10);
-    rf_test_node.host_key_sha256 = NULL;
-    rf_test_node.identity = "/nonexistent";
-    rf_ssh_start();
-    rf_await_end(&rf_test_seen, 1, 10);
-    rf_test_talker("SSH-2.0-x\r\n", 0, false); /* ends in the key exchange */
-    rf_test_how.timeout_s = 1;
-    rf_ssh_start();
-    rf_await_end(&rf_test_seen, 1, 10);
-    rf_test_talker("SSH-2.0-x\r\n", 0, true); /* and one that says no more */
-    rf_ssh_start();
-    rf_await_end(&rf_test_seen, 1, 10);
+    sshd_expect_success();
+    sshd_node.host_key_sha256 = "SHA256:AAAA";
+    sshd_launch();
+    await_end(&sshd_seen, 1, 10);
+    sshd_node.host_key_sha256 = NULL;
+    sshd_node.identity = "/nonexistent";
+    sshd_launch();
+    await_end(&sshd_seen, 1, 10);
+    sshd_talker("SSH-2.0-x\r\n", 0, false); /* ends in the key exchange */
+    sshd_how.timeout_s = 1;
+    sshd_launch();
+    await_end(&sshd_seen, 1, 10);
+    sshd_talker("SSH-2.0-x\r\n", 0, true); /* and one that says no more */
+    sshd_launch();
+    await_end(&sshd_seen, 1, 10);
     ck_assert_uint_eq(count_descriptors(), before);
 }
 END_TEST
@@ -355,11 +354,11 @@ Suite *test_launch_ssh_suite(void)
 {
     Suite *suite = suite_create("launch_ssh");
     TCase *tests;
-    if (rf_sshd_missing() != NULL) {
-        fprintf(stderr, "launch_ssh: skipped: %s\n", rf_sshd_missing());
+    if (sshd_missing() != NULL) {
+        fprintf(stderr, "launch_ssh: skipped: %s\n", sshd_missing());
         return suite;
     }
-    tests = rf_sshd_case(suite, "runs");
+    tests = sshd_case(suite, "runs");
     tcase_add_test(tests, test_ssh_runs_the_worker_and_carries_its_streams);
     tcase_add_test(tests, test_ssh_carries_more_than_the_window_both_ways);
     tcase_add_loop_test(tests, test_ssh_tells_status_signal_and_loss_apart, 0,
@@ -368,13 +367,13 @@ Suite *test_launch_ssh_suite(void)
     tcase_add_test(tests, test_ssh_noisy_shell_comes_before_the_worker_s_words);
     tcase_add_test(tests, test_ssh_much_stderr_stalls_nothing);
     tcase_add_test(tests, test_ssh_sixteen_at_once_keep_to_the_gate);
-    tests = rf_sshd_case(suite, "deploy");
+    tests = sshd_case(suite, "deploy");
     tcase_add_test(tests, test_ssh_deploys_the_worker_once);
     tcase_add_test(tests, test_ssh_deploys_the_module_beside_the_worker);
     tcase_add_loop_test(tests, test_ssh_deployment_that_cannot_be_says_why, 0,
                         2);
     tcase_add_test(tests, test_ssh_deploying_nothing_is_an_error);
-    tests = rf_sshd_case(suite, "stop");
+    tests = sshd_case(suite, "stop");
     tcase_add_test(tests, test_ssh_stop_gives_the_agent_its_end_of_input);
     tcase_add_test(tests, test_ssh_forced_stop_cuts_the_connection);
     tcase_add_test(tests, test_ssh_stop_during_the_start_is_a_prompt_failure);

@@ -10,19 +10,19 @@ static struct rf_ssh_scan scan;
 
 static void look(const char *text, const char *host)
 {
-    rf_ssh_scan_config(rf_test_file("config", text, 0600), host, "rl", &scan);
+    rf_ssh_scan_config(launch_file("config", text, 0600), host, "rl", &scan);
 }
 
 static void setup(void)
 {
-    rf_launch_setup();
+    launch_setup();
     memset(&scan, 0, sizeof(scan));
 }
 
 static void teardown(void)
 {
     rf_ssh_scan_free(&scan);
-    rf_launch_teardown();
+    launch_teardown();
 }
 
 START_TEST(test_ssh_config_patterns_select_the_block)
@@ -103,12 +103,12 @@ END_TEST
 START_TEST(test_ssh_config_includes_are_followed_but_not_for_ever)
 {
     char text[512];
-    const char *more = rf_test_file(
+    const char *more = launch_file(
         "more", "IdentityFile /more\nHost other\nIdentityFile /no\n", 0600);
     snprintf(text, sizeof(text),
              "Host other\n  Include %s\nHost gpu-a\n  Include %s\n"
              "  IdentityFile /after\n  Include %s/config\n",
-             more, more, rf_test_folder);
+             more, more, launch_folder);
     look(text, "gpu-a");
     ck_assert_uint_eq(scan.n_identities, 2);
     ck_assert_str_eq(scan.identities[0], "/more");

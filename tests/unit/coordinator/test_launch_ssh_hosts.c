@@ -17,11 +17,11 @@ START_TEST(test_ssh_silent_or_dripping_server_is_given_up_in_time)
     static const char *const texts[] = {"", "SSH-2.0-slow_server_of_many_words",
                                         "SSH-2.0-x\r\n"};
     int64_t started = rf_now_ns();
-    rf_test_talker(texts[_i], _i == 1 ? 300 : 0, true);
-    rf_test_how.timeout_s = 2;
-    rf_ssh_start();
-    rf_ssh_expect_fail("within 2 s (launch.timeout_s)", 10);
-    ck_assert_int_eq(rf_test_seen.why.status, RF_ERR_TIMEOUT);
+    sshd_talker(texts[_i], _i == 1 ? 300 : 0, true);
+    sshd_how.timeout_s = 2;
+    sshd_launch();
+    sshd_expect_fail("within 2 s (launch.timeout_s)", 10);
+    ck_assert_int_eq(sshd_seen.why.status, RF_ERR_TIMEOUT);
     ck_assert_int_ge(rf_now_ns() - started, 19 * RF_NS_PER_S / 10);
     ck_assert_int_lt(rf_now_ns() - started, 5 * RF_NS_PER_S);
 }
@@ -29,51 +29,51 @@ END_TEST
 
 START_TEST(test_ssh_garbage_instead_of_a_banner_is_shown)
 {
-    rf_test_talker("HTTP/1.0 400 Bad \x1b Request\r\n", 0, false);
-    rf_ssh_start();
-    rf_ssh_expect_fail("it says \"HTTP/1.0 400 Bad ? Request\"", 10);
-    ck_assert_uint_eq(rf_test_seen.notes, 0);
+    sshd_talker("HTTP/1.0 400 Bad \x1b Request\r\n", 0, false);
+    sshd_launch();
+    sshd_expect_fail("it says \"HTTP/1.0 400 Bad ? Request\"", 10);
+    ck_assert_uint_eq(sshd_seen.notes, 0);
 }
 END_TEST
 
 START_TEST(test_ssh_closed_port_says_so)
 {
-    close(rf_test_listen(&rf_test_node.port));
-    rf_ssh_start();
-    rf_ssh_expect_fail("Connection refused", 10);
+    close(sshd_listen(&sshd_node.port));
+    sshd_launch();
+    sshd_expect_fail("Connection refused", 10);
 }
 END_TEST
 
 START_TEST(test_ssh_unknown_name_says_so)
 {
-    rf_test_node.hostname = "no-such-host.invalid";
-    rf_ssh_start();
-    rf_ssh_expect_fail("cannot resolve no-such-host.invalid", 20);
+    sshd_node.hostname = "no-such-host.invalid";
+    sshd_launch();
+    sshd_expect_fail("cannot resolve no-such-host.invalid", 20);
 }
 END_TEST
 
 START_TEST(test_ssh_shedding_server_is_tried_four_times)
 {
-    rf_test_talker("Exceeded MaxStartups\r\n", 0, false);
-    rf_ssh_start();
-    rf_ssh_expect_fail("after 4 tries", 15);
-    ck_assert_uint_eq(rf_test_seen.notes, 3);
+    sshd_talker("Exceeded MaxStartups\r\n", 0, false);
+    sshd_launch();
+    sshd_expect_fail("after 4 tries", 15);
+    ck_assert_uint_eq(sshd_seen.notes, 3);
 }
 END_TEST
 
 START_TEST(test_ssh_start_limit_of_the_server_is_survived)
 {
     const unsigned n = 3;
-    rf_sshd_start("MaxStartups 1:100:1\n");
-    rf_test_how.timeout_s = 30;
+    sshd_start("MaxStartups 1:100:1\n");
+    sshd_how.timeout_s = 30;
     for (unsigned i = 0; i < n; i++) {
-        rf_seen_start(&many[i], &rf_test_how, &rf_test_node);
+        seen_start(&many[i], &sshd_how, &sshd_node);
     }
-    rf_await_stream(many, n, 40);
+    await_stream(many, n, 40);
     for (unsigned i = 0; i < n; i++) {
-        rf_seen_close_stream(&many[i]);
+        seen_close_stream(&many[i]);
     }
-    rf_await_end(many, n, 20);
+    await_end(many, n, 20);
 }
 END_TEST
 
@@ -82,15 +82,14 @@ START_TEST(test_ssh_bad_names_are_errors_of_start)
     static const struct rf_launch_ops_cb none;
     struct rf_launch *launch = NULL;
     if (_i == 0) {
-        rf_test_node.hostname = "-oProxyCommand=x";
+        sshd_node.hostname = "-oProxyCommand=x";
     } else if (_i == 1) {
-        rf_test_node.user = "root -x";
+        sshd_node.user = "root -x";
     } else {
-        rf_test_how.worker = "worker; reboot";
+        sshd_how.worker = "worker; reboot";
     }
-    ck_assert_int_eq(rf_launcher_ssh.start(&rf_test_loop, &rf_test_how,
-                                           &rf_test_node, &none, NULL, &launch,
-                                           NULL),
+    ck_assert_int_eq(rf_launcher_ssh.start(&launch_loop, &sshd_how, &sshd_node,
+                                           &none, NULL, &launch, NULL),
                      RF_ERR_CONFIG);
     ck_assert_ptr_null(launch);
 }
@@ -101,29 +100,29 @@ END_TEST
 START_TEST(test_ssh_config_is_honoured_and_its_limits_are_told)
 {
     char text[1024];
-    rf_sshd_start("");
+    sshd_start("");
     snprintf(text, sizeof(text),
              "Host other\n  Port 1\nHost node-?\n  HostName 127.0.0.1\n"
              "  Port %u\n  IdentityFile /nonexistent\n  IdentityFile %s\n"
              "  HostKeyAlias somebody\n  CertificateFile /x\n",
-             rf_test_node.port, rf_test_node.identity);
-    rf_test_how.use_ssh_config = true;
-    rf_test_how.ssh_config = rf_test_file("config", text, 0600);
-    rf_test_node = (struct rf_node_config){.name = "node-a"};
-    rf_ssh_expect_success();
-    ck_assert_ptr_nonnull(strstr(rf_test_seen.noted,
-                                 "sets HostKeyAlias, CertificateFile, which"));
+             sshd_node.port, sshd_node.identity);
+    sshd_how.use_ssh_config = true;
+    sshd_how.ssh_config = launch_file("config", text, 0600);
+    sshd_node = (struct rf_node_config){.name = "node-a"};
+    sshd_expect_success();
+    ck_assert_ptr_nonnull(
+        strstr(sshd_seen.noted, "sets HostKeyAlias, CertificateFile, which"));
 }
 END_TEST
 
 START_TEST(test_ssh_missing_config_file_is_an_error)
 {
-    rf_test_how.use_ssh_config = true;
-    rf_test_how.ssh_config = "/nonexistent/config";
-    rf_test_node.port = 1;
-    rf_ssh_start();
-    rf_ssh_expect_fail("/nonexistent/config", 10);
-    ck_assert_int_eq(rf_test_seen.why.status, RF_ERR_CONFIG);
+    sshd_how.use_ssh_config = true;
+    sshd_how.ssh_config = "/nonexistent/config";
+    sshd_node.port = 1;
+    sshd_launch();
+    sshd_expect_fail("/nonexistent/config", 10);
+    ck_assert_int_eq(sshd_seen.why.status, RF_ERR_CONFIG);
 }
 END_TEST
 
@@ -134,38 +133,37 @@ static void use_proxy(const char *command)
              "Host *\n  IdentityFile %s\n  UserKnownHostsFile %s/known_hosts\n"
              "Host 127.0.0.1\n  ProxyCommand %s\n"
              "Host jump\n  HostName 127.0.0.1\n  Port %u\n",
-             rf_test_node.identity, rf_test_folder, command, rf_test_node.port);
-    rf_test_how.use_ssh_config = true;
-    rf_test_how.ssh_config = rf_test_file("config", text, 0600);
+             sshd_node.identity, launch_folder, command, sshd_node.port);
+    sshd_how.use_ssh_config = true;
+    sshd_how.ssh_config = launch_file("config", text, 0600);
 }
 
 START_TEST(test_ssh_goes_through_a_jump_host)
 {
     char command[256];
-    rf_sshd_start("");
+    sshd_start("");
     snprintf(command, sizeof(command), "ssh -F %s/config -W %%h:%%p jump",
-             rf_test_folder);
+             launch_folder);
     use_proxy(command);
-    rf_ssh_start();
-    rf_await_stream(&rf_test_seen, 1, 20);
+    sshd_launch();
+    await_stream(&sshd_seen, 1, 20);
     ck_assert_ptr_null(
-        rf_test_seen.ops->head_address(rf_test_seen.launch)); /* unknown */
-    rf_seen_write(&rf_test_seen, "through\n");
-    rf_await_output(&rf_test_seen, "through\n", 10);
-    rf_seen_close_stream(&rf_test_seen);
-    rf_await_end(&rf_test_seen, 1, 10);
-    ck_assert_int_eq(rf_test_seen.status, 0);
+        sshd_seen.ops->head_address(sshd_seen.launch)); /* unknown */
+    seen_write(&sshd_seen, "through\n");
+    await_output(&sshd_seen, "through\n", 10);
+    seen_close_stream(&sshd_seen);
+    await_end(&sshd_seen, 1, 10);
+    ck_assert_int_eq(sshd_seen.status, 0);
 }
 END_TEST
 
 START_TEST(test_ssh_failing_proxy_is_quoted)
 {
-    rf_test_node.port = 1;
+    sshd_node.port = 1;
     use_proxy("sh -c 'echo no route to jump >&2; exit 1'");
-    rf_ssh_start();
-    rf_ssh_expect_fail("connection was closed", 20);
-    ck_assert_ptr_nonnull(
-        strstr(rf_test_seen.noted, "proxy: no route to jump"));
+    sshd_launch();
+    sshd_expect_fail("connection was closed", 20);
+    ck_assert_ptr_nonnull(strstr(sshd_seen.noted, "proxy: no route to jump"));
 }
 END_TEST
 
@@ -174,26 +172,26 @@ START_TEST(test_ssh_stubborn_proxy_is_killed)
     int64_t started = rf_now_ns();
     char text[128];
     pid_t pid = 0;
-    rf_test_node.port = 1;
+    sshd_node.port = 1;
     snprintf(text, sizeof(text),
              "sh -c 'trap \"\" TERM HUP; echo $$ > %s/pid; sleep 300; sleep "
              "300'",
-             rf_test_folder);
+             launch_folder);
     use_proxy(text);
-    rf_test_how.timeout_s = 1;
-    rf_ssh_start();
-    rf_ssh_expect_fail("", 10);
+    sshd_how.timeout_s = 1;
+    sshd_launch();
+    sshd_expect_fail("", 10);
     ck_assert_int_lt(rf_now_ns() - started, 6 * RF_NS_PER_S);
     {
         char path[128];
         FILE *file;
-        snprintf(path, sizeof(path), "%s/pid", rf_test_folder);
+        snprintf(path, sizeof(path), "%s/pid", launch_folder);
         file = fopen(path, "re");
         ck_assert_ptr_nonnull(file);
         ck_assert_int_eq(fscanf(file, "%d", &pid), 1);
         fclose(file);
     }
-    rf_await_gone(pid);
+    await_gone(pid);
 }
 END_TEST
 
@@ -202,11 +200,11 @@ Suite *test_launch_ssh_hosts_suite(void)
 {
     Suite *suite = suite_create("launch_ssh_hosts");
     TCase *tests;
-    if (rf_sshd_missing() != NULL) {
-        fprintf(stderr, "launch_ssh_hosts: skipped: %s\n", rf_sshd_missing());
+    if (sshd_missing() != NULL) {
+        fprintf(stderr, "launch_ssh_hosts: skipped: %s\n", sshd_missing());
         return suite;
     }
-    tests = rf_sshd_case(suite, "bad servers");
+    tests = sshd_case(suite, "bad servers");
     tcase_add_loop_test(
         tests, test_ssh_silent_or_dripping_server_is_given_up_in_time, 0, 3);
     tcase_add_test(tests, test_ssh_garbage_instead_of_a_banner_is_shown);
@@ -215,7 +213,7 @@ Suite *test_launch_ssh_hosts_suite(void)
     tcase_add_test(tests, test_ssh_shedding_server_is_tried_four_times);
     tcase_add_test(tests, test_ssh_start_limit_of_the_server_is_survived);
     tcase_add_loop_test(tests, test_ssh_bad_names_are_errors_of_start, 0, 3);
-    tests = rf_sshd_case(suite, "config");
+    tests = sshd_case(suite, "config");
     tcase_add_test(tests, test_ssh_config_is_honoured_and_its_limits_are_told);
     tcase_add_test(tests, test_ssh_missing_config_file_is_an_error);
     tcase_add_test(tests, test_ssh_goes_through_a_jump_host);

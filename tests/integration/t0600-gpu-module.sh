@@ -1,36 +1,9 @@
-# The shipped object code of refit-cuda.so over the fakes of CUDA's runtime, NCCL
-# and NVSHMEM: every strategy with every method, and what happens when calls fail.
+# The shipped object code of refit-cuda.so over the fakes of CUDA's runtime and
+# NCCL: every strategy with every method, and what happens when calls fail. See
+# t0601 for NVSHMEM.
 # limit: 480
-# shellcheck shell=bash source=../lib/test.sh disable=SC2034
-. "$(dirname "$0")/../lib/test.sh"
-
-[ -e "$RF_BUILD_DIR/refit-cuda.so" ] || skip_all "no CUDA toolkit to build with"
-fakes=$RF_BUILD_DIR/fake
-[ -e "$fakes/libnccl.so.2" ] || skip_all "the fakes are not built (make fake)"
-export LD_LIBRARY_PATH=$fakes FAKE_CUDA_DEVICES=8
-
-base='{
-  "name": "t",
-  "launch": {"method": "local", "env": {"LD_LIBRARY_PATH": "'$fakes'",
-    "FAKE_CUDA_DEVICES": "8", "FAKE_CUDA_DELAY_US": "20"}},
-  "nodes": [{"host": "localhost", "slots": 6}],
-  "model": {"megatron": {"num_layers": 2, "hidden_size": 64,
-    "num_attention_heads": 4, "num_query_groups": 2, "ffn_hidden_size": 128,
-    "vocab_size": 512, "swiglu": true}},
-  "scenarios": [
-    {"name": "s", "mode": "disaggregated", "train": {"tp": 2, "pp": 1},
-     "infer": {"tp": 2, "dp": 2, "layout": "vllm"}, "method": "nccl",
-     "warmup": 0, "iterations": 2, "bucket_bytes": 65536}
-  ]}'
-
-all_verified() { # COUNT
-    local file n=0
-    for file in results/*/s*.json; do
-        expect_verified "$file"
-        n=$((n + 1))
-    done
-    [ "$n" = "$1" ] || fail "$n result files, expected $1"
-}
+# shellcheck shell=bash source=../lib/fakes.sh
+. "$(dirname "$0")/../lib/fakes.sh"
 
 test_every_strategy_runs_on_nccl() {
     cluster '.scenarios[0].strategy = ["send_recv", "broadcast", "allgather",
@@ -111,83 +84,6 @@ test_descriptors_that_cannot_be_used_explain_themselves() {
     run_coord cluster.json -o unknown
     expect_exit 1
     expect_text err 'REFIT_IPC is "both"; auto, legacy and vmm are known'
-}
-
-test_every_strategy_runs_on_nvshmem() {
-    cluster '.scenarios[0].method = "nvshmem" |
-        .scenarios[0].strategy = ["send_recv", "broadcast", "allgather",
-        "allgather_global", "hierarchical", "gather_broadcast"]'
-    run_coord cluster.json
-    expect_exit 0
-    all_verified 6
-}
-
-test_nvshmem_runs_colocated_separate_and_with_casts() {
-    cluster '.nodes[0].slots = 4 | .scenarios = [
-        {"name": "s-colocated", "mode": "colocated",
-         "train": {"tp": 2, "pp": 2}, "infer": {"tp": 4, "layout": "vllm"},
-         "method": "nvshmem", "warmup": 0, "iterations": 2},
-        {"name": "s-separate", "mode": "colocated",
-         "colocated_processes": "separate", "train": {"tp": 4},
-         "infer": {"tp": 2, "dp": 2, "layout": "vllm"}, "method": "nvshmem",
-         "warmup": 0, "iterations": 2},
-        {"name": "s-cast", "mode": "colocated",
-         "train": {"tp": 4, "dtype": "float32"},
-         "infer": {"tp": 2, "dp": 2, "dtype": "bfloat16", "layout": "hf"},
-         "method": "nvshmem", "cast": ["source", "destination"],
-         "warmup": 0, "iterations": 2}]'
-    run_coord cluster.json
-    expect_exit 0
-    all_verified 4
-}
-
-test_missing_nvshmem_is_refused_by_name() {
-    mkdir fakes
-    cp -P "$fakes"/* fakes
-    rm fakes/libnvshmem_host.so.3
-    cluster '.scenarios[0].method = "nvshmem"'
-    LD_LIBRARY_PATH=$PWD/fakes run_coord cluster.json
-    expect_exit 4
-    expect_text err 'method nvshmem cannot be used on localhost: libnvshmem_host'
-}
-
-test_small_symmetric_heap_is_named() {
-    cluster '.scenarios[0].method = "nvshmem" |
-        .launch.env.NVSHMEM_SYMMETRIC_SIZE = "4096"'
-    run_coord cluster.json
-    expect_exit 1
-    expect_text err 'symmetric heap cannot hold [0-9]+ bytes; raise NVSHMEM'
-}
-
-test_nvshmem_that_does_not_start_is_named() {
-    cluster '.scenarios[0].method = "nvshmem" | .launch.env.FAKE_NVSHMEM_FAIL =
-        "nvshmemx_hostlib_init_attr:1:7"'
-    run_coord cluster.json
-    expect_exit 1
-    expect_text err 'rank [0-9]: method nvshmem: NVSHMEM did not start'
-}
-
-# The library ends the process on its own errors.
-test_nvshmem_error_is_reported_with_the_last_words() {
-    cluster '.scenarios[0].method = "nvshmem" | .launch.env.FAKE_NVSHMEM_FAIL =
-        "nvshmemx_putmem_nbi_on_stream:5:7"'
-    run_coord cluster.json
-    expect_exit 1
-    expect_json "$(result s)" '.errors[0] | (.rank | type == "number") and
-        (.phase | startswith("run iteration 1 of ")) and
-        (.stderr | any(test("nvshmemx_putmem_nbi_on_stream: injected")))'
-    expect_no_text err 'the abort did not end in time'
-}
-
-test_stuck_nvshmem_barrier_ends_at_its_deadline() {
-    cluster '.launch.env.FAKE_NVSHMEM_HANG = "1:2" |
-        .scenarios = [.scenarios[0] + {method: "nvshmem", timeout_s: 3},
-            .scenarios[0] + {name: "s-next"}]'
-    run_coord cluster.json
-    expect_exit 1
-    expect_json "$(result s)" '.status == "failed"'
-    expect_no_text err 'the abort did not end in time'
-    expect_verified "$(result s-next)"
 }
 
 test_colocated_meshes_and_casts() {
@@ -454,39 +350,8 @@ test_what_devices_cannot_cast_is_refused_before_launch() {
     expect_text err 'cannot cast float32 to float16'
 }
 
-# Two nodes of two devices each on this machine: the commands that the launcher
-# `manual` prints, each with an environment of its own.
-commands_printed() {
-    [ "$(grep -c 'run on this node' err)" = 2 ]
-}
-two_nodes() { # VARIABLE=VALUE of the second node...
-    local node=0 command
-    start_coord cluster.json
-    wait_until 10 "two commands" commands_printed
-    while read -r command; do
-        node=$((node + 1))
-        # shellcheck disable=SC2086 # words of a command line
-        env FAKE_CUDA_NODE=$node "$([ $node = 2 ] && echo "$1" || echo A=1)" \
-            "$RF_BUILD_DIR"/$command >"worker-$node" 2>&1 &
-    done < <(sed -n 's/.*run on this node: //p' err)
-    finish_coord
-}
-two_nodes_cluster='.launch.method = "manual" | .nodes = [
-    {host: "a", slots: 2}, {host: "b", slots: 2}] |
-    .scenarios = [{name: "s", mode: "colocated", train: {tp: 2, pp: 2},
-        infer: {tp: 4, layout: "vllm"}, method: "nccl", warmup: 0,
-        strategy: ["send_recv", "broadcast"], iterations: 2,
-        bucket_bytes: 65536}]'
-
 test_two_nodes_use_a_communicator_each_and_one_across() {
     cluster "$two_nodes_cluster"
-    two_nodes A=1
-    expect_exit 0
-    all_verified 2
-}
-
-test_nvshmem_puts_across_nodes() {
-    cluster "$two_nodes_cluster | .scenarios[0].method = \"nvshmem\""
     two_nodes A=1
     expect_exit 0
     all_verified 2

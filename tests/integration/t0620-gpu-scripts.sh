@@ -30,7 +30,8 @@ test_scripts_skip_without_a_device() {
 
 test_check_gpu_passes_over_the_fakes() {
     export LD_LIBRARY_PATH=$fakes
-    # A part of it: t0600 runs the like of each, unit-cuda runs by itself.
+    # A part of it: t0600 and t0601 run the like of each, unit-cuda runs by
+    # itself.
     run_script "$RF_TOP/tests/gpu/check-gpu" "$RF_BUILD_DIR" '*-ipc'
     expect_exit 0
     expect_text out '^[5-9] passed, 0 failed$'

@@ -1,0 +1,90 @@
+# The shipped object code of refit-cuda.so over the fake of NVSHMEM.
+# limit: 240
+# shellcheck shell=bash source=../lib/fakes.sh
+. "$(dirname "$0")/../lib/fakes.sh"
+
+test_every_strategy_runs_on_nvshmem() {
+    cluster '.scenarios[0].method = "nvshmem" |
+        .scenarios[0].strategy = ["send_recv", "broadcast", "allgather",
+        "allgather_global", "hierarchical", "gather_broadcast"]'
+    run_coord cluster.json
+    expect_exit 0
+    all_verified 6
+}
+
+test_nvshmem_runs_colocated_separate_and_with_casts() {
+    cluster '.nodes[0].slots = 4 | .scenarios = [
+        {"name": "s-colocated", "mode": "colocated",
+         "train": {"tp": 2, "pp": 2}, "infer": {"tp": 4, "layout": "vllm"},
+         "method": "nvshmem", "warmup": 0, "iterations": 2},
+        {"name": "s-separate", "mode": "colocated",
+         "colocated_processes": "separate", "train": {"tp": 4},
+         "infer": {"tp": 2, "dp": 2, "layout": "vllm"}, "method": "nvshmem",
+         "warmup": 0, "iterations": 2},
+        {"name": "s-cast", "mode": "colocated",
+         "train": {"tp": 4, "dtype": "float32"},
+         "infer": {"tp": 2, "dp": 2, "dtype": "bfloat16", "layout": "hf"},
+         "method": "nvshmem", "cast": ["source", "destination"],
+         "warmup": 0, "iterations": 2}]'
+    run_coord cluster.json
+    expect_exit 0
+    all_verified 4
+}
+
+test_missing_nvshmem_is_refused_by_name() {
+    mkdir fakes
+    cp -P "$fakes"/* fakes
+    rm fakes/libnvshmem_host.so.3
+    cluster '.scenarios[0].method = "nvshmem"'
+    LD_LIBRARY_PATH=$PWD/fakes run_coord cluster.json
+    expect_exit 4
+    expect_text err 'method nvshmem cannot be used on localhost: libnvshmem_host'
+}
+
+test_small_symmetric_heap_is_named() {
+    cluster '.scenarios[0].method = "nvshmem" |
+        .launch.env.NVSHMEM_SYMMETRIC_SIZE = "4096"'
+    run_coord cluster.json
+    expect_exit 1
+    expect_text err 'symmetric heap cannot hold [0-9]+ bytes; raise NVSHMEM'
+}
+
+test_nvshmem_that_does_not_start_is_named() {
+    cluster '.scenarios[0].method = "nvshmem" | .launch.env.FAKE_NVSHMEM_FAIL =
+        "nvshmemx_hostlib_init_attr:1:7"'
+    run_coord cluster.json
+    expect_exit 1
+    expect_text err 'rank [0-9]: method nvshmem: NVSHMEM did not start'
+}
+
+# The library ends the process on its own errors.
+test_nvshmem_error_is_reported_with_the_last_words() {
+    cluster '.scenarios[0].method = "nvshmem" | .launch.env.FAKE_NVSHMEM_FAIL =
+        "nvshmemx_putmem_nbi_on_stream:5:7"'
+    run_coord cluster.json
+    expect_exit 1
+    expect_json "$(result s)" '.errors[0] | (.rank | type == "number") and
+        (.phase | startswith("run iteration 1 of ")) and
+        (.stderr | any(test("nvshmemx_putmem_nbi_on_stream: injected")))'
+    expect_no_text err 'the abort did not end in time'
+}
+
+test_stuck_nvshmem_barrier_ends_at_its_deadline() {
+    cluster '.launch.env.FAKE_NVSHMEM_HANG = "1:2" |
+        .scenarios = [.scenarios[0] + {method: "nvshmem", timeout_s: 3},
+            .scenarios[0] + {name: "s-next"}]'
+    run_coord cluster.json
+    expect_exit 1
+    expect_json "$(result s)" '.status == "failed"'
+    expect_no_text err 'the abort did not end in time'
+    expect_verified "$(result s-next)"
+}
+
+test_nvshmem_puts_across_nodes() {
+    cluster "$two_nodes_cluster | .scenarios[0].method = \"nvshmem\""
+    two_nodes A=1
+    expect_exit 0
+    all_verified 2
+}
+
+run_tests

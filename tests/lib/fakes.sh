@@ -1,0 +1,57 @@
+# What tests of refit-cuda.so over the fakes of CUDA's runtime, NCCL and NVSHMEM
+# share, beside tests/lib/test.sh, which this includes. They skip where the module
+# or the fakes are not built.
+# shellcheck shell=bash source=../lib/test.sh disable=SC2034
+. "$(dirname "${BASH_SOURCE[0]}")/test.sh"
+
+[ -e "$RF_BUILD_DIR/refit-cuda.so" ] || skip_all "no CUDA toolkit to build with"
+fakes=$RF_BUILD_DIR/fake
+[ -e "$fakes/libnccl.so.2" ] || skip_all "the fakes are not built (make fake)"
+export LD_LIBRARY_PATH=$fakes FAKE_CUDA_DEVICES=8
+
+base='{
+  "name": "t",
+  "launch": {"method": "local", "env": {"LD_LIBRARY_PATH": "'$fakes'",
+    "FAKE_CUDA_DEVICES": "8", "FAKE_CUDA_DELAY_US": "20"}},
+  "nodes": [{"host": "localhost", "slots": 6}],
+  "model": {"megatron": {"num_layers": 2, "hidden_size": 64,
+    "num_attention_heads": 4, "num_query_groups": 2, "ffn_hidden_size": 128,
+    "vocab_size": 512, "swiglu": true}},
+  "scenarios": [
+    {"name": "s", "mode": "disaggregated", "train": {"tp": 2, "pp": 1},
+     "infer": {"tp": 2, "dp": 2, "layout": "vllm"}, "method": "nccl",
+     "warmup": 0, "iterations": 2, "bucket_bytes": 65536}
+  ]}'
+
+all_verified() { # COUNT
+    local file n=0
+    for file in results/*/s*.json; do
+        expect_verified "$file"
+        n=$((n + 1))
+    done
+    [ "$n" = "$1" ] || fail "$n result files, expected $1"
+}
+
+# Two nodes of two devices each on this machine: the commands that the launcher
+# `manual` prints, each with an environment of its own.
+commands_printed() {
+    [ "$(grep -c 'run on this node' err)" = 2 ]
+}
+two_nodes() { # VARIABLE=VALUE of the second node...
+    local node=0 command
+    start_coord cluster.json
+    wait_until 10 "two commands" commands_printed
+    while read -r command; do
+        node=$((node + 1))
+        # shellcheck disable=SC2086 # words of a command line
+        env FAKE_CUDA_NODE=$node "$([ $node = 2 ] && echo "$1" || echo A=1)" \
+            "$RF_BUILD_DIR"/$command >"worker-$node" 2>&1 &
+    done < <(sed -n 's/.*run on this node: //p' err)
+    finish_coord
+}
+two_nodes_cluster='.launch.method = "manual" | .nodes = [
+    {host: "a", slots: 2}, {host: "b", slots: 2}] |
+    .scenarios = [{name: "s", mode: "colocated", train: {tp: 2, pp: 2},
+        infer: {tp: 4, layout: "vllm"}, method: "nccl", warmup: 0,
+        strategy: ["send_recv", "broadcast"], iterations: 2,
+        bucket_bytes: 65536}]'

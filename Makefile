@@ -228,23 +228,24 @@ cov: ## line coverage of the tests (needs gcovr)
 
 # --- Checks of the source ----------------------------------------------------
 
-C_SOURCES := $(foreach f,$(FOLDERS),$(wildcard $(f)/*.c)) \
-	$(wildcard tests/unit/*.c tests/unit/*/*.c tests/fuzz/*.c tests/lib/*.c)
-HEADERS := $(foreach f,$(FOLDERS),$(wildcard $(f)/*.h)) $(wildcard tests/lib/*.h)
+# All that clang-format decides; the other checks take parts of it.
+C_FILES := $(wildcard $(foreach f,$(FOLDERS) cuda scripts tests/* tests/unit/*,\
+	$(f)/*.[ch] $(f)/*.cu))
+HEADERS := $(filter $(FOLDERS:=/%.h) tests/lib/%.h,$(C_FILES))
 SHELL_SOURCES := $(shell grep -lE '^\#!.*\b(ba)?sh$$' -r scripts tests .ci \
 	2>/dev/null) $(wildcard tests/lib/*.sh)
 
-.PHONY: lint lint-deps format-check tidy cppcheck shellcheck spell man
+.PHONY: lint lint-deps format format-check tidy cppcheck shellcheck spell man
 lint: format-check hdr-check check-layers cppcheck tidy shellcheck spell man ## every check of the source
 lint-deps: ## install what lint needs
 	@scripts/deps build test lint
 format: ## reformat the C sources
-	clang-format -i $(C_SOURCES) $(HEADERS)
+	clang-format -i $(C_FILES)
 format-check:
-	clang-format --dry-run -Werror $(C_SOURCES) $(HEADERS)
+	clang-format --dry-run -Werror $(C_FILES)
 tidy:
 	@scripts/lint-tidy $(JOBS) -D_GNU_SOURCE -I. -std=c17 \
-	    -DRF_VERSION='"0"' -DRF_BUILD='"0"' -- $(filter-out tests/%,$(C_SOURCES))
+	    -DRF_VERSION='"0"' -DRF_BUILD='"0"' -- $(filter $(FOLDERS:=/%.c),$(C_FILES))
 cppcheck:
 	cppcheck --quiet --enable=warning,performance,portability \
 	    --inline-suppr --error-exitcode=1 --std=c11 -j $(JOBS) -I. $(FOLDERS)

@@ -111,9 +111,3 @@ unit-cuda: $(BUILD)/unit-cuda
 	$(BUILD)/unit-cuda
 test-programs: $(BUILD)/unit-cuda $(FAKE_LIBS)
 endif
-
-.PHONY: cuda-format-check
-format-check: cuda-format-check
-cuda-format-check:
-	clang-format --dry-run -Werror cuda/*.c cuda/*.h tests/fake/*.c \
-	    tests/fake/*.h tests/unit/cuda/*.c

@@ -231,7 +231,9 @@ cov: ## line coverage of the tests (needs gcovr)
 # All that clang-format decides; the other checks take parts of it.
 C_FILES := $(wildcard $(foreach f,$(FOLDERS) cuda scripts tests/* tests/unit/*,\
 	$(f)/*.[ch] $(f)/*.cu))
-HEADERS := $(filter $(FOLDERS:=/%.h) tests/lib/%.h,$(C_FILES))
+HEADERS := $(filter $(FOLDERS:=/%.h) tests/lib/%.h tests/unit/%.h,$(C_FILES))
+# What nvcc includes, and what that may come to include.
+CXX_HEADERS := $(addprefix common/,compiler.h err.h fp8.h pattern.h) cuda/kernels.h
 SHELL_SOURCES := $(shell grep -lE '^\#!.*\b(ba)?sh$$' -r scripts tests .ci \
 	2>/dev/null) $(wildcard tests/lib/*.sh)
 
@@ -262,7 +264,7 @@ hdr-check: ## each header compiles alone
 	@for h in $(HEADERS); do \
 	    printf '#include "%s"\nextern int rf_header;\n' $$h | \
 	    $(COMPILE) -fsyntax-only -x c - || exit 1; done
-	@for h in common/compiler.h common/err.h common/pattern.h; do \
+	@for h in $(CXX_HEADERS); do \
 	    printf '#include "%s"\n' $$h | \
 	    $(CXX) $(RF_CPPFLAGS) -std=c++17 -Wall -Wextra -fsyntax-only \
 	    -x c++ - || exit 1; done

@@ -51,6 +51,11 @@ $(BUILD)/refit-cuda.so: $(call objects,$(cuda_SRC)) $(BUILD)/cuda/fatbin.o \
 	    -L$(CUDA_LIBDIR) -lcudart -lm -ldl -pthread $(CUDA_RPATH)
 
 ifneq ($(cuda_wanted),)
+# kernels_fp8.h is a part of kernels.h.
+HEADERS += $(filter-out cuda/kernels_fp8.h,$(filter cuda/%.h tests/fake/%.h,\
+	$(C_FILES)))
+hdr-check: private RF_CPPFLAGS += $(CUDA_INCLUDES)
+
 MODULE_FOLDER = $(DESTDIR)$(PREFIX)/lib/refit-coord
 .PHONY: install-cuda uninstall-cuda
 install: install-cuda

@@ -6,11 +6,16 @@ CUDA_HOME := $(patsubst %/bin/nvcc,%,$(wildcard /usr/local/cuda/bin/nvcc))
 endif
 NCCL_HOME ?= $(CUDA_HOME)
 
+# Why the module is not built; empty where it is.
+cuda_missing :=
 ifeq ($(CUDA),auto)
-cuda_wanted := $(and $(wildcard $(CUDA_HOME)/bin/nvcc),$(wildcard \
-	$(NCCL_HOME)/include/nccl.h))
-else
-cuda_wanted := $(filter 1,$(CUDA))
+ifeq ($(wildcard $(CUDA_HOME)/bin/nvcc),)
+cuda_missing := no CUDA toolkit is found; install one, or set CUDA_HOME
+else ifeq ($(wildcard $(NCCL_HOME)/include/nccl.h),)
+cuda_missing := no nccl.h is found; install it, or set NCCL_HOME
+endif
+else ifneq ($(CUDA),1)
+cuda_missing := CUDA=$(CUDA) leaves refit-cuda.so out
 endif
 
 comma := ,
@@ -28,7 +33,7 @@ GENCODE := -gencode arch=compute_80,code=sm_80 \
 	-gencode arch=compute_100,code=sm_100 \
 	-gencode arch=compute_100,code=compute_100
 
-ifneq ($(cuda_wanted),)
+ifeq ($(cuda_missing),)
 all: $(BUILD)/refit-cuda.so
 endif
 
@@ -50,7 +55,7 @@ $(BUILD)/refit-cuda.so: $(call objects,$(cuda_SRC)) $(BUILD)/cuda/fatbin.o \
 	    -Wl,--version-script=cuda/exports.map -Wl,-z,defs -Wl,--gc-sections \
 	    -L$(CUDA_LIBDIR) -lcudart -lm -ldl -pthread $(CUDA_RPATH)
 
-ifneq ($(cuda_wanted),)
+ifeq ($(cuda_missing),)
 # kernels_fp8.h is a part of kernels.h.
 HEADERS += $(filter-out cuda/kernels_fp8.h,$(filter cuda/%.h tests/fake/%.h,\
 	$(C_FILES)))
@@ -92,10 +97,10 @@ $(filter-out %/libcudart.so.13,$(FAKE_LIBS)): $(BUILD)/fake/libcudart.so.13
 	$(Q)$(LINK) -shared -o $@ $(filter %.o,$^) -Wl,-soname,$(@F) -L$(@D) \
 	    -lcudart -pthread
 
-.PHONY: fake
+.PHONY: fake unit-cuda
+ifeq ($(cuda_missing),)
 fake: $(FAKE_LIBS) ## build the fake CUDA, NCCL, NVML and NVSHMEM of the tests
 
-ifneq ($(cuda_wanted),)
 unit_cuda_SRC := $(wildcard tests/unit/cuda/*.c)
 $(BUILD)/tests/unit/cuda/suites.c: $(unit_cuda_SRC) tests/unit/list-suites
 	@mkdir -p $(@D)
@@ -111,8 +116,10 @@ $(BUILD)/unit-cuda: $(BUILD)/tests/unit/main.o \
 	$(Q)$(LINK) -o $@ $(filter %.o,$^) $(filter %.a,$^) -L$(BUILD)/fake \
 	    -lcudart -Wl,--enable-new-dtags -Wl,-rpath,'$$ORIGIN/fake' -lcheck -lsubunit -lrt \
 	    $(COORD_LDLIBS)
-.PHONY: unit-cuda
 unit-cuda: $(BUILD)/unit-cuda
 	$(BUILD)/unit-cuda
 test-programs: $(BUILD)/unit-cuda $(FAKE_LIBS)
+else
+fake unit-cuda:
+	@echo '$@: $(cuda_missing)' >&2; exit 77
 endif

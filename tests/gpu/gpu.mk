@@ -1,6 +1,8 @@
 # Checks and benchmarks that need a GPU, and a folder that carries them to one.
-# They say why they skip where there is none, and count nothing then.
-ifneq ($(cuda_wanted),)
+# They say why they skip where there is none, and count nothing then. Without
+# the module there is nothing to check: that is an error.
+.PHONY: check-gpu bench-gpu bundle
+ifeq ($(cuda_missing),)
 $(BUILD)/tests/gpu/bench_copy.o: private RF_CPPFLAGS += $(CUDA_INCLUDES)
 $(BUILD)/bench-gpu-copy: $(BUILD)/tests/gpu/bench_copy.o \
 	$(call objects,$(cuda_SRC)) $(BUILD)/cuda/fatbin.o \
@@ -14,11 +16,13 @@ GPU_ENV = LD_LIBRARY_PATH=$(CUDA_LIBDIR):$(NCCL_HOME)/lib$${LD_LIBRARY_PATH:+:$$
 test-programs: $(BUILD)/bench-gpu-copy
 GPU_PROGRAMS := $(BUILD)/refit-coord $(BUILD)/refit-worker \
 	$(BUILD)/refit-cuda.so $(BUILD)/unit-cuda $(BUILD)/bench-gpu-copy
-.PHONY: check-gpu bench-gpu bundle
 check-gpu: $(GPU_PROGRAMS) ## tests on this machine's GPU
 	@$(GPU_ENV) tests/gpu/check-gpu $(BUILD) || [ $$? = 77 ]
-bench-gpu: $(GPU_PROGRAMS) ## copy kernels and a 7B refit on this machine's GPU
+bench-gpu: $(GPU_PROGRAMS) ## copy kernels and an example on this machine's GPU
 	@$(GPU_ENV) tests/gpu/bench-gpu $(BUILD) || [ $$? = 77 ]
 bundle: $(GPU_PROGRAMS) ## a folder that runs both on a bare GPU machine
 	tests/gpu/make-bundle $(BUILD) $(BUILD)/bundle $(CUDA_LIBDIR)
+else
+check-gpu bench-gpu bundle:
+	@echo '$@: $(cuda_missing)' >&2; exit 77
 endif

@@ -220,8 +220,8 @@ fuzz-smoke: ## each fuzzer for 30 seconds
 	@scripts/run-fuzzers $(BUILD)/fuzz 30 $(FUZZ_NAMES)
 
 .PHONY: cov
-cov: ## line coverage of the tests (needs gcovr)
-	@command -v gcovr >/dev/null || { echo 'cov: install gcovr'; exit 1; }
+cov: ## line coverage of the tests; installs what that needs
+	@scripts/deps build test cov
 	@$(MAKE) --no-print-directory BUILD=$(BUILD)/cov CUDA=0 \
 	    CFLAGS='-O0 -g --coverage' check
 	gcovr --root . --exclude tests $(BUILD)/cov

@@ -115,8 +115,8 @@ install: all ## install under $(DESTDIR)$(PREFIX)
 	install -d $(DESTDIR)$(PREFIX)/bin $(MAN_FOLDER)/man1 $(MAN_FOLDER)/man5
 	install -d $(SHARE_FOLDER)/models $(SHARE_FOLDER)/examples $(DOC_FOLDER)
 	install $(BUILD)/refit-coord $(BUILD)/refit-worker $(DESTDIR)$(PREFIX)/bin
-	$(if $(MAN1),install -m 644 $(MAN1) $(MAN_FOLDER)/man1)
-	$(if $(MAN5),install -m 644 $(MAN5) $(MAN_FOLDER)/man5)
+	install -m 644 $(MAN1) $(MAN_FOLDER)/man1
+	install -m 644 $(MAN5) $(MAN_FOLDER)/man5
 	install -m 644 $(wildcard models/*.json) $(SHARE_FOLDER)/models
 	install -m 644 $(wildcard examples/*.json) examples/README.md \
 	    $(SHARE_FOLDER)/examples
@@ -164,7 +164,7 @@ unit-$(1): $(BUILD)/unit-$(1)
 	$(BUILD)/unit-$(1)
 endef
 $(foreach f,$(FOLDERS),$(eval $(call UNIT,$(f))))
-UNIT_RUNNERS := $(foreach f,$(FOLDERS),$(if $(wildcard tests/unit/$(f)/*.c),$(BUILD)/unit-$(f)))
+UNIT_RUNNERS := $(FOLDERS:%=$(BUILD)/unit-%)
 
 # Fuzz harnesses: tests/fuzz/fuzz_<name>.c defines LLVMFuzzerTestOneInput.
 # Here each becomes a program that replays tests/fuzz/corpus/<name>/ (part of
@@ -257,7 +257,7 @@ spell:
 	codespell --quiet-level=2 --ignore-words-list=nd,metod,nmae --skip='*/corpus/*' $(FOLDERS) cuda docs \
 	    scripts tests examples README.md CONTRIBUTING.md NEWS.md Makefile
 man: ## check the manual pages
-	$(if $(MAN1)$(MAN5),mandoc -T lint -W warning $(MAN1) $(MAN5))
+	mandoc -T lint -W warning $(MAN1) $(MAN5)
 
 .PHONY: hdr-check check-layers
 hdr-check: ## each header compiles alone
@@ -272,5 +272,5 @@ check-layers: ## includes follow the order of the folders
 	@scripts/check-layers
 
 # Parts that bring their own targets.
--include cuda/cuda.mk tests/bench/bench.mk tests/gpu/gpu.mk
+include cuda/cuda.mk tests/bench/bench.mk tests/gpu/gpu.mk
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -34,6 +34,7 @@ LINK = $(CC) $(RF_CFLAGS) $(CFLAGS) $(RF_LDFLAGS) $(LDFLAGS)
 
 FOLDERS := common planner transport coordinator worker
 $(foreach f,$(FOLDERS),$(eval $(f)_SRC := $(filter-out %/main.c,$(wildcard $(f)/*.c))))
+test_SRC := $(wildcard tests/lib/*.c)
 objects = $(patsubst %.c,$(BUILD)/%.o,$(1))
 lib = $(patsubst %,$(BUILD)/lib%.a,$(1))
 
@@ -83,14 +84,18 @@ $(BUILD)/lib$(1).a: $(call objects,$($(1)_SRC))
 	@echo "  AR    $$@"
 	$(Q)ar rcs $$@ $$^
 endef
-$(foreach f,$(FOLDERS),$(eval $(call LIBRARY,$(f))))
+$(foreach f,$(FOLDERS) test,$(eval $(call LIBRARY,$(f))))
 
+# Links what a program depends on; flags and libraries follow.
+define link
+@mkdir -p $(@D)
+@echo "  LINK  $@"
+$(Q)$(LINK) -o $@ $(filter %.o,$^) $(filter %.a,$^)
+endef
 $(BUILD)/refit-coord: $(BUILD)/coordinator/main.o $(COORD_LIBS)
-	@echo "  LINK  $@"
-	$(Q)$(LINK) -o $@ $^ $(COORD_LDLIBS)
+	$(link) $(COORD_LDLIBS)
 $(BUILD)/refit-worker: $(BUILD)/worker/main.o $(WORKER_LIBS)
-	@echo "  LINK  $@"
-	$(Q)$(LINK) -o $@ $^ $(WORKER_LDLIBS)
+	$(link) $(WORKER_LDLIBS)
 
 # --- Using it ---------------------------------------------------------------
 
@@ -137,10 +142,6 @@ clean: ## remove everything that was built
 # `Suite *test_<file>_suite(void)`; one Check runner a folder, so that a folder
 # is tested without the ones above it. `make unit-planner` builds and runs one.
 # tests/lib/*.c holds what suites share, in a library of its own.
-TEST_LIB := $(BUILD)/tests/libtest.a
-$(TEST_LIB): $(call objects,$(wildcard tests/lib/*.c))
-	@mkdir -p $(@D) && rm -f $@
-	$(Q)ar rcs $@ $^
 unit_common_LIBS := common
 unit_planner_LIBS := planner common
 unit_transport_LIBS := transport planner common
@@ -151,19 +152,18 @@ $(BUILD)/tests/unit/$(1)/suites.c: tests/unit/list-suites \
 	$(wildcard tests/unit/$(1)/*.c tests/unit/$(1))
 	@mkdir -p $$(@D)
 	@tests/unit/list-suites $$(filter %.c,$$^) > $$@
-$(BUILD)/tests/unit/$(1)/suites.o: $(BUILD)/tests/unit/$(1)/suites.c
-	$(Q)$$(COMPILE) -c $$< -o $$@
 $(BUILD)/unit-$(1): $(BUILD)/tests/unit/main.o \
 	$(BUILD)/tests/unit/$(1)/suites.o \
-	$(call objects,$(wildcard tests/unit/$(1)/*.c)) $(TEST_LIB) \
-	$(call lib,$(unit_$(1)_LIBS))
-	@echo "  LINK  $$@"
-	$(Q)$$(LINK) -o $$@ $$^ -lcheck -lsubunit -lrt $(COORD_LDLIBS)
+	$(call objects,$(wildcard tests/unit/$(1)/*.c)) \
+	$(call lib,test $(unit_$(1)_LIBS))
+	$$(link) $$(unit_$(1)_LDLIBS) -lcheck -lsubunit -lrt $(COORD_LDLIBS)
 .PHONY: unit-$(1)
 unit-$(1): $(BUILD)/unit-$(1)
 	$(BUILD)/unit-$(1)
 endef
 $(foreach f,$(FOLDERS),$(eval $(call UNIT,$(f))))
+$(BUILD)/tests/unit/%/suites.o: $(BUILD)/tests/unit/%/suites.c $(BUILD)/flags
+	$(Q)$(COMPILE) -c $< -o $@
 UNIT_RUNNERS := $(FOLDERS:%=$(BUILD)/unit-%)
 
 # Fuzz harnesses: tests/fuzz/fuzz_<name>.c defines LLVMFuzzerTestOneInput.
@@ -173,8 +173,7 @@ FUZZ_NAMES := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_REPLAYS := $(FUZZ_NAMES:%=$(BUILD)/replay-%)
 $(FUZZ_REPLAYS): $(BUILD)/replay-%: $(BUILD)/tests/fuzz/replay.o \
 	$(BUILD)/tests/fuzz/fuzz_%.o $(COORD_LIBS)
-	@echo "  LINK  $@"
-	$(Q)$(LINK) -o $@ $^ $(COORD_LDLIBS)
+	$(link) $(COORD_LDLIBS)
 
 .PHONY: test check check-unit test-programs
 test: ## install what is missing, build, run every test
@@ -205,8 +204,7 @@ check-tsan:
 FUZZ_CC ?= clang
 FUZZERS := $(FUZZ_NAMES:%=$(BUILD)/fuzz-%)
 $(FUZZERS): $(BUILD)/fuzz-%: $(BUILD)/tests/fuzz/fuzz_%.o $(COORD_LIBS)
-	@echo "  LINK  $@"
-	$(Q)$(LINK) -fsanitize=fuzzer -o $@ $^ $(COORD_LDLIBS)
+	$(link) -fsanitize=fuzzer $(COORD_LDLIBS)
 .PHONY: fuzzers
 fuzzers: $(FUZZERS)
 FUZZ_BUILD = $(MAKE) --no-print-directory BUILD=$(BUILD)/fuzz CUDA=0 CC=$(FUZZ_CC) \

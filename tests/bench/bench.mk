@@ -1,8 +1,8 @@
 # Benchmarks. Not part of `make check`: they want an idle machine.
-BENCH_LIBS := $(TEST_LIB) $(call lib,transport planner common)
-$(BUILD)/bench-%: $(BUILD)/tests/bench/bench_%.o $(BENCH_LIBS)
-	@echo "  LINK  $@"
-	$(Q)$(LINK) -o $@ $^ $(COORD_LDLIBS)
+BENCH_LIBS := $(call lib,test transport planner common)
+$(BUILD)/bench-planner $(BUILD)/bench-refit: $(BUILD)/bench-%: \
+	$(BUILD)/tests/bench/bench_%.o $(BENCH_LIBS)
+	$(link) $(COORD_LDLIBS)
 
 .PHONY: bench-host
 bench-host: $(BUILD)/bench-refit ## method host against the memory's own limit
@@ -20,8 +20,7 @@ check-planner: $(BUILD)/unit-planner ## the planner's tests with 10,000 random p
 	RF_ORACLE_PAIRS=10000 $(BUILD)/unit-planner
 
 $(BUILD)/check-strategies: $(BUILD)/tests/bench/check_strategies.o $(BENCH_LIBS)
-	@echo "  LINK  $@"
-	$(Q)$(LINK) -o $@ $^ $(COORD_LDLIBS)
+	$(link) $(COORD_LDLIBS)
 .PHONY: check-strategies
 check-strategies: $(BUILD)/check-strategies ## every strategy, method and mesh pair, byte for byte
 	$(BUILD)/check-strategies $(JOBS)

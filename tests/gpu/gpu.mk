@@ -3,13 +3,9 @@
 # the module there is nothing to check: that is an error.
 .PHONY: check-gpu bench-gpu bundle
 ifeq ($(cuda_missing),)
-$(BUILD)/tests/gpu/bench_copy.o: private RF_CPPFLAGS += $(CUDA_INCLUDES)
 $(BUILD)/bench-gpu-copy: $(BUILD)/tests/gpu/bench_copy.o \
-	$(call objects,$(cuda_SRC)) $(BUILD)/cuda/fatbin.o \
-	$(call lib,transport planner common)
-	@echo "  LINK  $@"
-	$(Q)$(LINK) -o $@ $(filter %.o,$^) $(filter %.a,$^) -L$(CUDA_LIBDIR) \
-	    -lcudart $(COORD_LDLIBS) $(CUDA_RPATH)
+	$(CUDA_OBJECTS) $(call lib,transport planner common)
+	$(link) -L$(CUDA_LIBDIR) -lcudart $(COORD_LDLIBS) $(CUDA_RPATH)
 
 # The real libraries come before the fakes that unit-cuda knows of.
 GPU_ENV = LD_LIBRARY_PATH=$(CUDA_LIBDIR):$(NCCL_HOME)/lib$${LD_LIBRARY_PATH:+:$$LD_LIBRARY_PATH}

@@ -12,6 +12,7 @@ CC := gcc
 endif
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 Q := $(if $(V),,@)
+MAKEFLAGS += --no-print-directory
 
 VERSION := 0.1.0
 CFLAGS ?= -O2 -g
@@ -103,11 +104,11 @@ $(BUILD)/refit-worker: $(BUILD)/worker/main.o $(WORKER_LIBS)
 deps: ## install the distribution packages that building needs
 	@scripts/deps build
 run: deps ## build, then run cluster.json on this machine
-	@$(MAKE) --no-print-directory -j$(JOBS) all
+	@$(MAKE) -j$(JOBS) all
 	$(BUILD)/refit-coord cluster.json
 run-ssh: deps ## the same over SSH to a private sshd on the loopback
 	@scripts/deps ssh
-	@$(MAKE) --no-print-directory -j$(JOBS) all
+	@$(MAKE) -j$(JOBS) all
 	scripts/private-sshd $(BUILD) cluster.json
 
 .PHONY: install uninstall
@@ -178,8 +179,8 @@ $(FUZZ_REPLAYS): $(BUILD)/replay-%: $(BUILD)/tests/fuzz/replay.o \
 .PHONY: test check check-unit test-programs
 test: ## install what is missing, build, run every test
 	@scripts/deps build test
-	@$(MAKE) --no-print-directory -j$(JOBS) test-programs
-	@$(MAKE) --no-print-directory check
+	@$(MAKE) -j$(JOBS) test-programs
+	@$(MAKE) check
 test-programs: all $(UNIT_RUNNERS) $(FUZZ_REPLAYS)
 check: test-programs ## unit and integration tests (no GPU)
 	@scripts/run-tests $(BUILD) unit replay integration
@@ -190,24 +191,21 @@ check-unit: $(UNIT_RUNNERS) $(FUZZ_REPLAYS) ## unit tests only
 # say nothing, so the programs' run is checked where it ends by itself.
 .PHONY: check-san check-asan check-tsan
 check-san: check-asan check-tsan ## tests under the sanitizers
+check-asan: private SANITIZERS := address,undefined
+check-tsan: private SANITIZERS := thread
 check-asan check-tsan: export CK_TIMEOUT_MULTIPLIER := 8
-check-asan:
-	@$(MAKE) --no-print-directory BUILD=$(BUILD)/asan CUDA=0 DEVELOPER=1 \
-	    SAN=address,undefined CFLAGS='-O1 -g' test-programs
-	@scripts/run-tests $(BUILD)/asan unit replay san
-check-tsan:
-	@$(MAKE) --no-print-directory BUILD=$(BUILD)/tsan CUDA=0 DEVELOPER=1 \
-	    SAN=thread CFLAGS='-O1 -g' test-programs
-	@scripts/run-tests $(BUILD)/tsan unit replay san
+check-asan check-tsan: check-%:
+	@$(MAKE) BUILD=$(BUILD)/$* CUDA=0 DEVELOPER=1 SAN=$(SANITIZERS) \
+	    CFLAGS='-O1 -g' test-programs
+	@scripts/run-tests $(BUILD)/$* unit replay san
 
-.PHONY: fuzz fuzz-smoke
+.PHONY: fuzz fuzz-smoke fuzzers
 FUZZ_CC ?= clang
 FUZZERS := $(FUZZ_NAMES:%=$(BUILD)/fuzz-%)
 $(FUZZERS): $(BUILD)/fuzz-%: $(BUILD)/tests/fuzz/fuzz_%.o $(COORD_LIBS)
 	$(link) -fsanitize=fuzzer $(COORD_LDLIBS)
-.PHONY: fuzzers
 fuzzers: $(FUZZERS)
-FUZZ_BUILD = $(MAKE) --no-print-directory BUILD=$(BUILD)/fuzz CUDA=0 CC=$(FUZZ_CC) \
+FUZZ_BUILD = $(MAKE) BUILD=$(BUILD)/fuzz CUDA=0 CC=$(FUZZ_CC) \
 	SAN=fuzzer-no-link,address,undefined CFLAGS='-O1 -g' fuzzers
 fuzz: ## fuzz FUZZ=name for FUZZ_SECONDS (600); all in turn without FUZZ
 	@$(FUZZ_BUILD)
@@ -220,8 +218,7 @@ fuzz-smoke: ## each fuzzer for 30 seconds
 .PHONY: cov
 cov: ## line coverage of the tests; installs what that needs
 	@scripts/deps build test cov
-	@$(MAKE) --no-print-directory BUILD=$(BUILD)/cov CUDA=0 \
-	    CFLAGS='-O0 -g --coverage' check
+	@$(MAKE) BUILD=$(BUILD)/cov CUDA=0 CFLAGS='-O0 -g --coverage' check
 	gcovr --root . --exclude tests $(BUILD)/cov
 
 # --- Checks of the source ----------------------------------------------------
@@ -244,8 +241,8 @@ format: ## reformat the C sources
 format-check:
 	clang-format --dry-run -Werror $(C_FILES)
 tidy:
-	@scripts/lint-tidy $(JOBS) -D_GNU_SOURCE -I. -std=c17 \
-	    -DRF_VERSION='"0"' -DRF_BUILD='"0"' -- $(filter $(FOLDERS:=/%.c),$(C_FILES))
+	@scripts/lint-tidy $(JOBS) $(RF_CPPFLAGS) -std=c17 \
+	    -DRF_BUILD='"0"' -- $(filter $(FOLDERS:=/%.c),$(C_FILES))
 cppcheck:
 	cppcheck --quiet --enable=warning,performance,portability \
 	    --inline-suppr --error-exitcode=1 --std=c11 -j $(JOBS) -I. $(FOLDERS)

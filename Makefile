@@ -229,8 +229,8 @@ C_FILES := $(wildcard $(foreach f,$(FOLDERS) cuda scripts tests/* tests/unit/*,\
 HEADERS := $(filter $(FOLDERS:=/%.h) tests/lib/%.h tests/unit/%.h,$(C_FILES))
 # What nvcc includes, and what that may come to include.
 CXX_HEADERS := $(addprefix common/,compiler.h err.h fp8.h pattern.h) cuda/kernels.h
-SHELL_SOURCES := $(shell grep -lE '^\#!.*\b(ba)?sh$$' -r scripts tests .ci \
-	2>/dev/null) $(wildcard tests/lib/*.sh)
+SHELL_SOURCES = $(shell grep -lE '^\#!.*\b(ba)?sh$$' -r scripts tests .ci) \
+	$(wildcard tests/*/*.sh)
 
 .PHONY: lint lint-deps format format-check tidy cppcheck shellcheck spell man
 lint: format-check hdr-check check-layers cppcheck tidy shellcheck spell man ## every check of the source
@@ -249,8 +249,9 @@ cppcheck:
 shellcheck:
 	shellcheck -x $(sort $(SHELL_SOURCES))
 spell:
-	codespell --quiet-level=2 --ignore-words-list=nd,metod,nmae --skip='*/corpus/*' $(FOLDERS) cuda docs \
-	    scripts tests examples README.md CONTRIBUTING.md NEWS.md Makefile
+	codespell --quiet-level=2 --ignore-words-list=nd,metod,nmae \
+	    --skip='*/corpus/*' $(FOLDERS) cuda docs scripts tests examples \
+	    README.md CONTRIBUTING.md NEWS.md Makefile config.mak.dev
 man: ## check the manual pages
 	mandoc -T lint -W warning $(MAN1) $(MAN5)
 

@@ -43,8 +43,8 @@ enum rf_msg_type {
 /* Numbers of design §11 and docs/PROTOCOL.md. */
 #define RF_LEASE_PERIOD_MS 2000
 #define RF_LEASE_DEAD_MS 15000
-#define RF_LEASE_BURST 5 /* in quick succession after joining, for the clocks  \
-                          */
+/* Leases in quick succession after joining, for the clocks. */
+#define RF_LEASE_BURST 5
 #define RF_CONNECT_BACK_MS 5000
 #define RF_ABORT_GRACE_MS 10000
 #define RF_TERM_GRACE_MS 5000

@@ -70,7 +70,6 @@ static void add_last_lines(const struct cluster_node *node, char *text,
     }
 }
 
-/* Reports a node lost, once, and cuts its connections. */
 void cluster_lost(struct cluster_node *node, const char *text)
 {
     struct rf_cluster *cluster = node->cluster;
@@ -112,8 +111,6 @@ static void await_verdict(struct cluster_node *node)
     }
 }
 
-/* Notes why a node seems to be gone and reports it a little later; the first
- * note stays, an exit status is added to it. */
 void cluster_trouble(struct cluster_node *node, const char *fmt, ...)
 {
     size_t used = strlen(node->trouble);
@@ -129,6 +126,23 @@ void cluster_trouble(struct cluster_node *node, const char *fmt, ...)
     vsnprintf(node->trouble + used, sizeof(node->trouble) - used, fmt, args);
     va_end(args);
     await_verdict(node);
+}
+
+void cluster_ended(struct cluster_node *node, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(node->ended, sizeof(node->ended), fmt, args);
+    va_end(args);
+    await_verdict(node);
+}
+
+void cluster_judge(struct cluster_node *node)
+{
+    if (node->ended[0] != '\0') {
+        cluster_trouble(node, "%s", node->ended);
+    }
+    cluster_lost(node, node->trouble);
 }
 
 void cluster_cause(struct cluster_node *node, const char *fmt, ...)
@@ -185,7 +199,7 @@ static void check_node(struct cluster_node *node, int64_t now)
         return;
     }
     if (now >= node->verdict_ns) {
-        cluster_lost(node, node->trouble);
+        cluster_judge(node);
     } else if (now >= node->hello_by_ns) {
         char text[128];
         snprintf(text, sizeof(text),

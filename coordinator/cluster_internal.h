@@ -28,6 +28,7 @@ struct cluster_node {
     /* Something ended; the reason may get better until then. */
     int64_t verdict_ns;
     char trouble[700];
+    char ended[64];                 /* how its process ended, comes last */
     bool cause_known;               /* what `trouble` says needs no addition */
     char *last[CLUSTER_LAST_LINES]; /* lines of its standard error */
     unsigned last_at;
@@ -79,11 +80,19 @@ struct rf_cluster {
 };
 
 /* cluster.c */
+/* Notes why a node seems to be gone; judged a little later, so that all that
+ * has to do with it is told together. */
 void cluster_trouble(struct cluster_node *node, const char *fmt, ...)
     RF_PRINTF(2, 3);
 /* The same for what explains all other notes: it stands alone. */
 void cluster_cause(struct cluster_node *node, const char *fmt, ...)
     RF_PRINTF(2, 3);
+/* The same for how its process ended: that comes last. */
+void cluster_ended(struct cluster_node *node, const char *fmt, ...)
+    RF_PRINTF(2, 3);
+/* The time for that is over: the node is lost, with all notes. */
+void cluster_judge(struct cluster_node *node);
+/* Reports a node lost, once, and cuts its connections. */
 void cluster_lost(struct cluster_node *node, const char *text);
 void cluster_maybe_stopped(struct rf_cluster *cluster);
 const char *cluster_name(const struct cluster_node *node);

@@ -97,6 +97,9 @@ static void stdio_close_cb(struct rf_conn *conn, const struct rf_err *why,
     } else {
         cluster_trouble(node, "its agent closed the stream");
     }
+    if (node->ended[0] != '\0' && !node->lost && !cluster->stopping) {
+        cluster_judge(node); /* nothing else can follow */
+    }
     cluster_maybe_stopped(cluster);
 }
 
@@ -132,13 +135,15 @@ static void note_cb(struct rf_launch *launch, const char *line, void *data)
     rf_info("%s: %s", cluster_name(node), line);
 }
 
-/* The launcher's last call for a node. */
+/* The launcher's last call for a node. Where the stream has not ended yet, what
+ * it will say belongs to the cause: the verdict waits for it. */
 static void launch_over(struct cluster_node *node, struct rf_launch *launch)
 {
     struct rf_cluster *cluster = node->cluster;
     node->launch = NULL; /* nothing is left to stop */
-    if (!node->lost && !cluster->stopping) {
-        cluster_lost(node, node->trouble);
+    if (!node->lost && !cluster->stopping &&
+        (node->joined || node->stdio == NULL || node->cause_known)) {
+        cluster_judge(node);
     }
     cluster->launcher->destroy(launch);
     cluster_maybe_stopped(cluster);
@@ -157,7 +162,7 @@ static void exit_cb(struct rf_launch *launch, int status, const char *signal,
 {
     struct cluster_node *node = data;
     if (signal != NULL) {
-        cluster_trouble(node, "its agent was killed by SIG%s", signal);
+        cluster_ended(node, "its agent was killed by SIG%s", signal);
     } else if (status == 127) {
         cluster_cause(node,
                       "the worker \"%s\" was not found (status 127): say "
@@ -169,9 +174,9 @@ static void exit_cb(struct rf_launch *launch, int status, const char *signal,
                       "must be an executable file for the node's processor",
                       node->cluster->how.worker);
     } else if (status >= 0) {
-        cluster_trouble(node, "its agent ended with status %d", status);
+        cluster_ended(node, "its agent ended with status %d", status);
     } else {
-        cluster_trouble(node, "the connection to it ended");
+        cluster_ended(node, "the connection to it ended");
     }
     launch_over(node, launch);
 }

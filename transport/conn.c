@@ -295,7 +295,8 @@ static void read_cb(uv_stream_t *stream, ssize_t nread, const uv_buf_t *buf)
         } else if (conn->state < RF_CONN_FLUSHING) {
             take_frames(conn, buf->base, (size_t)nread);
         } /* what comes while flushing is dropped */
-    } else if (nread == UV_EOF) {
+    } else if (nread == UV_EOF ||
+               (nread < 0 && conn->state == RF_CONN_BANNER)) {
         stream_ended(conn);
     } else if (nread < 0 && conn->state == RF_CONN_FLUSHING) {
         rf_conn_end(conn, NULL);

@@ -24,8 +24,8 @@ static uint16_t to_f16(uint32_t bits)
     uint32_t sign = (bits >> 16) & 0x8000;
     uint32_t magnitude = bits & 0x7FFFFFFF;
     uint32_t exponent = magnitude >> 23, mantissa, shift, half;
-    if (magnitude > F32_EXPONENT) {
-        return (uint16_t)(sign | 0x7E00);
+    if (magnitude > F32_EXPONENT) { /* quiet NaN, the payload's upper bits */
+        return (uint16_t)(sign | 0x7E00 | ((magnitude >> 13) & 0x3FF));
     }
     if (magnitude >= 0x47800000) { /* 65536 and above: infinity */
         return (uint16_t)(sign | F16_EXPONENT);

@@ -1,8 +1,9 @@
 /*
  * Element casts. See convert.h.
  *
- * Elements are moved with memcpy because a run may start at any byte. NaN stays
- * a quiet NaN of the same sign; the pattern never makes one, checkpoints may.
+ * Elements are moved with memcpy because a run may start at any byte. A
+ * narrowed NaN is quiet and keeps its sign and the upper bits of its payload,
+ * as transport/cast.c has it; the pattern never makes one, checkpoints may.
  */
 #include "worker/convert.h"
 

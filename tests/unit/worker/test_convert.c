@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/compiler.h"
+#include "transport/cast.h"
 #include "worker/convert.h"
 
 static uint16_t to_f16(float value)
@@ -107,6 +108,30 @@ START_TEST(test_bfloat16_keeps_the_upper_half_and_rounds_to_even)
 }
 END_TEST
 
+START_TEST(test_nan_narrows_as_methods_cast_it)
+{
+    static const struct {
+        uint32_t wide;
+        uint16_t f16, bf16;
+    } cases[] = {
+        {0x7FC02000, 0x7E01, 0x7FC0}, {0x7F800001, 0x7E00, 0x7FC0},
+        {0xFFC00000, 0xFE00, 0xFFC0}, {0xFFFFFFFF, 0xFFFF, 0xFFFF},
+        {0x7FBFE000, 0x7FFF, 0x7FFF}, {0x7FC12345, 0x7E09, 0x7FC1},
+    };
+    for (size_t i = 0; i < RF_ARRAY_SIZE(cases); i++) {
+        uint16_t mine[2], theirs[2];
+        rf_convert_elements(RF_F32, RF_F16, &cases[i].wide, &mine[0], 1);
+        rf_convert_elements(RF_F32, RF_BF16, &cases[i].wide, &mine[1], 1);
+        rf_cast_items(RF_CAST_F32_F16, &theirs[0], &cases[i].wide, 1);
+        rf_cast_items(RF_CAST_F32_BF16, &theirs[1], &cases[i].wide, 1);
+        ck_assert_uint_eq(mine[0], cases[i].f16);
+        ck_assert_uint_eq(mine[1], cases[i].bf16);
+        ck_assert_uint_eq(theirs[0], cases[i].f16);
+        ck_assert_uint_eq(theirs[1], cases[i].bf16);
+    }
+}
+END_TEST
+
 START_TEST(test_unaligned_arrays_convert_like_aligned_ones)
 {
     float in[67];
@@ -146,6 +171,7 @@ Suite *test_convert_suite(void)
     tcase_add_test(tests, test_float32_beyond_float16_becomes_infinite_or_zero);
     tcase_add_test(tests,
                    test_bfloat16_keeps_the_upper_half_and_rounds_to_even);
+    tcase_add_test(tests, test_nan_narrows_as_methods_cast_it);
     tcase_add_test(tests, test_unaligned_arrays_convert_like_aligned_ones);
     tcase_add_test(tests, test_only_exact_rules_are_supported);
     suite_add_tcase(suite, tests);

@@ -62,8 +62,9 @@ static enum rf_status create_file(struct rf_files *files, bool ledger, int *fd,
     return RF_OK;
 }
 
+/* *why: the error number of a file that cannot be opened. */
 static enum rf_status open_file(struct rf_files *files, uint32_t rank,
-                                bool ledger, struct rf_err *err)
+                                bool ledger, int *why, struct rf_err *err)
 {
     struct rf_file_peer *peer = &files->peers[rank];
     int *fd = ledger ? &peer->ledger : &peer->data;
@@ -74,7 +75,8 @@ static enum rf_status open_file(struct rf_files *files, uint32_t rank,
     }
     *fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (*fd < 0) {
-        return rf_err_errno(err, RF_ERR_IO, errno,
+        *why = errno;
+        return rf_err_errno(err, RF_ERR_IO, *why,
                             "open %s of rank %" PRIu32
                             " (is the folder shared by all nodes?)",
                             path, rank);
@@ -87,9 +89,10 @@ enum rf_status rf_file_reopen(struct rf_files *files, uint32_t rank,
 {
     struct rf_file_peer *peer = &files->peers[rank];
     enum rf_status status;
+    int why = 0;
     close(ledger ? peer->ledger : peer->data);
-    status = open_file(files, rank, ledger, err);
-    if (status != RF_OK && errno == ENOENT) {
+    status = open_file(files, rank, ledger, &why, err);
+    if (status != RF_OK && why == ENOENT) {
         return rf_err_set(err, RF_ERR_PEER,
                           "rank %" PRIu32 " gave up and removed its files",
                           rank);
@@ -172,12 +175,13 @@ static enum rf_status open_peers(struct rf_files *files, struct rf_err *err)
     const struct rf_method_env *env = files->engine->env;
     const struct rf_schedule *schedule = env->schedule;
     enum rf_status status = RF_OK;
+    int why;
     for (size_t i = 0; i < schedule->n_ops && status == RF_OK; i++) {
         const struct rf_op *op = &schedule->ops[i];
         if (op->dst == env->rank && files->peers[op->src].data < 0) {
-            status = open_file(files, op->src, false, err);
+            status = open_file(files, op->src, false, &why, err);
             if (status == RF_OK) {
-                status = open_file(files, op->src, true, err);
+                status = open_file(files, op->src, true, &why, err);
             }
         }
     }

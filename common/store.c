@@ -27,6 +27,12 @@ static int write_all(int fd, const char *data, size_t size)
     return 0;
 }
 
+static int open_named(const char *temporary)
+{
+    return open(temporary,
+                O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
+}
+
 /* A file without a name in `folder`, or one called `temporary`. */
 static int open_new(const char *folder, const char *temporary, bool *named)
 {
@@ -35,8 +41,7 @@ static int open_new(const char *folder, const char *temporary, bool *named)
     if (fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == ENOENT ||
                    errno == EINVAL)) {
         *named = true;
-        fd = open(temporary,
-                  O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
+        fd = open_named(temporary);
     }
     return fd;
 }
@@ -61,22 +66,35 @@ static int give_name(int fd, const char *path, const char *temporary,
     return 0;
 }
 
+static enum rf_status write_file(int fd, const char *path, const void *data,
+                                 size_t size, struct rf_err *err)
+{
+    return write_all(fd, data, size) == 0 && fsync(fd) == 0
+               ? RF_OK
+               : rf_err_errno(err, RF_ERR_IO, errno, "%s: write", path);
+}
+
 static enum rf_status store_in(const char *folder, const char *path,
                                const char *temporary, const void *data,
                                size_t size, struct rf_err *err)
 {
-    enum rf_status status = RF_OK;
+    enum rf_status status;
     bool named;
     int fd = open_new(folder, temporary, &named);
     if (fd < 0) {
         return rf_err_errno(err, RF_ERR_IO, errno, "%s", path);
     }
-    if (write_all(fd, data, size) != 0 || fsync(fd) != 0) {
-        status = rf_err_errno(err, RF_ERR_IO, errno, "%s: write", path);
-    }
+    status = write_file(fd, path, data, size, err);
     if (status == RF_OK && !named &&
         give_name(fd, path, temporary, &named) != 0) {
-        status = rf_err_errno(err, RF_ERR_IO, errno, "%s", path);
+        /* Without /proc no file gets a name later: one that has it at once. */
+        close(fd);
+        fd = open_named(temporary);
+        if (fd < 0) {
+            return rf_err_errno(err, RF_ERR_IO, errno, "%s", path);
+        }
+        named = true;
+        status = write_file(fd, path, data, size, err);
     }
     if (status == RF_OK && named && rename(temporary, path) != 0) {
         status = rf_err_errno(err, RF_ERR_IO, errno, "%s: rename", path);

@@ -1,10 +1,13 @@
 /* Files written whole. */
 #include <check.h>
 #include <dirent.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/mem.h"
@@ -87,6 +90,41 @@ START_TEST(test_store_failure_leaves_nothing)
 }
 END_TEST
 
+/* In a process of its own with nothing in /proc; NO_NAMESPACE where that cannot
+ * be had. */
+#define NO_NAMESPACE 77
+static int store_without_proc(const char *path)
+{
+    int status = 0;
+    pid_t child = fork();
+    if (child == 0) {
+        if ((unshare(CLONE_NEWNS) != 0 &&
+             unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) ||
+            mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+            mount("none", "/proc", "tmpfs", 0, NULL) != 0) {
+            _exit(NO_NAMESPACE);
+        }
+        _exit(rf_store(path, "one", 3, NULL) != RF_OK ||
+              rf_store(path, "two", 3, NULL) != RF_OK);
+    }
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+START_TEST(test_store_needs_no_proc)
+{
+    char *path = rf_xasprintf("%s/file", folder);
+    int code = store_without_proc(path);
+    if (code != NO_NAMESPACE) {
+        ck_assert_int_eq(code, 0);
+        expect_content(path, "two");
+        ck_assert_int_eq(count_files(), 1);
+    }
+    free(path);
+}
+END_TEST
+
 Suite *test_store_suite(void);
 Suite *test_store_suite(void)
 {
@@ -96,6 +134,7 @@ Suite *test_store_suite(void)
     tcase_add_test(tests, test_store_makes_and_replaces);
     tcase_add_test(tests, test_store_passes_over_what_a_killed_process_left);
     tcase_add_test(tests, test_store_failure_leaves_nothing);
+    tcase_add_test(tests, test_store_needs_no_proc);
     suite_add_tcase(suite, tests);
     return suite;
 }

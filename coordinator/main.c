@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "common/descriptors.h"
 #include "coordinator/cli.h"
 #include "coordinator/commands.h"
 
@@ -59,6 +60,7 @@ int main(int argc, char **argv)
     struct rf_err err = {0};
     int code;
     fill_standard_descriptors();
+    rf_descriptors_raise();
     if (rf_cli_parse(argc, argv, &cli, &err) != RF_OK) {
         fprintf(stderr, "refit-coord: %s\nTry \"refit-coord --help\".\n",
                 err.text);

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "common/bytes.h"
+#include "common/descriptors.h"
 #include "common/log.h"
 #include "common/version.h"
 #include "transport/msg.h"
@@ -246,6 +247,7 @@ int rf_worker_main(int argc, char **argv)
     };
     int option;
     json_object_seed(0); /* before there is a second thread */
+    rf_descriptors_raise();
     opterr = 0;
     optind = 1;
     while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {

@@ -26,6 +26,8 @@
 #define STREAMS ((size_t)2)
 #define WRITE_BYTES ((size_t)1 << 20)
 #define BUFFER_BYTES ((size_t)32 << 20)
+/* What a receiver takes first, and does not count: never all there is. */
+#define FIRST_BYTES ((size_t)4 << 10)
 #define PINGS 21
 #define PING_BYTES 64
 #define POLL_MS 100
@@ -108,6 +110,9 @@ static void *run_stream(void *data)
     for (uint64_t done = 0; done < stream->bytes; done += moved) {
         size_t size = RF_MIN(WRITE_BYTES, BUFFER_BYTES - at);
         size = (size_t)RF_MIN((uint64_t)size, stream->bytes - done);
+        if (done == 0 && !stream->sends) {
+            size = RF_MIN(size, FIRST_BYTES);
+        }
         stream->status = move_some(stream, stream->sends, stream->buffer + at,
                                    size, &moved, &stream->err);
         if (stream->status != RF_OK) {
@@ -293,7 +298,7 @@ static enum rf_status probe_pair(const struct rf_probe *probe, uint32_t from,
         streams[i].probe = probe;
         streams[i].fd = -1;
         streams[i].buffer = memory + i * BUFFER_BYTES;
-        streams[i].bytes = RF_MAX(bytes / STREAMS, (uint64_t)1);
+        streams[i].bytes = RF_MAX(bytes / STREAMS, (uint64_t)2 * FIRST_BYTES);
         streams[i].sends = probe->rank == from;
     }
     status = connect_streams(probe, from, to, doors, streams, err);

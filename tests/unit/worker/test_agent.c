@@ -137,6 +137,25 @@ START_TEST(test_probes_give_figures)
 }
 END_TEST
 
+START_TEST(test_a_link_probe_of_any_size_gives_a_figure)
+{
+    fake_join(&fake, NULL);
+    start_scenario("host", NULL);
+    step_ok("prepare", NULL);
+    for (int bytes = 1; bytes < 1 << 20; bytes *= 8) {
+        json_t *done =
+            fake_step_ok(&fake, "probe",
+                         json_pack("{s:s, s:i, s:i, s:i}", "kind", "link",
+                                   "bytes", bytes, "from", 0, "to", 1));
+        ck_assert_double_gt(json_number_value(json_object_get(
+                                answer_of(done, 1), "gbytes_per_s")),
+                            0);
+        json_decref(done);
+    }
+    step_ok("close", NULL);
+}
+END_TEST
+
 START_TEST(test_a_flipped_byte_is_reported_with_tensor_and_index)
 {
     json_t *done, *first;
@@ -312,6 +331,7 @@ Suite *test_agent_suite(void)
         scenario, test_a_scenario_runs_and_the_next_one_may_follow_at_once, 0,
         (int)RF_ARRAY_SIZE(methods));
     tcase_add_test(scenario, test_probes_give_figures);
+    tcase_add_test(scenario, test_a_link_probe_of_any_size_gives_a_figure);
     tcase_add_test(scenario,
                    test_a_flipped_byte_is_reported_with_tensor_and_index);
     tcase_add_test(scenario, test_times_are_on_the_coordinators_clock);

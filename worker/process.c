@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <dirent.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -21,6 +22,8 @@
 #include <unistd.h>
 
 #include "common/mem.h"
+
+#define NAME_SIZE 16 /* of PR_SET_NAME, with its end */
 
 void rf_process_harden_agent(void)
 {
@@ -35,6 +38,16 @@ void rf_process_harden_agent(void)
             fcntl(fd, F_SETFD, FD_CLOEXEC);
         }
     }
+}
+
+void rf_process_name_rank(uint32_t rank)
+{
+    char name[32];
+    if (snprintf(name, sizeof(name), "refit-rank %" PRIu32, rank) >=
+        NAME_SIZE) {
+        snprintf(name, sizeof(name), "rank %" PRIu32, rank);
+    }
+    prctl(PR_SET_NAME, name);
 }
 
 bool rf_process_bind_to_parent(pid_t parent)

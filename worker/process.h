@@ -5,6 +5,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "common/err.h"
@@ -13,6 +14,10 @@
  * user (it holds a key), no descriptors beyond the standard ones, no death by
  * SIGPIPE, and orphans of its children become its own. */
 void rf_process_harden_agent(void);
+
+/* What ps and top show: "refit-rank 3" in place of the "exe" that ranks are
+ * started by; "rank N" where the number is longer than the room for it. */
+void rf_process_name_rank(uint32_t rank);
 
 /* Dies with its parent; false when the parent is gone already. */
 bool rf_process_bind_to_parent(pid_t parent);

@@ -382,6 +382,7 @@ int rf_rank_run(const struct rf_rank_options *options)
     if (!rf_process_bind_to_parent(options->parent)) {
         return 1;
     }
+    rf_process_name_rank(options->rank);
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* an arena above RLIMIT_FSIZE is an error */
     init_locks(&rank);

@@ -203,6 +203,18 @@ START_TEST(test_a_parent_that_is_gone_is_noticed)
 }
 END_TEST
 
+START_TEST(test_a_rank_is_called_by_its_number)
+{
+    char name[16] = "";
+    rf_process_name_rank(3);
+    ck_assert_int_eq(prctl(PR_GET_NAME, name), 0);
+    ck_assert_str_eq(name, "refit-rank 3");
+    rf_process_name_rank(123456);
+    ck_assert_int_eq(prctl(PR_GET_NAME, name), 0);
+    ck_assert_str_eq(name, "rank 123456");
+}
+END_TEST
+
 Suite *test_process_suite(void);
 Suite *test_process_suite(void)
 {
@@ -219,6 +231,7 @@ Suite *test_process_suite(void)
     tcase_add_test(tests, test_strays_that_left_their_session_are_killed);
     tcase_add_test(tests, test_a_child_dies_with_its_parent);
     tcase_add_test(tests, test_a_parent_that_is_gone_is_noticed);
+    tcase_add_test(tests, test_a_rank_is_called_by_its_number);
     suite_add_tcase(suite, tests);
     return suite;
 }

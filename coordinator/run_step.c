@@ -56,6 +56,13 @@ bool run_get_rank(const struct rf_run *run, const json_t *object, uint32_t node,
     return true;
 }
 
+/* What is left of the state's limit: how long ranks may wait for each other. */
+static double seconds_left(const struct rf_run *run)
+{
+    int64_t left_ns = run->limit_ns - run->ops->now(run->data);
+    return (double)RF_MAX(left_ns, (int64_t)0) / 1e9;
+}
+
 void run_step_send(struct rf_run *run, enum step_kind kind, json_t *args)
 {
     run->step = kind;
@@ -66,6 +73,7 @@ void run_step_send(struct rf_run *run, enum step_kind kind, json_t *args)
     json_object_set_new(args, "attempt", json_integer(run->attempt->number));
     json_object_set_new(args, "seq", json_integer((json_int_t)run->seq));
     json_object_set_new(args, "step", json_string(step_names[kind]));
+    json_object_set_new(args, "timeout_s", json_real(seconds_left(run)));
     for (uint32_t i = 0; i < run->config->n_nodes; i++) {
         if (run->nodes[i].in_scenario) {
             run->nodes[i].waiting = true;
@@ -190,7 +198,7 @@ static void end_probe(struct rf_run *run)
     struct rf_err err = {0};
     if (run->sm.state == RUN_PROBING_AGAIN) {
         attempt->probed_after = true;
-        run_move(run, RUN_CLOSING, 0);
+        run_move(run, RUN_CLOSING, memory_seconds(run));
         run_step_send(run, STEP_CLOSE, json_object());
         return;
     }

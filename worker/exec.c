@@ -26,6 +26,7 @@
 
 /* A start further ahead than this is a mistake of clocks, not a plan. */
 #define START_AHEAD_S 30
+#define LIMIT_MAX_S 1e9 /* more is no limit */
 
 struct rf_exec *rf_exec_create(json_t *start, const struct rf_exec_env *env)
 {
@@ -355,15 +356,22 @@ static const struct step {
     {"verify", true, step_verify},       {"close", false, step_close},
 };
 
+/* By when the ranks must have met: the coordinator's own limit. */
+static int64_t deadline_of(const json_t *step)
+{
+    const json_t *limit = json_object_get(step, "timeout_s");
+    double limit_s = json_number_value(limit);
+    return json_is_number(limit) && limit_s >= 0 && limit_s < LIMIT_MAX_S
+               ? rf_now_ns() + (int64_t)(limit_s * 1e9)
+               : INT64_MAX;
+}
+
 static enum rf_status do_step(struct rf_exec *exec, const char *name,
                               const json_t *step, json_t *result,
                               struct rf_err *err)
 {
-    const json_t *limit = json_object_get(step, "timeout_s");
-    double limit_s =
-        json_is_number(limit) ? json_number_value(limit) : RF_EXEC_JOIN_S;
     enum rf_status status;
-    exec->deadline_ns = rf_now_ns() + (int64_t)(limit_s * 1e9);
+    exec->deadline_ns = deadline_of(step);
     for (size_t i = 0; i < RF_ARRAY_SIZE(steps); i++) {
         if (strcmp(steps[i].name, name) != 0) {
             continue;

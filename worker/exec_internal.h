@@ -7,9 +7,6 @@
 #include "worker/probe.h"
 #include "worker/scenario.h"
 
-/* How long joining the others inside a step may take if STEP does not say. */
-#define RF_EXEC_JOIN_S 120
-
 struct rf_exec {
     struct rf_exec_env env;
     json_t *start;

@@ -322,6 +322,7 @@ struct fake_cluster *fake_cluster_create(const char *text, const bool *skip,
     configured(text, &fake->config, &fake->model);
     fake->now_ns = 1000 * FAKE_S;
     fake->timer_ns = INT64_MAX;
+    fake->seen_limits = json_object();
     fake->run = rf_run_create(fake->config, skip, timeout_s, &fake_ops, fake);
     return fake;
 }
@@ -354,6 +355,7 @@ void fake_cluster_destroy(struct fake_cluster *fake)
     }
     json_decref(fake->last_exchanged);
     json_decref(fake->seen_start);
+    json_decref(fake->seen_limits);
     rf_run_destroy(fake->run);
     rf_model_destroy(fake->model);
     rf_config_destroy(fake->config);

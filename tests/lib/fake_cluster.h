@@ -80,6 +80,7 @@ struct fake_cluster {
     json_t *last_exchanged;
     uint32_t attempt;
     json_t *seen_start;
+    json_t *seen_limits; /* the last "timeout_s" of each step, by its name */
 };
 
 /* `config` is JSON text of a cluster.json. Fails the test when it is bad. */

@@ -54,6 +54,42 @@ START_TEST(test_run_start_message_has_all_that_ranks_need)
 }
 END_TEST
 
+static double limit_of(const struct fake_cluster *fake, const char *step)
+{
+    const json_t *limit = json_object_get(fake->seen_limits, step);
+    ck_assert_msg(json_is_number(limit), "%s", step);
+    return json_number_value(limit);
+}
+
+START_TEST(test_run_tells_ranks_how_long_a_step_may_take)
+{
+    static const char *const steps[] = {"prepare", "probe",  "fill",
+                                        "run",     "verify", "close"};
+    struct fake_cluster *fake = fake_run(fake_run_one);
+    for (size_t i = 0; i < RF_ARRAY_SIZE(steps); i++) {
+        ck_assert_double_ge(limit_of(fake, steps[i]), 59);
+    }
+    ck_assert_double_ge(limit_of(fake, "prepare"), 119);
+    fake_cluster_destroy(fake);
+}
+END_TEST
+
+START_TEST(test_run_limits_grow_with_the_memory)
+{
+    struct fake_cluster *fake = fake_run(
+        "{\"name\": \"t\", \"launch\": {\"method\": \"local\"}, \"nodes\": ["
+        "{\"host\": \"alpha\", \"slots\": 2}, "
+        "{\"host\": \"beta\", \"slots\": 2}], \"model\": {\"megatron\": "
+        "{\"num_layers\": 32, \"hidden_size\": 4096, "
+        "\"num_attention_heads\": 32, \"vocab_size\": 128000}}, "
+        "\"scenarios\": [" FAKE_FIRST "]}");
+    ck_assert_double_ge(limit_of(fake, "prepare"), 200);
+    ck_assert_double_ge(limit_of(fake, "fill"), 200);
+    ck_assert_double_ge(limit_of(fake, "close"), 200);
+    fake_cluster_destroy(fake);
+}
+END_TEST
+
 START_TEST(test_run_null_method_is_not_verified)
 {
     struct fake_cluster *fake = fake_run(FAKE_CONFIG(
@@ -365,6 +401,8 @@ Suite *test_run_suite(void)
     tcase_add_checked_fixture(tests, fake_run_quiet, NULL);
     tcase_add_test(tests, test_run_measures_every_scenario_and_ends_with_0);
     tcase_add_test(tests, test_run_start_message_has_all_that_ranks_need);
+    tcase_add_test(tests, test_run_tells_ranks_how_long_a_step_may_take);
+    tcase_add_test(tests, test_run_limits_grow_with_the_memory);
     tcase_add_test(tests, test_run_null_method_is_not_verified);
     tcase_add_test(tests, test_run_ends_with_4_when_a_node_cannot_be_launched);
     tcase_add_test(tests, test_run_waits_for_the_verdict_on_all_nodes);

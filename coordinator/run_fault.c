@@ -283,11 +283,28 @@ static json_t *exit_lines(const struct rf_run *run, uint32_t node,
     return run_last_lines(run, node, rank);
 }
 
+/* How a rank ended, or why its agent ended it. */
+static void describe_exit(const json_t *payload, char *out, size_t size)
+{
+    const char *cause = json_string_value(json_object_get(payload, "cause"));
+    int64_t number = 0, pid = 0;
+    (void)run_get_integer(payload, "pid", 0, INT64_MAX, &pid);
+    if (cause != NULL) {
+        snprintf(out, size, "its process %lld %.120s", (long long)pid, cause);
+    } else if (run_get_integer(payload, "signal", 1, 128, &number)) {
+        snprintf(out, size, "its process %lld was killed by signal %lld (%s)",
+                 (long long)pid, (long long)number, strsignal((int)number));
+    } else {
+        (void)run_get_integer(payload, "status", 0, 255, &number);
+        snprintf(out, size, "its process %lld ended early with status %lld",
+                 (long long)pid, (long long)number);
+    }
+}
+
 void run_rank_exit(struct rf_run *run, uint32_t node, const json_t *payload)
 {
     const char *phase = json_string_value(json_object_get(payload, "phase"));
     uint32_t rank;
-    int64_t number = 0, pid = 0;
     char text[160];
     json_t *lines;
     if (!run_get_rank(run, payload, node, &rank)) {
@@ -295,20 +312,10 @@ void run_rank_exit(struct rf_run *run, uint32_t node, const json_t *payload)
                   "reports the end of a rank that is not its own", NULL);
         return;
     }
-    (void)run_get_integer(payload, "pid", 0, INT64_MAX, &pid);
-    if (run_get_integer(payload, "signal", 1, 128, &number)) {
-        snprintf(text, sizeof(text),
-                 "its process %lld was killed by signal %lld (%s)",
-                 (long long)pid, (long long)number, strsignal((int)number));
-    } else {
-        (void)run_get_integer(payload, "status", 0, 255, &number);
-        snprintf(text, sizeof(text),
-                 "its process %lld ended early with status %lld",
-                 (long long)pid, (long long)number);
-    }
     if (run->sm.state == RUN_ABORTING) {
         return; /* that is what they were told to do */
     }
+    describe_exit(payload, text, sizeof(text));
     lines = exit_lines(run, node, rank, payload);
     fault(run, node, rank, phase, RF_ERR_PEER, text, lines, true);
     json_decref(lines);

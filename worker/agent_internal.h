@@ -78,8 +78,10 @@ struct agent_rank {
     bool exited;
     bool closed; /* has answered "close" */
     bool answered_step, answered_exchange;
-    bool overdue;   /* its lease ran out, SIGKILL was sent */
-    bool abandoned; /* unkillable and reported as such */
+    bool overdue;                 /* its lease ran out, SIGKILL was sent */
+    int64_t silent_ns, killed_ns; /* then: for how long, and when */
+    bool told;                    /* RANK_EXIT was sent */
+    bool abandoned;               /* unkillable and reported as such */
 };
 
 /* Answers of the ranks to one step or exchange. */
@@ -147,7 +149,8 @@ extern const struct rf_sm_state rf_agent_attempt_states[ATTEMPT_STATES];
  * none. */
 void rf_agent_move_attempt(struct agent *agent, enum attempt_state state,
                            uint32_t limit_ms);
-/* RANK_EXIT with waitpid's status; of a rank without a process any. */
+/* RANK_EXIT, once, with waitpid's status; of a rank without a process, and of
+ * one that has not exited, any. */
 void rf_agent_report_exit(struct agent_rank *rank, int status);
 /* Takes ABORT: ranks are told, and killed when they do not end. */
 void rf_agent_abort(struct agent *agent, const json_t *message);

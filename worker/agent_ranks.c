@@ -92,12 +92,32 @@ void rf_agent_free_ranks(struct agent *agent)
     rf_agent_gather_clear(&agent->exchange);
 }
 
+/* Why this agent ended the rank, null: it did not. */
+static json_t *cause_of(const struct agent_rank *rank)
+{
+    double silent_s = (double)rank->silent_ns / 1e9;
+    if (!rank->overdue) {
+        return json_null();
+    }
+    return rank->exited
+               ? json_sprintf("was silent for %.1f s and was killed", silent_s)
+               : json_sprintf("was silent for %.1f s and did not end within "
+                              "%d s of SIGKILL (state D?)",
+                              silent_s, KILL_GRACE_MS / 1000);
+}
+
 void rf_agent_report_exit(struct agent_rank *rank, int status)
 {
     struct agent *agent = rank->agent;
-    json_t *message = json_object();
-    bool exited = rank->pid != 0 && WIFEXITED(status);
-    bool killed = rank->pid != 0 && WIFSIGNALED(status);
+    json_t *message;
+    bool ended = rank->pid != 0 && rank->exited;
+    bool exited = ended && WIFEXITED(status);
+    bool killed = ended && WIFSIGNALED(status);
+    if (rank->told) {
+        return;
+    }
+    rank->told = true;
+    message = json_object();
     json_object_set_new(message, "attempt", json_integer(agent->attempt));
     json_object_set_new(message, "rank", json_integer(rank->rank));
     json_object_set_new(message, "pid",
@@ -108,6 +128,7 @@ void rf_agent_report_exit(struct agent_rank *rank, int status)
                                          : json_null());
     json_object_set_new(message, "signal",
                         killed ? json_integer(WTERMSIG(status)) : json_null());
+    json_object_set_new(message, "cause", cause_of(rank));
     json_object_set_new(message, "phase", json_string(agent->phase));
     json_object_set_new(message, "stderr",
                         rf_text_last_lines(rank->output.tail,
@@ -320,23 +341,38 @@ void rf_agent_reap(struct agent *agent)
     }
 }
 
+static void kill_overdue(struct agent_rank *rank, int64_t silent_ns,
+                         int64_t now)
+{
+    rf_warn("rank %" PRIu32 " has been silent for %" PRId64
+            " s, killing process %d",
+            rank->rank, silent_ns / RF_NS_PER_S, (int)rank->pid);
+    kill(-rank->pid, SIGKILL);
+    rank->overdue = true;
+    rank->silent_ns = silent_ns;
+    rank->killed_ns = now;
+}
+
 void rf_agent_lease_ranks(struct agent *agent, int64_t now, bool send)
 {
     int64_t dead_ns = agent->boot.limits.lease_dead_ms * RF_NS_PER_MS;
     for (size_t i = 0; i < agent->n_ranks; i++) {
         struct agent_rank *rank = agent->ranks[i];
         int64_t heard;
-        if (rank->exited || rank->abandoned || rank->overdue) {
+        if (rank->exited || rank->abandoned) {
+            continue;
+        }
+        if (rank->overdue) {
+            if (now - rank->killed_ns > KILL_GRACE_MS * RF_NS_PER_MS &&
+                agent->attempt_sm.state == ATTEMPT_RUNNING) {
+                rf_agent_report_exit(rank, 0);
+            }
             continue;
         }
         heard = rank->conn != NULL ? rf_conn_last_heard_ns(rank->conn)
                                    : rank->unheard_ns;
         if (now - heard > dead_ns && now > agent->lease_grace_ns) {
-            rf_warn("rank %" PRIu32 " has been silent for %" PRId64
-                    " s, killing process %d",
-                    rank->rank, (now - heard) / RF_NS_PER_S, (int)rank->pid);
-            kill(-rank->pid, SIGKILL);
-            rank->overdue = true;
+            kill_overdue(rank, now - heard, now);
         } else if (send && rank->conn != NULL) {
             rf_conn_send(rank->conn, RF_MSG_LEASE, rank->rank,
                          json_pack("{s:I}", "t", (json_int_t)now));

@@ -65,6 +65,7 @@ START_TEST(test_a_killed_rank_is_reported_and_the_next_scenario_runs)
     ck_assert_int_eq(json_integer_value(json_object_get(report, "signal")),
                      SIGKILL);
     ck_assert(json_is_null(json_object_get(report, "status")));
+    ck_assert(json_is_null(json_object_get(report, "cause")));
     ck_assert_str_eq(json_string_value(json_object_get(report, "phase")),
                      "prepare");
     json_decref(report);
@@ -132,6 +133,14 @@ START_TEST(test_a_stalled_rank_is_ended_by_abort_and_named)
 }
 END_TEST
 
+static void expect_cause(const json_t *report, const char *end)
+{
+    const char *cause = json_string_value(json_object_get(report, "cause"));
+    ck_assert_ptr_nonnull(cause);
+    ck_assert_msg(strncmp(cause, "was silent for 0.", 17) == 0, "%s", cause);
+    ck_assert_ptr_nonnull(strstr(cause, end));
+}
+
 START_TEST(test_a_stopped_rank_is_killed_when_its_lease_runs_out)
 {
     pid_t ranks[4];
@@ -146,6 +155,7 @@ START_TEST(test_a_stopped_rank_is_killed_when_its_lease_runs_out)
                      ranks[1]);
     ck_assert_int_eq(json_integer_value(json_object_get(report, "signal")),
                      SIGKILL);
+    expect_cause(report, "s and was killed");
     json_decref(report);
 }
 END_TEST
@@ -168,20 +178,18 @@ static unsigned count(const char *text, const char *word)
     return n;
 }
 
-/* To free memory of many gigabytes takes seconds. Here the test holds the dead
- * process: a parent learns of the end when the tracer has taken note. */
-START_TEST(test_a_silent_rank_that_ends_slowly_is_told_of_once)
+/* Stops a rank, so that it is killed, and holds the dead process: its parent
+ * learns of the end when the tracer has taken note. 0: not allowed here. */
+static pid_t stop_and_hold(void)
 {
-    static char errors[1 << 16];
     pid_t ranks[4];
     siginfo_t info;
-    int64_t died, now;
     fake_join(&fake, "{\"lease_period_ms\": 50, \"lease_dead_ms\": 600}");
     start_scenario("null", NULL);
     step_ok("prepare", NULL);
     ck_assert_uint_eq(fake_children(fake.agent, ranks, 4), 2);
     if (ptrace(PTRACE_SEIZE, ranks[1], NULL, NULL) != 0) {
-        return; /* not allowed here */
+        return 0;
     }
     ck_assert_int_eq(kill(ranks[1], SIGSTOP), 0);
     do {
@@ -191,16 +199,49 @@ START_TEST(test_a_silent_rank_that_ends_slowly_is_told_of_once)
             waitid(P_PID, (id_t)ranks[1], &info, WEXITED | WNOHANG | WNOWAIT),
             0);
     } while (info.si_code != CLD_KILLED);
+    return ranks[1];
+}
+
+/* To free memory of many gigabytes takes seconds. */
+START_TEST(test_a_silent_rank_that_ends_slowly_is_told_of_once)
+{
+    static char errors[1 << 16];
+    pid_t held = stop_and_hold();
+    int64_t died, now;
+    if (held == 0) {
+        return;
+    }
     for (died = now = fake.heard_t; now < died + RF_NS_PER_S;) {
         expect_aborted_of(3);
         now = fake.heard_t;
     }
-    ck_assert_int_eq(waitpid(ranks[1], NULL, 0), ranks[1]);
+    ck_assert_int_eq(waitpid(held, NULL, 0), held);
     json_decref(fake_expect(&fake, RF_MSG_RANK_EXIT));
     fake_close_input(&fake);
     fake_wait(&fake);
     fake_read_errors(&fake, errors, sizeof(errors));
     ck_assert_uint_eq(count(errors, "killing process"), 1);
+}
+END_TEST
+
+START_TEST(test_a_silent_rank_that_cannot_be_killed_is_told_of_once)
+{
+    pid_t held = stop_and_hold();
+    json_t *report;
+    if (held == 0) {
+        return;
+    }
+    report = fake_expect(&fake, RF_MSG_RANK_EXIT);
+    ck_assert_int_eq(json_integer_value(json_object_get(report, "pid")), held);
+    ck_assert(json_is_null(json_object_get(report, "signal")));
+    ck_assert(json_is_null(json_object_get(report, "status")));
+    expect_cause(report, "did not end within 5 s of SIGKILL");
+    json_decref(report);
+    ck_assert_int_eq(waitpid(held, NULL, 0), held);
+    for (int i = 0; i < 5; i++) {
+        expect_aborted_of(3); /* and no second RANK_EXIT before it */
+        json_decref(fake_expect(&fake, RF_MSG_LEASE));
+    }
 }
 END_TEST
 
@@ -352,6 +393,8 @@ Suite *test_agent_faults_suite(void)
     tcase_add_test(faults,
                    test_a_stopped_rank_is_killed_when_its_lease_runs_out);
     tcase_add_test(faults, test_a_silent_rank_that_ends_slowly_is_told_of_once);
+    tcase_add_test(faults,
+                   test_a_silent_rank_that_cannot_be_killed_is_told_of_once);
     tcase_add_test(faults, test_an_abort_without_an_attempt_is_answered);
     tcase_add_test(faults, test_an_abort_while_preparing_ends_the_exchange);
     tcase_add_test(faults, test_the_end_of_standard_input_ends_everything);

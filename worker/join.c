@@ -2,9 +2,10 @@
  * Connecting back to the coordinator. See join.h.
  *
  * Each candidate is an attempt: resolve (numeric addresses and names), connect,
- * wait for its turn, TLS. The first TLS handshake that ends well wins; the rest
- * is closed. A timer starts attempts, another ends it all. The object lives
- * until every handle of it is closed; `pending` counts them.
+ * wait for its turn, TLS. Where a name has several addresses, each is one. The
+ * first TLS handshake that ends well wins; the rest is closed. A timer starts
+ * attempts, another ends it all. The object lives until every handle of it is
+ * closed; `pending` counts them.
  *
  * A connection that won still calls through its attempt, which passes frames
  * and the end on to the agent; so the attempt lives as long as the connection.
@@ -20,6 +21,7 @@
 #include "common/mem.h"
 
 #define STAGGER_MS 250
+#define ADDRESSES_MAX 8 /* of one name */
 
 enum attempt_state {
     ATTEMPT_IDLE,
@@ -36,7 +38,8 @@ struct attempt {
     enum attempt_state state;
     char *address;
     uint16_t port;
-    char name[160]; /* "address:port" for messages */
+    struct sockaddr_storage to; /* once known; no family until then */
+    char name[160];             /* "address:port" for messages */
     char local[INET6_ADDRSTRLEN];
     char why[256];
     uv_getaddrinfo_t resolve;
@@ -47,8 +50,8 @@ struct attempt {
 
 struct rf_join {
     uv_loop_t *loop;
-    struct attempt *attempts;
-    size_t n_attempts, next; /* next: whose turn it is to be tried */
+    struct attempt **attempts;
+    size_t n_attempts, cap_attempts, next; /* next: whose turn it is */
     char *identity;
     uint8_t psk[RF_PSK_BYTES];
     bool retry, over;
@@ -67,7 +70,8 @@ static void release(struct rf_join *join)
         return;
     }
     for (size_t i = 0; i < join->n_attempts; i++) {
-        free(join->attempts[i].address);
+        free(join->attempts[i]->address);
+        free(join->attempts[i]);
     }
     free(join->attempts);
     free(join->identity);
@@ -100,7 +104,7 @@ static void summary(const struct rf_join *join, char *out, size_t size)
     size_t used = 0;
     out[0] = '\0';
     for (size_t i = 0; i < join->n_attempts && used < size; i++) {
-        const struct attempt *attempt = &join->attempts[i];
+        const struct attempt *attempt = join->attempts[i];
         used += (size_t)snprintf(out + used, size - used, "%s%s: %s",
                                  i == 0 ? "" : "; ", attempt->name,
                                  attempt->why[0] != '\0' ? attempt->why
@@ -115,7 +119,7 @@ static void finish(struct rf_join *join, struct attempt *winner)
     uv_close((uv_handle_t *)&join->stagger, on_timer_closed);
     uv_close((uv_handle_t *)&join->deadline, on_timer_closed);
     for (size_t i = 0; i < join->n_attempts; i++) {
-        struct attempt *attempt = &join->attempts[i];
+        struct attempt *attempt = join->attempts[i];
         if (attempt->state == ATTEMPT_RESOLVING) {
             uv_cancel((uv_req_t *)&attempt->resolve);
         }
@@ -150,7 +154,7 @@ static void fail_attempt(struct attempt *attempt, const char *why)
     snprintf(attempt->why, sizeof(attempt->why), "%s", why);
     close_tcp(attempt);
     for (size_t i = 0; i < join->n_attempts; i++) {
-        all_failed &= join->attempts[i].state == ATTEMPT_FAILED;
+        all_failed &= join->attempts[i]->state == ATTEMPT_FAILED;
     }
     if (join->over) {
         return;
@@ -245,11 +249,11 @@ static void next_handshake(struct rf_join *join)
 {
     struct attempt *waiting = NULL;
     for (size_t i = 0; i < join->n_attempts; i++) {
-        if (join->attempts[i].state == ATTEMPT_HANDSHAKE) {
+        if (join->attempts[i]->state == ATTEMPT_HANDSHAKE) {
             return;
         }
-        if (join->attempts[i].state == ATTEMPT_WAITING && waiting == NULL) {
-            waiting = &join->attempts[i];
+        if (join->attempts[i]->state == ATTEMPT_WAITING && waiting == NULL) {
+            waiting = join->attempts[i];
         }
     }
     if (waiting != NULL && !join->over) {
@@ -273,34 +277,74 @@ static void on_connected(uv_connect_t *request, int status)
     next_handshake(attempt->join);
 }
 
-static void on_resolved(uv_getaddrinfo_t *request, int status,
-                        struct addrinfo *list)
+/* To the address that is known; its socket counts in `pending`. */
+static void start_connect(struct attempt *attempt)
 {
-    struct attempt *attempt = request->data;
     struct rf_join *join = attempt->join;
-    if (status != 0 || join->over) {
-        if (!join->over) {
-            fail_attempt(attempt, uv_strerror(status));
-        }
-        uv_freeaddrinfo(list);
-        release(join);
-        return;
-    }
-    /* The request's count goes on as the socket's. */
+    int status;
+    join->pending++;
     attempt->tcp = rf_xmalloc(sizeof(*attempt->tcp));
     uv_tcp_init(join->loop, attempt->tcp);
     attempt->tcp->data = attempt;
     attempt->connect.data = attempt;
     attempt->state = ATTEMPT_CONNECTING;
-    status = uv_tcp_connect(&attempt->connect, attempt->tcp, list->ai_addr,
-                            on_connected);
-    uv_freeaddrinfo(list);
+    status = uv_tcp_connect(&attempt->connect, attempt->tcp,
+                            (struct sockaddr *)&attempt->to, on_connected);
     if (status != 0) {
         fail_attempt(attempt, uv_strerror(status));
     }
 }
 
-static void start_attempt(struct attempt *attempt)
+static struct attempt *add_attempt(struct rf_join *join, const char *address,
+                                   uint16_t port)
+{
+    struct attempt *attempt = rf_xcalloc(1, sizeof(*attempt));
+    bool colon = strchr(address, ':') != NULL;
+    attempt->join = join;
+    attempt->address = rf_xstrdup(address);
+    attempt->port = port;
+    snprintf(attempt->name, sizeof(attempt->name), "%s%.120s%s:%" PRIu16,
+             colon ? "[" : "", address, colon ? "]" : "", port);
+    RF_PUSH(join->attempts, join->n_attempts, join->cap_attempts, attempt);
+    return attempt;
+}
+
+static void keep_address(struct attempt *attempt, const struct addrinfo *info)
+{
+    memcpy(&attempt->to, info->ai_addr,
+           RF_MIN((size_t)info->ai_addrlen, sizeof(attempt->to)));
+}
+
+/* The first address is this attempt's; each further one becomes an attempt of
+ * its own, whose turn comes with the others'. */
+static void share_out(struct attempt *attempt, const struct addrinfo *list)
+{
+    int n = 1;
+    keep_address(attempt, list);
+    for (list = list->ai_next; list != NULL && n < ADDRESSES_MAX;
+         list = list->ai_next, n++) {
+        char numeric[INET6_ADDRSTRLEN + 16] = "?";
+        uv_ip_name(list->ai_addr, numeric, sizeof(numeric));
+        keep_address(add_attempt(attempt->join, numeric, attempt->port), list);
+    }
+}
+
+static void on_resolved(uv_getaddrinfo_t *request, int status,
+                        struct addrinfo *list)
+{
+    struct attempt *attempt = request->data;
+    struct rf_join *join = attempt->join;
+    if (status == 0 && !join->over) {
+        share_out(attempt, list);
+        start_connect(attempt);
+    } else if (!join->over) {
+        fail_attempt(attempt, uv_strerror(status));
+    }
+    uv_freeaddrinfo(list);
+    release(join);
+}
+
+static void start_resolve(struct attempt *attempt)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
     char port[8];
@@ -322,10 +366,14 @@ static void start_attempt(struct attempt *attempt)
 static void try_next(struct rf_join *join)
 {
     for (size_t i = 0; i < join->n_attempts; i++) {
-        struct attempt *attempt = &join->attempts[join->next];
+        struct attempt *attempt = join->attempts[join->next];
         join->next = (join->next + 1) % join->n_attempts;
         if (attempt->state == ATTEMPT_IDLE) {
-            start_attempt(attempt);
+            if (attempt->to.ss_family == AF_UNSPEC) {
+                start_resolve(attempt);
+            } else {
+                start_connect(attempt);
+            }
             return;
         }
     }
@@ -350,8 +398,6 @@ struct rf_join *rf_join_start(uv_loop_t *loop, const struct rf_join_how *how,
 {
     struct rf_join *join = rf_xcalloc(1, sizeof(*join));
     join->loop = loop;
-    join->attempts = rf_xcalloc(how->n_candidates, sizeof(*join->attempts));
-    join->n_attempts = how->n_candidates;
     join->identity = rf_xstrdup(how->identity);
     memcpy(join->psk, how->psk, RF_PSK_BYTES);
     join->retry = how->retry;
@@ -359,15 +405,7 @@ struct rf_join *rf_join_start(uv_loop_t *loop, const struct rf_join_how *how,
     join->done = done;
     join->data = data;
     for (size_t i = 0; i < how->n_candidates; i++) {
-        const struct rf_candidate *candidate = &how->candidates[i];
-        struct attempt *attempt = &join->attempts[i];
-        bool colon = strchr(candidate->address, ':') != NULL;
-        attempt->join = join;
-        attempt->address = rf_xstrdup(candidate->address);
-        attempt->port = candidate->port;
-        snprintf(attempt->name, sizeof(attempt->name), "%s%.120s%s:%" PRIu16,
-                 colon ? "[" : "", attempt->address, colon ? "]" : "",
-                 attempt->port);
+        add_attempt(join, how->candidates[i].address, how->candidates[i].port);
     }
     join->pending = 2;
     uv_timer_init(loop, &join->stagger);

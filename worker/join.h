@@ -27,7 +27,8 @@ struct rf_join_how {
 };
 
 /*
- * Tries the candidates for `total_ms`: TCP connections are begun 250 ms apart,
+ * Tries the candidates, and all addresses of those that are names, for
+ * `total_ms`: TCP connections are begun 250 ms apart,
  * TLS is done on one at a time, because an identity joins only once. What `how`
  * points at is copied; the key's copy is wiped at the end. The object frees
  * itself after `done`.

@@ -1,9 +1,12 @@
 /* Connecting back over TLS, against listeners on the loopback. */
 #include <check.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
+#include <unistd.h>
 #include <uv.h>
 
 #include "common/clock.h"
@@ -89,7 +92,8 @@ static void on_connection(uv_stream_t *listener, int status)
     server->conn = rf_conn_open((uv_stream_t *)tcp, tls, &server_ops, server);
 }
 
-static void start_server(struct server *server, const uint8_t *psk)
+static void start_server_at(struct server *server, const uint8_t *psk,
+                            const char *where)
 {
     struct sockaddr_in address;
     int size = sizeof(address);
@@ -97,7 +101,7 @@ static void start_server(struct server *server, const uint8_t *psk)
     server->key = psk;
     uv_tcp_init(&loop, &server->listener);
     server->listener.data = server;
-    uv_ip4_addr("127.0.0.1", 0, &address);
+    uv_ip4_addr(where, 0, &address);
     ck_assert_int_eq(
         uv_tcp_bind(&server->listener, (struct sockaddr *)&address, 0), 0);
     ck_assert_int_eq(
@@ -106,6 +110,11 @@ static void start_server(struct server *server, const uint8_t *psk)
                                         (struct sockaddr *)&address, &size),
                      0);
     server->port = ntohs(address.sin_port);
+}
+
+static void start_server(struct server *server, const uint8_t *psk)
+{
+    start_server_at(server, psk, "127.0.0.1");
 }
 
 static void free_stream(uv_handle_t *handle)
@@ -222,6 +231,47 @@ START_TEST(test_the_second_candidate_is_used_when_the_first_refuses)
     run_out();
     ck_assert_uint_eq(agent.closed, 1);
     ck_assert_uint_eq(server.closed, 1);
+}
+END_TEST
+
+/* Gives "refit-two" two addresses, in a namespace that ends with this process;
+ * false where that cannot be had. */
+static bool name_two_addresses(void)
+{
+    static const char hosts[] = "127.0.0.1 refit-two\n127.0.0.2 refit-two\n";
+    char path[] = "/tmp/refit-hosts-XXXXXX";
+    int fd = mkstemp(path);
+    bool done;
+    ck_assert_int_eq(write(fd, hosts, sizeof(hosts) - 1),
+                     (ssize_t)sizeof(hosts) - 1);
+    close(fd);
+    done = (unshare(CLONE_NEWNS) == 0 ||
+            unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0) &&
+           mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+           mount(path, "/etc/hosts", NULL, MS_BIND, NULL) == 0;
+    unlink(path);
+    return done;
+}
+
+/* With and without retry; nobody listens at the address that comes first. */
+START_TEST(test_all_addresses_of_a_name_are_tried)
+{
+    struct server server;
+    struct rf_candidate candidate = {"refit-two", 0};
+    if (!name_two_addresses()) {
+        return;
+    }
+    start_server_at(&server, key, "127.0.0.2");
+    candidate.port = server.port;
+    rf_join_start(
+        &loop, &(struct rf_join_how){&candidate, 1, "run/3", key, 5000, _i > 0},
+        &agent_ops, on_done, NULL);
+    run_until(&agent.done);
+    ck_assert_msg(agent.conn != NULL, "%s", agent.why);
+    ck_assert_ptr_nonnull(strstr(agent.why, "refused"));
+    rf_conn_close(agent.conn);
+    stop_server(&server);
+    run_out();
 }
 END_TEST
 
@@ -365,6 +415,7 @@ Suite *test_join_suite(void)
     tcase_set_timeout(tests, 20);
     tcase_add_test(tests,
                    test_the_second_candidate_is_used_when_the_first_refuses);
+    tcase_add_loop_test(tests, test_all_addresses_of_a_name_are_tried, 0, 2);
     tcase_add_test(tests, test_an_identity_is_used_on_one_connection_only);
     tcase_add_test(tests, test_a_wrong_key_fails_with_the_reason);
     tcase_add_test(tests, test_a_silent_address_is_given_up_at_the_deadline);

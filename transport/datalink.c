@@ -10,10 +10,11 @@
  * be reflected or used for another pair. All ends progress together in one poll
  * loop, because every rank connects and accepts at the same time.
  *
- * Failures: a stranger (silent, malformed or with a wrong proof) is closed and
- * counted; an end of ours that fails ends the whole join, and everything opened
- * is closed. Messages of the handshake are smaller than any socket buffer, so a
- * short write is an error. The sockets themselves are in datalink_socket.c.
+ * Failures: a stranger (malformed or with a wrong proof) is closed and counted,
+ * a silent one when its place is needed; an end of ours that fails ends the
+ * whole join, and everything opened is closed. Messages of the handshake are
+ * smaller than any socket buffer, so a short write is an error. The sockets
+ * themselves are in datalink_socket.c.
  */
 #include "transport/datalink.h"
 
@@ -43,7 +44,8 @@
 #define ANSWER_BYTES (NONCE_BYTES + PROOF_BYTES)
 #define STRANGERS_MAX 64
 #define STRANGER_NS (3 * RF_NS_PER_S)
-#define LOOK_MS 50 /* how often abort is looked at */
+#define LOOK_MS 50  /* how often abort is looked at */
+#define CONNECTS 32 /* begun between two looks at the others */
 
 enum stage { CONNECTING, WANTS_HELLO, WANTS_ANSWER, WANTS_PROOF, PROVED };
 
@@ -54,7 +56,7 @@ struct talk {
     uint8_t nonce[NONCE_BYTES];  /* ours */
     uint8_t in[ANSWER_BYTES];
     size_t used;
-    int64_t until_ns;
+    int64_t until_ns; /* of an accepted one: it has its place for sure */
 };
 
 struct join {
@@ -62,8 +64,10 @@ struct join {
     int listener;
     struct rf_datalink_end *ends;
     uint32_t n_ends, n_proved;
-    struct talk *talks; /* n_ends of ours, then strangers */
+    struct talk *talks; /* n_ends of ours, then accepted ones */
     uint32_t n_talks;
+    struct datalink_place *places; /* of the nodes we connect to */
+    size_t n_places, cap_places;
     struct pollfd *polls;
     uint32_t turned_away;
 };
@@ -136,30 +140,24 @@ static void finish(struct join *join, struct talk *talk)
     join->n_proved++;
 }
 
+static const struct datalink_place *find_place(const struct join *join,
+                                               const char *address)
+{
+    for (size_t i = 0; i < join->n_places; i++) {
+        if (strcmp(join->places[i].address, address) == 0) {
+            return &join->places[i];
+        }
+    }
+    return NULL;
+}
+
 static enum rf_status begin_connect(struct join *join, struct talk *talk,
                                     struct rf_err *err)
 {
-    struct rf_datalink_end *end = talk->end;
-    struct addrinfo *info;
-    enum rf_status status =
-        datalink_resolve(end->address, end->port, &info, err);
-    if (status != RF_OK) {
-        return status;
-    }
+    const struct rf_datalink_end *end = talk->end;
     talk->stage = CONNECTING;
-    talk->until_ns = join->how->deadline_ns;
-    talk->fd =
-        socket(info->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (talk->fd >= 0) {
-        datalink_tune(talk->fd);
-    }
-    if (talk->fd < 0 ||
-        (connect(talk->fd, info->ai_addr, info->ai_addrlen) != 0 &&
-         errno != EINPROGRESS)) {
-        status = lost(talk, errno, err);
-    }
-    freeaddrinfo(info);
-    return status;
+    talk->fd = datalink_connect(find_place(join, end->address), end->port);
+    return talk->fd < 0 ? lost(talk, errno, err) : RF_OK;
 }
 
 /* The socket is connected or has failed to: says hello. */
@@ -244,6 +242,7 @@ static void take_hello(struct join *join, struct talk *talk)
     }
     talk->stage = WANTS_PROOF;
     talk->used = 0;
+    talk->until_ns = rf_now_ns() + STRANGER_NS;
 }
 
 /* A pair may want several connections: its proofs take any end still free. */
@@ -349,28 +348,45 @@ static enum rf_status missing(const struct join *join, struct rf_err *err)
     return RF_OK;
 }
 
-static enum rf_status look(struct join *join, struct rf_err *err)
+/* Whether there is room for one more that is accepted. When there is none, who
+ * has been silent longest loses its place, but keeps it for STRANGER_NS. */
+static bool has_room(struct join *join)
+{
+    struct talk *oldest = NULL;
+    for (uint32_t i = join->n_ends; i < join->n_talks; i++) {
+        struct talk *talk = &join->talks[i];
+        if (talk->fd < 0) {
+            return true;
+        }
+        if (oldest == NULL || talk->until_ns < oldest->until_ns) {
+            oldest = talk;
+        }
+    }
+    if (oldest == NULL || rf_now_ns() <= oldest->until_ns) {
+        return false;
+    }
+    turn_away(join, oldest);
+    return true;
+}
+
+static enum rf_status look(struct join *join, int wait_ms, struct rf_err *err)
 {
     enum rf_status status = RF_OK;
     struct pollfd *polls = join->polls;
-    int64_t now;
+    bool room = has_room(join);
     for (uint32_t i = 0; i < join->n_talks; i++) {
         const struct talk *talk = &join->talks[i];
         polls[i].fd = talk->fd;
         polls[i].events = talk->stage == CONNECTING ? POLLOUT : POLLIN;
     }
-    polls[join->n_talks].fd = join->listener;
+    polls[join->n_talks].fd = room ? join->listener : -1;
     polls[join->n_talks].events = POLLIN;
-    if (poll(polls, join->n_talks + 1, LOOK_MS) < 0 && errno != EINTR) {
+    if (poll(polls, join->n_talks + 1, wait_ms) < 0 && errno != EINTR) {
         return rf_err_errno(err, RF_ERR_IO, errno, "poll");
     }
-    now = rf_now_ns();
     for (uint32_t i = 0; i < join->n_talks && status == RF_OK; i++) {
-        struct talk *talk = &join->talks[i];
-        if (talk->fd >= 0 && polls[i].revents != 0) {
-            status = step(join, talk, err);
-        } else if (talk->fd >= 0 && now > talk->until_ns && i >= join->n_ends) {
-            turn_away(join, talk);
+        if (join->talks[i].fd >= 0 && polls[i].revents != 0) {
+            status = step(join, &join->talks[i], err);
         }
     }
     if (polls[join->n_talks].revents != 0) {
@@ -379,25 +395,72 @@ static enum rf_status look(struct join *join, struct rf_err *err)
     return status;
 }
 
-static enum rf_status run(struct join *join, struct rf_err *err)
+static enum rf_status check_time(const struct join *join, struct rf_err *err)
+{
+    if (atomic_load(join->how->abort)) {
+        return rf_err_set(err, RF_ERR_ABORTED, "aborted");
+    }
+    return rf_now_ns() >= join->how->deadline_ns ? missing(join, err) : RF_OK;
+}
+
+/* All addresses before the first connection: who has accepted one of ours does
+ * not wait for a name server then. */
+static enum rf_status find_places(struct join *join, struct rf_err *err)
 {
     enum rf_status status = RF_OK;
     for (uint32_t i = 0; i < join->n_ends && status == RF_OK; i++) {
-        join->talks[i].end = &join->ends[i];
-        if (join->ends[i].from == join->how->rank) {
-            status = begin_connect(join, &join->talks[i], err);
+        const struct rf_datalink_end *end = &join->ends[i];
+        struct datalink_place place;
+        if (end->from != join->how->rank ||
+            find_place(join, end->address) != NULL) {
+            continue;
         }
-    }
-    while (status == RF_OK && join->n_proved < join->n_ends) {
-        if (atomic_load(join->how->abort)) {
-            status = rf_err_set(err, RF_ERR_ABORTED, "aborted");
-        } else if (rf_now_ns() >= join->how->deadline_ns) {
-            status = missing(join, err);
-        } else {
-            status = look(join, err);
+        status = check_time(join, err);
+        if (status == RF_OK) {
+            status = datalink_locate(end->address, &place, err);
+        }
+        if (status == RF_OK) {
+            RF_PUSH(join->places, join->n_places, join->cap_places, place);
         }
     }
     return status;
+}
+
+static enum rf_status run(struct join *join, struct rf_err *err)
+{
+    enum rf_status status = find_places(join, err);
+    uint32_t begun = 0;
+    for (uint32_t i = 0; i < join->n_ends && status == RF_OK; i++) {
+        join->talks[i].end = &join->ends[i];
+        if (join->ends[i].from != join->how->rank) {
+            continue;
+        }
+        status = check_time(join, err);
+        if (status == RF_OK) {
+            status = begin_connect(join, &join->talks[i], err);
+        }
+        if (status == RF_OK && ++begun % CONNECTS == 0) {
+            status = look(join, 0, err);
+        }
+    }
+    while (status == RF_OK && join->n_proved < join->n_ends) {
+        status = check_time(join, err);
+        if (status == RF_OK) {
+            status = look(join, LOOK_MS, err);
+        }
+    }
+    return status;
+}
+
+static uint32_t count_accepts(const struct rf_datalink_how *how,
+                              const struct rf_datalink_end *ends,
+                              uint32_t n_ends)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < n_ends; i++) {
+        n += ends[i].from != how->rank;
+    }
+    return n;
 }
 
 enum rf_status rf_datalink_join(const struct rf_datalink_how *how, int listener,
@@ -408,7 +471,8 @@ enum rf_status rf_datalink_join(const struct rf_datalink_how *how, int listener,
                         .listener = listener,
                         .ends = ends,
                         .n_ends = n_ends,
-                        .n_talks = n_ends + STRANGERS_MAX};
+                        .n_talks = n_ends + STRANGERS_MAX +
+                                   count_accepts(how, ends, n_ends)};
     enum rf_status status;
     join.talks = rf_xcalloc(join.n_talks, sizeof(*join.talks));
     join.polls = rf_xcalloc(join.n_talks + 1, sizeof(*join.polls));
@@ -430,5 +494,6 @@ enum rf_status rf_datalink_join(const struct rf_datalink_how *how, int listener,
     }
     free(join.talks);
     free(join.polls);
+    free(join.places);
     return status;
 }

@@ -4,6 +4,7 @@
 
 #include <netdb.h>
 #include <stdint.h>
+#include <sys/socket.h>
 
 #include "common/err.h"
 
@@ -11,6 +12,17 @@
 enum rf_status datalink_resolve(const char *address, uint16_t port,
                                 struct addrinfo **out,
                                 struct rf_err *err) RF_MUST_CHECK;
+/* Where a node is. Asking for it may take long: once for all its ranks. */
+struct datalink_place {
+    const char *address;
+    struct sockaddr_storage to; /* its port is not set */
+    socklen_t size;
+};
+enum rf_status datalink_locate(const char *address, struct datalink_place *out,
+                               struct rf_err *err) RF_MUST_CHECK;
+/* A socket that is connecting; -1 and errno when it cannot be. */
+int datalink_connect(const struct datalink_place *place, uint16_t port);
+
 /* Options of every data socket, before it is connected or listens. */
 void datalink_tune(int fd);
 

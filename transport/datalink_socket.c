@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/compiler.h"
 #include "transport/datalink.h"
 
 enum rf_status datalink_resolve(const char *address, uint16_t port,
@@ -53,13 +54,54 @@ void rf_datalink_congestion(int fd, char out[RF_DATALINK_CONGESTION_SIZE])
     out[RF_DATALINK_CONGESTION_SIZE - 1] = '\0';
 }
 
+/* sockaddr_storage by its families, without breaking aliasing rules. */
+union address {
+    struct sockaddr any;
+    struct sockaddr_in in;
+    struct sockaddr_in6 in6;
+    struct sockaddr_storage all;
+};
+
+enum rf_status datalink_locate(const char *address, struct datalink_place *out,
+                               struct rf_err *err)
+{
+    struct addrinfo *info;
+    enum rf_status status = datalink_resolve(address, 0, &info, err);
+    if (status == RF_OK) {
+        out->address = address;
+        out->size = RF_MIN(info->ai_addrlen, (socklen_t)sizeof(out->to));
+        memcpy(&out->to, info->ai_addr, out->size);
+        freeaddrinfo(info);
+    }
+    return status;
+}
+
+int datalink_connect(const struct datalink_place *place, uint16_t port)
+{
+    union address to = {.all = place->to};
+    int fd = socket(place->to.ss_family,
+                    SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0) {
+        return -1;
+    }
+    datalink_tune(fd);
+    if (to.any.sa_family == AF_INET6) {
+        to.in6.sin6_port = htons(port);
+    } else {
+        to.in.sin_port = htons(port);
+    }
+    if (connect(fd, &to.any, place->size) != 0 && errno != EINPROGRESS) {
+        int why = errno;
+        close(fd);
+        errno = why;
+        return -1;
+    }
+    return fd;
+}
+
 static uint16_t port_of(int fd)
 {
-    union {
-        struct sockaddr any;
-        struct sockaddr_in in;
-        struct sockaddr_in6 in6;
-    } address;
+    union address address;
     socklen_t size = sizeof(address);
     memset(&address, 0, sizeof(address));
     if (getsockname(fd, &address.any, &size) != 0) {

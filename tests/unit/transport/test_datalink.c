@@ -4,9 +4,11 @@
 #include <pthread.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/compiler.h"
 #include "transport/datalink.h"
 
 struct side {
@@ -169,6 +171,61 @@ START_TEST(test_strangers_do_not_disturb)
 }
 END_TEST
 
+static void put_u32(uint8_t *out, uint32_t value)
+{
+    value = htonl(value);
+    memcpy(out, &value, sizeof(value));
+}
+
+START_TEST(test_a_late_hello_is_answered)
+{
+    struct side a = new_side(0, key), b = new_side(1, key);
+    uint16_t port = listen_on(&b);
+    uint8_t hello[32] = "RFD1", answer[48];
+    int late = stranger(port, NULL, 0);
+    put_u32(hello + 12, 1); /* from 0 to 1 */
+    want(&a, 0, 1, port);
+    want(&b, 0, 1, port);
+    pthread_create(&b.thread, NULL, run_join, &b);
+    rf_sleep_until_ns(rf_now_ns() + 3500 * RF_NS_PER_MS);
+    ck_assert_int_eq(send(late, hello, sizeof(hello), MSG_NOSIGNAL),
+                     sizeof(hello));
+    ck_assert_int_eq(recv(late, answer, sizeof(answer), MSG_WAITALL),
+                     sizeof(answer));
+    run_join(&a);
+    pthread_join(b.thread, NULL);
+    ck_assert_msg(a.status == RF_OK, "%s", a.err.text);
+    ck_assert_msg(b.status == RF_OK, "%s", b.err.text);
+    close(late);
+    close_side(&a);
+    close_side(&b);
+}
+END_TEST
+
+START_TEST(test_many_silent_strangers_neither_keep_out_nor_keep_busy)
+{
+    struct side a = new_side(0, key), b = new_side(1, key);
+    uint16_t port = listen_on(&b);
+    int strangers[80];
+    clock_t began;
+    for (size_t i = 0; i < RF_ARRAY_SIZE(strangers); i++) {
+        strangers[i] = stranger(port, NULL, 0);
+    }
+    want(&a, 0, 1, port);
+    want(&b, 0, 1, port);
+    began = clock();
+    join_both(&a, &b);
+    ck_assert_int_lt(clock() - began, CLOCKS_PER_SEC);
+    ck_assert_msg(a.status == RF_OK, "%s", a.err.text);
+    ck_assert_msg(b.status == RF_OK, "%s", b.err.text);
+    for (size_t i = 0; i < RF_ARRAY_SIZE(strangers); i++) {
+        close(strangers[i]);
+    }
+    close_side(&a);
+    close_side(&b);
+}
+END_TEST
+
 START_TEST(test_a_rank_that_does_not_come_is_named_at_the_deadline)
 {
     struct side b = new_side(1, key);
@@ -227,6 +284,9 @@ Suite *test_datalink_suite(void)
     tcase_add_test(tests, test_both_directions_and_several_of_a_pair_meet);
     tcase_add_test(tests, test_another_key_is_an_authentication_error);
     tcase_add_test(tests, test_strangers_do_not_disturb);
+    tcase_add_test(tests, test_a_late_hello_is_answered);
+    tcase_add_test(tests,
+                   test_many_silent_strangers_neither_keep_out_nor_keep_busy);
     tcase_add_test(tests,
                    test_a_rank_that_does_not_come_is_named_at_the_deadline);
     tcase_add_test(tests, test_abort_ends_the_wait);

@@ -5,7 +5,9 @@
  * ready. What is written counts once it is *synced*: at once without fsync,
  * after fsync otherwise (always when ranks of other nodes read, whose file
  * system would not see the data before). Then its ledger entry is written and,
- * on this node, the readers' admissions arrive.
+ * on this node, the readers' admissions arrive. Where ranks of other nodes
+ * read, the ledger is synced, too, once for all that one sync of the data has
+ * covered.
  *
  * A full disk or any other failure to write is RF_ERR_IO with the folder.
  */
@@ -184,16 +186,10 @@ static enum rf_status write_entry(const struct rf_files *files, uint64_t index,
                                   uint64_t offset, struct rf_err *err)
 {
     uint8_t entry[RF_LEDGER_ENTRY] = {0};
-    int fd = own_files(files)->ledger;
-    enum rf_status status;
     rf_put_u32(entry, files->engine->flow->generation);
     rf_put_u64(entry + 8, offset);
-    status =
-        write_at(files, fd, entry, sizeof(entry), index * RF_LEDGER_ENTRY, err);
-    if (status == RF_OK && files->far_readers && fdatasync(fd) != 0) {
-        status = no_room(files, errno, err);
-    }
-    return status;
+    return write_at(files, own_files(files)->ledger, entry, sizeof(entry),
+                    index * RF_LEDGER_ENTRY, err);
 }
 
 /* A send is complete: its bytes can be read. */
@@ -239,14 +235,13 @@ static enum rf_status write_image_block(struct rf_files *files,
     return status;
 }
 
-static enum rf_status finish_image(struct rf_files *files, struct rf_err *err)
+static enum rf_status write_image_entry(const struct rf_files *files,
+                                        struct rf_err *err)
 {
-    files->image_synced = true;
-    if (files->n_ranges == 0) {
-        return RF_OK;
-    }
-    return write_entry(files, files->engine->env->schedule->n_world_ops, 0,
-                       err);
+    return files->n_ranges == 0
+               ? RF_OK
+               : write_entry(files, files->engine->env->schedule->n_world_ops,
+                             0, err);
 }
 
 /* Writes a block of the packed op `send`; *whole at its end. */
@@ -277,16 +272,14 @@ static enum rf_status write_packed_block(struct rf_files *files, uint32_t send,
     return status;
 }
 
-static enum rf_status finish_packed(struct rf_files *files, uint32_t send,
-                                    uint64_t offset, struct rf_err *err)
+static enum rf_status write_packed_entry(const struct rf_files *files,
+                                         const struct rf_file_put *put,
+                                         struct rf_err *err)
 {
     const struct rf_flow *flow = files->engine->flow;
-    uint32_t id = flow->schedule->ops[flow->actions[send].op].id;
-    enum rf_status status = write_entry(files, id, offset, err);
-    if (status == RF_OK) {
-        finish_put(files, send);
-    }
-    return status;
+    return write_entry(files,
+                       flow->schedule->ops[flow->actions[put->send].op].id,
+                       put->offset, err);
 }
 
 /* The next send in order: image ops are complete with the image. */
@@ -296,6 +289,7 @@ static enum rf_status next_put(struct rf_files *files, bool *worked,
     const struct rf_flow *flow = files->engine->flow;
     uint32_t send = files->puts[files->put_at];
     const struct rf_op *op = &flow->schedule->ops[flow->actions[send].op];
+    struct rf_file_put put = {.send = send};
     enum rf_status status;
     bool whole;
     if (!rf_file_is_packed(op)) {
@@ -313,12 +307,16 @@ static enum rf_status next_put(struct rf_files *files, bool *worked,
     }
     files->put_at++;
     files->put_done = 0;
+    put.offset = files->put_offset;
     if (must_sync(files)) {
-        files->unsynced[files->n_unsynced++] =
-            (struct rf_file_put){send, files->put_offset};
+        files->unsynced[files->n_unsynced++] = put;
         return RF_OK;
     }
-    return finish_packed(files, send, files->put_offset, err);
+    status = write_packed_entry(files, &put, err);
+    if (status == RF_OK) {
+        finish_put(files, send);
+    }
+    return status;
 }
 
 static void begin_sync(struct rf_files *files)
@@ -328,30 +326,59 @@ static void begin_sync(struct rf_files *files)
     ask_sync(&files->syncer, own_files(files)->data);
 }
 
-static enum rf_status end_sync(struct rf_files *files, struct rf_err *err)
+/* The data is safe: says so in the ledger. */
+static enum rf_status write_entries(struct rf_files *files, struct rf_err *err)
+{
+    enum rf_status status = RF_OK;
+    if (files->engine->env->plan->spec->disk_drop_cache) {
+        (void)posix_fadvise(own_files(files)->data, 0, 0, POSIX_FADV_DONTNEED);
+    }
+    if (!files->image_synced) {
+        status = write_image_entry(files, err);
+    }
+    for (uint32_t i = 0; i < files->n_syncing && status == RF_OK; i++) {
+        status = write_packed_entry(files, &files->unsynced[i], err);
+    }
+    return status;
+}
+
+static void finish_sync(struct rf_files *files)
+{
+    files->syncing = files->syncing_ledger = false;
+    files->image_synced = true; /* it is what comes first */
+    for (uint32_t i = 0; i < files->n_syncing; i++) {
+        finish_put(files, files->unsynced[i].send);
+    }
+    files->n_unsynced -= files->n_syncing;
+    memmove(files->unsynced, files->unsynced + files->n_syncing,
+            files->n_unsynced * sizeof(*files->unsynced));
+}
+
+/* Looks whether the sync that was begun is over; *worked when it is. */
+static enum rf_status end_sync(struct rf_files *files, bool *worked,
+                               struct rf_err *err)
 {
     enum rf_status status = RF_OK;
     int failed;
     if (!is_synced(&files->syncer, &failed)) {
         return RF_OK;
     }
-    files->syncing = false;
+    *worked = true;
     if (failed != 0) {
+        files->syncing = false;
         return no_room(files, failed, err);
     }
-    if (files->engine->env->plan->spec->disk_drop_cache) {
-        (void)posix_fadvise(own_files(files)->data, 0, 0, POSIX_FADV_DONTNEED);
+    if (!files->syncing_ledger) {
+        status = write_entries(files, err);
+        if (status == RF_OK && files->far_readers) {
+            files->syncing_ledger = true;
+            ask_sync(&files->syncer, own_files(files)->ledger);
+            return RF_OK;
+        }
     }
-    if (files->image_written && !files->image_synced) {
-        status = finish_image(files, err);
+    if (status == RF_OK) {
+        finish_sync(files);
     }
-    for (uint32_t i = 0; i < files->n_syncing && status == RF_OK; i++) {
-        status = finish_packed(files, files->unsynced[i].send,
-                               files->unsynced[i].offset, err);
-    }
-    files->n_unsynced -= files->n_syncing;
-    memmove(files->unsynced, files->unsynced + files->n_syncing,
-            files->n_unsynced * sizeof(*files->unsynced));
     return status;
 }
 
@@ -369,7 +396,8 @@ static enum rf_status write_some(struct rf_files *files, bool *worked,
             begin_sync(files);
             return RF_OK;
         }
-        return finish_image(files, err);
+        files->image_synced = true;
+        return write_image_entry(files, err);
     }
     if (files->put_at < files->n_puts) {
         return next_put(files, worked, err);
@@ -385,8 +413,8 @@ enum rf_status rf_files_write(struct rf_files *files, bool *worked,
 {
     int64_t before = rf_now_ns();
     bool wrote = false;
-    enum rf_status status =
-        files->syncing ? end_sync(files, err) : write_some(files, &wrote, err);
+    enum rf_status status = files->syncing ? end_sync(files, &wrote, err)
+                                           : write_some(files, &wrote, err);
     if (wrote) {
         files->engine->times.pack_ns += rf_now_ns() - before;
         *worked = true;

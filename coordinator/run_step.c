@@ -127,6 +127,11 @@ static void send_round_step(struct rf_run *run, enum run_state state,
     run_move(run, state,
              kind == STEP_RUN ? iteration_seconds(run) : memory_seconds(run));
     run->round_checked_bytes = 0;
+    if (kind == STEP_VERIFY) {
+        const struct rf_spec *spec = run->attempt->one->spec;
+        bool last = run->round + 1 == spec->warmup + spec->iterations;
+        json_object_set_new(args, "sources", json_boolean(last));
+    }
     if (kind == STEP_RUN) {
         /* Far enough ahead that the message has reached every rank. */
         int64_t lead = 25 * RF_NS_PER_MS +

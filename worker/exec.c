@@ -119,9 +119,12 @@ static enum rf_status step_fill(struct rf_exec *exec, const json_t *step,
     const struct rf_memory_ops *memory = exec->memory;
     struct rf_arena *arenas = exec->method_env.arena;
     uint64_t round = index_of(step);
-    enum rf_status status = memory->fill(exec->plan, RF_TRAIN, exec->env.rank,
-                                         round, &arenas[RF_MEM_TRAIN], err);
+    enum rf_status status = memory->poison(round, &arenas[RF_MEM_TRAIN], err);
     (void)result;
+    if (status == RF_OK) {
+        status = memory->fill(exec->plan, RF_TRAIN, exec->env.rank, round,
+                              &arenas[RF_MEM_TRAIN], err);
+    }
     if (status == RF_OK) {
         status = memory->poison(round, &arenas[RF_MEM_INFER], err);
     }
@@ -200,21 +203,25 @@ static enum rf_status step_run(struct rf_exec *exec, const json_t *step,
     return RF_OK;
 }
 
-/* Test hook: one destination byte that a piece covers changes behind the
- * method's back. */
+/* Test hook: one byte that a piece covers changes behind the method's back, of
+ * the inference side unless "side" says "train". */
 static enum rf_status flip_if_asked(struct rf_exec *exec, const json_t *step,
                                     struct rf_err *err)
 {
+    const json_t *hook = test_hook(exec, "flip", "run", step);
+    const char *of = json_string_value(json_object_get(hook, "side"));
+    bool train = of != NULL && strcmp(of, "train") == 0;
     const struct rf_rank_layout *layout =
-        rf_plan_layout(exec->plan, RF_INFER, exec->env.rank);
-    if (test_hook(exec, "flip", "run", step) == NULL || layout->n_pieces == 0) {
+        rf_plan_layout(exec->plan, train ? RF_TRAIN : RF_INFER, exec->env.rank);
+    if (hook == NULL || layout->n_pieces == 0) {
         return RF_OK;
     }
-    return exec->memory->flip(&exec->method_env.arena[RF_MEM_INFER],
-                              layout->pieces[layout->n_pieces / 2].offset, err);
+    return exec->memory->flip(
+        &exec->method_env.arena[train ? RF_MEM_TRAIN : RF_MEM_INFER],
+        layout->pieces[layout->n_pieces / 2].offset, err);
 }
 
-static json_t *first_mismatch(const struct rf_exec *exec,
+static json_t *first_mismatch(const struct rf_exec *exec, const char *side,
                               const struct rf_verify_result *found)
 {
     char name[512] = "padding", expected[17], actual[17];
@@ -239,14 +246,36 @@ static json_t *first_mismatch(const struct rf_exec *exec,
     }
     rf_hex_encode(found->expected, found->item_bytes, expected);
     rf_hex_encode(found->found, found->item_bytes, actual);
-    return json_pack("{s:s, s:o, s:s, s:s}", "tensor", name, "index", index,
-                     "expected", expected, "found", actual);
+    return json_pack("{s:s, s:s, s:o, s:s, s:s}", "side", side, "tensor", name,
+                     "index", index, "expected", expected, "found", actual);
+}
+
+/* A method only reads its sources. They are not among the bytes checked. */
+static enum rf_status verify_sources(struct rf_exec *exec, uint64_t round,
+                                     const char **side,
+                                     struct rf_verify_result *found,
+                                     struct rf_err *err)
+{
+    struct rf_verify_result kept = {0};
+    enum rf_status status = exec->memory->verify(
+        exec->plan, RF_TRAIN, exec->env.rank, round,
+        &exec->method_env.arena[RF_MEM_TRAIN], NULL, NULL, &kept, err);
+    if (status == RF_OK && found->mismatched_bytes == 0) {
+        kept.checked_bytes = found->checked_bytes;
+        *found = kept;
+        *side = "train";
+    } else if (status == RF_OK) {
+        found->mismatched_bytes += kept.mismatched_bytes;
+    }
+    return status;
 }
 
 static enum rf_status step_verify(struct rf_exec *exec, const json_t *step,
                                   json_t *result, struct rf_err *err)
 {
     struct rf_verify_result found = {0};
+    bool sources = json_is_true(json_object_get(step, "sources"));
+    const char *side = "infer";
     uint64_t round = index_of(step);
     enum rf_status status = flip_if_asked(exec, step, err);
     if (status == RF_OK && exec->method->info->moves_bytes) {
@@ -262,6 +291,9 @@ static enum rf_status step_verify(struct rf_exec *exec, const json_t *step,
                 result, "quantized_bytes",
                 json_integer((json_int_t)exec->quantize.value_bytes));
         }
+        if (status == RF_OK && sources) {
+            status = verify_sources(exec, round, &side, &found, err);
+        }
     }
     if (status != RF_OK) {
         return status;
@@ -270,7 +302,7 @@ static enum rf_status step_verify(struct rf_exec *exec, const json_t *step,
                         json_integer((json_int_t)found.checked_bytes));
     json_object_set_new(result, "mismatched_bytes",
                         json_integer((json_int_t)found.mismatched_bytes));
-    json_object_set_new(result, "first", first_mismatch(exec, &found));
+    json_object_set_new(result, "first", first_mismatch(exec, side, &found));
     return RF_OK;
 }
 

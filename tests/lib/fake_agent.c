@@ -251,6 +251,7 @@ void fake_agent_step(struct fake_cluster *fake, uint32_t node,
                    json_is_integer(index) ? json_integer_value(index) : -1);
     int64_t wait = STEP_NS + (strcmp(step, "run") == 0 ? 40 * FAKE_MS : 0);
     json_t *list;
+    fake->source_checks += json_is_true(json_object_get(args, "sources"));
     json_object_set(fake->seen_limits, step,
                     json_object_get(args, "timeout_s"));
     if (fault != NULL && misbehave(fake, node, fault, seq)) {

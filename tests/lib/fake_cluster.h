@@ -72,6 +72,7 @@ struct fake_cluster {
     size_t n_attempts;
     bool done, joined_called;
     int exit_code;
+    unsigned source_checks; /* "verify" of the sources, of all nodes */
     unsigned starts, aborts, shutdowns, drops, stops, forced_stops, exchanged;
     bool deaf;       /* agents do not end when stopped */
     int64_t plan_ns; /* how long a scenario is worked out */

@@ -32,6 +32,7 @@ START_TEST(test_run_measures_every_scenario_and_ends_with_0)
     ck_assert_double_eq(fake->attempts[0].pair_gbytes_per_s, 2.0);
     ck_assert_str_eq(fake->attempts[1].name, "second");
     ck_assert_uint_eq(fake->attempts[1].n_iterations, 3);
+    ck_assert_uint_eq(fake->source_checks, 2 * 2); /* once a scenario */
     fake_cluster_destroy(fake);
 }
 END_TEST

@@ -156,6 +156,32 @@ START_TEST(test_a_link_probe_of_any_size_gives_a_figure)
 }
 END_TEST
 
+START_TEST(test_a_source_that_changes_is_found_when_asked_for)
+{
+    fake_join(&fake, NULL);
+    start_scenario("host", "{\"flip\": {\"rank\": 0, \"side\": \"train\"}}");
+    step_ok("prepare", NULL);
+    for (int round = 0; round < 2; round++) {
+        json_t *done;
+        const json_t *first;
+        step_ok("fill", index_argument(round));
+        step_ok("run", index_argument(round));
+        done = fake_step_ok(
+            &fake, "verify",
+            json_pack("{s:i, s:b}", "index", round, "sources", round == 1));
+        ck_assert_int_eq(sum_of(done, "mismatched_bytes"), round == 1);
+        ck_assert_int_gt(sum_of(done, "checked_bytes"), 0);
+        first = json_object_get(answer_of(done, 0), "first");
+        ck_assert(json_is_null(first) == (round == 0));
+        ck_assert(round == 0 ||
+                  strcmp(json_string_value(json_object_get(first, "side")),
+                         "train") == 0);
+        json_decref(done);
+    }
+    step_ok("close", NULL);
+}
+END_TEST
+
 START_TEST(test_a_flipped_byte_is_reported_with_tensor_and_index)
 {
     json_t *done, *first;
@@ -331,6 +357,8 @@ Suite *test_agent_suite(void)
         scenario, test_a_scenario_runs_and_the_next_one_may_follow_at_once, 0,
         (int)RF_ARRAY_SIZE(methods));
     tcase_add_test(scenario, test_probes_give_figures);
+    tcase_add_test(scenario,
+                   test_a_source_that_changes_is_found_when_asked_for);
     tcase_add_test(scenario, test_a_link_probe_of_any_size_gives_a_figure);
     tcase_add_test(scenario,
                    test_a_flipped_byte_is_reported_with_tensor_and_index);

@@ -13,6 +13,7 @@
 
 #include "common/fp8.h"
 #include "common/mem.h"
+#include "common/pattern.h"
 #include "worker/content.h"
 
 struct quantizer {
@@ -206,6 +207,59 @@ verify_band(const struct band *band, struct rf_content *content,
     return status;
 }
 
+/* What lies between values and scales must still hold the poison. */
+static enum rf_status verify_gap(const struct rf_memory_ops *memory,
+                                 const struct rf_arena *result, uint64_t from,
+                                 uint64_t to, uint8_t poison,
+                                 struct rf_verify_result *out,
+                                 struct rf_err *err)
+{
+    uint8_t found[256];
+    enum rf_status status = RF_OK;
+    for (uint64_t n; status == RF_OK && from < to; from += n) {
+        n = RF_MIN(to - from, (uint64_t)sizeof(found));
+        status = memory->read(result, from, n, found, err);
+        for (uint64_t i = 0; status == RF_OK && i < n; i++) {
+            if (found[i] == poison || out->mismatched_bytes++ > 0) {
+                continue;
+            }
+            out->family = RF_NONE;
+            out->index[0] = from + i;
+            out->item_bytes = 1;
+            out->expected[0] = poison;
+            out->found[0] = found[i];
+        }
+    }
+    return status;
+}
+
+/* Parts lie one after another, each with its values before its scales. */
+static enum rf_status verify_gaps(const struct rf_quantize *what,
+                                  const struct rf_memory_ops *memory,
+                                  const struct rf_arena *result, uint8_t poison,
+                                  struct rf_verify_result *out,
+                                  struct rf_err *err)
+{
+    enum rf_status status = RF_OK;
+    for (size_t i = 0; i < what->n && status == RF_OK; i++) {
+        const struct rf_quantize_part *part = &what->parts[i];
+        const uint64_t next =
+            i + 1 < what->n ? what->parts[i + 1].values : what->bytes;
+        status = verify_gap(memory, result,
+                            part->values + part->rows * part->columns,
+                            part->scales, poison, out, err);
+        if (status == RF_OK) {
+            status = verify_gap(memory, result,
+                                part->scales +
+                                    rf_quantize_blocks(part->rows) *
+                                        rf_quantize_blocks(part->columns) *
+                                        sizeof(float),
+                                next, poison, out, err);
+        }
+    }
+    return status;
+}
+
 enum rf_status rf_quantize_verify(const struct rf_plan *plan, uint32_t rank,
                                   uint64_t round,
                                   const struct rf_quantize *what,
@@ -240,6 +294,10 @@ enum rf_status rf_quantize_verify(const struct rf_plan *plan, uint32_t rank,
             band.rows = RF_MIN(band.part->rows - r, (uint64_t)RF_FP8_BLOCK);
             status = verify_band(&band, content, memory, result, out, err);
         }
+    }
+    if (status == RF_OK) {
+        status =
+            verify_gaps(what, memory, result, rf_poison_byte(round), out, err);
     }
     free(band.content);
     free(band.values);

@@ -9,6 +9,7 @@
 
 #include "common/fp8.h"
 #include "common/mem.h"
+#include "common/pattern.h"
 #include "worker/memory_host.h"
 #include "worker_lab.h"
 
@@ -75,6 +76,7 @@ static void open_bench(struct bench *bench, int index, uint32_t rank)
                                     .what = &bench->what,
                                     .arrived = &bench->arrived,
                                     .result = &bench->result};
+    must(bench, rf_memory_host.poison(ROUND, &bench->result, &bench->err));
     must(bench, rf_memory_host.quantizer_create(&env, &quantizer, &bench->err));
     must(bench, rf_memory_host.quantizer_run(quantizer, &bench->err));
     rf_memory_host.quantizer_destroy(quantizer);
@@ -192,6 +194,23 @@ START_TEST(test_verification_finds_a_wrong_scale_and_names_it)
 }
 END_TEST
 
+START_TEST(test_verification_finds_a_byte_written_between_parts)
+{
+    struct bench bench;
+    struct rf_verify_result found;
+    uint64_t at;
+    open_bench(&bench, 1, 1); /* 3 scales and then nothing */
+    at = bench.what.parts[0].scales + 4 * 3;
+    ((uint8_t *)bench.result.base)[at] ^= 1;
+    verify(&bench, 1, ROUND, &found);
+    ck_assert_uint_eq(found.mismatched_bytes, 1);
+    ck_assert_uint_eq(found.family, RF_NONE);
+    ck_assert_uint_eq(found.index[0], at);
+    ck_assert_uint_eq(found.expected[0], rf_poison_byte(ROUND));
+    close_bench(&bench);
+}
+END_TEST
+
 START_TEST(test_result_of_another_round_is_wrong)
 {
     struct bench bench;
@@ -213,6 +232,7 @@ Suite *test_quantize_suite(void)
                         (int)RF_ARRAY_SIZE(cases));
     tcase_add_test(tests, test_verification_finds_a_wrong_value_and_names_it);
     tcase_add_test(tests, test_verification_finds_a_wrong_scale_and_names_it);
+    tcase_add_test(tests, test_verification_finds_a_byte_written_between_parts);
     tcase_add_test(tests, test_result_of_another_round_is_wrong);
     suite_add_tcase(suite, tests);
     return suite;

@@ -53,6 +53,12 @@ enum rf_status rf_json_parse(const char *text, size_t size, const char *name,
         return rf_err_set(err, RF_ERR_CONFIG, "%s: NUL byte at offset %td",
                           name, nul - text);
     }
+    if (size >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0) {
+        return rf_err_set(err, RF_ERR_CONFIG,
+                          "%s: begins with a byte order mark; save it as "
+                          "UTF-8 without one",
+                          name);
+    }
     if (too_deep(text, size)) {
         return rf_err_set(err, RF_ERR_CONFIG,
                           "%s: nested deeper than %d levels", name,

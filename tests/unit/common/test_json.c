@@ -79,6 +79,7 @@ START_TEST(test_json_parse_errors_say_line_and_column)
         {"[\"\xff\"]", "unable to decode byte"},
         {"[\"\xc0\xaf\"]", "unable to decode byte"},
         {"// x\n[]", "f.json:1:"},
+        {"\xEF\xBB\xBF[]", "begins with a byte order mark"},
     };
     for (size_t i = 0; i < RF_ARRAY_SIZE(cases); i++) {
         expect_parse_error(cases[i].text, strlen(cases[i].text), cases[i].why);

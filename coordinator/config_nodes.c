@@ -193,6 +193,19 @@ enum rf_status rf_config_read_launch(const struct rf_jnode *root,
     return status != RF_OK ? status : read_control(root, config, err);
 }
 
+/* "SHA256:" (or not) and 32 bytes in base64, padded or not. */
+static bool valid_fingerprint(const char *text)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                 "abcdefghijklmnopqrstuvwxyz0123456789+/";
+    size_t size;
+    text += strncmp(text, "SHA256:", 7) == 0 ? 7 : 0;
+    size = strspn(text, digits);
+    /* The last digit has four bits of the hash, two are zero. */
+    return size == 43 && (strchr(digits, text[42]) - digits) % 4 == 0 &&
+           (text[43] == '\0' || strcmp(text + 43, "=") == 0);
+}
+
 static enum rf_status check_node(const struct rf_jnode *node,
                                  const struct rf_node_config *out,
                                  struct rf_err *err)
@@ -218,6 +231,15 @@ static enum rf_status check_node(const struct rf_jnode *node,
         at = rf_jnode_get(node, "address");
         return rf_jnode_fail(&at, err, "\"%.80s\" is not a numeric address",
                              out->address);
+    }
+    if (out->host_key_sha256 != NULL &&
+        !valid_fingerprint(out->host_key_sha256)) {
+        at = rf_jnode_get(node, "host_key_sha256");
+        return rf_jnode_fail(&at, err,
+                             "\"%.80s\" is not a fingerprint as \"ssh-keygen "
+                             "-l\" prints it: \"SHA256:\" and 43 digits of "
+                             "base64",
+                             out->host_key_sha256);
     }
     return RF_OK;
 }

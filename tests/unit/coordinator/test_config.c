@@ -15,6 +15,7 @@
     "\"model\": {\"megatron\": {\"num_layers\": 2, \"hidden_size\": 64, "      \
     "\"num_attention_heads\": 4, \"vocab_size\": 128}}"
 #define NODES "\"nodes\": [{\"host\": \"a\", \"slots\": 4}]"
+#define FINGERPRINT "SHA256:+RZHtOEZbXhcmiWcBgYpIlp8/5lUBl5JTzVNT4zGTG4"
 #define SCENARIO "{\"name\": \"s\", \"train\": {\"tp\": 2}, \"infer\": {}}"
 #define FILE_WITH(nodes, scenarios)                                            \
     "{\"name\": \"t\", " nodes ", " MODEL ", \"scenarios\": [" scenarios "]}"
@@ -68,7 +69,8 @@ START_TEST(test_config_reads_nodes_launch_and_control)
         "\"control\": {\"address\": \"10.0.0.1\", \"port_range\": [7000, "
         "7010]}, \"nodes\": [{\"host\": \"a\", \"slots\": 1, \"port\": 2222, "
         "\"user\": \"rl\", \"identity\": \"/k\", \"address\": \"10.1.0.1\", "
-        "\"hostname\": \"a.example\", \"host_key_sha256\": \"abc\"}]",
+        "\"hostname\": \"a.example\", \"host_key_sha256\": \"" FINGERPRINT
+        "\"}]",
         SCENARIO));
     const struct rf_node_config *node = &config->nodes[0];
     ck_assert_str_eq(config->launch.known_hosts, "dir/kh");
@@ -82,7 +84,7 @@ START_TEST(test_config_reads_nodes_launch_and_control)
     ck_assert_str_eq(node->user, "rl");
     ck_assert_str_eq(node->identity, "/k");
     ck_assert_str_eq(node->address, "10.1.0.1");
-    ck_assert_str_eq(node->host_key_sha256, "abc");
+    ck_assert_str_eq(node->host_key_sha256, FINGERPRINT);
     ck_assert_str_eq(json_string_value(json_object_get(config->env, "A_1")),
                      "x");
     rf_config_destroy(config);
@@ -228,6 +230,14 @@ static const struct {
                "\"b\"}]",
                SCENARIO),
      "$.nodes[0].address", "numeric"},
+    {FILE_WITH("\"nodes\": [{\"host\": \"a\", \"slots\": 1, "
+               "\"host_key_sha256\": \"zz\"}]",
+               SCENARIO),
+     "$.nodes[0].host_key_sha256", "fingerprint"},
+    {FILE_WITH("\"nodes\": [{\"host\": \"a\", \"slots\": 1, "
+               "\"host_key_sha256\": \"" FINGERPRINT "==\"}]",
+               SCENARIO),
+     "$.nodes[0].host_key_sha256", "fingerprint"},
     {FILE_WITH("\"launch\": {\"method\": \"rsh\"}, " NODES, SCENARIO),
      "$.launch.method", "one of"},
     {FILE_WITH("\"launch\": {\"worker\": \"a b\"}, " NODES, SCENARIO),

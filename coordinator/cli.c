@@ -13,6 +13,7 @@
 #include <openssl/crypto.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <uv.h>
 
 #include "common/json.h"
@@ -248,6 +249,13 @@ static enum rf_status check_pairs(const struct parse *parse, struct rf_err *err)
     return RF_OK;
 }
 
+/* Whether it can only be meant as a command: a plain word, and no file. */
+static bool is_command_word(const char *text)
+{
+    return strspn(text, "abcdefghijklmnopqrstuvwxyz-") == strlen(text) &&
+           access(text, F_OK) != 0;
+}
+
 /* Two operands where one is expected: perhaps the first is a misspelt command.
  */
 static enum rf_status too_many(const struct rf_cli *cli, struct rf_err *err)
@@ -262,6 +270,12 @@ static enum rf_status too_many(const struct rf_cli *cli, struct rf_err *err)
         return rf_err_set(err, RF_ERR_USAGE,
                           "unknown command \"%.80s\" (did you mean \"%s\"?)",
                           cli->operands[0], nearest);
+    }
+    if (cli->command == RF_CMD_RUN && is_command_word(cli->operands[0])) {
+        return rf_err_set(err, RF_ERR_USAGE,
+                          "unknown command \"%.80s\", and there is no file of "
+                          "that name",
+                          cli->operands[0]);
     }
     return rf_err_set(err, RF_ERR_USAGE, "one CLUSTER.json, not also %.80s",
                       cli->operands[1]);

@@ -246,6 +246,10 @@ static enum rf_status check_pairs(const struct parse *parse, struct rf_err *err)
                           "--resume goes on in its own folder: leave out "
                           "--output");
     }
+    if (was_seen(parse, 'q') && was_seen(parse, 'v')) {
+        return rf_err_set(err, RF_ERR_USAGE,
+                          "--quiet and --verbose exclude each other");
+    }
     return RF_OK;
 }
 

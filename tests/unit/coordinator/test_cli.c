@@ -141,6 +141,8 @@ static const struct {
     {{"a.json", "--csv"}, "csv"},
     {{"a.json", "--resume", "d", "-o", "x"}, "--output"},
     {{"a.json", "--output=results", "--resume", "d"}, "--resume"},
+    {{"a.json", "-q", "-v"}, "--quiet"},
+    {{"-vv", "plan", "a.json", "-q"}, "--verbose"},
 };
 
 START_TEST(test_cli_refuses_with_a_reason)

@@ -54,6 +54,16 @@ static void fill_standard_descriptors(void)
     }
 }
 
+/* Output that went nowhere is told whatever else there was to tell. */
+static int close_output(int code)
+{
+    if (ferror(stdout) == 0 && fflush(stdout) == 0) {
+        return code;
+    }
+    rf_error("cannot write to standard output");
+    return code == RF_EXIT_OK ? RF_EXIT_FAILED : code;
+}
+
 int main(int argc, char **argv)
 {
     struct rf_cli cli;
@@ -72,9 +82,5 @@ int main(int argc, char **argv)
     }
     code = dispatch(&cli);
     rf_cli_free(&cli);
-    if (fflush(stdout) != 0 && code == RF_EXIT_OK) {
-        rf_error("cannot write to standard output");
-        code = RF_EXIT_FAILED;
-    }
-    return code;
+    return close_output(code);
 }

@@ -356,11 +356,10 @@ static int print_json(json_t *document)
                                 JSON_REAL_PRECISION(9));
     putchar('\n');
     json_decref(document);
-    if (failed != 0 || fflush(stdout) != 0) {
-        rf_error("cannot write to standard output");
-        return RF_EXIT_FAILED;
+    if (failed != 0 && ferror(stdout) == 0) { /* else main() tells it */
+        rf_error("cannot encode the plan");
     }
-    return RF_EXIT_OK;
+    return failed != 0 ? RF_EXIT_FAILED : RF_EXIT_OK;
 }
 
 static enum rf_status plan_all(const struct rf_cli *cli,

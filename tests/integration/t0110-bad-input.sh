@@ -112,10 +112,29 @@ test_output_that_goes_nowhere_is_an_error() {
     status=$?
     expect_exit 1
     expect_text err 'standard output'
+    "$coord" plan cluster.json --json 2>err >/dev/full
+    status=$?
+    expect_exit 1
+    [ "$(grep -c 'standard output' err)" = 1 ] || fail "not told once"
     "$coord" check cluster.json --json 2>err >&- <&-
     status=$?
     expect_exit 1
     expect_text err 'standard output'
+}
+
+test_a_regression_does_not_hide_that_output_goes_nowhere() {
+    local run ms
+    for run in old:1.5 new:3.5; do
+        ms=${run#*:} run=${run%:*}
+        mkdir "$run"
+        echo '{"scenarios": [{"name": "a"}]}' >"$run/run.json"
+        echo '{"schema_version": 1, "name": "a", "status": "ok",
+            "summary": {"median_ms": '"$ms"'}}' >"$run/a.json"
+    done
+    "$coord" compare old new 2>err >/dev/full
+    status=$?
+    expect_exit 1
+    expect_text err 'cannot write to standard output'
 }
 
 test_help_and_version_go_to_standard_output() {

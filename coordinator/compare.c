@@ -189,7 +189,7 @@ void rf_compare(const struct rf_result_set *reference,
         const char *name = reference->files[i].name;
         const struct rf_result_file *b = find(now, name);
         if (b == NULL) {
-            add(out, name, RF_MISSING, "-", 0, 0, NULL);
+            add(out, name, RF_MISSING, NULL, 0, 0, NULL);
         } else {
             compare_pair(name, reference->files[i].result, b->result, threshold,
                          out);
@@ -198,7 +198,7 @@ void rf_compare(const struct rf_result_set *reference,
     for (size_t i = 0; i < now->n; i++) {
         const char *name = now->files[i].name;
         if (find(reference, name) == NULL) {
-            add(out, name, RF_NEW, "-", 0, 0, NULL);
+            add(out, name, RF_NEW, NULL, 0, 0, NULL);
         }
     }
 }
@@ -228,23 +228,40 @@ static const char *verdict_name(enum rf_verdict verdict)
     return names[verdict];
 }
 
-static json_t *to_json(const struct rf_comparisons *all, double threshold,
-                       size_t regressions)
+static size_t count_regressions(const struct rf_comparisons *all)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < all->n; i++) {
+        n += rf_comparison_is_regression(&all->list[i]);
+    }
+    return n;
+}
+
+static json_t *figure(bool known, double value)
+{
+    return known ? json_real(value) : json_null();
+}
+
+json_t *rf_comparisons_json(const struct rf_comparisons *comparisons,
+                            double threshold)
 {
     json_t *list = json_array();
-    for (size_t i = 0; i < all->n; i++) {
-        const struct rf_comparison *one = &all->list[i];
+    for (size_t i = 0; i < comparisons->n; i++) {
+        const struct rf_comparison *one = &comparisons->list[i];
+        bool known = one->reference > 0;
         json_array_append_new(
-            list,
-            json_pack("{s:s, s:s, s:s, s:f, s:f, s:f, s:b, s:s?}", "scenario",
-                      one->name, "verdict", verdict_name(one->verdict),
-                      "metric", one->metric, "reference", one->reference, "new",
-                      one->now, "change", one->change, "regression",
-                      rf_comparison_is_regression(one), "differs",
-                      one->differs));
+            list, json_pack("{s:s, s:s, s:s?, s:o, s:o, s:o, s:b, s:s?}",
+                            "scenario", one->name, "verdict",
+                            verdict_name(one->verdict), "metric", one->metric,
+                            "reference", figure(known, one->reference), "new",
+                            figure(known, one->now), "change",
+                            figure(known, one->change), "regression",
+                            rf_comparison_is_regression(one), "differs",
+                            one->differs));
     }
     return json_pack("{s:f, s:I, s:o}", "threshold", threshold, "regressions",
-                     (json_int_t)regressions, "comparisons", list);
+                     (json_int_t)count_regressions(comparisons), "comparisons",
+                     list);
 }
 
 static void print_table(const struct rf_comparisons *all)
@@ -258,7 +275,7 @@ static void print_table(const struct rf_comparisons *all)
         bool figures = one->reference > 0;
         rf_table_cell(table, "%s", one->name);
         rf_table_cell(table, "%s", verdict_name(one->verdict));
-        rf_table_cell(table, "%s", one->metric);
+        rf_table_cell(table, "%s", one->metric != NULL ? one->metric : "-");
         rf_table_cell(table, figures ? "%.4g" : "-", one->reference);
         rf_table_cell(table, figures ? "%.4g" : "-", one->now);
         rf_table_cell(table, figures ? "%+.1f %%" : "-", one->change * 100);
@@ -273,7 +290,7 @@ int rf_compare_command(const struct rf_cli *cli)
     struct rf_result_set reference = {0}, now = {0};
     struct rf_comparisons all = {0};
     struct rf_err err = {0};
-    size_t regressions = 0;
+    size_t regressions;
     int code = RF_EXIT_USAGE;
     if (rf_result_set_add(&reference, cli->operands[0], &err) != RF_OK ||
         rf_result_set_add(&now, cli->operands[1], &err) != RF_OK ||
@@ -283,11 +300,9 @@ int rf_compare_command(const struct rf_cli *cli)
         goto out;
     }
     rf_compare(&reference, &now, cli->threshold, &all);
-    for (size_t i = 0; i < all.n; i++) {
-        regressions += rf_comparison_is_regression(&all.list[i]);
-    }
+    regressions = count_regressions(&all);
     if (cli->json) {
-        json_t *document = to_json(&all, cli->threshold, regressions);
+        json_t *document = rf_comparisons_json(&all, cli->threshold);
         json_dumpf(document, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
         putchar('\n');
         json_decref(document);

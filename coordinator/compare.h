@@ -20,10 +20,10 @@ enum rf_verdict {
 struct rf_comparison {
     char *name;
     enum rf_verdict verdict;
-    const char *metric; /* static; the one that decides */
-    double reference, now;
-    double change; /* now / reference - 1 */
-    char *differs; /* what is different beside the figures, or NULL */
+    const char *metric;    /* static; the one that decides, or NULL */
+    double reference, now; /* 0: no figure */
+    double change;         /* now / reference - 1 */
+    char *differs;         /* what is different beside the figures, or NULL */
 };
 
 struct rf_comparisons {
@@ -50,5 +50,9 @@ void rf_compare(const struct rf_result_set *reference,
 void rf_comparisons_free(struct rf_comparisons *comparisons);
 
 bool rf_comparison_is_regression(const struct rf_comparison *comparison);
+
+/* The document of --json. */
+json_t *rf_comparisons_json(const struct rf_comparisons *comparisons,
+                            double threshold);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include "common/mem.h"
 #include "coordinator/compare.h"
+#include "coordinator/report_table.h"
 #include "report_lab.h"
 
 static void add(struct rf_result_set *set, const char *name, const char *status,
@@ -68,6 +69,40 @@ START_TEST(test_compare_knows_that_more_efficiency_is_better)
     ck_assert_uint_eq(all.n, 1);
     ck_assert_str_eq(all.list[0].metric, "efficiency");
     ck_assert_int_eq(all.list[0].verdict, RF_SLOWER);
+}
+END_TEST
+
+/* In JSON, for a scenario without figures. */
+static void expect_null_figures(const json_t *document, const char *name)
+{
+    static const char *const keys[] = {"reference", "new", "change"};
+    const json_t *list = json_object_get(document, "comparisons");
+    const json_t *one = NULL;
+    for (size_t i = 0; i < json_array_size(list) && one == NULL; i++) {
+        const json_t *entry = json_array_get(list, i);
+        if (strcmp(rf_result_text(entry, NULL, "scenario"), name) == 0) {
+            one = entry;
+        }
+    }
+    ck_assert_ptr_nonnull(one);
+    for (size_t i = 0; i < RF_ARRAY_SIZE(keys); i++) {
+        ck_assert(json_is_null(json_object_get(one, keys[i])));
+    }
+}
+
+START_TEST(test_compare_gives_null_for_figures_that_are_not_there)
+{
+    json_t *document, *fresh;
+    add(&reference, "broken", "ok", 1, 1);
+    add(&now, "broken", "failed", 1, 1);
+    add(&now, "fresh", "ok", 1, 1);
+    rf_compare(&reference, &now, 0.10, &all);
+    document = rf_comparisons_json(&all, 0.10);
+    expect_null_figures(document, "broken");
+    expect_null_figures(document, "fresh");
+    fresh = json_array_get(json_object_get(document, "comparisons"), 1);
+    ck_assert(json_is_null(json_object_get(fresh, "metric")));
+    json_decref(document);
 }
 END_TEST
 
@@ -144,6 +179,8 @@ Suite *test_compare_suite(void)
     tcase_add_test(tests, test_compare_is_two_sided);
     tcase_add_test(tests, test_compare_knows_that_more_efficiency_is_better);
     tcase_add_test(tests, test_compare_lists_missing_new_broken_and_mended);
+    tcase_add_test(tests,
+                   test_compare_gives_null_for_figures_that_are_not_there);
     tcase_add_test(tests, test_compare_names_what_else_differs);
     tcase_add_test(tests, test_compare_takes_no_notice_of_ports);
     tcase_add_test(tests, test_compare_refuses_what_it_cannot_match);

@@ -110,15 +110,8 @@ static size_t index_of(const json_t *index, const char *name)
 
 /* Puts the files from `first` on, of one run, in the order of its matrix. */
 static void sort_run(struct rf_result_set *set, size_t first,
-                     const char *folder)
+                     const json_t *index)
 {
-    char *path = rf_xasprintf("%s/run.json", folder);
-    struct rf_err err = {0};
-    json_t *document = NULL, *index;
-    if (rf_json_load(path, FILE_MAX_BYTES, &document, &err) != RF_OK) {
-        rf_warn("%s: scenarios are in order of their names", err.text);
-    }
-    index = json_object_get(document, "scenarios");
     for (size_t i = first; i < set->n; i++) {
         struct rf_result_file file = set->files[i];
         size_t at = i;
@@ -129,6 +122,44 @@ static void sort_run(struct rf_result_set *set, size_t first,
         }
         set->files[at] = file;
     }
+}
+
+/* A scenario that has run has a record; one without is not in any report. */
+static void warn_of_lost(const struct rf_result_set *set, const char *folder,
+                         const json_t *index)
+{
+    for (size_t i = 0; i < json_array_size(index); i++) {
+        const json_t *entry = json_array_get(index, i);
+        const char *name = rf_result_text(entry, NULL, "name");
+        const char *status = rf_result_text(entry, NULL, "status");
+        char *path = rf_xasprintf("%s/%s.json", folder, name);
+        struct stat file;
+        bool there = stat(path, &file) == 0;
+        if (strcmp(status, "-") != 0 && strcmp(status, "not run") != 0 &&
+            !(there && is_known(set, &file))) {
+            rf_warn("%s: scenario %s is left out: it is \"%s\" in run.json, "
+                    "but its file %s",
+                    folder, name, status,
+                    there ? "is no record with a summary" : "is missing");
+        }
+        free(path);
+    }
+}
+
+/* What run.json says of the files from `first` on. */
+static void finish_run(struct rf_result_set *set, size_t first,
+                       const char *folder)
+{
+    char *path = rf_xasprintf("%s/run.json", folder);
+    struct rf_err err = {0};
+    json_t *document = NULL;
+    const json_t *index;
+    if (rf_json_load(path, FILE_MAX_BYTES, &document, &err) != RF_OK) {
+        rf_warn("%s: scenarios are in order of their names", err.text);
+    }
+    index = json_object_get(document, "scenarios");
+    sort_run(set, first, index);
+    warn_of_lost(set, folder, index);
     json_decref(document);
     free(path);
 }
@@ -181,7 +212,7 @@ static enum rf_status add_folder(struct rf_result_set *set, const char *folder,
     }
     free(entries);
     if (status == RF_OK && run) {
-        sort_run(set, first, folder);
+        finish_run(set, first, folder);
     }
     return status;
 }

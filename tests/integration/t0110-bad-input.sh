@@ -122,6 +122,25 @@ test_output_that_goes_nowhere_is_an_error() {
     expect_text err 'standard output'
 }
 
+test_results_that_are_not_there_are_told() {
+    local command
+    mkdir run
+    echo '{"scenarios": [{"name": "a", "status": "ok"},
+        {"name": "gone", "status": "ok"}, {"name": "empty", "status": "ok"},
+        {"name": "later", "status": "not run"}]}' >run/run.json
+    echo '{"schema_version": 1, "name": "a", "status": "ok",
+        "summary": {"median_ms": 1}}' >run/a.json
+    echo '{"schema_version": 1, "name": "empty"}' >run/empty.json
+    for command in "report run ./run" "compare run run"; do
+        # shellcheck disable=SC2086 # words
+        run_coord $command
+        expect_exit 0
+        expect_text err 'scenario gone is left out.* missing'
+        expect_text err 'scenario empty is left out.* no record'
+        expect_no_text err 'scenario (a|later) '
+    done
+}
+
 test_a_regression_does_not_hide_that_output_goes_nowhere() {
     local run ms
     for run in old:1.5 new:3.5; do

@@ -134,6 +134,7 @@ static void add_row(struct context *context, const struct rf_case *one,
     bool step = context->timeline.given && gap == NULL;
     double measured = own ? measured_ms(context, one->spec->name) : 0;
     struct rf_table *table = context->table;
+    char text[32];
     json_t *entry = json_pack(
         "{s:s, s:s, s:s, s:o, s:o}", "scenario", one->spec->name, "method",
         method, "strategy", rf_strategy_name(one->spec->strategy),
@@ -150,7 +151,7 @@ static void add_row(struct context *context, const struct rf_case *one,
     }
     seconds_cell(table, p->bound_ms);
     seconds_cell(table, measured);
-    rf_table_cell(table, step ? "%.2f" : "-", p->step_s);
+    rf_table_cell(table, "%s", step ? rf_figure_text(p->step_s, 2, text) : "-");
     rf_table_cell(table, step ? "%.3g %%" : "-", p->share * 100);
     if (measured > 0) {
         json_object_set_new(entry, "measured_ms", json_real(measured));

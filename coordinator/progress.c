@@ -192,19 +192,21 @@ void rf_progress_result(const json_t *result, char *out, size_t size)
     double median, rate, efficiency;
     const char *name = rf_result_text(result, NULL, "name");
     const char *status = rf_result_text(result, NULL, "status");
-    char speed[48] = "", share[48] = "";
+    char speed[48] = "", share[48] = "", figure[32];
     if (!rf_result_number(result, "summary", "median_ms", &median)) {
         snprintf(out, size, "%s: %s", name, status);
         return;
     }
     if (rf_result_number(result, "summary", "algbw_gbytes_per_s", &rate)) {
-        snprintf(speed, sizeof(speed), ", %.2f GB/s", rate);
+        snprintf(speed, sizeof(speed), ", %s GB/s",
+                 rf_figure_text(rate, 2, figure));
     }
     if (rf_result_number(result, "bound", "efficiency", &efficiency)) {
-        snprintf(share, sizeof(share), ", %.2f of the bound", efficiency);
+        snprintf(share, sizeof(share), ", %s of the bound",
+                 rf_figure_text(efficiency, 2, figure));
     }
-    snprintf(out, size, "%s: %s, median %.3f ms%s%s", name, status, median,
-             speed, share);
+    snprintf(out, size, "%s: %s, median %s ms%s%s", name, status,
+             rf_figure_text(median, 3, figure), speed, share);
 }
 
 void rf_progress_scenario(struct rf_progress *progress, const json_t *result)

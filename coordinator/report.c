@@ -79,6 +79,7 @@ static double longest_median(const struct rf_result_set *set)
 static void print_bar(const json_t *result, size_t y, double scale, FILE *to)
 {
     double median = 0, bound = 0, efficiency;
+    char figure[32];
     if (!rf_result_number(result, "summary", "median_ms", &median)) {
         fprintf(to, "<text x=\"326\" y=\"%zu\" font-size=\"12\">", y + 12);
         rf_table_print_html_text(to, rf_result_text(result, NULL, "status"));
@@ -96,9 +97,9 @@ static void print_bar(const json_t *result, size_t y, double scale, FILE *to)
                 "fill=\"#246\"/>",
                 y, RF_MIN(bound * scale, BAR_WIDTH));
     }
-    fprintf(to, "<text x=\"%.1f\" y=\"%zu\" font-size=\"12\">%.2f ms</text>\n",
+    fprintf(to, "<text x=\"%.1f\" y=\"%zu\" font-size=\"12\">%s ms</text>\n",
             326 + RF_MIN(RF_MAX(median, bound) * scale, BAR_WIDTH), y + 12,
-            median);
+            rf_figure_text(median, 2, figure));
 }
 
 /* A line for each scenario, if any has a median. */

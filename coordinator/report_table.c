@@ -37,19 +37,27 @@ struct rf_table *rf_report_table_create(bool runs)
     return rf_table_create(runs ? heads : heads + 1);
 }
 
+const char *rf_figure_text(double value, int decimals, char out[32])
+{
+    if (value > 0 && value < 0.1) {
+        double places = 2 - floor(log10(value));
+        decimals = RF_MAX(decimals, (int)RF_MIN(places, 12.0));
+    }
+    snprintf(out, 32, "%.*f", decimals, value);
+    return out;
+}
+
 /* Three significant digits or more, no exponent. */
 static void number_cell(struct rf_table *table, const json_t *result,
                         const char *object, const char *key)
 {
     double value;
+    char text[32];
     if (!rf_result_number(result, object, key, &value)) {
         rf_table_cell(table, "-");
     } else {
-        rf_table_cell(table, "%.*f",
-                      value < 10    ? 3
-                      : value < 100 ? 2
-                                    : 1,
-                      value);
+        int decimals = value < 10 ? 3 : value < 100 ? 2 : 1;
+        rf_table_cell(table, "%s", rf_figure_text(value, decimals, text));
     }
 }
 
@@ -78,6 +86,7 @@ void rf_report_table_add(struct rf_table *table, const json_t *result)
 {
     const char *status = rf_result_text(result, NULL, "status");
     double efficiency;
+    char text[32];
     bool zero_copy = json_is_true(
         json_object_get(json_object_get(result, "bound"), "zero_copy"));
     bool ok = strcmp(status, "ok") == 0;
@@ -91,7 +100,7 @@ void rf_report_table_add(struct rf_table *table, const json_t *result)
     number_cell(table, result, "summary", "algbw_gbytes_per_s");
     number_cell(table, result, "bound", "ms");
     if (rf_result_number(result, "bound", "efficiency", &efficiency)) {
-        rf_table_cell(table, "%.2f", efficiency);
+        rf_table_cell(table, "%s", rf_figure_text(efficiency, 2, text));
     } else {
         rf_table_cell(table, zero_copy ? "zero copy" : "-");
     }

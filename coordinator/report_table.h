@@ -20,6 +20,9 @@ void rf_summary_table_add(struct rf_table *table, const json_t *result);
 /* A number at "summary.median_ms"-like places; false when null or absent. */
 bool rf_result_number(const json_t *result, const char *object, const char *key,
                       double *out);
+/* For people: `decimals` places, below 0.1 as many as three significant digits
+ * take. Pure. */
+const char *rf_figure_text(double value, int decimals, char out[32]);
 const char *rf_result_text(const json_t *result, const char *object,
                            const char *key); /* "-" when absent */
 

@@ -34,6 +34,11 @@ START_TEST(test_progress_of_a_scenario_says_what_was_measured)
     rf_progress_result(result, text, sizeof(text));
     ck_assert_str_eq(text, "s: ok, median 52.125 ms");
     json_decref(result);
+    result = result_record("tiny", "ok", 0.0213, 0.00412);
+    rf_progress_result(result, text, sizeof(text));
+    ck_assert_str_eq(text, "tiny: ok, median 0.0213 ms, 1.50 GB/s, 0.00412 of "
+                           "the bound");
+    json_decref(result);
 }
 END_TEST
 

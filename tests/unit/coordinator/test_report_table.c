@@ -26,6 +26,33 @@ START_TEST(test_report_row_says_what_was_measured)
 }
 END_TEST
 
+START_TEST(test_report_shows_small_figures)
+{
+    struct rf_table *table = rf_report_table_create(false);
+    json_t *result = result_record("tiny", "ok", 0.0213, 0.00412);
+    char *text;
+    rf_report_table_add(table, result);
+    text = table_text(table, RF_REPORT_MARKDOWN);
+    ck_assert_msg(strstr(text, "| 0.0213 | 0.0213 | 1.500 | 0.0000878 | "
+                               "0.00412 |") != NULL,
+                  "%s", text);
+    json_decref(result);
+    rf_table_destroy(table);
+    free(text);
+}
+END_TEST
+
+START_TEST(test_figures_have_three_digits_or_more)
+{
+    char text[32];
+    ck_assert_str_eq(rf_figure_text(0, 2, text), "0.00");
+    ck_assert_str_eq(rf_figure_text(0.5, 2, text), "0.50");
+    ck_assert_str_eq(rf_figure_text(0.05, 2, text), "0.0500");
+    ck_assert_str_eq(rf_figure_text(123.456, 1, text), "123.5");
+    ck_assert_str_eq(rf_figure_text(1e-30, 3, text), "0.000000000000");
+}
+END_TEST
+
 START_TEST(test_report_of_several_runs_says_which)
 {
     struct rf_table *table = rf_report_table_create(true);
@@ -62,6 +89,8 @@ Suite *test_report_table_suite(void)
     Suite *suite = suite_create("report_table");
     TCase *tests = tcase_create("report_table");
     tcase_add_test(tests, test_report_row_says_what_was_measured);
+    tcase_add_test(tests, test_report_shows_small_figures);
+    tcase_add_test(tests, test_figures_have_three_digits_or_more);
     tcase_add_test(tests, test_report_of_several_runs_says_which);
     tcase_add_test(tests, test_summary_row_has_all_figures_or_nothing);
     suite_add_tcase(suite, tests);

@@ -310,9 +310,10 @@ static void print_memory(const struct rf_case *one)
         least = RF_MIN(least, bytes);
         most = RF_MAX(most, bytes);
     }
-    printf("  memory      %s to %s a rank (%s)",
-           rf_format_bytes(least, a, sizeof(a)),
-           rf_format_bytes(most, b, sizeof(b)),
+    rf_format_bytes(least, a, sizeof(a));
+    rf_format_bytes(most, b, sizeof(b));
+    printf("  memory      %s%s%s a rank (%s)", a,
+           strcmp(a, b) == 0 ? "" : " to ", strcmp(a, b) == 0 ? "" : b,
            rf_case_on_device(one) ? "device" : "host");
     print_node_memory(one);
     putchar('\n');

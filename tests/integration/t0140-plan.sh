@@ -19,6 +19,15 @@ test_memory_names_the_nodes_that_need_most() {
     expect_text out '^  memory .*\(host\), f [0-9.]+ MB, a .* and 2 nodes with no more$'
 }
 
+test_equal_memory_is_one_figure() {
+    cluster
+    run_coord plan cluster.json
+    expect_text out '^  memory      [0-9.]+ MB a rank'
+    cluster '.scenarios[0].train = {"pp": 4, "tp": 2}'
+    run_coord plan cluster.json
+    expect_text out '^  memory      [0-9.]+ MB to [0-9.]+ MB a rank'
+}
+
 test_no_host_is_named_where_there_are_no_nodes() {
     cluster 'del(.nodes) | .scenarios[0].train = {"tp": 1, "dp": 1}
         | .scenarios[0].infer = {"tp": 1, "dp": 1}'

@@ -17,7 +17,8 @@
 #include "coordinator/report_table.h"
 #include "coordinator/result_files.h"
 
-#define LABEL_BYTES 48
+#define LABEL_BYTES 48 /* of one line */
+#define LINE_HEIGHT 16
 #define BAR_WIDTH 480.0
 
 static struct rf_table *make_table(const struct rf_result_set *set, bool full)
@@ -48,18 +49,59 @@ static const char html_head[] =
     "td.n{text-align:right;font-variant-numeric:tabular-nums}\n"
     "</style>\n</head>\n<body>\n<h1>Refit results</h1>\n";
 
-/* What fits beside a bar: the end of the run and the scenario. */
-static void print_label(const struct rf_result_file *file, bool run, FILE *to)
+/* What stands beside a bar: the scenario, with `run` also of which run. */
+static char *label_of(const struct rf_result_file *file, bool run)
 {
-    char *whole = run ? rf_xasprintf("%s: %s", file->run, file->name)
-                      : rf_xstrdup(file->name);
-    size_t size = strlen(whole);
-    const char *from = size > LABEL_BYTES ? whole + size - LABEL_BYTES : whole;
-    while (((unsigned char)*from & 0xC0) == 0x80) {
-        from++; /* not in the middle of a character */
+    return run ? rf_xasprintf("%s: %s", file->run, file->name)
+               : rf_xstrdup(file->name);
+}
+
+/* Bytes of a label's first line. Names differ anywhere, so none is cut; a line
+ * ends behind a dash or blank of its second half, if there is one. */
+static size_t line_bytes(const char *text)
+{
+    size_t n = strlen(text), end = LABEL_BYTES;
+    if (n <= LABEL_BYTES) {
+        return n;
     }
-    rf_table_print_html_text(to, from);
-    free(whole);
+    while (end > LABEL_BYTES - 4 && ((unsigned char)text[end] & 0xC0) == 0x80) {
+        end--; /* not in the middle of a character */
+    }
+    for (n = end; n > LABEL_BYTES / 2; n--) {
+        if (text[n - 1] == '-' || text[n - 1] == ' ') {
+            return n;
+        }
+    }
+    return end;
+}
+
+static size_t label_lines(const struct rf_result_file *file, bool run)
+{
+    char *label = label_of(file, run);
+    size_t lines = 0;
+    for (const char *at = label; *at != '\0'; at += line_bytes(at)) {
+        lines++;
+    }
+    free(label);
+    return RF_MAX(lines, (size_t)1);
+}
+
+/* Right-aligned before the bar at `y`, one line below the other. */
+static void print_label(const struct rf_result_file *file, bool run, size_t y,
+                        FILE *to)
+{
+    char *label = label_of(file, run);
+    fputs("<text text-anchor=\"end\" font-size=\"12\">", to);
+    for (const char *at = label; *at != '\0'; at += line_bytes(at)) {
+        char *line = rf_xasprintf("%.*s", (int)line_bytes(at), at);
+        fprintf(to, "<tspan x=\"312\" y=\"%zu\">", y + 12);
+        rf_table_print_html_text(to, line);
+        fputs("</tspan>", to);
+        free(line);
+        y += LINE_HEIGHT;
+    }
+    fputs("</text>\n", to);
+    free(label);
 }
 
 static double longest_median(const struct rf_result_set *set)
@@ -107,8 +149,12 @@ static void print_bars(const struct rf_result_set *set, FILE *to)
 {
     double longest = longest_median(set);
     bool runs = rf_result_set_has_runs(set);
+    size_t height = 8, y = 4;
     if (longest <= 0) {
         return;
+    }
+    for (size_t i = 0; i < set->n; i++) {
+        height += label_lines(&set->files[i], runs) * LINE_HEIGHT + 8;
     }
     fprintf(to,
             "<h2>Median time (light) and lower bound (dark)</h2>\n"
@@ -116,16 +162,11 @@ static void print_bars(const struct rf_result_set *set, FILE *to)
             "probed, allow; results without an efficiency have none.</p>\n"
             "<svg role=\"img\" width=\"100%%\" viewBox=\"0 0 900 %zu\" "
             "xmlns=\"http://www.w3.org/2000/svg\">\n",
-            set->n * 24 + 8);
+            height);
     for (size_t i = 0; i < set->n; i++) {
-        size_t y = i * 24 + 4;
         print_bar(set->files[i].result, y, BAR_WIDTH / longest, to);
-        fprintf(to,
-                "<text x=\"312\" y=\"%zu\" text-anchor=\"end\" "
-                "font-size=\"12\">",
-                y + 12);
-        print_label(&set->files[i], runs, to);
-        fputs("</text>\n", to);
+        print_label(&set->files[i], runs, y, to);
+        y += label_lines(&set->files[i], runs) * LINE_HEIGHT + 8;
     }
     fputs("</svg>\n", to);
 }

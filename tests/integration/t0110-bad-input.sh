@@ -122,6 +122,22 @@ test_output_that_goes_nowhere_is_an_error() {
     expect_text err 'standard output'
 }
 
+test_long_names_are_whole_in_the_chart() {
+    local name long=aaaaaaaaa-bbbbbbbbbbbbbbbbbb-cccccccccccccccccc-dddddddddddddd
+    mkdir run
+    echo '{"scenarios": []}' >run/run.json
+    for name in "x-$long" "y-$long"; do
+        echo '{"schema_version": 1, "name": "'"$name"'", "status": "ok",
+            "summary": {"median_ms": 1}}' >"run/$name.json"
+    done
+    run_coord report run --html page.html
+    expect_exit 0
+    for name in "x-$long" "y-$long"; do
+        sed 's/<[^>]*>//g' page.html | grep -A1 -x '1.00 ms' | grep -qx "$name" ||
+            fail "the chart lacks $name"
+    done
+}
+
 test_results_that_are_not_there_are_told() {
     local command
     mkdir run

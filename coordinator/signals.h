@@ -14,7 +14,8 @@ struct rf_signals {
     uv_signal_t handles[RF_N_SIGNALS];
 };
 
-/* Calls `on_signal` on `loop` for each of them; handle->data is `data`. */
+/* Calls `on_signal` on `loop` for each of them that was not ignored when the
+ * program was started; handle->data is `data`. */
 void rf_signals_start(struct rf_signals *signals, uv_loop_t *loop,
                       uv_signal_cb on_signal, void *data);
 

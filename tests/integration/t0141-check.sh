@@ -71,4 +71,18 @@ test_a_signal_ends_a_check_with_its_code() {
     done
 }
 
+test_a_signal_that_was_ignored_stays_ignored() {
+    cluster '.launch.method = "manual" | .control.address = "127.0.0.1"'
+    nohup "$coord" check cluster.json >out 2>err </dev/null &
+    coord_pid=$!
+    at_exit "kill $coord_pid 2>/dev/null"
+    wait_until 10 "the port is told" grep -qE '127\.0\.0\.1:[0-9]+' err
+    kill -HUP "$coord_pid"
+    kill -INT "$coord_pid" # ignored by a background job
+    kill -TERM "$coord_pid"
+    wait "$coord_pid"
+    status=$?
+    expect_exit 143
+}
+
 run_tests

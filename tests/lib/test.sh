@@ -87,9 +87,10 @@ run_coord() {
     sed 's/^/  err: /' err >&2
 }
 
-# Starts refit-coord in the background with its pid in $coord_pid.
+# Starts refit-coord in the background with its pid in $coord_pid. The shell has
+# background jobs ignore SIGINT, nohup SIGHUP, and the program honours that.
 start_coord() {
-    "$coord" "$@" >out 2>err </dev/null &
+    env --default-signal=INT,HUP "$coord" "$@" >out 2>err </dev/null &
     coord_pid=$!
 }
 

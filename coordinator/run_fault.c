@@ -67,6 +67,13 @@ static void say_settled(const struct rf_run *run)
     }
 }
 
+/* Whether it is a step of every warm-up and iteration, as nodes name them. */
+static bool is_step_of_round(const char *phase)
+{
+    return strcmp(phase, "fill") == 0 || strcmp(phase, "run") == 0 ||
+           strcmp(phase, "verify") == 0;
+}
+
 /* "running iteration 2 of 20": the words and the counting of progress.c. */
 static void phase_in_round(const struct rf_run *run, const char *phase,
                            char *out, size_t size)
@@ -77,7 +84,8 @@ static void phase_in_round(const struct rf_run *run, const char *phase,
                  spec->warmup);
     } else {
         snprintf(out, size, "%.40s iteration %u of %u", phase,
-                 run->round - spec->warmup + 1, spec->iterations);
+                 RF_MIN(run->round - spec->warmup + 1, spec->iterations),
+                 spec->iterations);
     }
 }
 
@@ -105,8 +113,9 @@ static void fault(struct rf_run *run, uint32_t node, uint32_t rank,
     if (phase == NULL) {
         phase = settling || aborting ? "aborting" : rf_sm_state_name(&run->sm);
     }
-    if (run->sm.state == RUN_FILLING || run->sm.state == RUN_RUNNING ||
-        run->sm.state == RUN_VERIFYING) {
+    /* A step may be told late, when its round is being settled or ended. */
+    if (is_step_of_round(phase) || run->sm.state == RUN_FILLING ||
+        run->sm.state == RUN_RUNNING || run->sm.state == RUN_VERIFYING) {
         phase_in_round(run, phase, in_round, sizeof(in_round));
         phase = in_round;
     }

@@ -196,8 +196,8 @@ static void kill_rank(struct fake_cluster *fake, uint32_t node, int64_t after)
                       json_pack("{s:I, s:i, s:i, s:n, s:i, s:s, s:[s]}",
                                 "attempt", (json_int_t)fake->attempt, "rank",
                                 (int)first_rank_of(fake, node), "pid", 4711,
-                                "status", "signal", 9, "phase", "running",
-                                "stderr", "the rank's last words"));
+                                "status", "signal", 9, "phase", "run", "stderr",
+                                "the rank's last words"));
 }
 
 /* Faults that are not an answer; false when the node still answers. */

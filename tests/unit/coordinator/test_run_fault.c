@@ -46,6 +46,8 @@ START_TEST(test_run_names_the_dead_rank_not_the_one_that_noticed)
     ck_assert_int_eq(fake->exit_code, 1);
     ck_assert_uint_eq(json_array_size(failed->errors), 2);
     ck_assert_str_eq(fake_error_text(failed, 0, "host"), "beta");
+    ck_assert_str_eq(fake_error_text(failed, 0, "phase"),
+                     "run iteration 1 of 2");
     ck_assert(has(fake_error_text(failed, 0, "text"), "signal 9"));
     ck_assert(json_is_false(
         json_object_get(json_array_get(failed->errors, 0), "consequence")));

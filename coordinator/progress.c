@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "common/clock.h"
@@ -73,10 +74,10 @@ static void describe(const struct rf_progress *progress, char *out, size_t size)
         snprintf(out, size, "%s, %u of %u nodes", progress->state,
                  view->nodes_joined, view->n_nodes);
     } else if (view->round < view->n_warmup) {
-        snprintf(out, size, "%.80s: %s, warm-up %u of %u", progress->scenario,
+        snprintf(out, size, "%s: %s, warm-up %u of %u", progress->scenario,
                  progress->state, view->round + 1, view->n_warmup);
     } else {
-        snprintf(out, size, "%.80s: %s, iteration %u of %u", progress->scenario,
+        snprintf(out, size, "%s: %s, iteration %u of %u", progress->scenario,
                  progress->state,
                  RF_MIN(view->round - view->n_warmup + 1,
                         view->n_rounds - view->n_warmup),
@@ -84,12 +85,42 @@ static void describe(const struct rf_progress *progress, char *out, size_t size)
     }
 }
 
+/* Columns of the terminal; it may have been made smaller since. */
+static size_t terminal_width(void)
+{
+    struct winsize size = {0};
+    return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0
+               ? size.ws_col
+               : 80;
+}
+
+void rf_progress_line(const struct rf_run_view *view, const char *text,
+                      const char *left, size_t width, char *out, size_t size)
+{
+    int cells = (int)(rf_progress_share(view) * BAR_CELLS);
+    size_t room = width > 0 ? width - 1 : 0; /* the last column may wrap */
+    size_t used, more = strlen(text) + strlen(left);
+    char bar[BAR_CELLS + 1] = "";
+    for (int i = 0; i < BAR_CELLS; i++) {
+        bar[i] = i < cells ? '#' : '.';
+    }
+    used = (size_t)snprintf(out, size, "[%s] %zu/%zu ", bar, view->scenario_at,
+                            view->n_scenarios);
+    if (used + more <= room) {
+        snprintf(out + used, size - used, "%s%s", text, left);
+    } else if (used + strlen(left) + 1 < room) { /* something of the text */
+        snprintf(out + used, size - used, "%.*s…%s",
+                 (int)(room - used - strlen(left) - 1), text, left);
+    } else if (room < used) {
+        out[room] = '\0';
+    }
+}
+
 static void draw(struct rf_progress *progress, int64_t now_ns)
 {
     double share = rf_progress_share(&progress->view);
     int64_t spent = now_ns - progress->began_ns;
-    int cells = (int)(share * BAR_CELLS);
-    char text[256], clock[32], left[48] = "";
+    char text[512], clock[32], left[48] = "", line[1024];
     if (!progress->bar) {
         return;
     }
@@ -100,13 +131,10 @@ static void draw(struct rf_progress *progress, int64_t now_ns)
         snprintf(left, sizeof(left), "  ~%s left",
                  rf_progress_clock(rest, clock));
     }
+    rf_progress_line(&progress->view, text, left, terminal_width(), line,
+                     sizeof(line));
     erase(progress);
-    fputc('[', stderr);
-    for (int i = 0; i < BAR_CELLS; i++) {
-        fputc(i < cells ? '#' : '.', stderr);
-    }
-    fprintf(stderr, "] %zu/%zu %.100s%s", progress->view.scenario_at,
-            progress->view.n_scenarios, text, left);
+    fputs(line, stderr);
     fflush(stderr);
     progress->drawn = true;
 }
@@ -155,7 +183,7 @@ void rf_progress_destroy(struct rf_progress *progress)
 /* Without a terminal: where it is, but not more often than makes sense. */
 static void plain(struct rf_progress *progress, int64_t now_ns)
 {
-    char text[256];
+    char text[512];
     if (progress->bar || progress->quiet ||
         now_ns - progress->last_plain_ns < PLAIN_NS) {
         return;

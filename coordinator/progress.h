@@ -27,6 +27,11 @@ void rf_progress_result(const json_t *result, char *out, size_t size);
 /* Share of the work that is done, 0 to 1. Pure, for tests. */
 double rf_progress_share(const struct rf_run_view *view);
 
+/* The bar, `text` (ASCII) and `left` in less than `width` columns: `text` gives
+ * way with an ellipsis. `size` is 64 at least. Pure, for tests. */
+void rf_progress_line(const struct rf_run_view *view, const char *text,
+                      const char *left, size_t width, char *out, size_t size);
+
 /* "1:05" or "1:02:03". Pure. */
 const char *rf_progress_clock(int64_t seconds, char out[32]);
 

@@ -27,6 +27,24 @@ START_TEST(test_progress_share_and_clock)
 }
 END_TEST
 
+START_TEST(test_progress_line_fits_the_terminal)
+{
+    struct rf_run_view view = {.n_scenarios = 2, .scenario_at = 2};
+    char line[256];
+    rf_progress_line(&view, "name: running", "  ~0:09 left", 80, line, 256);
+    ck_assert_str_eq(line, "[############............] 2/2 name: running  "
+                           "~0:09 left");
+    rf_progress_line(&view, "name: running", "  ~0:09 left", 50, line, 256);
+    ck_assert_str_eq(line, "[############............] 2/2 name:…  ~0:09 left");
+    rf_progress_line(&view, "name: running", "  ~0:09 left", 44, line, 256);
+    ck_assert_str_eq(line, "[############............] 2/2 ");
+    rf_progress_line(&view, "name: running", "", 11, line, 256);
+    ck_assert_str_eq(line, "[#########");
+    rf_progress_line(&view, "name: running", "", 0, line, 256);
+    ck_assert_str_eq(line, "");
+}
+END_TEST
+
 START_TEST(test_progress_of_a_scenario_says_what_was_measured)
 {
     json_t *result = result_record("s", "ok", 52.125, 0.91);
@@ -55,6 +73,7 @@ Suite *test_progress_suite(void)
     Suite *suite = suite_create("progress");
     TCase *tests = tcase_create("progress");
     tcase_add_test(tests, test_progress_share_and_clock);
+    tcase_add_test(tests, test_progress_line_fits_the_terminal);
     tcase_add_test(tests, test_progress_of_a_scenario_says_what_was_measured);
     suite_add_tcase(suite, tests);
     return suite;

@@ -13,6 +13,7 @@
 #include <libgen.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/mem.h"
 #include "coordinator/model_file.h"
@@ -105,6 +106,26 @@ static enum rf_status check_names(const struct rf_jnode *list,
     return RF_OK;
 }
 
+/* Has "disk.folder" be absolute, beside the file: who works with a scenario, on
+ * whichever node, knows nothing of the file's place. */
+static void place_folder(const struct rf_config *config,
+                         const struct rf_scenario_config *scenario)
+{
+    json_t *disk = json_object_get(scenario->value, "disk");
+    const char *folder = json_string_value(json_object_get(disk, "folder"));
+    char *path, *here, *whole;
+    if (folder == NULL || folder[0] == '\0') {
+        return;
+    }
+    path = rf_config_path(config->folder, folder);
+    here = path[0] != '/' ? getcwd(NULL, 0) : NULL;
+    whole = here != NULL ? rf_xasprintf("%s/%s", here, path) : rf_xstrdup(path);
+    json_object_set_new(disk, "folder", json_string(whole));
+    free(whole);
+    free(here);
+    free(path);
+}
+
 /* Has the planner's reader accept every member, so that a slip in the last
  * scenario is found before the first one runs. */
 static enum rf_status check_members(const struct rf_config *config,
@@ -143,6 +164,9 @@ static enum rf_status read_scenarios(const struct rf_jnode *root,
         if (status != RF_OK) {
             return status;
         }
+    }
+    for (size_t i = 0; i < config->n_scenarios; i++) {
+        place_folder(config, &config->scenarios[i]);
     }
     status = check_names(&list, config, err);
     return status != RF_OK ? status : check_members(config, err);

@@ -110,6 +110,27 @@ START_TEST(test_config_paths_are_relative_to_the_file)
 }
 END_TEST
 
+START_TEST(test_config_places_the_disk_folder_beside_the_file)
+{
+    static const char *const expected[] = {"/tmp/dir/x", "/x", "/home/u/x"};
+    struct rf_config *config;
+    ck_assert_int_eq(chdir("/tmp"), 0);
+    setenv("HOME", "/home/u", 1);
+    config = read_good(FILE_WITH(
+        NODES, "{\"name\": \"s\", \"method\": \"disk\", \"disk\": "
+               "{\"folder\": [\"x\", \"/x\", \"~/x\"]}, \"train\": {}, "
+               "\"infer\": {}}"));
+    ck_assert_uint_eq(config->n_scenarios, 3);
+    for (size_t i = 0; i < 3; i++) {
+        const json_t *value = config->scenarios[i].value;
+        ck_assert_str_eq(json_string_value(json_object_get(
+                             json_object_get(value, "disk"), "folder")),
+                         expected[i]);
+    }
+    rf_config_destroy(config);
+}
+END_TEST
+
 START_TEST(test_config_lists_make_a_matrix_first_axis_slowest)
 {
     static const char *const names[] = {
@@ -463,6 +484,7 @@ Suite *test_config_suite(void)
     tcase_add_test(tests, test_config_fills_in_defaults);
     tcase_add_test(tests, test_config_reads_nodes_launch_and_control);
     tcase_add_test(tests, test_config_paths_are_relative_to_the_file);
+    tcase_add_test(tests, test_config_places_the_disk_folder_beside_the_file);
     tcase_add_test(tests, test_config_lists_make_a_matrix_first_axis_slowest);
     tcase_add_test(tests, test_config_lists_by_nature_are_no_axes);
     tcase_add_test(tests,

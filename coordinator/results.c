@@ -18,11 +18,10 @@
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/store.h"
-#include "coordinator/difference.h"
-#include "coordinator/plan_cmd.h"
 #include "coordinator/report_table.h"
 #include "coordinator/result_json.h"
 #include "coordinator/result_probe.h"
+#include "coordinator/resume.h"
 
 #define RESULT_MAX_BYTES ((size_t)1 << 30)
 
@@ -168,7 +167,7 @@ static void new_document(struct rf_results *results)
         "running", "exit_code", "file", run->config->file, "configuration",
         rf_result_configuration(run->config), "environment",
         json_incref(run->environment), "head", rf_result_head(), "model",
-        rf_model_json(run->model), "probe", "scenarios", json_array());
+        rf_resume_model(run), "probe", "scenarios", json_array());
 }
 
 /* Notes a scenario of which the folder has a record. One that is ok there is
@@ -199,24 +198,15 @@ static enum rf_status read_old(struct rf_results *results, struct rf_err *err)
 {
     const struct rf_config *config = results->run.config;
     char *path = path_in(results, "run", ".json");
-    json_t *now = rf_result_configuration(config), *index;
+    json_t *index;
     enum rf_status status =
         rf_json_load(path, RESULT_MAX_BYTES, &results->document, err);
-    char *where;
     free(path);
-    if (status != RF_OK) {
-        json_decref(now);
-        return status;
+    if (status == RF_OK) {
+        status = rf_resume_check(results->document, &results->run,
+                                 results->folder, err);
     }
-    where = rf_json_difference(
-        json_object_get(results->document, "configuration"), now);
-    json_decref(now);
-    if (where != NULL) {
-        status = rf_err_set(err, RF_ERR_CONFIG,
-                            "%s: cannot be resumed: its configuration differs "
-                            "from %s at $%s",
-                            results->folder, config->file, where);
-        free(where);
+    if (status != RF_OK) {
         return status;
     }
     snprintf(results->run_id, sizeof(results->run_id), "%.16s",

@@ -13,7 +13,7 @@ struct rf_results;
 
 /*
  * Makes DIR/<UTC time>-<name>/ and run.json in it, or with cli->resume opens
- * that folder: its configuration must be equal to `config`. One coordinator at
+ * that folder: `config` and model must be equal to its own. One coordinator at
  * a time may have a folder. `config`, `model` and `cli` are borrowed. Errors
  * are RF_ERR_IO, or RF_ERR_CONFIG when the folder does not fit.
  */

@@ -28,6 +28,7 @@ struct context {
     struct rf_result_set measured;
     struct rf_table *table;
     json_t *list;
+    json_t *told;  /* object: rows that are there or will be, by note_row() */
     json_t *notes; /* array: why there are no figures, each reason once */
 };
 
@@ -223,8 +224,40 @@ static enum rf_status predict_one(struct context *context,
     return RF_OK;
 }
 
+/* Scenarios that are equal but for their name, method and its folder have equal
+ * predictions for other methods. `method` NULL: the scenario's own. Whether the
+ * row is noted for the first time. */
+static bool note_row(const struct context *context, size_t index,
+                     const char *method)
+{
+    const struct rf_config *config = context->config;
+    struct rf_jnode node = rf_config_scenario(config, index);
+    struct rf_spec *spec = NULL;
+    json_t *scenario;
+    char *key;
+    bool fresh;
+    if (rf_spec_from_json(&node, config->node_names, config->n_nodes, &spec,
+                          NULL) != RF_OK) {
+        return true; /* not after the file has been read */
+    }
+    scenario = rf_spec_to_json(spec, config->node_names);
+    json_object_del(scenario, "name");
+    json_object_del(scenario, "disk");
+    json_object_set_new(scenario, "method",
+                        json_string(method != NULL ? method : spec->method));
+    key = json_dumps(scenario, JSON_COMPACT | JSON_SORT_KEYS);
+    fresh = key == NULL || json_object_get(context->told, key) == NULL;
+    if (key != NULL) {
+        json_object_set_new(context->told, key, json_true());
+    }
+    free(key);
+    json_decref(scenario);
+    rf_spec_destroy(spec);
+    return fresh;
+}
+
 /* The scenario's own method, then every other of "links.methods" that could
- * run it. */
+ * run it and has no row of an equal scenario. */
 static enum rf_status predict_case(struct context *context,
                                    const struct rf_case *one,
                                    struct rf_err *err)
@@ -239,7 +272,8 @@ static enum rf_status predict_case(struct context *context,
         }
         if (strcmp(method, one->spec->method) != 0 &&
             (info->needs_folder || /* which a prediction does not */
-             rf_method_check(info, one->plan, NULL) == RF_OK)) {
+             rf_method_check(info, one->plan, NULL) == RF_OK) &&
+            note_row(context, one->index, method)) {
             status = predict_one(context, one, method, err);
         }
     }
@@ -249,6 +283,9 @@ static enum rf_status predict_case(struct context *context,
 static enum rf_status predict_all(struct context *context, struct rf_err *err)
 {
     enum rf_status status = RF_OK;
+    for (size_t i = 0; i < context->config->n_scenarios; i++) {
+        (void)note_row(context, i, NULL); /* every scenario has its own */
+    }
     for (size_t i = 0; status == RF_OK && i < context->config->n_scenarios;
          i++) {
         struct rf_case *one = NULL;
@@ -347,6 +384,7 @@ int rf_predict_command(const struct rf_cli *cli)
     struct rf_err err = {0};
     struct context context = {.table = rf_table_create(heads),
                               .list = json_array(),
+                              .told = json_object(),
                               .notes = json_array()};
     enum rf_status status = rf_config_load(cli->config, false, &config, &err);
     if (status == RF_OK) {
@@ -370,6 +408,7 @@ int rf_predict_command(const struct rf_cli *cli)
         rf_error("%s", err.text);
     }
     json_decref(context.list);
+    json_decref(context.told);
     json_decref(context.notes);
     rf_table_destroy(context.table);
     rf_result_set_free(&context.measured);

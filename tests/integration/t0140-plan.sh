@@ -28,6 +28,17 @@ test_equal_memory_is_one_figure() {
     expect_text out '^  memory      [0-9.]+ MB to [0-9.]+ MB a rank'
 }
 
+test_a_prediction_is_printed_once() {
+    cluster '.scenarios[0].method = ["host", "tcp"] | .links = {
+        copy_gbytes_per_s: 20, link_gbytes_per_s: 1,
+        methods: {tcp: {link_gbytes_per_s: 2, copy_gbytes_per_s: 2},
+            nccl: {link_gbytes_per_s: 9, copy_gbytes_per_s: 99}}}'
+    run_coord predict cluster.json --json
+    expect_exit 0
+    expect_json out '[.predictions[] | "\(.scenario) \(.method)"] ==
+        ["s-method=host host", "s-method=host nccl", "s-method=tcp tcp"]'
+}
+
 test_no_host_is_named_where_there_are_no_nodes() {
     cluster 'del(.nodes) | .scenarios[0].train = {"tp": 1, "dp": 1}
         | .scenarios[0].infer = {"tp": 1, "dp": 1}'

@@ -63,9 +63,9 @@ static const struct {
 } refusals[] = {
     {SIDES "\"method\": \"shm\"",
      {"$.scenarios[0]", "shm works inside one node only", "rank"}},
-    {SIDES "\"method\": \"ipc\"", {"ipc works inside one node only", "node 1"}},
+    {SIDES "\"method\": \"ipc\"", {"ipc works inside one node only", "on b"}},
     {APART "\"infer\": {\"tp\": 1, \"nodes\": [\"b\"]}, \"method\": \"shm\"",
-     {"one node only", "rank 0 (node 0)", "(node 1)"}},
+     {"one node only", "rank 0 on a", "on b here"}},
     {SIDES "\"strategy\": \"gather_broadcast\", \"method\": \"shm\"",
      {"shm works inside one node only"}},
     {SIDES "\"method\": \"disk\"", {"$.scenarios[0]", "needs", "folder"}},

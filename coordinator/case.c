@@ -1,33 +1,10 @@
 /* A scenario worked out. See case.h. */
 #include "coordinator/case.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 
 #include "common/mem.h"
 #include "transport/method.h"
-
-/* What rf_method_check() refuses too; here hosts have names. */
-static enum rf_status check_hosts(const struct rf_method_info *info,
-                                  const struct rf_case *one, struct rf_err *err)
-{
-    const struct rf_schedule *schedule = one->schedule;
-    const struct rf_rank *ranks = one->world->ranks;
-    for (size_t i = 0; !info->crosses_nodes && one->config->n_nodes > 1 &&
-                       schedule->inter_node_bytes > 0 && i < schedule->n_ops;
-         i++) {
-        uint32_t src = schedule->ops[i].src, dst = schedule->ops[i].dst;
-        if (ranks[src].node != ranks[dst].node) {
-            return rf_err_set(
-                err, RF_ERR_CONFIG,
-                "method %s works inside one node only, but rank "
-                "%" PRIu32 " on %s sends to rank %" PRIu32 " on %s here",
-                info->name, src, one->config->node_names[ranks[src].node], dst,
-                one->config->node_names[ranks[dst].node]);
-        }
-    }
-    return RF_OK;
-}
 
 static enum rf_status build(struct rf_case *one, const struct rf_model *model,
                             struct rf_err *err)
@@ -55,13 +32,10 @@ static enum rf_status build(struct rf_case *one, const struct rf_model *model,
         status = rf_plan_build(model, one->world, one->spec, &one->plan, err);
     }
     if (status == RF_OK) {
+        status = rf_method_check(info, one->plan, config->node_names, err);
+    }
+    if (status == RF_OK) {
         status = rf_schedule_build(one->plan, RF_NONE, &one->schedule, err);
-    }
-    if (status == RF_OK) {
-        status = check_hosts(info, one, err);
-    }
-    if (status == RF_OK) {
-        status = rf_method_check(info, one->plan, err);
     }
     if (status == RF_OK) {
         status = rf_schedule_prove(one->plan, one->schedule, err);

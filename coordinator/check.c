@@ -50,9 +50,9 @@ static void timer_cb(uv_timer_t *timer)
     struct check *check = timer->data;
     for (uint32_t i = 0; i < check->config->n_nodes; i++) {
         if (!check->decided[i]) {
-            rf_findings_add(
-                &check->findings, RF_ADVICE_ERROR, check->config->node_names[i],
-                "did not join within %u s of being started", check->limit_s);
+            rf_findings_add(&check->findings, RF_ADVICE_ERROR,
+                            check->config->node_names[i],
+                            "did not join within %u s", check->limit_s);
         }
     }
     stop(check, false);

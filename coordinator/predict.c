@@ -272,7 +272,8 @@ static enum rf_status predict_case(struct context *context,
         }
         if (strcmp(method, one->spec->method) != 0 &&
             (info->needs_folder || /* which a prediction does not */
-             rf_method_check(info, one->plan, NULL) == RF_OK) &&
+             rf_method_check(info, one->plan, context->config->node_names,
+                             NULL) == RF_OK) &&
             note_row(context, one->index, method)) {
             status = predict_one(context, one, method, err);
         }

@@ -1,8 +1,7 @@
 /*
  * Does a result folder fit? Its cluster.json must be equal, and so must what
  * the files were that it names: the model is compared by a digest of its inline
- * description. Folders without a digest are compared by what is known of the
- * model. Another build of the program is for the user to judge.
+ * description. Another build of the program is for the user to judge.
  */
 #include "coordinator/resume.h"
 
@@ -53,18 +52,15 @@ enum rf_status rf_resume_check(const json_t *document,
                                const struct rf_result_run *run,
                                const char *folder, struct rf_err *err)
 {
-    const json_t *old = json_object_get(document, "model");
     const char *build = rf_result_text(document, "tool", "build");
     json_t *configuration = rf_result_configuration(run->config);
     json_t *model = rf_resume_model(run);
     enum rf_status status =
         compare(json_object_get(document, "configuration"), configuration,
                 "configuration", folder, run, err);
-    if (json_object_get(old, "digest") == NULL) {
-        json_object_del(model, "digest");
-    }
     if (status == RF_OK) {
-        status = compare(old, model, "model", folder, run, err);
+        status = compare(json_object_get(document, "model"), model, "model",
+                         folder, run, err);
     }
     if (status == RF_OK && strcmp(build, rf_build()) != 0) {
         rf_warn("%s: was begun by build %s of this program, which is %s: its "

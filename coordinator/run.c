@@ -387,8 +387,7 @@ void rf_run_tick(struct rf_run *run)
         rf_error("the time given by --timeout is over");
         say_not_run(run);
         if (run->sm.state == RUN_LAUNCHING) {
-            run->launch_failed = true;
-            run_stop(run);
+            run_join_timeout(run);
         } else if (run->sm.state == RUN_STARTING) {
             run_stop(run);
         } else if (run_in_scenario(run)) {

@@ -18,7 +18,6 @@
 #include "coordinator/case.h"
 #include "coordinator/cluster.h"
 #include "coordinator/commands.h"
-#include "coordinator/missing.h"
 #include "coordinator/planning.h"
 #include "coordinator/progress.h"
 #include "coordinator/results.h"
@@ -39,7 +38,6 @@ struct app {
     uv_timer_t timer, redraw;
     struct rf_signals signals;
     int interrupts;
-    bool *joined;  /* by node: has said HELLO */
     bool planning; /* beside the loop */
     bool stopped;  /* the cluster has nothing left open */
     int exit_code;
@@ -188,7 +186,6 @@ static const struct rf_run_ops run_ops = {
 static bool hello_cb(uint32_t node, const json_t *hello, void *data)
 {
     struct app *app = data;
-    app->joined[node] = true;
     rf_results_node(app->results, node, hello);
     return rf_run_hello(app->run, node, hello);
 }
@@ -378,9 +375,6 @@ static void finish(struct app *app)
         (app->exit_code == RF_EXIT_LAUNCH || app->interrupts > 0)) {
         if (app->exit_code == RF_EXIT_LAUNCH) {
             report_launch(app);
-            if (app->cli->timeout_s > 0) {
-                rf_missing_report(app->config, app->run, app->joined);
-            }
         } else {
             rf_info("stopped before any scenario: nothing is kept");
         }
@@ -413,7 +407,6 @@ static enum rf_status run_all(struct app *app, struct rf_err *err)
     }
     app->run = rf_run_create(app->config, rf_results_complete(app->results),
                              app->cli->timeout_s, &run_ops, app);
-    app->joined = rf_xcalloc(app->config->n_nodes, sizeof(*app->joined));
     app->progress = rf_progress_create(app->cli->quiet);
     set_test_hooks(app);
     open_handles(app);
@@ -482,7 +475,6 @@ int rf_run_command(const struct rf_cli *cli)
         }
         rf_signals_block(false);
     }
-    free(app.joined);
     rf_results_close(app.results);
     rf_model_destroy(app.model);
     rf_config_destroy(app.config);

@@ -142,8 +142,7 @@ void rf_run_node_lost(struct rf_run *run, uint32_t node,
 void run_join_timeout(struct rf_run *run)
 {
     struct rf_err err = {0};
-    rf_err_set(&err, RF_ERR_TIMEOUT,
-               "did not join within %lld s of being started",
+    rf_err_set(&err, RF_ERR_TIMEOUT, "did not join within %lld s",
                (long long)((run->ops->now(run->data) - run->sm.entered_ns) /
                            RF_NS_PER_S));
     for (uint32_t i = 0;

@@ -125,13 +125,15 @@ void rf_method_names(char *out, size_t size);
 /*
  * Refuses, before anything is launched, what cannot work: shm across nodes,
  * disk without a folder, device casts in host memory, … A NULL `info` is an
- * unknown method; the text then lists the known ones.
+ * unknown method; the text then lists the known ones. `node_names` are those of
+ * the plan's world.
  */
 enum rf_status rf_method_check(const struct rf_method_info *info,
                                const struct rf_plan *plan,
+                               const char *const *node_names,
                                struct rf_err *err) RF_MUST_CHECK;
 
-/* The implementation of a method (by name or alias) on this node: built in, or
+/* The implementation of a method (by name) on this node: built in, or
  * from refit-cuda.so (loaded on first need). NULL with `err` when absent: why,
  * not which, as with a failed probe.
  * Worker side only. */

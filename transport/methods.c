@@ -78,6 +78,7 @@ static bool one_node(const struct rf_world *world)
 
 static enum rf_status check_crossing(const struct rf_method_info *info,
                                      const struct rf_plan *plan,
+                                     const char *const *node_names,
                                      struct rf_err *err)
 {
     struct rf_schedule *schedule;
@@ -99,13 +100,13 @@ static enum rf_status check_crossing(const struct rf_method_info *info,
     }
     op = crossing_op(plan, schedule);
     if (op != NULL) {
+        const struct rf_rank *ranks = plan->world->ranks;
         status =
             rf_err_set(err, RF_ERR_CONFIG,
                        "method %s works inside one node only, but rank %" PRIu32
-                       " (node %" PRIu32 ") sends to rank %" PRIu32
-                       " (node %" PRIu32 ") here",
-                       info->name, op->src, plan->world->ranks[op->src].node,
-                       op->dst, plan->world->ranks[op->dst].node);
+                       " on %s sends to rank %" PRIu32 " on %s here",
+                       info->name, op->src, node_names[ranks[op->src].node],
+                       op->dst, node_names[ranks[op->dst].node]);
     }
     rf_schedule_destroy(schedule);
     return status;
@@ -134,7 +135,9 @@ static enum rf_status check_casts(const struct rf_method_info *info,
 }
 
 enum rf_status rf_method_check(const struct rf_method_info *info,
-                               const struct rf_plan *plan, struct rf_err *err)
+                               const struct rf_plan *plan,
+                               const char *const *node_names,
+                               struct rf_err *err)
 {
     enum rf_status status;
     if (info == NULL) {
@@ -161,7 +164,7 @@ enum rf_status rf_method_check(const struct rf_method_info *info,
         status = rf_quantize_check(plan, err);
     }
     if (status == RF_OK) {
-        status = check_crossing(info, plan, err);
+        status = check_crossing(info, plan, node_names, err);
     }
     return status;
 }

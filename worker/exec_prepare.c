@@ -92,7 +92,8 @@ static enum rf_status choose_method(struct rf_exec *exec, struct rf_err *err)
         return rf_err_wrap(err, err->status, "method %s",
                            exec->scenario->spec->method);
     }
-    status = rf_method_check(exec->method->info, exec->plan, err);
+    status = rf_method_check(exec->method->info, exec->plan,
+                             exec->scenario->node_names, err);
     if (status != RF_OK) {
         return status;
     }

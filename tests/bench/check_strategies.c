@@ -167,7 +167,7 @@ static enum outcome run_planned(const struct trial *trial,
     if (!judge(trial, planned, &impossible)) {
         return FAILED;
     }
-    status = rf_method_check(trial->method, planned->plan, &err);
+    status = rf_method_check(trial->method, planned->plan, planned_nodes, &err);
     if (impossible || status != RF_OK) {
         if (impossible && status != RF_OK && says_why(trial, &err)) {
             return REFUSED;

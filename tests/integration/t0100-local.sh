@@ -162,7 +162,7 @@ test_a_launch_without_time_names_who_has_not_joined() {
         .nodes = [{host: \"a\", slots: 2}, {host: \"b\", slots: 2}]"
     run_coord cluster.json --timeout 1
     expect_exit 4
-    expect_text err 'not joined when the launch ended: a, b'
+    expect_text err 'a, b: did not join within'
 }
 
 test_a_reader_that_leaves_is_no_error() {

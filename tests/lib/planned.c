@@ -18,12 +18,13 @@ static enum rf_status parse(struct planned *planned, int which,
     return status;
 }
 
+const char *const planned_nodes[] = {"n0", "n1", "n2", "n3",
+                                     "n4", "n5", "n6", "n7"};
+
 enum rf_status planned_make(struct planned *planned, const char *model,
                             const char *scenario, const uint32_t *slots,
                             uint32_t n_nodes)
 {
-    static const char *const names[] = {"n0", "n1", "n2", "n3",
-                                        "n4", "n5", "n6", "n7"};
     struct rf_err *err = &planned->err;
     struct rf_jnode root;
     enum rf_status status;
@@ -36,7 +37,8 @@ enum rf_status planned_make(struct planned *planned, const char *model,
         status = parse(planned, 1, scenario, &root);
     }
     if (status == RF_OK) {
-        status = rf_spec_from_json(&root, names, n_nodes, &planned->spec, err);
+        status = rf_spec_from_json(&root, planned_nodes, n_nodes,
+                                   &planned->spec, err);
     }
     if (status == RF_OK) {
         status = rf_world_build(planned->spec, planned->model, slots, n_nodes,

@@ -14,8 +14,11 @@ struct planned {
     struct rf_err err;
 };
 
-/* `model` is an inline model description, `scenario` a scenario object; nodes
- * are called "n0", "n1", …. On failure err says why and nothing is kept. */
+/* What nodes are called: "n0", "n1", … */
+extern const char *const planned_nodes[];
+
+/* `model` is an inline model description, `scenario` a scenario object. On
+ * failure err says why and nothing is kept. */
 enum rf_status planned_make(struct planned *planned, const char *model,
                             const char *scenario, const uint32_t *slots,
                             uint32_t n_nodes);

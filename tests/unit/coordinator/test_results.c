@@ -285,27 +285,6 @@ START_TEST(test_results_resume_refuses_another_model)
 }
 END_TEST
 
-START_TEST(test_results_resume_takes_a_folder_without_digest)
-{
-    char *in = unfinished_run();
-    char *path = rf_xasprintf("%s/run.json", in);
-    json_t *run = read_json(in, "run.json");
-    struct rf_results *results;
-    ck_assert_int_eq(json_object_del(json_object_get(run, "model"), "digest"),
-                     0);
-    json_object_set_new(json_object_get(run, "tool"), "build",
-                        json_string("older"));
-    ck_assert_int_eq(rf_json_store(run, path, NULL), RF_OK);
-    result_lab.cli.resume = in;
-    results = open_results();
-    ck_assert(rf_results_complete(results)[0]);
-    rf_results_close(results);
-    json_decref(run);
-    free(path);
-    free(in);
-}
-END_TEST
-
 START_TEST(test_results_resume_refuses_another_configuration)
 {
     char *in = unfinished_run();
@@ -387,7 +366,6 @@ Suite *test_results_suite(void)
     tcase_add_test(tests,
                    test_results_resume_of_some_is_not_ok_beside_failures);
     tcase_add_test(tests, test_results_resume_refuses_another_model);
-    tcase_add_test(tests, test_results_resume_takes_a_folder_without_digest);
     tcase_add_test(tests, test_results_resume_refuses_another_configuration);
     tcase_add_test(tests, test_results_one_coordinator_at_a_time);
     tcase_add_test(tests, test_results_folder_that_cannot_be_made);

@@ -47,7 +47,7 @@ void rf_cluster_random(void *out, size_t size)
     }
 }
 
-const char *cluster_name(const struct cluster_node *node)
+const char *rf_cluster_name(const struct cluster_node *node)
 {
     return node->config.name;
 }
@@ -70,7 +70,7 @@ static void add_last_lines(const struct cluster_node *node, char *text,
     }
 }
 
-void cluster_lost(struct cluster_node *node, const char *text)
+void rf_cluster_lost(struct cluster_node *node, const char *text)
 {
     struct rf_cluster *cluster = node->cluster;
     struct rf_err why = {.status = RF_ERR_LAUNCH};
@@ -111,7 +111,7 @@ static void await_verdict(struct cluster_node *node)
     }
 }
 
-void cluster_trouble(struct cluster_node *node, const char *fmt, ...)
+void rf_cluster_trouble(struct cluster_node *node, const char *fmt, ...)
 {
     size_t used = strlen(node->trouble);
     va_list args;
@@ -128,7 +128,7 @@ void cluster_trouble(struct cluster_node *node, const char *fmt, ...)
     await_verdict(node);
 }
 
-void cluster_ended(struct cluster_node *node, const char *fmt, ...)
+void rf_cluster_ended(struct cluster_node *node, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
@@ -137,15 +137,15 @@ void cluster_ended(struct cluster_node *node, const char *fmt, ...)
     await_verdict(node);
 }
 
-void cluster_judge(struct cluster_node *node)
+void rf_cluster_judge(struct cluster_node *node)
 {
     if (node->ended[0] != '\0') {
-        cluster_trouble(node, "%s", node->ended);
+        rf_cluster_trouble(node, "%s", node->ended);
     }
-    cluster_lost(node, node->trouble);
+    rf_cluster_lost(node, node->trouble);
 }
 
-void cluster_cause(struct cluster_node *node, const char *fmt, ...)
+void rf_cluster_cause(struct cluster_node *node, const char *fmt, ...)
 {
     va_list args;
     if (node->lost || node->cluster->stopping) {
@@ -158,8 +158,8 @@ void cluster_cause(struct cluster_node *node, const char *fmt, ...)
     await_verdict(node);
 }
 
-void cluster_log(struct cluster_node *node, uint32_t rank, const char *text,
-                 size_t size)
+void rf_cluster_log(struct cluster_node *node, uint32_t rank, const char *text,
+                    size_t size)
 {
     struct rf_cluster *cluster = node->cluster;
     char line[1024];
@@ -178,7 +178,7 @@ void cluster_log(struct cluster_node *node, uint32_t rank, const char *text,
     }
 }
 
-void cluster_maybe_stopped(struct rf_cluster *cluster)
+void rf_cluster_maybe_stopped(struct rf_cluster *cluster)
 {
     if (!cluster->stopping || cluster->told_stopped ||
         cluster->open_handles > 0) {
@@ -199,7 +199,7 @@ static void check_node(struct cluster_node *node, int64_t now)
         return;
     }
     if (now >= node->verdict_ns) {
-        cluster_judge(node);
+        rf_cluster_judge(node);
     } else if (now >= node->hello_by_ns) {
         char text[128];
         snprintf(text, sizeof(text),
@@ -207,9 +207,9 @@ static void check_node(struct cluster_node *node, int64_t now)
                  "(launch.timeout_s and %d)",
                  node->cluster->how.timeout_s + CLUSTER_HELLO_S,
                  CLUSTER_HELLO_S);
-        cluster_lost(node, text);
+        rf_cluster_lost(node, text);
     } else {
-        cluster_lease_tick(node, now);
+        rf_cluster_lease_tick(node, now);
     }
 }
 
@@ -229,7 +229,7 @@ static void tick_cb(uv_timer_t *timer)
     for (uint32_t i = 0; i < cluster->config->n_nodes; i++) {
         check_node(&cluster->nodes[i], now);
     }
-    cluster_maybe_stopped(cluster);
+    rf_cluster_maybe_stopped(cluster);
 }
 
 /* refit-worker beside this program. */
@@ -296,7 +296,7 @@ enum rf_status rf_cluster_create(uv_loop_t *loop,
 
 void rf_cluster_joined(struct rf_cluster *cluster)
 {
-    cluster_stop_listening(cluster);
+    rf_cluster_stop_listening(cluster);
 }
 
 void rf_cluster_send(struct rf_cluster *cluster, uint32_t node,
@@ -315,7 +315,7 @@ void rf_cluster_drop(struct rf_cluster *cluster, uint32_t index)
     struct cluster_node *node = &cluster->nodes[index];
     bool stopping = cluster->stopping;
     cluster->stopping = true; /* nobody is told */
-    cluster_lost(node, "");
+    rf_cluster_lost(node, "");
     cluster->stopping = stopping;
     if (node->launch != NULL) {
         cluster->launcher->stop(node->launch, true);
@@ -325,7 +325,7 @@ void rf_cluster_drop(struct rf_cluster *cluster, uint32_t index)
 void rf_cluster_stop(struct rf_cluster *cluster, bool force)
 {
     cluster->stopping = true;
-    cluster_stop_listening(cluster);
+    rf_cluster_stop_listening(cluster);
     for (struct cluster_peer *peer = cluster->peers; peer != NULL;
          peer = peer->next) {
         rf_conn_close(peer->conn);

@@ -19,7 +19,7 @@ static void take_hello(struct cluster_node *node, struct rf_conn *conn,
     const json_t *index = json_object_get(hello, "node");
     if (node->control != NULL || !json_is_integer(index) ||
         json_integer_value(index) != (json_int_t)node->index) {
-        cluster_lost(node, "a second HELLO, or one of another node");
+        rf_cluster_lost(node, "a second HELLO, or one of another node");
         return;
     }
     node->control = conn;
@@ -32,14 +32,14 @@ static void take_hello(struct cluster_node *node, struct rf_conn *conn,
     node->joined = true;
     node->quick = RF_LEASE_BURST;
     node->next_lease_ns = rf_now_ns();
-    rf_debug("%s joined over %s in %.0f ms", cluster_name(node),
+    rf_debug("%s joined over %s in %.0f ms", rf_cluster_name(node),
              node->clock.tcp ? "TCP" : "the launcher's stream",
              (double)node->clock.launch_ns / 1e6);
     if (!node->clock.tcp && node->launch != NULL &&
         strcmp(cluster->config->control.address, "stdio") != 0) {
         rf_debug("%s: it could not connect back; control stays on the "
                  "launcher's stream",
-                 cluster_name(node));
+                 rf_cluster_name(node));
     }
 }
 
@@ -71,15 +71,15 @@ static void take_log(struct cluster_node *node, const struct rf_frame *frame)
         const char *end = memchr(at, '\n', left);
         size_t size = end != NULL ? (size_t)(end - at) : left;
         if (size > 0) {
-            cluster_log(node, rank, at, size);
+            rf_cluster_log(node, rank, at, size);
         }
         at += size + (end != NULL);
         left -= size + (end != NULL);
     }
 }
 
-void cluster_frame(struct cluster_node *node, struct rf_conn *conn,
-                   const struct rf_frame *frame)
+void rf_cluster_frame(struct cluster_node *node, struct rf_conn *conn,
+                      const struct rf_frame *frame)
 {
     struct rf_cluster *cluster = node->cluster;
     struct rf_err err = {0};
@@ -92,17 +92,17 @@ void cluster_frame(struct cluster_node *node, struct rf_conn *conn,
         return;
     }
     if (rf_msg_parse(frame, &payload, &err) != RF_OK) {
-        cluster_lost(node, err.text);
+        rf_cluster_lost(node, err.text);
         return;
     }
-    rf_trace("%s: %s", cluster_name(node), rf_msg_name(frame->type));
+    rf_trace("%s: %s", rf_cluster_name(node), rf_msg_name(frame->type));
     if (frame->type == RF_MSG_HELLO) {
         take_hello(node, conn, payload);
     } else if (frame->type == RF_MSG_ERROR && !node->joined) {
         const char *text = json_string_value(json_object_get(payload, "text"));
-        cluster_lost(node, text != NULL ? text : "its agent gave up");
+        rf_cluster_lost(node, text != NULL ? text : "its agent gave up");
     } else if (conn != node->control) {
-        cluster_lost(node, "it speaks before it has joined");
+        rf_cluster_lost(node, "it speaks before it has joined");
     } else if (frame->type == RF_MSG_LEASE) {
         take_lease(node, payload);
     } else {
@@ -113,7 +113,7 @@ void cluster_frame(struct cluster_node *node, struct rf_conn *conn,
 }
 
 /* Sends leases and checks that the node's have come. */
-void cluster_lease_tick(struct cluster_node *node, int64_t now)
+void rf_cluster_lease_tick(struct cluster_node *node, int64_t now)
 {
     struct rf_cluster *cluster = node->cluster;
     int64_t silent;
@@ -135,6 +135,6 @@ void cluster_lease_tick(struct cluster_node *node, int64_t now)
         now >= cluster->grace_until_ns) {
         char text[96];
         snprintf(text, sizeof(text), "silent for %.1f s", (double)silent / 1e9);
-        cluster_lost(node, text);
+        rf_cluster_lost(node, text);
     }
 }

@@ -82,38 +82,38 @@ struct rf_cluster {
 /* cluster.c */
 /* Notes why a node seems to be gone; judged a little later, so that all that
  * has to do with it is told together. */
-void cluster_trouble(struct cluster_node *node, const char *fmt, ...)
+void rf_cluster_trouble(struct cluster_node *node, const char *fmt, ...)
     RF_PRINTF(2, 3);
 /* The same for what explains all other notes: it stands alone. */
-void cluster_cause(struct cluster_node *node, const char *fmt, ...)
+void rf_cluster_cause(struct cluster_node *node, const char *fmt, ...)
     RF_PRINTF(2, 3);
 /* The same for how its process ended: that comes last. */
-void cluster_ended(struct cluster_node *node, const char *fmt, ...)
+void rf_cluster_ended(struct cluster_node *node, const char *fmt, ...)
     RF_PRINTF(2, 3);
 /* The time for that is over: the node is lost, with all notes. */
-void cluster_judge(struct cluster_node *node);
+void rf_cluster_judge(struct cluster_node *node);
 /* Reports a node lost, once, and cuts its connections. */
-void cluster_lost(struct cluster_node *node, const char *text);
-void cluster_maybe_stopped(struct rf_cluster *cluster);
-const char *cluster_name(const struct cluster_node *node);
-void cluster_log(struct cluster_node *node, uint32_t rank, const char *text,
-                 size_t size);
+void rf_cluster_lost(struct cluster_node *node, const char *text);
+void rf_cluster_maybe_stopped(struct rf_cluster *cluster);
+const char *rf_cluster_name(const struct cluster_node *node);
+void rf_cluster_log(struct cluster_node *node, uint32_t rank, const char *text,
+                    size_t size);
 
 /* cluster_launch.c: starting agents. */
-void cluster_send_boot(struct cluster_node *node, struct rf_conn *conn,
-                       bool manual);
+void rf_cluster_send_boot(struct cluster_node *node, struct rf_conn *conn,
+                          bool manual);
 
 /* cluster_frame.c: what agents say, and leases. */
-void cluster_frame(struct cluster_node *node, struct rf_conn *conn,
-                   const struct rf_frame *frame);
-void cluster_lease_tick(struct cluster_node *node, int64_t now);
+void rf_cluster_frame(struct cluster_node *node, struct rf_conn *conn,
+                      const struct rf_frame *frame);
+void rf_cluster_lease_tick(struct cluster_node *node, int64_t now);
 
 /* cluster_listen.c */
-struct cluster_listener *cluster_listen(struct rf_cluster *cluster,
-                                        const char *address);
+struct cluster_listener *rf_cluster_listen(struct rf_cluster *cluster,
+                                           const char *address);
 /* For launcher manual, before anything is started: "HOST:PORT,…"; NULL when
  * nothing could be listened on. malloc'ed. */
-char *cluster_listen_all(struct rf_cluster *cluster);
-void cluster_stop_listening(struct rf_cluster *cluster);
+char *rf_cluster_listen_all(struct rf_cluster *cluster);
+void rf_cluster_stop_listening(struct rf_cluster *cluster);
 
 #endif

@@ -29,7 +29,7 @@ static json_t *candidates_of(struct cluster_node *node)
     if (strcmp(address, "auto") == 0) {
         address = cluster->launcher->head_address(node->launch);
     }
-    listener = address != NULL ? cluster_listen(cluster, address) : NULL;
+    listener = address != NULL ? rf_cluster_listen(cluster, address) : NULL;
     if (listener != NULL) {
         json_array_append_new(list, json_pack("{s:s, s:i}", "address",
                                               listener->address, "port",
@@ -38,8 +38,8 @@ static json_t *candidates_of(struct cluster_node *node)
     return list;
 }
 
-void cluster_send_boot(struct cluster_node *node, struct rf_conn *conn,
-                       bool manual)
+void rf_cluster_send_boot(struct cluster_node *node, struct rf_conn *conn,
+                          bool manual)
 {
     struct rf_cluster *cluster = node->cluster;
     uint8_t nonce[NONCE_BYTES];
@@ -78,7 +78,7 @@ static void stdio_ready_cb(struct rf_conn *conn, void *data)
 static void stdio_frame_cb(struct rf_conn *conn, const struct rf_frame *frame,
                            void *data)
 {
-    cluster_frame(data, conn, frame);
+    rf_cluster_frame(data, conn, frame);
 }
 
 static void stdio_close_cb(struct rf_conn *conn, const struct rf_err *why,
@@ -93,14 +93,14 @@ static void stdio_close_cb(struct rf_conn *conn, const struct rf_err *why,
     }
     cluster->open_handles--;
     if (why->status != RF_OK) {
-        cluster_trouble(node, "%s", why->text);
+        rf_cluster_trouble(node, "%s", why->text);
     } else {
-        cluster_trouble(node, "its agent closed the stream");
+        rf_cluster_trouble(node, "its agent closed the stream");
     }
     if (node->ended[0] != '\0' && !node->lost && !cluster->stopping) {
-        cluster_judge(node); /* nothing else can follow */
+        rf_cluster_judge(node); /* nothing else can follow */
     }
-    cluster_maybe_stopped(cluster);
+    rf_cluster_maybe_stopped(cluster);
 }
 
 static const struct rf_conn_ops stdio_ops = {stdio_ready_cb, stdio_frame_cb,
@@ -119,20 +119,20 @@ static void stream_cb(struct rf_launch *launch, uv_pipe_t *pipe, void *data)
     }
     node->hello_by_ns =
         rf_now_ns() + (cluster->how.timeout_s + CLUSTER_HELLO_S) * RF_NS_PER_S;
-    cluster_send_boot(node, node->stdio, false);
+    rf_cluster_send_boot(node, node->stdio, false);
 }
 
 static void stderr_cb(struct rf_launch *launch, const char *line, void *data)
 {
     (void)launch;
-    cluster_log(data, RF_NONE, line, strlen(line));
+    rf_cluster_log(data, RF_NONE, line, strlen(line));
 }
 
 static void note_cb(struct rf_launch *launch, const char *line, void *data)
 {
     const struct cluster_node *node = data;
     (void)launch;
-    rf_info("%s: %s", cluster_name(node), line);
+    rf_info("%s: %s", rf_cluster_name(node), line);
 }
 
 /* The launcher's last call for a node. Where the stream has not ended yet, what
@@ -143,17 +143,17 @@ static void launch_over(struct cluster_node *node, struct rf_launch *launch)
     node->launch = NULL; /* nothing is left to stop */
     if (!node->lost && !cluster->stopping &&
         (node->joined || node->stdio == NULL || node->cause_known)) {
-        cluster_judge(node);
+        rf_cluster_judge(node);
     }
     cluster->launcher->destroy(launch);
-    cluster_maybe_stopped(cluster);
+    rf_cluster_maybe_stopped(cluster);
 }
 
 static void fail_cb(struct rf_launch *launch, const struct rf_err *why,
                     void *data)
 {
     struct cluster_node *node = data;
-    cluster_trouble(node, "%s", why->text);
+    rf_cluster_trouble(node, "%s", why->text);
     launch_over(node, launch);
 }
 
@@ -162,21 +162,22 @@ static void exit_cb(struct rf_launch *launch, int status, const char *signal,
 {
     struct cluster_node *node = data;
     if (signal != NULL) {
-        cluster_ended(node, "its agent was killed by SIG%s", signal);
+        rf_cluster_ended(node, "its agent was killed by SIG%s", signal);
     } else if (status == 127) {
-        cluster_cause(node,
-                      "the worker \"%s\" was not found (status 127): say "
-                      "where it is with launch.worker, or use launch.deploy",
-                      node->cluster->how.worker);
+        rf_cluster_cause(node,
+                         "the worker \"%s\" was not found (status 127): say "
+                         "where it is with launch.worker, or use launch.deploy",
+                         node->cluster->how.worker);
     } else if (status == 126) {
-        cluster_cause(node,
-                      "the worker \"%s\" cannot be executed (status 126): it "
-                      "must be an executable file for the node's processor",
-                      node->cluster->how.worker);
+        rf_cluster_cause(
+            node,
+            "the worker \"%s\" cannot be executed (status 126): it "
+            "must be an executable file for the node's processor",
+            node->cluster->how.worker);
     } else if (status >= 0) {
-        cluster_ended(node, "its agent ended with status %d", status);
+        rf_cluster_ended(node, "its agent ended with status %d", status);
     } else {
-        cluster_ended(node, "the connection to it ended");
+        rf_cluster_ended(node, "the connection to it ended");
     }
     launch_over(node, launch);
 }
@@ -191,7 +192,7 @@ static void prepare_manual(struct rf_cluster *cluster)
     if (strcmp(cluster->launcher->name, "manual") != 0) {
         return;
     }
-    addresses = cluster_listen_all(cluster);
+    addresses = rf_cluster_listen_all(cluster);
     for (uint32_t i = 0; i < cluster->config->n_nodes; i++) {
         struct cluster_node *node = &cluster->nodes[i];
         node->join_key = rf_xcalloc(1, 2 * RF_PSK_BYTES + 1);
@@ -215,7 +216,7 @@ void rf_cluster_launch(struct rf_cluster *cluster)
                                      &node->config, &launch_callbacks, node,
                                      &node->launch, &err) != RF_OK) {
             node->launch = NULL;
-            cluster_trouble(node, "%s", err.text);
+            rf_cluster_trouble(node, "%s", err.text);
             node->verdict_ns = 0; /* told at the next tick */
         }
     }

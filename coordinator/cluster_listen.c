@@ -26,7 +26,7 @@ static bool find_psk(const char *identity, uint8_t psk[RF_PSK_BYTES],
         }
         if (node->used || node->lost) {
             rf_warn("a second connection claims to be %s: refused",
-                    cluster_name(node));
+                    rf_cluster_name(node));
             return false;
         }
         memcpy(psk, node->psk, RF_PSK_BYTES);
@@ -62,7 +62,7 @@ static void peer_ready_cb(struct rf_conn *conn, void *data)
     peer->node = node;
     cluster->n_strangers--;
     if (strcmp(cluster->launcher->name, "manual") == 0) {
-        cluster_send_boot(node, conn, true);
+        rf_cluster_send_boot(node, conn, true);
     }
 }
 
@@ -71,7 +71,7 @@ static void peer_frame_cb(struct rf_conn *conn, const struct rf_frame *frame,
 {
     struct cluster_peer *peer = data;
     if (peer->node != NULL) {
-        cluster_frame(peer->node, conn, frame);
+        rf_cluster_frame(peer->node, conn, frame);
     }
 }
 
@@ -97,13 +97,13 @@ static void peer_close_cb(struct rf_conn *conn, const struct rf_err *why,
         node->tcp = NULL;
         if (node->control == conn) {
             node->control = NULL;
-            cluster_trouble(node, "its control connection ended%s%s",
-                            why->status != RF_OK ? ": " : "", why->text);
+            rf_cluster_trouble(node, "its control connection ended%s%s",
+                               why->status != RF_OK ? ": " : "", why->text);
         }
     }
     free(peer);
     cluster->open_handles--;
-    cluster_maybe_stopped(cluster);
+    rf_cluster_maybe_stopped(cluster);
 }
 
 static const struct rf_conn_ops peer_ops = {peer_ready_cb, peer_frame_cb,
@@ -186,7 +186,7 @@ static void listener_closed_cb(uv_handle_t *handle)
     struct rf_cluster *cluster = listener->cluster;
     free(listener);
     cluster->open_handles--;
-    cluster_maybe_stopped(cluster);
+    rf_cluster_maybe_stopped(cluster);
 }
 
 static int make_address(const char *text, uint32_t port,
@@ -270,8 +270,8 @@ static void tell_no_port(const struct rf_control_config *control,
                 : "");
 }
 
-struct cluster_listener *cluster_listen(struct rf_cluster *cluster,
-                                        const char *address)
+struct cluster_listener *rf_cluster_listen(struct rf_cluster *cluster,
+                                           const char *address)
 {
     const struct rf_control_config *control = &cluster->config->control;
     uint32_t port =
@@ -328,7 +328,7 @@ static char *append_listener(char *list, const struct cluster_listener *l)
     return longer;
 }
 
-char *cluster_listen_all(struct rf_cluster *cluster)
+char *rf_cluster_listen_all(struct rf_cluster *cluster)
 {
     const char *address = cluster->config->control.address;
     uv_interface_address_t *interfaces;
@@ -336,7 +336,7 @@ char *cluster_listen_all(struct rf_cluster *cluster)
     int count;
     if (strcmp(address, "auto") != 0) {
         return append_listener(NULL, strcmp(address, "stdio") != 0
-                                         ? cluster_listen(cluster, address)
+                                         ? rf_cluster_listen(cluster, address)
                                          : NULL);
     }
     if (uv_interface_addresses(&interfaces, &count) == 0) {
@@ -344,15 +344,15 @@ char *cluster_listen_all(struct rf_cluster *cluster)
             if (worth_advertising(&interfaces[i])) {
                 uv_ip4_name(&interfaces[i].address.address4, text,
                             sizeof(text));
-                list = append_listener(list, cluster_listen(cluster, text));
+                list = append_listener(list, rf_cluster_listen(cluster, text));
             }
         }
         uv_free_interface_addresses(interfaces, count);
     }
-    return append_listener(list, cluster_listen(cluster, "127.0.0.1"));
+    return append_listener(list, rf_cluster_listen(cluster, "127.0.0.1"));
 }
 
-void cluster_stop_listening(struct rf_cluster *cluster)
+void rf_cluster_stop_listening(struct rf_cluster *cluster)
 {
     while (cluster->listeners != NULL) {
         struct cluster_listener *listener = cluster->listeners;

@@ -18,7 +18,7 @@
 #define FAULT (N(SETTLING) | N(ABORTING))
 #define S(n) ((n)*RF_NS_PER_S)
 
-/* Deadlines here are what a state has when sizes do not matter; run_move()
+/* Deadlines here are what a state has when sizes do not matter; rf_run_move()
  * gives longer ones. */
 static const struct rf_sm_state states[RUN_STATES] = {
     [RUN_IDLE] = {"idle", N(LAUNCHING), 0},
@@ -65,7 +65,7 @@ void rf_run_destroy(struct rf_run *run)
     if (run == NULL) {
         return;
     }
-    run_exchange_clear(run);
+    rf_run_exchange_clear(run);
     rf_attempt_destroy(run->attempt);
     for (uint32_t i = 0; i < run->config->n_nodes; i++) {
         json_decref(run->nodes[i].hello);
@@ -98,23 +98,23 @@ const char *rf_run_node_error(const struct rf_run *run, uint32_t node)
     return run->nodes[node].why;
 }
 
-const char *run_host(const struct rf_run *run, uint32_t node)
+const char *rf_run_host(const struct rf_run *run, uint32_t node)
 {
     return run->config->node_names[node];
 }
 
-bool run_in_scenario(const struct rf_run *run)
+bool rf_run_in_scenario(const struct rf_run *run)
 {
     return run->sm.state >= RUN_PREPARING && run->sm.state <= RUN_ABORTING;
 }
 
-void run_arm(struct rf_run *run)
+void rf_run_arm(struct rf_run *run)
 {
     int64_t at = RF_MIN(run->limit_ns, run->run_deadline_ns);
     run->ops->arm(run->sm.state == RUN_DONE ? INT64_MAX : at, run->data);
 }
 
-void run_show_progress(struct rf_run *run)
+void rf_run_show_progress(struct rf_run *run)
 {
     struct rf_run_view view = {.state = rf_sm_state_name(&run->sm),
                                .scenario_at = run->begun,
@@ -135,7 +135,7 @@ void run_show_progress(struct rf_run *run)
     run->ops->progress(&view, run->data);
 }
 
-void run_move(struct rf_run *run, enum run_state state, int64_t limit_s)
+void rf_run_move(struct rf_run *run, enum run_state state, int64_t limit_s)
 {
     int64_t now = run->ops->now(run->data);
     rf_sm_move(&run->sm, state, now);
@@ -143,20 +143,20 @@ void run_move(struct rf_run *run, enum run_state state, int64_t limit_s)
     if (run->limit_ns != INT64_MAX) {
         run->limit_ns = RF_MAX(run->limit_ns, now + S(limit_s));
     }
-    run_arm(run);
-    run_show_progress(run);
+    rf_run_arm(run);
+    rf_run_show_progress(run);
 }
 
 void rf_run_start(struct rf_run *run)
 {
-    run_move(run, RUN_LAUNCHING, rf_config_join_limit_s(run->config));
+    rf_run_move(run, RUN_LAUNCHING, rf_config_join_limit_s(run->config));
     run->ops->launch(run->data);
 }
 
 /* Ends the agents. Idle ones have nothing to abort. */
-void run_stop(struct rf_run *run)
+void rf_run_stop(struct rf_run *run)
 {
-    run_move(run, RUN_STOPPING, 0);
+    rf_run_move(run, RUN_STOPPING, 0);
     for (uint32_t i = 0; i < run->config->n_nodes; i++) {
         if (run->nodes[i].hello != NULL && !run->nodes[i].lost) {
             run->ops->send(i, RF_MSG_SHUTDOWN, json_object(), run->data);
@@ -165,10 +165,10 @@ void run_stop(struct rf_run *run)
     run->ops->stop(run->interrupts > 1, run->data);
 }
 
-void run_end_scenario(struct rf_run *run)
+void rf_run_end_scenario(struct rf_run *run)
 {
     struct rf_attempt *attempt = run->attempt;
-    run_exchange_clear(run);
+    rf_run_exchange_clear(run);
     run->attempt = NULL;
     attempt->finished_ns = run->ops->now(run->data);
     run->ops->utc(attempt->finished_at, sizeof(attempt->finished_at),
@@ -181,18 +181,18 @@ void run_end_scenario(struct rf_run *run)
 
 /* Wants the next scenario, or ends the run when none is left. Called in
  * LAUNCHING, STARTING, CLOSING and ABORTING. */
-void run_next_scenario(struct rf_run *run)
+void rf_run_next_scenario(struct rf_run *run)
 {
     while (run->skip != NULL && run->next_scenario < run->config->n_scenarios &&
            run->skip[run->next_scenario]) {
         run->next_scenario++;
     }
     if (run->over || run->next_scenario == run->config->n_scenarios) {
-        run_stop(run);
+        rf_run_stop(run);
         return;
     }
     run->begun++;
-    run_move(run, RUN_STARTING, 0);
+    rf_run_move(run, RUN_STARTING, 0);
     run->ops->build(run->next_scenario, run->data);
 }
 
@@ -205,11 +205,11 @@ void rf_run_built(struct rf_run *run, struct rf_case *one,
         rf_case_destroy(one);
         return;
     }
-    if (run_begin(run, one, why, &err) == RF_OK) {
-        run_move(
+    if (rf_run_begin(run, one, why, &err) == RF_OK) {
+        rf_run_move(
             run, RUN_PREPARING,
             60 + (int64_t)(one->plan->totals.bytes_total / UINT64_C(50000000)));
-        run_step_send(run, STEP_PREPARE, json_object());
+        rf_run_step_send(run, STEP_PREPARE, json_object());
         return;
     }
     rf_error("scenario %s: %s",
@@ -217,8 +217,8 @@ void rf_run_built(struct rf_run *run, struct rf_case *one,
     rf_attempt_error(run->attempt, NULL, RF_NONE, "starting", err.status,
                      err.text, NULL);
     run->refused++;
-    run_end_scenario(run);
-    run_next_scenario(run);
+    rf_run_end_scenario(run);
+    rf_run_next_scenario(run);
 }
 
 void rf_run_message(struct rf_run *run, uint32_t node, enum rf_msg_type type,
@@ -238,30 +238,30 @@ void rf_run_message(struct rf_run *run, uint32_t node, enum rf_msg_type type,
         return;
     }
     /* What belongs to an attempt that is over has nothing to say any more. */
-    if (run->attempt == NULL || !run_in_scenario(run) ||
+    if (run->attempt == NULL || !rf_run_in_scenario(run) ||
         !run->nodes[node].in_scenario ||
-        !run_get_integer(payload, "attempt", 0, UINT32_MAX, &attempt) ||
+        !rf_run_get_integer(payload, "attempt", 0, UINT32_MAX, &attempt) ||
         attempt != run->attempt->number) {
-        rf_debug("%s: ignored a late %s", run_host(run, node),
+        rf_debug("%s: ignored a late %s", rf_run_host(run, node),
                  rf_msg_name((uint8_t)type));
         return;
     }
     switch (type) {
     case RF_MSG_DONE:
-        run_step_done(run, node, payload);
+        rf_run_step_done(run, node, payload);
         break;
     case RF_MSG_EXCHANGE:
-        run_exchange(run, node, payload);
+        rf_run_exchange(run, node, payload);
         break;
     case RF_MSG_RANK_EXIT:
-        run_rank_exit(run, node, payload);
+        rf_run_rank_exit(run, node, payload);
         break;
     case RF_MSG_ABORTED:
-        run_aborted(run, node, payload);
+        rf_run_aborted(run, node, payload);
         break;
     default:
-        run_fault(run, node, RF_NONE, NULL, RF_ERR_PROTOCOL,
-                  "sent a message that an agent may not send", NULL);
+        rf_run_fault(run, node, RF_NONE, NULL, RF_ERR_PROTOCOL,
+                     "sent a message that an agent may not send", NULL);
         break;
     }
 }
@@ -302,7 +302,7 @@ void rf_run_stopped(struct rf_run *run)
     if (run->sm.state != RUN_STOPPING) {
         return;
     }
-    run_move(run, RUN_DONE, 0);
+    rf_run_move(run, RUN_DONE, 0);
     run->ops->done(exit_code(run), run->data);
 }
 
@@ -311,7 +311,7 @@ static void state_deadline(struct rf_run *run)
     struct rf_err err = {0};
     switch ((enum run_state)run->sm.state) {
     case RUN_LAUNCHING:
-        run_join_timeout(run);
+        rf_run_join_timeout(run);
         break;
     case RUN_STARTING:
         rf_err_set(&err, RF_ERR_TIMEOUT,
@@ -322,7 +322,7 @@ static void state_deadline(struct rf_run *run)
         rf_run_built(run, NULL, &err);
         break;
     case RUN_SETTLING:
-        run_abort(run, "a rank lost its peer");
+        rf_run_abort(run, "a rank lost its peer");
         break;
     case RUN_ABORTING:
         for (uint32_t i = 0; i < run->config->n_nodes; i++) {
@@ -346,7 +346,7 @@ static void state_deadline(struct rf_run *run)
         }
         break;
     default:
-        run_step_timeout(run);
+        rf_run_step_timeout(run);
         break;
     }
 }
@@ -380,25 +380,25 @@ void rf_run_tick(struct rf_run *run)
     if (now >= run->run_deadline_ns) {
         run->run_deadline_ns = INT64_MAX;
         if (run->sm.state == RUN_STOPPING) {
-            run_arm(run);
+            rf_run_arm(run);
             return; /* all scenarios are over: too late to fail one */
         }
         run->over = run->timed_out = true;
         rf_error("the time given by --timeout is over");
         say_not_run(run);
         if (run->sm.state == RUN_LAUNCHING) {
-            run_join_timeout(run);
+            rf_run_join_timeout(run);
         } else if (run->sm.state == RUN_STARTING) {
-            run_stop(run);
-        } else if (run_in_scenario(run)) {
-            run_fault(run, RF_NONE, RF_NONE, NULL, RF_ERR_TIMEOUT,
-                      "the time given by --timeout was over", NULL);
+            rf_run_stop(run);
+        } else if (rf_run_in_scenario(run)) {
+            rf_run_fault(run, RF_NONE, RF_NONE, NULL, RF_ERR_TIMEOUT,
+                         "the time given by --timeout was over", NULL);
         }
     } else if (now >= run->limit_ns) {
         run->limit_ns = INT64_MAX;
         state_deadline(run);
     }
-    run_arm(run);
+    rf_run_arm(run);
 }
 
 static void end_everything(struct rf_run *run)
@@ -407,17 +407,17 @@ static void end_everything(struct rf_run *run)
         if (run->attempt->outcome == RF_OUTCOME_OK) {
             run->attempt->outcome = RF_OUTCOME_INTERRUPTED;
         }
-        run_end_scenario(run);
+        rf_run_end_scenario(run);
     }
     if (run->sm.state == RUN_STOPPING) {
         run->forced = true;
         run->ops->stop(true, run->data);
         return;
     }
-    if (run_in_scenario(run) && run->sm.state != RUN_ABORTING) {
+    if (rf_run_in_scenario(run) && run->sm.state != RUN_ABORTING) {
         rf_sm_move(&run->sm, RUN_ABORTING, run->ops->now(run->data));
     }
-    run_stop(run);
+    rf_run_stop(run);
 }
 
 void rf_run_interrupt(struct rf_run *run, int code)
@@ -433,12 +433,12 @@ void rf_run_interrupt(struct rf_run *run, int code)
         return;
     }
     if (run->sm.state == RUN_LAUNCHING || run->sm.state == RUN_STARTING) {
-        run_stop(run);
-    } else if (run_in_scenario(run) && run->sm.state != RUN_ABORTING) {
+        rf_run_stop(run);
+    } else if (rf_run_in_scenario(run) && run->sm.state != RUN_ABORTING) {
         if (run->attempt->outcome == RF_OUTCOME_OK) {
             run->attempt->outcome = RF_OUTCOME_INTERRUPTED;
         }
-        run_abort(run, "interrupted");
+        rf_run_abort(run, "interrupted");
     }
 }
 

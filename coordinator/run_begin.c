@@ -20,7 +20,7 @@ static enum rf_status check_alive(struct rf_run *run, uint32_t node,
         return RF_OK;
     }
     return rf_err_set(err, RF_ERR_PEER, "node %s was lost earlier: %s",
-                      run_host(run, node), run->nodes[node].why);
+                      rf_run_host(run, node), run->nodes[node].why);
 }
 
 /* HELLO's "methods": null means it can. */
@@ -34,7 +34,7 @@ static enum rf_status check_method(struct rf_run *run, uint32_t node,
     }
     return rf_err_set(err, RF_ERR_UNSUPPORTED,
                       "method %s cannot be used on %s: %s", method,
-                      run_host(run, node),
+                      rf_run_host(run, node),
                       json_is_string(why) ? json_string_value(why)
                                           : "its worker does not know it");
 }
@@ -73,7 +73,7 @@ static enum rf_status check_devices(struct rf_run *run,
     if (devices < slots && !shares_devices(run->config)) {
         return rf_err_set(err, RF_ERR_UNSUPPORTED,
                           "%s has %zu GPUs, %u slots need one each",
-                          run_host(run, node), devices, slots);
+                          rf_run_host(run, node), devices, slots);
     }
     if (*first == RF_NONE) {
         *first = node;
@@ -85,8 +85,8 @@ static enum rf_status check_devices(struct rf_run *run,
         return rf_err_set(err, RF_ERR_UNSUPPORTED,
                           "%s has NCCL %.40s, %s has %.40s: they must be the "
                           "same",
-                          run_host(run, node), mine, run_host(run, *first),
-                          theirs);
+                          rf_run_host(run, node), mine,
+                          rf_run_host(run, *first), theirs);
     }
     return RF_OK;
 }
@@ -102,8 +102,8 @@ static enum rf_status check_memory(struct rf_run *run,
     int64_t free_bytes;
     char a[32], b[32];
     if (rf_case_on_device(one) ||
-        !run_get_integer(hello, "memory_available_bytes", 0, INT64_MAX,
-                         &free_bytes)) {
+        !rf_run_get_integer(hello, "memory_available_bytes", 0, INT64_MAX,
+                            &free_bytes)) {
         return RF_OK;
     }
     for (uint32_t i = 0; i < run->config->n_nodes; i++) {
@@ -121,7 +121,8 @@ static enum rf_status check_memory(struct rf_run *run,
                       "needs %s of memory on %s%s, which has %s available "
                       "(%llu and %lld bytes); use fewer layers "
                       "(\"num_layers\") or more nodes",
-                      rf_format_bytes(need, a, sizeof(a)), run_host(run, node),
+                      rf_format_bytes(need, a, sizeof(a)),
+                      rf_run_host(run, node),
                       names > 1 ? " and the other names of that machine" : "",
                       rf_format_bytes((uint64_t)free_bytes, b, sizeof(b)),
                       (unsigned long long)need, (long long)free_bytes);
@@ -280,8 +281,8 @@ static void find_pairs(struct rf_run *run)
     run->n_pairs = used > PAIRS_MAX ? keep_covering(all, used, n) : used;
 }
 
-enum rf_status run_begin(struct rf_run *run, struct rf_case *one,
-                         const struct rf_err *why, struct rf_err *err)
+enum rf_status rf_run_begin(struct rf_run *run, struct rf_case *one,
+                            const struct rf_err *why, struct rf_err *err)
 {
     struct rf_attempt *attempt =
         rf_attempt_create(++run->attempts, run->next_scenario++, one);

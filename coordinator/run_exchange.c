@@ -23,7 +23,7 @@ static void free_exchange(struct rf_run *run, struct exchange *exchange)
     free(exchange);
 }
 
-void run_exchange_clear(struct rf_run *run)
+void rf_run_exchange_clear(struct rf_run *run)
 {
     while (run->exchanges != NULL) {
         struct exchange *next = run->exchanges->next;
@@ -86,7 +86,7 @@ static bool hexadecimal(const char *text)
     return size % 2 == 0 && strspn(text, "0123456789abcdef") == size;
 }
 
-void run_exchange(struct rf_run *run, uint32_t node, const json_t *payload)
+void rf_run_exchange(struct rf_run *run, uint32_t node, const json_t *payload)
 {
     const json_t *parts = json_object_get(payload, "parts");
     struct exchange *exchange = NULL;
@@ -94,24 +94,25 @@ void run_exchange(struct rf_run *run, uint32_t node, const json_t *payload)
     if (run->sm.state == RUN_SETTLING || run->sm.state == RUN_ABORTING) {
         return;
     }
-    if (run_get_integer(payload, "seq", 0, INT64_MAX, &seq)) {
+    if (rf_run_get_integer(payload, "seq", 0, INT64_MAX, &seq)) {
         exchange = find_exchange(run, (uint64_t)seq);
     }
     if (exchange == NULL) {
-        run_fault(run, node, RF_NONE, NULL, RF_ERR_PROTOCOL,
-                  "an exchange out of order", NULL);
+        rf_run_fault(run, node, RF_NONE, NULL, RF_ERR_PROTOCOL,
+                     "an exchange out of order", NULL);
         return;
     }
     for (size_t i = 0; i < json_array_size(parts); i++) {
         const json_t *part = json_array_get(parts, i);
         const char *data = json_string_value(json_object_get(part, "data"));
         uint32_t rank;
-        if (!run_get_rank(run, part, node, &rank) || data == NULL ||
+        if (!rf_run_get_rank(run, part, node, &rank) || data == NULL ||
             !hexadecimal(data) || exchange->parts[rank] != NULL) {
-            run_fault(run, node, RF_NONE, NULL, RF_ERR_PROTOCOL,
-                      "a part of an exchange is not its own, not hexadecimal "
-                      "or sent twice",
-                      NULL);
+            rf_run_fault(
+                run, node, RF_NONE, NULL, RF_ERR_PROTOCOL,
+                "a part of an exchange is not its own, not hexadecimal "
+                "or sent twice",
+                NULL);
             return;
         }
         exchange->parts[rank] = rf_xstrdup(data);

@@ -11,7 +11,8 @@
 #include "coordinator/run_private.h"
 
 /* The last lines that a rank, or with RF_NONE the node, wrote. */
-json_t *run_last_lines(const struct rf_run *run, uint32_t node, uint32_t rank)
+json_t *rf_run_last_lines(const struct rf_run *run, uint32_t node,
+                          uint32_t rank)
 {
     const struct run_node *from = &run->nodes[node];
     json_t *lines = json_array();
@@ -33,10 +34,10 @@ static void say(const struct rf_run *run, uint32_t node, uint32_t rank,
 {
     char where[128] = "";
     if (node != RF_NONE && rank != RF_NONE) {
-        snprintf(where, sizeof(where), "%.80s: rank %u: ", run_host(run, node),
-                 rank);
+        snprintf(where, sizeof(where),
+                 "%.80s: rank %u: ", rf_run_host(run, node), rank);
     } else if (node != RF_NONE) {
-        snprintf(where, sizeof(where), "%.80s: ", run_host(run, node));
+        snprintf(where, sizeof(where), "%.80s: ", rf_run_host(run, node));
     }
     rf_error("scenario %s failed (%s): %s%s", run->attempt->one->spec->name,
              phase, where, text);
@@ -56,7 +57,7 @@ static void say_settled(const struct rf_run *run)
         const char *host = json_string_value(json_object_get(one, "host"));
         uint32_t node = RF_NONE;
         for (uint32_t n = 0; n < run->config->n_nodes && host != NULL; n++) {
-            node = strcmp(run_host(run, n), host) == 0 ? n : node;
+            node = strcmp(rf_run_host(run, n), host) == 0 ? n : node;
         }
         say(run, node,
             json_is_integer(rank) ? (uint32_t)json_integer_value(rank)
@@ -106,7 +107,7 @@ static void fault(struct rf_run *run, uint32_t node, uint32_t rank,
                   const char *phase, enum rf_status status, const char *text,
                   const json_t *lines, bool root)
 {
-    const char *host = node != RF_NONE ? run_host(run, node) : NULL;
+    const char *host = node != RF_NONE ? rf_run_host(run, node) : NULL;
     bool settling = run->sm.state == RUN_SETTLING;
     bool aborting = run->sm.state == RUN_ABORTING;
     char in_round[96];
@@ -130,28 +131,28 @@ static void fault(struct rf_run *run, uint32_t node, uint32_t rank,
         promote_last(run->attempt->errors);
     }
     if (root) {
-        run_abort(run, text);
+        rf_run_abort(run, text);
     } else {
-        run_move(run, RUN_SETTLING, 0);
+        rf_run_move(run, RUN_SETTLING, 0);
     }
 }
 
-void run_fault(struct rf_run *run, uint32_t node, uint32_t rank,
-               const char *phase, enum rf_status status, const char *text,
-               const json_t *lines)
+void rf_run_fault(struct rf_run *run, uint32_t node, uint32_t rank,
+                  const char *phase, enum rf_status status, const char *text,
+                  const json_t *lines)
 {
     fault(run, node, rank, phase, status, text, lines,
           status != RF_ERR_PEER || rank == RF_NONE);
 }
 
-void run_abort(struct rf_run *run, const char *reason)
+void rf_run_abort(struct rf_run *run, const char *reason)
 {
     bool any = false;
     run->n_unanswered = 0;
     if (run->sm.state == RUN_SETTLING) {
         say_settled(run);
     }
-    run_move(run, RUN_ABORTING, 0);
+    rf_run_move(run, RUN_ABORTING, 0);
     for (uint32_t i = 0; i < run->config->n_nodes; i++) {
         struct run_node *node = &run->nodes[i];
         node->waiting = node->in_scenario && !node->lost;
@@ -167,8 +168,8 @@ void run_abort(struct rf_run *run, const char *reason)
         }
     }
     if (!any) {
-        run_end_scenario(run);
-        run_next_scenario(run);
+        rf_run_end_scenario(run);
+        rf_run_next_scenario(run);
     }
 }
 
@@ -217,14 +218,14 @@ static void name_silent(struct rf_run *run, uint32_t node, const json_t *told)
 {
     json_t *cause = json_array_get(run->attempt->errors, 0);
     const char *phase = json_string_value(json_object_get(cause, "phase"));
-    const char *host = run_host(run, node);
+    const char *host = rf_run_host(run, node);
     json_t *mine = json_array();
     char ranks[160], *text;
     for (size_t i = 0; i < json_array_size(told); i++) {
         json_t *part = json_pack("{s:O}", "rank", json_array_get(told, i));
         uint32_t rank;
-        if (run_get_rank(run, part, node, &rank)) {
-            json_t *lines = run_last_lines(run, node, rank);
+        if (rf_run_get_rank(run, part, node, &rank)) {
+            json_t *lines = rf_run_last_lines(run, node, rank);
             rf_attempt_error(run->attempt, host, rank, phase, RF_ERR_TIMEOUT,
                              "had not answered when the time was over", lines);
             json_array_append_new(mine, json_integer(rank));
@@ -247,7 +248,7 @@ static void name_silent(struct rf_run *run, uint32_t node, const json_t *told)
 }
 
 /* A node has ended its ranks, or (payload NULL) is gone. */
-void run_aborted(struct rf_run *run, uint32_t node, const json_t *payload)
+void rf_run_aborted(struct rf_run *run, uint32_t node, const json_t *payload)
 {
     struct run_node *from = &run->nodes[node];
     const json_t *unkillable = json_object_get(payload, "unkillable");
@@ -262,9 +263,9 @@ void run_aborted(struct rf_run *run, uint32_t node, const json_t *payload)
         char *pids = json_dumps(unkillable, JSON_COMPACT);
         char *text = rf_xasprintf("processes %s cannot be killed (state D?)",
                                   pids != NULL ? pids : "?");
-        rf_error("%s: %s", run_host(run, node), text);
-        rf_attempt_error(run->attempt, run_host(run, node), RF_NONE, "aborting",
-                         RF_ERR_TIMEOUT, text, NULL);
+        rf_error("%s: %s", rf_run_host(run, node), text);
+        rf_attempt_error(run->attempt, rf_run_host(run, node), RF_NONE,
+                         "aborting", RF_ERR_TIMEOUT, text, NULL);
         free(pids);
         free(text);
     }
@@ -274,8 +275,8 @@ void run_aborted(struct rf_run *run, uint32_t node, const json_t *payload)
             return;
         }
     }
-    run_end_scenario(run);
-    run_next_scenario(run);
+    rf_run_end_scenario(run);
+    rf_run_next_scenario(run);
 }
 
 /* What a rank wrote last: a list of lines or one text. */
@@ -289,7 +290,7 @@ static json_t *exit_lines(const struct rf_run *run, uint32_t node,
     if (json_is_string(told) && json_string_length(told) > 0) {
         return json_pack("[s]", json_string_value(told));
     }
-    return run_last_lines(run, node, rank);
+    return rf_run_last_lines(run, node, rank);
 }
 
 /* How a rank ended, or why its agent ended it. */
@@ -297,28 +298,28 @@ static void describe_exit(const json_t *payload, char *out, size_t size)
 {
     const char *cause = json_string_value(json_object_get(payload, "cause"));
     int64_t number = 0, pid = 0;
-    (void)run_get_integer(payload, "pid", 0, INT64_MAX, &pid);
+    (void)rf_run_get_integer(payload, "pid", 0, INT64_MAX, &pid);
     if (cause != NULL) {
         snprintf(out, size, "its process %lld %.120s", (long long)pid, cause);
-    } else if (run_get_integer(payload, "signal", 1, 128, &number)) {
+    } else if (rf_run_get_integer(payload, "signal", 1, 128, &number)) {
         snprintf(out, size, "its process %lld was killed by signal %lld (%s)",
                  (long long)pid, (long long)number, strsignal((int)number));
     } else {
-        (void)run_get_integer(payload, "status", 0, 255, &number);
+        (void)rf_run_get_integer(payload, "status", 0, 255, &number);
         snprintf(out, size, "its process %lld ended early with status %lld",
                  (long long)pid, (long long)number);
     }
 }
 
-void run_rank_exit(struct rf_run *run, uint32_t node, const json_t *payload)
+void rf_run_rank_exit(struct rf_run *run, uint32_t node, const json_t *payload)
 {
     const char *phase = json_string_value(json_object_get(payload, "phase"));
     uint32_t rank;
     char text[160];
     json_t *lines;
-    if (!run_get_rank(run, payload, node, &rank)) {
-        run_fault(run, node, RF_NONE, NULL, RF_ERR_PROTOCOL,
-                  "reports the end of a rank that is not its own", NULL);
+    if (!rf_run_get_rank(run, payload, node, &rank)) {
+        rf_run_fault(run, node, RF_NONE, NULL, RF_ERR_PROTOCOL,
+                     "reports the end of a rank that is not its own", NULL);
         return;
     }
     if (run->sm.state == RUN_ABORTING) {

@@ -20,10 +20,10 @@ static void check_verdict(struct rf_run *run)
         }
     }
     if (run->launch_failed) {
-        run_stop(run);
+        rf_run_stop(run);
     } else {
         run->ops->joined(run->data);
-        run_next_scenario(run);
+        rf_run_next_scenario(run);
     }
 }
 
@@ -57,7 +57,7 @@ static const char *same_gpu(const struct rf_run *run, uint32_t node,
                 if (json_is_string(uuid) &&
                     json_equal(uuid, json_object_get(json_array_get(theirs, b),
                                                      "uuid"))) {
-                    return run_host(run, i);
+                    return rf_run_host(run, i);
                 }
             }
         }
@@ -104,7 +104,7 @@ bool rf_run_hello(struct rf_run *run, uint32_t node, const json_t *hello)
     run->ops->send(node, RF_MSG_WELCOME,
                    json_pack("{s:I}", "protocol", (json_int_t)protocol),
                    run->data);
-    run_show_progress(run);
+    rf_run_show_progress(run);
     check_verdict(run);
     return true;
 }
@@ -127,19 +127,19 @@ void rf_run_node_lost(struct rf_run *run, uint32_t node,
         check_verdict(run);
         return;
     }
-    rf_error("%s: %s", run_host(run, node), why->text);
-    if (run_in_scenario(run) && lost->in_scenario) {
-        json_t *lines = run_last_lines(run, node, RF_NONE);
-        run_fault(run, node, RF_NONE, NULL, RF_ERR_PEER, why->text, lines);
+    rf_error("%s: %s", rf_run_host(run, node), why->text);
+    if (rf_run_in_scenario(run) && lost->in_scenario) {
+        json_t *lines = rf_run_last_lines(run, node, RF_NONE);
+        rf_run_fault(run, node, RF_NONE, NULL, RF_ERR_PEER, why->text, lines);
         json_decref(lines);
         if (lost->waiting && run->sm.state == RUN_ABORTING) {
-            run_aborted(run, node, NULL);
+            rf_run_aborted(run, node, NULL);
         }
     }
 }
 
 /* Nodes that said nothing while all should have joined. */
-void run_join_timeout(struct rf_run *run)
+void rf_run_join_timeout(struct rf_run *run)
 {
     struct rf_err err = {0};
     rf_err_set(&err, RF_ERR_TIMEOUT, "did not join within %lld s",

@@ -113,49 +113,50 @@ struct rf_run {
 };
 
 /* run.c */
-void run_move(struct rf_run *run, enum run_state state, int64_t limit_s);
-void run_arm(struct rf_run *run);
-void run_next_scenario(struct rf_run *run);
-void run_end_scenario(struct rf_run *run);
-void run_stop(struct rf_run *run);
-void run_show_progress(struct rf_run *run);
-bool run_in_scenario(const struct rf_run *run);
-const char *run_host(const struct rf_run *run, uint32_t node);
+void rf_run_move(struct rf_run *run, enum run_state state, int64_t limit_s);
+void rf_run_arm(struct rf_run *run);
+void rf_run_next_scenario(struct rf_run *run);
+void rf_run_end_scenario(struct rf_run *run);
+void rf_run_stop(struct rf_run *run);
+void rf_run_show_progress(struct rf_run *run);
+bool rf_run_in_scenario(const struct rf_run *run);
+const char *rf_run_host(const struct rf_run *run, uint32_t node);
 
 /* run_join.c: the deadline of LAUNCHING. */
-void run_join_timeout(struct rf_run *run);
+void rf_run_join_timeout(struct rf_run *run);
 
 /* run_begin.c: STARTING. Takes what rf_run_built() got. */
-enum rf_status run_begin(struct rf_run *run, struct rf_case *one,
-                         const struct rf_err *why, struct rf_err *err);
+enum rf_status rf_run_begin(struct rf_run *run, struct rf_case *one,
+                            const struct rf_err *why, struct rf_err *err);
 
 /* run_step.c: everything from PREPARING to CLOSING. */
-void run_step_send(struct rf_run *run, enum step_kind kind, json_t *args);
-void run_step_done(struct rf_run *run, uint32_t node, const json_t *payload);
-void run_step_timeout(struct rf_run *run);
+void rf_run_step_send(struct rf_run *run, enum step_kind kind, json_t *args);
+void rf_run_step_done(struct rf_run *run, uint32_t node, const json_t *payload);
+void rf_run_step_timeout(struct rf_run *run);
 
 /* run_take.c: one rank's answer to a step. */
-enum rf_status run_take(struct rf_run *run, uint32_t rank, const json_t *answer,
-                        struct rf_err *err);
+enum rf_status rf_run_take(struct rf_run *run, uint32_t rank,
+                           const json_t *answer, struct rf_err *err);
 
 /* run_fault.c */
-void run_fault(struct rf_run *run, uint32_t node, uint32_t rank,
-               const char *phase, enum rf_status status, const char *text,
-               const json_t *lines);
-void run_abort(struct rf_run *run, const char *reason);
-void run_rank_exit(struct rf_run *run, uint32_t node, const json_t *payload);
-void run_aborted(struct rf_run *run, uint32_t node, const json_t *payload);
-json_t *run_last_lines(const struct rf_run *run, uint32_t node, uint32_t rank);
+void rf_run_fault(struct rf_run *run, uint32_t node, uint32_t rank,
+                  const char *phase, enum rf_status status, const char *text,
+                  const json_t *lines);
+void rf_run_abort(struct rf_run *run, const char *reason);
+void rf_run_rank_exit(struct rf_run *run, uint32_t node, const json_t *payload);
+void rf_run_aborted(struct rf_run *run, uint32_t node, const json_t *payload);
+json_t *rf_run_last_lines(const struct rf_run *run, uint32_t node,
+                          uint32_t rank);
 
 /* run_exchange.c */
-void run_exchange(struct rf_run *run, uint32_t node, const json_t *payload);
-void run_exchange_clear(struct rf_run *run);
+void rf_run_exchange(struct rf_run *run, uint32_t node, const json_t *payload);
+void rf_run_exchange_clear(struct rf_run *run);
 
 /* Integer member of a peer's object, checked; false when absent or outside. */
-bool run_get_integer(const json_t *object, const char *key, int64_t min,
-                     int64_t max, int64_t *out);
+bool rf_run_get_integer(const json_t *object, const char *key, int64_t min,
+                        int64_t max, int64_t *out);
 /* Rank number that belongs to `node` in this attempt. */
-bool run_get_rank(const struct rf_run *run, const json_t *object, uint32_t node,
-                  uint32_t *out);
+bool rf_run_get_rank(const struct rf_run *run, const json_t *object,
+                     uint32_t node, uint32_t *out);
 
 #endif

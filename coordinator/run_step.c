@@ -30,8 +30,8 @@ static const struct {
 static const char *const step_names[] = {"prepare", "probe",  "probe", "fill",
                                          "run",     "verify", "close"};
 
-bool run_get_integer(const json_t *object, const char *key, int64_t min,
-                     int64_t max, int64_t *out)
+bool rf_run_get_integer(const json_t *object, const char *key, int64_t min,
+                        int64_t max, int64_t *out)
 {
     const json_t *value = json_object_get(object, key);
     if (!json_is_integer(value) || json_integer_value(value) < min ||
@@ -42,13 +42,13 @@ bool run_get_integer(const json_t *object, const char *key, int64_t min,
     return true;
 }
 
-bool run_get_rank(const struct rf_run *run, const json_t *object, uint32_t node,
-                  uint32_t *out)
+bool rf_run_get_rank(const struct rf_run *run, const json_t *object,
+                     uint32_t node, uint32_t *out)
 {
     const struct rf_world *world = run->attempt->one->world;
     int64_t rank;
-    if (!run_get_integer(object, "rank", 0, (int64_t)world->n_ranks - 1,
-                         &rank) ||
+    if (!rf_run_get_integer(object, "rank", 0, (int64_t)world->n_ranks - 1,
+                            &rank) ||
         world->ranks[rank].node != node) {
         return false;
     }
@@ -63,7 +63,7 @@ static double seconds_left(const struct rf_run *run)
     return (double)RF_MAX(left_ns, (int64_t)0) / 1e9;
 }
 
-void run_step_send(struct rf_run *run, enum step_kind kind, json_t *args)
+void rf_run_step_send(struct rf_run *run, enum step_kind kind, json_t *args)
 {
     run->step = kind;
     run->seq++;
@@ -124,8 +124,9 @@ static void send_round_step(struct rf_run *run, enum run_state state,
 {
     json_t *args = json_pack("{s:i}", "index", (int)run->round);
     int64_t now = run->ops->now(run->data);
-    run_move(run, state,
-             kind == STEP_RUN ? iteration_seconds(run) : memory_seconds(run));
+    rf_run_move(run, state,
+                kind == STEP_RUN ? iteration_seconds(run)
+                                 : memory_seconds(run));
     run->round_checked_bytes = 0;
     if (kind == STEP_VERIFY) {
         const struct rf_spec *spec = run->attempt->one->spec;
@@ -142,10 +143,10 @@ static void send_round_step(struct rf_run *run, enum run_state state,
             run->limit_ns =
                 now + lead +
                 (int64_t)run->attempt->one->spec->timeout_s * RF_NS_PER_S;
-            run_arm(run);
+            rf_run_arm(run);
         }
     }
-    run_step_send(run, kind, args);
+    rf_run_step_send(run, kind, args);
 }
 
 static void send_copy_probe(struct rf_run *run)
@@ -156,9 +157,9 @@ static void send_copy_probe(struct rf_run *run)
         most =
             RF_MAX(most, rf_plan_layout(one->plan, RF_INFER, r)->arena_bytes);
     }
-    run_step_send(run, STEP_PROBE_COPY,
-                  json_pack("{s:s, s:I}", "kind", "copy", "bytes",
-                            (json_int_t)RF_MIN(most, COPY_PROBE_MAX_BYTES)));
+    rf_run_step_send(run, STEP_PROBE_COPY,
+                     json_pack("{s:s, s:I}", "kind", "copy", "bytes",
+                               (json_int_t)RF_MIN(most, COPY_PROBE_MAX_BYTES)));
 }
 
 static double *rate_of_pair(struct rf_run *run)
@@ -181,17 +182,17 @@ static void send_link_probe(struct rf_run *run)
         }
     }
     run->limit_ns = run->ops->now(run->data) + 60 * RF_NS_PER_S;
-    run_arm(run);
-    run_step_send(run, STEP_PROBE_LINK,
-                  json_pack("{s:s, s:I, s:i, s:i}", "kind", "link", "bytes",
-                            bytes, "from", (int)pair->from_rank, "to",
-                            (int)pair->to_rank));
+    rf_run_arm(run);
+    rf_run_step_send(run, STEP_PROBE_LINK,
+                     json_pack("{s:s, s:I, s:i, s:i}", "kind", "link", "bytes",
+                               bytes, "from", (int)pair->from_rank, "to",
+                               (int)pair->to_rank));
 }
 
 static void begin_probe(struct rf_run *run, enum run_state state)
 {
     run->pair_at = 0;
-    run_move(run, state, 0);
+    rf_run_move(run, state, 0);
     send_copy_probe(run);
 }
 
@@ -203,8 +204,8 @@ static void end_probe(struct rf_run *run)
     struct rf_err err = {0};
     if (run->sm.state == RUN_PROBING_AGAIN) {
         attempt->probed_after = true;
-        run_move(run, RUN_CLOSING, memory_seconds(run));
-        run_step_send(run, STEP_CLOSE, json_object());
+        rf_run_move(run, RUN_CLOSING, memory_seconds(run));
+        rf_run_step_send(run, STEP_CLOSE, json_object());
         return;
     }
     attempt->probed_before = true;
@@ -223,9 +224,9 @@ static void probe_done(struct rf_run *run)
     if (run->step == STEP_PROBE_LINK) {
         if (!run->pair_sized) {
             if (*rate_of_pair(run) <= 0) {
-                run_fault(run, RF_NONE, run->pairs[run->pair_at].to_rank, NULL,
-                          RF_ERR_PROTOCOL, "the link probe gave no figure",
-                          NULL);
+                rf_run_fault(run, RF_NONE, run->pairs[run->pair_at].to_rank,
+                             NULL, RF_ERR_PROTOCOL,
+                             "the link probe gave no figure", NULL);
                 return;
             }
             send_link_probe(run);
@@ -267,9 +268,9 @@ static void report_mismatch(struct rf_run *run)
                               first != NULL ? first : "not told");
     int64_t rank = -1;
     const char *host = NULL;
-    if (run_get_integer(attempt->first_mismatch, "rank", 0, UINT32_MAX,
-                        &rank)) {
-        host = run_host(run, attempt->one->world->ranks[rank].node);
+    if (rf_run_get_integer(attempt->first_mismatch, "rank", 0, UINT32_MAX,
+                           &rank)) {
+        host = rf_run_host(run, attempt->one->world->ranks[rank].node);
     }
     rf_error("scenario %s: verification after iteration %u: %s",
              attempt->one->spec->name, run->round, text);
@@ -294,7 +295,7 @@ static void report_unchecked(struct rf_run *run, uint64_t all)
              "worker of the same build?",
              (unsigned long long)run->round_checked_bytes,
              (unsigned long long)all);
-    run_fault(run, RF_NONE, RF_NONE, NULL, RF_ERR_PROTOCOL, text, NULL);
+    rf_run_fault(run, RF_NONE, RF_NONE, NULL, RF_ERR_PROTOCOL, text, NULL);
 }
 
 /* Only now does the iteration count: what ends the scenario before every rank
@@ -346,8 +347,8 @@ static void step_complete(struct rf_run *run)
         break;
     case STEP_CLOSE:
         run->attempt->closed = true;
-        run_end_scenario(run);
-        run_next_scenario(run);
+        rf_run_end_scenario(run);
+        rf_run_next_scenario(run);
         break;
     }
 }
@@ -359,7 +360,7 @@ static void rank_failed(struct rf_run *run, uint32_t node, uint32_t rank,
     const char *status = json_string_value(json_object_get(answer, "status"));
     const char *text = json_string_value(json_object_get(answer, "error"));
     const char *phase = json_string_value(json_object_get(answer, "phase"));
-    json_t *lines = run_last_lines(run, node, rank);
+    json_t *lines = rf_run_last_lines(run, node, rank);
     enum rf_status code = RF_ERR_INTERNAL;
 #define X(name, value, words)                                                  \
     if (status != NULL && strcmp(status, words) == 0) {                        \
@@ -367,8 +368,8 @@ static void rank_failed(struct rf_run *run, uint32_t node, uint32_t rank,
     }
     RF_STATUS_MAP(X)
 #undef X
-    run_fault(run, node, rank, phase, code,
-              text != NULL ? text : "failed without saying why", lines);
+    rf_run_fault(run, node, rank, phase, code,
+                 text != NULL ? text : "failed without saying why", lines);
     json_decref(lines);
 }
 
@@ -382,10 +383,10 @@ static bool take_answers(struct rf_run *run, uint32_t node,
         const json_t *answer = json_array_get(list, i);
         struct rf_err err = {0};
         uint32_t rank;
-        if (!run_get_rank(run, answer, node, &rank) || run->answered[rank]) {
-            run_fault(run, node, RF_NONE, NULL, RF_ERR_PROTOCOL,
-                      "answered for a rank that is not its own, or twice",
-                      NULL);
+        if (!rf_run_get_rank(run, answer, node, &rank) || run->answered[rank]) {
+            rf_run_fault(run, node, RF_NONE, NULL, RF_ERR_PROTOCOL,
+                         "answered for a rank that is not its own, or twice",
+                         NULL);
             return false;
         }
         run->answered[rank] = true;
@@ -394,35 +395,35 @@ static bool take_answers(struct rf_run *run, uint32_t node,
             rank_failed(run, node, rank, answer);
             return false;
         }
-        if (run_take(run, rank, answer, &err) != RF_OK) {
-            run_fault(run, node, rank, NULL, err.status, err.text, NULL);
+        if (rf_run_take(run, rank, answer, &err) != RF_OK) {
+            rf_run_fault(run, node, rank, NULL, err.status, err.text, NULL);
             return false;
         }
     }
     if (missing > 0) {
-        run_fault(run, node, RF_NONE, NULL, RF_ERR_PROTOCOL,
-                  "its answer leaves out ranks", NULL);
+        rf_run_fault(run, node, RF_NONE, NULL, RF_ERR_PROTOCOL,
+                     "its answer leaves out ranks", NULL);
         return false;
     }
     return true;
 }
 
-void run_step_done(struct rf_run *run, uint32_t node, const json_t *payload)
+void rf_run_step_done(struct rf_run *run, uint32_t node, const json_t *payload)
 {
     struct run_node *from = &run->nodes[node];
     int64_t seq = -1;
     if (run->sm.state == RUN_SETTLING || run->sm.state == RUN_ABORTING) {
         return;
     }
-    if (!run_get_integer(payload, "seq", 0, INT64_MAX, &seq) ||
+    if (!rf_run_get_integer(payload, "seq", 0, INT64_MAX, &seq) ||
         (uint64_t)seq > run->seq) {
-        run_fault(run, node, RF_NONE, NULL, RF_ERR_PROTOCOL,
-                  "answered a step that was not asked for", NULL);
+        rf_run_fault(run, node, RF_NONE, NULL, RF_ERR_PROTOCOL,
+                     "answered a step that was not asked for", NULL);
         return;
     }
     if ((uint64_t)seq < run->seq || !from->waiting) {
         rf_debug("%s: ignored a second answer to step %lld",
-                 run_host(run, node), (long long)seq);
+                 rf_run_host(run, node), (long long)seq);
         return;
     }
     if (!take_answers(run, node, payload)) {
@@ -435,7 +436,7 @@ void run_step_done(struct rf_run *run, uint32_t node, const json_t *payload)
 }
 
 /* The state's deadline has passed: names those who have not answered. */
-void run_step_timeout(struct rf_run *run)
+void rf_run_step_timeout(struct rf_run *run)
 {
     const struct rf_world *world = run->attempt->one->world;
     int64_t stay_ns = run->ops->now(run->data) - run->sm.entered_ns;
@@ -463,5 +464,5 @@ void run_step_timeout(struct rf_run *run)
     snprintf(text, sizeof(text),
              "no answer to \"%s\" for %.1f s (%u of the nodes silent)%s",
              step_names[run->step], (double)stay_ns / 1e9, silent, hint);
-    run_fault(run, node, first, NULL, RF_ERR_TIMEOUT, text, NULL);
+    rf_run_fault(run, node, first, NULL, RF_ERR_TIMEOUT, text, NULL);
 }

@@ -35,7 +35,7 @@ static bool get_number(const json_t *object, const char *key, double max,
 static bool get_u64(const json_t *object, const char *key, uint64_t *out)
 {
     int64_t value;
-    if (!run_get_integer(object, key, 0, INT64_MAX, &value)) {
+    if (!rf_run_get_integer(object, key, 0, INT64_MAX, &value)) {
         return false;
     }
     *out = (uint64_t)value;
@@ -157,8 +157,8 @@ static enum rf_status take_run(struct rf_attempt *attempt, uint32_t rank,
     for (size_t i = 0; i < RF_ARRAY_SIZE(fields); i++) {
         /* Another node's clock may lie before the start of ours. */
         int64_t min = i < 2 ? -CLOCK_MAX_NS : 0;
-        if (!run_get_integer(answer, fields[i].key, min, fields[i].max,
-                             fields[i].out)) {
+        if (!rf_run_get_integer(answer, fields[i].key, min, fields[i].max,
+                                fields[i].out)) {
             return bad(err, fields[i].key);
         }
     }
@@ -205,7 +205,7 @@ static enum rf_status take_verify(struct rf_run *run, uint32_t rank,
         uint32_t node = attempt->one->world->ranks[rank].node;
         attempt->first_mismatch =
             json_pack("{s:i, s:s, s:i}", "rank", (int)rank, "host",
-                      run_host(run, node), "iteration", (int)run->round);
+                      rf_run_host(run, node), "iteration", (int)run->round);
         json_object_update_missing(attempt->first_mismatch, first);
     }
     return RF_OK;
@@ -245,8 +245,8 @@ static enum rf_status take_close(struct rf_attempt *attempt, uint32_t rank,
     return RF_OK;
 }
 
-enum rf_status run_take(struct rf_run *run, uint32_t rank, const json_t *answer,
-                        struct rf_err *err)
+enum rf_status rf_run_take(struct rf_run *run, uint32_t rank,
+                           const json_t *answer, struct rf_err *err)
 {
     switch (run->step) {
     case STEP_PREPARE:

@@ -166,7 +166,8 @@ static bool keep_op(struct rf_builder *builder, const struct rf_op *op)
     return true;
 }
 
-uint32_t rf_builder_emit(struct rf_builder *builder, const struct rf_step *step,
+uint32_t rf_builder_emit(struct rf_builder *builder,
+                         const struct rf_op_draft *step,
                          const struct rf_view *src, const struct rf_view *dst)
 {
     const struct rf_plan *plan = builder->plan;

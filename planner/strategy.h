@@ -40,14 +40,15 @@ struct rf_view rf_view_of_piece(const struct rf_holder *holder,
                                 enum rf_mem mem);
 
 /* What an op is beside its two ends. */
-struct rf_step {
+struct rf_op_draft {
     uint32_t family;
     struct rf_box box;
     uint32_t dep, bucket, round, task;
 };
 
 /* Adds an op; the id it got (valid also when it is not kept). */
-uint32_t rf_builder_emit(struct rf_builder *builder, const struct rf_step *step,
+uint32_t rf_builder_emit(struct rf_builder *builder,
+                         const struct rf_op_draft *step,
                          const struct rf_view *src, const struct rf_view *dst);
 
 /* The round for an op of `src` and `dst` that depends on nothing: 0 unless

@@ -32,12 +32,12 @@ static void emit_transfer(struct rf_builder *builder,
                                 .offset = transfer->dst_offset,
                                 .start = transfer->box.start,
                                 .stride = transfer->dst_stride};
-    const struct rf_step step = {.family = transfer->family,
-                                 .box = transfer->box,
-                                 .dep = RF_NO_OP,
-                                 .bucket = RF_NO_BUCKET,
-                                 .round = round,
-                                 .task = task};
+    const struct rf_op_draft step = {.family = transfer->family,
+                                     .box = transfer->box,
+                                     .dep = RF_NO_OP,
+                                     .bucket = RF_NO_BUCKET,
+                                     .round = round,
+                                     .task = task};
     rf_builder_emit(builder, &step, &src, &dst);
 }
 

@@ -230,12 +230,12 @@ static uint32_t gather_part(struct gather *gather, uint32_t slab_index,
         part, rf_builder_elements(builder, slab->family, chunk));
     for (uint64_t k = 0; k < chunking.count; k++) {
         uint32_t round = rf_builder_round(builder, source->rank, gather->root);
-        struct rf_step step = {.family = slab->family,
-                               .box = rf_box_chunk(part, &chunking, k),
-                               .dep = RF_NO_OP,
-                               .bucket = slab->bucket,
-                               .round = RF_MAX(round, first_round),
-                               .task = builder->next_task++};
+        struct rf_op_draft step = {.family = slab->family,
+                                   .box = rf_box_chunk(part, &chunking, k),
+                                   .dep = RF_NO_OP,
+                                   .bucket = slab->bucket,
+                                   .round = RF_MAX(round, first_round),
+                                   .task = builder->next_task++};
         struct piece piece = {
             .slab = slab_index, .unit = unit_index, .box = step.box};
         piece.op = rf_builder_emit(builder, &step, &from, &to);
@@ -263,10 +263,10 @@ static uint32_t spread_piece(struct gather *gather, const struct piece *piece,
                               .root_dep = piece->op,
                               .max_elements = UINT64_MAX,
                               .paced = true};
-    struct rf_step step = {.family = slab->family,
-                           .box = piece->box,
-                           .bucket = slab->bucket,
-                           .task = task};
+    struct rf_op_draft step = {.family = slab->family,
+                               .box = piece->box,
+                               .bucket = slab->bucket,
+                               .task = task};
     for (uint32_t i = 0; i < tree->n; i++) {
         tree->nodes[i].view =
             stage_view(gather, slab, tree->nodes[i].view.rank);

@@ -28,7 +28,7 @@ static const struct rf_holder *receiver(const struct rf_ring *ring, uint32_t k)
 /* The hop of one chunk of part `p` to the part's `hop`-th receiver. */
 static void emit_hop(struct rf_builder *builder, const struct rf_ring *ring,
                      struct part *part, uint32_t p, uint32_t hop,
-                     struct rf_step step)
+                     struct rf_op_draft step)
 {
     struct rf_view to = rf_view_of_piece(receiver(ring, p + hop), RF_MEM_INFER);
     struct rf_view from =
@@ -53,9 +53,9 @@ static uint32_t first_round(const struct rf_builder *builder,
 void rf_ring_emit(struct rf_builder *builder, const struct rf_ring *ring)
 {
     struct part *parts = rf_xcalloc(ring->split.parts, sizeof(*parts));
-    struct rf_step step = {.family = ring->family,
-                           .bucket = RF_NO_BUCKET,
-                           .task = builder->next_task++};
+    struct rf_op_draft step = {.family = ring->family,
+                               .bucket = RF_NO_BUCKET,
+                               .task = builder->next_task++};
     uint32_t first = first_round(builder, ring);
     uint64_t chunks = 0;
     for (uint32_t p = 0; p < ring->split.parts; p++) {

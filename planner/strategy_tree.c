@@ -80,10 +80,10 @@ uint32_t rf_tree_emit(struct rf_builder *builder, struct rf_tree *tree,
     const struct rf_chunking chunking = rf_box_chunking(box, how->max_elements);
     uint32_t base = first_round(builder, tree, how), end = base;
     for (uint64_t k = 0; k < chunking.count && builder->status == RF_OK; k++) {
-        struct rf_step step = {.family = how->family,
-                               .box = rf_box_chunk(box, &chunking, k),
-                               .bucket = how->bucket,
-                               .task = how->task};
+        struct rf_op_draft step = {.family = how->family,
+                                   .box = rf_box_chunk(box, &chunking, k),
+                                   .bucket = how->bucket,
+                                   .task = how->task};
         tree->nodes[0].op =
             how->root_dep + (how->root_in_chunks ? (uint32_t)k : 0);
         for (uint32_t i = 1; i < tree->n; i++) {

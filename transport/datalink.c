@@ -156,7 +156,7 @@ static enum rf_status begin_connect(struct join *join, struct talk *talk,
 {
     const struct rf_datalink_end *end = talk->end;
     talk->stage = CONNECTING;
-    talk->fd = datalink_connect(find_place(join, end->address), end->port);
+    talk->fd = rf_datalink_connect(find_place(join, end->address), end->port);
     return talk->fd < 0 ? lost(talk, errno, err) : RF_OK;
 }
 
@@ -327,7 +327,7 @@ static void accept_some(struct join *join)
         if (talk->fd < 0) {
             return;
         }
-        datalink_tune(talk->fd);
+        rf_datalink_tune(talk->fd);
         talk->stage = WANTS_HELLO;
         talk->until_ns = rf_now_ns() + STRANGER_NS;
     }
@@ -417,7 +417,7 @@ static enum rf_status find_places(struct join *join, struct rf_err *err)
         }
         status = check_time(join, err);
         if (status == RF_OK) {
-            status = datalink_locate(end->address, &place, err);
+            status = rf_datalink_locate(end->address, &place, err);
         }
         if (status == RF_OK) {
             RF_PUSH(join->places, join->n_places, join->cap_places, place);

@@ -9,21 +9,22 @@
 #include "common/err.h"
 
 /* freeaddrinfo(*out) ends it. */
-enum rf_status datalink_resolve(const char *address, uint16_t port,
-                                struct addrinfo **out,
-                                struct rf_err *err) RF_MUST_CHECK;
+enum rf_status rf_datalink_resolve(const char *address, uint16_t port,
+                                   struct addrinfo **out,
+                                   struct rf_err *err) RF_MUST_CHECK;
 /* Where a node is. Asking for it may take long: once for all its ranks. */
 struct datalink_place {
     const char *address;
     struct sockaddr_storage to; /* its port is not set */
     socklen_t size;
 };
-enum rf_status datalink_locate(const char *address, struct datalink_place *out,
-                               struct rf_err *err) RF_MUST_CHECK;
+enum rf_status rf_datalink_locate(const char *address,
+                                  struct datalink_place *out,
+                                  struct rf_err *err) RF_MUST_CHECK;
 /* A socket that is connecting; -1 and errno when it cannot be. */
-int datalink_connect(const struct datalink_place *place, uint16_t port);
+int rf_datalink_connect(const struct datalink_place *place, uint16_t port);
 
 /* Options of every data socket, before it is connected or listens. */
-void datalink_tune(int fd);
+void rf_datalink_tune(int fd);
 
 #endif

@@ -15,8 +15,8 @@
 #include "common/compiler.h"
 #include "transport/datalink.h"
 
-enum rf_status datalink_resolve(const char *address, uint16_t port,
-                                struct addrinfo **out, struct rf_err *err)
+enum rf_status rf_datalink_resolve(const char *address, uint16_t port,
+                                   struct addrinfo **out, struct rf_err *err)
 {
     struct addrinfo hints = {.ai_family = AF_UNSPEC,
                              .ai_socktype = SOCK_STREAM};
@@ -32,7 +32,7 @@ enum rf_status datalink_resolve(const char *address, uint16_t port,
 }
 
 /* No explicit buffer sizes: they would turn the kernel's tuning off. */
-void datalink_tune(int fd)
+void rf_datalink_tune(int fd)
 {
     const int on = 1, idle_s = 5, interval_s = 2, count = 3;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
@@ -62,11 +62,12 @@ union address {
     struct sockaddr_storage all;
 };
 
-enum rf_status datalink_locate(const char *address, struct datalink_place *out,
-                               struct rf_err *err)
+enum rf_status rf_datalink_locate(const char *address,
+                                  struct datalink_place *out,
+                                  struct rf_err *err)
 {
     struct addrinfo *info;
-    enum rf_status status = datalink_resolve(address, 0, &info, err);
+    enum rf_status status = rf_datalink_resolve(address, 0, &info, err);
     if (status == RF_OK) {
         out->address = address;
         out->size = RF_MIN(info->ai_addrlen, (socklen_t)sizeof(out->to));
@@ -76,7 +77,7 @@ enum rf_status datalink_locate(const char *address, struct datalink_place *out,
     return status;
 }
 
-int datalink_connect(const struct datalink_place *place, uint16_t port)
+int rf_datalink_connect(const struct datalink_place *place, uint16_t port)
 {
     union address to = {.all = place->to};
     int fd = socket(place->to.ss_family,
@@ -84,7 +85,7 @@ int datalink_connect(const struct datalink_place *place, uint16_t port)
     if (fd < 0) {
         return -1;
     }
-    datalink_tune(fd);
+    rf_datalink_tune(fd);
     if (to.any.sa_family == AF_INET6) {
         to.in6.sin6_port = htons(port);
     } else {
@@ -115,14 +116,14 @@ enum rf_status rf_datalink_listen(const char *address, int *fd_out,
                                   uint16_t *port, struct rf_err *err)
 {
     struct addrinfo *info;
-    enum rf_status status = datalink_resolve(address, 0, &info, err);
+    enum rf_status status = rf_datalink_resolve(address, 0, &info, err);
     int fd;
     if (status != RF_OK) {
         return status;
     }
     fd = socket(info->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd >= 0) {
-        datalink_tune(fd);
+        rf_datalink_tune(fd);
     }
     if (fd < 0 || bind(fd, info->ai_addr, info->ai_addrlen) != 0 ||
         listen(fd, SOMAXCONN) != 0) {

@@ -113,7 +113,7 @@ static enum rf_status host_fill(const struct rf_plan *plan, enum rf_side side,
     for (size_t i = 0; status == RF_OK && i < layout->n_pieces; i++) {
         const struct rf_piece *piece = &layout->pieces[i];
         struct rf_run_walk walk;
-        struct rf_run run;
+        struct rf_stretch run;
         rf_runs_init(&walk, &plan->model->families[piece->family], &piece->box,
                      piece->stride,
                      rf_plan_item_bytes(plan, side, piece->family));
@@ -165,7 +165,7 @@ static bool is_earlier(const struct verification *v, uint32_t family,
 }
 
 static void note_mismatches(struct verification *v, uint32_t family,
-                            const struct rf_run *run, uint64_t element,
+                            const struct rf_stretch *run, uint64_t element,
                             uint64_t count, uint32_t item, const uint8_t *found)
 {
     struct rf_verify_result *result = v->result;
@@ -191,7 +191,7 @@ static void note_mismatches(struct verification *v, uint32_t family,
 }
 
 static enum rf_status verify_run(struct verification *v, uint32_t family,
-                                 const struct rf_run *run, uint32_t item,
+                                 const struct rf_stretch *run, uint32_t item,
                                  const uint8_t *found, struct rf_err *err)
 {
     uint64_t element = run->element, left = run->elements;
@@ -221,7 +221,7 @@ static enum rf_status verify_piece(struct verification *v,
                                    uint32_t item, struct rf_err *err)
 {
     struct rf_run_walk walk;
-    struct rf_run run;
+    struct rf_stretch run;
     enum rf_status status = RF_OK;
     rf_runs_init(&walk, &v->plan->model->families[piece->family], &piece->box,
                  stride, item);

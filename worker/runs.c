@@ -62,7 +62,7 @@ void rf_runs_init(struct rf_run_walk *walk, const struct rf_family *family,
     }
 }
 
-bool rf_runs_next(struct rf_run_walk *walk, struct rf_run *out)
+bool rf_runs_next(struct rf_run_walk *walk, struct rf_stretch *out)
 {
     if (walk->left == 0) {
         return false;
@@ -132,7 +132,7 @@ static bool push_piece(struct spans *spans, const struct rf_piece *piece,
                        uint32_t ndim, uint32_t item_bytes)
 {
     struct rf_run_walk walk;
-    struct rf_run run;
+    struct rf_stretch run;
     struct rf_family family = {.ndim = ndim};
     struct rf_box box = piece->box;
     for (uint32_t d = 0; d < ndim; d++) {

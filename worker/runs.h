@@ -12,7 +12,7 @@
 
 #include "planner/plan.h"
 
-struct rf_run {
+struct rf_stretch {
     uint32_t layer, expert; /* indices inside the family */
     uint64_t element;       /* first one, row-major in the logical tensor */
     uint64_t elements;
@@ -20,7 +20,7 @@ struct rf_run {
 };
 
 struct rf_run_walk {
-    struct rf_run next;
+    struct rf_stretch next;
     uint64_t left; /* runs not handed out yet */
     uint32_t n_dims;
     struct {
@@ -38,7 +38,7 @@ void rf_runs_init(struct rf_run_walk *walk, const struct rf_family *family,
                   uint32_t item_bytes);
 
 /* The next run, false at the end. Runs ascend in (layer, expert, element). */
-bool rf_runs_next(struct rf_run_walk *walk, struct rf_run *out);
+bool rf_runs_next(struct rf_run_walk *walk, struct rf_stretch *out);
 
 /* Element indices of element number `element` of one tensor of `family`. */
 void rf_runs_index(const struct rf_family *family, uint64_t element,

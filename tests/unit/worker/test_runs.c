@@ -41,7 +41,7 @@ static uint64_t walk_all(const struct rf_box *box,
                          int64_t where[3][2][120], uint64_t *n_runs)
 {
     struct rf_run_walk walk;
-    struct rf_run run;
+    struct rf_stretch run;
     uint64_t elements = 0, last = 0;
     memset(where, 0xFF, sizeof(int64_t) * 3 * 2 * 120);
     *n_runs = 0;

@@ -205,10 +205,10 @@ void rf_run_built(struct rf_run *run, struct rf_case *one,
         rf_case_destroy(one);
         return;
     }
-    if (rf_run_begin(run, one, why, &err) == RF_OK) {
-        rf_run_move(
-            run, RUN_PREPARING,
-            60 + (int64_t)(one->plan->totals.bytes_total / UINT64_C(50000000)));
+    if (rf_run_begin(run, one, why, &err)) {
+        rf_run_move(run, RUN_PREPARING,
+                    60 + (int64_t)(run->attempt->one->plan->totals.bytes_total /
+                                   UINT64_C(50000000)));
         rf_run_step_send(run, STEP_PREPARE, json_object());
         return;
     }

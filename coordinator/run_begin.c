@@ -281,12 +281,11 @@ static void find_pairs(struct rf_run *run)
     run->n_pairs = used > PAIRS_MAX ? keep_covering(all, used, n) : used;
 }
 
-enum rf_status rf_run_begin(struct rf_run *run, struct rf_case *one,
-                            const struct rf_err *why, struct rf_err *err)
+bool rf_run_begin(struct rf_run *run, struct rf_case *one,
+                  const struct rf_err *why, struct rf_err *err)
 {
     struct rf_attempt *attempt =
         rf_attempt_create(++run->attempts, run->next_scenario++, one);
-    enum rf_status status;
     run->attempt = attempt;
     run->round = 0;
     run->seq = 0;
@@ -295,11 +294,10 @@ enum rf_status rf_run_begin(struct rf_run *run, struct rf_case *one,
     run->ops->utc(attempt->started_at, sizeof(attempt->started_at), run->data);
     if (one == NULL) {
         *err = *why;
-        return err->status;
+        return false;
     }
-    status = check_nodes(run, one, err);
-    if (status != RF_OK) {
-        return status;
+    if (check_nodes(run, one, err) != RF_OK) {
+        return false;
     }
     for (uint32_t i = 0; i < run->config->n_nodes; i++) {
         run->nodes[i].in_scenario = rf_case_node_ranks(one, i) > 0;
@@ -310,5 +308,5 @@ enum rf_status rf_run_begin(struct rf_run *run, struct rf_case *one,
     find_pairs(run);
     run->ops->scenario_begin(attempt, run->data);
     send_start(run);
-    return RF_OK;
+    return true;
 }

@@ -125,9 +125,10 @@ const char *rf_run_host(const struct rf_run *run, uint32_t node);
 /* run_join.c: the deadline of LAUNCHING. */
 void rf_run_join_timeout(struct rf_run *run);
 
-/* run_begin.c: STARTING. Takes what rf_run_built() got. */
-enum rf_status rf_run_begin(struct rf_run *run, struct rf_case *one,
-                            const struct rf_err *why, struct rf_err *err);
+/* run_begin.c: STARTING. Takes what rf_run_built() got; false, and why, when
+ * the scenario cannot begin. */
+bool rf_run_begin(struct rf_run *run, struct rf_case *one,
+                  const struct rf_err *why, struct rf_err *err);
 
 /* run_step.c: everything from PREPARING to CLOSING. */
 void rf_run_step_send(struct rf_run *run, enum step_kind kind, json_t *args);

@@ -155,16 +155,6 @@ test_predictions_say_what_they_do_not_cover() {
     expect_text out '^\[1\] no figures .* copying on localhost'
 }
 
-test_a_launch_without_time_names_who_has_not_joined() {
-    printf '#!/bin/sh\nexec sleep 30\n' >mute
-    chmod +x mute
-    cluster ".launch.worker = \"$PWD/mute\" |
-        .nodes = [{host: \"a\", slots: 2}, {host: \"b\", slots: 2}]"
-    run_coord cluster.json --timeout 1
-    expect_exit 4
-    expect_text err 'a, b: did not join within'
-}
-
 test_a_reader_that_leaves_is_no_error() {
     cluster
     "$RF_BUILD_DIR/refit-coord" plan cluster.json --full 2>err | head -c 1 >out

@@ -145,6 +145,20 @@ START_TEST(test_run_gives_up_on_a_node_that_never_joins)
 }
 END_TEST
 
+START_TEST(test_run_time_limit_while_launching_names_who_is_missing)
+{
+    struct fake_cluster *fake = fake_cluster_create(fake_run_two, NULL, 5);
+    fake_cluster_fault(
+        fake, (struct fake_fault){.kind = FAKE_NEVER_JOINS, .node = 1});
+    fake_cluster_start(fake);
+    ck_assert(fake_cluster_run(fake, 10 * FAKE_S));
+    ck_assert_int_eq(fake->exit_code, 4);
+    ck_assert(has(rf_run_node_error(fake->run, 1), "did not join within 5 s"));
+    ck_assert_ptr_null(rf_run_node_error(fake->run, 0));
+    fake_cluster_destroy(fake);
+}
+END_TEST
+
 START_TEST(test_run_refuses_another_protocol_and_names_both)
 {
     struct fake_cluster *fake = fake_run_with(
@@ -408,6 +422,8 @@ Suite *test_run_suite(void)
     tcase_add_test(tests, test_run_ends_with_4_when_a_node_cannot_be_launched);
     tcase_add_test(tests, test_run_waits_for_the_verdict_on_all_nodes);
     tcase_add_test(tests, test_run_gives_up_on_a_node_that_never_joins);
+    tcase_add_test(tests,
+                   test_run_time_limit_while_launching_names_who_is_missing);
     tcase_add_test(tests, test_run_refuses_another_protocol_and_names_both);
     tcase_add_test(tests, test_run_refuses_a_method_that_a_node_lacks);
     tcase_add_test(tests, test_run_refuses_what_does_not_fit_with_sizes);

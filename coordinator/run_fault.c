@@ -91,9 +91,11 @@ static void phase_in_round(const struct rf_run *run, const char *phase,
 }
 
 /* Makes the error added last the first: it is what the others have noticed. */
-static void promote_last(json_t *errors)
+static void promote_last(struct rf_attempt *attempt, enum rf_status status)
 {
+    json_t *errors = attempt->errors;
     size_t last = json_array_size(errors) - 1;
+    attempt->cause = status;
     json_array_insert(errors, 0, json_array_get(errors, last));
     json_array_remove(errors, last + 1);
     for (size_t i = 0; i <= last; i++) {
@@ -128,7 +130,7 @@ static void fault(struct rf_run *run, uint32_t node, uint32_t rank,
         return;
     }
     if (settling) {
-        promote_last(run->attempt->errors);
+        promote_last(run->attempt, status);
     }
     if (root) {
         rf_run_abort(run, text);

@@ -6,6 +6,8 @@
 #ifndef RF_TESTS_LIB_FAKE_RUN_H
 #define RF_TESTS_LIB_FAKE_RUN_H
 
+#include <string.h>
+
 #include "tests/lib/fake_cluster.h"
 
 #define FAKE_CONFIG(scenarios)                                                 \
@@ -41,5 +43,11 @@ struct fake_fault fake_fault_at(enum fake_fault_kind kind, uint32_t node,
 /* Member `key` of error `i`, "" when there is none. */
 const char *fake_error_text(const struct fake_attempt *attempt, size_t i,
                             const char *key);
+
+/* Whether `part` is in the text. */
+static inline bool has(const char *text, const char *part)
+{
+    return strstr(text, part) != NULL;
+}
 
 #endif

@@ -7,11 +7,6 @@
 #include "common/mem.h"
 #include "tests/lib/fake_run.h"
 
-static bool has(const char *text, const char *part)
-{
-    return strstr(text, part) != NULL;
-}
-
 START_TEST(test_run_measures_every_scenario_and_ends_with_0)
 {
     struct fake_cluster *fake = fake_run(fake_run_two);

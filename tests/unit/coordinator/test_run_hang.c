@@ -1,0 +1,132 @@
+/* Steps that take too long: who is named for it. */
+#include <check.h>
+#include <string.h>
+
+#include "common/log.h"
+#include "tests/lib/fake_run.h"
+
+/* A step that node 1 does not answer; it says which ranks hung when it is told
+ * to abort. */
+static struct fake_cluster *run_hanging(const json_t *unanswered)
+{
+    struct fake_cluster *fake = fake_cluster_create(fake_run_one, NULL, 0);
+    struct fake_fault fault = fake_fault_at(FAKE_SILENT, 1, "run", 1);
+    fault.no_aborted = true;
+    fake_cluster_fault(fake, fault);
+    fake_cluster_start(fake);
+    ck_assert(fake_cluster_until(fake, "running", 600 * FAKE_S));
+    rf_run_log(fake->run, 1, 3, "waiting for rank 0");
+    ck_assert(fake_cluster_until(fake, "aborting", 3600 * FAKE_S));
+    fake_cluster_say(fake, 1, RF_MSG_ABORTED,
+                     json_pack("{s:i, s:[], s:O}", "attempt", fake->attempt,
+                               "unkillable", "unanswered", unanswered));
+    ck_assert(fake_cluster_run(fake, 600 * FAKE_S));
+    ck_assert_int_eq(fake->exit_code, 1);
+    return fake;
+}
+
+START_TEST(test_run_names_the_ranks_of_a_step_that_hangs)
+{
+    json_t *told = json_pack("[i, i, i, s]", 2, 3, 0, "x"); /* 0: not beta's */
+    struct fake_cluster *fake = run_hanging(told);
+    const struct fake_attempt *failed = &fake->attempts[0];
+    const char *text = fake_error_text(failed, 0, "text");
+    const json_t *last = json_array_get(failed->errors, 2);
+    ck_assert_msg(has(text, "no answer to \"run\" for"), "%s", text);
+    ck_assert_msg(has(text, "; not answered by ranks 2-3 of beta"), "%s", text);
+    ck_assert_uint_eq(json_array_size(failed->errors), 3);
+    ck_assert_int_eq(json_integer_value(json_object_get(last, "rank")), 3);
+    ck_assert_str_eq(fake_error_text(failed, 2, "host"), "beta");
+    ck_assert_str_eq(fake_error_text(failed, 2, "phase"),
+                     fake_error_text(failed, 0, "phase"));
+    ck_assert(has(fake_error_text(failed, 2, "phase"), "iteration 1"));
+    ck_assert(json_is_true(json_object_get(last, "consequence")));
+    ck_assert_str_eq(
+        json_string_value(json_array_get(json_object_get(last, "stderr"), 0)),
+        "waiting for rank 0");
+    json_decref(told);
+    fake_cluster_destroy(fake);
+}
+END_TEST
+
+START_TEST(test_run_makes_the_one_rank_that_hangs_the_cause)
+{
+    json_t *told = json_pack("[i]", 3);
+    struct fake_cluster *fake = run_hanging(told);
+    const struct fake_attempt *failed = &fake->attempts[0];
+    const json_t *cause = json_array_get(failed->errors, 0);
+    ck_assert_int_eq(json_integer_value(json_object_get(cause, "rank")), 3);
+    ck_assert_str_eq(fake_error_text(failed, 0, "host"), "beta");
+    ck_assert(json_is_false(json_object_get(cause, "consequence")));
+    json_decref(told);
+    fake_cluster_destroy(fake);
+}
+END_TEST
+
+/* The time is over just when a rank has said that it lost a peer. */
+START_TEST(test_run_names_who_hangs_also_where_a_peer_was_lost_before)
+{
+    struct fake_cluster *fake = fake_cluster_create(fake_run_one, NULL, 60);
+    const struct fake_attempt *failed = &fake->attempts[0];
+    struct fake_fault fault = fake_fault_at(FAKE_PEER_NOTICES, 1, "run", 1);
+    fault.no_aborted = true;
+    fake_cluster_fault(fake, fault);
+    fake_cluster_start(fake);
+    ck_assert(fake_cluster_until(fake, "settling", 60 * FAKE_S));
+    fake->now_ns += 60 * FAKE_S;
+    rf_run_tick(fake->run);
+    ck_assert_str_eq(rf_run_state(fake->run), "aborting");
+    fake_cluster_say(fake, 1, RF_MSG_ABORTED,
+                     json_pack("{s:i, s:[], s:[i]}", "attempt", fake->attempt,
+                               "unkillable", "unanswered", 3));
+    ck_assert(fake_cluster_run(fake, 600 * FAKE_S));
+    ck_assert(has(fake_error_text(failed, 0, "text"), "--timeout"));
+    ck_assert(has(fake_error_text(failed, 0, "text"), "by rank 3 of beta"));
+    fake_cluster_destroy(fake);
+}
+END_TEST
+
+/* One rank on each node is silent: neither of them alone is the cause. */
+START_TEST(test_run_makes_no_rank_the_cause_when_nodes_hang)
+{
+    struct fake_cluster *fake = fake_cluster_create(fake_run_one, NULL, 0);
+    const struct fake_attempt *failed = &fake->attempts[0];
+    const json_t *cause;
+    for (uint32_t node = 0; node < 2; node++) {
+        struct fake_fault fault = fake_fault_at(FAKE_SILENT, node, "run", 1);
+        fault.no_aborted = true;
+        fake_cluster_fault(fake, fault);
+    }
+    fake_cluster_start(fake);
+    ck_assert(fake_cluster_until(fake, "aborting", 3600 * FAKE_S));
+    for (uint32_t node = 0; node < 2; node++) {
+        fake_cluster_say(fake, node, RF_MSG_ABORTED,
+                         json_pack("{s:i, s:[], s:[i]}", "attempt",
+                                   fake->attempt, "unkillable", "unanswered",
+                                   2 * node + 1));
+    }
+    ck_assert(fake_cluster_run(fake, 600 * FAKE_S));
+    cause = json_array_get(failed->errors, 0);
+    ck_assert_uint_eq(json_array_size(failed->errors), 3);
+    ck_assert(has(fake_error_text(failed, 0, "text"), "rank 1 of alpha; "));
+    ck_assert(has(fake_error_text(failed, 0, "text"), "rank 3 of beta"));
+    ck_assert(json_is_null(json_object_get(cause, "rank")));
+    ck_assert(json_is_null(json_object_get(cause, "host")));
+    fake_cluster_destroy(fake);
+}
+END_TEST
+
+Suite *test_run_hang_suite(void);
+Suite *test_run_hang_suite(void)
+{
+    Suite *suite = suite_create("run_hang");
+    TCase *tests = tcase_create("run_hang");
+    tcase_add_checked_fixture(tests, fake_run_quiet, NULL);
+    tcase_add_test(tests, test_run_names_the_ranks_of_a_step_that_hangs);
+    tcase_add_test(tests, test_run_makes_the_one_rank_that_hangs_the_cause);
+    tcase_add_test(tests,
+                   test_run_names_who_hangs_also_where_a_peer_was_lost_before);
+    tcase_add_test(tests, test_run_makes_no_rank_the_cause_when_nodes_hang);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

@@ -18,8 +18,8 @@ uint64_t rf_memory_available(void);
 uint64_t rf_memory_private(void);
 
 /* realloc() for blocks that may get large. NULL, with `old` as it was, also
- * where `bytes - old_bytes` is more than rf_memory_available(): the kernel
- * would hand it out, and end the process when it is used. */
+ * where that takes more than half of rf_memory_available(): the kernel would
+ * hand it out, and end a process when it is used. */
 void *rf_realloc_large(void *old, size_t old_bytes, size_t bytes);
 
 #endif

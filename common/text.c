@@ -62,7 +62,7 @@ static void redact_after(char *text, size_t size, const char *word)
             continue;
         }
         at += length;
-        while (at < size && strchr(" :=", text[at]) != NULL) {
+        while (at < size && memchr(" :=", text[at], 3) != NULL) {
             at++;
         }
         if (size - at > 2 && text[at] == '0' && text[at + 1] == 'x') {

@@ -278,7 +278,7 @@ int rf_check_command(const struct rf_cli *cli)
         goto out;
     }
     if (check.signal != 0) {
-        rf_info("stopped before every node had joined: nothing was checked");
+        rf_info("stopped by a signal: the nodes were not checked");
         code = RF_EXIT_SIGNAL + check.signal;
         goto out;
     }

@@ -131,6 +131,9 @@ void rf_cluster_trouble(struct cluster_node *node, const char *fmt, ...)
 void rf_cluster_ended(struct cluster_node *node, const char *fmt, ...)
 {
     va_list args;
+    if (node->lost || node->cluster->stopping) {
+        return;
+    }
     va_start(args, fmt);
     vsnprintf(node->ended, sizeof(node->ended), fmt, args);
     va_end(args);

@@ -26,20 +26,13 @@ struct rf_progress {
     int64_t began_ns, last_plain_ns;
 };
 
-/* No scenario is begun any more, and all that were have ended. */
-static bool is_over(const struct rf_run_view *view)
-{
-    return view->state != NULL && (strcmp(view->state, "stopping") == 0 ||
-                                   strcmp(view->state, "done") == 0);
-}
-
 double rf_progress_share(const struct rf_run_view *view)
 {
     double share;
     if (view->n_scenarios == 0 || view->scenario_at == 0) {
         return 0;
     }
-    share = (double)(view->scenario_at - (is_over(view) ? 0 : 1));
+    share = (double)(view->scenario_at - (view->over ? 0 : 1));
     if (view->n_rounds > 0) {
         share += RF_MIN(1.0, (double)view->round / (double)view->n_rounds);
     }
@@ -125,7 +118,7 @@ static void draw(struct rf_progress *progress, int64_t now_ns)
         return;
     }
     describe(progress, text, sizeof(text));
-    if (share > 0.02 && spent > RF_NS_PER_S && !is_over(&progress->view)) {
+    if (share > 0.02 && spent > RF_NS_PER_S && !progress->view.over) {
         int64_t rest =
             (int64_t)((double)spent * (1 - share) / share) / RF_NS_PER_S;
         snprintf(left, sizeof(left), "  ~%s left",

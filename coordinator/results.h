@@ -1,7 +1,7 @@
 /*
- * The result folder of a run. Every file is written whole (rf_store()),
- * each scenario's as soon as it has ended; run.json exists from
- * the start with status "running". A failed launch leaves nothing behind.
+ * The result folder of a run. Every file is written whole (rf_store()), each
+ * scenario's as soon as it has ended; run.json exists from the start with
+ * status "running". A failed launch leaves nothing behind.
  */
 #ifndef RF_COORDINATOR_RESULTS_H
 #define RF_COORDINATOR_RESULTS_H

@@ -40,8 +40,9 @@ static enum rf_status compare(const json_t *old, const json_t *now,
     enum rf_status status = RF_OK;
     if (where != NULL) {
         status = rf_err_set(err, RF_ERR_CONFIG,
-                            "%s: cannot be resumed: its %s differs from %s at "
-                            "$%s",
+                            "%s: cannot be resumed: its %s differs from that "
+                            "of %s at $%s; undo what has changed, or run it "
+                            "anew with --output",
                             folder, what, run->config->file, where);
         free(where);
     }

@@ -118,7 +118,8 @@ void rf_run_show_progress(struct rf_run *run)
 {
     struct rf_run_view view = {.state = rf_sm_state_name(&run->sm),
                                .scenario_at = run->begun,
-                               .n_nodes = run->config->n_nodes};
+                               .n_nodes = run->config->n_nodes,
+                               .over = run->sm.state >= RUN_STOPPING};
     for (size_t i = 0; i < run->config->n_scenarios; i++) {
         view.n_scenarios += run->skip == NULL || !run->skip[i];
     }

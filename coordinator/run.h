@@ -31,6 +31,7 @@ struct rf_run_view {
     uint32_t round, n_rounds;        /* of the scenario, warm-ups included */
     uint32_t n_warmup;
     uint32_t nodes_joined, n_nodes;
+    bool over; /* all scenarios have ended, none will begin */
 };
 
 struct rf_run_ops {

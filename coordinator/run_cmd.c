@@ -413,6 +413,10 @@ static enum rf_status run_all(struct app *app, struct rf_err *err)
     rf_run_start(app->run);
     uv_run(&app->loop, UV_RUN_DEFAULT);
     finish(app);
+    if (app->planning) {
+        rf_info("a plan is being made and cannot be called off; a third "
+                "signal leaves at once");
+    }
     while (app->planning) {
         uv_run(&app->loop, UV_RUN_ONCE);
     }

@@ -16,11 +16,8 @@ START_TEST(test_progress_share_and_clock)
     view.round = 99;
     ck_assert_double_eq_tol(rf_progress_share(&view), 1, 1e-12);
     view.round = view.n_rounds = 0; /* between scenarios, */
-    view.state = "starting";
     ck_assert_double_eq_tol(rf_progress_share(&view), 3.0 / 4, 1e-12);
-    view.state = "stopping"; /* or behind the last */
-    ck_assert_double_eq_tol(rf_progress_share(&view), 1, 1e-12);
-    view.state = "done";
+    view.over = true; /* or behind the last */
     ck_assert_double_eq_tol(rf_progress_share(&view), 1, 1e-12);
     ck_assert_str_eq(rf_progress_clock(65, text), "1:05");
     ck_assert_str_eq(rf_progress_clock(3723, text), "1:02:03");

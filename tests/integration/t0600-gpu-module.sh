@@ -147,9 +147,11 @@ test_stuck_collective_ends_at_its_deadline() {
 # with whom they wait for.
 test_stuck_collective_names_its_ranks() {
     cluster '.launch.env.FAKE_NCCL_HANG = "1:2" |
-        .scenarios[0] += {timeout_s: 3}'
+        .scenarios = [.scenarios[0] + {timeout_s: 3},
+            .scenarios[0] + {name: "s-next", method: "ipc"}]'
     run_coord cluster.json
     expect_exit 1
+    expect_verified "$(result s-next)"
     expect_json "$(result s)" '.errors[0] | .host == "localhost" and
         (.phase | startswith("running iteration 1 of ")) and
         (.text | test("not answered by ranks [0-9, -]+ of localhost"))'

@@ -128,8 +128,8 @@ START_TEST(test_conn_tls_silent_or_dripping_stranger_is_closed_in_time)
     }
     ck_assert_uint_eq(ends_left.closes, 1);
     ck_assert_int_eq(ends_left.why.status, RF_ERR_TIMEOUT);
-    ck_assert_int_lt(rf_now_ns() - started, 15 * RF_NS_PER_S);
     ck_assert_uint_ge(at, _i == 1 ? 8 : 0);
+    ck_assert_uint_lt(at, sizeof(hello)); /* not when it had run out of them */
     uv_close((uv_handle_t *)&tick, NULL);
     uv_run(&ends_loop, UV_RUN_NOWAIT);
     close(fds[1]);

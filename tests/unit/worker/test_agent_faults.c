@@ -136,8 +136,11 @@ END_TEST
 static void expect_cause(const json_t *report, const char *end)
 {
     const char *cause = json_string_value(json_object_get(report, "cause"));
+    double silent_s = 0;
     ck_assert_ptr_nonnull(cause);
-    ck_assert_msg(strncmp(cause, "was silent for 0.", 17) == 0, "%s", cause);
+    ck_assert_msg(sscanf(cause, "was silent for %lf s and", &silent_s) == 1,
+                  "%s", cause);
+    ck_assert_double_ge(silent_s, 0.6); /* the lease of these tests */
     ck_assert_ptr_nonnull(strstr(cause, end));
 }
 

@@ -20,11 +20,9 @@ static enum rf_status build(struct rf_case *one, const struct rf_model *model,
     info = rf_method_info_find(one->spec->method);
     if (info == NULL) {
         struct rf_jnode method = rf_jnode_get(&node, "method");
-        char names[256];
-        rf_method_names(names, sizeof(names));
-        return rf_jnode_fail(&method, err,
-                             "there is no method \"%s\"; one of %s",
-                             one->spec->method, names);
+        struct rf_err why;
+        rf_method_unknown(one->spec->method, &why);
+        return rf_jnode_fail(&method, err, "%s", why.text);
     }
     status = rf_world_build(one->spec, model, config->slots, config->n_nodes,
                             &one->world, err);

@@ -95,10 +95,9 @@ enum rf_status rf_predict_check(const struct rf_jnode *root, struct rf_err *err)
     json_object_foreach (methods.value, method, value) {
         struct rf_jnode node = rf_jnode_get(&methods, method);
         if (status == RF_OK && rf_method_info_find(method) == NULL) {
-            char names[256];
-            rf_method_names(names, sizeof(names));
-            status = rf_jnode_fail(&node, err,
-                                   "there is no such method; known: %s", names);
+            struct rf_err why;
+            rf_method_unknown(method, &why);
+            status = rf_jnode_fail(&node, err, "%s", why.text);
         }
         if (status == RF_OK) {
             status = rf_link_figures_read(&node, &figures, err);

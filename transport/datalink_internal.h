@@ -12,6 +12,7 @@
 enum rf_status rf_datalink_resolve(const char *address, uint16_t port,
                                    struct addrinfo **out,
                                    struct rf_err *err) RF_MUST_CHECK;
+
 /* Where a node is. Asking for it may take long: once for all its ranks. */
 struct datalink_place {
     const char *address;

@@ -119,8 +119,8 @@ extern const struct rf_method_info rf_method_infos[];
 /* By name; NULL when there is none. */
 const struct rf_method_info *rf_method_info_find(const char *name);
 
-/* "host, tcp, …": the names of all methods, for messages. */
-void rf_method_names(char *out, size_t size);
+/* Sets RF_ERR_CONFIG: there is no method `name`, and which there are. */
+enum rf_status rf_method_unknown(const char *name, struct rf_err *err);
 
 /*
  * Refuses, before anything is launched, what cannot work: shm across nodes,

@@ -55,14 +55,16 @@ const struct rf_method_info *rf_method_info_find(const char *name)
     return NULL;
 }
 
-void rf_method_names(char *out, size_t size)
+enum rf_status rf_method_unknown(const char *name, struct rf_err *err)
 {
+    char known[256] = "";
     size_t used = 0;
-    for (size_t i = 0; i < RF_METHOD_COUNT && used < size; i++) {
-        int n = snprintf(out + used, size - used, "%s%s", i > 0 ? ", " : "",
-                         rf_method_infos[i].name);
-        used += n > 0 ? (size_t)n : 0;
+    for (size_t i = 0; i < RF_METHOD_COUNT && used < sizeof(known); i++) {
+        used += (size_t)snprintf(known + used, sizeof(known) - used, "%s%s",
+                                 i > 0 ? ", " : "", rf_method_infos[i].name);
     }
+    return rf_err_set(err, RF_ERR_CONFIG,
+                      "there is no method \"%s\"; one of %s", name, known);
 }
 
 void rf_blobs_free(struct rf_blob *blobs, uint32_t count)

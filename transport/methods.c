@@ -25,10 +25,7 @@ const struct rf_method_ops *rf_method_find(const char *name, struct rf_err *err)
     const struct rf_method_info *info = rf_method_info_find(name);
     const struct rf_module *module;
     if (info == NULL) {
-        char names[128];
-        rf_method_names(names, sizeof(names));
-        rf_err_set(err, RF_ERR_CONFIG, "unknown method \"%s\"; known are %s",
-                   name, names);
+        rf_method_unknown(name, err);
         return NULL;
     }
     for (size_t i = 0; i < RF_ARRAY_SIZE(host_methods); i++) {
@@ -141,11 +138,7 @@ enum rf_status rf_method_check(const struct rf_method_info *info,
 {
     enum rf_status status;
     if (info == NULL) {
-        char names[128];
-        rf_method_names(names, sizeof(names));
-        return rf_err_set(err, RF_ERR_CONFIG,
-                          "unknown method \"%s\"; known are %s",
-                          plan->spec->method, names);
+        return rf_method_unknown(plan->spec->method, err);
     }
     if (info->needs_folder && plan->spec->disk_folder == NULL) {
         return rf_err_set(err, RF_ERR_CONFIG,

@@ -7,10 +7,10 @@
 #include <uv.h>
 
 #include "common/sm.h"
+#include "transport/clock_offset.h"
 #include "transport/conn.h"
 #include "transport/file_names.h"
 #include "worker/agent.h"
-#include "transport/clock_offset.h"
 #include "worker/join.h"
 
 #define RF_AGENT_TAIL_BYTES 4096
@@ -78,10 +78,10 @@ struct agent_rank {
     bool exited;
     bool closed; /* has answered "close" */
     bool answered_step, answered_exchange;
-    bool overdue;                 /* its lease ran out, SIGKILL was sent */
-    int64_t silent_ns, killed_ns; /* then: for how long, and when */
-    bool told;                    /* RANK_EXIT was sent */
-    bool abandoned;               /* unkillable and reported as such */
+    int64_t silent_ns; /* when its lease had run out; 0: it has not */
+    int64_t killed_ns; /* when it got SIGKILL for that */
+    bool told;         /* RANK_EXIT was sent */
+    bool abandoned;    /* unkillable and reported as such */
 };
 
 /* Answers of the ranks to one step or exchange. */

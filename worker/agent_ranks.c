@@ -96,7 +96,7 @@ void rf_agent_free_ranks(struct agent *agent)
 static json_t *cause_of(const struct agent_rank *rank)
 {
     double silent_s = (double)rank->silent_ns / 1e9;
-    if (!rank->overdue) {
+    if (rank->silent_ns == 0) {
         return json_null();
     }
     return rank->exited
@@ -348,7 +348,6 @@ static void kill_overdue(struct agent_rank *rank, int64_t silent_ns,
             " s, killing process %d",
             rank->rank, silent_ns / RF_NS_PER_S, (int)rank->pid);
     kill(-rank->pid, SIGKILL);
-    rank->overdue = true;
     rank->silent_ns = silent_ns;
     rank->killed_ns = now;
 }
@@ -362,7 +361,7 @@ void rf_agent_lease_ranks(struct agent *agent, int64_t now, bool send)
         if (rank->exited || rank->abandoned) {
             continue;
         }
-        if (rank->overdue) {
+        if (rank->silent_ns > 0) {
             if (now - rank->killed_ns > KILL_GRACE_MS * RF_NS_PER_MS &&
                 agent->attempt_sm.state == ATTEMPT_RUNNING) {
                 rf_agent_report_exit(rank, 0);

@@ -34,21 +34,89 @@ static double mean_of(const double *samples, size_t count)
     return sum / (double)count;
 }
 
-static void bootstrap(const double *samples, size_t count, struct rf_stats *out)
+static size_t draw(uint64_t *state, size_t count)
+{
+    return rf_mix64((*state)++) % count;
+}
+
+static double resampled_mean(const double *samples, size_t count,
+                             uint64_t *state)
+{
+    double sum = 0;
+    for (size_t i = 0; i < count; i++) {
+        sum += samples[draw(state, count)];
+    }
+    return sum / (double)count;
+}
+
+/* `drawn` has room for `count`: how often each sample is in the resample, which
+ * so needs no sorting. */
+static double resampled_median(const double *sorted, size_t count,
+                               uint64_t *state, size_t *drawn)
+{
+    size_t lower = 0, upper, below;
+    memset(drawn, 0, count * sizeof(*drawn));
+    for (size_t i = 0; i < count; i++) {
+        drawn[draw(state, count)]++;
+    }
+    for (below = drawn[0]; below <= (count - 1) / 2; below += drawn[lower]) {
+        lower++;
+    }
+    for (upper = lower; below <= count / 2; below += drawn[upper]) {
+        upper++;
+    }
+    return (sorted[lower] + sorted[upper]) / 2;
+}
+
+/* The middle 95 % of the estimates, which it sorts. */
+static void take_interval(double estimates[BOOTSTRAP_RESAMPLES], double *low,
+                          double *high)
+{
+    qsort(estimates, BOOTSTRAP_RESAMPLES, sizeof(*estimates), compare_doubles);
+    *low = rf_percentile(estimates, BOOTSTRAP_RESAMPLES, 2.5);
+    *high = rf_percentile(estimates, BOOTSTRAP_RESAMPLES, 97.5);
+}
+
+static void mean_interval(const double *samples, size_t count, double *low,
+                          double *high)
 {
     double *means = rf_xcalloc(BOOTSTRAP_RESAMPLES, sizeof(*means));
     uint64_t state = 1;
     for (size_t r = 0; r < BOOTSTRAP_RESAMPLES; r++) {
-        double sum = 0;
-        for (size_t i = 0; i < count; i++) {
-            sum += samples[rf_mix64(state++) % count];
-        }
-        means[r] = sum / (double)count;
+        means[r] = resampled_mean(samples, count, &state);
     }
-    qsort(means, BOOTSTRAP_RESAMPLES, sizeof(*means), compare_doubles);
-    out->ci95_low = rf_percentile(means, BOOTSTRAP_RESAMPLES, 2.5);
-    out->ci95_high = rf_percentile(means, BOOTSTRAP_RESAMPLES, 97.5);
+    take_interval(means, low, high);
     free(means);
+}
+
+static double *sorted_copy(const double *samples, size_t count)
+{
+    double *sorted = rf_xcalloc(count, sizeof(*sorted));
+    memcpy(sorted, samples, count * sizeof(*sorted));
+    qsort(sorted, count, sizeof(*sorted), compare_doubles);
+    return sorted;
+}
+
+bool rf_stats_median_interval(const double *samples, size_t count, double *low,
+                              double *high)
+{
+    double *sorted, *medians;
+    size_t *drawn;
+    uint64_t state = 1;
+    if (count < RF_STATS_INTERVAL_SAMPLES) {
+        return false;
+    }
+    sorted = sorted_copy(samples, count);
+    medians = rf_xcalloc(BOOTSTRAP_RESAMPLES, sizeof(*medians));
+    drawn = rf_xcalloc(count, sizeof(*drawn));
+    for (size_t r = 0; r < BOOTSTRAP_RESAMPLES; r++) {
+        medians[r] = resampled_median(sorted, count, &state, drawn);
+    }
+    take_interval(medians, low, high);
+    free(drawn);
+    free(medians);
+    free(sorted);
+    return true;
 }
 
 static double drift_percent(const double *samples, size_t count, double mean)
@@ -71,9 +139,7 @@ void rf_stats_compute(const double *samples, size_t count, struct rf_stats *out)
     if (count == 0) {
         return;
     }
-    sorted = rf_xcalloc(count, sizeof(*sorted));
-    memcpy(sorted, samples, count * sizeof(*sorted));
-    qsort(sorted, count, sizeof(*sorted), compare_doubles);
+    sorted = sorted_copy(samples, count);
     out->count = count;
     out->mean = mean_of(samples, count);
     out->min = sorted[0];
@@ -85,7 +151,7 @@ void rf_stats_compute(const double *samples, size_t count, struct rf_stats *out)
         squares += (samples[i] - out->mean) * (samples[i] - out->mean);
     }
     out->stddev = count > 1 ? sqrt(squares / (double)(count - 1)) : 0;
-    bootstrap(samples, count, out);
+    mean_interval(samples, count, &out->ci95_low, &out->ci95_high);
     out->drift_percent = drift_percent(samples, count, out->mean);
     free(sorted);
 }

@@ -1,9 +1,12 @@
 /*
- * `refit-coord compare`: what moved between two sets of results. The threshold
- * is two-sided: faster is reported as well, since an unexplained gain is often
- * a mistake, but only slower, broken or missing makes the exit code 1. Beside
- * each finding stands what else differs (machine, versions, scenario, plan), so
- * that a change of the question is not taken for a change of the answer.
+ * `refit-coord compare`: what moved between two sets of results. Only the
+ * median time is judged, and noise is not taken for a change: it has moved when
+ * it is beyond the threshold and the intervals of both medians lie apart. The
+ * threshold is two-sided: faster is reported as well, since an unexplained gain
+ * is often a mistake, but only slower, broken or missing makes the exit code 1.
+ * Beside each finding stands what else differs (machine, versions, scenario,
+ * plan), so that a change of the question is not taken for a change of the
+ * answer.
  */
 #include "coordinator/compare.h"
 
@@ -13,19 +16,10 @@
 
 #include "common/log.h"
 #include "common/mem.h"
+#include "common/stats.h"
 #include "coordinator/commands.h"
 #include "coordinator/difference.h"
 #include "coordinator/report_table.h"
-
-/* Figures that are compared, and whether more is better. */
-static const struct {
-    const char *object, *key;
-    bool more_is_better;
-} metrics[] = {
-    {"summary", "median_ms", false},
-    {"summary", "p95_ms", false},
-    {"bound", "efficiency", true},
-};
 
 static const struct rf_result_file *find(const struct rf_result_set *set,
                                          const char *name)
@@ -36,11 +30,6 @@ static const struct rf_result_file *find(const struct rf_result_set *set,
         }
     }
     return NULL;
-}
-
-static bool is_ok(const json_t *result)
-{
-    return strcmp(rf_result_text(result, NULL, "status"), "ok") == 0;
 }
 
 /* The parts of a record that say what was run and where. */
@@ -80,66 +69,79 @@ static char *differences(const json_t *a, const json_t *b)
     return list;
 }
 
-static void add(struct rf_comparisons *out, const char *name,
-                enum rf_verdict verdict, const char *metric, double reference,
-                double now, char *differs)
+/* Times of the measured iterations; freed with free(). */
+static double *take_samples(const json_t *result, size_t *count)
 {
-    RF_PUSH(out->list, out->n, out->cap,
-            ((struct rf_comparison){.name = rf_xstrdup(name),
-                                    .verdict = verdict,
-                                    .metric = metric,
-                                    .reference = reference,
-                                    .now = now,
-                                    .change =
-                                        reference > 0 ? now / reference - 1 : 0,
-                                    .differs = differs}));
+    const json_t *iterations = json_object_get(result, "iterations");
+    double *samples =
+        rf_xcalloc(json_array_size(iterations) + 1, sizeof(*samples));
+    *count = 0;
+    for (size_t i = 0; i < json_array_size(iterations); i++) {
+        const json_t *ms =
+            json_object_get(json_array_get(iterations, i), "refit_ms");
+        if (json_is_number(ms)) {
+            samples[(*count)++] = json_number_value(ms);
+        }
+    }
+    return samples;
 }
 
-/* Compares one metric; true when it moved and an entry was added. */
-static bool compare_metric(const char *name, const json_t *a, const json_t *b,
-                           size_t m, double threshold, const char *differs,
-                           struct rf_comparisons *out)
+/* No figures unless the scenario was ok. */
+static struct rf_timing timing_of(const json_t *result)
 {
-    double x, y, change;
-    bool better;
-    if (!rf_result_number(a, metrics[m].object, metrics[m].key, &x) ||
-        !rf_result_number(b, metrics[m].object, metrics[m].key, &y) || x <= 0) {
-        return false;
+    struct rf_timing out = {0};
+    double *samples;
+    if (strcmp(rf_result_text(result, NULL, "status"), "ok") != 0 ||
+        !rf_result_number(result, "summary", "median_ms", &out.median_ms) ||
+        out.median_ms <= 0) {
+        return (struct rf_timing){0};
     }
-    change = y / x - 1;
+    samples = take_samples(result, &out.n_samples);
+    out.has_interval = rf_stats_median_interval(samples, out.n_samples,
+                                                &out.low_ms, &out.high_ms);
+    free(samples);
+    (void)rf_result_number(result, "bound", "efficiency", &out.efficiency);
+    return out;
+}
+
+static enum rf_verdict judge(const struct rf_timing *a,
+                             const struct rf_timing *b, double change,
+                             double threshold)
+{
     if (fabs(change) <= threshold) {
-        return false;
+        return RF_SAME;
     }
-    better = (change > 0) == metrics[m].more_is_better;
-    add(out, name, better ? RF_FASTER : RF_SLOWER, metrics[m].key, x, y,
-        differs != NULL ? rf_xstrdup(differs) : NULL);
-    return true;
+    if (!a->has_interval || !b->has_interval) {
+        return RF_UNCLEAR;
+    }
+    if (change > 0) {
+        return b->low_ms > a->high_ms ? RF_SLOWER : RF_UNCLEAR;
+    }
+    return b->high_ms < a->low_ms ? RF_FASTER : RF_UNCLEAR;
+}
+
+static void add(struct rf_comparisons *out, struct rf_comparison entry,
+                const char *name)
+{
+    entry.name = rf_xstrdup(name);
+    RF_PUSH(out->list, out->n, out->cap, entry);
 }
 
 static void compare_pair(const char *name, const json_t *a, const json_t *b,
                          double threshold, struct rf_comparisons *out)
 {
-    char *differs = differences(a, b);
-    bool moved = false;
-    double x = 0, y = 0;
-    if (!is_ok(a) || !is_ok(b)) {
-        add(out, name,
-            is_ok(a)   ? RF_BROKEN
-            : is_ok(b) ? RF_MENDED
-                       : RF_NO_FIGURES,
-            "status", 0, 0, differs);
-        return;
+    struct rf_comparison entry = {.reference = timing_of(a),
+                                  .now = timing_of(b),
+                                  .differs = differences(a, b)};
+    bool was = entry.reference.median_ms > 0, is = entry.now.median_ms > 0;
+    if (was && is) {
+        entry.change = entry.now.median_ms / entry.reference.median_ms - 1;
+        entry.verdict =
+            judge(&entry.reference, &entry.now, entry.change, threshold);
+    } else {
+        entry.verdict = was ? RF_BROKEN : is ? RF_MENDED : RF_NO_FIGURES;
     }
-    for (size_t m = 0; m < RF_ARRAY_SIZE(metrics); m++) {
-        moved |= compare_metric(name, a, b, m, threshold, differs, out);
-    }
-    if (!moved) {
-        (void)rf_result_number(a, "summary", "median_ms", &x);
-        (void)rf_result_number(b, "summary", "median_ms", &y);
-        add(out, name, RF_SAME, "median_ms", x, y, differs);
-        return;
-    }
-    free(differs);
+    add(out, entry, name);
 }
 
 /* Which of two results of one scenario is meant is not for us to guess. */
@@ -189,7 +191,7 @@ void rf_compare(const struct rf_result_set *reference,
         const char *name = reference->files[i].name;
         const struct rf_result_file *b = find(now, name);
         if (b == NULL) {
-            add(out, name, RF_MISSING, NULL, 0, 0, NULL);
+            add(out, (struct rf_comparison){.verdict = RF_MISSING}, name);
         } else {
             compare_pair(name, reference->files[i].result, b->result, threshold,
                          out);
@@ -198,7 +200,7 @@ void rf_compare(const struct rf_result_set *reference,
     for (size_t i = 0; i < now->n; i++) {
         const char *name = now->files[i].name;
         if (find(reference, name) == NULL) {
-            add(out, name, RF_NEW, NULL, 0, 0, NULL);
+            add(out, (struct rf_comparison){.verdict = RF_NEW}, name);
         }
     }
 }
@@ -222,9 +224,9 @@ bool rf_comparison_is_regression(const struct rf_comparison *comparison)
 
 static const char *verdict_name(enum rf_verdict verdict)
 {
-    static const char *const names[] = {"same",   "slower", "faster",
-                                        "broken", "mended", "missing",
-                                        "new",    "not ok"};
+    static const char *const names[] = {"same",    "slower", "faster",
+                                        "unclear", "broken", "mended",
+                                        "missing", "new",    "not ok"};
     return names[verdict];
 }
 
@@ -237,9 +239,37 @@ static size_t count_regressions(const struct rf_comparisons *all)
     return n;
 }
 
-static json_t *figure(bool known, double value)
+/* Those without an interval, or those with both. */
+static size_t count_unclear(const struct rf_comparisons *all, bool intervals)
 {
-    return known ? json_real(value) : json_null();
+    size_t n = 0;
+    for (size_t i = 0; i < all->n; i++) {
+        const struct rf_comparison *one = &all->list[i];
+        n +=
+            one->verdict == RF_UNCLEAR &&
+            intervals == (one->reference.has_interval && one->now.has_interval);
+    }
+    return n;
+}
+
+static json_t *timing_json(const struct rf_timing *timing)
+{
+    if (timing->median_ms <= 0) {
+        return json_null();
+    }
+    return json_pack("{s:f, s:o, s:I, s:o}", "median_ms", timing->median_ms,
+                     "median_ci95_ms",
+                     timing->has_interval
+                         ? json_pack("[f, f]", timing->low_ms, timing->high_ms)
+                         : json_null(),
+                     "samples", (json_int_t)timing->n_samples, "efficiency",
+                     timing->efficiency > 0 ? json_real(timing->efficiency)
+                                            : json_null());
+}
+
+static bool has_change(const struct rf_comparison *one)
+{
+    return one->reference.median_ms > 0 && one->now.median_ms > 0;
 }
 
 json_t *rf_comparisons_json(const struct rf_comparisons *comparisons,
@@ -248,41 +278,88 @@ json_t *rf_comparisons_json(const struct rf_comparisons *comparisons,
     json_t *list = json_array();
     for (size_t i = 0; i < comparisons->n; i++) {
         const struct rf_comparison *one = &comparisons->list[i];
-        bool known = one->reference > 0;
         json_array_append_new(
-            list, json_pack("{s:s, s:s, s:s?, s:o, s:o, s:o, s:b, s:s?}",
-                            "scenario", one->name, "verdict",
-                            verdict_name(one->verdict), "metric", one->metric,
-                            "reference", figure(known, one->reference), "new",
-                            figure(known, one->now), "change",
-                            figure(known, one->change), "regression",
-                            rf_comparison_is_regression(one), "differs",
-                            one->differs));
+            list,
+            json_pack("{s:s, s:s, s:o, s:o, s:o, s:b, s:s?}", "scenario",
+                      one->name, "verdict", verdict_name(one->verdict),
+                      "reference", timing_json(&one->reference), "new",
+                      timing_json(&one->now), "change",
+                      has_change(one) ? json_real(one->change) : json_null(),
+                      "regression", rf_comparison_is_regression(one), "differs",
+                      one->differs));
     }
-    return json_pack("{s:f, s:I, s:o}", "threshold", threshold, "regressions",
-                     (json_int_t)count_regressions(comparisons), "comparisons",
-                     list);
+    return json_pack("{s:f, s:I, s:I, s:o}", "threshold", threshold,
+                     "regressions", (json_int_t)count_regressions(comparisons),
+                     "unclear",
+                     (json_int_t)(count_unclear(comparisons, false) +
+                                  count_unclear(comparisons, true)),
+                     "comparisons", list);
+}
+
+static void timing_cells(struct rf_table *table, const struct rf_timing *timing)
+{
+    if (timing->median_ms <= 0) {
+        rf_table_cell(table, "-");
+        rf_table_cell(table, "-");
+        return;
+    }
+    rf_table_cell(table, "%.4g", timing->median_ms);
+    if (timing->has_interval) {
+        rf_table_cell(table, "%.4g to %.4g", timing->low_ms, timing->high_ms);
+    } else {
+        rf_table_cell(table, "too few samples");
+    }
+}
+
+static void efficiency_cell(struct rf_table *table, double old, double now)
+{
+    char a[32] = "-", b[32] = "-";
+    if (old <= 0 && now <= 0) {
+        rf_table_cell(table, "-");
+        return;
+    }
+    rf_table_cell(table, "%s -> %s", old > 0 ? rf_figure_text(old, 2, a) : a,
+                  now > 0 ? rf_figure_text(now, 2, b) : b);
 }
 
 static void print_table(const struct rf_comparisons *all)
 {
-    static const char *const heads[] = {"scenario",     "verdict", "metric",
-                                        ">reference",   ">new",    ">change",
-                                        "also differs", NULL};
+    static const char *const heads[] = {
+        "scenario",  "verdict", ">old ms",    ">old 95 %",    ">new ms",
+        ">new 95 %", ">change", "efficiency", "also differs", NULL};
     struct rf_table *table = rf_table_create(heads);
     for (size_t i = 0; i < all->n; i++) {
         const struct rf_comparison *one = &all->list[i];
-        bool figures = one->reference > 0;
         rf_table_cell(table, "%s", one->name);
         rf_table_cell(table, "%s", verdict_name(one->verdict));
-        rf_table_cell(table, "%s", one->metric != NULL ? one->metric : "-");
-        rf_table_cell(table, figures ? "%.4g" : "-", one->reference);
-        rf_table_cell(table, figures ? "%.4g" : "-", one->now);
-        rf_table_cell(table, figures ? "%+.1f %%" : "-", one->change * 100);
+        timing_cells(table, &one->reference);
+        timing_cells(table, &one->now);
+        rf_table_cell(table, has_change(one) ? "%+.1f %%" : "-",
+                      one->change * 100);
+        efficiency_cell(table, one->reference.efficiency, one->now.efficiency);
         rf_table_cell(table, "%s", one->differs != NULL ? one->differs : "");
     }
     rf_table_print(table, stdout, RF_REPORT_TABLE, 0);
     rf_table_destroy(table);
+}
+
+static void print_totals(const struct rf_comparisons *all, double threshold)
+{
+    size_t regressions = count_regressions(all);
+    size_t overlaps = count_unclear(all, true);
+    size_t few = count_unclear(all, false);
+    printf("%zu regression%s beyond %.3g %%\n", regressions,
+           regressions == 1 ? "" : "s", threshold * 100);
+    if (overlaps > 0) {
+        printf("%zu unclear: beyond it, but the intervals overlap; more "
+               "iterations make them narrower\n",
+               overlaps);
+    }
+    if (few > 0) {
+        printf("%zu unclear: beyond it, but with too few samples for an "
+               "interval; both runs need %d iterations or more\n",
+               few, RF_STATS_INTERVAL_SAMPLES);
+    }
 }
 
 int rf_compare_command(const struct rf_cli *cli)
@@ -290,7 +367,6 @@ int rf_compare_command(const struct rf_cli *cli)
     struct rf_result_set reference = {0}, now = {0};
     struct rf_comparisons all = {0};
     struct rf_err err = {0};
-    size_t regressions;
     int code = RF_EXIT_USAGE;
     if (rf_result_set_add(&reference, cli->operands[0], &err) != RF_OK ||
         rf_result_set_add(&now, cli->operands[1], &err) != RF_OK ||
@@ -300,7 +376,6 @@ int rf_compare_command(const struct rf_cli *cli)
         goto out;
     }
     rf_compare(&reference, &now, cli->threshold, &all);
-    regressions = count_regressions(&all);
     if (cli->json) {
         json_t *document = rf_comparisons_json(&all, cli->threshold);
         json_dumpf(document, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
@@ -308,10 +383,9 @@ int rf_compare_command(const struct rf_cli *cli)
         json_decref(document);
     } else {
         print_table(&all);
-        printf("%zu regression%s beyond %.3g %%\n", regressions,
-               regressions == 1 ? "" : "s", cli->threshold * 100);
+        print_totals(&all, cli->threshold);
     }
-    code = regressions > 0 ? RF_EXIT_FAILED : RF_EXIT_OK;
+    code = count_regressions(&all) > 0 ? RF_EXIT_FAILED : RF_EXIT_OK;
 out:
     rf_comparisons_free(&all);
     rf_result_set_free(&reference);

@@ -7,9 +7,10 @@
 #include "coordinator/result_files.h"
 
 enum rf_verdict {
-    RF_SAME,       /* within the threshold */
-    RF_SLOWER,     /* or lower, for figures where more is better */
-    RF_FASTER,     /* a finding too, but no regression */
+    RF_SAME,       /* the median, within the threshold */
+    RF_SLOWER,     /* beyond it, and the intervals do not overlap */
+    RF_FASTER,     /* likewise; a finding too, but no regression */
+    RF_UNCLEAR,    /* beyond it, but they overlap or one is not known */
     RF_BROKEN,     /* was ok, is not */
     RF_MENDED,     /* was not ok, is */
     RF_MISSING,    /* only in the reference */
@@ -17,13 +18,21 @@ enum rf_verdict {
     RF_NO_FIGURES, /* ok in neither */
 };
 
+/* What one of the sets has of a scenario. */
+struct rf_timing {
+    double median_ms; /* 0: no figures */
+    size_t n_samples; /* measured iterations */
+    bool has_interval;
+    double low_ms, high_ms; /* 95 % interval of the median */
+    double efficiency;      /* to be shown, never judged; 0: not known */
+};
+
 struct rf_comparison {
     char *name;
     enum rf_verdict verdict;
-    const char *metric;    /* static; the one that decides, or NULL */
-    double reference, now; /* 0: no figure */
-    double change;         /* now / reference - 1 */
-    char *differs;         /* what is different beside the figures, or NULL */
+    struct rf_timing reference, now;
+    double change; /* of the median: now / reference - 1 */
+    char *differs; /* what is different beside the figures, or NULL */
 };
 
 struct rf_comparisons {
@@ -39,11 +48,9 @@ enum rf_status rf_compare_check(const struct rf_result_set *reference,
                                 const char *now_folder,
                                 struct rf_err *err) RF_MUST_CHECK;
 
-/*
- * One entry for each pair of a scenario and a metric that moved by more than
- * `threshold` either way, and one for a scenario where none did. Scenarios are
- * matched by name, of which rf_compare_check has found one each.
- */
+/* One entry for each scenario of either set: whether its median moved by more
+ * than `threshold` either way. Scenarios are matched by name, of which
+ * rf_compare_check has found one each. */
 void rf_compare(const struct rf_result_set *reference,
                 const struct rf_result_set *now, double threshold,
                 struct rf_comparisons *out);

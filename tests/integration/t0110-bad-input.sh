@@ -164,7 +164,9 @@ test_a_regression_does_not_hide_that_output_goes_nowhere() {
         mkdir "$run"
         echo '{"scenarios": [{"name": "a"}]}' >"$run/run.json"
         echo '{"schema_version": 1, "name": "a", "status": "ok",
-            "summary": {"median_ms": '"$ms"'}}' >"$run/a.json"
+            "summary": {"median_ms": '"$ms"'}, "iterations": [
+            {"refit_ms": '"$ms"'}, {"refit_ms": '"$ms"'},
+            {"refit_ms": '"$ms"'}]}' >"$run/a.json"
     done
     "$coord" compare old new 2>err >/dev/full
     status=$?

@@ -42,6 +42,46 @@ START_TEST(test_stats_of_nothing_and_of_one)
 }
 END_TEST
 
+START_TEST(test_stats_median_interval_takes_no_notice_of_outliers)
+{
+    const double calm[] = {9, 8, 7, 6, 5, 4, 3, 2, 1};
+    const double wild[] = {900, 8, 7, 6, 5, 4, 3, 2, -100};
+    double low = 0, high = 0, again_low = 0, again_high = 0;
+    ck_assert(rf_stats_median_interval(calm, 9, &low, &high));
+    ck_assert(low >= 2 && low <= 4);
+    ck_assert(high >= 6 && high <= 8);
+    ck_assert_double_eq(calm[0], 9);
+    ck_assert(rf_stats_median_interval(wild, 9, &again_low, &again_high));
+    ck_assert_double_eq(low, again_low);
+    ck_assert_double_eq(high, again_high);
+}
+END_TEST
+
+/* Medians of resamples are 1, 2 (between the two in the middle) or 3. */
+START_TEST(test_stats_median_interval_of_an_even_count)
+{
+    const double pairs[] = {1, 3, 1, 3};
+    double low = 0, high = 0;
+    ck_assert(rf_stats_median_interval(pairs, 4, &low, &high));
+    ck_assert_double_eq(low, 1);
+    ck_assert_double_eq(high, 3);
+}
+END_TEST
+
+START_TEST(test_stats_median_interval_needs_three_samples)
+{
+    const double samples[] = {5, 5, 7};
+    double low = -1, high = -1;
+    for (size_t n = 0; n < RF_STATS_INTERVAL_SAMPLES; n++) {
+        ck_assert(!rf_stats_median_interval(samples, n, &low, &high));
+    }
+    ck_assert_double_eq(low, -1);
+    ck_assert(rf_stats_median_interval(samples, 3, &low, &high));
+    ck_assert_double_eq(low, 5);
+    ck_assert_double_eq(high, 7);
+}
+END_TEST
+
 Suite *test_stats_suite(void);
 Suite *test_stats_suite(void)
 {
@@ -50,6 +90,10 @@ Suite *test_stats_suite(void)
     tcase_add_test(tests, test_stats_known_answers);
     tcase_add_test(tests, test_stats_drift_is_slope_over_the_run);
     tcase_add_test(tests, test_stats_of_nothing_and_of_one);
+    tcase_add_test(tests,
+                   test_stats_median_interval_takes_no_notice_of_outliers);
+    tcase_add_test(tests, test_stats_median_interval_of_an_even_count);
+    tcase_add_test(tests, test_stats_median_interval_needs_three_samples);
     suite_add_tcase(suite, tests);
     return suite;
 }

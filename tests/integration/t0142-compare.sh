@@ -1,0 +1,66 @@
+# limit: 60
+# What `compare` says of two result folders, and its exit code.
+# shellcheck shell=bash source=../lib/test.sh disable=SC2034
+. "$(dirname "$0")/../lib/test.sh"
+
+# A run folder with one scenario that took these milliseconds, one iteration
+# each; the median is the middle one of an odd number.
+run_folder() { # FOLDER EFFICIENCY MS...
+    local folder=$1 efficiency=$2
+    shift 2
+    mkdir "$folder"
+    echo '{"scenarios": [{"name": "s", "status": "ok"}]}' >"$folder/run.json"
+    jq -n --argjson efficiency "$efficiency" '[$ARGS.positional[] | tonumber]
+        | {schema_version: 1, name: "s", status: "ok",
+            summary: {count: length, median_ms: (sort | .[length / 2 | floor])},
+            bound: {efficiency: $efficiency},
+            iterations: [.[] | {refit_ms: .}]}' --args "$@" >"$folder/s.json"
+}
+
+compare() { # EXIT_CODE VERDICT
+    run_coord compare old new --json
+    expect_exit "$1"
+    expect_json out ".comparisons | length == 1 and .[0].verdict == \"$2\""
+    run_coord compare old new
+    expect_exit "$1"
+    expect_text out "^s +$2 "
+}
+
+test_a_faster_run_beside_a_worse_probe_is_no_regression() {
+    run_folder old 0.9 100 101 102 99 98 100 101
+    run_folder new 0.5 83 84 85 82 81 83 84
+    compare 0 faster
+    expect_text out '-17\.0 % .* 0\.90 -> 0\.50'
+    expect_text out '^0 regressions'
+}
+
+test_a_median_whose_interval_overlaps_is_unclear() {
+    run_folder old 0.9 100 90 150 95 140 99 130
+    run_folder new 0.8 120 92 160 94 150 98 140
+    compare 0 unclear
+    expect_text out '\+20\.0 %'
+    expect_text out '^1 unclear: .*overlap'
+}
+
+test_a_slower_median_with_an_interval_of_its_own_is_a_regression() {
+    run_folder old 0.9 100 101 102 99 98 100 101
+    run_folder new 0.9 120 121 122 119 118 120 121
+    compare 1 slower
+    expect_text out '^1 regression beyond 10 %$'
+    run_coord compare old new --threshold 0.25
+    expect_exit 0
+    expect_text out '^s +same '
+}
+
+test_two_samples_are_too_few_to_call_it_slower() {
+    run_folder old 0.9 100 100
+    run_folder new 0.9 300 300
+    compare 0 unclear
+    expect_text out 'too few samples'
+    expect_text out '^1 unclear: .*3 iterations'
+    run_coord compare old new --json
+    expect_json out '.unclear == 1 and .regressions == 0 and
+        (.comparisons[0].reference | .samples == 2 and .median_ci95_ms == null)'
+}
+
+run_tests

@@ -1,9 +1,10 @@
 /*
  * `refit-coord predict`: seconds for each scenario and method before anything
  * is run. Figures come from "links" of cluster.json, or from the probes in a
- * result folder, which then also shows measured beside predicted. Nothing is
- * assumed that was not given: without figures it is an error, a method without
- * its own figures has those of "links", and what the model does not cover has
+ * result folder, which then also shows beside predicted what was measured of
+ * the same refit. Nothing is assumed that was not given: without figures it is
+ * an error, a method without its own figures has those of "links", and what the
+ * model does not cover has
  * "-" and a footnote.
  */
 #include "coordinator/predict.h"
@@ -14,6 +15,7 @@
 #include "common/log.h"
 #include "common/mem.h"
 #include "coordinator/commands.h"
+#include "coordinator/plan_cmd.h"
 #include "coordinator/report_table.h"
 #include "coordinator/result_files.h"
 #include "transport/method.h"
@@ -21,6 +23,7 @@
 struct context {
     const struct rf_config *config;
     const struct rf_model *model;
+    json_t *model_json;
     struct rf_link_figures links;
     bool have_links;
     struct rf_jnode methods; /* "links.methods", value NULL when absent */
@@ -47,12 +50,11 @@ static double number_of(const json_t *object, const char *key)
     return json_number_value(json_object_get(object, key));
 }
 
-/* Takes the better of what is there and what one probe of a record says. */
-static void take_probe(const struct rf_config *config, const json_t *probe,
+/* Takes the better of what is there and what one probe says of the nodes. */
+static void take_nodes(const struct rf_config *config, const json_t *probe,
                        struct rf_links *links)
 {
     const json_t *nodes = json_object_get(probe, "nodes");
-    const json_t *pairs = json_object_get(probe, "pairs");
     for (size_t i = 0; i < json_array_size(nodes); i++) {
         const json_t *one = json_array_get(nodes, i);
         uint32_t n = node_by_name(
@@ -66,6 +68,13 @@ static void take_probe(const struct rf_config *config, const json_t *probe,
                 RF_MAX(links->copy1_gbytes_per_s[n], single);
         }
     }
+}
+
+/* Likewise of the links between them. */
+static void take_pairs(const struct rf_config *config, const json_t *probe,
+                       struct rf_links *links)
+{
+    const json_t *pairs = json_object_get(probe, "pairs");
     for (size_t i = 0; i < json_array_size(pairs); i++) {
         const json_t *one = json_array_get(pairs, i);
         uint32_t a = node_by_name(
@@ -83,28 +92,26 @@ static void take_probe(const struct rf_config *config, const json_t *probe,
     }
 }
 
+/* Nodes are probed in the memory of the scenario's method, links always over
+ * TCP: what host memory does says nothing of GPUs, nor TCP of their links. */
 static void measured_links(const struct context *context,
-                           struct rf_links *links)
+                           enum rf_memory_kind memory, struct rf_links *links)
 {
-    for (size_t i = 0; i < context->measured.n; i++) {
-        const json_t *result = context->measured.files[i].result;
-        const json_t *probe =
-            json_object_get(json_object_get(result, "bound"), "probe");
-        take_probe(context->config, json_object_get(probe, "before"), links);
-        take_probe(context->config, json_object_get(probe, "after"), links);
-    }
-}
-
-static double measured_ms(const struct context *context, const char *name)
-{
-    double ms = 0;
-    for (size_t i = 0; i < context->measured.n; i++) {
-        if (strcmp(context->measured.files[i].name, name) == 0) {
-            (void)rf_result_number(context->measured.files[i].result, "summary",
-                                   "median_ms", &ms);
+    static const char *const moments[] = {"before", "after"};
+    for (size_t i = 0; i < 2 * context->measured.n; i++) {
+        const json_t *result = context->measured.files[i / 2].result;
+        const struct rf_method_info *info =
+            rf_method_info_find(rf_result_text(result, "scenario", "method"));
+        const json_t *probe = json_object_get(
+            json_object_get(json_object_get(result, "bound"), "probe"),
+            moments[i % 2]);
+        if (info != NULL && info->memory == memory) {
+            take_nodes(context->config, probe, links);
+        }
+        if (memory == RF_HOST_MEMORY) {
+            take_pairs(context->config, probe, links);
         }
     }
-    return ms;
 }
 
 /* The number of a footnote, from 1. */
@@ -126,14 +133,32 @@ static void seconds_cell(struct rf_table *table, double ms)
     rf_table_cell(table, ms > 0 ? "%.4g" : "-", ms / 1e3);
 }
 
+/* Beside it, what was measured, or a footnote that says why nothing was. */
+static void measured_cell(struct context *context, const struct rf_case *one,
+                          const char *method, json_t *entry)
+{
+    char *why = NULL;
+    double ms = rf_predict_measured(&context->measured, one, method,
+                                    context->model_json, &why);
+    if (why != NULL) {
+        rf_table_cell(context->table, "- [%zu]",
+                      note_number(context->notes, why));
+        json_object_set_new(entry, "measured_note", json_string(why));
+    } else {
+        seconds_cell(context->table, ms);
+    }
+    if (ms > 0) {
+        json_object_set_new(entry, "measured_ms", json_real(ms));
+    }
+    free(why);
+}
+
 /* `gap`: why there is no prediction, or NULL. */
 static void add_row(struct context *context, const struct rf_case *one,
                     const char *method, const struct rf_prediction *p,
                     const char *gap)
 {
-    bool own = strcmp(method, one->spec->method) == 0;
     bool step = context->timeline.given && gap == NULL;
-    double measured = own ? measured_ms(context, one->spec->name) : 0;
     struct rf_table *table = context->table;
     char text[32];
     json_t *entry = json_pack(
@@ -151,12 +176,9 @@ static void add_row(struct context *context, const struct rf_case *one,
         rf_table_cell(table, "%.4g", p->ms / 1e3);
     }
     seconds_cell(table, p->bound_ms);
-    seconds_cell(table, measured);
+    measured_cell(context, one, method, entry);
     rf_table_cell(table, "%s", step ? rf_figure_text(p->step_s, 2, text) : "-");
     rf_table_cell(table, step ? "%.3g %%" : "-", p->share * 100);
-    if (measured > 0) {
-        json_object_set_new(entry, "measured_ms", json_real(measured));
-    }
     if (step) {
         json_object_set_new(entry, "step_s", json_real(p->step_s));
         json_object_set_new(entry, "refit_share", json_real(p->share));
@@ -215,7 +237,7 @@ static enum rf_status predict_one(struct context *context,
         rf_link_figures_spread(&figures, &links);
     }
     if (!own) {
-        measured_links(context, &links);
+        measured_links(context, rf_method_info_find(method)->memory, &links);
     }
     gap = predict(context, one, method, &figures, own, &links, &p);
     add_row(context, one, method, &p, gap);
@@ -398,6 +420,7 @@ int rf_predict_command(const struct rf_cli *cli)
     if (status == RF_OK) {
         context.config = config;
         context.model = model;
+        context.model_json = rf_model_json(model);
         status = read_figures(&context, cli, &err);
     }
     if (status == RF_OK) {
@@ -408,6 +431,7 @@ int rf_predict_command(const struct rf_cli *cli)
     } else {
         rf_error("%s", err.text);
     }
+    json_decref(context.model_json);
     json_decref(context.list);
     json_decref(context.told);
     json_decref(context.notes);

@@ -1,11 +1,13 @@
-/* Predicted times. The arithmetic is pure and in predict_figures.c; predict.c
- * has the command. Formulae: docs/MEASURING.md, "Predictions". */
+/* Predicted times. The arithmetic is pure and in predict_figures.c, the search
+ * for what was measured in predict_measured.c; predict.c has the command.
+ * Formulae: docs/MEASURING.md, "Predictions". */
 #ifndef RF_COORDINATOR_PREDICT_H
 #define RF_COORDINATOR_PREDICT_H
 
 #include <stdbool.h>
 
 #include "coordinator/case.h"
+#include "coordinator/result_files.h"
 #include "planner/cost.h"
 
 /* "links" of cluster.json, or one entry of its "methods". 0: not given. */
@@ -60,6 +62,17 @@ double rf_predict_disk_ms(const struct rf_link_figures *figures,
 char *rf_predict_gap(const struct rf_case *one, const char *method,
                      const struct rf_link_figures *figures, bool own,
                      const struct rf_links *links);
+
+/*
+ * The median of the last result that measured just this: the same model, plan,
+ * schedule and settings on the same nodes, whatever its name. 0 where there is
+ * none; `why`, which must be NULL, then gets a malloc'ed text if a result has
+ * the scenario's name and `method` is the scenario's: what is different there.
+ * `model` is rf_model_json()'s.
+ */
+double rf_predict_measured(const struct rf_result_set *set,
+                           const struct rf_case *one, const char *method,
+                           const json_t *model, char **why);
 
 /* Adds the timeline to p->ms. */
 void rf_predict_step(const struct rf_timeline *timeline,

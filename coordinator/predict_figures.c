@@ -194,6 +194,7 @@ char *rf_predict_gap(const struct rf_case *one, const char *method,
                      const struct rf_links *links)
 {
     const struct rf_method_info *info = rf_method_info_find(method);
+    char *lacking, *gap;
     if (!info->moves_bytes) {
         return rf_xasprintf("method %s moves nothing", method);
     }
@@ -218,5 +219,14 @@ char *rf_predict_gap(const struct rf_case *one, const char *method,
                             "figures of its own in links.methods.%s",
                             method, method);
     }
-    return lacking_rates(one->schedule, links, one->config->node_names);
+    lacking = lacking_rates(one->schedule, links, one->config->node_names);
+    if (lacking != NULL && info->memory == RF_DEVICE_MEMORY) {
+        gap = rf_xasprintf("%s in the memory of GPUs; give copy_gbytes_per_s "
+                           "and link_gbytes_per_s in links.methods.%s (probes "
+                           "of host memory and TCP do not count)",
+                           lacking, method);
+        free(lacking);
+        return gap;
+    }
+    return lacking;
 }

@@ -132,6 +132,36 @@ test_predictions_need_results_of_the_same_nodes() {
     expect_exit 2
 }
 
+test_predictions_show_only_measurements_of_the_same_refit() {
+    cluster '.scenarios |= .[:1]'
+    run_coord cluster.json
+    expect_exit 0
+    cluster '.scenarios |= .[:1] | .scenarios[0] += {name: "other", iterations: 9}'
+    run_coord predict cluster.json results --json
+    expect_json out '.predictions[0].measured_ms > 0'
+    cluster '.scenarios |= .[:1] | .model.megatron.num_layers = 2'
+    run_coord predict cluster.json results --json
+    expect_exit 0
+    expect_json out '.predictions[0] | .measured_ms == null and
+        (.measured_note | test("model.parameters is [0-9]+ there, [0-9]+ here"))'
+    run_coord predict cluster.json results
+    expect_text out '^colocated +host +send_recv .* - \[1\] +- +-$'
+    expect_text out '^\[1\] not measured: .*colocated.*model.parameters is'
+}
+
+test_probes_of_host_memory_predict_no_refit_between_gpus() {
+    cluster '.scenarios |= .[:1]'
+    run_coord cluster.json
+    expect_exit 0
+    cluster '.scenarios |= .[:1] | .scenarios[0].method = ["host", "nccl"]'
+    run_coord predict cluster.json results --json
+    expect_exit 0
+    expect_json out '.predictions | .[0].predicted_ms > 0 and
+        (.[1] | .method == "nccl" and .predicted_ms == null and
+            .bound_ms == null and .measured_ms == null and
+            (.note | test("no figures .*give .*links.methods.nccl")))'
+}
+
 test_predictions_say_what_they_do_not_cover() {
     local links='.links = {"copy_gbytes_per_s": 20, "link_gbytes_per_s": 1}'
     cluster ".scenarios |= .[:1] | .scenarios[0] += {\"cast\": \"source\",

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "common/mem.h"
+#include "coordinator/plan_cmd.h"
 #include "coordinator/predict.h"
 #include "tests/lib/configured.h"
 
@@ -88,6 +89,8 @@ START_TEST(test_predict_says_what_it_has_no_figures_for)
         {"tcp", "{\"tp\": 4}", true, true, NULL},
         {"shm", "{\"tp\": 4}", true, false, "where they are"},
         {"disk", "{\"tp\": 4}", true, false, "write_gbytes_per_s"},
+        {"nccl", "{\"tp\": 4}", true, false, NULL},
+        {"nccl", "{\"tp\": 4}", false, false, "links.methods.nccl"},
         {"host", "{\"tp\": 1, \"layout\": \"hf\", \"quantize\": \"amax_448\"}",
          true, false, "infer.quantize"},
     };
@@ -120,6 +123,104 @@ START_TEST(test_predict_says_what_it_has_no_figures_for)
 }
 END_TEST
 
+/* A result that measured `pair` in 5 ms, as a run would write it. */
+static json_t *result_of(const struct configured_pair *pair, const char *name)
+{
+    char plan[RF_HASH_TEXT_SIZE], schedule[RF_HASH_TEXT_SIZE];
+    rf_hash_text(&pair->one->plan->digest, plan);
+    rf_hash_text(&pair->one->schedule->digest, schedule);
+    return json_pack(
+        "{s:s, s:s, s:o, s:o, s:[{s:s}, {s:s}], s:{s:s}, s:{s:s}, s:{s:f}}",
+        "name", name, "status", "ok", "model", rf_model_json(pair->model),
+        "scenario", json_deep_copy(pair->one->scenario), "environment", "host",
+        "a", "host", "b", "plan", "digest", plan, "schedule", "digest",
+        schedule, "summary", "median_ms", 5.0);
+}
+
+/* What is found when the value at `object`.`key` of the only result is another;
+ * a NULL key changes nothing. */
+static double measured_with(const char *name, const char *method,
+                            const char *object, const char *key, json_t *value,
+                            char **why)
+{
+    struct configured_pair pair = configured_pair(
+        "{\"name\": \"s\", \"train\": {\"tp\": 4}, \"infer\": {\"tp\": 2}}");
+    struct rf_result_file file = {
+        .name = rf_xstrdup(name), .run = rf_xstrdup("r"), .result = NULL};
+    struct rf_result_set set = {.files = &file, .n = 1};
+    json_t *model = rf_model_json(pair.model);
+    double ms;
+    file.result = result_of(&pair, name);
+    if (key != NULL) {
+        json_object_set(object != NULL ? json_object_get(file.result, object)
+                                       : file.result,
+                        key, value);
+    }
+    ms = rf_predict_measured(&set, pair.one, method, model, why);
+    json_decref(value);
+    json_decref(model);
+    json_decref(file.result);
+    free(file.name);
+    free(file.run);
+    configured_pair_free(&pair);
+    return ms;
+}
+
+START_TEST(test_predict_finds_what_measured_the_same_refit)
+{
+    char *why = NULL;
+    ck_assert_double_eq(measured_with("s", "host", NULL, NULL, NULL, &why), 5);
+    ck_assert_double_eq(measured_with("other", "host", NULL, NULL, NULL, &why),
+                        5);
+    ck_assert_double_eq(measured_with("s", "host", "scenario", "iterations",
+                                      json_integer(77), &why),
+                        5);
+    ck_assert_ptr_null(why);
+    ck_assert_double_eq(measured_with("s", "tcp", NULL, NULL, NULL, &why), 0);
+    ck_assert_double_eq(
+        measured_with("other", "host", "model", "bytes", json_integer(1), &why),
+        0);
+    ck_assert_ptr_null(why);
+}
+END_TEST
+
+START_TEST(test_predict_says_how_a_measurement_of_the_name_differs)
+{
+    static const struct {
+        const char *object, *key, *value, *says;
+    } cases[] = {
+        {NULL, "status", "failed", "status is \"failed\" there, \"ok\" here"},
+        {"model", "name", "big", "model.name is \"big\" there"},
+        {"scenario", "method", "tcp",
+         "scenario.method is \"tcp\" there, \"host\" here"},
+        {"plan", "digest", "00", "plan.digest is \"00\" there"},
+        {"schedule", "digest", "00", "schedule.digest is \"00\" there"},
+        {"scenario", "train", "all", "scenario.train differs"},
+    };
+    char *why = NULL;
+    ck_assert_double_eq(measured_with("s", "host", cases[_i].object,
+                                      cases[_i].key,
+                                      json_string(cases[_i].value), &why),
+                        0);
+    ck_assert_ptr_nonnull(why);
+    ck_assert_msg(strstr(why, cases[_i].says) != NULL, "%s", why);
+    ck_assert_ptr_nonnull(strstr(why, "scenario s of run r"));
+    free(why);
+}
+END_TEST
+
+START_TEST(test_predict_shows_no_measurement_of_other_nodes)
+{
+    char *why = NULL;
+    json_t *nodes = json_pack("[{s:s}, {s:s}]", "host", "a", "host", "c");
+    ck_assert_double_eq(
+        measured_with("s", "host", NULL, "environment", nodes, &why), 0);
+    ck_assert_ptr_nonnull(why);
+    ck_assert_msg(strstr(why, "\"c\" there, \"b\" here") != NULL, "%s", why);
+    free(why);
+}
+END_TEST
+
 Suite *test_predict_suite(void);
 Suite *test_predict_suite(void)
 {
@@ -131,7 +232,11 @@ Suite *test_predict_suite(void)
     tcase_add_test(tests, test_predict_refuses_unknown_figures);
     tcase_add_test(tests, test_predict_refuses_a_rate_of_nothing);
     tcase_add_loop_test(tests, test_predict_says_what_it_has_no_figures_for, 0,
-                        9);
+                        11);
+    tcase_add_test(tests, test_predict_finds_what_measured_the_same_refit);
+    tcase_add_loop_test(
+        tests, test_predict_says_how_a_measurement_of_the_name_differs, 0, 6);
+    tcase_add_test(tests, test_predict_shows_no_measurement_of_other_nodes);
     suite_add_tcase(suite, tests);
     return suite;
 }

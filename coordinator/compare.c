@@ -327,7 +327,10 @@ static void print_table(const struct rf_comparisons *all)
     static const char *const heads[] = {
         "scenario",  "verdict", ">old ms",    ">old 95 %",    ">new ms",
         ">new 95 %", ">change", "efficiency", "also differs", NULL};
+    static const char *const drops[] = {"efficiency", "also differs",
+                                        "old 95 %", "new 95 %", NULL};
     struct rf_table *table = rf_table_create(heads);
+    rf_table_set_drops(table, drops, "refit-coord compare OLD NEW | less -S");
     for (size_t i = 0; i < all->n; i++) {
         const struct rf_comparison *one = &all->list[i];
         rf_table_cell(table, "%s", one->name);

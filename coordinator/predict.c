@@ -396,16 +396,25 @@ static void print_out(const struct rf_cli *cli, const struct context *context)
     }
 }
 
-int rf_predict_command(const struct rf_cli *cli)
+static struct rf_table *create_table(void)
 {
     static const char *const heads[] = {
         "scenario",     "method",       "strategy",
         ">predicted s", ">bound s",     ">measured s",
         ">step s",      ">refit share", NULL};
+    static const char *const drops[] = {"refit share", "step s", "strategy",
+                                        "bound s", NULL};
+    struct rf_table *table = rf_table_create(heads);
+    rf_table_set_drops(table, drops, "refit-coord predict FILE | less -S");
+    return table;
+}
+
+int rf_predict_command(const struct rf_cli *cli)
+{
     struct rf_config *config = NULL;
     struct rf_model *model = NULL;
     struct rf_err err = {0};
-    struct context context = {.table = rf_table_create(heads),
+    struct context context = {.table = create_table(),
                               .list = json_array(),
                               .told = json_object(),
                               .notes = json_array()};

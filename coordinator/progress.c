@@ -5,13 +5,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/mem.h"
 #include "coordinator/report_table.h"
+#include "coordinator/terminal.h"
 
 #define BAR_CELLS 24
 #define PLAIN_NS                                                               \
@@ -78,15 +78,6 @@ static void describe(const struct rf_progress *progress, char *out, size_t size)
     }
 }
 
-/* Columns of the terminal; it may have been made smaller since. */
-static size_t terminal_width(void)
-{
-    struct winsize size = {0};
-    return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0
-               ? size.ws_col
-               : 80;
-}
-
 void rf_progress_line(const struct rf_run_view *view, const char *text,
                       const char *left, size_t width, char *out, size_t size)
 {
@@ -124,8 +115,8 @@ static void draw(struct rf_progress *progress, int64_t now_ns)
         snprintf(left, sizeof(left), "  ~%s left",
                  rf_progress_clock(rest, clock));
     }
-    rf_progress_line(&progress->view, text, left, terminal_width(), line,
-                     sizeof(line));
+    rf_progress_line(&progress->view, text, left,
+                     rf_terminal_columns(STDERR_FILENO), line, sizeof(line));
     erase(progress);
     fputs(line, stderr);
     fflush(stderr);

@@ -34,7 +34,12 @@ struct rf_table *rf_report_table_create(bool runs)
         "run",         "scenario",   "method",  "strategy", ">bytes",
         ">on links",   ">median ms", ">p95 ms", ">GB/s",    ">bound ms",
         ">efficiency", "verified",   NULL};
-    return rf_table_create(runs ? heads : heads + 1);
+    static const char *const drops[] = {"bound ms", "p95 ms",     "on links",
+                                        "bytes",    "strategy",   "method",
+                                        "GB/s",     "efficiency", NULL};
+    struct rf_table *table = rf_table_create(runs ? heads : heads + 1);
+    rf_table_set_drops(table, drops, "refit-coord report DIR | less -S");
+    return table;
 }
 
 const char *rf_figure_text(double value, int decimals, char out[32])

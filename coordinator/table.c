@@ -2,18 +2,34 @@
  * Widths count code points, so that "µ" or "…" do not shift a column. */
 #include "coordinator/table.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/mem.h"
+#include "coordinator/terminal.h"
+
+#define GAP 2         /* between columns of text */
+#define SHORT_TEXT 12 /* is not made shorter */
+#define ELLIPSIS "…"
 
 struct rf_table {
     char **cells; /* heads first */
     size_t n, cap;
     size_t n_columns;
     bool *right;
+    size_t *drops; /* columns, the first to go first */
+    size_t n_drops, drops_cap;
+    const char *all; /* command that shows them, too */
+};
+
+/* How a table becomes text: each column's width, 0 for one that is left out. */
+struct fit {
+    size_t *widths;
+    size_t total; /* of a line */
+    size_t n_dropped;
 };
 
 struct rf_table *rf_table_create(const char *const *heads)
@@ -41,6 +57,7 @@ void rf_table_destroy(struct rf_table *table)
     }
     free(table->cells);
     free(table->right);
+    free(table->drops);
     free(table);
 }
 
@@ -52,6 +69,21 @@ void rf_table_cell(struct rf_table *table, const char *fmt, ...)
     vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
     RF_PUSH(table->cells, table->n, table->cap, rf_xstrdup(text));
+}
+
+void rf_table_set_drops(struct rf_table *table, const char *const *heads,
+                        const char *all)
+{
+    table->n_drops = 0;
+    table->all = all;
+    for (; *heads != NULL; heads++) {
+        size_t c = 0;
+        while (c < table->n_columns && strcmp(table->cells[c], *heads) != 0) {
+            c++;
+        }
+        assert(c < table->n_columns);
+        RF_PUSH(table->drops, table->n_drops, table->drops_cap, c);
+    }
 }
 
 size_t rf_table_rows(const struct rf_table *table)
@@ -82,39 +114,118 @@ static void put_spaces(FILE *to, size_t n)
     }
 }
 
-static void print_text_row(const struct rf_table *table, FILE *to, size_t row,
-                           const size_t *widths, int indent)
+/* Where the code point number `n` begins. */
+static const char *code_point_at(const char *text, size_t n)
 {
-    put_spaces(to, (size_t)indent);
+    for (; *text != '\0'; text++) {
+        if (((unsigned char)*text & 0xC0) != 0x80 && n-- == 0) {
+            break;
+        }
+    }
+    return text;
+}
+
+/* Without its middle if it is too wide: names differ at their ends. */
+static void put_text(FILE *to, const char *text, size_t width)
+{
+    size_t full = width_of(text), tail = width / 2;
+    if (full <= width) {
+        fputs(text, to);
+        return;
+    }
+    fprintf(to, "%.*s" ELLIPSIS "%s",
+            (int)(code_point_at(text, width - tail - 1) - text), text,
+            code_point_at(text, full - tail));
+}
+
+static void print_text_row(const struct rf_table *table, FILE *to, size_t row,
+                           const struct fit *fit, size_t indent)
+{
+    size_t spaces = indent; /* before the next text */
     for (size_t c = 0; c < table->n_columns; c++) {
         const char *text = cell_at(table, row, c);
-        size_t pad = widths[c] - width_of(text);
-        if (c > 0) {
-            fputs("  ", to);
+        size_t width = fit->widths[c];
+        size_t pad = width - RF_MIN(width, width_of(text));
+        if (width == 0) {
+            continue;
         }
-        if (table->right[c]) {
-            put_spaces(to, pad);
-            fputs(text, to);
-        } else {
-            fputs(text, to);
-            put_spaces(to, c + 1 < table->n_columns ? pad : 0);
-        }
+        put_spaces(to, spaces + (table->right[c] ? pad : 0));
+        put_text(to, text, width);
+        spaces = GAP + (table->right[c] ? 0 : pad);
     }
     fputc('\n', to);
 }
 
-static void print_text(const struct rf_table *table, FILE *to, int indent)
+static struct fit measure(const struct rf_table *table, size_t indent)
 {
-    size_t *widths = rf_xcalloc(table->n_columns, sizeof(*widths));
+    struct fit fit = {.widths =
+                          rf_xcalloc(table->n_columns, sizeof(*fit.widths)),
+                      .total = indent + GAP * (table->n_columns - 1)};
     for (size_t i = 0; i < table->n; i++) {
         size_t width = width_of(table->cells[i]);
         size_t column = i % table->n_columns;
-        widths[column] = RF_MAX(widths[column], width);
+        fit.widths[column] = RF_MAX(fit.widths[column], width);
+    }
+    for (size_t c = 0; c < table->n_columns; c++) {
+        fit.total += fit.widths[c];
+    }
+    return fit;
+}
+
+/* The widest column of text that may be made narrower, or n_columns. */
+static size_t widest_text(const struct rf_table *table, const struct fit *fit)
+{
+    size_t widest = table->n_columns, width = SHORT_TEXT;
+    for (size_t c = 0; c < table->n_columns; c++) {
+        if (!table->right[c] && fit->widths[c] > width) {
+            widest = c;
+            width = fit->widths[c];
+        }
+    }
+    return widest;
+}
+
+static void make_fit(const struct rf_table *table, size_t width,
+                     struct fit *fit)
+{
+    size_t c;
+    while (fit->total > width && fit->n_dropped < table->n_drops) {
+        c = table->drops[fit->n_dropped++];
+        fit->total -= fit->widths[c] + GAP;
+        fit->widths[c] = 0;
+    }
+    while (fit->total > width &&
+           (c = widest_text(table, fit)) < table->n_columns) {
+        fit->widths[c]--;
+        fit->total--;
+    }
+}
+
+static void print_dropped(const struct rf_table *table, FILE *to,
+                          const struct fit *fit, size_t indent, size_t width)
+{
+    put_spaces(to, indent);
+    fprintf(to, "not shown in %zu columns: ", width);
+    for (size_t i = 0; i < fit->n_dropped; i++) {
+        fprintf(to, "%s%s", i > 0 ? ", " : "", table->cells[table->drops[i]]);
+    }
+    fprintf(to, "; all columns: %s\n", table->all);
+}
+
+void rf_table_print_text(const struct rf_table *table, FILE *to, int indent,
+                         size_t width)
+{
+    struct fit fit = measure(table, (size_t)indent);
+    if (width > 0) {
+        make_fit(table, width, &fit);
     }
     for (size_t row = 0; row <= rf_table_rows(table); row++) {
-        print_text_row(table, to, row, widths, indent);
+        print_text_row(table, to, row, &fit, (size_t)indent);
     }
-    free(widths);
+    if (fit.n_dropped > 0) {
+        print_dropped(table, to, &fit, (size_t)indent, width);
+    }
+    free(fit.widths);
 }
 
 /* RFC 4180; a cell that a spreadsheet would take for a formula gets a quote
@@ -261,7 +372,7 @@ void rf_table_print(const struct rf_table *table, FILE *to,
         print_html(table, to);
         break;
     case RF_REPORT_TABLE:
-        print_text(table, to, indent);
+        rf_table_print_text(table, to, indent, rf_terminal_columns(fileno(to)));
         break;
     }
 }

@@ -21,10 +21,26 @@ void rf_table_cell(struct rf_table *table, const char *fmt, ...)
 
 size_t rf_table_rows(const struct rf_table *table);
 
-/* A whole table; a last row that is not full is padded. Text gets two spaces
- * between columns and `indent` spaces before each line. */
+/* Which columns a narrow terminal does without: their heads, ending with NULL,
+ * the first to go first. Columns that are not named stay. `all` is a command
+ * that shows all columns; borrowed. */
+void rf_table_set_drops(struct rf_table *table, const char *const *heads,
+                        const char *all);
+
+/* A whole table; a last row that is not full is padded. Text is as wide as it
+ * takes, on a terminal as rf_table_print_text() makes it fit. */
 void rf_table_print(const struct rf_table *table, FILE *to,
                     enum rf_report_form form, int indent);
+
+/*
+ * As aligned text: two spaces between columns and `indent` spaces before each
+ * line. Where that takes more than `width` columns (0: no limit), the droppable
+ * ones are left out one after another until it fits; a last line tells which.
+ * If that is not enough, the middle of the longest texts is left out, too, down
+ * to 12 columns, but figures never are.
+ */
+void rf_table_print_text(const struct rf_table *table, FILE *to, int indent,
+                         size_t width);
 
 /* Text with what HTML would take for markup replaced, as cells have it. */
 void rf_table_print_html_text(FILE *to, const char *text);

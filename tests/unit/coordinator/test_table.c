@@ -51,6 +51,76 @@ START_TEST(test_table_latex_and_html_are_escaped)
 }
 END_TEST
 
+/* A table with one row, as text of a width. */
+static char *fitted(const char *name, size_t width, int indent)
+{
+    static const char *const heads[] = {"scenario", "method",   ">median ms",
+                                        ">p95 ms",  "verified", NULL};
+    static const char *const drops[] = {"p95 ms", "method", NULL};
+    struct rf_table *table = rf_table_create(heads);
+    char *text = NULL;
+    size_t size = 0;
+    FILE *file = open_memstream(&text, &size);
+    rf_table_set_drops(table, drops, "x | less");
+    rf_table_cell(table, "%s", name);
+    rf_table_cell(table, "host");
+    rf_table_cell(table, "93.00");
+    rf_table_cell(table, "98.00");
+    rf_table_cell(table, "yes");
+    rf_table_print_text(table, file, indent, width);
+    fclose(file);
+    rf_table_destroy(table);
+    return text;
+}
+
+START_TEST(test_table_leaves_out_columns_in_order)
+{
+    static const struct {
+        size_t width;
+        int indent;
+        const char *text;
+    } cases[] = {
+        {0, 0,
+         "scenario  method  median ms  p95 ms  verified\n"
+         "split     host        93.00   98.00  yes\n"},
+        {45, 0,
+         "scenario  method  median ms  p95 ms  verified\n"
+         "split     host        93.00   98.00  yes\n"},
+        {44, 0,
+         "scenario  method  median ms  verified\n"
+         "split     host        93.00  yes\n"
+         "not shown in 44 columns: p95 ms; all columns: x | less\n"},
+        {38, 2,
+         "  scenario  median ms  verified\n"
+         "  split         93.00  yes\n"
+         "  not shown in 38 columns: p95 ms, method; all columns: x | less\n"},
+        {1, 0,
+         "scenario  median ms  verified\n"
+         "split         93.00  yes\n"
+         "not shown in 1 columns: p95 ms, method; all columns: x | less\n"},
+    };
+    char *text = fitted("split", cases[_i].width, cases[_i].indent);
+    ck_assert_str_eq(text, cases[_i].text);
+    free(text);
+}
+END_TEST
+
+START_TEST(test_table_shortens_names_only_when_no_column_is_left)
+{
+    char *text = fitted("split-strategy=broadcast,µ=1", 45, 0);
+    ck_assert_ptr_nonnull(
+        strstr(text, "\nsplit-strat…roadcast,µ=1      93.00  yes\n"));
+    free(text);
+    text = fitted("split-strategy=broadcast", 24, 0);
+    ck_assert_ptr_nonnull(strstr(text, "\nsplit…adcast      93.00  yes\n"));
+    ck_assert_ptr_nonnull(strstr(text, "\nnot shown in 24 columns"));
+    free(text);
+    text = fitted("split-strategy=broadcast", 65, 0);
+    ck_assert_ptr_nonnull(strstr(text, "\nsplit-strategy=broadcast  host "));
+    free(text);
+}
+END_TEST
+
 Suite *test_table_suite(void);
 Suite *test_table_suite(void)
 {
@@ -58,6 +128,9 @@ Suite *test_table_suite(void)
     TCase *tests = tcase_create("table");
     tcase_add_test(tests, test_table_aligns_and_escapes);
     tcase_add_test(tests, test_table_latex_and_html_are_escaped);
+    tcase_add_loop_test(tests, test_table_leaves_out_columns_in_order, 0, 5);
+    tcase_add_test(tests,
+                   test_table_shortens_names_only_when_no_column_is_left);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -1,15 +1,31 @@
-/* Writing files whole. See store.h. */
+/*
+ * Writing files whole. See store.h.
+ *
+ * A regular file is replaced where the links that its name ends in lead, so
+ * that they stay. Anything else keeps its place and is written to. So is what
+ * /proc/PID/fd names, though it may be a regular file: it is somebody's open
+ * file, such as standard output, and replacing it would take it from them.
+ */
 #include "common/store.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
+#include <limits.h>
+#include <linux/magic.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
+#include "common/log.h"
 #include "common/mem.h"
+
+#define MAX_LINKS 40 /* as the kernel has it */
 
 static int write_all(int fd, const char *data, size_t size)
 {
@@ -108,8 +124,8 @@ static enum rf_status store_in(const char *folder, const char *path,
     return status;
 }
 
-enum rf_status rf_store(const char *path, const void *data, size_t size,
-                        struct rf_err *err)
+static enum rf_status replace(const char *path, const void *data, size_t size,
+                              struct rf_err *err)
 {
     char *temporary = rf_xasprintf("%s.tmp", path);
     char *copy = rf_xstrdup(path);
@@ -124,5 +140,133 @@ enum rf_status rf_store(const char *path, const void *data, size_t size,
     }
     free(copy);
     free(temporary);
+    return status;
+}
+
+/* Makes a lost reader an error of write() for this thread, whatever the
+ * program does with SIGPIPE. */
+static int write_to_reader(int fd, const char *data, size_t size)
+{
+    const struct timespec no_time = {0};
+    sigset_t pipe_only, before, pending;
+    int failed;
+    sigemptyset(&pipe_only);
+    sigaddset(&pipe_only, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &pipe_only, &before);
+    sigpending(&pending);
+    failed = write_all(fd, data, size) == 0 ? 0 : errno;
+    if (failed == EPIPE && sigismember(&pending, SIGPIPE) == 0) {
+        (void)sigtimedwait(&pipe_only, NULL, &no_time);
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    errno = failed;
+    return failed == 0 ? 0 : -1;
+}
+
+/* Like open(), but a FIFO that nobody reads is not waited for in silence. */
+static int open_through(const char *path)
+{
+    const int flags = O_WRONLY | O_APPEND | O_NOCTTY | O_CLOEXEC;
+    struct stat file;
+    int fd = open(path, flags | O_NONBLOCK);
+    if (fd >= 0) {
+        (void)fcntl(fd, F_SETFL, flags);
+        return fd;
+    }
+    if (errno != ENXIO || stat(path, &file) != 0 || !S_ISFIFO(file.st_mode)) {
+        return -1;
+    }
+    rf_warn("%s: waiting until something reads it", path);
+    do {
+        fd = open(path, flags);
+    } while (fd < 0 && errno == EINTR);
+    return fd;
+}
+
+static enum rf_status write_through(const char *path, const void *data,
+                                    size_t size, struct rf_err *err)
+{
+    enum rf_status status = RF_OK;
+    int fd = open_through(path);
+    if (fd < 0) {
+        return rf_err_errno(err, RF_ERR_IO, errno, "%s", path);
+    }
+    if (write_to_reader(fd, data, size) != 0) {
+        status = rf_err_errno(err, RF_ERR_IO, errno, "%s: write", path);
+    }
+    if (close(fd) != 0 && status == RF_OK) {
+        status = rf_err_errno(err, RF_ERR_IO, errno, "%s: close", path);
+    }
+    return status;
+}
+
+static enum rf_status write_to_output(const void *data, size_t size,
+                                      struct rf_err *err)
+{
+    return fflush(stdout) == 0 &&
+                   write_to_reader(STDOUT_FILENO, data, size) == 0
+               ? RF_OK
+               : rf_err_errno(err, RF_ERR_IO, errno, "standard output: write");
+}
+
+static bool is_in_proc(const char *path)
+{
+    char *copy = rf_xstrdup(path);
+    struct statfs system;
+    bool is = statfs(dirname(copy), &system) == 0 &&
+              system.f_type == PROC_SUPER_MAGIC;
+    free(copy);
+    return is;
+}
+
+/* Takes `path`, a link to `to`; gives the path that `to` stands for. */
+static char *follow(char *path, const char *to)
+{
+    char *next = to[0] == '/' ? rf_xstrdup(to)
+                              : rf_xasprintf("%s/%s", dirname(path), to);
+    free(path);
+    return next;
+}
+
+/* The path of the file that `path` means, which need not be there; NULL (errno)
+ * when its links go round. *through: not one to replace. */
+static char *find_target(const char *path, bool *through)
+{
+    char *at = rf_xstrdup(path), to[PATH_MAX];
+    struct stat file;
+    *through = stat(path, &file) == 0 && !S_ISREG(file.st_mode);
+    for (int links = 0; !*through; links++) {
+        ssize_t size = readlink(at, to, sizeof(to) - 1);
+        if (size < 0) {
+            break; /* it is no link */
+        }
+        if (links == MAX_LINKS) {
+            free(at);
+            errno = ELOOP;
+            return NULL;
+        }
+        to[size] = '\0';
+        *through = is_in_proc(at);
+        at = *through ? at : follow(at, to);
+    }
+    return at;
+}
+
+enum rf_status rf_store(const char *path, const void *data, size_t size,
+                        struct rf_err *err)
+{
+    bool through;
+    char *target;
+    enum rf_status status;
+    if (strcmp(path, "-") == 0) {
+        return write_to_output(data, size, err);
+    }
+    target = find_target(path, &through);
+    if (target == NULL) {
+        return rf_err_errno(err, RF_ERR_IO, errno, "%s", path);
+    }
+    status = through ? write_through(target, data, size, err)
+                     : replace(target, data, size, err);
+    free(target);
     return status;
 }

@@ -12,7 +12,14 @@
  * (O_TMPFILE; where the file system has none, as "<path>.tmp"), then put in
  * place, then the folder is fsynced. On failure `path` is as it was and nothing
  * is left beside it; a process that is killed leaves at most, and only in the
- * moment between naming and renaming, "<path>.tmp".
+ * moment between naming and renaming, "<path>.tmp". Of a symbolic link the
+ * target is replaced, or made, and the link stays.
+ *
+ * What is not a regular file (a device, a FIFO, /proc/PID/fd/N) keeps its place
+ * and is appended to, without these promises; "-" is standard output, what
+ * stdio holds for it first. A FIFO without a reader blocks, as it does with
+ * cat(1), after a warning that says so. A reader that goes is an error (EPIPE),
+ * no signal. Any thread.
  */
 enum rf_status rf_store(const char *path, const void *data, size_t size,
                         struct rf_err *err) RF_MUST_CHECK;

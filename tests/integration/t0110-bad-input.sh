@@ -122,6 +122,64 @@ test_output_that_goes_nowhere_is_an_error() {
     expect_text err 'standard output'
 }
 
+# A run's folder with results whose names and texts do not matter.
+some_run() { # FOLDER
+    mkdir "$1"
+    echo '{"scenarios": [{"name": "a"}]}' >"$1/run.json"
+    echo '{"schema_version": 1, "name": "a", "status": "ok",
+        "summary": {"median_ms": 1}}' >"$1/a.json"
+}
+
+test_a_page_is_written_through_what_is_no_file() {
+    some_run run
+    run_coord report run --html -
+    expect_exit 0
+    expect_text out '^</html>$'
+    mkfifo fifo
+    cat fifo >page.html &
+    run_coord report run --html fifo
+    expect_exit 0
+    wait $!
+    expect_text page.html '^</html>$'
+    [ -p fifo ] || fail "the FIFO is gone"
+    ln -s target.html link.html
+    run_coord report run --html link.html
+    expect_exit 0
+    expect_text target.html '^</html>$'
+    [ -L link.html ] || fail "the link is gone"
+    ln -s /proc/self/fd/1 stdout # as /dev/stdout is
+    run_coord report run --html stdout
+    expect_exit 0
+    expect_text out '^</html>$'
+}
+
+test_a_page_that_nobody_takes_is_an_error() {
+    some_run run
+    "$coord" report run --html - 2>err >/dev/full
+    status=$?
+    expect_exit 1
+    expect_text err 'standard output: write: No space'
+    [ "$(wc -l <err)" = 1 ] || fail "not told once"
+    mkfifo fifo
+    exec 3<>fifo
+    exec 4>fifo 3<&- # its reader has gone
+    "$coord" report run --html - 2>err >&4
+    status=$?
+    expect_exit 1
+    expect_text err 'standard output: write: Broken pipe'
+}
+
+test_a_fifo_without_a_reader_is_named() {
+    some_run run
+    mkfifo fifo
+    start_coord report run --html fifo
+    wait_until 20 "a word on the FIFO" grep -q 'fifo: waiting' err
+    cat fifo >page.html
+    finish_coord
+    expect_exit 0
+    expect_text page.html '^</html>$'
+}
+
 test_long_names_are_whole_in_the_chart() {
     local name long=aaaaaaaaa-bbbbbbbbbbbbbbbbbb-cccccccccccccccccc-dddddddddddddd
     mkdir run

@@ -1,12 +1,15 @@
 /* Files written whole. */
 #include <check.h>
 #include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -125,6 +128,155 @@ START_TEST(test_store_needs_no_proc)
 }
 END_TEST
 
+static bool is_type(const char *path, mode_t type)
+{
+    struct stat file;
+    return lstat(path, &file) == 0 && (file.st_mode & S_IFMT) == type;
+}
+
+START_TEST(test_store_replaces_what_a_link_points_to)
+{
+    char *target = rf_xasprintf("%s/target", folder);
+    char *middle = rf_xasprintf("%s/middle", folder);
+    char *link = rf_xasprintf("%s/link", folder);
+    ck_assert_int_eq(symlink(_i == 0 ? target : "target", middle), 0);
+    ck_assert_int_eq(symlink("middle", link), 0);
+    ck_assert_int_eq(rf_store(link, "one", 3, NULL), RF_OK); /* was dangling */
+    expect_content(target, "one");
+    ck_assert_int_eq(rf_store(link, "two", 3, NULL), RF_OK);
+    expect_content(target, "two");
+    ck_assert(is_type(link, S_IFLNK) && is_type(middle, S_IFLNK));
+    ck_assert(is_type(target, S_IFREG));
+    ck_assert_int_eq(count_files(), 3);
+    free(target);
+    free(middle);
+    free(link);
+}
+END_TEST
+
+START_TEST(test_store_refuses_a_circle_of_links)
+{
+    struct rf_err err = {0};
+    char *path = rf_xasprintf("%s/link", folder);
+    ck_assert_int_eq(symlink("link", path), 0);
+    ck_assert_int_eq(rf_store(path, "x", 1, &err), RF_ERR_IO);
+    ck_assert_ptr_nonnull(strstr(err.text, strerror(ELOOP)));
+    ck_assert(is_type(path, S_IFLNK));
+    free(path);
+}
+END_TEST
+
+START_TEST(test_store_writes_through_a_fifo)
+{
+    char *path = rf_xasprintf("%s/fifo", folder), text[8] = "";
+    int reader;
+    ck_assert_int_eq(mkfifo(path, 0600), 0);
+    reader = open(path, O_RDONLY | O_NONBLOCK);
+    ck_assert_int_ge(reader, 0);
+    ck_assert_int_eq(rf_store(path, "one", 3, NULL), RF_OK);
+    ck_assert_int_eq(read(reader, text, sizeof(text)), 3);
+    ck_assert_str_eq(text, "one");
+    ck_assert(is_type(path, S_IFIFO));
+    ck_assert_int_eq(count_files(), 1);
+    close(reader);
+    free(path);
+}
+END_TEST
+
+START_TEST(test_store_waits_for_the_reader_of_a_fifo)
+{
+    char *path = rf_xasprintf("%s/fifo", folder), text[8] = "";
+    int reader, status;
+    pid_t child;
+    ck_assert_int_eq(mkfifo(path, 0600), 0);
+    child = fork();
+    if (child == 0) {
+        _exit(rf_store(path, "one", 3, NULL) != RF_OK);
+    }
+    reader = open(path, O_RDONLY);
+    ck_assert_int_ge(reader, 0);
+    ck_assert_int_eq(read(reader, text, sizeof(text)), 3);
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    close(reader);
+    free(path);
+}
+END_TEST
+
+START_TEST(test_store_reports_a_device_that_is_full)
+{
+    struct rf_err err = {0};
+    char *path = rf_xasprintf("%s/full", folder);
+    /* One of our own, where that can be: root could lose that of the machine.
+     */
+    mode_t type = mknod(path, S_IFCHR | 0600, makedev(1, 7)) == 0 ? S_IFCHR
+                  : symlink("/dev/full", path) == 0               ? S_IFLNK
+                                                                  : 0;
+    ck_assert_int_eq(rf_store(path, "x", 1, &err), RF_ERR_IO);
+    ck_assert_ptr_nonnull(strstr(err.text, strerror(ENOSPC)));
+    ck_assert(is_type(path, type));
+    free(path);
+}
+END_TEST
+
+/* A name of standard output: the usual one, one as /dev/stdout is, which root
+ * could lose to a test that fails, and one in a folder of /proc. */
+static char *output_name(int which)
+{
+    char *name;
+    if (which != 1) {
+        return rf_xstrdup(which == 0 ? "-" : "/proc/self/fd/1");
+    }
+    name = rf_xasprintf("%s/stdout", folder);
+    ck_assert_int_eq(symlink("/proc/self/fd/1", name), 0);
+    return name;
+}
+
+START_TEST(test_store_reports_a_reader_that_has_gone)
+{
+    char *name = output_name(_i);
+    struct rf_err err = {0};
+    int ends[2], out = dup(STDOUT_FILENO);
+    enum rf_status status;
+    ck_assert_int_eq(pipe(ends), 0);
+    close(ends[0]);
+    ck_assert_int_ge(dup2(ends[1], STDOUT_FILENO), 0);
+    status = rf_store(name, "x", 1, &err); /* not the end of us */
+    ck_assert_int_ge(dup2(out, STDOUT_FILENO), 0);
+    ck_assert_int_eq(status, RF_ERR_IO);
+    ck_assert_msg(strstr(err.text, strerror(EPIPE)) != NULL, "%s", err.text);
+    close(ends[1]);
+    close(out);
+    free(name);
+}
+END_TEST
+
+/* Also where standard output is a file that a shell has opened to append. */
+START_TEST(test_store_goes_to_standard_output)
+{
+    char *path = rf_xasprintf("%s/output", folder);
+    char *name = output_name(_i);
+    int out = dup(STDOUT_FILENO), file;
+    enum rf_status status;
+    ck_assert_int_eq(rf_store(path, "before ", 7, NULL), RF_OK);
+    file = open(path, O_WRONLY | O_APPEND);
+    ck_assert_int_ge(file, 0);
+    ck_assert_int_ge(dup2(file, STDOUT_FILENO), 0);
+    if (_i == 0) {
+        printf("first "); /* still held by stdio */
+    }
+    status = rf_store(name, "page", 4, NULL);
+    ck_assert_int_ge(dup2(out, STDOUT_FILENO), 0);
+    ck_assert_int_eq(status, RF_OK);
+    expect_content(path, _i == 0 ? "before first page" : "before page");
+    ck_assert_int_eq(count_files(), _i == 1 ? 2 : 1);
+    close(file);
+    close(out);
+    free(name);
+    free(path);
+}
+END_TEST
+
 Suite *test_store_suite(void);
 Suite *test_store_suite(void)
 {
@@ -135,6 +287,13 @@ Suite *test_store_suite(void)
     tcase_add_test(tests, test_store_passes_over_what_a_killed_process_left);
     tcase_add_test(tests, test_store_failure_leaves_nothing);
     tcase_add_test(tests, test_store_needs_no_proc);
+    tcase_add_loop_test(tests, test_store_replaces_what_a_link_points_to, 0, 2);
+    tcase_add_test(tests, test_store_refuses_a_circle_of_links);
+    tcase_add_test(tests, test_store_writes_through_a_fifo);
+    tcase_add_test(tests, test_store_waits_for_the_reader_of_a_fifo);
+    tcase_add_test(tests, test_store_reports_a_device_that_is_full);
+    tcase_add_loop_test(tests, test_store_reports_a_reader_that_has_gone, 0, 3);
+    tcase_add_loop_test(tests, test_store_goes_to_standard_output, 0, 3);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -20,12 +20,10 @@ const char *rf_strstatus(enum rf_status status)
     return "unknown status";
 }
 
-/* A text that did not fit ends in '+'; `wanted` is its whole length. */
+/* `wanted` is the whole length of a text that may have been cut. */
 static void finish_text(struct rf_err *err, int wanted)
 {
-    if (wanted >= (int)sizeof(err->text)) {
-        err->text[sizeof(err->text) - 2] = '+';
-    }
+    rf_text_fit(err->text, sizeof(err->text), wanted);
     rf_text_clean(err->text, strlen(err->text));
 }
 

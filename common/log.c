@@ -52,9 +52,8 @@ void rf_log(enum rf_log_level level, const char *fmt, ...)
     va_start(args, fmt);
     len += vsnprintf(line + len, sizeof(line) - (size_t)len - 1, fmt, args);
     va_end(args);
-    if (len > (int)sizeof(line) - 2) {
-        len = (int)sizeof(line) - 2;
-    }
+    rf_text_fit(line, sizeof(line) - 1, len); /* room for the newline */
+    len = (int)strlen(line);
     rf_text_clean(line, (size_t)len);
     if (log_state.sink != NULL) {
         log_state.sink(level, line, log_state.data);

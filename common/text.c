@@ -16,6 +16,14 @@ static bool is_control(uint32_t code)
            (code >= 0x7f && code < 0xa0);
 }
 
+/* Changes the direction of what follows (UAX #9), or the line. */
+static bool moves_text(uint32_t code)
+{
+    return code == 0x61c || code == 0x200e || code == 0x200f ||
+           (code >= 0x2028 && code <= 0x202e) ||
+           (code >= 0x2066 && code <= 0x2069);
+}
+
 /* Bytes of the character at `text`, 0 when it may not be shown. */
 static size_t good_bytes(const uint8_t *text, size_t size)
 {
@@ -36,7 +44,8 @@ static size_t good_bytes(const uint8_t *text, size_t size)
         code = code << 6 | (text[i] & 0x3f);
     }
     return code < lowest[n] || code > 0x10ffff ||
-                   (code >= 0xd800 && code < 0xe000) || is_control(code)
+                   (code >= 0xd800 && code < 0xe000) || is_control(code) ||
+                   moves_text(code)
                ? 0
                : n;
 }
@@ -53,6 +62,30 @@ void rf_text_clean(char *text, size_t size)
     }
 }
 
+void rf_text_clean_line(char *text, size_t size)
+{
+    for (size_t at = 0; at < size; at++) {
+        if (text[at] == '\t' || text[at] == '\n') {
+            text[at] = ' ';
+        }
+    }
+    rf_text_clean(text, size);
+}
+
+void rf_text_fit(char *text, size_t size, int wanted)
+{
+    size_t at;
+    if (wanted < 0 || (size_t)wanted < size) {
+        return;
+    }
+    at = size - 2;
+    for (int back = 0; back < 3 && at > 0; back++) {
+        at -= ((unsigned char)text[at] & 0xc0) == 0x80;
+    }
+    text[at] = '+';
+    text[at + 1] = '\0';
+}
+
 static void redact_after(char *text, size_t size, const char *word)
 {
     size_t length = strlen(word);
@@ -62,7 +95,8 @@ static void redact_after(char *text, size_t size, const char *word)
             continue;
         }
         at += length;
-        while (at < size && memchr(" :=", text[at], 3) != NULL) {
+        while (at < size &&
+               (text[at] == ' ' || text[at] == ':' || text[at] == '=')) {
             at++;
         }
         if (size - at > 2 && text[at] == '0' && text[at + 1] == 'x') {

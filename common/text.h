@@ -6,11 +6,22 @@
 #include <stddef.h>
 
 /*
- * Puts a '?' for every byte that is not part of valid UTF-8 (RFC 3629) and for
- * every control character but tab and newline, so that the text fits into JSON
- * and cannot move the cursor of a terminal.
+ * Puts a '?' for every byte that is not part of valid UTF-8 (RFC 3629), of
+ * every control character but tab and newline, and of what changes the
+ * direction of writing, so that the text fits into JSON, cannot move the cursor
+ * of a terminal, and reads as it is.
  */
 void rf_text_clean(char *text, size_t size);
+
+/* Likewise, with a blank for each tab and newline: the text is one line. */
+void rf_text_clean_line(char *text, size_t size);
+
+/*
+ * Has a text that snprintf() had to cut end in '+', behind a whole character.
+ * `size` is that of the buffer, 2 or more, `wanted` what snprintf() returned; a
+ * text that fits stays as it is.
+ */
+void rf_text_fit(char *text, size_t size, int wanted);
 
 /*
  * Overwrites the digits behind "magic", "expected 0x" and "unique id 0x": in

@@ -381,7 +381,8 @@ int rf_compare_command(const struct rf_cli *cli)
     rf_compare(&reference, &now, cli->threshold, &all);
     if (cli->json) {
         json_t *document = rf_comparisons_json(&all, cli->threshold);
-        json_dumpf(document, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
+        json_dumpf(document, stdout, /* ASCII: names are anybody's */
+                   JSON_INDENT(2) | JSON_REAL_PRECISION(9) | JSON_ENSURE_ASCII);
         putchar('\n');
         json_decref(document);
     } else {

@@ -13,7 +13,9 @@
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/store.h"
+#include "common/text.h"
 #include "coordinator/commands.h"
+#include "coordinator/escape.h"
 #include "coordinator/report_table.h"
 #include "coordinator/result_files.h"
 
@@ -52,8 +54,10 @@ static const char html_head[] =
 /* What stands beside a bar: the scenario, with `run` also of which run. */
 static char *label_of(const struct rf_result_file *file, bool run)
 {
-    return run ? rf_xasprintf("%s: %s", file->run, file->name)
-               : rf_xstrdup(file->name);
+    char *label = run ? rf_xasprintf("%s: %s", file->run, file->name)
+                      : rf_xstrdup(file->name);
+    rf_text_clean_line(label, strlen(label));
+    return label;
 }
 
 /* Bytes of a label's first line. Names differ anywhere, so none is cut; a line
@@ -95,7 +99,7 @@ static void print_label(const struct rf_result_file *file, bool run, size_t y,
     for (const char *at = label; *at != '\0'; at += line_bytes(at)) {
         char *line = rf_xasprintf("%.*s", (int)line_bytes(at), at);
         fprintf(to, "<tspan x=\"312\" y=\"%zu\">", y + 12);
-        rf_table_print_html_text(to, line);
+        rf_escape(to, RF_REPORT_HTML, line);
         fputs("</tspan>", to);
         free(line);
         y += LINE_HEIGHT;
@@ -124,7 +128,7 @@ static void print_bar(const json_t *result, size_t y, double scale, FILE *to)
     char figure[32];
     if (!rf_result_number(result, "summary", "median_ms", &median)) {
         fprintf(to, "<text x=\"326\" y=\"%zu\" font-size=\"12\">", y + 12);
-        rf_table_print_html_text(to, rf_result_text(result, NULL, "status"));
+        rf_escape(to, RF_REPORT_HTML, rf_result_text(result, NULL, "status"));
         fputs("</text>\n", to);
         return;
     }
@@ -186,7 +190,7 @@ static void each_run(const struct rf_result_set *set, FILE *to,
 static void print_html_cell(FILE *to, const char *text)
 {
     fputs("<td>", to);
-    rf_table_print_html_text(to, text);
+    rf_escape(to, RF_REPORT_HTML, text);
     fputs("</td>", to);
 }
 
@@ -204,8 +208,8 @@ static void print_html_run(const struct rf_result_set *set, size_t first,
     fputs("<td>", to);
     for (size_t n = 0; n < json_array_size(nodes); n++) {
         fputs(n > 0 ? ", " : "", to);
-        rf_table_print_html_text(
-            to, rf_result_text(json_array_get(nodes, n), NULL, "host"));
+        rf_escape(to, RF_REPORT_HTML,
+                  rf_result_text(json_array_get(nodes, n), NULL, "host"));
     }
     fputs("</td>", to);
     print_html_cell(to, rf_result_text(result, "tool", "version"));
@@ -220,24 +224,14 @@ static void print_html_run(const struct rf_result_set *set, size_t first,
             all - ok);
 }
 
-/* One line of text that ends neither a comment of LaTeX nor one of HTML. */
-static void print_plain(FILE *to, const char *text)
-{
-    for (; *text != '\0'; text++) {
-        fputc((unsigned char)*text < ' ' || strchr("<>", *text) != NULL ? ' '
-                                                                        : *text,
-              to);
-    }
-}
-
 static void print_remark(const struct rf_result_set *set, size_t first,
                          FILE *to)
 {
     const json_t *result = set->files[first].result;
     fputs("run ", to);
-    print_plain(to, set->files[first].run);
+    rf_escape_remark(to, set->files[first].run);
     fputs(", model ", to);
-    print_plain(to, rf_result_text(result, "model", "name"));
+    rf_escape_remark(to, rf_result_text(result, "model", "name"));
 }
 
 static void print_latex_remark(const struct rf_result_set *set, size_t first,

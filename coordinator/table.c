@@ -1,4 +1,4 @@
-/* Tables. See table.h. Cells are plain text; each form escapes what it must.
+/* Tables. See table.h. Cells are clean text; each form escapes what it must.
  * Widths count code points, so that "µ" or "…" do not shift a column. */
 #include "coordinator/table.h"
 
@@ -9,6 +9,8 @@
 #include <string.h>
 
 #include "common/mem.h"
+#include "common/text.h"
+#include "coordinator/escape.h"
 #include "coordinator/terminal.h"
 
 #define GAP 2         /* between columns of text */
@@ -66,8 +68,9 @@ void rf_table_cell(struct rf_table *table, const char *fmt, ...)
     char text[512];
     va_list args;
     va_start(args, fmt);
-    vsnprintf(text, sizeof(text), fmt, args);
+    rf_text_fit(text, sizeof(text), vsnprintf(text, sizeof(text), fmt, args));
     va_end(args);
+    rf_text_clean_line(text, strlen(text));
     RF_PUSH(table->cells, table->n, table->cap, rf_xstrdup(text));
 }
 
@@ -228,76 +231,10 @@ void rf_table_print_text(const struct rf_table *table, FILE *to, int indent,
     free(fit.widths);
 }
 
-/* RFC 4180; a cell that a spreadsheet would take for a formula gets a quote
- * mark in front. */
-static void print_csv_cell(FILE *to, const char *text)
-{
-    bool formula = text[0] == '=' || text[0] == '@' ||
-                   ((text[0] == '+' || text[0] == '-') &&
-                    strspn(text + 1, "0123456789.eE+-") != strlen(text + 1));
-    bool quote = formula || strpbrk(text, ",\"\r\n") != NULL;
-    if (!quote) {
-        fputs(text, to);
-        return;
-    }
-    fputc('"', to);
-    if (formula) {
-        fputc('\'', to);
-    }
-    for (; *text != '\0'; text++) {
-        if (*text == '"') {
-            fputc('"', to);
-        }
-        fputc(*text, to);
-    }
-    fputc('"', to);
-}
-
-static void print_escaped(FILE *to, const char *text, const char *special,
-                          const char *const *replacements)
-{
-    for (; *text != '\0'; text++) {
-        const char *at = strchr(special, *text);
-        if (at != NULL) {
-            fputs(replacements[at - special], to);
-        } else {
-            fputc(*text, to);
-        }
-    }
-}
-
-static void print_latex_cell(FILE *to, const char *text)
-{
-    static const char *const with[] = {"\\&",
-                                       "\\%",
-                                       "\\$",
-                                       "\\#",
-                                       "\\_",
-                                       "\\{",
-                                       "\\}",
-                                       "\\textasciitilde{}",
-                                       "\\textasciicircum{}",
-                                       "\\textbackslash{}"};
-    print_escaped(to, text, "&%$#_{}~^\\", with);
-}
-
-void rf_table_print_html_text(FILE *to, const char *text)
-{
-    static const char *const with[] = {"&amp;", "&lt;", "&gt;", "&quot;",
-                                       "&#39;"};
-    print_escaped(to, text, "&<>\"'", with);
-}
-
-static void print_markdown_cell(FILE *to, const char *text)
-{
-    static const char *const with[] = {"\\|", "\\*", "\\_", "\\`"};
-    print_escaped(to, text, "|*_`", with);
-}
-
 static void print_rows(const struct rf_table *table, FILE *to,
-                       void (*cell)(FILE *, const char *),
-                       const char *row_start, const char *between,
-                       const char *row_end, size_t first, size_t last)
+                       enum rf_report_form form, const char *row_start,
+                       const char *between, const char *row_end, size_t first,
+                       size_t last)
 {
     for (size_t row = first; row <= last; row++) {
         fputs(row_start, to);
@@ -305,7 +242,7 @@ static void print_rows(const struct rf_table *table, FILE *to,
             if (c > 0) {
                 fputs(between, to);
             }
-            cell(to, cell_at(table, row, c));
+            rf_escape(to, form, cell_at(table, row, c));
         }
         fputs(row_end, to);
     }
@@ -318,35 +255,35 @@ static void print_latex(const struct rf_table *table, FILE *to)
         fputc(table->right[c] ? 'r' : 'l', to);
     }
     fputs("}\n\\hline\n", to);
-    print_rows(table, to, print_latex_cell, "", " & ", " \\\\\n", 0, 0);
+    print_rows(table, to, RF_REPORT_LATEX, "", " & ", " \\\\\n", 0, 0);
     fputs("\\hline\n", to);
-    print_rows(table, to, print_latex_cell, "", " & ", " \\\\\n", 1,
+    print_rows(table, to, RF_REPORT_LATEX, "", " & ", " \\\\\n", 1,
                rf_table_rows(table));
     fputs("\\hline\n\\end{tabular}\n", to);
 }
 
 static void print_markdown(const struct rf_table *table, FILE *to)
 {
-    print_rows(table, to, print_markdown_cell, "| ", " | ", " |\n", 0, 0);
+    print_rows(table, to, RF_REPORT_MARKDOWN, "| ", " | ", " |\n", 0, 0);
     for (size_t c = 0; c < table->n_columns; c++) {
         fputs(table->right[c] ? "|---:" : "|---", to);
     }
     fputs("|\n", to);
-    print_rows(table, to, print_markdown_cell, "| ", " | ", " |\n", 1,
+    print_rows(table, to, RF_REPORT_MARKDOWN, "| ", " | ", " |\n", 1,
                rf_table_rows(table));
 }
 
 static void print_html(const struct rf_table *table, FILE *to)
 {
     fputs("<table>\n<thead>\n", to);
-    print_rows(table, to, rf_table_print_html_text, "<tr><th>", "</th><th>",
+    print_rows(table, to, RF_REPORT_HTML, "<tr><th>", "</th><th>",
                "</th></tr>\n", 0, 0);
     fputs("</thead>\n<tbody>\n", to);
     for (size_t row = 1; row <= rf_table_rows(table); row++) {
         fputs("<tr>", to);
         for (size_t c = 0; c < table->n_columns; c++) {
             fputs(table->right[c] ? "<td class=\"n\">" : "<td>", to);
-            rf_table_print_html_text(to, cell_at(table, row, c));
+            rf_escape(to, RF_REPORT_HTML, cell_at(table, row, c));
             fputs("</td>", to);
         }
         fputs("</tr>\n", to);
@@ -359,7 +296,7 @@ void rf_table_print(const struct rf_table *table, FILE *to,
 {
     switch (form) {
     case RF_REPORT_CSV:
-        print_rows(table, to, print_csv_cell, "", ",", "\n", 0,
+        print_rows(table, to, RF_REPORT_CSV, "", ",", "\n", 0,
                    rf_table_rows(table));
         break;
     case RF_REPORT_LATEX:

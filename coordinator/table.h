@@ -15,7 +15,8 @@ struct rf_table;
 struct rf_table *rf_table_create(const char *const *heads);
 void rf_table_destroy(struct rf_table *table);
 
-/* Fills the next cell, row by row. */
+/* Fills the next cell, row by row, with one line of clean text (common/text.h);
+ * one beyond 511 bytes is cut and ends in '+'. */
 void rf_table_cell(struct rf_table *table, const char *fmt, ...)
     RF_PRINTF(2, 3);
 
@@ -41,8 +42,5 @@ void rf_table_print(const struct rf_table *table, FILE *to,
  */
 void rf_table_print_text(const struct rf_table *table, FILE *to, int indent,
                          size_t width);
-
-/* Text with what HTML would take for markup replaced, as cells have it. */
-void rf_table_print_html_text(FILE *to, const char *text);
 
 #endif

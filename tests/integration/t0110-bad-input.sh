@@ -180,6 +180,34 @@ test_a_fifo_without_a_reader_is_named() {
     expect_text page.html '^</html>$'
 }
 
+test_texts_of_result_files_are_nothing_but_text() {
+    local form
+    mkdir $'run\e[31m'
+    cd $'run\e[31m' || fail "no folder"
+    echo '{"scenarios": []}' >run.json
+    jq -n '{schema_version: 1, status: "ok", summary: {median_ms: 1},
+        name: "\u001b[2J\u009b\u202e<script>[x](javascript:y)\n=1+1",
+        scenario: {method: "=cmd()", strategy: "\t@SUM(A1)"},
+        model: {name: "--><script>"}}' >a.json
+    for form in "" --csv --latex --markdown "--html -"; do
+        # shellcheck disable=SC2086 # words
+        run_coord report . $form
+        expect_exit 0
+        if grep -nP '[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]|\xe2\x80\xae' out; then
+            fail "a control character in report $form"
+        fi
+        case $form in
+        --csv) expect_no_text out '(^|,)"?[=@]' ;;
+        --markdown) expect_no_text out '<script|[^\\]\]\(javascript' ;;
+        --html*) expect_no_text out '<script' ;;
+        esac
+    done
+    run_coord compare . . --json
+    expect_exit 0
+    expect_json out '.comparisons[0].scenario | test("script")'
+    if LC_ALL=C grep -n '[^ -~]' out; then fail "not ASCII"; fi
+}
+
 test_long_names_are_whole_in_the_chart() {
     local name long=aaaaaaaaa-bbbbbbbbbbbbbbbbbb-cccccccccccccccccc-dddddddddddddd
     mkdir run

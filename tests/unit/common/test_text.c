@@ -1,6 +1,7 @@
 /* Cleaning of text from outside. */
 #include <check.h>
 #include <jansson.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,6 +27,13 @@ static const struct {
     {"\xf4\x90\x80\x80", "????"}, /* beyond Unicode */
     {"cut \xe2\x82", "cut ??"},   /* ends within a character */
     {"\x80\xff\xfe", "???"},      /* no first bytes */
+    {"\xe2\x80\xae"
+     "cod.exe \xe2\x81\xa6 \xd8\x9c",
+     "???cod.exe ??? ??"}, /* bidi */
+    {"a\xe2\x80\xa8"
+     "b",
+     "a???b"}, /* a line separator */
+    {"\xe2\x80\xa6 \xe2\x80\x9c", "\xe2\x80\xa6 \xe2\x80\x9c"}, /* … “ */
 };
 
 START_TEST(test_text_clean_keeps_what_can_be_shown)
@@ -53,10 +61,39 @@ START_TEST(test_text_clean_of_random_bytes_is_utf8)
         is_good = json_string(text);
         ck_assert_ptr_nonnull(is_good);
         ck_assert(was_good == NULL || strchr(text, '?') == NULL ||
-                  strstr(before, "\xc2") != NULL);
+                  strstr(before, "\xc2") != NULL ||
+                  strstr(before, "\xd8\x9c") != NULL);
         json_decref(was_good);
         json_decref(is_good);
     }
+}
+END_TEST
+
+START_TEST(test_text_clean_line_is_one_line)
+{
+    char text[] = "a\tb\nc\rd";
+    rf_text_clean_line(text, strlen(text));
+    ck_assert_str_eq(text, "a b c?d");
+}
+END_TEST
+
+/* Of every length around the room there is. */
+START_TEST(test_text_that_does_not_fit_ends_at_a_character)
+{
+    static const char *const cut[] = {"+",
+                                      "a+",
+                                      "a+",
+                                      "a+",
+                                      "a\xe2\x82\xac+",
+                                      "a\xe2\x82\xac"
+                                      "bc"};
+    char text[8];
+    size_t size = (size_t)_i + 2;
+    int wanted = snprintf(text, size,
+                          "a\xe2\x82\xac"
+                          "bc");
+    rf_text_fit(text, size, wanted);
+    ck_assert_str_eq(text, cut[_i]);
 }
 END_TEST
 
@@ -109,7 +146,8 @@ START_TEST(test_an_error_text_is_clean_also_where_it_was_cut)
         json = json_string(err.text);
         ck_assert_ptr_nonnull(json);
         json_decref(json);
-        ck_assert_int_eq(err.text[sizeof(err.text) - 2], '+');
+        ck_assert_int_eq(err.text[strlen(err.text) - 1], '+');
+        ck_assert(i > 0 || strchr(err.text, '?') == NULL);
     }
 }
 END_TEST
@@ -122,6 +160,9 @@ Suite *test_text_suite(void)
     tcase_add_loop_test(tests, test_text_clean_keeps_what_can_be_shown, 0,
                         sizeof(samples) / sizeof(samples[0]));
     tcase_add_test(tests, test_text_clean_of_random_bytes_is_utf8);
+    tcase_add_test(tests, test_text_clean_line_is_one_line);
+    tcase_add_loop_test(tests, test_text_that_does_not_fit_ends_at_a_character,
+                        0, 6);
     tcase_add_test(tests, test_text_json_is_the_cleaned_text);
     tcase_add_test(tests, test_text_last_lines_are_in_order_without_empty_ones);
     tcase_add_test(tests, test_text_redact_hides_parts_of_unique_ids);

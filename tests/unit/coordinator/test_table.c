@@ -16,8 +16,9 @@ START_TEST(test_table_aligns_and_escapes)
     } forms[] = {
         {RF_REPORT_TABLE, "name     value\na_b&<c>      1\n=x,\"y\"      22\n"},
         {RF_REPORT_CSV, "name,value\na_b&<c>,1\n\"'=x,\"\"y\"\"\",22\n"},
-        {RF_REPORT_MARKDOWN, "| name | value |\n|---|---:|\n| a\\_b&<c> | 1 "
-                             "|\n| =x,\"y\" | 22 |\n"},
+        {RF_REPORT_MARKDOWN, "| name | value |\n|---|---:|\n"
+                             "| a\\_b&amp;&lt;c&gt; | 1 |\n"
+                             "| =x,\"y\" | 22 |\n"},
     };
     struct rf_table *table = rf_table_create(heads);
     rf_table_cell(table, "a_b&<c>");
@@ -46,6 +47,26 @@ START_TEST(test_table_latex_and_html_are_escaped)
     free(text);
     text = table_text(table, RF_REPORT_HTML);
     ck_assert_ptr_nonnull(strstr(text, "<td>5 % of &lt;b&gt;_&amp;\\</td>"));
+    free(text);
+    rf_table_destroy(table);
+}
+END_TEST
+
+START_TEST(test_table_cells_are_clean_and_cut_at_characters)
+{
+    static const char *const heads[] = {"a", "b", NULL};
+    struct rf_table *table = rf_table_create(heads);
+    char many[701], *text;
+    for (size_t i = 0; i + 1 < sizeof(many); i += 2) {
+        memcpy(many + i, "\xc3\xa9", 2);
+    }
+    many[sizeof(many) - 1] = '\0';
+    rf_table_cell(table, "x\n\x1b[2J\xc2\x9bz"); /* 9 columns when clean */
+    rf_table_cell(table, "%s", many);
+    text = table_text(table, RF_REPORT_TABLE);
+    ck_assert_msg(strstr(text, "\nx ?[2J??z  \xc3\xa9") != NULL, "%s", text);
+    ck_assert_ptr_nonnull(strstr(text, "\xc3\xa9+\n"));
+    ck_assert_ptr_null(strchr(strchr(text, '\xc3'), '?'));
     free(text);
     rf_table_destroy(table);
 }
@@ -128,6 +149,7 @@ Suite *test_table_suite(void)
     TCase *tests = tcase_create("table");
     tcase_add_test(tests, test_table_aligns_and_escapes);
     tcase_add_test(tests, test_table_latex_and_html_are_escaped);
+    tcase_add_test(tests, test_table_cells_are_clean_and_cut_at_characters);
     tcase_add_loop_test(tests, test_table_leaves_out_columns_in_order, 0, 5);
     tcase_add_test(tests,
                    test_table_shortens_names_only_when_no_column_is_left);

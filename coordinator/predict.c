@@ -47,7 +47,9 @@ static uint32_t node_by_name(const struct rf_config *config, const char *name)
 
 static double number_of(const json_t *object, const char *key)
 {
-    return json_number_value(json_object_get(object, key));
+    double value = 0;
+    (void)rf_result_number(object, NULL, key, &value);
+    return value;
 }
 
 /* Takes the better of what is there and what one probe says of the nodes. */

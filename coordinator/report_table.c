@@ -8,11 +8,31 @@
 #include "common/bytes.h"
 #include "common/mem.h"
 
+/* Anybody may have written a file. Bytes, times, rates and counts are not below
+ * 0; what is in these limits can be a uint64_t, and ratios are finite. */
+#define MOST 1e18
+#define LEAST 1e-60
+
+static const json_t *value_at(const json_t *result, const char *object,
+                              const char *key)
+{
+    return json_object_get(
+        object != NULL ? json_object_get(result, object) : result, key);
+}
+
+static bool is_figure(const char *key, const json_t *value)
+{
+    double number = json_number_value(value), size = fabs(number);
+    return json_is_number(value) && size <= MOST &&
+           (size >= LEAST || size <= 0) &&
+           (number >= 0 || strcmp(key, "drift_percent") == 0);
+}
+
 bool rf_result_number(const json_t *result, const char *object, const char *key,
                       double *out)
 {
-    const json_t *value = json_object_get(json_object_get(result, object), key);
-    if (!json_is_number(value)) {
+    const json_t *value = value_at(result, object, key);
+    if (!is_figure(key, value)) {
         return false;
     }
     *out = json_number_value(value);
@@ -22,9 +42,7 @@ bool rf_result_number(const json_t *result, const char *object, const char *key,
 const char *rf_result_text(const json_t *result, const char *object,
                            const char *key)
 {
-    const json_t *in =
-        object != NULL ? json_object_get(result, object) : result;
-    const char *text = json_string_value(json_object_get(in, key));
+    const char *text = json_string_value(value_at(result, object, key));
     return text != NULL ? text : "-";
 }
 
@@ -81,9 +99,11 @@ static void bytes_cell(struct rf_table *table, const json_t *result,
 
 static const char *verified_text(const json_t *result)
 {
-    double checked = 0, wrong = 0;
-    rf_result_number(result, "verification", "checked_bytes", &checked);
-    rf_result_number(result, "verification", "mismatched_bytes", &wrong);
+    double checked, wrong;
+    if (!rf_result_number(result, "verification", "checked_bytes", &checked) ||
+        !rf_result_number(result, "verification", "mismatched_bytes", &wrong)) {
+        return "-";
+    }
     return wrong > 0 ? "MISMATCH" : checked > 0 ? "yes" : "-";
 }
 
@@ -158,18 +178,16 @@ struct rf_table *rf_summary_table_create(bool runs)
 void rf_summary_table_add(struct rf_table *table, const json_t *result)
 {
     for (size_t i = 0; i < RF_ARRAY_SIZE(columns); i++) {
-        const json_t *in = columns[i].object != NULL
-                               ? json_object_get(result, columns[i].object)
-                               : result;
-        const json_t *value = json_object_get(in, columns[i].key);
-        if (json_is_integer(value)) {
-            rf_table_cell(table, "%lld", (long long)json_integer_value(value));
-        } else if (json_is_real(value)) {
-            rf_table_cell(table, "%.9g", json_real_value(value));
-        } else if (json_is_string(value)) {
+        const json_t *value =
+            value_at(result, columns[i].object, columns[i].key);
+        if (json_is_string(value)) {
             rf_table_cell(table, "%s", json_string_value(value));
-        } else {
+        } else if (!is_figure(columns[i].key, value)) {
             rf_table_cell(table, "%s", "");
+        } else if (json_is_integer(value)) {
+            rf_table_cell(table, "%lld", (long long)json_integer_value(value));
+        } else {
+            rf_table_cell(table, "%.9g", json_real_value(value));
         }
     }
 }

@@ -40,7 +40,8 @@ run_folder() { # FOLDER
         status: "ok", scenario: {method: "host", strategy: "broadcast"},
         plan: {bytes_total: 1e9}, schedule: {inter_node_bytes: 1e9},
         summary: {median_ms: 100.1, p95_ms: 111.1, algbw_gbytes_per_s: 12.5},
-        bound: {ms: 86.1, efficiency: 0.86}, verification: {checked_bytes: 1},
+        bound: {ms: 86.1, efficiency: 0.86},
+        verification: {checked_bytes: 1, mismatched_bytes: 0},
         iterations: [{refit_ms: 99}, {refit_ms: 100.1}, {refit_ms: 103}]}' \
         >"$1/disaggregated-strategy=broadcast.json"
 }

@@ -83,6 +83,53 @@ START_TEST(test_summary_row_has_all_figures_or_nothing)
 }
 END_TEST
 
+START_TEST(test_figures_that_cannot_be_are_not_shown)
+{
+    static const char *const figures[] = {
+        "1e308",  "-1",    "-1e308", "1e19", "9223372036854775807",
+        "1e-300", "\"1\"", "true"};
+    json_t *value = json_loads(figures[_i], JSON_DECODE_ANY, NULL);
+    json_t *result = result_record("bad", "ok", 52.125, 0.91);
+    struct rf_table *table = rf_report_table_create(false);
+    double number = 7;
+    char *text;
+    json_object_set(json_object_get(result, "plan"), "bytes_total", value);
+    json_object_set(json_object_get(result, "summary"), "median_ms", value);
+    json_object_set(json_object_get(result, "verification"), "mismatched_bytes",
+                    value);
+    ck_assert(!rf_result_number(result, "summary", "median_ms", &number));
+    ck_assert_double_eq(number, 7);
+    rf_report_table_add(table, result);
+    text = table_text(table, RF_REPORT_CSV);
+    ck_assert_msg(
+        strstr(text, "\nbad,host,send_recv,-,-,-,52.12,1.500,47.43,0.91,-\n"),
+        "%s", text);
+    free(text);
+    rf_table_destroy(table);
+    json_decref(value);
+    json_decref(result);
+}
+END_TEST
+
+START_TEST(test_summary_has_no_figures_that_cannot_be)
+{
+    struct rf_table *table = rf_summary_table_create(false);
+    json_t *result = json_pack(
+        "{s:s, s:s, s:{s:f, s:f, s:f, s:f}, s:{s:I}}", "name", "x", "status",
+        "ok", "summary", "min_ms", -1.0, "max_ms", 1e308, "drift_percent", -2.5,
+        "stddev_ms", 1e-17, "plan", "bytes_total", (json_int_t)-5);
+    char *text;
+    rf_summary_table_add(table, result);
+    text = table_text(table, RF_REPORT_CSV);
+    ck_assert_msg(strstr(text, "\nx,ok,,,,,,,,,,,,,,,,,,1e-17,-2.5,,,,,,\n") !=
+                      NULL,
+                  "%s", text);
+    free(text);
+    json_decref(result);
+    rf_table_destroy(table);
+}
+END_TEST
+
 Suite *test_report_table_suite(void);
 Suite *test_report_table_suite(void)
 {
@@ -93,6 +140,8 @@ Suite *test_report_table_suite(void)
     tcase_add_test(tests, test_figures_have_three_digits_or_more);
     tcase_add_test(tests, test_report_of_several_runs_says_which);
     tcase_add_test(tests, test_summary_row_has_all_figures_or_nothing);
+    tcase_add_loop_test(tests, test_figures_that_cannot_be_are_not_shown, 0, 8);
+    tcase_add_test(tests, test_summary_has_no_figures_that_cannot_be);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -389,7 +389,9 @@ int rf_compare_command(const struct rf_cli *cli)
         print_table(&all);
         print_totals(&all, cli->threshold);
     }
-    code = count_regressions(&all) > 0 ? RF_EXIT_FAILED : RF_EXIT_OK;
+    code = count_regressions(&all) > 0 || reference.n_bad + now.n_bad > 0
+               ? RF_EXIT_FAILED
+               : RF_EXIT_OK;
 out:
     rf_comparisons_free(&all);
     rf_result_set_free(&reference);

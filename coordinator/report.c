@@ -290,7 +290,7 @@ int rf_report_command(const struct rf_cli *cli)
         }
     }
     table = make_table(&set, cli->form == RF_REPORT_CSV);
-    code = RF_EXIT_OK;
+    code = set.n_bad > 0 ? RF_EXIT_FAILED : RF_EXIT_OK;
     if (cli->form == RF_REPORT_LATEX) {
         each_run(&set, stdout, print_latex_remark);
     } else if (cli->form == RF_REPORT_MARKDOWN) {
@@ -302,7 +302,7 @@ int rf_report_command(const struct rf_cli *cli)
         code = RF_EXIT_FAILED;
     }
 out:
-    if (code != RF_EXIT_OK) {
+    if (err.status != RF_OK) {
         rf_error("%s", err.text);
     }
     rf_table_destroy(table);

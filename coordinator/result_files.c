@@ -41,59 +41,102 @@ static char *run_name(const struct rf_result_set *set, const char *path)
     return out;
 }
 
-/* Whether the file is in the set: a folder may have been given twice. */
+/* Whether the file has been met: a folder may have been given twice. */
 static bool is_known(const struct rf_result_set *set, const struct stat *file)
 {
-    for (size_t i = 0; i < set->n; i++) {
-        if (set->files[i].device == file->st_dev &&
-            set->files[i].inode == file->st_ino) {
+    for (size_t i = 0; i < set->n_seen; i++) {
+        if (set->seen[i].device == file->st_dev &&
+            set->seen[i].inode == file->st_ino) {
             return true;
         }
     }
     return false;
 }
 
-static enum rf_status add_file(struct rf_result_set *set, const char *path,
-                               struct rf_err *err)
+/* A scenario's record is in the file that is named after it. */
+static bool is_copy(const char *path, const char *name)
 {
-    json_t *result = NULL;
-    const json_t *version;
+    const char *file = strrchr(path, '/') + 1;
+    char *own = rf_xasprintf("%.*s%s.json", (int)(file - path), path, name);
+    bool is = strcmp(path, own) != 0 && access(own, F_OK) == 0;
+    free(own);
+    return is;
+}
+
+static enum rf_status check_record(const json_t *result, const char *path,
+                                   struct rf_err *err)
+{
+    json_int_t version =
+        json_integer_value(json_object_get(result, "schema_version"));
+    const char *name = json_string_value(json_object_get(result, "name"));
+    if (version < 1 || version > RF_SCHEMA_VERSION) {
+        return rf_err_set(err, RF_ERR_CONFIG,
+                          "%s: has schema_version %lld, this program knows "
+                          "1 to %d",
+                          path, (long long)version, RF_SCHEMA_VERSION);
+    }
+    if (name == NULL || name[0] == '\0') {
+        return rf_err_set(err, RF_ERR_CONFIG,
+                          "%s: has a summary but no name of a scenario", path);
+    }
+    return is_copy(path, name)
+               ? rf_err_set(err, RF_ERR_CONFIG, "%s: is a copy of %s.json",
+                            path, name)
+               : RF_OK;
+}
+
+static bool is_record(const json_t *document)
+{
+    return json_is_integer(json_object_get(document, "schema_version")) &&
+           json_is_object(json_object_get(document, "summary"));
+}
+
+enum rf_status rf_result_set_take(struct rf_result_set *set, const char *path,
+                                  json_t *document, struct rf_err *err)
+{
+    enum rf_status status = RF_OK;
     char *run;
-    struct stat file = {0};
-    enum rf_status status;
-    if (stat(path, &file) == 0 && is_known(set, &file)) {
-        set->n_repeated++;
-        return RF_OK;
+    if (is_record(document)) {
+        status = check_record(document, path, err);
     }
-    status = rf_json_load(path, FILE_MAX_BYTES, &result, err);
-    if (status != RF_OK) {
-        return status;
-    }
-    version = json_object_get(result, "schema_version");
-    if (!json_is_integer(version) ||
-        !json_is_object(json_object_get(result, "summary"))) {
-        json_decref(result);
-        return RF_OK; /* not a scenario's record */
-    }
-    if (json_integer_value(version) > RF_SCHEMA_VERSION) {
-        status = rf_err_set(err, RF_ERR_CONFIG,
-                            "%s: has schema_version %lld, this program knows "
-                            "up to %d",
-                            path, (long long)json_integer_value(version),
-                            RF_SCHEMA_VERSION);
-        json_decref(result);
+    if (!is_record(document) || status != RF_OK) {
+        json_decref(document);
         return status;
     }
     run = run_name(set, path);
     RF_PUSH(set->files, set->n, set->cap,
             ((struct rf_result_file){
                 .path = rf_xstrdup(path),
-                .name = rf_xstrdup(rf_result_text(result, NULL, "name")),
+                .name = rf_xstrdup(rf_result_text(document, NULL, "name")),
                 .run = run,
-                .device = file.st_dev,
-                .inode = file.st_ino,
-                .result = result}));
+                .result = document}));
     return RF_OK;
+}
+
+static void add_file(struct rf_result_set *set, const char *path)
+{
+    struct rf_err err = {0};
+    json_t *document = NULL;
+    struct stat file;
+    bool there = stat(path, &file) == 0;
+    size_t before = set->n;
+    enum rf_status status;
+    if (there && is_known(set, &file)) {
+        set->n_repeated++;
+        return;
+    }
+    status = rf_json_load(path, FILE_MAX_BYTES, &document, &err);
+    if (status == RF_OK) {
+        status = rf_result_set_take(set, path, document, &err);
+    }
+    if (status != RF_OK) {
+        rf_warn("%s; the file is left out", err.text);
+        set->n_bad++;
+    }
+    if (there && (status != RF_OK || set->n > before)) {
+        RF_PUSH(set->seen, set->n_seen, set->cap_seen,
+                ((struct rf_file_id){file.st_dev, file.st_ino}));
+    }
 }
 
 /* Where the index of a run has a scenario; those it does not have come last. */
@@ -125,7 +168,7 @@ static void sort_run(struct rf_result_set *set, size_t first,
 }
 
 /* A scenario that has run has a record; one without is not in any report. */
-static void warn_of_lost(const struct rf_result_set *set, const char *folder,
+static void warn_of_lost(struct rf_result_set *set, const char *folder,
                          const json_t *index)
 {
     for (size_t i = 0; i < json_array_size(index); i++) {
@@ -141,6 +184,7 @@ static void warn_of_lost(const struct rf_result_set *set, const char *folder,
                     "but its file %s",
                     folder, name, status,
                     there ? "is no record with a summary" : "is missing");
+            set->n_bad++;
         }
         free(path);
     }
@@ -155,7 +199,8 @@ static void finish_run(struct rf_result_set *set, size_t first,
     json_t *document = NULL;
     const json_t *index;
     if (rf_json_load(path, FILE_MAX_BYTES, &document, &err) != RF_OK) {
-        rf_warn("%s: scenarios are in order of their names", err.text);
+        rf_warn("%s; its scenarios are in order of their names", err.text);
+        set->n_bad++;
     }
     index = json_object_get(document, "scenarios");
     sort_run(set, first, index);
@@ -202,8 +247,8 @@ static enum rf_status add_folder(struct rf_result_set *set, const char *folder,
     }
     for (int i = 0; i < n; i++) {
         char *path = rf_xasprintf("%s/%s", folder, entries[i]->d_name);
-        if (status == RF_OK && run && is_scenario_file(entries[i]->d_name)) {
-            status = add_file(set, path, err);
+        if (run && is_scenario_file(entries[i]->d_name)) {
+            add_file(set, path);
         } else if (status == RF_OK && !run) {
             status = add_folder(set, path, true, err);
         }
@@ -211,7 +256,7 @@ static enum rf_status add_folder(struct rf_result_set *set, const char *folder,
         free(entries[i]);
     }
     free(entries);
-    if (status == RF_OK && run) {
+    if (run) {
         finish_run(set, first, folder);
     }
     return status;
@@ -220,9 +265,9 @@ static enum rf_status add_folder(struct rf_result_set *set, const char *folder,
 enum rf_status rf_result_set_add(struct rf_result_set *set, const char *folder,
                                  struct rf_err *err)
 {
-    size_t before = set->n + set->n_repeated;
+    size_t before = set->n + set->n_repeated + set->n_bad;
     enum rf_status status = add_folder(set, folder, false, err);
-    if (status == RF_OK && set->n + set->n_repeated == before) {
+    if (status == RF_OK && set->n + set->n_repeated + set->n_bad == before) {
         status = rf_err_set(err, RF_ERR_CONFIG,
                             "%s: no results in it (no run.json with scenarios "
                             "beside it)",
@@ -250,5 +295,6 @@ void rf_result_set_free(struct rf_result_set *set)
         json_decref(set->files[i].result);
     }
     free(set->files);
+    free(set->seen);
     *set = (struct rf_result_set){0};
 }

@@ -13,9 +13,12 @@ struct rf_result_file {
     char *path;
     char *name; /* scenario's */
     char *run;  /* its folder's name, or path where two have one name */
+    json_t *result;
+};
+
+struct rf_file_id {
     dev_t device;
     ino_t inode;
-    json_t *result;
 };
 
 struct rf_result_set {
@@ -23,16 +26,26 @@ struct rf_result_set {
     struct rf_result_file *files;
     size_t n, cap;
     size_t n_repeated; /* files that were given again, left out */
+    size_t n_bad;      /* files that are missing or cannot be what they are
+                          called; each has been warned of and left out */
+    struct rf_file_id *seen; /* records, also bad ones */
+    size_t n_seen, cap_seen;
 };
 
 /*
  * Adds every scenario of `folder`: a run's folder (it has a run.json), or one
- * that holds run folders, of which all are taken, each once. Files whose
- * schema_version is newer than this program's are refused, other JSON files
- * ignored.
+ * that holds run folders, of which all are taken, each once. Files that cannot
+ * be read, are of a newer schema_version or copies are left out with a warning,
+ * other JSON documents without one. Fails when nothing is in it.
  */
 enum rf_status rf_result_set_add(struct rf_result_set *set, const char *folder,
                                  struct rf_err *err) RF_MUST_CHECK;
+
+/* Adds one document that has been read from `path`, FOLDER/NAME.json. Takes it.
+ * One that is no record of a scenario is ignored, a bad one an error. */
+enum rf_status rf_result_set_take(struct rf_result_set *set, const char *path,
+                                  json_t *document,
+                                  struct rf_err *err) RF_MUST_CHECK;
 
 /* Whether the results are of more than one run. */
 bool rf_result_set_has_runs(const struct rf_result_set *set);

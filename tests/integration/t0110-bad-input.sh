@@ -236,11 +236,37 @@ test_results_that_are_not_there_are_told() {
     for command in "report run ./run" "compare run run"; do
         # shellcheck disable=SC2086 # words
         run_coord $command
-        expect_exit 0
+        expect_exit 1
         expect_text err 'scenario gone is left out.* missing'
         expect_text err 'scenario empty is left out.* no record'
         expect_no_text err 'scenario (a|later) '
     done
+}
+
+test_bad_result_files_do_not_hide_the_others() {
+    local command file
+    some_run run
+    some_run old
+    head -c 30 run/a.json >run/cut.json
+    echo '#!/bin/sh' >run/foreign.json
+    mkdir run/folder.json
+    mkfifo run/fifo.json
+    echo '{"schema_version": 99, "name": "later", "summary": {}}' >run/later.json
+    for command in "report run" "report run --html page" "compare old run"; do
+        # shellcheck disable=SC2086 # words
+        run_coord $command
+        expect_exit 1
+        for file in cut foreign folder fifo later; do
+            [ "$(grep -c "run/$file.json.* left out" err)" = 1 ] ||
+                fail "$file.json is not named once"
+        done
+        expect_no_text err 'error: '
+    done
+    expect_text out '^a +same'
+    expect_text page '<td>a</td>'
+    rm -r run/[b-l]*.json
+    run_coord compare old run
+    expect_exit 0
 }
 
 test_a_regression_does_not_hide_that_output_goes_nowhere() {

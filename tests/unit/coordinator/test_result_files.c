@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "common/log.h"
 #include "common/mem.h"
 #include "coordinator/result_files.h"
 
@@ -144,6 +145,90 @@ START_TEST(test_result_files_of_an_empty_folder_are_an_error)
 }
 END_TEST
 
+/* Files that are no record of a scenario, and what is said of them. */
+static const struct {
+    const char *text, *why;
+} bad[] = {
+    {"", "bad.json:"},
+    {"{\"schema_version\": 1, \"name\": \"bad\", \"summ", "bad.json:1:"},
+    {"{\"schema_version\": 1, \"name\": \"\xff\", \"summary\": {}}",
+     "decode byte 0xff"},
+    {"{\"schema_version\": 99, \"name\": \"bad\", \"summary\": {}}",
+     "schema_version 99"},
+    {"{\"schema_version\": -1, \"name\": \"bad\", \"summary\": {}}",
+     "schema_version -1"},
+    {"{\"schema_version\": 1, \"name\": 7, \"summary\": {}}", "no name"},
+    {"{\"schema_version\": 1, \"summary\": {}}", "no name"},
+    {"{\"schema_version\": 1, \"name\": \"read\", \"summary\": {}}",
+     "copy of read.json"},
+};
+
+struct lines {
+    char text[4096];
+    size_t n;
+};
+
+static void take_line(enum rf_log_level level, const char *line, void *data)
+{
+    struct lines *lines = data;
+    size_t used = strlen(lines->text);
+    ck_assert_int_eq(level, RF_LOG_WARN);
+    snprintf(lines->text + used, sizeof(lines->text) - used, "%s\n", line);
+    lines->n++;
+}
+
+START_TEST(test_result_files_that_are_bad_are_named_and_left_out)
+{
+    struct rf_result_set set = {0};
+    struct lines said = {.text = ""};
+    make_run("first");
+    write_file("first", "bad.json", bad[_i].text);
+    write_file("first", "run.json",
+               "{\"scenarios\": [{\"name\": \"bad\", \"status\": \"ok\"}]}");
+    rf_log_set_sink(take_line, &said);
+    add(&set, "first");
+    add(&set, "first/"); /* says nothing again */
+    rf_log_set_sink(NULL, NULL);
+    ck_assert_uint_eq(set.n, 2);
+    ck_assert_uint_eq(set.n_bad, 1);
+    ck_assert_msg(said.n == 1 && strstr(said.text, bad[_i].why) != NULL &&
+                      strstr(said.text, "first/bad.json") != NULL,
+                  "%s", said.text);
+    rf_result_set_free(&set);
+}
+END_TEST
+
+START_TEST(test_result_files_take_a_folder_with_nothing_but_bad_ones)
+{
+    struct rf_result_set set = {0};
+    struct lines said = {.text = ""};
+    make_folder("first");
+    write_file("first", "run.json", "{\"scen");
+    write_file("first", "bad.json", "{");
+    make_folder("first/folder.json");
+    rf_log_set_sink(take_line, &said);
+    add(&set, "first");
+    rf_log_set_sink(NULL, NULL);
+    ck_assert_uint_eq(set.n, 0);
+    ck_assert_uint_eq(set.n_bad, 3);
+    ck_assert_uint_eq(said.n, 3);
+    rf_result_set_free(&set);
+}
+END_TEST
+
+START_TEST(test_result_files_that_are_other_documents_are_passed_over)
+{
+    struct rf_result_set set = {0};
+    make_run("first");
+    write_file("first", "notes.json", "[1, 2]");
+    write_file("first", "other.json", "{\"name\": \"other\"}");
+    add(&set, "first");
+    ck_assert_uint_eq(set.n, 2);
+    ck_assert_uint_eq(set.n_bad, 0);
+    rf_result_set_free(&set);
+}
+END_TEST
+
 Suite *test_result_files_suite(void);
 Suite *test_result_files_suite(void)
 {
@@ -156,6 +241,13 @@ Suite *test_result_files_suite(void)
     tcase_add_test(tests, test_result_files_tell_folders_of_one_name_apart);
     tcase_add_test(tests, test_result_files_given_twice_are_taken_once);
     tcase_add_test(tests, test_result_files_of_an_empty_folder_are_an_error);
+    tcase_add_loop_test(tests,
+                        test_result_files_that_are_bad_are_named_and_left_out,
+                        0, RF_ARRAY_SIZE(bad));
+    tcase_add_test(tests,
+                   test_result_files_take_a_folder_with_nothing_but_bad_ones);
+    tcase_add_test(tests,
+                   test_result_files_that_are_other_documents_are_passed_over);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -13,7 +13,8 @@
  * place, then the folder is fsynced. On failure `path` is as it was and nothing
  * is left beside it; a process that is killed leaves at most, and only in the
  * moment between naming and renaming, "<path>.tmp". Of a symbolic link the
- * target is replaced, or made, and the link stays.
+ * target is replaced, or made, and the link stays. The file's mode is 0644,
+ * less what the umask takes away.
  *
  * What is not a regular file (a device, a FIFO, /proc/PID/fd/N) keeps its place
  * and is appended to, without these promises; "-" is standard output, what

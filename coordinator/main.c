@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "common/core.h"
 #include "common/descriptors.h"
 #include "coordinator/cli.h"
 #include "coordinator/commands.h"
@@ -71,6 +72,7 @@ int main(int argc, char **argv)
     int code;
     fill_standard_descriptors();
     rf_descriptors_raise();
+    rf_core_forbid(); /* it holds every node's key */
     if (rf_cli_parse(argc, argv, &cli, &err) != RF_OK) {
         fprintf(stderr, "refit-coord: %s\nTry \"refit-coord --help\".\n",
                 err.text);

@@ -24,6 +24,7 @@
 #include "coordinator/resume.h"
 
 #define RESULT_MAX_BYTES ((size_t)1 << 30)
+#define FOLDER_MODE 0755 /* less by a stricter umask */
 
 struct rf_results {
     struct rf_result_run run;
@@ -59,7 +60,7 @@ static enum rf_status make_folder(struct rf_results *results, const char *out,
         }
     }
     compact[n] = '\0';
-    if (mkdir(out, 0777) == 0) {
+    if (mkdir(out, FOLDER_MODE) == 0) {
         results->parent = rf_xstrdup(out);
     } else if (errno != EEXIST) {
         return rf_err_errno(err, RF_ERR_IO, errno, "results folder %s", out);
@@ -69,7 +70,7 @@ static enum rf_status make_folder(struct rf_results *results, const char *out,
                                            results->run.config->name)
                             : rf_xasprintf("%s/%s-%s-%d", out, compact,
                                            results->run.config->name, i);
-        if (mkdir(path, 0777) == 0) {
+        if (mkdir(path, FOLDER_MODE) == 0) {
             results->folder = path;
             return RF_OK;
         }

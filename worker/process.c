@@ -18,17 +18,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
+#include "common/core.h"
 #include "common/mem.h"
 
 #define NAME_SIZE 16 /* of PR_SET_NAME, with its end */
 
 void rf_process_harden_agent(void)
 {
-    struct rlimit none = {0, 0};
-    setrlimit(RLIMIT_CORE, &none);
+    rf_core_forbid();
     prctl(PR_SET_DUMPABLE, 0L);
     prctl(PR_SET_CHILD_SUBREAPER, 1L);
     signal(SIGPIPE, SIG_IGN);

@@ -67,7 +67,10 @@ test_printed_commands_make_a_cluster() {
 
 test_keys_are_private_and_not_in_the_command() {
     local file
+    umask 0
     start_manual
+    [ "$(stat -c %a cache cache/refit-coord | uniq)" = 700 ] ||
+        fail "the folder of the keys is open to others"
     [ "$(keys | wc -l)" = 2 ] || fail "not two keys"
     for file in $(keys); do
         [ "$(stat -c %a "$file")" = 600 ] || fail "$file can be read by others"
@@ -82,6 +85,13 @@ test_keys_are_private_and_not_in_the_command() {
     if compgen -G 'results/*' >&2; then fail "a folder of results"; fi
 }
 
+test_a_coordinator_with_keys_leaves_no_core_file() {
+    ulimit -S -c "$(ulimit -H -c)"
+    start_manual
+    expect_text "/proc/$coord_pid/limits" '^Max core file size +0 +0 '
+    kill -TERM "$coord_pid"
+    finish_coord
+}
 
 test_a_node_with_a_wrong_key_does_not_join_and_the_right_one_does() {
     local words refused_pid

@@ -349,6 +349,37 @@ START_TEST(test_results_folder_that_cannot_be_made_leaves_no_parent)
 }
 END_TEST
 
+static unsigned mode_of(const char *in, const char *name)
+{
+    char *path = rf_xasprintf("%s/%s", in, name);
+    struct stat file;
+    ck_assert_int_eq(stat(path, &file), 0);
+    free(path);
+    return file.st_mode & 07777;
+}
+
+START_TEST(test_results_are_not_for_all_to_write_whatever_the_umask_is)
+{
+    static const struct {
+        mode_t umask;
+        unsigned folder, file;
+    } cases[] = {{0, 0755, 0644}, {022, 0755, 0644}, {077, 0700, 0600}};
+    mode_t before = umask(cases[_i].umask);
+    struct rf_results *results = open_results();
+    struct rf_attempt *attempt = result_lab_attempt(0);
+    const char *in = rf_results_folder(results);
+    ck_assert_int_eq(rf_results_store(results, attempt, NULL), RF_OK);
+    umask(before);
+    ck_assert_uint_eq(mode_of(result_lab.cli.out, "."), cases[_i].folder);
+    ck_assert_uint_eq(mode_of(in, "."), cases[_i].folder);
+    ck_assert_uint_eq(mode_of(in, "run.json"), cases[_i].file);
+    ck_assert_uint_eq(mode_of(in, "one.json"), cases[_i].file);
+    ck_assert_uint_eq(mode_of(in, "summary.csv"), cases[_i].file);
+    rf_attempt_destroy(attempt);
+    rf_results_close(results);
+}
+END_TEST
+
 Suite *test_results_suite(void);
 Suite *test_results_suite(void)
 {
@@ -371,6 +402,9 @@ Suite *test_results_suite(void)
     tcase_add_test(tests, test_results_folder_that_cannot_be_made);
     tcase_add_test(tests,
                    test_results_folder_that_cannot_be_made_leaves_no_parent);
+    tcase_add_loop_test(
+        tests, test_results_are_not_for_all_to_write_whatever_the_umask_is, 0,
+        3);
     suite_add_tcase(suite, tests);
     return suite;
 }

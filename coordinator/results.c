@@ -18,6 +18,7 @@
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/store.h"
+#include "common/text.h"
 #include "coordinator/report_table.h"
 #include "coordinator/result_json.h"
 #include "coordinator/result_probe.h"
@@ -210,8 +211,9 @@ static enum rf_status read_old(struct rf_results *results, struct rf_err *err)
     if (status != RF_OK) {
         return status;
     }
-    snprintf(results->run_id, sizeof(results->run_id), "%.16s",
-             rf_result_text(results->document, NULL, "run_id"));
+    rf_text_fit(results->run_id, sizeof(results->run_id),
+                snprintf(results->run_id, sizeof(results->run_id), "%s",
+                         rf_result_text(results->document, NULL, "run_id")));
     results->before = json_deep_copy(results->document);
     json_object_set_new(results->document, "argv",
                         rf_result_argv(results->run.cli));

@@ -5,15 +5,18 @@
  */
 #include "coordinator/run_private.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/mem.h"
+#include "common/text.h"
 #include "coordinator/cli.h"
 
-#define NOT_RUN_SHOWN 4 /* names of scenarios in one line */
+#define NOT_RUN_SHOWN 4    /* names of scenarios in one line */
+#define LOG_LINE_BYTES 301 /* of what is kept of a line, with its end */
 #define N(state) RF_SM_NEXT(RUN_##state)
 #define FAULT (N(SETTLING) | N(ABORTING))
 #define S(n) ((n)*RF_NS_PER_S)
@@ -272,8 +275,10 @@ void rf_run_log(struct rf_run *run, uint32_t node, uint32_t rank,
 {
     struct run_node *from = &run->nodes[node];
     struct log_line *slot = &from->log[from->log_at];
+    char text[LOG_LINE_BYTES];
+    rf_text_fit(text, sizeof(text), snprintf(text, sizeof(text), "%s", line));
     free(slot->text);
-    slot->text = rf_xasprintf("%.300s", line);
+    slot->text = rf_xstrdup(text);
     slot->rank = rank;
     from->log_at = (from->log_at + 1) % LOG_LINES;
 }

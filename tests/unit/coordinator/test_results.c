@@ -143,6 +143,32 @@ START_TEST(test_results_resume_knows_what_is_complete)
 }
 END_TEST
 
+/* Whoever changed the file: records are made with it. */
+START_TEST(test_results_resume_takes_any_run_id)
+{
+    char *in = unfinished_run(), *path = rf_xasprintf("%s/run.json", in);
+    struct rf_results *results;
+    struct rf_attempt *attempt;
+    json_t *run = read_json(in, "run.json");
+    json_object_set_new(run, "run_id",
+                        json_string("0123456789abcd\xe2\x82\xac\xe2\x82\xac"));
+    ck_assert_int_eq(rf_json_store(run, path, NULL), RF_OK);
+    json_decref(run);
+    result_lab.cli.resume = in;
+    results = open_results();
+    ck_assert_str_eq(rf_results_run_id(results), "0123456789abcd+");
+    attempt = result_lab_attempt(1);
+    ck_assert_int_eq(rf_results_store(results, attempt, NULL), RF_OK);
+    run = read_json(in, "two.json");
+    ck_assert_str_eq(rf_result_text(run, NULL, "run_id"), "0123456789abcd+");
+    json_decref(run);
+    rf_attempt_destroy(attempt);
+    rf_results_close(results);
+    free(path);
+    free(in);
+}
+END_TEST
+
 START_TEST(test_results_resume_without_nodes_forgets_nothing)
 {
     struct rf_results *results = open_results();
@@ -392,6 +418,7 @@ Suite *test_results_suite(void)
                    test_results_that_are_not_stored_are_not_in_the_index);
     tcase_add_test(tests, test_results_discard_leaves_nothing);
     tcase_add_test(tests, test_results_resume_knows_what_is_complete);
+    tcase_add_test(tests, test_results_resume_takes_any_run_id);
     tcase_add_test(tests, test_results_resume_without_nodes_forgets_nothing);
     tcase_add_test(tests, test_results_resume_of_some_keeps_the_others);
     tcase_add_test(tests,

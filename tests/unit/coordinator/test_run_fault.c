@@ -1,5 +1,6 @@
 /* Faults of nodes, ranks and answers in every state of a run. */
 #include <check.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/log.h"
@@ -341,15 +342,22 @@ START_TEST(test_run_adds_the_last_lines_of_the_node)
 {
     struct fake_cluster *fake = fake_cluster_create(fake_run_one, NULL, 0);
     const json_t *lines;
+    char *word = rf_xasprintf("%299s", ""), *long_line;
     fake_cluster_fault(fake, fake_fault_at(FAKE_NODE_LOST, 1, "run", 0));
     fake_cluster_start(fake);
     ck_assert(fake_cluster_until(fake, "filling", 60 * FAKE_S));
     rf_run_log(fake->run, 1, 2, "out of cheese");
+    long_line = rf_xasprintf("%s\xe2\x82\xac", word); /* cut inside it */
+    rf_run_log(fake->run, 1, 2, long_line);
     ck_assert(fake_cluster_run(fake, 60 * FAKE_S));
     lines =
         json_object_get(json_array_get(fake->attempts[0].errors, 0), "stderr");
     ck_assert_str_eq(json_string_value(json_array_get(lines, 0)),
                      "out of cheese");
+    memcpy(strchr(long_line, '\xe2'), "+", 2);
+    ck_assert_str_eq(json_string_value(json_array_get(lines, 1)), long_line);
+    free(long_line);
+    free(word);
     fake_cluster_destroy(fake);
 }
 END_TEST

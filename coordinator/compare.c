@@ -322,7 +322,7 @@ static void efficiency_cell(struct rf_table *table, double old, double now)
                   now > 0 ? rf_figure_text(now, 2, b) : b);
 }
 
-static void print_table(const struct rf_comparisons *all)
+void rf_comparisons_print(const struct rf_comparisons *all, FILE *to)
 {
     static const char *const heads[] = {
         "scenario",  "verdict", ">old ms",    ">old 95 %",    ">new ms",
@@ -342,7 +342,7 @@ static void print_table(const struct rf_comparisons *all)
         efficiency_cell(table, one->reference.efficiency, one->now.efficiency);
         rf_table_cell(table, "%s", one->differs != NULL ? one->differs : "");
     }
-    rf_table_print(table, stdout, RF_REPORT_TABLE, 0);
+    rf_table_print(table, to, RF_REPORT_TABLE, 0);
     rf_table_destroy(table);
 }
 
@@ -386,7 +386,7 @@ int rf_compare_command(const struct rf_cli *cli)
         putchar('\n');
         json_decref(document);
     } else {
-        print_table(&all);
+        rf_comparisons_print(&all, stdout);
         print_totals(&all, cli->threshold);
     }
     code = count_regressions(&all) > 0 || reference.n_bad + now.n_bad > 0

@@ -3,6 +3,7 @@
 #define RF_COORDINATOR_COMPARE_H
 
 #include <stdbool.h>
+#include <stdio.h>
 
 #include "coordinator/result_files.h"
 
@@ -57,6 +58,9 @@ void rf_compare(const struct rf_result_set *reference,
 void rf_comparisons_free(struct rf_comparisons *comparisons);
 
 bool rf_comparison_is_regression(const struct rf_comparison *comparison);
+
+/* The table without --json. */
+void rf_comparisons_print(const struct rf_comparisons *all, FILE *to);
 
 /* The document of --json. */
 json_t *rf_comparisons_json(const struct rf_comparisons *comparisons,

@@ -5,6 +5,8 @@
  * have the columns of the table at the end of a run. The HTML page is one file
  * without scripts or links, with a bar for each scenario.
  */
+#include "coordinator/report.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +19,6 @@
 #include "coordinator/commands.h"
 #include "coordinator/escape.h"
 #include "coordinator/report_table.h"
-#include "coordinator/result_files.h"
 
 #define LABEL_BYTES 48 /* of one line */
 #define LINE_HEIGHT 16
@@ -250,10 +251,41 @@ static void print_markdown_remark(const struct rf_result_set *set, size_t first,
     fputs(" -->\n", to);
 }
 
-static enum rf_status write_html(const char *path,
-                                 const struct rf_result_set *set,
-                                 const struct rf_table *table,
-                                 struct rf_err *err)
+static void print_html(const struct rf_result_set *set,
+                       const struct rf_table *table, FILE *to)
+{
+    fputs(html_head, to);
+    fputs("<table>\n<thead>\n<tr><th>run</th><th>id</th><th>started</th>"
+          "<th>model</th><th>nodes</th><th>version</th><th>build</th>"
+          "<th>ok</th><th>not ok</th></tr>\n</thead>\n<tbody>\n",
+          to);
+    each_run(set, to, print_html_run);
+    fputs("</tbody>\n</table>\n<h2>Scenarios</h2>\n", to);
+    rf_table_print(table, to, RF_REPORT_HTML, 0);
+    print_bars(set, to);
+    fputs("</body>\n</html>\n", to);
+}
+
+void rf_report_print(const struct rf_result_set *set, enum rf_report_form form,
+                     FILE *to)
+{
+    struct rf_table *table = make_table(set, form == RF_REPORT_CSV);
+    if (form == RF_REPORT_HTML) {
+        print_html(set, table, to);
+    } else {
+        if (form == RF_REPORT_LATEX) {
+            each_run(set, to, print_latex_remark);
+        } else if (form == RF_REPORT_MARKDOWN) {
+            each_run(set, to, print_markdown_remark);
+        }
+        rf_table_print(table, to, form, 0);
+    }
+    rf_table_destroy(table);
+}
+
+static enum rf_status store_report(const char *path,
+                                   const struct rf_result_set *set,
+                                   enum rf_report_form form, struct rf_err *err)
 {
     char *text = NULL;
     size_t size = 0;
@@ -262,16 +294,7 @@ static enum rf_status write_html(const char *path,
     if (file == NULL) {
         return rf_err_errno(err, RF_ERR_NOMEM, errno, "%s", path);
     }
-    fputs(html_head, file);
-    fputs("<table>\n<thead>\n<tr><th>run</th><th>id</th><th>started</th>"
-          "<th>model</th><th>nodes</th><th>version</th><th>build</th>"
-          "<th>ok</th><th>not ok</th></tr>\n</thead>\n<tbody>\n",
-          file);
-    each_run(set, file, print_html_run);
-    fputs("</tbody>\n</table>\n<h2>Scenarios</h2>\n", file);
-    rf_table_print(table, file, RF_REPORT_HTML, 0);
-    print_bars(set, file);
-    fputs("</body>\n</html>\n", file);
+    rf_report_print(set, form, file);
     fclose(file);
     status = rf_store(path, text, size, err);
     free(text);
@@ -281,7 +304,6 @@ static enum rf_status write_html(const char *path,
 int rf_report_command(const struct rf_cli *cli)
 {
     struct rf_result_set set = {0};
-    struct rf_table *table = NULL;
     struct rf_err err = {0};
     int code = RF_EXIT_USAGE;
     for (size_t i = 0; i < cli->n_operands; i++) {
@@ -289,23 +311,16 @@ int rf_report_command(const struct rf_cli *cli)
             goto out;
         }
     }
-    table = make_table(&set, cli->form == RF_REPORT_CSV);
     code = set.n_bad > 0 ? RF_EXIT_FAILED : RF_EXIT_OK;
-    if (cli->form == RF_REPORT_LATEX) {
-        each_run(&set, stdout, print_latex_remark);
-    } else if (cli->form == RF_REPORT_MARKDOWN) {
-        each_run(&set, stdout, print_markdown_remark);
-    }
-    if (cli->form != RF_REPORT_HTML) {
-        rf_table_print(table, stdout, cli->form, 0);
-    } else if (write_html(cli->html, &set, table, &err) != RF_OK) {
+    if (cli->html == NULL) {
+        rf_report_print(&set, cli->form, stdout);
+    } else if (store_report(cli->html, &set, cli->form, &err) != RF_OK) {
         code = RF_EXIT_FAILED;
     }
 out:
     if (err.status != RF_OK) {
         rf_error("%s", err.text);
     }
-    rf_table_destroy(table);
     rf_result_set_free(&set);
     return code;
 }

@@ -77,11 +77,8 @@ static double *take_samples(const json_t *result, size_t *count)
         rf_xcalloc(json_array_size(iterations) + 1, sizeof(*samples));
     *count = 0;
     for (size_t i = 0; i < json_array_size(iterations); i++) {
-        const json_t *ms =
-            json_object_get(json_array_get(iterations, i), "refit_ms");
-        if (json_is_number(ms)) {
-            samples[(*count)++] = json_number_value(ms);
-        }
+        *count += rf_result_number(json_array_get(iterations, i), NULL,
+                                   "refit_ms", &samples[*count]);
     }
     return samples;
 }

@@ -14,7 +14,9 @@
 
 #include "common/log.h"
 #include "common/mem.h"
+#include "common/text.h"
 #include "coordinator/commands.h"
+#include "coordinator/escape.h"
 #include "coordinator/plan_cmd.h"
 #include "coordinator/report_table.h"
 #include "coordinator/result_files.h"
@@ -116,17 +118,19 @@ static void measured_links(const struct context *context,
     }
 }
 
-/* The number of a footnote, from 1. */
+/* The number of a footnote, from 1; names of runs may be any bytes. */
 static size_t note_number(json_t *notes, const char *text)
 {
+    json_t *note = rf_text_json(text, strlen(text));
     size_t i = 0;
     while (i < json_array_size(notes) &&
-           strcmp(json_string_value(json_array_get(notes, i)), text) != 0) {
+           !json_equal(json_array_get(notes, i), note)) {
         i++;
     }
     if (i == json_array_size(notes)) {
-        json_array_append_new(notes, json_string(text));
+        json_array_append(notes, note);
     }
+    json_decref(note);
     return i + 1;
 }
 
@@ -145,7 +149,8 @@ static void measured_cell(struct context *context, const struct rf_case *one,
     if (why != NULL) {
         rf_table_cell(context->table, "- [%zu]",
                       note_number(context->notes, why));
-        json_object_set_new(entry, "measured_note", json_string(why));
+        json_object_set_new(entry, "measured_note",
+                            rf_text_json(why, strlen(why)));
     } else {
         seconds_cell(context->table, ms);
     }
@@ -392,8 +397,10 @@ static void print_out(const struct rf_cli *cli, const struct context *context)
     } else {
         rf_table_print(context->table, stdout, RF_REPORT_TABLE, 0);
         for (size_t i = 0; i < json_array_size(context->notes); i++) {
-            printf("[%zu] %s\n", i + 1,
-                   json_string_value(json_array_get(context->notes, i)));
+            printf("[%zu] ", i + 1);
+            rf_escape(stdout, RF_REPORT_TABLE,
+                      json_string_value(json_array_get(context->notes, i)));
+            putchar('\n');
         }
     }
 }

@@ -180,6 +180,29 @@ test_a_fifo_without_a_reader_is_named() {
     expect_text page.html '^</html>$'
 }
 
+no_control_characters() { # FILE
+    if grep -nP '[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]|\xe2\x80\xae' "$1"; then
+        fail "control characters in $1"
+    fi
+}
+
+test_predictions_show_texts_of_results_as_text() {
+    local run=$'run\e[31m\n\xff'
+    cluster '.links = {copy_gbytes_per_s: 1}'
+    mkdir "$run"
+    echo '{"scenarios": []}' >"$run/run.json"
+    jq -n '{schema_version: 1, status: "ok", summary: {median_ms: 1}, name: "a",
+        model: {name: "\u009b2J\u202e"}}' >"$run/a.json"
+    run_coord predict cluster.json "$run"
+    expect_exit 0
+    expect_text out '^\[1\] .*scenario a of run run\?\[31m \? is of another'
+    no_control_characters out
+    run_coord predict cluster.json "$run" --json
+    expect_exit 0
+    expect_json out '.predictions[0].measured_note | test("scenario a of run")'
+    no_control_characters out
+}
+
 test_texts_of_result_files_are_nothing_but_text() {
     local form
     mkdir $'run\e[31m'
@@ -193,9 +216,7 @@ test_texts_of_result_files_are_nothing_but_text() {
         # shellcheck disable=SC2086 # words
         run_coord report . $form
         expect_exit 0
-        if grep -nP '[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]|\xe2\x80\xae' out; then
-            fail "a control character in report $form"
-        fi
+        no_control_characters out
         case $form in
         --csv) expect_no_text out '(^|,)"?[=@]' ;;
         --markdown) expect_no_text out '<script|[^\\]\]\(javascript' ;;

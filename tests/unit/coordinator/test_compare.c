@@ -122,6 +122,22 @@ START_TEST(test_compare_calls_nothing_slower_on_too_few_samples)
 }
 END_TEST
 
+START_TEST(test_compare_takes_no_samples_that_cannot_be)
+{
+    const double bad[] = {-1, 1e308};
+    add(&reference, "s", "ok", 100, 0.9);
+    add(&now, "s", "ok", 100, 0.9);
+    for (size_t i = 0; i < RF_ARRAY_SIZE(bad); i++) {
+        json_array_append_new(
+            json_object_get(now.files[0].result, "iterations"),
+            json_pack("{s:f}", "refit_ms", bad[i]));
+    }
+    rf_compare(&reference, &now, 0.10, &all);
+    ck_assert_uint_eq(find("s")->reference.n_samples, 5);
+    ck_assert_uint_eq(find("s")->now.n_samples, 5);
+}
+END_TEST
+
 static const json_t *entry_of(const json_t *document, size_t i)
 {
     return json_array_get(json_object_get(document, "comparisons"), i);
@@ -229,6 +245,7 @@ Suite *test_compare_suite(void)
     tcase_add_test(tests, test_compare_shows_efficiency_but_does_not_judge_it);
     tcase_add_test(tests, test_compare_calls_overlapping_intervals_unclear);
     tcase_add_test(tests, test_compare_calls_nothing_slower_on_too_few_samples);
+    tcase_add_test(tests, test_compare_takes_no_samples_that_cannot_be);
     tcase_add_test(tests, test_compare_lists_missing_new_broken_and_mended);
     tcase_add_test(tests,
                    test_compare_gives_null_for_figures_that_are_not_there);

@@ -403,7 +403,7 @@ void rf_cli_help(FILE *to)
         "an\ninference mesh, on your nodes, and checks every byte.\n\n"
         "refit-coord [run] CLUSTER.json [-o DIR] [-s GLOB]... [--resume DIR]\n"
         "            [--timeout S] [-n [--json | --full]]\n"
-        "refit-coord plan CLUSTER.json [-s GLOB]... [--json | --full]\n"
+        "refit-coord plan CLUSTER.json [-s GLOB]... [-v | --json | --full]\n"
         "refit-coord check CLUSTER.json [--json] [--timeout S]\n"
         "refit-coord predict CLUSTER.json [RESULT_DIR]... [-s GLOB]... "
         "[--json]\n"

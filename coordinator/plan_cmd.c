@@ -2,7 +2,8 @@
  * Prints plans. For people: the model, then for each scenario the meshes, the
  * bytes by distance, the busiest ranks and nodes beside the least possible, how
  * many destinations share a source box, the sizes of the messages and the
- * memory. With --json the same as one document (docs/RESULTS.md).
+ * memory; with -v also every family of tensors. With --json the same as one
+ * document (docs/RESULTS.md).
  *
  * The file may also be a model's own config.json: then only its size is shown.
  */
@@ -17,20 +18,23 @@
 #include "common/mem.h"
 #include "coordinator/case.h"
 #include "coordinator/commands.h"
+#include "coordinator/plan_families.h"
 #include "coordinator/table.h"
 #include "planner/plan_json.h"
+#include "planner/unknown.h"
 
 #define TOP_ROWS 5
 
 json_t *rf_model_json(const struct rf_model *model)
 {
     return json_pack(
-        "{s:s, s:s, s:I, s:I, s:s, s:I, s:i, s:i}", "name", model->name,
+        "{s:s, s:s, s:I, s:I, s:s, s:I, s:i, s:i, s:s}", "name", model->name,
         "model_type", model->model_type, "parameters",
         (json_int_t)model->parameters, "bytes", (json_int_t)model->bytes,
         "dtype", rf_dtype_name(model->dtype), "tensors",
         (json_int_t)model->n_tensors, "num_layers", (int)model->n_layers,
-        "num_experts", (int)model->n_experts);
+        "num_experts", (int)model->n_experts, "unknown_tensors",
+        model->replicate_unknown ? "replicate" : "error");
 }
 
 /* "8,030,261,248" */
@@ -161,6 +165,20 @@ static void print_totals(const struct rf_case *one)
            rf_format_bytes(one->schedule->inter_node_bytes, b, sizeof(b)));
 }
 
+/* What the model allows to be whole for want of a rule, if it is anything. */
+static void print_unknown(const struct rf_case *one)
+{
+    struct rf_unknown unknown = rf_unknown_count(one->plan->model, one->spec);
+    char bytes[32];
+    if (unknown.families > 0) {
+        printf("  unknown     %" PRIu64 " tensor%s (%s) of %u famil%s that no "
+               "rule knows: whole on every rank\n",
+               unknown.tensors, unknown.tensors == 1 ? "" : "s",
+               rf_format_bytes(unknown.bytes, bytes, sizeof(bytes)),
+               unknown.families, unknown.families == 1 ? "y" : "ies");
+    }
+}
+
 static uint64_t load_of(const uint64_t *send, const uint64_t *recv, uint32_t i)
 {
     return send[i] + (recv != NULL ? recv[i] : 0);
@@ -269,11 +287,8 @@ static uint64_t unique_source_bytes(const struct rf_case *one)
     uint64_t elements_bytes = 0;
     const struct rf_model *model = one->plan->model;
     for (uint32_t f = 0; f < model->n_families; f++) {
-        uint64_t bytes = rf_plan_item_bytes(one->plan, RF_INFER, f);
-        for (uint32_t d = 0; d < rf_family_ndim(&model->families[f]); d++) {
-            bytes *= rf_family_extent(&model->families[f], d);
-        }
-        elements_bytes += bytes;
+        elements_bytes += rf_family_elements(&model->families[f]) *
+                          rf_plan_item_bytes(one->plan, RF_INFER, f);
     }
     return elements_bytes;
 }
@@ -319,7 +334,7 @@ static void print_memory(const struct rf_case *one)
     putchar('\n');
 }
 
-static void print_case(const struct rf_case *one)
+static void print_case(const struct rf_case *one, bool families)
 {
     char digest[RF_HASH_TEXT_SIZE];
     uint64_t unique = unique_source_bytes(one);
@@ -331,12 +346,16 @@ static void print_case(const struct rf_case *one)
     print_side("training", one, RF_TRAIN);
     print_side("inference", one, RF_INFER);
     print_totals(one);
+    print_unknown(one);
     printf("  replicas    each byte is wanted %.2f times on average\n",
            unique > 0 ? (double)one->plan->totals.bytes_total / (double)unique
                       : 0.0);
     print_messages(one);
     print_loads(one);
     print_memory(one);
+    if (families) {
+        rf_plan_families_print(one->plan->model, one->plan);
+    }
     rf_hash_text(&one->plan->digest, digest);
     printf("  digest      %s, planned in %.1f ms\n", digest,
            (double)one->plan->plan_ns / 1e6);
@@ -377,7 +396,7 @@ static enum rf_status plan_all(const struct rf_cli *cli,
         if (cli->json) {
             json_array_append_new(list, case_json(one, cli->full));
         } else {
-            print_case(one);
+            print_case(one, cli->level >= RF_LOG_DEBUG);
         }
         rf_case_destroy(one);
     }
@@ -426,6 +445,9 @@ static int plan_model(const struct rf_cli *cli, json_t *document,
                                         "scenarios"));
         } else {
             print_model(model);
+            if (cli->level >= RF_LOG_DEBUG) {
+                rf_plan_families_print(model, NULL);
+            }
         }
         rf_model_destroy(model);
     }

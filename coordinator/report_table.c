@@ -99,12 +99,19 @@ static void bytes_cell(struct rf_table *table, const json_t *result,
 
 static const char *verified_text(const json_t *result)
 {
-    double checked, wrong;
+    const json_t *unknown =
+        json_object_get(json_object_get(result, "plan"), "unknown");
+    double checked, wrong, tensors;
     if (!rf_result_number(result, "verification", "checked_bytes", &checked) ||
         !rf_result_number(result, "verification", "mismatched_bytes", &wrong)) {
         return "-";
     }
-    return wrong > 0 ? "MISMATCH" : checked > 0 ? "yes" : "-";
+    if (wrong > 0 || checked <= 0) {
+        return wrong > 0 ? "MISMATCH" : "-";
+    }
+    return rf_result_number(unknown, NULL, "tensors", &tensors) && tensors > 0
+               ? "yes, unknown tensors replicated"
+               : "yes";
 }
 
 void rf_report_table_add(struct rf_table *table, const json_t *result)

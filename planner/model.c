@@ -31,6 +31,17 @@ static const struct {
     {"tensor", rf_model_read_tensor},
 };
 
+static enum rf_status read_unknown(const struct rf_jnode *node,
+                                   struct rf_model *model, struct rf_err *err)
+{
+    static const char *const names[] = {"error", "replicate", NULL};
+    unsigned choice = 0;
+    enum rf_status status =
+        rf_jnode_choice(node, "unknown_tensors", names, &choice, err);
+    model->replicate_unknown = choice == 1;
+    return status;
+}
+
 enum rf_status rf_model_from_json(const struct rf_jnode *node,
                                   struct rf_model **out, struct rf_err *err)
 {
@@ -52,6 +63,9 @@ enum rf_status rf_model_from_json(const struct rf_jnode *node,
     }
     model = rf_xcalloc(1, sizeof(*model));
     status = read(node, model, err);
+    if (status == RF_OK) {
+        status = read_unknown(node, model, err);
+    }
     if (status != RF_OK) {
         rf_model_destroy(model);
         return status;
@@ -80,7 +94,7 @@ void rf_model_destroy(struct rf_model *model)
 static bool count_family(struct rf_model *model, const struct rf_family *family)
 {
     uint64_t elements = 1, bytes;
-    uint64_t tensors = (uint64_t)family->n_layers * family->n_experts;
+    uint64_t tensors = rf_family_tensors(family);
     for (uint32_t d = 0; d < family->ndim; d++) {
         if (!rf_mul_u64(elements, family->shape[d], &elements)) {
             return false;
@@ -199,7 +213,8 @@ enum rf_status rf_dtype_from_json(const struct rf_jnode *object,
 enum rf_status rf_model_read_tensor(const struct rf_jnode *node,
                                     struct rf_model *model, struct rf_err *err)
 {
-    static const char *const keys[] = {"tensor", "name", NULL};
+    static const char *const keys[] = {"tensor", "name", "unknown_tensors",
+                                       NULL};
     static const char *const inner[] = {"name", "shape", "dtype", NULL};
     struct rf_family_draft draft = {.name = "tensor", .dtype = RF_F32};
     struct rf_jnode tensor = rf_jnode_get(node, "tensor");
@@ -266,4 +281,31 @@ uint64_t rf_family_extent(const struct rf_family *family, uint32_t dim)
 uint32_t rf_family_ndim(const struct rf_family *family)
 {
     return RF_DIM_TENSOR + family->ndim;
+}
+
+uint64_t rf_family_tensors(const struct rf_family *family)
+{
+    return (uint64_t)family->n_layers * family->n_experts;
+}
+
+uint64_t rf_family_elements(const struct rf_family *family)
+{
+    uint64_t elements = rf_family_tensors(family);
+    for (uint32_t d = 0; d < family->ndim; d++) {
+        elements *= family->shape[d];
+    }
+    return elements;
+}
+
+const char *rf_shape_text(const uint64_t *shape, uint32_t ndim,
+                          char out[RF_SHAPE_TEXT_SIZE])
+{
+    size_t used = 0;
+    for (uint32_t d = 0; d < ndim; d++) {
+        used +=
+            (size_t)snprintf(out + used, RF_SHAPE_TEXT_SIZE - used, "%s%llu",
+                             d > 0 ? ", " : "[", (unsigned long long)shape[d]);
+    }
+    snprintf(out + used, RF_SHAPE_TEXT_SIZE - used, "]");
+    return out;
 }

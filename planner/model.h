@@ -92,9 +92,12 @@ enum rf_role {
     RF_ROLE_MLA_Q_B,  /* q_b_proj: dim 0 = heads */
     RF_ROLE_MLA_KV_A, /* kv_a_proj_with_mqa: replicated */
     RF_ROLE_MLA_KV_B, /* kv_b_proj: dim 0 = heads */
-    RF_ROLE_OTHER,    /* manifest tensor of unknown kind */
+    RF_ROLE_OTHER,    /* of unknown kind: see planner/unknown.h */
     RF_ROLE_COUNT
 };
+
+/* "query", "mlp down"; "unknown" for RF_ROLE_OTHER. */
+const char *rf_role_name(enum rf_role role);
 
 struct rf_family {
     char *name; /* "model.layers.{L}.mlp.experts.{E}.up_proj.weight" */
@@ -119,6 +122,7 @@ struct rf_model {
     uint64_t vocab;
     bool tied_embeddings;
     bool mla;
+    bool replicate_unknown; /* "unknown_tensors": "replicate" */
     struct rf_family *families;
     uint32_t n_families;
     uint64_t n_tensors;
@@ -130,8 +134,9 @@ struct rf_model {
 
 /*
  * Builds a model from its *inline* description (paths already replaced by the
- * content of what they name, see coordinator/model_file.h). "name" may stand
- * beside each form; it is the model's name in results.
+ * content of what they name, see coordinator/model_file.h). Beside each form
+ * may stand "name", the model's name in results, and "unknown_tensors": "error"
+ * (default) or "replicate", see planner/unknown.h.
  *
  * {"config": {…}}: a Hugging Face config.json of model type llama, qwen2,
  * qwen3, qwen3_moe, mixtral, deepseek_v3 or kimi_k2. Fields that transformers
@@ -195,5 +200,14 @@ void rf_family_tensor_name(const struct rf_family *family, uint32_t layer_index,
 /* Extent of box dimension `dim` (layer, expert, tensor dims; 1 beyond). */
 uint64_t rf_family_extent(const struct rf_family *family, uint32_t dim);
 uint32_t rf_family_ndim(const struct rf_family *family); /* 2 + tensor's */
+
+/* Number of tensors of a family, and of the elements of all of them. */
+uint64_t rf_family_tensors(const struct rf_family *family);
+uint64_t rf_family_elements(const struct rf_family *family);
+
+/* "[4096, 1024]" for sizes of one tensor. */
+#define RF_SHAPE_TEXT_SIZE (22 * RF_TENSOR_MAX_DIMS + 2)
+const char *rf_shape_text(const uint64_t *shape, uint32_t ndim,
+                          char out[RF_SHAPE_TEXT_SIZE]);
 
 #endif

@@ -8,22 +8,14 @@
 
 #include "common/mem.h"
 
-static uint64_t family_bytes(const struct rf_family *family)
-{
-    uint64_t bytes = rf_dtype_bytes(family->dtype);
-    for (uint32_t d = 0; d < rf_family_ndim(family); d++) {
-        bytes *= rf_family_extent(family, d);
-    }
-    return bytes;
-}
-
 static void describe(struct rf_model *model)
 {
     uint64_t bytes[RF_DTYPE_COUNT] = {0};
     bool has_head = false;
     for (uint32_t i = 0; i < model->n_families; i++) {
         const struct rf_family *family = &model->families[i];
-        bytes[family->dtype] += family_bytes(family);
+        bytes[family->dtype] +=
+            rf_family_elements(family) * rf_dtype_bytes(family->dtype);
         if (family->layers != NULL) {
             model->n_layers = RF_MAX(model->n_layers,
                                      family->layers[family->n_layers - 1] + 1);

@@ -81,6 +81,7 @@ static const struct field field_topk_method = {{"topk_method"}};
 static const char *const override_keys[] = {
     "config",
     "name",
+    "unknown_tensors",
     "num_hidden_layers",
     "num_layers",
     "dtype",
@@ -409,7 +410,8 @@ static void check_overrides_used(struct source *source, const char *model_type)
         return;
     }
     json_object_foreach (source->overrides.value, key, value) {
-        bool used = strcmp(key, "config") == 0 || strcmp(key, "name") == 0;
+        bool used = strcmp(key, "config") == 0 || strcmp(key, "name") == 0 ||
+                    strcmp(key, "unknown_tensors") == 0;
         for (size_t i = 0; i < source->n_used; i++) {
             used |= strcmp(key, source->used[i]) == 0;
         }

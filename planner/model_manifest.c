@@ -341,6 +341,7 @@ static enum rf_status read_beside(struct manifest *manifest,
                                        "num_attention_heads",
                                        "num_key_value_heads",
                                        "head_dim",
+                                       "unknown_tensors",
                                        NULL};
     struct rf_model *model = manifest->model;
     const char *name = "manifest", *type = "manifest";

@@ -196,7 +196,8 @@ enum rf_status rf_model_read_megatron(const struct rf_jnode *node,
                                       struct rf_model *model,
                                       struct rf_err *err)
 {
-    static const char *const keys[] = {"megatron", "name", NULL};
+    static const char *const keys[] = {"megatron", "name", "unknown_tensors",
+                                       NULL};
     struct rf_transformer t = {.dtype = RF_BF16};
     struct rf_jnode block = rf_jnode_get(node, "megatron");
     const char *name = "megatron";

@@ -2,7 +2,7 @@
  * What a tensor is, by its checkpoint name: the one place that knows names.
  *
  * A name that is not listed, or that has another number of dimensions than
- * listed, is RF_ROLE_OTHER: layouts then replicate it instead of guessing.
+ * listed, is RF_ROLE_OTHER: nobody guesses what it is (planner/unknown.h).
  */
 #include "planner/model_build.h"
 
@@ -22,10 +22,6 @@ static const struct named_role outside_layers[] = {
 
 /* A bias added after a row-split projection is whole on every rank: NORM. */
 static const struct named_role inside_layers[] = {
-    {"input_layernorm.weight", RF_ROLE_NORM, 1},
-    {"post_attention_layernorm.weight", RF_ROLE_NORM, 1},
-    {"self_attn.q_norm.weight", RF_ROLE_NORM, 1},
-    {"self_attn.k_norm.weight", RF_ROLE_NORM, 1},
     {"self_attn.q_proj.weight", RF_ROLE_Q, 2},
     {"self_attn.q_proj.bias", RF_ROLE_Q, 1},
     {"self_attn.k_proj.weight", RF_ROLE_K, 2},
@@ -36,11 +32,9 @@ static const struct named_role inside_layers[] = {
     {"self_attn.o_proj.bias", RF_ROLE_NORM, 1},
     {"self_attn.q_a_proj.weight", RF_ROLE_MLA_Q_A, 2},
     {"self_attn.q_a_proj.bias", RF_ROLE_MLA_Q_A, 1},
-    {"self_attn.q_a_layernorm.weight", RF_ROLE_NORM, 1},
     {"self_attn.q_b_proj.weight", RF_ROLE_MLA_Q_B, 2},
     {"self_attn.kv_a_proj_with_mqa.weight", RF_ROLE_MLA_KV_A, 2},
     {"self_attn.kv_a_proj_with_mqa.bias", RF_ROLE_MLA_KV_A, 1},
-    {"self_attn.kv_a_layernorm.weight", RF_ROLE_NORM, 1},
     {"self_attn.kv_b_proj.weight", RF_ROLE_MLA_KV_B, 2},
     {"mlp.gate_proj.weight", RF_ROLE_GATE, 2},
     {"mlp.gate_proj.bias", RF_ROLE_GATE, 1},
@@ -54,7 +48,10 @@ static const struct named_role inside_layers[] = {
     {"mlp.shared_expert.gate_proj.weight", RF_ROLE_SHARED_GATE, 2},
     {"mlp.shared_expert.up_proj.weight", RF_ROLE_SHARED_UP, 2},
     {"mlp.shared_expert.down_proj.weight", RF_ROLE_SHARED_DOWN, 2},
+    {"mlp.shared_expert_gate.weight", RF_ROLE_ROUTER, 2},
     {"mlp.gate.weight", RF_ROLE_ROUTER, 2},
+    {"mlp.router.weight", RF_ROLE_ROUTER, 2},
+    {"mlp.router.bias", RF_ROLE_ROUTER_BIAS, 1},
     {"mlp.gate.e_score_correction_bias", RF_ROLE_ROUTER_BIAS, 1},
     {"mlp.experts.{E}.gate_proj.weight", RF_ROLE_EXPERT_GATE, 2},
     {"mlp.experts.{E}.up_proj.weight", RF_ROLE_EXPERT_UP, 2},
@@ -65,6 +62,52 @@ static const struct named_role inside_layers[] = {
     {"block_sparse_moe.experts.{E}.w2.weight", RF_ROLE_EXPERT_DOWN, 2},
 };
 
+const char *rf_role_name(enum rf_role role)
+{
+    static const char *const names[RF_ROLE_COUNT] = {
+        [RF_ROLE_EMBED] = "embedding",
+        [RF_ROLE_LM_HEAD] = "output head",
+        [RF_ROLE_FINAL_NORM] = "final norm",
+        [RF_ROLE_NORM] = "norm or row bias",
+        [RF_ROLE_Q] = "query",
+        [RF_ROLE_K] = "key",
+        [RF_ROLE_V] = "value",
+        [RF_ROLE_O] = "attention output",
+        [RF_ROLE_GATE] = "mlp gate",
+        [RF_ROLE_UP] = "mlp up",
+        [RF_ROLE_DOWN] = "mlp down",
+        [RF_ROLE_SHARED_GATE] = "shared expert gate",
+        [RF_ROLE_SHARED_UP] = "shared expert up",
+        [RF_ROLE_SHARED_DOWN] = "shared expert down",
+        [RF_ROLE_ROUTER] = "router",
+        [RF_ROLE_ROUTER_BIAS] = "router bias",
+        [RF_ROLE_EXPERT_GATE] = "expert gate",
+        [RF_ROLE_EXPERT_UP] = "expert up",
+        [RF_ROLE_EXPERT_DOWN] = "expert down",
+        [RF_ROLE_MLA_Q_A] = "latent query in",
+        [RF_ROLE_MLA_Q_B] = "latent query out",
+        [RF_ROLE_MLA_KV_A] = "latent key/value in",
+        [RF_ROLE_MLA_KV_B] = "latent key/value out",
+        [RF_ROLE_OTHER] = "unknown",
+    };
+    return names[role];
+}
+
+/* Norms have many names, but all end the same, and all are vectors that every
+ * rank needs whole. */
+static bool is_norm(const char *name, uint32_t ndim)
+{
+    static const char *const ends[] = {"norm.weight", "norm.bias"};
+    size_t length = strlen(name);
+    for (size_t i = 0; i < RF_ARRAY_SIZE(ends) && ndim == 1; i++) {
+        size_t tail = strlen(ends[i]);
+        if (length >= tail && strcmp(name + length - tail, ends[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 enum rf_role rf_role_of_name(const char *family_name, uint32_t ndim)
 {
     static const char layer[] = "model.layers.{L}.";
@@ -74,6 +117,9 @@ enum rf_role rf_role_of_name(const char *family_name, uint32_t ndim)
         family_name += sizeof(layer) - 1;
         table = inside_layers;
         count = RF_ARRAY_SIZE(inside_layers);
+        if (is_norm(family_name, ndim)) {
+            return RF_ROLE_NORM;
+        }
     }
     for (size_t i = 0; i < count; i++) {
         if (table[i].ndim == ndim && strcmp(family_name, table[i].name) == 0) {

@@ -12,10 +12,22 @@
 #include "common/clock.h"
 #include "common/mem.h"
 #include "planner/plan_private.h"
+#include "planner/unknown.h"
 
 static void set_u64(json_t *object, const char *key, uint64_t value)
 {
     json_object_set_new(object, key, json_integer((json_int_t)value));
+}
+
+/* What is whole on every rank for want of a rule. */
+static json_t *unknown_json(const struct rf_plan *plan)
+{
+    struct rf_unknown unknown = rf_unknown_count(plan->model, plan->spec);
+    json_t *out = json_object();
+    set_u64(out, "families", unknown.families);
+    set_u64(out, "tensors", unknown.tensors);
+    set_u64(out, "bytes", unknown.bytes);
+    return out;
 }
 
 json_t *rf_plan_summary_json(const struct rf_plan *plan)
@@ -38,6 +50,7 @@ json_t *rf_plan_summary_json(const struct rf_plan *plan)
     set_u64(out, "max_node_recv_bytes", totals->max_node_recv_bytes);
     set_u64(out, "bound_node_send_bytes", totals->bound_node_send_bytes);
     set_u64(out, "bound_node_recv_bytes", totals->bound_node_recv_bytes);
+    json_object_set_new(out, "unknown", unknown_json(plan));
     json_object_set_new(
         out, "plan_ms",
         json_real((double)plan->plan_ns / (double)RF_NS_PER_MS));

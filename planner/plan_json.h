@@ -7,7 +7,7 @@
 #include "planner/schedule.h"
 
 /* The `plan` object of results: digest, transfers, bytes_*, max_*, bound_*,
- * plan_ms. A new reference. */
+ * unknown, plan_ms. A new reference. */
 json_t *rf_plan_summary_json(const struct rf_plan *plan);
 
 /* {"scenario", "plan", "meshes", "memory", "ranks", "transfers", "steps"}; the

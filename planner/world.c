@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "common/mem.h"
+#include "planner/unknown.h"
 #include "planner/world_rules.h"
 
 struct place {
@@ -374,6 +375,7 @@ enum rf_status rf_world_build(struct rf_spec *spec,
     if ((status = check_nodes(spec, n_nodes, err)) != RF_OK ||
         (status = rf_world_check_side(spec, RF_TRAIN, model, err)) != RF_OK ||
         (status = rf_world_check_side(spec, RF_INFER, model, err)) != RF_OK ||
+        (status = rf_unknown_check(model, spec, err)) != RF_OK ||
         (status = rf_world_check_dtypes(spec, model, err)) != RF_OK) {
         return status;
     }

@@ -44,4 +44,115 @@ test_every_example_can_be_planned() {
     done
 }
 
+# One safetensors file of bfloat16 tensors, random bytes, in the folder model.
+checkpoint() { # JQ_PROGRAM that gives {name: shape}
+    local header bytes
+    mkdir -p model
+    header=$(jq -cn "$1"' | reduce to_entries[] as $tensor ({at: 0};
+        (.at + 2 * reduce $tensor.value[] as $size (1; . * $size)) as $next
+        | .out[$tensor.key] = {dtype: "BF16", shape: $tensor.value,
+            data_offsets: [.at, $next]}
+        | .at = $next) | .out') || fail "bad jq program: $1"
+    bytes=$(jq '[.[].data_offsets[1]] | max' <<<"$header")
+    {
+        # shellcheck disable=SC2059 # the format is the bytes of the length
+        printf "$(printf '\\x%02x\\x%02x\\0\\0\\0\\0\\0\\0' \
+            $((${#header} % 256)) $((${#header} / 256)))"
+        printf '%s' "$header"
+        head -c "$bytes" /dev/urandom
+    } >model/model.safetensors
+}
+
+# With the names of gpt-oss: fused experts, a router, biases and sinks.
+gpt_oss() {
+    checkpoint '[range(2) as $layer | {
+            "self_attn.q_proj.weight": [64, 32],
+            "self_attn.q_proj.bias": [64],
+            "self_attn.k_proj.weight": [32, 32],
+            "self_attn.v_proj.weight": [32, 32],
+            "self_attn.o_proj.weight": [32, 64],
+            "self_attn.o_proj.bias": [32],
+            "self_attn.sinks": [8],
+            "input_layernorm.weight": [32],
+            "post_attention_layernorm.weight": [32],
+            "mlp.router.weight": [4, 32],
+            "mlp.router.bias": [4],
+            "mlp.experts.gate_up_proj": [4, 32, 128],
+            "mlp.experts.gate_up_proj_bias": [4, 128],
+            "mlp.experts.down_proj": [4, 64, 32]
+        } | with_entries(.key |= "model.layers.\($layer).\(.)")] | add
+        + {"model.embed_tokens.weight": [512, 32], "model.norm.weight": [32],
+            "lm_head.weight": [512, 32]}'
+    echo '{"model_type": "gpt_oss", "num_hidden_layers": 2,
+        "num_attention_heads": 8, "num_key_value_heads": 4}' >model/config.json
+}
+
+unknown='.model = {"checkpoint": "model"} | .scenarios = [{"name": "s",
+    "train": {"tp": 2, "pp": 2}, "infer": {"tp": 4, "layout": "vllm"},
+    "warmup": 0, "iterations": 2}]'
+base=$four_slots
+
+test_tensors_that_no_rule_knows_are_refused_by_name() {
+    local name
+    gpt_oss
+    cluster "$unknown"
+    run_coord cluster.json
+    expect_exit 2
+    [ ! -e results ] || fail "results/ appeared"
+    for name in 'gate_up_proj [4, 32, 128]' 'gate_up_proj_bias [4, 128]' \
+        'down_proj [4, 64, 32]' 'self_attn.sinks [8]' '8 tensors' \
+        '"unknown_tensors": "replicate"' '$.scenarios[0] (s)'; do
+        grep -qF -- "$name" err || fail "the error lacks: $name"
+    done
+    expect_no_text err 'q_proj|layernorm|router|embed_tokens'
+}
+
+test_unknown_tensors_are_replicated_when_asked_for_and_shown() {
+    local file
+    gpt_oss
+    cluster "$unknown | .model.unknown_tensors = \"replicate\""
+    run_coord plan cluster.json
+    expect_exit 0
+    expect_text out '^  unknown     8 tensors .*whole on every rank'
+    run_coord plan cluster.json --json
+    expect_json out '.model.unknown_tensors == "replicate" and
+        .scenarios[0].plan.unknown.tensors == 8'
+    run_coord cluster.json
+    expect_exit 0
+    expect_text out '^s .* yes, unknown tensors replicated$'
+    file=$(result s)
+    expect_verified "$file"
+    expect_json "$file" '.model.unknown_tensors == "replicate"'
+    expect_json "$file" '.plan.unknown == {families: 4, tensors: 8,
+        bytes: 100384}'
+}
+
+test_a_layout_that_splits_nothing_needs_no_rules() {
+    gpt_oss
+    cluster "$unknown"' | .nodes[0].slots = 2
+        | .scenarios[0].train = {"pp": 2} | .scenarios[0].infer = {"tp": 1}'
+    run_coord plan cluster.json
+    expect_exit 0
+    expect_no_text out '^  unknown'
+    cluster "$unknown"' | .scenarios[0].train = {"layout": "fsdp"}
+        | .scenarios[0].infer = {"tp": 1}'
+    run_coord plan cluster.json
+    expect_exit 0
+}
+
+test_families_are_listed_with_what_a_rank_holds() {
+    gpt_oss
+    cluster "$unknown | .model.unknown_tensors = \"replicate\""
+    run_coord plan cluster.json
+    expect_no_text out 'q_proj'
+    run_coord plan -v cluster.json
+    expect_exit 0
+    expect_text out 'layers\.\{L\}\.self_attn\.q_proj\.weight +\[64, 32\] +2  query +\[32, 32\] +\[16, 32\]$'
+    expect_text out 'down_proj +\[4, 64, 32\] +2  unknown +whole +whole$'
+    expect_text out 'input_layernorm\.weight +\[32\] +2  norm .* whole +whole$'
+    run_coord plan -v "$RF_TOP/models/mixtral-8x7b.json"
+    expect_exit 0
+    expect_text out 'experts\.\{E\}\.w1\.weight +\[14336, 4096\] +256  expert gate$'
+}
+
 run_tests

@@ -78,7 +78,7 @@ struct lab_case {
 
 #define TENSOR(shape, dtype)                                                   \
     "{\"tensor\": {\"name\": \"w\", \"shape\": " shape ", \"dtype\": \"" dtype \
-    "\"}}"
+    "\"}, \"unknown_tensors\": \"replicate\"}"
 #define SCENARIO(train, infer)                                                 \
     "{\"name\": \"s\", \"mode\": \"colocated\", \"train\": " train             \
     ", \"infer\": " infer "}"

@@ -19,6 +19,7 @@
 
 #include "common/bytes.h"
 #include "common/mem.h"
+#include "common/text.h"
 #include "coordinator/config.h"
 #include "planner/model.h"
 
@@ -237,6 +238,16 @@ static enum rf_status inline_checkpoint(json_t *model, const char *folder,
     return status;
 }
 
+/* A name from the file's; a config's tells its overrides, too. */
+static void set_name(json_t *model, const char *key, const char *file)
+{
+    bool config = strcmp(key, "config") == 0 &&
+                  json_object_get(model, "manifest") == NULL;
+    char *name = config ? rf_model_config_name(file, model) : rf_xstrdup(file);
+    json_object_set_new(model, "name", rf_text_json(name, strlen(name)));
+    free(name);
+}
+
 /* Replaces the path at `key` of `model` by the content of what it names. */
 static enum rf_status replace_path(json_t *model, const struct rf_jnode *node,
                                    const char *key, const char *folder,
@@ -260,8 +271,7 @@ static enum rf_status replace_path(json_t *model, const struct rf_jnode *node,
             json_object_set_new(model, key, content);
         }
         if (json_object_get(model, "name") == NULL) {
-            json_object_set_new(model, "name",
-                                json_string(slash ? slash + 1 : path));
+            set_name(model, key, slash ? slash + 1 : path);
         }
     } else {
         status = rf_err_wrap(err, status, "%s: %s", node->file, node->path);

@@ -180,6 +180,12 @@ enum rf_status rf_model_from_json(const struct rf_jnode *node,
                                   struct rf_err *err) RF_MUST_CHECK;
 void rf_model_destroy(struct rf_model *model); /* NULL is fine */
 
+/* What a model with a config is called that has no name of its own: "base
+ * (num_layers 2, hidden_size 512)", with the overrides beside the config in the
+ * inline description `model` that change it, bounded in length. Freed with
+ * free(). */
+char *rf_model_config_name(const char *base, const json_t *model);
+
 /*
  * The manifest of one safetensors file from its first bytes. `file_bytes` is
  * the whole file's size; `head` holds at least the 8-byte length and the

@@ -8,10 +8,12 @@
  */
 #include "planner/model_build.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/mem.h"
+#include "common/text.h"
 
 enum kind {
     KIND_LLAMA,
@@ -46,6 +48,7 @@ static const struct {
 };
 
 #define MAX_NAMES 4
+#define OVERRIDES_BYTES 112 /* of a name */
 
 /* All spellings of a field, in the config and among the overrides. */
 struct field {
@@ -78,6 +81,15 @@ static const struct field field_sparse_step = {{"decoder_sparse_step"}};
 static const struct field field_moe_freq = {{"moe_layer_freq"}};
 static const struct field field_topk_method = {{"topk_method"}};
 
+/* Fields that may be overridden, as a name lists them. */
+static const struct field *const overridable[] = {
+    &field_layers,      &field_dtype,   &field_vocab,    &field_hidden,
+    &field_ffn,         &field_heads,   &field_kv_heads, &field_head_dim,
+    &field_tied,        &field_experts, &field_moe_ffn,  &field_n_shared,
+    &field_first_dense, &field_kv_lora, &field_q_lora,   &field_nope,
+    &field_rope,        &field_v_dim,
+};
+
 static const char *const override_keys[] = {
     "config",
     "name",
@@ -107,6 +119,65 @@ static const char *const override_keys[] = {
     NULL,
 };
 
+/* The field's value in an object and the name it has there; NULL: none. */
+static const json_t *field_value(const json_t *object,
+                                 const struct field *field, const char **name)
+{
+    for (unsigned i = 0; i < MAX_NAMES && field->names[i] != NULL; i++) {
+        const json_t *value = json_object_get(object, field->names[i]);
+        if (value != NULL && !json_is_null(value)) {
+            *name = field->names[i];
+            return value;
+        }
+    }
+    return NULL;
+}
+
+/* "num_layers 2"; NULL where nothing is changed. Freed with free(). */
+static char *override_text(const json_t *model, const struct field *field)
+{
+    const char *name = NULL, *config_name;
+    const json_t *value = field_value(model, field, &name);
+    const json_t *old =
+        field_value(json_object_get(model, "config"), field, &config_name);
+    char number[24];
+    if (value == NULL || json_equal(value, old)) {
+        return NULL;
+    }
+    snprintf(number, sizeof(number), "%lld",
+             (long long)json_integer_value(value));
+    return rf_xasprintf("%s %.32s", name,
+                        json_is_string(value) ? json_string_value(value)
+                        : json_is_boolean(value)
+                            ? json_is_true(value) ? "true" : "false"
+                            : number);
+}
+
+char *rf_model_config_name(const char *base, const json_t *model)
+{
+    char list[OVERRIDES_BYTES] = "", *name;
+    size_t used = 0;
+    unsigned more = 0;
+    for (size_t i = 0; i < RF_ARRAY_SIZE(overridable); i++) {
+        char *text = override_text(model, overridable[i]);
+        if (text == NULL) {
+            continue;
+        }
+        if (more > 0 || used + sizeof(", ") + strlen(text) > sizeof(list)) {
+            more++;
+        } else {
+            used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s",
+                                     used > 0 ? ", " : "", text);
+        }
+        free(text);
+    }
+    name = more > 0 ? rf_xasprintf("%.160s (%s and %u more)", base, list, more)
+           : used > 0 ? rf_xasprintf("%.160s (%s)", base, list)
+                      : rf_xasprintf("%.160s", base);
+    rf_text_clean(name, strlen(name)); /* the base may have been cut */
+    return name;
+}
+
 struct source {
     struct rf_jnode config, overrides;
     const char *used[RF_ARRAY_SIZE(override_keys)]; /* overrides looked up */
@@ -135,14 +206,9 @@ locate(struct source *source, const struct field *field, const char **name)
         *name = field->names[i];
         source->used[source->n_used++] = *name;
     }
-    for (unsigned i = 0;
-         i < MAX_NAMES && field->names[i] != NULL && found == NULL; i++) {
-        const json_t *value =
-            json_object_get(source->config.value, field->names[i]);
-        if (value != NULL && !json_is_null(value)) {
-            found = &source->config;
-            *name = field->names[i];
-        }
+    if (found == NULL &&
+        field_value(source->config.value, field, name) != NULL) {
+        found = &source->config;
     }
     return found;
 }
@@ -450,7 +516,9 @@ enum rf_status rf_model_read_config(const struct rf_jnode *node,
     check_overrides_used(&source, model_type);
     status = source.status;
     if (status == RF_OK) {
-        model->name = rf_xstrdup(name != NULL ? name : model_type);
+        model->name = name != NULL
+                          ? rf_xstrdup(name)
+                          : rf_model_config_name(model_type, node->value);
         model->model_type = rf_xstrdup(model_type);
         status = rf_transformer_build(&t, &source.config, model, err);
     }

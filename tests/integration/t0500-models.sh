@@ -3,6 +3,8 @@
 # shellcheck shell=bash source=../lib/test.sh disable=SC2034
 . "$(dirname "$0")/../lib/test.sh"
 
+base=$four_slots
+
 total() { # MODEL PARAMETERS
     run_coord plan "$RF_TOP/models/$1.json" --json
     expect_exit 0
@@ -25,6 +27,18 @@ test_sizes_are_told_rounded_and_exactly() {
     run_coord plan "$RF_TOP/models/qwen3-0.6b.json"
     expect_text out '^  parameters  596\.05 M \(596,049,920\)$'
     expect_text out '^  bytes       1\.19 GB \(1,192,099,840\), bfloat16$'
+}
+
+test_a_scaled_model_says_what_was_scaled() {
+    cluster '.model = {config: "'"$RF_TOP"'/models/llama-3.1-70b.json",
+            num_layers: 2, hidden_size: 512}
+        | .scenarios = [{name: "s", train: {tp: 4}, infer: {tp: 4}}]'
+    run_coord plan cluster.json
+    expect_exit 0
+    expect_text out '^model llama-3\.1-70b\.json \(num_layers 2, hidden_size 512\) \(llama\)$'
+    run_coord plan cluster.json --json
+    expect_json out '.model.name ==
+        "llama-3.1-70b.json (num_layers 2, hidden_size 512)"'
 }
 
 test_cluster_file_of_the_project_is_valid() {
@@ -90,8 +104,6 @@ gpt_oss() {
 unknown='.model = {"checkpoint": "model"} | .scenarios = [{"name": "s",
     "train": {"tp": 2, "pp": 2}, "infer": {"tp": 4, "layout": "vllm"},
     "warmup": 0, "iterations": 2}]'
-base=$four_slots
-
 test_tensors_that_no_rule_knows_are_refused_by_name() {
     local name
     gpt_oss

@@ -386,7 +386,7 @@ START_TEST(test_config_inlines_the_model_file)
     ck_assert_int_eq(
         json_integer_value(json_object_get(config->model, "num_layers")), 1);
     ck_assert_str_eq(json_string_value(json_object_get(config->model, "name")),
-                     "m.json");
+                     "m.json (num_layers 1)");
     rf_config_destroy(config);
 }
 END_TEST

@@ -286,6 +286,34 @@ START_TEST(test_model_overrides_replace_fields)
 }
 END_TEST
 
+/* What a model is called that has no name of its own. */
+static const struct {
+    const char *overrides, *name;
+} scaled[] = {
+    {"'dtype': 'float32', 'num_layers': 1",
+     "qwen3 (num_layers 1, dtype float32)"},
+    {"'tie_word_embeddings': true", "qwen3 (tie_word_embeddings true)"},
+    /* what the config says, in other words */
+    {"'num_layers': 2, 'hidden_size': 64", "qwen3"},
+    {"'name': 'mine', 'num_layers': 1", "mine"},
+    {"'num_layers': 1, 'dtype': 'float32', 'vocab_size': 8, 'hidden_size': 32, "
+     "'intermediate_size': 16, 'num_attention_heads': 8, "
+     "'num_key_value_heads': 4, 'head_dim': 4, 'tie_word_embeddings': true",
+     "qwen3 (num_layers 1, dtype float32, vocab_size 8, hidden_size 32, "
+     "intermediate_size 16, num_attention_heads 8 and 3 more)"},
+};
+
+START_TEST(test_model_name_tells_the_overrides)
+{
+    struct rf_model *model =
+        quoted_model("{'config': {'model_type': 'qwen3', "
+                     "'num_key_value_heads': 2, " TINY "}, %s}",
+                     scaled[_i].overrides);
+    ck_assert_str_eq(model->name, scaled[_i].name);
+    rf_model_destroy(model);
+}
+END_TEST
+
 START_TEST(test_model_megatron_defaults)
 {
     struct rf_model *model =
@@ -469,6 +497,8 @@ Suite *test_model_suite(void)
     tcase_add_test(tests, test_model_defaults_of_transformers);
     tcase_add_test(tests, test_model_biases_of_llama);
     tcase_add_test(tests, test_model_overrides_replace_fields);
+    tcase_add_loop_test(tests, test_model_name_tells_the_overrides, 0,
+                        (int)RF_ARRAY_SIZE(scaled));
     tcase_add_test(tests, test_model_megatron_defaults);
     tcase_add_test(tests, test_model_megatron_swiglu_experts);
     tcase_add_test(tests, test_model_single_tensor);

@@ -445,6 +445,26 @@ static void read_transformer(struct source *source, enum kind kind,
     }
 }
 
+static enum rf_status unknown_type(const struct rf_jnode *node,
+                                   const char *model_type, struct rf_err *err)
+{
+    const char *names[RF_ARRAY_SIZE(model_types) + 1] = {NULL}, *nearest;
+    char known[512] = "";
+    for (unsigned i = 0; i < RF_ARRAY_SIZE(model_types); i++) {
+        size_t used = strlen(known);
+        names[i] = model_types[i].model_type;
+        snprintf(known + used, sizeof(known) - used, "%s%s", i > 0 ? ", " : "",
+                 names[i]);
+    }
+    nearest = rf_nearest_word(model_type, names);
+    return rf_jnode_fail(node, err,
+                         "\"%.40s\" is not a known model type%s%s%s; known: "
+                         "%s; describe any other model by \"checkpoint\", "
+                         "\"manifest\" or \"megatron\" in place of \"config\"",
+                         model_type, nearest ? " (did you mean \"" : "",
+                         nearest ? nearest : "", nearest ? "\"?)" : "", known);
+}
+
 static enum rf_status read_kind(const struct rf_jnode *config, enum kind *kind,
                                 const char **model_type, struct rf_err *err)
 {
@@ -461,11 +481,7 @@ static enum rf_status read_kind(const struct rf_jnode *config, enum kind *kind,
             return RF_OK;
         }
     }
-    return rf_jnode_fail(&node, err,
-                         "model type \"%.40s\" is not supported; supported: "
-                         "llama, qwen2, qwen3, qwen3_moe, mixtral, "
-                         "deepseek_v3, kimi_k2",
-                         *model_type);
+    return unknown_type(&node, *model_type, err);
 }
 
 static void check_overrides_used(struct source *source, const char *model_type)

@@ -49,6 +49,14 @@ test_impossible_meshes_name_the_rule() {
     refused '.scenarios[0].train.pp = 5 | .nodes[0].slots = 20' '$.scenarios[0]'
 }
 
+test_an_unknown_model_type_says_what_to_do() {
+    refused '.model = {config: {model_type: "gpt_oss"}}' \
+        '$.model.config.model_type: "gpt_oss"' 'known: llama, qwen2' \
+        '"checkpoint", "manifest" or "megatron"'
+    refused '.model = {config: {model_type: "qwen3moe"}}' \
+        '(did you mean "qwen3_moe"?)'
+}
+
 test_dangerous_names_are_refused_before_anything_starts() {
     refused '.launch.method = "ssh" | .nodes[0].host = "-oProxyCommand=x"' \
         '$.nodes[0].host'

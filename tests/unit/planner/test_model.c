@@ -386,7 +386,14 @@ static const struct {
     {"[]", "must be an object"},
     {"{'config': 3}", "$.config: must be the object of a config.json"},
     {"{'config': {}}", "\"model_type\" is missing"},
-    {"{'config': {'model_type': 'gpt2'}}", "supported: llama"},
+    {"{'config': {'model_type': 'gpt2'}}",
+     "$.config.model_type: \"gpt2\" is not a known model type; known: llama, "
+     "qwen2, qwen3, qwen3_moe, mixtral, deepseek_v3, kimi_k2; describe any "
+     "other model by \"checkpoint\", \"manifest\" or \"megatron\" in place of "
+     "\"config\""},
+    {"{'config': {'model_type': 'qwen3_mo'}}",
+     "\"qwen3_mo\" is not a known model type (did you mean \"qwen3_moe\"?); "
+     "known: llama"},
     {"{'config': {'model_type': 'llama'}}", "\"num_hidden_layers\" is missing"},
     {"{'config': {'model_type': 'llama', " TINY "}, 'layers': 2}",
      "unknown key \"layers\""},

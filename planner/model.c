@@ -8,6 +8,7 @@
  */
 #include "planner/model.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,6 +84,10 @@ void rf_model_destroy(struct rf_model *model)
         free(model->families[i].name);
         free(model->families[i].layers);
     }
+    for (uint32_t i = 0; i < model->n_not_counted; i++) {
+        free(model->not_counted[i]);
+    }
+    free(model->not_counted);
     free(model->families);
     free(model->name);
     free(model->model_type);
@@ -162,6 +167,19 @@ enum rf_status rf_model_add_family(struct rf_model *model,
     }
     model->families[model->n_families++] = family;
     return RF_OK;
+}
+
+void rf_model_not_counted(struct rf_model *model, const char *fmt, ...)
+{
+    char line[160];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(line, sizeof(line), fmt, args);
+    va_end(args);
+    model->not_counted =
+        rf_xrealloc(model->not_counted, model->n_not_counted + 1u,
+                    sizeof(*model->not_counted));
+    model->not_counted[model->n_not_counted++] = rf_xstrdup(line);
 }
 
 enum rf_status rf_shape_from_json(const struct rf_jnode *object, uint32_t *ndim,

@@ -128,8 +128,10 @@ struct rf_model {
     uint64_t n_tensors;
     uint64_t parameters; /* elements of all tensors */
     uint64_t bytes;      /* in the tensors' own dtypes */
-    json_t *files;       /* checkpoint: {"folder", "tensors": {name: {"file",
-                            "offset"}}}; NULL when content is the pattern */
+    char **not_counted; /* what the description has beside these, a line each */
+    uint32_t n_not_counted;
+    json_t *files; /* checkpoint: {"folder", "tensors": {name: {"file",
+                      "offset"}}}; NULL when content is the pattern */
 };
 
 /*
@@ -141,14 +143,15 @@ struct rf_model {
  * {"config": {…}}: a Hugging Face config.json of model type llama, qwen2,
  * qwen3, qwen3_moe, mixtral, deepseek_v3 or kimi_k2. Fields that transformers
  * has a default for may be absent or null; the dtype is then bfloat16. Keys
- * that no weight depends on are ignored, as are multi-token prediction layers
- * and quantisation. Overrides beside "config" replace its fields: num_layers
- * (or num_hidden_layers), dtype (or torch_dtype), vocab_size, hidden_size,
- * intermediate_size, num_attention_heads, num_key_value_heads, head_dim,
- * tie_word_embeddings, num_experts (or n_routed_experts, num_local_experts),
- * moe_intermediate_size, n_shared_experts, first_k_dense_replace, q_lora_rank,
- * kv_lora_rank, qk_nope_head_dim, qk_rope_head_dim, v_head_dim. One that the
- * model type does not use is an error.
+ * that no weight depends on are ignored; multi-token prediction layers and
+ * quantisation are, too, and told in not_counted. Overrides beside "config"
+ * replace its fields: num_layers (or num_hidden_layers), dtype (or
+ * torch_dtype), vocab_size, hidden_size, intermediate_size,
+ * num_attention_heads, num_key_value_heads, head_dim, tie_word_embeddings,
+ * num_experts (or n_routed_experts, num_local_experts), moe_intermediate_size,
+ * n_shared_experts, first_k_dense_replace, q_lora_rank, kv_lora_rank,
+ * qk_nope_head_dim, qk_rope_head_dim, v_head_dim. One that the model type does
+ * not use is an error.
  *
  * {"megatron": {…}}: num_layers, hidden_size, num_attention_heads, vocab_size
  * are needed; num_query_groups (default: heads), kv_channels (hidden/heads),
@@ -163,10 +166,11 @@ struct rf_model {
  * {"manifest": {name: {"shape": […], "dtype": "BF16"}}}: any tensors. Roles and
  * families follow from the names. For tensor parallelism over attention heads
  * give num_attention_heads, num_key_value_heads (default: the same) and
- * head_dim (default: derived) beside it, or a "config" that has them; with a
- * config, layers beyond its num_hidden_layers and scales of quantised tensors
- * are left out. With "folder" beside it each tensor also has "file" and
- * "offset": its real bytes, see `files`.
+ * head_dim (default: derived) beside it, or a "config" that has them. Rotary
+ * frequencies and, with a config, layers beyond its num_hidden_layers and
+ * scales of quantised tensors are left out and told in not_counted. With
+ * "folder" beside it each tensor also has "file" and "offset": its real bytes,
+ * see `files`.
  *
  * {"tensor": {"shape": […], "dtype": "F32", "name": "tensor"}}: one tensor of
  * role RF_ROLE_OTHER, for layout spec.

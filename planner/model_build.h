@@ -60,6 +60,10 @@ enum rf_role rf_role_of_name(const char *family_name, uint32_t ndim);
  * only, with no key and value rows to be fused with: RF_ROLE_MLA_Q_B. */
 void rf_model_fix_latent_roles(struct rf_model *model);
 
+/* Adds a line to the model's not_counted. */
+void rf_model_not_counted(struct rf_model *model, const char *fmt, ...)
+    RF_PRINTF(2, 3);
+
 /* Reads "shape": an array of 1 to 5 positive integers. */
 enum rf_status rf_shape_from_json(const struct rf_jnode *object, uint32_t *ndim,
                                   uint64_t shape[RF_TENSOR_MAX_DIMS],

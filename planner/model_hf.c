@@ -507,6 +507,22 @@ static void check_overrides_used(struct source *source, const char *model_type)
     }
 }
 
+/* What of a config no tensor of the model follows from. */
+static void tell_not_counted(const json_t *config, struct rf_model *model)
+{
+    json_int_t layers =
+        json_integer_value(json_object_get(config, "num_nextn_predict_layers"));
+    if (layers > 0) {
+        rf_model_not_counted(model, "%lld multi-token-prediction layer%s",
+                             (long long)layers, layers == 1 ? "" : "s");
+    }
+    if (json_is_object(json_object_get(config, "quantization_config"))) {
+        rf_model_not_counted(model,
+                             "quantisation scales (weights counted as %s)",
+                             rf_dtype_name(model->dtype));
+    }
+}
+
 enum rf_status rf_model_read_config(const struct rf_jnode *node,
                                     struct rf_model *model, struct rf_err *err)
 {
@@ -537,6 +553,7 @@ enum rf_status rf_model_read_config(const struct rf_jnode *node,
                           : rf_model_config_name(model_type, node->value);
         model->model_type = rf_xstrdup(model_type);
         status = rf_transformer_build(&t, &source.config, model, err);
+        tell_not_counted(source.config.value, model);
     }
     free(t.sparse);
     return status;

@@ -19,6 +19,7 @@
 
 #define NAME_MAX_BYTES 256
 #define NO_NUMBER (-1)
+#define BESIDE_ENDS 4
 
 struct entry {
     char *family;          /* name with {L} and {E}; owned */
@@ -35,6 +36,7 @@ struct manifest {
     struct entry *entries;
     size_t n, cap;
     int64_t max_layers; /* the config's, NO_NUMBER: no config */
+    size_t n_beside[BESIDE_ENDS], n_beyond; /* tensors left out */
     struct rf_model *model;
     struct rf_err *err;
 };
@@ -131,26 +133,60 @@ static enum rf_status read_place(const struct manifest *manifest,
     return RF_OK;
 }
 
-/* What a checkpoint holds beside the model that its config describes: layers
- * for multi-token prediction, scales of quantised tensors. */
-static bool beside_the_model(const struct manifest *manifest,
+/* Tensors that a checkpoint holds beside those that a refit moves, by the end
+ * of their names. */
+static const struct {
+    const char *end, *what;
+    bool with_config; /* only where a config says that there is more */
+} beside[BESIDE_ENDS] = {
+    {".weight_scale_inv", "quantisation scales", true},
+    {".weight_scale", "quantisation scales", true},
+    {".input_scale", "quantisation scales", true},
+    {".rotary_emb.inv_freq", "computed, not learned", false},
+};
+
+/* Whether the tensor is beside the model, one of those above or of a layer for
+ * multi-token prediction; counts it. */
+static bool beside_the_model(struct manifest *manifest,
                              const struct entry *entry)
 {
-    static const char *const scales[] = {".weight_scale_inv", ".weight_scale",
-                                         ".input_scale"};
+    bool config = manifest->max_layers != NO_NUMBER;
     size_t length = strlen(entry->family);
-    if (manifest->max_layers == NO_NUMBER) {
-        return false;
-    }
-    for (unsigned i = 0; i < RF_ARRAY_SIZE(scales); i++) {
-        size_t tail = strlen(scales[i]);
-        if (length > tail &&
-            strcmp(entry->family + length - tail, scales[i]) == 0) {
+    for (unsigned i = 0; i < RF_ARRAY_SIZE(beside); i++) {
+        size_t tail = strlen(beside[i].end);
+        if ((config || !beside[i].with_config) && length > tail &&
+            strcmp(entry->family + length - tail, beside[i].end) == 0) {
+            manifest->n_beside[i]++;
             return true;
         }
     }
-    return entry->layer >= manifest->max_layers &&
-           strncmp(entry->family, "model.layers.{L}.", 17) == 0;
+    if (config && entry->layer >= manifest->max_layers &&
+        strncmp(entry->family, "model.layers.{L}.", 17) == 0) {
+        manifest->n_beyond++;
+        return true;
+    }
+    return false;
+}
+
+static void tell_not_counted(const struct manifest *manifest)
+{
+    for (unsigned i = 0; i < RF_ARRAY_SIZE(beside); i++) {
+        size_t n = manifest->n_beside[i];
+        if (n > 0) {
+            rf_model_not_counted(manifest->model, "%zu tensor%s *%s (%s)", n,
+                                 n == 1 ? "" : "s", beside[i].end,
+                                 beside[i].what);
+        }
+    }
+    if (manifest->n_beyond > 0) {
+        rf_model_not_counted(
+            manifest->model,
+            "%zu tensor%s of layers from %lld on "
+            "(num_hidden_layers is %lld: multi-token "
+            "prediction)",
+            manifest->n_beyond, manifest->n_beyond == 1 ? "" : "s",
+            (long long)manifest->max_layers, (long long)manifest->max_layers);
+    }
 }
 
 static enum rf_status read_entry(struct manifest *manifest, const char *name)
@@ -391,6 +427,7 @@ enum rf_status rf_model_read_manifest(const struct rf_jnode *node,
         status = read_entries(&manifest);
     }
     if (status == RF_OK) {
+        tell_not_counted(&manifest);
         status = rf_model_describe(model, node, &manifest.config, err);
     }
     for (size_t i = 0; i < manifest.n; i++) {

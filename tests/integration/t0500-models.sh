@@ -41,6 +41,33 @@ test_a_scaled_model_says_what_was_scaled() {
         "llama-3.1-70b.json (num_layers 2, hidden_size 512)"'
 }
 
+test_what_is_not_counted_is_told() {
+    run_coord plan "$RF_TOP/models/deepseek-v3.json"
+    expect_text out '^  not counted 1 multi-token-prediction layer$'
+    expect_text out '^  not counted quantisation scales \(weights counted as bfloat16\)$'
+    run_coord plan "$RF_TOP/models/deepseek-v3.json" --json
+    expect_json out '.model.not_counted | length == 2'
+    run_coord plan "$RF_TOP/models/llama-3.1-8b.json"
+    expect_no_text out 'not counted'
+    run_coord plan "$RF_TOP/models/llama-3.1-8b.json" --json
+    expect_json out '.model.not_counted == []'
+}
+
+test_what_a_checkpoint_has_beside_the_model_is_told() {
+    checkpoint '{"model.layers.0.mlp.up_proj.weight": [8, 4],
+        "model.layers.0.mlp.up_proj.weight_scale_inv": [1, 1],
+        "model.layers.0.self_attn.rotary_emb.inv_freq": [4],
+        "model.layers.1.mlp.up_proj.weight": [8, 4]}'
+    echo '{"model_type": "other", "num_hidden_layers": 1}' >model/config.json
+    cluster "$unknown | .scenarios[0].train = {tp: 4}"
+    run_coord plan cluster.json
+    expect_exit 0
+    expect_text out '^  tensors     1, layers 1$'
+    expect_text out '^  not counted 1 tensor \*\.weight_scale_inv '
+    expect_text out '^  not counted 1 tensor \*\.rotary_emb\.inv_freq '
+    expect_text out '^  not counted 1 tensor of layers from 1 on '
+}
+
 test_cluster_file_of_the_project_is_valid() {
     run_coord plan "$RF_TOP/cluster.json"
     expect_exit 0

@@ -286,6 +286,20 @@ START_TEST(test_model_overrides_replace_fields)
 }
 END_TEST
 
+START_TEST(test_model_tells_what_of_its_config_is_not_counted)
+{
+    struct rf_model *model = file_model("deepseek-v3", "'dtype': 'float16'");
+    ck_assert_uint_eq(model->n_not_counted, 2);
+    ck_assert_str_eq(model->not_counted[0], "1 multi-token-prediction layer");
+    ck_assert_str_eq(model->not_counted[1],
+                     "quantisation scales (weights counted as float16)");
+    rf_model_destroy(model);
+    model = file_model("kimi-k2", ""); /* no such layers */
+    ck_assert_uint_eq(model->n_not_counted, 0);
+    rf_model_destroy(model);
+}
+END_TEST
+
 /* What a model is called that has no name of its own. */
 static const struct {
     const char *overrides, *name;
@@ -504,6 +518,7 @@ Suite *test_model_suite(void)
     tcase_add_test(tests, test_model_defaults_of_transformers);
     tcase_add_test(tests, test_model_biases_of_llama);
     tcase_add_test(tests, test_model_overrides_replace_fields);
+    tcase_add_test(tests, test_model_tells_what_of_its_config_is_not_counted);
     tcase_add_loop_test(tests, test_model_name_tells_the_overrides, 0,
                         (int)RF_ARRAY_SIZE(scaled));
     tcase_add_test(tests, test_model_megatron_defaults);

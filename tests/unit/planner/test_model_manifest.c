@@ -168,6 +168,8 @@ START_TEST(test_manifest_config_leaves_out_what_is_beside_the_model)
         "{'manifest': {"
         "'model.layers.0.mlp.up_proj.weight': {" F32 "[8, 4]}, "
         "'model.layers.0.mlp.up_proj.weight_scale_inv': {" F32 "[1, 1]}, "
+        "'model.layers.0.self_attn.rotary_emb.inv_freq': {" F32 "[4]}, "
+        "'model.layers.1.mlp.down_proj.weight': {" F32 "[4, 8]}, "
         "'model.layers.1.mlp.up_proj.weight': {" F32 "[8, 4]}}, "
         "'config': {'model_type': 'llama', 'num_hidden_layers': 1, "
         "'num_attention_heads': 4, 'head_dim': null}}");
@@ -176,6 +178,20 @@ START_TEST(test_manifest_config_leaves_out_what_is_beside_the_model)
     ck_assert_uint_eq(model->heads, 4);
     ck_assert_uint_eq(model->kv_heads, 4);
     ck_assert_str_eq(model->model_type, "llama");
+    ck_assert_uint_eq(model->n_not_counted, 3);
+    ck_assert_str_eq(model->not_counted[0],
+                     "1 tensor *.weight_scale_inv (quantisation scales)");
+    ck_assert_str_eq(model->not_counted[1],
+                     "1 tensor *.rotary_emb.inv_freq (computed, not learned)");
+    ck_assert_str_eq(model->not_counted[2],
+                     "2 tensors of layers from 1 on (num_hidden_layers is 1: "
+                     "multi-token prediction)");
+    rf_model_destroy(model);
+    model = quoted_model("{'manifest': {'a': {" F32 "[4]}, "
+                         "'a.rotary_emb.inv_freq': {" F32 "[4]}, "
+                         "'a.weight_scale': {" F32 "[4]}}}");
+    ck_assert_uint_eq(model->n_tensors, 2);
+    ck_assert_uint_eq(model->n_not_counted, 1);
     rf_model_destroy(model);
 }
 END_TEST

@@ -4,8 +4,9 @@
  * A checkpoint is described by its index (model.safetensors.index.json), or by
  * all *.safetensors of the folder when there is none. Of each file only the
  * header is read, and only as much as the file can hold; the planner's reader
- * refuses headers that lie. A folder's own config.json, when there, says how
- * many heads the tensors have.
+ * refuses headers that lie. The data is read by the ranks, from the same path
+ * on their nodes. A folder's own config.json, when there, says how many heads
+ * the tensors have.
  */
 #include "coordinator/model_file.h"
 
@@ -203,18 +204,38 @@ static enum rf_status read_tensors(const char *folder, json_t *manifest,
     return status;
 }
 
+/* The folder's real path on this machine; NULL where it is none. */
+static char *find_checkpoint(const char *folder, struct rf_err *err)
+{
+    char *real = realpath(folder, NULL);
+    int why = ENOTDIR;
+    struct stat info;
+    if (real == NULL || stat(real, &info) != 0) {
+        why = errno;
+    } else if (S_ISDIR(info.st_mode)) {
+        return real;
+    }
+    rf_err_set(err, RF_ERR_CONFIG,
+               "%s: %s; this machine reads names and shapes from the headers "
+               "in the folder, and the nodes the bytes, so it must exist under "
+               "the same path on both",
+               folder, strerror(why));
+    free(real);
+    return NULL;
+}
+
 /* Replaces "checkpoint" of `model` by {"manifest": {name: {"shape", "dtype",
  * "file", "offset"}}, "folder"} and, where the folder has one and none was
  * given, its config.json as "config". */
 static enum rf_status inline_checkpoint(json_t *model, const char *folder,
                                         struct rf_err *err)
 {
-    char *real = realpath(folder, NULL);
+    char *real = find_checkpoint(folder, err);
     char *config_path;
     json_t *tensors, *config = NULL;
     enum rf_status status;
     if (real == NULL) {
-        return rf_err_errno(err, RF_ERR_CONFIG, errno, "%s", folder);
+        return RF_ERR_CONFIG;
     }
     config_path = rf_xasprintf("%s/config.json", real);
     tensors = json_object();

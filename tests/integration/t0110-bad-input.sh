@@ -57,6 +57,16 @@ test_an_unknown_model_type_says_what_to_do() {
         '(did you mean "qwen3_moe"?)'
 }
 
+test_a_checkpoint_that_is_not_here_says_who_reads_it() {
+    refused '.model = {checkpoint: "/absent/model"}' \
+        '$.model.checkpoint: /absent/model: No such file' \
+        'this machine reads names and shapes' 'the nodes the bytes' \
+        'same path on both'
+    touch plain
+    refused '.model = {checkpoint: "plain"}' 'plain: Not a directory' \
+        'same path on both'
+}
+
 test_dangerous_names_are_refused_before_anything_starts() {
     refused '.launch.method = "ssh" | .nodes[0].host = "-oProxyCommand=x"' \
         '$.nodes[0].host'

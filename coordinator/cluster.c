@@ -52,6 +52,11 @@ const char *rf_cluster_name(const struct cluster_node *node)
     return node->config.name;
 }
 
+bool rf_cluster_by_hand(const struct rf_cluster *cluster)
+{
+    return strcmp(cluster->launcher->name, "manual") == 0;
+}
+
 /* Appends the last lines of standard error to `text`. */
 static void add_last_lines(const struct cluster_node *node, char *text,
                            size_t size)
@@ -196,6 +201,21 @@ void rf_cluster_maybe_stopped(struct rf_cluster *cluster)
     cluster->ops.stopped(cluster->data);
 }
 
+static void hello_overdue(struct cluster_node *node)
+{
+    struct rf_err why = {.status = RF_ERR_TIMEOUT};
+    rf_err_set(&why, RF_ERR_TIMEOUT,
+               "its agent was started but did not answer within %u s "
+               "(launch.timeout_s and %d)",
+               node->cluster->how.timeout_s + CLUSTER_HELLO_S, CLUSTER_HELLO_S);
+    node->hello_by_ns = INT64_MAX;
+    if (node->tcp != NULL && rf_cluster_by_hand(node->cluster)) {
+        rf_conn_fail(node->tcp, &why);
+    } else {
+        rf_cluster_lost(node, why.text);
+    }
+}
+
 static void check_node(struct cluster_node *node, int64_t now)
 {
     if (node->lost) {
@@ -204,13 +224,7 @@ static void check_node(struct cluster_node *node, int64_t now)
     if (now >= node->verdict_ns) {
         rf_cluster_judge(node);
     } else if (now >= node->hello_by_ns) {
-        char text[128];
-        snprintf(text, sizeof(text),
-                 "its agent was started but did not answer within %u s "
-                 "(launch.timeout_s and %d)",
-                 node->cluster->how.timeout_s + CLUSTER_HELLO_S,
-                 CLUSTER_HELLO_S);
-        rf_cluster_lost(node, text);
+        hello_overdue(node);
     } else {
         rf_cluster_lease_tick(node, now);
     }

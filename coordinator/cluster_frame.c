@@ -12,6 +12,20 @@
 
 #define QUICK_NS (20 * RF_NS_PER_MS)
 
+/* What came on `conn` makes no sense. Before HELLO that ends a connection over
+ * TCP, and its end decides about the node. */
+static void reject(struct cluster_node *node, struct rf_conn *conn,
+                   const char *text)
+{
+    struct rf_err why = {.status = RF_ERR_PROTOCOL};
+    if (conn != node->tcp || node->control != NULL) {
+        rf_cluster_lost(node, text);
+        return;
+    }
+    snprintf(why.text, sizeof(why.text), "%s", text);
+    rf_conn_fail(conn, &why);
+}
+
 static void take_hello(struct cluster_node *node, struct rf_conn *conn,
                        const json_t *hello)
 {
@@ -19,10 +33,12 @@ static void take_hello(struct cluster_node *node, struct rf_conn *conn,
     const json_t *index = json_object_get(hello, "node");
     if (node->control != NULL || !json_is_integer(index) ||
         json_integer_value(index) != (json_int_t)node->index) {
-        rf_cluster_lost(node, "a second HELLO, or one of another node");
+        reject(node, conn, "a second HELLO, or one of another node");
         return;
     }
     node->control = conn;
+    node->used = true;
+    explicit_bzero(node->psk, sizeof(node->psk));
     node->hello_by_ns = INT64_MAX;
     node->clock.tcp = conn == node->tcp;
     node->clock.launch_ns = rf_now_ns() - node->launched_ns;
@@ -92,7 +108,7 @@ void rf_cluster_frame(struct cluster_node *node, struct rf_conn *conn,
         return;
     }
     if (rf_msg_parse(frame, &payload, &err) != RF_OK) {
-        rf_cluster_lost(node, err.text);
+        reject(node, conn, err.text);
         return;
     }
     rf_trace("%s: %s", rf_cluster_name(node), rf_msg_name(frame->type));
@@ -100,9 +116,9 @@ void rf_cluster_frame(struct cluster_node *node, struct rf_conn *conn,
         take_hello(node, conn, payload);
     } else if (frame->type == RF_MSG_ERROR && !node->joined) {
         const char *text = json_string_value(json_object_get(payload, "text"));
-        rf_cluster_lost(node, text != NULL ? text : "its agent gave up");
+        reject(node, conn, text != NULL ? text : "its agent gave up");
     } else if (conn != node->control) {
-        rf_cluster_lost(node, "it speaks before it has joined");
+        reject(node, conn, "it speaks before it has joined");
     } else if (frame->type == RF_MSG_LEASE) {
         take_lease(node, payload);
     } else {

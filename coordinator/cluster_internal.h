@@ -20,7 +20,7 @@ struct cluster_node {
     uint8_t psk[RF_PSK_BYTES];
     char identity[RF_IDENTITY_MAX];
     char *join_address, *join_key; /* manual */
-    bool used;                     /* the identity has joined */
+    bool used;                     /* the identity has a connection */
     bool joined;                   /* HELLO was accepted */
     bool lost;                     /* reported, or dropped */
     int64_t launched_ns;
@@ -96,6 +96,9 @@ void rf_cluster_judge(struct cluster_node *node);
 void rf_cluster_lost(struct cluster_node *node, const char *text);
 void rf_cluster_maybe_stopped(struct rf_cluster *cluster);
 const char *rf_cluster_name(const struct cluster_node *node);
+/* Whether the user starts the agents: no launcher watches them, so one that
+ * fails before HELLO may be started again. */
+bool rf_cluster_by_hand(const struct rf_cluster *cluster);
 void rf_cluster_log(struct cluster_node *node, uint32_t rank, const char *text,
                     size_t size);
 

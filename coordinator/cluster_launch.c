@@ -66,6 +66,8 @@ void rf_cluster_send_boot(struct cluster_node *node, struct rf_conn *conn,
         json_object_set(boot, "shared", cluster->shared);
     }
     rf_conn_send(conn, RF_MSG_BOOT, RF_FRAME_NO_RANK, boot);
+    node->hello_by_ns =
+        rf_now_ns() + (cluster->how.timeout_s + CLUSTER_HELLO_S) * RF_NS_PER_S;
     explicit_bzero(psk_text, sizeof(psk_text));
 }
 
@@ -117,8 +119,6 @@ static void stream_cb(struct rf_launch *launch, uv_pipe_t *pipe, void *data)
         rf_conn_close(node->stdio);
         return;
     }
-    node->hello_by_ns =
-        rf_now_ns() + (cluster->how.timeout_s + CLUSTER_HELLO_S) * RF_NS_PER_S;
     rf_cluster_send_boot(node, node->stdio, false);
 }
 
@@ -189,7 +189,7 @@ static const struct rf_launch_ops_cb launch_callbacks = {
 static void prepare_manual(struct rf_cluster *cluster)
 {
     char *addresses;
-    if (strcmp(cluster->launcher->name, "manual") != 0) {
+    if (!rf_cluster_by_hand(cluster)) {
         return;
     }
     addresses = rf_cluster_listen_all(cluster);

@@ -57,11 +57,10 @@ static void peer_ready_cb(struct rf_conn *conn, void *data)
         return;
     }
     node->used = true;
-    explicit_bzero(node->psk, sizeof(node->psk));
     node->tcp = conn;
     peer->node = node;
     cluster->n_strangers--;
-    if (strcmp(cluster->launcher->name, "manual") == 0) {
+    if (rf_cluster_by_hand(cluster)) {
         rf_cluster_send_boot(node, conn, true);
     }
 }
@@ -75,31 +74,67 @@ static void peer_frame_cb(struct rf_conn *conn, const struct rf_frame *frame,
     }
 }
 
+/* Strangers never matter to the run; says so rarely. */
+static void stranger_ended(struct cluster_peer *peer, const struct rf_err *why)
+{
+    struct rf_cluster *cluster = peer->cluster;
+    cluster->n_strangers--;
+    cluster->refused++;
+    if ((cluster->refused & (cluster->refused - 1)) == 0) {
+        rf_info("refused a connection from %s (%s); %u so far", peer->source,
+                why->text, cluster->refused);
+    }
+}
+
+/* A connection that has proved the node's key is over, with no HELLO on it. An
+ * orderly end alone says nothing where a launcher's stream is there: the agent
+ * may have chosen that one, and if it has ended, the stream tells more. */
+static void ended_before_hello(struct cluster_node *node,
+                               const struct rf_err *why)
+{
+    const char *text =
+        why->status != RF_OK ? why->text : "its agent closed the connection";
+    if (node->lost || node->control != NULL || node->cluster->stopping) {
+        return;
+    }
+    if (rf_cluster_by_hand(node->cluster)) {
+        node->used = false;
+        node->hello_by_ns = INT64_MAX;
+        rf_warn("%s: before it had joined: %s; start its worker again",
+                rf_cluster_name(node), text);
+    } else if (why->status == RF_ERR_PROTOCOL) {
+        rf_cluster_lost(node, text);
+    } else if (why->status != RF_OK) {
+        rf_cluster_trouble(node, "before it had joined: %s", text);
+    }
+}
+
+static void node_ended(struct cluster_node *node, const struct rf_conn *conn,
+                       const struct rf_err *why)
+{
+    node->tcp = NULL;
+    if (node->control == conn) {
+        node->control = NULL;
+        rf_cluster_trouble(node, "its control connection ended%s%s",
+                           why->status != RF_OK ? ": " : "", why->text);
+    } else {
+        ended_before_hello(node, why);
+    }
+}
+
 static void peer_close_cb(struct rf_conn *conn, const struct rf_err *why,
                           void *data)
 {
     struct cluster_peer *peer = data, **link;
     struct rf_cluster *cluster = peer->cluster;
-    struct cluster_node *node = peer->node;
     for (link = &cluster->peers; *link != peer;) {
         link = &(*link)->next;
     }
     *link = peer->next;
-    if (node == NULL) {
-        cluster->n_strangers--;
-        cluster->refused++;
-        /* Strangers never matter to the run; say so rarely. */
-        if ((cluster->refused & (cluster->refused - 1)) == 0) {
-            rf_info("refused a connection from %s (%s); %u so far",
-                    peer->source, why->text, cluster->refused);
-        }
+    if (peer->node == NULL) {
+        stranger_ended(peer, why);
     } else {
-        node->tcp = NULL;
-        if (node->control == conn) {
-            node->control = NULL;
-            rf_cluster_trouble(node, "its control connection ended%s%s",
-                               why->status != RF_OK ? ": " : "", why->text);
-        }
+        node_ended(peer->node, conn, why);
     }
     free(peer);
     cluster->open_handles--;

@@ -243,6 +243,7 @@ static void tick_cb(uv_timer_t *timer)
                 (double)(now - cluster->last_tick_ns) / 1e9);
     }
     cluster->last_tick_ns = now;
+    rf_cluster_strangers_tick(cluster, now);
     for (uint32_t i = 0; i < cluster->config->n_nodes; i++) {
         check_node(&cluster->nodes[i], now);
     }
@@ -286,6 +287,7 @@ enum rf_status rf_cluster_create(uv_loop_t *loop,
     cluster->ops = *ops;
     cluster->data = data;
     cluster->launcher = launcher;
+    cluster->strangers_end = &cluster->strangers;
     cluster->how = config->launch;
     rf_cluster_random(token, sizeof(token));
     rf_hex_encode(token, sizeof(token), token_text);
@@ -343,12 +345,11 @@ void rf_cluster_stop(struct rf_cluster *cluster, bool force)
 {
     cluster->stopping = true;
     rf_cluster_stop_listening(cluster);
-    for (struct cluster_peer *peer = cluster->peers; peer != NULL;
-         peer = peer->next) {
-        rf_conn_close(peer->conn);
-    }
     for (uint32_t i = 0; i < cluster->config->n_nodes; i++) {
         struct cluster_node *node = &cluster->nodes[i];
+        if (node->tcp != NULL) {
+            rf_conn_close(node->tcp);
+        }
         if (node->stdio != NULL) {
             rf_conn_close(node->stdio);
         }

@@ -21,6 +21,7 @@ struct cluster_node {
     char identity[RF_IDENTITY_MAX];
     char *join_address, *join_key; /* manual */
     bool used;                     /* the identity has a connection */
+    unsigned claims;               /* of others to be it, for the log */
     bool joined;                   /* HELLO was accepted */
     bool lost;                     /* reported, or dropped */
     int64_t launched_ns;
@@ -42,19 +43,14 @@ struct cluster_node {
 
 struct cluster_listener {
     uv_tcp_t tcp;
+    uv_prepare_t turn; /* of the loop */
+    unsigned open_handles;
+    unsigned accepted; /* in this turn */
+    bool waiting;      /* a connection, for the next one */
     struct rf_cluster *cluster;
     char address[64]; /* as advertised */
     uint32_t port;
     struct cluster_listener *next;
-};
-
-/* A TCP connection; a stranger until its handshake has named a node. */
-struct cluster_peer {
-    struct rf_cluster *cluster;
-    struct cluster_node *node; /* NULL: a stranger */
-    struct rf_conn *conn;
-    char source[64];
-    struct cluster_peer *next;
 };
 
 struct rf_cluster {
@@ -69,7 +65,7 @@ struct rf_cluster {
     json_t *shared; /* BOOT's, or NULL */
     struct cluster_node *nodes;
     struct cluster_listener *listeners;
-    struct cluster_peer *peers;
+    struct cluster_peer *strangers, **strangers_end; /* oldest first */
     unsigned n_strangers;
     unsigned refused; /* connections of strangers, for one line of log */
     uv_timer_t tick;
@@ -110,6 +106,14 @@ void rf_cluster_send_boot(struct cluster_node *node, struct rf_conn *conn,
 void rf_cluster_frame(struct cluster_node *node, struct rf_conn *conn,
                       const struct rf_frame *frame);
 void rf_cluster_lease_tick(struct cluster_node *node, int64_t now);
+
+/* cluster_accept.c: who connects. */
+/* Takes the connection that `server` has. */
+void rf_cluster_accept(struct rf_cluster *cluster, uv_stream_t *server);
+/* Ends those that have been silent too long. */
+void rf_cluster_strangers_tick(struct rf_cluster *cluster, int64_t now);
+/* Ends all of them. */
+void rf_cluster_no_strangers(struct rf_cluster *cluster);
 
 /* cluster_listen.c */
 struct cluster_listener *rf_cluster_listen(struct rf_cluster *cluster,

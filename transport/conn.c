@@ -440,6 +440,11 @@ const char *rf_conn_identity(const struct rf_conn *conn)
     return conn->tls != NULL ? rf_tls_identity(conn->tls) : NULL;
 }
 
+bool rf_conn_has_proof(const struct rf_conn *conn)
+{
+    return conn->tls != NULL && rf_tls_has_proof(conn->tls);
+}
+
 void rf_tcp_tune(int fd)
 {
     static const struct {

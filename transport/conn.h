@@ -77,6 +77,9 @@ void rf_conn_fail(struct rf_conn *conn, const struct rf_err *why);
 /* For leases: when the last byte arrived (rf_now_ns). */
 int64_t rf_conn_last_heard_ns(const struct rf_conn *conn);
 const char *rf_conn_identity(const struct rf_conn *conn); /* TLS server side */
+/* TLS server side: whether the peer has proved a key, which it does before the
+ * handshake is over. */
+bool rf_conn_has_proof(const struct rf_conn *conn);
 
 /* NODELAY, keepalive 5/2/3 s and TCP_USER_TIMEOUT 12 s on a TCP socket. */
 void rf_tcp_tune(int fd);

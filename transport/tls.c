@@ -299,6 +299,11 @@ void rf_tls_shutdown(struct rf_tls *tls)
     }
 }
 
+bool rf_tls_has_proof(const struct rf_tls *tls)
+{
+    return SSL_session_reused(tls->ssl) == 1;
+}
+
 const char *rf_tls_identity(const struct rf_tls *tls)
 {
     return tls->server && tls->done ? tls->identity : NULL;

@@ -52,6 +52,10 @@ enum rf_status rf_tls_write(struct rf_tls *tls, const void *plain, size_t size,
 size_t rf_tls_drain(struct rf_tls *tls, void *out, size_t size);
 /* Queues a close_notify. */
 void rf_tls_shutdown(struct rf_tls *tls);
+/* Server side: whether the client has proved a key. Its first message does,
+ * which may be a copy of another's: only the end of the handshake says that it
+ * has the key. */
+bool rf_tls_has_proof(const struct rf_tls *tls);
 /* The authenticated identity (server side), NULL before the handshake. */
 const char *rf_tls_identity(const struct rf_tls *tls);
 

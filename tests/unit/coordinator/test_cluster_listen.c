@@ -1,6 +1,6 @@
 /*
- * The listener, with agents that the test plays: who may join, and what follows
- * when one fails before HELLO.
+ * The listener, with agents that the test plays: who may join, what follows
+ * when one fails before HELLO, and strangers that take up what they can.
  */
 #include <arpa/inet.h>
 #include <check.h>
@@ -16,6 +16,7 @@
 #include "coordinator/cluster.h"
 #include "tests/lib/configured.h"
 #include "tests/lib/conn_ends.h"
+#include "tests/lib/flood.h"
 
 /* How the agent of node "a" is to join. */
 struct invitation {
@@ -29,6 +30,7 @@ static struct rf_config *config;
 static struct rf_model *model;
 static struct rf_cluster *cluster;
 static struct invitation invited;
+static struct flood *flood;
 static unsigned n_hellos, n_lost, n_stopped;
 static char lost_why[1024], logged[16384], command[1024];
 
@@ -104,6 +106,7 @@ static bool is_stopped(void)
 static void teardown(void)
 {
     char *clean = rf_xasprintf("rm -rf %s", folder);
+    flood_stop(flood);
     rf_cluster_stop(cluster, true);
     ends_run_until(is_stopped);
     rf_cluster_destroy(cluster);
@@ -323,6 +326,132 @@ START_TEST(test_cluster_listen_an_identity_joins_once)
 }
 END_TEST
 
+/* --- Strangers ------------------------------------------------------------ */
+
+static unsigned long flood_wanted;
+
+static bool flood_goes_on(void)
+{
+    return flood_count(flood) >= flood_wanted;
+}
+
+static void await_flood(unsigned long more)
+{
+    flood_wanted = flood_count(flood) + more;
+    ends_run_until(flood_goes_on);
+}
+
+START_TEST(test_cluster_listen_a_node_joins_while_its_address_floods)
+{
+    static const char half_a_hello[] =
+        "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03";
+    static const struct {
+        const char *says;
+        size_t size;
+    } kinds[] = {{"", 0}, {"GET / HTTP/1.0\r\n\r\n", 18}, {half_a_hello, 11}};
+    launch_by_hand();
+    /* More than there is room for, fewer than any kernel queues. */
+    flood = flood_start(invited.port, 120, kinds[_i].says, kinds[_i].size);
+    await_flood(1000);
+    join();
+    ck_assert_uint_eq(ends_left.ready, 1);
+    say_hello();
+    ends_run_until(said_hello);
+    await_flood(1); /* not because it was over */
+}
+END_TEST
+
+/* Connections that say nothing; their descriptors are left to the end of the
+ * test's process. */
+static void connect_silently(unsigned n)
+{
+    while (n-- > 0) {
+        (void)connected();
+    }
+}
+
+static void count_tcp(uv_handle_t *handle, void *data)
+{
+    unsigned *count = data;
+    *count += handle->type == UV_TCP && !uv_is_closing(handle);
+}
+
+static unsigned tcp_handles(void)
+{
+    unsigned count = 0;
+    uv_walk(&ends_loop, count_tcp, &count);
+    return count;
+}
+
+static bool all_are_in(void)
+{
+    return tcp_handles() == 1 + 60;
+}
+
+START_TEST(test_cluster_listen_a_turn_of_the_loop_accepts_a_few)
+{
+    launch_by_hand();
+    connect_silently(60);
+    ck_assert_uint_eq(tcp_handles(), 1); /* that listens */
+    uv_run(&ends_loop, UV_RUN_NOWAIT);
+    ck_assert_uint_lt(tcp_handles(), 30);
+    ends_run_until(all_are_in);
+}
+END_TEST
+
+static int watched = -1;
+
+static bool has_an_answer(void)
+{
+    char byte;
+    return recv(watched, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+}
+
+static bool many_were_refused(void)
+{
+    return strstr(logged, "; 64 so far") != NULL;
+}
+
+START_TEST(test_cluster_listen_who_has_proved_a_key_is_not_sent_away)
+{
+    struct rf_tls *tls = NULL;
+    char hello[4096];
+    bool done;
+    size_t size;
+    launch_by_hand();
+    watched = connected();
+    ck_assert_int_eq(
+        rf_tls_client_create(invited.identity, invited.psk, &tls, NULL), RF_OK);
+    ck_assert_int_eq(rf_tls_handshake(tls, &done, NULL), RF_OK);
+    size = rf_tls_drain(tls, hello, sizeof(hello));
+    ck_assert_int_eq(send(watched, hello, size, 0), (ssize_t)size);
+    ends_run_until(has_an_answer);
+    for (int i = 0; i < 4; i++) {
+        connect_silently(60);
+        uv_run(&ends_loop, UV_RUN_NOWAIT);
+    }
+    ends_run_until(many_were_refused);
+    ends_open(&ends_left, watched, tls);
+    ends_run_until(left_is_ready);
+    ck_assert_uint_eq(ends_left.ready, 1);
+}
+END_TEST
+
+static bool was_refused(void)
+{
+    return strstr(logged, "refused a connection from 127.0.0.1 (it sent "
+                          "nothing); 1 so far") != NULL;
+}
+
+START_TEST(test_cluster_listen_who_says_nothing_is_closed_in_time)
+{
+    launch_by_hand();
+    connect_silently(1);
+    ends_run_until(was_refused);
+    ck_assert_uint_eq(tcp_handles(), 1);
+}
+END_TEST
+
 Suite *test_cluster_listen_suite(void);
 Suite *test_cluster_listen_suite(void)
 {
@@ -339,6 +468,13 @@ Suite *test_cluster_listen_suite(void)
     tcase_add_test(
         tests, test_cluster_listen_a_cut_before_hello_loses_a_launched_node);
     tcase_add_test(tests, test_cluster_listen_an_identity_joins_once);
+    tcase_add_loop_test(
+        tests, test_cluster_listen_a_node_joins_while_its_address_floods, 0, 3);
+    tcase_add_test(tests, test_cluster_listen_a_turn_of_the_loop_accepts_a_few);
+    tcase_add_test(tests,
+                   test_cluster_listen_who_has_proved_a_key_is_not_sent_away);
+    tcase_add_test(tests,
+                   test_cluster_listen_who_says_nothing_is_closed_in_time);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -102,6 +102,7 @@ START_TEST(test_tls_right_key_joins_and_proves_the_identity)
     bool closed = false;
     make("run/0", key_a);
     ck_assert_ptr_null(rf_tls_identity(server));
+    ck_assert(!rf_tls_has_proof(server));
     ck_assert_int_eq(shake(client, server, NULL), RF_OK);
     ck_assert_str_eq(rf_tls_identity(server), "run/0");
     ck_assert_ptr_null(rf_tls_identity(client));
@@ -184,6 +185,7 @@ START_TEST(test_tls_recorded_handshake_is_of_no_use)
     ck_assert_int_eq(rf_tls_feed(victim, recorded, size, NULL), RF_OK);
     ck_assert_int_eq(rf_tls_handshake(victim, &done, NULL), RF_OK);
     ck_assert(!done); /* the attacker has no Finished to give */
+    ck_assert(rf_tls_has_proof(victim)); /* as far as can be told yet */
     ck_assert_uint_gt(rf_tls_drain(victim, answer, sizeof(answer)), 0);
     ck_assert_int_eq(rf_tls_feed(victim, recorded, size, NULL), RF_OK);
     ck_assert_int_eq(rf_tls_handshake(victim, &done, NULL), RF_ERR_AUTH);

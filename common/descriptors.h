@@ -2,9 +2,18 @@
 #ifndef RF_COMMON_DESCRIPTORS_H
 #define RF_COMMON_DESCRIPTORS_H
 
+#include <stdint.h>
+
+#include "common/err.h"
+
 /* Raises the soft limit to the hard one, to a million at most: a program that
  * inherits it may walk through all of them. Without effect where that is not
  * allowed. */
 void rf_descriptors_raise(void);
+
+/* Whether `n` more can be opened now; opens none. RF_ERR_LAUNCH, with the limit
+ * that would be enough, where they cannot. */
+enum rf_status rf_descriptors_need(uint32_t n,
+                                   struct rf_err *err) RF_MUST_CHECK;
 
 #endif

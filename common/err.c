@@ -40,6 +40,19 @@ enum rf_status rf_err_set(struct rf_err *err, enum rf_status status,
     return status;
 }
 
+/* What to try; "" where nothing is known. */
+static const char *advice_for(int errno_value)
+{
+    switch (errno_value) {
+    case EMFILE:
+        return " (raise the limit with `ulimit -n`)";
+    case EFBIG:
+        return " (is there a limit, `ulimit -f`?)";
+    default:
+        return "";
+    }
+}
+
 enum rf_status rf_err_errno(struct rf_err *err, enum rf_status status,
                             int errno_value, const char *fmt, ...)
 {
@@ -50,8 +63,9 @@ enum rf_status rf_err_errno(struct rf_err *err, enum rf_status status,
         vsnprintf(what, sizeof(what), fmt, args);
         va_end(args);
         err->status = status;
-        finish_text(err, snprintf(err->text, sizeof(err->text), "%s: %s", what,
-                                  strerror(errno_value)));
+        finish_text(err,
+                    snprintf(err->text, sizeof(err->text), "%s: %s%s", what,
+                             strerror(errno_value), advice_for(errno_value)));
     }
     return status;
 }

@@ -54,7 +54,8 @@ const char *rf_strstatus(enum rf_status status);
 enum rf_status rf_err_set(struct rf_err *err, enum rf_status status,
                           const char *fmt, ...) RF_PRINTF(3, 4);
 
-/* Like rf_err_set with ": <strerror(errno_value)>" appended. */
+/* Like rf_err_set with ": <strerror(errno_value)>" appended, and with what to
+ * try where a limit of the process is the cause. */
 enum rf_status rf_err_errno(struct rf_err *err, enum rf_status status,
                             int errno_value, const char *fmt, ...)
     RF_PRINTF(4, 5);

@@ -16,6 +16,7 @@
 #include "coordinator/cluster.h"
 #include "coordinator/commands.h"
 #include "coordinator/signals.h"
+#include "transport/loop.h"
 
 #define CLOCKS_MS 300 /* for the quick leases after joining */
 #define SLOW_START_MS 1500
@@ -139,7 +140,13 @@ static enum rf_status reach_nodes(struct check *check, struct rf_err *err)
                          : rf_config_join_limit_s(check->config);
     rf_cluster_random(id, sizeof(id));
     rf_hex_encode(id, sizeof(id), run_id);
-    uv_loop_init(&check->loop);
+    status = rf_cluster_check_limits(check->config, err);
+    if (status == RF_OK) {
+        status = rf_loop_init(&check->loop, err);
+    }
+    if (status != RF_OK) {
+        return status;
+    }
     status = rf_cluster_create(&check->loop, check->config, run_id,
                                &cluster_ops, check, &check->cluster, err);
     if (status != RF_OK) {

@@ -20,18 +20,33 @@
 
 #include "common/bytes.h"
 #include "common/clock.h"
+#include "common/descriptors.h"
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/text.h"
 #include "coordinator/cluster_internal.h"
 #include "coordinator/folders.h"
 #include "planner/world.h"
+#include "transport/loop.h"
 
 /* How long a better reason is waited for. Of a node that has joined, less than
  * the run settles for (run.c): its end must be known before the run decides
  * whether a rank that lost its peer is the cause or was the first to notice. */
 #define VERDICT_NS (2 * RF_NS_PER_S)
 #define JOINED_VERDICT_NS (RF_NS_PER_S / 4)
+
+/* Beside those of nodes: results, listeners, what starts a process. */
+#define OWN_DESCRIPTORS (RF_LOOP_DESCRIPTORS + 10)
+
+enum rf_status rf_cluster_check_limits(const struct rf_config *config,
+                                       struct rf_err *err)
+{
+    const struct rf_launcher_ops *launcher =
+        rf_launcher_find(config->launch.method);
+    uint32_t each = launcher != NULL ? launcher->descriptors : 0;
+    each += strcmp(config->control.address, "stdio") != 0;
+    return rf_descriptors_need(OWN_DESCRIPTORS + config->n_nodes * each, err);
+}
 
 void rf_cluster_random(void *out, size_t size)
 {

@@ -41,6 +41,11 @@ struct rf_cluster_clock {
     bool tcp; /* control over TCP, otherwise over the launcher */
 };
 
+/* Whether as many files can be open as these nodes need: to be asked before
+ * anything is opened for them. */
+enum rf_status rf_cluster_check_limits(const struct rf_config *config,
+                                       struct rf_err *err) RF_MUST_CHECK;
+
 /* `config` and `run_id` are borrowed. */
 enum rf_status rf_cluster_create(uv_loop_t *loop,
                                  const struct rf_config *config,

@@ -91,6 +91,7 @@ struct rf_launch_ops_cb {
 
 struct rf_launcher_ops {
     const char *name;
+    uint32_t descriptors; /* of a node while its agent runs */
     /* Starts one node; on error no callback fires. */
     enum rf_status (*start)(uv_loop_t *loop, const struct rf_launch_config *how,
                             const struct rf_node_config *node,

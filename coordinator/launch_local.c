@@ -288,6 +288,7 @@ static void destroy(struct rf_launch *launch)
 
 const struct rf_launcher_ops rf_launcher_local = {
     .name = "local",
+    .descriptors = 2,
     .start = start,
     .head_address = head_address,
     .stop = stop,

@@ -176,6 +176,7 @@ static void destroy(struct rf_launch *launch)
 
 const struct rf_launcher_ops rf_launcher_manual = {
     .name = "manual",
+    .descriptors = 0,
     .start = start,
     .head_address = head_address,
     .stop = stop,

@@ -323,6 +323,7 @@ static void destroy(struct rf_launch *launch)
 
 const struct rf_launcher_ops rf_launcher_ssh = {
     .name = "ssh",
+    .descriptors = 4,
     .start = start,
     .head_address = head_address,
     .stop = stop,

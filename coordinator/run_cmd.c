@@ -23,6 +23,7 @@
 #include "coordinator/results.h"
 #include "coordinator/run.h"
 #include "coordinator/signals.h"
+#include "transport/loop.h"
 
 #define REDRAW_MS 500
 
@@ -395,15 +396,15 @@ static void finish(struct app *app)
 
 static enum rf_status run_all(struct app *app, struct rf_err *err)
 {
-    enum rf_status status;
-    uv_loop_init(&app->loop);
+    enum rf_status status = rf_loop_init(&app->loop, err);
+    if (status != RF_OK) {
+        goto discard;
+    }
     status = rf_cluster_create(&app->loop, app->config,
                                rf_results_run_id(app->results), &cluster_ops,
                                app, &app->cluster, err);
     if (status != RF_OK) {
-        uv_loop_close(&app->loop);
-        rf_results_discard(app->results);
-        return status;
+        goto close_loop;
     }
     app->run = rf_run_create(app->config, rf_results_complete(app->results),
                              app->cli->timeout_s, &run_ops, app);
@@ -428,6 +429,11 @@ static enum rf_status run_all(struct app *app, struct rf_err *err)
     }
     rf_run_destroy(app->run);
     return RF_OK;
+close_loop:
+    uv_loop_close(&app->loop);
+discard:
+    rf_results_discard(app->results);
+    return status;
 }
 
 /* A resumed folder in which nothing is left to do needs no node. */
@@ -447,8 +453,33 @@ static int exit_for(enum rf_status status)
     return status == RF_ERR_CONFIG || status == RF_ERR_USAGE ||
                    status == RF_ERR_NOMEM
                ? RF_EXIT_USAGE
-           : status == RF_ERR_UNSUPPORTED ? RF_EXIT_LAUNCH
-                                          : RF_EXIT_FAILED;
+           : status == RF_ERR_UNSUPPORTED || status == RF_ERR_LAUNCH
+               ? RF_EXIT_LAUNCH
+               : RF_EXIT_FAILED;
+}
+
+/* What is loaded. Sets the exit code, also with an error. */
+static enum rf_status run_loaded(struct app *app, struct rf_err *err)
+{
+    enum rf_status status = rf_cluster_check_limits(app->config, err);
+    if (status != RF_OK) {
+        app->exit_code = RF_EXIT_LAUNCH;
+        return status;
+    }
+    status =
+        rf_results_open(app->cli, app->config, app->model, &app->results, err);
+    if (status != RF_OK) {
+        app->exit_code = RF_EXIT_USAGE;
+        return status;
+    }
+    if (all_complete(app)) {
+        rf_info("nothing is left to do: every scenario is complete there");
+        finish(app);
+        return RF_OK;
+    }
+    status = run_all(app, err);
+    app->exit_code = status != RF_OK ? exit_for(status) : app->exit_code;
+    return status;
 }
 
 int rf_run_command(const struct rf_cli *cli)
@@ -457,28 +488,17 @@ int rf_run_command(const struct rf_cli *cli)
     struct rf_err err = {0};
     enum rf_status status = load(&app, &err);
     if (status != RF_OK) {
-        rf_error("%s", err.text);
         app.exit_code = RF_EXIT_USAGE;
     } else {
         /* Until they are handled: one that ended the program here would leave
          * a folder that says "running". */
         rf_signals_block(true);
-        status =
-            rf_results_open(cli, app.config, app.model, &app.results, &err);
-        if (status != RF_OK) {
-            app.exit_code = RF_EXIT_USAGE;
-        } else if (all_complete(&app)) {
-            rf_info("nothing is left to do: every scenario is complete there");
-            finish(&app);
-        } else {
-            status = run_all(&app, &err);
-            app.exit_code = status != RF_OK ? exit_for(status) : app.exit_code;
-        }
-        if (status != RF_OK) {
-            rf_error("%s", err.text);
-        }
-        rf_signals_block(false);
+        status = run_loaded(&app, &err);
     }
+    if (status != RF_OK) {
+        rf_error("%s", err.text);
+    }
+    rf_signals_block(false);
     rf_results_close(app.results);
     rf_model_destroy(app.model);
     rf_config_destroy(app.config);

@@ -22,6 +22,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/mem.h"
+#include "transport/loop.h"
 #include "worker/facts.h"
 #include "worker/join.h"
 #include "worker/process.h"
@@ -458,9 +459,13 @@ static void start_handles(struct agent *agent)
 int rf_agent_run(struct rf_agent_options *options)
 {
     struct agent agent = {.options = options, .exit_code = 1};
+    struct rf_err err = {.text = ""};
     int64_t now = rf_now_ns();
     rf_process_harden_agent();
-    uv_loop_init(&agent.loop);
+    if (rf_loop_init(&agent.loop, &err) != RF_OK) {
+        rf_error("%s", err.text);
+        return 1;
+    }
     rf_sm_init(&agent.attempt_sm, "attempt", rf_agent_attempt_states,
                ATTEMPT_STATES, ATTEMPT_NONE, now);
     rf_sm_init(&agent.sm, "agent", agent_states, AGENT_STATES,

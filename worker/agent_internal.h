@@ -169,8 +169,9 @@ void rf_agent_rank_released(struct agent_rank *rank);
 bool rf_agent_ranks_gone(const struct agent *agent);
 void rf_agent_free_ranks(struct agent *agent);
 
-/* agent_output.c: what ranks print. */
-void rf_agent_output_open(struct agent_rank *rank, int fd);
+/* agent_output.c: what ranks print. `fd` is taken, in failure too. */
+enum rf_status rf_agent_output_open(struct agent_rank *rank, int fd,
+                                    struct rf_err *err) RF_MUST_CHECK;
 /* Reads what is there and passes it on; with `all` also an unfinished line. */
 void rf_agent_output_read(struct agent_rank *rank, bool all);
 void rf_agent_output_close(struct agent_rank *rank);

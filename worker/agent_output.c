@@ -120,16 +120,23 @@ static void on_readable(uv_poll_t *poll, int status, int events)
     rf_agent_output_read(rank, false);
 }
 
-void rf_agent_output_open(struct agent_rank *rank, int fd)
+enum rf_status rf_agent_output_open(struct agent_rank *rank, int fd,
+                                    struct rf_err *err)
 {
     struct agent_output *output = &rank->output;
+    int result = uv_poll_init(&rank->agent->loop, &output->poll, fd);
+    if (result != 0) {
+        close(fd);
+        return rf_err_set(err, RF_ERR_LAUNCH, "cannot watch its output: %s",
+                          uv_strerror(result));
+    }
     output->fd = fd;
     output->credit = RF_AGENT_OUTPUT_BURST;
     output->credit_ns = rf_now_ns();
-    uv_poll_init(&rank->agent->loop, &output->poll, fd);
     output->poll.data = rank;
     uv_poll_start(&output->poll, UV_READABLE | UV_DISCONNECT, on_readable);
     rank->handles++;
+    return RF_OK;
 }
 
 static void on_poll_closed(uv_handle_t *handle)

@@ -71,24 +71,43 @@ static enum rf_status spawn(struct agent_rank *rank,
     return rf_process_spawn(&how, &rank->pid, err);
 }
 
+/* Starts its process with our ends of the streams on the loop. */
+static enum rf_status launch_rank(struct agent_rank *rank, struct rf_err *err)
+{
+    struct streams streams;
+    uv_pipe_t *pipe;
+    enum rf_status status = make_streams(&streams, err);
+    if (status != RF_OK) {
+        return status;
+    }
+    status = rf_agent_output_open(rank, streams.output[0], err);
+    if (status != RF_OK) {
+        close(streams.control[0]);
+        goto close_theirs;
+    }
+    status = spawn(rank, &streams, err);
+    if (status != RF_OK) {
+        rf_agent_output_close(rank);
+        close(streams.control[0]);
+        goto close_theirs;
+    }
+    pipe = rf_xmalloc(sizeof(*pipe));
+    uv_pipe_init(&rank->agent->loop, pipe, 0);
+    uv_pipe_open(pipe, streams.control[0]); /* a socket just made */
+    rank->conn =
+        rf_conn_open((uv_stream_t *)pipe, NULL, &rf_agent_rank_ops, rank);
+    rank->handles++;
+close_theirs:
+    close(streams.control[1]);
+    close(streams.output[1]);
+    return status;
+}
+
 static void start_rank(struct agent_rank *rank, const void *start, size_t size)
 {
-    struct agent *agent = rank->agent;
-    struct streams streams;
     struct rf_err err;
-    uv_pipe_t *pipe;
-    enum rf_status status = make_streams(&streams, &err);
     rank->output.fd = -1;
-    if (status == RF_OK) {
-        status = spawn(rank, &streams, &err);
-        close(streams.control[1]);
-        close(streams.output[1]);
-        if (status != RF_OK) {
-            close(streams.control[0]);
-            close(streams.output[0]);
-        }
-    }
-    if (status != RF_OK) {
+    if (launch_rank(rank, &err) != RF_OK) {
         rank->exited = true;
         rank->output.tail_used =
             RF_MIN(strlen(err.text), sizeof(rank->output.tail));
@@ -96,13 +115,6 @@ static void start_rank(struct agent_rank *rank, const void *start, size_t size)
         rf_agent_report_exit(rank, 0);
         return;
     }
-    rf_agent_output_open(rank, streams.output[0]);
-    pipe = rf_xmalloc(sizeof(*pipe));
-    uv_pipe_init(&agent->loop, pipe, 0);
-    uv_pipe_open(pipe, streams.control[0]);
-    rank->conn =
-        rf_conn_open((uv_stream_t *)pipe, NULL, &rf_agent_rank_ops, rank);
-    rank->handles++;
     rf_conn_send_raw(rank->conn, RF_MSG_START, rank->rank, start, size);
 }
 

@@ -26,6 +26,7 @@
 #include "common/log.h"
 #include "common/mem.h"
 #include "transport/conn.h"
+#include "transport/loop.h"
 #include "worker/exec.h"
 #include "worker/process.h"
 
@@ -378,15 +379,18 @@ static void init_locks(struct rank *rank)
 int rf_rank_run(const struct rf_rank_options *options)
 {
     struct rank rank = {.options = options};
+    struct rf_err err = {.text = ""};
     uv_pipe_t *pipe;
     if (!rf_process_bind_to_parent(options->parent)) {
         return 1;
     }
     rf_process_name_rank(options->rank);
     signal(SIGPIPE, SIG_IGN);
-    signal(SIGXFSZ, SIG_IGN); /* an arena above RLIMIT_FSIZE is an error */
     init_locks(&rank);
-    uv_loop_init(&rank.loop);
+    if (rf_loop_init(&rank.loop, &err) != RF_OK) {
+        rf_error("%s", err.text);
+        return 1;
+    }
     uv_async_init(&rank.loop, &rank.wake, on_wake);
     uv_timer_init(&rank.loop, &rank.lease);
     uv_timer_init(&rank.loop, &rank.abort_timer);

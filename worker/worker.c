@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <getopt.h>
 #include <jansson.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -248,6 +249,7 @@ int rf_worker_main(int argc, char **argv)
     int option;
     json_object_seed(0); /* before there is a second thread */
     rf_descriptors_raise();
+    signal(SIGXFSZ, SIG_IGN); /* what exceeds RLIMIT_FSIZE is an error */
     opterr = 0;
     optind = 1;
     while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {

@@ -19,6 +19,9 @@ START_TEST(test_err_errno_appends_the_reason)
     struct rf_err err;
     rf_err_errno(&err, RF_ERR_IO, ENOENT, "open %s", "x");
     ck_assert_str_eq(err.text, "open x: No such file or directory");
+    rf_err_errno(&err, RF_ERR_IO, EMFILE, "open x");
+    ck_assert_str_eq(err.text, "open x: Too many open files (raise the limit "
+                               "with `ulimit -n`)");
 }
 END_TEST
 

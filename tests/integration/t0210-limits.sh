@@ -1,0 +1,104 @@
+# Limits of the system: programs that run out of descriptors, or whose files may
+# not grow, say so and end as they do for other causes, never by a signal.
+# limit: 200
+# shellcheck shell=bash source=../lib/test.sh disable=SC2034
+. "$(dirname "$0")/../lib/test.sh"
+
+base='{
+  "name": "t", "launch": {"method": "local"},
+  "nodes": [{"host": "a", "slots": 2}],
+  "model": {"megatron": {"num_layers": 2, "hidden_size": 64,
+    "num_attention_heads": 4, "vocab_size": 128}},
+  "scenarios": [{"name": "s", "train": {"tp": 2}, "infer": {"tp": 2},
+    "warmup": 0, "iterations": 1}]}'
+
+# Runs refit-coord under a limit; what it says goes to a pipe, which has none.
+limited() { # ULIMIT_OPTION VALUE ARGUMENT...
+    local option=$1 value=$2
+    shift 2
+    (
+        ulimit "$option" "$value"
+        exec timeout -s KILL 60 "$coord" "$@"
+    ) 2>&1 </dev/null | cat >said
+    status=${PIPESTATUS[0]}
+    echo "ulimit $option $value: $* ends with $status"
+    sed 's/^/  said: /' said >&2
+    case $status in
+    0 | 1 | 2 | 4) ;;
+    *) fail "exit code $status" ;;
+    esac
+    [ -s said ] || fail "without a word"
+    [ "$status" = 0 ] || expect_text said '^error: '
+}
+
+test_few_descriptors_are_told() {
+    local n
+    own_worker
+    cluster ".launch.worker = \"$worker\""
+    for n in {4..40}; do
+        limited -n "$n" check cluster.json
+        [ "$status" = 0 ] || expect_text said 'ulimit -n'
+    done
+    for n in 4 5 6 7 8 9 10 15 20 25 30 35 40; do
+        limited -n "$n" cluster.json
+        [ "$status" = 0 ] || expect_text said 'ulimit -n'
+    done
+    expect_exit 0 # 40 are enough
+    wait_until 20 "the workers have left" no_workers
+}
+
+# What a run of many nodes lacks is found before any is started.
+test_descriptors_for_all_nodes_are_asked_for_first() {
+    cluster '.nodes = [range(100) | {host: "n\(.)", slots: 1}] |
+        .scenarios[0].train = {} | .scenarios[0].infer = {}'
+    limited -n 100 cluster.json
+    expect_exit 4
+    expect_text said 'raise the limit with `ulimit -n [23][0-9][0-9]`'
+    [ ! -e results ] || fail "results/ appeared"
+}
+
+# A worker that sets a limit for itself and its ranks.
+limited_worker() { # ULIMIT_OPTION VALUE
+    printf '#!/bin/sh\nulimit %s %s\nexec %s "$@"\n' "$1" "$2" \
+        "$RF_BUILD_DIR/refit-worker" >limited
+    chmod +x limited
+    cluster ".launch.worker = \"$PWD/limited\""
+    limited -n 1000 cluster.json
+}
+
+test_few_descriptors_of_a_worker_are_told() {
+    local n
+    for n in {4..16} 18 20; do
+        limited_worker -n "$n"
+        [ "$status" != 0 ] || fail "ran with $n descriptors"
+        expect_text said 'ulimit -n'
+    done
+}
+
+test_files_that_may_not_grow_are_told() {
+    local n
+    for n in 0 1 64; do
+        limited_worker -f "$n"
+        expect_exit 1
+        expect_text said 'File too large.*ulimit -f'
+    done
+    cluster
+    limited -f 0 cluster.json
+    expect_exit 2
+    expect_text said 'run\.json: write: File too large'
+    limited -f 4 cluster.json
+    expect_exit 1
+    expect_text said 's\.json: write: File too large'
+}
+
+test_a_worker_gets_signals_as_any_program_does() {
+    # shellcheck disable=SC2016 # the script's own
+    printf '#!/bin/sh\nkill -s XFSZ $$\n' >struck
+    chmod +x struck
+    cluster ".launch.worker = \"$PWD/struck\""
+    limited -n 1000 cluster.json
+    expect_exit 4
+    expect_text said 'killed by SIGXFSZ'
+}
+
+run_tests

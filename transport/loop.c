@@ -1,0 +1,20 @@
+/* See loop.h. libuv 1.44 makes a pipe that all loops share (src/unix/signal.c)
+ * and aborts where it cannot; without the spare descriptor that comes with the
+ * first stream it answers EMFILE by accepting for ever. */
+#include "transport/loop.h"
+
+#include "common/descriptors.h"
+
+enum rf_status rf_loop_init(uv_loop_t *loop, struct rf_err *err)
+{
+    enum rf_status status = rf_descriptors_need(RF_LOOP_DESCRIPTORS, err);
+    int result;
+    if (status != RF_OK) {
+        return status;
+    }
+    result = uv_loop_init(loop);
+    return result == 0
+               ? RF_OK
+               : rf_err_set(err, RF_ERR_LAUNCH, "cannot make an event loop: %s",
+                            uv_strerror(result));
+}

@@ -13,7 +13,6 @@
 
 #include "common/bytes.h"
 #include "common/mem.h"
-#include "common/version.h"
 #include "coordinator/folders.h"
 #include "coordinator/hello.h"
 #include "transport/method.h"
@@ -219,6 +218,16 @@ static void advise_methods(const char *host, const json_t *hello,
     json_decref(told);
 }
 
+void rf_advise_build(const char *host, const json_t *hello, bool strict,
+                     struct rf_findings *out)
+{
+    struct rf_err why = {0};
+    if (rf_hello_check_build(hello, &why) != RF_OK) {
+        rf_findings_add(out, strict ? RF_ADVICE_ERROR : RF_ADVICE_WARNING, host,
+                        "%s", why.text);
+    }
+}
+
 void rf_advise_node(const char *host, const json_t *hello,
                     struct rf_findings *out)
 {
@@ -249,14 +258,6 @@ void rf_advise_node(const char *host, const json_t *hello,
             (long long)json_integer_value(json_object_get(nic, "mtu")), rate);
     }
     advise_methods(host, hello, out);
-    if (strcmp(text_of(hello, "version"), rf_version()) != 0 ||
-        strcmp(text_of(hello, "build"), rf_build()) != 0) {
-        rf_findings_add(out, RF_ADVICE_WARNING, host,
-                        "its worker is %s (%s), refit-coord is %s (%s); "
-                        "plans may differ",
-                        text_of(hello, "version"), text_of(hello, "build"),
-                        rf_version(), rf_build());
-    }
 }
 
 static void compare_text(const char *const *hosts, const json_t *const *hellos,

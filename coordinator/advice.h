@@ -36,7 +36,11 @@ void rf_findings_merge(struct rf_findings *findings);
 void rf_advise_case(const struct rf_case *one, const json_t *timeline,
                     struct rf_findings *out);
 
-/* What a node said in HELLO: versions against ours, methods, links. */
+/* Whether a node's worker is of our build; with `strict` it must be. */
+void rf_advise_build(const char *host, const json_t *hello, bool strict,
+                     struct rf_findings *out);
+
+/* What a node said in HELLO: memory, methods, links. */
 void rf_advise_node(const char *host, const json_t *hello,
                     struct rf_findings *out);
 

@@ -195,6 +195,8 @@ static void advise_everything(struct check *check)
     const json_t *const *hellos = (const json_t *const *)check->hellos;
     for (uint32_t i = 0; i < config->n_nodes; i++) {
         if (hellos[i] != NULL) {
+            rf_advise_build(config->node_names[i], hellos[i],
+                            check->cli->strict, &check->findings);
             rf_advise_node(config->node_names[i], hellos[i], &check->findings);
         }
     }

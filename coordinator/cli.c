@@ -23,6 +23,7 @@
 enum {
     OPT_RESUME = 256,
     OPT_TIMEOUT,
+    OPT_STRICT,
     OPT_JSON,
     OPT_FULL,
     OPT_CSV,
@@ -38,6 +39,7 @@ static const struct option long_options[] = {
     {"dry-run", no_argument, NULL, 'n'},
     {"resume", required_argument, NULL, OPT_RESUME},
     {"timeout", required_argument, NULL, OPT_TIMEOUT},
+    {"strict", no_argument, NULL, OPT_STRICT},
     {"json", no_argument, NULL, OPT_JSON},
     {"full", no_argument, NULL, OPT_FULL},
     {"csv", no_argument, NULL, OPT_CSV},
@@ -67,6 +69,7 @@ static const struct {
     {'n', C(RF_CMD_RUN)},
     {OPT_RESUME, C(RF_CMD_RUN)},
     {OPT_TIMEOUT, C(RF_CMD_RUN) | C(RF_CMD_CHECK)},
+    {OPT_STRICT, C(RF_CMD_RUN) | C(RF_CMD_CHECK)},
     {OPT_JSON, C(RF_CMD_RUN) | C(RF_CMD_PLAN) | C(RF_CMD_CHECK) |
                    C(RF_CMD_PREDICT) | C(RF_CMD_COMPARE)},
     {OPT_FULL, C(RF_CMD_RUN) | C(RF_CMD_PLAN)},
@@ -173,6 +176,9 @@ static enum rf_status take_option(struct parse *parse, int option,
     case OPT_TIMEOUT:
         status = number("--timeout", optarg, 1, 1e7, &value, err);
         cli->timeout_s = (uint32_t)value;
+        break;
+    case OPT_STRICT:
+        cli->strict = true;
         break;
     case OPT_JSON:
         cli->json = true;
@@ -402,9 +408,9 @@ void rf_cli_help(FILE *to)
         "refit-coord measures how long weights take from a training mesh to "
         "an\ninference mesh, on your nodes, and checks every byte.\n\n"
         "refit-coord [run] CLUSTER.json [-o DIR] [-s GLOB]... [--resume DIR]\n"
-        "            [--timeout S] [-n [--json | --full]]\n"
+        "            [--timeout S] [--strict] [-n [--json | --full]]\n"
         "refit-coord plan CLUSTER.json [-s GLOB]... [-v | --json | --full]\n"
-        "refit-coord check CLUSTER.json [--json] [--timeout S]\n"
+        "refit-coord check CLUSTER.json [--json] [--timeout S] [--strict]\n"
         "refit-coord predict CLUSTER.json [RESULT_DIR]... [-s GLOB]... "
         "[--json]\n"
         "refit-coord report DIR... [--csv|--latex|--markdown|--html FILE]\n"
@@ -415,6 +421,7 @@ void rf_cli_help(FILE *to)
         "  -n, --dry-run       plan only: no launch, no network\n"
         "      --resume DIR    go on with an unfinished run in that folder\n"
         "      --timeout S     end the whole run after S seconds\n"
+        "      --strict        refuse workers of another build\n"
         "      --json          print JSON\n"
         "      --full          JSON with every rank's boxes and transfers\n"
         "      --csv, --latex, --markdown\n"

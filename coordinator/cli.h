@@ -49,6 +49,7 @@ struct rf_cli {
     const char *out; /* -o, default "results" */
     const char *resume;
     bool dry_run, json, full;
+    bool strict; /* --strict: no workers of another build */
     enum rf_log_level level;
     bool quiet;
     uint32_t timeout_s; /* 0: none */

@@ -91,6 +91,11 @@ void rf_run_set_test(struct rf_run *run, json_t *test)
     run->test = test;
 }
 
+void rf_run_set_strict(struct rf_run *run)
+{
+    run->strict = true;
+}
+
 const char *rf_run_state(const struct rf_run *run)
 {
     return rf_sm_state_name(&run->sm);

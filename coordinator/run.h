@@ -71,6 +71,9 @@ struct rf_run *rf_run_create(const struct rf_config *config, const bool *skip,
                              void *data);
 void rf_run_destroy(struct rf_run *run);
 
+/* Refuses workers of another build than ours. */
+void rf_run_set_strict(struct rf_run *run);
+
 /* Test hooks for the ranks ("test" of START); taken. */
 void rf_run_set_test(struct rf_run *run, json_t *test);
 

@@ -15,6 +15,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/mem.h"
+#include "coordinator/advice.h"
 #include "coordinator/case.h"
 #include "coordinator/cluster.h"
 #include "coordinator/commands.h"
@@ -38,6 +39,7 @@ struct app {
     struct rf_run *run;
     uv_timer_t timer, redraw;
     struct rf_signals signals;
+    struct rf_findings findings; /* about nodes that have joined */
     int interrupts;
     bool planning; /* beside the loop */
     bool stopped;  /* the cluster has nothing left open */
@@ -83,9 +85,20 @@ static void launch_op(void *data)
     rf_cluster_launch(app->cluster);
 }
 
+/* Nodes that a finding holds for are named in one line. */
+static void warn_of_nodes(struct app *app)
+{
+    rf_findings_merge(&app->findings);
+    for (size_t i = 0; i < app->findings.n; i++) {
+        const struct rf_finding *one = &app->findings.list[i];
+        rf_warn("%s: %s", one->about, one->text);
+    }
+}
+
 static void joined_op(void *data)
 {
     struct app *app = data;
+    warn_of_nodes(app);
     rf_cluster_joined(app->cluster);
 }
 
@@ -187,6 +200,8 @@ static const struct rf_run_ops run_ops = {
 static bool hello_cb(uint32_t node, const json_t *hello, void *data)
 {
     struct app *app = data;
+    rf_advise_build(app->config->node_names[node], hello, app->cli->strict,
+                    &app->findings);
     rf_results_node(app->results, node, hello);
     return rf_run_hello(app->run, node, hello);
 }
@@ -408,6 +423,9 @@ static enum rf_status run_all(struct app *app, struct rf_err *err)
     }
     app->run = rf_run_create(app->config, rf_results_complete(app->results),
                              app->cli->timeout_s, &run_ops, app);
+    if (app->cli->strict) {
+        rf_run_set_strict(app->run);
+    }
     app->progress = rf_progress_create(app->cli->quiet);
     set_test_hooks(app);
     open_handles(app);
@@ -499,6 +517,7 @@ int rf_run_command(const struct rf_cli *cli)
         rf_error("%s", err.text);
     }
     rf_signals_block(false);
+    rf_findings_free(&app.findings);
     rf_results_close(app.results);
     rf_model_destroy(app.model);
     rf_config_destroy(app.config);

@@ -9,6 +9,7 @@
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/version.h"
+#include "coordinator/hello.h"
 #include "coordinator/run_private.h"
 
 /* Goes on when every node has joined or is lost. */
@@ -97,6 +98,10 @@ bool rf_run_hello(struct rf_run *run, uint32_t node, const json_t *hello)
     if (other != NULL) {
         rf_err_set(&err, RF_ERR_LAUNCH,
                    "has a GPU that %s has too: it is the same machine", other);
+        refuse(run, node, &err);
+        return false;
+    }
+    if (run->strict && rf_hello_check_build(hello, &err) != RF_OK) {
         refuse(run, node, &err);
         return false;
     }

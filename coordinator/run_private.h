@@ -83,6 +83,7 @@ struct rf_run {
     int64_t limit_ns; /* deadline of the state, where it depends on sizes */
     int64_t run_deadline_ns;
     json_t *test;
+    bool strict; /* about the nodes' workers */
 
     struct run_node *nodes;
     size_t next_scenario, begun, refused; /* refused: before START */

@@ -1,4 +1,5 @@
-# What `check` says of nodes that cannot do what cluster.json wants of them.
+# What `check` says of nodes that cannot do what cluster.json wants of them, and
+# where `run` says the same.
 # shellcheck shell=bash source=../lib/test.sh disable=SC2034
 . "$(dirname "$0")/../lib/test.sh"
 
@@ -33,6 +34,46 @@ test_a_missing_worker_is_told_once_with_its_cause_first() {
     expect_exit 4
     expect_text out '^E [ab], [ab]: the worker ".*absent" was not found \(status 127\)'
     expect_text out '^1 error, '
+}
+
+# The worker with another version in the place of its own.
+old_worker() {
+    local version
+    version=$("$coord" --version | sed -n 's/^refit-coord \([^ ]*\) .*/\1/p')
+    LC_ALL=C sed "s/${version//./\\.}/${version//[0-9]/7}/g" \
+        "$RF_BUILD_DIR/refit-worker" >old-worker
+    chmod +x old-worker
+    expected="its worker is ${version//[0-9]/7} \(.*\), refit-coord is $version "
+}
+
+test_workers_of_another_build_are_a_warning() {
+    local expected
+    old_worker
+    cluster ".launch.worker = \"$PWD/old-worker\" | .scenarios |= .[:1] |
+        .scenarios[0] += {warmup: 0, iterations: 1}"
+    run_coord check cluster.json
+    expect_exit 0
+    expect_text out "^W a, b: $expected.*launch\.deploy"
+    run_coord cluster.json
+    expect_exit 0
+    expect_text err "^warning: [ab], [ab]: $expected.*launch\.deploy"
+    [ "$(grep -c 'its worker is' err)" = 1 ] || fail "not told once"
+}
+
+test_workers_of_another_build_are_refused_when_strict() {
+    local expected
+    old_worker
+    cluster ".launch.worker = \"$PWD/old-worker\""
+    run_coord check --strict cluster.json
+    expect_exit 4
+    expect_text out "^E a, b: $expected"
+    run_coord cluster.json --strict
+    expect_exit 4
+    expect_text err "^error: [ab], [ab]: $expected"
+    if compgen -G 'results/*' >&2; then fail "a folder of results"; fi
+    cluster '.scenarios |= .[:1]'
+    run_coord check --strict cluster.json
+    expect_exit 0
 }
 
 # A run that waits for its workers holds the port.

@@ -180,12 +180,41 @@ START_TEST(test_advice_compares_nodes)
     ck_assert(says(&findings, RF_ADVICE_WARNING, "build of the worker"));
     ck_assert(says(&findings, RF_ADVICE_WARNING, "100 Mbit/s"));
     rf_advise_node("b", two, &findings);
-    ck_assert(says(&findings, RF_ADVICE_WARNING, "plans may differ"));
     ck_assert(says(&findings, RF_ADVICE_INFO, "interface eth0"));
     ck_assert_uint_eq(rf_findings_count(&findings, RF_ADVICE_ERROR), 0);
     rf_findings_free(&findings);
     json_decref(one);
     json_decref(two);
+}
+END_TEST
+
+/* Index: 0 ours, 1 another build, 2 another version, 3 and 4 not known. */
+START_TEST(test_advice_warns_of_a_worker_of_another_build)
+{
+    json_t *node = hello(_i == 1   ? "other"
+                         : _i == 3 ? "unknown"
+                                   : rf_build(),
+                         1 << 30, NULL);
+    struct rf_findings findings = {0};
+    bool differs = (_i == 1 && strcmp(rf_build(), "unknown") != 0) || _i == 2;
+    if (_i == 2) {
+        json_object_set_new(node, "version", json_string("0.0.7"));
+    } else if (_i == 4) {
+        json_object_del(node, "build");
+    }
+    rf_advise_build("a", node, false, &findings);
+    ck_assert_uint_eq(findings.n, differs);
+    ck_assert_uint_eq(rf_findings_count(&findings, RF_ADVICE_WARNING), differs);
+    if (differs) {
+        ck_assert(says(&findings, RF_ADVICE_WARNING, rf_version()));
+        ck_assert(says(&findings, RF_ADVICE_WARNING,
+                       _i == 1 ? "(other)" : "0.0.7 ("));
+        ck_assert(says(&findings, RF_ADVICE_WARNING, "launch.deploy"));
+    }
+    rf_advise_build("a", node, true, &findings);
+    ck_assert_uint_eq(rf_findings_count(&findings, RF_ADVICE_ERROR), differs);
+    rf_findings_free(&findings);
+    json_decref(node);
 }
 END_TEST
 
@@ -223,6 +252,8 @@ Suite *test_advice_suite(void)
     tcase_add_test(tests, test_advice_prefers_expert_parallelism);
     tcase_add_test(tests, test_advice_uses_the_timeline);
     tcase_add_test(tests, test_advice_compares_nodes);
+    tcase_add_loop_test(tests, test_advice_warns_of_a_worker_of_another_build,
+                        0, 5);
     tcase_add_test(tests, test_advice_errors_where_a_scenario_cannot_fit);
     suite_add_tcase(suite, tests);
     return suite;

@@ -41,15 +41,17 @@ END_TEST
 START_TEST(test_cli_options_may_stand_anywhere)
 {
     struct rf_cli cli;
-    ck_assert_int_eq(parse(ARGS("run", "-s", "a*", "c.json", "-o", "d",
-                                "--scenario=b", "--timeout", "90", "-vv"),
-                           &cli, NULL),
-                     RF_OK);
+    ck_assert_int_eq(
+        parse(ARGS("run", "-s", "a*", "c.json", "-o", "d", "--scenario=b",
+                   "--timeout", "90", "--strict", "-vv"),
+              &cli, NULL),
+        RF_OK);
     ck_assert_str_eq(cli.config, "c.json");
     ck_assert_str_eq(cli.out, "d");
     ck_assert_uint_eq(cli.n_globs, 2);
     ck_assert_str_eq(cli.globs[1], "b");
     ck_assert_uint_eq(cli.timeout_s, 90);
+    ck_assert(cli.strict);
     ck_assert_int_eq(cli.level, RF_LOG_TRACE);
     ck_assert_str_eq(cli.argv[1], "run"); /* as called */
     ck_assert_str_eq(cli.argv[2], "-s");
@@ -142,6 +144,7 @@ static const struct {
     {{"a.json", "--resume", "d", "-o", "x"}, "--output"},
     {{"a.json", "--output=results", "--resume", "d"}, "--resume"},
     {{"a.json", "-q", "-v"}, "--quiet"},
+    {{"plan", "a.json", "--strict"}, "--strict has no meaning"},
     {{"-vv", "plan", "a.json", "-q"}, "--verbose"},
 };
 
@@ -169,10 +172,10 @@ END_TEST
 START_TEST(test_cli_help_names_every_option)
 {
     static const char *const options[] = {
-        "--output",  "--scenario", "--dry-run", "--resume",
-        "--timeout", "--json",     "--full",    "--csv",
-        "--latex",   "--markdown", "--html",    "--threshold",
-        "--verbose", "--quiet",    "--help",    "--version"};
+        "--output",  "--scenario",  "--dry-run", "--resume", "--timeout",
+        "--json",    "--full",      "--csv",     "--latex",  "--markdown",
+        "--html",    "--threshold", "--verbose", "--quiet",  "--help",
+        "--version", "--strict"};
     char *text = NULL;
     size_t size = 0;
     FILE *file = open_memstream(&text, &size);

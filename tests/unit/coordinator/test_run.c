@@ -166,6 +166,22 @@ START_TEST(test_run_refuses_another_protocol_and_names_both)
 }
 END_TEST
 
+START_TEST(test_run_that_is_strict_refuses_workers_of_another_build)
+{
+    struct fake_cluster *fake = fake_cluster_create(fake_run_two, NULL, 0);
+    rf_run_set_strict(fake->run);
+    fake_cluster_start(fake);
+    ck_assert(fake_cluster_run(fake, 600 * FAKE_S));
+    ck_assert_int_eq(fake->exit_code, 4);
+    ck_assert_uint_eq(fake->starts, 0);
+    for (uint32_t node = 0; node < 2; node++) {
+        ck_assert(has(rf_run_node_error(fake->run, node),
+                      "its worker is 0.0.1 (test)"));
+    }
+    fake_cluster_destroy(fake);
+}
+END_TEST
+
 START_TEST(test_run_refuses_a_method_that_a_node_lacks)
 {
     struct fake_cluster *fake = fake_run_with(
@@ -420,6 +436,8 @@ Suite *test_run_suite(void)
     tcase_add_test(tests,
                    test_run_time_limit_while_launching_names_who_is_missing);
     tcase_add_test(tests, test_run_refuses_another_protocol_and_names_both);
+    tcase_add_test(tests,
+                   test_run_that_is_strict_refuses_workers_of_another_build);
     tcase_add_test(tests, test_run_refuses_a_method_that_a_node_lacks);
     tcase_add_test(tests, test_run_refuses_what_does_not_fit_with_sizes);
     tcase_add_test(tests, test_run_ends_with_1_when_only_some_are_refused);

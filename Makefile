@@ -2,7 +2,7 @@
 #
 # Variables: BUILD=folder, DEVELOPER=1 (strict flags), CUDA=auto|0|1,
 # CC, CFLAGS, LDFLAGS, V=1 (show commands), PREFIX and DESTDIR (install),
-# JOBS (parallel jobs of `make run` and `make test`).
+# JOBS (parallel jobs of `make run`, `make test` and `make lint`).
 BUILD ?= build
 CUDA ?= auto
 DEVELOPER ?= 0
@@ -176,6 +176,8 @@ $(FUZZ_REPLAYS): $(BUILD)/replay-%: $(BUILD)/tests/fuzz/replay.o \
 	$(BUILD)/tests/fuzz/fuzz_%.o $(COORD_LIBS)
 	$(link) $(COORD_LDLIBS)
 
+# What `make check` runs; CI adds `lint`.
+CHECKS ?= unit replay integration
 .PHONY: test check check-unit test-programs
 test: ## install what is missing, build, run every test
 	@scripts/deps build test
@@ -183,7 +185,7 @@ test: ## install what is missing, build, run every test
 	@$(MAKE) check
 test-programs: all $(UNIT_RUNNERS) $(FUZZ_REPLAYS)
 check: test-programs ## unit and integration tests (no GPU)
-	@scripts/run-tests $(BUILD) unit replay integration
+	@scripts/run-tests $(BUILD) $(CHECKS)
 check-unit: $(UNIT_RUNNERS) $(FUZZ_REPLAYS) ## unit tests only
 	@scripts/run-tests $(BUILD) unit replay
 
@@ -232,8 +234,12 @@ CXX_HEADERS := $(addprefix common/,compiler.h err.h fp8.h pattern.h) cuda/kernel
 SHELL_SOURCES = $(shell grep -lE '^\#!.*\b(ba)?sh$$' -r scripts tests .ci) \
 	$(wildcard tests/*/*.sh)
 
-.PHONY: lint lint-deps format format-check tidy cppcheck shellcheck spell man
-lint: format-check hdr-check check-layers cppcheck tidy shellcheck spell man ## every check of the source
+# The longest first; all findings, whichever part has them.
+LINT_PARTS := tidy cppcheck shellcheck hdr-check check-layers format-check \
+	spell man
+.PHONY: lint lint-deps format $(filter-out hdr-check check-layers,$(LINT_PARTS))
+lint: ## every check of the source (TIDY_ALL=1: tidy what was clean, too)
+	@$(MAKE) -k -j$(JOBS) -Otarget $(LINT_PARTS)
 lint-deps: ## install what lint needs
 	@scripts/deps build test lint
 format: ## reformat the C sources
@@ -241,8 +247,9 @@ format: ## reformat the C sources
 format-check:
 	clang-format --dry-run -Werror $(C_FILES)
 tidy:
-	@scripts/lint-tidy $(JOBS) $(RF_CPPFLAGS) -std=c17 \
-	    -DRF_BUILD='"0"' -- $(filter $(FOLDERS:=/%.c),$(C_FILES))
+	@TIDY_CLEAN=$(if $(TIDY_ALL),,$(BUILD)/tidy) \
+	    scripts/lint-tidy $(JOBS) $(RF_CPPFLAGS) -std=c17 -DRF_BUILD='"0"' \
+	    -- $(filter $(FOLDERS:=/%.c),$(C_FILES))
 cppcheck:
 	cppcheck --quiet --enable=warning,performance,portability \
 	    --inline-suppr --error-exitcode=1 --std=c11 -j $(JOBS) -I. $(FOLDERS)

@@ -86,6 +86,11 @@ void rf_text_fit(char *text, size_t size, int wanted)
     text[at + 1] = '\0';
 }
 
+static bool separates_digits(char c)
+{
+    return c == ' ' || c == ':' || c == '=';
+}
+
 static void redact_after(char *text, size_t size, const char *word)
 {
     size_t length = strlen(word);
@@ -95,8 +100,7 @@ static void redact_after(char *text, size_t size, const char *word)
             continue;
         }
         at += length;
-        while (at < size &&
-               (text[at] == ' ' || text[at] == ':' || text[at] == '=')) {
+        while (at < size && separates_digits(text[at])) {
             at++;
         }
         if (size - at > 2 && text[at] == '0' && text[at + 1] == 'x') {

@@ -132,6 +132,14 @@ START_TEST(test_text_redact_hides_parts_of_unique_ids)
 }
 END_TEST
 
+START_TEST(test_text_redact_takes_no_nul_for_a_separator)
+{
+    char text[] = "magic = 12 magic \0 34";
+    rf_text_redact(text, sizeof(text) - 1);
+    ck_assert_mem_eq(text, "magic = ?? magic \0 34", sizeof(text) - 1);
+}
+END_TEST
+
 START_TEST(test_an_error_text_is_clean_also_where_it_was_cut)
 {
     struct rf_err err;
@@ -166,6 +174,7 @@ Suite *test_text_suite(void)
     tcase_add_test(tests, test_text_json_is_the_cleaned_text);
     tcase_add_test(tests, test_text_last_lines_are_in_order_without_empty_ones);
     tcase_add_test(tests, test_text_redact_hides_parts_of_unique_ids);
+    tcase_add_test(tests, test_text_redact_takes_no_nul_for_a_separator);
     tcase_add_test(tests, test_an_error_text_is_clean_also_where_it_was_cut);
     suite_add_tcase(suite, tests);
     return suite;

@@ -2,7 +2,8 @@
 #
 # Variables: BUILD=folder, DEVELOPER=1 (strict flags), CUDA=auto|0|1,
 # CC, CFLAGS, LDFLAGS, V=1 (show commands), PREFIX and DESTDIR (install),
-# JOBS (parallel jobs of `make run`, `make test` and `make lint`).
+# JOBS (parallel jobs of `make run`, `make test` and `make lint`), TEST_JOBS
+# (tests that run at once; twice the processors).
 BUILD ?= build
 CUDA ?= auto
 DEVELOPER ?= 0

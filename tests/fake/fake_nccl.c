@@ -211,6 +211,9 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *out)
     if (*out == ncclSuccess && now_ns() < atomic_load(&comm->busy_until)) {
         *out = ncclInProgress;
     }
+    if (*out == ncclInProgress) {
+        nap(); /* who asks again at once would keep a processor from others */
+    }
     return ncclSuccess;
 }
 

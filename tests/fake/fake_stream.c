@@ -76,6 +76,13 @@ static void pause_ns(long ns)
     nanosleep(&span, NULL);
 }
 
+/* Who asks again at once would keep a processor from the streams' threads. */
+static cudaError_t not_ready(void)
+{
+    pause_ns(POLL_NS);
+    return cudaErrorNotReady;
+}
+
 static void random_delay(struct CUstream_st *stream)
 {
     const char *text = getenv("FAKE_CUDA_DELAY_US");
@@ -233,7 +240,7 @@ cudaError_t cudaStreamQuery(cudaStream_t stream)
         busy = stream->first != NULL || stream->busy;
         pthread_mutex_unlock(&stream->lock);
     }
-    return fake_set_error(busy ? cudaErrorNotReady : cudaSuccess);
+    return fake_set_error(busy ? not_ready() : cudaSuccess);
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream)
@@ -352,7 +359,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event)
     FAKE_ENTER(cudaEventQuery);
     return fake_set_error(atomic_load(&event->page->completed) <
                                   atomic_load(&event->page->recorded)
-                              ? cudaErrorNotReady
+                              ? not_ready()
                               : cudaSuccess);
 }
 

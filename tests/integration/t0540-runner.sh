@@ -7,37 +7,125 @@ mkdir "$work/bin"
 printf '#!/bin/sh\necho "make $*"\nexit "$FAKE_STATUS"\n' >"$work/bin/make"
 chmod +x "$work/bin/make"
 
-# A build whose unit tests are SCRIPT.
-fake_build() { # SCRIPT
-    mkdir -p fake
-    printf '#!/bin/sh\n%s\n' "$1" >fake/unit-fake
-    chmod +x fake/unit-fake
+mkdir "$work/fake"
+cat >"$work/fake/unit-fake" <<'END'
+#!/bin/sh
+printf '1..1\nok 1 - x\n' >"$CK_TAP_LOG_FILE_NAME"
+END
+chmod +x "$work/fake/unit-fake"
+
+# A file NAME.sh with the one test test_NAME; $me is NAME, $dir this test's
+# folder.
+new_test() { # NAME SCRIPT [HEADER]
+    printf '%s\n. "$RF_TOP/tests/lib/test.sh"\nme=%s dir=%q\n' \
+        "${3-}" "$1" "$PWD" >"$1.sh"
+    echo 'at_exit "touch \"$dir/ended-$me\""' >>"$1.sh"
+    printf 'test_%s() {\n%s\n}\nrun_tests\n' "$1" "$2" >>"$1.sh"
 }
 
 run_parts() { # PART...
-    (cd "$RF_TOP" && exec scripts/run-tests "$OLDPWD/fake" "$@") >out 2>&1
+    (cd "$RF_TOP" && exec scripts/run-tests "$work/fake" "$@") >out 2>&1
     status=$?
     cat out >&2
 }
 
-passes='printf "1..1\nok 1 - x\n" >"$CK_TAP_LOG_FILE_NAME"'
+expect_sum() {
+    [ "$(tail -n 1 out)" = "$1" ] || fail "the last line is not \"$1\""
+}
 
 test_lint_counts_as_one_test() {
     export PATH=$work/bin:$PATH
-    fake_build "$passes"
     FAKE_STATUS=0 run_parts lint unit
     expect_exit 0
     expect_text out '^make lint '
-    [ "$(tail -n 1 out)" = "2 passed, 0 failed" ] || fail "another last line"
+    expect_sum "2 passed, 0 failed"
 }
 
 test_lint_that_fails_fails_the_run() {
     export PATH=$work/bin:$PATH
-    fake_build "$passes"
     FAKE_STATUS=2 run_parts lint unit
     expect_exit 1
     expect_text out '^not ok lint: make lint$'
-    [ "$(tail -n 1 out)" = "1 passed, 1 failed" ] || fail "another last line"
+    expect_sum "1 passed, 1 failed"
+}
+
+test_tests_run_side_by_side() {
+    new_test a 'touch "$dir/a"; wait_until 20 "b runs" test -e "$dir/b"'
+    new_test b 'touch "$dir/b"; wait_until 20 "a runs" test -e "$dir/a"'
+    TEST_JOBS=2 run_parts "$PWD/a.sh" "$PWD/b.sh"
+    expect_exit 0
+    expect_sum "2 passed, 0 failed"
+}
+
+test_no_more_run_than_wanted_the_longest_first() {
+    local test
+    for test in a:21 b:23 c:22; do
+        new_test "${test%:*}" 'mkdir "$dir/busy" || fail "not the only one"
+            echo "$me" >>"$dir/order"; rmdir "$dir/busy"' \
+            "# limit: ${test#*:}"
+    done
+    TEST_JOBS=1 run_parts "$PWD/a.sh" "$PWD/b.sh" "$PWD/c.sh"
+    expect_exit 0
+    [ "$(paste -sd ' ' order)" = "b c a" ] || fail "order $(cat order)"
+}
+
+test_what_wants_to_be_alone_runs_when_the_others_have_ended() {
+    new_test a '[ -e "$dir/b" ] && [ -e "$dir/c" ]' $'# limit: 60\n# alone'
+    new_test b 'touch "$dir/b"'
+    new_test c 'touch "$dir/c"'
+    TEST_JOBS=4 run_parts "$PWD/a.sh" "$PWD/b.sh" "$PWD/c.sh"
+    expect_exit 0
+    expect_sum "3 passed, 0 failed"
+}
+
+test_only_failed_tests_are_shown_with_their_logs() {
+    new_test good 'echo "fine words"'
+    new_test bad 'echo "last words"; fail "a reason"'
+    run_parts "$PWD/good.sh" "$PWD/bad.sh"
+    expect_exit 1
+    expect_text out '^FAILED: a reason$'
+    expect_text out '^last words$'
+    expect_no_text out 'fine words'
+    expect_sum "1 passed, 1 failed"
+}
+
+test_a_test_over_its_limit_is_ended_with_what_it_started() {
+    new_test slow 'sleep 600 & echo "$!:$(start_time $!)" >"$dir/pid"
+        echo "last words"; wait' '# limit: 4'
+    run_parts "$PWD/slow.sh"
+    expect_exit 1
+    expect_text out 'still running after 4 s'
+    expect_text out '^last words$'
+    wait_until 20 "its child is gone" all_gone "$(<pid)"
+}
+
+test_a_signal_ends_all_tests_in_order() {
+    local test
+    for test in a b; do
+        new_test "$test" '
+            echo "$BASHPID:$(start_time $BASHPID)" >"$dir/pid-$me"
+            wait_until 600 "a signal" false'
+    done
+    (cd "$RF_TOP" && TEST_JOBS=2 exec scripts/run-tests "$work/fake" \
+        "$OLDPWD/a.sh" "$OLDPWD/b.sh") >out 2>&1 &
+    wait_until 20 "both run" eval '[ -s pid-a ] && [ -s pid-b ]'
+    kill -TERM $!
+    wait $!
+    status=$?
+    expect_exit 130
+    for test in a b; do
+        [ -e "ended-$test" ] || fail "the hook of test $test did not run"
+    done
+    all_gone "$(<pid-a)" "$(<pid-b)" || fail "a test still runs"
+}
+
+test_a_runner_that_dies_is_a_failed_test() {
+    printf '#!/bin/sh\necho words\nexit 7\n' >unit-dies
+    chmod +x unit-dies
+    run_parts "$PWD/unit-dies"
+    expect_exit 1
+    expect_text out '^words$'
+    expect_text out '^not ok unit-dies: ended with status 7$'
 }
 
 test_ci_runs_lint_and_the_tests() {

@@ -158,9 +158,10 @@ START_TEST(test_fill_writes_the_pattern_and_nothing_else)
                                 cudaMemcpyDeviceToHost),
                      0);
     for (uint64_t b = 0; b < lab.arena.bytes; b++) {
-        ck_assert_msg(found[b] == lab.image[b], "byte %llu of %llu",
-                      (unsigned long long)b,
-                      (unsigned long long)lab.arena.bytes);
+        if (found[b] != lab.image[b]) {
+            ck_abort_msg("byte %llu of %llu", (unsigned long long)b,
+                         (unsigned long long)lab.arena.bytes);
+        }
         padding += lab.family[b] == RF_NONE;
     }
     result = verify(&lab);

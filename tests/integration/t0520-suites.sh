@@ -1,4 +1,5 @@
-# The list of suites, with sizes from their plans.
+# The list of suites, with sizes from their plans, and which scenarios of a
+# suite's files are run.
 # limit: 60
 # shellcheck shell=bash source=../lib/test.sh disable=SC2034
 . "$(dirname "$0")/../lib/test.sh"
@@ -21,6 +22,38 @@ test_an_unknown_suite_lists_the_known() {
     BUILD=$RF_BUILD_DIR "$RF_TOP/scripts/refit-suite" nope >out 2>err
     [ $? = 2 ] || fail "not refused"
     expect_text err 'no suite nope.*n-to-m'
+}
+
+# A dry run of the suite megatron, whose scenarios are in six files; the names
+# of what was planned go to `planned`.
+megatron() { # OPTIONS OF refit-coord...
+    BUILD=$RF_BUILD_DIR "$RF_TOP/scripts/refit-suite" megatron -- -n --json \
+        "$@" >out 2>err
+    status=$?
+    cat err >&2
+    planned=$(jq -r '.scenarios[].scenario.name' out | paste -sd ' ')
+}
+
+test_a_scenario_runs_from_the_only_file_that_has_it() {
+    megatron -s 1-tp2-to-tp1
+    expect_exit 0
+    [ "$planned" = 1-tp2-to-tp1 ] || fail "planned $planned"
+    [ ! -s err ] || fail "the other files were heard of"
+}
+
+test_scenarios_of_several_files_run_from_theirs() {
+    megatron -s1-tp2-to-tp1 --scenario=9-tp2pp2-to-tp4 --scenario '1-*'
+    expect_exit 0
+    [[ " $planned " = *" 1-tp2-to-tp1 "* ]] || fail "planned $planned"
+    [[ " $planned " = *" 9-tp2pp2-to-tp4 "* ]] || fail "planned $planned"
+}
+
+test_a_scenario_that_no_file_has_is_an_error_before_anything_runs() {
+    megatron -s 1-tp2-to-tp1 -s 1-tp2-to-tp3
+    expect_exit 2
+    [ ! -s out ] || fail "something was planned"
+    expect_text err 'no scenario .*"1-tp2-to-tp3".*there are: .*1-tp2-to-tp1 .*9-tp2pp2-to-tp4'
+    [ "$(wc -l <err)" = 1 ] || fail "more than one error"
 }
 
 run_tests

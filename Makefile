@@ -101,15 +101,20 @@ $(BUILD)/refit-worker: $(BUILD)/worker/main.o $(WORKER_LIBS)
 
 # --- Using it ---------------------------------------------------------------
 
+# Packages for named purposes first, then what is built with them.
+define needs # PURPOSES,TARGETS
+@scripts/deps $(1)
+@$(MAKE) -j$(JOBS) $(2)
+endef
+
 .PHONY: deps run run-ssh
 deps: ## install the distribution packages that building needs
 	@scripts/deps build
-run: deps ## build, then run cluster.json on this machine
-	@$(MAKE) -j$(JOBS) all
+run: ## build, then run cluster.json on this machine
+	$(call needs,build,all)
 	$(BUILD)/refit-coord cluster.json
-run-ssh: deps ## the same over SSH to a private sshd on the loopback
-	@scripts/deps ssh
-	@$(MAKE) -j$(JOBS) all
+run-ssh: ## the same over SSH to a private sshd on the loopback
+	$(call needs,build ssh,all)
 	scripts/private-sshd $(BUILD) cluster.json
 
 .PHONY: install uninstall
@@ -117,17 +122,21 @@ MAN1 := $(wildcard docs/man/*.1)
 MAN5 := $(wildcard docs/man/*.5)
 MAN_FOLDER = $(DESTDIR)$(PREFIX)/share/man
 SHARE_FOLDER = $(DESTDIR)$(PREFIX)/share/refit-coord
+# Beside models, examples and cluster.json, as here: they look for those there.
+USER_SCRIPTS := $(addprefix scripts/,private-sshd refit-suite sshd-config testbed)
 DOC_FOLDER = $(DESTDIR)$(PREFIX)/share/doc/refit-coord
 install: all ## install under $(DESTDIR)$(PREFIX)
 	install -d $(DESTDIR)$(PREFIX)/bin $(MAN_FOLDER)/man1 $(MAN_FOLDER)/man5
-	install -d $(SHARE_FOLDER)/models $(SHARE_FOLDER)/examples $(DOC_FOLDER)
+	install -d $(addprefix $(SHARE_FOLDER)/,models examples scripts) $(DOC_FOLDER)
 	install $(BUILD)/refit-coord $(BUILD)/refit-worker $(DESTDIR)$(PREFIX)/bin
 	install -m 644 $(MAN1) $(MAN_FOLDER)/man1
 	install -m 644 $(MAN5) $(MAN_FOLDER)/man5
 	install -m 644 $(wildcard models/*.json) $(SHARE_FOLDER)/models
 	install -m 644 $(wildcard examples/*.json) examples/README.md \
 	    $(SHARE_FOLDER)/examples
-	install -m 644 $(wildcard docs/*.md) $(DOC_FOLDER)
+	install -m 644 cluster.json $(SHARE_FOLDER)
+	install $(USER_SCRIPTS) $(SHARE_FOLDER)/scripts
+	install -m 644 README.md NEWS.md LICENSE $(wildcard docs/*.md) $(DOC_FOLDER)
 uninstall: ## remove what install put there
 	rm -f $(addprefix $(DESTDIR)$(PREFIX)/bin/,refit-coord refit-worker)
 	rm -f $(addprefix $(MAN_FOLDER)/man1/,$(notdir $(MAN1)))
@@ -181,8 +190,7 @@ $(FUZZ_REPLAYS): $(BUILD)/replay-%: $(BUILD)/tests/fuzz/replay.o \
 CHECKS ?= unit replay integration
 .PHONY: test check check-unit test-programs
 test: ## install what is missing, build, run every test
-	@scripts/deps build test
-	@$(MAKE) -j$(JOBS) test-programs
+	$(call needs,build test,test-programs)
 	@$(MAKE) check
 test-programs: all $(UNIT_RUNNERS) $(FUZZ_REPLAYS)
 check: test-programs ## unit and integration tests (no GPU)
@@ -198,6 +206,7 @@ check-asan: private SANITIZERS := address,undefined
 check-tsan: private SANITIZERS := thread
 check-asan check-tsan: export CK_TIMEOUT_MULTIPLIER := 8
 check-asan check-tsan: check-%:
+	@scripts/deps build test
 	@$(MAKE) BUILD=$(BUILD)/$* CUDA=0 DEVELOPER=1 SAN=$(SANITIZERS) \
 	    CFLAGS='-O1 -g' test-programs
 	@scripts/run-tests $(BUILD)/$* unit replay san
@@ -211,10 +220,12 @@ fuzzers: $(FUZZERS)
 FUZZ_BUILD = $(MAKE) BUILD=$(BUILD)/fuzz CUDA=0 CC=$(FUZZ_CC) \
 	SAN=fuzzer-no-link,address,undefined CFLAGS='-O1 -g' fuzzers
 fuzz: ## fuzz FUZZ=name for FUZZ_SECONDS (600); all in turn without FUZZ
+	@scripts/deps build fuzz
 	@$(FUZZ_BUILD)
 	@scripts/run-fuzzers $(BUILD)/fuzz $(or $(FUZZ_SECONDS),600) \
 	    $(or $(FUZZ),$(FUZZ_NAMES))
 fuzz-smoke: ## each fuzzer for 30 seconds
+	@scripts/deps build fuzz
 	@$(FUZZ_BUILD)
 	@scripts/run-fuzzers $(BUILD)/fuzz 30 $(FUZZ_NAMES)
 

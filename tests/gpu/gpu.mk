@@ -12,11 +12,14 @@ GPU_ENV = LD_LIBRARY_PATH=$(CUDA_LIBDIR):$(NCCL_HOME)/lib$${LD_LIBRARY_PATH:+:$$
 test-programs: $(BUILD)/bench-gpu-copy
 GPU_PROGRAMS := $(BUILD)/refit-coord $(BUILD)/refit-worker \
 	$(BUILD)/refit-cuda.so $(BUILD)/unit-cuda $(BUILD)/bench-gpu-copy
-check-gpu: $(GPU_PROGRAMS) ## tests on this machine's GPU
+check-gpu: ## tests on this machine's GPU
+	$(call needs,build unit,$(GPU_PROGRAMS))
 	@$(GPU_ENV) tests/gpu/check-gpu $(BUILD) || [ $$? = 77 ]
-bench-gpu: $(GPU_PROGRAMS) ## copy kernels and an example on this machine's GPU
+bench-gpu: ## copy kernels and an example on this machine's GPU
+	$(call needs,build unit,$(GPU_PROGRAMS))
 	@$(GPU_ENV) tests/gpu/bench-gpu $(BUILD) || [ $$? = 77 ]
-bundle: $(GPU_PROGRAMS) ## a folder that runs both on a bare GPU machine
+bundle: ## a folder that runs both on a bare GPU machine
+	$(call needs,build unit,$(GPU_PROGRAMS))
 	tests/gpu/make-bundle $(BUILD) $(BUILD)/bundle $(CUDA_LIBDIR)
 else
 check-gpu bench-gpu bundle:

@@ -29,10 +29,44 @@ test_installed_programs_run_installed_files() {
     expect_exit 0
 }
 
+# The command as it is printed, where the page says, with a model of two layers:
+# the whole one takes 6 GB.
+test_the_first_example_of_the_manual_works_where_it_is_installed() {
+    local example
+    installed
+    example=$(sed -n '/^\.Sh EXAMPLES/,$s/^\.Dl \$ //p' \
+        share/man/man1/refit-coord.1 | head -n 1)
+    [ "${example%% *}" = refit-coord ] || fail "no example"
+    export PATH=$PWD/bin:$PATH HOME=$PWD
+    cd share/refit-coord || fail "no share/refit-coord"
+    sed -i 's/"dtype"/"num_layers": 2, "dtype"/' cluster.json
+    bash -c "$example" >out 2>err </dev/null
+    status=$?
+    cat out err >&2
+    expect_exit 0
+    expect_text out '^colocated .* yes$'
+    expect_text out '^disaggregated .* yes$'
+}
+
+test_installed_scripts_find_what_they_need() {
+    installed
+    share/refit-coord/scripts/refit-suite megatron -- -n -s 1-tp2-to-tp1 \
+        >out 2>&1 || fail "refit-suite: $(cat out)"
+    expect_text out 1-tp2-to-tp1
+    share/refit-coord/scripts/testbed --help >out || fail "testbed --help"
+    expect_text out 'testbed up'
+    share/refit-coord/scripts/sshd-config ::1 22 . keys >out ||
+        fail "sshd-config"
+    cluster '.model.config |= "\(env.PWD)/\(.)"'
+    PATH=$PATH:/usr/sbin command -v sshd >/dev/null || return 0
+    share/refit-coord/scripts/private-sshd bin cluster.json -n >out 2>&1 ||
+        fail "private-sshd: $(cat out)"
+}
+
 test_every_page_that_a_page_names_is_installed() {
     local page
     installed
-    for page in RESULTS MEASURING GPU PROTOCOL ARCHITECTURE; do
+    for page in README NEWS RESULTS MEASURING GPU PROTOCOL ARCHITECTURE; do
         [ -s "share/doc/refit-coord/$page.md" ] || fail "no $page.md"
     done
     [ -s share/refit-coord/examples/README.md ] || fail "no examples/README.md"
@@ -48,6 +82,18 @@ test_installed_worker_finds_its_module() {
     # Found: it loads, or the linker says which library it lacks.
     expect_json probe.json '.methods.nccl == null or
         (.methods.nccl | test("refit-cuda.so: cannot open") | not)'
+}
+
+# These need more than a plain build does; a bare machine has none of it.
+test_targets_begin_with_the_packages_that_they_need() {
+    local target targets=(run run-ssh test check-asan cov fuzz bench-host
+        bench-alpa bench-planner check-planner check-strategies)
+    [ ! -e "$RF_BUILD_DIR/refit-cuda.so" ] || targets+=(check-gpu bundle)
+    for target in "${targets[@]}"; do
+        make -n -C "$RF_TOP" BUILD="$RF_BUILD_DIR" "$target" 2>/dev/null |
+            sed '/^make/d' | head -n 1 >first
+        expect_text first '^scripts/deps build'
+    done
 }
 
 test_uninstall_leaves_nothing() {

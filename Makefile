@@ -287,5 +287,6 @@ check-layers: ## includes follow the order of the folders
 	@scripts/check-layers
 
 # Parts that bring their own targets.
-include cuda/cuda.mk tests/bench/bench.mk tests/gpu/gpu.mk
+include cuda/cuda.mk tests/bench/bench.mk tests/faults/faults.mk \
+	tests/gpu/gpu.mk
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -1,0 +1,16 @@
+# Faults: what a run does when processes, networks and disks fail it. Not part
+# of `make check`: minutes of waiting. Cases that need root and namespaces are
+# skipped without them.
+FAULT_HELPERS := $(addprefix $(BUILD)/faults/,hold attack fsync_fails.so)
+$(BUILD)/faults/hold $(BUILD)/faults/attack: $(BUILD)/faults/%: \
+	$(BUILD)/tests/faults/%.o
+	$(link)
+$(BUILD)/faults/fsync_fails.so: $(BUILD)/tests/faults/fsync_fails.o
+	$(link) -shared -ldl
+
+.PHONY: check-faults soak
+check-faults: all $(FAULT_HELPERS) ## every fault in every state; CASES='stop-*' some
+	@tests/faults/run $(BUILD) $(CASES)
+soak: all $(FAULT_HELPERS) ## random faults; RUNS=200 SEED=... CASES='soak-7-*'
+	@RUNS=$(or $(RUNS),200) SEED=$(SEED) tests/faults/run --soak $(BUILD) \
+	    $(CASES)

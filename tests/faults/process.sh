@@ -1,0 +1,176 @@
+# Ends and stops of processes, and signals to the coordinator, in every state.
+# shellcheck shell=bash disable=SC2034,SC2154
+
+# SIGKILL to a part of the run.
+case_kill() { # WORLD VICTIM STATE
+    use_world "$1"
+    [ "$2" != coordinator ] || second_scenario=1
+    hold_in "$3"
+    choose_victim "$2"
+    kill -KILL "$victim"
+    go_on 2>/dev/null
+    open_gate
+    "${2}_has_died"
+}
+
+rank_has_died() {
+    finish_within 60
+    expect_exit 1
+    expect_whole_results
+    expect_kept
+    expect_named 1
+    expect_json "${bad_files[0]}" ".errors[0].text |
+        test(\"process $victim\\\\b.*signal 9\")"
+    [ "$ok:$bad" = 1:1 ] || fail "the other scenario is not ok"
+    expect_nothing_left
+}
+
+agent_has_died() {
+    node_has_gone
+}
+
+sshd_has_died() {
+    node_has_gone
+}
+
+node_has_gone() {
+    finish_within 60
+    if [ "$state" = launching ]; then
+        expect_exit 4
+        [ ! -d results ] || fail "a folder of a run that never began was left"
+    else
+        expect_exit 1
+    fi
+    expect_whole_results
+    expect_kept
+    expect_named
+    expect_nothing_left
+}
+
+# The agents see the end of their standard input.
+coordinator_has_died() {
+    finish_within 20
+    expect_exit 137
+    expect_nothing_left
+    expect_whole_results
+    [ "$state" = launching ] || expect_kept
+    expect_json "$(echo results/*/run.json)" '.status == "running"'
+    run_coord cluster.json --resume "$(echo results/*)"
+    expect_unharmed
+    expect_json "$(echo results/*/run.json)" '.status == "ok"'
+    expect_nothing_left
+}
+
+# SIGSTOP that nobody takes back, except from the coordinator, which has to be
+# able to say what it finds: after a long sleep.
+case_stop() { # WORLD VICTIM STATE
+    use_world "$1"
+    hold_in "$3"
+    choose_victim "$2"
+    thawed_at_end+=("$victim")
+    if [ "$2" = coordinator ]; then
+        # It stays as held. No agent may wait for it longer than its lease.
+        wait_until 60 "the agents' end" no_private_workers
+        go_on
+        open_gate
+        node_has_gone
+        return
+    fi
+    kill -STOP "$victim"
+    go_on
+    open_gate
+    "${2}_has_stopped"
+}
+
+rank_has_stopped() {
+    finish_within 90
+    expect_exit 1
+    expect_whole_results
+    expect_kept
+    expect_named 1
+    expect_json "${bad_files[0]}" '.errors[0].text |
+        test("was silent for [0-9.]+ s and was killed")'
+    [ "$ok:$bad" = 1:1 ] || fail "the other scenario is not ok"
+    expect_nothing_left
+}
+
+# One that has joined may be missed only after the other has joined, too.
+agent_has_stopped() {
+    if [ "$state" = launching ]; then
+        finish_within 90
+        expect_exit_in 1 4
+        expect_text err "$victim_host: silent for"
+        expect_nothing_left
+    else
+        node_has_gone
+    fi
+}
+
+# Control is on the connection of its own: the channel's process is not needed
+# until the end, and must not hold that up for ever.
+sshd_has_stopped() {
+    finish_within 90
+    expect_unharmed
+    expect_whole_results
+    expect_nothing_left
+}
+
+# SIGSTOP for less than the lease: nothing may come of it.
+case_pause() { # WORLD VICTIM STATE
+    use_world "$1"
+    hold_in "$3"
+    choose_victim "$2"
+    thawed_at_end+=("$victim")
+    kill -STOP "$victim"
+    [ "$2" = coordinator ] || go_on
+    open_gate
+    sleep 3
+    kill -CONT "$victim"
+    finish_within 60
+    expect_unharmed
+    expect_whole_results
+    expect_nothing_left
+}
+
+# A signal that the coordinator has not taken yet would swallow a second one.
+signal_is_taken() {
+    [ -e control/status ] || ! grep -qE '^(Sig|Shd)Pnd:.*[1-9a-f]' \
+        "/proc/$coord_pid/status" 2>/dev/null
+}
+
+# The user's signals, several times as fast as they are taken.
+case_signal() { # WORLD SIGNAL TIMES STATE
+    local i code
+    code=$((128 + $(kill -l "$2")))
+    use_world "$1"
+    hold_in "$4"
+    kill -"$2" "$coord_pid"
+    go_on
+    for ((i = 1; i < $3; i++)); do
+        wait_until 20 "signal $i is taken" signal_is_taken
+        [ -e control/status ] || kill -"$2" "$coord_pid" 2>/dev/null
+    done
+    open_gate
+    finish_within 60
+    expect_exit "$code"
+    expect_nothing_left
+    expect_whole_results
+    if [ "$state" = launching ] && [ "$3" -lt 3 ]; then
+        [ ! -d results ] || fail "a folder of a run that never began was left"
+    fi
+    [ "$state" = launching ] || interrupted_in_order "$3"
+}
+
+# After a third signal nothing more is written: the scenario may have no file.
+interrupted_in_order() { # TIMES
+    local run
+    run=$(echo results/*/run.json)
+    count_results
+    if [ "$1" -lt 3 ]; then
+        expect_kept
+        expect_json "$run" '.status == "interrupted"'
+    fi
+    if [ "$bad" -gt 0 ]; then
+        expect_json "${bad_files[0]}" '.status == "interrupted"'
+    fi
+}

@@ -1,0 +1,87 @@
+# Faults at random moments: whatever comes, the promises hold that do not depend on
+# what it was. tests/faults/soak-cases.sh throws the dice.
+# shellcheck shell=bash disable=SC2034,SC2154
+
+# A run with a fault MILLISECONDS after its start.
+case_soak() { # WORLD MODE METHOD STRATEGY FAULT VICTIM MILLISECONDS
+    local mode=$2 method=$3 strategy=$4 fault=$5 victim_kind=$6 at=$7
+    use_world "$1"
+    mkdir disk control
+    cluster ".nodes[].slots = 2 | .scenarios[] += {mode: \"$mode\",
+        method: \"$method\", strategy: \"$strategy\", iterations: 3,
+        disk: {folder: \"$PWD/disk\"}, train: {tp: 2}, infer: {tp: 2}}"
+    start_coord cluster.json -vv
+    at_end_of_case "kill -KILL $coord_pid 2>/dev/null"
+    sleep "$((at / 1000)).$(printf %03d $((at % 1000)))"
+    soak_fault "$fault" "$victim_kind"
+    wait_until 120 "the coordinator's end" eval \
+        '! start_time "$coord_pid" >/dev/null'
+    finish_coord >/dev/null 2>&1
+    grep -vE 'trace:|debug:' err | sed 's/^/  err: /' >&2
+    expect_exit_in 0 1 4 137 130 129 143
+    expect_end_of "$fault" "$victim_kind"
+    expect_whole_results
+    expect_nothing_left 60
+}
+
+any_victim() { # KIND
+    local list=()
+    find_workers
+    case $1 in
+    coordinator) list=("$coord_pid") ;;
+    rank) list=("${rank_pids[@]}") ;;
+    agent) list=("${agent_pids[@]}") ;;
+    sshd) [ ${#agent_pids[@]} = 0 ] || list=("$(parent_of "${agent_pids[-1]}")") ;;
+    esac
+    victim=${list[-1]-}
+    echo "victim: $1 ${victim:-that is not there}" >&2
+    [ -n "$victim" ]
+}
+
+soak_fault() { # FAULT VICTIM
+    case $1 in
+    kill | stop | pause)
+        any_victim "$2" || return 0
+        kill "-${1/#pause/stop}" "$victim" 2>/dev/null || return 0
+        ;;&
+    stop)
+        thawed_at_end+=("$victim")
+        [ "$2" != coordinator ] || {
+            sleep 20
+            kill -CONT "$victim"
+        }
+        ;;
+    pause)
+        sleep 2
+        kill -CONT "$victim" 2>/dev/null
+        ;;
+    INT | TERM | HUP)
+        kill "-$1" "$coord_pid" 2>/dev/null
+        ;;
+    flap | cut)
+        at_end_of_case "partition off"
+        partition on
+        ;;&
+    flap)
+        sleep 3
+        partition off
+        ;;
+    esac
+    return 0
+}
+
+# What each fault may not lead to.
+expect_end_of() { # FAULT VICTIM
+    case $1:$2 in
+    pause:* | flap:*) expect_unharmed ;;
+    INT:*) expect_exit_in 0 130 ;;
+    TERM:*) expect_exit_in 0 143 ;;
+    HUP:*) expect_exit_in 0 129 ;;
+    kill:coordinator) expect_exit_in 0 137 ;;
+    *) expect_exit_in 0 1 4 ;;
+    esac
+    # Who fails says where.
+    case $status in
+    1 | 4) expect_text err "$hosts" ;;
+    esac
+}

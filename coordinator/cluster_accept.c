@@ -17,6 +17,7 @@
 #include "common/log.h"
 #include "common/mem.h"
 #include "coordinator/cluster_internal.h"
+#include "transport/tcp.h"
 
 /* More than twice what listeners accept in a turn of the loop, so that what a
  * stranger has sent is read before its place is taken. */
@@ -295,7 +296,7 @@ static void first_bytes_cb(uv_stream_t *stream, ssize_t nread,
         return;
     }
     if (uv_fileno((uv_handle_t *)stream, &fd) == 0) {
-        rf_tcp_tune(fd);
+        rf_tcp_tune_control(fd);
     }
     peer->tcp = NULL;
     peer->conn = rf_conn_open(stream, tls, &peer_ops, peer);

@@ -20,7 +20,7 @@
 
 #include "common/clock.h"
 #include "coordinator/launch_ssh.h"
-#include "transport/conn.h"
+#include "transport/tcp.h"
 
 #define ADDRESSES_MAX 12
 #define STAGGER_MS 250
@@ -56,7 +56,7 @@ static int begin(struct race *race, const struct addrinfo *address)
         note_failure(race, address, errno);
         return -1;
     }
-    rf_tcp_tune(fd);
+    rf_tcp_tune_control(fd);
     if (connect(fd, address->ai_addr, address->ai_addrlen) == 0) {
         return fd;
     }

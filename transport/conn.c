@@ -20,8 +20,6 @@
 #include "transport/conn_internal.h"
 
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -443,20 +441,4 @@ const char *rf_conn_identity(const struct rf_conn *conn)
 bool rf_conn_has_proof(const struct rf_conn *conn)
 {
     return conn->tls != NULL && rf_tls_has_proof(conn->tls);
-}
-
-void rf_tcp_tune(int fd)
-{
-    static const struct {
-        int level, option, value;
-    } settings[] = {
-        {IPPROTO_TCP, TCP_NODELAY, 1},  {SOL_SOCKET, SO_KEEPALIVE, 1},
-        {IPPROTO_TCP, TCP_KEEPIDLE, 5}, {IPPROTO_TCP, TCP_KEEPINTVL, 2},
-        {IPPROTO_TCP, TCP_KEEPCNT, 3},  {IPPROTO_TCP, TCP_USER_TIMEOUT, 12000},
-    };
-    for (size_t i = 0; i < RF_ARRAY_SIZE(settings); i++) {
-        /* Only speeds detection up: leases are the authority. */
-        (void)setsockopt(fd, settings[i].level, settings[i].option,
-                         &settings[i].value, sizeof(settings[i].value));
-    }
 }

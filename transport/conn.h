@@ -81,7 +81,4 @@ const char *rf_conn_identity(const struct rf_conn *conn); /* TLS server side */
  * handshake is over. */
 bool rf_conn_has_proof(const struct rf_conn *conn);
 
-/* NODELAY, keepalive 5/2/3 s and TCP_USER_TIMEOUT 12 s on a TCP socket. */
-void rf_tcp_tune(int fd);
-
 #endif

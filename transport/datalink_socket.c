@@ -14,6 +14,7 @@
 
 #include "common/compiler.h"
 #include "transport/datalink.h"
+#include "transport/tcp.h"
 
 enum rf_status rf_datalink_resolve(const char *address, uint16_t port,
                                    struct addrinfo **out, struct rf_err *err)
@@ -34,12 +35,7 @@ enum rf_status rf_datalink_resolve(const char *address, uint16_t port,
 /* No explicit buffer sizes: they would turn the kernel's tuning off. */
 void rf_datalink_tune(int fd)
 {
-    const int on = 1, idle_s = 5, interval_s = 2, count = 3;
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
-    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof(idle_s));
-    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval_s, sizeof(interval_s));
-    setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof(count));
+    rf_tcp_tune(fd);
     setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, RF_DATALINK_CONGESTION,
                sizeof(RF_DATALINK_CONGESTION) - 1);
 }

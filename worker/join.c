@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "common/mem.h"
+#include "transport/tcp.h"
 
 #define STAGGER_MS 250
 #define ADDRESSES_MAX 8 /* of one name */
@@ -234,7 +235,7 @@ static void start_handshake(struct attempt *attempt)
         return;
     }
     if (uv_fileno((uv_handle_t *)attempt->tcp, &fd) == 0) {
-        rf_tcp_tune(fd);
+        rf_tcp_tune_control(fd);
     }
     note_local_address(attempt);
     attempt->state = ATTEMPT_HANDSHAKE;

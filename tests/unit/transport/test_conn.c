@@ -13,6 +13,7 @@
 #include "common/clock.h"
 #include "common/mem.h"
 #include "tests/lib/conn_ends.h"
+#include "transport/tcp.h"
 
 START_TEST(test_conn_carries_frames_and_closes_in_order)
 {
@@ -366,7 +367,7 @@ START_TEST(test_conn_tcp_reset_is_a_lost_peer)
     ck_assert_int_eq(connect(fd, (struct sockaddr *)&address, sizeof(address)),
                      0);
     peer = accept(listener, NULL, NULL);
-    rf_tcp_tune(fd);
+    rf_tcp_tune_control(fd);
     ck_assert_int_eq(
         getsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &value, &value_size), 0);
     ck_assert_int_eq(value, 1);

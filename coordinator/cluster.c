@@ -316,6 +316,10 @@ enum rf_status rf_cluster_create(uv_loop_t *loop,
         node->cluster = cluster;
         node->index = i;
         node->config = config->nodes[i];
+        if (strcmp(launcher->name, "local") == 0 &&
+            node->config.address == NULL) {
+            node->config.address = "127.0.0.1"; /* its name may be made up */
+        }
         node->hello_by_ns = node->verdict_ns = INT64_MAX;
         rf_cluster_random(node->psk, sizeof(node->psk));
         snprintf(node->identity, sizeof(node->identity), "%s/%u", run_id, i);

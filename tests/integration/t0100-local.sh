@@ -57,6 +57,17 @@ test_result_fields_agree_with_each_other() {
         ([.ranks[].received_bytes] | add))'
 }
 
+# Names of nodes that are all this machine need not resolve.
+test_nodes_of_this_machine_find_each_other_without_a_listener() {
+    cluster '.control.address = "stdio" | .scenarios |= .[1:] | .nodes = [
+        {host: "node-a", slots: 2}, {host: "node-b", slots: 2}]'
+    run_coord cluster.json
+    expect_exit 0
+    expect_verified "$(result split)"
+    expect_json "$(result split)" '.environment |
+        all(.control == "stdio" and .address == "127.0.0.1")'
+}
+
 test_only_matching_scenarios_run() {
     cluster
     run_coord cluster.json -s 'spl*' -o elsewhere

@@ -26,6 +26,18 @@ static void reject(struct cluster_node *node, struct rf_conn *conn,
     rf_conn_fail(conn, &why);
 }
 
+/* So that the launcher can end it, whatever state it is in then. */
+static void identify_agent(const struct cluster_node *node, const json_t *hello)
+{
+    json_int_t pid = json_integer_value(json_object_get(hello, "pid"));
+    const json_t *ticks = json_object_get(hello, "start_ticks");
+    if (node->launch != NULL && pid > 1 && pid <= INT32_MAX &&
+        json_is_integer(ticks) && json_integer_value(ticks) >= 0) {
+        node->cluster->launcher->identify(node->launch, (uint32_t)pid,
+                                          (uint64_t)json_integer_value(ticks));
+    }
+}
+
 static void take_hello(struct cluster_node *node, struct rf_conn *conn,
                        const json_t *hello)
 {
@@ -42,6 +54,7 @@ static void take_hello(struct cluster_node *node, struct rf_conn *conn,
     node->hello_by_ns = INT64_MAX;
     node->clock.tcp = conn == node->tcp;
     node->clock.launch_ns = rf_now_ns() - node->launched_ns;
+    identify_agent(node, hello);
     if (!cluster->ops.hello(node->index, hello, cluster->data)) {
         return;
     }

@@ -29,6 +29,14 @@ const struct rf_launcher_ops *rf_launcher_find(const char *method)
     return NULL;
 }
 
+void rf_launch_needs_no_identity(struct rf_launch *launch, uint32_t pid,
+                                 uint64_t start_ticks)
+{
+    (void)launch;
+    (void)pid;
+    (void)start_ticks;
+}
+
 /* --- Names ---------------------------------------------------------------- */
 
 /* Only ASCII letters, digits and `more`; whatever the locale. */

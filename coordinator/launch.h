@@ -101,11 +101,17 @@ struct rf_launcher_ops {
     /* Where the head is as seen on the way to this node: the local address of
      * the SSH socket, "127.0.0.1" for local, NULL when unknown (jump host). */
     const char *(*head_address)(const struct rf_launch *launch);
+    /* Which process of the node the agent is, as its HELLO says: its id and its
+     * start time, field 22 of /proc/PID/stat. With it stop() can end an agent
+     * that heeds neither the end of its input nor that of its lease. */
+    void (*identify)(struct rf_launch *launch, uint32_t pid,
+                     uint64_t start_ticks);
     /* Ends it; on_exit (or on_fail) still comes. Close the stream first: that
      * is the agent's order to end. Without `force` the agent then has
      * RF_LAUNCH_GRACE_MS before its connection is cut (ssh) or its process
      * group gets SIGTERM and later SIGKILL (local); with `force` that happens
-     * at once. May be repeated, with more force. */
+     * at once. Over ssh an identified agent is killed before the connection is
+     * cut. May be repeated, with more force. */
     void (*stop)(struct rf_launch *launch, bool force);
     /* Frees; only after on_exit or on_fail. */
     void (*destroy)(struct rf_launch *launch);

@@ -10,6 +10,10 @@ struct rf_launch {
     void *data;
 };
 
+/* `identify` of launchers that have no use for it. */
+void rf_launch_needs_no_identity(struct rf_launch *launch, uint32_t pid,
+                                 uint64_t start_ticks);
+
 /* One launch's place at the gate. `start` is called, perhaps from inside
  * rf_gate_enter(), when its turn comes. */
 struct rf_gate_place {

@@ -132,6 +132,7 @@ static void timer_cb(uv_timer_t *timer)
     case LOCAL_GRACE:
         local->state = LOCAL_TERM;
         send_signal(local, SIGTERM);
+        send_signal(local, SIGCONT); /* a stopped process hears nothing */
         arm(local, RF_LAUNCH_GRACE_MS);
         break;
     case LOCAL_TERM:
@@ -291,6 +292,7 @@ const struct rf_launcher_ops rf_launcher_local = {
     .descriptors = 2,
     .start = start,
     .head_address = head_address,
+    .identify = rf_launch_needs_no_identity,
     .stop = stop,
     .destroy = destroy,
 };

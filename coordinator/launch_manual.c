@@ -179,6 +179,7 @@ const struct rf_launcher_ops rf_launcher_manual = {
     .descriptors = 0,
     .start = start,
     .head_address = head_address,
+    .identify = rf_launch_needs_no_identity,
     .stop = stop,
     .destroy = destroy,
 };

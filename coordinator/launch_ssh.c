@@ -43,6 +43,7 @@ struct ssh_launch {
     unsigned open_handles;
     enum ssh_state state;
     bool has_thread, was_up, cut;
+    bool identified;     /* the job knows which process the agent is */
     int64_t deadline_ns; /* the thread's, 0 for none */
     char address[64];    /* of the head; "" unknown */
     struct rf_err why;   /* for on_fail */
@@ -102,7 +103,7 @@ static void cut_cb(uv_timer_t *timer)
     struct ssh_launch *ssh = timer->data;
     if (!ssh->cut) {
         ssh->cut = true;
-        atomic_store(&ssh->job->stop, RF_SSH_FORCE);
+        atomic_store(&ssh->job->stop, RF_SSH_CUT);
         (void)!write(ssh->job->wake_fd, &(uint64_t){1}, sizeof(uint64_t));
         rf_ssh_cut(ssh->job);
         uv_timer_start(timer, cut_cb, ABANDON_MS, 0);
@@ -293,10 +294,26 @@ static const char *head_address(const struct rf_launch *launch)
     return ssh->address[0] != '\0' ? ssh->address : NULL;
 }
 
+static void identify(struct rf_launch *launch, uint32_t pid,
+                     uint64_t start_ticks)
+{
+    struct ssh_launch *ssh = rf_container_of(launch, struct ssh_launch, base);
+    if (ssh->state == SSH_UP) {
+        pthread_mutex_lock(&ssh->job->lock);
+        ssh->job->agent_pid = pid;
+        ssh->job->agent_start_ticks = start_ticks;
+        pthread_mutex_unlock(&ssh->job->lock);
+        ssh->identified = true;
+    }
+}
+
 static void stop(struct rf_launch *launch, bool force)
 {
     struct ssh_launch *ssh = rf_container_of(launch, struct ssh_launch, base);
-    int wanted = force || ssh->state != SSH_UP ? RF_SSH_FORCE : RF_SSH_STOP;
+    int wanted = ssh->state != SSH_UP ? RF_SSH_CUT
+                 : !force             ? RF_SSH_STOP
+                 : ssh->identified    ? RF_SSH_KILL
+                                      : RF_SSH_CUT;
     if (ssh->state == SSH_ENDED || atomic_load(&ssh->job->stop) >= wanted) {
         return;
     }
@@ -307,12 +324,13 @@ static void stop(struct rf_launch *launch, bool force)
     }
     atomic_store(&ssh->job->stop, wanted);
     (void)!write(ssh->job->wake_fd, &(uint64_t){1}, sizeof(uint64_t));
-    if (wanted == RF_SSH_FORCE) {
+    if (wanted == RF_SSH_CUT) {
         ssh->cut = true;
         rf_ssh_cut(ssh->job);
         arm(ssh, ABANDON_MS);
     } else {
-        arm(ssh, RF_LAUNCH_GRACE_MS + LATE_MS);
+        arm(ssh, (wanted == RF_SSH_KILL ? RF_SSH_KILL_MS : RF_LAUNCH_GRACE_MS) +
+                     LATE_MS);
     }
 }
 
@@ -326,6 +344,7 @@ const struct rf_launcher_ops rf_launcher_ssh = {
     .descriptors = 4,
     .start = start,
     .head_address = head_address,
+    .identify = identify,
     .stop = stop,
     .destroy = destroy,
 };

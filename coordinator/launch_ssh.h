@@ -11,6 +11,7 @@
 #ifndef RF_COORDINATOR_LAUNCH_SSH_H
 #define RF_COORDINATOR_LAUNCH_SSH_H
 
+#include <libssh/callbacks.h>
 #include <libssh/libssh.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -39,7 +40,13 @@ struct rf_ssh_event {
     enum rf_status why; /* of RF_SSH_FAIL */
 };
 
-enum rf_ssh_stop { RF_SSH_RUN, RF_SSH_STOP, RF_SSH_FORCE };
+/* With rising force. */
+enum rf_ssh_stop {
+    RF_SSH_RUN,
+    RF_SSH_STOP, /* the agent's input ends; after a grace it is killed */
+    RF_SSH_KILL, /* the agent, which is known, is killed now */
+    RF_SSH_CUT,  /* the connection ends now */
+};
 
 struct rf_ssh_job {
     /* Set before the thread starts, then only read. */
@@ -58,9 +65,11 @@ struct rf_ssh_job {
     pthread_mutex_t lock; /* for all below */
     struct rf_ssh_event *first, **end;
     unsigned lines_waiting, lines_dropped;
-    uv_async_t *async; /* NULL once the loop's side has let go */
-    int guard_fd;      /* second descriptor of the connection, or -1 */
-    pid_t proxy;       /* ProxyCommand's process group, or 0 */
+    uv_async_t *async;  /* NULL once the loop's side has let go */
+    int guard_fd;       /* second descriptor of the connection, or -1 */
+    pid_t proxy;        /* ProxyCommand's process group, or 0 */
+    uint32_t agent_pid; /* on the node; 0: not known */
+    uint64_t agent_start_ticks;
     unsigned references;
 };
 
@@ -157,6 +166,38 @@ enum rf_status rf_ssh_authenticate(struct rf_ssh_job *job, ssh_session session,
  * caller) is what to execute. */
 enum rf_status rf_ssh_deploy(struct rf_ssh_job *job, ssh_session session,
                              char **path, struct rf_err *err) RF_MUST_CHECK;
+
+/* --- launch_ssh_kill.c ---------------------------------------------------- */
+
+#define RF_SSH_KILL_MS 3000 /* what killing an agent may take */
+
+enum rf_ssh_kill_state {
+    RF_SSH_KILL_IDLE,
+    RF_SSH_KILL_OPENING,
+    RF_SSH_KILL_ASKING,
+    RF_SSH_KILL_RUNNING,
+    RF_SSH_KILL_OVER,
+};
+
+/* The killing of one agent; zeroed before it begins. */
+struct rf_ssh_kill {
+    enum rf_ssh_kill_state state;
+    uint32_t pid;
+    ssh_channel channel;
+    struct ssh_channel_callbacks_struct callbacks;
+    char command[640];
+    char failure[256]; /* why it did not work, or "" */
+};
+
+/* Begins to kill the agent through a channel of its own on `session`, which is
+ * non-blocking. Does nothing when it is not known which process that is. */
+void rf_ssh_kill_begin(struct rf_ssh_kill *kill, struct rf_ssh_job *job,
+                       ssh_session session);
+/* Goes on with it as far as that is possible without waiting. */
+void rf_ssh_kill_go_on(struct rf_ssh_kill *kill, ssh_session session);
+/* Why nobody knows that the agent is gone, or NULL: it was not begun. */
+const char *rf_ssh_kill_failure(const struct rf_ssh_kill *kill);
+void rf_ssh_kill_free(struct rf_ssh_kill *kill);
 
 /* --- launch_ssh_pump.c ---------------------------------------------------- */
 

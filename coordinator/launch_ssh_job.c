@@ -210,7 +210,7 @@ void rf_ssh_guard(struct rf_ssh_job *job, int fd, pid_t proxy)
     job->guard_fd = twin;
     job->proxy = proxy;
     /* Stopped before there was anything to cut. */
-    if (atomic_load(&job->stop) == RF_SSH_FORCE && twin >= 0) {
+    if (atomic_load(&job->stop) == RF_SSH_CUT && twin >= 0) {
         shutdown(twin, SHUT_RDWR);
     }
     pthread_mutex_unlock(&job->lock);

@@ -11,7 +11,7 @@
  * window. No pty, no environment, no agent forwarding.
  */
 #include <errno.h>
-#include <libssh/callbacks.h>
+#include <inttypes.h>
 #include <netdb.h>
 #include <poll.h>
 #include <stdio.h>
@@ -45,10 +45,12 @@ struct pump {
     struct rf_lines lines;
     bool input_ended; /* the caller's; told to the node */
     bool output_ended, stream_gone, lost;
-    bool has_status, stopping;
+    bool has_status, stopping, forced;
     int status;
     char *signal;
     int64_t over_ns; /* when to stop waiting for the rest; 0: not yet */
+    int64_t kill_ns; /* when to kill the agent; 0: never */
+    struct rf_ssh_kill kill;
 };
 
 static void exit_status_cb(ssh_session session, ssh_channel channel, int status,
@@ -194,18 +196,39 @@ static void look_at_stop(struct pump *pump)
     uint64_t count;
     (void)!read(pump->job->wake_fd, &count, sizeof(count));
     switch (atomic_load(&pump->job->stop)) {
-    case RF_SSH_FORCE:
+    case RF_SSH_CUT:
         pump->lost = true;
+        break;
+    case RF_SSH_KILL:
+        if (!pump->forced) {
+            pump->forced = pump->stopping = true;
+            end_input(pump);
+            pump->kill_ns = rf_now_ns();
+            pump->over_ns = pump->kill_ns + RF_SSH_KILL_MS * RF_NS_PER_MS;
+        }
         break;
     case RF_SSH_STOP:
         if (!pump->stopping) {
             pump->stopping = true;
             end_input(pump);
             pump->over_ns = rf_now_ns() + RF_LAUNCH_GRACE_MS * RF_NS_PER_MS;
+            pump->kill_ns = pump->over_ns - RF_SSH_KILL_MS * RF_NS_PER_MS;
         }
         break;
     default:
         break;
+    }
+}
+
+static void kill_when_due(struct pump *pump)
+{
+    if (pump->kill.state != RF_SSH_KILL_IDLE) {
+        rf_ssh_kill_go_on(&pump->kill, pump->session);
+    } else if (pump->kill_ns != 0 && rf_now_ns() >= pump->kill_ns) {
+        pump->kill_ns = 0;
+        if (!pump->has_status) {
+            rf_ssh_kill_begin(&pump->kill, pump->job, pump->session);
+        }
     }
 }
 
@@ -232,7 +255,9 @@ static void wait_for_work(struct pump *pump)
         fds[1].fd = -1; /* or its hang-up would wake us for ever */
     }
     if (pump->over_ns != 0) {
-        int64_t left = (pump->over_ns - rf_now_ns()) / RF_NS_PER_MS + 1;
+        int64_t next = pump->kill_ns != 0 ? RF_MIN(pump->kill_ns, pump->over_ns)
+                                          : pump->over_ns;
+        int64_t left = (next - rf_now_ns()) / RF_NS_PER_MS + 1;
         timeout = (int)RF_MAX(left, INT64_C(0));
     }
     (void)poll(fds, 4, timeout);
@@ -261,6 +286,7 @@ static void carry(struct pump *pump)
         moved = pump_down(pump) || moved;
         moved = (!pump->lost && pump_up(pump)) || moved;
         look_at_stop(pump);
+        kill_when_due(pump);
         if (moved && !pump->lost) {
             continue;
         }
@@ -270,6 +296,12 @@ static void carry(struct pump *pump)
         wait_for_work(pump);
     }
     rf_lines_end(&pump->lines);
+    if (!pump->has_status && rf_ssh_kill_failure(&pump->kill) != NULL) {
+        rf_ssh_note(pump->job,
+                    "its agent, process %" PRIu32 ", may still be there: %s",
+                    pump->kill.pid, rf_ssh_kill_failure(&pump->kill));
+    }
+    rf_ssh_kill_free(&pump->kill);
     ssh_set_blocking(pump->session, 1);
 }
 

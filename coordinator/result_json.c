@@ -87,6 +87,7 @@ json_t *rf_result_node(const char *host, const json_t *hello)
     json_object_del(facts, "protocol");
     json_object_del(facts, "node");
     json_object_del(facts, "pid");
+    json_object_del(facts, "start_ticks");
     json_object_del(facts, "folders");
     redact_env(json_object_get(facts, "env"));
     json_object_update(entry, facts);

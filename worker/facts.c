@@ -285,6 +285,8 @@ json_t *rf_facts_collect(void)
     json_object_set_new(facts, "boot_id",
                         first_line("/proc/sys/kernel/random/boot_id"));
     json_object_set_new(facts, "pid", json_integer(getpid()));
+    json_object_set_new(facts, "start_ticks",
+                        json_integer(rf_process_start_ticks()));
     json_object_set_new(facts, "cpus", processors());
     json_object_set_new(facts, "memory_bytes",
                         json_integer((json_int_t)rf_memory_total()));

@@ -4,10 +4,10 @@
 
 #include <jansson.h>
 
-/* {"version", "build", "hostname", "boot_id", "pid", "cpus", "memory_bytes",
- * "memory_available_bytes", "kernel", "cpu", "nics", "methods", "gpus", "cuda",
- * "nccl", "congestion_control", "env"}. Never fails: what cannot be found out
- * is null. Loads refit-cuda.so, which may take a second. */
+/* {"version", "build", "hostname", "boot_id", "pid", "start_ticks", "cpus",
+ * "memory_bytes", "memory_available_bytes", "kernel", "cpu", "nics", "methods",
+ * "gpus", "cuda", "nccl", "congestion_control", "env"}. Never fails: what
+ * cannot be found out is null. Loads refit-cuda.so, which may take a second. */
 json_t *rf_facts_collect(void);
 
 #endif

@@ -23,7 +23,8 @@
 #include "common/core.h"
 #include "common/mem.h"
 
-#define NAME_SIZE 16 /* of PR_SET_NAME, with its end */
+#define NAME_SIZE 16  /* of PR_SET_NAME, with its end */
+#define STAT_SIZE 512 /* of /proc/PID/stat */
 
 void rf_process_harden_agent(void)
 {
@@ -217,25 +218,44 @@ enum rf_status rf_process_spawn(const struct rf_spawn *how, pid_t *out,
     return RF_OK;
 }
 
-/* The parent of process `pid`, 0 when unknown. */
-static pid_t parent_of(const char *pid)
+/* What /proc says of process `pid` after its name, from field 3 on; "" when it
+ * is gone. `line` holds it. */
+static const char *stat_of(const char *pid, char *line, size_t size)
 {
-    char path[64], line[512];
-    char *end;
-    int parent = 0;
+    char path[64];
+    const char *end = NULL;
     FILE *file;
     snprintf(path, sizeof(path), "/proc/%.20s/stat", pid);
     file = fopen(path, "re");
-    if (file == NULL) {
-        return 0;
+    if (file != NULL && fgets(line, (int)size, file) != NULL) {
+        end = strrchr(line, ')');
     }
-    if (fgets(line, sizeof(line), file) != NULL &&
-        (end = strrchr(line, ')')) != NULL &&
-        sscanf(end + 1, " %*c %d", &parent) != 1) {
-        parent = 0;
+    if (file != NULL) {
+        fclose(file);
     }
-    fclose(file);
-    return parent;
+    return end != NULL ? end + 1 : "";
+}
+
+/* The parent of process `pid`, 0 when unknown. */
+static pid_t parent_of(const char *pid)
+{
+    char line[STAT_SIZE];
+    int parent = 0;
+    return sscanf(stat_of(pid, line, sizeof(line)), " %*c %d", &parent) == 1
+               ? parent
+               : 0;
+}
+
+int64_t rf_process_start_ticks(void)
+{
+    char line[STAT_SIZE];
+    int64_t ticks = -1;
+    return sscanf(stat_of("self", line, sizeof(line)),
+                  " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d "
+                  "%*d %*d %*d %*d %*d %" SCNd64,
+                  &ticks) == 1
+               ? ticks
+               : -1;
 }
 
 static bool listed(pid_t pid, const pid_t *keep, size_t n_keep)

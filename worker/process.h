@@ -19,6 +19,10 @@ void rf_process_harden_agent(void);
  * started by; "rank N" where the number is longer than the room for it. */
 void rf_process_name_rank(uint32_t rank);
 
+/* When this process started, in clock ticks since boot (field 22 of
+ * /proc/PID/stat): with the id it names a process for good. -1: unknown. */
+int64_t rf_process_start_ticks(void);
+
 /* Dies with its parent; false when the parent is gone already. */
 bool rf_process_bind_to_parent(pid_t parent);
 

@@ -1,6 +1,6 @@
 # Violent ends: whatever dies, nothing is left running and what was measured is
 # kept. Processes are known by the path of a private copy of the worker.
-# limit: 400
+# limit: 440
 # shellcheck shell=bash source=../lib/test.sh disable=SC2034
 . "$(dirname "$0")/../lib/test.sh"
 
@@ -135,6 +135,22 @@ test_a_stopped_rank_is_found_by_its_lease() {
         .rank != null and (.text | capture("was silent for (?<s>[0-9.]+) s and " +
         "was killed$") | .s | tonumber >= 15))'
     wait_until 20 "no process is left, not even the stopped one" no_workers
+}
+
+test_a_stopped_agent_does_not_outlive_the_run() {
+    local agent
+    start_run
+    wait_until 60 "an iteration" iteration_kept
+    agent=$(comm -23 <(workers | sort) <(ranks | sort) | head -n 1)
+    kill -STOP "${agent%:*}"
+    finish_coord
+    all_gone "$agent" || {
+        kill -KILL "${agent%:*}"
+        fail "the stopped agent is still there"
+    }
+    expect_exit 1
+    expect_json "$(result first)" '.errors[0].text | test("silent for")'
+    no_workers || fail "left behind: $(workers)"
 }
 
 interrupted_by() { # SIGNAL EXIT_CODE

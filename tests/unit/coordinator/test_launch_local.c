@@ -120,10 +120,15 @@ START_TEST(test_launch_local_asks_before_it_kills)
 {
     struct seen seen;
     int64_t started;
+    pid_t agent = 0;
     start_script(&seen, "#!/bin/sh\ntrap 'echo asked >&2; exit 9' TERM\n"
-                        "echo up\nwhile :; do sleep 0.1; done\n");
+                        "echo up $$\nwhile :; do sleep 0.1; done\n");
     await_stream(&seen, 1, 5);
-    await_output(&seen, "up\n", 5);
+    await_output(&seen, "\n", 5);
+    ck_assert_int_eq(sscanf(seen.output, "up %d", &agent), 1);
+    if (_i == 1) { /* it hears nothing until it is woken */
+        kill(agent, SIGSTOP);
+    }
     seen_close_stream(&seen);
     started = rf_now_ns();
     seen.ops->stop(seen.launch, false);
@@ -223,7 +228,7 @@ Suite *test_launch_local_suite(void)
     tcase_add_test(tests, test_launch_local_force_kills_the_whole_group);
     tcase_add_test(tests,
                    test_launch_local_stopped_before_its_stream_still_ends);
-    tcase_add_test(tests, test_launch_local_asks_before_it_kills);
+    tcase_add_loop_test(tests, test_launch_local_asks_before_it_kills, 0, 2);
     tcase_add_test(tests,
                    test_launch_local_end_is_not_delayed_by_a_held_stderr);
     tcase_add_test(tests,

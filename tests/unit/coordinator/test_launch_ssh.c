@@ -1,6 +1,7 @@
 /* The launcher `ssh` against a real, private sshd on the loopback: running,
  * deploying, stopping. */
 #include <dirent.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -275,6 +276,105 @@ START_TEST(test_ssh_forced_stop_cuts_the_connection)
 }
 END_TEST
 
+/* --- Agents that do not end ----------------------------------------------- */
+
+/* A launch whose agent heeds nothing: it is stopped, and so is its rank, which
+ * leads a process group. It ends at SIGTERM when it is woken, unless
+ * `stubborn`.
+ */
+static void start_stopped(const char *server, bool stubborn, pid_t *agent,
+                          pid_t *rank)
+{
+    char script[256];
+    snprintf(script, sizeof(script),
+             "#!/bin/sh\n%s\nsetsid sh -c 'kill -STOP $$' "
+             "</dev/null >/dev/null 2>&1 &\necho \"pid $$ $!\"\nkill -STOP $$\n"
+             "while :; do sleep 1; done\n",
+             stubborn ? "trap '' TERM HUP" : "trap 'kill -9 $!; exit 9' TERM");
+    sshd_start(server);
+    sshd_how.worker = launch_file("script", script, 0700);
+    sshd_launch();
+    await_stream(&sshd_seen, 1, 20);
+    await_output(&sshd_seen, "\n", 10);
+    ck_assert_int_eq(sscanf(sshd_seen.output, "pid %d %d", agent, rank), 2);
+}
+
+static uint64_t start_ticks_of(pid_t pid)
+{
+    char path[64], line[512];
+    unsigned long long ticks = 0;
+    FILE *file;
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    file = fopen(path, "re");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_ptr_nonnull(fgets(line, sizeof(line), file));
+    fclose(file);
+    ck_assert_int_eq(sscanf(strrchr(line, ')') + 1,
+                            " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u "
+                            "%*u %*d %*d %*d %*d %*d %*d %llu",
+                            &ticks),
+                     1);
+    return ticks;
+}
+
+/* In order, by SIGKILL, and that at once. */
+START_TEST(test_ssh_stop_leaves_no_stopped_agent_behind)
+{
+    const bool stubborn = _i > 0, force = _i == 2;
+    pid_t agent = 0, rank = 0;
+    start_stopped("", stubborn, &agent, &rank);
+    sshd_seen.ops->identify(sshd_seen.launch, (uint32_t)agent,
+                            start_ticks_of(agent));
+    seen_close_stream(&sshd_seen);
+    sshd_seen.ops->stop(sshd_seen.launch, false);
+    if (force) {
+        sshd_seen.ops->stop(sshd_seen.launch, true);
+    }
+    await_end(&sshd_seen, 1, 12);
+    ck_assert_int_eq(sshd_seen.status, stubborn ? -1 : 9);
+    ck_assert_str_eq(sshd_seen.signal, stubborn ? "KILL" : "");
+    ck_assert_str_eq(sshd_seen.noted, "");
+    await_gone(agent);
+    await_gone(rank);
+}
+END_TEST
+
+START_TEST(test_ssh_stop_does_not_kill_another_process_of_that_id)
+{
+    pid_t agent = 0, rank = 0;
+    start_stopped("", false, &agent, &rank);
+    sshd_seen.ops->identify(sshd_seen.launch, (uint32_t)agent,
+                            start_ticks_of(agent) + 1);
+    seen_close_stream(&sshd_seen);
+    sshd_seen.ops->stop(sshd_seen.launch, true);
+    await_end(&sshd_seen, 1, 12);
+    ck_assert_int_eq(sshd_seen.status, -1);
+    ck_assert_str_eq(sshd_seen.signal, "");
+    ck_assert(is_alive(agent));
+    kill(agent, SIGKILL);
+    kill(rank, SIGKILL);
+}
+END_TEST
+
+START_TEST(test_ssh_agent_that_cannot_be_killed_is_told)
+{
+    pid_t agent = 0, rank = 0;
+    char expected[64];
+    start_stopped("MaxSessions 1\n", false, &agent, &rank);
+    sshd_seen.ops->identify(sshd_seen.launch, (uint32_t)agent,
+                            start_ticks_of(agent));
+    seen_close_stream(&sshd_seen);
+    sshd_seen.ops->stop(sshd_seen.launch, true);
+    await_end(&sshd_seen, 1, 12);
+    snprintf(expected, sizeof(expected),
+             "process %d, may still be there: ", (int)agent);
+    ck_assert_ptr_nonnull(strstr(sshd_seen.noted, expected));
+    ck_assert_ptr_nonnull(strstr(sshd_seen.noted, "open failed"));
+    kill(agent, SIGKILL);
+    kill(rank, SIGKILL);
+}
+END_TEST
+
 START_TEST(test_ssh_stop_during_the_start_is_a_prompt_failure)
 {
     int64_t started;
@@ -376,6 +476,11 @@ Suite *test_launch_ssh_suite(void)
     tests = sshd_case(suite, "stop");
     tcase_add_test(tests, test_ssh_stop_gives_the_agent_its_end_of_input);
     tcase_add_test(tests, test_ssh_forced_stop_cuts_the_connection);
+    tcase_add_loop_test(tests, test_ssh_stop_leaves_no_stopped_agent_behind, 0,
+                        3);
+    tcase_add_test(tests,
+                   test_ssh_stop_does_not_kill_another_process_of_that_id);
+    tcase_add_test(tests, test_ssh_agent_that_cannot_be_killed_is_told);
     tcase_add_test(tests, test_ssh_stop_during_the_start_is_a_prompt_failure);
     tcase_add_test(tests, test_ssh_stop_at_the_gate_is_a_failure);
     tcase_add_test(tests, test_ssh_leaves_no_descriptor_open);

@@ -28,6 +28,8 @@ START_TEST(test_agent_says_hello_with_its_facts)
                      "stdio");
     ck_assert_int_eq(json_integer_value(json_object_get(hello, "pid")),
                      fake.agent);
+    ck_assert_int_gt(json_integer_value(json_object_get(hello, "start_ticks")),
+                     0);
     ck_assert(json_is_null(
         json_object_get(json_object_get(hello, "methods"), "null")));
     ck_assert(json_is_string(json_object_get(hello, "boot_id")));

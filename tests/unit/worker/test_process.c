@@ -63,6 +63,24 @@ START_TEST(test_relevant_variables_never_include_the_public_magic)
 }
 END_TEST
 
+/* Whatever the process is called. */
+START_TEST(test_start_ticks_are_those_of_this_process)
+{
+    const int64_t parent = rf_process_start_ticks();
+    int status;
+    pid_t child;
+    ck_assert_int_gt(parent, 0);
+    child = fork();
+    if (child == 0) {
+        int64_t own = rf_process_start_ticks();
+        prctl(PR_SET_NAME, "a) b 1 2 (3");
+        _exit(own >= parent && rf_process_start_ticks() == own ? 0 : 1);
+    }
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_int_eq(status, 0);
+}
+END_TEST
+
 START_TEST(test_a_program_that_is_missing_is_an_error)
 {
     const char *argv[] = {"nothing", NULL};
@@ -225,6 +243,7 @@ Suite *test_process_suite(void)
                    test_environment_is_an_allow_list_and_boots_additions);
     tcase_add_test(tests,
                    test_relevant_variables_never_include_the_public_magic);
+    tcase_add_test(tests, test_start_ticks_are_those_of_this_process);
     tcase_add_test(tests, test_a_program_that_is_missing_is_an_error);
     tcase_add_test(tests,
                    test_a_child_leads_its_session_and_has_only_its_descriptors);

@@ -13,6 +13,7 @@
 #include "common/log.h"
 #include "common/mem.h"
 #include "coordinator/cluster_internal.h"
+#include "coordinator/program.h"
 #include "planner/world.h"
 
 #define NONCE_BYTES 16
@@ -157,6 +158,34 @@ static void fail_cb(struct rf_launch *launch, const struct rf_err *why,
     launch_over(node, launch);
 }
 
+/* What a shell says of a file that is there but that it cannot execute. */
+static void not_executable(struct cluster_node *node)
+{
+    const struct rf_launch_config *how = &node->cluster->how;
+    char machine[RF_MACHINE_SIZE] = "";
+    if (how->local_worker != NULL) {
+        rf_program_machine(how->local_worker, machine);
+    }
+    if (machine[0] == '\0') {
+        snprintf(machine, sizeof(machine), "an unknown one");
+    }
+    if (how->deploy) {
+        rf_cluster_cause(
+            node,
+            "the worker that launch.deploy copied cannot be executed (status "
+            "126): it is for %s; if the node is another machine (uname -m), "
+            "build the worker there and say where it is with launch.worker",
+            machine);
+    } else {
+        rf_cluster_cause(
+            node,
+            "the worker \"%s\" cannot be executed (status 126): is it built "
+            "for another machine than the node (uname -m; the one beside "
+            "refit-coord is for %s), or not executable (chmod +x, noexec)?",
+            how->worker, machine);
+    }
+}
+
 static void exit_cb(struct rf_launch *launch, int status, const char *signal,
                     void *data)
 {
@@ -169,11 +198,7 @@ static void exit_cb(struct rf_launch *launch, int status, const char *signal,
                          "where it is with launch.worker, or use launch.deploy",
                          node->cluster->how.worker);
     } else if (status == 126) {
-        rf_cluster_cause(
-            node,
-            "the worker \"%s\" cannot be executed (status 126): it "
-            "must be an executable file for the node's processor",
-            node->cluster->how.worker);
+        not_executable(node);
     } else if (status >= 0) {
         rf_cluster_ended(node, "its agent ended with status %d", status);
     } else {

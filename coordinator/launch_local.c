@@ -22,6 +22,7 @@
 
 #include "common/mem.h"
 #include "coordinator/launch_internal.h"
+#include "coordinator/program.h"
 
 #define DRAIN_MS 500
 
@@ -252,7 +253,11 @@ static enum rf_status start(uv_loop_t *loop, const struct rf_launch_config *how,
             : how->worker;
     struct local *local;
     int pair[2], result;
+    enum rf_status status = rf_program_check(program, err);
     (void)node; /* all there is to know is in `how` */
+    if (status != RF_OK) {
+        return status;
+    }
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) {
         return rf_err_errno(err, RF_ERR_LAUNCH, errno, "socketpair");
     }

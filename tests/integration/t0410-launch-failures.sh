@@ -69,6 +69,18 @@ test_worker_that_is_another_program() {
         'ended without a worker.s answer.*launch\.worker'
 }
 
+# A copy of the worker whose ELF header names another machine.
+foreign_worker() {
+    cp "$RF_BUILD_DIR/refit-worker" foreign
+    printf '\x34\x12' | dd of=foreign bs=1 seek=18 conv=notrunc status=none
+}
+
+test_worker_for_another_machine() {
+    foreign_worker
+    launch_fails ".launch.worker = \"$PWD/foreign\"" \
+        'worker ".*/foreign" cannot be executed .*another machine .*uname -m'
+}
+
 test_closed_port() {
     launch_fails '.nodes[1].port = 9' \
         'cannot connect to .* port 9: .*Connection refused'

@@ -74,6 +74,22 @@ START_TEST(test_launch_local_missing_program_is_an_error_of_start)
 }
 END_TEST
 
+/* execvp() would have a shell run it. */
+START_TEST(test_launch_local_runs_no_text_as_a_program)
+{
+    static const struct rf_launch_ops_cb none;
+    struct rf_launch *launch = NULL;
+    struct rf_err err = {0};
+    how.worker = launch_file("worker", "sleep 60\n", 0700);
+    how.local_worker = NULL;
+    ck_assert_int_eq(rf_launcher_local.start(&launch_loop, &how, &node, &none,
+                                             NULL, &launch, &err),
+                     RF_ERR_LAUNCH);
+    ck_assert_ptr_null(launch);
+    ck_assert_ptr_nonnull(strstr(err.text, "/worker is not a program"));
+}
+END_TEST
+
 START_TEST(test_launch_local_prefers_the_worker_beside_the_coordinator)
 {
     struct seen seen;
@@ -223,6 +239,7 @@ Suite *test_launch_local_suite(void)
         tests, test_launch_local_reports_status_signal_and_last_words, 0, 2);
     tcase_add_test(tests,
                    test_launch_local_missing_program_is_an_error_of_start);
+    tcase_add_test(tests, test_launch_local_runs_no_text_as_a_program);
     tcase_add_test(tests,
                    test_launch_local_prefers_the_worker_beside_the_coordinator);
     tcase_add_test(tests, test_launch_local_force_kills_the_whole_group);

@@ -116,6 +116,12 @@ enum rf_status rf_ssh_connect_tcp(struct rf_ssh_job *job, const char *host,
 
 /* --- launch_ssh_proxy.c --------------------------------------------------- */
 
+/* The proxy command that is ProxyJump `jumps`, with ssh(1), which is told to
+ * read `config` unless that is NULL; *out is the caller's. */
+enum rf_status rf_ssh_jump_command(const char *config, const char *jumps,
+                                   char **out,
+                                   struct rf_err *err) RF_MUST_CHECK;
+
 /* A socket to the proxy command (after expanding %h, %n, %p, %r, %%), its
  * process group, and a non-blocking pipe with what it says on standard error.
  */
@@ -130,12 +136,16 @@ enum rf_status rf_ssh_connect_proxy(struct rf_ssh_job *job, const char *command,
 #define RF_SSH_IDENTITIES_MAX 8
 
 /* What this program reads from the ssh config itself, since libssh does not
- * hand it out: key files in order, and settings it does not honour. */
+ * hand it out, or not as ssh has it. NULL or 0: not set. */
 struct rf_ssh_scan {
+    char *host_name, *user;
+    unsigned port;
+    char *proxy_jump, *proxy_command; /* one of them at most; perhaps "none" */
     char *identities[RF_SSH_IDENTITIES_MAX];
     unsigned n_identities;
     char *identity_agent; /* NULL: $SSH_AUTH_SOCK */
-    char ignored[256];    /* "HostKeyAlias, CertificateFile" */
+    char *host_key_alias;
+    char ignored[256]; /* "AddressFamily, CertificateFile" */
 };
 
 /* `file` NULL: the user's and the system's. `host` as the user wrote it. */
@@ -149,9 +159,21 @@ char *rf_ssh_expand_home(const char *path);
 
 /* --- launch_ssh_hostkey.c ------------------------------------------------- */
 
+/* Where the session goes to. */
+struct rf_ssh_server {
+    char *host; /* owned by the thread; NULL: not connected yet */
+    unsigned port;
+    const char *alias; /* HostKeyAlias: its name in known_hosts, or NULL */
+};
+
+/* Before the keys are exchanged: the session looks for the server's key under
+ * its alias, if it has one. */
+enum rf_status rf_ssh_set_alias(ssh_session session, const char *alias,
+                                struct rf_err *err) RF_MUST_CHECK;
 /* Our own verdict on the key of the connected server. */
 enum rf_status rf_ssh_check_host_key(struct rf_ssh_job *job,
                                      ssh_session session,
+                                     const struct rf_ssh_server *server,
                                      struct rf_err *err) RF_MUST_CHECK;
 
 /* --- launch_ssh_auth.c ---------------------------------------------------- */

@@ -1,8 +1,8 @@
 /*
  * A second look at the ssh config, beside libssh's own: libssh 0.10 neither
- * hands out more than one key file nor says which settings it leaves out. The
- * look is only for key files, the agent's socket and warnings; everything that
- * decides (names, ports, host keys, proxies) comes from libssh or from us.
+ * hands out more than one key file nor says which settings it leaves out, and
+ * after a HostName it matches later Host lines with that name. What was found
+ * here goes before what libssh found.
  *
  * Host blocks are matched as ssh does. Of Match blocks the criteria all, host,
  * originalhost and user are understood; a block with others does not count
@@ -101,6 +101,7 @@ static bool match_block(const struct scan_state *state, char *criteria)
          word = strtok_r(NULL, " \t", &save)) {
         bool of_host = strcasecmp(word, "host") == 0 ||
                        strcasecmp(word, "originalhost") == 0;
+        const char *text;
         char *list;
         any = true;
         if (strcasecmp(word, "all") == 0) {
@@ -109,9 +110,12 @@ static bool match_block(const struct scan_state *state, char *criteria)
         if (!of_host && strcasecmp(word, "user") != 0) {
             return false;
         }
+        text = !of_host ? state->user
+               : strcasecmp(word, "host") == 0 && state->out->host_name != NULL
+                   ? state->out->host_name
+                   : state->host;
         list = strtok_r(NULL, " \t", &save);
-        if (list == NULL ||
-            !list_matches(list, ",", of_host ? state->host : state->user)) {
+        if (list == NULL || !list_matches(list, ",", text)) {
             return false;
         }
     }
@@ -169,6 +173,14 @@ static void add_identity(const struct scan_state *state, const char *value)
     out->identities[out->n_identities++] = path;
 }
 
+/* 0: not a port. */
+static unsigned port_of(const char *value)
+{
+    char *end;
+    unsigned long port = strtoul(value, &end, 10);
+    return *end == '\0' && port <= UINT16_MAX ? (unsigned)port : 0;
+}
+
 static void add_ignored(struct rf_ssh_scan *out, const char *name)
 {
     size_t used = strlen(out->ignored);
@@ -178,27 +190,57 @@ static void add_ignored(struct rf_ssh_scan *out, const char *name)
     }
 }
 
+/* Whether there is one of the two that exclude each other. */
+static bool has_proxy(const struct rf_ssh_scan *out)
+{
+    return out->proxy_jump != NULL || out->proxy_command != NULL;
+}
+
+/* A setting of which the first one counts; false: none of these. */
+static bool take_first(const struct scan_state *state, const char *key,
+                       const char *value)
+{
+    struct rf_ssh_scan *out = state->out;
+    if (strcasecmp(key, "HostName") == 0) {
+        out->host_name =
+            out->host_name != NULL ? out->host_name : expand_path(state, value);
+    } else if (strcasecmp(key, "User") == 0) {
+        out->user = out->user != NULL ? out->user : rf_xstrdup(value);
+    } else if (strcasecmp(key, "Port") == 0) {
+        out->port = out->port != 0 ? out->port : port_of(value);
+    } else if (strcasecmp(key, "ProxyJump") == 0) {
+        out->proxy_jump = has_proxy(out) ? out->proxy_jump : rf_xstrdup(value);
+    } else if (strcasecmp(key, "ProxyCommand") == 0) {
+        out->proxy_command =
+            has_proxy(out) ? out->proxy_command : rf_xstrdup(value);
+    } else if (strcasecmp(key, "HostKeyAlias") == 0) {
+        out->host_key_alias = out->host_key_alias != NULL ? out->host_key_alias
+                                                          : rf_xstrdup(value);
+    } else if (strcasecmp(key, "IdentityAgent") == 0) {
+        out->identity_agent = out->identity_agent != NULL
+                                  ? out->identity_agent
+                                  : expand_path(state, value);
+    } else {
+        return false;
+    }
+    return true;
+}
+
 /* One setting of a block that applies. */
 static void take_setting(const struct scan_state *state, const char *key,
                          const char *value)
 {
-    static const char *const ignored[] = {"HostKeyAlias",
-                                          "IdentitiesOnly",
-                                          "CertificateFile",
-                                          "AddressFamily",
-                                          "BindAddress",
-                                          "BindInterface",
-                                          "SetEnv",
-                                          "RevokedHostKeys",
-                                          "PKCS11Provider",
-                                          "ControlPath",
-                                          "PreferredAuthentications"};
+    static const char *const ignored[] = {
+        "IdentitiesOnly",  "CertificateFile",
+        "AddressFamily",   "BindAddress",
+        "BindInterface",   "SetEnv",
+        "RevokedHostKeys", "PKCS11Provider",
+        "ControlPath",     "PreferredAuthentications"};
+    if (take_first(state, key, value)) {
+        return;
+    }
     if (strcasecmp(key, "IdentityFile") == 0) {
         add_identity(state, value);
-    } else if (strcasecmp(key, "IdentityAgent") == 0) {
-        if (state->out->identity_agent == NULL) {
-            state->out->identity_agent = expand_path(state, value);
-        }
     }
     for (size_t i = 0; i < RF_ARRAY_SIZE(ignored); i++) {
         if (strcasecmp(key, ignored[i]) == 0 && strcasecmp(value, "no") != 0 &&
@@ -314,5 +356,10 @@ void rf_ssh_scan_free(struct rf_ssh_scan *scan)
         free(scan->identities[i]);
     }
     free(scan->identity_agent);
+    free(scan->host_key_alias);
+    free(scan->host_name);
+    free(scan->user);
+    free(scan->proxy_jump);
+    free(scan->proxy_command);
     memset(scan, 0, sizeof(*scan));
 }

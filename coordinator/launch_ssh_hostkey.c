@@ -4,7 +4,8 @@
  * key fine). In this order: a pinned fingerprint, if the node has one, decides
  * alone; a key marked @revoked is refused; otherwise the key must be the one in
  * known_hosts. `accept_new` adds a key for a host that has none, under a lock
- * on the file, and never replaces one.
+ * on the file, and never replaces one. A server with a HostKeyAlias is listed
+ * there under that name alone, without a port.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,17 +21,18 @@
 
 /* The server's key in the forms that are needed. */
 struct server_key {
+    const struct rf_ssh_server *server; /* whose it is */
     ssh_key key;
     char *fingerprint; /* "SHA256:…" */
     char *base64;      /* as in known_hosts */
     const char *type;  /* "ssh-ed25519" */
 };
 
-static void free_key(struct server_key *server)
+static void free_key(struct server_key *shown)
 {
-    ssh_key_free(server->key);
-    ssh_string_free_char(server->fingerprint);
-    ssh_string_free_char(server->base64);
+    ssh_key_free(shown->key);
+    ssh_string_free_char(shown->fingerprint);
+    ssh_string_free_char(shown->base64);
 }
 
 static enum rf_status read_key(ssh_session session, struct server_key *out,
@@ -94,7 +96,7 @@ static void scan_markers(const char *path, const char *base64, bool *revoked,
 /* Adds the key while holding a lock on the file, after another look: another
  * node's thread may have been faster. */
 static enum rf_status add_key(struct rf_ssh_job *job, ssh_session session,
-                              const char *path, const struct server_key *server,
+                              const char *path, const struct server_key *shown,
                               struct rf_err *err)
 {
     enum ssh_known_hosts_e verdict;
@@ -124,8 +126,8 @@ static enum rf_status add_key(struct rf_ssh_job *job, ssh_session session,
                        path, ssh_get_error(session));
         goto out;
     }
-    rf_ssh_note(job, "new host key %s %s added to %s", server->type,
-                server->fingerprint, path);
+    rf_ssh_note(job, "new host key %s %s added to %s", shown->type,
+                shown->fingerprint, path);
 out:
     if (fd >= 0) {
         close(fd); /* and unlocks */
@@ -133,33 +135,58 @@ out:
     return status;
 }
 
-/* The name that the known_hosts file lists the server under. */
-static void known_name(ssh_session session, char *out, size_t size,
-                       unsigned *port)
+enum rf_status rf_ssh_set_alias(ssh_session session, const char *alias,
+                                struct rf_err *err)
 {
-    char *host = NULL;
-    (void)ssh_options_get_port(session, port);
-    if (ssh_options_get(session, SSH_OPTIONS_HOST, &host) != SSH_OK) {
-        host = NULL;
+    static const unsigned no_port = 22; /* the one that is not written */
+    if (alias == NULL) {
+        return RF_OK;
     }
-    snprintf(out, size, *port == 22 ? "%s" : "[%s]:%u",
-             host != NULL ? host : "?", *port);
-    ssh_string_free_char(host);
+    if (!rf_launch_valid_host(alias)) {
+        return rf_err_set(err, RF_ERR_CONFIG,
+                          "HostKeyAlias of the ssh config is not a host name");
+    }
+    if (ssh_options_set(session, SSH_OPTIONS_HOST, alias) != 0 ||
+        ssh_options_set(session, SSH_OPTIONS_PORT, &no_port) != 0) {
+        return rf_err_set(err, RF_ERR_LAUNCH, "HostKeyAlias: %s",
+                          ssh_get_error(session));
+    }
+    return RF_OK;
+}
+
+/* The name that the known_hosts file lists the server under. */
+static void known_name(const struct rf_ssh_server *server, char *out,
+                       size_t size)
+{
+    if (server->alias != NULL) {
+        snprintf(out, size, "%s", server->alias);
+    } else {
+        snprintf(out, size, server->port == 22 ? "%s" : "[%s]:%u", server->host,
+                 server->port);
+    }
+}
+
+/* The command that adds the server's keys to the file. */
+static void scan_command(const struct rf_ssh_server *server, const char *path,
+                         char *out, size_t size)
+{
+    char rename[300] = "";
+    if (server->alias != NULL) {
+        snprintf(rename, sizeof(rename), " | sed 's/^[^ ]*/%s/'",
+                 server->alias);
+    }
+    snprintf(out, size, "ssh-keyscan -p %u %s%s >> %s", server->port,
+             server->host, rename, path);
 }
 
 static enum rf_status refuse(ssh_session session,
                              enum ssh_known_hosts_e verdict, const char *path,
-                             bool authority, const struct server_key *server,
+                             bool authority, const struct server_key *shown,
                              struct rf_err *err)
 {
-    char name[300], host[300];
-    unsigned port = 22;
-    known_name(session, name, sizeof(name), &port);
-    snprintf(host, sizeof(host), "%s", name);
-    if (name[0] == '[') { /* plain for ssh-keyscan */
-        snprintf(host, sizeof(host), "%.*s", (int)strcspn(name + 1, "]"),
-                 name + 1);
-    }
+    char name[300], command[1024];
+    known_name(shown->server, name, sizeof(name));
+    scan_command(shown->server, path, command, sizeof(command));
     switch (verdict) {
     case SSH_KNOWN_HOSTS_CHANGED:
         return rf_err_set(err, RF_ERR_LAUNCH,
@@ -167,26 +194,23 @@ static enum rf_status refuse(ssh_session session,
                           "%s has another. Somebody may be listening in; if "
                           "the machine was set up anew: ssh-keygen -R '%s' "
                           "-f %s",
-                          name, server->type, server->fingerprint, path, name,
+                          name, shown->type, shown->fingerprint, path, name,
                           path);
     case SSH_KNOWN_HOSTS_OTHER:
         return rf_err_set(err, RF_ERR_LAUNCH,
                           "%s shows a host key of another type (%s %s) than "
-                          "those in %s; if that is right: ssh-keyscan -p %u %s "
-                          ">> %s",
-                          name, server->type, server->fingerprint, path, port,
-                          host, path);
+                          "those in %s; if that is right: %s",
+                          name, shown->type, shown->fingerprint, path, command);
     case SSH_KNOWN_HOSTS_UNKNOWN:
     case SSH_KNOWN_HOSTS_NOT_FOUND:
         return rf_err_set(err, RF_ERR_LAUNCH,
                           "the host key of %s is unknown: it shows %s %s, "
-                          "which is not in %s%s. If it is right: ssh-keyscan "
-                          "-p %u %s >> %s",
-                          name, server->type, server->fingerprint, path,
+                          "which is not in %s%s. If it is right: %s",
+                          name, shown->type, shown->fingerprint, path,
                           authority ? " (its @cert-authority lines are not "
                                       "supported here)"
                                     : "",
-                          port, host, path);
+                          command);
     case SSH_KNOWN_HOSTS_OK:
     case SSH_KNOWN_HOSTS_ERROR:
     default:
@@ -196,24 +220,24 @@ static enum rf_status refuse(ssh_session session,
 }
 
 static enum rf_status judge(struct rf_ssh_job *job, ssh_session session,
-                            const char *path, const struct server_key *server,
+                            const char *path, const struct server_key *shown,
                             struct rf_err *err)
 {
     bool revoked = false, authority = false;
     enum ssh_known_hosts_e verdict;
     if (job->pin != NULL) {
-        return same_fingerprint(job->pin, server->fingerprint)
+        return same_fingerprint(job->pin, shown->fingerprint)
                    ? RF_OK
                    : rf_err_set(err, RF_ERR_LAUNCH,
                                 "the host key is %s %s, not the one given as "
                                 "host_key_sha256 (%s)",
-                                server->type, server->fingerprint, job->pin);
+                                shown->type, shown->fingerprint, job->pin);
     }
-    scan_markers(path, server->base64, &revoked, &authority);
+    scan_markers(path, shown->base64, &revoked, &authority);
     if (revoked) {
         return rf_err_set(err, RF_ERR_LAUNCH,
                           "the host key %s %s is marked @revoked in %s",
-                          server->type, server->fingerprint, path);
+                          shown->type, shown->fingerprint, path);
     }
     verdict = ssh_session_is_known_server(session);
     if (verdict == SSH_KNOWN_HOSTS_OK) {
@@ -221,26 +245,29 @@ static enum rf_status judge(struct rf_ssh_job *job, ssh_session session,
     }
     if (job->accept_new && (verdict == SSH_KNOWN_HOSTS_UNKNOWN ||
                             verdict == SSH_KNOWN_HOSTS_NOT_FOUND)) {
-        return add_key(job, session, path, server, err);
+        return add_key(job, session, path, shown, err);
     }
-    return refuse(session, verdict, path, authority, server, err);
+    return refuse(session, verdict, path, authority, shown, err);
 }
 
 enum rf_status rf_ssh_check_host_key(struct rf_ssh_job *job,
-                                     ssh_session session, struct rf_err *err)
+                                     ssh_session session,
+                                     const struct rf_ssh_server *server,
+                                     struct rf_err *err)
 {
-    struct server_key server;
+    struct server_key shown;
     char *path = NULL;
-    enum rf_status status = read_key(session, &server, err);
+    enum rf_status status = read_key(session, &shown, err);
     if (status != RF_OK) {
         return status;
     }
+    shown.server = server;
     if (ssh_options_get(session, SSH_OPTIONS_KNOWNHOSTS, &path) != SSH_OK) {
         path = NULL;
     }
     status =
-        judge(job, session, path != NULL ? path : "known_hosts", &server, err);
+        judge(job, session, path != NULL ? path : "known_hosts", &shown, err);
     ssh_string_free_char(path);
-    free_key(&server);
+    free_key(&shown);
     return status;
 }

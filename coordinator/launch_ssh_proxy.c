@@ -1,5 +1,5 @@
 /*
- * ProxyCommand and ProxyJump (which libssh turns into a ProxyCommand), run by
+ * ProxyCommand and ProxyJump (which becomes a ProxyCommand, as in ssh), run by
  * us instead of libssh: in a session of its own, so that it cannot ask for
  * passwords on the terminal and can be killed with its children; without our
  * other descriptors; with its complaints shown as notes instead of lost.
@@ -27,6 +27,62 @@ static bool add(char *command, size_t size, const char *text)
     }
     memcpy(command + used, text, length + 1);
     return true;
+}
+
+/* `text` in single quotes, and safe from expand(); owned by the caller. */
+static char *quote(const char *text)
+{
+    char *out = rf_xmalloc(4 * strlen(text) + 3), *at = out;
+    *at++ = '\'';
+    for (; *text != '\0'; text++) {
+        const char one[2] = {*text, '\0'};
+        at = stpcpy(at, *text == '\'' ? "'\\''" : *text == '%' ? "%%" : one);
+    }
+    *at++ = '\'';
+    *at = '\0';
+    return out;
+}
+
+/* Hosts as ProxyJump has them: nothing that a shell or ssh would take for
+ * something else. */
+static bool valid_jumps(const char *jumps)
+{
+    const char *at = jumps;
+    for (;;) {
+        size_t length = strcspn(at, ",");
+        if (length == 0 || at[0] == '-') {
+            return false;
+        }
+        if (at[length] == '\0') {
+            break;
+        }
+        at += length + 1;
+    }
+    return strspn(jumps, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                         "0123456789._-@:[]/,") == strlen(jumps);
+}
+
+enum rf_status rf_ssh_jump_command(const char *config, const char *jumps,
+                                   char **out, struct rf_err *err)
+{
+    const char *comma = strrchr(jumps, ',');
+    const char *last = comma != NULL ? comma + 1 : jumps;
+    char *file;
+    if (!valid_jumps(jumps)) {
+        return rf_err_set(err, RF_ERR_CONFIG,
+                          "ProxyJump of the ssh config: \"%.200s\" is not "
+                          "[user@]host[:port], several separated by commas",
+                          jumps);
+    }
+    file = config != NULL ? quote(config) : NULL;
+    *out = rf_xasprintf("ssh%s%s%s%.*s%s -W '[%%h]:%%p' '%s%s'",
+                        file != NULL ? " -F " : "", file != NULL ? file : "",
+                        comma != NULL ? " -J '" : "",
+                        comma != NULL ? (int)(comma - jumps) : 0, jumps,
+                        comma != NULL ? "'" : "",
+                        strncmp(last, "ssh://", 6) == 0 ? "" : "ssh://", last);
+    free(file);
+    return RF_OK;
 }
 
 static enum rf_status expand(const char *pattern, const char *host,

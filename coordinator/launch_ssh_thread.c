@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -79,7 +80,29 @@ static enum rf_status set_known_hosts(struct rf_ssh_job *job,
     return status;
 }
 
+/* Where and as whom: of cluster.json, else of our look at the ssh config, else
+ * what libssh found in it. */
+static enum rf_status set_place(struct rf_ssh_job *job, ssh_session session,
+                                const struct rf_ssh_scan *scan,
+                                struct rf_err *err)
+{
+    const char *user = job->user != NULL ? job->user : scan->user;
+    unsigned port = job->port != 0 ? job->port : scan->port;
+    enum rf_status status = RF_OK;
+    if (scan->host_name != NULL) {
+        status = option(session, SSH_OPTIONS_HOST, scan->host_name, err);
+    }
+    if (status == RF_OK && user != NULL) {
+        status = option(session, SSH_OPTIONS_USER, user, err);
+    }
+    if (status == RF_OK && port != 0) {
+        status = option(session, SSH_OPTIONS_PORT, &port, err);
+    }
+    return status;
+}
+
 static enum rf_status configure(struct rf_ssh_job *job, ssh_session session,
+                                const struct rf_ssh_scan *scan,
                                 struct rf_err *err)
 {
     static const int yes = 1, quiet = SSH_LOG_NOLOG;
@@ -99,11 +122,8 @@ static enum rf_status configure(struct rf_ssh_job *job, ssh_session session,
     if (status == RF_OK) {
         status = option(session, SSH_OPTIONS_NODELAY, &yes, err);
     }
-    if (status == RF_OK && job->user != NULL) {
-        status = option(session, SSH_OPTIONS_USER, job->user, err);
-    }
-    if (status == RF_OK && job->port != 0) {
-        status = option(session, SSH_OPTIONS_PORT, &job->port, err);
+    if (status == RF_OK) {
+        status = set_place(job, session, scan, err);
     }
     if (status == RF_OK) {
         status = set_known_hosts(job, session, err);
@@ -111,38 +131,62 @@ static enum rf_status configure(struct rf_ssh_job *job, ssh_session session,
     return status;
 }
 
+/* The proxy command, NULL for none; the caller's. */
+static enum rf_status find_proxy(struct rf_ssh_job *job, ssh_session session,
+                                 const struct rf_ssh_scan *scan, char **out,
+                                 struct rf_err *err)
+{
+    const char *jump = scan->proxy_jump, *command = scan->proxy_command;
+    char *found = NULL;
+    *out = NULL;
+    if (jump != NULL && strcasecmp(jump, "none") != 0) {
+        return rf_ssh_jump_command(job->ssh_config, jump, out, err);
+    }
+    if (jump == NULL && command == NULL) {
+        (void)ssh_options_get(session, SSH_OPTIONS_PROXYCOMMAND, &found);
+        command = found;
+    }
+    if (command != NULL && command[0] != '\0' &&
+        strcasecmp(command, "none") != 0) {
+        *out = rf_xstrdup(command);
+    }
+    ssh_string_free_char(found);
+    return RF_OK;
+}
+
 /* Connects, directly or through a proxy command, and guards the socket. */
 static enum rf_status connect_socket(struct rf_ssh_job *job,
-                                     ssh_session session, int *fd, bool *retry,
-                                     struct rf_err *err)
+                                     ssh_session session,
+                                     const struct rf_ssh_scan *scan,
+                                     struct rf_ssh_server *server, int *fd,
+                                     bool *retry, struct rf_err *err)
 {
-    char *host = NULL, *proxy = NULL, *user = NULL;
-    unsigned port = 22;
+    char *proxy = NULL, *user = NULL;
     pid_t pid = 0;
     enum rf_status status;
-    if (ssh_options_get(session, SSH_OPTIONS_HOST, &host) != SSH_OK ||
-        ssh_options_get_port(session, &port) != SSH_OK) {
-        ssh_string_free_char(host);
+    if (ssh_options_get(session, SSH_OPTIONS_HOST, &server->host) != SSH_OK ||
+        ssh_options_get_port(session, &server->port) != SSH_OK) {
         return rf_err_set(err, RF_ERR_INTERNAL, "no host in the session");
     }
     (void)ssh_options_get(session, SSH_OPTIONS_USER, &user);
-    (void)ssh_options_get(session, SSH_OPTIONS_PROXYCOMMAND, &proxy);
-    if (proxy != NULL && proxy[0] != '\0') {
-        status = rf_ssh_connect_proxy(job, proxy, host, port,
+    status = find_proxy(job, session, scan, &proxy, err);
+    if (status != RF_OK) {
+        goto out;
+    }
+    if (proxy != NULL) {
+        status = rf_ssh_connect_proxy(job, proxy, server->host, server->port,
                                       user != NULL ? user : "", fd, &pid,
                                       &job->proxy_errors, err);
-        if (status == RF_OK) {
-            status = option(session, SSH_OPTIONS_PROXYCOMMAND, "none", err);
-        }
     } else {
-        status = rf_ssh_connect_tcp(job, host, port, fd, retry, err);
+        status =
+            rf_ssh_connect_tcp(job, server->host, server->port, fd, retry, err);
     }
     if (*fd >= 0) {
         rf_ssh_guard(job, *fd, pid);
     }
-    ssh_string_free_char(host);
+out:
     ssh_string_free_char(user);
-    ssh_string_free_char(proxy);
+    free(proxy);
     return status;
 }
 
@@ -159,6 +203,9 @@ static enum rf_status exchange_keys(struct rf_ssh_job *job, ssh_session session,
 {
     long seconds = (long)(rf_ssh_left_ms(job) / 1000 + 1);
     enum rf_status status = option(session, SSH_OPTIONS_FD, &fd, err);
+    if (status == RF_OK) { /* what it would do is done */
+        status = option(session, SSH_OPTIONS_PROXYCOMMAND, "none", err);
+    }
     if (status == RF_OK) {
         status = option(session, SSH_OPTIONS_TIMEOUT, &seconds, err);
     }
@@ -217,21 +264,25 @@ static enum rf_status attempt(struct rf_ssh_job *job,
                               struct rf_ssh_outcome *out, bool *retry,
                               struct rf_err *err)
 {
+    struct rf_ssh_server server = {.alias = scan->host_key_alias};
     ssh_session session = ssh_new();
     enum rf_status status;
     int fd = -1;
     if (session == NULL) {
         return rf_err_set(err, RF_ERR_NOMEM, "no SSH session");
     }
-    status = configure(job, session, err);
+    status = configure(job, session, scan, err);
     if (status == RF_OK) {
-        status = connect_socket(job, session, &fd, retry, err);
+        status = connect_socket(job, session, scan, &server, &fd, retry, err);
+    }
+    if (status == RF_OK) {
+        status = rf_ssh_set_alias(session, server.alias, err);
     }
     if (status == RF_OK) {
         status = exchange_keys(job, session, fd, retry, err);
     }
     if (status == RF_OK) {
-        status = rf_ssh_check_host_key(job, session, err);
+        status = rf_ssh_check_host_key(job, session, &server, err);
     }
     if (status == RF_OK) {
         status = rf_ssh_authenticate(job, session, scan, err);
@@ -240,6 +291,7 @@ static enum rf_status attempt(struct rf_ssh_job *job,
         status = run_worker(job, session, out, err);
     }
     end_session(job, session, fd);
+    ssh_string_free_char(server.host);
     return status;
 }
 

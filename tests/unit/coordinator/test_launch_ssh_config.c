@@ -93,10 +93,63 @@ END_TEST
 
 START_TEST(test_ssh_config_settings_not_honoured_are_listed_once)
 {
-    look("Host gpu-*\n HostKeyAlias x\n CertificateFile /c\n CertificateFile "
+    look("Host gpu-*\n AddressFamily inet\n CertificateFile /c\n "
+         "CertificateFile "
          "/d\n IdentitiesOnly no\n Port 22\nHost other\n BindAddress 1.1.1.1\n",
          "gpu-a");
-    ck_assert_str_eq(scan.ignored, "HostKeyAlias, CertificateFile");
+    ck_assert_str_eq(scan.ignored, "AddressFamily, CertificateFile");
+}
+END_TEST
+
+/* Host lines are for the name that was asked for, Match host for the one that
+ * it stands for. */
+START_TEST(test_ssh_config_first_value_counts_and_host_names_stay)
+{
+    look("Host gpu-a\n HostName %h.example\n Port 2222\n"
+         "Host gpu-a.example\n User nobody\n HostKeyAlias none\n"
+         "Match host gpu-a\n User nobody\n"
+         "Match host gpu-a.example originalhost gpu-a\n User somebody\n"
+         "Host gpu-*\n HostName other\n Port 23\n User last\n"
+         " ProxyJump a,b@c:24\n ProxyCommand nc %h %p\n HostKeyAlias rack\n"
+         " HostKeyAlias other\nHost *\n ProxyJump none\n",
+         "gpu-a");
+    ck_assert_str_eq(scan.host_name, "gpu-a.example");
+    ck_assert_uint_eq(scan.port, 2222);
+    ck_assert_str_eq(scan.user, "somebody");
+    ck_assert_str_eq(scan.proxy_jump, "a,b@c:24");
+    ck_assert_ptr_null(scan.proxy_command);
+    ck_assert_str_eq(scan.host_key_alias, "rack");
+    ck_assert_str_eq(scan.ignored, "");
+}
+END_TEST
+
+START_TEST(test_ssh_config_jumps_become_a_proxy_command)
+{
+    static const struct {
+        const char *config, *jumps, *command;
+    } cases[] = {
+        {NULL, "jump", "ssh -W '[%h]:%p' 'ssh://jump'"},
+        {"/a b/c", "rl@jump:24",
+         "ssh -F '/a b/c' -W '[%h]:%p' 'ssh://rl@jump:24'"},
+        {"/it's/5%", "a,ssh://b,[::1]:22",
+         "ssh -F '/it'\\''s/5%%' -J 'a,ssh://b' -W '[%h]:%p' 'ssh://[::1]:22'"},
+        {NULL, "a,ssh://b", "ssh -J 'a' -W '[%h]:%p' 'ssh://b'"},
+    };
+    static const char *const bad[] = {"",    "a,",  ",a",   "-oX=y", "a,-b",
+                                      "a b", "a;b", "$(a)", "a'b",   "%h"};
+    struct rf_err err = {0};
+    char *command = NULL;
+    for (size_t i = 0; i < RF_ARRAY_SIZE(cases); i++) {
+        ck_assert_int_eq(rf_ssh_jump_command(cases[i].config, cases[i].jumps,
+                                             &command, &err),
+                         RF_OK);
+        ck_assert_str_eq(command, cases[i].command);
+        free(command);
+    }
+    for (size_t i = 0; i < RF_ARRAY_SIZE(bad); i++) {
+        ck_assert_int_eq(rf_ssh_jump_command(NULL, bad[i], &command, &err),
+                         RF_ERR_CONFIG);
+    }
 }
 END_TEST
 
@@ -142,6 +195,9 @@ Suite *test_launch_ssh_config_suite(void)
     tcase_add_test(tests, test_ssh_config_keeps_only_so_many_key_files);
     tcase_add_test(tests,
                    test_ssh_config_settings_not_honoured_are_listed_once);
+    tcase_add_test(tests,
+                   test_ssh_config_first_value_counts_and_host_names_stay);
+    tcase_add_test(tests, test_ssh_config_jumps_become_a_proxy_command);
     tcase_add_test(tests,
                    test_ssh_config_includes_are_followed_but_not_for_ever);
     tcase_add_loop_test(tests, test_ssh_config_that_is_missing_or_junk_is_empty,

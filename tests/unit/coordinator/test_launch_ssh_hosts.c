@@ -104,14 +104,14 @@ START_TEST(test_ssh_config_is_honoured_and_its_limits_are_told)
     snprintf(text, sizeof(text),
              "Host other\n  Port 1\nHost node-?\n  HostName 127.0.0.1\n"
              "  Port %u\n  IdentityFile /nonexistent\n  IdentityFile %s\n"
-             "  HostKeyAlias somebody\n  CertificateFile /x\n",
+             "  BindAddress 127.0.0.1\n  CertificateFile /x\n",
              sshd_node.port, sshd_node.identity);
     sshd_how.use_ssh_config = true;
     sshd_how.ssh_config = launch_file("config", text, 0600);
     sshd_node = (struct rf_node_config){.name = "node-a"};
     sshd_expect_success();
     ck_assert_ptr_nonnull(
-        strstr(sshd_seen.noted, "sets HostKeyAlias, CertificateFile, which"));
+        strstr(sshd_seen.noted, "sets BindAddress, CertificateFile, which"));
 }
 END_TEST
 
@@ -138,13 +138,8 @@ static void use_proxy(const char *command)
     sshd_how.ssh_config = launch_file("config", text, 0600);
 }
 
-START_TEST(test_ssh_goes_through_a_jump_host)
+static void expect_through_jump_host(void)
 {
-    char command[256];
-    sshd_start("");
-    snprintf(command, sizeof(command), "ssh -F %s/config -W %%h:%%p jump",
-             launch_folder);
-    use_proxy(command);
     sshd_launch();
     await_stream(&sshd_seen, 1, 20);
     ck_assert_ptr_null(
@@ -154,6 +149,109 @@ START_TEST(test_ssh_goes_through_a_jump_host)
     seen_close_stream(&sshd_seen);
     await_end(&sshd_seen, 1, 10);
     ck_assert_int_eq(sshd_seen.status, 0);
+}
+
+START_TEST(test_ssh_goes_through_a_jump_host)
+{
+    char command[256];
+    sshd_start("");
+    snprintf(command, sizeof(command), "ssh -F %s/config -W %%h:%%p jump",
+             launch_folder);
+    use_proxy(command);
+    expect_through_jump_host();
+}
+END_TEST
+
+/* The jump host is an alias of that file, too. */
+START_TEST(test_ssh_jump_host_is_looked_up_in_the_given_config)
+{
+    char text[1024];
+    sshd_start("");
+    snprintf(text, sizeof(text),
+             "Host node-a jump\n  HostName 127.0.0.1\n  Port %u\n"
+             "  IdentityFile %s\n  UserKnownHostsFile %s/known_hosts\n"
+             "Host node-a\n  ProxyJump jump\n",
+             sshd_node.port, sshd_node.identity, launch_folder);
+    sshd_how.use_ssh_config = true;
+    sshd_how.ssh_config = launch_file("it's a config", text, 0600);
+    sshd_node = (struct rf_node_config){.name = "node-a"};
+    expect_through_jump_host();
+}
+END_TEST
+
+/* known_hosts with one line: `name` and the key of a file. */
+static void know(const char *name, const char *key)
+{
+    char path[128], type[64] = "", base64[1024] = "", line[1200];
+    FILE *file;
+    snprintf(path, sizeof(path), "%s/%s.pub", launch_folder, key);
+    file = fopen(path, "re");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_eq(fscanf(file, "%63s %1023s", type, base64), 2);
+    fclose(file);
+    snprintf(line, sizeof(line), "%s %s %s\n", name, type, base64);
+    launch_file("known_hosts", line, 0600);
+}
+
+static void use_alias(const char *alias)
+{
+    char text[256];
+    snprintf(text, sizeof(text), "Host *\n  HostKeyAlias %s\n", alias);
+    sshd_how.use_ssh_config = true;
+    sshd_how.ssh_config = launch_file("config", text, 0600);
+}
+
+START_TEST(test_ssh_host_key_is_known_under_its_alias)
+{
+    sshd_start("");
+    use_alias("cluster-node");
+    know("cluster-node", "host_key"); /* whatever the port */
+    sshd_expect_success();
+}
+END_TEST
+
+/* sshd shows another kind of key unless it is asked for the known one. */
+START_TEST(test_ssh_known_kind_of_key_of_an_alias_is_asked_for)
+{
+    char path[128], more[160];
+    snprintf(path, sizeof(path), "%s/second_key", launch_folder);
+    sshd_run("/usr/bin/ssh-keygen", "-q", "-t", "ecdsa", "-N", "", "-f", path,
+             NULL);
+    snprintf(more, sizeof(more), "HostKey %s\n", path);
+    sshd_start(more);
+    use_alias("cluster-node");
+    know("cluster-node", "second_key");
+    sshd_expect_success();
+}
+END_TEST
+
+START_TEST(test_ssh_unknown_alias_is_named_with_what_to_do)
+{
+    char hint[256];
+    sshd_start("");
+    use_alias("cluster-node");
+    sshd_launch(); /* the address is known, but it is not asked for */
+    sshd_expect_fail("host key of cluster-node is unknown", 20);
+    snprintf(hint, sizeof(hint),
+             "ssh-keyscan -p %u 127.0.0.1 | sed 's/^[^ ]*/cluster-node/' >> %s",
+             sshd_node.port, sshd_how.known_hosts);
+    ck_assert_msg(strstr(sshd_seen.why.text, hint) != NULL, "%s",
+                  sshd_seen.why.text);
+    sshd_how.accept_new = true;
+    sshd_expect_success();
+    ck_assert_int_eq(sshd_count("known_hosts", "cluster-node ssh-ed25519 "), 1);
+    sshd_how.accept_new = false;
+    sshd_expect_success();
+}
+END_TEST
+
+START_TEST(test_ssh_alias_that_is_no_name_is_an_error)
+{
+    sshd_start("");
+    use_alias("root@other,host");
+    sshd_launch();
+    sshd_expect_fail("HostKeyAlias", 20);
+    ck_assert_int_eq(sshd_seen.why.status, RF_ERR_CONFIG);
 }
 END_TEST
 
@@ -217,6 +315,11 @@ Suite *test_launch_ssh_hosts_suite(void)
     tcase_add_test(tests, test_ssh_config_is_honoured_and_its_limits_are_told);
     tcase_add_test(tests, test_ssh_missing_config_file_is_an_error);
     tcase_add_test(tests, test_ssh_goes_through_a_jump_host);
+    tcase_add_test(tests, test_ssh_jump_host_is_looked_up_in_the_given_config);
+    tcase_add_test(tests, test_ssh_host_key_is_known_under_its_alias);
+    tcase_add_test(tests, test_ssh_known_kind_of_key_of_an_alias_is_asked_for);
+    tcase_add_test(tests, test_ssh_unknown_alias_is_named_with_what_to_do);
+    tcase_add_test(tests, test_ssh_alias_that_is_no_name_is_an_error);
     tcase_add_test(tests, test_ssh_failing_proxy_is_quoted);
     tcase_add_test(tests, test_ssh_stubborn_proxy_is_killed);
     return suite;

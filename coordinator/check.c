@@ -53,7 +53,8 @@ static void timer_cb(uv_timer_t *timer)
         if (!check->decided[i]) {
             rf_findings_add(&check->findings, RF_ADVICE_ERROR,
                             check->config->node_names[i],
-                            "did not join within %u s", check->limit_s);
+                            "did not join within %u s%s", check->limit_s,
+                            rf_cluster_waits_for(check->cluster, i));
         }
     }
     stop(check, false);

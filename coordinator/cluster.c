@@ -216,13 +216,26 @@ void rf_cluster_maybe_stopped(struct rf_cluster *cluster)
     cluster->ops.stopped(cluster->data);
 }
 
+const char *rf_cluster_waits_for(const struct rf_cluster *cluster,
+                                 uint32_t index)
+{
+    const struct cluster_node *node = &cluster->nodes[index];
+    return strcmp(cluster->launcher->name, "ssh") == 0 && node->stdio != NULL &&
+                   !node->answered
+               ? ": SSH let us in but no word of the worker has come; has its "
+                 "login shell slow start-up files (~/.bashrc, ~/.cshrc)? A "
+                 "larger launch.timeout_s waits longer"
+               : "";
+}
+
 static void hello_overdue(struct cluster_node *node)
 {
     struct rf_err why = {.status = RF_ERR_TIMEOUT};
     rf_err_set(&why, RF_ERR_TIMEOUT,
                "its agent was started but did not answer within %u s "
-               "(launch.timeout_s and %d)",
-               node->cluster->how.timeout_s + CLUSTER_HELLO_S, CLUSTER_HELLO_S);
+               "(launch.timeout_s and %d)%s",
+               node->cluster->how.timeout_s + CLUSTER_HELLO_S, CLUSTER_HELLO_S,
+               rf_cluster_waits_for(node->cluster, node->index));
     node->hello_by_ns = INT64_MAX;
     if (node->tcp != NULL && rf_cluster_by_hand(node->cluster)) {
         rf_conn_fail(node->tcp, &why);

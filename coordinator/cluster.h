@@ -65,6 +65,10 @@ void rf_cluster_drop(struct rf_cluster *cluster, uint32_t node);
 /* Ends everything; `stopped` follows. Again with force to hurry. */
 void rf_cluster_stop(struct rf_cluster *cluster, bool force);
 
+/* What a node that has not joined may be waiting for, to be appended to what is
+ * said of it; "" when nothing is known. */
+const char *rf_cluster_waits_for(const struct rf_cluster *cluster,
+                                 uint32_t node);
 /* The longest of the nodes' least round trips. */
 int64_t rf_cluster_round_trip_ns(const struct rf_cluster *cluster);
 struct rf_cluster_clock rf_cluster_clock(const struct rf_cluster *cluster,

@@ -22,6 +22,7 @@ struct cluster_node {
     char *join_address, *join_key; /* manual */
     bool used;                     /* the identity has a connection */
     unsigned claims;               /* of others to be it, for the log */
+    bool answered;                 /* the worker's banner has come */
     bool joined;                   /* HELLO was accepted */
     bool lost;                     /* reported, or dropped */
     int64_t launched_ns;

@@ -74,8 +74,9 @@ void rf_cluster_send_boot(struct cluster_node *node, struct rf_conn *conn,
 
 static void stdio_ready_cb(struct rf_conn *conn, void *data)
 {
+    struct cluster_node *node = data;
     (void)conn;
-    (void)data; /* the banner has come; HELLO follows, here or over TCP */
+    node->answered = true; /* HELLO follows, here or over TCP */
 }
 
 static void stdio_frame_cb(struct rf_conn *conn, const struct rf_frame *frame,

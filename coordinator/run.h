@@ -51,6 +51,9 @@ struct rf_run_ops {
     void (*drop)(uint32_t node, void *data);
     /* Ends all agents; rf_run_stopped() answers. May come again with force. */
     void (*stop)(bool force, void *data);
+    /* What a node that has not joined may be waiting for, to be appended to
+     * what is said of it; "" when nothing is known. */
+    const char *(*waits_for)(uint32_t node, void *data);
     /* Longest round trip to an agent so far. */
     int64_t (*round_trip_ns)(void *data);
     void (*random)(void *out, size_t size, void *data);

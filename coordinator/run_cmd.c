@@ -121,6 +121,12 @@ static void stop_op(bool force, void *data)
     rf_cluster_stop(app->cluster, force);
 }
 
+static const char *waits_for_op(uint32_t node, void *data)
+{
+    const struct app *app = data;
+    return rf_cluster_waits_for(app->cluster, node);
+}
+
 static int64_t round_trip_op(void *data)
 {
     const struct app *app = data;
@@ -186,6 +192,7 @@ static const struct rf_run_ops run_ops = {
     .send = send_op,
     .drop = drop_op,
     .stop = stop_op,
+    .waits_for = waits_for_op,
     .round_trip_ns = round_trip_op,
     .random = random_op,
     .progress = progress_op,

@@ -147,12 +147,13 @@ void rf_run_node_lost(struct rf_run *run, uint32_t node,
 void rf_run_join_timeout(struct rf_run *run)
 {
     struct rf_err err = {0};
-    rf_err_set(&err, RF_ERR_TIMEOUT, "did not join within %lld s",
-               (long long)((run->ops->now(run->data) - run->sm.entered_ns) /
-                           RF_NS_PER_S));
+    long long waited_s =
+        (run->ops->now(run->data) - run->sm.entered_ns) / RF_NS_PER_S;
     for (uint32_t i = 0;
          i < run->config->n_nodes && run->sm.state == RUN_LAUNCHING; i++) {
         if (run->nodes[i].hello == NULL) {
+            rf_err_set(&err, RF_ERR_TIMEOUT, "did not join within %lld s%s",
+                       waited_s, run->ops->waits_for(i, run->data));
             rf_run_node_lost(run, i, &err);
         }
     }

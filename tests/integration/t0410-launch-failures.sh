@@ -81,6 +81,21 @@ test_worker_for_another_machine() {
         'worker ".*/foreign" cannot be executed .*another machine .*uname -m'
 }
 
+# To the coordinator a shell that is busy with its start-up files is a worker that
+# says nothing, or only what such files print.
+test_shell_that_does_not_get_to_the_worker() {
+    printf '#!/bin/sh\necho welcome\ncat >/dev/null\n' >busy
+    chmod +x busy
+    launch_fails ".launch.worker = \"$PWD/busy\" | .launch.timeout_s = 1" \
+        'did not answer within 11 s .*login shell .*slow.*launch\.timeout_s'
+    run_coord cluster.json --timeout 3
+    expect_exit 4
+    expect_text err 'did not join within [0-9]+ s.*login shell .*slow'
+    run_coord check cluster.json --timeout 3
+    expect_exit 4
+    expect_text out 'did not join within 3 s.*login shell .*slow'
+}
+
 test_closed_port() {
     launch_fails '.nodes[1].port = 9' \
         'cannot connect to .* port 9: .*Connection refused'

@@ -151,6 +151,13 @@ static void op_stop(bool force, void *data)
     }
 }
 
+static const char *op_waits_for(uint32_t node, void *data)
+{
+    (void)node;
+    (void)data;
+    return ": its shell";
+}
+
 static int64_t op_round_trip(void *data)
 {
     (void)data;
@@ -221,9 +228,9 @@ static void op_done(int exit_code, void *data)
 }
 
 static const struct rf_run_ops fake_ops = {
-    op_now,      op_utc,   op_arm,   op_launch,     op_joined,
-    op_send,     op_drop,  op_stop,  op_round_trip, op_random,
-    op_progress, op_build, op_begin, op_end,        op_done,
+    op_now,   op_utc,   op_arm,       op_launch,     op_joined, op_send,
+    op_drop,  op_stop,  op_waits_for, op_round_trip, op_random, op_progress,
+    op_build, op_begin, op_end,       op_done,
 };
 
 /* --- Time ----------------------------------------------------------------- */

@@ -148,7 +148,8 @@ START_TEST(test_run_time_limit_while_launching_names_who_is_missing)
     fake_cluster_start(fake);
     ck_assert(fake_cluster_run(fake, 10 * FAKE_S));
     ck_assert_int_eq(fake->exit_code, 4);
-    ck_assert(has(rf_run_node_error(fake->run, 1), "did not join within 5 s"));
+    ck_assert(has(rf_run_node_error(fake->run, 1),
+                  "did not join within 5 s: its shell"));
     ck_assert_ptr_null(rf_run_node_error(fake->run, 0));
     fake_cluster_destroy(fake);
 }

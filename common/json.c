@@ -130,19 +130,23 @@ enum rf_status rf_json_load(const char *path, size_t max_bytes, json_t **out,
     return status;
 }
 
-enum rf_status rf_json_store(const json_t *value, const char *path,
-                             struct rf_err *err)
+char *rf_json_text(const json_t *value)
 {
     char *text = json_dumps(value, JSON_INDENT(2) | JSON_PRESERVE_ORDER |
                                        JSON_REAL_PRECISION(9));
-    char *line;
-    enum rf_status status;
-    if (text == NULL) {
-        return rf_err_set(err, RF_ERR_INTERNAL, "%s: cannot encode", path);
-    }
-    line = rf_xasprintf("%s\n", text);
-    status = rf_store(path, line, strlen(line), err);
-    free(line);
+    char *line = text != NULL ? rf_xasprintf("%s\n", text) : NULL;
+    free(text);
+    return line;
+}
+
+enum rf_status rf_json_store(const json_t *value, const char *path,
+                             struct rf_err *err)
+{
+    char *text = rf_json_text(value);
+    enum rf_status status =
+        text != NULL
+            ? rf_store(path, text, strlen(text), err)
+            : rf_err_set(err, RF_ERR_INTERNAL, "%s: cannot encode", path);
     free(text);
     return status;
 }

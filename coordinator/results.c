@@ -1,8 +1,8 @@
 /*
- * The result folder. See results.h for the promises. The folder itself is
- * locked with flock(2), so that no lock file can be left over.
+ * The result folder: making, resuming and discarding it. See results.h for the
+ * promises; what is stored while it is open is in results_store.c. The folder
+ * itself is locked with flock(2), so that no lock file can be left over.
  */
-#include "coordinator/results.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,35 +17,22 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/mem.h"
-#include "common/store.h"
 #include "common/text.h"
 #include "coordinator/report_table.h"
 #include "coordinator/result_json.h"
-#include "coordinator/result_probe.h"
+#include "coordinator/results_internal.h"
 #include "coordinator/resume.h"
 
 #define RESULT_MAX_BYTES ((size_t)1 << 30)
 #define FOLDER_MODE 0755 /* less by a stricter umask */
 
-struct rf_results {
-    struct rf_result_run run;
-    char *folder;
-    char *parent; /* made by us, or NULL */
-    char run_id[17];
-    int lock;
-    json_t *document; /* run.json */
-    json_t *index;    /* its "scenarios", borrowed */
-    json_t *before;   /* run.json as it was, of a resumed folder */
-    bool *complete;
-    json_t *last;
-    json_t *rows; /* by scenario: what summary.csv needs of its record */
-    struct rf_table *table;
-};
-
-static char *path_in(const struct rf_results *results, const char *name,
-                     const char *suffix)
+/* Before and after the event loop's time. */
+static enum rf_status store_run(struct rf_results *results, struct rf_err *err)
 {
-    return rf_xasprintf("%s/%s%s", results->folder, name, suffix);
+    char *path = rf_results_path(results, "run", ".json");
+    enum rf_status status = rf_json_store(results->document, path, err);
+    free(path);
+    return status;
 }
 
 /* Makes DIR if need be, then DIR/<time>-<name>, never one that exists. */
@@ -101,40 +88,6 @@ static enum rf_status lock_folder(struct rf_results *results,
     return RF_OK;
 }
 
-static enum rf_status store_run(struct rf_results *results, struct rf_err *err)
-{
-    char *path = path_in(results, "run", ".json");
-    enum rf_status status = rf_json_store(results->document, path, err);
-    free(path);
-    return status;
-}
-
-/* The scenario's entry in run.json, appended if there is none; borrowed. */
-static json_t *index_entry(json_t *index, const char *name)
-{
-    json_t *entry;
-    for (size_t i = 0; i < json_array_size(index); i++) {
-        entry = json_array_get(index, i);
-        if (strcmp(rf_result_text(entry, NULL, "name"), name) == 0) {
-            return entry;
-        }
-    }
-    entry = json_pack("{s:s, s:s+, s:s}", "name", name, "file", name, ".json",
-                      "status", "not run");
-    json_array_append_new(index, entry);
-    return entry;
-}
-
-/* Takes a scenario's record for summary.csv, without its samples. */
-static void keep_row(struct rf_results *results, const char *name,
-                     json_t *result)
-{
-    json_t *row = json_copy(result);
-    json_object_del(row, "iterations");
-    json_object_del(row, "warmup_iterations");
-    json_object_set_new(results->rows, name, row);
-}
-
 /* Every scenario has the status of its record, also of one that a resumed
  * folder has and that runs again. */
 static void fill_index(struct rf_results *results)
@@ -144,7 +97,7 @@ static void fill_index(struct rf_results *results)
         const char *name = config->scenarios[i].name;
         const json_t *row = json_object_get(results->rows, name);
         json_object_set_new(
-            index_entry(results->index, name), "status",
+            rf_results_entry(results->index, name), "status",
             json_string(row != NULL ? rf_result_text(row, NULL, "status")
                                     : "not run"));
     }
@@ -177,7 +130,7 @@ static void new_document(struct rf_results *results)
 static void load_earlier(struct rf_results *results, const char *name)
 {
     const struct rf_config *config = results->run.config;
-    char *path = path_in(results, name, ".json");
+    char *path = rf_results_path(results, name, ".json");
     json_t *result = NULL;
     size_t i = 0;
     while (i < config->n_scenarios &&
@@ -185,7 +138,7 @@ static void load_earlier(struct rf_results *results, const char *name)
         i++;
     }
     if (rf_json_load(path, RESULT_MAX_BYTES, &result, NULL) == RF_OK) {
-        keep_row(results, name, result);
+        rf_results_keep_row(results, name, result);
         if (i < config->n_scenarios &&
             strcmp(rf_result_text(result, NULL, "status"), "ok") == 0) {
             results->complete[i] = true;
@@ -199,7 +152,7 @@ static void load_earlier(struct rf_results *results, const char *name)
 static enum rf_status read_old(struct rf_results *results, struct rf_err *err)
 {
     const struct rf_config *config = results->run.config;
-    char *path = path_in(results, "run", ".json");
+    char *path = rf_results_path(results, "run", ".json");
     json_t *index;
     enum rf_status status =
         rf_json_load(path, RESULT_MAX_BYTES, &results->document, err);
@@ -224,7 +177,7 @@ static enum rf_status read_old(struct rf_results *results, struct rf_err *err)
         json_object_set_new(results->document, "scenarios", index);
     }
     for (size_t i = 0; i < config->n_scenarios; i++) {
-        (void)index_entry(index, config->scenarios[i].name);
+        (void)rf_results_entry(index, config->scenarios[i].name);
     }
     for (size_t i = 0; i < json_array_size(index); i++) {
         load_earlier(results,
@@ -317,65 +270,6 @@ void rf_results_node(struct rf_results *results, uint32_t node,
     json_object_set(results->document, "environment", results->run.environment);
 }
 
-static enum rf_status store_summary(struct rf_results *results,
-                                    struct rf_err *err)
-{
-    struct rf_table *table = rf_summary_table_create(false);
-    char *path = path_in(results, "summary", ".csv"), *text = NULL;
-    size_t size = 0;
-    FILE *file = open_memstream(&text, &size);
-    enum rf_status status;
-    for (size_t i = 0; i < json_array_size(results->index); i++) {
-        const json_t *entry = json_array_get(results->index, i);
-        const json_t *row =
-            json_object_get(results->rows, rf_result_text(entry, NULL, "name"));
-        if (row != NULL) {
-            rf_summary_table_add(table, row);
-        }
-    }
-    if (file == NULL) {
-        status = rf_err_errno(err, RF_ERR_NOMEM, errno, "%s", path);
-    } else {
-        rf_table_print(table, file, RF_REPORT_CSV, 0);
-        fclose(file);
-        status = rf_store(path, text, size, err);
-    }
-    rf_table_destroy(table);
-    free(text);
-    free(path);
-    return status;
-}
-
-enum rf_status rf_results_store(struct rf_results *results,
-                                const struct rf_attempt *attempt,
-                                struct rf_err *err)
-{
-    const char *name = results->run.config->scenarios[attempt->index].name;
-    json_t *result = rf_result_json(&results->run, attempt);
-    char *path = path_in(results, name, ".json");
-    enum rf_status status;
-    rf_report_table_add(results->table, result);
-    rf_result_probe_add(results->document, result);
-    status = rf_json_store(result, path, err);
-    if (status == RF_OK) { /* index and summary.csv say what files say */
-        keep_row(results, name, result);
-        json_object_set(index_entry(results->index, name), "status",
-                        json_object_get(result, "status"));
-    }
-    if (status == RF_OK) {
-        status = store_run(results, err);
-    }
-    if (status == RF_OK) {
-        status = store_summary(results, err);
-    }
-    free(path);
-    json_decref(results->last);
-    results->last = result;
-    return status != RF_OK ? rf_err_wrap(err, status,
-                                         "the result of %s is not stored", name)
-                           : RF_OK;
-}
-
 const json_t *rf_results_last(const struct rf_results *results)
 {
     return results->last;
@@ -388,61 +282,10 @@ void rf_results_print(const struct rf_results *results, FILE *to)
     }
 }
 
-static const char *run_status(int exit_code)
-{
-    switch (exit_code) {
-    case RF_EXIT_OK:
-        return "ok";
-    case RF_EXIT_MISMATCH:
-        return "mismatch";
-    case RF_EXIT_FAILED:
-    case RF_EXIT_USAGE:
-    case RF_EXIT_LAUNCH:
-        return "failed";
-    default:
-        return "interrupted";
-    }
-}
-
-/* The status of the whole folder: what was asked for now may be ok beside a
- * scenario of before that is not. */
-static const char *folder_status(const struct rf_results *results,
-                                 int exit_code)
-{
-    const char *status = run_status(exit_code);
-    for (size_t i = 0; i < json_array_size(results->index); i++) {
-        const char *one =
-            rf_result_text(json_array_get(results->index, i), NULL, "status");
-        if (exit_code != RF_EXIT_OK || strcmp(status, "mismatch") == 0 ||
-            strcmp(one, "ok") == 0) {
-            continue;
-        }
-        if (strcmp(one, "mismatch") == 0 || strcmp(one, "failed") == 0) {
-            status = one;
-        } else if (strcmp(status, "ok") == 0) {
-            status = "interrupted"; /* that, or not run */
-        }
-    }
-    return status;
-}
-
-enum rf_status rf_results_finish(struct rf_results *results, int exit_code,
-                                 struct rf_err *err)
-{
-    char stamp[24];
-    rf_utc_stamp(stamp, sizeof(stamp));
-    json_object_set_new(results->document, "finished_at", json_string(stamp));
-    json_object_set_new(results->document, "status",
-                        json_string(folder_status(results, exit_code)));
-    json_object_set_new(results->document, "exit_code",
-                        json_integer(exit_code));
-    return store_run(results, err);
-}
-
 void rf_results_discard(struct rf_results *results)
 {
     if (results->run.cli->resume == NULL && results->folder != NULL) {
-        char *path = path_in(results, "run", ".json");
+        char *path = rf_results_path(results, "run", ".json");
         unlink(path);
         free(path);
         rmdir(results->folder);
@@ -473,6 +316,7 @@ void rf_results_close(struct rf_results *results)
     json_decref(results->document);
     json_decref(results->before);
     json_decref(results->last);
+    free(results->storing.path);
     free(results->complete);
     free(results->parent);
     free(results->folder);

@@ -1,13 +1,14 @@
 /*
  * The result folder of a run. Every file is written whole (rf_store()), each
- * scenario's as soon as it has ended; run.json exists from the start with
- * status "running". A failed launch leaves nothing behind.
+ * scenario's as soon as it has ended, beside the event loop; run.json exists
+ * from the start with status "running". A failed launch leaves nothing behind.
  */
 #ifndef RF_COORDINATOR_RESULTS_H
 #define RF_COORDINATOR_RESULTS_H
 
 #include "coordinator/attempt.h"
 #include "coordinator/cli.h"
+#include "coordinator/storing.h"
 
 struct rf_results;
 
@@ -32,20 +33,28 @@ const char *rf_results_run_id(const struct rf_results *results);
 void rf_results_node(struct rf_results *results, uint32_t node,
                      const json_t *hello);
 
-/* Stores one scenario, and run.json and summary.csv with it. */
-enum rf_status rf_results_store(struct rf_results *results,
-                                const struct rf_attempt *attempt,
-                                struct rf_err *err) RF_MUST_CHECK;
+/* To be called before anything is stored: it is from a thread, and `stored` is
+ * called on `loop` at the end of each rf_results_store() and
+ * rf_results_finish(). */
+void rf_results_serve(struct rf_results *results, uv_loop_t *loop,
+                      rf_stored_fn stored, void *data);
 
-/* The record stored last, borrowed; NULL before the first. */
+/* Stores one scenario, and run.json and summary.csv with it; `attempt` is not
+ * needed any more when this returns. Only when nothing is being stored. */
+void rf_results_store(struct rf_results *results,
+                      const struct rf_attempt *attempt);
+
+/* The path of what is being stored, borrowed; NULL when nothing is. */
+const char *rf_results_storing(const struct rf_results *results);
+
+/* The last scenario's record, borrowed; NULL before the first. */
 const json_t *rf_results_last(const struct rf_results *results);
 
-/* The table of everything stored so far, on `to`. */
+/* The table of all records, on `to`. */
 void rf_results_print(const struct rf_results *results, FILE *to);
 
-/* Writes the final state of run.json. */
-enum rf_status rf_results_finish(struct rf_results *results, int exit_code,
-                                 struct rf_err *err) RF_MUST_CHECK;
+/* Stores the final state of run.json. Only when nothing is being stored. */
+void rf_results_finish(struct rf_results *results, int exit_code);
 
 /* Undoes what rf_results_open did, in a resumed folder too; nothing was stored.
  */

@@ -26,7 +26,9 @@
 static const struct rf_sm_state states[RUN_STATES] = {
     [RUN_IDLE] = {"idle", N(LAUNCHING), 0},
     [RUN_LAUNCHING] = {"launching", N(STARTING) | N(STOPPING), S(60)},
-    [RUN_STARTING] = {"starting", N(PREPARING) | N(STARTING) | N(STOPPING),
+    [RUN_STORING] = {"storing", N(STARTING) | N(STOPPING), 0},
+    [RUN_STARTING] = {"starting",
+                      N(PREPARING) | N(STORING) | N(STARTING) | N(STOPPING),
                       S(600)},
     [RUN_PREPARING] = {"preparing", N(PROBING) | FAULT, S(120)},
     [RUN_PROBING] = {"probing", N(FILLING) | FAULT, S(60)},
@@ -38,9 +40,11 @@ static const struct rf_sm_state states[RUN_STATES] = {
                        N(FILLING) | N(PROBING_AGAIN) | N(CLOSING) | FAULT,
                        S(60)},
     [RUN_PROBING_AGAIN] = {"probing again", N(CLOSING) | FAULT, S(60)},
-    [RUN_CLOSING] = {"closing", N(STARTING) | N(STOPPING) | FAULT, S(60)},
+    [RUN_CLOSING] = {"closing", N(STORING) | N(STARTING) | N(STOPPING) | FAULT,
+                     S(60)},
     [RUN_SETTLING] = {"settling", N(ABORTING), RF_NS_PER_S / 2},
-    [RUN_ABORTING] = {"aborting", N(STARTING) | N(STOPPING), S(30)},
+    [RUN_ABORTING] = {"aborting", N(STORING) | N(STARTING) | N(STOPPING),
+                      S(30)},
     [RUN_STOPPING] = {"stopping", N(DONE), S(20)},
     [RUN_DONE] = {"done", 0, 0},
 };
@@ -184,12 +188,13 @@ void rf_run_end_scenario(struct rf_run *run)
                   run->data);
     run->failed |= attempt->outcome == RF_OUTCOME_FAILED;
     run->mismatch |= attempt->outcome == RF_OUTCOME_MISMATCH;
+    run->storing = true;
     run->ops->scenario_end(attempt, run->data);
     rf_attempt_destroy(attempt);
 }
 
 /* Wants the next scenario, or ends the run when none is left. Called in
- * LAUNCHING, STARTING, CLOSING and ABORTING. */
+ * LAUNCHING, STORING, STARTING, CLOSING and ABORTING. */
 void rf_run_next_scenario(struct rf_run *run)
 {
     while (run->skip != NULL && run->next_scenario < run->config->n_scenarios &&
@@ -198,6 +203,10 @@ void rf_run_next_scenario(struct rf_run *run)
     }
     if (run->over || run->next_scenario == run->config->n_scenarios) {
         rf_run_stop(run);
+        return;
+    }
+    if (run->storing) {
+        rf_run_move(run, RUN_STORING, 0);
         return;
     }
     run->begun++;
@@ -288,7 +297,7 @@ void rf_run_log(struct rf_run *run, uint32_t node, uint32_t rank,
     from->log_at = (from->log_at + 1) % LOG_LINES;
 }
 
-static int exit_code(const struct rf_run *run)
+int rf_run_exit_code(const struct rf_run *run)
 {
     if (run->interrupt_code != 0) {
         return run->interrupt_code;
@@ -314,7 +323,7 @@ void rf_run_stopped(struct rf_run *run)
         return;
     }
     rf_run_move(run, RUN_DONE, 0);
-    run->ops->done(exit_code(run), run->data);
+    run->ops->done(run->data);
 }
 
 static void state_deadline(struct rf_run *run)
@@ -399,7 +408,8 @@ void rf_run_tick(struct rf_run *run)
         say_not_run(run);
         if (run->sm.state == RUN_LAUNCHING) {
             rf_run_join_timeout(run);
-        } else if (run->sm.state == RUN_STARTING) {
+        } else if (run->sm.state == RUN_STARTING ||
+                   run->sm.state == RUN_STORING) {
             rf_run_stop(run);
         } else if (rf_run_in_scenario(run)) {
             rf_run_fault(run, RF_NONE, RF_NONE, NULL, RF_ERR_TIMEOUT,
@@ -443,7 +453,8 @@ void rf_run_interrupt(struct rf_run *run, int code)
         end_everything(run);
         return;
     }
-    if (run->sm.state == RUN_LAUNCHING || run->sm.state == RUN_STARTING) {
+    if (run->sm.state == RUN_LAUNCHING || run->sm.state == RUN_STORING ||
+        run->sm.state == RUN_STARTING) {
         rf_run_stop(run);
     } else if (rf_run_in_scenario(run) && run->sm.state != RUN_ABORTING) {
         if (run->attempt->outcome == RF_OUTCOME_OK) {
@@ -453,10 +464,15 @@ void rf_run_interrupt(struct rf_run *run, int code)
     }
 }
 
-void rf_run_cannot_store(struct rf_run *run, const struct rf_err *why)
+void rf_run_stored(struct rf_run *run, const struct rf_err *why)
 {
-    if (!run->over) {
-        rf_error("%s; no further scenario is begun", why->text);
+    run->storing = false;
+    if (why != NULL) {
+        rf_error("%s%s", why->text,
+                 run->over ? "" : "; no further scenario is begun");
+        run->over = run->unstored = true;
     }
-    run->over = run->unstored = true;
+    if (run->sm.state == RUN_STORING) {
+        rf_run_next_scenario(run);
+    }
 }

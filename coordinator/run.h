@@ -60,11 +60,12 @@ struct rf_run_ops {
     void (*progress)(const struct rf_run_view *view, void *data);
     /* Works out scenario `index`; rf_run_built() answers, not from inside. */
     void (*build)(size_t index, void *data);
-    /* A scenario begins (its plan is made), and has ended: store it. */
+    /* A scenario begins (its plan is made), and has ended: store it;
+     * rf_run_stored() answers. */
     void (*scenario_begin)(const struct rf_attempt *attempt, void *data);
     void (*scenario_end)(const struct rf_attempt *attempt, void *data);
     /* The end; nothing is called after it. */
-    void (*done)(int exit_code, void *data);
+    void (*done)(void *data);
 };
 
 /* `skip[i]` (may be NULL) leaves out scenario i, `timeout_s` bounds the whole
@@ -98,15 +99,19 @@ void rf_run_tick(struct rf_run *run);
 /* Ctrl-C: the first call stops in order, the second at once. `exit_code` is
  * what the run then ends with. */
 void rf_run_interrupt(struct rf_run *run, int exit_code);
-/* Storing a result failed: nothing that follows could be kept. The only event
- * that may come from inside an operation. */
-void rf_run_cannot_store(struct rf_run *run, const struct rf_err *why);
+/* The scenario that ended last is stored (`why` NULL), or cannot be: nothing
+ * that follows could be kept then. The only event that may come from inside an
+ * operation, and after the end. */
+void rf_run_stored(struct rf_run *run, const struct rf_err *why);
 /* A scenario was worked out: it is taken, or NULL and `why` says why not. It
  * may come when nobody waits for it any more. */
 void rf_run_built(struct rf_run *run, struct rf_case *one,
                   const struct rf_err *why);
 void rf_run_stopped(struct rf_run *run);
 
+/* What the run ends with. Storing the last scenario may still change it when
+ * the run is done. */
+int rf_run_exit_code(const struct rf_run *run);
 const char *rf_run_state(const struct rf_run *run);
 /* Why a node could not join or was lost; NULL when it was not. */
 const char *rf_run_node_error(const struct rf_run *run, uint32_t node);

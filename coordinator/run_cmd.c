@@ -5,46 +5,22 @@
  * Everything that can be wrong in cluster.json is found before anything is
  * launched: every scenario is planned once. The result folder exists before the
  * launch, so that a full or read-only disk is found early; a launch that fails
- * or is interrupted removes it again.
+ * or is interrupted removes it again. How a run ends is in run_end.c.
  */
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/mem.h"
-#include "coordinator/advice.h"
 #include "coordinator/case.h"
-#include "coordinator/cluster.h"
 #include "coordinator/commands.h"
 #include "coordinator/planning.h"
-#include "coordinator/progress.h"
-#include "coordinator/results.h"
-#include "coordinator/run.h"
-#include "coordinator/signals.h"
+#include "coordinator/run_app.h"
 #include "transport/loop.h"
 
 #define REDRAW_MS 500
-
-struct app {
-    const struct rf_cli *cli;
-    struct rf_config *config;
-    struct rf_model *model;
-    struct rf_results *results;
-    struct rf_progress *progress;
-    uv_loop_t loop;
-    struct rf_cluster *cluster;
-    struct rf_run *run;
-    uv_timer_t timer, redraw;
-    struct rf_signals signals;
-    struct rf_findings findings; /* about nodes that have joined */
-    int interrupts;
-    bool planning; /* beside the loop */
-    bool stopped;  /* the cluster has nothing left open */
-    int exit_code;
-};
 
 /* --- What the run wants --------------------------------------------------- */
 
@@ -62,13 +38,13 @@ static void utc_op(char *out, size_t size, void *data)
 
 static void timer_cb(uv_timer_t *timer)
 {
-    struct app *app = timer->data;
+    struct rf_run_app *app = timer->data;
     rf_run_tick(app->run);
 }
 
 static void arm_op(int64_t at_ns, void *data)
 {
-    struct app *app = data;
+    struct rf_run_app *app = data;
     int64_t wait = at_ns - rf_now_ns();
     if (at_ns == INT64_MAX) {
         uv_timer_stop(&app->timer);
@@ -81,12 +57,12 @@ static void arm_op(int64_t at_ns, void *data)
 
 static void launch_op(void *data)
 {
-    struct app *app = data;
+    struct rf_run_app *app = data;
     rf_cluster_launch(app->cluster);
 }
 
 /* Nodes that a finding holds for are named in one line. */
-static void warn_of_nodes(struct app *app)
+static void warn_of_nodes(struct rf_run_app *app)
 {
     rf_findings_merge(&app->findings);
     for (size_t i = 0; i < app->findings.n; i++) {
@@ -97,7 +73,7 @@ static void warn_of_nodes(struct app *app)
 
 static void joined_op(void *data)
 {
-    struct app *app = data;
+    struct rf_run_app *app = data;
     warn_of_nodes(app);
     rf_cluster_joined(app->cluster);
 }
@@ -105,31 +81,31 @@ static void joined_op(void *data)
 static void send_op(uint32_t node, enum rf_msg_type type, json_t *payload,
                     void *data)
 {
-    struct app *app = data;
+    struct rf_run_app *app = data;
     rf_cluster_send(app->cluster, node, type, payload);
 }
 
 static void drop_op(uint32_t node, void *data)
 {
-    struct app *app = data;
+    struct rf_run_app *app = data;
     rf_cluster_drop(app->cluster, node);
 }
 
 static void stop_op(bool force, void *data)
 {
-    struct app *app = data;
+    struct rf_run_app *app = data;
     rf_cluster_stop(app->cluster, force);
 }
 
 static const char *waits_for_op(uint32_t node, void *data)
 {
-    const struct app *app = data;
+    const struct rf_run_app *app = data;
     return rf_cluster_waits_for(app->cluster, node);
 }
 
 static int64_t round_trip_op(void *data)
 {
-    const struct app *app = data;
+    const struct rf_run_app *app = data;
     return rf_cluster_round_trip_ns(app->cluster);
 }
 
@@ -141,7 +117,7 @@ static void random_op(void *out, size_t size, void *data)
 
 static void progress_op(const struct rf_run_view *view, void *data)
 {
-    struct app *app = data;
+    struct rf_run_app *app = data;
     rf_progress_update(app->progress, view, rf_now_ns());
 }
 
@@ -154,31 +130,27 @@ static void begin_op(const struct rf_attempt *attempt, void *data)
 
 static void end_op(const struct rf_attempt *attempt, void *data)
 {
-    struct app *app = data;
-    struct rf_err err = {0};
-    if (rf_results_store(app->results, attempt, &err) != RF_OK) {
-        rf_run_cannot_store(app->run, &err);
-    }
+    struct rf_run_app *app = data;
+    rf_results_store(app->results, attempt);
     rf_progress_scenario(app->progress, rf_results_last(app->results));
 }
 
-static void done_op(int exit_code, void *data)
+static void done_op(void *data)
 {
-    struct app *app = data;
-    app->exit_code = exit_code;
+    struct rf_run_app *app = data;
     uv_stop(&app->loop);
 }
 
 static void planned(struct rf_case *one, const struct rf_err *why, void *data)
 {
-    struct app *app = data;
+    struct rf_run_app *app = data;
     app->planning = false;
     rf_run_built(app->run, one, why);
 }
 
 static void build_op(size_t index, void *data)
 {
-    struct app *app = data;
+    struct rf_run_app *app = data;
     app->planning = true;
     rf_planning_start(&app->loop, app->config, app->model, index, planned, app);
 }
@@ -206,7 +178,7 @@ static const struct rf_run_ops run_ops = {
 
 static bool hello_cb(uint32_t node, const json_t *hello, void *data)
 {
-    struct app *app = data;
+    struct rf_run_app *app = data;
     rf_advise_build(app->config->node_names[node], hello, app->cli->strict,
                     &app->findings);
     rf_results_node(app->results, node, hello);
@@ -215,20 +187,20 @@ static bool hello_cb(uint32_t node, const json_t *hello, void *data)
 
 static void lost_cb(uint32_t node, const struct rf_err *why, void *data)
 {
-    struct app *app = data;
+    struct rf_run_app *app = data;
     rf_run_node_lost(app->run, node, why);
 }
 
 static void message_cb(uint32_t node, enum rf_msg_type type,
                        const json_t *payload, void *data)
 {
-    struct app *app = data;
+    struct rf_run_app *app = data;
     rf_run_message(app->run, node, type, payload);
 }
 
 static void log_cb(uint32_t node, uint32_t rank, const char *line, void *data)
 {
-    struct app *app = data;
+    struct rf_run_app *app = data;
     const char *host = app->config->node_names[node];
     rf_run_log(app->run, node, rank, line);
     if (rank == RF_NONE) {
@@ -240,7 +212,7 @@ static void log_cb(uint32_t node, uint32_t rank, const char *line, void *data)
 
 static void stopped_cb(void *data)
 {
-    struct app *app = data;
+    struct rf_run_app *app = data;
     app->stopped = true;
     rf_run_stopped(app->run);
 }
@@ -248,40 +220,29 @@ static void stopped_cb(void *data)
 static const struct rf_cluster_ops cluster_ops = {hello_cb, lost_cb, message_cb,
                                                   log_cb, stopped_cb};
 
-/* --- Signals -------------------------------------------------------------- */
-
-static void signal_cb(uv_signal_t *handle, int number)
-{
-    struct app *app = handle->data;
-    app->interrupts++;
-    if (app->interrupts > 2) {
-        /* The agents see the end of their standard input and end as well. */
-        _exit(RF_EXIT_SIGNAL + number);
-    }
-    if (app->interrupts == 1) {
-        rf_warn("stopping and keeping the results (again to force, a third "
-                "time to leave at once)");
-    }
-    rf_run_interrupt(app->run, RF_EXIT_SIGNAL + number);
-}
+/* --- Handles -------------------------------------------------------------- */
 
 static void redraw_cb(uv_timer_t *timer)
 {
-    struct app *app = timer->data;
-    rf_progress_tick(app->progress, rf_now_ns());
+    struct rf_run_app *app = timer->data;
+    int64_t now = rf_now_ns();
+    rf_run_end_tick(app, now);
+    if (app->progress != NULL) {
+        rf_progress_tick(app->progress, now);
+    }
 }
 
-static void open_handles(struct app *app)
+static void open_handles(struct rf_run_app *app)
 {
     uv_timer_init(&app->loop, &app->timer);
     uv_timer_init(&app->loop, &app->redraw);
     app->timer.data = app->redraw.data = app;
     uv_timer_start(&app->redraw, redraw_cb, REDRAW_MS, REDRAW_MS);
-    rf_signals_start(&app->signals, &app->loop, signal_cb, app);
+    rf_signals_start(&app->signals, &app->loop, rf_run_end_signal, app);
     rf_signals_block(false);
 }
 
-static void close_handles(struct app *app)
+static void close_handles(struct rf_run_app *app)
 {
     uv_close((uv_handle_t *)&app->timer, NULL);
     uv_close((uv_handle_t *)&app->redraw, NULL);
@@ -308,7 +269,7 @@ static void add_hook(json_t *test, const char *variable, const char *name)
                                   "iteration", (int)round, "signal", SIGKILL));
 }
 
-static void set_test_hooks(struct app *app)
+static void set_test_hooks(struct rf_run_app *app)
 {
     json_t *test = json_object();
     add_hook(test, "REFIT_TEST_FLIP", "flip");
@@ -321,7 +282,8 @@ static void set_test_hooks(struct app *app)
     }
 }
 
-static enum rf_status plan_everything(const struct app *app, struct rf_err *err)
+static enum rf_status plan_everything(const struct rf_run_app *app,
+                                      struct rf_err *err)
 {
     for (size_t i = 0; i < app->config->n_scenarios; i++) {
         struct rf_case *one = NULL;
@@ -335,7 +297,7 @@ static enum rf_status plan_everything(const struct app *app, struct rf_err *err)
     return RF_OK;
 }
 
-static enum rf_status load(struct app *app, struct rf_err *err)
+static enum rf_status load(struct rf_run_app *app, struct rf_err *err)
 {
     const struct rf_cli *cli = app->cli;
     struct rf_jnode node;
@@ -353,81 +315,16 @@ static enum rf_status load(struct app *app, struct rf_err *err)
     return status != RF_OK ? status : plan_everything(app, err);
 }
 
-/* Every node that could not join with its reason; equal reasons are folded. */
-static void report_launch(const struct app *app)
+static enum rf_status run_all(struct rf_run_app *app, struct rf_err *err)
 {
-    uint32_t n = app->config->n_nodes;
-    for (uint32_t i = 0; i < n; i++) {
-        const char *why = rf_run_node_error(app->run, i);
-        char hosts[400];
-        size_t used;
-        bool told = false;
-        for (uint32_t j = 0; j < i && why != NULL && !told; j++) {
-            const char *other = rf_run_node_error(app->run, j);
-            told = other != NULL && strcmp(other, why) == 0;
-        }
-        if (why == NULL || told) {
-            continue;
-        }
-        snprintf(hosts, sizeof(hosts), "%.200s", app->config->node_names[i]);
-        for (uint32_t j = i + 1; j < n; j++) {
-            const char *other = rf_run_node_error(app->run, j);
-            used = strlen(hosts);
-            if (other != NULL && strcmp(other, why) == 0) {
-                snprintf(hosts + used, sizeof(hosts) - used, ", %s",
-                         app->config->node_names[j]);
-            }
-        }
-        rf_error("%s: %s", hosts, why);
-    }
-}
-
-/* Whether it was stopped before its end, by a signal or by --timeout. */
-static bool cut_short(const struct app *app)
-{
-    return app->interrupts > 0 ||
-           (app->cli->timeout_s > 0 && app->exit_code == RF_EXIT_FAILED);
-}
-
-static void finish(struct app *app)
-{
-    struct rf_err err = {0};
-    rf_progress_destroy(app->progress);
-    app->progress = NULL;
-    if (rf_results_last(app->results) == NULL &&
-        (app->exit_code == RF_EXIT_LAUNCH || app->interrupts > 0)) {
-        if (app->exit_code == RF_EXIT_LAUNCH) {
-            report_launch(app);
-        } else {
-            rf_info("stopped before any scenario: nothing is kept");
-        }
-        rf_results_discard(app->results);
-        return;
-    }
-    if (rf_results_finish(app->results, app->exit_code, &err) != RF_OK) {
-        rf_error("%s", err.text);
-        app->exit_code =
-            app->exit_code == RF_EXIT_OK ? RF_EXIT_FAILED : app->exit_code;
-    }
-    rf_results_print(app->results, stdout);
-    rf_info("results in %s", rf_results_folder(app->results));
-    if (cut_short(app)) {
-        rf_info("go on with --resume %s", rf_results_folder(app->results));
-    }
-}
-
-static enum rf_status run_all(struct app *app, struct rf_err *err)
-{
-    enum rf_status status = rf_loop_init(&app->loop, err);
+    enum rf_status status = rf_cluster_create(
+        &app->loop, app->config, rf_results_run_id(app->results), &cluster_ops,
+        app, &app->cluster, err);
     if (status != RF_OK) {
-        goto discard;
+        rf_run_end_discard(app);
+        return status;
     }
-    status = rf_cluster_create(&app->loop, app->config,
-                               rf_results_run_id(app->results), &cluster_ops,
-                               app, &app->cluster, err);
-    if (status != RF_OK) {
-        goto close_loop;
-    }
+    app->stopped = false;
     app->run = rf_run_create(app->config, rf_results_complete(app->results),
                              app->cli->timeout_s, &run_ops, app);
     if (app->cli->strict) {
@@ -435,34 +332,25 @@ static enum rf_status run_all(struct app *app, struct rf_err *err)
     }
     app->progress = rf_progress_create(app->cli->quiet);
     set_test_hooks(app);
-    open_handles(app);
     rf_run_start(app->run);
     uv_run(&app->loop, UV_RUN_DEFAULT);
-    finish(app);
+    rf_run_end(app);
     if (app->planning) {
-        rf_info("a plan is being made and cannot be called off; a third "
-                "signal leaves at once");
+        rf_info("a plan is being made and cannot be called off; a signal "
+                "leaves at once");
     }
     while (app->planning) {
         uv_run(&app->loop, UV_RUN_ONCE);
     }
     if (app->stopped) {
         rf_cluster_destroy(app->cluster);
-        close_handles(app);
-        uv_run(&app->loop, UV_RUN_DEFAULT);
-        uv_loop_close(&app->loop);
     }
     rf_run_destroy(app->run);
     return RF_OK;
-close_loop:
-    uv_loop_close(&app->loop);
-discard:
-    rf_results_discard(app->results);
-    return status;
 }
 
 /* A resumed folder in which nothing is left to do needs no node. */
-static bool all_complete(const struct app *app)
+static bool all_complete(const struct rf_run_app *app)
 {
     const bool *complete = rf_results_complete(app->results);
     for (size_t i = 0; i < app->config->n_scenarios; i++) {
@@ -483,8 +371,33 @@ static int exit_for(enum rf_status status)
                : RF_EXIT_FAILED;
 }
 
+/* With the folder open: runs what is left to do in it. */
+static enum rf_status run_in_folder(struct rf_run_app *app, struct rf_err *err)
+{
+    enum rf_status status = rf_loop_init(&app->loop, err);
+    if (status != RF_OK) {
+        rf_results_discard(app->results);
+        return status;
+    }
+    app->stopped = true;
+    rf_results_serve(app->results, &app->loop, rf_run_end_stored, app);
+    open_handles(app);
+    if (all_complete(app)) {
+        rf_info("nothing is left to do: every scenario is complete there");
+        rf_run_end(app);
+    } else {
+        status = run_all(app, err);
+    }
+    if (app->stopped) {
+        close_handles(app);
+        uv_run(&app->loop, UV_RUN_DEFAULT);
+        uv_loop_close(&app->loop);
+    }
+    return status;
+}
+
 /* What is loaded. Sets the exit code, also with an error. */
-static enum rf_status run_loaded(struct app *app, struct rf_err *err)
+static enum rf_status run_loaded(struct rf_run_app *app, struct rf_err *err)
 {
     enum rf_status status = rf_cluster_check_limits(app->config, err);
     if (status != RF_OK) {
@@ -497,19 +410,14 @@ static enum rf_status run_loaded(struct app *app, struct rf_err *err)
         app->exit_code = RF_EXIT_USAGE;
         return status;
     }
-    if (all_complete(app)) {
-        rf_info("nothing is left to do: every scenario is complete there");
-        finish(app);
-        return RF_OK;
-    }
-    status = run_all(app, err);
+    status = run_in_folder(app, err);
     app->exit_code = status != RF_OK ? exit_for(status) : app->exit_code;
     return status;
 }
 
 int rf_run_command(const struct rf_cli *cli)
 {
-    struct app app = {.cli = cli};
+    struct rf_run_app app = {.cli = cli};
     struct rf_err err = {0};
     enum rf_status status = load(&app, &err);
     if (status != RF_OK) {

@@ -7,17 +7,20 @@
 
 /*
  *   IDLE → LAUNCHING → STARTING → PREPARING → PROBING → FILLING → RUNNING →
- *   VERIFYING → FILLING … → PROBING_AGAIN → CLOSING → STARTING …
+ *   VERIFYING → FILLING … → PROBING_AGAIN → CLOSING → (STORING →) STARTING …
  *                                                   → STOPPING → DONE
- *   PREPARING … CLOSING → (SETTLING →) ABORTING → STARTING | STOPPING
- *   LAUNCHING, STARTING → STOPPING
+ *   PREPARING … CLOSING → (SETTLING →) ABORTING → (STORING →) STARTING |
+ * STOPPING LAUNCHING, STORING, STARTING → STOPPING
  *
+ * STORING waits until the last scenario is stored: none is begun that could not
+ * be kept. It has no deadline, since a file server may be away for long.
  * SETTLING waits a moment after a rank has said "peer lost": the rank that died
  * is named by its node, whose message may still be under way.
  */
 enum run_state {
     RUN_IDLE,
     RUN_LAUNCHING,
+    RUN_STORING,
     RUN_STARTING,
     RUN_PREPARING,
     RUN_PROBING,
@@ -109,6 +112,7 @@ struct rf_run {
     bool over; /* begin no further scenario */
     bool failed, mismatch, launch_failed;
     bool timed_out;
+    bool storing;  /* the last scenario, by who takes results */
     bool unstored; /* a result could not be written */
     bool forced;   /* STOPPING has asked with force */
 };

@@ -217,14 +217,17 @@ static void op_end(const struct rf_attempt *attempt, void *data)
                                       ? attempt->before.pair_gbytes_per_s[1]
                                       : 0;
     }
+    if (!fake->slow_store) {
+        rf_run_stored(fake->run, NULL);
+    }
 }
 
-static void op_done(int exit_code, void *data)
+static void op_done(void *data)
 {
     struct fake_cluster *fake = data;
     ck_assert(!fake->done);
     fake->done = true;
-    fake->exit_code = exit_code;
+    fake->exit_code = rf_run_exit_code(fake->run);
 }
 
 static const struct rf_run_ops fake_ops = {

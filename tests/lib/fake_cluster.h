@@ -75,6 +75,7 @@ struct fake_cluster {
     unsigned source_checks; /* "verify" of the sources, of all nodes */
     unsigned starts, aborts, shutdowns, drops, stops, forced_stops, exchanged;
     bool deaf;       /* agents do not end when stopped */
+    bool slow_store; /* the test says rf_run_stored() itself */
     int64_t plan_ns; /* how long a scenario is worked out */
     char plan_digest[33], schedule_digest[33];
     const struct rf_case *one; /* of the attempt in progress */

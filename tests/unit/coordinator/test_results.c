@@ -21,6 +21,52 @@ static struct rf_results *open_results(void)
     return results;
 }
 
+/* What the last file's storing ended with. */
+static struct told {
+    unsigned times;
+    bool failed;
+    char text[1024];
+} seen;
+
+static void stored(const struct rf_err *why, void *data)
+{
+    ck_assert_ptr_eq(data, &seen);
+    seen.times++;
+    seen.failed = why != NULL;
+    snprintf(seen.text, sizeof(seen.text), "%s", why != NULL ? why->text : "");
+}
+
+/* Has the folder's files stored by a loop that turns until they are. */
+static bool settle(struct rf_results *results, uv_loop_t *loop)
+{
+    ck_assert_ptr_nonnull(rf_results_storing(results));
+    uv_run(loop, UV_RUN_DEFAULT);
+    ck_assert_ptr_null(rf_results_storing(results));
+    ck_assert_uint_eq(seen.times, 1);
+    ck_assert_int_eq(uv_loop_close(loop), 0);
+    return !seen.failed;
+}
+
+static bool store(struct rf_results *results, const struct rf_attempt *attempt)
+{
+    uv_loop_t loop;
+    seen = (struct told){0};
+    uv_loop_init(&loop);
+    rf_results_serve(results, &loop, stored, &seen);
+    rf_results_store(results, attempt);
+    return settle(results, &loop);
+}
+
+static bool finish(struct rf_results *results, int exit_code)
+{
+    uv_loop_t loop;
+    seen = (struct told){0};
+    uv_loop_init(&loop);
+    rf_results_serve(results, &loop, stored, &seen);
+    rf_results_finish(results, exit_code);
+    return settle(results, &loop);
+}
+
 static json_t *read_json(const char *in, const char *name)
 {
     char *path = rf_xasprintf("%s/%s", in, name);
@@ -51,17 +97,15 @@ START_TEST(test_results_are_stored_one_by_one)
 {
     struct rf_results *results = open_results();
     struct rf_attempt *attempt = result_lab_attempt(0);
-    struct rf_err err = {0};
     const char *in = rf_results_folder(results);
     char *csv = rf_xasprintf("%s/summary.csv", in);
     json_t *run, *record;
-    ck_assert_msg(rf_results_store(results, attempt, &err) == RF_OK, "%s",
-                  err.text);
+    ck_assert_msg(store(results, attempt), "%s", seen.text);
     record = read_json(in, "one.json");
     ck_assert_str_eq(rf_result_text(record, NULL, "run_id"),
                      rf_results_run_id(results));
     ck_assert_int_eq(access(csv, R_OK), 0);
-    ck_assert_int_eq(rf_results_finish(results, 1, &err), RF_OK);
+    ck_assert(finish(results, 1));
     run = read_json(in, "run.json");
     ck_assert_str_eq(rf_result_text(run, NULL, "status"), "failed");
     ck_assert_uint_eq(json_array_size(json_object_get(
@@ -87,8 +131,11 @@ START_TEST(test_results_that_are_not_stored_are_not_in_the_index)
     char *obstacle = rf_xasprintf("%s/one.json", in);
     json_t *run;
     ck_assert_int_eq(mkdir(obstacle, 0700), 0);
-    ck_assert_int_ne(rf_results_store(results, attempt, NULL), RF_OK);
-    ck_assert_int_eq(rf_results_finish(results, 1, NULL), RF_OK);
+    ck_assert(!store(results, attempt));
+    ck_assert_msg(strstr(seen.text, "the result of one is not stored: ") !=
+                      NULL,
+                  "%s", seen.text);
+    ck_assert(finish(results, 1));
     run = read_json(in, "run.json");
     ck_assert_str_eq(
         rf_result_text(json_array_get(json_object_get(run, "scenarios"), 0),
@@ -118,7 +165,7 @@ static char *unfinished_run(void)
     struct rf_results *results = open_results();
     struct rf_attempt *attempt = result_lab_attempt(0);
     char *in = rf_xstrdup(rf_results_folder(results));
-    ck_assert_int_eq(rf_results_store(results, attempt, NULL), RF_OK);
+    ck_assert(store(results, attempt));
     rf_attempt_destroy(attempt);
     rf_results_close(results);
     return in;
@@ -175,7 +222,7 @@ START_TEST(test_results_resume_without_nodes_forgets_nothing)
     char *in = rf_xstrdup(rf_results_folder(results));
     json_t *hello = json_pack("{s:s}", "kernel", "Linux 9"), *before, *now;
     rf_results_node(results, 0, hello);
-    ck_assert_int_eq(rf_results_finish(results, 1, NULL), RF_OK);
+    ck_assert(finish(results, 1));
     rf_results_close(results);
     before = read_json(in, "run.json");
     result_lab.cli.resume = in;
@@ -213,7 +260,7 @@ START_TEST(test_results_resume_of_some_keeps_the_others)
     result_lab.cli.resume = in;
     results = open_results();
     attempt = result_lab_attempt(0);
-    ck_assert_int_eq(rf_results_store(results, attempt, NULL), RF_OK);
+    ck_assert(store(results, attempt));
     rf_attempt_destroy(attempt);
     rf_results_close(results);
     run = read_json(in, "run.json");
@@ -261,7 +308,7 @@ START_TEST(test_results_resume_of_some_is_not_ok_beside_failures)
     char *in = rf_xstrdup(rf_results_folder(results)), *csv;
     json_t *run;
     rf_attempt_error(attempt, "a", 0, "run", RF_ERR_PEER, "gone", NULL);
-    ck_assert_int_eq(rf_results_store(results, attempt, NULL), RF_OK);
+    ck_assert(store(results, attempt));
     rf_attempt_destroy(attempt);
     rf_results_close(results);
     result_lab.cli.resume = in;
@@ -273,7 +320,7 @@ START_TEST(test_results_resume_of_some_is_not_ok_beside_failures)
         "failed");
     json_decref(run);
     attempt = result_lab_attempt(1);
-    ck_assert_int_eq(rf_results_store(results, attempt, NULL), RF_OK);
+    ck_assert(store(results, attempt));
     rf_attempt_destroy(attempt);
     rf_results_close(results);
     csv = read_text(in, "summary.csv");
@@ -283,7 +330,7 @@ START_TEST(test_results_resume_of_some_is_not_ok_beside_failures)
     ck_assert_int_eq(rf_config_select(result_lab.config, globs, 1, NULL),
                      RF_OK);
     results = open_results();
-    ck_assert_int_eq(rf_results_finish(results, 0, NULL), RF_OK);
+    ck_assert(finish(results, 0));
     rf_results_close(results);
     run = read_json(in, "run.json");
     ck_assert_str_eq(rf_result_text(run, NULL, "status"), "failed");

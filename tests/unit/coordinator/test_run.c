@@ -406,16 +406,75 @@ START_TEST(test_run_skips_what_is_complete)
 }
 END_TEST
 
-START_TEST(test_run_stops_when_results_cannot_be_stored)
+/* A run of two scenarios whose first has ended and is not stored yet. */
+static struct fake_cluster *run_that_stores(void)
 {
     struct fake_cluster *fake = fake_cluster_create(fake_run_two, NULL, 0);
-    struct rf_err err = {RF_ERR_IO, "disk full"};
+    fake->slow_store = true;
     fake_cluster_start(fake);
-    ck_assert(fake_cluster_until(fake, "closing", 60 * FAKE_S));
-    rf_run_cannot_store(fake->run, &err);
+    ck_assert(fake_cluster_until(fake, "storing", 60 * FAKE_S));
+    return fake;
+}
+
+START_TEST(test_run_stops_when_results_cannot_be_stored)
+{
+    struct fake_cluster *fake = run_that_stores();
+    struct rf_err err = {RF_ERR_IO, "disk full"};
+    rf_run_stored(fake->run, &err);
     ck_assert(fake_cluster_run(fake, 60 * FAKE_S));
     ck_assert_int_eq(fake->exit_code, 1);
     ck_assert_uint_eq(fake->n_attempts, 1);
+    fake_cluster_destroy(fake);
+}
+END_TEST
+
+START_TEST(test_run_begins_no_scenario_before_the_last_is_stored)
+{
+    struct fake_cluster *fake = run_that_stores();
+    ck_assert(!fake_cluster_run(fake, 5000 * FAKE_S));
+    ck_assert_str_eq(rf_run_state(fake->run), "storing");
+    ck_assert_uint_eq(fake->starts, 2); /* of two nodes, for one scenario */
+    rf_run_stored(fake->run, NULL);
+    ck_assert_str_eq(rf_run_state(fake->run), "starting");
+    ck_assert(fake_cluster_run(fake, 60 * FAKE_S)); /* nothing to wait for */
+    ck_assert_uint_eq(fake->n_attempts, 2);
+    ck_assert_int_eq(fake->exit_code, 0);
+    fake_cluster_destroy(fake);
+}
+END_TEST
+
+START_TEST(test_run_that_is_done_knows_that_its_last_result_is_lost)
+{
+    struct fake_cluster *fake = run_that_stores();
+    struct rf_err err = {RF_ERR_IO, "disk full"};
+    rf_run_stored(fake->run, NULL);
+    ck_assert(fake_cluster_run(fake, 60 * FAKE_S));
+    ck_assert_int_eq(rf_run_exit_code(fake->run), 0);
+    rf_run_stored(fake->run, &err);
+    ck_assert_int_eq(rf_run_exit_code(fake->run), 1);
+    fake_cluster_destroy(fake);
+}
+END_TEST
+
+START_TEST(test_run_that_stores_can_be_stopped)
+{
+    struct fake_cluster *fake = run_that_stores();
+    rf_run_interrupt(fake->run, 130);
+    ck_assert(fake_cluster_run(fake, 60 * FAKE_S));
+    ck_assert_int_eq(fake->exit_code, 130);
+    ck_assert_uint_eq(fake->n_attempts, 1);
+    fake_cluster_destroy(fake);
+}
+END_TEST
+
+START_TEST(test_run_that_stores_ends_when_its_time_is_over)
+{
+    struct fake_cluster *fake = fake_cluster_create(fake_run_two, NULL, 100);
+    fake->slow_store = true;
+    fake_cluster_start(fake);
+    ck_assert(fake_cluster_until(fake, "storing", 60 * FAKE_S));
+    ck_assert(fake_cluster_run(fake, 200 * FAKE_S));
+    ck_assert_int_eq(fake->exit_code, 1);
     fake_cluster_destroy(fake);
 }
 END_TEST
@@ -459,6 +518,12 @@ Suite *test_run_suite(void)
     tcase_add_test(tests, test_run_names_a_node_that_is_lost_while_planning);
     tcase_add_test(tests, test_run_skips_what_is_complete);
     tcase_add_test(tests, test_run_stops_when_results_cannot_be_stored);
+    tcase_add_test(tests,
+                   test_run_begins_no_scenario_before_the_last_is_stored);
+    tcase_add_test(tests,
+                   test_run_that_is_done_knows_that_its_last_result_is_lost);
+    tcase_add_test(tests, test_run_that_stores_can_be_stopped);
+    tcase_add_test(tests, test_run_that_stores_ends_when_its_time_is_over);
     suite_add_tcase(suite, tests);
     return suite;
 }

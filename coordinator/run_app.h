@@ -1,0 +1,51 @@
+/* Private to run_cmd.c and run_end.c: the command `run` at work. */
+#ifndef RF_COORDINATOR_RUN_APP_H
+#define RF_COORDINATOR_RUN_APP_H
+
+#include <uv.h>
+
+#include "coordinator/advice.h"
+#include "coordinator/cli.h"
+#include "coordinator/cluster.h"
+#include "coordinator/progress.h"
+#include "coordinator/results.h"
+#include "coordinator/run.h"
+#include "coordinator/signals.h"
+
+struct rf_run_app {
+    const struct rf_cli *cli;
+    struct rf_config *config;
+    struct rf_model *model;
+    struct rf_results *results;
+    struct rf_progress *progress;
+    uv_loop_t loop;
+    struct rf_cluster *cluster;
+    struct rf_run *run;
+    uv_timer_t timer, redraw;
+    struct rf_signals signals;
+    struct rf_findings findings; /* about nodes that have joined */
+    int interrupts;
+    bool planning;   /* beside the loop */
+    bool stopped;    /* the cluster has nothing left open */
+    bool over;       /* only storing is left to do, */
+    int64_t over_ns; /* since then */
+    bool explained;  /* what it waits for */
+    uv_work_t discard;
+    bool discarding; /* beside the loop */
+    bool finishing;  /* run.json for the last time */
+    bool unfinished; /* it could not be stored */
+    int exit_code;
+};
+
+/* For rf_signals_start(), rf_results_serve(), and twice a second. */
+void rf_run_end_signal(uv_signal_t *handle, int number);
+void rf_run_end_stored(const struct rf_err *why, void *data);
+void rf_run_end_tick(struct rf_run_app *app, int64_t now_ns);
+
+/* The run is done, or has nothing to do: stores the rest, has the loop turn
+ * until that is done, and prints the results. */
+void rf_run_end(struct rf_run_app *app);
+/* Leaves the folder as it was, likewise. */
+void rf_run_end_discard(struct rf_run_app *app);
+
+#endif

@@ -271,7 +271,7 @@ static enum rf_status load(struct check *check, struct rf_err *err)
     return status;
 }
 
-int rf_check_command(const struct rf_cli *cli)
+int rf_check_command(const struct rf_cli *cli, struct rf_output *output)
 {
     struct check check = {.cli = cli};
     struct rf_err err = {0};
@@ -293,6 +293,7 @@ int rf_check_command(const struct rf_cli *cli)
         goto out;
     }
     advise_everything(&check);
+    (void)rf_output_flush(output, RF_OUTPUT_WAIT_MS);
     print_findings(&check);
     if (rf_findings_count(&check.findings, RF_ADVICE_ERROR) == 0) {
         code = RF_EXIT_OK;

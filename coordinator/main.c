@@ -10,15 +10,30 @@
 #include "coordinator/cli.h"
 #include "coordinator/commands.h"
 
+/* A command that talks to nodes. Others only print, and end as programs do when
+ * the reader closes the pipe. */
+static int dispatch_run(const struct rf_cli *cli)
+{
+    struct rf_output *output = rf_output_create(STDERR_FILENO);
+    int code;
+    rf_output_take_log(output);
+    signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of write() */
+    code = cli->command == RF_CMD_CHECK ? rf_check_command(cli, output)
+                                        : rf_run_command(cli, output);
+    /* It stays the log's sink: a launch that hangs may have words to say. */
+    rf_output_end(output, RF_OUTPUT_WAIT_MS);
+    return code;
+}
+
 static int dispatch(const struct rf_cli *cli)
 {
     switch (cli->command) {
     case RF_CMD_RUN:
-        return cli->dry_run ? rf_plan_command(cli) : rf_run_command(cli);
+        return cli->dry_run ? rf_plan_command(cli) : dispatch_run(cli);
     case RF_CMD_PLAN:
         return rf_plan_command(cli);
     case RF_CMD_CHECK:
-        return rf_check_command(cli);
+        return dispatch_run(cli);
     case RF_CMD_PREDICT:
         return rf_predict_command(cli);
     case RF_CMD_REPORT:
@@ -33,14 +48,6 @@ static int dispatch(const struct rf_cli *cli)
         return RF_EXIT_OK;
     }
     return RF_EXIT_USAGE;
-}
-
-/* Other commands only print, and end as other programs do when who reads their
- * output has gone. */
-static bool talks_to_nodes(const struct rf_cli *cli)
-{
-    return cli->command == RF_CMD_CHECK ||
-           (cli->command == RF_CMD_RUN && !cli->dry_run);
 }
 
 /* A standard descriptor that the caller has closed must not become a socket of
@@ -80,9 +87,6 @@ int main(int argc, char **argv)
         return RF_EXIT_USAGE;
     }
     rf_log_init(cli.level, NULL);
-    if (talks_to_nodes(&cli)) {
-        signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of write() */
-    }
     code = dispatch(&cli);
     rf_cli_free(&cli);
     return close_output(code);

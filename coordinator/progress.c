@@ -19,8 +19,8 @@
                         */
 
 struct rf_progress {
-    bool bar, colour, quiet;
-    bool drawn; /* the bar is on the screen */
+    struct rf_output *output;
+    bool bar, quiet;
     struct rf_run_view view;
     char scenario[256], state[32];
     int64_t began_ns, last_plain_ns;
@@ -49,14 +49,6 @@ const char *rf_progress_clock(int64_t seconds, char out[32])
                  (long long)(seconds % 60));
     }
     return out;
-}
-
-static void erase(struct rf_progress *progress)
-{
-    if (progress->drawn) {
-        fputs("\r\033[K", stderr);
-        progress->drawn = false;
-    }
 }
 
 /* "running 3/6" */
@@ -117,49 +109,23 @@ static void draw(struct rf_progress *progress, int64_t now_ns)
     }
     rf_progress_line(&progress->view, text, left,
                      rf_terminal_columns(STDERR_FILENO), line, sizeof(line));
-    erase(progress);
-    fputs(line, stderr);
-    fflush(stderr);
-    progress->drawn = true;
+    rf_output_status(progress->output, line);
 }
 
-static void sink(enum rf_log_level level, const char *line, void *data)
-{
-    struct rf_progress *progress = data;
-    const char *colour = !progress->colour       ? ""
-                         : level == RF_LOG_ERROR ? "\033[31m"
-                         : level == RF_LOG_WARN  ? "\033[33m"
-                                                 : "";
-    bool drawn = progress->drawn;
-    erase(progress);
-    fprintf(stderr, "%s%s%s\n", colour, line,
-            colour[0] != '\0' ? "\033[0m" : "");
-    if (drawn) {
-        draw(progress, rf_now_ns());
-    }
-}
-
-struct rf_progress *rf_progress_create(bool quiet)
+struct rf_progress *rf_progress_create(struct rf_output *output, bool quiet)
 {
     struct rf_progress *progress = rf_xcalloc(1, sizeof(*progress));
-    const char *term = getenv("TERM"), *no_colour = getenv("NO_COLOR");
-    bool terminal =
-        isatty(STDERR_FILENO) && term != NULL && strcmp(term, "dumb") != 0;
+    progress->output = output;
     progress->quiet = quiet;
-    progress->bar = terminal && !quiet;
-    progress->colour = terminal && (no_colour == NULL || no_colour[0] == '\0');
+    progress->bar = rf_output_is_terminal(output) && !quiet;
     progress->began_ns = progress->last_plain_ns = rf_now_ns();
-    if (terminal) {
-        rf_log_set_sink(sink, progress);
-    }
     return progress;
 }
 
 void rf_progress_destroy(struct rf_progress *progress)
 {
     if (progress != NULL) {
-        erase(progress);
-        rf_log_set_sink(NULL, NULL);
+        rf_output_status(progress->output, "");
         free(progress);
     }
 }

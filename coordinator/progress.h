@@ -6,12 +6,14 @@
 #include <jansson.h>
 #include <stdint.h>
 
+#include "coordinator/output.h"
 #include "coordinator/run.h"
 
 struct rf_progress;
 
-/* Takes over the log's sink. With `quiet` nothing but log lines is shown. */
-struct rf_progress *rf_progress_create(bool quiet);
+/* On `output`, which is borrowed. With `quiet` nothing but log lines is shown.
+ */
+struct rf_progress *rf_progress_create(struct rf_output *output, bool quiet);
 void rf_progress_destroy(struct rf_progress *progress); /* NULL is fine */
 
 void rf_progress_update(struct rf_progress *progress,

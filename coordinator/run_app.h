@@ -17,6 +17,7 @@ struct rf_run_app {
     struct rf_config *config;
     struct rf_model *model;
     struct rf_results *results;
+    struct rf_output *output;
     struct rf_progress *progress;
     uv_loop_t loop;
     struct rf_cluster *cluster;

@@ -330,7 +330,7 @@ static enum rf_status run_all(struct rf_run_app *app, struct rf_err *err)
     if (app->cli->strict) {
         rf_run_set_strict(app->run);
     }
-    app->progress = rf_progress_create(app->cli->quiet);
+    app->progress = rf_progress_create(app->output, app->cli->quiet);
     set_test_hooks(app);
     rf_run_start(app->run);
     uv_run(&app->loop, UV_RUN_DEFAULT);
@@ -415,9 +415,9 @@ static enum rf_status run_loaded(struct rf_run_app *app, struct rf_err *err)
     return status;
 }
 
-int rf_run_command(const struct rf_cli *cli)
+int rf_run_command(const struct rf_cli *cli, struct rf_output *output)
 {
-    struct rf_run_app app = {.cli = cli};
+    struct rf_run_app app = {.cli = cli, .output = output};
     struct rf_err err = {0};
     enum rf_status status = load(&app, &err);
     if (status != RF_OK) {

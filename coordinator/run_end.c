@@ -12,8 +12,10 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "coordinator/commands.h"
 
 #define PATIENCE_NS (2 * RF_NS_PER_S) /* before a wait is explained */
+#define LEAVE_MS 500                  /* for the last words */
 
 /* --- Signals and waiting -------------------------------------------------- */
 
@@ -44,6 +46,7 @@ void rf_run_end_signal(uv_signal_t *handle, int number)
         if (path != NULL) {
             rf_error("%s is not stored", path);
         }
+        (void)rf_output_flush(app->output, LEAVE_MS);
         /* The agents see the end of their standard input and end as well. */
         _exit(RF_EXIT_SIGNAL + number);
     }
@@ -171,6 +174,7 @@ void rf_run_end(struct rf_run_app *app)
     if (app->unfinished && app->exit_code == RF_EXIT_OK) {
         app->exit_code = RF_EXIT_FAILED;
     }
+    (void)rf_output_flush(app->output, RF_OUTPUT_WAIT_MS);
     rf_results_print(app->results, stdout);
     rf_info("results in %s", rf_results_folder(app->results));
     if (cut_short(app)) {

@@ -20,7 +20,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <netdb.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
@@ -417,7 +416,7 @@ static enum rf_status find_places(struct join *join, struct rf_err *err)
         }
         status = check_time(join, err);
         if (status == RF_OK) {
-            status = rf_datalink_locate(end->address, &place, err);
+            status = rf_datalink_locate(join->how, end->address, &place, err);
         }
         if (status == RF_OK) {
             RF_PUSH(join->places, join->n_places, join->cap_places, place);

@@ -34,8 +34,9 @@ struct rf_datalink_how {
     const atomic_bool *abort;
 };
 
-/* Listens on a free port of `address`. */
-enum rf_status rf_datalink_listen(const char *address, int *fd, uint16_t *port,
+/* Listens on a free port of `address`; looking that up ends as `how` says. */
+enum rf_status rf_datalink_listen(const struct rf_datalink_how *how,
+                                  const char *address, int *fd, uint16_t *port,
                                   struct rf_err *err) RF_MUST_CHECK;
 
 /*

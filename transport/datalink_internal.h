@@ -2,16 +2,10 @@
 #ifndef RF_TRANSPORT_DATALINK_INTERNAL_H
 #define RF_TRANSPORT_DATALINK_INTERNAL_H
 
-#include <netdb.h>
 #include <stdint.h>
 #include <sys/socket.h>
 
-#include "common/err.h"
-
-/* freeaddrinfo(*out) ends it. */
-enum rf_status rf_datalink_resolve(const char *address, uint16_t port,
-                                   struct addrinfo **out,
-                                   struct rf_err *err) RF_MUST_CHECK;
+#include "transport/datalink.h"
 
 /* Where a node is. Asking for it may take long: once for all its ranks. */
 struct datalink_place {
@@ -19,7 +13,8 @@ struct datalink_place {
     struct sockaddr_storage to; /* its port is not set */
     socklen_t size;
 };
-enum rf_status rf_datalink_locate(const char *address,
+enum rf_status rf_datalink_locate(const struct rf_datalink_how *how,
+                                  const char *address,
                                   struct datalink_place *out,
                                   struct rf_err *err) RF_MUST_CHECK;
 /* A socket that is connecting; -1 and errno when it cannot be. */

@@ -7,30 +7,13 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "common/compiler.h"
-#include "transport/datalink.h"
+#include "transport/lookup.h"
 #include "transport/tcp.h"
-
-enum rf_status rf_datalink_resolve(const char *address, uint16_t port,
-                                   struct addrinfo **out, struct rf_err *err)
-{
-    struct addrinfo hints = {.ai_family = AF_UNSPEC,
-                             .ai_socktype = SOCK_STREAM};
-    char service[8];
-    int failed;
-    snprintf(service, sizeof(service), "%u", (unsigned)port);
-    failed = getaddrinfo(address, service, &hints, out);
-    if (failed != 0) {
-        return rf_err_set(err, RF_ERR_IO, "data address %s: %s", address,
-                          gai_strerror(failed));
-    }
-    return RF_OK;
-}
 
 /* No explicit buffer sizes: they would turn the kernel's tuning off. */
 void rf_datalink_tune(int fd)
@@ -58,12 +41,14 @@ union address {
     struct sockaddr_storage all;
 };
 
-enum rf_status rf_datalink_locate(const char *address,
+enum rf_status rf_datalink_locate(const struct rf_datalink_how *how,
+                                  const char *address,
                                   struct datalink_place *out,
                                   struct rf_err *err)
 {
     struct addrinfo *info;
-    enum rf_status status = rf_datalink_resolve(address, 0, &info, err);
+    enum rf_status status =
+        rf_lookup(address, how->abort, how->deadline_ns, &info, err);
     if (status == RF_OK) {
         out->address = address;
         out->size = RF_MIN(info->ai_addrlen, (socklen_t)sizeof(out->to));
@@ -108,11 +93,13 @@ static uint16_t port_of(int fd)
                                                    : address.in.sin_port);
 }
 
-enum rf_status rf_datalink_listen(const char *address, int *fd_out,
+enum rf_status rf_datalink_listen(const struct rf_datalink_how *how,
+                                  const char *address, int *fd_out,
                                   uint16_t *port, struct rf_err *err)
 {
     struct addrinfo *info;
-    enum rf_status status = rf_datalink_resolve(address, 0, &info, err);
+    enum rf_status status =
+        rf_lookup(address, how->abort, how->deadline_ns, &info, err);
     int fd;
     if (status != RF_OK) {
         return status;

@@ -93,11 +93,21 @@ static bool needs_listener(const struct rf_links_carrier *links)
     return false;
 }
 
+static struct rf_datalink_how how_to_join(const struct rf_method_env *env)
+{
+    return (struct rf_datalink_how){.key = env->data_key,
+                                    .rank = env->rank,
+                                    .purpose = RF_DATALINK_OPS,
+                                    .deadline_ns = env->deadline_ns,
+                                    .abort = env->abort};
+}
+
 static enum rf_status prepare(struct rf_engine *engine, void **carrier,
                               uint16_t *port, struct rf_err *err)
 {
     struct rf_links_carrier *links = rf_xcalloc(1, sizeof(*links));
     const struct rf_method_env *env = engine->env;
+    const struct rf_datalink_how how = how_to_join(env);
     uint32_t node = env->plan->world->ranks[env->rank].node;
     links->engine = engine;
     links->listener = -1;
@@ -107,8 +117,8 @@ static enum rf_status prepare(struct rf_engine *engine, void **carrier,
     if (!needs_listener(links)) {
         return RF_OK;
     }
-    return rf_datalink_listen(env->node_addresses[node], &links->listener, port,
-                              err);
+    return rf_datalink_listen(&how, env->node_addresses[node], &links->listener,
+                              port, err);
 }
 
 static void on_event(struct rf_watch *watch, uint32_t events)
@@ -153,11 +163,7 @@ static enum rf_status open_links(void *carrier, struct rf_err *err)
     struct rf_links_carrier *links = carrier;
     const struct rf_method_env *env = links->engine->env;
     const struct rf_rank *ranks = env->plan->world->ranks;
-    const struct rf_datalink_how how = {.key = env->data_key,
-                                        .rank = env->rank,
-                                        .purpose = RF_DATALINK_OPS,
-                                        .deadline_ns = env->deadline_ns,
-                                        .abort = env->abort};
+    const struct rf_datalink_how how = how_to_join(env);
     enum rf_status status;
     links->ends = rf_xcalloc(links->n_links, sizeof(*links->ends));
     for (uint32_t i = 0; i < links->n_links; i++) {

@@ -212,10 +212,20 @@ static void close_doors(struct doors *doors)
     }
 }
 
+static struct rf_datalink_how how_to_join(const struct rf_probe *probe)
+{
+    return (struct rf_datalink_how){.key = probe->data_key,
+                                    .rank = probe->rank,
+                                    .purpose = RF_DATALINK_PROBE,
+                                    .deadline_ns = probe->deadline_ns,
+                                    .abort = probe->abort};
+}
+
 /* Opens the doors on `to`, then tells everybody. */
 static enum rf_status share_doors(const struct rf_probe *probe, uint32_t to,
                                   struct doors *doors, struct rf_err *err)
 {
+    const struct rf_datalink_how how = how_to_join(probe);
     uint8_t encoded[2 * STREAMS];
     struct rf_blob *all = NULL;
     enum rf_status status = RF_OK;
@@ -226,7 +236,7 @@ static enum rf_status share_doors(const struct rf_probe *probe, uint32_t to,
     for (size_t i = 0; i < STREAMS && probe->rank == to && status == RF_OK;
          i++) {
         status = rf_datalink_listen(
-            probe->node_addresses[probe->world->ranks[to].node],
+            &how, probe->node_addresses[probe->world->ranks[to].node],
             &doors->listeners[i], &doors->ports[i], err);
     }
     for (size_t i = 0; i < STREAMS; i++) {
@@ -256,11 +266,7 @@ static enum rf_status connect_streams(const struct rf_probe *probe,
                                       struct stream streams[STREAMS],
                                       struct rf_err *err)
 {
-    struct rf_datalink_how how = {.key = probe->data_key,
-                                  .rank = probe->rank,
-                                  .purpose = RF_DATALINK_PROBE,
-                                  .deadline_ns = probe->deadline_ns,
-                                  .abort = probe->abort};
+    const struct rf_datalink_how how = how_to_join(probe);
     const char *address = probe->node_addresses[probe->world->ranks[to].node];
     for (size_t i = 0; i < STREAMS; i++) {
         struct rf_datalink_end end = {.from = from,

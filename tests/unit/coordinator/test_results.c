@@ -205,7 +205,7 @@ START_TEST(test_results_resume_takes_any_run_id)
     results = open_results();
     ck_assert_str_eq(rf_results_run_id(results), "0123456789abcd+");
     attempt = result_lab_attempt(1);
-    ck_assert_int_eq(rf_results_store(results, attempt, NULL), RF_OK);
+    ck_assert(store(results, attempt));
     run = read_json(in, "two.json");
     ck_assert_str_eq(rf_result_text(run, NULL, "run_id"), "0123456789abcd+");
     json_decref(run);
@@ -441,7 +441,7 @@ START_TEST(test_results_are_not_for_all_to_write_whatever_the_umask_is)
     struct rf_results *results = open_results();
     struct rf_attempt *attempt = result_lab_attempt(0);
     const char *in = rf_results_folder(results);
-    ck_assert_int_eq(rf_results_store(results, attempt, NULL), RF_OK);
+    ck_assert(store(results, attempt));
     umask(before);
     ck_assert_uint_eq(mode_of(result_lab.cli.out, "."), cases[_i].folder);
     ck_assert_uint_eq(mode_of(in, "."), cases[_i].folder);

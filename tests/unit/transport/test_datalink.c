@@ -61,9 +61,9 @@ static void join_both(struct side *a, struct side *b)
 static uint16_t listen_on(struct side *side)
 {
     uint16_t port = 0;
-    ck_assert_int_eq(
-        rf_datalink_listen("127.0.0.1", &side->listener, &port, &side->err),
-        RF_OK);
+    ck_assert_int_eq(rf_datalink_listen(&side->how, "127.0.0.1",
+                                        &side->listener, &port, &side->err),
+                     RF_OK);
     ck_assert_uint_ne(port, 0);
     return port;
 }
@@ -269,11 +269,13 @@ END_TEST
 
 START_TEST(test_a_foreign_address_cannot_be_listened_on)
 {
+    const struct side side = new_side(0, key);
     struct rf_err err;
     uint16_t port;
     int fd = -1;
-    ck_assert_int_eq(rf_datalink_listen("192.0.2.1", &fd, &port, &err),
-                     RF_ERR_IO);
+    ck_assert_int_eq(
+        rf_datalink_listen(&side.how, "192.0.2.1", &fd, &port, &err),
+        RF_ERR_IO);
     ck_assert_ptr_nonnull(strstr(err.text, "192.0.2.1"));
     ck_assert_int_eq(fd, -1);
 }

@@ -25,6 +25,7 @@
 #include "coordinator/program.h"
 
 #define DRAIN_MS 500
+#define FORCE_MS 1000 /* from SIGTERM to SIGKILL when there is no time */
 
 enum local_state {
     LOCAL_STARTED, /* on_stream is due */
@@ -120,6 +121,15 @@ static void send_signal(struct local *local, int signal)
     }
 }
 
+/* SIGKILL follows when the time is over. */
+static void terminate(struct local *local, uint64_t grace_ms)
+{
+    local->state = LOCAL_TERM;
+    send_signal(local, SIGTERM); /* it removes what its ranks leave */
+    send_signal(local, SIGCONT); /* a stopped process hears nothing */
+    arm(local, grace_ms);
+}
+
 static void timer_cb(uv_timer_t *timer)
 {
     struct local *local = timer->data;
@@ -131,10 +141,7 @@ static void timer_cb(uv_timer_t *timer)
         local->base.callbacks.on_stream(&local->base, stream, local->base.data);
         break;
     case LOCAL_GRACE:
-        local->state = LOCAL_TERM;
-        send_signal(local, SIGTERM);
-        send_signal(local, SIGCONT); /* a stopped process hears nothing */
-        arm(local, RF_LAUNCH_GRACE_MS);
+        terminate(local, RF_LAUNCH_GRACE_MS);
         break;
     case LOCAL_TERM:
         local->state = LOCAL_KILLED;
@@ -160,10 +167,9 @@ static void stop(struct rf_launch *launch, bool force)
         close_stream(local); /* on_stream never comes */
         local->state = LOCAL_UP;
     }
-    if (force) {
-        local->state = LOCAL_KILLED;
-        uv_timer_stop(&local->timer);
-        send_signal(local, SIGKILL);
+    if (force && (local->state < LOCAL_TERM ||
+                  uv_timer_get_due_in(&local->timer) > FORCE_MS)) {
+        terminate(local, FORCE_MS);
     } else if (local->state == LOCAL_UP) {
         local->state = LOCAL_GRACE;
         arm(local, RF_LAUNCH_GRACE_MS);

@@ -5,7 +5,8 @@
  * Files are created exclusively with mode 0600. When all readers of a file are
  * on its own node, its name is removed as soon as they have it open, so that
  * nothing can be left behind; otherwise at the end, by every rank of the node
- * for all of them. Where ranks are killed the agent removes what they left.
+ * for all of them. Where ranks are killed the agent removes what they left;
+ * where the agent is, the next ranks of its node to open the folder.
  *
  * Failures: a folder that cannot be written, is not shared, or is full is
  * RF_ERR_IO with the folder; the caller then aborts and closes, which removes
@@ -34,15 +35,15 @@ static enum rf_status path_of(const struct rf_files *files, uint32_t rank,
                               bool ledger, char out[RF_FILE_PATH_SIZE],
                               struct rf_err *err)
 {
-    return rf_file_path(files->engine->env->plan->spec->disk_folder, files->tag,
-                        rank, ledger, out)
+    return rf_file_path(files->engine->env->plan->spec->disk_folder,
+                        files->peers[rank].label, rank, ledger, out)
                ? RF_OK
                : rf_err_set(err, RF_ERR_IO, "folder name is too long");
 }
 
 static void remove_names(const struct rf_files *files, uint32_t rank)
 {
-    rf_file_remove(files->engine->env->plan->spec->disk_folder, files->tag,
+    rf_file_remove(files->engine->env->plan->spec->disk_folder, files->label,
                    rank);
 }
 
@@ -151,23 +152,54 @@ static enum rf_status prepare(struct rf_engine *engine, void **carrier,
     if (files->stage == NULL) {
         return rf_err_set(err, RF_ERR_NOMEM, "buffer for files");
     }
-    return rf_file_tag(engine->env->data_key, files->tag)
+    return rf_file_label(engine->env->data_key, getppid(), files->label)
                ? RF_OK
                : rf_err_set(err, RF_ERR_INTERNAL, "no digest");
 }
 
+static enum rf_status take_label(struct rf_file_peer *peer,
+                                 const struct rf_blob *blob, uint32_t rank,
+                                 struct rf_err *err)
+{
+    size_t size = RF_MIN(blob->size, sizeof(peer->label) - 1);
+    if (size > 0) {
+        memcpy(peer->label, blob->data, size);
+    }
+    peer->label[size] = '\0';
+    return size == blob->size && rf_file_label_is_good(peer->label)
+               ? RF_OK
+               : rf_err_set(err, RF_ERR_PROTOCOL,
+                            "rank %" PRIu32 " names its files strangely", rank);
+}
+
+/* All have come so far, and tell what their files are called. */
 static enum rf_status meet(struct rf_files *files, struct rf_err *err)
 {
     const struct rf_method_env *env = files->engine->env;
     uint32_t n_ranks = env->plan->world->n_ranks;
     struct rf_blob *all = rf_xcalloc(n_ranks, sizeof(*all));
-    enum rf_status status =
-        env->exchange(env->exchange_data, "disk", 4, all, err);
+    enum rf_status status = env->exchange(env->exchange_data, files->label,
+                                          strlen(files->label), all, err);
     if (status == RF_OK) {
+        for (uint32_t rank = 0; rank < n_ranks && status == RF_OK; rank++) {
+            status = take_label(&files->peers[rank], &all[rank], rank, err);
+        }
         rf_blobs_free(all, n_ranks);
     }
     free(all);
     return status;
+}
+
+/* Once for the node: what killed agents of it have left. */
+static void sweep(const struct rf_files *files)
+{
+    uint32_t first = 0;
+    while (!is_near(files, first)) {
+        first++;
+    }
+    if (first == files->engine->env->rank) {
+        rf_file_sweep(files->engine->env->plan->spec->disk_folder);
+    }
 }
 
 static enum rf_status open_peers(struct rf_files *files, struct rf_err *err)
@@ -197,6 +229,8 @@ static enum rf_status open_files(void *carrier, struct rf_err *err)
     for (uint32_t rank = 0; rank < env->plan->world->n_ranks; rank++) {
         files->named[rank] = is_near(files, rank);
     }
+    memcpy(own->label, files->label, sizeof(own->label));
+    sweep(files);
     status = create_file(files, false, &own->data, err);
     if (status == RF_OK) {
         status = create_file(files, true, &own->ledger, err);

@@ -23,9 +23,10 @@
 
 /* The files of one rank as we have them open. */
 struct rf_file_peer {
-    int data, ledger;    /* -1: not open */
-    uint32_t generation; /* in which we last began to read */
-    uint32_t image;      /* in which its image was last seen written */
+    char label[RF_FILE_LABEL_SIZE]; /* of its node's files */
+    int data, ledger;               /* -1: not open */
+    uint32_t generation;            /* in which we last began to read */
+    uint32_t image; /* in which its image was last seen written */
 };
 
 struct rf_file_range {
@@ -51,8 +52,8 @@ struct rf_file_syncer {
 
 struct rf_files {
     struct rf_engine *engine;
-    char tag[RF_FILE_TAG_SIZE];
-    struct rf_file_peer *peers; /* by world rank */
+    char label[RF_FILE_LABEL_SIZE]; /* of this node's files */
+    struct rf_file_peer *peers;     /* by world rank */
     bool *named;      /* by world rank of this node: names to be removed */
     bool far_readers; /* ranks of other nodes read our files */
     struct rf_copy_shape *shapes; /* by op index */

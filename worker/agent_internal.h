@@ -119,8 +119,8 @@ struct agent {
     json_t *unanswered; /* ranks that hung when ABORT came, for ABORTED */
     struct agent_rank **ranks;
     size_t n_ranks;
-    char *disk_folder; /* where ranks keep files with this tag, or NULL */
-    char disk_tag[RF_FILE_TAG_SIZE];
+    char *disk_folder; /* where ranks keep files of this label, or NULL */
+    char disk_label[RF_FILE_LABEL_SIZE];
     struct gather step, exchange;
     /* START that came before the ranks of the last attempt were gone, and the
      * step that followed it. */

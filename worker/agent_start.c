@@ -145,7 +145,7 @@ static void note_files(struct agent *agent, const struct rf_spec *spec,
     agent->disk_folder = NULL;
     if (spec->disk_folder != NULL && text != NULL &&
         rf_hex_decode(text, key, sizeof(key)) &&
-        rf_file_tag(key, agent->disk_tag)) {
+        rf_file_label(key, getpid(), agent->disk_label)) {
         agent->disk_folder = rf_xstrdup(spec->disk_folder);
     }
     explicit_bzero(key, sizeof(key));

@@ -77,12 +77,20 @@ test_a_killed_rank_fails_the_scenario_and_is_named() {
 }
 
 # Two nodes of one rank each, which meet in the folder $PWD/disk.
-start_disk_run() {
-    mkdir disk
+start_disk_run() { # STATE [JQ_PROGRAM]
+    rm -f err # of the last one
     start_run ".nodes = [{\"host\": \"a\", \"slots\": 1},
             {\"host\": \"b\", \"slots\": 1}]
         | .scenarios[0] += {mode: \"disaggregated\", train: {}, infer: {},
-            method: \"disk\", disk: {folder: \"$PWD/disk\"}}"
+            method: \"disk\", disk: {folder: \"$PWD/disk\"}}
+        | ${2-.}"
+    wait_until 60 "state $1" in_state "$1"
+}
+
+# One whose ranks have files in the folder.
+start_disk_iterations() {
+    mkdir disk
+    start_disk_run verifying
     wait_until 60 "an iteration" iteration_kept
     compgen -G "disk/*.data" >/dev/null || fail "no file in the folder"
 }
@@ -92,7 +100,7 @@ disk_is_empty() {
 }
 
 test_a_killed_coordinator_leaves_no_file_on_disk() {
-    start_disk_run
+    start_disk_iterations
     kill -KILL "$coord_pid"
     finish_coord
     wait_until 20 "no process is left" no_workers
@@ -101,13 +109,54 @@ test_a_killed_coordinator_leaves_no_file_on_disk() {
 
 test_killed_ranks_leave_no_file_on_disk() {
     local victims
-    start_disk_run
+    start_disk_iterations
     mapfile -t victims < <(ranks)
     kill -KILL "${victims[@]%:*}"
     finish_coord
     expect_exit 1
     wait_until 20 "no process is left" no_workers
     disk_is_empty || fail "left behind: $(ls -A disk)"
+}
+
+# Agents, without their ranks.
+agents() {
+    comm -23 <(workers | sort) <(ranks | sort)
+}
+
+# Killed agents cannot remove what their ranks, who die with them, have in the
+# folder. The next run does.
+test_the_next_run_removes_what_killed_agents_left_on_disk() {
+    local state left=0 victims
+    mkdir disk
+    for state in preparing probing filling verifying; do
+        start_disk_run "$state"
+        mapfile -t victims < <(agents)
+        [ ${#victims[@]} -gt 0 ] || fail "no agent found"
+        kill -KILL "${victims[@]%:*}" 2>/dev/null
+        finish_coord
+        wait_until 20 "no process is left" no_workers
+        left=$((left + $(find disk -type f | wc -l)))
+    done
+    [ "$left" -gt 0 ] || fail "nothing was left that could be removed"
+    touch disk/refit-of-somebody-else.data
+    start_disk_run verifying
+    kill -INT "$coord_pid"
+    finish_coord
+    [ "$(ls disk)" = refit-of-somebody-else.data ] ||
+        fail "left behind: $(ls -A disk)"
+}
+
+test_a_run_ended_by_force_leaves_no_file_on_disk() {
+    local state
+    mkdir disk
+    for state in preparing probing filling "probing again"; do
+        start_disk_run "$state" '.scenarios[0].iterations = 1'
+        kill -INT "$coord_pid"
+        kill -INT "$coord_pid"
+        finish_coord
+        wait_until 20 "no process is left" no_workers
+        disk_is_empty || fail "left behind in $state: $(ls -A disk)"
+    done
 }
 
 test_a_killed_agent_is_a_lost_node() {

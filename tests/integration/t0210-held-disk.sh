@@ -23,7 +23,7 @@ start_held_run() { # [JQ_PROGRAM]
     own_worker
     cluster "${1-.} | .launch.worker = \"$worker\""
     LD_PRELOAD=$held_disk HELD_DISK=$PWD/hold start_coord cluster.json -vv
-    wait_until 60 "the first scenario runs" in_state running
+    wait_until 60 "the first scenario runs" in_state filling
     touch hold
     wait_until 60 "a file is being stored" test -e hold.reached
 }

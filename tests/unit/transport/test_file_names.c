@@ -4,6 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "transport/file_names.h"
@@ -20,11 +23,11 @@ static void make_file(const char *path)
 
 START_TEST(test_every_key_rank_and_file_has_a_name_of_its_own)
 {
-    char tag[RF_FILE_TAG_SIZE], other[RF_FILE_TAG_SIZE];
+    char tag[RF_FILE_LABEL_SIZE], other[RF_FILE_LABEL_SIZE];
     char a[RF_FILE_PATH_SIZE], b[RF_FILE_PATH_SIZE];
-    ck_assert(rf_file_tag(key, tag));
-    ck_assert(rf_file_tag(other_key, other));
-    ck_assert_uint_eq(strlen(tag), RF_FILE_TAG_SIZE - 1);
+    ck_assert(rf_file_label(key, getpid(), tag));
+    ck_assert(rf_file_label(other_key, getpid(), other));
+    ck_assert(rf_file_label_is_good(tag));
     ck_assert_str_ne(tag, other);
     ck_assert(rf_file_path("/f", tag, 1, false, a));
     ck_assert_int_eq(strncmp(a, "/f/refit-", 9), 0);
@@ -66,6 +69,110 @@ START_TEST(test_removing_takes_one_rank_only)
 }
 END_TEST
 
+START_TEST(test_labels_that_are_not_well_formed_are_not_taken)
+{
+    static const char *const bad[] = {
+        "",
+        "..",
+        "a/../b",
+        "0123456789abcdef.01234567.1.0123456789abcde",
+        "0123456789abcdef.01234567.1.0123456789abcdef/",
+        "0123456789abcdef.01234567.-1.0123456789abcdef",
+        "0123456789abcdef.01234567.01.0123456789abcdef",
+        "0123456789abcdef.0123456.1.0123456789abcdef"};
+    ck_assert(
+        rf_file_label_is_good("0123456789abcdef.01234567.1.0123456789abcdef"));
+    for (size_t i = 0; i < RF_ARRAY_SIZE(bad); i++) {
+        ck_assert_msg(!rf_file_label_is_good(bad[i]), "%s", bad[i]);
+    }
+}
+END_TEST
+
+/* A process that was, and whose id is not used again so soon. */
+static pid_t gone_process(void)
+{
+    pid_t pid = fork();
+    ck_assert_int_ge(pid, 0);
+    if (pid == 0) {
+        _exit(0);
+    }
+    ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+    return pid;
+}
+
+/* Sweeps a folder with one file of `label`, last written `age_s` ago; whether
+ * the file is gone. */
+static bool is_swept(const char *label, const char *suffix, time_t age_s)
+{
+    char folder[] = "/tmp/refit-sweep-XXXXXX", path[RF_FILE_PATH_SIZE];
+    struct timespec times[2] = {{.tv_sec = time(NULL) - age_s}};
+    bool gone;
+    times[1] = times[0];
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    snprintf(path, sizeof(path), "%s/refit-%s%s", folder, label, suffix);
+    make_file(path);
+    ck_assert_int_eq(utimensat(AT_FDCWD, path, times, 0), 0);
+    rf_file_sweep(folder);
+    gone = access(path, F_OK) != 0;
+    if (!gone) {
+        unlink(path);
+    }
+    ck_assert_int_eq(rmdir(folder), 0);
+    return gone;
+}
+
+START_TEST(test_sweeping_removes_what_gone_agents_of_this_node_left)
+{
+    char label[RF_FILE_LABEL_SIZE];
+    ck_assert(rf_file_label(key, gone_process(), label));
+    ck_assert(is_swept(label, "-0.data", 0));
+    ck_assert(is_swept(label, "-12.ledger", 0));
+}
+END_TEST
+
+START_TEST(test_sweeping_keeps_files_of_agents_that_live)
+{
+    char label[RF_FILE_LABEL_SIZE];
+    ck_assert(rf_file_label(key, getpid(), label));
+    ck_assert(!is_swept(label, "-0.data", 0));
+    ck_assert(!is_swept(label, "-0.ledger", 0));
+}
+END_TEST
+
+START_TEST(test_sweeping_keeps_files_of_other_nodes)
+{
+    char label[RF_FILE_LABEL_SIZE];
+    ck_assert(rf_file_label(key, gone_process(), label));
+    label[0] = label[0] == '0' ? '1' : '0';
+    ck_assert(!is_swept(label, "-0.data", 0));
+}
+END_TEST
+
+/* "node.boot.pid.tag": another boot, and an agent that happens to live. */
+START_TEST(test_sweeping_removes_what_is_older_than_this_boot)
+{
+    char label[RF_FILE_LABEL_SIZE];
+    struct timespec up;
+    ck_assert_int_eq(clock_gettime(CLOCK_BOOTTIME, &up), 0);
+    ck_assert(rf_file_label(key, getpid(), label));
+    label[17] = label[17] == '0' ? '1' : '0';
+    ck_assert(is_swept(label, "-0.data", up.tv_sec + 3600));
+    ck_assert(!is_swept(label, "-0.data", 0)); /* a twin uses it now */
+}
+END_TEST
+
+START_TEST(test_sweeping_keeps_files_with_other_names)
+{
+    char label[RF_FILE_LABEL_SIZE];
+    ck_assert(rf_file_label(key, gone_process(), label));
+    ck_assert(!is_swept(label, "-0.data.gz", 0));
+    ck_assert(!is_swept(label, "-0.txt", 0));
+    ck_assert(!is_swept(label, ".data", 0));
+    ck_assert(!is_swept("1", "-0.data", 0));
+    rf_file_sweep("/nowhere"); /* is no failure */
+}
+END_TEST
+
 Suite *test_file_names_suite(void);
 Suite *test_file_names_suite(void)
 {
@@ -74,6 +181,13 @@ Suite *test_file_names_suite(void)
     tcase_add_test(names, test_every_key_rank_and_file_has_a_name_of_its_own);
     tcase_add_test(names, test_a_folder_with_too_long_a_name_is_refused);
     tcase_add_test(names, test_removing_takes_one_rank_only);
+    tcase_add_test(names, test_labels_that_are_not_well_formed_are_not_taken);
+    tcase_add_test(names,
+                   test_sweeping_removes_what_gone_agents_of_this_node_left);
+    tcase_add_test(names, test_sweeping_keeps_files_of_agents_that_live);
+    tcase_add_test(names, test_sweeping_keeps_files_of_other_nodes);
+    tcase_add_test(names, test_sweeping_removes_what_is_older_than_this_boot);
+    tcase_add_test(names, test_sweeping_keeps_files_with_other_names);
     suite_add_tcase(suite, names);
     return suite;
 }

@@ -1,10 +1,12 @@
 # Resource limits: whoever is short of something says so and ends in order.
 # shellcheck shell=bash disable=SC2034,SC2154
 
-# Runs to the end within 120 s, perhaps under another program.
+# Runs to the end within 120 s, perhaps under another program, whose limit on the
+# size of files is not for what we keep of its words.
 run_bounded() { # COMMAND...
-    timeout --kill-after=5 120 "$@" >out 2>err </dev/null
+    timeout --kill-after=5 120 "$@" >out 2> >(cat >err) </dev/null
     status=$?
+    wait $!
     sed 's/^/  out: /' out >&2
     sed 's/^/  err: /' err >&2
     [[ $status != 124 && $status != 137 ]] || fail "no end within 120 s"

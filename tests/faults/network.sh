@@ -79,6 +79,7 @@ wait_with_listener() {
     read -r address port < <(ports_of "$coord_pid")
 }
 
+# Over the listener, not over the launcher's stream, which nodes fall back to.
 joins_all_the_same() {
     open_gate
     wait_until 20 "all have joined" grep -q 'launching -> starting' err
@@ -87,6 +88,7 @@ joins_all_the_same() {
     grep -vE 'trace:|debug:' err | sed 's/^/  err: /' >&2
     expect_unharmed
     expect_whole_results
+    expect_json "$(result one)" '.environment | all(.control == "tcp")'
     expect_nothing_left
 }
 
@@ -111,7 +113,6 @@ case_listener_tls() { # OPTION...
     fi
     grep -q CONNECTED tls || fail "no connection: $(<tls)"
     joins_all_the_same
-    expect_json "$(result one)" '.environment | all(.control == "tcp")'
 }
 
 # Rank 1 waits for rank 0, which stands still for now, and meets strangers.

@@ -21,6 +21,7 @@ case_soak() { # WORLD MODE METHOD STRATEGY FAULT VICTIM MILLISECONDS
     expect_exit_in 0 1 4 137 130 129 143
     expect_end_of "$fault" "$victim_kind"
     expect_whole_results
+    [ "$fault:$victim_kind:$method" != kill:agent:disk ] || sweep_disk
     expect_nothing_left 60
 }
 

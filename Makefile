@@ -72,7 +72,21 @@ $(BUILD)/build-id: FORCE
 	$(call stamp,$(shell git describe --always --dirty --exclude '*' \
 	    2>/dev/null || echo unknown))
 
-$(BUILD)/%.o: %.c $(BUILD)/flags
+# Whether the headers of a purpose's packages are there, said before a compiler
+# says it in its own words.
+define HAVE # PURPOSE,HEADERS
+$(BUILD)/have-$(1): | $(BUILD)/flags
+	@for header in $(2); do \
+	    printf '#include <%s>\nextern int rf_header;\n' $$$$header | \
+	    $(COMPILE) -fsyntax-only -x c - 2>/dev/null || { \
+	    echo "missing: <$$$$header>; scripts/deps $(1) installs what is" \
+	        "needed, or lists it" >&2; exit 1; }; done
+	@touch $$@
+endef
+$(eval $(call HAVE,build,uv.h libssh/libssh.h jansson.h openssl/ssl.h))
+$(eval $(call HAVE,unit,check.h))
+
+$(BUILD)/%.o: %.c $(BUILD)/flags | $(BUILD)/have-build
 	@mkdir -p $(@D)
 	@echo "  CC    $<"
 	$(Q)$(COMPILE) -MMD -MP -c $< -o $@
@@ -176,6 +190,8 @@ $(foreach f,$(FOLDERS),$(eval $(call UNIT,$(f))))
 $(BUILD)/tests/unit/%/suites.o: $(BUILD)/tests/unit/%/suites.c $(BUILD)/flags
 	$(Q)$(COMPILE) -c $< -o $@
 UNIT_RUNNERS := $(FOLDERS:%=$(BUILD)/unit-%)
+$(call objects,$(wildcard tests/lib/*.c tests/unit/*.c tests/unit/*/*.c)): | \
+	$(BUILD)/have-unit
 
 # Fuzz harnesses: tests/fuzz/fuzz_<name>.c defines LLVMFuzzerTestOneInput.
 # Here each becomes a program that replays tests/fuzz/corpus/<name>/ (part of

@@ -9,8 +9,10 @@ $(BUILD)/faults/fsync_fails.so: $(BUILD)/tests/faults/fsync_fails.o
 	$(link) -shared -ldl
 
 .PHONY: check-faults soak
-check-faults: all $(FAULT_HELPERS) ## every fault in every state; CASES='stop-*' some
+check-faults: ## every fault in every state; CASES='stop-*' some
+	$(call needs,build test,all $(FAULT_HELPERS))
 	@tests/faults/run $(BUILD) $(CASES)
-soak: all $(FAULT_HELPERS) ## random faults; RUNS=200 SEED=... CASES='soak-7-*'
+soak: ## random faults; RUNS=200 SEED=... CASES='soak-7-*'
+	$(call needs,build test,all $(FAULT_HELPERS))
 	@RUNS=$(or $(RUNS),200) SEED=$(SEED) tests/faults/run --soak $(BUILD) \
 	    $(CASES)

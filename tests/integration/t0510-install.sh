@@ -87,13 +87,37 @@ test_installed_worker_finds_its_module() {
 # These need more than a plain build does; a bare machine has none of it.
 test_targets_begin_with_the_packages_that_they_need() {
     local target targets=(run run-ssh test check-asan cov fuzz bench-host
-        bench-alpa bench-planner check-planner check-strategies)
+        bench-alpa bench-planner check-planner check-strategies check-faults soak)
     [ ! -e "$RF_BUILD_DIR/refit-cuda.so" ] || targets+=(check-gpu bundle)
     for target in "${targets[@]}"; do
         make -n -C "$RF_TOP" BUILD="$RF_BUILD_DIR" "$target" 2>/dev/null |
             sed '/^make/d' | head -n 1 >first
         expect_text first '^scripts/deps build'
     done
+}
+
+# A compiler that lacks HEADER.
+compiler_without() { # HEADER
+    cat >cc <<END
+#!/bin/sh
+case " \$* " in
+*" -fsyntax-only "*) ! grep -q '<$1>' ;;
+*) exec "${CC:-gcc}" "\$@" ;;
+esac
+END
+    chmod +x cc
+}
+
+test_targets_that_install_nothing_name_what_is_missing() {
+    compiler_without uv.h
+    make -C "$RF_TOP" BUILD="$PWD/new" CC="$PWD/cc" CUDA=0 all >out 2>err &&
+        fail "built without libuv"
+    expect_text err '^missing: <uv.h>; scripts/deps build installs'
+    compiler_without check.h
+    make -C "$RF_TOP" BUILD="$PWD/new" CC="$PWD/cc" CUDA=0 \
+        "$PWD/new/tests/unit/main.o" >out 2>err &&
+        fail "built without Check"
+    expect_text err '^missing: <check.h>; scripts/deps unit installs'
 }
 
 test_uninstall_leaves_nothing() {

@@ -10,7 +10,7 @@
 #include "common/err.h"
 #include "common/log.h"
 
-/* Exit codes, a contract (design §8). */
+/* Exit codes, a contract. */
 enum rf_exit {
     RF_EXIT_OK = 0,
     RF_EXIT_FAILED = 1,   /* a scenario failed, or compare found a regression */

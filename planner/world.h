@@ -1,8 +1,8 @@
 /*
  * The ranks of a scenario: which slot of which node each runs on and which
- * place of which mesh it has. Rules and formulae: design §5 and §12,
- * Megatron-LM's default order tp-cp-ep-dp-pp (dense rank = tp + TP·(cp + CP·(dp
- * + DP·pp)), expert rank = etp + ETP·(ep + EP·(edp + EDP·pp))).
+ * place of which mesh it has. Ranks are numbered in Megatron-LM's default order
+ * tp-cp-ep-dp-pp: dense rank = tp + TP·(cp + CP·(dp + DP·pp)), expert rank =
+ * etp + ETP·(ep + EP·(edp + EDP·pp)).
  */
 #ifndef RF_PLANNER_WORLD_H
 #define RF_PLANNER_WORLD_H

@@ -46,7 +46,7 @@ const struct rf_side_spec *rf_side_of(const struct rf_spec *spec,
     return side == RF_TRAIN ? &spec->train : &spec->infer;
 }
 
-/* Rows of the vocabulary with padding (design §12.1). */
+/* Rows of the vocabulary with padding. */
 static uint64_t padded_vocab(const struct rf_spec *spec, enum rf_side side,
                              const struct rf_model *model)
 {

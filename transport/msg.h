@@ -40,7 +40,7 @@ enum rf_msg_type {
 #define RF_PROTOCOL_MAX 1
 #define RF_BANNER "REFIT-WORKER/1" /* then a space, the nonce, a newline */
 
-/* Numbers of design §11 and docs/PROTOCOL.md. */
+/* The limits that docs/PROTOCOL.md names. */
 #define RF_LEASE_PERIOD_MS 2000
 #define RF_LEASE_DEAD_MS 15000
 /* Leases in quick succession after joining, for the clocks. */

@@ -1,7 +1,7 @@
 /*
  * TLS 1.3 with an external pre-shared key over memory: no sockets here. One
  * random 32-byte key a node, each identity good for one connection; X25519;
- * no certificates, tickets or early data (design §11).
+ * no certificates, tickets or early data.
  */
 #ifndef RF_TRANSPORT_TLS_H
 #define RF_TRANSPORT_TLS_H

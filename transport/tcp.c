@@ -20,11 +20,12 @@
 
 #define IDLE_S 5
 #define INTERVAL_S 2
+#define RESEND_MS 1000
 #define GIVEN_UP_MS (RF_LEASE_DEAD_MS + 5000)
 
-static void set(int fd, int level, int option, int value)
+static bool set(int fd, int level, int option, int value)
 {
-    (void)setsockopt(fd, level, option, &value, sizeof(value));
+    return setsockopt(fd, level, option, &value, sizeof(value)) == 0;
 }
 
 void rf_tcp_tune(int fd)
@@ -35,7 +36,10 @@ void rf_tcp_tune(int fd)
     set(fd, IPPROTO_TCP, TCP_KEEPINTVL, INTERVAL_S);
     set(fd, IPPROTO_TCP, TCP_KEEPCNT,
         (GIVEN_UP_MS / 1000 - IDLE_S) / INTERVAL_S + 1);
-    set(fd, IPPROTO_TCP, TCP_RTO_MAX_MS, 1000);
+    if (set(fd, IPPROTO_TCP, TCP_RTO_MAX_MS, RESEND_MS)) {
+        /* Attempts to connect are counted, and now come faster. */
+        set(fd, IPPROTO_TCP, TCP_SYNCNT, GIVEN_UP_MS / RESEND_MS);
+    }
 }
 
 void rf_tcp_tune_control(int fd)

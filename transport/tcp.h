@@ -4,8 +4,9 @@
 
 /* No delay; keepalive after 5 s and every 2 s, and an idle connection is given
  * up after about 20 s without an answer, which is longer than a lease;
- * retransmissions at most 1 s apart where the kernel can do that. What the
- * kernel refuses is left as it is. */
+ * retransmissions at most 1 s apart where the kernel can do that, and then
+ * connecting is not given up sooner either. What the kernel refuses is left as
+ * it is. */
 void rf_tcp_tune(int fd);
 
 /* That, and one that is not idle is given up as soon. Not for a peer that may

@@ -7,6 +7,8 @@
 #include "transport/msg.h"
 #include "transport/tcp.h"
 
+#define RTO_MAX_MS 44 /* TCP_RTO_MAX_MS, which headers may lack */
+
 static int option_of(int fd, int level, int option)
 {
     int value = -1;
@@ -42,6 +44,20 @@ START_TEST(test_tcp_idle_outlives_a_lease)
 }
 END_TEST
 
+/* Attempts a second apart: as many as a lease has seconds, and more. */
+START_TEST(test_tcp_connecting_outlives_a_lease)
+{
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), attempts;
+    rf_tcp_tune(fd);
+    attempts = option_of(fd, IPPROTO_TCP, TCP_SYNCNT);
+    if (getsockopt(fd, IPPROTO_TCP, RTO_MAX_MS, &(int){0},
+                   &(socklen_t){sizeof(int)}) == 0) {
+        ck_assert_int_gt(attempts, RF_LEASE_DEAD_MS / 1000);
+    }
+    close(fd);
+}
+END_TEST
+
 Suite *test_tcp_suite(void);
 Suite *test_tcp_suite(void)
 {
@@ -49,6 +65,7 @@ Suite *test_tcp_suite(void)
     TCase *tests = tcase_create("tcp");
     tcase_add_test(tests, test_tcp_outlives_a_lease);
     tcase_add_test(tests, test_tcp_idle_outlives_a_lease);
+    tcase_add_test(tests, test_tcp_connecting_outlives_a_lease);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -296,20 +296,23 @@ expect_kept() {
     esac
 }
 
+# An error or a warning says so: what -vv adds names every host.
+expect_complaint() { # EXTENDED_REGEX
+    grep -qE -- "^(error|warning): (.*[^[:alnum:]])?($1)" err ||
+        fail "no error or warning is like: $1"
+}
+
 # The first failed scenario names the host, in the phase that it was in.
 expect_named() { # [RANK]
     count_results
-    if [ "$bad" = 0 ]; then
-        expect_text err "$victim_host: "
-        return
-    fi
+    expect_complaint "$victim_host: "
+    [ "$bad" -gt 0 ] || return 0
     expect_json "${bad_files[0]}" \
         ".errors[0] | (.host // .text | tostring | test(\"^$victim_host|[ (]$victim_host\"))
             and (.phase | length > 0) and .consequence == false"
     if [ -n "${1-}" ]; then
         expect_json "${bad_files[0]}" ".errors[0].rank == $1"
     fi
-    expect_text err "$victim_host: "
 }
 
 # Every scenario ended well, in spite of the fault.

@@ -42,5 +42,5 @@ case_limit_worker() { # LIMIT
     cluster ".scenarios |= .[:1] | .launch.worker = \"$PWD/limited\""
     run_bounded "$coord" cluster.json
     expect_orderly_end 0 1 4
-    [ "$status" = 0 ] || expect_text err "$hosts(, $hosts)?: "
+    [ "$status" = 0 ] || expect_complaint "$hosts(, $hosts)?: "
 }

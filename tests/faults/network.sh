@@ -40,7 +40,7 @@ case_partition() { # STATE
     finish_within 120
     if [ "$state" = launching ]; then
         expect_exit_in 1 4
-        expect_text err "$victim_host: "
+        expect_complaint "$victim_host: "
     else
         expect_exit 1
         expect_kept

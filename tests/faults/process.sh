@@ -99,7 +99,7 @@ agent_has_stopped() {
     if [ "$state" = launching ]; then
         finish_within 90
         expect_exit_in 1 4
-        expect_text err "$victim_host: silent for"
+        expect_complaint "$victim_host: silent for"
         expect_nothing_left
     else
         node_has_gone

@@ -83,6 +83,6 @@ expect_end_of() { # FAULT VICTIM
     esac
     # Who fails says where.
     case $status in
-    1 | 4) expect_text err "$hosts" ;;
+    1 | 4) expect_complaint "$hosts: " ;;
     esac
 }

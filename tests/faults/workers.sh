@@ -79,7 +79,7 @@ fake_words() { # KIND
     banner_and_end) echo 'closed the stream' ;;
     missing) echo '/fake.*[Nn]o such file' ;;
     folder | not_executable) echo '/fake.*ermission denied' ;;
-    not_a_program) echo "without a worker's answer|format error" ;;
+    not_a_program) echo '/fake is not a program: neither an executable nor' ;;
     *) echo 'did not answer within 15 s \(launch\.timeout_s' ;;
     esac
 }
@@ -130,7 +130,7 @@ case_no_worker() { # missing|folder|not_executable|not_a_program
     use_world local
     case $1 in
     folder) mkdir fake ;;
-    not_executable) echo hello >fake ;;
+    not_executable) printf '#!/bin/sh\nexit 0\n' >fake ;;
     not_a_program)
         head -c 4096 /dev/urandom >fake
         chmod +x fake

@@ -241,6 +241,19 @@ choose_victim() { # rank|sender|agent|sshd|coordinator
     echo "victim: $1, process $victim, host $victim_host" >&2
 }
 
+# --- Lengths of time -------------------------------------------------------------
+
+# Cases wait for conditions, except where a length of time is what they are about:
+# a fault that is over before anyone may be taken for dead, or one that lasts
+# longer than a lease, which runs out after 15 s of silence.
+outage() { # SECONDS
+    sleep "$1"
+}
+
+for_longer_than_a_lease() {
+    sleep 20
+}
+
 # --- Verdicts ----------------------------------------------------------------
 
 # Whole JSON, no half of a file, and what has ended well is complete.

@@ -21,7 +21,7 @@ cut_off_in() { # STATE
 # Shorter than the lease: the run goes on as if nothing had been.
 case_flap() { # STATE SECONDS
     cut_off_in "$1"
-    sleep "$2"
+    outage "$2"
     partition off
     if [ $((${EPOCHREALTIME/./} - cut_off_at)) -gt $((($2 + 2) * 1000000)) ]; then
         echo "this machine was too slow: the network was away for longer" >&2

@@ -124,7 +124,7 @@ case_pause() { # WORLD VICTIM STATE
     kill -STOP "$victim"
     [ "$2" = coordinator ] || go_on
     open_gate
-    sleep 3
+    outage 3
     kill -CONT "$victim"
     finish_within 60
     expect_unharmed

@@ -12,7 +12,7 @@ case_soak() { # WORLD MODE METHOD STRATEGY FAULT VICTIM MILLISECONDS
         disk: {folder: \"$PWD/disk\"}, train: {tp: 2}, infer: {tp: 2}}"
     start_coord cluster.json -vv
     at_end_of_case "kill -KILL $coord_pid 2>/dev/null"
-    sleep "$((at / 1000)).$(printf %03d $((at % 1000)))"
+    until_moment "$at"
     soak_fault "$fault" "$victim_kind"
     wait_until 120 "the coordinator's end" eval \
         '! start_time "$coord_pid" >/dev/null'
@@ -23,6 +23,11 @@ case_soak() { # WORLD MODE METHOD STRATEGY FAULT VICTIM MILLISECONDS
     expect_whole_results
     [ "$fault:$victim_kind:$method" != kill:agent:disk ] || sweep_disk
     expect_nothing_left 60
+}
+
+# The dice's moment, of whatever state the run is in by then.
+until_moment() { # MILLISECONDS
+    sleep "$(($1 / 1000)).$(printf %03d $(($1 % 1000)))"
 }
 
 any_victim() { # KIND
@@ -48,12 +53,12 @@ soak_fault() { # FAULT VICTIM
     stop)
         thawed_at_end+=("$victim")
         [ "$2" != coordinator ] || {
-            sleep 20
+            for_longer_than_a_lease
             kill -CONT "$victim"
         }
         ;;
     pause)
-        sleep 2
+        outage 2
         kill -CONT "$victim" 2>/dev/null
         ;;
     INT | TERM | HUP)
@@ -64,7 +69,7 @@ soak_fault() { # FAULT VICTIM
         partition on
         ;;&
     flap)
-        sleep 3
+        outage 3
         partition off
         ;;
     esac

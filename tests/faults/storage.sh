@@ -114,7 +114,7 @@ case_results_slow() { # STATE
     go_on
     open_gate
     wait_until 60 "a file that is not stored" grep -q hung control/hung
-    sleep 20
+    for_longer_than_a_lease
     rm fsync
     finish_within 60
     mv small/results results

@@ -28,6 +28,17 @@ process_cases() { # WORLD PREFIX NEEDS
     done
 }
 
+# The others are injected while the coordinator stands still.
+moving_cases() {
+    local victim state
+    for victim in rank agent coordinator; do
+        for state in preparing probing filling running; do
+            add "kill-moving-$victim-$state" 200 - case_kill local "$victim" \
+                "$state" moving
+        done
+    done
+}
+
 signal_cases() {
     local signal times state
     for signal in INT TERM HUP; do
@@ -133,6 +144,7 @@ all_cases() {
     network_cases
     process_cases ssh ssh- bed
     process_cases local '' -
+    moving_cases
     storage_cases
     worker_cases
     limit_cases

@@ -1,12 +1,14 @@
 # Ends and stops of processes, and signals to the coordinator, in every state.
 # shellcheck shell=bash disable=SC2034,SC2154
 
-# SIGKILL to a part of the run.
-case_kill() { # WORLD VICTIM STATE
+# SIGKILL to a part of the run, while the coordinator stands still in STATE, or
+# as soon as it moves on: what is under way then comes to it before the news.
+case_kill() { # WORLD VICTIM STATE [moving]
     use_world "$1"
     [ "$2" != coordinator ] || second_scenario=1
     hold_in "$3"
     choose_victim "$2"
+    [ "${4-}" != moving ] || go_on
     kill -KILL "$victim"
     go_on 2>/dev/null
     open_gate

@@ -74,4 +74,26 @@ test_a_file_with_a_finding_is_looked_at_again() {
     expect_looked b.c
 }
 
+test_a_comment_inside_a_macro_counts() {
+    export TIDY_CLEAN=$PWD/clean
+    two_files
+    echo '#define B /* NOLINT */ 1' >b.h
+    tidy
+    echo '#define B /* plain */ 1' >b.h
+    tidy
+    expect_looked b.c
+}
+
+test_a_file_that_cannot_be_preprocessed_is_always_looked_at() {
+    export TIDY_CLEAN=$PWD/clean
+    two_files
+    mkdir broken
+    printf '#!/bin/sh\nexit 127\n' >broken/clang # as where there is none
+    chmod +x broken/clang
+    PATH=$PWD/broken:$PATH tidy
+    PATH=$PWD/broken:$PATH tidy
+    expect_exit 0
+    expect_looked "a.c b.c"
+}
+
 run_tests

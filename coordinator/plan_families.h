@@ -5,7 +5,7 @@
 #include "planner/plan.h"
 
 /* Prints name, shape, number and role of every family and, unless `plan` is
- * NULL, what the first rank of either mesh that has it holds of a tensor. */
+ * NULL, the most that a rank of either mesh holds of a tensor. */
 void rf_plan_families_print(const struct rf_model *model,
                             const struct rf_plan *plan);
 

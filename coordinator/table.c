@@ -22,6 +22,7 @@ struct rf_table {
     size_t n, cap;
     size_t n_columns;
     bool *right;
+    bool *whole;   /* is not made shorter */
     size_t *drops; /* columns, the first to go first */
     size_t n_drops, drops_cap;
     const char *all; /* command that shows them, too */
@@ -41,10 +42,12 @@ struct rf_table *rf_table_create(const char *const *heads)
         table->n_columns++;
     }
     table->right = rf_xcalloc(table->n_columns, sizeof(*table->right));
+    table->whole = rf_xcalloc(table->n_columns, sizeof(*table->whole));
     for (size_t c = 0; c < table->n_columns; c++) {
         table->right[c] = heads[c][0] == '>';
+        table->whole[c] = table->right[c] || heads[c][0] == '=';
         RF_PUSH(table->cells, table->n, table->cap,
-                rf_xstrdup(heads[c] + table->right[c]));
+                rf_xstrdup(heads[c] + table->whole[c]));
     }
     return table;
 }
@@ -59,6 +62,7 @@ void rf_table_destroy(struct rf_table *table)
     }
     free(table->cells);
     free(table->right);
+    free(table->whole);
     free(table->drops);
     free(table);
 }
@@ -180,7 +184,7 @@ static size_t widest_text(const struct rf_table *table, const struct fit *fit)
 {
     size_t widest = table->n_columns, width = SHORT_TEXT;
     for (size_t c = 0; c < table->n_columns; c++) {
-        if (!table->right[c] && fit->widths[c] > width) {
+        if (!table->whole[c] && fit->widths[c] > width) {
             widest = c;
             width = fit->widths[c];
         }

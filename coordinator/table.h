@@ -11,7 +11,8 @@
 struct rf_table;
 
 /* `heads` ends with NULL; a head that starts with '>' aligns its column to the
- * right (the '>' is not printed). Heads are copied. */
+ * right, one with '=' keeps its texts whole on a narrow terminal (neither mark
+ * is printed). Heads are copied. */
 struct rf_table *rf_table_create(const char *const *heads);
 void rf_table_destroy(struct rf_table *table);
 
@@ -38,7 +39,7 @@ void rf_table_print(const struct rf_table *table, FILE *to,
  * line. Where that takes more than `width` columns (0: no limit), the droppable
  * ones are left out one after another until it fits; a last line tells which.
  * If that is not enough, the middle of the longest texts is left out, too, down
- * to 12 columns, but figures never are.
+ * to 12 columns, but never of figures and of columns marked with '='.
  */
 void rf_table_print_text(const struct rf_table *table, FILE *to, int indent,
                          size_t width);

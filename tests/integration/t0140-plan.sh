@@ -64,4 +64,18 @@ test_dtype_changes_are_shown_with_the_meshes() {
     expect_text out '^  inference .*, then quantized to fp8 \(amax_448\): 8 ranks$'
 }
 
+# Flat shards: a rank may hold a tensor whole and slivers of its neighbours.
+test_the_largest_share_of_a_tensor_is_shown() {
+    cluster '.scenarios[0].train = {"layout": "fsdp1", "dp": 8}
+        | .scenarios[0].infer = {"layout": "fsdp", "dp": 8}'
+    run_coord plan -v cluster.json
+    expect_exit 0
+    expect_text out 'embed_tokens\.weight +\[4096, 256\] +1  embedding +up to [0-9]+ of 1048576 elements +\[512, 256\]$'
+    expect_text out 'layers\.\{L\}\.input_layernorm\.weight +\[256\] +4  norm or row bias +whole +\[32\]$'
+    cluster '.scenarios[0].train = {"layout": "fsdp", "dp": 8}
+        | .model.megatron.vocab_size = 4090'
+    run_coord plan -v cluster.json
+    expect_text out 'embed_tokens\.weight +\[4090, 256\] +1  embedding +up to \[512, 256\] '
+}
+
 run_tests

@@ -142,6 +142,24 @@ START_TEST(test_table_shortens_names_only_when_no_column_is_left)
 }
 END_TEST
 
+START_TEST(test_table_keeps_marked_columns_whole)
+{
+    static const char *const heads[] = {"=name", "role", NULL};
+    struct rf_table *table = rf_table_create(heads);
+    char *text = NULL;
+    size_t size = 0;
+    FILE *file = open_memstream(&text, &size);
+    rf_table_cell(table, "layers.self_attn.q_proj.weight");
+    rf_table_cell(table, "latent query and more");
+    rf_table_print_text(table, file, 0, 20);
+    fclose(file);
+    ck_assert_str_eq(text, "name                            role\n"
+                           "layers.self_attn.q_proj.weight  laten…d more\n");
+    free(text);
+    rf_table_destroy(table);
+}
+END_TEST
+
 Suite *test_table_suite(void);
 Suite *test_table_suite(void)
 {
@@ -153,6 +171,7 @@ Suite *test_table_suite(void)
     tcase_add_loop_test(tests, test_table_leaves_out_columns_in_order, 0, 5);
     tcase_add_test(tests,
                    test_table_shortens_names_only_when_no_column_is_left);
+    tcase_add_test(tests, test_table_keeps_marked_columns_whole);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -56,4 +56,12 @@ test_a_stopped_agent_does_not_outlive_the_run() {
     no_workers || fail "left behind: $(workers)"
 }
 
+test_usage_is_shown() {
+    "$RF_TOP/scripts/private-sshd" --help >out 2>err || fail "exit $?"
+    expect_text out '^usage: private-sshd BUILD CLUSTER[.]json'
+    "$RF_TOP/scripts/private-sshd" "$RF_BUILD_DIR" >out 2>err
+    [ $? = 2 ] || fail "one argument is enough"
+    expect_text err '^usage: private-sshd'
+}
+
 run_tests

@@ -56,4 +56,34 @@ test_a_scenario_that_no_file_has_is_an_error_before_anything_runs() {
     [ "$(wc -l <err)" = 1 ] || fail "more than one error"
 }
 
+test_options_are_known_abbreviated_and_bundled() {
+    megatron --scen 1-tp2-to-tp1
+    expect_exit 0
+    [ "$planned" = 1-tp2-to-tp1 ] || fail "planned $planned"
+    megatron -ns1-tp2-to-tp1
+    expect_exit 0
+    [ "$planned" = 1-tp2-to-tp1 ] || fail "planned $planned"
+    megatron -s 1-tp2-to-tp1 --nonsense
+    expect_exit 2
+    expect_text err 'nonsense'
+}
+
+test_a_suite_that_cannot_be_planned_shows_its_error() {
+    mkdir -p top/examples
+    cp -r "$RF_TOP/scripts" top/
+    echo '{"name": "x", "nope": 1}' >top/examples/broken.json
+    BUILD=$RF_BUILD_DIR top/scripts/refit-suite broken -- -n -s a >out 2>err
+    status=$?
+    cat err >&2
+    expect_exit 2
+    expect_text err 'unknown key "nope"'
+    expect_no_text err 'no scenario'
+}
+
+test_an_option_of_the_program_is_shown_its_place() {
+    BUILD=$RF_BUILD_DIR "$RF_TOP/scripts/refit-suite" megatron -n >out 2>err
+    [ $? = 2 ] || fail "not refused"
+    expect_text err 'unknown option -n;.* megatron -- -n$'
+}
+
 run_tests

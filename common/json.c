@@ -17,6 +17,7 @@
 
 #include "common/mem.h"
 #include "common/store.h"
+#include "common/text.h"
 
 static bool too_deep(const char *text, size_t size)
 {
@@ -248,10 +249,11 @@ enum rf_status rf_jnode_check_keys(const struct rf_jnode *node,
         nearest = rf_nearest_word(key, allowed);
         return nearest != NULL
                    ? rf_jnode_fail(node, err,
-                                   "unknown key \"%.60s\" (did you mean "
+                                   "unknown key \"%.*s\" (did you mean "
                                    "\"%s\"?)",
-                                   key, nearest)
-                   : rf_jnode_fail(node, err, "unknown key \"%.60s\"", key);
+                                   rf_text_head(key, 60), key, nearest)
+                   : rf_jnode_fail(node, err, "unknown key \"%.*s\"",
+                                   rf_text_head(key, 60), key);
     }
     return RF_OK;
 }

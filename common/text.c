@@ -86,6 +86,19 @@ void rf_text_fit(char *text, size_t size, int wanted)
     text[at + 1] = '\0';
 }
 
+int rf_text_head(const char *text, int most)
+{
+    int size = (int)strnlen(text, (size_t)most + 1);
+    if (size <= most) {
+        return size;
+    }
+    size = most;
+    for (int back = 0; back < 3 && size > 0; back++) {
+        size -= ((unsigned char)text[size] & 0xc0) == 0x80;
+    }
+    return size;
+}
+
 static bool separates_digits(char c)
 {
     return c == ' ' || c == ':' || c == '=';

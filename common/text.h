@@ -23,6 +23,10 @@ void rf_text_clean_line(char *text, size_t size);
  */
 void rf_text_fit(char *text, size_t size, int wanted);
 
+/* Bytes of the longest beginning of `text` that has `most` bytes at most and
+ * only whole characters: for "%.*s". */
+int rf_text_head(const char *text, int most);
+
 /*
  * Overwrites the digits behind "magic", "expected 0x" and "unique id 0x": in
  * NCCL's messages they are parts of the unique ID, and who knows that can join

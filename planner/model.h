@@ -186,8 +186,7 @@ void rf_model_destroy(struct rf_model *model); /* NULL is fine */
 
 /* What a model with a config is called that has no name of its own: "base
  * (num_layers 2, hidden_size 512)", with the overrides beside the config in the
- * inline description `model` that change it, bounded in length. Freed with
- * free(). */
+ * inline description `model` that change it. Freed with free(). */
 char *rf_model_config_name(const char *base, const json_t *model);
 
 /*

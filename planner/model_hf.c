@@ -48,7 +48,6 @@ static const struct {
 };
 
 #define MAX_NAMES 4
-#define OVERRIDES_BYTES 112 /* of a name */
 
 /* All spellings of a field, in the config and among the overrides. */
 struct field {
@@ -90,34 +89,27 @@ static const struct field *const overridable[] = {
     &field_rope,        &field_v_dim,
 };
 
-static const char *const override_keys[] = {
-    "config",
-    "name",
-    "unknown_tensors",
-    "num_hidden_layers",
-    "num_layers",
-    "dtype",
-    "torch_dtype",
-    "vocab_size",
-    "hidden_size",
-    "intermediate_size",
-    "num_attention_heads",
-    "num_key_value_heads",
-    "head_dim",
-    "tie_word_embeddings",
-    "num_experts",
-    "n_routed_experts",
-    "num_local_experts",
-    "moe_intermediate_size",
-    "n_shared_experts",
-    "first_k_dense_replace",
-    "kv_lora_rank",
-    "q_lora_rank",
-    "qk_nope_head_dim",
-    "qk_rope_head_dim",
-    "v_head_dim",
-    NULL,
-};
+/* Keys beside "config" that override nothing. */
+static const char *const other_keys[] = {"config", "name", "unknown_tensors"};
+
+#define MAX_KEYS                                                               \
+    (RF_ARRAY_SIZE(other_keys) + RF_ARRAY_SIZE(overridable) * MAX_NAMES)
+
+/* All keys that may stand there, ending with NULL. */
+static void list_keys(const char *out[MAX_KEYS + 1])
+{
+    size_t n = 0;
+    for (size_t i = 0; i < RF_ARRAY_SIZE(other_keys); i++) {
+        out[n++] = other_keys[i];
+    }
+    for (size_t i = 0; i < RF_ARRAY_SIZE(overridable); i++) {
+        for (size_t j = 0; j < MAX_NAMES && overridable[i]->names[j] != NULL;
+             j++) {
+            out[n++] = overridable[i]->names[j];
+        }
+    }
+    out[n] = NULL;
+}
 
 /* The field's value in an object and the name it has there; NULL: none. */
 static const json_t *field_value(const json_t *object,
@@ -136,7 +128,7 @@ static const json_t *field_value(const json_t *object,
 /* "num_layers 2"; NULL where nothing is changed. Freed with free(). */
 static char *override_text(const json_t *model, const struct field *field)
 {
-    const char *name = NULL, *config_name;
+    const char *name = NULL, *config_name, *text;
     const json_t *value = field_value(model, field, &name);
     const json_t *old =
         field_value(json_object_get(model, "config"), field, &config_name);
@@ -146,41 +138,36 @@ static char *override_text(const json_t *model, const struct field *field)
     }
     snprintf(number, sizeof(number), "%lld",
              (long long)json_integer_value(value));
-    return rf_xasprintf("%s %.32s", name,
-                        json_is_string(value) ? json_string_value(value)
-                        : json_is_boolean(value)
-                            ? json_is_true(value) ? "true" : "false"
-                            : number);
+    text = json_is_string(value)    ? json_string_value(value)
+           : json_is_boolean(value) ? json_is_true(value) ? "true" : "false"
+                                    : number;
+    return rf_xasprintf("%s %.*s", name, rf_text_head(text, 32), text);
 }
 
 char *rf_model_config_name(const char *base, const json_t *model)
 {
-    char list[OVERRIDES_BYTES] = "", *name;
-    size_t used = 0;
-    unsigned more = 0;
+    char *name = rf_xasprintf("%.*s", rf_text_head(base, 160), base);
+    bool any = false;
     for (size_t i = 0; i < RF_ARRAY_SIZE(overridable); i++) {
-        char *text = override_text(model, overridable[i]);
-        if (text == NULL) {
-            continue;
+        char *text = override_text(model, overridable[i]), *old = name;
+        if (text != NULL) {
+            name = rf_xasprintf("%s%s%s", old, any ? ", " : " (", text);
+            any = true;
+            free(old);
+            free(text);
         }
-        if (more > 0 || used + sizeof(", ") + strlen(text) > sizeof(list)) {
-            more++;
-        } else {
-            used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s",
-                                     used > 0 ? ", " : "", text);
-        }
-        free(text);
     }
-    name = more > 0 ? rf_xasprintf("%.160s (%s and %u more)", base, list, more)
-           : used > 0 ? rf_xasprintf("%.160s (%s)", base, list)
-                      : rf_xasprintf("%.160s", base);
-    rf_text_clean(name, strlen(name)); /* the base may have been cut */
+    if (any) {
+        char *open = name;
+        name = rf_xasprintf("%s)", open);
+        free(open);
+    }
     return name;
 }
 
 struct source {
     struct rf_jnode config, overrides;
-    const char *used[RF_ARRAY_SIZE(override_keys)]; /* overrides looked up */
+    const char *used[MAX_KEYS]; /* overrides looked up */
     size_t n_used;
     struct rf_err *err;
     enum rf_status status; /* the first error; later reads do nothing */
@@ -460,7 +447,7 @@ static enum rf_status unknown_type(const struct rf_jnode *node,
     return rf_jnode_fail(node, err,
                          "\"%.40s\" is not a known model type%s%s%s; known: "
                          "%s; describe any other model by \"checkpoint\", "
-                         "\"manifest\" or \"megatron\" in place of \"config\"",
+                         "\"manifest\" or \"megatron\" instead of \"config\"",
                          model_type, nearest ? " (did you mean \"" : "",
                          nearest ? nearest : "", nearest ? "\"?)" : "", known);
 }
@@ -492,8 +479,10 @@ static void check_overrides_used(struct source *source, const char *model_type)
         return;
     }
     json_object_foreach (source->overrides.value, key, value) {
-        bool used = strcmp(key, "config") == 0 || strcmp(key, "name") == 0 ||
-                    strcmp(key, "unknown_tensors") == 0;
+        bool used = false;
+        for (size_t i = 0; i < RF_ARRAY_SIZE(other_keys); i++) {
+            used |= strcmp(key, other_keys[i]) == 0;
+        }
         for (size_t i = 0; i < source->n_used; i++) {
             used |= strcmp(key, source->used[i]) == 0;
         }
@@ -529,10 +518,11 @@ enum rf_status rf_model_read_config(const struct rf_jnode *node,
     struct rf_transformer t = {0};
     struct source source = {
         .config = rf_jnode_get(node, "config"), .overrides = *node, .err = err};
-    const char *model_type = NULL, *name = NULL;
+    const char *keys[MAX_KEYS + 1], *model_type = NULL, *name = NULL;
     enum kind kind = KIND_LLAMA;
     enum rf_status status;
-    if ((status = rf_jnode_check_keys(node, override_keys, err)) != RF_OK) {
+    list_keys(keys);
+    if ((status = rf_jnode_check_keys(node, keys, err)) != RF_OK) {
         return status;
     }
     if (!json_is_object(source.config.value)) {

@@ -346,6 +346,11 @@ START_TEST(test_json_unknown_keys_name_the_nearest)
     root = parse("[]");
     ck_assert_int_eq(rf_jnode_check_keys(&root, allowed, &err), RF_ERR_CONFIG);
     ck_assert_str_eq(err.text, "f.json: $: must be an object");
+    /* 59 bytes and a character of two: cut before it */
+    root = parse("{\"12345678901234567890123456789012345678901234567890"
+                 "123456789\xc3\xa9\": 2}");
+    ck_assert_int_eq(rf_jnode_check_keys(&root, allowed, &err), RF_ERR_CONFIG);
+    ck_assert_ptr_nonnull(strstr(err.text, "123456789\""));
 }
 END_TEST
 

@@ -97,6 +97,16 @@ START_TEST(test_text_that_does_not_fit_ends_at_a_character)
 }
 END_TEST
 
+START_TEST(test_text_head_is_of_whole_characters)
+{
+    static const int bytes[] = {0, 1, 1, 1, 4, 5, 6, 6};
+    ck_assert_int_eq(rf_text_head("a\xe2\x82\xac"
+                                  "bc",
+                                  _i),
+                     bytes[_i]);
+}
+END_TEST
+
 START_TEST(test_text_json_is_the_cleaned_text)
 {
     json_t *text = rf_text_json("a\033[31mb\xff\0c\n\td", 13);
@@ -171,6 +181,7 @@ Suite *test_text_suite(void)
     tcase_add_test(tests, test_text_clean_line_is_one_line);
     tcase_add_loop_test(tests, test_text_that_does_not_fit_ends_at_a_character,
                         0, 6);
+    tcase_add_loop_test(tests, test_text_head_is_of_whole_characters, 0, 8);
     tcase_add_test(tests, test_text_json_is_the_cleaned_text);
     tcase_add_test(tests, test_text_last_lines_are_in_order_without_empty_ones);
     tcase_add_test(tests, test_text_redact_hides_parts_of_unique_ids);

@@ -314,7 +314,8 @@ static const struct {
      "'intermediate_size': 16, 'num_attention_heads': 8, "
      "'num_key_value_heads': 4, 'head_dim': 4, 'tie_word_embeddings': true",
      "qwen3 (num_layers 1, dtype float32, vocab_size 8, hidden_size 32, "
-     "intermediate_size 16, num_attention_heads 8 and 3 more)"},
+     "intermediate_size 16, num_attention_heads 8, num_key_value_heads 4, "
+     "head_dim 4, tie_word_embeddings true)"},
 };
 
 START_TEST(test_model_name_tells_the_overrides)
@@ -403,7 +404,7 @@ static const struct {
     {"{'config': {'model_type': 'gpt2'}}",
      "$.config.model_type: \"gpt2\" is not a known model type; known: llama, "
      "qwen2, qwen3, qwen3_moe, mixtral, deepseek_v3, kimi_k2; describe any "
-     "other model by \"checkpoint\", \"manifest\" or \"megatron\" in place of "
+     "other model by \"checkpoint\", \"manifest\" or \"megatron\" instead of "
      "\"config\""},
     {"{'config': {'model_type': 'qwen3_mo'}}",
      "\"qwen3_mo\" is not a known model type (did you mean \"qwen3_moe\"?); "

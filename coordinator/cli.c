@@ -256,6 +256,12 @@ static enum rf_status check_pairs(const struct parse *parse, struct rf_err *err)
         return rf_err_set(err, RF_ERR_USAGE,
                           "--quiet and --verbose exclude each other");
     }
+    if (parse->cli->command == RF_CMD_PLAN && was_seen(parse, 'v') &&
+        (was_seen(parse, OPT_JSON) || was_seen(parse, OPT_FULL))) {
+        return rf_err_set(err, RF_ERR_USAGE,
+                          "--verbose lists families in the text that --json "
+                          "replaces: leave out one of them");
+    }
     return RF_OK;
 }
 

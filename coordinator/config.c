@@ -187,7 +187,14 @@ static enum rf_status read_all(struct rf_config *config, bool need_nodes,
                                struct rf_err *err)
 {
     struct rf_jnode root = rf_jnode_root(config->document, config->file);
-    enum rf_status status = rf_jnode_check_keys(&root, top_keys, err);
+    enum rf_status status;
+    if (rf_config_is_model(config->document)) {
+        return rf_jnode_fail(&root, err,
+                             "this is a model's config.json, not a cluster "
+                             "file: name it as \"model\": {\"config\": ...} in "
+                             "one; \"refit-coord plan\" shows its size");
+    }
+    status = rf_jnode_check_keys(&root, top_keys, err);
     if (status == RF_OK) {
         status = read_name(&root, config, err);
     }

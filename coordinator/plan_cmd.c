@@ -12,6 +12,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "common/bytes.h"
 #include "common/clock.h"
@@ -463,6 +464,12 @@ static int plan_model(const struct rf_cli *cli, json_t *document,
     return code;
 }
 
+static bool is_folder(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
 int rf_plan_command(const struct rf_cli *cli)
 {
     struct rf_config *config = NULL;
@@ -470,6 +477,14 @@ int rf_plan_command(const struct rf_cli *cli)
     struct rf_err err = {0};
     bool dry_run = cli->command == RF_CMD_RUN;
     int code = RF_EXIT_USAGE;
+    if (is_folder(cli->config)) {
+        rf_err_set(&err, RF_ERR_CONFIG,
+                   "%s: a folder; of a checkpoint, plan a cluster file with "
+                   "\"model\": {\"checkpoint\": \"%s\"}, or its config.json "
+                   "alone",
+                   cli->config, cli->config);
+        goto out;
+    }
     if (rf_json_load(cli->config, RF_CONFIG_MAX_BYTES, &document, &err) !=
         RF_OK) {
         goto out;

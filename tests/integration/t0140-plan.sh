@@ -78,4 +78,14 @@ test_the_largest_share_of_a_tensor_is_shown() {
     expect_text out 'embed_tokens\.weight +\[4090, 256\] +1  embedding +up to \[512, 256\] '
 }
 
+test_files_that_are_no_cluster_files_are_named_as_what_they_are() {
+    mkdir folder
+    run_coord plan folder
+    expect_exit 2
+    expect_text err 'folder: a folder; .*"checkpoint": "folder"'
+    run_coord "$RF_TOP/models/qwen3-8b.json"
+    expect_exit 2
+    expect_text err "is a model's config.json, .*refit-coord plan"
+}
+
 run_tests

@@ -144,6 +144,8 @@ static const struct {
     {{"a.json", "--resume", "d", "-o", "x"}, "--output"},
     {{"a.json", "--output=results", "--resume", "d"}, "--resume"},
     {{"a.json", "-q", "-v"}, "--quiet"},
+    {{"plan", "a.json", "-v", "--json"}, "--verbose"},
+    {{"plan", "a.json", "-v", "--full"}, "--verbose"},
     {{"plan", "a.json", "--strict"}, "--strict has no meaning"},
     {{"-vv", "plan", "a.json", "-q"}, "--verbose"},
 };

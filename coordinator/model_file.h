@@ -1,5 +1,5 @@
 /*
- * The files that "model" of cluster.json names, read and put in place of their
+ * The files that "model" of cluster.json names, read and put instead of their
  * paths, so that the description is whole in itself: the planner and every rank
  * work from the same text and no rank opens a configuration file.
  */

@@ -128,7 +128,8 @@ struct rf_model {
     uint64_t n_tensors;
     uint64_t parameters; /* elements of all tensors */
     uint64_t bytes;      /* in the tensors' own dtypes */
-    char **not_counted; /* what the description has beside these, a line each */
+    char *
+        *not_counted; /* what the description has beside these, one per line */
     uint32_t n_not_counted;
     json_t *files; /* checkpoint: {"folder", "tensors": {name: {"file",
                       "offset"}}}; NULL when content is the pattern */
@@ -144,7 +145,7 @@ struct rf_model {
  * qwen3, qwen3_moe, mixtral, deepseek_v3 or kimi_k2. Fields that transformers
  * has a default for may be absent or null; the dtype is then bfloat16. Keys
  * that no weight depends on are ignored; multi-token prediction layers and
- * quantisation are, too, and told in not_counted. Overrides beside "config"
+ * quantisation are, too, and listed in not_counted. Overrides beside "config"
  * replace its fields: num_layers (or num_hidden_layers), dtype (or
  * torch_dtype), vocab_size, hidden_size, intermediate_size,
  * num_attention_heads, num_key_value_heads, head_dim, tie_word_embeddings,
@@ -168,7 +169,7 @@ struct rf_model {
  * give num_attention_heads, num_key_value_heads (default: the same) and
  * head_dim (default: derived) beside it, or a "config" that has them. Rotary
  * frequencies and, with a config, layers beyond its num_hidden_layers and
- * scales of quantised tensors are left out and told in not_counted. With
+ * scales of quantised tensors are left out and listed in not_counted. With
  * "folder" beside it each tensor also has "file" and "offset": its real bytes,
  * see `files`.
  *

@@ -88,7 +88,7 @@ static void print_model(const struct rf_model *model)
     }
     printf("%s\n", model->tied_embeddings ? ", tied embeddings" : "");
     for (uint32_t i = 0; i < model->n_not_counted; i++) {
-        printf("  not counted %s\n", model->not_counted[i]);
+        printf("  uncounted   %s\n", model->not_counted[i]);
     }
 }
 
@@ -180,11 +180,12 @@ static void print_unknown(const struct rf_case *one)
     struct rf_unknown unknown = rf_unknown_count(one->plan->model, one->spec);
     char bytes[32];
     if (unknown.families > 0) {
-        printf("  unknown     %" PRIu64 " tensor%s (%s) of %u famil%s that no "
-               "rule knows: whole on every rank\n",
-               unknown.tensors, unknown.tensors == 1 ? "" : "s",
-               rf_format_bytes(unknown.bytes, bytes, sizeof(bytes)),
-               unknown.families, unknown.families == 1 ? "y" : "ies");
+        printf(
+            "  unknown     %" PRIu64 " tensor%s (%s) of %u famil%s that no "
+            "rule knows: whole on every rank of a side that would split them\n",
+            unknown.tensors, unknown.tensors == 1 ? "" : "s",
+            rf_format_bytes(unknown.bytes, bytes, sizeof(bytes)),
+            unknown.families, unknown.families == 1 ? "y" : "ies");
     }
 }
 
@@ -400,6 +401,9 @@ static enum rf_status plan_all(const struct rf_cli *cli,
         struct rf_case *one = NULL;
         enum rf_status status = rf_case_build(config, model, i, &one, err);
         if (status != RF_OK) {
+            if (!cli->json && cli->level >= RF_LOG_DEBUG) {
+                rf_plan_families_print(model, NULL); /* perhaps the reason */
+            }
             return status;
         }
         if (cli->json) {

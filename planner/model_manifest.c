@@ -380,7 +380,7 @@ static enum rf_status read_beside(struct manifest *manifest,
                                        "unknown_tensors",
                                        NULL};
     struct rf_model *model = manifest->model;
-    const char *name = "manifest", *type = "manifest";
+    const char *name = "manifest", *type;
     uint32_t layers = 0;
     enum rf_status status;
     if ((status = rf_jnode_check_keys(node, keys, manifest->err)) != RF_OK ||
@@ -390,6 +390,7 @@ static enum rf_status read_beside(struct manifest *manifest,
             RF_OK) {
         return status;
     }
+    type = manifest->folder != NULL ? "checkpoint" : "manifest";
     if (manifest->config.value != NULL) {
         if (!json_is_object(manifest->config.value)) {
             return rf_jnode_fail(&manifest->config, manifest->err,

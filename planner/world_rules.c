@@ -351,8 +351,10 @@ enum rf_status rf_world_check_side(const struct rf_spec *spec,
                     has_role(model, RF_ROLE_MLA_Q_A, RF_ROLE_MLA_KV_B))))) {
         return rf_world_fail(side, err,
                              "layout %s with tp %u must know the heads: give "
-                             "num_attention_heads (and num_key_value_heads) "
-                             "or a config beside the manifest",
+                             "num_attention_heads and num_key_value_heads in "
+                             "\"model\", or the model's config.json (beside a "
+                             "manifest as \"config\", in a checkpoint's "
+                             "folder)",
                              rf_layout_name(self->layout), self->tp);
     }
     if (!tp_works(&context, self->tp)) {

@@ -43,12 +43,12 @@ test_a_scaled_model_says_what_was_scaled() {
 
 test_what_is_not_counted_is_told() {
     run_coord plan "$RF_TOP/models/deepseek-v3.json"
-    expect_text out '^  not counted 1 multi-token-prediction layer$'
-    expect_text out '^  not counted quantisation scales \(weights counted as bfloat16\)$'
+    expect_text out '^  uncounted   1 multi-token-prediction layer$'
+    expect_text out '^  uncounted   quantisation scales \(weights counted as bfloat16\)$'
     run_coord plan "$RF_TOP/models/deepseek-v3.json" --json
     expect_json out '.model.not_counted | length == 2'
     run_coord plan "$RF_TOP/models/llama-3.1-8b.json"
-    expect_no_text out 'not counted'
+    expect_no_text out 'uncounted'
     run_coord plan "$RF_TOP/models/llama-3.1-8b.json" --json
     expect_json out '.model.not_counted == []'
 }
@@ -63,9 +63,9 @@ test_what_a_checkpoint_has_beside_the_model_is_told() {
     run_coord plan cluster.json
     expect_exit 0
     expect_text out '^  tensors     1, layers 1$'
-    expect_text out '^  not counted 1 tensor \*\.weight_scale_inv '
-    expect_text out '^  not counted 1 tensor \*\.rotary_emb\.inv_freq '
-    expect_text out '^  not counted 1 tensor of layers from 1 on '
+    expect_text out '^  uncounted   1 tensor \*\.weight_scale_inv '
+    expect_text out '^  uncounted   1 tensor \*\.rotary_emb\.inv_freq '
+    expect_text out '^  uncounted   1 tensor of layers from 1 on '
 }
 
 test_cluster_file_of_the_project_is_valid() {
@@ -152,7 +152,7 @@ test_unknown_tensors_are_replicated_when_asked_for_and_shown() {
     cluster "$unknown | .model.unknown_tensors = \"replicate\""
     run_coord plan cluster.json
     expect_exit 0
-    expect_text out '^  unknown     8 tensors .*whole on every rank'
+    expect_text out '^  unknown     8 tensors .*whole on every rank of a side that would split them$'
     run_coord plan cluster.json --json
     expect_json out '.model.unknown_tensors == "replicate" and
         .scenarios[0].plan.unknown.tensors == 8'
@@ -192,6 +192,41 @@ test_families_are_listed_with_what_a_rank_holds() {
     run_coord plan -v "$RF_TOP/models/mixtral-8x7b.json"
     expect_exit 0
     expect_text out 'experts\.\{E\}\.w1\.weight +\[14336, 4096\] +256  expert gate$'
+}
+
+test_a_checkpoint_without_a_config_may_be_given_its_heads() {
+    gpt_oss
+    rm model/config.json
+    cluster "$unknown | .model.unknown_tensors = \"replicate\""
+    run_coord plan cluster.json
+    expect_exit 2
+    expect_text err 'num_attention_heads and num_key_value_heads in "model"'
+    cluster "$unknown"' | .model += {unknown_tensors: "replicate",
+        num_attention_heads: 8, num_key_value_heads: 4}'
+    run_coord plan cluster.json
+    expect_exit 0
+    expect_text out '^model .* \(checkpoint\)$'
+}
+
+test_a_refused_scenario_still_lists_what_names_are_taken_for() {
+    gpt_oss
+    cluster "$unknown"
+    run_coord plan -v cluster.json
+    expect_exit 2
+    expect_text err 'no rule says .*Tensor names.* refit-cluster\(5\)'
+    expect_text out 'q_proj\.weight +\[64, 32\] +2  query$'
+    expect_text out 'mlp\.experts\.down_proj +\[4, 64, 32\] +2  unknown$'
+}
+
+test_every_known_name_is_in_the_manual() {
+    local name
+    grep -o '{"[^"]*", RF_ROLE' "$RF_TOP/planner/model_roles.c" |
+        cut -d'"' -f2 >names
+    [ "$(wc -l <names)" -gt 40 ] || fail "too few names were found"
+    while read -r name; do
+        grep -qxF "$name" "$RF_TOP/docs/man/refit-cluster.5" ||
+            fail "$name is not in refit-cluster(5)"
+    done <names
 }
 
 run_tests

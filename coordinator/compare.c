@@ -32,6 +32,31 @@ static const struct rf_result_file *find(const struct rf_result_set *set,
     return NULL;
 }
 
+/* Whether a part says of unknown tensors what holds where nothing is said: they
+ * are errors, so there are none. */
+static bool is_default(const char *key, const json_t *value)
+{
+    double tensors;
+    return strcmp(key, "unknown_tensors") == 0
+               ? json_is_string(value) &&
+                     strcmp(json_string_value(value), "error") == 0
+               : rf_result_number(value, NULL, "tensors", &tensors) &&
+                     tensors <= 0;
+}
+
+/* Drops keys that results of older versions do not have, at their defaults. */
+static void drop_defaults(json_t *part, const json_t *other)
+{
+    static const char *const keys[] = {"unknown_tensors", "unknown"};
+    for (size_t i = 0; i < RF_ARRAY_SIZE(keys); i++) {
+        const json_t *value = json_object_get(part, keys[i]);
+        if (value != NULL && json_object_get(other, keys[i]) == NULL &&
+            is_default(keys[i], value)) {
+            json_object_del(part, keys[i]);
+        }
+    }
+}
+
 /* The parts of a record that say what was run and where. */
 static char *differences(const json_t *a, const json_t *b)
 {
@@ -54,6 +79,8 @@ static char *differences(const json_t *a, const json_t *b)
                 json_object_del(json_array_get(y, n), volatile_keys[k]);
             }
         }
+        drop_defaults(x, y);
+        drop_defaults(y, x);
         where = x != NULL || y != NULL ? rf_json_difference(x, y) : NULL;
         json_decref(x);
         json_decref(y);

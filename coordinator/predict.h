@@ -64,8 +64,9 @@ char *rf_predict_gap(const struct rf_case *one, const char *method,
                      const struct rf_links *links);
 
 /*
- * The median of the last result that measured just this: the same model, plan,
- * schedule and settings on the same nodes, whatever its name. 0 where there is
+ * The median of the last result that measured just this: a model of the same
+ * size, the same plan, schedule and settings on the same nodes, whatever its
+ * name. 0 where there is
  * none; `why`, which must be NULL, then gets a malloc'ed text if a result has
  * the scenario's name and `method` is the scenario's: what is different there.
  * `model` is rf_model_json()'s.

@@ -1,8 +1,8 @@
 /*
  * What was measured beside what is predicted. A scenario's name says nothing:
- * the next cluster.json may give it to another model. So a result counts if its
- * model, settings, nodes and the digests of its plan and schedule are equal.
- * Pure. See predict.h.
+ * the next cluster.json may give it to another model; nor does a model's name.
+ * So a result counts if its model's size, its settings, nodes and the digests
+ * of its plan and schedule are equal. Pure. See predict.h.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +24,21 @@ static json_t *settings_of(json_t *scenario, bool disk)
         json_object_del(scenario, "disk");
     }
     return scenario;
+}
+
+/* What of the model makes a difference to the time; NULL without a model. */
+static json_t *size_of_model(const json_t *model)
+{
+    static const char *const keys[] = {"parameters", "bytes", "dtype",
+                                       "tensors"};
+    json_t *size = model != NULL ? json_object() : NULL;
+    for (size_t i = 0; i < RF_ARRAY_SIZE(keys); i++) {
+        json_t *value = json_object_get(model, keys[i]);
+        if (value != NULL) {
+            json_object_set(size, keys[i], value);
+        }
+    }
+    return size;
 }
 
 /* Each rank's host, of `environment` of a result or, with NULL, of the file.
@@ -58,10 +73,11 @@ static json_t *wanted_of(const struct rf_case *one, const char *method,
     bool own = strcmp(method, one->spec->method) == 0;
     json_t *scenario = settings_of(json_deep_copy(one->scenario), own);
     json_object_set_new(scenario, "method", json_string(method));
-    return json_pack("{s:s, s:O, s:o, s:o, s:o, s:o}", "status", "ok", "model",
-                     model, "scenario", scenario, "hosts", hosts_of(one, NULL),
-                     "plan.digest", digest_json(&one->plan->digest),
-                     "schedule.digest", digest_json(&one->schedule->digest));
+    return json_pack("{s:s, s:o, s:o, s:o, s:o, s:o}", "status", "ok", "model",
+                     size_of_model(model), "scenario", scenario, "hosts",
+                     hosts_of(one, NULL), "plan.digest",
+                     digest_json(&one->plan->digest), "schedule.digest",
+                     digest_json(&one->schedule->digest));
 }
 
 /* The same of a result. */
@@ -70,10 +86,10 @@ static json_t *found_in(const json_t *result, const struct rf_case *one,
 {
     bool own = strcmp(method, one->spec->method) == 0;
     json_t *scenario = json_deep_copy(json_object_get(result, "scenario"));
-    return json_pack("{s:s, s:O?, s:o?, s:o, s:s, s:s}", "status",
+    return json_pack("{s:s, s:o?, s:o?, s:o, s:s, s:s}", "status",
                      rf_result_text(result, NULL, "status"), "model",
-                     json_object_get(result, "model"), "scenario",
-                     settings_of(scenario, own), "hosts",
+                     size_of_model(json_object_get(result, "model")),
+                     "scenario", settings_of(scenario, own), "hosts",
                      hosts_of(one, json_object_get(result, "environment")),
                      "plan.digest", rf_result_text(result, "plan", "digest"),
                      "schedule.digest",

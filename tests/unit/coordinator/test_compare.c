@@ -201,6 +201,30 @@ START_TEST(test_compare_names_what_else_differs)
 }
 END_TEST
 
+/* Results of versions before unknown tensors could be replicated. */
+START_TEST(test_compare_takes_absent_keys_for_their_defaults)
+{
+    const char *policy = _i == 0 ? "error" : "replicate";
+    add(&reference, "s", "ok", 100, 0.9);
+    add(&now, "s", "ok", 100, 0.9);
+    json_object_set_new(reference.files[0].result, "model",
+                        json_pack("{s:i}", "bytes", 1));
+    json_object_set_new(
+        now.files[0].result, "model",
+        json_pack("{s:i, s:s}", "bytes", 1, "unknown_tensors", policy));
+    json_object_set_new(json_object_get(now.files[0].result, "plan"), "unknown",
+                        json_pack("{s:i, s:i, s:i}", "families", _i, "tensors",
+                                  _i, "bytes", _i));
+    rf_compare(&reference, &now, 0.10, &all);
+    if (_i == 0) {
+        ck_assert_ptr_null(all.list[0].differs);
+    } else {
+        ck_assert_str_eq(all.list[0].differs,
+                         "model.unknown_tensors, plan.unknown");
+    }
+}
+END_TEST
+
 /* The data port of an agent is another in every run. */
 START_TEST(test_compare_takes_no_notice_of_ports)
 {
@@ -250,6 +274,8 @@ Suite *test_compare_suite(void)
     tcase_add_test(tests,
                    test_compare_gives_null_for_figures_that_are_not_there);
     tcase_add_test(tests, test_compare_names_what_else_differs);
+    tcase_add_loop_test(
+        tests, test_compare_takes_absent_keys_for_their_defaults, 0, 2);
     tcase_add_test(tests, test_compare_takes_no_notice_of_ports);
     tcase_add_test(tests, test_compare_refuses_what_it_cannot_match);
     suite_add_tcase(suite, tests);

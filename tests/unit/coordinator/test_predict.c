@@ -175,6 +175,12 @@ START_TEST(test_predict_finds_what_measured_the_same_refit)
     ck_assert_double_eq(measured_with("s", "host", "scenario", "iterations",
                                       json_integer(77), &why),
                         5);
+    ck_assert_double_eq(measured_with("s", "host", "model", "name",
+                                      json_string("renamed"), &why),
+                        5);
+    ck_assert_double_eq(measured_with("s", "host", "model", "unknown_tensors",
+                                      json_null(), &why),
+                        5);
     ck_assert_ptr_null(why);
     ck_assert_double_eq(measured_with("s", "tcp", NULL, NULL, NULL, &why), 0);
     ck_assert_double_eq(
@@ -190,7 +196,7 @@ START_TEST(test_predict_says_how_a_measurement_of_the_name_differs)
         const char *object, *key, *value, *says;
     } cases[] = {
         {NULL, "status", "failed", "status is \"failed\" there, \"ok\" here"},
-        {"model", "name", "big", "model.name is \"big\" there"},
+        {"model", "dtype", "float32", "model.dtype is \"float32\" there"},
         {"scenario", "method", "tcp",
          "scenario.method is \"tcp\" there, \"host\" here"},
         {"plan", "digest", "00", "plan.digest is \"00\" there"},

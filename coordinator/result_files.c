@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,10 +13,26 @@
 #include "common/json.h"
 #include "common/log.h"
 #include "common/mem.h"
+#include "common/text.h"
 #include "coordinator/report_table.h"
 #include "coordinator/result_json.h"
 
 #define FILE_MAX_BYTES ((size_t)1 << 30)
+
+/* Names of files and what is in them may be any bytes: a warning is one line of
+ * clean text. */
+RF_PRINTF(2, 3)
+static void leave_out(struct rf_result_set *set, const char *fmt, ...)
+{
+    char text[2048];
+    va_list args;
+    va_start(args, fmt);
+    rf_text_fit(text, sizeof(text), vsnprintf(text, sizeof(text), fmt, args));
+    va_end(args);
+    rf_text_clean_line(text, strlen(text));
+    rf_warn("%s", text);
+    set->n_bad++;
+}
 
 /* What a run's folder is called in reports; a file of it is at `path`. */
 static char *run_name(const struct rf_result_set *set, const char *path)
@@ -36,6 +53,7 @@ static char *run_name(const struct rf_result_set *set, const char *path)
         }
     }
     out = rf_xstrdup(name);
+    rf_text_clean_line(out, strlen(out));
     free(real);
     free(folder);
     return out;
@@ -63,17 +81,29 @@ static bool is_copy(const char *path, const char *name)
     return is;
 }
 
+/* A document that is anything but the whole record of a scenario is an error:
+ * nothing else belongs into a run's folder. */
 static enum rf_status check_record(const json_t *result, const char *path,
                                    struct rf_err *err)
 {
-    json_int_t version =
-        json_integer_value(json_object_get(result, "schema_version"));
+    const json_t *schema = json_object_get(result, "schema_version");
     const char *name = json_string_value(json_object_get(result, "name"));
+    json_int_t version = json_integer_value(schema);
+    if (!json_is_integer(schema)) {
+        return rf_err_set(err, RF_ERR_CONFIG,
+                          "%s: is no record of a scenario (schema_version is "
+                          "%s)",
+                          path, schema == NULL ? "missing" : "no integer");
+    }
     if (version < 1 || version > RF_SCHEMA_VERSION) {
         return rf_err_set(err, RF_ERR_CONFIG,
                           "%s: has schema_version %lld, this program knows "
                           "1 to %d",
                           path, (long long)version, RF_SCHEMA_VERSION);
+    }
+    if (!json_is_object(json_object_get(result, "summary"))) {
+        return rf_err_set(err, RF_ERR_CONFIG, "%s: is no record with a summary",
+                          path);
     }
     if (name == NULL || name[0] == '\0') {
         return rf_err_set(err, RF_ERR_CONFIG,
@@ -85,31 +115,24 @@ static enum rf_status check_record(const json_t *result, const char *path,
                : RF_OK;
 }
 
-static bool is_record(const json_t *document)
-{
-    return json_is_integer(json_object_get(document, "schema_version")) &&
-           json_is_object(json_object_get(document, "summary"));
-}
-
 enum rf_status rf_result_set_take(struct rf_result_set *set, const char *path,
                                   json_t *document, struct rf_err *err)
 {
-    enum rf_status status = RF_OK;
-    char *run;
-    if (is_record(document)) {
-        status = check_record(document, path, err);
-    }
-    if (!is_record(document) || status != RF_OK) {
+    enum rf_status status = check_record(document, path, err);
+    char *name, *run;
+    if (status != RF_OK) {
+        rf_text_clean_line(err->text, strlen(err->text));
         json_decref(document);
         return status;
     }
+    name = rf_xstrdup(rf_result_text(document, NULL, "name"));
+    rf_text_clean_line(name, strlen(name));
     run = run_name(set, path);
     RF_PUSH(set->files, set->n, set->cap,
-            ((struct rf_result_file){
-                .path = rf_xstrdup(path),
-                .name = rf_xstrdup(rf_result_text(document, NULL, "name")),
-                .run = run,
-                .result = document}));
+            ((struct rf_result_file){.path = rf_xstrdup(path),
+                                     .name = name,
+                                     .run = run,
+                                     .result = document}));
     return RF_OK;
 }
 
@@ -119,7 +142,6 @@ static void add_file(struct rf_result_set *set, const char *path)
     json_t *document = NULL;
     struct stat file;
     bool there = stat(path, &file) == 0;
-    size_t before = set->n;
     enum rf_status status;
     if (there && is_known(set, &file)) {
         set->n_repeated++;
@@ -130,10 +152,9 @@ static void add_file(struct rf_result_set *set, const char *path)
         status = rf_result_set_take(set, path, document, &err);
     }
     if (status != RF_OK) {
-        rf_warn("%s; the file is left out", err.text);
-        set->n_bad++;
+        leave_out(set, "%s; the file is left out", err.text);
     }
-    if (there && (status != RF_OK || set->n > before)) {
+    if (there) {
         RF_PUSH(set->seen, set->n_seen, set->cap_seen,
                 ((struct rf_file_id){file.st_dev, file.st_ino}));
     }
@@ -180,14 +201,62 @@ static void warn_of_lost(struct rf_result_set *set, const char *folder,
         bool there = stat(path, &file) == 0;
         if (strcmp(status, "-") != 0 && strcmp(status, "not run") != 0 &&
             !(there && is_known(set, &file))) {
-            rf_warn("%s: scenario %s is left out: it is \"%s\" in run.json, "
-                    "but its file %s",
-                    folder, name, status,
-                    there ? "is no record with a summary" : "is missing");
-            set->n_bad++;
+            leave_out(set,
+                      "%s: scenario %s is left out: it is \"%s\" in run.json, "
+                      "but its file %s",
+                      folder, name, status,
+                      there ? "is no record with a summary" : "is missing");
         }
         free(path);
     }
+}
+
+static void free_file(struct rf_result_file *file)
+{
+    free(file->path);
+    free(file->name);
+    free(file->run);
+    json_decref(file->result);
+}
+
+/* Another file from `first` on with the same scenario as file `i`, or NULL. */
+static const struct rf_result_file *twin_of(const struct rf_result_set *set,
+                                            size_t first, size_t i)
+{
+    for (size_t k = first; k < set->n; k++) {
+        if (k != i && strcmp(set->files[k].name, set->files[i].name) == 0) {
+            return &set->files[k];
+        }
+    }
+    return NULL;
+}
+
+/* A run has one record of a scenario. Which of several is its own is not for us
+ * to guess where none is called after it. */
+static void leave_out_twins(struct rf_result_set *set, size_t first)
+{
+    size_t kept = first;
+    bool *bad = rf_xcalloc(set->n + 1, sizeof(*bad));
+    for (size_t i = first; i < set->n; i++) {
+        const struct rf_result_file *twin = twin_of(set, first, i);
+        bad[i] = twin != NULL;
+        if (bad[i]) {
+            leave_out(set,
+                      "%s: has a record of scenario %s, as %s has; the file is "
+                      "left out",
+                      set->files[i].path, set->files[i].name,
+                      strrchr(twin->path, '/') + 1);
+        }
+    }
+    for (size_t i = first; i < set->n; i++) {
+        if (bad[i]) {
+            free_file(&set->files[i]);
+        } else {
+            set->files[kept++] = set->files[i];
+        }
+    }
+    set->n = kept;
+    free(bad);
 }
 
 /* What run.json says of the files from `first` on. */
@@ -199,10 +268,11 @@ static void finish_run(struct rf_result_set *set, size_t first,
     json_t *document = NULL;
     const json_t *index;
     if (rf_json_load(path, FILE_MAX_BYTES, &document, &err) != RF_OK) {
-        rf_warn("%s; its scenarios are in order of their names", err.text);
-        set->n_bad++;
+        leave_out(set, "%s; its scenarios are in order of their names",
+                  err.text);
     }
     index = json_object_get(document, "scenarios");
+    leave_out_twins(set, first);
     sort_run(set, first, index);
     warn_of_lost(set, folder, index);
     json_decref(document);
@@ -273,6 +343,9 @@ enum rf_status rf_result_set_add(struct rf_result_set *set, const char *folder,
                             "beside it)",
                             folder);
     }
+    if (status != RF_OK) {
+        rf_text_clean_line(err->text, strlen(err->text));
+    }
     return status;
 }
 
@@ -289,10 +362,7 @@ bool rf_result_set_has_runs(const struct rf_result_set *set)
 void rf_result_set_free(struct rf_result_set *set)
 {
     for (size_t i = 0; i < set->n; i++) {
-        free(set->files[i].path);
-        free(set->files[i].name);
-        free(set->files[i].run);
-        json_decref(set->files[i].result);
+        free_file(&set->files[i]);
     }
     free(set->files);
     free(set->seen);

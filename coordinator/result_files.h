@@ -11,7 +11,7 @@
 
 struct rf_result_file {
     char *path;
-    char *name; /* scenario's */
+    char *name; /* scenario's, as one line of clean text; so is `run` */
     char *run;  /* its folder's name, or path where two have one name */
     json_t *result;
 };
@@ -28,21 +28,22 @@ struct rf_result_set {
     size_t n_repeated; /* files that were given again, left out */
     size_t n_bad;      /* files that are missing or cannot be what they are
                           called; each has been warned of and left out */
-    struct rf_file_id *seen; /* records, also bad ones */
+    struct rf_file_id *seen; /* also bad ones */
     size_t n_seen, cap_seen;
 };
 
 /*
  * Adds every scenario of `folder`: a run's folder (it has a run.json), or one
- * that holds run folders, of which all are taken, each once. Files that cannot
- * be read, are of a newer schema_version or copies are left out with a warning,
- * other JSON documents without one. Fails when nothing is in it.
+ * that holds run folders, of which all are taken, each once. Files *.json
+ * beside run.json that are no whole record, cannot be read, are of a newer
+ * schema_version, copies or two of one scenario are left out with a warning
+ * each. Fails when nothing is in it.
  */
 enum rf_status rf_result_set_add(struct rf_result_set *set, const char *folder,
                                  struct rf_err *err) RF_MUST_CHECK;
 
 /* Adds one document that has been read from `path`, FOLDER/NAME.json. Takes it.
- * One that is no record of a scenario is ignored, a bad one an error. */
+ * One that is no whole record of a scenario is an error, a text of one line. */
 enum rf_status rf_result_set_take(struct rf_result_set *set, const char *path,
                                   json_t *document,
                                   struct rf_err *err) RF_MUST_CHECK;

@@ -161,6 +161,11 @@ static const struct {
     {"{\"schema_version\": 1, \"summary\": {}}", "no name"},
     {"{\"schema_version\": 1, \"name\": \"read\", \"summary\": {}}",
      "copy of read.json"},
+    {"{\"foo\": 1}", "schema_version is missing"},
+    {"[1, 2]", "schema_version is missing"},
+    {"{\"schema_version\": \"1\", \"name\": \"bad\", \"summary\": {}}",
+     "schema_version is no integer"},
+    {"{\"schema_version\": 1, \"name\": \"bad\"}", "no record with a summary"},
 };
 
 struct lines {
@@ -216,15 +221,53 @@ START_TEST(test_result_files_take_a_folder_with_nothing_but_bad_ones)
 }
 END_TEST
 
-START_TEST(test_result_files_that_are_other_documents_are_passed_over)
+START_TEST(test_result_files_of_one_scenario_are_all_left_out)
 {
     struct rf_result_set set = {0};
+    struct lines said = {.text = ""};
+    const char *record =
+        "{\"schema_version\": 1, \"name\": \"q\", \"summary\": {}}";
     make_run("first");
-    write_file("first", "notes.json", "[1, 2]");
-    write_file("first", "other.json", "{\"name\": \"other\"}");
+    write_file("first", "x1.json", record);
+    write_file("first", "x2.json", record);
+    rf_log_set_sink(take_line, &said);
     add(&set, "first");
+    rf_log_set_sink(NULL, NULL);
     ck_assert_uint_eq(set.n, 2);
-    ck_assert_uint_eq(set.n_bad, 0);
+    ck_assert_str_eq(set.files[0].name, "read");
+    ck_assert_str_eq(set.files[1].name, "split");
+    ck_assert_uint_eq(set.n_bad, 2);
+    ck_assert_ptr_nonnull(
+        strstr(said.text, "x1.json: has a record of scenario q, as x2.json"));
+    ck_assert_ptr_nonnull(
+        strstr(said.text, "x2.json: has a record of scenario q, as x1.json"));
+    rf_result_set_free(&set);
+}
+END_TEST
+
+/* Whoever wrote the files writes no lines of the log. */
+START_TEST(test_result_files_are_spoken_of_in_one_line_each)
+{
+    struct rf_result_set set = {0};
+    struct lines said = {.text = ""};
+    make_run("first");
+    write_file("first", "run.json",
+               "{\"scenarios\": [{\"name\": \"x\\nerror: forged\", "
+               "\"status\": \"ok\\nerror: forged\"}]}");
+    write_file("first", "a\nerror: forged.json", "{");
+    write_file("first", "named.json",
+               "{\"schema_version\": 1, \"name\": \"y\\nerror: forged\", "
+               "\"summary\": {}}");
+    rf_log_set_sink(take_line, &said);
+    add(&set, "first");
+    rf_log_set_sink(NULL, NULL);
+    ck_assert_uint_eq(said.n, 2);
+    ck_assert_msg(strstr(said.text, "\nerror") == NULL, "%s", said.text);
+    ck_assert_ptr_nonnull(strstr(said.text, "x error: forged"));
+    ck_assert_uint_eq(set.n, 3);
+    for (size_t i = 0; i < set.n; i++) {
+        ck_assert_ptr_null(strchr(set.files[i].name, '\n'));
+    }
     rf_result_set_free(&set);
 }
 END_TEST
@@ -246,8 +289,8 @@ Suite *test_result_files_suite(void)
                         0, RF_ARRAY_SIZE(bad));
     tcase_add_test(tests,
                    test_result_files_take_a_folder_with_nothing_but_bad_ones);
-    tcase_add_test(tests,
-                   test_result_files_that_are_other_documents_are_passed_over);
+    tcase_add_test(tests, test_result_files_of_one_scenario_are_all_left_out);
+    tcase_add_test(tests, test_result_files_are_spoken_of_in_one_line_each);
     suite_add_tcase(suite, tests);
     return suite;
 }

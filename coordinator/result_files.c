@@ -34,29 +34,61 @@ static void leave_out(struct rf_result_set *set, const char *fmt, ...)
     set->n_bad++;
 }
 
-/* What a run's folder is called in reports; a file of it is at `path`. */
-static char *run_name(const struct rf_result_set *set, const char *path)
+/* The folder of a file. */
+static char *folder_of(const char *path)
 {
     char *folder = rf_xasprintf("%.*s", (int)(strrchr(path, '/') - path), path);
     char *real = realpath(folder, NULL);
-    const char *whole = real != NULL ? real : folder;
-    const char *slash = strrchr(whole, '/');
-    const char *name = slash != NULL && slash[1] != '\0' ? slash + 1 : whole;
-    char *out;
+    if (real == NULL) {
+        return folder;
+    }
+    free(folder);
+    return real;
+}
+
+/* The last `parts` parts of a path; all of it where there are no more. */
+static const char *tail_of(const char *path, size_t parts)
+{
+    const char *at = path + strlen(path);
+    while (at > path && (at[-1] != '/' || --parts > 0)) {
+        at--;
+    }
+    return *at != '\0' ? at : path;
+}
+
+static bool is_ambiguous(const struct rf_result_set *set, const char *folder,
+                         size_t parts)
+{
+    const char *tail = tail_of(folder, parts);
     for (size_t i = 0; i < set->n; i++) {
-        const struct rf_result_file *other = &set->files[i];
-        size_t size = strlen(folder);
-        bool same = strncmp(other->path, folder, size) == 0 &&
-                    strchr(other->path + size + 1, '/') == NULL;
-        if (!same && strcmp(other->run, name) == 0) {
-            name = whole;
+        const char *other = set->files[i].folder;
+        if (strcmp(tail, tail_of(other, parts)) == 0 &&
+            strcmp(folder, other) != 0) {
+            return tail != folder;
         }
     }
-    out = rf_xstrdup(name);
-    rf_text_clean_line(out, strlen(out));
-    free(real);
-    free(folder);
-    return out;
+    return false;
+}
+
+/* Calls every run by as much of its folder's path as tells it from the others:
+ * its name, with what is above it where two have the same. */
+static void name_runs(struct rf_result_set *set)
+{
+    for (size_t i = 0; i < set->n; i++) {
+        struct rf_result_file *file = &set->files[i];
+        const struct rf_result_file *before = i > 0 ? file - 1 : NULL;
+        size_t parts = 1;
+        free(file->run);
+        if (before != NULL && strcmp(before->folder, file->folder) == 0) {
+            file->run = rf_xstrdup(before->run);
+            continue;
+        }
+        while (is_ambiguous(set, file->folder, parts)) {
+            parts++;
+        }
+        file->run = rf_xstrdup(tail_of(file->folder, parts));
+        rf_text_clean_line(file->run, strlen(file->run));
+    }
 }
 
 /* Whether the file has been met: a folder may have been given twice. */
@@ -115,11 +147,12 @@ static enum rf_status check_record(const json_t *result, const char *path,
                : RF_OK;
 }
 
-enum rf_status rf_result_set_take(struct rf_result_set *set, const char *path,
-                                  json_t *document, struct rf_err *err)
+/* rf_result_set_take() without a name of the run. */
+static enum rf_status take(struct rf_result_set *set, const char *path,
+                           json_t *document, struct rf_err *err)
 {
     enum rf_status status = check_record(document, path, err);
-    char *name, *run;
+    char *name;
     if (status != RF_OK) {
         rf_text_clean_line(err->text, strlen(err->text));
         json_decref(document);
@@ -127,13 +160,20 @@ enum rf_status rf_result_set_take(struct rf_result_set *set, const char *path,
     }
     name = rf_xstrdup(rf_result_text(document, NULL, "name"));
     rf_text_clean_line(name, strlen(name));
-    run = run_name(set, path);
     RF_PUSH(set->files, set->n, set->cap,
             ((struct rf_result_file){.path = rf_xstrdup(path),
                                      .name = name,
-                                     .run = run,
+                                     .folder = folder_of(path),
                                      .result = document}));
     return RF_OK;
+}
+
+enum rf_status rf_result_set_take(struct rf_result_set *set, const char *path,
+                                  json_t *document, struct rf_err *err)
+{
+    enum rf_status status = take(set, path, document, err);
+    name_runs(set);
+    return status;
 }
 
 static void add_file(struct rf_result_set *set, const char *path)
@@ -149,7 +189,7 @@ static void add_file(struct rf_result_set *set, const char *path)
     }
     status = rf_json_load(path, FILE_MAX_BYTES, &document, &err);
     if (status == RF_OK) {
-        status = rf_result_set_take(set, path, document, &err);
+        status = take(set, path, document, &err);
     }
     if (status != RF_OK) {
         leave_out(set, "%s; the file is left out", err.text);
@@ -215,6 +255,7 @@ static void free_file(struct rf_result_file *file)
 {
     free(file->path);
     free(file->name);
+    free(file->folder);
     free(file->run);
     json_decref(file->result);
 }
@@ -337,6 +378,7 @@ enum rf_status rf_result_set_add(struct rf_result_set *set, const char *folder,
 {
     size_t before = set->n + set->n_repeated + set->n_bad;
     enum rf_status status = add_folder(set, folder, false, err);
+    name_runs(set);
     if (status == RF_OK && set->n + set->n_repeated + set->n_bad == before) {
         status = rf_err_set(err, RF_ERR_CONFIG,
                             "%s: no results in it (no run.json with scenarios "

@@ -11,8 +11,10 @@
 
 struct rf_result_file {
     char *path;
-    char *name; /* scenario's, as one line of clean text; so is `run` */
-    char *run;  /* its folder's name, or path where two have one name */
+    char *name;   /* scenario's, as one line of clean text; so is `run` */
+    char *folder; /* of its run: the real path */
+    char *run;    /* its folder's name; where folders share theirs, as much of
+                     the path before it as tells them apart */
     json_t *result;
 };
 

@@ -116,9 +116,10 @@ START_TEST(test_result_files_tell_folders_of_one_name_apart)
     make_run("b/same");
     add(&set, "a/same");
     add(&set, "b/same");
-    ck_assert_str_eq(set.files[0].run, "same");
-    ck_assert_ptr_nonnull(strstr(set.files[2].run, "/b/same"));
-    ck_assert_str_eq(set.files[2].run, set.files[3].run);
+    ck_assert_str_eq(set.files[0].run, "a/same");
+    ck_assert_str_eq(set.files[1].run, "a/same");
+    ck_assert_str_eq(set.files[2].run, "b/same");
+    ck_assert_str_eq(set.files[3].run, "b/same");
     rf_result_set_free(&set);
 }
 END_TEST

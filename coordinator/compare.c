@@ -110,12 +110,17 @@ static double *take_samples(const json_t *result, size_t *count)
     return samples;
 }
 
+static bool is_ok(const json_t *result)
+{
+    return strcmp(rf_result_text(result, NULL, "status"), "ok") == 0;
+}
+
 /* No figures unless the scenario was ok. */
 static struct rf_timing timing_of(const json_t *result)
 {
     struct rf_timing out = {0};
     double *samples;
-    if (strcmp(rf_result_text(result, NULL, "status"), "ok") != 0 ||
+    if (!is_ok(result) ||
         !rf_result_number(result, "summary", "median_ms", &out.median_ms) ||
         out.median_ms <= 0) {
         return (struct rf_timing){0};
@@ -151,19 +156,27 @@ static void add(struct rf_comparisons *out, struct rf_comparison entry,
     RF_PUSH(out->list, out->n, out->cap, entry);
 }
 
+static bool has_change(const struct rf_comparison *one)
+{
+    return one->reference.median_ms > 0 && one->now.median_ms > 0;
+}
+
 static void compare_pair(const char *name, const json_t *a, const json_t *b,
                          double threshold, struct rf_comparisons *out)
 {
     struct rf_comparison entry = {.reference = timing_of(a),
                                   .now = timing_of(b),
                                   .differs = differences(a, b)};
-    bool was = entry.reference.median_ms > 0, is = entry.now.median_ms > 0;
-    if (was && is) {
+    bool was = is_ok(a), is = is_ok(b);
+    if (has_change(&entry)) {
         entry.change = entry.now.median_ms / entry.reference.median_ms - 1;
         entry.verdict =
             judge(&entry.reference, &entry.now, entry.change, threshold);
     } else {
-        entry.verdict = was ? RF_BROKEN : is ? RF_MENDED : RF_NO_FIGURES;
+        entry.verdict = was && is ? RF_NO_FIGURE
+                        : was     ? RF_BROKEN
+                        : is      ? RF_MENDED
+                                  : RF_NOT_OK;
     }
     add(out, entry, name);
 }
@@ -248,9 +261,9 @@ bool rf_comparison_is_regression(const struct rf_comparison *comparison)
 
 static const char *verdict_name(enum rf_verdict verdict)
 {
-    static const char *const names[] = {"same",    "slower", "faster",
-                                        "unclear", "broken", "mended",
-                                        "missing", "new",    "not ok"};
+    static const char *const names[] = {
+        "same",   "slower",  "faster", "unclear", "broken",
+        "mended", "missing", "new",    "not ok",  "no figure"};
     return names[verdict];
 }
 
@@ -289,11 +302,6 @@ static json_t *timing_json(const struct rf_timing *timing)
                      "samples", (json_int_t)timing->n_samples, "efficiency",
                      timing->efficiency > 0 ? json_real(timing->efficiency)
                                             : json_null());
-}
-
-static bool has_change(const struct rf_comparison *one)
-{
-    return one->reference.median_ms > 0 && one->now.median_ms > 0;
 }
 
 json_t *rf_comparisons_json(const struct rf_comparisons *comparisons,
@@ -372,20 +380,26 @@ void rf_comparisons_print(const struct rf_comparisons *all, FILE *to)
 
 static void print_totals(const struct rf_comparisons *all, double threshold)
 {
-    size_t regressions = count_regressions(all);
+    size_t regressions = count_regressions(all), slower = 0;
     size_t overlaps = count_unclear(all, true);
     size_t few = count_unclear(all, false);
-    printf("%zu regression%s beyond %.3g %%\n", regressions,
-           regressions == 1 ? "" : "s", threshold * 100);
+    for (size_t i = 0; i < all->n; i++) {
+        slower += all->list[i].verdict == RF_SLOWER;
+    }
+    printf("%zu regression%s", regressions, regressions == 1 ? "" : "s");
+    if (slower > 0) {
+        printf(", %zu slower by more than %.3g %%", slower, threshold * 100);
+    }
+    putchar('\n');
     if (overlaps > 0) {
-        printf("%zu unclear: beyond it, but the intervals overlap; more "
+        printf("%zu unclear: beyond %.3g %%, but the intervals overlap; more "
                "iterations make them narrower\n",
-               overlaps);
+               overlaps, threshold * 100);
     }
     if (few > 0) {
-        printf("%zu unclear: beyond it, but with too few samples for an "
+        printf("%zu unclear: beyond %.3g %%, but with too few samples for an "
                "interval; both runs need %d iterations or more\n",
-               few, RF_STATS_INTERVAL_SAMPLES);
+               few, threshold * 100, RF_STATS_INTERVAL_SAMPLES);
     }
 }
 

@@ -8,15 +8,16 @@
 #include "coordinator/result_files.h"
 
 enum rf_verdict {
-    RF_SAME,       /* the median, within the threshold */
-    RF_SLOWER,     /* beyond it, and the intervals do not overlap */
-    RF_FASTER,     /* likewise; a finding too, but no regression */
-    RF_UNCLEAR,    /* beyond it, but they overlap or one is not known */
-    RF_BROKEN,     /* was ok, is not */
-    RF_MENDED,     /* was not ok, is */
-    RF_MISSING,    /* only in the reference */
-    RF_NEW,        /* only in the new set */
-    RF_NO_FIGURES, /* ok in neither */
+    RF_SAME,      /* the median, within the threshold */
+    RF_SLOWER,    /* beyond it, and the intervals do not overlap */
+    RF_FASTER,    /* likewise; a finding too, but no regression */
+    RF_UNCLEAR,   /* beyond it, but they overlap or one is not known */
+    RF_BROKEN,    /* was ok, is not */
+    RF_MENDED,    /* was not ok, is */
+    RF_MISSING,   /* only in the reference */
+    RF_NEW,       /* only in the new set */
+    RF_NOT_OK,    /* ok in neither */
+    RF_NO_FIGURE, /* ok in both, but one has no median that can be one */
 };
 
 /* What one of the sets has of a scenario. */

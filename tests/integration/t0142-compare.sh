@@ -46,10 +46,19 @@ test_a_slower_median_with_an_interval_of_its_own_is_a_regression() {
     run_folder old 0.9 100 101 102 99 98 100 101
     run_folder new 0.9 120 121 122 119 118 120 121
     compare 1 slower
-    expect_text out '^1 regression beyond 10 %$'
+    expect_text out '^1 regression, 1 slower by more than 10 %$'
     run_coord compare old new --threshold 0.25
     expect_exit 0
     expect_text out '^s +same '
+}
+
+test_a_broken_scenario_is_a_regression_without_a_threshold() {
+    run_folder old 0.9 100 101 102 99 98 100 101
+    run_folder new 0.9 100 101 102 99 98 100 101
+    jq '.status = "failed"' new/s.json >failed
+    mv failed new/s.json
+    compare 1 broken
+    expect_text out '^1 regression$'
 }
 
 test_two_samples_are_too_few_to_call_it_slower() {

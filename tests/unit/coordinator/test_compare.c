@@ -190,6 +190,25 @@ START_TEST(test_compare_lists_missing_new_broken_and_mended)
 }
 END_TEST
 
+START_TEST(test_compare_calls_only_what_is_not_ok_broken)
+{
+    add(&reference, "lost", "ok", 100, 0.9);
+    add(&now, "lost", "ok", -1, 0.9);
+    add(&reference, "found", "ok", -1, 0.9);
+    add(&now, "found", "ok", 100, 0.9);
+    add(&reference, "broken", "ok", -1, 0.9);
+    add(&now, "broken", "failed", 100, 0.9);
+    add(&reference, "failed", "failed", 100, 0.9);
+    add(&now, "failed", "mismatch", 100, 0.9);
+    rf_compare(&reference, &now, 0.10, &all);
+    ck_assert_int_eq(find("lost")->verdict, RF_NO_FIGURE);
+    ck_assert_int_eq(find("found")->verdict, RF_NO_FIGURE);
+    ck_assert(!rf_comparison_is_regression(find("lost")));
+    ck_assert_int_eq(find("broken")->verdict, RF_BROKEN);
+    ck_assert_int_eq(find("failed")->verdict, RF_NOT_OK);
+}
+END_TEST
+
 START_TEST(test_compare_names_what_else_differs)
 {
     add(&reference, "s", "ok", 100, 0.9);
@@ -273,6 +292,7 @@ Suite *test_compare_suite(void)
     tcase_add_test(tests, test_compare_lists_missing_new_broken_and_mended);
     tcase_add_test(tests,
                    test_compare_gives_null_for_figures_that_are_not_there);
+    tcase_add_test(tests, test_compare_calls_only_what_is_not_ok_broken);
     tcase_add_test(tests, test_compare_names_what_else_differs);
     tcase_add_loop_test(
         tests, test_compare_takes_absent_keys_for_their_defaults, 0, 2);

@@ -97,12 +97,33 @@ static void print_latex(FILE *to, const char *text)
     replace(to, text, "&%$#_{}~^\\", with);
 }
 
+/* Whether GFM (its autolinks, GitHub's maths, mentions and emoji) makes more
+ * than text of what is around the character. */
+static bool is_live(const char *text, const char *at)
+{
+    return strchr(":@$", *at) != NULL ||
+           (*at == '.' && at - text >= 3 && strncasecmp(at - 3, "www", 3) == 0);
+}
+
+/* Escaping them does not help, for links are looked for in what has been
+ * unescaped; but a code span, even of one character, is in no link. */
 static void print_markdown(FILE *to, const char *text)
 {
     static const char *const with[] = {"\\|",  "\\*",  "\\_",  "\\`",
                                        "\\~",  "\\[",  "\\]",  "\\\\",
                                        "&lt;", "&gt;", "&amp;"};
-    replace(to, text, "|*_`~[]\\<>&", with);
+    bool in_code = false;
+    for (const char *at = text; *at != '\0'; at++) {
+        const char one[] = {*at, '\0'};
+        if (is_live(text, at) != in_code) {
+            fputc('`', to);
+            in_code = !in_code;
+        }
+        replace(to, one, "|*_`~[]\\<>&", with);
+    }
+    if (in_code) {
+        fputc('`', to);
+    }
 }
 
 static void print_html(FILE *to, const char *text)

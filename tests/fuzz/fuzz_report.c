@@ -162,7 +162,23 @@ static bool has_entity(const char *at)
     return false;
 }
 
-/* Columns of a row of Markdown in which nothing but the bars is markup. */
+/* What GFM makes links or formulae of. */
+static bool is_live(const char *at)
+{
+    return strchr(":@$", *at) != NULL || strncasecmp(at, "www.", 4) == 0;
+}
+
+/* Passes over a code span of nothing but characters that would be more than
+ * text elsewhere. */
+static const char *skip_code(const char *at)
+{
+    size_t n = strspn(at + 1, ":@$.");
+    must(n > 0 && at[n + 1] == '`');
+    return at + n + 1;
+}
+
+/* Columns of a row of Markdown in which nothing but bars and spans of code is
+ * markup. */
 static size_t check_markdown(const char *line)
 {
     size_t bars = 0;
@@ -175,8 +191,13 @@ static size_t check_markdown(const char *line)
             must(*at != '\0' && strchr("|*_`~[]\\", *at) != NULL);
             continue;
         }
+        if (*at == '`') {
+            at = skip_code(at);
+            continue;
+        }
+        must(rule || !is_live(at));
         bars += *at == '|';
-        must(rule || strchr("<>*_`~[]", *at) == NULL);
+        must(rule || strchr("<>*_~[]", *at) == NULL);
         must(*at != '&' || has_entity(at));
     }
     must(line[strlen(line) - 1] == '|');

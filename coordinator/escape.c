@@ -89,12 +89,15 @@ static void print_latex(FILE *to, const char *text)
                                        "\\}",
                                        "\\textasciitilde{}",
                                        "\\textasciicircum{}",
-                                       "\\textbackslash{}"};
+                                       "\\textbackslash{}",
+                                       "\\textbar{}",
+                                       "\\textless{}",
+                                       "\\textgreater{}"};
     const char *start = text + strspn(text, " ");
     if (*start == '[' || *start == '*') {
         fputs("{}", to); /* or it belongs to the \\ of the line before */
     }
-    replace(to, text, "&%$#_{}~^\\", with);
+    replace(to, text, "&%$#_{}~^\\|<>", with);
 }
 
 /* Whether GFM (its autolinks, GitHub's maths, mentions and emoji) makes more

@@ -208,7 +208,8 @@ static size_t check_markdown(const char *line)
 static size_t check_latex(const char *line)
 {
     static const char *const commands[] = {
-        "\\textasciitilde{}", "\\textasciicircum{}", "\\textbackslash{}"};
+        "\\textasciitilde{}", "\\textasciicircum{}", "\\textbackslash{}",
+        "\\textbar{}",        "\\textless{}",        "\\textgreater{}"};
     size_t columns = 1;
     if (strcmp(line, "\\hline") == 0 ||
         strncmp(line, "\\begin{tabular}{", 16) == 0 ||
@@ -232,7 +233,7 @@ static size_t check_latex(const char *line)
         } else if (skip == 0 && strncmp(at, "{}", 2) == 0) {
             skip = 1;
         } else if (skip == 0) {
-            must(strchr("%$#_{}~^", *at) == NULL);
+            must(strchr("%$#_{}~^|<>", *at) == NULL);
             columns += *at == '&';
         }
         at += skip;

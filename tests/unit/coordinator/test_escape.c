@@ -46,6 +46,8 @@ static const struct {
     {RF_REPORT_LATEX, "50% & $x_1^{2}~#\\",
      "50\\% \\& \\$x\\_1\\textasciicircum{}\\{2\\}\\textasciitilde{}\\#"
      "\\textbackslash{}"},
+    {RF_REPORT_LATEX, "a|b<c>", /* other characters in the font OT1 */
+     "a\\textbar{}b\\textless{}c\\textgreater{}"},
     {RF_REPORT_LATEX, "[1pt]", "{}[1pt]"}, /* else of the line before */
     {RF_REPORT_LATEX, "*", "{}*"},
     {RF_REPORT_LATEX, "a\n\\input", "a \\textbackslash{}input"},

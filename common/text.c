@@ -24,8 +24,8 @@ static bool moves_text(uint32_t code)
            (code >= 0x2066 && code <= 0x2069);
 }
 
-/* Bytes of the character at `text`, 0 when it may not be shown. */
-static size_t good_bytes(const uint8_t *text, size_t size)
+/* Bytes of the character at `text` and its code, 0 when it is none. */
+static size_t decode(const uint8_t *text, size_t size, uint32_t *out)
 {
     static const uint32_t lowest[] = {0, 0, 0x80, 0x800, 0x10000};
     size_t n = text[0] < 0x80             ? 1
@@ -43,11 +43,75 @@ static size_t good_bytes(const uint8_t *text, size_t size)
         }
         code = code << 6 | (text[i] & 0x3f);
     }
+    *out = code;
     return code < lowest[n] || code > 0x10ffff ||
-                   (code >= 0xd800 && code < 0xe000) || is_control(code) ||
-                   moves_text(code)
+                   (code >= 0xd800 && code < 0xe000)
                ? 0
                : n;
+}
+
+/* Likewise, 0 also when it may not be shown. */
+static size_t good_bytes(const uint8_t *text, size_t size)
+{
+    uint32_t code;
+    size_t n = decode(text, size, &code);
+    return n == 0 || is_control(code) || moves_text(code) ? 0 : n;
+}
+
+/* After Unicode's EastAsianWidth.txt (UAX #11), its large blocks. */
+static size_t columns_of(uint32_t code)
+{
+    static const struct {
+        uint32_t first, last;
+        size_t columns;
+    } blocks[] = {
+        {0x300, 0x36f, 0},     /* combining marks */
+        {0x1100, 0x115f, 2},   /* Hangul Jamo */
+        {0x200b, 0x200d, 0},   /* zero width */
+        {0x2e80, 0xa4cf, 2},   /* CJK, Kana, Yi */
+        {0xac00, 0xd7a3, 2},   /* Hangul */
+        {0xf900, 0xfaff, 2},   /* CJK compatibility */
+        {0xfe00, 0xfe0f, 0},   /* variation selectors */
+        {0xfe30, 0xfe6f, 2},   /* CJK compatibility forms */
+        {0xff00, 0xff60, 2},   /* full width */
+        {0xffe0, 0xffe6, 2},   /* full width signs */
+        {0x1f300, 0x1faff, 2}, /* emoji */
+        {0x20000, 0x3fffd, 2}, /* CJK extensions */
+    };
+    for (size_t i = 0; i < RF_ARRAY_SIZE(blocks); i++) {
+        if (code >= blocks[i].first && code <= blocks[i].last) {
+            return blocks[i].columns;
+        }
+    }
+    return 1;
+}
+
+size_t rf_text_fitting(const char *text, size_t columns)
+{
+    size_t size = strlen(text), at = 0;
+    while (at < size) {
+        uint32_t code = 0;
+        size_t n = decode((const uint8_t *)text + at, size - at, &code);
+        size_t wide = columns_of(code);
+        if (wide > columns) {
+            break;
+        }
+        columns -= wide;
+        at += RF_MAX(n, (size_t)1);
+    }
+    return at;
+}
+
+size_t rf_text_columns(const char *text)
+{
+    size_t size = strlen(text), columns = 0;
+    for (size_t at = 0; at < size;) {
+        uint32_t code = 0;
+        size_t n = decode((const uint8_t *)text + at, size - at, &code);
+        columns += columns_of(code);
+        at += RF_MAX(n, (size_t)1);
+    }
+    return columns;
 }
 
 void rf_text_clean(char *text, size_t size)

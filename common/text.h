@@ -17,6 +17,16 @@ void rf_text_clean(char *text, size_t size);
 void rf_text_clean_line(char *text, size_t size);
 
 /*
+ * Columns of a clean text on a terminal, whatever the locale: two for East
+ * Asian wide characters and emoji, none for combining marks, else one.
+ */
+size_t rf_text_columns(const char *text);
+
+/* Bytes of the most whole characters at the beginning of a clean text that take
+ * no more than so many columns. */
+size_t rf_text_fitting(const char *text, size_t columns);
+
+/*
  * Has a text that snprintf() had to cut end in '+', behind a whole character.
  * `size` is that of the buffer, 2 or more, `wanted` what snprintf() returned; a
  * text that fits stays as it is.

@@ -1,5 +1,5 @@
 /* Tables. See table.h. Cells are clean text; each form escapes what it must.
- * Widths count code points, so that "µ" or "…" do not shift a column. */
+ * Widths are columns of a terminal, so that neither "µ" nor "語" shifts one. */
 #include "coordinator/table.h"
 
 #include <assert.h>
@@ -105,15 +105,6 @@ static const char *cell_at(const struct rf_table *table, size_t row,
     return i < table->n ? table->cells[i] : "";
 }
 
-static size_t width_of(const char *text)
-{
-    size_t width = 0;
-    for (; *text != '\0'; text++) {
-        width += ((unsigned char)*text & 0xC0) != 0x80;
-    }
-    return width;
-}
-
 static void put_spaces(FILE *to, size_t n)
 {
     while (n-- > 0) {
@@ -121,28 +112,24 @@ static void put_spaces(FILE *to, size_t n)
     }
 }
 
-/* Where the code point number `n` begins. */
-static const char *code_point_at(const char *text, size_t n)
+/* Without its middle if it is too wide: names differ at their ends. A wide
+ * character that would be cut is left out. malloc'ed. */
+static char *shortened(const char *text, size_t width)
 {
-    for (; *text != '\0'; text++) {
-        if (((unsigned char)*text & 0xC0) != 0x80 && n-- == 0) {
-            break;
-        }
+    size_t tail = width / 2;
+    const char *end;
+    int head;
+    if (rf_text_columns(text) <= width) {
+        return rf_xstrdup(text);
     }
-    return text;
-}
-
-/* Without its middle if it is too wide: names differ at their ends. */
-static void put_text(FILE *to, const char *text, size_t width)
-{
-    size_t full = width_of(text), tail = width / 2;
-    if (full <= width) {
-        fputs(text, to);
-        return;
+    head = (int)rf_text_fitting(text, width - tail - 1);
+    end = text + head;
+    while (rf_text_columns(end) > tail) {
+        do {
+            end++;
+        } while (((unsigned char)*end & 0xC0) == 0x80);
     }
-    fprintf(to, "%.*s" ELLIPSIS "%s",
-            (int)(code_point_at(text, width - tail - 1) - text), text,
-            code_point_at(text, full - tail));
+    return rf_xasprintf("%.*s" ELLIPSIS "%s", head, text, end);
 }
 
 static void print_text_row(const struct rf_table *table, FILE *to, size_t row,
@@ -150,14 +137,16 @@ static void print_text_row(const struct rf_table *table, FILE *to, size_t row,
 {
     size_t spaces = indent; /* before the next text */
     for (size_t c = 0; c < table->n_columns; c++) {
-        const char *text = cell_at(table, row, c);
-        size_t width = fit->widths[c];
-        size_t pad = width - RF_MIN(width, width_of(text));
+        size_t width = fit->widths[c], pad;
+        char *text;
         if (width == 0) {
             continue;
         }
+        text = shortened(cell_at(table, row, c), width);
+        pad = width - RF_MIN(width, rf_text_columns(text));
         put_spaces(to, spaces + (table->right[c] ? pad : 0));
-        put_text(to, text, width);
+        fputs(text, to);
+        free(text);
         spaces = GAP + (table->right[c] ? 0 : pad);
     }
     fputc('\n', to);
@@ -169,7 +158,7 @@ static struct fit measure(const struct rf_table *table, size_t indent)
                           rf_xcalloc(table->n_columns, sizeof(*fit.widths)),
                       .total = indent + GAP * (table->n_columns - 1)};
     for (size_t i = 0; i < table->n; i++) {
-        size_t width = width_of(table->cells[i]);
+        size_t width = rf_text_columns(table->cells[i]);
         size_t column = i % table->n_columns;
         fit.widths[column] = RF_MAX(fit.widths[column], width);
     }
@@ -208,15 +197,43 @@ static void make_fit(const struct rf_table *table, size_t width,
     }
 }
 
+/* Takes `text`; lines but the first begin with a wider indent. */
+static void put_wrapped(FILE *to, char *text, size_t indent, size_t width)
+{
+    char *rest = NULL;
+    size_t used = indent;
+    put_spaces(to, indent);
+    for (const char *word = strtok_r(text, " ", &rest), *first = word;
+         word != NULL; word = strtok_r(NULL, " ", &rest)) {
+        size_t size = rf_text_columns(word);
+        if (word != first && used + 1 + size > width) {
+            fputc('\n', to);
+            put_spaces(to, indent + 2);
+            used = indent + 2;
+        } else if (word != first) {
+            fputc(' ', to);
+            used++;
+        }
+        fputs(word, to);
+        used += size;
+    }
+    fputc('\n', to);
+    free(text);
+}
+
 static void print_dropped(const struct rf_table *table, FILE *to,
                           const struct fit *fit, size_t indent, size_t width)
 {
-    put_spaces(to, indent);
-    fprintf(to, "not shown in %zu columns: ", width);
+    char *text = rf_xasprintf("not shown in %zu columns:", width);
     for (size_t i = 0; i < fit->n_dropped; i++) {
-        fprintf(to, "%s%s", i > 0 ? ", " : "", table->cells[table->drops[i]]);
+        char *longer =
+            rf_xasprintf("%s %s%s", text, table->cells[table->drops[i]],
+                         i + 1 < fit->n_dropped ? "," : "");
+        free(text);
+        text = longer;
     }
-    fprintf(to, "; all columns: %s\n", table->all);
+    put_wrapped(to, text, indent, width);
+    put_wrapped(to, rf_xasprintf("all columns: %s", table->all), indent, width);
 }
 
 void rf_table_print_text(const struct rf_table *table, FILE *to, int indent,

@@ -111,18 +111,36 @@ START_TEST(test_table_leaves_out_columns_in_order)
         {44, 0,
          "scenario  method  median ms  verified\n"
          "split     host        93.00  yes\n"
-         "not shown in 44 columns: p95 ms; all columns: x | less\n"},
+         "not shown in 44 columns: p95 ms\n"
+         "all columns: x | less\n"},
         {38, 2,
          "  scenario  median ms  verified\n"
          "  split         93.00  yes\n"
-         "  not shown in 38 columns: p95 ms, method; all columns: x | less\n"},
+         "  not shown in 38 columns: p95 ms,\n"
+         "    method\n"
+         "  all columns: x | less\n"},
         {1, 0,
          "scenario  median ms  verified\n"
          "split         93.00  yes\n"
-         "not shown in 1 columns: p95 ms, method; all columns: x | less\n"},
+         "not\n  shown\n  in\n  1\n  columns:\n  p95\n  ms,\n  method\n"
+         "all\n  columns:\n  x\n  |\n  less\n"},
     };
     char *text = fitted("split", cases[_i].width, cases[_i].indent);
     ck_assert_str_eq(text, cases[_i].text);
+    free(text);
+}
+END_TEST
+
+START_TEST(test_table_counts_wide_characters_twice)
+{
+    char *text = fitted("\u8a9e\u8a9e e\u0301", 0, 0);
+    ck_assert_ptr_nonnull(
+        strstr(text, "\n\u8a9e\u8a9e e\u0301    host        93.00"));
+    free(text);
+    text = fitted("\u8a9e\u8a9e\u8a9e\u8a9e\u8a9e\u8a9e\u8a9e", 33, 0);
+    ck_assert_msg(strstr(text, "\n\u8a9e\u8a9e\u2026\u8a9e\u8a9e\u8a9e       "
+                               "93.00") != NULL,
+                  "%s", text);
     free(text);
 }
 END_TEST
@@ -173,6 +191,7 @@ Suite *test_table_suite(void)
     tcase_add_test(tests,
                    test_table_shortens_names_only_when_no_column_is_left);
     tcase_add_test(tests, test_table_keeps_marked_columns_whole);
+    tcase_add_test(tests, test_table_counts_wide_characters_twice);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -1,10 +1,10 @@
 /*
  * `refit-coord predict`: seconds for each scenario and method before anything
- * is run. Figures come from "links" of cluster.json, or from the probes in a
- * result folder, which then also shows beside predicted what was measured of
- * the same refit. Nothing is assumed that was not given: without figures it is
- * an error, a method without its own figures has those of "links", and what the
- * model does not cover has
+ * is run. Figures come from "links" of cluster.json, those that are not there
+ * from the probes in a result folder, which then also shows beside predicted
+ * what was measured of the same refit. Nothing is assumed that was not given:
+ * without figures it is an error, a method without its own figures has those of
+ * "links", and what the model does not cover has
  * "-" and a footnote.
  */
 #include "coordinator/predict.h"
@@ -240,12 +240,10 @@ static enum rf_status predict_one(struct context *context,
         return status;
     }
     rf_links_init(&links, one->world->n_nodes);
-    if (context->have_links || own) {
-        rf_link_figures_spread(&figures, &links);
-    }
     if (!own) {
         measured_links(context, rf_method_info_find(method)->memory, &links);
     }
+    rf_link_figures_spread(&figures, &links); /* what is written wins */
     gap = predict(context, one, method, &figures, own, &links, &p);
     add_row(context, one, method, &p, gap);
     free(gap);

@@ -44,7 +44,8 @@ enum rf_status rf_timeline_read(const struct rf_jnode *root,
                                 struct rf_timeline *out,
                                 struct rf_err *err) RF_MUST_CHECK;
 
-/* Fills every node and pair of `links` (initialised) with the same figures. */
+/* Gives every node and pair of `links` the same figures, in place of those that
+ * are there; what is not given stays. */
 void rf_link_figures_spread(const struct rf_link_figures *figures,
                             struct rf_links *links);
 

@@ -106,18 +106,27 @@ enum rf_status rf_predict_check(const struct rf_jnode *root, struct rf_err *err)
     return status;
 }
 
+static void overrule(double *figure, double given)
+{
+    if (given > 0) {
+        *figure = given;
+    }
+}
+
 void rf_link_figures_spread(const struct rf_link_figures *figures,
                             struct rf_links *links)
 {
     size_t n = links->n_nodes;
     for (size_t i = 0; i < n; i++) {
-        links->copy_gbytes_per_s[i] = figures->copy_gbytes_per_s;
-        links->copy1_gbytes_per_s[i] = figures->single_copy_gbytes_per_s;
+        overrule(&links->copy_gbytes_per_s[i], figures->copy_gbytes_per_s);
+        overrule(&links->copy1_gbytes_per_s[i],
+                 figures->single_copy_gbytes_per_s);
         for (size_t j = 0; j < n; j++) {
             if (i != j) {
-                links->pair_gbytes_per_s[i * n + j] =
-                    figures->link_gbytes_per_s;
-                links->pair_latency_us[i * n + j] = figures->link_latency_us;
+                overrule(&links->pair_gbytes_per_s[i * n + j],
+                         figures->link_gbytes_per_s);
+                overrule(&links->pair_latency_us[i * n + j],
+                         figures->link_latency_us);
             }
         }
     }

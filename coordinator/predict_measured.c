@@ -105,6 +105,15 @@ static char *value_text(const json_t *value)
                : json_dumps(value, JSON_ENCODE_ANY);
 }
 
+static const char *failure_text(const json_t *status)
+{
+    const char *text = json_string_value(status);
+    return text != NULL && strcmp(text, "mismatch") == 0 ? "had wrong bytes"
+           : text != NULL && strcmp(text, "interrupted") == 0
+               ? "was interrupted"
+               : "failed";
+}
+
 /* NULL when they are equal. malloc'ed. */
 static char *difference_text(const struct rf_result_file *file,
                              const json_t *there, const json_t *here)
@@ -114,6 +123,12 @@ static char *difference_text(const struct rf_result_file *file,
     char *a, *b, *text;
     if (where == NULL) {
         return NULL;
+    }
+    if (strcmp(where, ".status") == 0) {
+        free(where);
+        return rf_xasprintf("not measured: scenario %s of run %s: its run "
+                            "there %s",
+                            file->name, file->run, failure_text(in_there));
     }
     a = value_text(in_there);
     b = value_text(in_here);

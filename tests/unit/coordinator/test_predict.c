@@ -43,6 +43,25 @@ START_TEST(test_predict_spreads_figures_over_nodes_and_pairs)
 }
 END_TEST
 
+START_TEST(test_predict_takes_what_is_written_before_what_was_probed)
+{
+    struct rf_link_figures figures = {.copy_gbytes_per_s = 20,
+                                      .link_latency_us = 5};
+    struct rf_links links;
+    rf_links_init(&links, 2);
+    links.copy_gbytes_per_s[1] = 30;
+    links.copy1_gbytes_per_s[1] = 9;
+    links.pair_gbytes_per_s[1] = 12;
+    links.pair_latency_us[1] = 50;
+    rf_link_figures_spread(&figures, &links);
+    ck_assert_double_eq(links.copy_gbytes_per_s[1], 20);
+    ck_assert_double_eq(links.copy1_gbytes_per_s[1], 9);
+    ck_assert_double_eq(links.pair_gbytes_per_s[1], 12);
+    ck_assert_double_eq(links.pair_latency_us[1], 5);
+    rf_links_free(&links);
+}
+END_TEST
+
 START_TEST(test_predict_refuses_unknown_figures)
 {
     json_t *value = json_pack("{s:f}", "link_gbps", 1.0);
@@ -195,7 +214,7 @@ START_TEST(test_predict_says_how_a_measurement_of_the_name_differs)
     static const struct {
         const char *object, *key, *value, *says;
     } cases[] = {
-        {NULL, "status", "failed", "status is \"failed\" there, \"ok\" here"},
+        {NULL, "status", "failed", "its run there failed"},
         {"model", "dtype", "float32", "model.dtype is \"float32\" there"},
         {"scenario", "method", "tcp",
          "scenario.method is \"tcp\" there, \"host\" here"},
@@ -235,6 +254,8 @@ Suite *test_predict_suite(void)
     tcase_add_test(tests, test_predict_disk_is_write_plus_read);
     tcase_add_test(tests, test_predict_step_counts_refits);
     tcase_add_test(tests, test_predict_spreads_figures_over_nodes_and_pairs);
+    tcase_add_test(tests,
+                   test_predict_takes_what_is_written_before_what_was_probed);
     tcase_add_test(tests, test_predict_refuses_unknown_figures);
     tcase_add_test(tests, test_predict_refuses_a_rate_of_nothing);
     tcase_add_loop_test(tests, test_predict_says_what_it_has_no_figures_for, 0,

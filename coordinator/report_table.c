@@ -16,8 +16,12 @@
 static const json_t *value_at(const json_t *result, const char *object,
                               const char *key)
 {
-    return json_object_get(
-        object != NULL ? json_object_get(result, object) : result, key);
+    while (object != NULL) {
+        size_t size = strcspn(object, ".");
+        result = json_object_getn(result, object, size);
+        object = object[size] == '.' ? object + size + 1 : NULL;
+    }
+    return json_object_get(result, key);
 }
 
 static bool is_figure(const char *key, const json_t *value)
@@ -99,8 +103,6 @@ static void bytes_cell(struct rf_table *table, const json_t *result,
 
 static const char *verified_text(const json_t *result)
 {
-    const json_t *unknown =
-        json_object_get(json_object_get(result, "plan"), "unknown");
     double checked, wrong, tensors;
     if (!rf_result_number(result, "verification", "checked_bytes", &checked) ||
         !rf_result_number(result, "verification", "mismatched_bytes", &wrong)) {
@@ -109,8 +111,9 @@ static const char *verified_text(const json_t *result)
     if (wrong > 0 || checked <= 0) {
         return wrong > 0 ? "MISMATCH" : "-";
     }
-    return rf_result_number(unknown, NULL, "tensors", &tensors) && tensors > 0
-               ? "yes, unknown tensors replicated"
+    return rf_result_number(result, "plan.unknown", "tensors", &tensors) &&
+                   tensors > 0
+               ? "yes, replicated"
                : "yes";
 }
 
@@ -170,6 +173,7 @@ static const struct {
     {"efficiency", "bound", "efficiency"},
     {"checked_bytes", "verification", "checked_bytes"},
     {"mismatched_bytes", "verification", "mismatched_bytes"},
+    {"unknown_tensors", "plan.unknown", "tensors"},
 };
 
 struct rf_table *rf_summary_table_create(bool runs)

@@ -17,9 +17,10 @@ void rf_report_table_add(struct rf_table *table, const json_t *result);
 struct rf_table *rf_summary_table_create(bool runs);
 void rf_summary_table_add(struct rf_table *table, const json_t *result);
 
-/* A number at "summary.median_ms"-like places, `object` NULL for the top; false
- * when null, absent, or nothing that can have been measured: below 0 (but for a
- * drift) or beyond 1e18. Every figure of a result file is read by this. */
+/* A number at "summary.median_ms"-like places, `object` NULL for the top, with
+ * dots for one inside another; false when null, absent, or nothing that can
+ * have been measured: below 0 (but for a drift) or beyond 1e18. Every figure of
+ * a result file is read by this. */
 bool rf_result_number(const json_t *result, const char *object, const char *key,
                       double *out);
 /* For people: `decimals` places, below 0.1 as many as three significant digits

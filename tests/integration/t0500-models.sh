@@ -158,7 +158,7 @@ test_unknown_tensors_are_replicated_when_asked_for_and_shown() {
         .scenarios[0].plan.unknown.tensors == 8'
     run_coord cluster.json
     expect_exit 0
-    expect_text out '^s .* yes, unknown tensors replicated$'
+    expect_text out '^s .* yes, replicated$'
     file=$(result s)
     expect_verified "$file"
     expect_json "$file" '.model.unknown_tensors == "replicate"'

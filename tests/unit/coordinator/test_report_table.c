@@ -83,6 +83,29 @@ START_TEST(test_summary_row_has_all_figures_or_nothing)
 }
 END_TEST
 
+START_TEST(test_rows_count_unknown_tensors_that_are_replicated)
+{
+    struct rf_table *summary = rf_summary_table_create(false);
+    struct rf_table *report = rf_report_table_create(false);
+    json_t *result = result_record("x", "ok", 52.125, 0.91);
+    char *text;
+    json_object_set_new(json_object_get(result, "plan"), "unknown",
+                        json_pack("{s:i}", "tensors", 3));
+    rf_summary_table_add(summary, result);
+    text = table_text(summary, RF_REPORT_CSV);
+    ck_assert_ptr_nonnull(strstr(text, ",unknown_tensors\nx,ok,"));
+    ck_assert_msg(strstr(text, ",10,0,3\n") != NULL, "%s", text);
+    free(text);
+    rf_report_table_add(report, result);
+    text = table_text(report, RF_REPORT_TABLE);
+    ck_assert_msg(strstr(text, "  yes, replicated\n") != NULL, "%s", text);
+    free(text);
+    json_decref(result);
+    rf_table_destroy(summary);
+    rf_table_destroy(report);
+}
+END_TEST
+
 START_TEST(test_figures_that_cannot_be_are_not_shown)
 {
     static const char *const figures[] = {
@@ -121,7 +144,7 @@ START_TEST(test_summary_has_no_figures_that_cannot_be)
     char *text;
     rf_summary_table_add(table, result);
     text = table_text(table, RF_REPORT_CSV);
-    ck_assert_msg(strstr(text, "\nx,ok,,,,,,,,,,,,,,,,,,1e-17,-2.5,,,,,,\n") !=
+    ck_assert_msg(strstr(text, "\nx,ok,,,,,,,,,,,,,,,,,,1e-17,-2.5,,,,,,,\n") !=
                       NULL,
                   "%s", text);
     free(text);
@@ -141,6 +164,7 @@ Suite *test_report_table_suite(void)
     tcase_add_test(tests, test_report_of_several_runs_says_which);
     tcase_add_test(tests, test_summary_row_has_all_figures_or_nothing);
     tcase_add_loop_test(tests, test_figures_that_cannot_be_are_not_shown, 0, 8);
+    tcase_add_test(tests, test_rows_count_unknown_tensors_that_are_replicated);
     tcase_add_test(tests, test_summary_has_no_figures_that_cannot_be);
     suite_add_tcase(suite, tests);
     return suite;

@@ -160,40 +160,49 @@ static bool has_link(const struct rf_links *links, uint32_t node, bool out)
     return false;
 }
 
-/* Resources that the schedule uses and that have no figure, or NULL. */
+enum use { COPYING, LINKS_OUT, LINKS_IN, N_USES };
+
+/* Whether the schedule uses what has no figure. */
+static bool lacks(const struct rf_schedule *schedule,
+                  const struct rf_links *links, enum use use, uint32_t n)
+{
+    switch (use) {
+    case COPYING:
+        return schedule->node_copy[n] > 0 && links->copy_gbytes_per_s[n] <= 0;
+    case LINKS_OUT:
+        return schedule->node_send[n] > 0 && !has_link(links, n, true);
+    default:
+        return schedule->node_recv[n] > 0 && !has_link(links, n, false);
+    }
+}
+
+/* "no figures for copying on a, b; for links out of a", or NULL. */
 static char *lacking_rates(const struct rf_schedule *schedule,
                            const struct rf_links *links,
-                           const char *const *names)
+                           const char *const *names, bool device)
 {
+    const char *const uses[N_USES] = {
+        device ? "copying in GPU memory on" : "copying on",
+        device ? "GPU links out of" : "links out of",
+        device ? "GPU links into" : "links into"};
     char *list = NULL;
-    for (uint32_t n = 0; n < links->n_nodes; n++) {
-        const struct {
-            const char *what;
-            bool lacks;
-        } uses[] = {
-            {"copying on",
-             schedule->node_copy[n] > 0 && links->copy_gbytes_per_s[n] <= 0},
-            {"links out of",
-             schedule->node_send[n] > 0 && !has_link(links, n, true)},
-            {"links into",
-             schedule->node_recv[n] > 0 && !has_link(links, n, false)},
-        };
-        for (size_t i = 0; i < RF_ARRAY_SIZE(uses); i++) {
+    for (size_t use = 0; use < N_USES; use++) {
+        bool first = true;
+        for (uint32_t n = 0; n < links->n_nodes; n++) {
             char *longer;
-            if (!uses[i].lacks) {
+            if (!lacks(schedule, links, (enum use)use, n)) {
                 continue;
             }
-            longer = rf_xasprintf(
-                "%s %s %s",
-                list != NULL ? list : "no figures given or measured of",
-                uses[i].what, names[n]);
+            longer =
+                list == NULL
+                    ? rf_xasprintf("no figures for %s %s", uses[use], names[n])
+                : first
+                    ? rf_xasprintf("%s; for %s %s", list, uses[use], names[n])
+                    : rf_xasprintf("%s, %s", list, names[n]);
             free(list);
-            list = rf_xasprintf("%s,", longer);
-            free(longer);
+            list = longer;
+            first = false;
         }
-    }
-    if (list != NULL) {
-        list[strlen(list) - 1] = '\0'; /* the last comma */
     }
     return list;
 }
@@ -228,9 +237,10 @@ char *rf_predict_gap(const struct rf_case *one, const char *method,
                             "figures of its own in links.methods.%s",
                             method, method);
     }
-    lacking = lacking_rates(one->schedule, links, one->config->node_names);
+    lacking = lacking_rates(one->schedule, links, one->config->node_names,
+                            info->memory == RF_DEVICE_MEMORY);
     if (lacking != NULL && info->memory == RF_DEVICE_MEMORY) {
-        gap = rf_xasprintf("%s in the memory of GPUs; give copy_gbytes_per_s "
+        gap = rf_xasprintf("%s; give copy_gbytes_per_s "
                            "and link_gbytes_per_s in links.methods.%s (probes "
                            "of host memory and TCP do not count)",
                            lacking, method);

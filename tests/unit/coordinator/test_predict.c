@@ -101,15 +101,17 @@ START_TEST(test_predict_says_what_it_has_no_figures_for)
         const char *says;
     } cases[] = {
         {"host", "{\"tp\": 4}", true, false, NULL},
-        {"host", "{\"tp\": 4}", false, false, "copying on b"},
-        {"host", "{\"tp\": 4}", false, false, "links out of a"},
+        {"host", "{\"tp\": 4}", false, false,
+         "no figures for copying on b; for links out of a"},
+        {"host", "{\"tp\": 4}", false, false, "; for links into a, b"},
         {"null", "{\"tp\": 4}", true, false, "moves nothing"},
         {"tcp", "{\"tp\": 4}", true, false, "sockets"},
         {"tcp", "{\"tp\": 4}", true, true, NULL},
         {"shm", "{\"tp\": 4}", true, false, "where they are"},
         {"disk", "{\"tp\": 4}", true, false, "write_gbytes_per_s"},
         {"nccl", "{\"tp\": 4}", true, false, NULL},
-        {"nccl", "{\"tp\": 4}", false, false, "links.methods.nccl"},
+        {"nccl", "{\"tp\": 4}", false, false,
+         "no figures for copying in GPU memory on b; for GPU links out of a"},
         {"host", "{\"tp\": 1, \"layout\": \"hf\", \"quantize\": \"amax_448\"}",
          true, false, "infer.quantize"},
     };

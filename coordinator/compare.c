@@ -36,7 +36,7 @@ static const struct rf_result_file *find(const struct rf_result_set *set,
  * are errors, so there are none. */
 static bool is_default(const char *key, const json_t *value)
 {
-    double tensors;
+    double tensors = 0;
     return strcmp(key, "unknown_tensors") == 0
                ? json_is_string(value) &&
                      strcmp(json_string_value(value), "error") == 0

@@ -278,6 +278,11 @@ static void tick_cb(uv_timer_t *timer)
     rf_cluster_maybe_stopped(cluster);
 }
 
+static void turn_cb(uv_prepare_t *turn)
+{
+    rf_cluster_listen_turn(turn->data);
+}
+
 /* refit-worker beside this program. */
 static char *beside_us(void)
 {
@@ -316,6 +321,7 @@ enum rf_status rf_cluster_create(uv_loop_t *loop,
     cluster->data = data;
     cluster->launcher = launcher;
     cluster->strangers_end = &cluster->strangers;
+    cluster->waiting_end = &cluster->waiting;
     cluster->how = config->launch;
     rf_cluster_random(token, sizeof(token));
     rf_hex_encode(token, sizeof(token), token_text);
@@ -341,6 +347,10 @@ enum rf_status rf_cluster_create(uv_loop_t *loop,
     uv_timer_init(loop, &cluster->tick);
     cluster->tick.data = cluster;
     uv_timer_start(&cluster->tick, tick_cb, CLUSTER_TICK_MS, CLUSTER_TICK_MS);
+    uv_prepare_init(loop, &cluster->turn);
+    cluster->turn.data = cluster;
+    uv_prepare_start(&cluster->turn, turn_cb);
+    cluster->own_handles = 2;
     *out = cluster;
     return RF_OK;
 }
@@ -406,9 +416,12 @@ struct rf_cluster_clock rf_cluster_clock(const struct rf_cluster *cluster,
     return cluster->nodes[node].clock;
 }
 
-static void tick_closed_cb(uv_handle_t *handle)
+static void closed_cb(uv_handle_t *handle)
 {
     struct rf_cluster *cluster = handle->data;
+    if (--cluster->own_handles > 0) {
+        return;
+    }
     rf_launch_gate_destroy(cluster->how.gate);
     for (uint32_t i = 0; i < cluster->config->n_nodes; i++) {
         struct cluster_node *node = &cluster->nodes[i];
@@ -431,6 +444,7 @@ static void tick_closed_cb(uv_handle_t *handle)
 void rf_cluster_destroy(struct rf_cluster *cluster)
 {
     if (cluster != NULL) {
-        uv_close((uv_handle_t *)&cluster->tick, tick_closed_cb);
+        uv_close((uv_handle_t *)&cluster->tick, closed_cb);
+        uv_close((uv_handle_t *)&cluster->turn, closed_cb);
     }
 }

@@ -6,9 +6,10 @@
  * connections as they can. So a stranger costs little until it has sent
  * something (no TLS object, no buffer), has RF_CONN_HANDSHAKE_MS to do so and
  * as long again for its handshake, and there is room for a limited number of
- * them. Where that is used up, the one that has been there longest makes room:
- * a node's first bytes follow its connection at once and prove its key, and
- * whoever has proved one is never sent away.
+ * them. Where that is used up, the one that has been there longest makes room.
+ * A node's first bytes prove its key and follow at once on the connection that
+ * it tries (others that it has opened meanwhile wait for that one to fail, and
+ * may be sent away); whoever has proved a key is never sent away.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -19,8 +20,8 @@
 #include "coordinator/cluster_internal.h"
 #include "transport/tcp.h"
 
-/* More than twice what listeners accept in a turn of the loop, so that what a
- * stranger has sent is read before its place is taken. */
+/* More than twice what all listeners accept in a turn of the loop, so that what
+ * a stranger has sent is read before its place is taken. */
 #define STRANGERS_PER_SOURCE 64
 #define STRANGERS 128
 

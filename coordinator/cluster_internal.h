@@ -44,14 +44,11 @@ struct cluster_node {
 
 struct cluster_listener {
     uv_tcp_t tcp;
-    uv_prepare_t turn; /* of the loop */
-    unsigned open_handles;
-    unsigned accepted; /* in this turn */
-    bool waiting;      /* a connection, for the next one */
     struct rf_cluster *cluster;
     char address[64]; /* as advertised */
     uint32_t port;
     struct cluster_listener *next;
+    struct cluster_listener *next_waiting;
 };
 
 struct rf_cluster {
@@ -66,10 +63,15 @@ struct rf_cluster {
     json_t *shared; /* BOOT's, or NULL */
     struct cluster_node *nodes;
     struct cluster_listener *listeners;
+    /* Those with a connection for the next turn of the loop, in order. */
+    struct cluster_listener *waiting, **waiting_end;
+    unsigned accepted; /* in this turn, by all listeners */
     struct cluster_peer *strangers, **strangers_end; /* oldest first */
     unsigned n_strangers;
     unsigned refused; /* connections of strangers, for one line of log */
     uv_timer_t tick;
+    uv_prepare_t turn;    /* of the loop */
+    unsigned own_handles; /* these two */
     int64_t last_tick_ns, grace_until_ns;
     unsigned open_handles; /* conns, listeners: stopped waits for them */
     bool stopping, told_stopped;
@@ -117,6 +119,8 @@ void rf_cluster_strangers_tick(struct rf_cluster *cluster, int64_t now);
 void rf_cluster_no_strangers(struct rf_cluster *cluster);
 
 /* cluster_listen.c */
+/* A new turn of the loop has begun. */
+void rf_cluster_listen_turn(struct rf_cluster *cluster);
 struct cluster_listener *rf_cluster_listen(struct rf_cluster *cluster,
                                            const char *address);
 /* For launcher manual, before anything is started: "HOST:PORT,…"; NULL when

@@ -3,8 +3,9 @@
  * given. Who may come in is decided in cluster_accept.c; the listeners close
  * when all nodes have joined.
  *
- * However many connections come, the loop's other work goes on: a listener
- * accepts a few in each turn, and the rest waits in the kernel's queue.
+ * However many connections come, the loop's other work goes on: all listeners
+ * together accept a few in each turn, one that has waited first, and the rest
+ * waits in the kernel's queues.
  */
 #include <arpa/inet.h>
 #include <stdlib.h>
@@ -17,28 +18,41 @@
 #define BACKLOG 4096 /* the kernel lowers it to net.core.somaxconn */
 #define ACCEPTED_PER_TURN 16
 
+/* Until its connection is accepted, no more come to it. */
+static void wait_a_turn(struct cluster_listener *listener)
+{
+    struct rf_cluster *cluster = listener->cluster;
+    listener->next_waiting = NULL;
+    *cluster->waiting_end = listener;
+    cluster->waiting_end = &listener->next_waiting;
+}
+
 static void accept_cb(uv_stream_t *server, int status)
 {
     struct cluster_listener *listener = server->data;
+    struct rf_cluster *cluster = listener->cluster;
     if (status < 0) {
         return; /* EMFILE and the like: libuv sheds and goes on */
     }
-    if (listener->accepted == ACCEPTED_PER_TURN) {
-        listener->waiting = true; /* until it is accepted, no more come */
+    if (cluster->accepted == ACCEPTED_PER_TURN) {
+        wait_a_turn(listener);
         return;
     }
-    listener->accepted++;
-    rf_cluster_accept(listener->cluster, server);
+    cluster->accepted++;
+    rf_cluster_accept(cluster, server);
 }
 
-/* A new turn of the loop. */
-static void turn_cb(uv_prepare_t *turn)
+void rf_cluster_listen_turn(struct rf_cluster *cluster)
 {
-    struct cluster_listener *listener = turn->data;
-    listener->accepted = listener->waiting;
-    if (listener->waiting) {
-        listener->waiting = false;
-        rf_cluster_accept(listener->cluster, (uv_stream_t *)&listener->tcp);
+    cluster->accepted = 0;
+    while (cluster->waiting != NULL && cluster->accepted < ACCEPTED_PER_TURN) {
+        struct cluster_listener *listener = cluster->waiting;
+        cluster->waiting = listener->next_waiting;
+        if (cluster->waiting == NULL) {
+            cluster->waiting_end = &cluster->waiting;
+        }
+        cluster->accepted++;
+        rf_cluster_accept(cluster, (uv_stream_t *)&listener->tcp);
     }
 }
 
@@ -46,9 +60,6 @@ static void listener_closed_cb(uv_handle_t *handle)
 {
     struct cluster_listener *listener = handle->data;
     struct rf_cluster *cluster = listener->cluster;
-    if (--listener->open_handles > 0) {
-        return;
-    }
     free(listener);
     cluster->open_handles--;
     rf_cluster_maybe_stopped(cluster);
@@ -57,7 +68,6 @@ static void listener_closed_cb(uv_handle_t *handle)
 static void close_listener(struct cluster_listener *listener)
 {
     uv_close((uv_handle_t *)&listener->tcp, listener_closed_cb);
-    uv_close((uv_handle_t *)&listener->turn, listener_closed_cb);
 }
 
 static int make_address(const char *text, uint32_t port,
@@ -101,16 +111,13 @@ static int open_listener(struct rf_cluster *cluster, const char *bind_to,
     int result;
     listener->cluster = cluster;
     uv_tcp_init(cluster->loop, &listener->tcp);
-    uv_prepare_init(cluster->loop, &listener->turn);
-    listener->tcp.data = listener->turn.data = listener;
-    listener->open_handles = 2;
+    listener->tcp.data = listener;
     cluster->open_handles++;
     result = try_listen(listener, bind_to, port);
     if (result != 0) {
         close_listener(listener);
         return result;
     }
-    uv_prepare_start(&listener->turn, turn_cb);
     snprintf(listener->address, sizeof(listener->address), "%s", advertise);
     listener->next = cluster->listeners;
     cluster->listeners = listener;
@@ -228,6 +235,8 @@ char *rf_cluster_listen_all(struct rf_cluster *cluster)
 
 void rf_cluster_stop_listening(struct rf_cluster *cluster)
 {
+    cluster->waiting = NULL;
+    cluster->waiting_end = &cluster->waiting;
     while (cluster->listeners != NULL) {
         struct cluster_listener *listener = cluster->listeners;
         cluster->listeners = listener->next;

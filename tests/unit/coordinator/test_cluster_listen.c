@@ -13,7 +13,7 @@
 #include "common/bytes.h"
 #include "common/log.h"
 #include "common/mem.h"
-#include "coordinator/cluster.h"
+#include "coordinator/cluster_internal.h"
 #include "tests/lib/configured.h"
 #include "tests/lib/conn_ends.h"
 #include "tests/lib/flood.h"
@@ -214,15 +214,20 @@ static void launch_locally(void)
 
 /* --- Agents --------------------------------------------------------------- */
 
-static int connected(void)
+static int connected_to(const char *address, unsigned port)
 {
     struct sockaddr_in to = {.sin_family = AF_INET,
-                             .sin_port = htons((uint16_t)invited.port),
-                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+                             .sin_port = htons((uint16_t)port),
+                             .sin_addr.s_addr = inet_addr(address)};
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     ck_assert_int_ge(fd, 0);
     ck_assert_int_eq(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
     return fd;
+}
+
+static int connected(void)
+{
+    return connected_to("127.0.0.1", invited.port);
 }
 
 static bool left_is_ready(void)
@@ -412,22 +417,55 @@ static bool many_were_refused(void)
     return strstr(logged, "; 64 so far") != NULL;
 }
 
-START_TEST(test_cluster_listen_who_has_proved_a_key_is_not_sent_away)
+/* The node's first bytes, on a connection of its own: `watched`. */
+static struct rf_tls *send_client_hello(void)
 {
     struct rf_tls *tls = NULL;
     char hello[4096];
     bool done;
     size_t size;
-    launch_by_hand();
     watched = connected();
     ck_assert_int_eq(
         rf_tls_client_create(invited.identity, invited.psk, &tls, NULL), RF_OK);
     ck_assert_int_eq(rf_tls_handshake(tls, &done, NULL), RF_OK);
     size = rf_tls_drain(tls, hello, sizeof(hello));
     ck_assert_int_eq(send(watched, hello, size, 0), (ssize_t)size);
+    return tls;
+}
+
+/* As control.address "auto" has one for each interface. */
+START_TEST(test_cluster_listen_all_listeners_share_what_a_turn_accepts)
+{
+    static const char *const more[] = {"127.0.0.2", "127.0.0.3", "127.0.0.4"};
+    struct rf_tls *tls;
+    launch_by_hand();
+    for (size_t i = 0; i < RF_ARRAY_SIZE(more); i++) {
+        ck_assert_ptr_nonnull(rf_cluster_listen(cluster, more[i]));
+    }
+    tls = send_client_hello();
+    for (const struct cluster_listener *listener = cluster->listeners;
+         listener != NULL; listener = listener->next) {
+        for (int i = 0; i < 60; i++) {
+            (void)connected_to(listener->address, listener->port);
+        }
+    }
+    uv_run(&ends_loop, UV_RUN_NOWAIT);
+    ck_assert_uint_lt(tcp_handles(), 4 + 30);
+    ends_run_until(many_were_refused);
+    ends_open(&ends_left, watched, tls);
+    ends_run_until(left_is_ready);
+    ck_assert_uint_eq(ends_left.ready, 1);
+}
+END_TEST
+
+START_TEST(test_cluster_listen_who_has_proved_a_key_is_not_sent_away)
+{
+    struct rf_tls *tls;
+    launch_by_hand();
+    tls = send_client_hello();
     ends_run_until(has_an_answer);
-    for (int i = 0; i < 4; i++) {
-        connect_silently(60);
+    for (int i = 0; i < 15; i++) {
+        connect_silently(16); /* what a turn accepts: none blocks */
         uv_run(&ends_loop, UV_RUN_NOWAIT);
     }
     ends_run_until(many_were_refused);
@@ -471,6 +509,8 @@ Suite *test_cluster_listen_suite(void)
     tcase_add_loop_test(
         tests, test_cluster_listen_a_node_joins_while_its_address_floods, 0, 3);
     tcase_add_test(tests, test_cluster_listen_a_turn_of_the_loop_accepts_a_few);
+    tcase_add_test(tests,
+                   test_cluster_listen_all_listeners_share_what_a_turn_accepts);
     tcase_add_test(tests,
                    test_cluster_listen_who_has_proved_a_key_is_not_sent_away);
     tcase_add_test(tests,

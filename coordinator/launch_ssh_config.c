@@ -5,8 +5,12 @@
  * here goes before what libssh found.
  *
  * Host blocks are matched as ssh does. Of Match blocks the criteria all, host,
- * originalhost and user are understood; a block with others does not count
- * here (libssh still applies it). Include nests at most INCLUDE_DEPTH deep.
+ * originalhost, user and localuser are understood. "final" and "canonical" do
+ * not match: they are for ssh's second reading, which sets only what the first
+ * has left open, so libssh's value counts where there is no other. Whether a
+ * block with another criterion applies, "exec" above all, is for libssh to say:
+ * what it sets first is libssh's for good, whatever comes later in the file.
+ * Include nests at most INCLUDE_DEPTH deep.
  */
 #include <ctype.h>
 #include <glob.h>
@@ -22,9 +26,28 @@
 
 #define INCLUDE_DEPTH 6
 
+/* Settings of which the first one counts. */
+enum key {
+    KEY_HOST_NAME,
+    KEY_USER,
+    KEY_PORT,
+    KEY_PROXY_JUMP,
+    KEY_PROXY_COMMAND,
+    KEY_HOST_KEY_ALIAS,
+    KEY_IDENTITY_AGENT,
+    N_KEYS,
+};
+
+/* Whether a block applies, from the least; a block in a file that another one
+ * includes applies as far as that does. */
+enum applies { NEVER, PERHAPS, ALWAYS };
+
 /* What a file is read with. */
 struct scan_state {
-    const char *host, *user, *home, *folder;
+    const char *host, *home, *folder;
+    const char *user;  /* asked for, goes before the file's; NULL: none */
+    const char *login; /* of who runs this */
+    bool *undecided;   /* for each key: libssh's value counts */
     struct rf_ssh_scan *out;
 };
 
@@ -39,6 +62,17 @@ char *rf_ssh_home(void)
     }
     home = getenv("HOME");
     return rf_xstrdup(home != NULL ? home : "/");
+}
+
+/* Of who runs this; "" when unknown. */
+static char *login_name(void)
+{
+    struct passwd entry, *found = NULL;
+    char buffer[4096];
+    bool known =
+        getpwuid_r(getuid(), &entry, buffer, sizeof(buffer), &found) == 0 &&
+        found != NULL;
+    return rf_xstrdup(known ? found->pw_name : "");
 }
 
 char *rf_ssh_expand_home(const char *path)
@@ -93,45 +127,87 @@ static bool list_matches(char *list, const char *separators, const char *text)
     return matched;
 }
 
-static bool match_block(const struct scan_state *state, char *criteria)
+static const char *user_so_far(const struct scan_state *state)
+{
+    return state->user != NULL        ? state->user
+           : state->out->user != NULL ? state->out->user
+                                      : state->login;
+}
+
+/* What a criterion's patterns are for, with whether that is known for sure;
+ * NULL: no criterion of this kind. */
+static const char *subject_of(const struct scan_state *state, const char *word,
+                              bool *sure)
+{
+    *sure = true;
+    if (strcasecmp(word, "originalhost") == 0) {
+        return state->host;
+    }
+    if (strcasecmp(word, "localuser") == 0) {
+        return state->login;
+    }
+    if (strcasecmp(word, "host") == 0) {
+        *sure = !state->undecided[KEY_HOST_NAME];
+        return state->out->host_name != NULL ? state->out->host_name
+                                             : state->host;
+    }
+    if (strcasecmp(word, "user") == 0) {
+        *sure = state->user != NULL || !state->undecided[KEY_USER];
+        return user_so_far(state);
+    }
+    return NULL;
+}
+
+/* One criterion of a Match line, its argument taken from `save`. */
+static enum applies match_one(const struct scan_state *state, const char *word,
+                              char **save)
+{
+    const bool negated = word[0] == '!';
+    const char *subject;
+    bool matches = false, sure = true;
+    char *list;
+    word += negated;
+    if (strcasecmp(word, "all") == 0) {
+        matches = true;
+    } else if (strcasecmp(word, "final") != 0 &&
+               strcasecmp(word, "canonical") != 0) {
+        subject = subject_of(state, word, &sure);
+        list = subject != NULL ? strtok_r(NULL, " \t", save) : NULL;
+        if (subject == NULL) {
+            *save += strlen(*save); /* where its argument ends is not known */
+            return PERHAPS;
+        }
+        if (list == NULL) {
+            return NEVER;
+        }
+        matches = list_matches(list, ",", subject);
+    }
+    return !sure ? PERHAPS : matches != negated ? ALWAYS : NEVER;
+}
+
+static enum applies match_block(const struct scan_state *state, char *criteria)
 {
     char *save = NULL;
+    enum applies applies = ALWAYS;
     bool any = false;
     for (char *word = strtok_r(criteria, " \t", &save); word != NULL;
          word = strtok_r(NULL, " \t", &save)) {
-        bool of_host = strcasecmp(word, "host") == 0 ||
-                       strcasecmp(word, "originalhost") == 0;
-        const char *text;
-        char *list;
+        enum applies one = match_one(state, word, &save);
+        applies = RF_MIN(applies, one);
         any = true;
-        if (strcasecmp(word, "all") == 0) {
-            continue;
-        }
-        if (!of_host && strcasecmp(word, "user") != 0) {
-            return false;
-        }
-        text = !of_host ? state->user
-               : strcasecmp(word, "host") == 0 && state->out->host_name != NULL
-                   ? state->out->host_name
-                   : state->host;
-        list = strtok_r(NULL, " \t", &save);
-        if (list == NULL || !list_matches(list, ",", text)) {
-            return false;
-        }
     }
-    return any;
+    return any ? applies : NEVER;
 }
 
 /* %d, %h, %r, %u and %% of a path, and a leading "~/"; NULL for others. */
 static char *expand_path(const struct scan_state *state, const char *path)
 {
-    char out[1024] = "", login[64] = "";
+    char out[1024] = "";
     size_t used = 0;
     if (strncmp(path, "~/", 2) == 0) {
         used = (size_t)snprintf(out, sizeof(out), "%s/", state->home);
         path += 2;
     }
-    (void)getlogin_r(login, sizeof(login));
     for (; *path != '\0'; path++) {
         char one[2] = {*path, '\0'};
         const char *value = one;
@@ -139,8 +215,8 @@ static char *expand_path(const struct scan_state *state, const char *path)
             path++;
             value = *path == 'd'   ? state->home
                     : *path == 'h' ? state->host
-                    : *path == 'r' ? state->user
-                    : *path == 'u' ? login
+                    : *path == 'r' ? user_so_far(state)
+                    : *path == 'u' ? state->login
                     : *path == '%' ? "%"
                                    : NULL;
             if (value == NULL) {
@@ -190,44 +266,76 @@ static void add_ignored(struct rf_ssh_scan *out, const char *name)
     }
 }
 
-/* Whether there is one of the two that exclude each other. */
-static bool has_proxy(const struct rf_ssh_scan *out)
+static enum key key_of(const char *name)
 {
-    return out->proxy_jump != NULL || out->proxy_command != NULL;
+    static const char *const names[N_KEYS] = {
+        [KEY_HOST_NAME] = "HostName",
+        [KEY_USER] = "User",
+        [KEY_PORT] = "Port",
+        [KEY_PROXY_JUMP] = "ProxyJump",
+        [KEY_PROXY_COMMAND] = "ProxyCommand",
+        [KEY_HOST_KEY_ALIAS] = "HostKeyAlias",
+        [KEY_IDENTITY_AGENT] = "IdentityAgent"};
+    enum key key = 0;
+    while (key < N_KEYS && strcasecmp(name, names[key]) != 0) {
+        key++;
+    }
+    return key;
 }
 
-/* A setting of which the first one counts; false: none of these. */
-static bool take_first(const struct scan_state *state, const char *key,
+/* Whether an earlier line has settled it. */
+static bool is_settled(const struct scan_state *state, enum key key)
+{
+    const struct rf_ssh_scan *out = state->out;
+    const bool set[N_KEYS] = {
+        [KEY_HOST_NAME] = out->host_name != NULL,
+        [KEY_USER] = out->user != NULL,
+        [KEY_PORT] = out->port != 0,
+        [KEY_PROXY_JUMP] = out->proxy_jump != NULL,
+        [KEY_PROXY_COMMAND] = out->proxy_command != NULL,
+        [KEY_HOST_KEY_ALIAS] = out->host_key_alias != NULL,
+        [KEY_IDENTITY_AGENT] = out->identity_agent != NULL};
+    const enum key other = key == KEY_PROXY_JUMP      ? KEY_PROXY_COMMAND
+                           : key == KEY_PROXY_COMMAND ? KEY_PROXY_JUMP
+                                                      : key;
+    return set[key] || set[other] || state->undecided[key] ||
+           state->undecided[other];
+}
+
+/* The first line that sets a key. */
+static void take_first(const struct scan_state *state, enum key key,
                        const char *value)
 {
     struct rf_ssh_scan *out = state->out;
-    if (strcasecmp(key, "HostName") == 0) {
-        out->host_name =
-            out->host_name != NULL ? out->host_name : expand_path(state, value);
-    } else if (strcasecmp(key, "User") == 0) {
-        out->user = out->user != NULL ? out->user : rf_xstrdup(value);
-    } else if (strcasecmp(key, "Port") == 0) {
-        out->port = out->port != 0 ? out->port : port_of(value);
-    } else if (strcasecmp(key, "ProxyJump") == 0) {
-        out->proxy_jump = has_proxy(out) ? out->proxy_jump : rf_xstrdup(value);
-    } else if (strcasecmp(key, "ProxyCommand") == 0) {
-        out->proxy_command =
-            has_proxy(out) ? out->proxy_command : rf_xstrdup(value);
-    } else if (strcasecmp(key, "HostKeyAlias") == 0) {
-        out->host_key_alias = out->host_key_alias != NULL ? out->host_key_alias
-                                                          : rf_xstrdup(value);
-    } else if (strcasecmp(key, "IdentityAgent") == 0) {
-        out->identity_agent = out->identity_agent != NULL
-                                  ? out->identity_agent
-                                  : expand_path(state, value);
-    } else {
-        return false;
+    switch (key) {
+    case KEY_HOST_NAME:
+        out->host_name = expand_path(state, value);
+        break;
+    case KEY_USER:
+        out->user = rf_xstrdup(value);
+        break;
+    case KEY_PORT:
+        out->port = port_of(value);
+        break;
+    case KEY_PROXY_JUMP:
+        out->proxy_jump = rf_xstrdup(value);
+        break;
+    case KEY_PROXY_COMMAND:
+        out->proxy_command = rf_xstrdup(value);
+        break;
+    case KEY_HOST_KEY_ALIAS:
+        out->host_key_alias = rf_xstrdup(value);
+        break;
+    case KEY_IDENTITY_AGENT:
+        out->identity_agent = expand_path(state, value);
+        break;
+    case N_KEYS:
+        break;
     }
-    return true;
 }
 
 /* One setting of a block that applies. */
-static void take_setting(const struct scan_state *state, const char *key,
+static void take_setting(const struct scan_state *state, const char *name,
                          const char *value)
 {
     static const char *const ignored[] = {
@@ -236,17 +344,27 @@ static void take_setting(const struct scan_state *state, const char *key,
         "BindInterface",   "SetEnv",
         "RevokedHostKeys", "PKCS11Provider",
         "ControlPath",     "PreferredAuthentications"};
-    if (take_first(state, key, value)) {
-        return;
+    const enum key key = key_of(name);
+    if (key != N_KEYS && !is_settled(state, key)) {
+        take_first(state, key, value);
     }
-    if (strcasecmp(key, "IdentityFile") == 0) {
+    if (strcasecmp(name, "IdentityFile") == 0) {
         add_identity(state, value);
     }
     for (size_t i = 0; i < RF_ARRAY_SIZE(ignored); i++) {
-        if (strcasecmp(key, ignored[i]) == 0 && strcasecmp(value, "no") != 0 &&
+        if (strcasecmp(name, ignored[i]) == 0 && strcasecmp(value, "no") != 0 &&
             strcasecmp(value, "none") != 0 && strcasecmp(value, "any") != 0) {
             add_ignored(state->out, ignored[i]);
         }
+    }
+}
+
+/* One of a block that applies if libssh says so. */
+static void leave_setting(const struct scan_state *state, const char *name)
+{
+    const enum key key = key_of(name);
+    if (key != N_KEYS && !is_settled(state, key)) {
+        state->undecided[key] = true;
     }
 }
 
@@ -280,10 +398,10 @@ static bool split_line(char *line, char **key, char **value)
 }
 
 static void scan_file(const struct scan_state *state, const char *path,
-                      bool active, unsigned depth);
+                      enum applies applies, unsigned depth);
 
 static void scan_include(const struct scan_state *state, const char *value,
-                         bool active, unsigned depth)
+                         enum applies applies, unsigned depth)
 {
     char *pattern = value[0] == '/' ? rf_xstrdup(value)
                     : strncmp(value, "~/", 2) == 0
@@ -292,7 +410,7 @@ static void scan_include(const struct scan_state *state, const char *value,
     glob_t found = {0};
     if (depth < INCLUDE_DEPTH && glob(pattern, 0, NULL, &found) == 0) {
         for (size_t i = 0; i < found.gl_pathc; i++) {
-            scan_file(state, found.gl_pathv[i], active, depth + 1);
+            scan_file(state, found.gl_pathv[i], applies, depth + 1);
         }
     }
     globfree(&found);
@@ -300,10 +418,10 @@ static void scan_include(const struct scan_state *state, const char *value,
 }
 
 static void scan_file(const struct scan_state *state, const char *path,
-                      bool active, unsigned depth)
+                      enum applies applies, unsigned depth)
 {
     FILE *file = fopen(path, "re");
-    bool outer = active;
+    const enum applies outer = applies;
     char *line = NULL, *key, *value;
     size_t size = 0;
     while (file != NULL && getline(&line, &size, file) >= 0) {
@@ -311,13 +429,16 @@ static void scan_file(const struct scan_state *state, const char *path,
             continue;
         }
         if (strcasecmp(key, "Host") == 0) {
-            active = outer && list_matches(value, " \t", state->host);
+            applies = list_matches(value, " \t", state->host) ? outer : NEVER;
         } else if (strcasecmp(key, "Match") == 0) {
-            active = outer && match_block(state, value);
+            applies = match_block(state, value);
+            applies = RF_MIN(outer, applies);
         } else if (strcasecmp(key, "Include") == 0 && value[0] != '\0') {
-            scan_include(state, value, active, depth);
-        } else if (active && value[0] != '\0') {
+            scan_include(state, value, applies, depth);
+        } else if (applies == ALWAYS && value[0] != '\0') {
             take_setting(state, key, value);
+        } else if (applies == PERHAPS) {
+            leave_setting(state, key);
         }
     }
     free(line);
@@ -331,21 +452,26 @@ void rf_ssh_scan_config(const char *file, const char *host, const char *user,
 {
     char *home = rf_ssh_home();
     char *folder = rf_xasprintf("%s/.ssh", home);
+    char *login = login_name();
+    bool undecided[N_KEYS] = {false};
     struct scan_state state = {.host = host,
-                               .user = user != NULL ? user : "",
+                               .user = user,
+                               .login = login,
+                               .undecided = undecided,
                                .home = home,
                                .folder = folder,
                                .out = out};
     memset(out, 0, sizeof(*out));
     if (file != NULL) {
-        scan_file(&state, file, true, 0);
+        scan_file(&state, file, ALWAYS, 0);
     } else {
         char *own = rf_xasprintf("%s/config", folder);
-        scan_file(&state, own, true, 0);
+        scan_file(&state, own, ALWAYS, 0);
         state.folder = "/etc/ssh";
-        scan_file(&state, "/etc/ssh/ssh_config", true, 0);
+        scan_file(&state, "/etc/ssh/ssh_config", ALWAYS, 0);
         free(own);
     }
+    free(login);
     free(folder);
     free(home);
 }

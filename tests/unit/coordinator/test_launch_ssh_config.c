@@ -1,8 +1,12 @@
 /* Our own look at the ssh config: key files and settings not honoured. */
 #include <check.h>
+#include <pwd.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "common/mem.h"
 #include "coordinator/launch_ssh.h"
 #include "launch_fixture.h"
 
@@ -123,6 +127,97 @@ START_TEST(test_ssh_config_first_value_counts_and_host_names_stay)
 }
 END_TEST
 
+/* What ssh itself makes of launch_file "config"; false: no ssh here. */
+static bool ssh_says(const char *user, const char *key, char out[256])
+{
+    char *command = rf_xasprintf(
+        "ssh -G -F %s/config %s%s gpu-a 2>/dev/null | sed -n 's/^%s //p'",
+        launch_folder, user != NULL ? "-l " : "", user != NULL ? user : "",
+        key);
+    FILE *answer = popen(command, "r");
+    ck_assert_ptr_nonnull(answer);
+    out[0] = '\0';
+    (void)!fgets(out, 256, answer);
+    out[strcspn(out, "\n")] = '\0';
+    free(command);
+    pclose(answer);
+    return out[0] != '\0';
+}
+
+static void check_place(const char *text, const char *user, const char *host,
+                        const char *as)
+{
+    char said[256];
+    rf_ssh_scan_config(launch_file("config", text, 0600), "gpu-a", user, &scan);
+    ck_assert_pstr_eq(scan.host_name, host);
+    ck_assert_pstr_eq(scan.user, as);
+    if (host != NULL && ssh_says(user, "hostname", said)) {
+        ck_assert_str_eq(host, said);
+    }
+    if (as != NULL && user == NULL && ssh_says(NULL, "user", said)) {
+        ck_assert_str_eq(as, said);
+    }
+}
+
+/* NULL: libssh's value counts. */
+START_TEST(test_ssh_config_blocks_left_to_libssh_keep_what_they_set)
+{
+    static const struct {
+        const char *text, *host, *as;
+    } cases[] = {
+        {"Match exec \"true\"\n HostName x\nHost *\n HostName y\n User u\n",
+         NULL, "u"},
+        {"Host *\n HostName y\n User u\nMatch exec \"true\"\n HostName x\n",
+         "y", "u"},
+        {"Match exec \"test 1 = 1\" host gpu-a\n User x\nHost *\n User y\n",
+         NULL, NULL},
+        {"Match host other exec \"true\"\n User x\nHost *\n User y\n", NULL,
+         "y"},
+        {"Match final\n User x\nHost *\n User y\n", NULL, "y"},
+        {"Host *\n User y\nMatch final\n User x\n", NULL, "y"},
+        {"Match exec \"true\"\n HostName x\nMatch host gpu-a\n User u\n"
+         "Host *\n User y\n",
+         NULL, NULL},
+        {"Match exec \"true\"\n User x\nMatch user x\n HostName h\n"
+         "Host *\n HostName y\n",
+         NULL, NULL},
+        {"Match !host gpu-a\n User x\nMatch !user nobody\n User y\n", NULL,
+         "y"},
+    };
+    ck_assert_uint_eq(RF_ARRAY_SIZE(cases), 9);
+    check_place(cases[_i].text, NULL, cases[_i].host, cases[_i].as);
+}
+END_TEST
+
+START_TEST(test_ssh_config_a_proxy_left_to_libssh_stays_its)
+{
+    look("Match exec \"true\"\n ProxyCommand x\n Port 1\nHost *\n"
+         " ProxyJump y\n ProxyCommand y\n Port 2\n IdentityFile /k\n",
+         "gpu-a");
+    ck_assert_ptr_null(scan.proxy_jump);
+    ck_assert_ptr_null(scan.proxy_command);
+    ck_assert_uint_eq(scan.port, 0);
+    ck_assert_uint_eq(scan.n_identities, 1);
+}
+END_TEST
+
+START_TEST(test_ssh_config_match_knows_the_user_so_far_and_the_local_one)
+{
+    const struct passwd *me = getpwuid(getuid());
+    char *text;
+    ck_assert_ptr_nonnull(me);
+    text = rf_xasprintf("Match localuser nobody-else\n HostName n\n"
+                        "Match user rl,%s\n HostName h\n"
+                        "Match localuser %s\n User found\n"
+                        "Match user found\n HostName f\n",
+                        _i == 0 ? me->pw_name : "x", me->pw_name);
+    check_place(text, NULL, _i == 0 ? "h" : "f", "found");
+    rf_ssh_scan_free(&scan);
+    check_place(text, "rl", "h", "found");
+    free(text);
+}
+END_TEST
+
 START_TEST(test_ssh_config_jumps_become_a_proxy_command)
 {
     static const struct {
@@ -197,6 +292,12 @@ Suite *test_launch_ssh_config_suite(void)
                    test_ssh_config_settings_not_honoured_are_listed_once);
     tcase_add_test(tests,
                    test_ssh_config_first_value_counts_and_host_names_stay);
+    tcase_add_loop_test(
+        tests, test_ssh_config_blocks_left_to_libssh_keep_what_they_set, 0, 9);
+    tcase_add_test(tests, test_ssh_config_a_proxy_left_to_libssh_stays_its);
+    tcase_add_loop_test(
+        tests, test_ssh_config_match_knows_the_user_so_far_and_the_local_one, 0,
+        2);
     tcase_add_test(tests, test_ssh_config_jumps_become_a_proxy_command);
     tcase_add_test(tests,
                    test_ssh_config_includes_are_followed_but_not_for_ever);

@@ -217,7 +217,8 @@ void rf_ssh_kill_begin(struct rf_ssh_kill *kill, struct rf_ssh_job *job,
                        ssh_session session);
 /* Goes on with it as far as that is possible without waiting. */
 void rf_ssh_kill_go_on(struct rf_ssh_kill *kill, ssh_session session);
-/* Why nobody knows that the agent is gone, or NULL: it was not begun. */
+/* Why nobody knows that the agent is gone; NULL where the command has ended as
+ * it should, or was not begun. */
 const char *rf_ssh_kill_failure(const struct rf_ssh_kill *kill);
 void rf_ssh_kill_free(struct rf_ssh_kill *kill);
 

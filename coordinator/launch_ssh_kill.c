@@ -101,9 +101,12 @@ void rf_ssh_kill_go_on(struct rf_ssh_kill *kill, ssh_session session)
 
 const char *rf_ssh_kill_failure(const struct rf_ssh_kill *kill)
 {
-    return kill->state == RF_SSH_KILL_IDLE ? NULL
-           : kill->failure[0] != '\0'      ? kill->failure
-                                           : "the node does not answer";
+    if (kill->failure[0] != '\0') {
+        return kill->failure;
+    }
+    return kill->state == RF_SSH_KILL_IDLE || kill->state == RF_SSH_KILL_OVER
+               ? NULL
+               : "the node does not answer";
 }
 
 void rf_ssh_kill_free(struct rf_ssh_kill *kill)

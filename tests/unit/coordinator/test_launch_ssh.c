@@ -356,6 +356,32 @@ START_TEST(test_ssh_stop_does_not_kill_another_process_of_that_id)
 }
 END_TEST
 
+START_TEST(test_ssh_killed_agent_is_not_reported_as_left_behind)
+{
+    pid_t agent = 0, wrapper = 0;
+    sshd_start("");
+    sshd_how.worker = launch_file(
+        "script",
+        "#!/bin/sh\ntrap '' TERM HUP\nsleep 60 </dev/null >/dev/null 2>&1 &\n"
+        "echo \"pid $! $$\"\nwhile :; do sleep 1; done\n",
+        0700);
+    sshd_launch();
+    await_stream(&sshd_seen, 1, 20);
+    await_output(&sshd_seen, "\n", 10);
+    ck_assert_int_eq(sscanf(sshd_seen.output, "pid %d %d", &agent, &wrapper),
+                     2);
+    sshd_seen.ops->identify(sshd_seen.launch, (uint32_t)agent,
+                            start_ticks_of(agent));
+    seen_close_stream(&sshd_seen);
+    sshd_seen.ops->stop(sshd_seen.launch, true);
+    await_end(&sshd_seen, 1, 12);
+    await_gone(agent);
+    ck_assert(is_alive(wrapper));
+    kill(wrapper, SIGKILL);
+    ck_assert_str_eq(sshd_seen.noted, "");
+}
+END_TEST
+
 START_TEST(test_ssh_agent_that_cannot_be_killed_is_told)
 {
     pid_t agent = 0, rank = 0;
@@ -480,6 +506,7 @@ Suite *test_launch_ssh_suite(void)
                         3);
     tcase_add_test(tests,
                    test_ssh_stop_does_not_kill_another_process_of_that_id);
+    tcase_add_test(tests, test_ssh_killed_agent_is_not_reported_as_left_behind);
     tcase_add_test(tests, test_ssh_agent_that_cannot_be_killed_is_told);
     tcase_add_test(tests, test_ssh_stop_during_the_start_is_a_prompt_failure);
     tcase_add_test(tests, test_ssh_stop_at_the_gate_is_a_failure);

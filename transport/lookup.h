@@ -1,7 +1,7 @@
 /*
  * Looking up the address of a name without being at the mercy of a name server:
  * getaddrinfo() cannot be called off, so it is asked on a thread of its own,
- * and who asks goes when it is time.
+ * and the caller gives up at its deadline.
  */
 #ifndef RF_TRANSPORT_LOOKUP_H
 #define RF_TRANSPORT_LOOKUP_H

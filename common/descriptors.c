@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <sys/resource.h>
 
 #include "common/compiler.h"
@@ -23,23 +24,51 @@ void rf_descriptors_raise(void)
     }
 }
 
-enum rf_status rf_descriptors_need(uint32_t n, struct rf_err *err)
+static bool is_free(rlim_t fd)
+{
+    return fcntl((int)fd, F_GETFD) < 0 && errno == EBADF;
+}
+
+/* The limit under which `n` more can be opened. Descriptors that are open count
+ * below it only, be they above the limit that holds now. */
+static rlim_t limit_for(uint32_t n)
+{
+    rlim_t fd = 0;
+    while (n > 0) {
+        n -= is_free(fd++);
+    }
+    return fd;
+}
+
+enum rf_status rf_descriptors_need(uint32_t n, uint32_t least,
+                                   struct rf_err *err)
 {
     struct rlimit limit;
-    rlim_t free_ones = 0;
+    rlim_t needed;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0) {
         return RF_OK; /* whoever opens something will be told */
     }
-    limit.rlim_cur = RF_MIN(limit.rlim_cur, ENOUGH);
-    for (rlim_t fd = 0; fd < limit.rlim_cur && free_ones < n; fd++) {
-        free_ones += fcntl((int)fd, F_GETFD) < 0 && errno == EBADF;
-    }
-    if (free_ones >= n) {
+    needed = limit_for(n);
+    needed = RF_MAX(needed, least);
+    if (limit.rlim_cur >= needed) {
         return RF_OK;
     }
     return rf_err_set(err, RF_ERR_LAUNCH,
-                      "too many open files: %u more are needed, %llu are "
-                      "allowed; raise the limit with `ulimit -n %llu`",
-                      n, (unsigned long long)free_ones,
-                      (unsigned long long)(limit.rlim_cur + n - free_ones));
+                      "too many open files: %llu are allowed, %llu are needed; "
+                      "raise the limit with `ulimit -n %llu`",
+                      (unsigned long long)limit.rlim_cur,
+                      (unsigned long long)needed, (unsigned long long)needed);
+}
+
+uint32_t rf_descriptors_free(uint32_t most)
+{
+    struct rlimit limit;
+    uint32_t n = 0;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) {
+        return most;
+    }
+    for (rlim_t fd = 0; fd < limit.rlim_cur && n < most; fd++) {
+        n += is_free(fd);
+    }
+    return n;
 }

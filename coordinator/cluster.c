@@ -38,14 +38,52 @@
 /* Beside those of nodes: results, listeners, what starts a process. */
 #define OWN_DESCRIPTORS (RF_LOOP_DESCRIPTORS + 10)
 
-enum rf_status rf_cluster_check_limits(const struct rf_config *config,
-                                       struct rf_err *err)
+/* Connections that have not proved a key; see cluster_accept.c. */
+#define STRANGERS 128
+
+/* The limit that a rank of method host needs for itself and, twice, for each
+ * rank of its node: streams, loop, arenas, and the probes' shared memory. */
+#define RANK_DESCRIPTORS 17
+#define RANK_DESCRIPTORS_EACH 2
+
+/* Of the whole run, in this process. */
+static uint32_t descriptors_of(const struct rf_config *config)
 {
     const struct rf_launcher_ops *launcher =
         rf_launcher_find(config->launch.method);
     uint32_t each = launcher != NULL ? launcher->descriptors : 0;
     each += strcmp(config->control.address, "stdio") != 0;
-    return rf_descriptors_need(OWN_DESCRIPTORS + config->n_nodes * each, err);
+    return OWN_DESCRIPTORS + config->n_nodes * each;
+}
+
+/* Of the processes that inherit this one's limit. */
+static uint32_t least_limit(const struct rf_config *config)
+{
+    uint32_t slots = 0;
+    if (strcmp(config->launch.method, "local") != 0) {
+        return 0;
+    }
+    for (uint32_t i = 0; i < config->n_nodes; i++) {
+        slots = RF_MAX(slots, config->nodes[i].slots);
+    }
+    return RANK_DESCRIPTORS + RANK_DESCRIPTORS_EACH * slots;
+}
+
+enum rf_status rf_cluster_check_limits(const struct rf_config *config,
+                                       struct rf_err *err)
+{
+    return rf_descriptors_need(descriptors_of(config), least_limit(config),
+                               err);
+}
+
+/* Those that the limit leaves beside the run's own; a node is one at first. */
+static uint32_t max_strangers(const struct rf_config *config)
+{
+    uint32_t most = RF_MAX(STRANGERS, 2 * config->n_nodes);
+    uint32_t own = descriptors_of(config);
+    uint32_t left = rf_descriptors_free(own + most);
+    left = RF_MAX(left, own) - own;
+    return RF_MIN(most, config->n_nodes + left);
 }
 
 void rf_cluster_random(void *out, size_t size)
@@ -322,6 +360,7 @@ enum rf_status rf_cluster_create(uv_loop_t *loop,
     cluster->launcher = launcher;
     cluster->strangers_end = &cluster->strangers;
     cluster->waiting_end = &cluster->waiting;
+    cluster->max_strangers = max_strangers(config);
     cluster->how = config->launch;
     rf_cluster_random(token, sizeof(token));
     rf_hex_encode(token, sizeof(token), token_text);

@@ -6,10 +6,11 @@
  * connections as they can. So a stranger costs little until it has sent
  * something (no TLS object, no buffer), has RF_CONN_HANDSHAKE_MS to do so and
  * as long again for its handshake, and there is room for a limited number of
- * them. Where that is used up, the one that has been there longest makes room.
- * A node's first bytes prove its key and follow at once on the connection that
- * it tries (others that it has opened meanwhile wait for that one to fail, and
- * may be sent away); whoever has proved a key is never sent away.
+ * them, fewer where the limit of open files would not do for nodes, too. Where
+ * that is used up, the one that has been there longest makes room. A node's
+ * first bytes prove its key and follow at once on the connection that it tries
+ * (others that it has opened meanwhile wait for that one to fail, and may be
+ * sent away); whoever has proved a key is never sent away.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +24,6 @@
 /* More than twice what all listeners accept in a turn of the loop, so that what
  * a stranger has sent is read before its place is taken. */
 #define STRANGERS_PER_SOURCE 64
-#define STRANGERS 128
 
 /* A TCP connection. */
 struct cluster_peer {
@@ -110,7 +110,6 @@ static void turn_away(struct cluster_peer *peer, const char *text)
 /* Takes a place for one more from there; false when all have a better right. */
 static bool make_room(struct rf_cluster *cluster, const struct in6_addr *source)
 {
-    unsigned limit = RF_MAX(STRANGERS, 2 * cluster->config->n_nodes);
     unsigned limit_there =
         RF_MAX(STRANGERS_PER_SOURCE, cluster->config->n_nodes);
     unsigned there = 0;
@@ -127,7 +126,7 @@ static bool make_room(struct rf_cluster *cluster, const struct in6_addr *source)
     }
     if (there >= limit_there) {
         oldest = oldest_there;
-    } else if (cluster->n_strangers < limit) {
+    } else if (cluster->n_strangers < cluster->max_strangers) {
         return true;
     }
     if (oldest != NULL) {

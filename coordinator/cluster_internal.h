@@ -67,7 +67,7 @@ struct rf_cluster {
     struct cluster_listener *waiting, **waiting_end;
     unsigned accepted; /* in this turn, by all listeners */
     struct cluster_peer *strangers, **strangers_end; /* oldest first */
-    unsigned n_strangers;
+    unsigned n_strangers, max_strangers;
     unsigned refused; /* connections of strangers, for one line of log */
     uv_timer_t tick;
     uv_prepare_t turn;    /* of the loop */

@@ -7,7 +7,7 @@
 
 enum rf_status rf_loop_init(uv_loop_t *loop, struct rf_err *err)
 {
-    enum rf_status status = rf_descriptors_need(RF_LOOP_DESCRIPTORS, err);
+    enum rf_status status = rf_descriptors_need(RF_LOOP_DESCRIPTORS, 0, err);
     int result;
     if (status != RF_OK) {
         return status;

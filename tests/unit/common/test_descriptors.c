@@ -28,16 +28,15 @@ START_TEST(test_descriptors_need_is_what_can_be_opened)
 {
     struct rlimit limit = {40, 40};
     struct rf_err err = {0};
-    char text[64];
     uint32_t n = 0;
     int last, advised;
     ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
-    while (rf_descriptors_need(n + 1, &err) == RF_OK) {
+    while (rf_descriptors_need(n + 1, 0, &err) == RF_OK) {
         n++;
     }
-    snprintf(text, sizeof(text), "%u more are needed, %u are allowed", n + 1,
-             n);
-    ck_assert_msg(strstr(err.text, text) != NULL, "%s", err.text);
+    ck_assert_uint_eq(rf_descriptors_free(100), n);
+    ck_assert_uint_eq(rf_descriptors_free(1), 1);
+    ck_assert_ptr_nonnull(strstr(err.text, "40 are allowed, 41 are needed"));
     ck_assert_int_eq(
         sscanf(strstr(err.text, "`ulimit"), "`ulimit -n %d`", &advised), 1);
     ck_assert_int_eq(advised, 41);
@@ -47,9 +46,37 @@ START_TEST(test_descriptors_need_is_what_can_be_opened)
         ck_assert_int_ge(last, 0);
     }
     ck_assert_int_lt(dup(STDERR_FILENO), 0);
-    ck_assert_int_eq(rf_descriptors_need(1, NULL), RF_ERR_LAUNCH);
+    ck_assert_int_eq(rf_descriptors_need(1, 0, NULL), RF_ERR_LAUNCH);
     close(last);
-    ck_assert_int_eq(rf_descriptors_need(1, NULL), RF_OK);
+    ck_assert_int_eq(rf_descriptors_need(1, 0, NULL), RF_OK);
+}
+END_TEST
+
+/* Of one that is open above the limit, a higher limit has to make room. */
+START_TEST(test_descriptors_limit_advised_is_enough_at_once)
+{
+    const struct rlimit low = {10, 60};
+    struct rlimit limit = low;
+    struct rf_err err = {0};
+    unsigned advised;
+    for (int fd = 12; fd < 18; fd++) {
+        ck_assert_int_eq(dup2(STDERR_FILENO, fd), fd);
+    }
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &low), 0);
+    ck_assert_int_eq(rf_descriptors_need(20, _i == 0 ? 0 : 50, &err),
+                     RF_ERR_LAUNCH);
+    ck_assert_int_eq(
+        sscanf(strstr(err.text, "`ulimit"), "`ulimit -n %u`", &advised), 1);
+    if (_i == 1) {
+        ck_assert_uint_eq(advised, 50);
+    }
+    limit.rlim_cur = advised - 1;
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    ck_assert_int_eq(rf_descriptors_need(20, _i == 0 ? 0 : 50, NULL),
+                     RF_ERR_LAUNCH);
+    limit.rlim_cur = advised;
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    ck_assert_int_eq(rf_descriptors_need(20, _i == 0 ? 0 : 50, NULL), RF_OK);
 }
 END_TEST
 
@@ -60,6 +87,8 @@ Suite *test_descriptors_suite(void)
     TCase *tests = tcase_create("descriptors");
     tcase_add_test(tests, test_descriptors_reach_the_hard_limit);
     tcase_add_test(tests, test_descriptors_need_is_what_can_be_opened);
+    tcase_add_loop_test(tests, test_descriptors_limit_advised_is_enough_at_once,
+                        0, 2);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "common/bytes.h"
+#include "common/procstat.h"
 
 #define NODE_SIZE 17
 #define BOOT_SIZE 9
@@ -30,6 +31,7 @@
 struct label {
     char node[NODE_SIZE], boot[BOOT_SIZE], tag[TAG_SIZE];
     int agent;
+    int64_t start_ticks; /* of the agent; 0: unknown */
 };
 
 /* --- labels --------------------------------------------------------------- */
@@ -62,7 +64,7 @@ static bool make_tag(const uint8_t key[RF_DATA_KEY_BYTES], char out[TAG_SIZE])
     return true;
 }
 
-/* Process ids mean something to who is of this node. */
+/* Process ids are only meaningful on this node. */
 static bool find_node(char out[NODE_SIZE])
 {
     char host[256] = "", machine[64], text[512];
@@ -92,8 +94,8 @@ static void find_boot(char out[BOOT_SIZE])
 
 static void write_label(const struct label *label, char out[RF_FILE_LABEL_SIZE])
 {
-    snprintf(out, RF_FILE_LABEL_SIZE, "%s.%s.%d.%s", label->node, label->boot,
-             label->agent, label->tag);
+    snprintf(out, RF_FILE_LABEL_SIZE, "%s.%s.%d.%" PRId64 ".%s", label->node,
+             label->boot, label->agent, label->start_ticks, label->tag);
 }
 
 /* *end is behind it; false when there is none. */
@@ -101,11 +103,13 @@ static bool read_label(const char *text, struct label *out, int *end)
 {
     char again[RF_FILE_LABEL_SIZE];
     int used = 0;
-    if (sscanf(text, "%16[0-9a-f].%8[0-9a-f].%9d.%16[0-9a-f]%n", out->node,
-               out->boot, &out->agent, out->tag, &used) != 4 ||
+    if (sscanf(text, "%16[0-9a-f].%8[0-9a-f].%9d.%18" SCNd64 ".%16[0-9a-f]%n",
+               out->node, out->boot, &out->agent, &out->start_ticks, out->tag,
+               &used) != 5 ||
         strlen(out->node) != NODE_SIZE - 1 ||
         strlen(out->boot) != BOOT_SIZE - 1 ||
-        strlen(out->tag) != TAG_SIZE - 1 || out->agent <= 0) {
+        strlen(out->tag) != TAG_SIZE - 1 || out->agent <= 0 ||
+        out->start_ticks < 0) {
         return false;
     }
     write_label(out, again);
@@ -118,8 +122,12 @@ bool rf_file_label(const uint8_t key[RF_DATA_KEY_BYTES], pid_t agent,
                    char out[RF_FILE_LABEL_SIZE])
 {
     struct label label = {.agent = (int)agent};
+    struct rf_procstat its;
     if (!make_tag(key, label.tag) || !find_node(label.node)) {
         return false;
+    }
+    if (rf_procstat_read(agent, &its)) {
+        label.start_ticks = its.start_ticks;
     }
     find_boot(label.boot);
     write_label(&label, out);
@@ -181,26 +189,43 @@ static bool is_older_than_boot(int folder, const char *name)
     return info.st_mtime < now.tv_sec - up.tv_sec;
 }
 
+/* Whether the agent of this boot has ended, be its id another process's. */
+static bool has_ended(const struct label *label)
+{
+    struct rf_procstat its;
+    if (!rf_procstat_read((pid_t)label->agent, &its)) {
+        return kill(label->agent, 0) != 0 && errno == ESRCH;
+    }
+    return its.state == 'Z' || its.state == 'X' ||
+           (label->start_ticks != 0 && label->start_ticks != its.start_ticks);
+}
+
+static bool is_left_behind(int folder, const char *name,
+                           const struct label *mine)
+{
+    struct label label;
+    if (!read_name(name, &label) || strcmp(label.node, mine->node) != 0) {
+        return false;
+    }
+    return strcmp(label.boot, mine->boot) == 0
+               ? has_ended(&label)
+               : is_older_than_boot(folder, name);
+}
+
 void rf_file_sweep(const char *folder)
 {
-    struct label mine = {.agent = 0}, label;
+    struct label mine = {.agent = 0};
     const struct dirent *entry;
     DIR *entries = opendir(folder);
     if (entries == NULL) {
         return;
     }
     find_boot(mine.boot);
-    while (find_node(mine.node) && (entry = readdir(entries)) != NULL) {
-        bool gone;
-        if (!read_name(entry->d_name, &label) ||
-            strcmp(label.node, mine.node) != 0) {
-            continue;
-        }
-        gone = strcmp(label.boot, mine.boot) == 0
-                   ? kill(label.agent, 0) != 0 && errno == ESRCH
-                   : is_older_than_boot(dirfd(entries), entry->d_name);
-        if (gone) {
-            unlinkat(dirfd(entries), entry->d_name, 0);
+    if (find_node(mine.node)) {
+        while ((entry = readdir(entries)) != NULL) {
+            if (is_left_behind(dirfd(entries), entry->d_name, &mine)) {
+                unlinkat(dirfd(entries), entry->d_name, 0);
+            }
         }
     }
     closedir(entries);

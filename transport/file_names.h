@@ -1,10 +1,11 @@
 /*
  * Names of the files of method disk: refit-<label>-<rank>.data and .ledger. The
- * label says whose they are, "<node>.<boot>.<pid>.<tag>": the node (of its host
- * name, machine id and process ids' name space), how it was booted, its agent,
- * and a tag made from the attempt's data key, so that attempts never meet and
- * names cannot be guessed. By it the next run on a node knows what nobody has
- * removed there, because agents were killed or the power was lost.
+ * label says whose they are, "<node>.<boot>.<pid>.<ticks>.<tag>": the node
+ * (of its host name, machine id and process ids' name space), how it was
+ * booted, its agent with the time when that started, and a tag made from the
+ * attempt's data key, so that attempts never meet and names cannot be guessed.
+ * By it the next run on a node knows what nobody has removed there, because
+ * agents were killed or the power was lost.
  */
 #ifndef RF_TRANSPORT_FILE_NAMES_H
 #define RF_TRANSPORT_FILE_NAMES_H
@@ -16,7 +17,7 @@
 #include "common/compiler.h"
 #include "transport/method.h"
 
-#define RF_FILE_LABEL_SIZE 64
+#define RF_FILE_LABEL_SIZE 80
 #define RF_FILE_PATH_SIZE 4096
 
 /* The label of the files of this node's ranks, whose agent is process `agent`.

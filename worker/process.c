@@ -22,9 +22,9 @@
 
 #include "common/core.h"
 #include "common/mem.h"
+#include "common/procstat.h"
 
-#define NAME_SIZE 16  /* of PR_SET_NAME, with its end */
-#define STAT_SIZE 512 /* of /proc/PID/stat */
+#define NAME_SIZE 16 /* of PR_SET_NAME, with its end */
 
 void rf_process_harden_agent(void)
 {
@@ -218,44 +218,10 @@ enum rf_status rf_process_spawn(const struct rf_spawn *how, pid_t *out,
     return RF_OK;
 }
 
-/* What /proc says of process `pid` after its name, from field 3 on; "" when it
- * is gone. `line` holds it. */
-static const char *stat_of(const char *pid, char *line, size_t size)
-{
-    char path[64];
-    const char *end = NULL;
-    FILE *file;
-    snprintf(path, sizeof(path), "/proc/%.20s/stat", pid);
-    file = fopen(path, "re");
-    if (file != NULL && fgets(line, (int)size, file) != NULL) {
-        end = strrchr(line, ')');
-    }
-    if (file != NULL) {
-        fclose(file);
-    }
-    return end != NULL ? end + 1 : "";
-}
-
-/* The parent of process `pid`, 0 when unknown. */
-static pid_t parent_of(const char *pid)
-{
-    char line[STAT_SIZE];
-    int parent = 0;
-    return sscanf(stat_of(pid, line, sizeof(line)), " %*c %d", &parent) == 1
-               ? parent
-               : 0;
-}
-
 int64_t rf_process_start_ticks(void)
 {
-    char line[STAT_SIZE];
-    int64_t ticks = -1;
-    return sscanf(stat_of("self", line, sizeof(line)),
-                  " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d "
-                  "%*d %*d %*d %*d %*d %" SCNd64,
-                  &ticks) == 1
-               ? ticks
-               : -1;
+    struct rf_procstat own;
+    return rf_procstat_read(getpid(), &own) ? own.start_ticks : -1;
 }
 
 static bool listed(pid_t pid, const pid_t *keep, size_t n_keep)
@@ -277,7 +243,8 @@ void rf_process_kill_strays(const pid_t *keep, size_t n_keep)
     }
     while ((entry = readdir(folder)) != NULL) {
         pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
-        if (pid > 1 && parent_of(entry->d_name) == getpid() &&
+        struct rf_procstat its;
+        if (pid > 1 && rf_procstat_read(pid, &its) && its.parent == getpid() &&
             !listed(pid, keep, n_keep)) {
             kill(pid, SIGKILL);
         }

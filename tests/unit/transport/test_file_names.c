@@ -1,6 +1,7 @@
 /* Names of the files of method disk. */
 #include <check.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,13 +76,15 @@ START_TEST(test_labels_that_are_not_well_formed_are_not_taken)
         "",
         "..",
         "a/../b",
-        "0123456789abcdef.01234567.1.0123456789abcde",
-        "0123456789abcdef.01234567.1.0123456789abcdef/",
-        "0123456789abcdef.01234567.-1.0123456789abcdef",
-        "0123456789abcdef.01234567.01.0123456789abcdef",
-        "0123456789abcdef.0123456.1.0123456789abcdef"};
-    ck_assert(
-        rf_file_label_is_good("0123456789abcdef.01234567.1.0123456789abcdef"));
+        "0123456789abcdef.01234567.1.9.0123456789abcde",
+        "0123456789abcdef.01234567.1.9.0123456789abcdef/",
+        "0123456789abcdef.01234567.1.-9.0123456789abcdef",
+        "0123456789abcdef.01234567.1.0123456789abcdef",
+        "0123456789abcdef.01234567.-1.9.0123456789abcdef",
+        "0123456789abcdef.01234567.01.9.0123456789abcdef",
+        "0123456789abcdef.0123456.1.9.0123456789abcdef"};
+    ck_assert(rf_file_label_is_good(
+        "0123456789abcdef.01234567.1.9.0123456789abcdef"));
     for (size_t i = 0; i < RF_ARRAY_SIZE(bad); i++) {
         ck_assert_msg(!rf_file_label_is_good(bad[i]), "%s", bad[i]);
     }
@@ -139,6 +142,34 @@ START_TEST(test_sweeping_keeps_files_of_agents_that_live)
 }
 END_TEST
 
+START_TEST(test_sweeping_is_not_misled_by_a_process_of_the_same_id)
+{
+    char label[RF_FILE_LABEL_SIZE], other[2 * RF_FILE_LABEL_SIZE];
+    char *tag;
+    ck_assert(rf_file_label(key, getpid(), label));
+    tag = strrchr(label, '.'); /* behind the time when it started */
+    snprintf(other, sizeof(other), "%.*s0%s", (int)(tag - label), label, tag);
+    ck_assert(rf_file_label_is_good(other));
+    ck_assert(is_swept(other, "-0.data", 0));
+}
+END_TEST
+
+START_TEST(test_sweeping_removes_what_a_zombie_left)
+{
+    char label[RF_FILE_LABEL_SIZE];
+    siginfo_t info;
+    pid_t pid = fork();
+    ck_assert_int_ge(pid, 0);
+    if (pid == 0) {
+        _exit(0);
+    }
+    ck_assert_int_eq(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+    ck_assert(rf_file_label(key, pid, label));
+    ck_assert(is_swept(label, "-0.data", 0));
+    ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+}
+END_TEST
+
 START_TEST(test_sweeping_keeps_files_of_other_nodes)
 {
     char label[RF_FILE_LABEL_SIZE];
@@ -148,7 +179,8 @@ START_TEST(test_sweeping_keeps_files_of_other_nodes)
 }
 END_TEST
 
-/* "node.boot.pid.tag": another boot, and an agent that happens to live. */
+/* "node.boot.pid.ticks.tag": another boot, and an agent that happens to live.
+ */
 START_TEST(test_sweeping_removes_what_is_older_than_this_boot)
 {
     char label[RF_FILE_LABEL_SIZE];
@@ -185,6 +217,9 @@ Suite *test_file_names_suite(void)
     tcase_add_test(names,
                    test_sweeping_removes_what_gone_agents_of_this_node_left);
     tcase_add_test(names, test_sweeping_keeps_files_of_agents_that_live);
+    tcase_add_test(names,
+                   test_sweeping_is_not_misled_by_a_process_of_the_same_id);
+    tcase_add_test(names, test_sweeping_removes_what_a_zombie_left);
     tcase_add_test(names, test_sweeping_keeps_files_of_other_nodes);
     tcase_add_test(names, test_sweeping_removes_what_is_older_than_this_boot);
     tcase_add_test(names, test_sweeping_keeps_files_with_other_names);

@@ -1,0 +1,38 @@
+/* Reads /proc/PID/stat. See procstat.h. The name, which is second there, may
+ * hold anything, parentheses too: what follows the last one is parsed. */
+#include "common/procstat.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define STAT_SIZE 512
+
+bool rf_procstat_read(pid_t pid, struct rf_procstat *out)
+{
+    char path[64], line[STAT_SIZE] = "";
+    struct rf_procstat found;
+    const char *rest;
+    FILE *file;
+    int parent;
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    file = fopen(path, "re");
+    if (file == NULL) {
+        return false;
+    }
+    if (fgets(line, sizeof(line), file) == NULL) {
+        line[0] = '\0';
+    }
+    fclose(file);
+    rest = strrchr(line, ')');
+    if (rest == NULL ||
+        sscanf(rest + 1,
+               " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d "
+               "%*d %*d %*d %*d %*d %" SCNd64,
+               &found.state, &parent, &found.start_ticks) != 3) {
+        return false;
+    }
+    found.parent = (pid_t)parent;
+    *out = found;
+    return true;
+}

@@ -1,0 +1,21 @@
+/* What the kernel says of a process. */
+#ifndef RF_COMMON_PROCSTAT_H
+#define RF_COMMON_PROCSTAT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct rf_procstat {
+    char state; /* 'Z': a zombie */
+    pid_t parent;
+    /* When it started, in clock ticks since boot: with the id it names a
+     * process for good. */
+    int64_t start_ticks;
+};
+
+/* Reads /proc/PID/stat; false, with *out as it was, when there is no such
+ * process or it cannot be read. */
+bool rf_procstat_read(pid_t pid, struct rf_procstat *out);
+
+#endif

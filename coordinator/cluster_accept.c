@@ -168,6 +168,14 @@ static struct cluster_node *node_of(struct rf_cluster *cluster,
     return NULL;
 }
 
+static void count_claim(struct cluster_node *node)
+{
+    if (worth_telling(++node->claims)) {
+        rf_warn("a second connection claims to be %s: refused",
+                rf_cluster_name(node));
+    }
+}
+
 static bool find_psk(const char *identity, uint8_t psk[RF_PSK_BYTES],
                      void *data)
 {
@@ -176,10 +184,7 @@ static bool find_psk(const char *identity, uint8_t psk[RF_PSK_BYTES],
         return false;
     }
     if (node->used || node->lost) {
-        if (worth_telling(++node->claims)) {
-            rf_warn("a second connection claims to be %s: refused",
-                    rf_cluster_name(node));
-        }
+        count_claim(node);
         return false;
     }
     memcpy(psk, node->psk, RF_PSK_BYTES);
@@ -191,8 +196,13 @@ static void peer_ready_cb(struct rf_conn *conn, void *data)
     struct cluster_peer *peer = data;
     struct rf_cluster *cluster = peer->cluster;
     struct cluster_node *node = node_of(cluster, rf_conn_identity(conn));
-    if (node == NULL || node->used || node->lost || cluster->stopping) {
-        rf_conn_close(conn);
+    if (cluster->stopping || node == NULL) {
+        turn_away(peer, "no node is awaited");
+        return;
+    }
+    if (node->used || node->lost) { /* since its handshake began */
+        count_claim(node);
+        turn_away(peer, "another connection is that node's");
         return;
     }
     leave_strangers(peer);

@@ -475,6 +475,30 @@ START_TEST(test_cluster_listen_who_has_proved_a_key_is_not_sent_away)
 }
 END_TEST
 
+static bool a_claim_was_refused(void)
+{
+    return strstr(logged, "; 1 so far") != NULL;
+}
+
+START_TEST(test_cluster_listen_of_two_handshakes_at_once_one_is_refused)
+{
+    struct rf_tls *first, *second;
+    int other;
+    launch_by_hand();
+    first = send_client_hello();
+    other = watched;
+    second = send_client_hello();
+    ends_run_until(has_an_answer);
+    ends_open(&ends_left, other, first);
+    ends_open(&ends_right, watched, second);
+    ends_run_until(a_claim_was_refused);
+    ck_assert_ptr_nonnull(strstr(
+        logged, "refused a connection from 127.0.0.1 (another connection"));
+    ck_assert_ptr_nonnull(
+        strstr(logged, "a second connection claims to be a: refused"));
+}
+END_TEST
+
 static bool was_refused(void)
 {
     return strstr(logged, "refused a connection from 127.0.0.1 (it sent "
@@ -513,6 +537,8 @@ Suite *test_cluster_listen_suite(void)
                    test_cluster_listen_all_listeners_share_what_a_turn_accepts);
     tcase_add_test(tests,
                    test_cluster_listen_who_has_proved_a_key_is_not_sent_away);
+    tcase_add_test(
+        tests, test_cluster_listen_of_two_handshakes_at_once_one_is_refused);
     tcase_add_test(tests,
                    test_cluster_listen_who_says_nothing_is_closed_in_time);
     suite_add_tcase(suite, tests);

@@ -187,6 +187,41 @@ static void not_executable(struct cluster_node *node)
     }
 }
 
+/* Whether a shell has run the worker as a script: then its messages begin with
+ * the file's name and the line, "FILE: line 1: …" or "FILE: 1: …". */
+static bool ran_as_script(const struct cluster_node *node)
+{
+    const char *worker = node->cluster->how.worker;
+    const size_t size = strlen(worker);
+    for (unsigned i = 0; i < CLUSTER_LAST_LINES; i++) {
+        const char *line = node->last[i];
+        unsigned number;
+        if (line != NULL && strncmp(line, worker, size) == 0 &&
+            (sscanf(line + size, ": line %u:", &number) == 1 ||
+             sscanf(line + size, ": %u:", &number) == 1)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void not_found(struct cluster_node *node)
+{
+    const char *worker = node->cluster->how.worker;
+    if (ran_as_script(node)) {
+        rf_cluster_cause(node,
+                         "the worker \"%s\" is not a program (status 127): a "
+                         "shell ran it as a script without \"#!\"; say where "
+                         "it is with launch.worker, or use launch.deploy",
+                         worker);
+    } else {
+        rf_cluster_cause(node,
+                         "the worker \"%s\" was not found (status 127): say "
+                         "where it is with launch.worker, or use launch.deploy",
+                         worker);
+    }
+}
+
 static void exit_cb(struct rf_launch *launch, int status, const char *signal,
                     void *data)
 {
@@ -194,10 +229,7 @@ static void exit_cb(struct rf_launch *launch, int status, const char *signal,
     if (signal != NULL) {
         rf_cluster_ended(node, "its agent was killed by SIG%s", signal);
     } else if (status == 127) {
-        rf_cluster_cause(node,
-                         "the worker \"%s\" was not found (status 127): say "
-                         "where it is with launch.worker, or use launch.deploy",
-                         node->cluster->how.worker);
+        not_found(node);
     } else if (status == 126) {
         not_executable(node);
     } else if (status >= 0) {

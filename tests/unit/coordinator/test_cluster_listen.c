@@ -331,6 +331,27 @@ START_TEST(test_cluster_listen_an_identity_joins_once)
 }
 END_TEST
 
+/* A shell without a first line "#!" gives such a message of its own. */
+START_TEST(test_cluster_listen_a_worker_that_a_shell_ran_is_no_program)
+{
+    static const char *const says[] = {"$0: line 1: x: command not found",
+                                       "$0: 1: x: not found",
+                                       "sh: 1: $0: not found"};
+    char *path = rf_xasprintf("%s/worker", folder);
+    FILE *file = fopen(path, "w");
+    ck_assert_ptr_nonnull(file);
+    fprintf(file, "#!/bin/sh\necho \"%s\" >&2\nexit 127\n", says[_i]);
+    fclose(file);
+    ck_assert_int_eq(chmod(path, 0700), 0);
+    launch("local", path);
+    free(path);
+    ends_run_until(is_lost);
+    ck_assert_msg(
+        strstr(lost_why, _i < 2 ? "is not a program" : "was not found") != NULL,
+        "%s", lost_why);
+}
+END_TEST
+
 /* --- Strangers ------------------------------------------------------------ */
 
 static unsigned long flood_wanted;
@@ -530,6 +551,9 @@ Suite *test_cluster_listen_suite(void)
     tcase_add_test(
         tests, test_cluster_listen_a_cut_before_hello_loses_a_launched_node);
     tcase_add_test(tests, test_cluster_listen_an_identity_joins_once);
+    tcase_add_loop_test(
+        tests, test_cluster_listen_a_worker_that_a_shell_ran_is_no_program, 0,
+        3);
     tcase_add_loop_test(
         tests, test_cluster_listen_a_node_joins_while_its_address_floods, 0, 3);
     tcase_add_test(tests, test_cluster_listen_a_turn_of_the_loop_accepts_a_few);

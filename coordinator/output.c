@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -254,6 +255,19 @@ bool rf_output_is_terminal(const struct rf_output *output)
     return output->terminal;
 }
 
+/* Signals are not for this thread: while the others hold one back, it would end
+ * the program here. */
+static bool start_thread(struct rf_output *output)
+{
+    sigset_t all, before;
+    bool started;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    started = pthread_create(&output->thread, NULL, write_thread, output) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return started;
+}
+
 struct rf_output *rf_output_create(int fd)
 {
     struct rf_output *output = rf_xcalloc(1, sizeof(*output));
@@ -270,9 +284,7 @@ struct rf_output *rf_output_create(int fd)
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&output->changed, &monotonic);
     pthread_condattr_destroy(&monotonic);
-    if (pthread_create(&output->thread, NULL, write_thread, output) != 0) {
-        output->writer = WRITER_CALLER;
-    }
+    output->writer = start_thread(output) ? WRITER_THREAD : WRITER_CALLER;
     return output;
 }
 

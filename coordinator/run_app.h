@@ -24,17 +24,20 @@ struct rf_run_app {
     struct rf_run *run;
     uv_timer_t timer, redraw;
     struct rf_signals signals;
-    struct rf_findings findings; /* about nodes that have joined */
-    int interrupts;
-    bool planning;   /* beside the loop */
-    bool stopped;    /* the cluster has nothing left open */
-    bool over;       /* only storing is left to do, */
-    int64_t over_ns; /* since then */
-    bool explained;  /* what it waits for */
-    uv_work_t discard;
-    bool discarding; /* beside the loop */
-    bool finishing;  /* run.json for the last time */
-    bool unfinished; /* it could not be stored */
+    struct rf_findings findings;    /* about nodes that have joined */
+    int interrupts, interrupt_code; /* the exit code that the last asks for */
+    uv_work_t work;                 /* beside the loop: opens, discards */
+    bool opening;                   /* the folder; no signal was heeded yet, */
+    enum rf_status open_status;
+    struct rf_err open_why;
+    bool planning;    /* beside the loop */
+    bool stopped;     /* the cluster has nothing left open */
+    bool over;        /* or only storing is left to do, */
+    int64_t since_ns; /* since then */
+    bool explained;   /* what it waits for */
+    bool discarding;  /* the folder */
+    bool finishing;   /* run.json for the last time */
+    bool unfinished;  /* it could not be stored */
     int exit_code;
 };
 

@@ -239,7 +239,6 @@ static void open_handles(struct rf_run_app *app)
     app->timer.data = app->redraw.data = app;
     uv_timer_start(&app->redraw, redraw_cb, REDRAW_MS, REDRAW_MS);
     rf_signals_start(&app->signals, &app->loop, rf_run_end_signal, app);
-    rf_signals_block(false);
 }
 
 static void close_handles(struct rf_run_app *app)
@@ -371,47 +370,77 @@ static int exit_for(enum rf_status status)
                : RF_EXIT_FAILED;
 }
 
+static void open_cb(uv_work_t *work)
+{
+    struct rf_run_app *app = work->data;
+    app->open_status = rf_results_open(app->cli, app->config, app->model,
+                                       &app->results, &app->open_why);
+}
+
+static void opened_cb(uv_work_t *work, int status)
+{
+    struct rf_run_app *app = work->data;
+    (void)status; /* never called off */
+    app->opening = false;
+}
+
+/* Beside the loop: a disk that hangs must not keep signals from ending it. */
+static enum rf_status open_results(struct rf_run_app *app, struct rf_err *err)
+{
+    app->opening = true;
+    app->since_ns = rf_now_ns();
+    app->work.data = app;
+    uv_queue_work(&app->loop, &app->work, open_cb, opened_cb);
+    while (app->opening) {
+        uv_run(&app->loop, UV_RUN_ONCE);
+    }
+    if (app->open_status != RF_OK) {
+        *err = app->open_why;
+    }
+    return app->open_status;
+}
+
 /* With the folder open: runs what is left to do in it. */
 static enum rf_status run_in_folder(struct rf_run_app *app, struct rf_err *err)
 {
-    enum rf_status status = rf_loop_init(&app->loop, err);
-    if (status != RF_OK) {
-        rf_results_discard(app->results);
-        return status;
-    }
-    app->stopped = true;
     rf_results_serve(app->results, &app->loop, rf_run_end_stored, app);
-    open_handles(app);
+    if (app->interrupts > 0) {
+        rf_run_end(app);
+        return RF_OK;
+    }
     if (all_complete(app)) {
         rf_info("nothing is left to do: every scenario is complete there");
         rf_run_end(app);
-    } else {
-        status = run_all(app, err);
+        return RF_OK;
     }
-    if (app->stopped) {
-        close_handles(app);
-        uv_run(&app->loop, UV_RUN_DEFAULT);
-        uv_loop_close(&app->loop);
-    }
-    return status;
+    return run_all(app, err);
 }
 
 /* What is loaded. Sets the exit code, also with an error. */
 static enum rf_status run_loaded(struct rf_run_app *app, struct rf_err *err)
 {
     enum rf_status status = rf_cluster_check_limits(app->config, err);
+    if (status == RF_OK) {
+        status = rf_loop_init(&app->loop, err);
+    }
     if (status != RF_OK) {
         app->exit_code = RF_EXIT_LAUNCH;
         return status;
     }
-    status =
-        rf_results_open(app->cli, app->config, app->model, &app->results, err);
+    app->stopped = true;
+    open_handles(app);
+    status = open_results(app, err);
     if (status != RF_OK) {
         app->exit_code = RF_EXIT_USAGE;
-        return status;
+    } else {
+        status = run_in_folder(app, err);
+        app->exit_code = status != RF_OK ? exit_for(status) : app->exit_code;
     }
-    status = run_in_folder(app, err);
-    app->exit_code = status != RF_OK ? exit_for(status) : app->exit_code;
+    if (app->stopped) {
+        close_handles(app);
+        uv_run(&app->loop, UV_RUN_DEFAULT);
+        uv_loop_close(&app->loop);
+    }
     return status;
 }
 
@@ -423,15 +452,11 @@ int rf_run_command(const struct rf_cli *cli, struct rf_output *output)
     if (status != RF_OK) {
         app.exit_code = RF_EXIT_USAGE;
     } else {
-        /* Until they are handled: one that ended the program here would leave
-         * a folder that says "running". */
-        rf_signals_block(true);
         status = run_loaded(&app, &err);
     }
     if (status != RF_OK) {
         rf_error("%s", err.text);
     }
-    rf_signals_block(false);
     rf_findings_free(&app.findings);
     rf_results_close(app.results);
     rf_model_destroy(app.model);

@@ -19,36 +19,57 @@
 
 /* --- Signals and waiting -------------------------------------------------- */
 
-/* What keeps the run from ending once it is over; NULL: nothing. */
-static const char *awaited(const struct rf_run_app *app)
+/* What keeps the run from going on or from ending: the path, and what it is to
+ * be; NULL: nothing. */
+static const char *awaited(const struct rf_run_app *app, const char **state)
 {
-    return app->discarding ? rf_results_folder(app->results)
-                           : rf_results_storing(app->results);
+    const struct rf_cli *cli = app->cli;
+    if (app->opening) {
+        *state = cli->resume != NULL ? "opened" : "ready";
+        return cli->resume != NULL ? cli->resume : cli->out;
+    }
+    if (app->discarding) {
+        *state = cli->resume != NULL ? "as it was" : "removed";
+        return rf_results_folder(app->results);
+    }
+    *state = "stored";
+    return rf_results_storing(app->results);
 }
 
 static void explain_wait(struct rf_run_app *app)
 {
-    const char *path = awaited(app);
+    const char *state, *path = awaited(app, &state);
     if (path != NULL && !app->explained) {
         app->explained = true;
-        rf_warn("waiting until %s is stored (%s to leave without it)", path,
+        rf_warn("waiting until %s is %s (%s to leave without it)", path, state,
                 app->interrupts > 0 ? "again" : "interrupt");
     }
+}
+
+/* The agents see the end of their standard input and end as well. */
+static _Noreturn void leave(const struct rf_run_app *app, int exit_code)
+{
+    const char *state, *path = awaited(app, &state);
+    if (path != NULL) {
+        rf_error("%s is not %s", path, state);
+    }
+    (void)rf_output_flush(app->output, LEAVE_MS);
+    _exit(exit_code);
 }
 
 void rf_run_end_signal(uv_signal_t *handle, int number)
 {
     struct rf_run_app *app = handle->data;
-    const char *path = awaited(app);
+    const char *state, *path = awaited(app, &state);
     app->interrupts++;
-    if (app->interrupts > 2 ||
+    app->interrupt_code = RF_EXIT_SIGNAL + number;
+    if (app->opening && app->interrupts == 1) {
+        app->since_ns = rf_now_ns(); /* heeded once the folder is open */
+        return;
+    }
+    if (app->opening || app->interrupts > 2 ||
         (app->over && (app->explained || path == NULL))) {
-        if (path != NULL) {
-            rf_error("%s is not stored", path);
-        }
-        (void)rf_output_flush(app->output, LEAVE_MS);
-        /* The agents see the end of their standard input and end as well. */
-        _exit(RF_EXIT_SIGNAL + number);
+        leave(app, app->interrupt_code);
     }
     if (app->over) {
         explain_wait(app);
@@ -58,12 +79,18 @@ void rf_run_end_signal(uv_signal_t *handle, int number)
         rf_warn("stopping and keeping the results (again to force, a third "
                 "time to leave at once)");
     }
-    rf_run_interrupt(app->run, RF_EXIT_SIGNAL + number);
+    rf_run_interrupt(app->run, app->interrupt_code);
 }
 
 void rf_run_end_tick(struct rf_run_app *app, int64_t now_ns)
 {
-    if (app->over && now_ns - app->over_ns > PATIENCE_NS) {
+    if (now_ns - app->since_ns <= PATIENCE_NS) {
+        return;
+    }
+    if (app->opening && app->interrupts > 0) {
+        leave(app, app->interrupt_code);
+    }
+    if (app->opening || app->over) {
         explain_wait(app);
     }
 }
@@ -133,11 +160,12 @@ static void discarded_cb(uv_work_t *work, int status)
 /* Has the loop turn until nothing is being stored. */
 static void settle(struct rf_run_app *app)
 {
+    const char *state;
     if (!app->over) {
         app->over = true;
-        app->over_ns = rf_now_ns();
+        app->since_ns = rf_now_ns();
     }
-    while (awaited(app) != NULL) {
+    while (awaited(app, &state) != NULL) {
         uv_run(&app->loop, UV_RUN_ONCE);
     }
 }
@@ -145,8 +173,8 @@ static void settle(struct rf_run_app *app)
 void rf_run_end_discard(struct rf_run_app *app)
 {
     app->discarding = true;
-    app->discard.data = app;
-    uv_queue_work(&app->loop, &app->discard, discard_cb, discarded_cb);
+    app->work.data = app;
+    uv_queue_work(&app->loop, &app->work, discard_cb, discarded_cb);
     settle(app);
 }
 
@@ -155,6 +183,8 @@ void rf_run_end(struct rf_run_app *app)
     settle(app);
     if (app->run != NULL) {
         app->exit_code = rf_run_exit_code(app->run);
+    } else if (app->interrupts > 0) {
+        app->exit_code = app->interrupt_code;
     }
     rf_progress_destroy(app->progress);
     app->progress = NULL;

@@ -31,13 +31,3 @@ void rf_signals_close(struct rf_signals *signals)
         uv_close((uv_handle_t *)&signals->handles[i], NULL);
     }
 }
-
-void rf_signals_block(bool block)
-{
-    sigset_t set;
-    sigemptyset(&set);
-    for (int i = 0; i < RF_N_SIGNALS; i++) {
-        sigaddset(&set, numbers[i]);
-    }
-    pthread_sigmask(block ? SIG_BLOCK : SIG_UNBLOCK, &set, NULL);
-}

@@ -22,7 +22,4 @@ void rf_signals_start(struct rf_signals *signals, uv_loop_t *loop,
 /* Closes the handles; the loop has to run once more. */
 void rf_signals_close(struct rf_signals *signals);
 
-/* Holds them back (true) or lets them through, for the calling thread. */
-void rf_signals_block(bool block);
-
 #endif

@@ -134,10 +134,8 @@ case_pause() { # WORLD VICTIM STATE
     expect_nothing_left
 }
 
-# A signal that the coordinator has not taken yet would swallow a second one.
-signal_is_taken() {
-    [ -e control/status ] || ! grep -qE '^(Sig|Shd)Pnd:.*[1-9a-f]' \
-        "/proc/$coord_pid/status" 2>/dev/null
+taken_or_ended() {
+    [ -e control/status ] || signal_is_taken
 }
 
 # The user's signals, several times as fast as they are taken.
@@ -149,7 +147,7 @@ case_signal() { # WORLD SIGNAL TIMES STATE
     kill -"$2" "$coord_pid"
     go_on
     for ((i = 1; i < $3; i++)); do
-        wait_until 20 "signal $i is taken" signal_is_taken
+        wait_until 20 "signal $i is taken" taken_or_ended
         [ -e control/status ] || kill -"$2" "$coord_pid" 2>/dev/null
     done
     open_gate

@@ -28,6 +28,35 @@ start_held_run() { # [JQ_PROGRAM]
     wait_until 60 "a file is being stored" test -e hold.reached
 }
 
+# Starts a run whose disk hangs from the start.
+start_held_at_first() { # [ARGUMENT]...
+    own_worker
+    cluster ".launch.worker = \"$worker\""
+    touch hold
+    LD_PRELOAD=$held_disk HELD_DISK=$PWD/hold start_coord cluster.json "$@"
+    wait_until 60 "run.json is being stored" test -e hold.reached
+}
+
+test_a_signal_ends_a_run_whose_folder_cannot_be_made() {
+    start_held_at_first
+    kill -TERM "$coord_pid"
+    finish_coord
+    expect_exit 143
+    expect_text err 'error: results is not ready'
+    [ -z "$(find results -type f)" ] || fail "a file was left"
+}
+
+test_a_signal_before_the_folder_is_made_leaves_none() {
+    start_held_at_first
+    kill -TERM "$coord_pid"
+    wait_until 20 "the signal is taken" signal_is_taken
+    rm hold
+    finish_coord
+    expect_exit 143
+    expect_text err 'nothing is kept'
+    [ ! -e results ] || fail "results/ was left"
+}
+
 past() { # SECONDS_OF_THE_CLOCK
     [ "$SECONDS" -ge "$1" ]
 }

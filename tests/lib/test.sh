@@ -94,6 +94,11 @@ start_coord() {
     coord_pid=$!
 }
 
+# A signal that the coordinator has not taken yet would swallow a second one.
+signal_is_taken() {
+    ! grep -qE '^(Sig|Shd)Pnd:.*[1-9a-f]' "/proc/$coord_pid/status" 2>/dev/null
+}
+
 # Waits for it: exit code in $status.
 finish_coord() {
     wait "$coord_pid"

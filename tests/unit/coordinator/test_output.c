@@ -2,6 +2,7 @@
 #include <check.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -143,6 +144,20 @@ static void *log_lines(void *data)
     return NULL;
 }
 
+/* One that were taken would end the program. */
+START_TEST(test_output_takes_no_signal_that_callers_hold_back)
+{
+    sigset_t one, pending;
+    sigemptyset(&one);
+    sigaddset(&one, SIGTERM);
+    ck_assert_int_eq(pthread_sigmask(SIG_BLOCK, &one, NULL), 0);
+    ck_assert_int_eq(kill(getpid(), SIGTERM), 0);
+    ck_assert_int_eq(sigpending(&pending), 0);
+    ck_assert_int_eq(sigismember(&pending, SIGTERM), 1);
+    free(all_written());
+}
+END_TEST
+
 START_TEST(test_output_takes_the_log_of_all_threads)
 {
     char one[] = "one", two[] = "two", *text, *at, *save = NULL;
@@ -177,6 +192,7 @@ Suite *test_output_suite(void)
         tests, test_output_that_is_not_read_holds_up_nobody_and_counts_losses);
     tcase_add_test(tests,
                    test_output_that_is_not_read_keeps_the_last_status_only);
+    tcase_add_test(tests, test_output_takes_no_signal_that_callers_hold_back);
     tcase_add_test(tests, test_output_takes_the_log_of_all_threads);
     suite_add_tcase(suite, tests);
     tcase_add_checked_fixture(stuck, set_up, NULL); /* its thread is stuck */

@@ -27,6 +27,7 @@ struct rf_run_app {
     struct rf_findings findings;    /* about nodes that have joined */
     int interrupts, interrupt_code; /* the exit code that the last asks for */
     uv_work_t work;                 /* beside the loop: opens, discards */
+    int64_t deadline_ns;            /* of --timeout, if that is given */
     bool opening;                   /* the folder; no signal was heeded yet, */
     enum rf_status open_status;
     struct rf_err open_why;

@@ -428,6 +428,7 @@ static enum rf_status run_loaded(struct rf_run_app *app, struct rf_err *err)
         return status;
     }
     app->stopped = true;
+    app->deadline_ns = rf_now_ns() + (int64_t)app->cli->timeout_s * RF_NS_PER_S;
     open_handles(app);
     status = open_results(app, err);
     if (status != RF_OK) {

@@ -15,6 +15,7 @@
 #include "coordinator/commands.h"
 
 #define PATIENCE_NS (2 * RF_NS_PER_S) /* before a wait is explained */
+#define GRACE_NS (10 * RF_NS_PER_S)   /* for storing, after --timeout */
 #define LEAVE_MS 500                  /* for the last words */
 
 /* --- Signals and waiting -------------------------------------------------- */
@@ -82,6 +83,15 @@ void rf_run_end_signal(uv_signal_t *handle, int number)
     rf_run_interrupt(app->run, app->interrupt_code);
 }
 
+/* Storing does not outlast --timeout for ever. */
+static void leave_late(const struct rf_run_app *app, int64_t now_ns)
+{
+    if (app->cli->timeout_s > 0 &&
+        now_ns - RF_MAX(app->since_ns, app->deadline_ns) > GRACE_NS) {
+        leave(app, RF_EXIT_FAILED);
+    }
+}
+
 void rf_run_end_tick(struct rf_run_app *app, int64_t now_ns)
 {
     if (now_ns - app->since_ns <= PATIENCE_NS) {
@@ -92,6 +102,7 @@ void rf_run_end_tick(struct rf_run_app *app, int64_t now_ns)
     }
     if (app->opening || app->over) {
         explain_wait(app);
+        leave_late(app, now_ns);
     }
 }
 

@@ -1,6 +1,6 @@
 # Results on a disk that hangs: the nodes are kept meanwhile, nothing that was
 # measured is lost, and a signal ends the wait.
-# limit: 120
+# limit: 180
 # shellcheck shell=bash source=../lib/test.sh disable=SC2034
 . "$(dirname "$0")/../lib/test.sh"
 
@@ -19,10 +19,11 @@ in_state() { # NAME
 }
 
 # Starts a run whose disk hangs from the first scenario's end on.
-start_held_run() { # [JQ_PROGRAM]
+start_held_run() { # [JQ_PROGRAM [ARGUMENT]...]
     own_worker
     cluster "${1-.} | .launch.worker = \"$worker\""
-    LD_PRELOAD=$held_disk HELD_DISK=$PWD/hold start_coord cluster.json -vv
+    LD_PRELOAD=$held_disk HELD_DISK=$PWD/hold \
+        start_coord cluster.json -vv "${@:2}"
     wait_until 60 "the first scenario runs" in_state filling
     touch hold
     wait_until 60 "a file is being stored" test -e hold.reached
@@ -55,6 +56,13 @@ test_a_signal_before_the_folder_is_made_leaves_none() {
     expect_exit 143
     expect_text err 'nothing is kept'
     [ ! -e results ] || fail "results/ was left"
+}
+
+test_a_time_limit_ends_a_run_whose_folder_cannot_be_made() {
+    start_held_at_first --timeout 1
+    finish_coord
+    expect_exit 1
+    expect_text err 'error: results is not ready'
 }
 
 past() { # SECONDS_OF_THE_CLOCK
@@ -109,6 +117,15 @@ test_a_second_signal_leaves_what_cannot_be_stored() {
     expect_exit 130
     expect_text err 'first.json is not stored'
     expect_json "$(echo results/*/run.json)" '.status == "running"'
+}
+
+test_a_time_limit_leaves_what_cannot_be_stored() {
+    start_held_run "$two_scenarios" --timeout 15
+    finish_coord
+    expect_exit 1
+    expect_text err 'first.json is not stored'
+    expect_json "$(echo results/*/run.json)" '.status == "running"'
+    wait_until 20 "no process is left" no_workers
 }
 
 run_tests

@@ -2,8 +2,9 @@
 #ifndef RF_COMMON_CORE_H
 #define RF_COMMON_CORE_H
 
-/* This process and what it starts leave no core file when they crash, whatever
- * the limit was. */
+/* This process leaves no core when it crashes, neither as a file nor for the
+ * program that core_pattern may name, and others of the same user cannot read
+ * its memory. What it starts leaves no core file, but a program may get one. */
 void rf_core_forbid(void);
 
 #endif

@@ -29,7 +29,6 @@
 void rf_process_harden_agent(void)
 {
     rf_core_forbid();
-    prctl(PR_SET_DUMPABLE, 0L);
     prctl(PR_SET_CHILD_SUBREAPER, 1L);
     signal(SIGPIPE, SIG_IGN);
     signal(SIGINT, SIG_IGN); /* the coordinator decides what Ctrl-C means */

@@ -1,5 +1,6 @@
 /* No core files. */
 #include <check.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 
 #include "common/core.h"
@@ -11,6 +12,8 @@ START_TEST(test_core_files_stay_forbidden)
     ck_assert_int_eq(getrlimit(RLIMIT_CORE, &limit), 0);
     ck_assert_uint_eq(limit.rlim_cur, 0);
     ck_assert_uint_eq(limit.rlim_max, 0);
+    /* core_pattern with a program does not ask for the limit. */
+    ck_assert_int_eq(prctl(PR_GET_DUMPABLE, 0L, 0L, 0L, 0L), 0);
 }
 END_TEST
 

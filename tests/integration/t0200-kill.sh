@@ -146,14 +146,31 @@ test_the_next_run_removes_what_killed_agents_left_on_disk() {
         fail "left behind: $(ls -A disk)"
 }
 
+both_ranks_run() {
+    [ "$(ranks | wc -l)" = 2 ]
+}
+
+# Stopped ranks keep the run from ending between the two signals.
+interrupt_twice() {
+    local held
+    wait_until 20 "both ranks" both_ranks_run
+    mapfile -t held < <(ranks)
+    kill -STOP "${held[@]%:*}"
+    kill -INT "$coord_pid"
+    wait_until 20 "the first signal is taken" signal_is_taken
+    kill -INT "$coord_pid"
+}
+
 test_a_run_ended_by_force_leaves_no_file_on_disk() {
     local state
     mkdir disk
-    for state in preparing probing filling "probing again"; do
-        start_disk_run "$state" '.scenarios[0].iterations = 1'
-        kill -INT "$coord_pid"
-        kill -INT "$coord_pid"
+    for state in preparing probing filling verifying; do
+        start_disk_run "$state"
+        interrupt_twice
         finish_coord
+        expect_exit 130
+        expect_text err 'aborting -> stopping$'
+        expect_no_text err ' ABORTED$' # which a run that is not forced awaits
         wait_until 20 "no process is left" no_workers
         disk_is_empty || fail "left behind in $state: $(ls -A disk)"
     done

@@ -222,7 +222,7 @@ void rf_advise_build(const char *host, const json_t *hello, bool strict,
                      struct rf_findings *out)
 {
     struct rf_err why = {0};
-    if (rf_hello_check_build(hello, &why) != RF_OK) {
+    if (rf_hello_check_build(hello, strict, &why) != RF_OK) {
         rf_findings_add(out, strict ? RF_ADVICE_ERROR : RF_ADVICE_WARNING, host,
                         "%s", why.text);
     }

@@ -11,9 +11,10 @@
  * known. Either may be NULL: a node that has not joined. */
 bool rf_hello_same_machine(const json_t *a, const json_t *b);
 
-/* Whether the node's worker is of our version and build, as far as both are
- * known; otherwise RF_ERR_LAUNCH with both of them and what to do. */
-enum rf_status rf_hello_check_build(const json_t *hello,
+/* Whether the node's worker is of our version and build; otherwise
+ * RF_ERR_LAUNCH with both of them and what to do. Where one of the two is not
+ * known it is only refused with `strict`; where neither is, it never is. */
+enum rf_status rf_hello_check_build(const json_t *hello, bool strict,
                                     struct rf_err *err) RF_MUST_CHECK;
 
 #endif

@@ -47,6 +47,10 @@ void rf_run_end_signal(uv_signal_t *handle, int number);
 void rf_run_end_stored(const struct rf_err *why, void *data);
 void rf_run_end_tick(struct rf_run_app *app, int64_t now_ns);
 
+/* What was found about nodes that have joined, once; those that a finding holds
+ * for are named in one line. */
+void rf_run_end_warn(struct rf_run_app *app);
+
 /* The run is done, or has nothing to do: stores the rest, has the loop turn
  * until that is done, and prints the results. */
 void rf_run_end(struct rf_run_app *app);

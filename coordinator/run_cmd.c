@@ -61,20 +61,10 @@ static void launch_op(void *data)
     rf_cluster_launch(app->cluster);
 }
 
-/* Nodes that a finding holds for are named in one line. */
-static void warn_of_nodes(struct rf_run_app *app)
-{
-    rf_findings_merge(&app->findings);
-    for (size_t i = 0; i < app->findings.n; i++) {
-        const struct rf_finding *one = &app->findings.list[i];
-        rf_warn("%s: %s", one->about, one->text);
-    }
-}
-
 static void joined_op(void *data)
 {
     struct rf_run_app *app = data;
-    warn_of_nodes(app);
+    rf_run_end_warn(app);
     rf_cluster_joined(app->cluster);
 }
 
@@ -179,8 +169,10 @@ static const struct rf_run_ops run_ops = {
 static bool hello_cb(uint32_t node, const json_t *hello, void *data)
 {
     struct rf_run_app *app = data;
-    rf_advise_build(app->config->node_names[node], hello, app->cli->strict,
-                    &app->findings);
+    if (!app->cli->strict) { /* or else the run refuses the node */
+        rf_advise_build(app->config->node_names[node], hello, false,
+                        &app->findings);
+    }
     rf_results_node(app->results, node, hello);
     return rf_run_hello(app->run, node, hello);
 }

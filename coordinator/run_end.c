@@ -108,6 +108,16 @@ void rf_run_end_tick(struct rf_run_app *app, int64_t now_ns)
 
 /* --- The end -------------------------------------------------------------- */
 
+void rf_run_end_warn(struct rf_run_app *app)
+{
+    rf_findings_merge(&app->findings);
+    for (size_t i = 0; i < app->findings.n; i++) {
+        const struct rf_finding *one = &app->findings.list[i];
+        rf_warn("%s: %s", one->about, one->text);
+    }
+    rf_findings_free(&app->findings);
+}
+
 /* Every node that could not join with its reason; equal reasons are folded. */
 static void report_launch(const struct rf_run_app *app)
 {
@@ -202,6 +212,7 @@ void rf_run_end(struct rf_run_app *app)
     if (rf_results_last(app->results) == NULL &&
         (app->exit_code == RF_EXIT_LAUNCH || app->interrupts > 0)) {
         if (app->exit_code == RF_EXIT_LAUNCH) {
+            rf_run_end_warn(app);
             report_launch(app);
         } else {
             rf_info("stopped before any scenario: nothing is kept");

@@ -101,7 +101,7 @@ bool rf_run_hello(struct rf_run *run, uint32_t node, const json_t *hello)
         refuse(run, node, &err);
         return false;
     }
-    if (run->strict && rf_hello_check_build(hello, &err) != RF_OK) {
+    if (run->strict && rf_hello_check_build(hello, true, &err) != RF_OK) {
         refuse(run, node, &err);
         return false;
     }

@@ -60,6 +60,19 @@ test_workers_of_another_build_are_a_warning() {
     [ "$(grep -c 'its worker is' err)" = 1 ] || fail "not told once"
 }
 
+test_a_worker_of_another_build_is_told_when_the_launch_fails() {
+    local expected
+    old_worker
+    printf '#!/bin/sh\nmkdir first 2>/dev/null && exec ./old-worker "$@"\n%s\n' \
+        'exit 127' >one-of-two
+    chmod +x one-of-two
+    cluster ".launch.worker = \"$PWD/one-of-two\""
+    run_coord cluster.json
+    expect_exit 4
+    expect_text err "^warning: [ab]: $expected.*launch\.deploy"
+    expect_text err '^error: [ab]: .*was not found'
+}
+
 test_workers_of_another_build_are_refused_when_strict() {
     local expected
     old_worker

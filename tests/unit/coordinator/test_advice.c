@@ -197,6 +197,7 @@ START_TEST(test_advice_warns_of_a_worker_of_another_build)
                          1 << 30, NULL);
     struct rf_findings findings = {0};
     bool differs = (_i == 1 && strcmp(rf_build(), "unknown") != 0) || _i == 2;
+    bool cannot_tell = _i >= 3 && strcmp(rf_build(), "unknown") != 0;
     if (_i == 2) {
         json_object_set_new(node, "version", json_string("0.0.7"));
     } else if (_i == 4) {
@@ -212,7 +213,9 @@ START_TEST(test_advice_warns_of_a_worker_of_another_build)
         ck_assert(says(&findings, RF_ADVICE_WARNING, "launch.deploy"));
     }
     rf_advise_build("a", node, true, &findings);
-    ck_assert_uint_eq(rf_findings_count(&findings, RF_ADVICE_ERROR), differs);
+    ck_assert_uint_eq(rf_findings_count(&findings, RF_ADVICE_ERROR),
+                      differs || cannot_tell);
+    ck_assert(!cannot_tell || says(&findings, RF_ADVICE_ERROR, "cannot tell"));
     rf_findings_free(&findings);
     json_decref(node);
 }

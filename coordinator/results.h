@@ -33,8 +33,8 @@ const char *rf_results_run_id(const struct rf_results *results);
 void rf_results_node(struct rf_results *results, uint32_t node,
                      const json_t *hello);
 
-/* To be called before anything is stored: it is from a thread, and `stored` is
- * called on `loop` at the end of each rf_results_store() and
+/* To be called before anything is stored: files are written by a thread, and
+ * `stored` is called on `loop` at the end of each rf_results_store() and
  * rf_results_finish(). */
 void rf_results_serve(struct rf_results *results, uv_loop_t *loop,
                       rf_stored_fn stored, void *data);

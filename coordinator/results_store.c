@@ -8,6 +8,7 @@
 #include "coordinator/results_internal.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,12 +48,18 @@ void rf_results_keep_row(struct rf_results *results, const char *name,
     json_object_set_new(results->rows, name, row);
 }
 
-static char *summary_text(const struct rf_results *results)
+/* To be freed; NULL, and why. */
+static char *summary_text(const struct rf_results *results, struct rf_err *err)
 {
-    struct rf_table *table = rf_summary_table_create(false);
+    struct rf_table *table;
     char *text = NULL;
     size_t size = 0;
     FILE *file = open_memstream(&text, &size);
+    if (file == NULL) {
+        rf_err_errno(err, RF_ERR_NOMEM, errno, "summary.csv");
+        return NULL;
+    }
+    table = rf_summary_table_create(false);
     for (size_t i = 0; i < json_array_size(results->index); i++) {
         const json_t *entry = json_array_get(results->index, i);
         const json_t *row =
@@ -61,11 +68,13 @@ static char *summary_text(const struct rf_results *results)
             rf_summary_table_add(table, row);
         }
     }
-    if (file != NULL) {
-        rf_table_print(table, file, RF_REPORT_CSV, 0);
-        fclose(file);
-    }
+    rf_table_print(table, file, RF_REPORT_CSV, 0);
     rf_table_destroy(table);
+    if (fclose(file) != 0) {
+        rf_err_errno(err, RF_ERR_NOMEM, errno, "summary.csv");
+        free(text);
+        return NULL;
+    }
     return text;
 }
 
@@ -87,26 +96,40 @@ static void told(struct rf_results *results, const struct rf_err *why)
 
 static void stored_cb(const struct rf_err *why, void *data);
 
-/* Stores `text`, which is taken; NULL: there is none. */
+/* Stores `text`, which is taken; NULL: there is none, because of `why`. */
 static void begin(struct rf_results *results, enum rf_results_file file,
-                  char *path, char *text)
+                  char *path, char *text, const struct rf_err *why)
 {
     free(results->storing.path);
     results->storing.path = path;
     results->storing.file = file;
     if (text == NULL) {
-        struct rf_err err = {0};
-        rf_err_set(&err, RF_ERR_INTERNAL, "%s: cannot encode", path);
-        told(results, &err);
+        told(results, why);
         return;
     }
     rf_storing_start(results->loop, rf_xstrdup(path), text, stored_cb, results);
 }
 
+static void begin_json(struct rf_results *results, enum rf_results_file file,
+                       const char *name, const json_t *value)
+{
+    char *path = rf_results_path(results, name, ".json");
+    struct rf_err err = {0};
+    rf_err_set(&err, RF_ERR_INTERNAL, "%s: cannot encode", path);
+    begin(results, file, path, rf_json_text(value), &err);
+}
+
+static void begin_summary(struct rf_results *results)
+{
+    struct rf_err err = {0};
+    char *text = summary_text(results, &err);
+    begin(results, RF_RESULTS_SUMMARY,
+          rf_results_path(results, "summary", ".csv"), text, &err);
+}
+
 static void begin_run(struct rf_results *results, enum rf_results_file file)
 {
-    begin(results, file, rf_results_path(results, "run", ".json"),
-          rf_json_text(results->document));
+    begin_json(results, file, "run", results->document);
 }
 
 /* Index and summary.csv say what files say. */
@@ -131,9 +154,7 @@ static void stored_cb(const struct rf_err *why, void *data)
         begin_run(results, RF_RESULTS_INDEX);
         break;
     case RF_RESULTS_INDEX:
-        begin(results, RF_RESULTS_SUMMARY,
-              rf_results_path(results, "summary", ".csv"),
-              summary_text(results));
+        begin_summary(results);
         break;
     default:
         told(results, NULL);
@@ -166,8 +187,7 @@ void rf_results_store(struct rf_results *results,
     json_decref(results->last);
     results->last = result;
     results->storing.scenario = name;
-    begin(results, RF_RESULTS_RECORD, rf_results_path(results, name, ".json"),
-          rf_json_text(result));
+    begin_json(results, RF_RESULTS_RECORD, name, result);
 }
 
 static const char *run_status(int exit_code)

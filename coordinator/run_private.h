@@ -6,11 +6,13 @@
 #include "coordinator/run.h"
 
 /*
- *   IDLE → LAUNCHING → STARTING → PREPARING → PROBING → FILLING → RUNNING →
- *   VERIFYING → FILLING … → PROBING_AGAIN → CLOSING → (STORING →) STARTING …
- *                                                   → STOPPING → DONE
- *   PREPARING … CLOSING → (SETTLING →) ABORTING → (STORING →) STARTING |
- * STOPPING LAUNCHING, STORING, STARTING → STOPPING
+ *   IDLE → LAUNCHING → STARTING → PREPARING → PROBING → FILLING
+ *   FILLING → RUNNING → VERIFYING → FILLING … → PROBING_AGAIN → CLOSING
+ *   CLOSING → (STORING →) STARTING … → STOPPING → DONE
+ *
+ *   PREPARING … CLOSING → (SETTLING →) ABORTING
+ *   ABORTING → (STORING →) STARTING | STOPPING
+ *   LAUNCHING, STORING, STARTING → STOPPING
  *
  * STORING waits until the last scenario is stored: none is begun that could not
  * be kept. It has no deadline, since a file server may be away for long.

@@ -1,6 +1,6 @@
 /*
  * Storing a file beside the event loop. A full queue of a disk or a file server
- * that hangs holds up who writes for longer than agents wait for a sign of life
+ * that hangs blocks the writer for longer than agents wait for a sign of life
  * from their coordinator, and signals have to be answered meanwhile.
  */
 #ifndef RF_COORDINATOR_STORING_H

@@ -13,6 +13,7 @@
 #include <libgen.h>
 #include <limits.h>
 #include <linux/magic.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -27,18 +28,20 @@
 
 #define MAX_LINKS 40 /* as the kernel has it */
 
-static int write_all(int fd, const char *data, size_t size)
+int rf_write_all(int fd, const void *data, size_t size)
 {
+    const char *at = data;
     while (size > 0) {
-        ssize_t put = write(fd, data, size);
-        if (put < 0) {
-            if (errno == EINTR) {
-                continue;
-            }
+        ssize_t put = write(fd, at, size);
+        if (put >= 0) {
+            at += put;
+            size -= (size_t)put;
+        } else if (errno == EAGAIN) {
+            struct pollfd room = {.fd = fd, .events = POLLOUT};
+            (void)poll(&room, 1, -1);
+        } else if (errno != EINTR) {
             return -1;
         }
-        data += put;
-        size -= (size_t)put;
     }
     return 0;
 }
@@ -85,7 +88,7 @@ static int give_name(int fd, const char *path, const char *temporary,
 static enum rf_status write_file(int fd, const char *path, const void *data,
                                  size_t size, struct rf_err *err)
 {
-    return write_all(fd, data, size) == 0 && fsync(fd) == 0
+    return rf_write_all(fd, data, size) == 0 && fsync(fd) == 0
                ? RF_OK
                : rf_err_errno(err, RF_ERR_IO, errno, "%s: write", path);
 }
@@ -154,7 +157,7 @@ static int write_to_reader(int fd, const char *data, size_t size)
     sigaddset(&pipe_only, SIGPIPE);
     pthread_sigmask(SIG_BLOCK, &pipe_only, &before);
     sigpending(&pending);
-    failed = write_all(fd, data, size) == 0 ? 0 : errno;
+    failed = rf_write_all(fd, data, size) == 0 ? 0 : errno;
     if (failed == EPIPE && sigismember(&pending, SIGPIPE) == 0) {
         (void)sigtimedwait(&pipe_only, NULL, &no_time);
     }

@@ -8,8 +8,6 @@
  */
 #include "coordinator/output.h"
 
-#include <errno.h>
-#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -20,6 +18,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/mem.h"
+#include "common/store.h"
 
 #define ERASE "\r\033[K"
 #define STATUS_BYTES 1024
@@ -48,26 +47,15 @@ struct rf_output {
 /* --- Writing -------------------------------------------------------------- */
 
 /* A reader that is gone gets nothing more. */
-static void write_all(int fd, const char *data, size_t size)
+static void put(const struct rf_output *output, const char *data, size_t size)
 {
-    while (size > 0) {
-        ssize_t put = write(fd, data, size);
-        if (put >= 0) {
-            data += put;
-            size -= (size_t)put;
-        } else if (errno == EAGAIN) {
-            struct pollfd room = {.fd = fd, .events = POLLOUT};
-            (void)poll(&room, 1, -1);
-        } else if (errno != EINTR) {
-            return;
-        }
-    }
+    (void)rf_write_all(output->fd, data, size);
 }
 
 static void erase(struct rf_output *output)
 {
     if (output->drawn) {
-        write_all(output->fd, ERASE, strlen(ERASE));
+        put(output, ERASE, strlen(ERASE));
         output->drawn = false;
     }
 }
@@ -81,7 +69,7 @@ static void write_lines(const struct rf_output *output, const char *lines,
         const char *next = memchr(lines, '\n', (size_t)(end - lines));
         size_t one =
             next != NULL ? (size_t)(next - lines) + 1 : (size_t)(end - lines);
-        write_all(output->fd, lines, one);
+        put(output, lines, one);
         lines += one;
     }
 }
@@ -93,7 +81,7 @@ static void write_lost(const struct rf_output *output, uint64_t n)
                         "warning: %llu line%s lost: standard error was not "
                         "read\n",
                         (unsigned long long)n, n == 1 ? "" : "s");
-    write_all(output->fd, text, (size_t)size);
+    put(output, text, (size_t)size);
 }
 
 static bool has_work(const struct rf_output *output)
@@ -121,7 +109,7 @@ static void drain(struct rf_output *output)
         write_lost(output, n_lost);
     }
     if (status[0] != '\0') {
-        write_all(output->fd, status, strlen(status));
+        put(output, status, strlen(status));
         output->drawn = true;
     }
     pthread_mutex_lock(&output->lock);

@@ -20,7 +20,8 @@ struct rf_output;
 
 /* Writes to `fd`, which is borrowed. */
 struct rf_output *rf_output_create(int fd);
-/* After rf_output_end(), and when the log is not its any more. */
+/* After rf_output_end(), and when the log is not its any more: a program whose
+ * log stays with it until it exits leaves it be. */
 void rf_output_destroy(struct rf_output *output);
 
 /* Whether it is a terminal that can redraw a line. */

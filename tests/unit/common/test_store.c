@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -277,6 +278,37 @@ START_TEST(test_store_goes_to_standard_output)
 }
 END_TEST
 
+static void *read_all(void *data)
+{
+    const int *fd = data;
+    char block[4096];
+    size_t size = 0;
+    ssize_t got;
+    while ((got = read(*fd, block, sizeof(block))) > 0) {
+        size += (size_t)got;
+    }
+    return (void *)size;
+}
+
+START_TEST(test_store_write_all_waits_where_a_write_would_block)
+{
+    const size_t size = (size_t)1 << 20; /* more than a pipe holds */
+    char *data = rf_xcalloc(1, size);
+    pthread_t reader;
+    void *got;
+    int ends[2];
+    ck_assert_int_eq(pipe2(ends, O_CLOEXEC), 0);
+    ck_assert_int_eq(fcntl(ends[1], F_SETFL, O_NONBLOCK), 0);
+    ck_assert_int_eq(pthread_create(&reader, NULL, read_all, &ends[0]), 0);
+    ck_assert_int_eq(rf_write_all(ends[1], data, size), 0);
+    close(ends[1]);
+    pthread_join(reader, &got);
+    ck_assert_uint_eq((size_t)got, size);
+    close(ends[0]);
+    free(data);
+}
+END_TEST
+
 Suite *test_store_suite(void);
 Suite *test_store_suite(void)
 {
@@ -293,6 +325,7 @@ Suite *test_store_suite(void)
     tcase_add_test(tests, test_store_waits_for_the_reader_of_a_fifo);
     tcase_add_test(tests, test_store_reports_a_device_that_is_full);
     tcase_add_loop_test(tests, test_store_reports_a_reader_that_has_gone, 0, 3);
+    tcase_add_test(tests, test_store_write_all_waits_where_a_write_would_block);
     tcase_add_loop_test(tests, test_store_goes_to_standard_output, 0, 3);
     suite_add_tcase(suite, tests);
     return suite;

@@ -35,6 +35,52 @@ static enum rf_status store_run(struct rf_results *results, struct rf_err *err)
     return status;
 }
 
+/* Makes every level of `out` that is not there. */
+static enum rf_status make_parents(struct rf_results *results, const char *out,
+                                   struct rf_err *err)
+{
+    size_t before = 0, at = 0;
+    enum rf_status status = RF_OK;
+    while (status == RF_OK && out[at] != '\0') {
+        char *level;
+        at += strspn(out + at, "/");
+        at += strcspn(out + at, "/");
+        level = rf_xasprintf("%.*s", (int)at, out);
+        if (mkdir(level, FOLDER_MODE) == 0) {
+            results->kept = results->parent != NULL ? results->kept : before;
+            free(results->parent);
+            results->parent = rf_xstrdup(level);
+        } else if (errno != EEXIST) {
+            status =
+                rf_err_errno(err, RF_ERR_CONFIG, errno,
+                             "results folder %s: cannot make %s", out, level);
+        }
+        free(level);
+        before = at;
+    }
+    return status;
+}
+
+/* Removes what make_parents() made, unless it is used. */
+static void remove_parents(struct rf_results *results)
+{
+    char *path = results->parent;
+    size_t end;
+    if (path == NULL) {
+        return;
+    }
+    end = strlen(path);
+    while (end > results->kept && rmdir(path) == 0) {
+        while (end > 0 && path[end - 1] != '/') {
+            end--;
+        }
+        while (end > 0 && path[end - 1] == '/') {
+            end--;
+        }
+        path[end] = '\0';
+    }
+}
+
 /* Makes DIR if need be, then DIR/<time>-<name>, never one that exists. */
 static enum rf_status make_folder(struct rf_results *results, const char *out,
                                   struct rf_err *err)
@@ -48,10 +94,8 @@ static enum rf_status make_folder(struct rf_results *results, const char *out,
         }
     }
     compact[n] = '\0';
-    if (mkdir(out, FOLDER_MODE) == 0) {
-        results->parent = rf_xstrdup(out);
-    } else if (errno != EEXIST) {
-        return rf_err_errno(err, RF_ERR_IO, errno, "results folder %s", out);
+    if (make_parents(results, out, err) != RF_OK) {
+        return RF_ERR_CONFIG;
     }
     for (int i = 1; i < 1000; i++) {
         char *path = i == 1 ? rf_xasprintf("%s/%s-%s", out, compact,
@@ -65,11 +109,11 @@ static enum rf_status make_folder(struct rf_results *results, const char *out,
         n = (size_t)errno;
         free(path);
         if (n != EEXIST) {
-            return rf_err_errno(err, RF_ERR_IO, (int)n, "results folder in %s",
-                                out);
+            return rf_err_errno(err, RF_ERR_CONFIG, (int)n,
+                                "results folder in %s", out);
         }
     }
-    return rf_err_set(err, RF_ERR_IO, "results folder in %s: no free name",
+    return rf_err_set(err, RF_ERR_CONFIG, "results folder in %s: no free name",
                       out);
 }
 
@@ -78,7 +122,7 @@ static enum rf_status lock_folder(struct rf_results *results,
 {
     results->lock = open(results->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (results->lock < 0) {
-        return rf_err_errno(err, RF_ERR_IO, errno, "%s", results->folder);
+        return rf_err_errno(err, RF_ERR_CONFIG, errno, "%s", results->folder);
     }
     if (flock(results->lock, LOCK_EX | LOCK_NB) != 0) {
         return rf_err_set(err, RF_ERR_CONFIG,
@@ -297,9 +341,7 @@ void rf_results_discard(struct rf_results *results)
             rf_warn("%s", err.text);
         }
     }
-    if (results->parent != NULL) {
-        rmdir(results->parent);
-    }
+    remove_parents(results);
 }
 
 void rf_results_close(struct rf_results *results)

@@ -13,10 +13,11 @@
 struct rf_results;
 
 /*
- * Makes DIR/<UTC time>-<name>/ and run.json in it, or with cli->resume opens
- * that folder: `config` and model must be equal to its own. One coordinator at
- * a time may have a folder. `config`, `model` and `cli` are borrowed. Errors
- * are RF_ERR_IO, or RF_ERR_CONFIG when the folder does not fit.
+ * Makes DIR/<UTC time>-<name>/, with DIR's parents, and run.json in it, or with
+ * cli->resume opens that folder: `config` and model must be equal to its own.
+ * One coordinator at a time may have a folder. `config`, `model` and `cli` are
+ * borrowed. Errors are RF_ERR_CONFIG when the folder cannot be made or opened,
+ * or does not fit, and RF_ERR_IO when run.json cannot be read or stored.
  */
 enum rf_status rf_results_open(const struct rf_cli *cli,
                                const struct rf_config *config,

@@ -17,7 +17,8 @@ enum rf_results_file {
 struct rf_results {
     struct rf_result_run run;
     char *folder;
-    char *parent; /* made by us, or NULL */
+    char *parent; /* made by us, or NULL, */
+    size_t kept;  /* but for the levels in its first characters */
     char run_id[17];
     int lock;
     json_t *document; /* run.json */

@@ -423,12 +423,10 @@ static enum rf_status run_loaded(struct rf_run_app *app, struct rf_err *err)
     app->deadline_ns = rf_now_ns() + (int64_t)app->cli->timeout_s * RF_NS_PER_S;
     open_handles(app);
     status = open_results(app, err);
-    if (status != RF_OK) {
-        app->exit_code = RF_EXIT_USAGE;
-    } else {
+    if (status == RF_OK) {
         status = run_in_folder(app, err);
-        app->exit_code = status != RF_OK ? exit_for(status) : app->exit_code;
     }
+    app->exit_code = status != RF_OK ? exit_for(status) : app->exit_code;
     if (app->stopped) {
         close_handles(app);
         uv_run(&app->loop, UV_RUN_DEFAULT);

@@ -73,7 +73,7 @@ case_results_full_at_first() {
     fill_disk
     cluster
     run_bounded "$coord" cluster.json -o small/results
-    expect_exit 2
+    expect_exit 1
     expect_text err 'small/results.*No space left on device'
     expect_nothing_left
 }

@@ -115,9 +115,10 @@ test_wrong_usage_is_exit_2() {
 
 test_a_result_folder_that_cannot_be_used_is_exit_2() {
     cluster
-    run_coord cluster.json -o absent/results
+    touch file
+    run_coord cluster.json -o file/results
     expect_exit 2
-    expect_text err 'absent/results.*No such file'
+    expect_text err 'file/results.*Not a directory'
     run_coord cluster.json --resume absent
     expect_exit 2
     expect_text err 'absent.*No such file'

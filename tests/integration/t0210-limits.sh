@@ -102,7 +102,7 @@ test_files_that_may_not_grow_are_told() {
     done
     cluster
     limited -f 0 cluster.json
-    expect_exit 2
+    expect_exit 1
     expect_text said 'run\.json: write: File too large'
     limited -f 4 cluster.json
     expect_exit 1

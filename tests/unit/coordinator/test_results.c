@@ -393,6 +393,30 @@ START_TEST(test_results_one_coordinator_at_a_time)
 }
 END_TEST
 
+/* Index 0: all levels are ours; 1: the first was there. */
+START_TEST(test_results_make_missing_parents_and_remove_only_those)
+{
+    const char *base = result_lab.cli.out;
+    char *out = rf_xasprintf("%s/b//c", base);
+    struct rf_results *results;
+    if (_i == 1) {
+        ck_assert_int_eq(mkdir(base, 0755), 0);
+    }
+    result_lab.cli.out = out;
+    results = open_results();
+    ck_assert_int_eq(access(out, F_OK), 0);
+    rf_results_discard(results);
+    rf_results_close(results);
+    ck_assert_int_ne(access(out, F_OK), 0);
+    ck_assert_int_eq(access(base, F_OK), _i == 1 ? 0 : -1);
+    if (_i == 1) {
+        ck_assert_int_eq(rmdir(base), 0); /* empty */
+    }
+    result_lab.cli.out = base;
+    free(out);
+}
+END_TEST
+
 START_TEST(test_results_folder_that_cannot_be_made)
 {
     struct rf_results *results = NULL;
@@ -401,7 +425,7 @@ START_TEST(test_results_folder_that_cannot_be_made)
     bad.out = "/dev/null/results";
     ck_assert_int_eq(rf_results_open(&bad, result_lab.config, result_lab.model,
                                      &results, &err),
-                     RF_ERR_IO);
+                     RF_ERR_CONFIG);
     ck_assert(strstr(err.text, "/dev/null/results") != NULL);
 }
 END_TEST
@@ -415,7 +439,7 @@ START_TEST(test_results_folder_that_cannot_be_made_leaves_no_parent)
         rf_xasprintf("%0300d", 0); /* longer than names may be */
     ck_assert_int_eq(rf_results_open(&result_lab.cli, result_lab.config,
                                      result_lab.model, &results, &err),
-                     RF_ERR_IO);
+                     RF_ERR_CONFIG);
     ck_assert_int_ne(access(result_lab.cli.out, F_OK), 0);
     free(result_lab.config->name);
     result_lab.config->name = name;
@@ -473,6 +497,8 @@ Suite *test_results_suite(void)
     tcase_add_test(tests, test_results_resume_refuses_another_model);
     tcase_add_test(tests, test_results_resume_refuses_another_configuration);
     tcase_add_test(tests, test_results_one_coordinator_at_a_time);
+    tcase_add_loop_test(
+        tests, test_results_make_missing_parents_and_remove_only_those, 0, 2);
     tcase_add_test(tests, test_results_folder_that_cannot_be_made);
     tcase_add_test(tests,
                    test_results_folder_that_cannot_be_made_leaves_no_parent);

@@ -273,7 +273,7 @@ lint-deps: ## install what lint needs
 format: ## reformat the C sources
 	clang-format -i $(C_FILES)
 format-check:
-	clang-format --dry-run -Werror $(C_FILES)
+	@clang-format --dry-run -Werror $(C_FILES)
 tidy:
 	@TIDY_CLEAN=$(if $(TIDY_ALL),,$(BUILD)/tidy) \
 	    scripts/lint-tidy $(JOBS) $(RF_CPPFLAGS) -std=c17 -DRF_BUILD='"0"' \

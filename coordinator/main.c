@@ -79,7 +79,7 @@ int main(int argc, char **argv)
     int code;
     fill_standard_descriptors();
     rf_descriptors_raise();
-    rf_core_forbid(); /* it holds every node's key */
+    rf_core_forbid();         /* it holds every node's key */
     signal(SIGXFSZ, SIG_IGN); /* what exceeds RLIMIT_FSIZE is an error */
     if (rf_cli_parse(argc, argv, &cli, &err) != RF_OK) {
         fprintf(stderr, "refit-coord: %s\nTry \"refit-coord --help\".\n",

@@ -278,7 +278,7 @@ test_results_that_are_not_there_are_told() {
         run_coord $command
         expect_exit 1
         expect_text err 'scenario gone is left out.* missing'
-        expect_text err 'scenario empty is left out.* no record'
+        expect_text err 'run/empty\.json: is no record with a summary'
         expect_no_text err 'scenario (a|later) '
     done
 }

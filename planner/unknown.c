@@ -92,8 +92,8 @@ enum rf_status rf_unknown_check(const struct rf_model *model,
         err, RF_ERR_CONFIG,
         "no rule says how %llu tensor%s of unknown name (%s) split: %s. Say "
         "\"unknown_tensors\": \"replicate\" in \"model\" if every rank is to "
-        "hold them whole; layout fsdp splits any tensor. \"Tensor names\" of "
-        "refit-cluster(5) lists the known",
+        "hold them whole; layout fsdp splits any tensor. \"Tensor names\" in "
+        "refit-cluster(5) lists those that are known",
         (unsigned long long)count.tensors, count.tensors == 1 ? "" : "s",
         rf_format_bytes(count.bytes, bytes, sizeof(bytes)), list);
 }

@@ -182,11 +182,11 @@ static void load_earlier(struct rf_results *results, const char *name)
         i++;
     }
     if (rf_json_load(path, RESULT_MAX_BYTES, &result, NULL) == RF_OK) {
-        rf_results_keep_row(results, name, result);
+        rf_results_keep_row(results->rows, name, result);
         if (i < config->n_scenarios &&
             strcmp(rf_result_text(result, NULL, "status"), "ok") == 0) {
             results->complete[i] = true;
-            rf_report_table_add(results->table, result);
+            rf_results_keep_row(results->shown, name, result);
         }
     }
     json_decref(result);
@@ -267,8 +267,8 @@ enum rf_status rf_results_open(const struct rf_cli *cli,
                                           .environment = json_array()};
     results->complete =
         rf_xcalloc(config->n_scenarios, sizeof(*results->complete));
-    results->table = rf_report_table_create(false);
     results->rows = json_object();
+    results->shown = json_object();
     for (uint32_t i = 0; i < config->n_nodes; i++) {
         json_array_append_new(
             results->run.environment,
@@ -321,9 +321,19 @@ const json_t *rf_results_last(const struct rf_results *results)
 
 void rf_results_print(const struct rf_results *results, FILE *to)
 {
-    if (rf_table_rows(results->table) > 0) {
-        rf_table_print(results->table, to, RF_REPORT_TABLE, 0);
+    const struct rf_config *config = results->run.config;
+    struct rf_table *table = rf_report_table_create(false);
+    for (size_t i = 0; i < config->n_scenarios; i++) {
+        const json_t *row =
+            json_object_get(results->shown, config->scenarios[i].name);
+        if (row != NULL) {
+            rf_report_table_add(table, row);
+        }
     }
+    if (rf_table_rows(table) > 0) {
+        rf_table_print(table, to, RF_REPORT_TABLE, 0);
+    }
+    rf_table_destroy(table);
 }
 
 void rf_results_discard(struct rf_results *results)
@@ -352,8 +362,8 @@ void rf_results_close(struct rf_results *results)
     if (results->lock >= 0) {
         close(results->lock);
     }
-    rf_table_destroy(results->table);
     json_decref(results->rows);
+    json_decref(results->shown);
     json_decref(results->run.environment);
     json_decref(results->document);
     json_decref(results->before);

@@ -51,7 +51,7 @@ const char *rf_results_storing(const struct rf_results *results);
 /* The last scenario's record, borrowed; NULL before the first. */
 const json_t *rf_results_last(const struct rf_results *results);
 
-/* The table of all records, on `to`. */
+/* The table of all records, on `to`, in the order of cluster.json. */
 void rf_results_print(const struct rf_results *results, FILE *to);
 
 /* Stores the final state of run.json. Only when nothing is being stored. */

@@ -26,8 +26,8 @@ struct rf_results {
     json_t *before;   /* run.json as it was, of a resumed folder */
     bool *complete;
     json_t *last;
-    json_t *rows; /* by scenario: what summary.csv needs of its record */
-    struct rf_table *table;
+    json_t *rows;    /* by scenario: what summary.csv needs of its record */
+    json_t *shown;   /* likewise what the table at the end has */
     uv_loop_t *loop; /* of rf_results_serve() */
     rf_stored_fn stored;
     void *data;
@@ -43,8 +43,7 @@ char *rf_results_path(const struct rf_results *results, const char *name,
                       const char *suffix);
 /* A scenario's entry in `index`, appended if there is none; borrowed. */
 json_t *rf_results_entry(json_t *index, const char *name);
-/* Takes a scenario's record for summary.csv, without its samples. */
-void rf_results_keep_row(struct rf_results *results, const char *name,
-                         json_t *result);
+/* Puts a scenario's record, without its samples, into `rows` or `shown`. */
+void rf_results_keep_row(json_t *rows, const char *name, json_t *result);
 
 #endif

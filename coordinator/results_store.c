@@ -39,13 +39,12 @@ json_t *rf_results_entry(json_t *index, const char *name)
     return entry;
 }
 
-void rf_results_keep_row(struct rf_results *results, const char *name,
-                         json_t *result)
+void rf_results_keep_row(json_t *rows, const char *name, json_t *result)
 {
     json_t *row = json_copy(result);
     json_object_del(row, "iterations");
     json_object_del(row, "warmup_iterations");
-    json_object_set_new(results->rows, name, row);
+    json_object_set_new(rows, name, row);
 }
 
 /* To be freed; NULL, and why. */
@@ -136,7 +135,7 @@ static void begin_run(struct rf_results *results, enum rf_results_file file)
 static void take_record(struct rf_results *results)
 {
     const char *name = results->storing.scenario;
-    rf_results_keep_row(results, name, results->last);
+    rf_results_keep_row(results->rows, name, results->last);
     json_object_set(rf_results_entry(results->index, name), "status",
                     json_object_get(results->last, "status"));
 }
@@ -182,7 +181,7 @@ void rf_results_store(struct rf_results *results,
     const char *name = results->run.config->scenarios[attempt->index].name;
     json_t *result = rf_result_json(&results->run, attempt);
     assert(rf_results_storing(results) == NULL);
-    rf_report_table_add(results->table, result);
+    rf_results_keep_row(results->shown, name, result);
     rf_result_probe_add(results->document, result);
     json_decref(results->last);
     results->last = result;

@@ -123,6 +123,27 @@ START_TEST(test_results_are_stored_one_by_one)
 }
 END_TEST
 
+/* As a resumed run may have them. */
+START_TEST(test_results_are_shown_in_the_order_of_the_file)
+{
+    struct rf_results *results = open_results();
+    char *text = NULL;
+    size_t size = 0;
+    FILE *file = open_memstream(&text, &size);
+    for (size_t i = 2; i-- > 0;) {
+        struct rf_attempt *attempt = result_lab_attempt(i);
+        ck_assert(store(results, attempt));
+        rf_attempt_destroy(attempt);
+    }
+    rf_results_print(results, file);
+    fclose(file);
+    ck_assert_ptr_nonnull(strstr(text, "\none "));
+    ck_assert_ptr_nonnull(strstr(strstr(text, "\none "), "\ntwo "));
+    free(text);
+    rf_results_close(results);
+}
+END_TEST
+
 START_TEST(test_results_that_are_not_stored_are_not_in_the_index)
 {
     struct rf_results *results = open_results();
@@ -485,6 +506,7 @@ Suite *test_results_suite(void)
     tcase_add_checked_fixture(tests, result_lab_open, result_lab_close);
     tcase_add_test(tests, test_results_run_json_exists_from_the_start);
     tcase_add_test(tests, test_results_are_stored_one_by_one);
+    tcase_add_test(tests, test_results_are_shown_in_the_order_of_the_file);
     tcase_add_test(tests,
                    test_results_that_are_not_stored_are_not_in_the_index);
     tcase_add_test(tests, test_results_discard_leaves_nothing);

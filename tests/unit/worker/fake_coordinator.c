@@ -175,6 +175,7 @@ static json_t *take(struct fake *fake, const struct rf_frame *frame,
         size_t size = RF_MIN((size_t)frame->length, room);
         memcpy(fake->log + fake->log_used, frame->payload, size);
         fake->log_used += size;
+        fake->log_bytes += frame->length;
         return NULL;
     }
     ck_assert_msg(rf_msg_parse(frame, &message, &err) == RF_OK, "%s", err.text);

@@ -24,6 +24,7 @@ struct fake {
     int64_t heard_t, heard_at;
     char log[1 << 20]; /* what ranks printed */
     size_t log_used;
+    uint64_t log_bytes; /* all of it, also what `log` has no room for */
 };
 
 /* Starts an agent; no BOOT yet. */

@@ -35,7 +35,9 @@ COMPILE = $(CC) $(RF_CPPFLAGS) $(CPPFLAGS) $(RF_CFLAGS) $(CFLAGS)
 LINK = $(CC) $(RF_CFLAGS) $(CFLAGS) $(RF_LDFLAGS) $(LDFLAGS)
 
 FOLDERS := common planner transport coordinator worker
-$(foreach f,$(FOLDERS),$(eval $(f)_SRC := $(filter-out %/main.c,$(wildcard $(f)/*.c))))
+sources = $(wildcard $(addprefix $(1)/,*.[ch] */*.[ch] */*/*.[ch]))
+$(foreach f,$(FOLDERS),$(eval $(f)_SRC := \
+	$(filter-out %/main.c,$(filter %.c,$(call sources,$(f))))))
 test_SRC := $(wildcard tests/lib/*.c)
 objects = $(patsubst %.c,$(BUILD)/%.o,$(1))
 lib = $(patsubst %,$(BUILD)/lib%.a,$(1))
@@ -108,7 +110,7 @@ define link
 @echo "  LINK  $@"
 $(Q)$(LINK) -o $@ $(filter %.o,$^) $(filter %.a,$^)
 endef
-$(BUILD)/refit-coord: $(BUILD)/coordinator/main.o $(COORD_LIBS)
+$(BUILD)/refit-coord: $(BUILD)/coordinator/commands/main.o $(COORD_LIBS)
 	$(link) $(COORD_LDLIBS)
 $(BUILD)/refit-worker: $(BUILD)/worker/main.o $(WORKER_LIBS)
 	$(link) $(WORKER_LDLIBS)
@@ -174,12 +176,13 @@ unit_coordinator_LIBS := coordinator transport planner common
 unit_worker_LIBS := worker transport planner common
 define UNIT
 $(BUILD)/tests/unit/$(1)/suites.c: tests/unit/list-suites \
-	$(wildcard tests/unit/$(1)/*.c tests/unit/$(1))
+	$(call sources,tests/unit/$(1)) $(wildcard tests/unit/$(1) \
+	tests/unit/$(1)/*/.)
 	@mkdir -p $$(@D)
 	@tests/unit/list-suites $$(filter %.c,$$^) > $$@
 $(BUILD)/unit-$(1): $(BUILD)/tests/unit/main.o \
 	$(BUILD)/tests/unit/$(1)/suites.o \
-	$(call objects,$(wildcard tests/unit/$(1)/*.c)) \
+	$(call objects,$(filter %.c,$(call sources,tests/unit/$(1)))) \
 	$(call lib,test $(unit_$(1)_LIBS))
 	$$(link) $$(unit_$(1)_LDLIBS) -lcheck -lsubunit -lrt $(COORD_LDLIBS)
 .PHONY: unit-$(1)
@@ -190,8 +193,8 @@ $(foreach f,$(FOLDERS),$(eval $(call UNIT,$(f))))
 $(BUILD)/tests/unit/%/suites.o: $(BUILD)/tests/unit/%/suites.c $(BUILD)/flags
 	$(Q)$(COMPILE) -c $< -o $@
 UNIT_RUNNERS := $(FOLDERS:%=$(BUILD)/unit-%)
-$(call objects,$(wildcard tests/lib/*.c tests/unit/*.c tests/unit/*/*.c)): | \
-	$(BUILD)/have-unit
+$(call objects,$(filter %.c,$(call sources,tests/lib) \
+	$(call sources,tests/unit))): | $(BUILD)/have-unit
 
 # Fuzz harnesses: tests/fuzz/fuzz_<name>.c defines LLVMFuzzerTestOneInput.
 # Here each becomes a program that replays tests/fuzz/corpus/<name>/ (part of
@@ -254,8 +257,8 @@ cov: ## line coverage of the tests; installs what that needs
 # --- Checks of the source ----------------------------------------------------
 
 # All that clang-format decides; the other checks take parts of it.
-C_FILES := $(wildcard $(foreach f,$(FOLDERS) cuda scripts tests/* tests/unit/*,\
-	$(f)/*.[ch] $(f)/*.cu))
+C_FILES := $(foreach f,$(FOLDERS) cuda scripts $(wildcard tests/*),\
+	$(call sources,$(f)) $(wildcard $(f)/*.cu))
 HEADERS := $(filter $(FOLDERS:=/%.h) tests/lib/%.h tests/unit/%.h,$(C_FILES))
 # What nvcc includes, and what that may come to include.
 CXX_HEADERS := $(addprefix common/,compiler.h err.h fp8.h pattern.h) cuda/kernels.h

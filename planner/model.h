@@ -137,7 +137,7 @@ struct rf_model {
 
 /*
  * Builds a model from its *inline* description (paths already replaced by the
- * content of what they name, see coordinator/model_file.h). Beside each form
+ * content of what they name, see coordinator/config/model_file.h). Beside each form
  * may stand "name", the model's name in results, and "unknown_tensors": "error"
  * (default) or "replicate", see planner/unknown.h.
  *

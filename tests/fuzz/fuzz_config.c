@@ -7,8 +7,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "coordinator/case.h"
-#include "coordinator/config.h"
+#include "coordinator/run/case.h"
+#include "coordinator/config/config.h"
 #include "planner/plan.h"
 
 #define MAX_RANKS 64

@@ -3,7 +3,7 @@
  * parts that end with NUL: the name of the run's folder, then documents, two a
  * run. Whatever they say, a report is valid UTF-8 without control characters,
  * its cells are cells and its markup is its own. What a form understands is
- * looked for here by other means than coordinator/escape.c has.
+ * looked for here by other means than coordinator/results/escape.c has.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -13,8 +13,8 @@
 
 #include "common/json.h"
 #include "common/mem.h"
-#include "coordinator/compare.h"
-#include "coordinator/report.h"
+#include "coordinator/results/compare.h"
+#include "coordinator/results/report.h"
 
 #define MAX_PARTS 6
 

@@ -2,8 +2,8 @@
 #ifndef RF_TESTS_LIB_CONFIGURED_H
 #define RF_TESTS_LIB_CONFIGURED_H
 
-#include "coordinator/case.h"
-#include "coordinator/config.h"
+#include "coordinator/run/case.h"
+#include "coordinator/config/config.h"
 #include "planner/model.h"
 
 /* As `run` reads it, but without planning. Fails the test when it is bad; the

@@ -6,7 +6,7 @@
 #ifndef RF_TESTS_FAKE_CLUSTER_H
 #define RF_TESTS_FAKE_CLUSTER_H
 
-#include "coordinator/run.h"
+#include "coordinator/run/run.h"
 
 #define FAKE_ATTEMPTS_MAX 16
 #define FAKE_FAULTS_MAX 4

@@ -6,9 +6,9 @@
 #ifndef RF_TESTS_LIB_RESULT_LAB_H
 #define RF_TESTS_LIB_RESULT_LAB_H
 
-#include "coordinator/attempt.h"
-#include "coordinator/cli.h"
-#include "coordinator/config.h"
+#include "coordinator/run/attempt.h"
+#include "coordinator/commands/cli.h"
+#include "coordinator/config/config.h"
 
 extern const char result_lab_cluster[]; /* its cluster.json */
 

@@ -1,0 +1,200 @@
+/*
+ * What all launchers share: their table, the rules for names that end up in
+ * commands, the gate that limits parallel starts, and line splitting.
+ *
+ * The gate is a counter and a queue on the loop's thread; nobody blocks in it.
+ */
+#include "coordinator/cluster/launch.h"
+
+#include <arpa/inet.h>
+#include <assert.h>
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/mem.h"
+#include "common/text.h"
+#include "coordinator/cluster/launch_internal.h"
+
+static const struct rf_launcher_ops *const launchers[] = {
+    &rf_launcher_ssh, &rf_launcher_local, &rf_launcher_manual};
+
+const struct rf_launcher_ops *rf_launcher_find(const char *method)
+{
+    for (size_t i = 0; i < RF_ARRAY_SIZE(launchers); i++) {
+        if (strcmp(launchers[i]->name, method) == 0) {
+            return launchers[i];
+        }
+    }
+    return NULL;
+}
+
+void rf_launch_needs_no_identity(struct rf_launch *launch, uint32_t pid,
+                                 uint64_t start_ticks)
+{
+    (void)launch;
+    (void)pid;
+    (void)start_ticks;
+}
+
+/* --- Names ---------------------------------------------------------------- */
+
+/* Only ASCII letters, digits and `more`; whatever the locale. */
+static bool made_of(const char *text, const char *more, size_t longest)
+{
+    size_t length = strlen(text);
+    if (length == 0 || length > longest) {
+        return false;
+    }
+    for (; *text != '\0'; text++) {
+        bool plain = (*text >= 'a' && *text <= 'z') ||
+                     (*text >= 'A' && *text <= 'Z') ||
+                     (*text >= '0' && *text <= '9');
+        if (!plain && strchr(more, *text) == NULL) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool rf_launch_valid_host(const char *host)
+{
+    struct in6_addr address;
+    char copy[128];
+    const char *zone = strchr(host, '%');
+    size_t length = zone != NULL ? (size_t)(zone - host) : strlen(host);
+    if (strchr(host, ':') == NULL) {
+        return made_of(host, "._-", 253) && host[0] != '-' && host[0] != '.';
+    }
+    if (length >= sizeof(copy) ||
+        (zone != NULL && !made_of(zone + 1, "._-", 15))) {
+        return false;
+    }
+    memcpy(copy, host, length);
+    copy[length] = '\0';
+    return inet_pton(AF_INET6, copy, &address) == 1;
+}
+
+bool rf_launch_valid_user(const char *user)
+{
+    return made_of(user, "._-", 64) && user[0] != '-' && user[0] != '.';
+}
+
+bool rf_launch_valid_worker(const char *path)
+{
+    const char *rest = strncmp(path, "~/", 2) == 0 ? path + 2 : path;
+    if (!made_of(rest, "._/+-", 1024) || rest[0] == '-') {
+        return false;
+    }
+    for (const char *at = rest; (at = strstr(at, "..")) != NULL; at += 2) {
+        if ((at == rest || at[-1] == '/') && (at[2] == '/' || at[2] == '\0')) {
+            return false;
+        }
+    }
+    return rest[strlen(rest) - 1] != '/';
+}
+
+/* --- The gate ------------------------------------------------------------- */
+
+struct rf_launch_gate {
+    uint32_t limit, active;
+    struct rf_gate_place *first, **end;
+};
+
+struct rf_launch_gate *rf_launch_gate_create(uint32_t limit)
+{
+    struct rf_launch_gate *gate = rf_xcalloc(1, sizeof(*gate));
+    gate->limit = limit > 0 ? limit : 1;
+    gate->end = &gate->first;
+    return gate;
+}
+
+void rf_launch_gate_destroy(struct rf_launch_gate *gate)
+{
+    if (gate != NULL) {
+        assert(gate->first == NULL && gate->active == 0);
+        free(gate);
+    }
+}
+
+static void let_in(struct rf_launch_gate *gate)
+{
+    while (gate->first != NULL && gate->active < gate->limit) {
+        struct rf_gate_place *place = gate->first;
+        gate->first = place->next;
+        if (gate->first == NULL) {
+            gate->end = &gate->first;
+        }
+        gate->active++;
+        place->state = RF_GATE_IN;
+        place->start(place);
+    }
+}
+
+void rf_gate_enter(struct rf_launch_gate *gate, struct rf_gate_place *place)
+{
+    assert(place->state == RF_GATE_OUT);
+    if (gate == NULL) {
+        place->state = RF_GATE_IN;
+        place->start(place);
+        return;
+    }
+    place->state = RF_GATE_WAITING;
+    place->next = NULL;
+    *gate->end = place;
+    gate->end = &place->next;
+    let_in(gate);
+}
+
+void rf_gate_leave(struct rf_launch_gate *gate, struct rf_gate_place *place)
+{
+    if (gate != NULL && place->state == RF_GATE_WAITING) {
+        struct rf_gate_place **at = &gate->first;
+        while (*at != place) {
+            at = &(*at)->next;
+        }
+        *at = place->next;
+        if (*at == NULL) {
+            gate->end = at;
+        }
+    } else if (gate != NULL && place->state == RF_GATE_IN) {
+        gate->active--;
+        place->state = RF_GATE_OUT;
+        let_in(gate);
+    }
+    place->state = RF_GATE_OUT;
+}
+
+/* --- Lines ---------------------------------------------------------------- */
+
+static void give_line(struct rf_lines *lines)
+{
+    if (lines->used > 0 && lines->line[lines->used - 1] == '\r') {
+        lines->used--;
+    }
+    lines->line[lines->used] = '\0';
+    rf_text_clean(lines->line, lines->used);
+    lines->used = 0;
+    lines->take(lines->line, lines->data);
+}
+
+void rf_lines_feed(struct rf_lines *lines, const char *bytes, size_t size)
+{
+    for (size_t i = 0; i < size; i++) {
+        if (bytes[i] == '\n') {
+            give_line(lines);
+            continue;
+        }
+        if (lines->used == RF_LINE_MAX - 1) {
+            give_line(lines);
+        }
+        lines->line[lines->used++] = bytes[i];
+    }
+}
+
+void rf_lines_end(struct rf_lines *lines)
+{
+    if (lines->used > 0) {
+        give_line(lines);
+    }
+}

@@ -1,0 +1,136 @@
+/*
+ * Launchers: how an agent gets started on a node and what stream reaches it.
+ * One interface, three implementations (ssh, local, manual) in one table.
+ *
+ * A launcher gives the caller a byte stream to the agent's standard input and
+ * output (a uv_pipe_t) on the coordinator's loop; its standard error comes line
+ * by line. Everything else (BOOT, HELLO, …) is the caller's, in
+ * coordinator/cluster/cluster.c, and the same for all launchers.
+ *
+ * All calls and callbacks are on the loop's thread; no callback comes from
+ * inside start() or stop(). After a start() that returned RF_OK exactly one of
+ * on_fail and on_exit ends the launch, then destroy() frees it (also from
+ * inside that callback). on_stderr lines still come after the stream has ended
+ * and before on_exit.
+ *
+ * Errors and notes do not name the node: the caller does.
+ *
+ * The launcher `manual` has no stream: on_stream never comes. It prints what to
+ * run on the node and the node joins by TCP alone (docs/PROTOCOL.md).
+ */
+#ifndef RF_COORDINATOR_CLUSTER_LAUNCH_H
+#define RF_COORDINATOR_CLUSTER_LAUNCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <uv.h>
+
+#include "common/err.h"
+
+/* What is needed to reach one node; strings are the caller's and outlive the
+ * launch. */
+struct rf_node_config {
+    const char *name;     /* "host" of cluster.json, unique */
+    const char *hostname; /* to connect to; NULL: name */
+    uint32_t port;        /* 0: from the ssh config, else 22 */
+    const char *user;     /* NULL: from the ssh config, else the caller's */
+    const char *identity; /* private key file, NULL: ssh config and defaults */
+    const char *host_key_sha256; /* base64 as ssh-keygen -l prints it; NULL */
+    const char *address;         /* data-plane address, NULL: found out */
+    uint32_t slots;
+    /* Launcher manual only, all needed there: where the node connects to
+     * ("HOST:PORT", several separated by commas), the identity and the key
+     * (hexadecimal) it proves there. */
+    const char *join_address, *join_identity, *join_key;
+};
+
+/*
+ * Keeps the number of starts in progress at `limit`; the rest wait their turn.
+ * One for all launches of a loop; `local` and `manual` do not need it. A start
+ * is over when its stream is up or it has failed. Destroy after the launches.
+ */
+struct rf_launch_gate;
+struct rf_launch_gate *rf_launch_gate_create(uint32_t limit);
+void rf_launch_gate_destroy(struct rf_launch_gate *gate);
+
+struct rf_launch_config {
+    const char *method;      /* "ssh", "local", "manual" */
+    const char *worker;      /* path or name on the node */
+    const char *known_hosts; /* file, NULL: ssh's own */
+    const char *ssh_config;  /* file, NULL: ssh's own */
+    bool use_ssh_config;
+    bool accept_new; /* add unknown host keys instead of refusing */
+    bool deploy;     /* copy local_worker over SFTP first */
+    /* The worker binary beside refit-coord on this machine, absolute: what
+     * `deploy` copies, and what `local` runs when `worker` has no slash. */
+    const char *local_worker;
+    uint32_t parallel;           /* the limit the caller makes `gate` with */
+    struct rf_launch_gate *gate; /* NULL: all at once */
+    uint32_t timeout_s; /* from the end of the wait at the gate to the stream;
+                           deployment has its own time */
+};
+
+struct rf_launch; /* one node's */
+
+struct rf_launch_ops_cb {
+    /* The stream is up: `pipe` (malloc'ed, open on the loop) is the caller's.
+     */
+    void (*on_stream)(struct rf_launch *launch, uv_pipe_t *pipe, void *data);
+    /* One line of the agent's standard error, without newline. */
+    void (*on_stderr)(struct rf_launch *launch, const char *line, void *data);
+    /* It failed before the stream was up; no other call follows. */
+    void (*on_fail)(struct rf_launch *launch, const struct rf_err *why,
+                    void *data);
+    /* The agent's process ended: exit status, or -1 and a signal name, or -1
+     * and NULL when the connection went without a report. Last call. */
+    void (*on_exit)(struct rf_launch *launch, int status, const char *signal,
+                    void *data);
+    /* A line for the user ("run on this node: …", deployment, retries). */
+    void (*on_note)(struct rf_launch *launch, const char *line, void *data);
+};
+
+struct rf_launcher_ops {
+    const char *name;
+    uint32_t descriptors; /* of a node while its agent runs */
+    /* Starts one node; on error no callback fires. */
+    enum rf_status (*start)(uv_loop_t *loop, const struct rf_launch_config *how,
+                            const struct rf_node_config *node,
+                            const struct rf_launch_ops_cb *callbacks,
+                            void *data, struct rf_launch **out,
+                            struct rf_err *err);
+    /* Where the head is as seen on the way to this node: the local address of
+     * the SSH socket, "127.0.0.1" for local, NULL when unknown (jump host). */
+    const char *(*head_address)(const struct rf_launch *launch);
+    /* Which process of the node the agent is, as its HELLO says: its id and its
+     * start time, field 22 of /proc/PID/stat. With it stop() can end an agent
+     * that heeds neither the end of its input nor that of its lease. */
+    void (*identify)(struct rf_launch *launch, uint32_t pid,
+                     uint64_t start_ticks);
+    /* Ends it; on_exit (or on_fail) still comes. Close the stream first: that
+     * is the agent's order to end. Without `force` the agent then has
+     * RF_LAUNCH_GRACE_MS before its connection is cut (ssh) or its process
+     * group gets SIGTERM and later SIGKILL (local). With `force` the first of
+     * that happens at once, and SIGKILL (local) follows after a second. Over
+     * ssh an identified agent is killed before the connection is cut. May be
+     * repeated, with more force. */
+    void (*stop)(struct rf_launch *launch, bool force);
+    /* Frees; only after on_exit or on_fail. */
+    void (*destroy)(struct rf_launch *launch);
+};
+
+#define RF_LAUNCH_GRACE_MS 8000
+
+/* The table; NULL when there is no launcher of that name. */
+const struct rf_launcher_ops *rf_launcher_find(const char *method);
+extern const struct rf_launcher_ops rf_launcher_ssh, rf_launcher_local,
+    rf_launcher_manual;
+
+/* Host, user and path rules: config.c uses them so that a bad name is a
+ * configuration error. Host: a name, an IPv4 or an IPv6 address. User: letters,
+ * digits and ._-, no leading dash or dot. Worker: a name or path of letters,
+ * digits and ._/+-, perhaps with a leading "~/", no "..", no leading dash. */
+bool rf_launch_valid_host(const char *host);
+bool rf_launch_valid_user(const char *user);
+bool rf_launch_valid_worker(const char *path);
+
+#endif

@@ -1,0 +1,268 @@
+/*
+ * `deploy`: the worker binary beside refit-coord is copied over SFTP to
+ * ~/.cache/refit-coord/refit-worker-<first 16 digits of its SHA-256>, unless a
+ * file of that name, size and mode is there. Where refit-cuda.so belongs to the
+ * local worker, both go into a folder that both hashes name, since the worker
+ * looks for the module beside itself; the module first, so that a worker that
+ * is there has its module. A file is written under another name and renamed
+ * when complete, so a name always holds a whole binary, also when several runs
+ * copy at once.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <openssl/evp.h>
+#include <libssh/sftp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/bytes.h"
+#include "common/mem.h"
+#include "coordinator/cluster/launch_ssh.h"
+#include "transport/module.h"
+
+#define FOLDER ".cache/refit-coord"
+#define CHUNK_BYTES (128u << 10) /* sshd takes up to 256 KiB a request */
+
+/* A local file, mapped. */
+struct binary {
+    const char *path;    /* borrowed */
+    const uint8_t *data; /* NULL: there is none */
+    size_t size;
+    char hash[17];
+};
+
+static enum rf_status map_binary(const char *path, struct binary *out,
+                                 struct rf_err *err)
+{
+    struct stat info;
+    uint8_t digest[EVP_MAX_MD_SIZE];
+    void *data;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &info) != 0) {
+        rf_err_errno(err, RF_ERR_LAUNCH, errno, "%s", path);
+        goto fail;
+    }
+    if (!S_ISREG(info.st_mode) || info.st_size == 0) {
+        rf_err_set(err, RF_ERR_LAUNCH, "%s: not a program", path);
+        goto fail;
+    }
+    data = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (data == MAP_FAILED) {
+        rf_err_errno(err, RF_ERR_LAUNCH, errno, "%s", path);
+        goto fail;
+    }
+    close(fd);
+    out->path = path;
+    out->data = data;
+    out->size = (size_t)info.st_size;
+    if (EVP_Digest(data, out->size, digest, NULL, EVP_sha256(), NULL) != 1) {
+        munmap(data, out->size);
+        return rf_err_set(err, RF_ERR_INTERNAL, "no SHA-256");
+    }
+    rf_hex_encode(digest, 8, out->hash);
+    return RF_OK;
+fail:
+    if (fd >= 0) {
+        close(fd);
+    }
+    return RF_ERR_LAUNCH;
+}
+
+static void unmap_binary(const struct binary *binary)
+{
+    if (binary->data != NULL) {
+        munmap((void *)(uintptr_t)binary->data, binary->size);
+    }
+}
+
+/* The module of the local worker where a build, a bundle or an installation has
+ * it, NULL when there is none. */
+static char *local_module(const char *worker)
+{
+    static const char *const beside[] = {"", "../lib/refit-coord/"};
+    const char *slash = strrchr(worker, '/');
+    const int length = slash != NULL ? (int)(slash + 1 - worker) : 0;
+    for (size_t i = 0; i < RF_ARRAY_SIZE(beside); i++) {
+        char *path =
+            rf_xasprintf("%.*s%s" RF_MODULE_FILE, length, worker, beside[i]);
+        if (access(path, R_OK) == 0) {
+            return path;
+        }
+        free(path);
+    }
+    return NULL;
+}
+
+static enum rf_status sftp_failed(ssh_session session, sftp_session sftp,
+                                  const char *what, const char *path,
+                                  struct rf_err *err)
+{
+    int code = sftp_get_error(sftp);
+    return rf_err_set(err, RF_ERR_LAUNCH, "deployment: cannot %s %s: %s", what,
+                      path,
+                      code == SSH_FX_PERMISSION_DENIED ? "permission denied"
+                      : code == SSH_FX_NO_SUCH_FILE    ? "no such file"
+                                                    : ssh_get_error(session));
+}
+
+static bool is_there(sftp_session sftp, const char *path, size_t size)
+{
+    sftp_attributes found = sftp_stat(sftp, path);
+    bool same = found != NULL && found->type == SSH_FILEXFER_TYPE_REGULAR &&
+                found->size == size && (found->permissions & 0100) != 0;
+    if (found != NULL) {
+        sftp_attributes_free(found);
+    }
+    return same;
+}
+
+static enum rf_status write_all(struct rf_ssh_job *job, ssh_session session,
+                                sftp_session sftp, const char *path,
+                                const struct binary *binary, struct rf_err *err)
+{
+    enum rf_status status = RF_OK;
+    size_t at = 0;
+    sftp_file file = sftp_open(sftp, path, O_WRONLY | O_CREAT | O_EXCL, 0700);
+    if (file == NULL) {
+        return sftp_failed(session, sftp, "create", path, err);
+    }
+    while (at < binary->size && status == RF_OK) {
+        size_t chunk = RF_MIN(binary->size - at, (size_t)CHUNK_BYTES);
+        ssize_t put = sftp_write(file, binary->data + at, chunk);
+        if (put <= 0) {
+            status = sftp_failed(session, sftp, "write", path, err);
+            break;
+        }
+        at += (size_t)put;
+        status = rf_ssh_check(job, "deployment", err);
+    }
+    if (sftp_close(file) != SSH_OK && status == RF_OK) {
+        status = sftp_failed(session, sftp, "close", path, err);
+    }
+    return status;
+}
+
+static enum rf_status put_in_place(struct rf_ssh_job *job, ssh_session session,
+                                   sftp_session sftp, const char *path,
+                                   const struct binary *binary,
+                                   struct rf_err *err)
+{
+    uint64_t random = 0;
+    char *temporary;
+    enum rf_status status;
+    (void)!getrandom(&random, sizeof(random), 0);
+    temporary = rf_xasprintf("%s.%016llx", path, (unsigned long long)random);
+    status = write_all(job, session, sftp, temporary, binary, err);
+    /* Renaming replaces a file only with OpenSSH's own extension. */
+    if (status == RF_OK && sftp_rename(sftp, temporary, path) != SSH_OK) {
+        if (!is_there(sftp, path, binary->size)) {
+            (void)sftp_unlink(sftp, path);
+            if (sftp_rename(sftp, temporary, path) != SSH_OK) {
+                status = sftp_failed(session, sftp, "rename", path, err);
+            }
+        } else {
+            (void)sftp_unlink(sftp, temporary);
+        }
+    }
+    if (status != RF_OK) {
+        (void)sftp_unlink(sftp, temporary);
+    }
+    free(temporary);
+    return status;
+}
+
+/* What the shell is to execute: absolute where the home's name allows it. */
+static char *executable_path(sftp_session sftp, const char *path)
+{
+    char *home = sftp_canonicalize_path(sftp, ".");
+    char *full = home != NULL ? rf_xasprintf("%s/%s", home, path) : NULL;
+    ssh_string_free_char(home);
+    if (full == NULL || !rf_launch_valid_worker(full)) {
+        free(full);
+        full = rf_xasprintf("~/%s", path);
+    }
+    return full;
+}
+
+static enum rf_status copy_binary(struct rf_ssh_job *job, ssh_session session,
+                                  sftp_session sftp, const char *path,
+                                  const struct binary *binary,
+                                  struct rf_err *err)
+{
+    char size[32];
+    enum rf_status status;
+    if (is_there(sftp, path, binary->size)) {
+        return RF_OK;
+    }
+    status = put_in_place(job, session, sftp, path, binary, err);
+    if (status == RF_OK) {
+        rf_ssh_note(job, "copied %s (%s) to ~/%s", binary->path,
+                    rf_format_bytes(binary->size, size, sizeof(size)), path);
+    }
+    return status;
+}
+
+/* Copies what is missing; *name is the worker's path from the home folder. */
+static enum rf_status copy_all(struct rf_ssh_job *job, ssh_session session,
+                               sftp_session sftp, const struct binary *worker,
+                               const struct binary *module, char **name,
+                               struct rf_err *err)
+{
+    enum rf_status status = RF_OK;
+    (void)sftp_mkdir(sftp, ".cache", 0700);
+    (void)sftp_mkdir(sftp, FOLDER, 0700);
+    if (module->data == NULL) {
+        *name = rf_xasprintf(FOLDER "/refit-worker-%s", worker->hash);
+    } else {
+        char *folder =
+            rf_xasprintf(FOLDER "/%s-%s", worker->hash, module->hash);
+        char *path = rf_xasprintf("%s/" RF_MODULE_FILE, folder);
+        *name = rf_xasprintf("%s/refit-worker", folder);
+        (void)sftp_mkdir(sftp, folder, 0700);
+        status = copy_binary(job, session, sftp, path, module, err);
+        free(path);
+        free(folder);
+    }
+    return status == RF_OK ? copy_binary(job, session, sftp, *name, worker, err)
+                           : status;
+}
+
+enum rf_status rf_ssh_deploy(struct rf_ssh_job *job, ssh_session session,
+                             char **path, struct rf_err *err)
+{
+    struct binary worker = {.data = NULL}, module = {.data = NULL};
+    char *name = NULL, *module_path = local_module(job->local_worker);
+    sftp_session sftp = NULL;
+    enum rf_status status = map_binary(job->local_worker, &worker, err);
+    if (status == RF_OK && module_path != NULL) {
+        status = map_binary(module_path, &module, err);
+    }
+    if (status != RF_OK) {
+        goto out;
+    }
+    sftp = sftp_new(session);
+    if (sftp == NULL || sftp_init(sftp) != SSH_OK) {
+        status = rf_err_set(err, RF_ERR_LAUNCH,
+                            "deployment: the server offers no SFTP: %s",
+                            ssh_get_error(session));
+        goto out;
+    }
+    status = copy_all(job, session, sftp, &worker, &module, &name, err);
+    if (status == RF_OK) {
+        *path = executable_path(sftp, name);
+    }
+out:
+    if (sftp != NULL) {
+        sftp_free(sftp);
+    }
+    free(name);
+    free(module_path);
+    unmap_binary(&module);
+    unmap_binary(&worker);
+    return status;
+}

@@ -1,0 +1,312 @@
+/*
+ * `refit-coord check`: everything that can be known before a run. Plans all
+ * scenarios, starts the agents, takes what they say of their nodes, compares
+ * clocks for a moment, ends them. Nothing is measured and nothing stored.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/bytes.h"
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/mem.h"
+#include "coordinator/commands/advice.h"
+#include "coordinator/commands/cli.h"
+#include "coordinator/cluster/cluster.h"
+#include "coordinator/commands/commands.h"
+#include "coordinator/commands/signals.h"
+#include "transport/loop.h"
+
+#define CLOCKS_MS 300 /* for the quick leases after joining */
+#define SLOW_START_MS 1500
+
+struct check {
+    const struct rf_cli *cli;
+    struct rf_config *config;
+    struct rf_model *model;
+    struct rf_findings findings;
+    uv_loop_t loop;
+    uv_timer_t timer;
+    struct rf_signals signals;
+    struct rf_cluster *cluster;
+    json_t **hellos; /* NULL: not joined */
+    bool *decided;
+    uint32_t limit_s; /* for joining */
+    bool stopping;
+    int signal; /* that ended it; 0: none */
+};
+
+static void stop(struct check *check, bool force)
+{
+    if (!check->stopping || force) {
+        check->stopping = true;
+        uv_timer_stop(&check->timer);
+        rf_cluster_stop(check->cluster, force);
+    }
+}
+
+static void timer_cb(uv_timer_t *timer)
+{
+    struct check *check = timer->data;
+    for (uint32_t i = 0; i < check->config->n_nodes; i++) {
+        if (!check->decided[i]) {
+            rf_findings_add(&check->findings, RF_ADVICE_ERROR,
+                            check->config->node_names[i],
+                            "did not join within %u s%s", check->limit_s,
+                            rf_cluster_waits_for(check->cluster, i));
+        }
+    }
+    stop(check, false);
+}
+
+static void maybe_all(struct check *check)
+{
+    for (uint32_t i = 0; i < check->config->n_nodes; i++) {
+        if (!check->decided[i]) {
+            return;
+        }
+    }
+    rf_cluster_joined(check->cluster);
+    uv_timer_start(&check->timer, timer_cb, CLOCKS_MS, 0);
+}
+
+static bool hello_cb(uint32_t node, const json_t *hello, void *data)
+{
+    struct check *check = data;
+    if (check->decided[node]) {
+        return false;
+    }
+    check->hellos[node] = json_deep_copy(hello);
+    check->decided[node] = true;
+    rf_cluster_send(check->cluster, node, RF_MSG_WELCOME,
+                    json_pack("{s:i}", "protocol", RF_PROTOCOL_MAX));
+    maybe_all(check);
+    return true;
+}
+
+static void lost_cb(uint32_t node, const struct rf_err *why, void *data)
+{
+    struct check *check = data;
+    rf_findings_add(&check->findings, RF_ADVICE_ERROR,
+                    check->config->node_names[node], "%s", why->text);
+    if (!check->decided[node]) {
+        check->decided[node] = true;
+        maybe_all(check);
+    }
+}
+
+static void message_cb(uint32_t node, enum rf_msg_type type,
+                       const json_t *payload, void *data)
+{
+    const struct check *check = data;
+    (void)payload;
+    rf_debug("%s: %s", check->config->node_names[node],
+             rf_msg_name((uint8_t)type));
+}
+
+static void log_cb(uint32_t node, uint32_t rank, const char *line, void *data)
+{
+    const struct check *check = data;
+    (void)rank;
+    rf_debug("%s: %s", check->config->node_names[node], line);
+}
+
+static void stopped_cb(void *data)
+{
+    struct check *check = data;
+    uv_stop(&check->loop);
+}
+
+static const struct rf_cluster_ops cluster_ops = {hello_cb, lost_cb, message_cb,
+                                                  log_cb, stopped_cb};
+
+static void signal_cb(uv_signal_t *handle, int number)
+{
+    struct check *check = handle->data;
+    if (check->signal != 0) {
+        _exit(RF_EXIT_SIGNAL + number);
+    }
+    check->signal = number;
+    stop(check, true);
+}
+
+static enum rf_status reach_nodes(struct check *check, struct rf_err *err)
+{
+    uint8_t id[8];
+    char run_id[17];
+    enum rf_status status;
+    check->limit_s = check->cli->timeout_s > 0
+                         ? check->cli->timeout_s
+                         : rf_config_join_limit_s(check->config);
+    rf_cluster_random(id, sizeof(id));
+    rf_hex_encode(id, sizeof(id), run_id);
+    status = rf_cluster_check_limits(check->config, err);
+    if (status == RF_OK) {
+        status = rf_loop_init(&check->loop, err);
+    }
+    if (status != RF_OK) {
+        return status;
+    }
+    status = rf_cluster_create(&check->loop, check->config, run_id,
+                               &cluster_ops, check, &check->cluster, err);
+    if (status != RF_OK) {
+        uv_loop_close(&check->loop);
+        return status;
+    }
+    uv_timer_init(&check->loop, &check->timer);
+    check->timer.data = check;
+    rf_signals_start(&check->signals, &check->loop, signal_cb, check);
+    uv_timer_start(&check->timer, timer_cb, (uint64_t)check->limit_s * 1000, 0);
+    rf_cluster_launch(check->cluster);
+    uv_run(&check->loop, UV_RUN_DEFAULT);
+    for (uint32_t i = 0; i < check->config->n_nodes; i++) {
+        struct rf_cluster_clock clock = rf_cluster_clock(check->cluster, i);
+        const char *host = check->config->node_names[i];
+        if (check->hellos[i] == NULL) {
+            continue;
+        }
+        rf_findings_add(
+            &check->findings, RF_ADVICE_INFO, host,
+            "joined over %s after %.0f ms; round trip %.2f ms, clocks known "
+            "to %.2f ms (offset %.3f ms)",
+            clock.tcp ? "TCP" : "the launcher's stream",
+            (double)clock.launch_ns / 1e6,
+            (double)clock.best.round_trip_ns / 1e6,
+            (double)clock.best.round_trip_ns / 2e6,
+            (double)clock.best.offset_ns / 1e6);
+        if (clock.launch_ns > SLOW_START_MS * RF_NS_PER_MS) {
+            rf_findings_add(&check->findings, RF_ADVICE_WARNING, host,
+                            "took %.1f s to start: slow shell start-up files "
+                            "(~/.bashrc) or name look-ups?",
+                            (double)clock.launch_ns / 1e9);
+        }
+    }
+    rf_cluster_destroy(check->cluster);
+    uv_close((uv_handle_t *)&check->timer, NULL);
+    rf_signals_close(&check->signals);
+    uv_run(&check->loop, UV_RUN_DEFAULT);
+    uv_loop_close(&check->loop);
+    return RF_OK;
+}
+
+static void advise_everything(struct check *check)
+{
+    const struct rf_config *config = check->config;
+    const json_t *const *hellos = (const json_t *const *)check->hellos;
+    for (uint32_t i = 0; i < config->n_nodes; i++) {
+        if (hellos[i] != NULL) {
+            rf_advise_build(config->node_names[i], hellos[i],
+                            check->cli->strict, &check->findings);
+            rf_advise_node(config->node_names[i], hellos[i], &check->findings);
+        }
+    }
+    rf_advise_addresses(config, hellos, &check->findings);
+    rf_advise_nodes(config->node_names, hellos, config->n_nodes,
+                    &check->findings);
+    for (size_t i = 0; i < config->n_scenarios; i++) {
+        struct rf_case *one = NULL;
+        if (rf_case_build(config, check->model, i, &one, NULL) == RF_OK) {
+            rf_advise_case(one, config->timeline, &check->findings);
+            rf_advise_fit(one, hellos, &check->findings);
+        }
+        rf_case_destroy(one);
+    }
+    rf_findings_merge(&check->findings);
+}
+
+static void print_findings(const struct check *check)
+{
+    static const char *const letters[] = {"I", "W", "E"};
+    const struct rf_findings *all = &check->findings;
+    json_t *list = json_array();
+    for (int level = RF_ADVICE_ERROR; level >= RF_ADVICE_INFO; level--) {
+        for (size_t i = 0; i < all->n; i++) {
+            const struct rf_finding *one = &all->list[i];
+            if ((int)one->level != level) {
+                continue;
+            }
+            if (check->cli->json) {
+                json_array_append_new(
+                    list,
+                    json_pack("{s:s, s:s, s:s, s:I}", "level", letters[level],
+                              "about", one->about, "text", one->text, "count",
+                              (json_int_t)one->count));
+            } else if (level > RF_ADVICE_INFO || !check->cli->quiet) {
+                printf("%s %s: %s\n", letters[level], one->about, one->text);
+            }
+        }
+    }
+    if (check->cli->json) {
+        json_t *document =
+            json_pack("{s:i, s:O}", "schema_version", 1, "findings", list);
+        json_dumpf(document, stdout, JSON_INDENT(2));
+        putchar('\n');
+        json_decref(document);
+    } else {
+        size_t errors = rf_findings_count(all, RF_ADVICE_ERROR);
+        size_t warnings = rf_findings_count(all, RF_ADVICE_WARNING);
+        printf("%zu error%s, %zu warning%s\n", errors, errors == 1 ? "" : "s",
+               warnings, warnings == 1 ? "" : "s");
+    }
+    json_decref(list);
+}
+
+/* The configuration alone; an impossible scenario is a configuration error. */
+static enum rf_status load(struct check *check, struct rf_err *err)
+{
+    struct rf_jnode node;
+    enum rf_status status =
+        rf_config_load(check->cli->config, true, &check->config, err);
+    if (status != RF_OK) {
+        return status;
+    }
+    node = rf_jnode_root(check->config->model, check->config->file);
+    status = rf_model_from_json(&node, &check->model, err);
+    for (size_t i = 0; status == RF_OK && i < check->config->n_scenarios; i++) {
+        struct rf_case *one = NULL;
+        status = rf_case_build(check->config, check->model, i, &one, err);
+        rf_case_destroy(one);
+    }
+    return status;
+}
+
+int rf_check_command(const struct rf_cli *cli, struct rf_output *output)
+{
+    struct check check = {.cli = cli};
+    struct rf_err err = {0};
+    int code = RF_EXIT_USAGE;
+    if (load(&check, &err) != RF_OK) {
+        rf_error("%s", err.text);
+        goto out;
+    }
+    check.hellos = rf_xcalloc(check.config->n_nodes, sizeof(*check.hellos));
+    check.decided = rf_xcalloc(check.config->n_nodes, sizeof(*check.decided));
+    code = RF_EXIT_LAUNCH;
+    if (reach_nodes(&check, &err) != RF_OK) {
+        rf_error("%s", err.text);
+        goto out;
+    }
+    if (check.signal != 0) {
+        rf_info("stopped by a signal: the nodes were not checked");
+        code = RF_EXIT_SIGNAL + check.signal;
+        goto out;
+    }
+    advise_everything(&check);
+    (void)rf_output_flush(output, RF_OUTPUT_WAIT_MS);
+    print_findings(&check);
+    if (rf_findings_count(&check.findings, RF_ADVICE_ERROR) == 0) {
+        code = RF_EXIT_OK;
+    }
+out:
+    for (uint32_t i = 0; check.hellos != NULL && i < check.config->n_nodes;
+         i++) {
+        json_decref(check.hellos[i]);
+    }
+    free(check.hellos);
+    free(check.decided);
+    rf_findings_free(&check.findings);
+    rf_model_destroy(check.model);
+    rf_config_destroy(check.config);
+    return code;
+}

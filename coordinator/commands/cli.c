@@ -1,0 +1,456 @@
+/*
+ * Command line of refit-coord. The first operand may be a command; otherwise it
+ * is the cluster file of `run`. Each command takes only its own options: an
+ * option that would be ignored is an error.
+ */
+#include "coordinator/commands/cli.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <jansson.h>
+#include <libssh/libssh.h>
+#include <math.h>
+#include <openssl/crypto.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <uv.h>
+
+#include "common/json.h"
+#include "common/mem.h"
+#include "common/version.h"
+
+enum {
+    OPT_RESUME = 256,
+    OPT_TIMEOUT,
+    OPT_STRICT,
+    OPT_JSON,
+    OPT_FULL,
+    OPT_CSV,
+    OPT_LATEX,
+    OPT_MARKDOWN,
+    OPT_HTML,
+    OPT_THRESHOLD,
+};
+
+static const struct option long_options[] = {
+    {"output", required_argument, NULL, 'o'},
+    {"scenario", required_argument, NULL, 's'},
+    {"dry-run", no_argument, NULL, 'n'},
+    {"resume", required_argument, NULL, OPT_RESUME},
+    {"timeout", required_argument, NULL, OPT_TIMEOUT},
+    {"strict", no_argument, NULL, OPT_STRICT},
+    {"json", no_argument, NULL, OPT_JSON},
+    {"full", no_argument, NULL, OPT_FULL},
+    {"csv", no_argument, NULL, OPT_CSV},
+    {"latex", no_argument, NULL, OPT_LATEX},
+    {"markdown", no_argument, NULL, OPT_MARKDOWN},
+    {"html", required_argument, NULL, OPT_HTML},
+    {"threshold", required_argument, NULL, OPT_THRESHOLD},
+    {"verbose", no_argument, NULL, 'v'},
+    {"quiet", no_argument, NULL, 'q'},
+    {"help", no_argument, NULL, 'h'},
+    {"version", no_argument, NULL, 'V'},
+    {NULL, 0, NULL, 0},
+};
+
+#define C(command) (1u << (command))
+#define ALL_COMMANDS                                                           \
+    (C(RF_CMD_RUN) | C(RF_CMD_PLAN) | C(RF_CMD_CHECK) | C(RF_CMD_PREDICT) |    \
+     C(RF_CMD_REPORT) | C(RF_CMD_COMPARE))
+
+/* Which commands take an option. */
+static const struct {
+    int option;
+    unsigned commands;
+} takers[] = {
+    {'o', C(RF_CMD_RUN)},
+    {'s', C(RF_CMD_RUN) | C(RF_CMD_PLAN) | C(RF_CMD_PREDICT)},
+    {'n', C(RF_CMD_RUN)},
+    {OPT_RESUME, C(RF_CMD_RUN)},
+    {OPT_TIMEOUT, C(RF_CMD_RUN) | C(RF_CMD_CHECK)},
+    {OPT_STRICT, C(RF_CMD_RUN) | C(RF_CMD_CHECK)},
+    {OPT_JSON, C(RF_CMD_RUN) | C(RF_CMD_PLAN) | C(RF_CMD_CHECK) |
+                   C(RF_CMD_PREDICT) | C(RF_CMD_COMPARE)},
+    {OPT_FULL, C(RF_CMD_RUN) | C(RF_CMD_PLAN)},
+    {OPT_CSV, C(RF_CMD_REPORT)},
+    {OPT_LATEX, C(RF_CMD_REPORT)},
+    {OPT_MARKDOWN, C(RF_CMD_REPORT)},
+    {OPT_HTML, C(RF_CMD_REPORT)},
+    {OPT_THRESHOLD, C(RF_CMD_COMPARE)},
+    {'v', ALL_COMMANDS},
+    {'q', ALL_COMMANDS},
+};
+
+static const struct {
+    const char *name;
+    enum rf_command command;
+} commands[] = {
+    {"run", RF_CMD_RUN},       {"plan", RF_CMD_PLAN},
+    {"check", RF_CMD_CHECK},   {"predict", RF_CMD_PREDICT},
+    {"report", RF_CMD_REPORT}, {"compare", RF_CMD_COMPARE},
+    {"help", RF_CMD_HELP},     {"version", RF_CMD_VERSION},
+};
+
+/* What getopt saw, before it is known which command takes it. */
+struct parse {
+    struct rf_cli *cli;
+    int seen[64];
+    size_t n_seen;
+    size_t cap_globs;
+};
+
+static enum rf_status number(const char *option, const char *text, double min,
+                             double max, double *out, struct rf_err *err)
+{
+    char *end;
+    double value;
+    errno = 0;
+    value = strtod(text, &end);
+    if (errno != 0 || end == text || *end != '\0' || !isfinite(value) ||
+        value < min || value > max) {
+        return rf_err_set(err, RF_ERR_USAGE,
+                          "%s %.40s: must be a number from %g to %g", option,
+                          text, min, max);
+    }
+    *out = value;
+    return RF_OK;
+}
+
+static enum rf_status set_form(struct rf_cli *cli, enum rf_report_form form,
+                               struct rf_err *err)
+{
+    if (cli->form != RF_REPORT_TABLE && cli->form != form) {
+        return rf_err_set(err, RF_ERR_USAGE,
+                          "--csv, --latex, --markdown and --html exclude each "
+                          "other");
+    }
+    cli->form = form;
+    return RF_OK;
+}
+
+static enum rf_status take_report_option(struct rf_cli *cli, int option,
+                                         struct rf_err *err)
+{
+    switch (option) {
+    case OPT_CSV:
+        return set_form(cli, RF_REPORT_CSV, err);
+    case OPT_LATEX:
+        return set_form(cli, RF_REPORT_LATEX, err);
+    case OPT_MARKDOWN:
+        return set_form(cli, RF_REPORT_MARKDOWN, err);
+    case OPT_HTML:
+        cli->html = optarg;
+        return set_form(cli, RF_REPORT_HTML, err);
+    default:
+        return number("--threshold", optarg, 0.0001, 100, &cli->threshold, err);
+    }
+}
+
+static enum rf_status take_option(struct parse *parse, int option,
+                                  struct rf_err *err)
+{
+    struct rf_cli *cli = parse->cli;
+    double value = 0;
+    enum rf_status status = RF_OK;
+    switch (option) {
+    case 'o':
+        cli->out = optarg;
+        break;
+    case 's':
+        RF_PUSH(cli->globs, cli->n_globs, parse->cap_globs, optarg);
+        break;
+    case 'n':
+        cli->dry_run = true;
+        break;
+    case 'v':
+        cli->level = cli->level == RF_LOG_INFO ? RF_LOG_DEBUG : RF_LOG_TRACE;
+        break;
+    case 'q':
+        cli->quiet = true;
+        cli->level = RF_LOG_WARN;
+        break;
+    case OPT_RESUME:
+        cli->resume = optarg;
+        break;
+    case OPT_TIMEOUT:
+        status = number("--timeout", optarg, 1, 1e7, &value, err);
+        cli->timeout_s = (uint32_t)value;
+        break;
+    case OPT_STRICT:
+        cli->strict = true;
+        break;
+    case OPT_JSON:
+        cli->json = true;
+        break;
+    case OPT_FULL:
+        cli->full = true;
+        break;
+    default:
+        return take_report_option(cli, option, err);
+    }
+    return status;
+}
+
+/* Every option has a long name. */
+static const char *option_name(int option)
+{
+    const struct option *o = long_options;
+    while (o->val != option) {
+        o++;
+    }
+    return o->name;
+}
+
+/* getopt_long() gave '?' or ':'. Of several letters behind one dash it has not
+ * passed the word yet, so that an unknown letter is named by itself. */
+static enum rf_status bad_option(int result, const char *word,
+                                 struct rf_err *err)
+{
+    bool known = optopt == 0; /* a long option */
+    for (const struct option *o = long_options; o->name != NULL; o++) {
+        known = known || o->val == optopt;
+    }
+    if (result == ':') {
+        return rf_err_set(err, RF_ERR_USAGE, "%s needs a value", word);
+    }
+    return known ? rf_err_set(err, RF_ERR_USAGE, "unknown option %s", word)
+                 : rf_err_set(err, RF_ERR_USAGE, "unknown option -%c", optopt);
+}
+
+static enum rf_status check_takers(const struct parse *parse,
+                                   const char *command, struct rf_err *err)
+{
+    for (size_t i = 0; i < parse->n_seen; i++) {
+        for (size_t t = 0; t < RF_ARRAY_SIZE(takers); t++) {
+            if (takers[t].option == parse->seen[i] &&
+                !(takers[t].commands & C(parse->cli->command))) {
+                return rf_err_set(err, RF_ERR_USAGE,
+                                  "--%s has no meaning for \"%s\"",
+                                  option_name(parse->seen[i]), command);
+            }
+        }
+    }
+    return RF_OK;
+}
+
+static bool was_seen(const struct parse *parse, int option)
+{
+    for (size_t i = 0; i < parse->n_seen; i++) {
+        if (parse->seen[i] == option) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Options that contradict each other. */
+static enum rf_status check_pairs(const struct parse *parse, struct rf_err *err)
+{
+    if (was_seen(parse, OPT_RESUME) && was_seen(parse, 'o')) {
+        return rf_err_set(err, RF_ERR_USAGE,
+                          "--resume goes on in its own folder: leave out "
+                          "--output");
+    }
+    if (was_seen(parse, 'q') && was_seen(parse, 'v')) {
+        return rf_err_set(err, RF_ERR_USAGE,
+                          "--quiet and --verbose exclude each other");
+    }
+    if (parse->cli->command == RF_CMD_PLAN && was_seen(parse, 'v') &&
+        (was_seen(parse, OPT_JSON) || was_seen(parse, OPT_FULL))) {
+        return rf_err_set(err, RF_ERR_USAGE,
+                          "--verbose lists families in the text that --json "
+                          "replaces: leave out one of them");
+    }
+    return RF_OK;
+}
+
+/* Whether it can only be meant as a command: a plain word, and no file. */
+static bool is_command_word(const char *text)
+{
+    return strspn(text, "abcdefghijklmnopqrstuvwxyz-") == strlen(text) &&
+           access(text, F_OK) != 0;
+}
+
+/* Two operands where one is expected: perhaps the first is a misspelt command.
+ */
+static enum rf_status too_many(const struct rf_cli *cli, struct rf_err *err)
+{
+    const char *names[RF_ARRAY_SIZE(commands) + 1] = {NULL};
+    const char *nearest;
+    for (size_t i = 0; i < RF_ARRAY_SIZE(commands); i++) {
+        names[i] = commands[i].name;
+    }
+    nearest = rf_nearest_word(cli->operands[0], names);
+    if (nearest != NULL) {
+        return rf_err_set(err, RF_ERR_USAGE,
+                          "unknown command \"%.80s\" (did you mean \"%s\"?)",
+                          cli->operands[0], nearest);
+    }
+    if (cli->command == RF_CMD_RUN && is_command_word(cli->operands[0])) {
+        return rf_err_set(err, RF_ERR_USAGE,
+                          "unknown command \"%.80s\", and there is no file of "
+                          "that name",
+                          cli->operands[0]);
+    }
+    return rf_err_set(err, RF_ERR_USAGE, "one CLUSTER.json, not also %.80s",
+                      cli->operands[1]);
+}
+
+static enum rf_status check_operands(struct rf_cli *cli, struct rf_err *err)
+{
+    size_t n = cli->n_operands;
+    switch (cli->command) {
+    case RF_CMD_HELP:
+    case RF_CMD_VERSION:
+        return RF_OK;
+    case RF_CMD_REPORT:
+        return n >= 1 ? RF_OK
+                      : rf_err_set(err, RF_ERR_USAGE,
+                                   "report: which result folders?");
+    case RF_CMD_COMPARE:
+        return n == 2 ? RF_OK
+                      : rf_err_set(err, RF_ERR_USAGE,
+                                   "compare: needs two result folders, the "
+                                   "reference and the new one");
+    default:
+        break;
+    }
+    if (n == 0) {
+        return rf_err_set(err, RF_ERR_USAGE, "which CLUSTER.json?");
+    }
+    if (n > 1 && cli->command != RF_CMD_PREDICT) {
+        return too_many(cli, err);
+    }
+    cli->config = cli->operands[0];
+    if ((cli->json || cli->full) && cli->command == RF_CMD_RUN &&
+        !cli->dry_run) {
+        return rf_err_set(err, RF_ERR_USAGE,
+                          "--json and --full need \"plan\" or --dry-run");
+    }
+    cli->json |= cli->full; /* there is no other form of it */
+    return RF_OK;
+}
+
+static enum rf_status take_operands(struct parse *parse, int argc, char **argv,
+                                    struct rf_err *err)
+{
+    struct rf_cli *cli = parse->cli;
+    const char *name = "run";
+    size_t cap = 0;
+    enum rf_status status;
+    if (optind < argc && cli->command == RF_CMD_RUN) {
+        for (size_t i = 0; i < RF_ARRAY_SIZE(commands); i++) {
+            if (strcmp(argv[optind], commands[i].name) == 0) {
+                cli->command = commands[i].command;
+                name = commands[i].name;
+                optind++;
+                break;
+            }
+        }
+    }
+    for (int i = optind; i < argc; i++) {
+        RF_PUSH(cli->operands, cli->n_operands, cap, argv[i]);
+    }
+    status = check_takers(parse, name, err);
+    if (status == RF_OK) {
+        status = check_pairs(parse, err);
+    }
+    return status != RF_OK ? status : check_operands(cli, err);
+}
+
+enum rf_status rf_cli_parse(int argc, char **argv, struct rf_cli *out,
+                            struct rf_err *err)
+{
+    struct parse parse = {.cli = out};
+    enum rf_status status = RF_OK;
+    int option;
+    *out = (struct rf_cli){.out = "results",
+                           .level = RF_LOG_INFO,
+                           .threshold = 0.10,
+                           .argc = argc};
+    out->argv = rf_xcalloc((size_t)argc + 1, sizeof(*out->argv));
+    memcpy(out->argv, argv, (size_t)argc * sizeof(*out->argv));
+    optind = 0; /* starts afresh, also in tests */
+    opterr = 0;
+    while (status == RF_OK &&
+           (option = getopt_long(argc, argv, ":o:s:nvqhV", long_options,
+                                 NULL)) != -1) {
+        if (option == '?' || option == ':') {
+            status = bad_option(option, argv[optind - 1], err);
+        } else if (option == 'h') {
+            out->command = RF_CMD_HELP;
+        } else if (option == 'V') {
+            out->command = RF_CMD_VERSION;
+        } else {
+            if (parse.n_seen < RF_ARRAY_SIZE(parse.seen)) {
+                parse.seen[parse.n_seen++] = option;
+            }
+            status = take_option(&parse, option, err);
+        }
+    }
+    if (status == RF_OK && out->command == RF_CMD_RUN) {
+        status = take_operands(&parse, argc, argv, err);
+    }
+    if (status != RF_OK) {
+        rf_cli_free(out);
+    }
+    return status;
+}
+
+void rf_cli_free(struct rf_cli *cli)
+{
+    free(cli->operands);
+    free(cli->globs);
+    free(cli->argv);
+    cli->operands = NULL;
+    cli->globs = NULL;
+    cli->argv = NULL;
+}
+
+void rf_cli_help(FILE *to)
+{
+    fputs(
+        "refit-coord measures how long weights take from a training mesh to "
+        "an\ninference mesh, on your nodes, and checks every byte.\n\n"
+        "refit-coord [run] CLUSTER.json [-o DIR] [-s GLOB]... [--resume DIR]\n"
+        "            [--timeout S] [--strict] [-n [--json | --full]]\n"
+        "refit-coord plan CLUSTER.json [-s GLOB]... [-v | --json | --full]\n"
+        "refit-coord check CLUSTER.json [--json] [--timeout S] [--strict]\n"
+        "refit-coord predict CLUSTER.json [RESULT_DIR]... [-s GLOB]... "
+        "[--json]\n"
+        "refit-coord report DIR... [--csv|--latex|--markdown|--html FILE]\n"
+        "refit-coord compare REFERENCE_DIR NEW_DIR [--threshold R] [--json]\n"
+        "\n"
+        "  -o, --output DIR    put results in DIR/<UTC time>-<name> (results)\n"
+        "  -s, --scenario GLOB only scenarios whose name matches\n"
+        "  -n, --dry-run       plan only: no launch, no network\n"
+        "      --resume DIR    go on with an unfinished run in that folder\n"
+        "      --timeout S     end the whole run after S seconds\n"
+        "      --strict        refuse workers of another build\n"
+        "      --json          print JSON\n"
+        "      --full          JSON with every rank's boxes and transfers\n"
+        "      --csv, --latex, --markdown\n"
+        "                      print the report in that form\n"
+        "      --html FILE     write the report as one page to FILE (-: "
+        "standard "
+        "output)\n"
+        "      --threshold R   compare: relative change that counts (0.10)\n"
+        "  -v, --verbose       say more; twice: every message\n"
+        "  -q, --quiet         only warnings and errors\n"
+        "  -h, --help          this text\n"
+        "  -V, --version       versions of the program and its libraries\n"
+        "\n"
+        "Exit codes: 0 ok; 1 a scenario failed or became slower; 2 usage or\n"
+        "configuration; 3 verification mismatch; 4 launch or preflight;\n"
+        "130 interrupted (129 hung up, 143 terminated).\n"
+        "More: man refit-coord, man refit-cluster.\n",
+        to);
+}
+
+void rf_cli_version(FILE *to)
+{
+    fprintf(to, "refit-coord %s (%s)\nlibuv %s\nlibssh %s\njansson %s\n%s\n",
+            rf_version(), rf_build(), uv_version_string(), ssh_version(0),
+            jansson_version_str(), OpenSSL_version(OPENSSL_VERSION));
+}

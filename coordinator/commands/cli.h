@@ -1,0 +1,72 @@
+/* The command line: refit-coord(1). */
+#ifndef RF_COORDINATOR_COMMANDS_CLI_H
+#define RF_COORDINATOR_COMMANDS_CLI_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "common/err.h"
+#include "common/log.h"
+
+/* Exit codes, a contract. */
+enum rf_exit {
+    RF_EXIT_OK = 0,
+    RF_EXIT_FAILED = 1,   /* a scenario failed, or compare found a regression */
+    RF_EXIT_USAGE = 2,    /* usage or configuration error */
+    RF_EXIT_MISMATCH = 3, /* verification found wrong bytes */
+    RF_EXIT_LAUNCH = 4,   /* launch or preflight failure */
+    RF_EXIT_SIGNAL = 128, /* plus the number of the signal that ended it */
+};
+
+enum rf_command {
+    RF_CMD_RUN,
+    RF_CMD_PLAN,
+    RF_CMD_CHECK,
+    RF_CMD_PREDICT,
+    RF_CMD_REPORT,
+    RF_CMD_COMPARE,
+    RF_CMD_HELP,
+    RF_CMD_VERSION,
+};
+
+enum rf_report_form {
+    RF_REPORT_TABLE,
+    RF_REPORT_CSV,
+    RF_REPORT_LATEX,
+    RF_REPORT_MARKDOWN,
+    RF_REPORT_HTML,
+};
+
+struct rf_cli {
+    enum rf_command command;
+    const char *config;    /* CLUSTER.json */
+    const char **operands; /* report, compare: folders */
+    size_t n_operands;
+    const char **globs; /* -s */
+    size_t n_globs;
+    const char *out; /* -o, default "results" */
+    const char *resume;
+    bool dry_run, json, full;
+    bool strict; /* --strict: no workers of another build */
+    enum rf_log_level level;
+    bool quiet;
+    uint32_t timeout_s; /* 0: none */
+    double threshold;
+    enum rf_report_form form;
+    const char *html; /* file of --html */
+    int argc;         /* as called, before getopt reorders it, for results */
+    char **argv;
+};
+
+/* Parses argv (kept, not copied; getopt reorders it). RF_ERR_USAGE with one
+ * line that says what is wrong. rf_cli_free() frees what was allocated. */
+enum rf_status rf_cli_parse(int argc, char **argv, struct rf_cli *out,
+                            struct rf_err *err) RF_MUST_CHECK;
+void rf_cli_free(struct rf_cli *cli);
+
+void rf_cli_help(FILE *to);
+void rf_cli_version(FILE *to);
+
+#endif

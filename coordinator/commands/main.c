@@ -1,0 +1,93 @@
+/* refit-coord: picks the command. What each does is in its own file. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "common/core.h"
+#include "common/descriptors.h"
+#include "coordinator/commands/cli.h"
+#include "coordinator/commands/commands.h"
+
+/* A command that talks to nodes. Others only print, and end as programs do when
+ * the reader closes the pipe. */
+static int dispatch_run(const struct rf_cli *cli)
+{
+    struct rf_output *output = rf_output_create(STDERR_FILENO);
+    int code;
+    rf_output_take_log(output);
+    signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of write() */
+    code = cli->command == RF_CMD_CHECK ? rf_check_command(cli, output)
+                                        : rf_run_command(cli, output);
+    /* It stays the log's sink: a launch that hangs may have words to say. */
+    rf_output_end(output, RF_OUTPUT_WAIT_MS);
+    return code;
+}
+
+static int dispatch(const struct rf_cli *cli)
+{
+    switch (cli->command) {
+    case RF_CMD_RUN:
+        return cli->dry_run ? rf_plan_command(cli) : dispatch_run(cli);
+    case RF_CMD_PLAN:
+        return rf_plan_command(cli);
+    case RF_CMD_CHECK:
+        return dispatch_run(cli);
+    case RF_CMD_PREDICT:
+        return rf_predict_command(cli);
+    case RF_CMD_REPORT:
+        return rf_report_command(cli);
+    case RF_CMD_COMPARE:
+        return rf_compare_command(cli);
+    case RF_CMD_HELP:
+        rf_cli_help(stdout);
+        return RF_EXIT_OK;
+    case RF_CMD_VERSION:
+        rf_cli_version(stdout);
+        return RF_EXIT_OK;
+    }
+    return RF_EXIT_USAGE;
+}
+
+/* A standard descriptor that the caller has closed must not become a socket of
+ * ours. What stands in for it cannot be written to, so that output which goes
+ * nowhere is an error still. */
+static void fill_standard_descriptors(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF) {
+            (void)open("/dev/null", O_RDONLY); /* takes the lowest, so fd */
+        }
+    }
+}
+
+/* Output that went nowhere is told whatever else there was to tell. */
+static int close_output(int code)
+{
+    if (ferror(stdout) == 0 && fflush(stdout) == 0) {
+        return code;
+    }
+    rf_error("cannot write to standard output");
+    return code == RF_EXIT_OK ? RF_EXIT_FAILED : code;
+}
+
+int main(int argc, char **argv)
+{
+    struct rf_cli cli;
+    struct rf_err err = {0};
+    int code;
+    fill_standard_descriptors();
+    rf_descriptors_raise();
+    rf_core_forbid();         /* it holds every node's key */
+    signal(SIGXFSZ, SIG_IGN); /* what exceeds RLIMIT_FSIZE is an error */
+    if (rf_cli_parse(argc, argv, &cli, &err) != RF_OK) {
+        fprintf(stderr, "refit-coord: %s\nTry \"refit-coord --help\".\n",
+                err.text);
+        return RF_EXIT_USAGE;
+    }
+    rf_log_init(cli.level, NULL);
+    code = dispatch(&cli);
+    rf_cli_free(&cli);
+    return close_output(code);
+}

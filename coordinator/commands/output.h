@@ -1,0 +1,46 @@
+/*
+ * Standard error, written by a thread of its own: a terminal that is stopped,
+ * or a pipe whose reader does not read, must not hold up the event loop for
+ * longer than agents wait for a sign of life.
+ *
+ * Lines queue up to RF_OUTPUT_QUEUE_BYTES. What comes then is lost, and counted
+ * in a line of its own once there is room. Of the status, a line that is
+ * redrawn below all others, only the last is kept.
+ */
+#ifndef RF_COORDINATOR_COMMANDS_OUTPUT_H
+#define RF_COORDINATOR_COMMANDS_OUTPUT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define RF_OUTPUT_QUEUE_BYTES ((size_t)256 << 10)
+
+struct rf_output;
+
+/* Writes to `fd`, which is borrowed. */
+struct rf_output *rf_output_create(int fd);
+/* After rf_output_end(), and when the log is not its any more: a program whose
+ * log stays with it until it exits leaves it be. */
+void rf_output_destroy(struct rf_output *output);
+
+/* Whether it is a terminal that can redraw a line. */
+bool rf_output_is_terminal(const struct rf_output *output);
+
+/* Becomes the log's sink; errors and warnings are coloured on a terminal. */
+void rf_output_take_log(struct rf_output *output);
+
+/* One line, without its end. From any thread; never waits for the reader. */
+void rf_output_line(struct rf_output *output, const char *text);
+
+/* Replaces the status; "" takes it away. As above. */
+void rf_output_status(struct rf_output *output, const char *text);
+
+/* Waits until all is written, `wait_ms` at most; false when it is not. */
+bool rf_output_flush(struct rf_output *output, uint32_t wait_ms);
+
+/* Flushes, without the status, and ends the thread. Lines that come later are
+ * written at once, or are lost if `wait_ms` was not enough. */
+void rf_output_end(struct rf_output *output, uint32_t wait_ms);
+
+#endif

@@ -1,0 +1,48 @@
+/* Scenarios worked out on another thread. See planning.h. */
+#include "coordinator/commands/planning.h"
+
+#include <stdlib.h>
+
+#include "common/mem.h"
+
+struct planning {
+    uv_work_t work;
+    const struct rf_config *config;
+    const struct rf_model *model;
+    size_t index;
+    struct rf_case *one;
+    struct rf_err why;
+    rf_planned_fn planned;
+    void *data;
+};
+
+static void work_cb(uv_work_t *work)
+{
+    struct planning *planning = work->data;
+    if (rf_case_build(planning->config, planning->model, planning->index,
+                      &planning->one, &planning->why) != RF_OK) {
+        planning->one = NULL;
+    }
+}
+
+static void after_cb(uv_work_t *work, int status)
+{
+    struct planning *planning = work->data;
+    (void)status; /* never called off */
+    planning->planned(planning->one, &planning->why, planning->data);
+    free(planning);
+}
+
+void rf_planning_start(uv_loop_t *loop, const struct rf_config *config,
+                       const struct rf_model *model, size_t index,
+                       rf_planned_fn planned, void *data)
+{
+    struct planning *planning = rf_xmalloc(sizeof(*planning));
+    *planning = (struct planning){.work.data = planning,
+                                  .config = config,
+                                  .model = model,
+                                  .index = index,
+                                  .planned = planned,
+                                  .data = data};
+    uv_queue_work(loop, &planning->work, work_cb, after_cb);
+}

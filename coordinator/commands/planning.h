@@ -1,0 +1,26 @@
+/*
+ * Working out a scenario beside the event loop. A large schedule takes longer
+ * than agents wait for a sign of life from their coordinator, and signals have
+ * to be answered meanwhile.
+ */
+#ifndef RF_COORDINATOR_COMMANDS_PLANNING_H
+#define RF_COORDINATOR_COMMANDS_PLANNING_H
+
+#include <uv.h>
+
+#include "coordinator/run/case.h"
+
+/* Gets the scenario, which it owns, or NULL and why there is none. */
+typedef void (*rf_planned_fn)(struct rf_case *one, const struct rf_err *why,
+                              void *data);
+
+/*
+ * Calls rf_case_build() for scenario `index` on a thread of libuv's, then
+ * `planned` on the loop. It cannot be called off: the loop is alive and
+ * `config` and `model` are needed until then.
+ */
+void rf_planning_start(uv_loop_t *loop, const struct rf_config *config,
+                       const struct rf_model *model, size_t index,
+                       rf_planned_fn planned, void *data);
+
+#endif

@@ -1,0 +1,177 @@
+/*
+ * What was measured beside what is predicted. A scenario's name says nothing:
+ * the next cluster.json may give it to another model; nor does a model's name.
+ * So a result counts if its model's size, its settings, nodes and the digests
+ * of its plan and schedule are equal. Pure. See predict.h.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/mem.h"
+#include "coordinator/results/difference.h"
+#include "coordinator/commands/predict.h"
+#include "coordinator/results/report_table.h"
+
+/* The settings that make a difference to the time; takes `scenario`. */
+static json_t *settings_of(json_t *scenario, bool disk)
+{
+    static const char *const others[] = {"name", "warmup", "iterations",
+                                         "timeout_s"};
+    for (size_t i = 0; i < RF_ARRAY_SIZE(others); i++) {
+        json_object_del(scenario, others[i]);
+    }
+    if (!disk) {
+        json_object_del(scenario, "disk");
+    }
+    return scenario;
+}
+
+/* What of the model makes a difference to the time; NULL without a model. */
+static json_t *size_of_model(const json_t *model)
+{
+    static const char *const keys[] = {"parameters", "bytes", "dtype",
+                                       "tensors"};
+    json_t *size = model != NULL ? json_object() : NULL;
+    for (size_t i = 0; i < RF_ARRAY_SIZE(keys); i++) {
+        json_t *value = json_object_get(model, keys[i]);
+        if (value != NULL) {
+            json_object_set(size, keys[i], value);
+        }
+    }
+    return size;
+}
+
+/* Each rank's host, of `environment` of a result or, with NULL, of the file.
+ * Empty where the file has no nodes. */
+static json_t *hosts_of(const struct rf_case *one, const json_t *environment)
+{
+    json_t *hosts = json_array();
+    for (uint32_t r = 0; one->config->n_nodes > 0 && r < one->world->n_ranks;
+         r++) {
+        uint32_t node = one->world->ranks[r].node;
+        const char *host =
+            environment == NULL
+                ? one->config->node_names[node]
+                : rf_result_text(json_array_get(environment, node), NULL,
+                                 "host");
+        json_array_append_new(hosts, json_string(host));
+    }
+    return hosts;
+}
+
+static json_t *digest_json(const struct rf_hash *hash)
+{
+    char text[RF_HASH_TEXT_SIZE];
+    rf_hash_text(hash, text);
+    return json_string(text);
+}
+
+/* What is to be measured, in the order in which differences are told. */
+static json_t *wanted_of(const struct rf_case *one, const char *method,
+                         const json_t *model)
+{
+    bool own = strcmp(method, one->spec->method) == 0;
+    json_t *scenario = settings_of(json_deep_copy(one->scenario), own);
+    json_object_set_new(scenario, "method", json_string(method));
+    return json_pack("{s:s, s:o, s:o, s:o, s:o, s:o}", "status", "ok", "model",
+                     size_of_model(model), "scenario", scenario, "hosts",
+                     hosts_of(one, NULL), "plan.digest",
+                     digest_json(&one->plan->digest), "schedule.digest",
+                     digest_json(&one->schedule->digest));
+}
+
+/* The same of a result. */
+static json_t *found_in(const json_t *result, const struct rf_case *one,
+                        const char *method)
+{
+    bool own = strcmp(method, one->spec->method) == 0;
+    json_t *scenario = json_deep_copy(json_object_get(result, "scenario"));
+    return json_pack("{s:s, s:o?, s:o?, s:o, s:s, s:s}", "status",
+                     rf_result_text(result, NULL, "status"), "model",
+                     size_of_model(json_object_get(result, "model")),
+                     "scenario", settings_of(scenario, own), "hosts",
+                     hosts_of(one, json_object_get(result, "environment")),
+                     "plan.digest", rf_result_text(result, "plan", "digest"),
+                     "schedule.digest",
+                     rf_result_text(result, "schedule", "digest"));
+}
+
+/* A value of a message: null, a number or a text, else NULL. malloc'ed. */
+static char *value_text(const json_t *value)
+{
+    return value == NULL ? rf_xstrdup("not given")
+           : json_is_object(value) || json_is_array(value)
+               ? NULL
+               : json_dumps(value, JSON_ENCODE_ANY);
+}
+
+static const char *failure_text(const json_t *status)
+{
+    const char *text = json_string_value(status);
+    return text != NULL && strcmp(text, "mismatch") == 0 ? "had wrong bytes"
+           : text != NULL && strcmp(text, "interrupted") == 0
+               ? "was interrupted"
+               : "failed";
+}
+
+/* NULL when they are equal. malloc'ed. */
+static char *difference_text(const struct rf_result_file *file,
+                             const json_t *there, const json_t *here)
+{
+    const json_t *in_there, *in_here;
+    char *where = rf_json_difference_at(there, here, &in_there, &in_here);
+    char *a, *b, *text;
+    if (where == NULL) {
+        return NULL;
+    }
+    if (strcmp(where, ".status") == 0) {
+        free(where);
+        return rf_xasprintf("not measured: scenario %s of run %s: its run "
+                            "there %s",
+                            file->name, file->run, failure_text(in_there));
+    }
+    a = value_text(in_there);
+    b = value_text(in_here);
+    text = a != NULL && b != NULL
+               ? rf_xasprintf(
+                     "not measured: scenario %s of run %s is of another refit: "
+                     "%s is %s there, %s here",
+                     file->name, file->run, where + 1, a, b)
+               : rf_xasprintf(
+                     "not measured: scenario %s of run %s is of another refit: "
+                     "%s differs",
+                     file->name, file->run, where + 1);
+    free(a);
+    free(b);
+    free(where);
+    return text;
+}
+
+double rf_predict_measured(const struct rf_result_set *set,
+                           const struct rf_case *one, const char *method,
+                           const json_t *model, char **why)
+{
+    bool own = strcmp(method, one->spec->method) == 0;
+    json_t *here = wanted_of(one, method, model);
+    double ms = 0;
+    for (size_t i = 0; i < set->n; i++) {
+        const struct rf_result_file *file = &set->files[i];
+        json_t *there = found_in(file->result, one, method);
+        char *difference = difference_text(file, there, here);
+        json_decref(there);
+        if (difference == NULL) {
+            (void)rf_result_number(file->result, "summary", "median_ms", &ms);
+        } else if (own && strcmp(file->name, one->spec->name) == 0) {
+            free(*why);
+            *why = difference;
+            difference = NULL;
+        }
+        free(difference);
+    }
+    json_decref(here);
+    if (ms > 0) {
+        free(*why);
+        *why = NULL;
+    }
+    return ms;
+}

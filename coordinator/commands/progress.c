@@ -1,0 +1,204 @@
+/* Progress. See progress.h. The time left assumes that scenarios take equally
+ * long; it is an estimate and says so by its "~". */
+#include "coordinator/commands/progress.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/mem.h"
+#include "coordinator/results/report_table.h"
+#include "coordinator/commands/terminal.h"
+
+#define BAR_CELLS 24
+#define PLAIN_NS                                                               \
+    (10 * RF_NS_PER_S) /* at most this often without a terminal                \
+                        */
+
+struct rf_progress {
+    struct rf_output *output;
+    bool bar, quiet;
+    struct rf_run_view view;
+    char scenario[256], state[32];
+    int64_t began_ns, last_plain_ns;
+};
+
+double rf_progress_share(const struct rf_run_view *view)
+{
+    double share;
+    if (view->n_scenarios == 0 || view->scenario_at == 0) {
+        return 0;
+    }
+    share = (double)(view->scenario_at - (view->over ? 0 : 1));
+    if (view->n_rounds > 0) {
+        share += RF_MIN(1.0, (double)view->round / (double)view->n_rounds);
+    }
+    return RF_MIN(1.0, share / (double)view->n_scenarios);
+}
+
+const char *rf_progress_clock(int64_t seconds, char out[32])
+{
+    if (seconds >= 3600) {
+        snprintf(out, 32, "%lld:%02lld:%02lld", (long long)(seconds / 3600),
+                 (long long)(seconds / 60 % 60), (long long)(seconds % 60));
+    } else {
+        snprintf(out, 32, "%lld:%02lld", (long long)(seconds / 60),
+                 (long long)(seconds % 60));
+    }
+    return out;
+}
+
+/* "running 3/6" */
+static void describe(const struct rf_progress *progress, char *out, size_t size)
+{
+    const struct rf_run_view *view = &progress->view;
+    if (progress->scenario[0] == '\0') {
+        snprintf(out, size, "%s, %u of %u nodes", progress->state,
+                 view->nodes_joined, view->n_nodes);
+    } else if (view->round < view->n_warmup) {
+        snprintf(out, size, "%s: %s, warm-up %u of %u", progress->scenario,
+                 progress->state, view->round + 1, view->n_warmup);
+    } else {
+        snprintf(out, size, "%s: %s, iteration %u of %u", progress->scenario,
+                 progress->state,
+                 RF_MIN(view->round - view->n_warmup + 1,
+                        view->n_rounds - view->n_warmup),
+                 view->n_rounds - view->n_warmup);
+    }
+}
+
+void rf_progress_line(const struct rf_run_view *view, const char *text,
+                      const char *left, size_t width, char *out, size_t size)
+{
+    int cells = (int)(rf_progress_share(view) * BAR_CELLS);
+    size_t room = width > 0 ? width - 1 : 0; /* the last column may wrap */
+    size_t used, more = strlen(text) + strlen(left);
+    char bar[BAR_CELLS + 1] = "";
+    for (int i = 0; i < BAR_CELLS; i++) {
+        bar[i] = i < cells ? '#' : '.';
+    }
+    used = (size_t)snprintf(out, size, "[%s] %zu/%zu ", bar, view->scenario_at,
+                            view->n_scenarios);
+    if (used + more <= room) {
+        snprintf(out + used, size - used, "%s%s", text, left);
+    } else if (used + strlen(left) + 1 < room) { /* something of the text */
+        snprintf(out + used, size - used, "%.*s…%s",
+                 (int)(room - used - strlen(left) - 1), text, left);
+    } else if (room < used) {
+        out[room] = '\0';
+    }
+}
+
+static void draw(struct rf_progress *progress, int64_t now_ns)
+{
+    double share = rf_progress_share(&progress->view);
+    int64_t spent = now_ns - progress->began_ns;
+    char text[512], clock[32], left[48] = "", line[1024];
+    if (!progress->bar) {
+        return;
+    }
+    describe(progress, text, sizeof(text));
+    if (share > 0.02 && spent > RF_NS_PER_S && !progress->view.over) {
+        int64_t rest =
+            (int64_t)((double)spent * (1 - share) / share) / RF_NS_PER_S;
+        snprintf(left, sizeof(left), "  ~%s left",
+                 rf_progress_clock(rest, clock));
+    }
+    rf_progress_line(&progress->view, text, left,
+                     rf_terminal_columns(STDERR_FILENO), line, sizeof(line));
+    rf_output_status(progress->output, line);
+}
+
+struct rf_progress *rf_progress_create(struct rf_output *output, bool quiet)
+{
+    struct rf_progress *progress = rf_xcalloc(1, sizeof(*progress));
+    progress->output = output;
+    progress->quiet = quiet;
+    progress->bar = rf_output_is_terminal(output) && !quiet;
+    progress->began_ns = progress->last_plain_ns = rf_now_ns();
+    return progress;
+}
+
+void rf_progress_destroy(struct rf_progress *progress)
+{
+    if (progress != NULL) {
+        rf_output_status(progress->output, "");
+        free(progress);
+    }
+}
+
+/* Without a terminal: where it is, but not more often than makes sense. */
+static void plain(struct rf_progress *progress, int64_t now_ns)
+{
+    char text[512];
+    if (progress->bar || progress->quiet ||
+        now_ns - progress->last_plain_ns < PLAIN_NS) {
+        return;
+    }
+    progress->last_plain_ns = now_ns;
+    describe(progress, text, sizeof(text));
+    rf_info("%zu/%zu %s", progress->view.scenario_at,
+            progress->view.n_scenarios, text);
+}
+
+void rf_progress_update(struct rf_progress *progress,
+                        const struct rf_run_view *view, int64_t now_ns)
+{
+    bool other = view->scenario != NULL &&
+                 strcmp(progress->scenario, view->scenario) != 0;
+    progress->view = *view;
+    snprintf(progress->state, sizeof(progress->state), "%s", view->state);
+    snprintf(progress->scenario, sizeof(progress->scenario), "%s",
+             view->scenario != NULL ? view->scenario : "");
+    progress->view.state = progress->state;
+    progress->view.scenario = progress->scenario;
+    if (other && !progress->bar && !progress->quiet) {
+        rf_info("scenario %zu of %zu: %s", view->scenario_at, view->n_scenarios,
+                view->scenario);
+        progress->last_plain_ns = now_ns;
+    }
+    plain(progress, now_ns);
+    draw(progress, now_ns);
+}
+
+void rf_progress_tick(struct rf_progress *progress, int64_t now_ns)
+{
+    if (progress->view.state != NULL) {
+        plain(progress, now_ns);
+        draw(progress, now_ns);
+    }
+}
+
+void rf_progress_result(const json_t *result, char *out, size_t size)
+{
+    double median, rate, efficiency;
+    const char *name = rf_result_text(result, NULL, "name");
+    const char *status = rf_result_text(result, NULL, "status");
+    char speed[48] = "", share[48] = "", figure[32];
+    if (!rf_result_number(result, "summary", "median_ms", &median)) {
+        snprintf(out, size, "%s: %s", name, status);
+        return;
+    }
+    if (rf_result_number(result, "summary", "algbw_gbytes_per_s", &rate)) {
+        snprintf(speed, sizeof(speed), ", %s GB/s",
+                 rf_figure_text(rate, 2, figure));
+    }
+    if (rf_result_number(result, "bound", "efficiency", &efficiency)) {
+        snprintf(share, sizeof(share), ", %s of the bound",
+                 rf_figure_text(efficiency, 2, figure));
+    }
+    snprintf(out, size, "%s: %s, median %s ms%s%s", name, status,
+             rf_figure_text(median, 3, figure), speed, share);
+}
+
+void rf_progress_scenario(struct rf_progress *progress, const json_t *result)
+{
+    char text[512];
+    if (!progress->quiet) {
+        rf_progress_result(result, text, sizeof(text));
+        rf_info("%s", text);
+    }
+}

@@ -1,0 +1,60 @@
+/* Private to run_cmd.c and run_end.c: the command `run` at work. */
+#ifndef RF_COORDINATOR_COMMANDS_RUN_APP_H
+#define RF_COORDINATOR_COMMANDS_RUN_APP_H
+
+#include <uv.h>
+
+#include "coordinator/commands/advice.h"
+#include "coordinator/commands/cli.h"
+#include "coordinator/cluster/cluster.h"
+#include "coordinator/commands/progress.h"
+#include "coordinator/results/results.h"
+#include "coordinator/run/run.h"
+#include "coordinator/commands/signals.h"
+
+struct rf_run_app {
+    const struct rf_cli *cli;
+    struct rf_config *config;
+    struct rf_model *model;
+    struct rf_results *results;
+    struct rf_output *output;
+    struct rf_progress *progress;
+    uv_loop_t loop;
+    struct rf_cluster *cluster;
+    struct rf_run *run;
+    uv_timer_t timer, redraw;
+    struct rf_signals signals;
+    struct rf_findings findings;    /* about nodes that have joined */
+    int interrupts, interrupt_code; /* the exit code that the last asks for */
+    uv_work_t work;                 /* beside the loop: opens, discards */
+    int64_t deadline_ns;            /* of --timeout, if that is given */
+    bool opening;                   /* the folder; no signal was heeded yet, */
+    enum rf_status open_status;
+    struct rf_err open_why;
+    bool planning;    /* beside the loop */
+    bool stopped;     /* the cluster has nothing left open */
+    bool over;        /* or only storing is left to do, */
+    int64_t since_ns; /* since then */
+    bool explained;   /* what it waits for */
+    bool discarding;  /* the folder */
+    bool finishing;   /* run.json for the last time */
+    bool unfinished;  /* it could not be stored */
+    int exit_code;
+};
+
+/* For rf_signals_start(), rf_results_serve(), and twice a second. */
+void rf_run_end_signal(uv_signal_t *handle, int number);
+void rf_run_end_stored(const struct rf_err *why, void *data);
+void rf_run_end_tick(struct rf_run_app *app, int64_t now_ns);
+
+/* What was found about nodes that have joined, once; those that a finding holds
+ * for are named in one line. */
+void rf_run_end_warn(struct rf_run_app *app);
+
+/* The run is done, or has nothing to do: stores the rest, has the loop turn
+ * until that is done, and prints the results. */
+void rf_run_end(struct rf_run_app *app);
+/* Leaves the folder as it was, likewise. */
+void rf_run_end_discard(struct rf_run_app *app);
+
+#endif

@@ -1,0 +1,456 @@
+/*
+ * `refit-coord run`: joins the run's state machine, the cluster, the result
+ * folder and the progress display on one loop.
+ *
+ * Everything that can be wrong in cluster.json is found before anything is
+ * launched: every scenario is planned once. The result folder exists before the
+ * launch, so that a full or read-only disk is found early; a launch that fails
+ * or is interrupted removes it again. How a run ends is in run_end.c.
+ */
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/mem.h"
+#include "coordinator/run/case.h"
+#include "coordinator/commands/commands.h"
+#include "coordinator/commands/planning.h"
+#include "coordinator/commands/run_app.h"
+#include "transport/loop.h"
+
+#define REDRAW_MS 500
+
+/* --- What the run wants --------------------------------------------------- */
+
+static int64_t now_op(void *data)
+{
+    (void)data;
+    return rf_now_ns();
+}
+
+static void utc_op(char *out, size_t size, void *data)
+{
+    (void)data;
+    rf_utc_stamp(out, size);
+}
+
+static void timer_cb(uv_timer_t *timer)
+{
+    struct rf_run_app *app = timer->data;
+    rf_run_tick(app->run);
+}
+
+static void arm_op(int64_t at_ns, void *data)
+{
+    struct rf_run_app *app = data;
+    int64_t wait = at_ns - rf_now_ns();
+    if (at_ns == INT64_MAX) {
+        uv_timer_stop(&app->timer);
+        return;
+    }
+    uv_update_time(&app->loop);
+    uv_timer_start(&app->timer, timer_cb,
+                   wait <= 0 ? 1 : (uint64_t)(wait / RF_NS_PER_MS + 1), 0);
+}
+
+static void launch_op(void *data)
+{
+    struct rf_run_app *app = data;
+    rf_cluster_launch(app->cluster);
+}
+
+static void joined_op(void *data)
+{
+    struct rf_run_app *app = data;
+    rf_run_end_warn(app);
+    rf_cluster_joined(app->cluster);
+}
+
+static void send_op(uint32_t node, enum rf_msg_type type, json_t *payload,
+                    void *data)
+{
+    struct rf_run_app *app = data;
+    rf_cluster_send(app->cluster, node, type, payload);
+}
+
+static void drop_op(uint32_t node, void *data)
+{
+    struct rf_run_app *app = data;
+    rf_cluster_drop(app->cluster, node);
+}
+
+static void stop_op(bool force, void *data)
+{
+    struct rf_run_app *app = data;
+    rf_cluster_stop(app->cluster, force);
+}
+
+static const char *waits_for_op(uint32_t node, void *data)
+{
+    const struct rf_run_app *app = data;
+    return rf_cluster_waits_for(app->cluster, node);
+}
+
+static int64_t round_trip_op(void *data)
+{
+    const struct rf_run_app *app = data;
+    return rf_cluster_round_trip_ns(app->cluster);
+}
+
+static void random_op(void *out, size_t size, void *data)
+{
+    (void)data;
+    rf_cluster_random(out, size);
+}
+
+static void progress_op(const struct rf_run_view *view, void *data)
+{
+    struct rf_run_app *app = data;
+    rf_progress_update(app->progress, view, rf_now_ns());
+}
+
+static void begin_op(const struct rf_attempt *attempt, void *data)
+{
+    (void)data;
+    rf_debug("scenario %s: %u ranks, %zu transfers", attempt->one->spec->name,
+             attempt->one->world->n_ranks, attempt->one->plan->n_transfers);
+}
+
+static void end_op(const struct rf_attempt *attempt, void *data)
+{
+    struct rf_run_app *app = data;
+    rf_results_store(app->results, attempt);
+    rf_progress_scenario(app->progress, rf_results_last(app->results));
+}
+
+static void done_op(void *data)
+{
+    struct rf_run_app *app = data;
+    uv_stop(&app->loop);
+}
+
+static void planned(struct rf_case *one, const struct rf_err *why, void *data)
+{
+    struct rf_run_app *app = data;
+    app->planning = false;
+    rf_run_built(app->run, one, why);
+}
+
+static void build_op(size_t index, void *data)
+{
+    struct rf_run_app *app = data;
+    app->planning = true;
+    rf_planning_start(&app->loop, app->config, app->model, index, planned, app);
+}
+
+static const struct rf_run_ops run_ops = {
+    .now = now_op,
+    .utc = utc_op,
+    .arm = arm_op,
+    .launch = launch_op,
+    .joined = joined_op,
+    .send = send_op,
+    .drop = drop_op,
+    .stop = stop_op,
+    .waits_for = waits_for_op,
+    .round_trip_ns = round_trip_op,
+    .random = random_op,
+    .progress = progress_op,
+    .build = build_op,
+    .scenario_begin = begin_op,
+    .scenario_end = end_op,
+    .done = done_op,
+};
+
+/* --- What the cluster says ------------------------------------------------ */
+
+static bool hello_cb(uint32_t node, const json_t *hello, void *data)
+{
+    struct rf_run_app *app = data;
+    if (!app->cli->strict) { /* or else the run refuses the node */
+        rf_advise_build(app->config->node_names[node], hello, false,
+                        &app->findings);
+    }
+    rf_results_node(app->results, node, hello);
+    return rf_run_hello(app->run, node, hello);
+}
+
+static void lost_cb(uint32_t node, const struct rf_err *why, void *data)
+{
+    struct rf_run_app *app = data;
+    rf_run_node_lost(app->run, node, why);
+}
+
+static void message_cb(uint32_t node, enum rf_msg_type type,
+                       const json_t *payload, void *data)
+{
+    struct rf_run_app *app = data;
+    rf_run_message(app->run, node, type, payload);
+}
+
+static void log_cb(uint32_t node, uint32_t rank, const char *line, void *data)
+{
+    struct rf_run_app *app = data;
+    const char *host = app->config->node_names[node];
+    rf_run_log(app->run, node, rank, line);
+    if (rank == RF_NONE) {
+        rf_info("%s: %s", host, line);
+    } else {
+        rf_info("%s:%u: %s", host, rank, line);
+    }
+}
+
+static void stopped_cb(void *data)
+{
+    struct rf_run_app *app = data;
+    app->stopped = true;
+    rf_run_stopped(app->run);
+}
+
+static const struct rf_cluster_ops cluster_ops = {hello_cb, lost_cb, message_cb,
+                                                  log_cb, stopped_cb};
+
+/* --- Handles -------------------------------------------------------------- */
+
+static void redraw_cb(uv_timer_t *timer)
+{
+    struct rf_run_app *app = timer->data;
+    int64_t now = rf_now_ns();
+    rf_run_end_tick(app, now);
+    if (app->progress != NULL) {
+        rf_progress_tick(app->progress, now);
+    }
+}
+
+static void open_handles(struct rf_run_app *app)
+{
+    uv_timer_init(&app->loop, &app->timer);
+    uv_timer_init(&app->loop, &app->redraw);
+    app->timer.data = app->redraw.data = app;
+    uv_timer_start(&app->redraw, redraw_cb, REDRAW_MS, REDRAW_MS);
+    rf_signals_start(&app->signals, &app->loop, rf_run_end_signal, app);
+}
+
+static void close_handles(struct rf_run_app *app)
+{
+    uv_close((uv_handle_t *)&app->timer, NULL);
+    uv_close((uv_handle_t *)&app->redraw, NULL);
+    rf_signals_close(&app->signals);
+}
+
+/* --- Before and after ----------------------------------------------------- */
+
+/* "rank:iteration" in an environment variable that only tests set. */
+static void add_hook(json_t *test, const char *variable, const char *name)
+{
+    const char *text = getenv(variable);
+    unsigned rank, round;
+    char end;
+    if (text == NULL) {
+        return;
+    }
+    if (sscanf(text, "%u:%u%c", &rank, &round, &end) != 2) {
+        rf_warn("%s is not \"rank:iteration\": ignored", variable);
+        return;
+    }
+    json_object_set_new(test, name,
+                        json_pack("{s:i, s:i, s:i}", "rank", (int)rank,
+                                  "iteration", (int)round, "signal", SIGKILL));
+}
+
+static void set_test_hooks(struct rf_run_app *app)
+{
+    json_t *test = json_object();
+    add_hook(test, "REFIT_TEST_FLIP", "flip");
+    add_hook(test, "REFIT_TEST_STALL", "stall");
+    add_hook(test, "REFIT_TEST_EXIT", "exit");
+    if (json_object_size(test) > 0) {
+        rf_run_set_test(app->run, test);
+    } else {
+        json_decref(test);
+    }
+}
+
+static enum rf_status plan_everything(const struct rf_run_app *app,
+                                      struct rf_err *err)
+{
+    for (size_t i = 0; i < app->config->n_scenarios; i++) {
+        struct rf_case *one = NULL;
+        enum rf_status status =
+            rf_case_build(app->config, app->model, i, &one, err);
+        if (status != RF_OK) {
+            return status;
+        }
+        rf_case_destroy(one);
+    }
+    return RF_OK;
+}
+
+static enum rf_status load(struct rf_run_app *app, struct rf_err *err)
+{
+    const struct rf_cli *cli = app->cli;
+    struct rf_jnode node;
+    enum rf_status status =
+        rf_config_load(cli->config, true, &app->config, err);
+    if (status == RF_OK) {
+        status = rf_config_select(app->config, cli->globs, cli->n_globs, err);
+    }
+    if (status != RF_OK) {
+        return status;
+    }
+    node = rf_jnode_root(app->config->model, app->config->file);
+    snprintf(node.path, sizeof(node.path), "$.model");
+    status = rf_model_from_json(&node, &app->model, err);
+    return status != RF_OK ? status : plan_everything(app, err);
+}
+
+static enum rf_status run_all(struct rf_run_app *app, struct rf_err *err)
+{
+    enum rf_status status = rf_cluster_create(
+        &app->loop, app->config, rf_results_run_id(app->results), &cluster_ops,
+        app, &app->cluster, err);
+    if (status != RF_OK) {
+        rf_run_end_discard(app);
+        return status;
+    }
+    app->stopped = false;
+    app->run = rf_run_create(app->config, rf_results_complete(app->results),
+                             app->cli->timeout_s, &run_ops, app);
+    if (app->cli->strict) {
+        rf_run_set_strict(app->run);
+    }
+    app->progress = rf_progress_create(app->output, app->cli->quiet);
+    set_test_hooks(app);
+    rf_run_start(app->run);
+    uv_run(&app->loop, UV_RUN_DEFAULT);
+    rf_run_end(app);
+    if (app->planning) {
+        rf_info("a plan is being made and cannot be called off; a signal "
+                "leaves at once");
+    }
+    while (app->planning) {
+        uv_run(&app->loop, UV_RUN_ONCE);
+    }
+    if (app->stopped) {
+        rf_cluster_destroy(app->cluster);
+    }
+    rf_run_destroy(app->run);
+    return RF_OK;
+}
+
+/* A resumed folder in which nothing is left to do needs no node. */
+static bool all_complete(const struct rf_run_app *app)
+{
+    const bool *complete = rf_results_complete(app->results);
+    for (size_t i = 0; i < app->config->n_scenarios; i++) {
+        if (!complete[i]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static int exit_for(enum rf_status status)
+{
+    return status == RF_ERR_CONFIG || status == RF_ERR_USAGE ||
+                   status == RF_ERR_NOMEM
+               ? RF_EXIT_USAGE
+           : status == RF_ERR_UNSUPPORTED || status == RF_ERR_LAUNCH
+               ? RF_EXIT_LAUNCH
+               : RF_EXIT_FAILED;
+}
+
+static void open_cb(uv_work_t *work)
+{
+    struct rf_run_app *app = work->data;
+    app->open_status = rf_results_open(app->cli, app->config, app->model,
+                                       &app->results, &app->open_why);
+}
+
+static void opened_cb(uv_work_t *work, int status)
+{
+    struct rf_run_app *app = work->data;
+    (void)status; /* never called off */
+    app->opening = false;
+}
+
+/* Beside the loop: a disk that hangs must not keep signals from ending it. */
+static enum rf_status open_results(struct rf_run_app *app, struct rf_err *err)
+{
+    app->opening = true;
+    app->since_ns = rf_now_ns();
+    app->work.data = app;
+    uv_queue_work(&app->loop, &app->work, open_cb, opened_cb);
+    while (app->opening) {
+        uv_run(&app->loop, UV_RUN_ONCE);
+    }
+    if (app->open_status != RF_OK) {
+        *err = app->open_why;
+    }
+    return app->open_status;
+}
+
+/* With the folder open: runs what is left to do in it. */
+static enum rf_status run_in_folder(struct rf_run_app *app, struct rf_err *err)
+{
+    rf_results_serve(app->results, &app->loop, rf_run_end_stored, app);
+    if (app->interrupts > 0) {
+        rf_run_end(app);
+        return RF_OK;
+    }
+    if (all_complete(app)) {
+        rf_info("nothing is left to do: every scenario is complete there");
+        rf_run_end(app);
+        return RF_OK;
+    }
+    return run_all(app, err);
+}
+
+/* What is loaded. Sets the exit code, also with an error. */
+static enum rf_status run_loaded(struct rf_run_app *app, struct rf_err *err)
+{
+    enum rf_status status = rf_cluster_check_limits(app->config, err);
+    if (status == RF_OK) {
+        status = rf_loop_init(&app->loop, err);
+    }
+    if (status != RF_OK) {
+        app->exit_code = RF_EXIT_LAUNCH;
+        return status;
+    }
+    app->stopped = true;
+    app->deadline_ns = rf_now_ns() + (int64_t)app->cli->timeout_s * RF_NS_PER_S;
+    open_handles(app);
+    status = open_results(app, err);
+    if (status == RF_OK) {
+        status = run_in_folder(app, err);
+    }
+    app->exit_code = status != RF_OK ? exit_for(status) : app->exit_code;
+    if (app->stopped) {
+        close_handles(app);
+        uv_run(&app->loop, UV_RUN_DEFAULT);
+        uv_loop_close(&app->loop);
+    }
+    return status;
+}
+
+int rf_run_command(const struct rf_cli *cli, struct rf_output *output)
+{
+    struct rf_run_app app = {.cli = cli, .output = output};
+    struct rf_err err = {0};
+    enum rf_status status = load(&app, &err);
+    if (status != RF_OK) {
+        app.exit_code = RF_EXIT_USAGE;
+    } else {
+        status = run_loaded(&app, &err);
+    }
+    if (status != RF_OK) {
+        rf_error("%s", err.text);
+    }
+    rf_findings_free(&app.findings);
+    rf_results_close(app.results);
+    rf_model_destroy(app.model);
+    rf_config_destroy(app.config);
+    return app.exit_code;
+}

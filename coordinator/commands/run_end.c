@@ -1,0 +1,235 @@
+/*
+ * How `refit-coord run` ends: signals, storing what is left, what is printed.
+ *
+ * The loop turns until the last file is stored: what was measured is given up
+ * for a file server that hangs only when a signal says so.
+ */
+#include "coordinator/commands/run_app.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "coordinator/commands/commands.h"
+
+#define PATIENCE_NS (2 * RF_NS_PER_S) /* before a wait is explained */
+#define GRACE_NS (10 * RF_NS_PER_S)   /* for storing, after --timeout */
+#define LEAVE_MS 500                  /* for the last words */
+
+/* --- Signals and waiting -------------------------------------------------- */
+
+/* What keeps the run from going on or from ending: the path, and what it is to
+ * be; NULL: nothing. */
+static const char *awaited(const struct rf_run_app *app, const char **state)
+{
+    const struct rf_cli *cli = app->cli;
+    if (app->opening) {
+        *state = cli->resume != NULL ? "opened" : "ready";
+        return cli->resume != NULL ? cli->resume : cli->out;
+    }
+    if (app->discarding) {
+        *state = cli->resume != NULL ? "as it was" : "removed";
+        return rf_results_folder(app->results);
+    }
+    *state = "stored";
+    return rf_results_storing(app->results);
+}
+
+static void explain_wait(struct rf_run_app *app)
+{
+    const char *state, *path = awaited(app, &state);
+    if (path != NULL && !app->explained) {
+        app->explained = true;
+        rf_warn("waiting until %s is %s (%s to leave without it)", path, state,
+                app->interrupts > 0 ? "again" : "interrupt");
+    }
+}
+
+/* The agents see the end of their standard input and end as well. */
+static _Noreturn void leave(const struct rf_run_app *app, int exit_code)
+{
+    const char *state, *path = awaited(app, &state);
+    if (path != NULL) {
+        rf_error("%s is not %s", path, state);
+    }
+    (void)rf_output_flush(app->output, LEAVE_MS);
+    _exit(exit_code);
+}
+
+void rf_run_end_signal(uv_signal_t *handle, int number)
+{
+    struct rf_run_app *app = handle->data;
+    const char *state, *path = awaited(app, &state);
+    app->interrupts++;
+    app->interrupt_code = RF_EXIT_SIGNAL + number;
+    if (app->opening && app->interrupts == 1) {
+        app->since_ns = rf_now_ns(); /* heeded once the folder is open */
+        return;
+    }
+    if (app->opening || app->interrupts > 2 ||
+        (app->over && (app->explained || path == NULL))) {
+        leave(app, app->interrupt_code);
+    }
+    if (app->over) {
+        explain_wait(app);
+        return;
+    }
+    if (app->interrupts == 1) {
+        rf_warn("stopping and keeping the results (again to force, a third "
+                "time to leave at once)");
+    }
+    rf_run_interrupt(app->run, app->interrupt_code);
+}
+
+/* Storing does not outlast --timeout for ever. */
+static void leave_late(const struct rf_run_app *app, int64_t now_ns)
+{
+    if (app->cli->timeout_s > 0 &&
+        now_ns - RF_MAX(app->since_ns, app->deadline_ns) > GRACE_NS) {
+        leave(app, RF_EXIT_FAILED);
+    }
+}
+
+void rf_run_end_tick(struct rf_run_app *app, int64_t now_ns)
+{
+    if (now_ns - app->since_ns <= PATIENCE_NS) {
+        return;
+    }
+    if (app->opening && app->interrupts > 0) {
+        leave(app, app->interrupt_code);
+    }
+    if (app->opening || app->over) {
+        explain_wait(app);
+        leave_late(app, now_ns);
+    }
+}
+
+/* --- The end -------------------------------------------------------------- */
+
+void rf_run_end_warn(struct rf_run_app *app)
+{
+    rf_findings_merge(&app->findings);
+    for (size_t i = 0; i < app->findings.n; i++) {
+        const struct rf_finding *one = &app->findings.list[i];
+        rf_warn("%s: %s", one->about, one->text);
+    }
+    rf_findings_free(&app->findings);
+}
+
+/* Every node that could not join with its reason; equal reasons are folded. */
+static void report_launch(const struct rf_run_app *app)
+{
+    uint32_t n = app->config->n_nodes;
+    for (uint32_t i = 0; i < n; i++) {
+        const char *why = rf_run_node_error(app->run, i);
+        char hosts[400];
+        size_t used;
+        bool told = false;
+        for (uint32_t j = 0; j < i && why != NULL && !told; j++) {
+            const char *other = rf_run_node_error(app->run, j);
+            told = other != NULL && strcmp(other, why) == 0;
+        }
+        if (why == NULL || told) {
+            continue;
+        }
+        snprintf(hosts, sizeof(hosts), "%.200s", app->config->node_names[i]);
+        for (uint32_t j = i + 1; j < n; j++) {
+            const char *other = rf_run_node_error(app->run, j);
+            used = strlen(hosts);
+            if (other != NULL && strcmp(other, why) == 0) {
+                snprintf(hosts + used, sizeof(hosts) - used, ", %s",
+                         app->config->node_names[j]);
+            }
+        }
+        rf_error("%s: %s", hosts, why);
+    }
+}
+
+/* Whether it was stopped before its end, by a signal or by --timeout. */
+static bool cut_short(const struct rf_run_app *app)
+{
+    return app->exit_code > RF_EXIT_SIGNAL ||
+           (app->cli->timeout_s > 0 && app->exit_code == RF_EXIT_FAILED);
+}
+
+void rf_run_end_stored(const struct rf_err *why, void *data)
+{
+    struct rf_run_app *app = data;
+    if (!app->finishing) {
+        rf_run_stored(app->run, why);
+    } else if (why != NULL) {
+        rf_error("%s", why->text);
+        app->unfinished = true;
+    }
+}
+
+static void discard_cb(uv_work_t *work)
+{
+    struct rf_run_app *app = work->data;
+    rf_results_discard(app->results);
+}
+
+static void discarded_cb(uv_work_t *work, int status)
+{
+    struct rf_run_app *app = work->data;
+    (void)status; /* never called off */
+    app->discarding = false;
+}
+
+/* Has the loop turn until nothing is being stored. */
+static void settle(struct rf_run_app *app)
+{
+    const char *state;
+    if (!app->over) {
+        app->over = true;
+        app->since_ns = rf_now_ns();
+    }
+    while (awaited(app, &state) != NULL) {
+        uv_run(&app->loop, UV_RUN_ONCE);
+    }
+}
+
+void rf_run_end_discard(struct rf_run_app *app)
+{
+    app->discarding = true;
+    app->work.data = app;
+    uv_queue_work(&app->loop, &app->work, discard_cb, discarded_cb);
+    settle(app);
+}
+
+void rf_run_end(struct rf_run_app *app)
+{
+    settle(app);
+    if (app->run != NULL) {
+        app->exit_code = rf_run_exit_code(app->run);
+    } else if (app->interrupts > 0) {
+        app->exit_code = app->interrupt_code;
+    }
+    rf_progress_destroy(app->progress);
+    app->progress = NULL;
+    if (rf_results_last(app->results) == NULL &&
+        (app->exit_code == RF_EXIT_LAUNCH || app->interrupts > 0)) {
+        if (app->exit_code == RF_EXIT_LAUNCH) {
+            rf_run_end_warn(app);
+            report_launch(app);
+        } else {
+            rf_info("stopped before any scenario: nothing is kept");
+        }
+        rf_run_end_discard(app);
+        return;
+    }
+    app->finishing = true;
+    rf_results_finish(app->results, app->exit_code);
+    settle(app);
+    if (app->unfinished && app->exit_code == RF_EXIT_OK) {
+        app->exit_code = RF_EXIT_FAILED;
+    }
+    (void)rf_output_flush(app->output, RF_OUTPUT_WAIT_MS);
+    rf_results_print(app->results, stdout);
+    rf_info("results in %s", rf_results_folder(app->results));
+    if (cut_short(app)) {
+        rf_info("go on with --resume %s", rf_results_folder(app->results));
+    }
+}

@@ -1,0 +1,24 @@
+/*
+ * Storing a file beside the event loop. A full queue of a disk or a file server
+ * that hangs blocks the writer for longer than agents wait for a sign of life
+ * from their coordinator, and signals have to be answered meanwhile.
+ */
+#ifndef RF_COORDINATOR_COMMANDS_STORING_H
+#define RF_COORDINATOR_COMMANDS_STORING_H
+
+#include <uv.h>
+
+#include "common/err.h"
+
+/* `why` is NULL when the file is stored. */
+typedef void (*rf_stored_fn)(const struct rf_err *why, void *data);
+
+/*
+ * Calls rf_store() for `path` and `text`, both taken, on a thread of libuv's,
+ * then `stored` on the loop. It cannot be called off: the loop is alive until
+ * then. Files that vouch for others are begun when those are stored.
+ */
+void rf_storing_start(uv_loop_t *loop, char *path, char *text,
+                      rf_stored_fn stored, void *data);
+
+#endif

@@ -1,0 +1,341 @@
+/*
+ * cluster.json: the top level, the model and the scenarios.
+ *
+ * Order: keys and types, then nodes, then the model's files are read, then the
+ * matrix is expanded and each member is checked by the planner's own reader.
+ * Any failure frees all and leaves the caller with one error that names the
+ * file, the JSON path and the rule. Nothing here starts a process or opens a
+ * socket.
+ */
+#include "coordinator/config/config.h"
+
+#include <fnmatch.h>
+#include <libgen.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/mem.h"
+#include "coordinator/config/model_file.h"
+#include "coordinator/commands/predict.h"
+#include "planner/spec.h"
+
+static const char *const top_keys[] = {"name",  "launch",   "control",
+                                       "nodes", "model",    "scenarios",
+                                       "links", "timeline", NULL};
+
+const char *rf_config_keep(struct rf_config *config, char *text)
+{
+    RF_PUSH(config->strings, config->n_strings, config->cap_strings, text);
+    return text;
+}
+
+char *rf_config_path(const char *folder, const char *path)
+{
+    const char *home = getenv("HOME");
+    if (strncmp(path, "~/", 2) == 0 && home != NULL) {
+        return rf_xasprintf("%s/%s", home, path + 2);
+    }
+    if (path[0] == '/' || strcmp(folder, ".") == 0) {
+        return rf_xstrdup(path);
+    }
+    return rf_xasprintf("%s/%s", folder, path);
+}
+
+bool rf_config_valid_name(const char *name, size_t max)
+{
+    size_t size = strlen(name);
+    if (size == 0 || size > max || name[0] == '-' || name[0] == '.') {
+        return false;
+    }
+    return strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+                        "0123456789._-") == size;
+}
+
+bool rf_config_is_model(const json_t *document)
+{
+    return json_is_object(document) &&
+           json_object_get(document, "scenarios") == NULL &&
+           json_object_get(document, "model") == NULL &&
+           json_object_get(document, "model_type") != NULL;
+}
+
+static enum rf_status read_name(const struct rf_jnode *root,
+                                struct rf_config *config, struct rf_err *err)
+{
+    const char *name = "refit";
+    enum rf_status status = rf_jnode_string(root, "name", &name, err);
+    if (status != RF_OK) {
+        return status;
+    }
+    if (!rf_config_valid_name(name, 64)) {
+        struct rf_jnode node = rf_jnode_get(root, "name");
+        return rf_jnode_fail(&node, err,
+                             "must be at most 64 letters, digits, \".\", "
+                             "\"_\" or \"-\", and not start with \".\" or "
+                             "\"-\" (it names the result folder)");
+    }
+    config->name = rf_xstrdup(name);
+    return RF_OK;
+}
+
+/* Scenario names become file names: unique also where case is ignored. */
+static enum rf_status check_names(const struct rf_jnode *list,
+                                  const struct rf_config *config,
+                                  struct rf_err *err)
+{
+    for (size_t i = 0; i < config->n_scenarios; i++) {
+        const struct rf_scenario_config *a = &config->scenarios[i];
+        struct rf_jnode node = *list;
+        snprintf(node.path, sizeof(node.path), "%s", a->path);
+        if (strcasecmp(a->name, "run") == 0) {
+            return rf_jnode_fail(&node, err,
+                                 "a scenario may not be called \"run\": "
+                                 "run.json describes the whole run");
+        }
+        for (size_t j = 0; j < i; j++) {
+            const struct rf_scenario_config *b = &config->scenarios[j];
+            if (strcasecmp(a->name, b->name) == 0) {
+                return rf_jnode_fail(&node, err,
+                                     "the name \"%s\" is taken by %s; names "
+                                     "must be unique, they name result files",
+                                     a->name, b->path);
+            }
+        }
+    }
+    return RF_OK;
+}
+
+/* Has "disk.folder" be absolute, beside the file: who works with a scenario, on
+ * whichever node, knows nothing of the file's place. */
+static void place_folder(const struct rf_config *config,
+                         const struct rf_scenario_config *scenario)
+{
+    json_t *disk = json_object_get(scenario->value, "disk");
+    const char *folder = json_string_value(json_object_get(disk, "folder"));
+    char *path, *here, *whole;
+    if (folder == NULL || folder[0] == '\0') {
+        return;
+    }
+    path = rf_config_path(config->folder, folder);
+    here = path[0] != '/' ? getcwd(NULL, 0) : NULL;
+    whole = here != NULL ? rf_xasprintf("%s/%s", here, path) : rf_xstrdup(path);
+    json_object_set_new(disk, "folder", json_string(whole));
+    free(whole);
+    free(here);
+    free(path);
+}
+
+/* Has the planner's reader accept every member, so that a slip in the last
+ * scenario is found before the first one runs. */
+static enum rf_status check_members(const struct rf_config *config,
+                                    struct rf_err *err)
+{
+    for (size_t i = 0; i < config->n_scenarios; i++) {
+        struct rf_jnode node = rf_config_scenario(config, i);
+        struct rf_spec *spec = NULL;
+        enum rf_status status = rf_spec_from_json(&node, config->node_names,
+                                                  config->n_nodes, &spec, err);
+        if (status != RF_OK) {
+            return status;
+        }
+        rf_spec_destroy(spec);
+    }
+    return RF_OK;
+}
+
+static enum rf_status read_scenarios(const struct rf_jnode *root,
+                                     struct rf_config *config,
+                                     struct rf_err *err)
+{
+    struct rf_jnode list = rf_jnode_get(root, "scenarios");
+    enum rf_status status = rf_jnode_require(root, "scenarios", err);
+    if (status != RF_OK) {
+        return status;
+    }
+    if (!json_is_array(list.value) || json_array_size(list.value) == 0) {
+        return rf_jnode_fail(&list, err,
+                             "must be a list with at least one scenario");
+    }
+    for (size_t i = 0; i < json_array_size(list.value); i++) {
+        struct rf_jnode node = rf_jnode_at(&list, i);
+        status = rf_config_expand(&node, &config->scenarios,
+                                  &config->n_scenarios, err);
+        if (status != RF_OK) {
+            return status;
+        }
+    }
+    for (size_t i = 0; i < config->n_scenarios; i++) {
+        place_folder(config, &config->scenarios[i]);
+    }
+    status = check_names(&list, config, err);
+    return status != RF_OK ? status : check_members(config, err);
+}
+
+static enum rf_status read_model(const struct rf_jnode *root,
+                                 struct rf_config *config, struct rf_err *err)
+{
+    struct rf_jnode node = rf_jnode_get(root, "model");
+    enum rf_status status = rf_jnode_require(root, "model", err);
+    if (status != RF_OK) {
+        return status;
+    }
+    return rf_model_file_inline(&node, config->folder, &config->model, err);
+}
+
+static enum rf_status read_all(struct rf_config *config, bool need_nodes,
+                               struct rf_err *err)
+{
+    struct rf_jnode root = rf_jnode_root(config->document, config->file);
+    enum rf_status status;
+    if (rf_config_is_model(config->document)) {
+        return rf_jnode_fail(&root, err,
+                             "this is a model's config.json, not a cluster "
+                             "file: name it as \"model\": {\"config\": ...} in "
+                             "one; \"refit-coord plan\" shows its size");
+    }
+    status = rf_jnode_check_keys(&root, top_keys, err);
+    if (status == RF_OK) {
+        status = read_name(&root, config, err);
+    }
+    if (status == RF_OK) {
+        status = rf_config_read_launch(&root, config, err);
+    }
+    if (status == RF_OK) {
+        status = rf_config_read_nodes(&root, config, err);
+    }
+    if (status == RF_OK && need_nodes && config->n_nodes == 0) {
+        status = rf_jnode_fail(&root, err,
+                               "\"nodes\" is missing: a run needs at least "
+                               "one node");
+    }
+    if (status == RF_OK) {
+        status = read_model(&root, config, err);
+    }
+    if (status == RF_OK) {
+        status = read_scenarios(&root, config, err);
+    }
+    if (status == RF_OK) {
+        status = rf_predict_check(&root, err);
+    }
+    config->links = json_object_get(config->document, "links");
+    config->timeline = json_object_get(config->document, "timeline");
+    return status;
+}
+
+enum rf_status rf_config_from_json(json_t *document, const char *file,
+                                   bool need_nodes, struct rf_config **out,
+                                   struct rf_err *err)
+{
+    struct rf_config *config = rf_xcalloc(1, sizeof(*config));
+    char *copy = rf_xstrdup(file);
+    enum rf_status status;
+    config->file = rf_xstrdup(file);
+    config->folder = rf_xstrdup(dirname(copy));
+    config->document = document;
+    free(copy);
+    status = read_all(config, need_nodes, err);
+    if (status != RF_OK) {
+        rf_config_destroy(config);
+        return status;
+    }
+    *out = config;
+    return RF_OK;
+}
+
+enum rf_status rf_config_load(const char *file, bool need_nodes,
+                              struct rf_config **out, struct rf_err *err)
+{
+    json_t *document = NULL;
+    enum rf_status status =
+        rf_json_load(file, RF_CONFIG_MAX_BYTES, &document, err);
+    if (status != RF_OK) {
+        return status;
+    }
+    return rf_config_from_json(document, file, need_nodes, out, err);
+}
+
+static void free_scenario(struct rf_scenario_config *scenario)
+{
+    free(scenario->name);
+    free(scenario->base);
+    json_decref(scenario->value);
+}
+
+static bool matches(const struct rf_scenario_config *scenario, const char *glob)
+{
+    return fnmatch(glob, scenario->name, 0) == 0 ||
+           fnmatch(glob, scenario->base, 0) == 0;
+}
+
+enum rf_status rf_config_select(struct rf_config *config,
+                                const char *const *globs, size_t n_globs,
+                                struct rf_err *err)
+{
+    size_t kept = 0;
+    for (size_t g = 0; g < n_globs; g++) {
+        bool any = false;
+        for (size_t i = 0; i < config->n_scenarios && !any; i++) {
+            any = matches(&config->scenarios[i], globs[g]);
+        }
+        if (!any) {
+            return rf_err_set(err, RF_ERR_USAGE,
+                              "%s: no scenario matches \"%.100s\" (the first "
+                              "of %zu is \"%s\")",
+                              config->file, globs[g], config->n_scenarios,
+                              config->scenarios[0].name);
+        }
+    }
+    for (size_t i = 0; i < config->n_scenarios; i++) {
+        bool any = n_globs == 0;
+        for (size_t g = 0; g < n_globs && !any; g++) {
+            any = matches(&config->scenarios[i], globs[g]);
+        }
+        if (any) {
+            config->scenarios[kept++] = config->scenarios[i];
+        } else {
+            free_scenario(&config->scenarios[i]);
+        }
+    }
+    config->n_scenarios = kept;
+    return RF_OK;
+}
+
+uint32_t rf_config_join_limit_s(const struct rf_config *config)
+{
+    return 60 + 2 * config->launch.timeout_s + config->n_nodes / 16 +
+           (config->launch.deploy ? 300 : 0);
+}
+
+struct rf_jnode rf_config_scenario(const struct rf_config *config, size_t index)
+{
+    struct rf_jnode node =
+        rf_jnode_root(config->scenarios[index].value, config->file);
+    snprintf(node.path, sizeof(node.path), "%s", config->scenarios[index].path);
+    return node;
+}
+
+void rf_config_destroy(struct rf_config *config)
+{
+    if (config == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < config->n_scenarios; i++) {
+        free_scenario(&config->scenarios[i]);
+    }
+    for (size_t i = 0; i < config->n_strings; i++) {
+        free(config->strings[i]);
+    }
+    free(config->scenarios);
+    free(config->strings);
+    free(config->nodes);
+    free(config->node_names);
+    free(config->slots);
+    free(config->control.address);
+    free(config->name);
+    free(config->file);
+    free(config->folder);
+    json_decref(config->model);
+    json_decref(config->document);
+    free(config);
+}

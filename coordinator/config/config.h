@@ -1,0 +1,112 @@
+/*
+ * cluster.json, read strictly. The only reader of that file; what it refuses,
+ * nothing else sees. Everything is checked before anything is launched.
+ */
+#ifndef RF_COORDINATOR_CONFIG_CONFIG_H
+#define RF_COORDINATOR_CONFIG_CONFIG_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/err.h"
+#include "common/json.h"
+#include "coordinator/cluster/launch.h"
+
+#define RF_CONFIG_MAX_BYTES ((size_t)4 << 20)
+#define RF_CONFIG_MAX_NODES 4096
+#define RF_CONFIG_MAX_SLOTS 1024
+#define RF_CONFIG_MAX_SCENARIOS 4096 /* after the matrix is expanded */
+#define RF_CONFIG_MAX_NAME 200       /* of a matrix member, in bytes */
+
+/* One member of the matrix: a scenario object without lists as axes. */
+struct rf_scenario_config {
+    char *name;    /* unique, fit for a file name */
+    char *base;    /* the name in the file */
+    json_t *value; /* owned; "name" is the member's */
+    char path[40]; /* "$.scenarios[1]" */
+};
+
+/* "control": where the agents connect back to. */
+struct rf_control_config {
+    char *address;                  /* "auto", "stdio", or a numeric address */
+    uint32_t port;                  /* 0: any free one */
+    uint32_t port_first, port_last; /* range to try, 0: none */
+};
+
+struct rf_config {
+    char *file;       /* as given */
+    char *folder;     /* that it is in; relative paths start here */
+    json_t *document; /* as read, lists and all */
+    char *name;
+    struct rf_launch_config launch; /* strings owned by `strings` */
+    struct rf_control_config control;
+    json_t *env; /* launch.env, borrowed from the document, or NULL */
+    struct rf_node_config *nodes;
+    const char **node_names; /* nodes[i].name */
+    uint32_t *slots;
+    uint32_t n_nodes;
+    json_t *model; /* inline description for rf_model_from_json; owned */
+    struct rf_scenario_config *scenarios;
+    size_t n_scenarios;
+    json_t *links;    /* "links", borrowed, or NULL */
+    json_t *timeline; /* "timeline", borrowed, or NULL */
+    char **strings;
+    size_t n_strings, cap_strings;
+};
+
+/* Reads and checks `file`, reads the model files that it names. With
+ * `need_nodes` a file without nodes is an error. RF_ERR_CONFIG with file, JSON
+ * path and rule. */
+enum rf_status rf_config_load(const char *file, bool need_nodes,
+                              struct rf_config **out,
+                              struct rf_err *err) RF_MUST_CHECK;
+
+/* The same from a document in memory (taken); `file` gives the folder. */
+enum rf_status rf_config_from_json(json_t *document, const char *file,
+                                   bool need_nodes, struct rf_config **out,
+                                   struct rf_err *err) RF_MUST_CHECK;
+
+/* Keeps the scenarios whose name, or whose name in the file, matches one of the
+ * patterns of fnmatch(3). A pattern that matches none is RF_ERR_USAGE. */
+enum rf_status rf_config_select(struct rf_config *config,
+                                const char *const *globs, size_t n_globs,
+                                struct rf_err *err) RF_MUST_CHECK;
+
+/* How long all nodes together may take to join, in seconds. */
+uint32_t rf_config_join_limit_s(const struct rf_config *config);
+
+/* The place of scenario `index`, for errors that name the file. */
+struct rf_jnode rf_config_scenario(const struct rf_config *config,
+                                   size_t index);
+
+void rf_config_destroy(struct rf_config *config); /* NULL is fine */
+
+/* Whether a file holds one model's Hugging Face configuration, not a cluster:
+ * `plan` accepts both. */
+bool rf_config_is_model(const json_t *document);
+
+/* config_matrix.c: appends the members of one scenario object. */
+enum rf_status rf_config_expand(const struct rf_jnode *scenario,
+                                struct rf_scenario_config **list, size_t *n,
+                                struct rf_err *err) RF_MUST_CHECK;
+
+/* config_nodes.c: "launch", "control" and "nodes". */
+enum rf_status rf_config_read_launch(const struct rf_jnode *root,
+                                     struct rf_config *config,
+                                     struct rf_err *err) RF_MUST_CHECK;
+enum rf_status rf_config_read_nodes(const struct rf_jnode *root,
+                                    struct rf_config *config,
+                                    struct rf_err *err) RF_MUST_CHECK;
+
+/* A path of cluster.json: "~/" is the home folder, a relative path starts in
+ * `folder`. malloc'ed. */
+char *rf_config_path(const char *folder, const char *path);
+
+/* Keeps `text` (taken) until the configuration is destroyed. */
+const char *rf_config_keep(struct rf_config *config, char *text);
+
+/* Letters, digits and "._-", not a dash or dot first, at most `max` bytes. */
+bool rf_config_valid_name(const char *name, size_t max);
+
+#endif

@@ -1,0 +1,238 @@
+/*
+ * A list where a scalar is expected makes a matrix: one scenario object with
+ * lists becomes one object for each combination of their values.
+ *
+ * The axes are found in the order of the file, nested objects included; the
+ * first varies slowest. pp_layers, nodes, spec and mesh are lists by nature and
+ * never axes. A member is called <scenario>-<axis>=<value>-… (nested axes as
+ * "train.tp"), with bytes unfit for a file name replaced by "_". The product is
+ * bounded before any member is made.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/mem.h"
+#include "coordinator/config/config.h"
+
+struct axis {
+    char *path; /* "train.tp" */
+    const json_t *values;
+};
+
+struct axes {
+    struct axis *list;
+    size_t n, cap;
+};
+
+static bool list_by_nature(const char *key)
+{
+    static const char *const names[] = {"pp_layers", "nodes", "spec", "mesh"};
+    for (size_t i = 0; i < RF_ARRAY_SIZE(names); i++) {
+        if (strcmp(key, names[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static enum rf_status add_axis(const struct rf_jnode *node, const char *path,
+                               struct axes *axes, struct rf_err *err)
+{
+    if (json_array_size(node->value) == 0) {
+        return rf_jnode_fail(node, err, "an empty list makes no scenario");
+    }
+    for (size_t i = 0; i < json_array_size(node->value); i++) {
+        struct rf_jnode item = rf_jnode_at(node, i);
+        if (json_is_object(item.value) || json_is_array(item.value) ||
+            json_is_null(item.value)) {
+            return rf_jnode_fail(&item, err,
+                                 "a list makes a matrix, its values must be "
+                                 "numbers, strings, true or false");
+        }
+        for (size_t j = 0; j < i; j++) {
+            if (json_equal(item.value, json_array_get(node->value, j))) {
+                return rf_jnode_fail(&item, err,
+                                     "the same value twice in a matrix");
+            }
+        }
+    }
+    RF_PUSH(axes->list, axes->n, axes->cap,
+            ((struct axis){rf_xstrdup(path), node->value}));
+    return RF_OK;
+}
+
+/* Scenario objects are two levels deep (the sides); deeper ones are unknown
+ * keys for the planner's reader anyway. */
+static enum rf_status find_axes(const struct rf_jnode *object,
+                                const char *prefix, unsigned depth,
+                                struct axes *axes, struct rf_err *err)
+{
+    const char *key;
+    json_t *value;
+    enum rf_status status = RF_OK;
+    json_object_foreach (object->value, key, value) {
+        struct rf_jnode node = rf_jnode_get(object, key);
+        char *path = rf_xasprintf("%s%s%.40s", prefix,
+                                  prefix[0] == '\0' ? "" : ".", key);
+        if (json_is_array(value) && !list_by_nature(key)) {
+            status = add_axis(&node, path, axes, err);
+        } else if (json_is_object(value) && depth < 2) {
+            status = find_axes(&node, path, depth + 1, axes, err);
+        }
+        free(path);
+        if (status != RF_OK) {
+            return status;
+        }
+    }
+    return RF_OK;
+}
+
+/* Puts `value` at the dotted `path` of `object`. */
+static void put_at(json_t *object, const char *path, json_t *value)
+{
+    char key[128];
+    const char *dot;
+    while ((dot = strchr(path, '.')) != NULL) {
+        snprintf(key, sizeof(key), "%.*s", (int)(dot - path), path);
+        object = json_object_get(object, key);
+        path = dot + 1;
+    }
+    json_object_set(object, path, value);
+}
+
+static char *value_text(const json_t *value)
+{
+    char *text;
+    if (json_is_string(value)) {
+        text = rf_xstrdup(json_string_value(value));
+    } else {
+        char *dumped = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT |
+                                             JSON_REAL_PRECISION(9));
+        text = rf_xstrdup(dumped != NULL ? dumped : "?");
+        free(dumped);
+    }
+    for (char *c = text; *c != '\0'; c++) {
+        if (strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+                   "0123456789._+",
+                   *c) == NULL) {
+            *c = '_';
+        }
+    }
+    return text;
+}
+
+/* Member `index` of the matrix. */
+static enum rf_status make_member(const struct rf_jnode *scenario,
+                                  const char *base, const struct axes *axes,
+                                  size_t index, struct rf_scenario_config *out,
+                                  struct rf_err *err)
+{
+    json_t *value = json_deep_copy(scenario->value);
+    char *name = rf_xstrdup(base);
+    size_t rest = index, stride = 1;
+    if (value == NULL) {
+        free(name);
+        return rf_err_set(err, RF_ERR_NOMEM, "scenario \"%s\"", base);
+    }
+    for (size_t a = 0; a < axes->n; a++) {
+        stride *= json_array_size(axes->list[a].values);
+    }
+    for (size_t a = 0; a < axes->n; a++) {
+        const struct axis *axis = &axes->list[a];
+        json_t *choice;
+        char *text, *longer;
+        stride /= json_array_size(axis->values);
+        choice = json_array_get(axis->values, rest / stride);
+        rest %= stride;
+        put_at(value, axis->path, choice);
+        text = value_text(choice);
+        longer = rf_xasprintf("%s-%s=%s", name, axis->path, text);
+        free(text);
+        free(name);
+        name = longer;
+    }
+    if (strlen(name) > RF_CONFIG_MAX_NAME) {
+        rf_jnode_fail(scenario, err,
+                      "the member name \"%.60s…\" is longer than %d bytes",
+                      name, RF_CONFIG_MAX_NAME);
+        free(name);
+        json_decref(value);
+        return RF_ERR_CONFIG;
+    }
+    json_object_set_new(value, "name", json_string(name));
+    *out = (struct rf_scenario_config){
+        .name = name, .base = rf_xstrdup(base), .value = value};
+    snprintf(out->path, sizeof(out->path), "%.39s", scenario->path);
+    return RF_OK;
+}
+
+static enum rf_status count_members(const struct rf_jnode *scenario,
+                                    const struct axes *axes, size_t before,
+                                    size_t *out, struct rf_err *err)
+{
+    uint64_t product = 1;
+    for (size_t a = 0; a < axes->n; a++) {
+        product *= json_array_size(axes->list[a].values);
+        if (before + product > RF_CONFIG_MAX_SCENARIOS) {
+            return rf_jnode_fail(scenario, err,
+                                 "its lists multiply to more than %d "
+                                 "scenarios (%zu before this one)",
+                                 RF_CONFIG_MAX_SCENARIOS, before);
+        }
+    }
+    *out = (size_t)product;
+    return RF_OK;
+}
+
+static enum rf_status expand(const struct rf_jnode *scenario, const char *base,
+                             const struct axes *axes,
+                             struct rf_scenario_config **list, size_t *n,
+                             struct rf_err *err)
+{
+    size_t count = 0;
+    enum rf_status status = count_members(scenario, axes, *n, &count, err);
+    for (size_t i = 0; status == RF_OK && i < count; i++) {
+        struct rf_scenario_config member;
+        status = make_member(scenario, base, axes, i, &member, err);
+        if (status == RF_OK) {
+            *list = rf_xrealloc(*list, *n + 1, sizeof(**list));
+            (*list)[(*n)++] = member;
+        }
+    }
+    return status;
+}
+
+enum rf_status rf_config_expand(const struct rf_jnode *scenario,
+                                struct rf_scenario_config **list, size_t *n,
+                                struct rf_err *err)
+{
+    struct axes axes = {0};
+    const char *base = NULL;
+    enum rf_status status;
+    if (!json_is_object(scenario->value)) {
+        return rf_jnode_fail(scenario, err, "must be an object");
+    }
+    status = rf_jnode_require(scenario, "name", err);
+    if (status == RF_OK) {
+        status = rf_jnode_string(scenario, "name", &base, err);
+    }
+    if (status != RF_OK) {
+        return status;
+    }
+    if (!rf_config_valid_name(base, 100)) {
+        struct rf_jnode node = rf_jnode_get(scenario, "name");
+        return rf_jnode_fail(&node, err,
+                             "must be at most 100 letters, digits, \".\", "
+                             "\"_\" or \"-\", and not start with \".\" or "
+                             "\"-\" (it names a result file)");
+    }
+    status = find_axes(scenario, "", 0, &axes, err);
+    if (status == RF_OK) {
+        status = expand(scenario, base, &axes, list, n, err);
+    }
+    for (size_t a = 0; a < axes.n; a++) {
+        free(axes.list[a].path);
+    }
+    free(axes.list);
+    return status;
+}

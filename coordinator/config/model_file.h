@@ -1,0 +1,29 @@
+/*
+ * The files that "model" of cluster.json names, read and put instead of their
+ * paths, so that the description is whole in itself: the planner and every rank
+ * work from the same text and no rank opens a configuration file.
+ */
+#ifndef RF_COORDINATOR_CONFIG_MODEL_FILE_H
+#define RF_COORDINATOR_CONFIG_MODEL_FILE_H
+
+#include <jansson.h>
+
+#include "common/err.h"
+#include "common/json.h"
+
+#define RF_MODEL_CONFIG_MAX_BYTES ((size_t)4 << 20)
+#define RF_MODEL_MANIFEST_MAX_BYTES ((size_t)64 << 20)
+#define RF_SAFETENSORS_HEADER_MAX_BYTES ((size_t)100 << 20)
+
+/*
+ * `node` is the "model" object. Gives the inline form that rf_model_from_json
+ * takes: "config" and "manifest" paths become the objects in those files, the
+ * folder of "checkpoint" becomes the manifest of its safetensors headers (no
+ * tensor data is read). Paths are relative to `folder`. The result is the
+ * caller's. RF_ERR_CONFIG with the path and the reason.
+ */
+enum rf_status rf_model_file_inline(const struct rf_jnode *node,
+                                    const char *folder, json_t **out,
+                                    struct rf_err *err) RF_MUST_CHECK;
+
+#endif

@@ -1,0 +1,70 @@
+/* Comparing two sets of results: pure, printed by compare.c's command. */
+#ifndef RF_COORDINATOR_RESULTS_COMPARE_H
+#define RF_COORDINATOR_RESULTS_COMPARE_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "coordinator/results/result_files.h"
+
+enum rf_verdict {
+    RF_SAME,      /* the median, within the threshold */
+    RF_SLOWER,    /* beyond it, and the intervals do not overlap */
+    RF_FASTER,    /* likewise; a finding too, but no regression */
+    RF_UNCLEAR,   /* beyond it, but they overlap or one is not known */
+    RF_BROKEN,    /* was ok, is not */
+    RF_MENDED,    /* was not ok, is */
+    RF_MISSING,   /* only in the reference */
+    RF_NEW,       /* only in the new set */
+    RF_NOT_OK,    /* ok in neither */
+    RF_NO_FIGURE, /* ok in both, but one has no median that can be one */
+};
+
+/* What one of the sets has of a scenario. */
+struct rf_timing {
+    double median_ms; /* 0: no figures */
+    size_t n_samples; /* measured iterations */
+    bool has_interval;
+    double low_ms, high_ms; /* 95 % interval of the median */
+    double efficiency;      /* to be shown, never judged; 0: not known */
+};
+
+struct rf_comparison {
+    char *name;
+    enum rf_verdict verdict;
+    struct rf_timing reference, now;
+    double change; /* of the median: now / reference - 1 */
+    char *differs; /* what is different beside the figures, or NULL */
+};
+
+struct rf_comparisons {
+    struct rf_comparison *list;
+    size_t n, cap;
+};
+
+/* Refuses a set that has two results of a scenario, and sets that have no
+ * scenario in common. The folders' names are for messages. */
+enum rf_status rf_compare_check(const struct rf_result_set *reference,
+                                const char *reference_folder,
+                                const struct rf_result_set *now,
+                                const char *now_folder,
+                                struct rf_err *err) RF_MUST_CHECK;
+
+/* One entry for each scenario of either set: whether its median moved by more
+ * than `threshold` either way. Scenarios are matched by name, of which
+ * rf_compare_check has found one each. */
+void rf_compare(const struct rf_result_set *reference,
+                const struct rf_result_set *now, double threshold,
+                struct rf_comparisons *out);
+void rf_comparisons_free(struct rf_comparisons *comparisons);
+
+bool rf_comparison_is_regression(const struct rf_comparison *comparison);
+
+/* The table without --json. */
+void rf_comparisons_print(const struct rf_comparisons *all, FILE *to);
+
+/* The document of --json. */
+json_t *rf_comparisons_json(const struct rf_comparisons *comparisons,
+                            double threshold);
+
+#endif

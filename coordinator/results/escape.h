@@ -1,0 +1,19 @@
+/*
+ * Texts of result files in reports. Whoever wrote a file chose them, so what
+ * gets into a report is nothing but text there: no control character, no change
+ * of direction, no markup, no formula, one line, valid UTF-8.
+ */
+#ifndef RF_COORDINATOR_RESULTS_ESCAPE_H
+#define RF_COORDINATOR_RESULTS_ESCAPE_H
+
+#include <stdio.h>
+
+#include "coordinator/commands/cli.h"
+
+/* Writes `text` as a cell or a text of that form. */
+void rf_escape(FILE *to, enum rf_report_form form, const char *text);
+
+/* The same inside a comment of LaTeX (%), Markdown or HTML (<!-- -->). */
+void rf_escape_remark(FILE *to, const char *text);
+
+#endif

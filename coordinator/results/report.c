@@ -1,0 +1,326 @@
+/*
+ * `refit-coord report`: the results of several folders as one table, in the
+ * form that is asked for; where they are of several runs the first column says
+ * of which. CSV has every figure without units; the other forms
+ * have the columns of the table at the end of a run. The HTML page is one file
+ * without scripts or links, with a bar for each scenario.
+ */
+#include "coordinator/results/report.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/log.h"
+#include "common/mem.h"
+#include "common/store.h"
+#include "common/text.h"
+#include "coordinator/commands/commands.h"
+#include "coordinator/results/escape.h"
+#include "coordinator/results/report_table.h"
+
+#define LABEL_BYTES 48 /* of one line */
+#define LINE_HEIGHT 16
+#define BAR_WIDTH 480.0
+
+static struct rf_table *make_table(const struct rf_result_set *set, bool full)
+{
+    bool runs = rf_result_set_has_runs(set);
+    struct rf_table *table =
+        full ? rf_summary_table_create(runs) : rf_report_table_create(runs);
+    for (size_t i = 0; i < set->n; i++) {
+        if (runs) {
+            rf_table_cell(table, "%s", set->files[i].run);
+        }
+        if (full) {
+            rf_summary_table_add(table, set->files[i].result);
+        } else {
+            rf_report_table_add(table, set->files[i].result);
+        }
+    }
+    return table;
+}
+
+static const char html_head[] =
+    "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+    "<title>refit results</title>\n<style>\n"
+    "body{font:14px/1.5 sans-serif;margin:2em auto;max-width:70em;"
+    "padding:0 1em}\n"
+    "table{border-collapse:collapse}\n"
+    "th,td{padding:.2em .8em;text-align:left;border-bottom:1px solid #ccc}\n"
+    "td.n{text-align:right;font-variant-numeric:tabular-nums}\n"
+    "</style>\n</head>\n<body>\n<h1>Refit results</h1>\n";
+
+/* What stands beside a bar: the scenario, with `run` also of which run. */
+static char *label_of(const struct rf_result_file *file, bool run)
+{
+    char *label = run ? rf_xasprintf("%s: %s", file->run, file->name)
+                      : rf_xstrdup(file->name);
+    rf_text_clean_line(label, strlen(label));
+    return label;
+}
+
+/* Bytes of a label's first line. Names differ anywhere, so none is cut; a line
+ * ends behind a dash or blank of its second half, if there is one. */
+static size_t line_bytes(const char *text)
+{
+    size_t n = strlen(text), end = LABEL_BYTES;
+    if (n <= LABEL_BYTES) {
+        return n;
+    }
+    while (end > LABEL_BYTES - 4 && ((unsigned char)text[end] & 0xC0) == 0x80) {
+        end--; /* not in the middle of a character */
+    }
+    for (n = end; n > LABEL_BYTES / 2; n--) {
+        if (text[n - 1] == '-' || text[n - 1] == ' ') {
+            return n;
+        }
+    }
+    return end;
+}
+
+static size_t label_lines(const struct rf_result_file *file, bool run)
+{
+    char *label = label_of(file, run);
+    size_t lines = 0;
+    for (const char *at = label; *at != '\0'; at += line_bytes(at)) {
+        lines++;
+    }
+    free(label);
+    return RF_MAX(lines, (size_t)1);
+}
+
+/* Right-aligned before the bar at `y`, one line below the other. */
+static void print_label(const struct rf_result_file *file, bool run, size_t y,
+                        FILE *to)
+{
+    char *label = label_of(file, run);
+    fputs("<text text-anchor=\"end\" font-size=\"12\">", to);
+    for (const char *at = label; *at != '\0'; at += line_bytes(at)) {
+        char *line = rf_xasprintf("%.*s", (int)line_bytes(at), at);
+        fprintf(to, "<tspan x=\"312\" y=\"%zu\">", y + 12);
+        rf_escape(to, RF_REPORT_HTML, line);
+        fputs("</tspan>", to);
+        free(line);
+        y += LINE_HEIGHT;
+    }
+    fputs("</text>\n", to);
+    free(label);
+}
+
+static double longest_median(const struct rf_result_set *set)
+{
+    double longest = 0, median;
+    for (size_t i = 0; i < set->n; i++) {
+        if (rf_result_number(set->files[i].result, "summary", "median_ms",
+                             &median)) {
+            longest = RF_MAX(longest, median);
+        }
+    }
+    return longest;
+}
+
+/* The median, and the bound in it where the two can be compared. The figure is
+ * beside whichever is longer. */
+static void print_bar(const json_t *result, size_t y, double scale, FILE *to)
+{
+    double median = 0, bound = 0, efficiency;
+    char figure[32];
+    if (!rf_result_number(result, "summary", "median_ms", &median)) {
+        fprintf(to, "<text x=\"326\" y=\"%zu\" font-size=\"12\">", y + 12);
+        rf_escape(to, RF_REPORT_HTML, rf_result_text(result, NULL, "status"));
+        fputs("</text>\n", to);
+        return;
+    }
+    fprintf(to,
+            "<rect x=\"320\" y=\"%zu\" width=\"%.1f\" height=\"16\" "
+            "fill=\"#9bc\"/>",
+            y, median * scale);
+    if (rf_result_number(result, "bound", "efficiency", &efficiency) &&
+        rf_result_number(result, "bound", "ms", &bound)) {
+        fprintf(to,
+                "<rect x=\"320\" y=\"%zu\" width=\"%.1f\" height=\"16\" "
+                "fill=\"#246\"/>",
+                y, RF_MIN(bound * scale, BAR_WIDTH));
+    }
+    fprintf(to, "<text x=\"%.1f\" y=\"%zu\" font-size=\"12\">%s ms</text>\n",
+            326 + RF_MIN(RF_MAX(median, bound) * scale, BAR_WIDTH), y + 12,
+            rf_figure_text(median, 2, figure));
+}
+
+/* A line for each scenario, if any has a median. */
+static void print_bars(const struct rf_result_set *set, FILE *to)
+{
+    double longest = longest_median(set);
+    bool runs = rf_result_set_has_runs(set);
+    size_t height = 8, y = 4;
+    if (longest <= 0) {
+        return;
+    }
+    for (size_t i = 0; i < set->n; i++) {
+        height += label_lines(&set->files[i], runs) * LINE_HEIGHT + 8;
+    }
+    fprintf(to,
+            "<h2>Median time (light) and lower bound (dark)</h2>\n"
+            "<p>The bound is the least time that the memory and the links, as "
+            "probed, allow; results without an efficiency have none.</p>\n"
+            "<svg role=\"img\" width=\"100%%\" viewBox=\"0 0 900 %zu\" "
+            "xmlns=\"http://www.w3.org/2000/svg\">\n",
+            height);
+    for (size_t i = 0; i < set->n; i++) {
+        print_bar(set->files[i].result, y, BAR_WIDTH / longest, to);
+        print_label(&set->files[i], runs, y, to);
+        y += label_lines(&set->files[i], runs) * LINE_HEIGHT + 8;
+    }
+    fputs("</svg>\n", to);
+}
+
+/* Calls `print` for the first result of each run. */
+static void each_run(const struct rf_result_set *set, FILE *to,
+                     void (*print)(const struct rf_result_set *set,
+                                   size_t first, FILE *to))
+{
+    for (size_t i = 0; i < set->n; i++) {
+        if (i == 0 || strcmp(set->files[i].run, set->files[i - 1].run) != 0) {
+            print(set, i, to);
+        }
+    }
+}
+
+static void print_html_cell(FILE *to, const char *text)
+{
+    fputs("<td>", to);
+    rf_escape(to, RF_REPORT_HTML, text);
+    fputs("</td>", to);
+}
+
+static void print_html_run(const struct rf_result_set *set, size_t first,
+                           FILE *to)
+{
+    const json_t *result = set->files[first].result;
+    const json_t *nodes = json_object_get(result, "environment");
+    size_t ok = 0, all = 0;
+    fputs("<tr>", to);
+    print_html_cell(to, set->files[first].run);
+    print_html_cell(to, rf_result_text(result, NULL, "run_id"));
+    print_html_cell(to, rf_result_text(result, NULL, "started_at"));
+    print_html_cell(to, rf_result_text(result, "model", "name"));
+    fputs("<td>", to);
+    for (size_t n = 0; n < json_array_size(nodes); n++) {
+        fputs(n > 0 ? ", " : "", to);
+        rf_escape(to, RF_REPORT_HTML,
+                  rf_result_text(json_array_get(nodes, n), NULL, "host"));
+    }
+    fputs("</td>", to);
+    print_html_cell(to, rf_result_text(result, "tool", "version"));
+    print_html_cell(to, rf_result_text(result, "tool", "build"));
+    for (size_t i = first;
+         i < set->n && strcmp(set->files[i].run, set->files[first].run) == 0;
+         i++, all++) {
+        ok += strcmp(rf_result_text(set->files[i].result, NULL, "status"),
+                     "ok") == 0;
+    }
+    fprintf(to, "<td class=\"n\">%zu</td><td class=\"n\">%zu</td></tr>\n", ok,
+            all - ok);
+}
+
+static void print_remark(const struct rf_result_set *set, size_t first,
+                         FILE *to)
+{
+    const json_t *result = set->files[first].result;
+    fputs("run ", to);
+    rf_escape_remark(to, set->files[first].run);
+    fputs(", model ", to);
+    rf_escape_remark(to, rf_result_text(result, "model", "name"));
+}
+
+static void print_latex_remark(const struct rf_result_set *set, size_t first,
+                               FILE *to)
+{
+    fputs("% ", to);
+    print_remark(set, first, to);
+    fputc('\n', to);
+}
+
+static void print_markdown_remark(const struct rf_result_set *set, size_t first,
+                                  FILE *to)
+{
+    fputs("<!-- ", to);
+    print_remark(set, first, to);
+    fputs(" -->\n", to);
+}
+
+static void print_html(const struct rf_result_set *set,
+                       const struct rf_table *table, FILE *to)
+{
+    fputs(html_head, to);
+    fputs("<table>\n<thead>\n<tr><th>run</th><th>id</th><th>started</th>"
+          "<th>model</th><th>nodes</th><th>version</th><th>build</th>"
+          "<th>ok</th><th>not ok</th></tr>\n</thead>\n<tbody>\n",
+          to);
+    each_run(set, to, print_html_run);
+    fputs("</tbody>\n</table>\n<h2>Scenarios</h2>\n", to);
+    rf_table_print(table, to, RF_REPORT_HTML, 0);
+    print_bars(set, to);
+    fputs("</body>\n</html>\n", to);
+}
+
+void rf_report_print(const struct rf_result_set *set, enum rf_report_form form,
+                     FILE *to)
+{
+    struct rf_table *table = make_table(set, form == RF_REPORT_CSV);
+    if (form == RF_REPORT_HTML) {
+        print_html(set, table, to);
+    } else {
+        if (form == RF_REPORT_LATEX) {
+            each_run(set, to, print_latex_remark);
+        } else if (form == RF_REPORT_MARKDOWN) {
+            each_run(set, to, print_markdown_remark);
+        }
+        rf_table_print(table, to, form, 0);
+    }
+    rf_table_destroy(table);
+}
+
+static enum rf_status store_report(const char *path,
+                                   const struct rf_result_set *set,
+                                   enum rf_report_form form, struct rf_err *err)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *file = open_memstream(&text, &size);
+    enum rf_status status;
+    if (file == NULL) {
+        return rf_err_errno(err, RF_ERR_NOMEM, errno, "%s", path);
+    }
+    rf_report_print(set, form, file);
+    fclose(file);
+    status = rf_store(path, text, size, err);
+    free(text);
+    return status;
+}
+
+int rf_report_command(const struct rf_cli *cli)
+{
+    struct rf_result_set set = {0};
+    struct rf_err err = {0};
+    int code = RF_EXIT_USAGE;
+    for (size_t i = 0; i < cli->n_operands; i++) {
+        if (rf_result_set_add(&set, cli->operands[i], &err) != RF_OK) {
+            goto out;
+        }
+    }
+    code = set.n_bad > 0 ? RF_EXIT_FAILED : RF_EXIT_OK;
+    if (cli->html == NULL) {
+        rf_report_print(&set, cli->form, stdout);
+    } else if (store_report(cli->html, &set, cli->form, &err) != RF_OK) {
+        code = RF_EXIT_FAILED;
+    }
+out:
+    if (err.status != RF_OK) {
+        rf_error("%s", err.text);
+    }
+    rf_result_set_free(&set);
+    return code;
+}

@@ -1,0 +1,500 @@
+/*
+ * The record of a scenario. All figures come from the samples of all ranks: an
+ * iteration takes as long as its slowest rank, and the summary is computed from
+ * the iterations that are in the same file. What was not measured is null.
+ */
+#include "coordinator/results/result_json.h"
+
+#include <libssh/libssh.h>
+#include <openssl/crypto.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <uv.h>
+
+#include "common/clock.h"
+#include "common/mem.h"
+#include "common/stats.h"
+#include "common/version.h"
+#include "coordinator/commands/plan_cmd.h"
+#include "planner/plan_json.h"
+#include "transport/method.h"
+
+static void put(json_t *object, const char *key, json_t *value)
+{
+    json_object_set_new(object, key, value != NULL ? value : json_null());
+}
+
+static json_t *ms(int64_t ns)
+{
+    return json_real((double)ns / 1e6);
+}
+
+bool rf_result_secret_name(const char *name)
+{
+    static const char *const words[] = {"SECRET",     "TOKEN",   "PASSW",
+                                        "CREDENTIAL", "API_KEY", "PRIVATE_KEY",
+                                        "COMM_ID"};
+    for (size_t i = 0; i < RF_ARRAY_SIZE(words); i++) {
+        if (strcasestr(name, words[i]) != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void redact_env(json_t *env)
+{
+    const char *key;
+    json_t *value;
+    void *next;
+    json_object_foreach_safe(env, next, key, value)
+    {
+        if (rf_result_secret_name(key)) {
+            put(env, key, json_string("[redacted]"));
+        }
+    }
+}
+
+json_t *rf_result_tool(void)
+{
+    return json_pack("{s:s, s:s, s:s}", "name", "refit-coord", "version",
+                     rf_version(), "build", rf_build());
+}
+
+json_t *rf_result_argv(const struct rf_cli *cli)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < cli->argc; i++) {
+        json_t *text = json_string(cli->argv[i]);
+        json_array_append_new(list,
+                              text != NULL ? text : json_string("[not UTF-8]"));
+    }
+    return list;
+}
+
+json_t *rf_result_configuration(const struct rf_config *config)
+{
+    json_t *copy = json_deep_copy(config->document);
+    redact_env(json_object_get(json_object_get(copy, "launch"), "env"));
+    return copy;
+}
+
+json_t *rf_result_node(const char *host, const json_t *hello)
+{
+    json_t *entry = json_pack("{s:s}", "host", host);
+    json_t *facts = json_deep_copy(hello);
+    json_object_del(facts, "protocol");
+    json_object_del(facts, "node");
+    json_object_del(facts, "pid");
+    json_object_del(facts, "start_ticks");
+    json_object_del(facts, "folders");
+    redact_env(json_object_get(facts, "env"));
+    json_object_update(entry, facts);
+    json_decref(facts);
+    return entry;
+}
+
+json_t *rf_result_head(void)
+{
+    struct utsname names;
+    json_t *head = json_object();
+    if (uname(&names) == 0) {
+        put(head, "hostname", json_string(names.nodename));
+        put(head, "kernel",
+            json_sprintf("%s %s %s", names.sysname, names.release,
+                         names.machine));
+    }
+    put(head, "libuv", json_string(uv_version_string()));
+    put(head, "libssh", json_string(ssh_version(0)));
+    put(head, "openssl", json_string(OpenSSL_version(OPENSSL_VERSION)));
+    put(head, "jansson", json_string(jansson_version_str()));
+    return head;
+}
+
+/* An iteration's times over all ranks. */
+struct span {
+    int64_t slowest_ns, first_start, last_start, last_end;
+    uint32_t slowest;
+};
+
+static struct span span_of(const struct rf_iteration *iteration, uint32_t n)
+{
+    struct span s = {.first_start = INT64_MAX,
+                     .last_start = INT64_MIN,
+                     .last_end = INT64_MIN,
+                     .slowest_ns = -1};
+    for (uint32_t r = 0; r < n; r++) {
+        const struct rf_sample *sample = &iteration->ranks[r];
+        s.first_start = RF_MIN(s.first_start, sample->start_ns);
+        s.last_start = RF_MAX(s.last_start, sample->start_ns);
+        s.last_end = RF_MAX(s.last_end, sample->end_ns);
+        if (sample->ns > s.slowest_ns) {
+            s.slowest_ns = sample->ns;
+            s.slowest = r;
+        }
+    }
+    return s;
+}
+
+static int64_t unattributed_ns(const struct rf_sample *sample)
+{
+    int64_t rest = sample->ns - sample->pack_ns - sample->wire_ns -
+                   sample->unpack_ns - sample->sync_ns;
+    return RF_MAX(rest, 0);
+}
+
+static json_t *sample_json(const struct rf_sample *sample, uint32_t rank,
+                           int64_t origin_ns)
+{
+    json_t *out = json_object();
+    put(out, "rank", json_integer(rank));
+    put(out, "ms", ms(sample->ns));
+    put(out, "pack_ms", ms(sample->pack_ns));
+    put(out, "wire_ms", ms(sample->wire_ns));
+    put(out, "unpack_ms", ms(sample->unpack_ns));
+    put(out, "sync_ms", ms(sample->sync_ns));
+    put(out, "unattributed_ms", ms(unattributed_ns(sample)));
+    put(out, "start_us",
+        json_real((double)(sample->start_ns - origin_ns) / 1e3));
+    put(out, "sent_bytes", json_integer((json_int_t)sample->sent_bytes));
+    put(out, "received_bytes",
+        json_integer((json_int_t)sample->received_bytes));
+    return out;
+}
+
+static json_t *iterations_json(const struct rf_attempt *attempt, bool warmup)
+{
+    json_t *list = json_array();
+    uint32_t n = rf_attempt_ranks(attempt), index = 0;
+    for (size_t i = 0; i < attempt->n_iterations; i++) {
+        const struct rf_iteration *iteration = &attempt->iterations[i];
+        struct span s = span_of(iteration, n);
+        json_t *out, *ranks;
+        if (iteration->warmup != warmup) {
+            continue;
+        }
+        ranks = json_array();
+        for (uint32_t r = 0; r < n; r++) {
+            json_array_append_new(
+                ranks, sample_json(&iteration->ranks[r], r, s.first_start));
+        }
+        out = json_object();
+        put(out, "index", json_integer(index++));
+        put(out, "refit_ms", ms(s.slowest_ns));
+        put(out, "span_ms", ms(s.last_end - s.first_start));
+        put(out, "start_skew_us",
+            json_real((double)(s.last_start - s.first_start) / 1e3));
+        put(out, "slowest_rank", json_integer(s.slowest));
+        put(out, "ranks", ranks);
+        json_array_append_new(list, out);
+    }
+    return list;
+}
+
+/* The slowest rank's phases, averaged over the measured iterations. */
+static json_t *phases_json(const struct rf_attempt *attempt)
+{
+    static const char *const names[] = {"pack_ms", "wire_ms", "unpack_ms",
+                                        "sync_ms", "unattributed_ms"};
+    double sums[RF_ARRAY_SIZE(names)] = {0};
+    size_t count = 0;
+    json_t *out = json_object();
+    for (size_t i = 0; i < attempt->n_iterations; i++) {
+        const struct rf_iteration *it = &attempt->iterations[i];
+        const struct rf_sample *s;
+        if (it->warmup) {
+            continue;
+        }
+        s = &it->ranks[span_of(it, rf_attempt_ranks(attempt)).slowest];
+        sums[0] += (double)s->pack_ns;
+        sums[1] += (double)s->wire_ns;
+        sums[2] += (double)s->unpack_ns;
+        sums[3] += (double)s->sync_ns;
+        sums[4] += (double)unattributed_ns(s);
+        count++;
+    }
+    for (size_t i = 0; i < RF_ARRAY_SIZE(names); i++) {
+        put(out, names[i],
+            count > 0 ? json_real(sums[i] / (double)count / 1e6) : NULL);
+    }
+    return out;
+}
+
+/* Statistics of the measured iterations; false when there are none. */
+static bool summarise(const struct rf_attempt *attempt, struct rf_stats *out)
+{
+    double *samples = rf_xcalloc(attempt->n_iterations + 1, sizeof(*samples));
+    size_t count = 0;
+    for (size_t i = 0; i < attempt->n_iterations; i++) {
+        if (!attempt->iterations[i].warmup) {
+            struct span s =
+                span_of(&attempt->iterations[i], rf_attempt_ranks(attempt));
+            samples[count++] = (double)s.slowest_ns / 1e6;
+        }
+    }
+    rf_stats_compute(samples, count, out);
+    free(samples);
+    return count > 0;
+}
+
+/* Of a method that moves nothing neither a bandwidth nor an efficiency is true,
+ * only its times are. */
+static bool moves_bytes(const struct rf_attempt *attempt)
+{
+    return rf_method_info_find(attempt->one->spec->method)->moves_bytes;
+}
+
+/* Whether the links were probed the way the method uses them: over TCP. */
+static bool links_are_known(const struct rf_attempt *attempt)
+{
+    const struct rf_method_info *info =
+        rf_method_info_find(attempt->one->spec->method);
+    return attempt->one->plan->totals.bytes_inter_node == 0 ||
+           (info->memory == RF_HOST_MEMORY && !info->needs_folder);
+}
+
+/* The physical lower bound from the probes, if it can be known. */
+static bool bound_of(const struct rf_attempt *attempt, struct rf_bound *out)
+{
+    struct rf_links links;
+    bool known = false;
+    if (attempt->one == NULL || !links_are_known(attempt)) {
+        return false;
+    }
+    if (rf_attempt_links(attempt, &links)) {
+        known =
+            rf_cost_bound(attempt->one->plan, &links,
+                          attempt->one->config->node_names, out, NULL) == RF_OK;
+        rf_links_free(&links);
+    }
+    return known;
+}
+
+/* Whether a method that may leave pieces where they are did so: it was faster
+ * than copying could be. Then there are no moved bytes to relate to a time. */
+static bool was_zero_copy(const struct rf_attempt *attempt, double median_ms)
+{
+    struct rf_bound bound;
+    return rf_method_info_find(attempt->one->spec->method)->may_alias &&
+           bound_of(attempt, &bound) && median_ms < bound.ms;
+}
+
+static json_t *summary_json(const struct rf_attempt *attempt)
+{
+    struct rf_stats s;
+    bool any = summarise(attempt, &s);
+    json_t *out = json_object();
+    const struct {
+        const char *key;
+        double value;
+    } fields[] = {{"mean_ms", s.mean},     {"min_ms", s.min}, {"max_ms", s.max},
+                  {"median_ms", s.median}, {"p95_ms", s.p95}, {"p99_ms", s.p99},
+                  {"stddev_ms", s.stddev}};
+    put(out, "count", json_integer((json_int_t)s.count));
+    for (size_t i = 0; i < RF_ARRAY_SIZE(fields); i++) {
+        put(out, fields[i].key, any ? json_real(fields[i].value) : NULL);
+    }
+    put(out, "ci95_ms",
+        any ? json_pack("[f, f]", s.ci95_low, s.ci95_high) : NULL);
+    put(out, "algbw_gbytes_per_s",
+        any && s.median > 0 && moves_bytes(attempt) &&
+                !was_zero_copy(attempt, s.median)
+            ? json_real((double)attempt->one->plan->totals.bytes_total / 1e6 /
+                        s.median)
+            : NULL);
+    put(out, "drift_percent", any ? json_real(s.drift_percent) : NULL);
+    put(out, "phases", phases_json(attempt));
+    return out;
+}
+
+static json_t *links_json(const struct rf_attempt *attempt,
+                          const struct rf_links *links, bool probed)
+{
+    const char *const *names = attempt->one->config->node_names;
+    json_t *nodes = json_array(), *pairs = json_array();
+    uint32_t n = links->n_nodes;
+    for (uint32_t i = 0; probed && i < n; i++) {
+        if (links->copy_gbytes_per_s[i] > 0) {
+            json_array_append_new(nodes,
+                                  json_pack("{s:s, s:f, s:f}", "host", names[i],
+                                            "copy_gbytes_per_s",
+                                            links->copy_gbytes_per_s[i],
+                                            "single_copy_gbytes_per_s",
+                                            links->copy1_gbytes_per_s[i]));
+        }
+    }
+    for (size_t p = 0; probed && p < (size_t)n * n; p++) {
+        if (links->pair_gbytes_per_s[p] > 0) {
+            json_array_append_new(
+                pairs, json_pack("{s:s, s:s, s:f, s:f}", "from", names[p / n],
+                                 "to", names[p % n], "gbytes_per_s",
+                                 links->pair_gbytes_per_s[p], "latency_us",
+                                 links->pair_latency_us[p]));
+        }
+    }
+    return json_pack("{s:o, s:o}", "nodes", nodes, "pairs", pairs);
+}
+
+static json_t *bound_json(const struct rf_attempt *attempt)
+{
+    struct rf_bound bound = {0};
+    struct rf_stats stats;
+    bool known = bound_of(attempt, &bound), zero_copy;
+    bool any = summarise(attempt, &stats) && stats.median > 0;
+    json_t *out = json_object(), *probe = NULL;
+    zero_copy = any && was_zero_copy(attempt, stats.median);
+    if (attempt->probed_before || attempt->probed_after) {
+        probe = json_pack(
+            "{s:o, s:o}", "before",
+            links_json(attempt, &attempt->before, attempt->probed_before),
+            "after",
+            links_json(attempt, &attempt->after, attempt->probed_after));
+    }
+    put(out, "ms", known ? json_real(bound.ms) : NULL);
+    put(out, "resource", known ? json_string(bound.resource) : NULL);
+    put(out, "efficiency",
+        known && any && moves_bytes(attempt) && !zero_copy
+            ? json_real(bound.ms / stats.median)
+            : NULL);
+    put(out, "zero_copy", json_boolean(zero_copy));
+    put(out, "probe", probe);
+    return out;
+}
+
+static json_t *memory_json(const struct rf_attempt *attempt)
+{
+    const struct rf_case *one = attempt->one;
+    json_t *list = json_array();
+    for (uint32_t r = 0; r < rf_attempt_ranks(attempt); r++) {
+        const struct rf_rank_facts *facts = &attempt->ranks[r];
+        uint64_t predicted = rf_case_rank_bytes(one, r);
+        bool device = rf_case_on_device(one);
+        json_t *out = json_object();
+        put(out, "rank", json_integer(r));
+        put(out, "host",
+            json_string(one->config->node_names[one->world->ranks[r].node]));
+        put(out, "host_peak_bytes",
+            attempt->closed ? json_integer((json_int_t)facts->host_peak_bytes)
+                            : NULL);
+        put(out, "device_peak_bytes",
+            attempt->closed ? json_integer((json_int_t)facts->device_peak_bytes)
+                            : NULL);
+        if (facts->device != NULL) {
+            put(out, "device", json_incref(facts->device));
+        }
+        put(out, "predicted_host_bytes",
+            json_integer(
+                (json_int_t)(device ? RF_PLAN_PROCESS_BYTES : predicted)));
+        put(out, "predicted_device_bytes",
+            json_integer((json_int_t)(device ? predicted : 0)));
+        json_array_append_new(list, out);
+    }
+    return list;
+}
+
+static json_t *verification_json(const struct rf_attempt *attempt)
+{
+    json_t *out = json_object();
+    put(out, "checked_bytes", json_integer((json_int_t)attempt->checked_bytes));
+    put(out, "mismatched_bytes",
+        json_integer((json_int_t)attempt->mismatched_bytes));
+    put(out, "first_mismatch", json_incref(attempt->first_mismatch));
+    put(out, "rounds", json_integer(attempt->rounds));
+    put(out, "warmup_checked_bytes",
+        json_integer((json_int_t)attempt->warmup_checked_bytes));
+    if (attempt->quantized_bytes > 0) {
+        put(out, "quantized_bytes",
+            json_integer((json_int_t)attempt->quantized_bytes));
+    }
+    return out;
+}
+
+static json_t *setup_json(const struct rf_attempt *attempt)
+{
+    int64_t plan = 0, open = 0;
+    json_t *out = json_object();
+    for (uint32_t r = 0; r < rf_attempt_ranks(attempt); r++) {
+        plan = RF_MAX(plan, attempt->ranks[r].plan_ns);
+        open = RF_MAX(open, attempt->ranks[r].open_ns);
+    }
+    put(out, "rank_plan_ms", ms(plan));
+    put(out, "rank_open_ms", ms(open));
+    put(out, "total_ms", ms(attempt->finished_ns - attempt->started_ns));
+    return out;
+}
+
+/* What the schedule puts on each node's link, relays included. */
+static json_t *node_links_json(const struct rf_schedule *schedule,
+                               const char *const *names)
+{
+    json_t *links = json_array();
+    for (uint32_t n = 0; n < schedule->n_nodes; n++) {
+        if (schedule->node_send[n] + schedule->node_recv[n] > 0) {
+            json_array_append_new(
+                links,
+                json_pack("{s:s, s:I, s:I}", "host", names[n], "sent_bytes",
+                          (json_int_t)schedule->node_send[n], "received_bytes",
+                          (json_int_t)schedule->node_recv[n]));
+        }
+    }
+    return links;
+}
+
+static json_t *schedule_json(const struct rf_schedule *schedule,
+                             const char *const *names)
+{
+    char digest[RF_HASH_TEXT_SIZE];
+    rf_hash_text(&schedule->digest, digest);
+    return json_pack("{s:s, s:I, s:i, s:I, s:I, s:o}", "digest", digest,
+                     "operations", (json_int_t)schedule->n_world_ops, "rounds",
+                     (int)schedule->n_rounds, "wire_bytes",
+                     (json_int_t)schedule->wire_bytes, "inter_node_bytes",
+                     (json_int_t)schedule->inter_node_bytes, "links",
+                     node_links_json(schedule, names));
+}
+
+/* The rest of cluster.json, so that one file is enough to run it again. */
+static json_t *cluster_json(const struct rf_config *config)
+{
+    json_t *copy = rf_result_configuration(config);
+    json_object_del(copy, "scenarios");
+    put(copy, "file", json_string(config->file));
+    return copy;
+}
+
+json_t *rf_result_json(const struct rf_result_run *run,
+                       const struct rf_attempt *attempt)
+{
+    const struct rf_scenario_config *scenario =
+        &run->config->scenarios[attempt->index];
+    const struct rf_case *one = attempt->one;
+    json_t *out = json_object();
+    put(out, "schema_version", json_integer(RF_SCHEMA_VERSION));
+    put(out, "tool", rf_result_tool());
+    put(out, "run_id", json_string(run->run_id));
+    put(out, "argv", rf_result_argv(run->cli));
+    put(out, "name", json_string(scenario->name));
+    put(out, "started_at", json_string(attempt->started_at));
+    put(out, "finished_at", json_string(attempt->finished_at));
+    put(out, "status", json_string(rf_outcome_name(attempt->outcome)));
+    put(out, "errors", json_incref(attempt->errors));
+    put(out, "environment", json_incref(run->environment));
+    put(out, "head", rf_result_head());
+    put(out, "model", rf_model_json(run->model));
+    put(out, "scenario",
+        json_incref(one != NULL ? one->scenario : scenario->value));
+    put(out, "cluster", cluster_json(run->config));
+    put(out, "plan", one != NULL ? rf_plan_summary_json(one->plan) : NULL);
+    put(out, "schedule",
+        one != NULL ? schedule_json(one->schedule, one->config->node_names)
+                    : NULL);
+    put(out, "setup", setup_json(attempt));
+    put(out, "warmup_iterations", iterations_json(attempt, true));
+    put(out, "iterations", iterations_json(attempt, false));
+    put(out, "summary", summary_json(attempt));
+    put(out, "bound", bound_json(attempt));
+    put(out, "memory", memory_json(attempt));
+    put(out, "verification", verification_json(attempt));
+    return out;
+}

@@ -1,0 +1,376 @@
+/*
+ * The result folder: making, resuming and discarding it. See results.h for the
+ * promises; what is stored while it is open is in results_store.c. The folder
+ * itself is locked with flock(2), so that no lock file can be left over.
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/bytes.h"
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/mem.h"
+#include "common/text.h"
+#include "coordinator/results/report_table.h"
+#include "coordinator/results/result_json.h"
+#include "coordinator/results/results_internal.h"
+#include "coordinator/results/resume.h"
+
+#define RESULT_MAX_BYTES ((size_t)1 << 30)
+#define FOLDER_MODE 0755 /* less by a stricter umask */
+
+/* Before and after the event loop's time. */
+static enum rf_status store_run(struct rf_results *results, struct rf_err *err)
+{
+    char *path = rf_results_path(results, "run", ".json");
+    enum rf_status status = rf_json_store(results->document, path, err);
+    free(path);
+    return status;
+}
+
+/* Makes every level of `out` that is not there. */
+static enum rf_status make_parents(struct rf_results *results, const char *out,
+                                   struct rf_err *err)
+{
+    size_t before = 0, at = 0;
+    enum rf_status status = RF_OK;
+    while (status == RF_OK && out[at] != '\0') {
+        char *level;
+        at += strspn(out + at, "/");
+        at += strcspn(out + at, "/");
+        level = rf_xasprintf("%.*s", (int)at, out);
+        if (mkdir(level, FOLDER_MODE) == 0) {
+            results->kept = results->parent != NULL ? results->kept : before;
+            free(results->parent);
+            results->parent = rf_xstrdup(level);
+        } else if (errno != EEXIST) {
+            status =
+                rf_err_errno(err, RF_ERR_CONFIG, errno,
+                             "results folder %s: cannot make %s", out, level);
+        }
+        free(level);
+        before = at;
+    }
+    return status;
+}
+
+/* Removes what make_parents() made, unless it is used. */
+static void remove_parents(struct rf_results *results)
+{
+    char *path = results->parent;
+    size_t end;
+    if (path == NULL) {
+        return;
+    }
+    end = strlen(path);
+    while (end > results->kept && rmdir(path) == 0) {
+        while (end > 0 && path[end - 1] != '/') {
+            end--;
+        }
+        while (end > 0 && path[end - 1] == '/') {
+            end--;
+        }
+        path[end] = '\0';
+    }
+}
+
+/* Makes DIR if need be, then DIR/<time>-<name>, never one that exists. */
+static enum rf_status make_folder(struct rf_results *results, const char *out,
+                                  struct rf_err *err)
+{
+    char stamp[24], compact[24];
+    size_t n = 0;
+    rf_utc_stamp(stamp, sizeof(stamp));
+    for (const char *c = stamp; *c != '\0'; c++) {
+        if (*c != '-' && *c != ':') {
+            compact[n++] = *c;
+        }
+    }
+    compact[n] = '\0';
+    if (make_parents(results, out, err) != RF_OK) {
+        return RF_ERR_CONFIG;
+    }
+    for (int i = 1; i < 1000; i++) {
+        char *path = i == 1 ? rf_xasprintf("%s/%s-%s", out, compact,
+                                           results->run.config->name)
+                            : rf_xasprintf("%s/%s-%s-%d", out, compact,
+                                           results->run.config->name, i);
+        if (mkdir(path, FOLDER_MODE) == 0) {
+            results->folder = path;
+            return RF_OK;
+        }
+        n = (size_t)errno;
+        free(path);
+        if (n != EEXIST) {
+            return rf_err_errno(err, RF_ERR_CONFIG, (int)n,
+                                "results folder in %s", out);
+        }
+    }
+    return rf_err_set(err, RF_ERR_CONFIG, "results folder in %s: no free name",
+                      out);
+}
+
+static enum rf_status lock_folder(struct rf_results *results,
+                                  struct rf_err *err)
+{
+    results->lock = open(results->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (results->lock < 0) {
+        return rf_err_errno(err, RF_ERR_CONFIG, errno, "%s", results->folder);
+    }
+    if (flock(results->lock, LOCK_EX | LOCK_NB) != 0) {
+        return rf_err_set(err, RF_ERR_CONFIG,
+                          "%s: another refit-coord is at work in it",
+                          results->folder);
+    }
+    return RF_OK;
+}
+
+/* Every scenario has the status of its record, also of one that a resumed
+ * folder has and that runs again. */
+static void fill_index(struct rf_results *results)
+{
+    const struct rf_config *config = results->run.config;
+    for (size_t i = 0; i < config->n_scenarios; i++) {
+        const char *name = config->scenarios[i].name;
+        const json_t *row = json_object_get(results->rows, name);
+        json_object_set_new(
+            rf_results_entry(results->index, name), "status",
+            json_string(row != NULL ? rf_result_text(row, NULL, "status")
+                                    : "not run"));
+    }
+}
+
+static void new_document(struct rf_results *results)
+{
+    const struct rf_result_run *run = &results->run;
+    char stamp[24];
+    uint8_t id[8];
+    if (getrandom(id, sizeof(id), 0) != (ssize_t)sizeof(id)) {
+        rf_put_u64(id, (uint64_t)rf_now_ns());
+    }
+    rf_hex_encode(id, sizeof(id), results->run_id);
+    rf_utc_stamp(stamp, sizeof(stamp));
+    results->document = json_pack(
+        "{s:i, s:o, s:s, s:o, s:s, s:s, s:n, s:s, s:n, s:s, s:o, s:o, s:o, "
+        "s:o, s:n, s:o}",
+        "schema_version", RF_SCHEMA_VERSION, "tool", rf_result_tool(), "run_id",
+        results->run_id, "argv", rf_result_argv(run->cli), "name",
+        run->config->name, "started_at", stamp, "finished_at", "status",
+        "running", "exit_code", "file", run->config->file, "configuration",
+        rf_result_configuration(run->config), "environment",
+        json_incref(run->environment), "head", rf_result_head(), "model",
+        rf_resume_model(run), "probe", "scenarios", json_array());
+}
+
+/* Notes a scenario of which the folder has a record. One that is ok there is
+ * not run again. */
+static void load_earlier(struct rf_results *results, const char *name)
+{
+    const struct rf_config *config = results->run.config;
+    char *path = rf_results_path(results, name, ".json");
+    json_t *result = NULL;
+    size_t i = 0;
+    while (i < config->n_scenarios &&
+           strcmp(config->scenarios[i].name, name) != 0) {
+        i++;
+    }
+    if (rf_json_load(path, RESULT_MAX_BYTES, &result, NULL) == RF_OK) {
+        rf_results_keep_row(results->rows, name, result);
+        if (i < config->n_scenarios &&
+            strcmp(rf_result_text(result, NULL, "status"), "ok") == 0) {
+            results->complete[i] = true;
+            rf_results_keep_row(results->shown, name, result);
+        }
+    }
+    json_decref(result);
+    free(path);
+}
+
+static enum rf_status read_old(struct rf_results *results, struct rf_err *err)
+{
+    const struct rf_config *config = results->run.config;
+    char *path = rf_results_path(results, "run", ".json");
+    json_t *index;
+    enum rf_status status =
+        rf_json_load(path, RESULT_MAX_BYTES, &results->document, err);
+    free(path);
+    if (status == RF_OK) {
+        status = rf_resume_check(results->document, &results->run,
+                                 results->folder, err);
+    }
+    if (status != RF_OK) {
+        return status;
+    }
+    rf_text_fit(results->run_id, sizeof(results->run_id),
+                snprintf(results->run_id, sizeof(results->run_id), "%s",
+                         rf_result_text(results->document, NULL, "run_id")));
+    results->before = json_deep_copy(results->document);
+    json_object_set_new(results->document, "argv",
+                        rf_result_argv(results->run.cli));
+    json_object_set_new(results->document, "status", json_string("running"));
+    index = json_object_get(results->document, "scenarios");
+    if (!json_is_array(index)) {
+        index = json_array();
+        json_object_set_new(results->document, "scenarios", index);
+    }
+    for (size_t i = 0; i < config->n_scenarios; i++) {
+        (void)rf_results_entry(index, config->scenarios[i].name);
+    }
+    for (size_t i = 0; i < json_array_size(index); i++) {
+        load_earlier(results,
+                     rf_result_text(json_array_get(index, i), NULL, "name"));
+    }
+    return RF_OK;
+}
+
+static enum rf_status open_folder(struct rf_results *results,
+                                  const struct rf_cli *cli, struct rf_err *err)
+{
+    enum rf_status status;
+    if (cli->resume != NULL) {
+        results->folder = rf_xstrdup(cli->resume);
+        status = lock_folder(results, err);
+        if (status == RF_OK) {
+            status = read_old(results, err);
+        }
+        return status;
+    }
+    status = make_folder(results, cli->out, err);
+    if (status == RF_OK) {
+        status = lock_folder(results, err);
+    }
+    if (status == RF_OK) {
+        new_document(results);
+    }
+    return status;
+}
+
+enum rf_status rf_results_open(const struct rf_cli *cli,
+                               const struct rf_config *config,
+                               const struct rf_model *model,
+                               struct rf_results **out, struct rf_err *err)
+{
+    struct rf_results *results = rf_xcalloc(1, sizeof(*results));
+    enum rf_status status;
+    results->lock = -1;
+    results->run = (struct rf_result_run){.config = config,
+                                          .model = model,
+                                          .cli = cli,
+                                          .run_id = results->run_id,
+                                          .environment = json_array()};
+    results->complete =
+        rf_xcalloc(config->n_scenarios, sizeof(*results->complete));
+    results->rows = json_object();
+    results->shown = json_object();
+    for (uint32_t i = 0; i < config->n_nodes; i++) {
+        json_array_append_new(
+            results->run.environment,
+            json_pack("{s:s}", "host", config->node_names[i]));
+    }
+    status = open_folder(results, cli, err);
+    if (status == RF_OK) {
+        results->index = json_object_get(results->document, "scenarios");
+        fill_index(results);
+        status = store_run(results, err);
+    }
+    if (status != RF_OK) {
+        rf_results_discard(results);
+        rf_results_close(results);
+        return status;
+    }
+    *out = results;
+    return RF_OK;
+}
+
+const bool *rf_results_complete(const struct rf_results *results)
+{
+    return results->complete;
+}
+
+const char *rf_results_folder(const struct rf_results *results)
+{
+    return results->folder;
+}
+
+const char *rf_results_run_id(const struct rf_results *results)
+{
+    return results->run_id;
+}
+
+void rf_results_node(struct rf_results *results, uint32_t node,
+                     const json_t *hello)
+{
+    json_array_set_new(
+        results->run.environment, node,
+        rf_result_node(results->run.config->node_names[node], hello));
+    /* Only now: a resumed folder keeps what it knows until nodes tell anew. */
+    json_object_set(results->document, "environment", results->run.environment);
+}
+
+const json_t *rf_results_last(const struct rf_results *results)
+{
+    return results->last;
+}
+
+void rf_results_print(const struct rf_results *results, FILE *to)
+{
+    const struct rf_config *config = results->run.config;
+    struct rf_table *table = rf_report_table_create(false);
+    for (size_t i = 0; i < config->n_scenarios; i++) {
+        const json_t *row =
+            json_object_get(results->shown, config->scenarios[i].name);
+        if (row != NULL) {
+            rf_report_table_add(table, row);
+        }
+    }
+    if (rf_table_rows(table) > 0) {
+        rf_table_print(table, to, RF_REPORT_TABLE, 0);
+    }
+    rf_table_destroy(table);
+}
+
+void rf_results_discard(struct rf_results *results)
+{
+    if (results->run.cli->resume == NULL && results->folder != NULL) {
+        char *path = rf_results_path(results, "run", ".json");
+        unlink(path);
+        free(path);
+        rmdir(results->folder);
+    } else if (results->before != NULL) {
+        struct rf_err err = {0};
+        json_object_clear(results->document);
+        json_object_update(results->document, results->before);
+        if (store_run(results, &err) != RF_OK) {
+            rf_warn("%s", err.text);
+        }
+    }
+    remove_parents(results);
+}
+
+void rf_results_close(struct rf_results *results)
+{
+    if (results == NULL) {
+        return;
+    }
+    if (results->lock >= 0) {
+        close(results->lock);
+    }
+    json_decref(results->rows);
+    json_decref(results->shown);
+    json_decref(results->run.environment);
+    json_decref(results->document);
+    json_decref(results->before);
+    json_decref(results->last);
+    free(results->storing.path);
+    free(results->complete);
+    free(results->parent);
+    free(results->folder);
+    free(results);
+}

@@ -1,0 +1,65 @@
+/*
+ * The result folder of a run. Every file is written whole (rf_store()), each
+ * scenario's as soon as it has ended, beside the event loop; run.json exists
+ * from the start with status "running". A failed launch leaves nothing behind.
+ */
+#ifndef RF_COORDINATOR_RESULTS_RESULTS_H
+#define RF_COORDINATOR_RESULTS_RESULTS_H
+
+#include "coordinator/run/attempt.h"
+#include "coordinator/commands/cli.h"
+#include "coordinator/commands/storing.h"
+
+struct rf_results;
+
+/*
+ * Makes DIR/<UTC time>-<name>/, with DIR's parents, and run.json in it, or with
+ * cli->resume opens that folder: `config` and model must be equal to its own.
+ * One coordinator at a time may have a folder. `config`, `model` and `cli` are
+ * borrowed. Errors are RF_ERR_CONFIG when the folder cannot be made or opened,
+ * or does not fit, and RF_ERR_IO when run.json cannot be read or stored.
+ */
+enum rf_status rf_results_open(const struct rf_cli *cli,
+                               const struct rf_config *config,
+                               const struct rf_model *model,
+                               struct rf_results **out,
+                               struct rf_err *err) RF_MUST_CHECK;
+
+/* Scenarios that a resumed folder has complete; one entry a scenario. */
+const bool *rf_results_complete(const struct rf_results *results);
+const char *rf_results_folder(const struct rf_results *results);
+const char *rf_results_run_id(const struct rf_results *results);
+
+/* A node has joined. */
+void rf_results_node(struct rf_results *results, uint32_t node,
+                     const json_t *hello);
+
+/* To be called before anything is stored: files are written by a thread, and
+ * `stored` is called on `loop` at the end of each rf_results_store() and
+ * rf_results_finish(). */
+void rf_results_serve(struct rf_results *results, uv_loop_t *loop,
+                      rf_stored_fn stored, void *data);
+
+/* Stores one scenario, and run.json and summary.csv with it; `attempt` is not
+ * needed any more when this returns. Only when nothing is being stored. */
+void rf_results_store(struct rf_results *results,
+                      const struct rf_attempt *attempt);
+
+/* The path of what is being stored, borrowed; NULL when nothing is. */
+const char *rf_results_storing(const struct rf_results *results);
+
+/* The last scenario's record, borrowed; NULL before the first. */
+const json_t *rf_results_last(const struct rf_results *results);
+
+/* The table of all records, on `to`, in the order of cluster.json. */
+void rf_results_print(const struct rf_results *results, FILE *to);
+
+/* Stores the final state of run.json. Only when nothing is being stored. */
+void rf_results_finish(struct rf_results *results, int exit_code);
+
+/* Undoes what rf_results_open did, in a resumed folder too; nothing was stored.
+ */
+void rf_results_discard(struct rf_results *results);
+void rf_results_close(struct rf_results *results); /* frees; NULL is fine */
+
+#endif

@@ -1,0 +1,49 @@
+/* Private to results*.c: a result folder that is open. */
+#ifndef RF_COORDINATOR_RESULTS_RESULTS_INTERNAL_H
+#define RF_COORDINATOR_RESULTS_RESULTS_INTERNAL_H
+
+#include "coordinator/results/result_json.h"
+#include "coordinator/results/results.h"
+
+/* The file that is being stored. */
+enum rf_results_file {
+    RF_RESULTS_NONE,
+    RF_RESULTS_RECORD,  /* of a scenario; then */
+    RF_RESULTS_INDEX,   /* run.json; then */
+    RF_RESULTS_SUMMARY, /* summary.csv */
+    RF_RESULTS_LAST,    /* run.json, by rf_results_finish() */
+};
+
+struct rf_results {
+    struct rf_result_run run;
+    char *folder;
+    char *parent; /* made by us, or NULL, */
+    size_t kept;  /* but for the levels in its first characters */
+    char run_id[17];
+    int lock;
+    json_t *document; /* run.json */
+    json_t *index;    /* its "scenarios", borrowed */
+    json_t *before;   /* run.json as it was, of a resumed folder */
+    bool *complete;
+    json_t *last;
+    json_t *rows;    /* by scenario: what summary.csv needs of its record */
+    json_t *shown;   /* likewise what the table at the end has */
+    uv_loop_t *loop; /* of rf_results_serve() */
+    rf_stored_fn stored;
+    void *data;
+    struct {
+        enum rf_results_file file;
+        char *path;
+        const char *scenario; /* whose record it is, borrowed */
+    } storing;
+};
+
+/* The path of a file of the folder, to be freed. */
+char *rf_results_path(const struct rf_results *results, const char *name,
+                      const char *suffix);
+/* A scenario's entry in `index`, appended if there is none; borrowed. */
+json_t *rf_results_entry(json_t *index, const char *name);
+/* Puts a scenario's record, without its samples, into `rows` or `shown`. */
+void rf_results_keep_row(json_t *rows, const char *name, json_t *result);
+
+#endif

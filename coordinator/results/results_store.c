@@ -1,0 +1,241 @@
+/*
+ * What is stored while a result folder is open. See results.h.
+ *
+ * The files of a scenario are stored one after another, each beside the event
+ * loop: its record, then run.json and summary.csv, which say what records say.
+ * The first that fails ends it, and the others stay as they were.
+ */
+#include "coordinator/results/results_internal.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "common/mem.h"
+#include "coordinator/results/report_table.h"
+#include "coordinator/results/result_probe.h"
+#include "coordinator/commands/storing.h"
+
+char *rf_results_path(const struct rf_results *results, const char *name,
+                      const char *suffix)
+{
+    return rf_xasprintf("%s/%s%s", results->folder, name, suffix);
+}
+
+json_t *rf_results_entry(json_t *index, const char *name)
+{
+    json_t *entry;
+    for (size_t i = 0; i < json_array_size(index); i++) {
+        entry = json_array_get(index, i);
+        if (strcmp(rf_result_text(entry, NULL, "name"), name) == 0) {
+            return entry;
+        }
+    }
+    entry = json_pack("{s:s, s:s+, s:s}", "name", name, "file", name, ".json",
+                      "status", "not run");
+    json_array_append_new(index, entry);
+    return entry;
+}
+
+void rf_results_keep_row(json_t *rows, const char *name, json_t *result)
+{
+    json_t *row = json_copy(result);
+    json_object_del(row, "iterations");
+    json_object_del(row, "warmup_iterations");
+    json_object_set_new(rows, name, row);
+}
+
+/* To be freed; NULL, and why. */
+static char *summary_text(const struct rf_results *results, struct rf_err *err)
+{
+    struct rf_table *table;
+    char *text = NULL;
+    size_t size = 0;
+    FILE *file = open_memstream(&text, &size);
+    if (file == NULL) {
+        rf_err_errno(err, RF_ERR_NOMEM, errno, "summary.csv");
+        return NULL;
+    }
+    table = rf_summary_table_create(false);
+    for (size_t i = 0; i < json_array_size(results->index); i++) {
+        const json_t *entry = json_array_get(results->index, i);
+        const json_t *row =
+            json_object_get(results->rows, rf_result_text(entry, NULL, "name"));
+        if (row != NULL) {
+            rf_summary_table_add(table, row);
+        }
+    }
+    rf_table_print(table, file, RF_REPORT_CSV, 0);
+    rf_table_destroy(table);
+    if (fclose(file) != 0) {
+        rf_err_errno(err, RF_ERR_NOMEM, errno, "summary.csv");
+        free(text);
+        return NULL;
+    }
+    return text;
+}
+
+/* The one that is stored has been, or not. */
+static void told(struct rf_results *results, const struct rf_err *why)
+{
+    const char *scenario = results->storing.scenario;
+    struct rf_err err;
+    results->storing.file = RF_RESULTS_NONE;
+    results->storing.scenario = NULL;
+    if (why != NULL && scenario != NULL) {
+        err = *why;
+        (void)rf_err_wrap(&err, why->status, "the result of %s is not stored",
+                          scenario);
+        why = &err;
+    }
+    results->stored(why, results->data);
+}
+
+static void stored_cb(const struct rf_err *why, void *data);
+
+/* Stores `text`, which is taken; NULL: there is none, because of `why`. */
+static void begin(struct rf_results *results, enum rf_results_file file,
+                  char *path, char *text, const struct rf_err *why)
+{
+    free(results->storing.path);
+    results->storing.path = path;
+    results->storing.file = file;
+    if (text == NULL) {
+        told(results, why);
+        return;
+    }
+    rf_storing_start(results->loop, rf_xstrdup(path), text, stored_cb, results);
+}
+
+static void begin_json(struct rf_results *results, enum rf_results_file file,
+                       const char *name, const json_t *value)
+{
+    char *path = rf_results_path(results, name, ".json");
+    struct rf_err err = {0};
+    rf_err_set(&err, RF_ERR_INTERNAL, "%s: cannot encode", path);
+    begin(results, file, path, rf_json_text(value), &err);
+}
+
+static void begin_summary(struct rf_results *results)
+{
+    struct rf_err err = {0};
+    char *text = summary_text(results, &err);
+    begin(results, RF_RESULTS_SUMMARY,
+          rf_results_path(results, "summary", ".csv"), text, &err);
+}
+
+static void begin_run(struct rf_results *results, enum rf_results_file file)
+{
+    begin_json(results, file, "run", results->document);
+}
+
+/* Index and summary.csv say what files say. */
+static void take_record(struct rf_results *results)
+{
+    const char *name = results->storing.scenario;
+    rf_results_keep_row(results->rows, name, results->last);
+    json_object_set(rf_results_entry(results->index, name), "status",
+                    json_object_get(results->last, "status"));
+}
+
+static void stored_cb(const struct rf_err *why, void *data)
+{
+    struct rf_results *results = data;
+    if (why != NULL) {
+        told(results, why);
+        return;
+    }
+    switch (results->storing.file) {
+    case RF_RESULTS_RECORD:
+        take_record(results);
+        begin_run(results, RF_RESULTS_INDEX);
+        break;
+    case RF_RESULTS_INDEX:
+        begin_summary(results);
+        break;
+    default:
+        told(results, NULL);
+        break;
+    }
+}
+
+void rf_results_serve(struct rf_results *results, uv_loop_t *loop,
+                      rf_stored_fn stored, void *data)
+{
+    results->loop = loop;
+    results->stored = stored;
+    results->data = data;
+}
+
+const char *rf_results_storing(const struct rf_results *results)
+{
+    return results->storing.file != RF_RESULTS_NONE ? results->storing.path
+                                                    : NULL;
+}
+
+void rf_results_store(struct rf_results *results,
+                      const struct rf_attempt *attempt)
+{
+    const char *name = results->run.config->scenarios[attempt->index].name;
+    json_t *result = rf_result_json(&results->run, attempt);
+    assert(rf_results_storing(results) == NULL);
+    rf_results_keep_row(results->shown, name, result);
+    rf_result_probe_add(results->document, result);
+    json_decref(results->last);
+    results->last = result;
+    results->storing.scenario = name;
+    begin_json(results, RF_RESULTS_RECORD, name, result);
+}
+
+static const char *run_status(int exit_code)
+{
+    switch (exit_code) {
+    case RF_EXIT_OK:
+        return "ok";
+    case RF_EXIT_MISMATCH:
+        return "mismatch";
+    case RF_EXIT_FAILED:
+    case RF_EXIT_USAGE:
+    case RF_EXIT_LAUNCH:
+        return "failed";
+    default:
+        return "interrupted";
+    }
+}
+
+/* The status of the whole folder: what was asked for now may be ok beside a
+ * scenario of before that is not. */
+static const char *folder_status(const struct rf_results *results,
+                                 int exit_code)
+{
+    const char *status = run_status(exit_code);
+    for (size_t i = 0; i < json_array_size(results->index); i++) {
+        const char *one =
+            rf_result_text(json_array_get(results->index, i), NULL, "status");
+        if (exit_code != RF_EXIT_OK || strcmp(status, "mismatch") == 0 ||
+            strcmp(one, "ok") == 0) {
+            continue;
+        }
+        if (strcmp(one, "mismatch") == 0 || strcmp(one, "failed") == 0) {
+            status = one;
+        } else if (strcmp(status, "ok") == 0) {
+            status = "interrupted"; /* that, or not run */
+        }
+    }
+    return status;
+}
+
+void rf_results_finish(struct rf_results *results, int exit_code)
+{
+    char stamp[24];
+    assert(rf_results_storing(results) == NULL);
+    rf_utc_stamp(stamp, sizeof(stamp));
+    json_object_set_new(results->document, "finished_at", json_string(stamp));
+    json_object_set_new(results->document, "status",
+                        json_string(folder_status(results, exit_code)));
+    json_object_set_new(results->document, "exit_code",
+                        json_integer(exit_code));
+    begin_run(results, RF_RESULTS_LAST);
+}

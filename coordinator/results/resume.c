@@ -1,0 +1,74 @@
+/*
+ * Does a result folder fit? Its cluster.json must be equal, and so must what
+ * the files were that it names: the model is compared by a digest of its inline
+ * description. Another build of the program is for the user to judge.
+ */
+#include "coordinator/results/resume.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/hash.h"
+#include "common/log.h"
+#include "common/version.h"
+#include "coordinator/results/difference.h"
+#include "coordinator/commands/plan_cmd.h"
+#include "coordinator/results/report_table.h"
+
+json_t *rf_resume_model(const struct rf_result_run *run)
+{
+    json_t *model = rf_model_json(run->model);
+    char *text = json_dumps(run->config->model, JSON_COMPACT | JSON_SORT_KEYS);
+    char digest[RF_HASH_TEXT_SIZE];
+    struct rf_hash hash;
+    if (text != NULL) {
+        rf_hash_init(&hash);
+        rf_hash_bytes(&hash, text, strlen(text));
+        rf_hash_text(&hash, digest);
+        json_object_set_new(model, "digest", json_string(digest));
+        free(text);
+    }
+    return model;
+}
+
+static enum rf_status compare(const json_t *old, const json_t *now,
+                              const char *what, const char *folder,
+                              const struct rf_result_run *run,
+                              struct rf_err *err)
+{
+    char *where = rf_json_difference(old, now);
+    enum rf_status status = RF_OK;
+    if (where != NULL) {
+        status = rf_err_set(err, RF_ERR_CONFIG,
+                            "%s: cannot be resumed: its %s differs from that "
+                            "of %s at $%s; undo what has changed, or run it "
+                            "anew with --output",
+                            folder, what, run->config->file, where);
+        free(where);
+    }
+    return status;
+}
+
+enum rf_status rf_resume_check(const json_t *document,
+                               const struct rf_result_run *run,
+                               const char *folder, struct rf_err *err)
+{
+    const char *build = rf_result_text(document, "tool", "build");
+    json_t *configuration = rf_result_configuration(run->config);
+    json_t *model = rf_resume_model(run);
+    enum rf_status status =
+        compare(json_object_get(document, "configuration"), configuration,
+                "configuration", folder, run, err);
+    if (status == RF_OK) {
+        status = compare(json_object_get(document, "model"), model, "model",
+                         folder, run, err);
+    }
+    if (status == RF_OK && strcmp(build, rf_build()) != 0) {
+        rf_warn("%s: was begun by build %s of this program, which is %s: its "
+                "figures may not compare",
+                folder, build, rf_build());
+    }
+    json_decref(configuration);
+    json_decref(model);
+    return status;
+}

@@ -1,0 +1,18 @@
+/* Whether a result folder fits the run that is to go on in it. */
+#ifndef RF_COORDINATOR_RESULTS_RESUME_H
+#define RF_COORDINATOR_RESULTS_RESUME_H
+
+#include "coordinator/results/result_json.h"
+
+/* "model" of run.json: what plans say of it, and the "digest" of everything
+ * that it was made from. A new reference. */
+json_t *rf_resume_model(const struct rf_result_run *run);
+
+/* RF_ERR_CONFIG with the place where configuration or model differ from those
+ * of run.json (`document`). Warns where only the program does. */
+enum rf_status rf_resume_check(const json_t *document,
+                               const struct rf_result_run *run,
+                               const char *folder,
+                               struct rf_err *err) RF_MUST_CHECK;
+
+#endif

@@ -1,0 +1,336 @@
+/* Tables. See table.h. Cells are clean text; each form escapes what it must.
+ * Widths are columns of a terminal, so that neither "µ" nor "語" shifts one. */
+#include "coordinator/results/table.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/mem.h"
+#include "common/text.h"
+#include "coordinator/results/escape.h"
+#include "coordinator/commands/terminal.h"
+
+#define GAP 2         /* between columns of text */
+#define SHORT_TEXT 12 /* is not made shorter */
+#define ELLIPSIS "…"
+
+struct rf_table {
+    char **cells; /* heads first */
+    size_t n, cap;
+    size_t n_columns;
+    bool *right;
+    bool *whole;   /* is not made shorter */
+    size_t *drops; /* columns, the first to go first */
+    size_t n_drops, drops_cap;
+    const char *all; /* command that shows them, too */
+};
+
+/* How a table becomes text: each column's width, 0 for one that is left out. */
+struct fit {
+    size_t *widths;
+    size_t total; /* of a line */
+    size_t n_dropped;
+};
+
+struct rf_table *rf_table_create(const char *const *heads)
+{
+    struct rf_table *table = rf_xcalloc(1, sizeof(*table));
+    while (heads[table->n_columns] != NULL) {
+        table->n_columns++;
+    }
+    table->right = rf_xcalloc(table->n_columns, sizeof(*table->right));
+    table->whole = rf_xcalloc(table->n_columns, sizeof(*table->whole));
+    for (size_t c = 0; c < table->n_columns; c++) {
+        table->right[c] = heads[c][0] == '>';
+        table->whole[c] = table->right[c] || heads[c][0] == '=';
+        RF_PUSH(table->cells, table->n, table->cap,
+                rf_xstrdup(heads[c] + table->whole[c]));
+    }
+    return table;
+}
+
+void rf_table_destroy(struct rf_table *table)
+{
+    if (table == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < table->n; i++) {
+        free(table->cells[i]);
+    }
+    free(table->cells);
+    free(table->right);
+    free(table->whole);
+    free(table->drops);
+    free(table);
+}
+
+void rf_table_cell(struct rf_table *table, const char *fmt, ...)
+{
+    char text[512];
+    va_list args;
+    va_start(args, fmt);
+    rf_text_fit(text, sizeof(text), vsnprintf(text, sizeof(text), fmt, args));
+    va_end(args);
+    rf_text_clean_line(text, strlen(text));
+    RF_PUSH(table->cells, table->n, table->cap, rf_xstrdup(text));
+}
+
+void rf_table_set_drops(struct rf_table *table, const char *const *heads,
+                        const char *all)
+{
+    table->n_drops = 0;
+    table->all = all;
+    for (; *heads != NULL; heads++) {
+        size_t c = 0;
+        while (c < table->n_columns && strcmp(table->cells[c], *heads) != 0) {
+            c++;
+        }
+        assert(c < table->n_columns);
+        RF_PUSH(table->drops, table->n_drops, table->drops_cap, c);
+    }
+}
+
+size_t rf_table_rows(const struct rf_table *table)
+{
+    return (table->n - 1) / RF_MAX(table->n_columns, 1);
+}
+
+static const char *cell_at(const struct rf_table *table, size_t row,
+                           size_t column)
+{
+    size_t i = row * table->n_columns + column;
+    return i < table->n ? table->cells[i] : "";
+}
+
+static void put_spaces(FILE *to, size_t n)
+{
+    while (n-- > 0) {
+        fputc(' ', to);
+    }
+}
+
+/* Without its middle if it is too wide: names differ at their ends. A wide
+ * character that would be cut is left out. malloc'ed. */
+static char *shortened(const char *text, size_t width)
+{
+    size_t tail = width / 2;
+    const char *end;
+    int head;
+    if (rf_text_columns(text) <= width) {
+        return rf_xstrdup(text);
+    }
+    head = (int)rf_text_fitting(text, width - tail - 1);
+    end = text + head;
+    while (rf_text_columns(end) > tail) {
+        do {
+            end++;
+        } while (((unsigned char)*end & 0xC0) == 0x80);
+    }
+    return rf_xasprintf("%.*s" ELLIPSIS "%s", head, text, end);
+}
+
+static void print_text_row(const struct rf_table *table, FILE *to, size_t row,
+                           const struct fit *fit, size_t indent)
+{
+    size_t spaces = indent; /* before the next text */
+    for (size_t c = 0; c < table->n_columns; c++) {
+        size_t width = fit->widths[c], pad;
+        char *text;
+        if (width == 0) {
+            continue;
+        }
+        text = shortened(cell_at(table, row, c), width);
+        pad = width - RF_MIN(width, rf_text_columns(text));
+        put_spaces(to, spaces + (table->right[c] ? pad : 0));
+        fputs(text, to);
+        free(text);
+        spaces = GAP + (table->right[c] ? 0 : pad);
+    }
+    fputc('\n', to);
+}
+
+static struct fit measure(const struct rf_table *table, size_t indent)
+{
+    struct fit fit = {.widths =
+                          rf_xcalloc(table->n_columns, sizeof(*fit.widths)),
+                      .total = indent + GAP * (table->n_columns - 1)};
+    for (size_t i = 0; i < table->n; i++) {
+        size_t width = rf_text_columns(table->cells[i]);
+        size_t column = i % table->n_columns;
+        fit.widths[column] = RF_MAX(fit.widths[column], width);
+    }
+    for (size_t c = 0; c < table->n_columns; c++) {
+        fit.total += fit.widths[c];
+    }
+    return fit;
+}
+
+/* The widest column of text that may be made narrower, or n_columns. */
+static size_t widest_text(const struct rf_table *table, const struct fit *fit)
+{
+    size_t widest = table->n_columns, width = SHORT_TEXT;
+    for (size_t c = 0; c < table->n_columns; c++) {
+        if (!table->whole[c] && fit->widths[c] > width) {
+            widest = c;
+            width = fit->widths[c];
+        }
+    }
+    return widest;
+}
+
+static void make_fit(const struct rf_table *table, size_t width,
+                     struct fit *fit)
+{
+    size_t c;
+    while (fit->total > width && fit->n_dropped < table->n_drops) {
+        c = table->drops[fit->n_dropped++];
+        fit->total -= fit->widths[c] + GAP;
+        fit->widths[c] = 0;
+    }
+    while (fit->total > width &&
+           (c = widest_text(table, fit)) < table->n_columns) {
+        fit->widths[c]--;
+        fit->total--;
+    }
+}
+
+/* Takes `text`; lines but the first begin with a wider indent. */
+static void put_wrapped(FILE *to, char *text, size_t indent, size_t width)
+{
+    char *rest = NULL;
+    size_t used = indent;
+    put_spaces(to, indent);
+    for (const char *word = strtok_r(text, " ", &rest), *first = word;
+         word != NULL; word = strtok_r(NULL, " ", &rest)) {
+        size_t size = rf_text_columns(word);
+        if (word != first && used + 1 + size > width) {
+            fputc('\n', to);
+            put_spaces(to, indent + 2);
+            used = indent + 2;
+        } else if (word != first) {
+            fputc(' ', to);
+            used++;
+        }
+        fputs(word, to);
+        used += size;
+    }
+    fputc('\n', to);
+    free(text);
+}
+
+static void print_dropped(const struct rf_table *table, FILE *to,
+                          const struct fit *fit, size_t indent, size_t width)
+{
+    char *text = rf_xasprintf("not shown in %zu columns:", width);
+    for (size_t i = 0; i < fit->n_dropped; i++) {
+        char *longer =
+            rf_xasprintf("%s %s%s", text, table->cells[table->drops[i]],
+                         i + 1 < fit->n_dropped ? "," : "");
+        free(text);
+        text = longer;
+    }
+    put_wrapped(to, text, indent, width);
+    put_wrapped(to, rf_xasprintf("all columns: %s", table->all), indent, width);
+}
+
+void rf_table_print_text(const struct rf_table *table, FILE *to, int indent,
+                         size_t width)
+{
+    struct fit fit = measure(table, (size_t)indent);
+    if (width > 0) {
+        make_fit(table, width, &fit);
+    }
+    for (size_t row = 0; row <= rf_table_rows(table); row++) {
+        print_text_row(table, to, row, &fit, (size_t)indent);
+    }
+    if (fit.n_dropped > 0) {
+        print_dropped(table, to, &fit, (size_t)indent, width);
+    }
+    free(fit.widths);
+}
+
+static void print_rows(const struct rf_table *table, FILE *to,
+                       enum rf_report_form form, const char *row_start,
+                       const char *between, const char *row_end, size_t first,
+                       size_t last)
+{
+    for (size_t row = first; row <= last; row++) {
+        fputs(row_start, to);
+        for (size_t c = 0; c < table->n_columns; c++) {
+            if (c > 0) {
+                fputs(between, to);
+            }
+            rf_escape(to, form, cell_at(table, row, c));
+        }
+        fputs(row_end, to);
+    }
+}
+
+static void print_latex(const struct rf_table *table, FILE *to)
+{
+    fputs("\\begin{tabular}{", to);
+    for (size_t c = 0; c < table->n_columns; c++) {
+        fputc(table->right[c] ? 'r' : 'l', to);
+    }
+    fputs("}\n\\hline\n", to);
+    print_rows(table, to, RF_REPORT_LATEX, "", " & ", " \\\\\n", 0, 0);
+    fputs("\\hline\n", to);
+    print_rows(table, to, RF_REPORT_LATEX, "", " & ", " \\\\\n", 1,
+               rf_table_rows(table));
+    fputs("\\hline\n\\end{tabular}\n", to);
+}
+
+static void print_markdown(const struct rf_table *table, FILE *to)
+{
+    print_rows(table, to, RF_REPORT_MARKDOWN, "| ", " | ", " |\n", 0, 0);
+    for (size_t c = 0; c < table->n_columns; c++) {
+        fputs(table->right[c] ? "|---:" : "|---", to);
+    }
+    fputs("|\n", to);
+    print_rows(table, to, RF_REPORT_MARKDOWN, "| ", " | ", " |\n", 1,
+               rf_table_rows(table));
+}
+
+static void print_html(const struct rf_table *table, FILE *to)
+{
+    fputs("<table>\n<thead>\n", to);
+    print_rows(table, to, RF_REPORT_HTML, "<tr><th>", "</th><th>",
+               "</th></tr>\n", 0, 0);
+    fputs("</thead>\n<tbody>\n", to);
+    for (size_t row = 1; row <= rf_table_rows(table); row++) {
+        fputs("<tr>", to);
+        for (size_t c = 0; c < table->n_columns; c++) {
+            fputs(table->right[c] ? "<td class=\"n\">" : "<td>", to);
+            rf_escape(to, RF_REPORT_HTML, cell_at(table, row, c));
+            fputs("</td>", to);
+        }
+        fputs("</tr>\n", to);
+    }
+    fputs("</tbody>\n</table>\n", to);
+}
+
+void rf_table_print(const struct rf_table *table, FILE *to,
+                    enum rf_report_form form, int indent)
+{
+    switch (form) {
+    case RF_REPORT_CSV:
+        print_rows(table, to, RF_REPORT_CSV, "", ",", "\n", 0,
+                   rf_table_rows(table));
+        break;
+    case RF_REPORT_LATEX:
+        print_latex(table, to);
+        break;
+    case RF_REPORT_MARKDOWN:
+        print_markdown(table, to);
+        break;
+    case RF_REPORT_HTML:
+        print_html(table, to);
+        break;
+    case RF_REPORT_TABLE:
+        rf_table_print_text(table, to, indent, rf_terminal_columns(fileno(to)));
+        break;
+    }
+}

@@ -1,0 +1,47 @@
+/* Small tables, printed as aligned text, CSV, LaTeX, Markdown or HTML. */
+#ifndef RF_COORDINATOR_RESULTS_TABLE_H
+#define RF_COORDINATOR_RESULTS_TABLE_H
+
+#include <stddef.h>
+#include <stdio.h>
+
+#include "common/compiler.h"
+#include "coordinator/commands/cli.h"
+
+struct rf_table;
+
+/* `heads` ends with NULL; a head that starts with '>' aligns its column to the
+ * right, one with '=' keeps its texts whole on a narrow terminal (neither mark
+ * is printed). Heads are copied. */
+struct rf_table *rf_table_create(const char *const *heads);
+void rf_table_destroy(struct rf_table *table);
+
+/* Fills the next cell, row by row, with one line of clean text (common/text.h);
+ * one beyond 511 bytes is cut and ends in '+'. */
+void rf_table_cell(struct rf_table *table, const char *fmt, ...)
+    RF_PRINTF(2, 3);
+
+size_t rf_table_rows(const struct rf_table *table);
+
+/* Which columns a narrow terminal does without: their heads, ending with NULL,
+ * the first to go first. Columns that are not named stay. `all` is a command
+ * that shows all columns; borrowed. */
+void rf_table_set_drops(struct rf_table *table, const char *const *heads,
+                        const char *all);
+
+/* A whole table; a last row that is not full is padded. Text is as wide as it
+ * takes, on a terminal as rf_table_print_text() makes it fit. */
+void rf_table_print(const struct rf_table *table, FILE *to,
+                    enum rf_report_form form, int indent);
+
+/*
+ * As aligned text: two spaces between columns and `indent` spaces before each
+ * line. Where that takes more than `width` columns (0: no limit), the droppable
+ * ones are left out one after another until it fits; a last line tells which.
+ * If that is not enough, the middle of the longest texts is left out, too, down
+ * to 12 columns, but never of figures and of columns marked with '='.
+ */
+void rf_table_print_text(const struct rf_table *table, FILE *to, int indent,
+                         size_t width);
+
+#endif

@@ -1,0 +1,131 @@
+/*
+ * Judging folders by what nodes have told. See folders.h and worker/signs.h: of
+ * two nodes that share a folder at least one saw the other's sign.
+ */
+#include "coordinator/run/folders.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static bool has_text(const json_t *list, const json_t *text)
+{
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        if (json_equal(json_array_get(list, i), text)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+json_t *rf_folders_wanted(const struct rf_config *config, const char *token)
+{
+    json_t *folders = json_array();
+    for (size_t i = 0; i < config->n_scenarios; i++) {
+        struct rf_jnode node = rf_config_scenario(config, i);
+        const char *method =
+            json_string_value(json_object_get(node.value, "method"));
+        json_t *folder =
+            json_object_get(json_object_get(node.value, "disk"), "folder");
+        if (method != NULL && strcmp(method, "disk") == 0 &&
+            json_is_string(folder) && !has_text(folders, folder)) {
+            json_array_append(folders, folder);
+        }
+    }
+    if (json_array_size(folders) == 0) {
+        json_decref(folders);
+        return NULL;
+    }
+    return json_pack("{s:s, s:I, s:o}", "token", token, "nodes",
+                     (json_int_t)config->n_nodes, "folders", folders);
+}
+
+/* What a node said of a folder, or NULL. */
+static const json_t *told(const json_t *hello, const char *folder)
+{
+    const json_t *list = json_object_get(hello, "folders");
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *entry = json_array_get(list, i);
+        const char *path = json_string_value(json_object_get(entry, "path"));
+        if (path != NULL && strcmp(path, folder) == 0) {
+            return entry;
+        }
+    }
+    return NULL;
+}
+
+static bool sees(const json_t *entry, uint32_t node)
+{
+    const json_t *list = json_object_get(entry, "sees");
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *number = json_array_get(list, i);
+        if (json_is_integer(number) &&
+            json_integer_value(number) == (json_int_t)node) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* "a, b and 7 more" */
+struct names {
+    char text[400];
+    size_t used;
+    uint32_t left_out;
+};
+
+static void add_name(struct names *names, const char *name)
+{
+    size_t need = strlen(name) + 2;
+    if (names->used + need >= sizeof(names->text) - 32) {
+        names->left_out++;
+        return;
+    }
+    names->used += (size_t)snprintf(names->text + names->used,
+                                    sizeof(names->text) - names->used, "%s%s",
+                                    names->used > 0 ? ", " : "", name);
+}
+
+static enum rf_status not_shared(const struct rf_case *one, uint32_t first,
+                                 struct names *apart, struct rf_err *err)
+{
+    if (apart->left_out > 0) {
+        snprintf(apart->text + apart->used, sizeof(apart->text) - apart->used,
+                 " and %u more", apart->left_out);
+    }
+    return rf_err_set(
+        err, RF_ERR_UNSUPPORTED,
+        "method disk: folder %.300s is not shared by all nodes: a file that %s "
+        "makes there is not seen on %s; name a folder of a file system that "
+        "all of them mount, or use method host or tcp",
+        one->spec->disk_folder, one->config->node_names[first], apart->text);
+}
+
+enum rf_status rf_folders_check(const struct rf_case *one,
+                                const json_t *const *hellos, struct rf_err *err)
+{
+    const char *folder = one->spec->disk_folder;
+    const json_t *first_told = NULL;
+    struct names apart = {.used = 0};
+    uint32_t first = 0;
+    for (uint32_t i = 0; folder != NULL && i < one->config->n_nodes; i++) {
+        const json_t *entry = told(hellos[i], folder);
+        const char *why = json_string_value(json_object_get(entry, "error"));
+        if (entry == NULL || rf_case_node_ranks(one, i) == 0) {
+            continue;
+        }
+        if (why != NULL) {
+            return rf_err_set(err, RF_ERR_UNSUPPORTED,
+                              "method disk cannot use folder %.300s on %s: "
+                              "%.200s; it must be there and writable for the "
+                              "user that runs refit-worker",
+                              folder, one->config->node_names[i], why);
+        }
+        if (first_told == NULL) {
+            first_told = entry;
+            first = i;
+        } else if (!sees(first_told, i) && !sees(entry, first)) {
+            add_name(&apart, one->config->node_names[i]);
+        }
+    }
+    return apart.used > 0 ? not_shared(one, first, &apart, err) : RF_OK;
+}

@@ -1,0 +1,119 @@
+/*
+ * The run: a state machine that takes nodes from nothing to results and back to
+ * nothing. Pure: what happens comes in as calls, what it wants goes out through
+ * struct rf_run_ops; no socket, no process, no clock of its own. run_cmd.c
+ * gives it the real world, tests/lib/fake_cluster.c a simulated one with a
+ * virtual clock and faults.
+ *
+ * Rules that hold in every state: a deadline; loss of a node, an interrupt and
+ * an unexpected message are handled; the first fault is the one reported, later
+ * ones are its consequences; a scenario that was begun is recorded exactly
+ * once.
+ */
+#ifndef RF_COORDINATOR_RUN_RUN_H
+#define RF_COORDINATOR_RUN_RUN_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "coordinator/run/attempt.h"
+#include "coordinator/config/config.h"
+#include "transport/msg.h"
+
+struct rf_run;
+
+/* Where the run is, for a progress display. */
+struct rf_run_view {
+    const char *state;               /* "filling" */
+    const char *scenario;            /* NULL outside scenarios */
+    size_t scenario_at, n_scenarios; /* scenarios begun, to run */
+    uint32_t round, n_rounds;        /* of the scenario, warm-ups included */
+    uint32_t n_warmup;
+    uint32_t nodes_joined, n_nodes;
+    bool over; /* all scenarios have ended, none will begin */
+};
+
+struct rf_run_ops {
+    int64_t (*now)(void *data); /* monotonic ns */
+    void (*utc)(char *out, size_t size, void *data);
+    /* Wants rf_run_tick() at or soon after `at_ns`; replaces the earlier wish,
+     * INT64_MAX takes it back. */
+    void (*arm)(int64_t at_ns, void *data);
+    /* Starts all agents; answers with rf_run_hello or rf_run_node_lost. */
+    void (*launch)(void *data);
+    /* All have joined: nobody else may. */
+    void (*joined)(void *data);
+    /* Sends to a node's agent; `payload` is taken. */
+    void (*send)(uint32_t node, enum rf_msg_type type, json_t *payload,
+                 void *data);
+    /* Cuts a node off; rf_run_node_lost does not follow. */
+    void (*drop)(uint32_t node, void *data);
+    /* Ends all agents; rf_run_stopped() answers. May come again with force. */
+    void (*stop)(bool force, void *data);
+    /* What a node that has not joined may be waiting for, to be appended to
+     * what is said of it; "" when nothing is known. */
+    const char *(*waits_for)(uint32_t node, void *data);
+    /* Longest round trip to an agent so far. */
+    int64_t (*round_trip_ns)(void *data);
+    void (*random)(void *out, size_t size, void *data);
+    void (*progress)(const struct rf_run_view *view, void *data);
+    /* Works out scenario `index`; rf_run_built() answers, not from inside. */
+    void (*build)(size_t index, void *data);
+    /* A scenario begins (its plan is made), and has ended: store it;
+     * rf_run_stored() answers. */
+    void (*scenario_begin)(const struct rf_attempt *attempt, void *data);
+    void (*scenario_end)(const struct rf_attempt *attempt, void *data);
+    /* The end; nothing is called after it. */
+    void (*done)(void *data);
+};
+
+/* `skip[i]` (may be NULL) leaves out scenario i, `timeout_s` bounds the whole
+ * run (0: not). All borrowed until rf_run_destroy(). */
+struct rf_run *rf_run_create(const struct rf_config *config, const bool *skip,
+                             uint32_t timeout_s, const struct rf_run_ops *ops,
+                             void *data);
+void rf_run_destroy(struct rf_run *run);
+
+/* Refuses workers of another build than ours. */
+void rf_run_set_strict(struct rf_run *run);
+
+/* Test hooks for the ranks ("test" of START); taken. */
+void rf_run_set_test(struct rf_run *run, json_t *test);
+
+/* Events. None may be called from inside an operation of rf_run_ops. */
+void rf_run_start(struct rf_run *run);
+/* `hello` is borrowed. Answers the node with WELCOME or ERROR; false when it
+ * was refused (then the node is lost already). */
+bool rf_run_hello(struct rf_run *run, uint32_t node, const json_t *hello);
+/* Could not be started, or is gone. */
+void rf_run_node_lost(struct rf_run *run, uint32_t node,
+                      const struct rf_err *why);
+/* A message of a node that has joined; `payload` is borrowed. */
+void rf_run_message(struct rf_run *run, uint32_t node, enum rf_msg_type type,
+                    const json_t *payload);
+/* A line of standard error, of the agent (rank RF_NONE) or of a rank. */
+void rf_run_log(struct rf_run *run, uint32_t node, uint32_t rank,
+                const char *line);
+void rf_run_tick(struct rf_run *run);
+/* Ctrl-C: the first call stops in order, the second at once. `exit_code` is
+ * what the run then ends with. */
+void rf_run_interrupt(struct rf_run *run, int exit_code);
+/* The scenario that ended last is stored (`why` NULL), or cannot be: nothing
+ * that follows could be kept then. The only event that may come from inside an
+ * operation, and after the end. */
+void rf_run_stored(struct rf_run *run, const struct rf_err *why);
+/* A scenario was worked out: it is taken, or NULL and `why` says why not. It
+ * may come when nobody waits for it any more. */
+void rf_run_built(struct rf_run *run, struct rf_case *one,
+                  const struct rf_err *why);
+void rf_run_stopped(struct rf_run *run);
+
+/* What the run ends with. Storing the last scenario may still change it when
+ * the run is done. */
+int rf_run_exit_code(const struct rf_run *run);
+const char *rf_run_state(const struct rf_run *run);
+/* Why a node could not join or was lost; NULL when it was not. */
+const char *rf_run_node_error(const struct rf_run *run, uint32_t node);
+
+#endif

@@ -1,0 +1,210 @@
+/* The command line: what is accepted, and what is refused with which words. */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/mem.h"
+#include "coordinator/commands/cli.h"
+
+#define ARGS(...) ((const char *[]){"refit-coord", __VA_ARGS__, NULL})
+#define ARGS_MAX 16
+
+/* Copies, since getopt reorders; they live until the next call. */
+static enum rf_status parse(const char *const *args, struct rf_cli *cli,
+                            struct rf_err *err)
+{
+    static char *argv[ARGS_MAX + 1];
+    int argc = 0;
+    for (int i = 0; i < ARGS_MAX; i++) {
+        free(argv[i]);
+        argv[i] = NULL;
+    }
+    while (args[argc] != NULL) {
+        argv[argc] = rf_xstrdup(args[argc]);
+        argc++;
+    }
+    return rf_cli_parse(argc, argv, cli, err);
+}
+
+START_TEST(test_cli_a_file_alone_is_a_run)
+{
+    struct rf_cli cli;
+    ck_assert_int_eq(parse(ARGS("c.json"), &cli, NULL), RF_OK);
+    ck_assert_int_eq(cli.command, RF_CMD_RUN);
+    ck_assert_str_eq(cli.config, "c.json");
+    ck_assert_str_eq(cli.out, "results");
+    ck_assert_int_eq(cli.level, RF_LOG_INFO);
+    rf_cli_free(&cli);
+}
+END_TEST
+
+START_TEST(test_cli_options_may_stand_anywhere)
+{
+    struct rf_cli cli;
+    ck_assert_int_eq(
+        parse(ARGS("run", "-s", "a*", "c.json", "-o", "d", "--scenario=b",
+                   "--timeout", "90", "--strict", "-vv"),
+              &cli, NULL),
+        RF_OK);
+    ck_assert_str_eq(cli.config, "c.json");
+    ck_assert_str_eq(cli.out, "d");
+    ck_assert_uint_eq(cli.n_globs, 2);
+    ck_assert_str_eq(cli.globs[1], "b");
+    ck_assert_uint_eq(cli.timeout_s, 90);
+    ck_assert(cli.strict);
+    ck_assert_int_eq(cli.level, RF_LOG_TRACE);
+    ck_assert_str_eq(cli.argv[1], "run"); /* as called */
+    ck_assert_str_eq(cli.argv[2], "-s");
+    rf_cli_free(&cli);
+}
+END_TEST
+
+START_TEST(test_cli_resume_names_its_folder)
+{
+    struct rf_cli cli;
+    ck_assert_int_eq(parse(ARGS("c.json", "--resume", "old"), &cli, NULL),
+                     RF_OK);
+    ck_assert_str_eq(cli.resume, "old");
+    rf_cli_free(&cli);
+}
+END_TEST
+
+START_TEST(test_cli_knows_every_command)
+{
+    static const struct {
+        const char *name;
+        enum rf_command command;
+    } all[] = {{"run", RF_CMD_RUN},
+               {"plan", RF_CMD_PLAN},
+               {"check", RF_CMD_CHECK},
+               {"predict", RF_CMD_PREDICT},
+               {"report", RF_CMD_REPORT}};
+    for (size_t i = 0; i < RF_ARRAY_SIZE(all); i++) {
+        struct rf_cli cli;
+        ck_assert_int_eq(parse(ARGS(all[i].name, "x"), &cli, NULL), RF_OK);
+        ck_assert_int_eq(cli.command, all[i].command);
+        rf_cli_free(&cli);
+    }
+}
+END_TEST
+
+START_TEST(test_cli_compare_takes_two_folders_and_a_threshold)
+{
+    struct rf_cli cli;
+    ck_assert_int_eq(
+        parse(ARGS("compare", "a", "b", "--threshold", "0.25"), &cli, NULL),
+        RF_OK);
+    ck_assert_uint_eq(cli.n_operands, 2);
+    ck_assert_double_eq(cli.threshold, 0.25);
+    rf_cli_free(&cli);
+}
+END_TEST
+
+START_TEST(test_cli_help_and_version_need_no_file)
+{
+    struct rf_cli cli;
+    ck_assert_int_eq(parse(ARGS("--help"), &cli, NULL), RF_OK);
+    ck_assert_int_eq(cli.command, RF_CMD_HELP);
+    rf_cli_free(&cli);
+    ck_assert_int_eq(parse(ARGS("-V"), &cli, NULL), RF_OK);
+    ck_assert_int_eq(cli.command, RF_CMD_VERSION);
+    rf_cli_free(&cli);
+}
+END_TEST
+
+static const struct {
+    const char *args[6];
+    const char *text;
+} wrong[] = {
+    {{NULL}, "which CLUSTER.json"},
+    {{"plan"}, "which CLUSTER.json"},
+    {{"pln", "c.json"}, "did you mean \"plan\""},
+    {{"quux", "c.json"}, "unknown command \"quux\""},
+    {{"a.json", "b.json"}, "not also b.json"},
+    {{"plan", "quux", "b.json"}, "not also b.json"},
+    {{"a.json", "b.json"}, "b.json"},
+    {{"--nonsense", "a.json"}, "--nonsense"},
+    {{"-xy", "a.json"}, "unknown option -x"},
+    {{"--json", "a.json", "-nz"}, "unknown option -z"},
+    {{"a.json", "--dry-run=yes"}, "--dry-run=yes"},
+    {{"a.json", "-o"}, "-o"},
+    {{"a.json", "--timeout", "soon"}, "soon"},
+    {{"a.json", "--timeout", "0"}, "--timeout"},
+    {{"a.json", "--json"}, "--dry-run"},
+    {{"a.json", "--full"}, "--dry-run"},
+    {{"plan", "a.json", "-o", "x"}, "output"},
+    {{"check", "a.json", "-s", "x"}, "scenario"},
+    {{"report"}, "result folders"},
+    {{"report", "d", "--csv", "--latex"}, "exclude"},
+    {{"report", "d", "--threshold", "1"}, "threshold"},
+    {{"compare", "d"}, "two"},
+    {{"compare", "a", "b", "--threshold", "-1"}, "threshold"},
+    {{"compare", "a", "b", "--threshold", "nan"}, "threshold"},
+    {{"a.json", "--csv"}, "csv"},
+    {{"a.json", "--resume", "d", "-o", "x"}, "--output"},
+    {{"a.json", "--output=results", "--resume", "d"}, "--resume"},
+    {{"a.json", "-q", "-v"}, "--quiet"},
+    {{"plan", "a.json", "-v", "--json"}, "--verbose"},
+    {{"plan", "a.json", "-v", "--full"}, "--verbose"},
+    {{"plan", "a.json", "--strict"}, "--strict has no meaning"},
+    {{"-vv", "plan", "a.json", "-q"}, "--verbose"},
+};
+
+START_TEST(test_cli_refuses_with_a_reason)
+{
+    struct rf_cli cli;
+    struct rf_err err = {0};
+    const char *args[8] = {"refit-coord"};
+    memcpy(args + 1, wrong[_i].args, sizeof(wrong[_i].args));
+    ck_assert_int_eq(parse(args, &cli, &err), RF_ERR_USAGE);
+    ck_assert_msg(strstr(err.text, wrong[_i].text) != NULL, "%s", err.text);
+}
+END_TEST
+
+START_TEST(test_cli_full_is_json)
+{
+    struct rf_cli cli;
+    ck_assert_int_eq(parse(ARGS("plan", "a.json", "--full"), &cli, NULL),
+                     RF_OK);
+    ck_assert(cli.full && cli.json);
+    rf_cli_free(&cli);
+}
+END_TEST
+
+START_TEST(test_cli_help_names_every_option)
+{
+    static const char *const options[] = {
+        "--output",  "--scenario",  "--dry-run", "--resume", "--timeout",
+        "--json",    "--full",      "--csv",     "--latex",  "--markdown",
+        "--html",    "--threshold", "--verbose", "--quiet",  "--help",
+        "--version", "--strict"};
+    char *text = NULL;
+    size_t size = 0;
+    FILE *file = open_memstream(&text, &size);
+    rf_cli_help(file);
+    fclose(file);
+    for (size_t i = 0; i < RF_ARRAY_SIZE(options); i++) {
+        ck_assert_msg(strstr(text, options[i]) != NULL, "%s", options[i]);
+    }
+    free(text);
+}
+END_TEST
+
+Suite *test_cli_suite(void);
+Suite *test_cli_suite(void)
+{
+    Suite *suite = suite_create("cli");
+    TCase *tests = tcase_create("cli");
+    tcase_add_test(tests, test_cli_a_file_alone_is_a_run);
+    tcase_add_test(tests, test_cli_options_may_stand_anywhere);
+    tcase_add_test(tests, test_cli_resume_names_its_folder);
+    tcase_add_test(tests, test_cli_knows_every_command);
+    tcase_add_test(tests, test_cli_compare_takes_two_folders_and_a_threshold);
+    tcase_add_test(tests, test_cli_help_and_version_need_no_file);
+    tcase_add_loop_test(tests, test_cli_refuses_with_a_reason, 0,
+                        (int)RF_ARRAY_SIZE(wrong));
+    tcase_add_test(tests, test_cli_full_is_json);
+    tcase_add_test(tests, test_cli_help_names_every_option);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

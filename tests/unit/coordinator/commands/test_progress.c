@@ -1,0 +1,77 @@
+/* What the progress line says. */
+#include <check.h>
+
+#include "coordinator/commands/progress.h"
+#include "tests/unit/coordinator/results/report_lab.h"
+
+START_TEST(test_progress_share_and_clock)
+{
+    struct rf_run_view view = {.n_scenarios = 4, .n_rounds = 10};
+    char text[32];
+    ck_assert_double_eq(rf_progress_share(&view), 0);
+    view.scenario_at = 3;
+    view.round = 5;
+    ck_assert_double_eq_tol(rf_progress_share(&view), 2.5 / 4, 1e-12);
+    view.scenario_at = 4;
+    view.round = 99;
+    ck_assert_double_eq_tol(rf_progress_share(&view), 1, 1e-12);
+    view.round = view.n_rounds = 0; /* between scenarios, */
+    ck_assert_double_eq_tol(rf_progress_share(&view), 3.0 / 4, 1e-12);
+    view.over = true; /* or behind the last */
+    ck_assert_double_eq_tol(rf_progress_share(&view), 1, 1e-12);
+    ck_assert_str_eq(rf_progress_clock(65, text), "1:05");
+    ck_assert_str_eq(rf_progress_clock(3723, text), "1:02:03");
+}
+END_TEST
+
+START_TEST(test_progress_line_fits_the_terminal)
+{
+    struct rf_run_view view = {.n_scenarios = 2, .scenario_at = 2};
+    char line[256];
+    rf_progress_line(&view, "name: running", "  ~0:09 left", 80, line, 256);
+    ck_assert_str_eq(line, "[############............] 2/2 name: running  "
+                           "~0:09 left");
+    rf_progress_line(&view, "name: running", "  ~0:09 left", 50, line, 256);
+    ck_assert_str_eq(line, "[############............] 2/2 name:…  ~0:09 left");
+    rf_progress_line(&view, "name: running", "  ~0:09 left", 44, line, 256);
+    ck_assert_str_eq(line, "[############............] 2/2 ");
+    rf_progress_line(&view, "name: running", "", 11, line, 256);
+    ck_assert_str_eq(line, "[#########");
+    rf_progress_line(&view, "name: running", "", 0, line, 256);
+    ck_assert_str_eq(line, "");
+}
+END_TEST
+
+START_TEST(test_progress_of_a_scenario_says_what_was_measured)
+{
+    json_t *result = result_record("s", "ok", 52.125, 0.91);
+    char text[128];
+    rf_progress_result(result, text, sizeof(text));
+    ck_assert_str_eq(text,
+                     "s: ok, median 52.125 ms, 1.50 GB/s, 0.91 of the bound");
+    json_object_set_new(json_object_get(result, "summary"),
+                        "algbw_gbytes_per_s", json_null());
+    json_object_set_new(json_object_get(result, "bound"), "efficiency",
+                        json_null());
+    rf_progress_result(result, text, sizeof(text));
+    ck_assert_str_eq(text, "s: ok, median 52.125 ms");
+    json_decref(result);
+    result = result_record("tiny", "ok", 0.0213, 0.00412);
+    rf_progress_result(result, text, sizeof(text));
+    ck_assert_str_eq(text, "tiny: ok, median 0.0213 ms, 1.50 GB/s, 0.00412 of "
+                           "the bound");
+    json_decref(result);
+}
+END_TEST
+
+Suite *test_progress_suite(void);
+Suite *test_progress_suite(void)
+{
+    Suite *suite = suite_create("progress");
+    TCase *tests = tcase_create("progress");
+    tcase_add_test(tests, test_progress_share_and_clock);
+    tcase_add_test(tests, test_progress_line_fits_the_terminal);
+    tcase_add_test(tests, test_progress_of_a_scenario_says_what_was_measured);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

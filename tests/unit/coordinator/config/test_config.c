@@ -1,0 +1,500 @@
+/* cluster.json: what is read, how matrices expand, what is refused and where
+ * the error points. */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/mem.h"
+#include "coordinator/config/config.h"
+#include "planner/model.h"
+
+#define MODEL                                                                  \
+    "\"model\": {\"megatron\": {\"num_layers\": 2, \"hidden_size\": 64, "      \
+    "\"num_attention_heads\": 4, \"vocab_size\": 128}}"
+#define NODES "\"nodes\": [{\"host\": \"a\", \"slots\": 4}]"
+#define FINGERPRINT "SHA256:+RZHtOEZbXhcmiWcBgYpIlp8/5lUBl5JTzVNT4zGTG4"
+#define SCENARIO "{\"name\": \"s\", \"train\": {\"tp\": 2}, \"infer\": {}}"
+#define FILE_WITH(nodes, scenarios)                                            \
+    "{\"name\": \"t\", " nodes ", " MODEL ", \"scenarios\": [" scenarios "]}"
+
+static enum rf_status read_text(const char *text, bool need_nodes,
+                                struct rf_config **out, struct rf_err *err)
+{
+    json_t *document = NULL;
+    enum rf_status status =
+        rf_json_parse(text, strlen(text), "c.json", &document, err);
+    return status != RF_OK ? status
+                           : rf_config_from_json(document, "dir/c.json",
+                                                 need_nodes, out, err);
+}
+
+static struct rf_config *read_good(const char *text)
+{
+    struct rf_config *config = NULL;
+    struct rf_err err = {0};
+    ck_assert_msg(read_text(text, true, &config, &err) == RF_OK, "%s",
+                  err.text);
+    return config;
+}
+
+START_TEST(test_config_fills_in_defaults)
+{
+    struct rf_config *config = read_good(FILE_WITH(NODES, SCENARIO));
+    ck_assert_str_eq(config->name, "t");
+    ck_assert_str_eq(config->folder, "dir");
+    ck_assert_str_eq(config->launch.method, "ssh");
+    ck_assert_str_eq(config->launch.worker, "refit-worker");
+    ck_assert_uint_eq(config->launch.parallel, 32);
+    ck_assert_uint_eq(config->launch.timeout_s, 30);
+    ck_assert_uint_eq(rf_config_join_limit_s(config), 120);
+    ck_assert(config->launch.use_ssh_config);
+    ck_assert(!config->launch.accept_new);
+    ck_assert(!config->launch.deploy);
+    ck_assert_str_eq(config->control.address, "auto");
+    ck_assert_uint_eq(config->n_nodes, 1);
+    ck_assert_uint_eq(config->slots[0], 4);
+    ck_assert_uint_eq(config->n_scenarios, 1);
+    rf_config_destroy(config);
+}
+END_TEST
+
+START_TEST(test_config_reads_nodes_launch_and_control)
+{
+    struct rf_config *config = read_good(FILE_WITH(
+        "\"launch\": {\"method\": \"local\", \"env\": {\"A_1\": \"x\"}, "
+        "\"known_hosts\": \"kh\", \"deploy\": true, \"timeout_s\": 5}, "
+        "\"control\": {\"address\": \"10.0.0.1\", \"port_range\": [7000, "
+        "7010]}, \"nodes\": [{\"host\": \"a\", \"slots\": 1, \"port\": 2222, "
+        "\"user\": \"rl\", \"identity\": \"/k\", \"address\": \"10.1.0.1\", "
+        "\"hostname\": \"a.example\", \"host_key_sha256\": \"" FINGERPRINT
+        "\"}]",
+        SCENARIO));
+    const struct rf_node_config *node = &config->nodes[0];
+    ck_assert_str_eq(config->launch.known_hosts, "dir/kh");
+    ck_assert(config->launch.deploy);
+    ck_assert_uint_eq(config->launch.timeout_s, 5);
+    ck_assert_uint_eq(rf_config_join_limit_s(config), 370);
+    ck_assert_uint_eq(config->control.port_first, 7000);
+    ck_assert_uint_eq(config->control.port_last, 7010);
+    ck_assert_str_eq(node->hostname, "a.example");
+    ck_assert_uint_eq(node->port, 2222);
+    ck_assert_str_eq(node->user, "rl");
+    ck_assert_str_eq(node->identity, "/k");
+    ck_assert_str_eq(node->address, "10.1.0.1");
+    ck_assert_str_eq(node->host_key_sha256, FINGERPRINT);
+    ck_assert_str_eq(json_string_value(json_object_get(config->env, "A_1")),
+                     "x");
+    rf_config_destroy(config);
+}
+END_TEST
+
+START_TEST(test_config_paths_are_relative_to_the_file)
+{
+    char *path;
+    setenv("HOME", "/home/u", 1);
+    path = rf_config_path("dir", "~/.ssh/id");
+    ck_assert_str_eq(path, "/home/u/.ssh/id");
+    free(path);
+    path = rf_config_path("dir", "x/y");
+    ck_assert_str_eq(path, "dir/x/y");
+    free(path);
+    path = rf_config_path("dir", "/x");
+    ck_assert_str_eq(path, "/x");
+    free(path);
+    path = rf_config_path(".", "x");
+    ck_assert_str_eq(path, "x");
+    free(path);
+}
+END_TEST
+
+START_TEST(test_config_places_the_disk_folder_beside_the_file)
+{
+    static const char *const expected[] = {"/tmp/dir/x", "/x", "/home/u/x"};
+    struct rf_config *config;
+    ck_assert_int_eq(chdir("/tmp"), 0);
+    setenv("HOME", "/home/u", 1);
+    config = read_good(FILE_WITH(
+        NODES, "{\"name\": \"s\", \"method\": \"disk\", \"disk\": "
+               "{\"folder\": [\"x\", \"/x\", \"~/x\"]}, \"train\": {}, "
+               "\"infer\": {}}"));
+    ck_assert_uint_eq(config->n_scenarios, 3);
+    for (size_t i = 0; i < 3; i++) {
+        const json_t *value = config->scenarios[i].value;
+        ck_assert_str_eq(json_string_value(json_object_get(
+                             json_object_get(value, "disk"), "folder")),
+                         expected[i]);
+    }
+    rf_config_destroy(config);
+}
+END_TEST
+
+START_TEST(test_config_lists_make_a_matrix_first_axis_slowest)
+{
+    static const char *const names[] = {
+        "s-method=host-train.tp=1", "s-method=host-train.tp=2",
+        "s-method=tcp-train.tp=1", "s-method=tcp-train.tp=2"};
+    struct rf_config *config = read_good(
+        FILE_WITH(NODES, "{\"name\": \"s\", \"method\": [\"host\", \"tcp\"], "
+                         "\"train\": {\"tp\": [1, 2]}, \"infer\": {}}"));
+    ck_assert_uint_eq(config->n_scenarios, 4);
+    for (size_t i = 0; i < 4; i++) {
+        const struct rf_scenario_config *one = &config->scenarios[i];
+        ck_assert_str_eq(one->name, names[i]);
+        ck_assert_str_eq(one->base, "s");
+        ck_assert_str_eq(one->path, "$.scenarios[0]");
+        ck_assert_str_eq(json_string_value(json_object_get(one->value, "name")),
+                         names[i]);
+        ck_assert_int_eq(json_integer_value(json_object_get(
+                             json_object_get(one->value, "train"), "tp")),
+                         i % 2 == 0 ? 1 : 2);
+    }
+    rf_config_destroy(config);
+}
+END_TEST
+
+START_TEST(test_config_lists_by_nature_are_no_axes)
+{
+    struct rf_config *config = read_good(FILE_WITH(
+        NODES, "{\"name\": \"s\", \"mode\": \"disaggregated\", \"train\": "
+               "{\"tp\": 1, \"pp\": 2, \"pp_layers\": [1, 1]}, \"infer\": "
+               "{\"tp\": 2}}"));
+    ck_assert_uint_eq(config->n_scenarios, 1);
+    ck_assert_str_eq(config->scenarios[0].name, "s");
+    rf_config_destroy(config);
+}
+END_TEST
+
+START_TEST(test_config_select_matches_members_and_their_scenario)
+{
+    static const char *const text = FILE_WITH(
+        NODES, "{\"name\": \"m\", \"iterations\": [1, 2], \"train\": {}, "
+               "\"infer\": {}}, " SCENARIO);
+    struct rf_config *config = read_good(text);
+    struct rf_err err = {0};
+    ck_assert_int_eq(rf_config_select(config, (const char *[]){"m"}, 1, &err),
+                     RF_OK);
+    ck_assert_uint_eq(config->n_scenarios, 2);
+    ck_assert_int_eq(rf_config_select(config, (const char *[]){"*=2"}, 1, &err),
+                     RF_OK);
+    ck_assert_uint_eq(config->n_scenarios, 1);
+    ck_assert_str_eq(config->scenarios[0].name, "m-iterations=2");
+    ck_assert_int_eq(rf_config_select(config, (const char *[]){"x"}, 1, &err),
+                     RF_ERR_USAGE);
+    rf_config_destroy(config);
+}
+END_TEST
+
+START_TEST(test_config_plan_needs_no_nodes_a_run_does)
+{
+    struct rf_config *config = NULL;
+    struct rf_err err = {0};
+    static const char text[] = "{" MODEL ", \"scenarios\": [" SCENARIO "]}";
+    ck_assert_int_eq(read_text(text, false, &config, &err), RF_OK);
+    rf_config_destroy(config);
+    ck_assert_int_eq(read_text(text, true, &config, &err), RF_ERR_CONFIG);
+    ck_assert(strstr(err.text, "nodes") != NULL);
+}
+END_TEST
+
+static const struct {
+    const char *text, *path, *rule;
+} wrong[] = {
+    {FILE_WITH(NODES, SCENARIO ", " SCENARIO), "$.scenarios[1]", "taken by"},
+    {FILE_WITH(NODES ", \"links\": {\"link_gbps\": 1}", SCENARIO), "$.links",
+     "link_gbps"},
+    {FILE_WITH(NODES ", \"links\": {\"methods\": {\"pigeon\": {}}}", SCENARIO),
+     "$.links.methods.pigeon", "no method \"pigeon\""},
+    {FILE_WITH(NODES ", \"links\": {\"methods\": {\"host\": 1}}", SCENARIO),
+     "$.links.methods.host", "object"},
+    {FILE_WITH(NODES ", \"timeline\": {\"refits\": -1}", SCENARIO),
+     "$.timeline.refits", "0"},
+    {FILE_WITH(NODES, "{\"name\": \"run\", \"train\": {}, \"infer\": {}}"),
+     "$.scenarios[0]", "run.json"},
+    {FILE_WITH(NODES, "{\"name\": \"RUN\", \"train\": {}, \"infer\": {}}"),
+     "$.scenarios[0]", "run.json"},
+    {FILE_WITH(NODES, "{\"name\": \"a/b\", \"train\": {}, \"infer\": {}}"),
+     "$.scenarios[0].name", "letters"},
+    {FILE_WITH(NODES, "{\"train\": {}, \"infer\": {}}"), "$.scenarios[0]",
+     "name"},
+    {FILE_WITH(NODES, ""), "$.scenarios", "at least one"},
+    {FILE_WITH(NODES, "7"), "$.scenarios[0]", "object"},
+    {FILE_WITH(NODES, "{\"name\": \"s\", \"method\": []}"),
+     "$.scenarios[0].method", "empty list"},
+    {FILE_WITH(NODES, "{\"name\": \"s\", \"method\": [[\"a\"]]}"),
+     "$.scenarios[0].method[0]", "matrix"},
+    {FILE_WITH(NODES, "{\"name\": \"s\", \"method\": [\"host\", \"host\"], "
+                      "\"train\": {}, \"infer\": {}}"),
+     "$.scenarios[0].method[1]", "twice"},
+    {FILE_WITH(NODES, "{\"name\": \"s\", \"train\": {\"tpp\": 1}, "
+                      "\"infer\": {}}"),
+     "$.scenarios[0].train", "tpp"},
+    {FILE_WITH("\"nodes\": []", SCENARIO), "$.nodes", "1 to"},
+    {FILE_WITH("\"nodes\": [{\"host\": \"a\"}]", SCENARIO), "$.nodes[0]",
+     "slots"},
+    {FILE_WITH("\"nodes\": [{\"host\": \"a\", \"slots\": 0}]", SCENARIO),
+     "$.nodes[0].slots", "from 1"},
+    {FILE_WITH("\"nodes\": [{\"host\": \"a\", \"slots\": 1}, {\"host\": "
+               "\"A\", \"slots\": 1}]",
+               SCENARIO),
+     "$.nodes[1]", "$.nodes[0]"},
+    {FILE_WITH("\"nodes\": [{\"host\": \"-oProxyCommand=x\", \"slots\": 1}]",
+               SCENARIO),
+     "$.nodes[0].host", "host name"},
+    {FILE_WITH("\"nodes\": [{\"host\": \"a\", \"slots\": 1, \"user\": \"x "
+               "-p\"}]",
+               SCENARIO),
+     "$.nodes[0].user", "user name"},
+    {FILE_WITH("\"nodes\": [{\"host\": \"a\", \"slots\": 1, \"address\": "
+               "\"b\"}]",
+               SCENARIO),
+     "$.nodes[0].address", "numeric"},
+    {FILE_WITH("\"nodes\": [{\"host\": \"a\", \"slots\": 1, "
+               "\"host_key_sha256\": \"zz\"}]",
+               SCENARIO),
+     "$.nodes[0].host_key_sha256", "fingerprint"},
+    {FILE_WITH("\"nodes\": [{\"host\": \"a\", \"slots\": 1, "
+               "\"host_key_sha256\": \"" FINGERPRINT "==\"}]",
+               SCENARIO),
+     "$.nodes[0].host_key_sha256", "fingerprint"},
+    {FILE_WITH("\"launch\": {\"method\": \"rsh\"}, " NODES, SCENARIO),
+     "$.launch.method", "one of"},
+    {FILE_WITH("\"launch\": {\"worker\": \"a b\"}, " NODES, SCENARIO),
+     "$.launch.worker", "path of a program"},
+    {FILE_WITH("\"launch\": {\"env\": {\"A=B\": \"x\"}}, " NODES, SCENARIO),
+     "$.launch.env.A=B", "environment variable"},
+    {FILE_WITH("\"launch\": {\"env\": {\"NCCL_COMM_ID\": \"x\"}}, " NODES,
+               SCENARIO),
+     "$.launch.env.NCCL_COMM_ID", "secret"},
+    {FILE_WITH("\"control\": {\"address\": \"head\"}, " NODES, SCENARIO),
+     "$.control.address", "numeric"},
+    {FILE_WITH("\"control\": {\"port_range\": [9, 1]}, " NODES, SCENARIO),
+     "$.control.port_range", "first, last"},
+    {FILE_WITH("\"labels\": 1, " NODES, SCENARIO), "$", "labels"},
+    {"{" NODES ", \"model\": {}, \"scenarios\": []}", "$.model", "needs one"},
+    {"{" NODES ", \"model\": {\"config\": \"x\", \"tensor\": {}}, "
+     "\"scenarios\": []}",
+     "$.model", "exclude"},
+    {"{" NODES ", \"model\": {\"config\": \"no-such-file.json\"}, "
+     "\"scenarios\": []}",
+     "$.model.config", "no-such-file.json"},
+    {"{" NODES ", \"model\": {\"checkpoint\": 7}, \"scenarios\": []}",
+     "$.model.checkpoint", "folder"},
+    {"{" NODES ", " MODEL "}", "$", "scenarios"},
+};
+
+START_TEST(test_config_errors_name_place_and_rule)
+{
+    struct rf_config *config = NULL;
+    struct rf_err err = {0};
+    char place[128];
+    ck_assert_int_eq(read_text(wrong[_i].text, true, &config, &err),
+                     RF_ERR_CONFIG);
+    snprintf(place, sizeof(place), "dir/c.json: %s: ", wrong[_i].path);
+    ck_assert_msg(strncmp(err.text, place, strlen(place)) == 0, "%s", err.text);
+    ck_assert_msg(strstr(err.text, wrong[_i].rule) != NULL, "%s", err.text);
+}
+END_TEST
+
+START_TEST(test_config_refuses_a_matrix_that_is_too_large)
+{
+    struct rf_config *config = NULL;
+    struct rf_err err = {0};
+    char *text = NULL, *list = rf_xstrdup("0");
+    for (int i = 1; i < 100; i++) {
+        char *longer = rf_xasprintf("%s, %d", list, i);
+        free(list);
+        list = longer;
+    }
+    text = rf_xasprintf("{" NODES ", " MODEL ", \"scenarios\": [{\"name\": "
+                        "\"s\", \"warmup\": [%s], \"iterations\": [%s], "
+                        "\"train\": {}, \"infer\": {}}]}",
+                        list, list);
+    ck_assert_int_eq(read_text(text, true, &config, &err), RF_ERR_CONFIG);
+    ck_assert_msg(strstr(err.text, "multiply") != NULL, "%s", err.text);
+    free(list);
+    free(text);
+}
+END_TEST
+
+START_TEST(test_config_knows_a_model_file)
+{
+    json_t *model = json_pack("{s:s}", "model_type", "llama");
+    json_t *cluster = json_pack("{s:s, s:[]}", "model_type", "x", "scenarios");
+    ck_assert(rf_config_is_model(model));
+    ck_assert(!rf_config_is_model(cluster));
+    json_decref(model);
+    json_decref(cluster);
+}
+END_TEST
+
+/* --- files ---------------------------------------------------------------- */
+
+static char folder[] = "/tmp/refit-config-XXXXXX";
+
+static void make_folder(void)
+{
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+}
+
+static void remove_folder(void)
+{
+    char *command = rf_xasprintf("rm -rf '%s'", folder);
+    ck_assert_int_eq(system(command), 0);
+    free(command);
+}
+
+static void write_file(const char *name, const void *data, size_t size)
+{
+    char *path = rf_xasprintf("%s/%s", folder, name);
+    FILE *file = fopen(path, "w");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_uint_eq(fwrite(data, 1, size, file), size);
+    ck_assert_int_eq(fclose(file), 0);
+    free(path);
+}
+
+static void write_text(const char *name, const char *text)
+{
+    write_file(name, text, strlen(text));
+}
+
+static enum rf_status load(struct rf_config **out, struct rf_err *err)
+{
+    char *path = rf_xasprintf("%s/cluster.json", folder);
+    enum rf_status status = rf_config_load(path, true, out, err);
+    free(path);
+    return status;
+}
+
+START_TEST(test_config_inlines_the_model_file)
+{
+    struct rf_config *config = NULL;
+    struct rf_err err = {0};
+    write_text("m.json",
+               "{\"model_type\": \"llama\", \"hidden_size\": 64, "
+               "\"num_hidden_layers\": 2, \"num_attention_heads\": 4, "
+               "\"num_key_value_heads\": 2, \"intermediate_size\": 128, "
+               "\"vocab_size\": 256, \"tie_word_embeddings\": false}");
+    write_text("cluster.json",
+               "{" NODES ", \"model\": {\"config\": \"m.json\", "
+               "\"num_layers\": 1}, \"scenarios\": [" SCENARIO "]}");
+    ck_assert_msg(load(&config, &err) == RF_OK, "%s", err.text);
+    ck_assert(json_is_object(json_object_get(config->model, "config")));
+    ck_assert_int_eq(
+        json_integer_value(json_object_get(config->model, "num_layers")), 1);
+    ck_assert_str_eq(json_string_value(json_object_get(config->model, "name")),
+                     "m.json (num_layers 1)");
+    rf_config_destroy(config);
+}
+END_TEST
+
+/* One file with one 2 × 3 tensor of F32. */
+static void write_safetensors(const char *name, uint64_t announced)
+{
+    static const char header[] =
+        "{\"a.weight\":{\"dtype\":\"F32\",\"shape\":[2,3],"
+        "\"data_offsets\":[0,24]}}";
+    uint8_t bytes[8 + sizeof(header) - 1 + 24] = {0};
+    uint64_t size = announced > 0 ? announced : sizeof(header) - 1;
+    for (int i = 0; i < 8; i++) {
+        bytes[i] = (uint8_t)(size >> (8 * i));
+    }
+    memcpy(bytes + 8, header, sizeof(header) - 1);
+    write_file(name, bytes, sizeof(bytes));
+}
+
+#define CHECKPOINT                                                             \
+    "{" NODES ", \"model\": {\"checkpoint\": \".\"}, \"scenarios\": ["         \
+    "{\"name\": \"s\", \"train\": {\"layout\": \"fsdp\"}, \"infer\": "         \
+    "{\"layout\": \"fsdp\"}}]}"
+
+START_TEST(test_config_reads_the_headers_of_a_checkpoint)
+{
+    struct rf_config *config = NULL;
+    struct rf_err err = {0};
+    const json_t *tensor;
+    write_safetensors("model.safetensors", 0);
+    write_text("cluster.json", CHECKPOINT);
+    ck_assert_msg(load(&config, &err) == RF_OK, "%s", err.text);
+    tensor =
+        json_object_get(json_object_get(config->model, "manifest"), "a.weight");
+    ck_assert_str_eq(json_string_value(json_object_get(tensor, "file")),
+                     "model.safetensors");
+    ck_assert_ptr_null(json_object_get(config->model, "checkpoint"));
+    ck_assert_str_eq(
+        json_string_value(json_object_get(config->model, "folder")), folder);
+    rf_config_destroy(config);
+}
+END_TEST
+
+START_TEST(test_config_refuses_checkpoints_that_lie)
+{
+    struct rf_config *config = NULL;
+    struct rf_err err = {0};
+    write_text("cluster.json", CHECKPOINT);
+    if (_i == 0) {
+        write_safetensors("model.safetensors", UINT64_MAX);
+    } else if (_i == 1) {
+        write_text("model.safetensors", "short");
+    } else if (_i == 2) {
+        write_text("model.safetensors.index.json",
+                   "{\"weight_map\": {\"a\": \"../../etc/passwd\"}}");
+    } else if (_i == 3) {
+        write_text("model.safetensors.index.json",
+                   "{\"weight_map\": {\"a\": \"absent.safetensors\"}}");
+    }
+    ck_assert_int_eq(load(&config, &err), RF_ERR_CONFIG);
+    ck_assert_msg(strstr(err.text, "$.model.checkpoint") != NULL, "%s",
+                  err.text);
+}
+END_TEST
+
+START_TEST(test_config_refuses_files_that_are_none)
+{
+    struct rf_config *config = NULL;
+    struct rf_err err = {0};
+    ck_assert_int_eq(rf_config_load(folder, true, &config, &err),
+                     RF_ERR_CONFIG);
+    ck_assert_int_eq(rf_config_load("/dev/zero", true, &config, &err),
+                     RF_ERR_CONFIG);
+    ck_assert_int_eq(rf_config_load("/nonexistent", true, &config, &err),
+                     RF_ERR_CONFIG);
+}
+END_TEST
+
+static TCase *file_tests(void)
+{
+    TCase *tests = tcase_create("files");
+    tcase_add_checked_fixture(tests, make_folder, remove_folder);
+    tcase_add_test(tests, test_config_inlines_the_model_file);
+    tcase_add_test(tests, test_config_reads_the_headers_of_a_checkpoint);
+    tcase_add_loop_test(tests, test_config_refuses_checkpoints_that_lie, 0, 5);
+    tcase_add_test(tests, test_config_refuses_files_that_are_none);
+    return tests;
+}
+
+Suite *test_config_suite(void);
+Suite *test_config_suite(void)
+{
+    Suite *suite = suite_create("config");
+    TCase *tests = tcase_create("config");
+    tcase_add_test(tests, test_config_fills_in_defaults);
+    tcase_add_test(tests, test_config_reads_nodes_launch_and_control);
+    tcase_add_test(tests, test_config_paths_are_relative_to_the_file);
+    tcase_add_test(tests, test_config_places_the_disk_folder_beside_the_file);
+    tcase_add_test(tests, test_config_lists_make_a_matrix_first_axis_slowest);
+    tcase_add_test(tests, test_config_lists_by_nature_are_no_axes);
+    tcase_add_test(tests,
+                   test_config_select_matches_members_and_their_scenario);
+    tcase_add_test(tests, test_config_plan_needs_no_nodes_a_run_does);
+    tcase_add_loop_test(tests, test_config_errors_name_place_and_rule, 0,
+                        (int)RF_ARRAY_SIZE(wrong));
+    tcase_add_test(tests, test_config_refuses_a_matrix_that_is_too_large);
+    tcase_add_test(tests, test_config_knows_a_model_file);
+    suite_add_tcase(suite, tests);
+    suite_add_tcase(suite, file_tests());
+    return suite;
+}

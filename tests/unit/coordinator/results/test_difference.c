@@ -1,0 +1,55 @@
+/* Where two JSON values differ. */
+#include <check.h>
+#include <stdlib.h>
+
+#include "coordinator/results/difference.h"
+
+START_TEST(test_difference_names_the_place)
+{
+    json_t *a = json_pack("{s:[{s:i}], s:i}", "list", "x", 1, "k", 1);
+    json_t *b = json_pack("{s:[{s:i}], s:i}", "list", "x", 2, "k", 1);
+    char *where = rf_json_difference(a, b);
+    ck_assert_str_eq(where, ".list[0].x");
+    free(where);
+    ck_assert_ptr_null(rf_json_difference(a, a));
+    json_object_set_new(b, "new", json_true());
+    json_array_set_new(json_object_get(b, "list"), 0,
+                       json_pack("{s:i}", "x", 1));
+    where = rf_json_difference(a, b);
+    ck_assert_str_eq(where, ".new");
+    free(where);
+    json_decref(a);
+    json_decref(b);
+}
+END_TEST
+
+START_TEST(test_difference_gives_the_values)
+{
+    json_t *a = json_pack("{s:{s:i}}", "k", "x", 1);
+    json_t *b = json_pack("{s:{s:i, s:i}}", "k", "x", 2, "y", 3);
+    const json_t *in_a = a, *in_b = a;
+    free(rf_json_difference_at(a, b, &in_a, &in_b));
+    ck_assert_int_eq(json_integer_value(in_a), 1);
+    ck_assert_int_eq(json_integer_value(in_b), 2);
+    json_object_set_new(json_object_get(b, "k"), "x", json_integer(1));
+    free(rf_json_difference_at(a, b, &in_a, &in_b));
+    ck_assert_ptr_null(in_a);
+    ck_assert_int_eq(json_integer_value(in_b), 3);
+    free(rf_json_difference_at(b, a, &in_b, &in_a));
+    ck_assert_ptr_null(in_a);
+    ck_assert_int_eq(json_integer_value(in_b), 3);
+    json_decref(a);
+    json_decref(b);
+}
+END_TEST
+
+Suite *test_difference_suite(void);
+Suite *test_difference_suite(void)
+{
+    Suite *suite = suite_create("difference");
+    TCase *tests = tcase_create("difference");
+    tcase_add_test(tests, test_difference_names_the_place);
+    tcase_add_test(tests, test_difference_gives_the_values);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

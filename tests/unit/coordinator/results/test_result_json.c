@@ -1,0 +1,222 @@
+/* The record of a scenario: every field, with known answers. */
+#include <check.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/mem.h"
+#include "coordinator/results/report_table.h"
+#include "coordinator/results/result_json.h"
+#include "tests/lib/result_lab.h"
+
+static json_t *record_of(const struct rf_attempt *attempt)
+{
+    json_t *nodes = json_pack("[{s:s}, {s:s}]", "host", "a", "host", "b");
+    struct rf_result_run run = {.config = result_lab.config,
+                                .model = result_lab.model,
+                                .run_id = "0123",
+                                .cli = &result_lab.cli,
+                                .environment = nodes};
+    json_t *record = rf_result_json(&run, attempt);
+    json_decref(nodes);
+    return record;
+}
+
+static double number(const json_t *record, const char *object, const char *key)
+{
+    double value = NAN;
+    ck_assert_msg(rf_result_number(record, object, key, &value), "%s.%s",
+                  object, key);
+    return value;
+}
+
+START_TEST(test_results_record_has_every_field)
+{
+    static const char *const keys[] = {"schema_version", "tool",
+                                       "run_id",         "argv",
+                                       "started_at",     "finished_at",
+                                       "status",         "errors",
+                                       "environment",    "model",
+                                       "scenario",       "plan",
+                                       "iterations",     "summary",
+                                       "bound",          "memory",
+                                       "verification",   "warmup_iterations",
+                                       "schedule",       "setup",
+                                       "cluster",        "name"};
+    static const char *const plan_keys[] = {
+        "digest",           "transfers",        "bytes_total",
+        "bytes_local",      "bytes_intra_node", "bytes_inter_node",
+        "max_send_bytes",   "max_recv_bytes",   "bound_send_bytes",
+        "bound_recv_bytes", "plan_ms"};
+    struct rf_attempt *attempt = result_lab_attempt(0);
+    json_t *record = record_of(attempt);
+    for (size_t i = 0; i < RF_ARRAY_SIZE(keys); i++) {
+        ck_assert_msg(json_object_get(record, keys[i]) != NULL, "%s", keys[i]);
+    }
+    for (size_t i = 0; i < RF_ARRAY_SIZE(plan_keys); i++) {
+        ck_assert_msg(json_object_get(json_object_get(record, "plan"),
+                                      plan_keys[i]) != NULL,
+                      "plan.%s", plan_keys[i]);
+    }
+    ck_assert_str_eq(rf_result_text(record, NULL, "status"), "ok");
+    ck_assert_uint_eq(json_array_size(json_object_get(record, "memory")), 4);
+    json_decref(record);
+    rf_attempt_destroy(attempt);
+}
+END_TEST
+
+START_TEST(test_results_iteration_takes_as_long_as_its_slowest_rank)
+{
+    struct rf_attempt *attempt = result_lab_attempt(0);
+    json_t *record = record_of(attempt);
+    const json_t *list = json_object_get(record, "iterations");
+    const json_t *first = json_array_get(list, 0);
+    const json_t *rank = json_array_get(json_object_get(first, "ranks"), 3);
+    ck_assert_uint_eq(json_array_size(list), 3);
+    ck_assert_uint_eq(
+        json_array_size(json_object_get(record, "warmup_iterations")), 1);
+    ck_assert_int_eq(json_integer_value(json_object_get(first, "index")), 0);
+    ck_assert_double_eq_tol(
+        json_number_value(json_object_get(first, "refit_ms")), 14, 1e-9);
+    ck_assert_double_eq_tol(
+        json_number_value(json_object_get(first, "span_ms")), 14.3, 1e-9);
+    ck_assert_double_eq_tol(
+        json_number_value(json_object_get(first, "start_skew_us")), 300, 1e-9);
+    ck_assert_double_eq_tol(
+        json_number_value(json_object_get(rank, "unattributed_ms")), 7.5, 1e-9);
+    ck_assert_int_eq(
+        json_integer_value(json_object_get(rank, "received_bytes")), 203);
+    json_decref(record);
+    rf_attempt_destroy(attempt);
+}
+END_TEST
+
+START_TEST(test_results_summary_bound_and_efficiency_are_known)
+{
+    struct rf_attempt *attempt = result_lab_attempt(0);
+    json_t *record = record_of(attempt);
+    double total = (double)attempt->one->plan->totals.bytes_total;
+    ck_assert_double_eq_tol(number(record, "summary", "median_ms"), 15, 1e-9);
+    ck_assert_double_eq_tol(number(record, "summary", "mean_ms"), 15, 1e-9);
+    ck_assert_double_eq_tol(number(record, "summary", "min_ms"), 14, 1e-9);
+    ck_assert_double_eq_tol(number(record, "summary", "max_ms"), 16, 1e-9);
+    ck_assert_double_eq_tol(number(record, "summary", "stddev_ms"), 1, 1e-9);
+    ck_assert_double_eq_tol(number(record, "summary", "algbw_gbytes_per_s"),
+                            total / 1e6 / 15, 1e-9);
+    ck_assert(number(record, "bound", "ms") > 0);
+    ck_assert_double_eq_tol(number(record, "bound", "efficiency"),
+                            number(record, "bound", "ms") / 15, 1e-9);
+    ck_assert_str_ne(rf_result_text(record, "bound", "resource"), "-");
+    json_decref(record);
+    rf_attempt_destroy(attempt);
+}
+END_TEST
+
+START_TEST(test_results_of_a_method_that_moves_nothing_claim_no_bandwidth)
+{
+    char *text = rf_xstrdup(result_lab_cluster),
+         *at = strstr(text, "\"warmup\": 1");
+    struct rf_attempt *attempt;
+    json_t *record;
+    char *with_null = rf_xasprintf("%.*s\"method\": \"null\", %s",
+                                   (int)(at - text), text, at);
+    result_lab_unload();
+    result_lab_load(with_null);
+    attempt = result_lab_attempt(0);
+    record = record_of(attempt);
+    ck_assert_double_eq_tol(number(record, "summary", "median_ms"), 15, 1e-9);
+    ck_assert(json_is_null(json_object_get(json_object_get(record, "summary"),
+                                           "algbw_gbytes_per_s")));
+    ck_assert(json_is_null(
+        json_object_get(json_object_get(record, "bound"), "efficiency")));
+    json_decref(record);
+    rf_attempt_destroy(attempt);
+    free(with_null);
+    free(text);
+}
+END_TEST
+
+START_TEST(test_results_bound_takes_the_better_probe)
+{
+    struct rf_attempt *attempt = result_lab_attempt(0);
+    struct rf_links links;
+    ck_assert(rf_attempt_links(attempt, &links));
+    ck_assert_double_eq(links.copy_gbytes_per_s[0], 2);
+    ck_assert_double_eq(links.copy1_gbytes_per_s[0], 1); /* only before */
+    ck_assert_double_eq(links.pair_gbytes_per_s[1], 0.5);
+    ck_assert_double_eq(links.pair_latency_us[1], 20);
+    rf_links_free(&links);
+    rf_attempt_destroy(attempt);
+}
+END_TEST
+
+START_TEST(test_results_of_a_scenario_that_could_not_begin)
+{
+    struct rf_attempt *attempt = rf_attempt_create(1, 1, NULL);
+    json_t *record;
+    rf_attempt_error(attempt, NULL, RF_NONE, "starting", RF_ERR_NOMEM,
+                     "too large", NULL);
+    record = record_of(attempt);
+    ck_assert_str_eq(rf_result_text(record, NULL, "status"), "failed");
+    ck_assert_str_eq(rf_result_text(record, NULL, "name"), "two");
+    ck_assert(json_is_null(json_object_get(record, "plan")));
+    ck_assert(json_is_null(
+        json_object_get(json_object_get(record, "summary"), "median_ms")));
+    ck_assert(
+        json_is_null(json_object_get(json_object_get(record, "bound"), "ms")));
+    json_decref(record);
+    rf_attempt_destroy(attempt);
+}
+END_TEST
+
+START_TEST(test_results_first_error_is_the_cause)
+{
+    struct rf_attempt *attempt = rf_attempt_create(1, 0, NULL);
+    const json_t *first, *second;
+    rf_attempt_error(attempt, "a", 3, "running", RF_ERR_PEER, "died", NULL);
+    rf_attempt_error(attempt, "b", 1, "running", RF_ERR_PEER, "saw", NULL);
+    first = json_array_get(attempt->errors, 0);
+    second = json_array_get(attempt->errors, 1);
+    ck_assert(json_is_false(json_object_get(first, "consequence")));
+    ck_assert(json_is_true(json_object_get(second, "consequence")));
+    ck_assert_int_eq(json_integer_value(json_object_get(first, "rank")), 3);
+    ck_assert_int_eq(attempt->outcome, RF_OUTCOME_FAILED);
+    rf_attempt_destroy(attempt);
+}
+END_TEST
+
+START_TEST(test_results_hide_secrets)
+{
+    struct rf_attempt *attempt = result_lab_attempt(0);
+    json_t *record = record_of(attempt);
+    char *text = json_dumps(record, 0);
+    ck_assert_ptr_null(strstr(text, "hunter2"));
+    ck_assert_ptr_nonnull(strstr(text, "WARN"));
+    free(text);
+    json_decref(record);
+    rf_attempt_destroy(attempt);
+    ck_assert(rf_result_secret_name("AWS_SECRET_ACCESS_KEY"));
+    ck_assert(rf_result_secret_name("NCCL_COMM_ID"));
+    ck_assert(!rf_result_secret_name("NCCL_SOCKET_IFNAME"));
+}
+END_TEST
+
+Suite *test_result_json_suite(void);
+Suite *test_result_json_suite(void)
+{
+    Suite *suite = suite_create("result_json");
+    TCase *tests = tcase_create("result_json");
+    tcase_add_checked_fixture(tests, result_lab_open, result_lab_close);
+    tcase_add_test(tests, test_results_record_has_every_field);
+    tcase_add_test(tests,
+                   test_results_iteration_takes_as_long_as_its_slowest_rank);
+    tcase_add_test(tests, test_results_summary_bound_and_efficiency_are_known);
+    tcase_add_test(
+        tests, test_results_of_a_method_that_moves_nothing_claim_no_bandwidth);
+    tcase_add_test(tests, test_results_bound_takes_the_better_probe);
+    tcase_add_test(tests, test_results_of_a_scenario_that_could_not_begin);
+    tcase_add_test(tests, test_results_first_error_is_the_cause);
+    tcase_add_test(tests, test_results_hide_secrets);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

@@ -1,0 +1,532 @@
+/* The result folder: when files appear, resuming, what is left on failure. */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/mem.h"
+#include "coordinator/results/report_table.h"
+#include "coordinator/results/results.h"
+#include "tests/lib/result_lab.h"
+
+static struct rf_results *open_results(void)
+{
+    struct rf_results *results = NULL;
+    struct rf_err err = {0};
+    ck_assert_msg(rf_results_open(&result_lab.cli, result_lab.config,
+                                  result_lab.model, &results, &err) == RF_OK,
+                  "%s", err.text);
+    return results;
+}
+
+/* What the last file's storing ended with. */
+static struct told {
+    unsigned times;
+    bool failed;
+    char text[1024];
+} seen;
+
+static void stored(const struct rf_err *why, void *data)
+{
+    ck_assert_ptr_eq(data, &seen);
+    seen.times++;
+    seen.failed = why != NULL;
+    snprintf(seen.text, sizeof(seen.text), "%s", why != NULL ? why->text : "");
+}
+
+/* Has the folder's files stored by a loop that turns until they are. */
+static bool settle(struct rf_results *results, uv_loop_t *loop)
+{
+    ck_assert_ptr_nonnull(rf_results_storing(results));
+    uv_run(loop, UV_RUN_DEFAULT);
+    ck_assert_ptr_null(rf_results_storing(results));
+    ck_assert_uint_eq(seen.times, 1);
+    ck_assert_int_eq(uv_loop_close(loop), 0);
+    return !seen.failed;
+}
+
+static bool store(struct rf_results *results, const struct rf_attempt *attempt)
+{
+    uv_loop_t loop;
+    seen = (struct told){0};
+    uv_loop_init(&loop);
+    rf_results_serve(results, &loop, stored, &seen);
+    rf_results_store(results, attempt);
+    return settle(results, &loop);
+}
+
+static bool finish(struct rf_results *results, int exit_code)
+{
+    uv_loop_t loop;
+    seen = (struct told){0};
+    uv_loop_init(&loop);
+    rf_results_serve(results, &loop, stored, &seen);
+    rf_results_finish(results, exit_code);
+    return settle(results, &loop);
+}
+
+static json_t *read_json(const char *in, const char *name)
+{
+    char *path = rf_xasprintf("%s/%s", in, name);
+    json_t *value = NULL;
+    struct rf_err err = {0};
+    ck_assert_msg(rf_json_load(path, 1 << 24, &value, &err) == RF_OK, "%s",
+                  err.text);
+    free(path);
+    return value;
+}
+
+START_TEST(test_results_run_json_exists_from_the_start)
+{
+    struct rf_results *results = open_results();
+    json_t *run = read_json(rf_results_folder(results), "run.json");
+    ck_assert_str_eq(rf_result_text(run, NULL, "status"), "running");
+    ck_assert(json_is_null(json_object_get(run, "probe")));
+    ck_assert_str_eq(
+        rf_result_text(json_array_get(json_object_get(run, "scenarios"), 1),
+                       NULL, "status"),
+        "not run");
+    json_decref(run);
+    rf_results_close(results);
+}
+END_TEST
+
+START_TEST(test_results_are_stored_one_by_one)
+{
+    struct rf_results *results = open_results();
+    struct rf_attempt *attempt = result_lab_attempt(0);
+    const char *in = rf_results_folder(results);
+    char *csv = rf_xasprintf("%s/summary.csv", in);
+    json_t *run, *record;
+    ck_assert_msg(store(results, attempt), "%s", seen.text);
+    record = read_json(in, "one.json");
+    ck_assert_str_eq(rf_result_text(record, NULL, "run_id"),
+                     rf_results_run_id(results));
+    ck_assert_int_eq(access(csv, R_OK), 0);
+    ck_assert(finish(results, 1));
+    run = read_json(in, "run.json");
+    ck_assert_str_eq(rf_result_text(run, NULL, "status"), "failed");
+    ck_assert_uint_eq(json_array_size(json_object_get(
+                          json_object_get(run, "probe"), "nodes")),
+                      2);
+    ck_assert_str_eq(
+        rf_result_text(json_array_get(json_object_get(run, "scenarios"), 0),
+                       NULL, "status"),
+        "ok");
+    json_decref(run);
+    json_decref(record);
+    free(csv);
+    rf_attempt_destroy(attempt);
+    rf_results_close(results);
+}
+END_TEST
+
+/* As a resumed run may have them. */
+START_TEST(test_results_are_shown_in_the_order_of_the_file)
+{
+    struct rf_results *results = open_results();
+    char *text = NULL;
+    size_t size = 0;
+    FILE *file = open_memstream(&text, &size);
+    for (size_t i = 2; i-- > 0;) {
+        struct rf_attempt *attempt = result_lab_attempt(i);
+        ck_assert(store(results, attempt));
+        rf_attempt_destroy(attempt);
+    }
+    rf_results_print(results, file);
+    fclose(file);
+    ck_assert_ptr_nonnull(strstr(text, "\none "));
+    ck_assert_ptr_nonnull(strstr(strstr(text, "\none "), "\ntwo "));
+    free(text);
+    rf_results_close(results);
+}
+END_TEST
+
+START_TEST(test_results_that_are_not_stored_are_not_in_the_index)
+{
+    struct rf_results *results = open_results();
+    struct rf_attempt *attempt = result_lab_attempt(0);
+    const char *in = rf_results_folder(results);
+    char *obstacle = rf_xasprintf("%s/one.json", in);
+    json_t *run;
+    ck_assert_int_eq(mkdir(obstacle, 0700), 0);
+    ck_assert(!store(results, attempt));
+    ck_assert_msg(strstr(seen.text, "the result of one is not stored: ") !=
+                      NULL,
+                  "%s", seen.text);
+    ck_assert(finish(results, 1));
+    run = read_json(in, "run.json");
+    ck_assert_str_eq(
+        rf_result_text(json_array_get(json_object_get(run, "scenarios"), 0),
+                       NULL, "status"),
+        "not run");
+    ck_assert_int_eq(rmdir(obstacle), 0);
+    json_decref(run);
+    free(obstacle);
+    rf_attempt_destroy(attempt);
+    rf_results_close(results);
+}
+END_TEST
+
+START_TEST(test_results_discard_leaves_nothing)
+{
+    struct rf_results *results = open_results();
+    ck_assert_int_eq(access(result_lab.cli.out, F_OK), 0);
+    rf_results_discard(results);
+    rf_results_close(results);
+    ck_assert_int_ne(access(result_lab.cli.out, F_OK), 0);
+}
+END_TEST
+
+/* A run of which scenario `one` is complete; gives the folder's name. */
+static char *unfinished_run(void)
+{
+    struct rf_results *results = open_results();
+    struct rf_attempt *attempt = result_lab_attempt(0);
+    char *in = rf_xstrdup(rf_results_folder(results));
+    ck_assert(store(results, attempt));
+    rf_attempt_destroy(attempt);
+    rf_results_close(results);
+    return in;
+}
+
+START_TEST(test_results_resume_knows_what_is_complete)
+{
+    char *in = unfinished_run();
+    struct rf_results *results;
+    json_t *before = read_json(in, "run.json");
+    result_lab.cli.resume = in;
+    results = open_results();
+    ck_assert(rf_results_complete(results)[0]);
+    ck_assert(!rf_results_complete(results)[1]);
+    ck_assert_str_eq(rf_results_run_id(results),
+                     rf_result_text(before, NULL, "run_id"));
+    rf_results_discard(results); /* what was there stays */
+    rf_results_close(results);
+    json_decref(read_json(in, "one.json"));
+    json_decref(before);
+    free(in);
+}
+END_TEST
+
+/* Whoever changed the file: records are made with it. */
+START_TEST(test_results_resume_takes_any_run_id)
+{
+    char *in = unfinished_run(), *path = rf_xasprintf("%s/run.json", in);
+    struct rf_results *results;
+    struct rf_attempt *attempt;
+    json_t *run = read_json(in, "run.json");
+    json_object_set_new(run, "run_id",
+                        json_string("0123456789abcd\xe2\x82\xac\xe2\x82\xac"));
+    ck_assert_int_eq(rf_json_store(run, path, NULL), RF_OK);
+    json_decref(run);
+    result_lab.cli.resume = in;
+    results = open_results();
+    ck_assert_str_eq(rf_results_run_id(results), "0123456789abcd+");
+    attempt = result_lab_attempt(1);
+    ck_assert(store(results, attempt));
+    run = read_json(in, "two.json");
+    ck_assert_str_eq(rf_result_text(run, NULL, "run_id"), "0123456789abcd+");
+    json_decref(run);
+    rf_attempt_destroy(attempt);
+    rf_results_close(results);
+    free(path);
+    free(in);
+}
+END_TEST
+
+START_TEST(test_results_resume_without_nodes_forgets_nothing)
+{
+    struct rf_results *results = open_results();
+    char *in = rf_xstrdup(rf_results_folder(results));
+    json_t *hello = json_pack("{s:s}", "kernel", "Linux 9"), *before, *now;
+    rf_results_node(results, 0, hello);
+    ck_assert(finish(results, 1));
+    rf_results_close(results);
+    before = read_json(in, "run.json");
+    result_lab.cli.resume = in;
+    results = open_results();
+    now = read_json(in, "run.json");
+    ck_assert_str_eq(rf_result_text(now, NULL, "status"), "running");
+    ck_assert_str_eq(
+        rf_result_text(json_array_get(json_object_get(now, "environment"), 0),
+                       NULL, "kernel"),
+        "Linux 9");
+    json_decref(now);
+    rf_results_discard(results); /* the launch has failed */
+    rf_results_close(results);
+    now = read_json(in, "run.json");
+    ck_assert(json_equal(before, now));
+    json_decref(now);
+    json_decref(before);
+    json_decref(hello);
+    free(in);
+}
+END_TEST
+
+START_TEST(test_results_resume_of_some_keeps_the_others)
+{
+    static const char *const globs[] = {"two"};
+    char *in = unfinished_run(), line[1024], *csv;
+    struct rf_results *results;
+    struct rf_attempt *attempt;
+    unsigned lines = 0;
+    const json_t *index;
+    json_t *run;
+    FILE *file;
+    ck_assert_int_eq(rf_config_select(result_lab.config, globs, 1, NULL),
+                     RF_OK);
+    result_lab.cli.resume = in;
+    results = open_results();
+    attempt = result_lab_attempt(0);
+    ck_assert(store(results, attempt));
+    rf_attempt_destroy(attempt);
+    rf_results_close(results);
+    run = read_json(in, "run.json");
+    index = json_object_get(run, "scenarios");
+    ck_assert_uint_eq(json_array_size(index), 2);
+    for (size_t i = 0; i < 2; i++) {
+        const json_t *entry = json_array_get(index, i);
+        ck_assert_str_eq(rf_result_text(entry, NULL, "name"),
+                         i == 0 ? "one" : "two");
+        ck_assert_str_eq(rf_result_text(entry, NULL, "status"), "ok");
+    }
+    csv = rf_xasprintf("%s/summary.csv", in);
+    file = fopen(csv, "r");
+    ck_assert_ptr_nonnull(file);
+    while (fgets(line, sizeof(line), file) != NULL) {
+        lines++;
+    }
+    ck_assert_uint_eq(lines, 3); /* heads, one, two */
+    fclose(file);
+    free(csv);
+    json_decref(run);
+    free(in);
+}
+END_TEST
+
+/* The text of a file of the folder; the caller frees it. */
+static char *read_text(const char *in, const char *name)
+{
+    char *path = rf_xasprintf("%s/%s", in, name), *text = NULL;
+    size_t size = 0;
+    FILE *file = fopen(path, "r");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_ge(getdelim(&text, &size, '\0', file), 0);
+    fclose(file);
+    free(path);
+    return text;
+}
+
+/* Scenario `two` alone of a folder in which `one` has failed. */
+START_TEST(test_results_resume_of_some_is_not_ok_beside_failures)
+{
+    static const char *const globs[] = {"two"};
+    struct rf_results *results = open_results();
+    struct rf_attempt *attempt = result_lab_attempt(0);
+    char *in = rf_xstrdup(rf_results_folder(results)), *csv;
+    json_t *run;
+    rf_attempt_error(attempt, "a", 0, "run", RF_ERR_PEER, "gone", NULL);
+    ck_assert(store(results, attempt));
+    rf_attempt_destroy(attempt);
+    rf_results_close(results);
+    result_lab.cli.resume = in;
+    results = open_results(); /* all: `one` keeps its record till it ends */
+    run = read_json(in, "run.json");
+    ck_assert_str_eq(
+        rf_result_text(json_array_get(json_object_get(run, "scenarios"), 0),
+                       NULL, "status"),
+        "failed");
+    json_decref(run);
+    attempt = result_lab_attempt(1);
+    ck_assert(store(results, attempt));
+    rf_attempt_destroy(attempt);
+    rf_results_close(results);
+    csv = read_text(in, "summary.csv");
+    ck_assert_msg(strstr(csv, "\none,failed,") != NULL, "%s", csv);
+    ck_assert_msg(strstr(csv, "\none,") < strstr(csv, "\ntwo,"), "%s", csv);
+    free(csv);
+    ck_assert_int_eq(rf_config_select(result_lab.config, globs, 1, NULL),
+                     RF_OK);
+    results = open_results();
+    ck_assert(finish(results, 0));
+    rf_results_close(results);
+    run = read_json(in, "run.json");
+    ck_assert_str_eq(rf_result_text(run, NULL, "status"), "failed");
+    ck_assert_int_eq(json_integer_value(json_object_get(run, "exit_code")), 0);
+    json_decref(run);
+    free(in);
+}
+END_TEST
+
+/* A model's file may change under an equal cluster.json. */
+START_TEST(test_results_resume_refuses_another_model)
+{
+    char *in = unfinished_run();
+    struct rf_results *results = NULL;
+    struct rf_err err = {0};
+    json_object_set_new(result_lab.config->model, "comment", json_true());
+    result_lab.cli.resume = in;
+    ck_assert_int_eq(rf_results_open(&result_lab.cli, result_lab.config,
+                                     result_lab.model, &results, &err),
+                     RF_ERR_CONFIG);
+    ck_assert_msg(strstr(err.text, "its model differs") != NULL, "%s",
+                  err.text);
+    ck_assert_ptr_nonnull(strstr(err.text, "$.digest"));
+    free(in);
+}
+END_TEST
+
+START_TEST(test_results_resume_refuses_another_configuration)
+{
+    char *in = unfinished_run();
+    char *text = rf_xstrdup(result_lab_cluster),
+         *at = strstr(text, "\"iterations\": 3");
+    struct rf_results *results = NULL;
+    struct rf_err err = {0};
+    at[strlen("\"iterations\": ")] = '4';
+    result_lab_unload();
+    result_lab_load(text);
+    result_lab.cli.resume = in;
+    ck_assert_int_eq(rf_results_open(&result_lab.cli, result_lab.config,
+                                     result_lab.model, &results, &err),
+                     RF_ERR_CONFIG);
+    ck_assert_msg(strstr(err.text, "$.scenarios[0].iterations") != NULL, "%s",
+                  err.text);
+    free(text);
+    free(in);
+}
+END_TEST
+
+START_TEST(test_results_one_coordinator_at_a_time)
+{
+    struct rf_results *first = open_results(), *second = NULL;
+    struct rf_err err = {0};
+    result_lab.cli.resume = rf_results_folder(first);
+    ck_assert_int_eq(rf_results_open(&result_lab.cli, result_lab.config,
+                                     result_lab.model, &second, &err),
+                     RF_ERR_CONFIG);
+    ck_assert_msg(strstr(err.text, "another refit-coord") != NULL, "%s",
+                  err.text);
+    rf_results_close(first);
+}
+END_TEST
+
+/* Index 0: all levels are ours; 1: the first was there. */
+START_TEST(test_results_make_missing_parents_and_remove_only_those)
+{
+    const char *base = result_lab.cli.out;
+    char *out = rf_xasprintf("%s/b//c", base);
+    struct rf_results *results;
+    if (_i == 1) {
+        ck_assert_int_eq(mkdir(base, 0755), 0);
+    }
+    result_lab.cli.out = out;
+    results = open_results();
+    ck_assert_int_eq(access(out, F_OK), 0);
+    rf_results_discard(results);
+    rf_results_close(results);
+    ck_assert_int_ne(access(out, F_OK), 0);
+    ck_assert_int_eq(access(base, F_OK), _i == 1 ? 0 : -1);
+    if (_i == 1) {
+        ck_assert_int_eq(rmdir(base), 0); /* empty */
+    }
+    result_lab.cli.out = base;
+    free(out);
+}
+END_TEST
+
+START_TEST(test_results_folder_that_cannot_be_made)
+{
+    struct rf_results *results = NULL;
+    struct rf_err err = {0};
+    struct rf_cli bad = result_lab.cli;
+    bad.out = "/dev/null/results";
+    ck_assert_int_eq(rf_results_open(&bad, result_lab.config, result_lab.model,
+                                     &results, &err),
+                     RF_ERR_CONFIG);
+    ck_assert(strstr(err.text, "/dev/null/results") != NULL);
+}
+END_TEST
+
+START_TEST(test_results_folder_that_cannot_be_made_leaves_no_parent)
+{
+    struct rf_results *results = NULL;
+    struct rf_err err = {0};
+    char *name = result_lab.config->name;
+    result_lab.config->name =
+        rf_xasprintf("%0300d", 0); /* longer than names may be */
+    ck_assert_int_eq(rf_results_open(&result_lab.cli, result_lab.config,
+                                     result_lab.model, &results, &err),
+                     RF_ERR_CONFIG);
+    ck_assert_int_ne(access(result_lab.cli.out, F_OK), 0);
+    free(result_lab.config->name);
+    result_lab.config->name = name;
+}
+END_TEST
+
+static unsigned mode_of(const char *in, const char *name)
+{
+    char *path = rf_xasprintf("%s/%s", in, name);
+    struct stat file;
+    ck_assert_int_eq(stat(path, &file), 0);
+    free(path);
+    return file.st_mode & 07777;
+}
+
+START_TEST(test_results_are_not_for_all_to_write_whatever_the_umask_is)
+{
+    static const struct {
+        mode_t umask;
+        unsigned folder, file;
+    } cases[] = {{0, 0755, 0644}, {022, 0755, 0644}, {077, 0700, 0600}};
+    mode_t before = umask(cases[_i].umask);
+    struct rf_results *results = open_results();
+    struct rf_attempt *attempt = result_lab_attempt(0);
+    const char *in = rf_results_folder(results);
+    ck_assert(store(results, attempt));
+    umask(before);
+    ck_assert_uint_eq(mode_of(result_lab.cli.out, "."), cases[_i].folder);
+    ck_assert_uint_eq(mode_of(in, "."), cases[_i].folder);
+    ck_assert_uint_eq(mode_of(in, "run.json"), cases[_i].file);
+    ck_assert_uint_eq(mode_of(in, "one.json"), cases[_i].file);
+    ck_assert_uint_eq(mode_of(in, "summary.csv"), cases[_i].file);
+    rf_attempt_destroy(attempt);
+    rf_results_close(results);
+}
+END_TEST
+
+Suite *test_results_suite(void);
+Suite *test_results_suite(void)
+{
+    Suite *suite = suite_create("results");
+    TCase *tests = tcase_create("results");
+    tcase_add_checked_fixture(tests, result_lab_open, result_lab_close);
+    tcase_add_test(tests, test_results_run_json_exists_from_the_start);
+    tcase_add_test(tests, test_results_are_stored_one_by_one);
+    tcase_add_test(tests, test_results_are_shown_in_the_order_of_the_file);
+    tcase_add_test(tests,
+                   test_results_that_are_not_stored_are_not_in_the_index);
+    tcase_add_test(tests, test_results_discard_leaves_nothing);
+    tcase_add_test(tests, test_results_resume_knows_what_is_complete);
+    tcase_add_test(tests, test_results_resume_takes_any_run_id);
+    tcase_add_test(tests, test_results_resume_without_nodes_forgets_nothing);
+    tcase_add_test(tests, test_results_resume_of_some_keeps_the_others);
+    tcase_add_test(tests,
+                   test_results_resume_of_some_is_not_ok_beside_failures);
+    tcase_add_test(tests, test_results_resume_refuses_another_model);
+    tcase_add_test(tests, test_results_resume_refuses_another_configuration);
+    tcase_add_test(tests, test_results_one_coordinator_at_a_time);
+    tcase_add_loop_test(
+        tests, test_results_make_missing_parents_and_remove_only_those, 0, 2);
+    tcase_add_test(tests, test_results_folder_that_cannot_be_made);
+    tcase_add_test(tests,
+                   test_results_folder_that_cannot_be_made_leaves_no_parent);
+    tcase_add_loop_test(
+        tests, test_results_are_not_for_all_to_write_whatever_the_umask_is, 0,
+        3);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

@@ -1,0 +1,159 @@
+/* Scenarios worked out before anything is launched: what cannot work is refused
+ * there, with the place in the file and the reason. */
+#include <check.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "coordinator/run/case.h"
+#include "tests/lib/configured.h"
+
+/* Three nodes of two slots each. */
+#define CLUSTER                                                                \
+    "{\"nodes\": [{\"host\": \"a\", \"slots\": 2}, {\"host\": \"b\", "         \
+    "\"slots\": 2}, {\"host\": \"c\", \"slots\": 2}], \"launch\": "            \
+    "{\"method\": \"local\"}, \"model\": {\"megatron\": {\"num_layers\": 2, "  \
+    "\"hidden_size\": 48, \"num_attention_heads\": 12, \"vocab_size\": 700}}," \
+    " \"scenarios\": [{\"name\": \"it\", %s}]}"
+
+struct lab {
+    struct rf_config *config;
+    struct rf_model *model;
+    struct rf_case *one;
+    struct rf_err err;
+};
+
+static enum rf_status work_out(struct lab *lab, const char *members)
+{
+    char text[2048];
+    json_t *document = NULL;
+    struct rf_jnode node;
+    enum rf_status status;
+    memset(lab, 0, sizeof(*lab));
+    snprintf(text, sizeof(text), CLUSTER, members);
+    ck_assert_int_eq(
+        rf_json_parse(text, strlen(text), "c.json", &document, &lab->err),
+        RF_OK);
+    status =
+        rf_config_from_json(document, "c.json", true, &lab->config, &lab->err);
+    if (status != RF_OK) {
+        return status;
+    }
+    node = rf_jnode_root(lab->config->model, "c.json");
+    ck_assert_int_eq(rf_model_from_json(&node, &lab->model, &lab->err), RF_OK);
+    return rf_case_build(lab->config, lab->model, 0, &lab->one, &lab->err);
+}
+
+static void done(struct lab *lab)
+{
+    rf_case_destroy(lab->one);
+    rf_model_destroy(lab->model);
+    rf_config_destroy(lab->config);
+}
+
+#define SIDES "\"train\": {\"tp\": 6}, \"infer\": {\"tp\": 3}, "
+#define APART                                                                  \
+    "\"mode\": \"disaggregated\", \"train\": {\"tp\": 2, \"nodes\": "          \
+    "[\"a\"]}, "
+#define CASTS(from, to)                                                        \
+    "\"train\": {\"tp\": 6, \"dtype\": \"" from "\"}, \"infer\": {\"tp\": 3, " \
+    "\"dtype\": \"" to "\"}, "
+
+static const struct {
+    const char *members, *says[3];
+} refusals[] = {
+    {SIDES "\"method\": \"shm\"",
+     {"$.scenarios[0]", "shm works inside one node only", "rank"}},
+    {SIDES "\"method\": \"ipc\"", {"ipc works inside one node only", "on b"}},
+    {APART "\"infer\": {\"tp\": 1, \"nodes\": [\"b\"]}, \"method\": \"shm\"",
+     {"one node only", "rank 0 on a", "on b here"}},
+    {SIDES "\"strategy\": \"gather_broadcast\", \"method\": \"shm\"",
+     {"shm works inside one node only"}},
+    {SIDES "\"method\": \"disk\"", {"$.scenarios[0]", "needs", "folder"}},
+    {SIDES "\"method\": \"carrier_pigeon\"", {"carrier_pigeon", "nvshmem"}},
+    {SIDES "\"strategy\": \"scatter\"",
+     {"$.scenarios[0].strategy", "send_recv"}},
+    {SIDES "\"strategy\": \"gather_broadcast\", \"bucket_bytes\": 32",
+     {"$.scenarios[0].bucket_bytes", "4096"}},
+    {CASTS("bfloat16", "float16") "\"method\": \"host\"",
+     {"infer", "from bfloat16 to float16"}},
+    {CASTS("bfloat16", "float8_e4m3fn") "\"method\": \"host\"",
+     {"infer", "to float8_e4m3fn", "infer.quantize"}},
+    {CASTS("bfloat16", "float8_e4m3fn") "\"method\": \"nccl\"",
+     {"infer", "to float8_e4m3fn", "infer.quantize"}},
+    {CASTS("float32", "float16") "\"method\": \"nccl\"",
+     {"nccl", "float16", "device kernels"}},
+    /* meshes */
+    {"\"train\": {\"tp\": 4}, \"infer\": {\"tp\": 2}", {"6", "4"}},
+    {APART "\"infer\": {\"tp\": 6, \"nodes\": [\"b\", \"c\"]}", {"6", "4"}},
+};
+
+START_TEST(test_case_that_cannot_work_is_refused_with_the_reason)
+{
+    struct lab lab;
+    ck_assert_int_eq(work_out(&lab, refusals[_i].members), RF_ERR_CONFIG);
+    for (int i = 0; i < 3 && refusals[_i].says[i] != NULL; i++) {
+        ck_assert_msg(strstr(lab.err.text, refusals[_i].says[i]) != NULL, "%s",
+                      lab.err.text);
+    }
+    done(&lab);
+}
+END_TEST
+
+static const char *const legal[] = {
+    /* no receiver in the trainers' node, one in b, two in c */
+    APART "\"infer\": {\"tp\": 1, \"dp\": 3, \"nodes\": [\"b\", \"c\"]}, "
+          "\"strategy\": \"allgather\"",
+    APART "\"infer\": {\"tp\": 1, \"dp\": 3, \"nodes\": [\"b\", \"c\"]}, "
+          "\"strategy\": \"hierarchical\"",
+    /* no op leaves its node */
+    "\"mode\": \"disaggregated\", \"train\": {\"tp\": 1}, \"infer\": "
+    "{\"tp\": 1}, \"method\": \"shm\"",
+    SIDES "\"method\": \"disk\", \"disk\": {\"folder\": \"/tmp\"}",
+    SIDES "\"method\": \"nvshmem\"",
+    CASTS("float32", "bfloat16") "\"method\": \"nccl\"",
+};
+
+START_TEST(test_case_that_can_work_is_worked_out)
+{
+    struct lab lab;
+    ck_assert_msg(work_out(&lab, legal[_i]) == RF_OK, "%s", lab.err.text);
+    ck_assert_uint_gt(lab.one->schedule->n_ops, 0);
+    done(&lab);
+}
+END_TEST
+
+START_TEST(test_case_memory_is_arenas_staging_and_process)
+{
+    struct configured_pair pair =
+        configured_pair("{\"name\": \"s\", \"train\": {\"tp\": 2}, "
+                        "\"infer\": {\"tp\": 4}}");
+    uint64_t sum = 0;
+    for (uint32_t r = 0; r < 4; r++) {
+        uint64_t arenas =
+            rf_plan_layout(pair.one->plan, RF_TRAIN, r)->arena_bytes +
+            rf_plan_layout(pair.one->plan, RF_INFER, r)->arena_bytes;
+        ck_assert_uint_ge(rf_case_rank_bytes(pair.one, r),
+                          arenas + RF_PLAN_PROCESS_BYTES);
+        sum += rf_case_rank_bytes(pair.one, r);
+    }
+    ck_assert_uint_eq(
+        rf_case_node_bytes(pair.one, 0) + rf_case_node_bytes(pair.one, 1), sum);
+    ck_assert_uint_eq(rf_case_node_ranks(pair.one, 0), 2);
+    configured_pair_free(&pair);
+}
+END_TEST
+
+Suite *test_case_suite(void);
+Suite *test_case_suite(void)
+{
+    Suite *suite = suite_create("case");
+    TCase *tests = tcase_create("case");
+    tcase_add_loop_test(tests,
+                        test_case_that_cannot_work_is_refused_with_the_reason,
+                        0, RF_ARRAY_SIZE(refusals));
+    tcase_add_loop_test(tests, test_case_that_can_work_is_worked_out, 0,
+                        RF_ARRAY_SIZE(legal));
+    tcase_add_test(tests, test_case_memory_is_arenas_staging_and_process);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

@@ -1,0 +1,78 @@
+#include "transport/messages.h"
+
+#include <string.h>
+
+#define X(name, FIELDS) RF_SCHEMA_DEFINE(name, FIELDS)
+RF_SCHEMA_PARTS(X)
+#undef X
+#define X(TYPE, name, FIELDS) RF_SCHEMA_DEFINE(msg_##name, FIELDS)
+RF_SCHEMA_MESSAGES(X)
+#undef X
+
+const struct rf_schema *rf_msg_schema(uint8_t type)
+{
+    switch (type) {
+#define X(TYPE, name, FIELDS)                                                  \
+    case RF_MSG_##TYPE:                                                        \
+        return &rf_msg_##name##_schema;
+        RF_SCHEMA_MESSAGES(X)
+#undef X
+    default:
+        return NULL;
+    }
+}
+
+/* Where the struct of a type is in the union. */
+static void *body_of(const struct rf_msg *message)
+{
+    return (void *)(uintptr_t)&message->boot;
+}
+
+enum rf_status rf_msg_decode(enum rf_msg_type type, json_t *payload,
+                             struct rf_msg *out, struct rf_err *err)
+{
+    const struct rf_schema *schema = rf_msg_schema((uint8_t)type);
+    out->type = type;
+    return schema == NULL
+               ? RF_OK
+               : rf_schema_decode(schema, payload, rf_msg_name((uint8_t)type),
+                                  body_of(out), err);
+}
+
+enum rf_status rf_msg_read(const struct rf_frame *frame, struct rf_msg *out,
+                           struct rf_err *err)
+{
+    json_t *payload = NULL;
+    enum rf_status status = rf_msg_parse(frame, &payload, err);
+    if (status == RF_OK) {
+        status =
+            rf_msg_decode((enum rf_msg_type)frame->type, payload, out, err);
+    }
+    json_decref(payload);
+    return status;
+}
+
+void rf_msg_init(struct rf_msg *message, enum rf_msg_type type)
+{
+    const struct rf_schema *schema = rf_msg_schema((uint8_t)type);
+    memset(message, 0, sizeof(*message));
+    message->type = type;
+    if (schema != NULL) {
+        rf_schema_init(schema, body_of(message));
+    }
+}
+
+json_t *rf_msg_json(const struct rf_msg *message)
+{
+    const struct rf_schema *schema = rf_msg_schema((uint8_t)message->type);
+    return schema != NULL ? rf_schema_encode(schema, body_of(message))
+                          : json_object();
+}
+
+void rf_msg_free(struct rf_msg *message)
+{
+    const struct rf_schema *schema = rf_msg_schema((uint8_t)message->type);
+    if (schema != NULL) {
+        rf_schema_free(schema, body_of(message));
+    }
+}

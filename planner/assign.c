@@ -13,7 +13,7 @@
  *    end of a share are cut, and not even those when one side may carry the
  *    whole without exceeding the busiest link by more than 0.4 %.
  */
-#include "planner/assign_private.h"
+#include "planner/assign_internal.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "common/mem.h"
-#include "planner/assign_private.h"
+#include "planner/assign_internal.h"
 #include "planner/shares.h"
 
 uint32_t rf_assign_positions(const struct rf_shards *shards)

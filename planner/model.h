@@ -137,9 +137,9 @@ struct rf_model {
 
 /*
  * Builds a model from its *inline* description (paths already replaced by the
- * content of what they name, see coordinator/config/model_file.h). Beside each form
- * may stand "name", the model's name in results, and "unknown_tensors": "error"
- * (default) or "replicate", see planner/unknown.h.
+ * content of what they name, see coordinator/config/model_file.h). Beside each
+ * form may stand "name", the model's name in results, and "unknown_tensors":
+ * "error" (default) or "replicate", see planner/unknown.h.
  *
  * {"config": {…}}: a Hugging Face config.json of model type llama, qwen2,
  * qwen3, qwen3_moe, mixtral, deepseek_v3 or kimi_k2. Fields that transformers

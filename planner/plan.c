@@ -12,7 +12,7 @@
 
 #include "common/clock.h"
 #include "common/mem.h"
-#include "planner/plan_private.h"
+#include "planner/plan_internal.h"
 #include "planner/prove.h"
 #include "planner/walk.h"
 

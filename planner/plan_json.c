@@ -11,7 +11,7 @@
 
 #include "common/clock.h"
 #include "common/mem.h"
-#include "planner/plan_private.h"
+#include "planner/plan_internal.h"
 #include "planner/unknown.h"
 
 static void set_u64(json_t *object, const char *key, uint64_t value)

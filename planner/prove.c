@@ -16,7 +16,7 @@
 #include <stdlib.h>
 
 #include "common/mem.h"
-#include "planner/plan_private.h"
+#include "planner/plan_internal.h"
 #include "planner/walk.h"
 
 /* Bytes of the contiguous memory that one instance of a piece fills; 0 when it

@@ -6,7 +6,7 @@
  */
 #include "planner/walk.h"
 
-#include "planner/plan_private.h"
+#include "planner/plan_internal.h"
 
 void rf_walk_start(struct rf_walk *walk, const struct rf_plan *plan)
 {

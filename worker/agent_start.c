@@ -22,7 +22,7 @@
 #include "common/mem.h"
 #include "common/text.h"
 #include "worker/process.h"
-#include "worker/scenario.h"
+#include "worker/task.h"
 #include "worker/signs.h"
 
 /* Streams between agent and rank: ours are [0], the rank's [1]. */
@@ -153,12 +153,12 @@ static void note_files(struct agent *agent, const struct rf_spec *spec,
 
 static void start_now(struct agent *agent, const void *payload, size_t size)
 {
-    struct rf_scenario *scenario = NULL;
+    struct rf_task *scenario = NULL;
     struct rf_err err = {.text = ""};
     json_t *start = NULL;
     enum rf_status status = rf_json_parse(payload, size, "START", &start, &err);
     if (status == RF_OK) {
-        status = rf_scenario_load(start, &scenario, &err);
+        status = rf_task_load(start, &scenario, &err);
     }
     json_decref(start);
     if (status != RF_OK) {
@@ -174,7 +174,7 @@ static void start_now(struct agent *agent, const void *payload, size_t size)
     snprintf(agent->phase, sizeof(agent->phase), "start");
     note_files(agent, scenario->spec, scenario->start);
     list_ranks(agent, scenario->world);
-    rf_scenario_destroy(scenario);
+    rf_task_destroy(scenario);
     if (agent->n_ranks > 0) {
         rf_agent_move_attempt(agent, ATTEMPT_RUNNING, 0);
     }

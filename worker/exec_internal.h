@@ -5,12 +5,12 @@
 #include "transport/module.h"
 #include "worker/exec.h"
 #include "worker/probe.h"
-#include "worker/scenario.h"
+#include "worker/task.h"
 
 struct rf_exec {
     struct rf_exec_env env;
     json_t *start;
-    struct rf_scenario *scenario;
+    struct rf_task *scenario;
     struct rf_plan *plan;
     struct rf_schedule *schedule;
     const struct rf_method_ops *method;

@@ -67,7 +67,7 @@ static enum rf_status method_exchange(void *data, const void *mine, size_t size,
 
 static enum rf_status make_plan(struct rf_exec *exec, struct rf_err *err)
 {
-    const struct rf_scenario *s = exec->scenario;
+    const struct rf_task *s = exec->scenario;
     enum rf_status status;
     if (exec->env.rank >= s->world->n_ranks) {
         return rf_err_set(err, RF_ERR_PROTOCOL,
@@ -278,7 +278,7 @@ enum rf_status rf_exec_prepare(struct rf_exec *exec, const json_t *step,
     if (exec->scenario != NULL) {
         return rf_err_set(err, RF_ERR_PROTOCOL, "prepared twice");
     }
-    status = rf_scenario_load(exec->start, &exec->scenario, err);
+    status = rf_task_load(exec->start, &exec->scenario, err);
     if (status == RF_OK) {
         status = make_plan(exec, err);
     }
@@ -345,7 +345,7 @@ void rf_exec_release(struct rf_exec *exec)
     rf_quantize_free(&exec->quantize);
     rf_schedule_destroy(exec->schedule);
     rf_plan_destroy(exec->plan);
-    rf_scenario_destroy(exec->scenario);
+    rf_task_destroy(exec->scenario);
     exec->schedule = NULL;
     exec->plan = NULL;
     exec->scenario = NULL;

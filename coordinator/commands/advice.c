@@ -51,30 +51,31 @@ void rf_findings_merge(struct rf_findings *findings)
 {
     size_t kept = 0;
     for (size_t i = 0; i < findings->n; i++) {
-        struct rf_finding *one = &findings->list[i];
+        struct rf_finding *scenario = &findings->list[i];
         size_t j = 0;
-        while (j < kept && (findings->list[j].level != one->level ||
-                            strcmp(findings->list[j].text, one->text) != 0)) {
+        while (j < kept &&
+               (findings->list[j].level != scenario->level ||
+                strcmp(findings->list[j].text, scenario->text) != 0)) {
             j++;
         }
         if (j == kept) {
-            findings->list[kept++] = *one;
+            findings->list[kept++] = *scenario;
             continue;
         }
-        if (strcmp(findings->list[j].about, one->about) != 0) {
-            also_about(&findings->list[j], one);
+        if (strcmp(findings->list[j].about, scenario->about) != 0) {
+            also_about(&findings->list[j], scenario);
         }
-        free(one->about);
-        free(one->text);
+        free(scenario->about);
+        free(scenario->text);
     }
     findings->n = kept;
     for (size_t i = 0; i < kept; i++) {
-        struct rf_finding *one = &findings->list[i];
-        if (one->count > NAMES_SHOWN) {
-            char *about = rf_xasprintf("%s and %zu more", one->about,
-                                       one->count - NAMES_SHOWN);
-            free(one->about);
-            one->about = about;
+        struct rf_finding *scenario = &findings->list[i];
+        if (scenario->count > NAMES_SHOWN) {
+            char *about = rf_xasprintf("%s and %zu more", scenario->about,
+                                       scenario->count - NAMES_SHOWN);
+            free(scenario->about);
+            scenario->about = about;
         }
     }
 }
@@ -108,11 +109,11 @@ static uint32_t largest_slots(const struct rf_config *config)
     return most;
 }
 
-static void advise_experts(const struct rf_case *one, const char *about,
-                           struct rf_findings *out)
+static void advise_experts(const struct rf_scenario *scenario,
+                           const char *about, struct rf_findings *out)
 {
-    const struct rf_side_spec *train = &one->spec->train;
-    uint32_t experts = one->plan->model->n_experts;
+    const struct rf_side_spec *train = &scenario->spec->train;
+    uint32_t experts = scenario->plan->model->n_experts;
     if (train->etp > 1 && experts > 0 &&
         experts % (train->ep * train->etp) == 0) {
         rf_findings_add(out, RF_ADVICE_INFO, about,
@@ -128,10 +129,11 @@ static double timeline_number(const json_t *timeline, const char *key)
     return json_number_value(json_object_get(timeline, key));
 }
 
-static void advise_training(const struct rf_case *one, const json_t *timeline,
-                            const char *about, struct rf_findings *out)
+static void advise_training(const struct rf_scenario *scenario,
+                            const json_t *timeline, const char *about,
+                            struct rf_findings *out)
 {
-    const struct rf_side_spec *train = &one->spec->train;
+    const struct rf_side_spec *train = &scenario->spec->train;
     double sequence = timeline_number(timeline, "sequence_length");
     double batch = timeline_number(timeline, "global_batch");
     double micro = timeline_number(timeline, "micro_batch");
@@ -157,14 +159,14 @@ static void advise_training(const struct rf_case *one, const json_t *timeline,
     }
 }
 
-void rf_advise_case(const struct rf_case *one, const json_t *timeline,
-                    struct rf_findings *out)
+void rf_advise_scenario(const struct rf_scenario *scenario,
+                        const json_t *timeline, struct rf_findings *out)
 {
-    const struct rf_side_spec *train = &one->spec->train;
-    const char *about = one->spec->name;
-    uint32_t slots = largest_slots(one->config);
+    const struct rf_side_spec *train = &scenario->spec->train;
+    const char *about = scenario->spec->name;
+    uint32_t slots = largest_slots(scenario->config);
     double per_rank =
-        (double)one->plan->model->parameters / (train->tp * train->pp);
+        (double)scenario->plan->model->parameters / (train->tp * train->pp);
     if (train->layout == RF_LAYOUT_SPEC) {
         return;
     }
@@ -174,15 +176,16 @@ void rf_advise_case(const struct rf_case *one, const json_t *timeline,
                         "node: every layer crosses the network",
                         train->tp, slots);
     }
-    if (one->plan->model->n_experts == 0 && rf_case_on_device(one) &&
+    if (scenario->plan->model->n_experts == 0 &&
+        rf_scenario_on_device(scenario) &&
         (per_rank < FEW_PARAMETERS || per_rank > MANY_PARAMETERS)) {
         rf_findings_add(out, RF_ADVICE_INFO, about,
                         "training: %.2f billion parameters a GPU; about 4 is "
                         "a usual choice",
                         per_rank / 1e9);
     }
-    advise_experts(one, about, out);
-    advise_training(one, timeline, about, out);
+    advise_experts(scenario, about, out);
+    advise_training(scenario, timeline, about, out);
 }
 
 static const char *text_of(const json_t *object, const char *key)
@@ -409,12 +412,13 @@ void rf_advise_nodes(const char *const *hosts, const json_t *const *hellos,
 
 /* The ranks of host memory share the processors of their machine, which may
  * be several nodes. */
-static void advise_processors(const struct rf_case *one,
+static void advise_processors(const struct rf_scenario *scenario,
                               const json_t *const *hellos,
                               struct rf_findings *out)
 {
-    uint32_t n = one->config->n_nodes;
-    for (uint32_t first = 0; first < n && !rf_case_on_device(one); first++) {
+    uint32_t n = scenario->config->n_nodes;
+    for (uint32_t first = 0; first < n && !rf_scenario_on_device(scenario);
+         first++) {
         json_int_t cpus =
             json_integer_value(json_object_get(hellos[first], "cpus"));
         uint64_t ranks = 0;
@@ -423,52 +427,52 @@ static void advise_processors(const struct rf_case *one,
         }
         for (uint32_t i = first; i < n; i++) {
             if (i == first || rf_hello_same_machine(hellos[first], hellos[i])) {
-                ranks += rf_case_node_ranks(one, i);
+                ranks += rf_scenario_node_ranks(scenario, i);
             }
         }
         if (ranks > (uint64_t)cpus * RANKS_PER_CPU) {
-            rf_findings_add(out, RF_ADVICE_WARNING, one->spec->name,
+            rf_findings_add(out, RF_ADVICE_WARNING, scenario->spec->name,
                             "%llu ranks share the %lld processor%s of %s: "
                             "times show how they are scheduled more than how "
                             "bytes move",
                             (unsigned long long)ranks, (long long)cpus,
                             cpus == 1 ? "" : "s",
-                            one->config->node_names[first]);
+                            scenario->config->node_names[first]);
         }
     }
 }
 
-void rf_advise_fit(const struct rf_case *one, const json_t *const *hellos,
-                   struct rf_findings *out)
+void rf_advise_fit(const struct rf_scenario *scenario,
+                   const json_t *const *hellos, struct rf_findings *out)
 {
-    const char *about = one->spec->name;
+    const char *about = scenario->spec->name;
     struct rf_err err;
-    advise_processors(one, hellos, out);
-    if (rf_folders_check(one, hellos, &err) != RF_OK) {
+    advise_processors(scenario, hellos, out);
+    if (rf_folders_check(scenario, hellos, &err) != RF_OK) {
         rf_findings_add(out, RF_ADVICE_ERROR, about, "%s", err.text);
     }
-    for (uint32_t i = 0; i < one->config->n_nodes; i++) {
+    for (uint32_t i = 0; i < scenario->config->n_nodes; i++) {
         const json_t *methods, *why;
-        const char *host = one->config->node_names[i];
+        const char *host = scenario->config->node_names[i];
         uint64_t need, available;
         char a[32], b[32];
-        if (hellos[i] == NULL || rf_case_node_ranks(one, i) == 0) {
+        if (hellos[i] == NULL || rf_scenario_node_ranks(scenario, i) == 0) {
             continue;
         }
         methods = json_object_get(hellos[i], "methods");
-        why = json_object_get(methods, one->spec->method);
+        why = json_object_get(methods, scenario->spec->method);
         if (!json_is_null(why)) {
             rf_findings_add(out, RF_ADVICE_ERROR, about,
                             "method %s cannot be used on %s: %s",
-                            one->spec->method, host,
+                            scenario->spec->method, host,
                             json_is_string(why) ? json_string_value(why)
                                                 : "its worker does not know "
                                                   "it");
         }
-        need = rf_case_node_bytes(one, i);
+        need = rf_scenario_node_bytes(scenario, i);
         available = (uint64_t)json_integer_value(
             json_object_get(hellos[i], "memory_available_bytes"));
-        if (!rf_case_on_device(one) && need > available) {
+        if (!rf_scenario_on_device(scenario) && need > available) {
             rf_findings_add(out, RF_ADVICE_ERROR, about,
                             "needs %s of memory on %s, which has %s",
                             rf_format_bytes(need, a, sizeof(a)), host,

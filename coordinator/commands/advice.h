@@ -7,7 +7,7 @@
 
 #include <jansson.h>
 
-#include "coordinator/run/case.h"
+#include "coordinator/run/scenario.h"
 
 enum rf_advice_level { RF_ADVICE_INFO, RF_ADVICE_WARNING, RF_ADVICE_ERROR };
 
@@ -33,8 +33,8 @@ size_t rf_findings_count(const struct rf_findings *findings,
 void rf_findings_merge(struct rf_findings *findings);
 
 /* Rules of thumb about one scenario's meshes; `timeline` may be NULL. */
-void rf_advise_case(const struct rf_case *one, const json_t *timeline,
-                    struct rf_findings *out);
+void rf_advise_scenario(const struct rf_scenario *scenario,
+                        const json_t *timeline, struct rf_findings *out);
 
 /* Whether a node's worker is of our build; with `strict` it must be. */
 void rf_advise_build(const char *host, const json_t *hello, bool strict,
@@ -54,7 +54,7 @@ void rf_advise_nodes(const char *const *hosts, const json_t *const *hellos,
                      uint32_t n, struct rf_findings *out);
 
 /* One scenario against the nodes: methods, memory and processors. */
-void rf_advise_fit(const struct rf_case *one, const json_t *const *hellos,
-                   struct rf_findings *out);
+void rf_advise_fit(const struct rf_scenario *scenario,
+                   const json_t *const *hellos, struct rf_findings *out);
 
 #endif

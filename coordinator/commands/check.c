@@ -205,12 +205,13 @@ static void advise_everything(struct check *check)
     rf_advise_nodes(config->node_names, hellos, config->n_nodes,
                     &check->findings);
     for (size_t i = 0; i < config->n_scenarios; i++) {
-        struct rf_case *one = NULL;
-        if (rf_case_build(config, check->model, i, &one, NULL) == RF_OK) {
-            rf_advise_case(one, config->timeline, &check->findings);
-            rf_advise_fit(one, hellos, &check->findings);
+        struct rf_scenario *scenario = NULL;
+        if (rf_scenario_build(config, check->model, i, &scenario, NULL) ==
+            RF_OK) {
+            rf_advise_scenario(scenario, config->timeline, &check->findings);
+            rf_advise_fit(scenario, hellos, &check->findings);
         }
-        rf_case_destroy(one);
+        rf_scenario_destroy(scenario);
     }
     rf_findings_merge(&check->findings);
 }
@@ -222,18 +223,19 @@ static void print_findings(const struct check *check)
     json_t *list = json_array();
     for (int level = RF_ADVICE_ERROR; level >= RF_ADVICE_INFO; level--) {
         for (size_t i = 0; i < all->n; i++) {
-            const struct rf_finding *one = &all->list[i];
-            if ((int)one->level != level) {
+            const struct rf_finding *scenario = &all->list[i];
+            if ((int)scenario->level != level) {
                 continue;
             }
             if (check->cli->json) {
                 json_array_append_new(
                     list,
                     json_pack("{s:s, s:s, s:s, s:I}", "level", letters[level],
-                              "about", one->about, "text", one->text, "count",
-                              (json_int_t)one->count));
+                              "about", scenario->about, "text", scenario->text,
+                              "count", (json_int_t)scenario->count));
             } else if (level > RF_ADVICE_INFO || !check->cli->quiet) {
-                printf("%s %s: %s\n", letters[level], one->about, one->text);
+                printf("%s %s: %s\n", letters[level], scenario->about,
+                       scenario->text);
             }
         }
     }
@@ -264,9 +266,10 @@ static enum rf_status load(struct check *check, struct rf_err *err)
     node = rf_jnode_root(check->config->model, check->config->file);
     status = rf_model_from_json(&node, &check->model, err);
     for (size_t i = 0; status == RF_OK && i < check->config->n_scenarios; i++) {
-        struct rf_case *one = NULL;
-        status = rf_case_build(check->config, check->model, i, &one, err);
-        rf_case_destroy(one);
+        struct rf_scenario *scenario = NULL;
+        status =
+            rf_scenario_build(check->config, check->model, i, &scenario, err);
+        rf_scenario_destroy(scenario);
     }
     return status;
 }

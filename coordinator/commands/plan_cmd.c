@@ -17,7 +17,7 @@
 #include "common/bytes.h"
 #include "common/clock.h"
 #include "common/mem.h"
-#include "coordinator/run/case.h"
+#include "coordinator/run/scenario.h"
 #include "coordinator/commands/commands.h"
 #include "coordinator/commands/plan_families.h"
 #include "coordinator/results/table.h"
@@ -100,24 +100,24 @@ static void print_size(const char *name, uint32_t size, bool show)
 }
 
 /* Whether a side's dtype makes the refit change it. */
-static bool casts(const struct rf_case *one)
+static bool casts(const struct rf_scenario *scenario)
 {
-    const struct rf_side_spec *train = &one->spec->train;
-    const struct rf_side_spec *infer = &one->spec->infer;
-    enum rf_dtype model = one->plan->model->dtype;
+    const struct rf_side_spec *train = &scenario->spec->train;
+    const struct rf_side_spec *infer = &scenario->spec->infer;
+    enum rf_dtype model = scenario->plan->model->dtype;
     return rf_side_dtype(train, model) != rf_side_dtype(infer, model);
 }
 
 /* What happens to the weights' dtype, where it is not just the model's. */
-static void print_dtype(const struct rf_case *one, enum rf_side side)
+static void print_dtype(const struct rf_scenario *scenario, enum rf_side side)
 {
-    const struct rf_spec *spec = one->spec;
+    const struct rf_spec *spec = scenario->spec;
     const struct rf_side_spec *own =
         side == RF_TRAIN ? &spec->train : &spec->infer;
-    if (own->dtype_given && own->dtype != one->plan->model->dtype) {
+    if (own->dtype_given && own->dtype != scenario->plan->model->dtype) {
         printf(", dtype %s", rf_dtype_name(own->dtype));
     }
-    if (side == RF_INFER && casts(one)) {
+    if (side == RF_INFER && casts(scenario)) {
         printf(", cast at the %s",
                spec->cast_at_source ? "source" : "destination");
     }
@@ -126,11 +126,11 @@ static void print_dtype(const struct rf_case *one, enum rf_side side)
     }
 }
 
-static void print_side(const char *what, const struct rf_case *one,
+static void print_side(const char *what, const struct rf_scenario *scenario,
                        enum rf_side side)
 {
     const struct rf_side_spec *spec =
-        side == RF_TRAIN ? &one->spec->train : &one->spec->infer;
+        side == RF_TRAIN ? &scenario->spec->train : &scenario->spec->infer;
     printf("  %-10s  %s", what, rf_layout_name(spec->layout));
     if (spec->layout == RF_LAYOUT_SPEC) {
         printf(" mesh %u x %u, spec", spec->mesh[0], spec->mesh[1]);
@@ -146,14 +146,14 @@ static void print_side(const char *what, const struct rf_case *one,
         print_size("etp", spec->etp, spec->ep > 1 || spec->etp != spec->tp);
         print_size("dp", spec->dp, true);
     }
-    print_dtype(one, side);
-    printf(": %u rank%s\n", one->world->size[side],
-           one->world->size[side] == 1 ? "" : "s");
+    print_dtype(scenario, side);
+    printf(": %u rank%s\n", scenario->world->size[side],
+           scenario->world->size[side] == 1 ? "" : "s");
 }
 
-static void print_totals(const struct rf_case *one)
+static void print_totals(const struct rf_scenario *scenario)
 {
-    const struct rf_plan_totals *t = &one->plan->totals;
+    const struct rf_plan_totals *t = &scenario->plan->totals;
     char a[32], b[32], c[32], d[32];
     printf("  transfers   %" PRIu64 " of %s: %s local, %s inside nodes, %s "
            "between nodes\n",
@@ -168,16 +168,17 @@ static void print_totals(const struct rf_case *one)
            rf_format_bytes(t->bound_recv_bytes, d, sizeof(d)));
     printf("  schedule    %" PRIu64 " operations in %u round%s, %s between "
            "ranks, %s between nodes\n",
-           one->schedule->n_world_ops, one->schedule->n_rounds,
-           one->schedule->n_rounds == 1 ? "" : "s",
-           rf_format_bytes(one->schedule->wire_bytes, a, sizeof(a)),
-           rf_format_bytes(one->schedule->inter_node_bytes, b, sizeof(b)));
+           scenario->schedule->n_world_ops, scenario->schedule->n_rounds,
+           scenario->schedule->n_rounds == 1 ? "" : "s",
+           rf_format_bytes(scenario->schedule->wire_bytes, a, sizeof(a)),
+           rf_format_bytes(scenario->schedule->inter_node_bytes, b, sizeof(b)));
 }
 
 /* What the model allows to be whole for want of a rule, if it is anything. */
-static void print_unknown(const struct rf_case *one)
+static void print_unknown(const struct rf_scenario *scenario)
 {
-    struct rf_unknown unknown = rf_unknown_count(one->plan->model, one->spec);
+    struct rf_unknown unknown =
+        rf_unknown_count(scenario->plan->model, scenario->spec);
     char bytes[32];
     if (unknown.families > 0) {
         printf(
@@ -219,37 +220,40 @@ static size_t pick_busiest(const uint64_t *send, const uint64_t *recv,
 }
 
 /* "rank 3 on host"; a file without nodes has no hosts. */
-static void rank_cell(struct rf_table *table, const struct rf_case *one,
-                      uint32_t rank)
+static void rank_cell(struct rf_table *table,
+                      const struct rf_scenario *scenario, uint32_t rank)
 {
-    if (one->config->n_nodes > 0) {
-        rf_table_cell(table, "rank %u on %s", rank,
-                      one->config->node_names[one->world->ranks[rank].node]);
+    if (scenario->config->n_nodes > 0) {
+        rf_table_cell(
+            table, "rank %u on %s", rank,
+            scenario->config->node_names[scenario->world->ranks[rank].node]);
     } else {
         rf_table_cell(table, "rank %u", rank);
     }
 }
 
-static void print_loads(const struct rf_case *one)
+static void print_loads(const struct rf_scenario *scenario)
 {
     static const char *const heads[] = {"busiest", ">sends", ">receives", NULL};
-    const struct rf_schedule *s = one->schedule;
+    const struct rf_schedule *s = scenario->schedule;
     struct rf_table *table = rf_table_create(heads);
     uint32_t top[TOP_ROWS];
     size_t n =
-        pick_busiest(s->rank_send, s->rank_recv, one->world->n_ranks, top);
+        pick_busiest(s->rank_send, s->rank_recv, scenario->world->n_ranks, top);
     char a[32];
     for (size_t i = 0; i < n; i++) {
-        rank_cell(table, one, top[i]);
+        rank_cell(table, scenario, top[i]);
         rf_table_cell(table, "%s",
                       rf_format_bytes(s->rank_send[top[i]], a, sizeof(a)));
         rf_table_cell(table, "%s",
                       rf_format_bytes(s->rank_recv[top[i]], a, sizeof(a)));
     }
-    if (one->config->n_nodes > 1) {
-        n = pick_busiest(s->node_send, s->node_recv, one->world->n_nodes, top);
+    if (scenario->config->n_nodes > 1) {
+        n = pick_busiest(s->node_send, s->node_recv, scenario->world->n_nodes,
+                         top);
         for (size_t i = 0; i < n; i++) {
-            rf_table_cell(table, "node %s", one->config->node_names[top[i]]);
+            rf_table_cell(table, "node %s",
+                          scenario->config->node_names[top[i]]);
             rf_table_cell(table, "%s",
                           rf_format_bytes(s->node_send[top[i]], a, sizeof(a)));
             rf_table_cell(table, "%s",
@@ -267,9 +271,9 @@ static int by_value(const void *a, const void *b)
 }
 
 /* Sizes of the operations between different ranks. */
-static void print_messages(const struct rf_case *one)
+static void print_messages(const struct rf_scenario *scenario)
 {
-    const struct rf_schedule *s = one->schedule;
+    const struct rf_schedule *s = scenario->schedule;
     uint64_t *sizes = rf_calloc(s->n_ops + 1, sizeof(*sizes));
     size_t n = 0;
     char a[32], b[32], c[32];
@@ -292,32 +296,32 @@ static void print_messages(const struct rf_case *one)
     free(sizes);
 }
 
-static uint64_t unique_source_bytes(const struct rf_case *one)
+static uint64_t unique_source_bytes(const struct rf_scenario *scenario)
 {
     uint64_t elements_bytes = 0;
-    const struct rf_model *model = one->plan->model;
+    const struct rf_model *model = scenario->plan->model;
     for (uint32_t f = 0; f < model->n_families; f++) {
         elements_bytes += rf_family_elements(&model->families[f]) *
-                          rf_plan_item_bytes(one->plan, RF_INFER, f);
+                          rf_plan_item_bytes(scenario->plan, RF_INFER, f);
     }
     return elements_bytes;
 }
 
 /* The nodes that need most. */
-static void print_node_memory(const struct rf_case *one)
+static void print_node_memory(const struct rf_scenario *scenario)
 {
-    uint32_t n_nodes = one->config->n_nodes, top[TOP_ROWS];
+    uint32_t n_nodes = scenario->config->n_nodes, top[TOP_ROWS];
     uint64_t *need = rf_xcalloc(n_nodes + 1, sizeof(*need));
     size_t n;
     uint32_t used = 0;
     char a[32];
     for (uint32_t i = 0; i < n_nodes; i++) {
-        need[i] = rf_case_node_bytes(one, i);
-        used += rf_case_node_ranks(one, i) > 0;
+        need[i] = rf_scenario_node_bytes(scenario, i);
+        used += rf_scenario_node_ranks(scenario, i) > 0;
     }
     n = pick_busiest(need, NULL, n_nodes, top);
     for (size_t i = 0; i < RF_MIN(n, (size_t)used); i++) {
-        printf(", %s %s", one->config->node_names[top[i]],
+        printf(", %s %s", scenario->config->node_names[top[i]],
                rf_format_bytes(need[top[i]], a, sizeof(a)));
     }
     if (used > n) {
@@ -326,12 +330,12 @@ static void print_node_memory(const struct rf_case *one)
     free(need);
 }
 
-static void print_memory(const struct rf_case *one)
+static void print_memory(const struct rf_scenario *scenario)
 {
     uint64_t least = UINT64_MAX, most = 0;
     char a[32], b[32];
-    for (uint32_t r = 0; r < one->world->n_ranks; r++) {
-        uint64_t bytes = rf_case_rank_bytes(one, r);
+    for (uint32_t r = 0; r < scenario->world->n_ranks; r++) {
+        uint64_t bytes = rf_scenario_rank_bytes(scenario, r);
         least = RF_MIN(least, bytes);
         most = RF_MAX(most, bytes);
     }
@@ -339,44 +343,46 @@ static void print_memory(const struct rf_case *one)
     rf_format_bytes(most, b, sizeof(b));
     printf("  memory      %s%s%s a rank (%s)", a,
            strcmp(a, b) == 0 ? "" : " to ", strcmp(a, b) == 0 ? "" : b,
-           rf_case_on_device(one) ? "device" : "host");
-    print_node_memory(one);
+           rf_scenario_on_device(scenario) ? "device" : "host");
+    print_node_memory(scenario);
     putchar('\n');
 }
 
-static void print_case(const struct rf_case *one, bool families)
+static void print_scenario(const struct rf_scenario *scenario, bool families)
 {
     char digest[RF_HASH_TEXT_SIZE];
-    uint64_t unique = unique_source_bytes(one);
-    printf("\nscenario %s\n", one->spec->name);
+    uint64_t unique = unique_source_bytes(scenario);
+    printf("\nscenario %s\n", scenario->spec->name);
     printf("  %s, method %s, strategy %s, balance %s\n",
-           one->spec->mode == RF_COLOCATED ? "colocated" : "disaggregated",
-           one->spec->method, rf_strategy_name(one->spec->strategy),
-           rf_balance_name(one->spec->balance));
-    print_side("training", one, RF_TRAIN);
-    print_side("inference", one, RF_INFER);
-    print_totals(one);
-    print_unknown(one);
+           scenario->spec->mode == RF_COLOCATED ? "colocated" : "disaggregated",
+           scenario->spec->method, rf_strategy_name(scenario->spec->strategy),
+           rf_balance_name(scenario->spec->balance));
+    print_side("training", scenario, RF_TRAIN);
+    print_side("inference", scenario, RF_INFER);
+    print_totals(scenario);
+    print_unknown(scenario);
     printf("  replicas    each byte is wanted %.2f times on average\n",
-           unique > 0 ? (double)one->plan->totals.bytes_total / (double)unique
-                      : 0.0);
-    print_messages(one);
-    print_loads(one);
-    print_memory(one);
+           unique > 0
+               ? (double)scenario->plan->totals.bytes_total / (double)unique
+               : 0.0);
+    print_messages(scenario);
+    print_loads(scenario);
+    print_memory(scenario);
     if (families) {
-        rf_plan_families_print(one->plan->model, one->plan);
+        rf_plan_families_print(scenario->plan->model, scenario->plan);
     }
-    rf_hash_text(&one->plan->digest, digest);
+    rf_hash_text(&scenario->plan->digest, digest);
     printf("  digest      %s, planned in %.1f ms\n", digest,
-           (double)one->plan->plan_ns / 1e6);
+           (double)scenario->plan->plan_ns / 1e6);
 }
 
-static json_t *case_json(const struct rf_case *one, bool full)
+static json_t *case_json(const struct rf_scenario *scenario, bool full)
 {
     static const char *const one_node[] = {"node"};
     return rf_plan_json(
-        one->plan, one->schedule,
-        one->config->n_nodes > 0 ? one->config->node_names : one_node, full);
+        scenario->plan, scenario->schedule,
+        scenario->config->n_nodes > 0 ? scenario->config->node_names : one_node,
+        full);
 }
 
 static int print_json(json_t *document)
@@ -398,8 +404,9 @@ static enum rf_status plan_all(const struct rf_cli *cli,
                                struct rf_err *err)
 {
     for (size_t i = 0; i < config->n_scenarios; i++) {
-        struct rf_case *one = NULL;
-        enum rf_status status = rf_case_build(config, model, i, &one, err);
+        struct rf_scenario *scenario = NULL;
+        enum rf_status status =
+            rf_scenario_build(config, model, i, &scenario, err);
         if (status != RF_OK) {
             if (!cli->json && cli->level >= RF_LOG_DEBUG) {
                 rf_plan_families_print(model, NULL); /* perhaps the reason */
@@ -407,11 +414,11 @@ static enum rf_status plan_all(const struct rf_cli *cli,
             return status;
         }
         if (cli->json) {
-            json_array_append_new(list, case_json(one, cli->full));
+            json_array_append_new(list, case_json(scenario, cli->full));
         } else {
-            print_case(one, cli->level >= RF_LOG_DEBUG);
+            print_scenario(scenario, cli->level >= RF_LOG_DEBUG);
         }
-        rf_case_destroy(one);
+        rf_scenario_destroy(scenario);
     }
     return RF_OK;
 }

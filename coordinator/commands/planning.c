@@ -10,7 +10,7 @@ struct planning {
     const struct rf_config *config;
     const struct rf_model *model;
     size_t index;
-    struct rf_case *one;
+    struct rf_scenario *scenario;
     struct rf_err why;
     rf_planned_fn planned;
     void *data;
@@ -19,9 +19,9 @@ struct planning {
 static void work_cb(uv_work_t *work)
 {
     struct planning *planning = work->data;
-    if (rf_case_build(planning->config, planning->model, planning->index,
-                      &planning->one, &planning->why) != RF_OK) {
-        planning->one = NULL;
+    if (rf_scenario_build(planning->config, planning->model, planning->index,
+                          &planning->scenario, &planning->why) != RF_OK) {
+        planning->scenario = NULL;
     }
 }
 
@@ -29,7 +29,7 @@ static void after_cb(uv_work_t *work, int status)
 {
     struct planning *planning = work->data;
     (void)status; /* never called off */
-    planning->planned(planning->one, &planning->why, planning->data);
+    planning->planned(planning->scenario, &planning->why, planning->data);
     free(planning);
 }
 

@@ -8,14 +8,14 @@
 
 #include <uv.h>
 
-#include "coordinator/run/case.h"
+#include "coordinator/run/scenario.h"
 
 /* Gets the scenario, which it owns, or NULL and why there is none. */
-typedef void (*rf_planned_fn)(struct rf_case *one, const struct rf_err *why,
-                              void *data);
+typedef void (*rf_planned_fn)(struct rf_scenario *scenario,
+                              const struct rf_err *why, void *data);
 
 /*
- * Calls rf_case_build() for scenario `index` on a thread of libuv's, then
+ * Calls rf_scenario_build() for scenario `index` on a thread of libuv's, then
  * `planned` on the loop. It cannot be called off: the loop is alive and
  * `config` and `model` are needed until then.
  */

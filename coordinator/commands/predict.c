@@ -60,12 +60,12 @@ static void take_nodes(const struct rf_config *config, const json_t *probe,
 {
     const json_t *nodes = json_object_get(probe, "nodes");
     for (size_t i = 0; i < json_array_size(nodes); i++) {
-        const json_t *one = json_array_get(nodes, i);
+        const json_t *scenario = json_array_get(nodes, i);
         uint32_t n = node_by_name(
-            config, json_string_value(json_object_get(one, "host")));
+            config, json_string_value(json_object_get(scenario, "host")));
         if (n != RF_NONE) {
-            double all = number_of(one, "copy_gbytes_per_s");
-            double single = number_of(one, "single_copy_gbytes_per_s");
+            double all = number_of(scenario, "copy_gbytes_per_s");
+            double single = number_of(scenario, "single_copy_gbytes_per_s");
             links->copy_gbytes_per_s[n] =
                 RF_MAX(links->copy_gbytes_per_s[n], all);
             links->copy1_gbytes_per_s[n] =
@@ -80,17 +80,17 @@ static void take_pairs(const struct rf_config *config, const json_t *probe,
 {
     const json_t *pairs = json_object_get(probe, "pairs");
     for (size_t i = 0; i < json_array_size(pairs); i++) {
-        const json_t *one = json_array_get(pairs, i);
+        const json_t *scenario = json_array_get(pairs, i);
         uint32_t a = node_by_name(
-            config, json_string_value(json_object_get(one, "from")));
-        uint32_t b =
-            node_by_name(config, json_string_value(json_object_get(one, "to")));
+            config, json_string_value(json_object_get(scenario, "from")));
+        uint32_t b = node_by_name(
+            config, json_string_value(json_object_get(scenario, "to")));
         if (a != RF_NONE && b != RF_NONE) {
             size_t at = (size_t)a * links->n_nodes + b;
-            double rate = number_of(one, "gbytes_per_s");
+            double rate = number_of(scenario, "gbytes_per_s");
             if (rate > links->pair_gbytes_per_s[at]) {
                 links->pair_gbytes_per_s[at] = rate;
-                links->pair_latency_us[at] = number_of(one, "latency_us");
+                links->pair_latency_us[at] = number_of(scenario, "latency_us");
             }
         }
     }
@@ -140,11 +140,12 @@ static void seconds_cell(struct rf_table *table, double ms)
 }
 
 /* Beside it, what was measured, or a footnote that says why nothing was. */
-static void measured_cell(struct context *context, const struct rf_case *one,
+static void measured_cell(struct context *context,
+                          const struct rf_scenario *scenario,
                           const char *method, json_t *entry)
 {
     char *why = NULL;
-    double ms = rf_predict_measured(&context->measured, one, method,
+    double ms = rf_predict_measured(&context->measured, scenario, method,
                                     context->model_json, &why);
     if (why != NULL) {
         rf_table_cell(context->table, "- [%zu]",
@@ -161,7 +162,7 @@ static void measured_cell(struct context *context, const struct rf_case *one,
 }
 
 /* `gap`: why there is no prediction, or NULL. */
-static void add_row(struct context *context, const struct rf_case *one,
+static void add_row(struct context *context, const struct rf_scenario *scenario,
                     const char *method, const struct rf_prediction *p,
                     const char *gap)
 {
@@ -169,13 +170,13 @@ static void add_row(struct context *context, const struct rf_case *one,
     struct rf_table *table = context->table;
     char text[32];
     json_t *entry = json_pack(
-        "{s:s, s:s, s:s, s:o, s:o}", "scenario", one->spec->name, "method",
-        method, "strategy", rf_strategy_name(one->spec->strategy),
+        "{s:s, s:s, s:s, s:o, s:o}", "scenario", scenario->spec->name, "method",
+        method, "strategy", rf_strategy_name(scenario->spec->strategy),
         "predicted_ms", gap == NULL ? json_real(p->ms) : json_null(),
         "bound_ms", p->bound_ms > 0 ? json_real(p->bound_ms) : json_null());
-    rf_table_cell(table, "%s", one->spec->name);
+    rf_table_cell(table, "%s", scenario->spec->name);
     rf_table_cell(table, "%s", method);
-    rf_table_cell(table, "%s", rf_strategy_name(one->spec->strategy));
+    rf_table_cell(table, "%s", rf_strategy_name(scenario->spec->strategy));
     if (gap != NULL) {
         json_object_set_new(entry, "note", json_string(gap));
         rf_table_cell(table, "- [%zu]", note_number(context->notes, gap));
@@ -183,7 +184,7 @@ static void add_row(struct context *context, const struct rf_case *one,
         rf_table_cell(table, "%.4g", p->ms / 1e3);
     }
     seconds_cell(table, p->bound_ms);
-    measured_cell(context, one, method, entry);
+    measured_cell(context, scenario, method, entry);
     rf_table_cell(table, "%s", step ? rf_figure_text(p->step_s, 2, text) : "-");
     rf_table_cell(table, step ? "%.3g %%" : "-", p->share * 100);
     if (step) {
@@ -195,24 +196,24 @@ static void add_row(struct context *context, const struct rf_case *one,
 
 /* Fills `p` where the model covers the scenario. The schedule counts a cast
  * once, the bound both its sides: no prediction is below the bound. */
-static char *predict(const struct context *context, const struct rf_case *one,
-                     const char *method, const struct rf_link_figures *figures,
-                     bool own, const struct rf_links *links,
-                     struct rf_prediction *p)
+static char *predict(const struct context *context,
+                     const struct rf_scenario *scenario, const char *method,
+                     const struct rf_link_figures *figures, bool own,
+                     const struct rf_links *links, struct rf_prediction *p)
 {
     struct rf_bound bound = {0};
-    char *gap = rf_predict_gap(one, method, figures, own, links);
+    char *gap = rf_predict_gap(scenario, method, figures, own, links);
     if (gap != NULL) {
         return gap;
     }
     if (rf_method_info_find(method)->needs_folder) {
         p->ms = rf_predict_disk_ms(figures, context->model->bytes,
-                                   one->plan->totals.bytes_total);
+                                   scenario->plan->totals.bytes_total);
     } else {
-        p->ms = rf_cost_predict_ms(one->plan, one->schedule, links,
+        p->ms = rf_cost_predict_ms(scenario->plan, scenario->schedule, links,
                                    figures->per_op_us);
-        if (rf_cost_bound(one->plan, links, context->config->node_names, &bound,
-                          NULL) == RF_OK) {
+        if (rf_cost_bound(scenario->plan, links, context->config->node_names,
+                          &bound, NULL) == RF_OK) {
             p->bound_ms = bound.ms;
             p->ms = RF_MAX(p->ms, bound.ms);
         }
@@ -223,8 +224,8 @@ static char *predict(const struct context *context, const struct rf_case *one,
 }
 
 static enum rf_status predict_one(struct context *context,
-                                  const struct rf_case *one, const char *method,
-                                  struct rf_err *err)
+                                  const struct rf_scenario *scenario,
+                                  const char *method, struct rf_err *err)
 {
     struct rf_link_figures figures = context->links;
     struct rf_links links;
@@ -239,13 +240,13 @@ static enum rf_status predict_one(struct context *context,
     if (status != RF_OK) {
         return status;
     }
-    rf_links_init(&links, one->world->n_nodes);
+    rf_links_init(&links, scenario->world->n_nodes);
     if (!own) {
         measured_links(context, rf_method_info_find(method)->memory, &links);
     }
     rf_link_figures_spread(&figures, &links); /* what is written wins */
-    gap = predict(context, one, method, &figures, own, &links, &p);
-    add_row(context, one, method, &p, gap);
+    gap = predict(context, scenario, method, &figures, own, &links, &p);
+    add_row(context, scenario, method, &p, gap);
     free(gap);
     rf_links_free(&links);
     return RF_OK;
@@ -285,24 +286,25 @@ static bool note_row(const struct context *context, size_t index,
 
 /* The scenario's own method, then every other of "links.methods" that could
  * run it and has no row of an equal scenario. */
-static enum rf_status predict_case(struct context *context,
-                                   const struct rf_case *one,
-                                   struct rf_err *err)
+static enum rf_status predict_scenario(struct context *context,
+                                       const struct rf_scenario *scenario,
+                                       struct rf_err *err)
 {
     const char *method;
     json_t *value;
-    enum rf_status status = predict_one(context, one, one->spec->method, err);
+    enum rf_status status =
+        predict_one(context, scenario, scenario->spec->method, err);
     json_object_foreach (context->methods.value, method, value) {
         const struct rf_method_info *info = rf_method_info_find(method);
         if (status != RF_OK) {
             break;
         }
-        if (strcmp(method, one->spec->method) != 0 &&
+        if (strcmp(method, scenario->spec->method) != 0 &&
             (info->needs_folder || /* which a prediction does not */
-             rf_method_check(info, one->plan, context->config->node_names,
+             rf_method_check(info, scenario->plan, context->config->node_names,
                              NULL) == RF_OK) &&
-            note_row(context, one->index, method)) {
-            status = predict_one(context, one, method, err);
+            note_row(context, scenario->index, method)) {
+            status = predict_one(context, scenario, method, err);
         }
     }
     return status;
@@ -316,12 +318,13 @@ static enum rf_status predict_all(struct context *context, struct rf_err *err)
     }
     for (size_t i = 0; status == RF_OK && i < context->config->n_scenarios;
          i++) {
-        struct rf_case *one = NULL;
-        status = rf_case_build(context->config, context->model, i, &one, err);
+        struct rf_scenario *scenario = NULL;
+        status = rf_scenario_build(context->config, context->model, i,
+                                   &scenario, err);
         if (status == RF_OK) {
-            status = predict_case(context, one, err);
+            status = predict_scenario(context, scenario, err);
         }
-        rf_case_destroy(one);
+        rf_scenario_destroy(scenario);
     }
     return status;
 }

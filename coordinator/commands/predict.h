@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-#include "coordinator/run/case.h"
+#include "coordinator/run/scenario.h"
 #include "coordinator/results/result_files.h"
 #include "planner/cost.h"
 
@@ -60,7 +60,7 @@ double rf_predict_disk_ms(const struct rf_link_figures *figures,
  * there can be one, otherwise malloc'ed. `own`: the figures are of this method
  * and not those of "links".
  */
-char *rf_predict_gap(const struct rf_case *one, const char *method,
+char *rf_predict_gap(const struct rf_scenario *scenario, const char *method,
                      const struct rf_link_figures *figures, bool own,
                      const struct rf_links *links);
 
@@ -73,8 +73,8 @@ char *rf_predict_gap(const struct rf_case *one, const char *method,
  * `model` is rf_model_json()'s.
  */
 double rf_predict_measured(const struct rf_result_set *set,
-                           const struct rf_case *one, const char *method,
-                           const json_t *model, char **why);
+                           const struct rf_scenario *scenario,
+                           const char *method, const json_t *model, char **why);
 
 /* Adds the timeline to p->ms. */
 void rf_predict_step(const struct rf_timeline *timeline,

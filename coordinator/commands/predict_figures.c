@@ -207,7 +207,7 @@ static char *lacking_rates(const struct rf_schedule *schedule,
     return list;
 }
 
-char *rf_predict_gap(const struct rf_case *one, const char *method,
+char *rf_predict_gap(const struct rf_scenario *scenario, const char *method,
                      const struct rf_link_figures *figures, bool own,
                      const struct rf_links *links)
 {
@@ -216,7 +216,7 @@ char *rf_predict_gap(const struct rf_case *one, const char *method,
     if (!info->moves_bytes) {
         return rf_xasprintf("method %s moves nothing", method);
     }
-    if (one->spec->infer.quantize) {
+    if (scenario->spec->infer.quantize) {
         return rf_xstrdup("the time of infer.quantize is not modelled");
     }
     if (info->needs_folder) {
@@ -232,13 +232,14 @@ char *rf_predict_gap(const struct rf_case *one, const char *method,
                             method, method);
     }
     if (strcmp(info->name, "tcp") == 0 && !own &&
-        one->plan->totals.bytes_intra_node > 0) {
+        scenario->plan->totals.bytes_intra_node > 0) {
         return rf_xasprintf("method %s uses sockets inside nodes too; give "
                             "figures of its own in links.methods.%s",
                             method, method);
     }
-    lacking = lacking_rates(one->schedule, links, one->config->node_names,
-                            info->memory == RF_DEVICE_MEMORY);
+    lacking =
+        lacking_rates(scenario->schedule, links, scenario->config->node_names,
+                      info->memory == RF_DEVICE_MEMORY);
     if (lacking != NULL && info->memory == RF_DEVICE_MEMORY) {
         gap = rf_xasprintf("%s; give copy_gbytes_per_s "
                            "and link_gbytes_per_s in links.methods.%s (probes "

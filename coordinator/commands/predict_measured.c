@@ -43,15 +43,16 @@ static json_t *size_of_model(const json_t *model)
 
 /* Each rank's host, of `environment` of a result or, with NULL, of the file.
  * Empty where the file has no nodes. */
-static json_t *hosts_of(const struct rf_case *one, const json_t *environment)
+static json_t *hosts_of(const struct rf_scenario *scenario,
+                        const json_t *environment)
 {
     json_t *hosts = json_array();
-    for (uint32_t r = 0; one->config->n_nodes > 0 && r < one->world->n_ranks;
-         r++) {
-        uint32_t node = one->world->ranks[r].node;
+    for (uint32_t r = 0;
+         scenario->config->n_nodes > 0 && r < scenario->world->n_ranks; r++) {
+        uint32_t node = scenario->world->ranks[r].node;
         const char *host =
             environment == NULL
-                ? one->config->node_names[node]
+                ? scenario->config->node_names[node]
                 : rf_result_text(json_array_get(environment, node), NULL,
                                  "host");
         json_array_append_new(hosts, json_string(host));
@@ -67,30 +68,30 @@ static json_t *digest_json(const struct rf_hash *hash)
 }
 
 /* What is to be measured, in the order in which differences are told. */
-static json_t *wanted_of(const struct rf_case *one, const char *method,
+static json_t *wanted_of(const struct rf_scenario *scenario, const char *method,
                          const json_t *model)
 {
-    bool own = strcmp(method, one->spec->method) == 0;
-    json_t *scenario = settings_of(json_deep_copy(one->scenario), own);
-    json_object_set_new(scenario, "method", json_string(method));
+    bool own = strcmp(method, scenario->spec->method) == 0;
+    json_t *settings = settings_of(json_deep_copy(scenario->document), own);
+    json_object_set_new(settings, "method", json_string(method));
     return json_pack("{s:s, s:o, s:o, s:o, s:o, s:o}", "status", "ok", "model",
-                     size_of_model(model), "scenario", scenario, "hosts",
-                     hosts_of(one, NULL), "plan.digest",
-                     digest_json(&one->plan->digest), "schedule.digest",
-                     digest_json(&one->schedule->digest));
+                     size_of_model(model), "scenario", settings, "hosts",
+                     hosts_of(scenario, NULL), "plan.digest",
+                     digest_json(&scenario->plan->digest), "schedule.digest",
+                     digest_json(&scenario->schedule->digest));
 }
 
 /* The same of a result. */
-static json_t *found_in(const json_t *result, const struct rf_case *one,
-                        const char *method)
+static json_t *found_in(const json_t *result,
+                        const struct rf_scenario *scenario, const char *method)
 {
-    bool own = strcmp(method, one->spec->method) == 0;
-    json_t *scenario = json_deep_copy(json_object_get(result, "scenario"));
+    bool own = strcmp(method, scenario->spec->method) == 0;
+    json_t *settings = json_deep_copy(json_object_get(result, "scenario"));
     return json_pack("{s:s, s:o?, s:o?, s:o, s:s, s:s}", "status",
                      rf_result_text(result, NULL, "status"), "model",
                      size_of_model(json_object_get(result, "model")),
-                     "scenario", settings_of(scenario, own), "hosts",
-                     hosts_of(one, json_object_get(result, "environment")),
+                     "scenario", settings_of(settings, own), "hosts",
+                     hosts_of(scenario, json_object_get(result, "environment")),
                      "plan.digest", rf_result_text(result, "plan", "digest"),
                      "schedule.digest",
                      rf_result_text(result, "schedule", "digest"));
@@ -148,20 +149,20 @@ static char *difference_text(const struct rf_result_file *file,
 }
 
 double rf_predict_measured(const struct rf_result_set *set,
-                           const struct rf_case *one, const char *method,
-                           const json_t *model, char **why)
+                           const struct rf_scenario *scenario,
+                           const char *method, const json_t *model, char **why)
 {
-    bool own = strcmp(method, one->spec->method) == 0;
-    json_t *here = wanted_of(one, method, model);
+    bool own = strcmp(method, scenario->spec->method) == 0;
+    json_t *here = wanted_of(scenario, method, model);
     double ms = 0;
     for (size_t i = 0; i < set->n; i++) {
         const struct rf_result_file *file = &set->files[i];
-        json_t *there = found_in(file->result, one, method);
+        json_t *there = found_in(file->result, scenario, method);
         char *difference = difference_text(file, there, here);
         json_decref(there);
         if (difference == NULL) {
             (void)rf_result_number(file->result, "summary", "median_ms", &ms);
-        } else if (own && strcmp(file->name, one->spec->name) == 0) {
+        } else if (own && strcmp(file->name, scenario->spec->name) == 0) {
             free(*why);
             *why = difference;
             difference = NULL;

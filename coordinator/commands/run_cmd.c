@@ -14,7 +14,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/mem.h"
-#include "coordinator/run/case.h"
+#include "coordinator/run/scenario.h"
 #include "coordinator/commands/commands.h"
 #include "coordinator/commands/planning.h"
 #include "coordinator/commands/run_app.h"
@@ -114,8 +114,9 @@ static void progress_op(const struct rf_run_view *view, void *data)
 static void begin_op(const struct rf_attempt *attempt, void *data)
 {
     (void)data;
-    rf_debug("scenario %s: %u ranks, %zu transfers", attempt->one->spec->name,
-             attempt->one->world->n_ranks, attempt->one->plan->n_transfers);
+    rf_debug("scenario %s: %u ranks, %zu transfers",
+             attempt->scenario->spec->name, attempt->scenario->world->n_ranks,
+             attempt->scenario->plan->n_transfers);
 }
 
 static void end_op(const struct rf_attempt *attempt, void *data)
@@ -131,11 +132,12 @@ static void done_op(void *data)
     uv_stop(&app->loop);
 }
 
-static void planned(struct rf_case *one, const struct rf_err *why, void *data)
+static void planned(struct rf_scenario *scenario, const struct rf_err *why,
+                    void *data)
 {
     struct rf_run_app *app = data;
     app->planning = false;
-    rf_run_built(app->run, one, why);
+    rf_run_built(app->run, scenario, why);
 }
 
 static void build_op(size_t index, void *data)
@@ -277,13 +279,13 @@ static enum rf_status plan_everything(const struct rf_run_app *app,
                                       struct rf_err *err)
 {
     for (size_t i = 0; i < app->config->n_scenarios; i++) {
-        struct rf_case *one = NULL;
+        struct rf_scenario *scenario = NULL;
         enum rf_status status =
-            rf_case_build(app->config, app->model, i, &one, err);
+            rf_scenario_build(app->config, app->model, i, &scenario, err);
         if (status != RF_OK) {
             return status;
         }
-        rf_case_destroy(one);
+        rf_scenario_destroy(scenario);
     }
     return RF_OK;
 }

@@ -242,15 +242,15 @@ static bool summarise(const struct rf_attempt *attempt, struct rf_stats *out)
  * only its times are. */
 static bool moves_bytes(const struct rf_attempt *attempt)
 {
-    return rf_method_info_find(attempt->one->spec->method)->moves_bytes;
+    return rf_method_info_find(attempt->scenario->spec->method)->moves_bytes;
 }
 
 /* Whether the links were probed the way the method uses them: over TCP. */
 static bool links_are_known(const struct rf_attempt *attempt)
 {
     const struct rf_method_info *info =
-        rf_method_info_find(attempt->one->spec->method);
-    return attempt->one->plan->totals.bytes_inter_node == 0 ||
+        rf_method_info_find(attempt->scenario->spec->method);
+    return attempt->scenario->plan->totals.bytes_inter_node == 0 ||
            (info->memory == RF_HOST_MEMORY && !info->needs_folder);
 }
 
@@ -259,13 +259,13 @@ static bool bound_of(const struct rf_attempt *attempt, struct rf_bound *out)
 {
     struct rf_links links;
     bool known = false;
-    if (attempt->one == NULL || !links_are_known(attempt)) {
+    if (attempt->scenario == NULL || !links_are_known(attempt)) {
         return false;
     }
     if (rf_attempt_links(attempt, &links)) {
-        known =
-            rf_cost_bound(attempt->one->plan, &links,
-                          attempt->one->config->node_names, out, NULL) == RF_OK;
+        known = rf_cost_bound(attempt->scenario->plan, &links,
+                              attempt->scenario->config->node_names, out,
+                              NULL) == RF_OK;
         rf_links_free(&links);
     }
     return known;
@@ -276,7 +276,7 @@ static bool bound_of(const struct rf_attempt *attempt, struct rf_bound *out)
 static bool was_zero_copy(const struct rf_attempt *attempt, double median_ms)
 {
     struct rf_bound bound;
-    return rf_method_info_find(attempt->one->spec->method)->may_alias &&
+    return rf_method_info_find(attempt->scenario->spec->method)->may_alias &&
            bound_of(attempt, &bound) && median_ms < bound.ms;
 }
 
@@ -300,8 +300,8 @@ static json_t *summary_json(const struct rf_attempt *attempt)
     put(out, "algbw_gbytes_per_s",
         any && s.median > 0 && moves_bytes(attempt) &&
                 !was_zero_copy(attempt, s.median)
-            ? json_real((double)attempt->one->plan->totals.bytes_total / 1e6 /
-                        s.median)
+            ? json_real((double)attempt->scenario->plan->totals.bytes_total /
+                        1e6 / s.median)
             : NULL);
     put(out, "drift_percent", any ? json_real(s.drift_percent) : NULL);
     put(out, "phases", phases_json(attempt));
@@ -311,7 +311,7 @@ static json_t *summary_json(const struct rf_attempt *attempt)
 static json_t *links_json(const struct rf_attempt *attempt,
                           const struct rf_links *links, bool probed)
 {
-    const char *const *names = attempt->one->config->node_names;
+    const char *const *names = attempt->scenario->config->node_names;
     json_t *nodes = json_array(), *pairs = json_array();
     uint32_t n = links->n_nodes;
     for (uint32_t i = 0; probed && i < n; i++) {
@@ -364,16 +364,17 @@ static json_t *bound_json(const struct rf_attempt *attempt)
 
 static json_t *memory_json(const struct rf_attempt *attempt)
 {
-    const struct rf_case *one = attempt->one;
+    const struct rf_scenario *scenario = attempt->scenario;
     json_t *list = json_array();
     for (uint32_t r = 0; r < rf_attempt_ranks(attempt); r++) {
         const struct rf_rank_facts *facts = &attempt->ranks[r];
-        uint64_t predicted = rf_case_rank_bytes(one, r);
-        bool device = rf_case_on_device(one);
+        uint64_t predicted = rf_scenario_rank_bytes(scenario, r);
+        bool device = rf_scenario_on_device(scenario);
         json_t *out = json_object();
         put(out, "rank", json_integer(r));
         put(out, "host",
-            json_string(one->config->node_names[one->world->ranks[r].node]));
+            json_string(
+                scenario->config->node_names[scenario->world->ranks[r].node]));
         put(out, "host_peak_bytes",
             attempt->closed ? json_integer((json_int_t)facts->host_peak_bytes)
                             : NULL);
@@ -466,15 +467,15 @@ static json_t *cluster_json(const struct rf_config *config)
 json_t *rf_result_json(const struct rf_result_run *run,
                        const struct rf_attempt *attempt)
 {
-    const struct rf_scenario_config *scenario =
+    const struct rf_scenario_config *member =
         &run->config->scenarios[attempt->index];
-    const struct rf_case *one = attempt->one;
+    const struct rf_scenario *scenario = attempt->scenario;
     json_t *out = json_object();
     put(out, "schema_version", json_integer(RF_SCHEMA_VERSION));
     put(out, "tool", rf_result_tool());
     put(out, "run_id", json_string(run->run_id));
     put(out, "argv", rf_result_argv(run->cli));
-    put(out, "name", json_string(scenario->name));
+    put(out, "name", json_string(member->name));
     put(out, "started_at", json_string(attempt->started_at));
     put(out, "finished_at", json_string(attempt->finished_at));
     put(out, "status", json_string(rf_outcome_name(attempt->outcome)));
@@ -483,12 +484,14 @@ json_t *rf_result_json(const struct rf_result_run *run,
     put(out, "head", rf_result_head());
     put(out, "model", rf_model_json(run->model));
     put(out, "scenario",
-        json_incref(one != NULL ? one->scenario : scenario->value));
+        json_incref(scenario != NULL ? scenario->document : member->value));
     put(out, "cluster", cluster_json(run->config));
-    put(out, "plan", one != NULL ? rf_plan_summary_json(one->plan) : NULL);
+    put(out, "plan",
+        scenario != NULL ? rf_plan_summary_json(scenario->plan) : NULL);
     put(out, "schedule",
-        one != NULL ? schedule_json(one->schedule, one->config->node_names)
-                    : NULL);
+        scenario != NULL
+            ? schedule_json(scenario->schedule, scenario->config->node_names)
+            : NULL);
     put(out, "setup", setup_json(attempt));
     put(out, "warmup_iterations", iterations_json(attempt, true));
     put(out, "iterations", iterations_json(attempt, false));

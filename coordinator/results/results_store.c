@@ -212,14 +212,15 @@ static const char *folder_status(const struct rf_results *results,
 {
     const char *status = run_status(exit_code);
     for (size_t i = 0; i < json_array_size(results->index); i++) {
-        const char *one =
+        const char *scenario =
             rf_result_text(json_array_get(results->index, i), NULL, "status");
         if (exit_code != RF_EXIT_OK || strcmp(status, "mismatch") == 0 ||
-            strcmp(one, "ok") == 0) {
+            strcmp(scenario, "ok") == 0) {
             continue;
         }
-        if (strcmp(one, "mismatch") == 0 || strcmp(one, "failed") == 0) {
-            status = one;
+        if (strcmp(scenario, "mismatch") == 0 ||
+            strcmp(scenario, "failed") == 0) {
+            status = scenario;
         } else if (strcmp(status, "ok") == 0) {
             status = "interrupted"; /* that, or not run */
         }

@@ -7,19 +7,19 @@
 #include "common/mem.h"
 
 struct rf_attempt *rf_attempt_create(uint32_t number, size_t index,
-                                     struct rf_case *one)
+                                     struct rf_scenario *scenario)
 {
     struct rf_attempt *attempt = rf_xcalloc(1, sizeof(*attempt));
     attempt->number = number;
     attempt->index = index;
-    attempt->one = one;
+    attempt->scenario = scenario;
     attempt->errors = json_array();
-    if (one != NULL) {
-        uint32_t n = one->world->n_ranks;
+    if (scenario != NULL) {
+        uint32_t n = scenario->world->n_ranks;
         attempt->pending = rf_xcalloc(n, sizeof(*attempt->pending));
         attempt->ranks = rf_xcalloc(n, sizeof(*attempt->ranks));
-        rf_links_init(&attempt->before, one->world->n_nodes);
-        rf_links_init(&attempt->after, one->world->n_nodes);
+        rf_links_init(&attempt->before, scenario->world->n_nodes);
+        rf_links_init(&attempt->after, scenario->world->n_nodes);
     }
     return attempt;
 }
@@ -35,7 +35,7 @@ void rf_attempt_destroy(struct rf_attempt *attempt)
     for (uint32_t r = 0; r < rf_attempt_ranks(attempt); r++) {
         json_decref(attempt->ranks[r].device);
     }
-    if (attempt->one != NULL) {
+    if (attempt->scenario != NULL) {
         rf_links_free(&attempt->before);
         rf_links_free(&attempt->after);
     }
@@ -44,13 +44,13 @@ void rf_attempt_destroy(struct rf_attempt *attempt)
     free(attempt->ranks);
     json_decref(attempt->errors);
     json_decref(attempt->first_mismatch);
-    rf_case_destroy(attempt->one);
+    rf_scenario_destroy(attempt->scenario);
     free(attempt);
 }
 
 uint32_t rf_attempt_ranks(const struct rf_attempt *attempt)
 {
-    return attempt->one != NULL ? attempt->one->world->n_ranks : 0;
+    return attempt->scenario != NULL ? attempt->scenario->world->n_ranks : 0;
 }
 
 void rf_attempt_keep(struct rf_attempt *attempt, uint32_t round, bool warmup)
@@ -102,12 +102,12 @@ bool rf_attempt_links(const struct rf_attempt *attempt, struct rf_links *out)
 {
     const struct rf_links *a = &attempt->before, *b = &attempt->after;
     size_t n = a->n_nodes;
-    if (attempt->one == NULL ||
+    if (attempt->scenario == NULL ||
         (!attempt->probed_before && !attempt->probed_after)) {
         return false;
     }
     rf_links_init(out, a->n_nodes);
-    out->devices = rf_case_on_device(attempt->one);
+    out->devices = rf_scenario_on_device(attempt->scenario);
     take_better(out->copy_gbytes_per_s, a->copy_gbytes_per_s,
                 b->copy_gbytes_per_s, n, false);
     take_better(out->copy1_gbytes_per_s, a->copy1_gbytes_per_s,

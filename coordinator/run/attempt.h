@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "coordinator/run/case.h"
+#include "coordinator/run/scenario.h"
 #include "planner/cost.h"
 
 enum rf_outcome {
@@ -42,8 +42,8 @@ struct rf_rank_facts {
 
 struct rf_attempt {
     uint32_t number;
-    size_t index;        /* of config->scenarios */
-    struct rf_case *one; /* owned; NULL when it could not be built */
+    size_t index;                 /* of config->scenarios */
+    struct rf_scenario *scenario; /* owned; NULL when it could not be built */
     enum rf_outcome outcome;
     char started_at[24], finished_at[24];
     int64_t started_ns, finished_ns;
@@ -67,7 +67,7 @@ struct rf_attempt {
 
 /* `one` is taken and may be NULL. */
 struct rf_attempt *rf_attempt_create(uint32_t number, size_t index,
-                                     struct rf_case *one);
+                                     struct rf_scenario *scenario);
 void rf_attempt_destroy(struct rf_attempt *attempt);
 
 uint32_t rf_attempt_ranks(const struct rf_attempt *attempt);

@@ -85,8 +85,9 @@ static void add_name(struct names *names, const char *name)
                                     names->used > 0 ? ", " : "", name);
 }
 
-static enum rf_status not_shared(const struct rf_case *one, uint32_t first,
-                                 struct names *apart, struct rf_err *err)
+static enum rf_status not_shared(const struct rf_scenario *scenario,
+                                 uint32_t first, struct names *apart,
+                                 struct rf_err *err)
 {
     if (apart->left_out > 0) {
         snprintf(apart->text + apart->used, sizeof(apart->text) - apart->used,
@@ -97,20 +98,21 @@ static enum rf_status not_shared(const struct rf_case *one, uint32_t first,
         "method disk: folder %.300s is not shared by all nodes: a file that %s "
         "makes there is not seen on %s; name a folder of a file system that "
         "all of them mount, or use method host or tcp",
-        one->spec->disk_folder, one->config->node_names[first], apart->text);
+        scenario->spec->disk_folder, scenario->config->node_names[first],
+        apart->text);
 }
 
-enum rf_status rf_folders_check(const struct rf_case *one,
+enum rf_status rf_folders_check(const struct rf_scenario *scenario,
                                 const json_t *const *hellos, struct rf_err *err)
 {
-    const char *folder = one->spec->disk_folder;
+    const char *folder = scenario->spec->disk_folder;
     const json_t *first_told = NULL;
     struct names apart = {.used = 0};
     uint32_t first = 0;
-    for (uint32_t i = 0; folder != NULL && i < one->config->n_nodes; i++) {
+    for (uint32_t i = 0; folder != NULL && i < scenario->config->n_nodes; i++) {
         const json_t *entry = told(hellos[i], folder);
         const char *why = json_string_value(json_object_get(entry, "error"));
-        if (entry == NULL || rf_case_node_ranks(one, i) == 0) {
+        if (entry == NULL || rf_scenario_node_ranks(scenario, i) == 0) {
             continue;
         }
         if (why != NULL) {
@@ -118,14 +120,14 @@ enum rf_status rf_folders_check(const struct rf_case *one,
                               "method disk cannot use folder %.300s on %s: "
                               "%.200s; it must be there and writable for the "
                               "user that runs refit-worker",
-                              folder, one->config->node_names[i], why);
+                              folder, scenario->config->node_names[i], why);
         }
         if (first_told == NULL) {
             first_told = entry;
             first = i;
         } else if (!sees(first_told, i) && !sees(entry, first)) {
-            add_name(&apart, one->config->node_names[i]);
+            add_name(&apart, scenario->config->node_names[i]);
         }
     }
-    return apart.used > 0 ? not_shared(one, first, &apart, err) : RF_OK;
+    return apart.used > 0 ? not_shared(scenario, first, &apart, err) : RF_OK;
 }

@@ -8,7 +8,7 @@
 
 #include <jansson.h>
 
-#include "coordinator/run/case.h"
+#include "coordinator/run/scenario.h"
 
 /* BOOT's "shared" for the scenarios of `config`, or NULL: none needs a folder.
  * `token` is hexadecimal text of this launch. The caller owns it. */
@@ -20,7 +20,7 @@ json_t *rf_folders_wanted(const struct rf_config *config, const char *token);
  * `hellos[i]` may be NULL; a node that says nothing of the folder is not
  * judged.
  */
-enum rf_status rf_folders_check(const struct rf_case *one,
+enum rf_status rf_folders_check(const struct rf_scenario *scenario,
                                 const json_t *const *hellos,
                                 struct rf_err *err) RF_MUST_CHECK;
 

@@ -1,9 +1,9 @@
 /*
  * The run's state machine: states, deadlines and what ends them. See run.h for
- * the rules, run_private.h for the diagram. The work inside a state is in
+ * the rules, run_internal.h for the diagram. The work inside a state is in
  * run_begin.c, run_step.c and run_take.c; faults are in run_fault.c.
  */
-#include "coordinator/run/run_private.h"
+#include "coordinator/run/run_internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -138,8 +138,8 @@ void rf_run_show_progress(struct rf_run *run)
     for (uint32_t i = 0; i < run->config->n_nodes; i++) {
         view.nodes_joined += run->nodes[i].hello != NULL;
     }
-    if (run->attempt != NULL && run->attempt->one != NULL) {
-        const struct rf_spec *spec = run->attempt->one->spec;
+    if (run->attempt != NULL && run->attempt->scenario != NULL) {
+        const struct rf_spec *spec = run->attempt->scenario->spec;
         view.scenario = spec->name;
         view.round = run->round;
         view.n_warmup = spec->warmup;
@@ -215,18 +215,19 @@ void rf_run_next_scenario(struct rf_run *run)
 }
 
 /* One that cannot begin is recorded as failed. */
-void rf_run_built(struct rf_run *run, struct rf_case *one,
+void rf_run_built(struct rf_run *run, struct rf_scenario *scenario,
                   const struct rf_err *why)
 {
     struct rf_err err = {0};
     if (run->sm.state != RUN_STARTING) {
-        rf_case_destroy(one);
+        rf_scenario_destroy(scenario);
         return;
     }
-    if (rf_run_begin(run, one, why, &err)) {
-        rf_run_move(run, RUN_PREPARING,
-                    60 + (int64_t)(run->attempt->one->plan->totals.bytes_total /
-                                   UINT64_C(50000000)));
+    if (rf_run_begin(run, scenario, why, &err)) {
+        rf_run_move(
+            run, RUN_PREPARING,
+            60 + (int64_t)(run->attempt->scenario->plan->totals.bytes_total /
+                           UINT64_C(50000000)));
         rf_run_step_send(run, STEP_PREPARE, json_object());
         return;
     }

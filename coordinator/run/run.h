@@ -105,7 +105,7 @@ void rf_run_interrupt(struct rf_run *run, int exit_code);
 void rf_run_stored(struct rf_run *run, const struct rf_err *why);
 /* A scenario was worked out: it is taken, or NULL and `why` says why not. It
  * may come when nobody waits for it any more. */
-void rf_run_built(struct rf_run *run, struct rf_case *one,
+void rf_run_built(struct rf_run *run, struct rf_scenario *scenario,
                   const struct rf_err *why);
 void rf_run_stopped(struct rf_run *run);
 

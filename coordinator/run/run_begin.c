@@ -10,7 +10,7 @@
 #include "common/mem.h"
 #include "coordinator/run/folders.h"
 #include "coordinator/run/hello.h"
-#include "coordinator/run/run_private.h"
+#include "coordinator/run/run_internal.h"
 #include "transport/method.h"
 
 static enum rf_status check_alive(struct rf_run *run, uint32_t node,
@@ -55,19 +55,20 @@ static bool shares_devices(const struct rf_config *config)
 
 /* Device methods: a device for each slot in use, one NCCL everywhere. */
 static enum rf_status check_devices(struct rf_run *run,
-                                    const struct rf_case *one, uint32_t node,
-                                    uint32_t *first, struct rf_err *err)
+                                    const struct rf_scenario *scenario,
+                                    uint32_t node, uint32_t *first,
+                                    struct rf_err *err)
 {
     const json_t *hello = run->nodes[node].hello;
     const char *mine, *theirs;
     size_t devices = json_array_size(json_object_get(hello, "gpus"));
     uint32_t slots = 0;
-    if (!rf_case_on_device(one)) {
+    if (!rf_scenario_on_device(scenario)) {
         return RF_OK;
     }
-    for (uint32_t r = 0; r < one->world->n_ranks; r++) {
-        if (one->world->ranks[r].node == node) {
-            slots = RF_MAX(slots, one->world->ranks[r].slot + 1);
+    for (uint32_t r = 0; r < scenario->world->n_ranks; r++) {
+        if (scenario->world->ranks[r].node == node) {
+            slots = RF_MAX(slots, scenario->world->ranks[r].slot + 1);
         }
     }
     if (devices < slots && !shares_devices(run->config)) {
@@ -80,7 +81,7 @@ static enum rf_status check_devices(struct rf_run *run,
     }
     mine = nccl_version(hello);
     theirs = nccl_version(run->nodes[*first].hello);
-    if (strcmp(one->spec->method, "nccl") == 0 && mine != NULL &&
+    if (strcmp(scenario->spec->method, "nccl") == 0 && mine != NULL &&
         theirs != NULL && strcmp(mine, theirs) != 0) {
         return rf_err_set(err, RF_ERR_UNSUPPORTED,
                           "%s has NCCL %.40s, %s has %.40s: they must be the "
@@ -93,21 +94,21 @@ static enum rf_status check_devices(struct rf_run *run,
 
 /* Host memory of a machine, which may go by several names. */
 static enum rf_status check_memory(struct rf_run *run,
-                                   const struct rf_case *one, uint32_t node,
-                                   struct rf_err *err)
+                                   const struct rf_scenario *scenario,
+                                   uint32_t node, struct rf_err *err)
 {
     const json_t *hello = run->nodes[node].hello;
     uint64_t need = 0;
     uint32_t names = 0;
     int64_t free_bytes;
     char a[32], b[32];
-    if (rf_case_on_device(one) ||
+    if (rf_scenario_on_device(scenario) ||
         !rf_run_get_integer(hello, "memory_available_bytes", 0, INT64_MAX,
                             &free_bytes)) {
         return RF_OK;
     }
     for (uint32_t i = 0; i < run->config->n_nodes; i++) {
-        uint64_t bytes = rf_case_node_bytes(one, i);
+        uint64_t bytes = rf_scenario_node_bytes(scenario, i);
         if (bytes > 0 &&
             (i == node || rf_hello_same_machine(hello, run->nodes[i].hello))) {
             need += bytes;
@@ -129,7 +130,7 @@ static enum rf_status check_memory(struct rf_run *run,
 }
 
 static enum rf_status check_folders(const struct rf_run *run,
-                                    const struct rf_case *one,
+                                    const struct rf_scenario *scenario,
                                     struct rf_err *err)
 {
     uint32_t n = run->config->n_nodes;
@@ -138,35 +139,36 @@ static enum rf_status check_folders(const struct rf_run *run,
     for (uint32_t i = 0; i < n; i++) {
         hellos[i] = run->nodes[i].hello;
     }
-    status = rf_folders_check(one, hellos, err);
+    status = rf_folders_check(scenario, hellos, err);
     free(hellos);
     return status;
 }
 
-static enum rf_status check_nodes(struct rf_run *run, const struct rf_case *one,
+static enum rf_status check_nodes(struct rf_run *run,
+                                  const struct rf_scenario *scenario,
                                   struct rf_err *err)
 {
     uint32_t first_device_node = RF_NONE;
     for (uint32_t i = 0; i < run->config->n_nodes; i++) {
         enum rf_status status;
-        if (rf_case_node_ranks(one, i) == 0) {
+        if (rf_scenario_node_ranks(scenario, i) == 0) {
             continue;
         }
         status = check_alive(run, i, err);
         if (status == RF_OK) {
-            status = check_method(run, i, one->spec->method, err);
+            status = check_method(run, i, scenario->spec->method, err);
         }
         if (status == RF_OK) {
-            status = check_devices(run, one, i, &first_device_node, err);
+            status = check_devices(run, scenario, i, &first_device_node, err);
         }
         if (status == RF_OK) {
-            status = check_memory(run, one, i, err);
+            status = check_memory(run, scenario, i, err);
         }
         if (status != RF_OK) {
             return status;
         }
     }
-    return check_folders(run, one, err);
+    return check_folders(run, scenario, err);
 }
 
 static json_t *start_nodes(const struct rf_run *run)
@@ -200,7 +202,7 @@ static void send_start(struct rf_run *run)
     explicit_bzero(key, sizeof(key));
     start = json_pack("{s:I, s:O, s:O, s:o, s:s}", "attempt",
                       (json_int_t)attempt->number, "model", run->config->model,
-                      "scenario", attempt->one->scenario, "nodes",
+                      "scenario", attempt->scenario->document, "nodes",
                       start_nodes(run), "data_key", text);
     explicit_bzero(text, sizeof(text));
     if (run->test != NULL) {
@@ -249,8 +251,8 @@ static size_t keep_covering(struct probe_pair *pairs, size_t n,
 
 static void find_pairs(struct rf_run *run)
 {
-    const struct rf_case *one = run->attempt->one;
-    const struct rf_rank *ranks = one->world->ranks;
+    const struct rf_scenario *scenario = run->attempt->scenario;
+    const struct rf_rank *ranks = scenario->world->ranks;
     uint32_t n = run->config->n_nodes;
     struct probe_pair *all = rf_calloc((size_t)n * n, sizeof(*all));
     size_t used = 0;
@@ -260,8 +262,8 @@ static void find_pairs(struct rf_run *run)
     if (all == NULL) {
         return; /* no figure for the links, then no bound from them */
     }
-    for (size_t i = 0; i < one->schedule->n_ops; i++) {
-        const struct rf_op *op = &one->schedule->ops[i];
+    for (size_t i = 0; i < scenario->schedule->n_ops; i++) {
+        const struct rf_op *op = &scenario->schedule->ops[i];
         uint32_t from = ranks[op->src].node, to = ranks[op->dst].node;
         struct probe_pair *pair = &all[(size_t)from * n + to];
         if (from == to) {
@@ -281,30 +283,31 @@ static void find_pairs(struct rf_run *run)
     run->n_pairs = used > PAIRS_MAX ? keep_covering(all, used, n) : used;
 }
 
-bool rf_run_begin(struct rf_run *run, struct rf_case *one,
+bool rf_run_begin(struct rf_run *run, struct rf_scenario *scenario,
                   const struct rf_err *why, struct rf_err *err)
 {
     struct rf_attempt *attempt =
-        rf_attempt_create(++run->attempts, run->next_scenario++, one);
+        rf_attempt_create(++run->attempts, run->next_scenario++, scenario);
     run->attempt = attempt;
     run->round = 0;
     run->seq = 0;
     run->bound_ms = 0;
     attempt->started_ns = run->ops->now(run->data);
     run->ops->utc(attempt->started_at, sizeof(attempt->started_at), run->data);
-    if (one == NULL) {
+    if (scenario == NULL) {
         *err = *why;
         return false;
     }
-    if (check_nodes(run, one, err) != RF_OK) {
+    if (check_nodes(run, scenario, err) != RF_OK) {
         return false;
     }
     for (uint32_t i = 0; i < run->config->n_nodes; i++) {
-        run->nodes[i].in_scenario = rf_case_node_ranks(one, i) > 0;
+        run->nodes[i].in_scenario = rf_scenario_node_ranks(scenario, i) > 0;
         run->nodes[i].waiting = false;
     }
     free(run->answered);
-    run->answered = rf_xcalloc(one->world->n_ranks, sizeof(*run->answered));
+    run->answered =
+        rf_xcalloc(scenario->world->n_ranks, sizeof(*run->answered));
     find_pairs(run);
     run->ops->scenario_begin(attempt, run->data);
     send_start(run);

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "coordinator/run/run_private.h"
+#include "coordinator/run/run_internal.h"
 
 #define OPEN_MAX 8 /* sequence numbers that ranks may be apart */
 

@@ -8,7 +8,7 @@
 
 #include "common/log.h"
 #include "common/mem.h"
-#include "coordinator/run/run_private.h"
+#include "coordinator/run/run_internal.h"
 
 /* The last lines that a rank, or with RF_NONE the node, wrote. */
 json_t *rf_run_last_lines(const struct rf_run *run, uint32_t node,
@@ -39,8 +39,8 @@ static void say(const struct rf_run *run, uint32_t node, uint32_t rank,
     } else if (node != RF_NONE) {
         snprintf(where, sizeof(where), "%.80s: ", rf_run_host(run, node));
     }
-    rf_error("scenario %s failed (%s): %s%s", run->attempt->one->spec->name,
-             phase, where, text);
+    rf_error("scenario %s failed (%s): %s%s",
+             run->attempt->scenario->spec->name, phase, where, text);
     for (size_t i = 0; i < json_array_size(lines); i++) {
         rf_error("  | %s", json_string_value(json_array_get(lines, i)));
     }
@@ -52,9 +52,9 @@ static void say_settled(const struct rf_run *run)
 {
     const json_t *errors = run->attempt->errors;
     for (size_t i = 0; i < RF_MIN(json_array_size(errors), (size_t)2); i++) {
-        const json_t *one = json_array_get(errors, i);
-        const json_t *rank = json_object_get(one, "rank");
-        const char *host = json_string_value(json_object_get(one, "host"));
+        const json_t *scenario = json_array_get(errors, i);
+        const json_t *rank = json_object_get(scenario, "rank");
+        const char *host = json_string_value(json_object_get(scenario, "host"));
         uint32_t node = RF_NONE;
         for (uint32_t n = 0; n < run->config->n_nodes && host != NULL; n++) {
             node = strcmp(rf_run_host(run, n), host) == 0 ? n : node;
@@ -62,9 +62,9 @@ static void say_settled(const struct rf_run *run)
         say(run, node,
             json_is_integer(rank) ? (uint32_t)json_integer_value(rank)
                                   : RF_NONE,
-            json_string_value(json_object_get(one, "phase")),
-            json_string_value(json_object_get(one, "text")),
-            json_object_get(one, "stderr"));
+            json_string_value(json_object_get(scenario, "phase")),
+            json_string_value(json_object_get(scenario, "text")),
+            json_object_get(scenario, "stderr"));
     }
 }
 
@@ -79,7 +79,7 @@ static bool is_step_of_round(const char *phase)
 static void phase_in_round(const struct rf_run *run, const char *phase,
                            char *out, size_t size)
 {
-    const struct rf_spec *spec = run->attempt->one->spec;
+    const struct rf_spec *spec = run->attempt->scenario->spec;
     if (run->round < spec->warmup) {
         snprintf(out, size, "%.40s warm-up %u of %u", phase, run->round + 1,
                  spec->warmup);

@@ -10,7 +10,7 @@
 #include "common/mem.h"
 #include "common/version.h"
 #include "coordinator/run/hello.h"
-#include "coordinator/run/run_private.h"
+#include "coordinator/run/run_internal.h"
 
 /* Goes on when every node has joined or is lost. */
 static void check_verdict(struct rf_run *run)

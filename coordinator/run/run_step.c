@@ -10,7 +10,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/mem.h"
-#include "coordinator/run/run_private.h"
+#include "coordinator/run/run_internal.h"
 #include "transport/method.h"
 
 #define COPY_PROBE_MAX_BYTES (UINT64_C(64) << 20)
@@ -45,7 +45,7 @@ bool rf_run_get_integer(const json_t *object, const char *key, int64_t min,
 bool rf_run_get_rank(const struct rf_run *run, const json_t *object,
                      uint32_t node, uint32_t *out)
 {
-    const struct rf_world *world = run->attempt->one->world;
+    const struct rf_world *world = run->attempt->scenario->world;
     int64_t rank;
     if (!rf_run_get_integer(object, "rank", 0, (int64_t)world->n_ranks - 1,
                             &rank) ||
@@ -69,7 +69,7 @@ void rf_run_step_send(struct rf_run *run, enum step_kind kind, json_t *args)
     run->seq++;
     run->n_waiting = 0;
     memset(run->answered, 0,
-           run->attempt->one->world->n_ranks * sizeof(*run->answered));
+           run->attempt->scenario->world->n_ranks * sizeof(*run->answered));
     json_object_set_new(args, "attempt", json_integer(run->attempt->number));
     json_object_set_new(args, "seq", json_integer((json_int_t)run->seq));
     json_object_set_new(args, "step", json_string(step_names[kind]));
@@ -89,7 +89,7 @@ static int64_t memory_seconds(const struct rf_run *run)
 {
     uint64_t most = 0;
     for (uint32_t i = 0; i < run->config->n_nodes; i++) {
-        most = RF_MAX(most, rf_case_node_bytes(run->attempt->one, i));
+        most = RF_MAX(most, rf_scenario_node_bytes(run->attempt->scenario, i));
     }
     return 60 + (int64_t)(most / UINT64_C(100000000));
 }
@@ -102,17 +102,17 @@ static int64_t memory_seconds(const struct rf_run *run)
  */
 static int64_t iteration_seconds(const struct rf_run *run)
 {
-    const struct rf_case *one = run->attempt->one;
-    uint64_t bytes = one->plan->totals.bytes_total;
+    const struct rf_scenario *scenario = run->attempt->scenario;
+    uint64_t bytes = scenario->plan->totals.bytes_total;
     uint64_t rate = SLOWEST_COPY_BYTES_PER_S;
-    if (one->spec->timeout_s > 0) {
-        return one->spec->timeout_s;
+    if (scenario->spec->timeout_s > 0) {
+        return scenario->spec->timeout_s;
     }
-    if (rf_method_info_find(one->spec->method)->needs_folder) {
+    if (rf_method_info_find(scenario->spec->method)->needs_folder) {
         rate = SLOWEST_DISK_BYTES_PER_S;
         bytes = 0;
         for (uint32_t i = 0; i < run->config->n_nodes; i++) {
-            bytes += rf_case_node_bytes(one, i);
+            bytes += rf_scenario_node_bytes(scenario, i);
         }
     }
     return 60 +
@@ -129,7 +129,7 @@ static void send_round_step(struct rf_run *run, enum run_state state,
                                  : memory_seconds(run));
     run->round_checked_bytes = 0;
     if (kind == STEP_VERIFY) {
-        const struct rf_spec *spec = run->attempt->one->spec;
+        const struct rf_spec *spec = run->attempt->scenario->spec;
         bool last = run->round + 1 == spec->warmup + spec->iterations;
         json_object_set_new(args, "sources", json_boolean(last));
     }
@@ -139,10 +139,10 @@ static void send_round_step(struct rf_run *run, enum run_state state,
                        4 * run->ops->round_trip_ns(run->data) +
                        RF_NS_PER_MS * (int64_t)run->config->n_nodes;
         json_object_set_new(args, "start_at_ns", json_integer(now + lead));
-        if (run->attempt->one->spec->timeout_s > 0) {
+        if (run->attempt->scenario->spec->timeout_s > 0) {
             run->limit_ns =
                 now + lead +
-                (int64_t)run->attempt->one->spec->timeout_s * RF_NS_PER_S;
+                (int64_t)run->attempt->scenario->spec->timeout_s * RF_NS_PER_S;
             rf_run_arm(run);
         }
     }
@@ -151,11 +151,11 @@ static void send_round_step(struct rf_run *run, enum run_state state,
 
 static void send_copy_probe(struct rf_run *run)
 {
-    const struct rf_case *one = run->attempt->one;
+    const struct rf_scenario *scenario = run->attempt->scenario;
     uint64_t most = 1 << 20;
-    for (uint32_t r = 0; r < one->world->n_ranks; r++) {
-        most =
-            RF_MAX(most, rf_plan_layout(one->plan, RF_INFER, r)->arena_bytes);
+    for (uint32_t r = 0; r < scenario->world->n_ranks; r++) {
+        most = RF_MAX(most,
+                      rf_plan_layout(scenario->plan, RF_INFER, r)->arena_bytes);
     }
     rf_run_step_send(run, STEP_PROBE_COPY,
                      json_pack("{s:s, s:I}", "kind", "copy", "bytes",
@@ -210,8 +210,8 @@ static void end_probe(struct rf_run *run)
     }
     attempt->probed_before = true;
     if (rf_attempt_links(attempt, &links)) {
-        if (rf_cost_bound(attempt->one->plan, &links, run->config->node_names,
-                          &bound, &err) == RF_OK) {
+        if (rf_cost_bound(attempt->scenario->plan, &links,
+                          run->config->node_names, &bound, &err) == RF_OK) {
             run->bound_ms = bound.ms;
         }
         rf_links_free(&links);
@@ -248,7 +248,7 @@ static void end_rounds(struct rf_run *run)
 
 static void next_round(struct rf_run *run)
 {
-    const struct rf_spec *spec = run->attempt->one->spec;
+    const struct rf_spec *spec = run->attempt->scenario->spec;
     run->round++;
     if (run->round < spec->warmup + spec->iterations) {
         send_round_step(run, RUN_FILLING, STEP_FILL);
@@ -270,10 +270,10 @@ static void report_mismatch(struct rf_run *run)
     const char *host = NULL;
     if (rf_run_get_integer(attempt->first_mismatch, "rank", 0, UINT32_MAX,
                            &rank)) {
-        host = rf_run_host(run, attempt->one->world->ranks[rank].node);
+        host = rf_run_host(run, attempt->scenario->world->ranks[rank].node);
     }
     rf_error("scenario %s: verification after iteration %u: %s",
-             attempt->one->spec->name, run->round, text);
+             attempt->scenario->spec->name, run->round, text);
     rf_attempt_error(attempt, host, rank < 0 ? RF_NONE : (uint32_t)rank,
                      "verifying", RF_ERR_VERIFY, text, NULL);
     free(first);
@@ -282,7 +282,7 @@ static void report_mismatch(struct rf_run *run)
 
 static void keep_round(struct rf_run *run)
 {
-    const struct rf_spec *spec = run->attempt->one->spec;
+    const struct rf_spec *spec = run->attempt->scenario->spec;
     rf_attempt_keep(run->attempt, run->round, run->round < spec->warmup);
 }
 
@@ -302,8 +302,8 @@ static void report_unchecked(struct rf_run *run, uint64_t all)
  * has compared its bytes leaves its times out of the result. */
 static void verified(struct rf_run *run)
 {
-    const struct rf_spec *spec = run->attempt->one->spec;
-    uint64_t all = run->attempt->one->plan->totals.bytes_total;
+    const struct rf_spec *spec = run->attempt->scenario->spec;
+    uint64_t all = run->attempt->scenario->plan->totals.bytes_total;
     if (run->attempt->mismatched_bytes == 0 &&
         run->round_checked_bytes != all) {
         report_unchecked(run, all);
@@ -322,7 +322,7 @@ static void verified(struct rf_run *run)
 /* All nodes have answered the step. */
 static void step_complete(struct rf_run *run)
 {
-    const struct rf_spec *spec = run->attempt->one->spec;
+    const struct rf_spec *spec = run->attempt->scenario->spec;
     switch (run->step) {
     case STEP_PREPARE:
         begin_probe(run, RUN_PROBING);
@@ -378,7 +378,7 @@ static bool take_answers(struct rf_run *run, uint32_t node,
                          const json_t *payload)
 {
     const json_t *list = json_object_get(payload, "ranks");
-    uint32_t missing = rf_case_node_ranks(run->attempt->one, node);
+    uint32_t missing = rf_scenario_node_ranks(run->attempt->scenario, node);
     for (size_t i = 0; i < json_array_size(list); i++) {
         const json_t *answer = json_array_get(list, i);
         struct rf_err err = {0};
@@ -438,16 +438,16 @@ void rf_run_step_done(struct rf_run *run, uint32_t node, const json_t *payload)
 /* The state's deadline has passed: names those who have not answered. */
 void rf_run_step_timeout(struct rf_run *run)
 {
-    const struct rf_world *world = run->attempt->one->world;
+    const struct rf_world *world = run->attempt->scenario->world;
     int64_t stay_ns = run->ops->now(run->data) - run->sm.entered_ns;
     uint32_t silent = 0, first = RF_NONE, node = RF_NONE;
     char text[256], hint[96] = "";
     if (run->sm.state == RUN_RUNNING &&
-        run->attempt->one->spec->timeout_s > 0) {
+        run->attempt->scenario->spec->timeout_s > 0) {
         snprintf(hint, sizeof(hint),
                  "; the scenario's timeout_s is %u, raise it if the refit may "
                  "take longer",
-                 run->attempt->one->spec->timeout_s);
+                 run->attempt->scenario->spec->timeout_s);
     }
     for (uint32_t i = 0; i < run->config->n_nodes; i++) {
         if (run->nodes[i].in_scenario && run->nodes[i].waiting) {
@@ -457,7 +457,7 @@ void rf_run_step_timeout(struct rf_run *run)
     }
     for (uint32_t r = 0; r < world->n_ranks && first == RF_NONE; r++) {
         if (world->ranks[r].node == node && !run->answered[r] &&
-            rf_case_node_ranks(run->attempt->one, node) == 1) {
+            rf_scenario_node_ranks(run->attempt->scenario, node) == 1) {
             first = r;
         }
     }

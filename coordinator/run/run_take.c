@@ -7,7 +7,7 @@
 
 #include "common/clock.h"
 #include "common/mem.h"
-#include "coordinator/run/run_private.h"
+#include "coordinator/run/run_internal.h"
 
 #define LONGEST_NS (INT64_C(30) * 24 * 3600 * RF_NS_PER_S)
 #define CLOCK_MAX_NS (INT64_MAX / 4) /* differences of two do not overflow */
@@ -65,11 +65,11 @@ static enum rf_status take_prepare(struct rf_attempt *attempt, uint32_t rank,
     struct rf_rank_facts *facts = &attempt->ranks[rank];
     const json_t *bytes = json_object_get(answer, "arena_bytes");
     double plan_ms, open_ms;
-    enum rf_status status =
-        same_digest(answer, "plan_digest", &attempt->one->plan->digest, err);
+    enum rf_status status = same_digest(answer, "plan_digest",
+                                        &attempt->scenario->plan->digest, err);
     if (status == RF_OK) {
         status = same_digest(answer, "schedule_digest",
-                             &attempt->one->schedule->digest, err);
+                             &attempt->scenario->schedule->digest, err);
     }
     if (status != RF_OK) {
         return status;
@@ -100,7 +100,7 @@ static enum rf_status take_copy(struct rf_run *run, uint32_t rank,
                                 const json_t *answer, struct rf_err *err)
 {
     struct rf_links *links = links_in_progress(run);
-    uint32_t node = run->attempt->one->world->ranks[rank].node;
+    uint32_t node = run->attempt->scenario->world->ranks[rank].node;
     double together, single;
     if (!get_number(answer, "gbytes_per_s", RATE_MAX, &together)) {
         return bad(err, "gbytes_per_s");
@@ -194,7 +194,7 @@ static enum rf_status take_verify(struct rf_run *run, uint32_t rank,
         return bad(err, "first");
     }
     run->round_checked_bytes += checked;
-    if (run->round < attempt->one->spec->warmup) {
+    if (run->round < attempt->scenario->spec->warmup) {
         attempt->warmup_checked_bytes += checked;
     } else {
         attempt->checked_bytes += checked;
@@ -202,7 +202,7 @@ static enum rf_status take_verify(struct rf_run *run, uint32_t rank,
     }
     attempt->mismatched_bytes += mismatched;
     if (mismatched > 0 && attempt->first_mismatch == NULL) {
-        uint32_t node = attempt->one->world->ranks[rank].node;
+        uint32_t node = attempt->scenario->world->ranks[rank].node;
         attempt->first_mismatch =
             json_pack("{s:i, s:s, s:i}", "rank", (int)rank, "host",
                       rf_run_host(run, node), "iteration", (int)run->round);

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "coordinator/run/case.h"
+#include "coordinator/run/scenario.h"
 #include "coordinator/config/config.h"
 #include "planner/plan.h"
 
@@ -64,10 +64,10 @@ static void check_plans(const struct rf_config *config)
     }
     if (model->bytes <= MAX_BYTES && model->n_tensors <= 4096) {
         for (size_t i = 0; i < config->n_scenarios; i++) {
-            struct rf_case *one = NULL;
-            if (rf_case_build(config, model, i, &one, &err) == RF_OK) {
-                must(rf_plan_prove(one->plan, &err) == RF_OK);
-                rf_case_destroy(one);
+            struct rf_scenario *scenario = NULL;
+            if (rf_scenario_build(config, model, i, &scenario, &err) == RF_OK) {
+                must(rf_plan_prove(scenario->plan, &err) == RF_OK);
+                rf_scenario_destroy(scenario);
             }
         }
     }

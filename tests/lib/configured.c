@@ -26,7 +26,7 @@ void configured(const char *text, struct rf_config **config,
 
 struct configured_pair configured_pair(const char *scenario)
 {
-    struct configured_pair pair = {.one = NULL};
+    struct configured_pair pair = {.scenario = NULL};
     struct rf_err err = {0};
     char *text = rf_xasprintf(
         "{\"launch\": {\"method\": \"local\"}, \"nodes\": [{\"host\": \"a\", "
@@ -37,15 +37,15 @@ struct configured_pair configured_pair(const char *scenario)
         scenario);
     configured(text, &pair.config, &pair.model);
     free(text);
-    ck_assert_msg(rf_case_build(pair.config, pair.model, 0, &pair.one, &err) ==
-                      RF_OK,
+    ck_assert_msg(rf_scenario_build(pair.config, pair.model, 0, &pair.scenario,
+                                    &err) == RF_OK,
                   "%s", err.text);
     return pair;
 }
 
 void configured_pair_free(struct configured_pair *pair)
 {
-    rf_case_destroy(pair->one);
+    rf_scenario_destroy(pair->scenario);
     rf_model_destroy(pair->model);
     rf_config_destroy(pair->config);
 }

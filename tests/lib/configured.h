@@ -2,7 +2,7 @@
 #ifndef RF_TESTS_LIB_CONFIGURED_H
 #define RF_TESTS_LIB_CONFIGURED_H
 
-#include "coordinator/run/case.h"
+#include "coordinator/run/scenario.h"
 #include "coordinator/config/config.h"
 #include "planner/model.h"
 
@@ -11,12 +11,12 @@
 void configured(const char *text, struct rf_config **config,
                 struct rf_model **model);
 
-/* The case of one scenario of a small model with experts on two nodes, "a" and
+/* One scenario of a small model with experts on two nodes, "a" and
  * "b", of two slots each; `one` is planned. */
 struct configured_pair {
     struct rf_config *config;
     struct rf_model *model;
-    struct rf_case *one;
+    struct rf_scenario *scenario;
 };
 
 /* Fails the test when it cannot be planned. */

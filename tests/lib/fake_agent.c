@@ -67,10 +67,10 @@ static json_t *run_answer(const struct fake_cluster *fake, uint32_t rank)
 /* The first rank compares what the others leave of the plan's bytes. */
 static json_t *verify_answer(const struct fake_cluster *fake, uint32_t rank)
 {
-    uint64_t all = fake->one->plan->totals.bytes_total;
-    uint64_t bytes =
-        rank == 0 ? all - FAKE_CHECKED_BYTES * (fake->one->world->n_ranks - 1)
-                  : FAKE_CHECKED_BYTES;
+    uint64_t all = fake->scenario->plan->totals.bytes_total;
+    uint64_t bytes = rank == 0 ? all - FAKE_CHECKED_BYTES *
+                                           (fake->scenario->world->n_ranks - 1)
+                               : FAKE_CHECKED_BYTES;
     return json_pack("{s:I, s:i, s:n}", "checked_bytes", (json_int_t)bytes,
                      "mismatched_bytes", 0, "first");
 }
@@ -108,8 +108,8 @@ static json_t *answers_of(const struct fake_cluster *fake, uint32_t node,
                           const char *step, const json_t *args)
 {
     json_t *list = json_array();
-    for (uint32_t r = 0; r < fake->one->world->n_ranks; r++) {
-        if (fake->one->world->ranks[r].node == node) {
+    for (uint32_t r = 0; r < fake->scenario->world->n_ranks; r++) {
+        if (fake->scenario->world->ranks[r].node == node) {
             json_t *answer = good_answer(fake, r, step, args);
             json_object_set_new(answer, "rank", json_integer(r));
             json_object_set_new(answer, "ok", json_true());
@@ -177,7 +177,7 @@ static void spoil(const struct fake_fault *fault, json_t *list)
 static uint32_t first_rank_of(const struct fake_cluster *fake, uint32_t node)
 {
     uint32_t rank = 0;
-    while (fake->one->world->ranks[rank].node != node) {
+    while (fake->scenario->world->ranks[rank].node != node) {
         rank++;
     }
     return rank;

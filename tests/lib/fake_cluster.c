@@ -188,9 +188,9 @@ static void op_build(size_t index, void *data)
 static void op_begin(const struct rf_attempt *attempt, void *data)
 {
     struct fake_cluster *fake = data;
-    fake->one = attempt->one;
-    rf_hash_text(&attempt->one->plan->digest, fake->plan_digest);
-    rf_hash_text(&attempt->one->schedule->digest, fake->schedule_digest);
+    fake->scenario = attempt->scenario;
+    rf_hash_text(&attempt->scenario->plan->digest, fake->plan_digest);
+    rf_hash_text(&attempt->scenario->schedule->digest, fake->schedule_digest);
 }
 
 static void op_end(const struct rf_attempt *attempt, void *data)
@@ -203,15 +203,16 @@ static void op_end(const struct rf_attempt *attempt, void *data)
     kept->outcome = attempt->outcome;
     kept->n_iterations = attempt->n_iterations;
     kept->rounds = attempt->rounds;
-    kept->bytes_total =
-        attempt->one != NULL ? attempt->one->plan->totals.bytes_total : 0;
+    kept->bytes_total = attempt->scenario != NULL
+                            ? attempt->scenario->plan->totals.bytes_total
+                            : 0;
     kept->checked_bytes = attempt->checked_bytes;
     kept->mismatched_bytes = attempt->mismatched_bytes;
     kept->errors = json_deep_copy(attempt->errors);
     kept->probed_before = attempt->probed_before;
     kept->probed_after = attempt->probed_after;
     kept->closed = attempt->closed;
-    if (attempt->one != NULL) {
+    if (attempt->scenario != NULL) {
         kept->copy_gbytes_per_s = attempt->before.copy_gbytes_per_s[0];
         kept->pair_gbytes_per_s = attempt->before.n_nodes > 1
                                       ? attempt->before.pair_gbytes_per_s[1]
@@ -238,15 +239,15 @@ static const struct rf_run_ops fake_ops = {
 
 /* --- Time ----------------------------------------------------------------- */
 
-static void build(struct fake_cluster *fake, size_t scenario)
+static void build(struct fake_cluster *fake, size_t index)
 {
     struct rf_err why = {0};
-    struct rf_case *one = NULL;
-    if (rf_case_build(fake->config, fake->model, scenario, &one, &why) !=
+    struct rf_scenario *scenario = NULL;
+    if (rf_scenario_build(fake->config, fake->model, index, &scenario, &why) !=
         RF_OK) {
-        one = NULL;
+        scenario = NULL;
     }
-    rf_run_built(fake->run, one, &why);
+    rf_run_built(fake->run, scenario, &why);
 }
 
 static void deliver(struct fake_cluster *fake, struct fake_event *event)

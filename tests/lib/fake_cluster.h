@@ -78,7 +78,7 @@ struct fake_cluster {
     bool slow_store; /* the test says rf_run_stored() itself */
     int64_t plan_ns; /* how long a scenario is worked out */
     char plan_digest[33], schedule_digest[33];
-    const struct rf_case *one; /* of the attempt in progress */
+    const struct rf_scenario *scenario; /* of the attempt in progress */
     json_t *last_exchanged;
     uint32_t attempt;
     json_t *seen_start;

@@ -75,13 +75,13 @@ static void fill_round(struct rf_attempt *attempt, uint32_t round)
 
 struct rf_attempt *result_lab_attempt(size_t index)
 {
-    struct rf_case *one = NULL;
+    struct rf_scenario *scenario = NULL;
     struct rf_err err = {0};
     struct rf_attempt *attempt;
-    ck_assert_msg(rf_case_build(result_lab.config, result_lab.model, index,
-                                &one, &err) == RF_OK,
+    ck_assert_msg(rf_scenario_build(result_lab.config, result_lab.model, index,
+                                    &scenario, &err) == RF_OK,
                   "%s", err.text);
-    attempt = rf_attempt_create(1, index, one);
+    attempt = rf_attempt_create(1, index, scenario);
     snprintf(attempt->started_at, sizeof(attempt->started_at),
              "2026-01-02T03:04:05Z");
     snprintf(attempt->finished_at, sizeof(attempt->finished_at),
@@ -90,7 +90,7 @@ struct rf_attempt *result_lab_attempt(size_t index)
         fill_round(attempt, round);
     }
     attempt->rounds = 3;
-    attempt->checked_bytes = 3 * one->plan->totals.bytes_total;
+    attempt->checked_bytes = 3 * scenario->plan->totals.bytes_total;
     for (uint32_t n = 0; n < 2; n++) {
         attempt->before.copy_gbytes_per_s[n] = 1;
         attempt->after.copy_gbytes_per_s[n] = 2;

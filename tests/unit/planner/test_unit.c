@@ -7,7 +7,7 @@
 #include "common/mem.h"
 #include "common/pattern.h"
 #include "planner/box.h"
-#include "planner/plan_private.h"
+#include "planner/plan_internal.h"
 #include "planner/unit.h"
 #include "schedule_lab.h"
 

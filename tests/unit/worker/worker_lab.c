@@ -37,8 +37,8 @@ void worker_lab_make(struct worker_lab *lab, const char *model,
     struct rf_err err = {.text = ""};
     memset(lab, 0, sizeof(*lab));
     lab->start = worker_lab_start(model, scenario, n_nodes, slots);
-    ck_assert_msg(rf_scenario_load(lab->start, &lab->scenario, &err) == RF_OK,
-                  "%s", err.text);
+    ck_assert_msg(rf_task_load(lab->start, &lab->scenario, &err) == RF_OK, "%s",
+                  err.text);
     ck_assert_msg(rf_plan_build(lab->scenario->model, lab->scenario->world,
                                 lab->scenario->spec, &lab->plan, &err) == RF_OK,
                   "%s", err.text);
@@ -47,6 +47,6 @@ void worker_lab_make(struct worker_lab *lab, const char *model,
 void worker_lab_free(struct worker_lab *lab)
 {
     rf_plan_destroy(lab->plan);
-    rf_scenario_destroy(lab->scenario);
+    rf_task_destroy(lab->scenario);
     json_decref(lab->start);
 }

@@ -3,7 +3,7 @@
 #define RF_TESTS_UNIT_WORKER_LAB_H
 
 #include "planner/schedule.h"
-#include "worker/scenario.h"
+#include "worker/task.h"
 
 /* A small llama: two layers, grouped heads, a vocabulary that needs padding. */
 #define LAB_MODEL                                                              \
@@ -14,7 +14,7 @@
 
 struct worker_lab {
     json_t *start;
-    struct rf_scenario *scenario;
+    struct rf_task *scenario;
     struct rf_plan *plan;
 };
 

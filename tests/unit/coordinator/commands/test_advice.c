@@ -37,18 +37,18 @@ START_TEST(test_advice_errors_where_a_node_lacks_its_address)
     struct configured_pair pair =
         configured_pair("{\"name\": \"s\", \"train\": {\"tp\": 2}, "
                         "\"infer\": {\"tp\": 4}}");
-    struct rf_node_config *nodes = pair.one->config->nodes;
+    struct rf_node_config *nodes = pair.scenario->config->nodes;
     json_t *hello_json = hello(rf_build(), 1 << 30, NULL);
     const json_t *both[] = {hello_json, NULL};
     struct rf_findings findings = {0};
     nodes[0].address = "10.0.0.1";
     nodes[1].address = "10.9.9.9"; /* did not join: nothing is known */
-    rf_advise_addresses(pair.one->config, both, &findings);
+    rf_advise_addresses(pair.scenario->config, both, &findings);
     nodes[0].address = "127.0.0.1";
-    rf_advise_addresses(pair.one->config, both, &findings);
+    rf_advise_addresses(pair.scenario->config, both, &findings);
     ck_assert_uint_eq(findings.n, 0);
     nodes[0].address = "10.0.0.2";
-    rf_advise_addresses(pair.one->config, both, &findings);
+    rf_advise_addresses(pair.scenario->config, both, &findings);
     ck_assert(
         says(&findings, RF_ADVICE_ERROR, "10.0.0.2 ($.nodes[0].address)"));
     ck_assert(says(&findings, RF_ADVICE_ERROR, "interfaces have 10.0.0.1"));
@@ -71,12 +71,12 @@ START_TEST(test_advice_knows_names_of_one_machine)
     json_object_set_new(a, "cpus", json_integer(1));
     json_object_set_new(b, "cpus", json_integer(1));
     rf_advise_nodes(hosts, both, 2, &findings);
-    rf_advise_fit(pair.one, both, &findings);
+    rf_advise_fit(pair.scenario, both, &findings);
     ck_assert_uint_eq(rf_findings_count(&findings, RF_ADVICE_WARNING), 0);
     json_object_set_new(a, "boot_id", json_string("x"));
     json_object_set_new(b, "boot_id", json_string("x"));
     rf_advise_nodes(hosts, both, 2, &findings);
-    rf_advise_fit(pair.one, both, &findings);
+    rf_advise_fit(pair.scenario, both, &findings);
     ck_assert(says(&findings, RF_ADVICE_WARNING, "a, b are 2 nodes on one"));
     ck_assert(says(&findings, RF_ADVICE_WARNING, "4 ranks share the 1 proc"));
     ck_assert_uint_eq(rf_findings_count(&findings, RF_ADVICE_ERROR), 0);
@@ -130,7 +130,7 @@ START_TEST(test_advice_warns_of_tp_across_nodes)
     struct configured_pair pair =
         configured_pair("{\"name\": \"s\", \"train\": {\"tp\": 4}, "
                         "\"infer\": {\"tp\": 2}}");
-    rf_advise_case(pair.one, NULL, &findings);
+    rf_advise_scenario(pair.scenario, NULL, &findings);
     ck_assert(says(&findings, RF_ADVICE_WARNING, "TP 4 is more than the 2"));
     rf_findings_free(&findings);
     configured_pair_free(&pair);
@@ -143,7 +143,7 @@ START_TEST(test_advice_prefers_expert_parallelism)
     struct configured_pair pair = configured_pair(
         "{\"name\": \"s\", \"train\": {\"tp\": 2, \"ep\": 2, \"etp\": "
         "2}, \"infer\": {\"tp\": 2}}");
-    rf_advise_case(pair.one, NULL, &findings);
+    rf_advise_scenario(pair.scenario, NULL, &findings);
     ck_assert(says(&findings, RF_ADVICE_INFO, "ETP 2 could be EP 4"));
     rf_findings_free(&findings);
     configured_pair_free(&pair);
@@ -158,7 +158,7 @@ START_TEST(test_advice_uses_the_timeline)
                         "\"infer\": {\"tp\": 2}}");
     json_t *timeline = json_pack("{s:i, s:i, s:i}", "sequence_length", 16384,
                                  "global_batch", 4, "micro_batch", 1);
-    rf_advise_case(pair.one, timeline, &findings);
+    rf_advise_scenario(pair.scenario, timeline, &findings);
     ck_assert(says(&findings, RF_ADVICE_WARNING, "context"));
     ck_assert(says(&findings, RF_ADVICE_WARNING, "PP 2 is not below"));
     json_decref(timeline);
@@ -230,7 +230,7 @@ START_TEST(test_advice_errors_where_a_scenario_cannot_fit)
     json_t *lacking = hello(rf_build(), INT64_C(1) << 40, "no kernel support");
     const json_t *both[] = {small, lacking};
     struct rf_findings findings = {0};
-    rf_advise_fit(pair.one, both, &findings);
+    rf_advise_fit(pair.scenario, both, &findings);
     ck_assert_uint_eq(rf_findings_count(&findings, RF_ADVICE_ERROR), 2);
     ck_assert(says(&findings, RF_ADVICE_ERROR, "memory on a"));
     ck_assert(says(&findings, RF_ADVICE_ERROR, "no kernel support"));

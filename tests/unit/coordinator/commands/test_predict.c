@@ -129,8 +129,8 @@ START_TEST(test_predict_says_what_it_has_no_figures_for)
     if (cases[_i].both) {
         rf_link_figures_spread(&figures, &links);
     }
-    gap = rf_predict_gap(pair.one, cases[_i].method, &figures, cases[_i].own,
-                         &links);
+    gap = rf_predict_gap(pair.scenario, cases[_i].method, &figures,
+                         cases[_i].own, &links);
     if (cases[_i].says == NULL) {
         ck_assert_ptr_null(gap);
     } else {
@@ -148,13 +148,13 @@ END_TEST
 static json_t *result_of(const struct configured_pair *pair, const char *name)
 {
     char plan[RF_HASH_TEXT_SIZE], schedule[RF_HASH_TEXT_SIZE];
-    rf_hash_text(&pair->one->plan->digest, plan);
-    rf_hash_text(&pair->one->schedule->digest, schedule);
+    rf_hash_text(&pair->scenario->plan->digest, plan);
+    rf_hash_text(&pair->scenario->schedule->digest, schedule);
     return json_pack(
         "{s:s, s:s, s:o, s:o, s:[{s:s}, {s:s}], s:{s:s}, s:{s:s}, s:{s:f}}",
         "name", name, "status", "ok", "model", rf_model_json(pair->model),
-        "scenario", json_deep_copy(pair->one->scenario), "environment", "host",
-        "a", "host", "b", "plan", "digest", plan, "schedule", "digest",
+        "scenario", json_deep_copy(pair->scenario->document), "environment",
+        "host", "a", "host", "b", "plan", "digest", plan, "schedule", "digest",
         schedule, "summary", "median_ms", 5.0);
 }
 
@@ -177,7 +177,7 @@ static double measured_with(const char *name, const char *method,
                                        : file.result,
                         key, value);
     }
-    ms = rf_predict_measured(&set, pair.one, method, model, why);
+    ms = rf_predict_measured(&set, pair.scenario, method, model, why);
     json_decref(value);
     json_decref(model);
     json_decref(file.result);

@@ -141,14 +141,15 @@ START_TEST(test_config_lists_make_a_matrix_first_axis_slowest)
                          "\"train\": {\"tp\": [1, 2]}, \"infer\": {}}"));
     ck_assert_uint_eq(config->n_scenarios, 4);
     for (size_t i = 0; i < 4; i++) {
-        const struct rf_scenario_config *one = &config->scenarios[i];
-        ck_assert_str_eq(one->name, names[i]);
-        ck_assert_str_eq(one->base, "s");
-        ck_assert_str_eq(one->path, "$.scenarios[0]");
-        ck_assert_str_eq(json_string_value(json_object_get(one->value, "name")),
-                         names[i]);
+        const struct rf_scenario_config *scenario = &config->scenarios[i];
+        ck_assert_str_eq(scenario->name, names[i]);
+        ck_assert_str_eq(scenario->base, "s");
+        ck_assert_str_eq(scenario->path, "$.scenarios[0]");
+        ck_assert_str_eq(
+            json_string_value(json_object_get(scenario->value, "name")),
+            names[i]);
         ck_assert_int_eq(json_integer_value(json_object_get(
-                             json_object_get(one->value, "train"), "tp")),
+                             json_object_get(scenario->value, "train"), "tp")),
                          i % 2 == 0 ? 1 : 2);
     }
     rf_config_destroy(config);

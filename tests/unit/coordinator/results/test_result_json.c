@@ -95,7 +95,7 @@ START_TEST(test_results_summary_bound_and_efficiency_are_known)
 {
     struct rf_attempt *attempt = result_lab_attempt(0);
     json_t *record = record_of(attempt);
-    double total = (double)attempt->one->plan->totals.bytes_total;
+    double total = (double)attempt->scenario->plan->totals.bytes_total;
     ck_assert_double_eq_tol(number(record, "summary", "median_ms"), 15, 1e-9);
     ck_assert_double_eq_tol(number(record, "summary", "mean_ms"), 15, 1e-9);
     ck_assert_double_eq_tol(number(record, "summary", "min_ms"), 14, 1e-9);

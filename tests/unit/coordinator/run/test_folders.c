@@ -87,18 +87,18 @@ START_TEST(test_folder_verdicts)
     struct rf_config *config = load(CLUSTER(DISK("x", "/one")));
     struct rf_jnode node = rf_jnode_root(config->model, "test");
     struct rf_model *model = NULL;
-    struct rf_case *one = NULL;
+    struct rf_scenario *scenario = NULL;
     struct rf_err err = {.text = ""};
     json_t *hellos[3];
     enum rf_status status;
     ck_assert_int_eq(rf_model_from_json(&node, &model, &err), RF_OK);
-    ck_assert_msg(rf_case_build(config, model, 0, &one, &err) == RF_OK, "%s",
-                  err.text);
+    ck_assert_msg(rf_scenario_build(config, model, 0, &scenario, &err) == RF_OK,
+                  "%s", err.text);
     for (int i = 0; i < 3; i++) {
         hellos[i] = json_loads(verdicts[_i].hellos[i], 0, NULL);
         ck_assert_ptr_nonnull(hellos[i]);
     }
-    status = rf_folders_check(one, (const json_t *const *)hellos, &err);
+    status = rf_folders_check(scenario, (const json_t *const *)hellos, &err);
     ck_assert_int_eq(status,
                      verdicts[_i].says[0] == NULL ? RF_OK : RF_ERR_UNSUPPORTED);
     for (int i = 0; i < 3 && verdicts[_i].says[i] != NULL; i++) {
@@ -108,7 +108,7 @@ START_TEST(test_folder_verdicts)
     for (int i = 0; i < 3; i++) {
         json_decref(hellos[i]);
     }
-    rf_case_destroy(one);
+    rf_scenario_destroy(scenario);
     rf_model_destroy(model);
     rf_config_destroy(config);
 }

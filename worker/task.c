@@ -1,13 +1,13 @@
 /* Reads START. See scenario.h. The coordinator has checked all of it before;
  * an error here means that the two programs differ. */
-#include "worker/scenario.h"
+#include "worker/task.h"
 
 #include <stdlib.h>
 
 #include "common/json.h"
 #include "common/mem.h"
 
-static enum rf_status load_nodes(struct rf_scenario *scenario,
+static enum rf_status load_nodes(struct rf_task *scenario,
                                  const struct rf_jnode *nodes, uint32_t *slots,
                                  struct rf_err *err)
 {
@@ -33,7 +33,7 @@ static enum rf_status load_nodes(struct rf_scenario *scenario,
     return RF_OK;
 }
 
-static enum rf_status build(struct rf_scenario *scenario,
+static enum rf_status build(struct rf_task *scenario,
                             const struct rf_jnode *root, const uint32_t *slots,
                             struct rf_err *err)
 {
@@ -51,12 +51,12 @@ static enum rf_status build(struct rf_scenario *scenario,
     return status;
 }
 
-enum rf_status rf_scenario_load(json_t *start, struct rf_scenario **out,
-                                struct rf_err *err)
+enum rf_status rf_task_load(json_t *start, struct rf_task **out,
+                            struct rf_err *err)
 {
     struct rf_jnode root = rf_jnode_root(start, "START");
     struct rf_jnode nodes = rf_jnode_get(&root, "nodes");
-    struct rf_scenario *scenario;
+    struct rf_task *scenario;
     uint32_t *slots;
     enum rf_status status;
     if (!json_is_array(nodes.value) || json_array_size(nodes.value) == 0 ||
@@ -78,14 +78,14 @@ enum rf_status rf_scenario_load(json_t *start, struct rf_scenario **out,
     }
     free(slots);
     if (status != RF_OK) {
-        rf_scenario_destroy(scenario);
+        rf_task_destroy(scenario);
         return status;
     }
     *out = scenario;
     return RF_OK;
 }
 
-void rf_scenario_destroy(struct rf_scenario *scenario)
+void rf_task_destroy(struct rf_task *scenario)
 {
     if (scenario == NULL) {
         return;

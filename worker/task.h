@@ -2,14 +2,14 @@
  * What a START message describes, read back into the planner's objects. The
  * agent needs it to know which ranks are its own, each rank to plan.
  */
-#ifndef RF_WORKER_SCENARIO_H
-#define RF_WORKER_SCENARIO_H
+#ifndef RF_WORKER_TASK_H
+#define RF_WORKER_TASK_H
 
 #include <jansson.h>
 
 #include "planner/world.h"
 
-struct rf_scenario {
+struct rf_task {
     json_t *start; /* owned; strings below are borrowed from it */
     json_int_t attempt;
     struct rf_model *model;
@@ -21,8 +21,8 @@ struct rf_scenario {
 };
 
 /* Reads `start` (a new reference is taken). */
-enum rf_status rf_scenario_load(json_t *start, struct rf_scenario **out,
-                                struct rf_err *err) RF_MUST_CHECK;
-void rf_scenario_destroy(struct rf_scenario *scenario); /* NULL is fine */
+enum rf_status rf_task_load(json_t *start, struct rf_task **out,
+                            struct rf_err *err) RF_MUST_CHECK;
+void rf_task_destroy(struct rf_task *scenario); /* NULL is fine */
 
 #endif

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "coordinator/run/case.h"
+#include "coordinator/run/scenario.h"
 #include "tests/lib/configured.h"
 
 /* Three nodes of two slots each. */
@@ -18,7 +18,7 @@
 struct lab {
     struct rf_config *config;
     struct rf_model *model;
-    struct rf_case *one;
+    struct rf_scenario *scenario;
     struct rf_err err;
 };
 
@@ -40,12 +40,13 @@ static enum rf_status work_out(struct lab *lab, const char *members)
     }
     node = rf_jnode_root(lab->config->model, "c.json");
     ck_assert_int_eq(rf_model_from_json(&node, &lab->model, &lab->err), RF_OK);
-    return rf_case_build(lab->config, lab->model, 0, &lab->one, &lab->err);
+    return rf_scenario_build(lab->config, lab->model, 0, &lab->scenario,
+                             &lab->err);
 }
 
 static void done(struct lab *lab)
 {
-    rf_case_destroy(lab->one);
+    rf_scenario_destroy(lab->scenario);
     rf_model_destroy(lab->model);
     rf_config_destroy(lab->config);
 }
@@ -117,7 +118,7 @@ START_TEST(test_case_that_can_work_is_worked_out)
 {
     struct lab lab;
     ck_assert_msg(work_out(&lab, legal[_i]) == RF_OK, "%s", lab.err.text);
-    ck_assert_uint_gt(lab.one->schedule->n_ops, 0);
+    ck_assert_uint_gt(lab.scenario->schedule->n_ops, 0);
     done(&lab);
 }
 END_TEST
@@ -130,21 +131,22 @@ START_TEST(test_case_memory_is_arenas_staging_and_process)
     uint64_t sum = 0;
     for (uint32_t r = 0; r < 4; r++) {
         uint64_t arenas =
-            rf_plan_layout(pair.one->plan, RF_TRAIN, r)->arena_bytes +
-            rf_plan_layout(pair.one->plan, RF_INFER, r)->arena_bytes;
-        ck_assert_uint_ge(rf_case_rank_bytes(pair.one, r),
+            rf_plan_layout(pair.scenario->plan, RF_TRAIN, r)->arena_bytes +
+            rf_plan_layout(pair.scenario->plan, RF_INFER, r)->arena_bytes;
+        ck_assert_uint_ge(rf_scenario_rank_bytes(pair.scenario, r),
                           arenas + RF_PLAN_PROCESS_BYTES);
-        sum += rf_case_rank_bytes(pair.one, r);
+        sum += rf_scenario_rank_bytes(pair.scenario, r);
     }
-    ck_assert_uint_eq(
-        rf_case_node_bytes(pair.one, 0) + rf_case_node_bytes(pair.one, 1), sum);
-    ck_assert_uint_eq(rf_case_node_ranks(pair.one, 0), 2);
+    ck_assert_uint_eq(rf_scenario_node_bytes(pair.scenario, 0) +
+                          rf_scenario_node_bytes(pair.scenario, 1),
+                      sum);
+    ck_assert_uint_eq(rf_scenario_node_ranks(pair.scenario, 0), 2);
     configured_pair_free(&pair);
 }
 END_TEST
 
-Suite *test_case_suite(void);
-Suite *test_case_suite(void)
+Suite *test_scenario_suite(void);
+Suite *test_scenario_suite(void)
 {
     Suite *suite = suite_create("case");
     TCase *tests = tcase_create("case");

@@ -1,6 +1,6 @@
 /* Private to run*.c: the state of a run. */
-#ifndef RF_COORDINATOR_RUN_RUN_PRIVATE_H
-#define RF_COORDINATOR_RUN_RUN_PRIVATE_H
+#ifndef RF_COORDINATOR_RUN_RUN_INTERNAL_H
+#define RF_COORDINATOR_RUN_RUN_INTERNAL_H
 
 #include "common/sm.h"
 #include "coordinator/run/run.h"
@@ -134,7 +134,7 @@ void rf_run_join_timeout(struct rf_run *run);
 
 /* run_begin.c: STARTING. Takes what rf_run_built() got; false, and why, when
  * the scenario cannot begin. */
-bool rf_run_begin(struct rf_run *run, struct rf_case *one,
+bool rf_run_begin(struct rf_run *run, struct rf_scenario *scenario,
                   const struct rf_err *why, struct rf_err *err);
 
 /* run_step.c: everything from PREPARING to CLOSING. */

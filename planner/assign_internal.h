@@ -1,6 +1,6 @@
 /* Private to assign*.c. */
-#ifndef RF_PLANNER_ASSIGN_PRIVATE_H
-#define RF_PLANNER_ASSIGN_PRIVATE_H
+#ifndef RF_PLANNER_ASSIGN_INTERNAL_H
+#define RF_PLANNER_ASSIGN_INTERNAL_H
 
 #include "planner/assign.h"
 #include "planner/line.h"

@@ -1,0 +1,127 @@
+/* A scenario worked out. See scenario.h. */
+#include "coordinator/run/scenario.h"
+
+#include <stdlib.h>
+
+#include "common/mem.h"
+#include "transport/method.h"
+
+static enum rf_status build(struct rf_scenario *scenario,
+                            const struct rf_model *model, struct rf_err *err)
+{
+    const struct rf_config *config = scenario->config;
+    struct rf_jnode node = rf_config_scenario(config, scenario->index);
+    const struct rf_method_info *info;
+    enum rf_status status = rf_spec_from_json(
+        &node, config->node_names, config->n_nodes, &scenario->spec, err);
+    if (status != RF_OK) {
+        return status; /* names the place itself */
+    }
+    info = rf_method_info_find(scenario->spec->method);
+    if (info == NULL) {
+        struct rf_jnode method = rf_jnode_get(&node, "method");
+        struct rf_err why;
+        rf_method_unknown(scenario->spec->method, &why);
+        return rf_jnode_fail(&method, err, "%s", why.text);
+    }
+    status = rf_world_build(scenario->spec, model, config->slots,
+                            config->n_nodes, &scenario->world, err);
+    if (status == RF_OK) {
+        status = rf_plan_build(model, scenario->world, scenario->spec,
+                               &scenario->plan, err);
+    }
+    if (status == RF_OK) {
+        status = rf_method_check(info, scenario->plan, config->node_names, err);
+    }
+    if (status == RF_OK) {
+        status = rf_schedule_build(scenario->plan, RF_NONE, &scenario->schedule,
+                                   err);
+    }
+    if (status == RF_OK) {
+        status = rf_schedule_prove(scenario->plan, scenario->schedule, err);
+    }
+    if (status != RF_OK) {
+        return rf_err_wrap(err, status, "%s: %s (%s)", config->file,
+                           config->scenarios[scenario->index].path,
+                           config->scenarios[scenario->index].name);
+    }
+    scenario->document = rf_spec_to_json(scenario->spec, config->node_names);
+    return RF_OK;
+}
+
+enum rf_status rf_scenario_build(const struct rf_config *config,
+                                 const struct rf_model *model, size_t index,
+                                 struct rf_scenario **out, struct rf_err *err)
+{
+    struct rf_scenario *scenario = rf_xcalloc(1, sizeof(*scenario));
+    enum rf_status status;
+    scenario->config = config;
+    scenario->index = index;
+    status = build(scenario, model, err);
+    if (status != RF_OK) {
+        rf_scenario_destroy(scenario);
+        return status;
+    }
+    *out = scenario;
+    return RF_OK;
+}
+
+void rf_scenario_destroy(struct rf_scenario *scenario)
+{
+    if (scenario == NULL) {
+        return;
+    }
+    json_decref(scenario->document);
+    rf_schedule_destroy(scenario->schedule);
+    rf_plan_destroy(scenario->plan);
+    rf_world_destroy(scenario->world);
+    rf_spec_destroy(scenario->spec);
+    free(scenario);
+}
+
+bool rf_scenario_on_device(const struct rf_scenario *scenario)
+{
+    const struct rf_method_info *info =
+        rf_method_info_find(scenario->spec->method);
+    return info != NULL && info->memory == RF_DEVICE_MEMORY;
+}
+
+uint64_t rf_scenario_rank_bytes(const struct rf_scenario *scenario,
+                                uint32_t rank)
+{
+    struct rf_quantize quantize = {0};
+    uint64_t bytes =
+        rf_plan_layout(scenario->plan, RF_TRAIN, rank)->arena_bytes +
+        rf_plan_layout(scenario->plan, RF_INFER, rank)->arena_bytes;
+    if (scenario->schedule->stage_bytes != NULL) {
+        bytes += scenario->schedule->stage_bytes[rank];
+    }
+    if (rf_quantize_plan(scenario->plan, rank, &quantize, NULL) == RF_OK) {
+        bytes += quantize.bytes;
+        rf_quantize_free(&quantize);
+    }
+    return bytes +
+           (rf_scenario_on_device(scenario) ? 0 : RF_PLAN_PROCESS_BYTES);
+}
+
+uint64_t rf_scenario_node_bytes(const struct rf_scenario *scenario,
+                                uint32_t node)
+{
+    uint64_t bytes = 0;
+    for (uint32_t r = 0; r < scenario->world->n_ranks; r++) {
+        if (scenario->world->ranks[r].node == node) {
+            bytes += rf_scenario_rank_bytes(scenario, r);
+        }
+    }
+    return bytes;
+}
+
+uint32_t rf_scenario_node_ranks(const struct rf_scenario *scenario,
+                                uint32_t node)
+{
+    uint32_t n = 0;
+    for (uint32_t r = 0; r < scenario->world->n_ranks; r++) {
+        n += scenario->world->ranks[r].node == node;
+    }
+    return n;
+}

@@ -1,0 +1,43 @@
+/*
+ * One scenario worked out: its specification with defaults, ranks, plan and
+ * schedule. Pure: `plan`, `run`, `predict` and the ranks all start from the
+ * same two JSON objects and get the same digests.
+ */
+#ifndef RF_COORDINATOR_RUN_SCENARIO_H
+#define RF_COORDINATOR_RUN_SCENARIO_H
+
+#include "coordinator/config/config.h"
+#include "planner/model.h"
+#include "planner/schedule.h"
+
+struct rf_scenario {
+    const struct rf_config *config; /* borrowed */
+    size_t index;                   /* of config->scenarios */
+    struct rf_spec *spec;
+    struct rf_world *world;
+    struct rf_plan *plan;
+    struct rf_schedule *schedule;
+    json_t *document; /* with defaults, as sent to the ranks and printed */
+};
+
+/* Builds and proves all of it. Errors name the file, the scenario and the rule
+ * and are RF_ERR_CONFIG where the scenario cannot work. */
+enum rf_status rf_scenario_build(const struct rf_config *config,
+                                 const struct rf_model *model, size_t index,
+                                 struct rf_scenario **out,
+                                 struct rf_err *err) RF_MUST_CHECK;
+void rf_scenario_destroy(struct rf_scenario *scenario); /* NULL is fine */
+
+/* Predicted peak memory of a rank: arenas of both sides and staging, in host or
+ * device memory (as the method has it); on hosts also RF_PLAN_PROCESS_BYTES. */
+uint64_t rf_scenario_rank_bytes(const struct rf_scenario *scenario,
+                                uint32_t rank);
+uint64_t rf_scenario_node_bytes(const struct rf_scenario *scenario,
+                                uint32_t node);
+uint32_t rf_scenario_node_ranks(const struct rf_scenario *scenario,
+                                uint32_t node);
+
+/* Whether the weights live in device memory. */
+bool rf_scenario_on_device(const struct rf_scenario *scenario);
+
+#endif

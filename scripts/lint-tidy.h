@@ -1,8 +1,8 @@
 /*
- * Given to clang-tidy before every file but those that define these functions.
- * The analyser looks at one file at a time and would think that a call like
- * rf_err_set(err, RF_ERR_IO, …) may return RF_OK, and go on from there into
- * code that only runs after a success.
+ * clang-tidy includes this before every file except those that define these
+ * functions. The analyser sees one file at a time and would assume that a call
+ * like rf_err_set(err, RF_ERR_IO, …) may return RF_OK, and follow code that
+ * runs only after a success.
  */
 #include "common/json.h"
 

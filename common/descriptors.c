@@ -54,7 +54,7 @@ enum rf_status rf_descriptors_need(uint32_t n, uint32_t least,
         return RF_OK;
     }
     return rf_err_set(err, RF_ERR_LAUNCH,
-                      "too many open files: %llu are allowed, %llu are needed; "
+                      "limit of open files too low: %llu, but %llu are needed; "
                       "raise the limit with `ulimit -n %llu`",
                       (unsigned long long)limit.rlim_cur,
                       (unsigned long long)needed, (unsigned long long)needed);

@@ -47,7 +47,7 @@ static const char *advice_for(int errno_value)
     case EMFILE:
         return " (raise the limit with `ulimit -n`)";
     case EFBIG:
-        return " (is there a limit, `ulimit -f`?)";
+        return " (check the limit of file size, `ulimit -f`)";
     default:
         return "";
     }

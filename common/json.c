@@ -92,7 +92,7 @@ static enum rf_status read_regular(const char *path, size_t max_bytes,
         goto out_close;
     }
     if ((uint64_t)info.st_size > max_bytes) {
-        rf_err_set(err, status, "%s: %lld bytes, at most %zu are read", path,
+        rf_err_set(err, status, "%s: %lld bytes exceed the limit of %zu", path,
                    (long long)info.st_size, max_bytes);
         goto out_close;
     }

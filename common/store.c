@@ -179,7 +179,7 @@ static int open_through(const char *path)
     if (errno != ENXIO || stat(path, &file) != 0 || !S_ISFIFO(file.st_mode)) {
         return -1;
     }
-    rf_warn("%s: waiting until something reads it", path);
+    rf_warn("%s: waiting for a reader", path);
     do {
         fd = open(path, flags);
     } while (fd < 0 && errno == EINTR);

@@ -181,7 +181,8 @@ static void take_noise(struct rf_conn *conn, const char *data, size_t size)
         quote_noise(conn, quoted);
         rf_conn_end_text(
             conn, RF_ERR_LAUNCH,
-            "no worker answered in the first %u bytes, which begin \"%s\"",
+            "no worker's answer in the first %u bytes, which begin with "
+            "\"%s\" (is launch.worker a refit-worker?)",
             RF_CONN_NOISE_MAX, quoted);
     }
 }

@@ -151,7 +151,7 @@ static void send_frame(struct rf_conn *conn, enum rf_msg_type type,
                              .sequence = conn->next_sequence};
     if (size > rf_msg_cap((uint8_t)type)) {
         rf_conn_end_text(
-            conn, RF_ERR_INTERNAL, "%s of %zu bytes, at most %u can be sent",
+            conn, RF_ERR_INTERNAL, "%s of %zu bytes exceeds the limit of %u",
             rf_msg_name((uint8_t)type), size, rf_msg_cap((uint8_t)type));
         return;
     }
@@ -191,7 +191,7 @@ static void send_log(struct rf_conn *conn, uint32_t rank, const char *text,
             if (conn->dropped_logs > 0) {
                 char note[64];
                 int length = snprintf(note, sizeof(note),
-                                      "[%llu pieces of log were dropped]\n",
+                                      "[%llu pieces of the log were dropped]\n",
                                       (unsigned long long)conn->dropped_logs);
                 conn->dropped_logs = 0;
                 send_frame(conn, RF_MSG_LOG, RF_FRAME_NO_RANK, note,

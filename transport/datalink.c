@@ -192,8 +192,8 @@ static enum rf_status take_answer(struct join *join, struct talk *talk,
     uint8_t proof[PROOF_BYTES];
     if (!is_proof(join, talk, false, talk->in + NONCE_BYTES)) {
         return rf_err_set(err, RF_ERR_AUTH,
-                          "rank %" PRIu32 " at %s port %u does not have this "
-                          "run's data key",
+                          "rank %" PRIu32 " at %s port %u does not know this "
+                          "run's data key (is another program listening?)",
                           talk->end->to, talk->end->address,
                           (unsigned)talk->end->port);
     }
@@ -340,7 +340,7 @@ static enum rf_status missing(const struct join *join, struct rf_err *err)
             return rf_err_set(err, RF_ERR_TIMEOUT,
                               "no data connection from rank %" PRIu32
                               " to rank %" PRIu32 " in time (%" PRIu32
-                              " others turned away)",
+                              " other connections were refused)",
                               end->from, end->to, join->turned_away);
         }
     }

@@ -79,7 +79,7 @@ static enum rf_status watch_node(struct rf_engine *engine, struct rf_err *err)
     enum rf_status status;
     engine->epoll = epoll_create1(EPOLL_CLOEXEC);
     if (engine->epoll < 0) {
-        return rf_err_errno(err, RF_ERR_IO, errno, "make an epoll");
+        return rf_err_errno(err, RF_ERR_IO, errno, "create an epoll instance");
     }
     engine->bell.on_event = on_bell;
     status = add_watch(engine, shm->bell, EPOLLIN, &engine->bell, err);

@@ -38,7 +38,8 @@ static enum rf_status path_of(const struct rf_files *files, uint32_t rank,
     return rf_file_path(files->engine->env->plan->spec->disk_folder,
                         files->peers[rank].label, rank, ledger, out)
                ? RF_OK
-               : rf_err_set(err, RF_ERR_IO, "folder name is too long");
+               : rf_err_set(err, RF_ERR_IO,
+                            "disk.folder: the name is too long for its files");
 }
 
 static void remove_names(const struct rf_files *files, uint32_t rank)
@@ -169,7 +170,7 @@ static enum rf_status take_label(struct rf_file_peer *peer,
     return size == blob->size && rf_file_label_is_good(peer->label)
                ? RF_OK
                : rf_err_set(err, RF_ERR_PROTOCOL,
-                            "rank %" PRIu32 " names its files strangely", rank);
+                            "rank %" PRIu32 " sent an invalid file name", rank);
 }
 
 /* All have come so far, and tell what their files are called. */

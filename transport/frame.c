@@ -106,7 +106,7 @@ static enum rf_status check_header(const struct rf_frame_reader *reader,
     uint32_t cap = reader->cap(frame->type);
     if (frame->version != RF_FRAME_VERSION) {
         return rf_err_set(err, RF_ERR_PROTOCOL,
-                          "frame version %u, only %u is spoken here",
+                          "frame version %u, but this program supports only %u",
                           frame->version, RF_FRAME_VERSION);
     }
     if (frame->sequence != reader->next_sequence) {
@@ -122,7 +122,7 @@ static enum rf_status check_header(const struct rf_frame_reader *reader,
     cap = *known ? cap : RF_FRAME_UNKNOWN_CAP;
     if (frame->length > cap) {
         return rf_err_set(err, RF_ERR_PROTOCOL,
-                          "frame type %u of %u bytes, at most %u are allowed",
+                          "frame type %u of %u bytes exceeds the limit of %u",
                           frame->type, frame->length, cap);
     }
     return RF_OK;

@@ -91,8 +91,8 @@ static enum rf_status await(struct lookup *lookup, const atomic_bool *abort,
         } else if (now >= deadline_ns) {
             status = rf_err_set(err, RF_ERR_TIMEOUT,
                                 "address %s: no answer from the name server "
-                                "in time (an address in cluster.json needs "
-                                "none)",
+                                "in time (give a numeric address in "
+                                "cluster.json)",
                                 lookup->name);
         } else {
             pthread_cond_timedwait(&lookup->changed, &lookup->lock, &until);
@@ -119,7 +119,7 @@ enum rf_status rf_lookup(const char *name, const atomic_bool *abort,
     if (failed != 0) {
         destroy(lookup);
         return rf_err_errno(err, RF_ERR_NOMEM, failed,
-                            "address %s: a thread to look it up", name);
+                            "address %s: start a thread to look it up", name);
     }
     pthread_detach(thread);
     status = await(lookup, abort, deadline_ns, err);

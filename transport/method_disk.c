@@ -24,7 +24,8 @@ static enum rf_status open_disk(const struct rf_method_env *env, void **state,
                                 struct rf_err *err)
 {
     if (env->plan->spec->disk_folder == NULL) {
-        return rf_err_set(err, RF_ERR_CONFIG, "method disk needs a folder");
+        return rf_err_set(err, RF_ERR_CONFIG,
+                          "method disk needs \"disk.folder\"");
     }
     return rf_engine_open(env, &policy, state, err);
 }

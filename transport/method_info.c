@@ -64,7 +64,7 @@ enum rf_status rf_method_unknown(const char *name, struct rf_err *err)
                                  i > 0 ? ", " : "", rf_method_infos[i].name);
     }
     return rf_err_set(err, RF_ERR_CONFIG,
-                      "there is no method \"%s\"; one of %s", name, known);
+                      "unknown method \"%s\"; must be one of %s", name, known);
 }
 
 void rf_blobs_free(struct rf_blob *blobs, uint32_t count)

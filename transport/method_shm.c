@@ -117,7 +117,7 @@ static enum rf_status check_node(const struct rf_method_env *env,
         const struct rf_op *op = &env->schedule->ops[i];
         if (ranks[op->src].node != ranks[op->dst].node) {
             return rf_err_set(err, RF_ERR_UNSUPPORTED,
-                              "method shm cannot go from rank %" PRIu32
+                              "method shm cannot move data from rank %" PRIu32
                               " to rank %" PRIu32 " on another node",
                               op->src, op->dst);
         }

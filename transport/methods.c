@@ -101,7 +101,7 @@ static enum rf_status check_crossing(const struct rf_method_info *info,
         status =
             rf_err_set(err, RF_ERR_CONFIG,
                        "method %s works inside one node only, but rank %" PRIu32
-                       " on %s sends to rank %" PRIu32 " on %s here",
+                       " on %s would send to rank %" PRIu32 " on %s",
                        info->name, op->src, node_names[ranks[op->src].node],
                        op->dst, node_names[ranks[op->dst].node]);
     }
@@ -142,7 +142,8 @@ enum rf_status rf_method_check(const struct rf_method_info *info,
     }
     if (info->needs_folder && plan->spec->disk_folder == NULL) {
         return rf_err_set(err, RF_ERR_CONFIG,
-                          "method %s needs a folder that all nodes share",
+                          "method %s needs \"disk.folder\", a folder that all "
+                          "nodes share",
                           info->name);
     }
     if (info->memory == RF_DEVICE_MEMORY && plan->model->files != NULL) {

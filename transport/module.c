@@ -73,7 +73,8 @@ static void load(void)
     if (module == NULL || module->abi != RF_MODULE_ABI) {
         rf_err_set(&loaded.err, RF_ERR_UNSUPPORTED,
                    RF_MODULE_FILE " has interface %" PRIu32
-                                  ", this program needs %d",
+                                  ", but this program needs %d (install both "
+                                  "from one build)",
                    module == NULL ? 0 : module->abi, RF_MODULE_ABI);
         dlclose(library);
         return;

@@ -101,8 +101,8 @@ static enum rf_status open_of_peer(const struct rf_nodeshm_peer *peer, int fd,
     *out = open(path, flags | O_CLOEXEC);
     if (*out < 0) {
         return rf_err_errno(err, RF_ERR_PEER, errno,
-                            "open what rank %" PRIu32
-                            " shares (%s; ranks of a node need one user and "
+                            "open shared memory of rank %" PRIu32
+                            " (%s; ranks of a node must run under one user in "
                             "one PID namespace)",
                             peer->rank, path);
     }
@@ -184,7 +184,7 @@ static enum rf_status make_own(struct rf_nodeshm *shm, struct rf_err *err)
 {
     int pipes[2];
     if (pipe2(pipes, O_CLOEXEC | O_NONBLOCK) != 0) {
-        return rf_err_errno(err, RF_ERR_IO, errno, "make a pipe");
+        return rf_err_errno(err, RF_ERR_IO, errno, "create a pipe");
     }
     shm->bell = pipes[0];
     shm->bell_write = pipes[1];
@@ -193,7 +193,7 @@ static enum rf_status make_own(struct rf_nodeshm *shm, struct rf_err *err)
         if (shm->segment_fd < 0 ||
             ftruncate(shm->segment_fd, (off_t)shm->segment_bytes) != 0) {
             return rf_err_errno(err, RF_ERR_NOMEM, errno,
-                                "make a control segment of %" PRIu64 " bytes",
+                                "create a control segment of %" PRIu64 " bytes",
                                 shm->segment_bytes);
         }
     }

@@ -36,7 +36,7 @@ START_TEST(test_descriptors_need_is_what_can_be_opened)
     }
     ck_assert_uint_eq(rf_descriptors_free(100), n);
     ck_assert_uint_eq(rf_descriptors_free(1), 1);
-    ck_assert_ptr_nonnull(strstr(err.text, "40 are allowed, 41 are needed"));
+    ck_assert_ptr_nonnull(strstr(err.text, "too low: 40, but 41 are needed"));
     ck_assert_int_eq(
         sscanf(strstr(err.text, "`ulimit"), "`ulimit -n %d`", &advised), 1);
     ck_assert_int_eq(advised, 41);

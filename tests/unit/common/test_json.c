@@ -112,7 +112,7 @@ START_TEST(test_json_load_reads_regular_files_only)
     ck_assert_int_eq(rf_json_load("ok.json", 100, &doc, &err), RF_OK);
     ck_assert_int_eq(json_integer_value(json_object_get(doc, "a")), 1);
     ck_assert_int_eq(rf_json_load("ok.json", 7, &none, &err), RF_ERR_CONFIG);
-    ck_assert_str_eq(err.text, "ok.json: 8 bytes, at most 7 are read");
+    ck_assert_str_eq(err.text, "ok.json: 8 bytes exceed the limit of 7");
     ck_assert_int_eq(rf_json_load("absent.json", 100, &none, &err),
                      RF_ERR_CONFIG);
     ck_assert_ptr_nonnull(strstr(err.text, "No such file"));

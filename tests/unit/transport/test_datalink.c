@@ -127,7 +127,8 @@ START_TEST(test_another_key_is_an_authentication_error)
     ck_assert_ptr_nonnull(strstr(a.err.text, "rank 1"));
     ck_assert_int_eq(b.status, RF_ERR_TIMEOUT);
     ck_assert_ptr_nonnull(strstr(b.err.text, "rank 0"));
-    ck_assert_ptr_nonnull(strstr(b.err.text, "1 others turned away"));
+    ck_assert_ptr_nonnull(
+        strstr(b.err.text, "1 other connections were refused"));
     ck_assert_int_eq(a.ends[0].fd, -1);
     close_side(&a);
     close_side(&b);

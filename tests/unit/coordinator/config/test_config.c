@@ -207,7 +207,7 @@ static const struct {
     {FILE_WITH(NODES ", \"links\": {\"link_gbps\": 1}", SCENARIO), "$.links",
      "link_gbps"},
     {FILE_WITH(NODES ", \"links\": {\"methods\": {\"pigeon\": {}}}", SCENARIO),
-     "$.links.methods.pigeon", "no method \"pigeon\""},
+     "$.links.methods.pigeon", "unknown method \"pigeon\""},
     {FILE_WITH(NODES ", \"links\": {\"methods\": {\"host\": 1}}", SCENARIO),
      "$.links.methods.host", "object"},
     {FILE_WITH(NODES ", \"timeline\": {\"refits\": -1}", SCENARIO),

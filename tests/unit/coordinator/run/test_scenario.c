@@ -66,7 +66,7 @@ static const struct {
      {"$.scenarios[0]", "shm works inside one node only", "rank"}},
     {SIDES "\"method\": \"ipc\"", {"ipc works inside one node only", "on b"}},
     {APART "\"infer\": {\"tp\": 1, \"nodes\": [\"b\"]}, \"method\": \"shm\"",
-     {"one node only", "rank 0 on a", "on b here"}},
+     {"one node only", "rank 0 on a", "to rank 2 on b"}},
     {SIDES "\"strategy\": \"gather_broadcast\", \"method\": \"shm\"",
      {"shm works inside one node only"}},
     {SIDES "\"method\": \"disk\"", {"$.scenarios[0]", "needs", "folder"}},

@@ -3,7 +3,7 @@
 # Variables: BUILD=folder, DEVELOPER=1 (strict flags), CUDA=auto|0|1,
 # CC, CFLAGS, LDFLAGS, V=1 (show commands), PREFIX and DESTDIR (install),
 # JOBS (parallel jobs of `make run`, `make test` and `make lint`), TEST_JOBS
-# (tests that run at once; twice the processors).
+# (tests that run at once; two per processor).
 BUILD ?= build
 CUDA ?= auto
 DEVELOPER ?= 0
@@ -74,8 +74,8 @@ $(BUILD)/build-id: FORCE
 	$(call stamp,$(shell git describe --always --dirty --exclude '*' \
 	    2>/dev/null || echo unknown))
 
-# Whether the headers of a purpose's packages are there, said before a compiler
-# says it in its own words.
+# Names missing headers of a purpose's packages before a compiler trips over
+# them.
 define HAVE # PURPOSE,HEADERS
 $(BUILD)/have-$(1): | $(BUILD)/flags
 	@for header in $(2); do \
@@ -153,7 +153,7 @@ install: all ## install under $(DESTDIR)$(PREFIX)
 	install -m 644 cluster.json $(SHARE_FOLDER)
 	install $(USER_SCRIPTS) $(SHARE_FOLDER)/scripts
 	install -m 644 README.md NEWS.md LICENSE $(wildcard docs/*.md) $(DOC_FOLDER)
-uninstall: ## remove what install put there
+uninstall: ## remove the installed files
 	rm -f $(addprefix $(DESTDIR)$(PREFIX)/bin/,refit-coord refit-worker)
 	rm -f $(addprefix $(MAN_FOLDER)/man1/,$(notdir $(MAN1)))
 	rm -f $(addprefix $(MAN_FOLDER)/man5/,$(notdir $(MAN5)))
@@ -166,9 +166,9 @@ clean: ## remove everything that was built
 # --- Tests ------------------------------------------------------------------
 
 # Unit tests: tests/unit/<folder>/test_<file>.c defines
-# `Suite *test_<file>_suite(void)`; one Check runner a folder, so that a folder
+# `Suite *test_<file>_suite(void)`; one Check runner per folder, so a folder
 # is tested without the ones above it. `make unit-planner` builds and runs one.
-# tests/lib/*.c holds what suites share, in a library of its own.
+# Suites share the library of tests/lib/*.c.
 unit_common_LIBS := common
 unit_planner_LIBS := planner common
 unit_transport_LIBS := transport planner common
@@ -217,8 +217,8 @@ check: test-programs ## unit and integration tests (no GPU)
 check-unit: $(UNIT_RUNNERS) $(FUZZ_REPLAYS) ## unit tests only
 	@scripts/run-tests $(BUILD) unit replay
 
-# Two more builds. Leak checks of processes that are killed on purpose would
-# say nothing, so the programs' run is checked where it ends by itself.
+# Two more builds. Leak checks do not report on processes that are killed on
+# purpose, so they cover runs that end by themselves.
 .PHONY: check-san check-asan check-tsan
 check-san: check-asan check-tsan ## tests under the sanitizers
 check-asan: private SANITIZERS := address,undefined
@@ -249,7 +249,7 @@ fuzz-smoke: ## each fuzzer for 30 seconds
 	@scripts/run-fuzzers $(BUILD)/fuzz 30 $(FUZZ_NAMES)
 
 .PHONY: cov
-cov: ## line coverage of the tests; installs what that needs
+cov: ## line coverage of the tests; installs what it needs
 	@scripts/deps build test cov
 	@$(MAKE) BUILD=$(BUILD)/cov CUDA=0 CFLAGS='-O0 -g --coverage' check
 	gcovr --root . --exclude tests $(BUILD)/cov
@@ -265,11 +265,11 @@ CXX_HEADERS := $(addprefix common/,compiler.h err.h fp8.h pattern.h) cuda/kernel
 SHELL_SOURCES = $(shell grep -lE '^\#!.*\b(ba)?sh$$' -r scripts tests .ci) \
 	$(wildcard tests/*/*.sh)
 
-# The longest first; all findings, whichever part has them.
+# The longest first; all parts run and report.
 LINT_PARTS := tidy cppcheck shellcheck hdr-check check-layers format-check \
 	spell man
 .PHONY: lint lint-deps format $(filter-out hdr-check check-layers,$(LINT_PARTS))
-lint: ## every check of the source (TIDY_ALL=1: tidy what was clean, too)
+lint: ## all checks of the source (TIDY_ALL=1: check clean files, too)
 	@$(MAKE) -k -j$(JOBS) -Otarget $(LINT_PARTS)
 lint-deps: ## install what lint needs
 	@scripts/deps build test lint
@@ -294,7 +294,7 @@ man: ## check the manual pages
 	mandoc -T lint -W warning $(MAN1) $(MAN5)
 
 .PHONY: hdr-check check-layers
-hdr-check: ## each header compiles alone
+hdr-check: ## check that each header compiles alone
 	@for h in $(HEADERS); do \
 	    printf '#include "%s"\nextern int rf_header;\n' $$h | \
 	    $(COMPILE) -fsyntax-only -x c - || exit 1; done
@@ -302,7 +302,7 @@ hdr-check: ## each header compiles alone
 	    printf '#include "%s"\n' $$h | \
 	    $(CXX) $(RF_CPPFLAGS) -std=c++17 -Wall -Wextra -fsyntax-only \
 	    -x c++ - || exit 1; done
-check-layers: ## includes follow the order of the folders
+check-layers: ## check that includes follow the order of the folders
 	@scripts/check-layers
 
 # Parts that bring their own targets.

@@ -1,4 +1,4 @@
-# Benchmarks. Not part of `make check`: they want an idle machine.
+# Benchmarks. Not part of `make check`: they need an idle machine.
 BENCH_LIBS := $(call lib,test transport planner common)
 $(BUILD)/bench-planner $(BUILD)/bench-refit: $(BUILD)/bench-%: \
 	$(BUILD)/tests/bench/bench_%.o $(BENCH_LIBS)
@@ -11,7 +11,7 @@ bench-host: ## method host against the memory's own limit
 	    '{"name": "colocated", "method": "host", "train": {"tp": 2, "pp": 2}, "infer": {"tp": 4}}' 4
 
 .PHONY: bench-alpa
-bench-alpa: ## the resharding suite on shaped links; root, some minutes
+bench-alpa: ## the resharding suite on shaped links; needs root, takes minutes
 	$(call needs,build test,all)
 	tests/bench/bench-alpa $(BUILD)
 

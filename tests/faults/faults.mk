@@ -1,5 +1,5 @@
-# Faults: what a run does when processes, networks and disks fail it. Not part
-# of `make check`: minutes of waiting. Cases that need root and namespaces are
+# Faults: how a run handles failing processes, networks and disks. Not part
+# of `make check`: takes minutes of waiting. Cases that need root and namespaces are
 # skipped without them.
 FAULT_HELPERS := $(addprefix $(BUILD)/faults/,hold attack fsync_fails.so)
 $(BUILD)/faults/hold $(BUILD)/faults/attack: $(BUILD)/faults/%: \
@@ -9,7 +9,7 @@ $(BUILD)/faults/fsync_fails.so: $(BUILD)/tests/faults/fsync_fails.o
 	$(link) -shared -ldl
 
 .PHONY: check-faults soak
-check-faults: ## every fault in every state; CASES='stop-*' some
+check-faults: ## every fault in every state; CASES='stop-*' runs some
 	$(call needs,build test,all $(FAULT_HELPERS))
 	@tests/faults/run $(BUILD) $(CASES)
 soak: ## random faults; RUNS=200 SEED=... CASES='soak-7-*'

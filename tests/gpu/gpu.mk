@@ -1,6 +1,6 @@
 # Checks and benchmarks that need a GPU, and a folder that carries them to one.
-# They say why they skip where there is none, and count nothing then. Without
-# the module there is nothing to check: that is an error.
+# Without a GPU they say why they skip and count nothing. Without the module
+# there is nothing to check, which is an error.
 .PHONY: check-gpu bench-gpu bundle
 ifeq ($(cuda_missing),)
 $(BUILD)/bench-gpu-copy: $(BUILD)/tests/gpu/bench_copy.o \

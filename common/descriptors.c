@@ -46,7 +46,7 @@ enum rf_status rf_descriptors_need(uint32_t n, uint32_t least,
     struct rlimit limit;
     rlim_t needed;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0) {
-        return RF_OK; /* whoever opens something will be told */
+        return RF_OK; /* opening something will report it */
     }
     needed = limit_for(n);
     needed = RF_MAX(needed, least);

@@ -25,8 +25,8 @@
 enum rf_status rf_store(const char *path, const void *data, size_t size,
                         struct rf_err *err) RF_MUST_CHECK;
 
-/* write() until all is written; waits where that would block, also if the
- * descriptor is told not to. -1 (errno) when it fails. */
+/* Calls write() until all is written; waits if that would block, even on a
+ * non-blocking descriptor. -1 (errno) when it fails. */
 int rf_write_all(int fd, const void *data, size_t size);
 
 #endif

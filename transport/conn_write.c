@@ -3,7 +3,7 @@
  * only what the kernel does not take is copied and queued.
  *
  * A failed write does not end the connection at once: the peer's last frames
- * (why it closed) may still be unread, so reading goes on for
+ * (why it closed) may still be unread, so reading continues for
  * RF_CONN_PARTING_MS.
  */
 #include "transport/conn_internal.h"

@@ -29,7 +29,8 @@ struct rf_carrier_ops {
     void (*admit)(void *carrier, uint32_t action);
     /* Moves on without blocking for about a millisecond at most. */
     enum rf_status (*work)(void *carrier, bool *worked, struct rf_err *err);
-    /* Whether nothing is left to tell others once our actions are complete. */
+    /* Whether nothing is left to send to others once our actions are complete.
+     */
     bool (*idle)(void *carrier);
     /* Whether it must be asked again without an event, within a millisecond. */
     bool (*polls)(void *carrier);

@@ -1,6 +1,6 @@
 /*
  * Names of the files of method disk. See file_names.h. A name that cannot be
- * removed stays: whoever calls is ending anyway, or needs none of it.
+ * removed stays: the caller is ending anyway or does not need it.
  *
  * What was written before a node was booted is known by its time, too, so that
  * two machines that pass for one (copies of one image with one host name) do

@@ -173,7 +173,7 @@ static enum rf_status take_label(struct rf_file_peer *peer,
                             "rank %" PRIu32 " sent an invalid file name", rank);
 }
 
-/* All have come so far, and tell what their files are called. */
+/* All ranks have come this far; they exchange the names of their files. */
 static enum rf_status meet(struct rf_files *files, struct rf_err *err)
 {
     const struct rf_method_env *env = files->engine->env;

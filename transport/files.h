@@ -67,7 +67,7 @@ struct rf_files {
     uint32_t n_unsynced, n_syncing;
     uint64_t put_offset, put_done; /* of the packed op being written */
     bool image_written, image_synced;
-    bool syncing, syncing_ledger; /* data first, then what tells of it */
+    bool syncing, syncing_ledger; /* data first, then the ledger */
     struct rf_file_syncer syncer;
     /* reading */
     uint32_t *gets; /* admitted, a ring of n_own */

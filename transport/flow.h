@@ -5,7 +5,7 @@
  * Every op that touches the node becomes one or more *actions*: a copy; or,
  * when it travels, a send at its source's rank and a receive at its
  * destination's. Actions wait for actions: a counter in shared memory counts
- * what has arrived, and whoever makes it full hands the action to who runs it.
+ * arrivals, and the rank that completes it hands the action to its runner.
  * Counters only ever grow (an iteration is a multiple), so nothing is reset
  * between iterations.
  */
@@ -30,8 +30,8 @@ enum rf_action_kind {
     RF_ACTION_COPY,
     RF_ACTION_SEND,  /* over a link, or into a file */
     RF_ACTION_RECV,  /* complete when the bytes are in place */
-    RF_ACTION_ADMIT, /* the destination may take the op now: on a link it tells
-                        the source, from a file it reads */
+    RF_ACTION_ADMIT, /* the destination may take the op now: on a link it
+                        notifies the source, from a file it reads */
     RF_ACTION_GATE,  /* runs nothing; stands for several others */
 };
 

@@ -9,8 +9,8 @@
  * (rank, task) that opens when all ops of the task are complete at that rank
  * and precedes the rank's next task.
  *
- * What arrives from other nodes (a receive that ends, an admission) has no edge
- * here: whoever learns of it calls rf_flow_complete() or rf_flow_arrive().
+ * Arrivals from other nodes (a receive that ends, an admission) have no edge
+ * here: the rank that sees one calls rf_flow_complete() or rf_flow_arrive().
  */
 #include <inttypes.h>
 #include <stdlib.h>

@@ -167,7 +167,7 @@ static ssize_t read_ahead(struct rf_link *link, uint64_t limit)
     return n;
 }
 
-/* Reads into place, and beyond the op into the (empty) ahead buffer. Items are
+/* Reads into place, and past the op into the (empty) ahead buffer. Items are
  * bytes here: ops with a cast are scattered. */
 static ssize_t read_direct(struct rf_link *link)
 {

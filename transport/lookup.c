@@ -1,6 +1,6 @@
 /*
- * Names looked up on a thread. See lookup.h. Whoever is done last, the thread
- * or who asked, frees what they share.
+ * Looks up names on a thread. See lookup.h. The last to finish, the thread or
+ * the caller, frees what they share.
  */
 #include "transport/lookup.h"
 

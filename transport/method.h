@@ -140,7 +140,7 @@ enum rf_status rf_method_check(const struct rf_method_info *info,
 const struct rf_method_ops *rf_method_find(const char *name,
                                            struct rf_err *err);
 
-/* Host methods, defined one a file. */
+/* Host methods, one per file. */
 extern const struct rf_method_ops rf_method_null, rf_method_host, rf_method_tcp,
     rf_method_shm, rf_method_disk;
 

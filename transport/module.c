@@ -1,9 +1,10 @@
 /*
  * Opening refit-cuda.so. See module.h.
  *
- * Tried once a process, beside the executable first (or where an installation
- * puts it), then wherever the dynamic linker looks; the outcome is kept. A
- * module of another ABI is closed again before any of its functions is called.
+ * Tried once per process: next to the executable first (or where an
+ * installation puts it), then wherever the dynamic linker looks; the outcome is
+ * kept. A module of another ABI is closed before any of its functions is
+ * called.
  */
 #include "transport/module.h"
 

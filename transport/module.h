@@ -37,7 +37,7 @@ struct rf_module_facts {
 struct rf_module_usage {
     uint64_t peak_bytes;    /* the best figure there is, see docs/GPU.md */
     uint64_t arena_bytes;   /* arenas alone, exact */
-    uint64_t runtime_bytes; /* beyond the context, by cudaMemGetInfo */
+    uint64_t runtime_bytes; /* without the context, by cudaMemGetInfo */
     uint64_t process_bytes; /* of this process, by NVML */
     uint64_t device_bytes;  /* in use on the device less what was before */
     uint64_t foreign_bytes; /* of others, by NVML */

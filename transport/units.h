@@ -22,8 +22,8 @@ struct rf_copy_units;
 void rf_copy_units_build(struct rf_flow *flow, struct rf_copy_units **out);
 void rf_copy_units_destroy(struct rf_copy_units *units);
 
-/* Runs one claimed unit on the mapped arenas and tells `flow` what that
- * completed. */
+/* Runs one claimed unit on the mapped arenas and reports what it completed to
+ * `flow`. */
 void rf_copy_units_run(const struct rf_copy_units *units, uint32_t unit,
                        struct rf_flow *flow, const struct rf_nodeshm *shm);
 

@@ -70,8 +70,7 @@ enum rf_status rf_err_errno(struct rf_err *err, enum rf_status status,
     return status;
 }
 
-enum rf_status rf_err_wrap(struct rf_err *err, enum rf_status status,
-                           const char *fmt, ...)
+void rf_err_wrap(struct rf_err *err, const char *fmt, ...)
 {
     if (err != NULL) {
         char old[sizeof(err->text)];
@@ -81,9 +80,7 @@ enum rf_status rf_err_wrap(struct rf_err *err, enum rf_status status,
         va_start(args, fmt);
         vsnprintf(what, sizeof(what), fmt, args);
         va_end(args);
-        err->status = status;
         finish_text(
             err, snprintf(err->text, sizeof(err->text), "%s: %s", what, old));
     }
-    return status;
 }

@@ -60,10 +60,9 @@ enum rf_status rf_err_errno(struct rf_err *err, enum rf_status status,
                             int errno_value, const char *fmt, ...)
     RF_PRINTF(4, 5);
 
-/* Puts "<formatted text>: " before the existing text, keeps and returns the
- * existing status. */
-enum rf_status rf_err_wrap(struct rf_err *err, enum rf_status status,
-                           const char *fmt, ...) RF_PRINTF(3, 4);
+/* Puts "<formatted text>: " before the text of an error that has been set, and
+ * keeps its status. */
+void rf_err_wrap(struct rf_err *err, const char *fmt, ...) RF_PRINTF(2, 3);
 
 #ifdef __cplusplus
 }

@@ -120,10 +120,10 @@ enum rf_status rf_device_use(uint32_t slot, struct rf_err *err)
     code = cudaSetDevice((int)device);
     if (code == cudaErrorDevicesUnavailable) {
         status = rf_cuda_error(err, "cudaSetDevice", code);
-        return rf_err_wrap(err, status,
-                           "GPU %u is busy: another process has it in "
-                           "exclusive mode",
-                           device);
+        rf_err_wrap(err,
+                    "GPU %u is busy: another process has it in exclusive mode",
+                    device);
+        return status;
     }
     RF_CUDA_TRY(err, out, code);
     rf_usage_have_context();

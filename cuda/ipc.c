@@ -112,15 +112,14 @@ static enum rf_status pass(const struct rf_method_env *env,
 }
 
 /* What usually is behind a handle that does not open. */
-static enum rf_status explain(const struct rf_ipc_peer *peer,
-                              enum rf_status status, struct rf_err *err)
+static void explain(const struct rf_ipc_peer *peer, struct rf_err *err)
 {
-    return rf_err_wrap(err, status,
-                       "opening the device memory of rank %u (the ranks of a "
-                       "node must share one PID namespace, so not isolated "
-                       "containers, and devices must have peer access; "
-                       "REFIT_IPC=vmm in launch.env does without handles)",
-                       peer->export.rank);
+    rf_err_wrap(err,
+                "opening the device memory of rank %u (the ranks of a node "
+                "must share one PID namespace, so not isolated containers, and "
+                "devices must have peer access; REFIT_IPC=vmm in launch.env "
+                "does without handles)",
+                peer->export.rank);
 }
 
 static enum rf_status open_event(struct rf_ipc_peer *peer, struct rf_err *err)
@@ -129,7 +128,10 @@ static enum rf_status open_event(struct rf_ipc_peer *peer, struct rf_err *err)
     RF_CUDA_TRY(err, out,
                 cudaIpcOpenEventHandle(&peer->event, peer->export.event));
 out:
-    return status == RF_OK ? RF_OK : explain(peer, status, err);
+    if (status != RF_OK) {
+        explain(peer, err);
+    }
+    return status;
 }
 
 enum rf_status rf_ipc_meet(const struct rf_method_env *env,
@@ -191,20 +193,23 @@ enum rf_status rf_ipc_open_arena(struct rf_ipc_peer *peer, enum rf_mem mem,
     if (peer->export.by_fd[mem]) {
         status = rf_vmm_map(peer->fd[mem], peer->export.bytes[mem],
                             &peer->arena[mem], err);
-        return status == RF_OK
-                   ? RF_OK
-                   : rf_err_wrap(err, status,
-                                 "mapping the device memory of rank %u, shared "
-                                 "by file descriptor (devices must have peer "
-                                 "access)",
-                                 peer->export.rank);
+        if (status != RF_OK) {
+            rf_err_wrap(err,
+                        "mapping the device memory of rank %u, shared by file "
+                        "descriptor (devices must have peer access)",
+                        peer->export.rank);
+        }
+        return status;
     }
     RF_CUDA_TRY(err, out,
                 cudaIpcOpenMemHandle(&peer->arena[mem],
                                      peer->export.memory[mem],
                                      cudaIpcMemLazyEnablePeerAccess));
 out:
-    return status == RF_OK ? RF_OK : explain(peer, status, err);
+    if (status != RF_OK) {
+        explain(peer, err);
+    }
+    return status;
 }
 
 void rf_ipc_close(struct rf_ipc_peer *peer)

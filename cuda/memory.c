@@ -65,10 +65,9 @@ static enum rf_status alloc_vmm(uint64_t bytes, struct rf_arena *out,
     char need[32];
     enum rf_status status = rf_vmm_alloc(&bytes, &out->base, &out->fd, err);
     if (status != RF_OK) {
-        return rf_err_wrap(err, status,
-                           "device memory to share by file descriptor: %s "
-                           "wanted",
-                           rf_format_bytes(bytes, need, sizeof(need)));
+        rf_err_wrap(err, "device memory to share by file descriptor: %s wanted",
+                    rf_format_bytes(bytes, need, sizeof(need)));
+        return status;
     }
     out->bytes = bytes;
     return RF_OK;

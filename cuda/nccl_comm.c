@@ -58,7 +58,8 @@ enum rf_status rf_nccl_settle(struct rf_nccl_comms *comms, const char *what,
         bool busy;
         enum rf_status status = rf_nccl_comms_busy(comms, &busy, err);
         if (status != RF_OK) {
-            return rf_err_wrap(err, status, "%s", what);
+            rf_err_wrap(err, "%s", what);
+            return status;
         }
         if (!busy) {
             return RF_OK;

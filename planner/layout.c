@@ -266,9 +266,10 @@ out:
     free(schemes);
     if (status != RF_OK) {
         rf_layouts_free(&made);
-        return rf_err_wrap(err, status, "%s layout of the %s side",
-                           rf_layout_name(side->layout),
-                           which == RF_TRAIN ? "train" : "infer");
+        rf_err_wrap(err, "%s layout of the %s side",
+                    rf_layout_name(side->layout),
+                    which == RF_TRAIN ? "train" : "infer");
+        return status;
     }
     *out = made;
     return RF_OK;

@@ -155,18 +155,21 @@ static enum rf_status check_layout(const struct rf_plan *plan,
         }
         ok = check_param(plan, side, &pieces[i], next - i, &end, scratch);
         if (!ok) {
-            rf_err_set(err, RF_ERR_INTERNAL,
-                       "proof: parameter %s: pieces overlap",
+            rf_err_set(err, RF_ERR_INTERNAL, "parameter %s: pieces overlap",
                        layout->params[pieces[i]->param].name);
         }
     }
     free(pieces);
-    if (!ok || end > layout->arena_bytes) {
-        return rf_err_wrap(err, RF_ERR_INTERNAL,
-                           "proof: a layout of %llu bytes",
-                           (unsigned long long)layout->arena_bytes);
+    if (ok && end > layout->arena_bytes) {
+        ok = false;
+        rf_err_set(err, RF_ERR_INTERNAL, "the last piece ends at byte %llu",
+                   (unsigned long long)end);
     }
-    return RF_OK;
+    if (!ok) {
+        rf_err_wrap(err, "proof: a layout of %llu bytes",
+                    (unsigned long long)layout->arena_bytes);
+    }
+    return ok ? RF_OK : RF_ERR_INTERNAL;
 }
 
 static bool same_place(const struct rf_piece *piece, const struct rf_box *box,

@@ -10,7 +10,5 @@
     (rf_err_set(err, status, __VA_ARGS__), (status))
 #define rf_err_errno(err, status, ...)                                         \
     (rf_err_errno(err, status, __VA_ARGS__), (status))
-#define rf_err_wrap(err, status, ...)                                          \
-    (rf_err_wrap(err, status, __VA_ARGS__), (status))
 #define rf_jnode_fail(node, err, ...)                                          \
     (rf_jnode_fail(node, err, __VA_ARGS__), RF_ERR_CONFIG)

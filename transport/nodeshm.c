@@ -170,7 +170,8 @@ enum rf_status rf_nodeshm_map(struct rf_nodeshm *shm, uint32_t slot,
     status = map_fd(fd, peer->arena_bytes[mem], &peer->arena[mem], err);
     close(fd);
     if (status != RF_OK) {
-        return rf_err_wrap(err, status, "memory of rank %" PRIu32, peer->rank);
+        rf_err_wrap(err, "memory of rank %" PRIu32, peer->rank);
+        return status;
     }
     peer->mapped[mem] = true;
     peer->written[mem] = write;
@@ -262,7 +263,8 @@ static enum rf_status map_control(struct rf_nodeshm *shm,
         close(fd);
     }
     if (status != RF_OK) {
-        return rf_err_wrap(err, status, "control segment of the node");
+        rf_err_wrap(err, "control segment of the node");
+        return status;
     }
     populate(at, shm->segment_bytes, true);
     shm->head = at;

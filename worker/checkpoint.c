@@ -152,6 +152,8 @@ enum rf_status rf_checkpoint_read(struct rf_checkpoint *checkpoint,
                    bytes);
         }
     }
-    return status == RF_OK ? RF_OK
-                           : rf_err_wrap(err, status, "tensor %s", name);
+    if (status != RF_OK) {
+        rf_err_wrap(err, "tensor %s", name);
+    }
+    return status;
 }

@@ -89,8 +89,8 @@ static enum rf_status choose_method(struct rf_exec *exec, struct rf_err *err)
     enum rf_status status;
     exec->method = rf_method_find(exec->scenario->spec->method, err);
     if (exec->method == NULL) {
-        return rf_err_wrap(err, err->status, "method %s",
-                           exec->scenario->spec->method);
+        rf_err_wrap(err, "method %s", exec->scenario->spec->method);
+        return err->status;
     }
     status = rf_method_check(exec->method->info, exec->plan,
                              exec->scenario->node_names, err);
@@ -99,7 +99,8 @@ static enum rf_status choose_method(struct rf_exec *exec, struct rf_err *err)
     }
     status = exec->method->probe(err);
     if (status != RF_OK) {
-        return rf_err_wrap(err, status, "method %s", exec->method->info->name);
+        rf_err_wrap(err, "method %s", exec->method->info->name);
+        return status;
     }
     if (exec->method->info->memory == RF_HOST_MEMORY) {
         exec->memory = &rf_memory_host;
@@ -211,14 +212,16 @@ static enum rf_status allocate(struct rf_exec *exec, struct rf_err *err)
             arena_bytes(exec, exec->env.rank, (enum rf_mem)m),
             &exec->method_env.arena[m], err);
         if (status != RF_OK) {
-            return rf_err_wrap(err, status, "%s arena", names[m]);
+            rf_err_wrap(err, "%s arena", names[m]);
+            return status;
         }
     }
     if (exec->quantize.n > 0) {
         enum rf_status status =
             exec->memory->alloc(exec->quantize.bytes, &exec->quantized, err);
         if (status != RF_OK) {
-            return rf_err_wrap(err, status, "quantised arena");
+            rf_err_wrap(err, "quantised arena");
+            return status;
         }
     }
     return RF_OK;
@@ -263,9 +266,10 @@ static enum rf_status open_method(struct rf_exec *exec, struct rf_err *err)
     env->exchange = method_exchange;
     env->exchange_data = exec;
     status = exec->method->open(env, &exec->state, err);
-    return status == RF_OK ? RF_OK
-                           : rf_err_wrap(err, status, "method %s",
-                                         exec->method->info->name);
+    if (status != RF_OK) {
+        rf_err_wrap(err, "method %s", exec->method->info->name);
+    }
+    return status;
 }
 
 enum rf_status rf_exec_prepare(struct rf_exec *exec, const json_t *step,

@@ -52,9 +52,9 @@ static enum rf_status alloc_buffers(uint64_t bytes, struct buffers *out,
     }
     if (status != RF_OK) {
         free_buffers(out);
-        return rf_err_wrap(err, status, "copy probe");
+        rf_err_wrap(err, "copy probe");
     }
-    return RF_OK;
+    return status;
 }
 
 /* Bytes copied between start_ns and start_ns + WINDOW_NS. */

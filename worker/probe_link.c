@@ -356,9 +356,9 @@ enum rf_status rf_probe_link(const struct rf_probe *probe, const json_t *step,
         json_object_set_new(result, "gbytes_per_s", json_real(rate));
         json_object_set_new(result, "latency_us", json_real(latency_us));
     }
-    return status == RF_OK
-               ? RF_OK
-               : rf_err_wrap(err, status,
-                             "link from rank %" PRIu32 " to rank %" PRIu32,
-                             from, to);
+    if (status != RF_OK) {
+        rf_err_wrap(err, "link from rank %" PRIu32 " to rank %" PRIu32, from,
+                    to);
+    }
+    return status;
 }

@@ -314,11 +314,11 @@ static void explain(struct rf_ssh_job *job, unsigned tries, struct rf_err *err)
     if (atomic_load(&job->stop) != RF_SSH_RUN && rf_ssh_left_ms(job) > 0) {
         rf_err_set(err, RF_ERR_ABORTED, "stopped during the launch");
     } else if (rf_ssh_left_ms(job) == 0 && err->status != RF_ERR_TIMEOUT) {
-        rf_err_wrap(err, RF_ERR_TIMEOUT,
-                    "no success within %u s (launch.timeout_s)",
+        rf_err_wrap(err, "no success within %u s (launch.timeout_s)",
                     job->timeout_s);
+        err->status = RF_ERR_TIMEOUT;
     } else if (tries > 1) {
-        rf_err_wrap(err, err->status, "after %u tries", tries);
+        rf_err_wrap(err, "after %u tries", tries);
     }
 }
 

@@ -295,7 +295,7 @@ static enum rf_status replace_path(json_t *model, const struct rf_jnode *node,
             set_name(model, key, slash ? slash + 1 : path);
         }
     } else {
-        status = rf_err_wrap(err, status, "%s: %s", node->file, node->path);
+        rf_err_wrap(err, "%s: %s", node->file, node->path);
     }
     free(path);
     return status;

@@ -86,8 +86,7 @@ static void told(struct rf_results *results, const struct rf_err *why)
     results->storing.scenario = NULL;
     if (why != NULL && scenario != NULL) {
         err = *why;
-        (void)rf_err_wrap(&err, why->status, "the result of %s is not stored",
-                          scenario);
+        rf_err_wrap(&err, "the result of %s is not stored", scenario);
         why = &err;
     }
     results->stored(why, results->data);

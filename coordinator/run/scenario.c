@@ -41,9 +41,10 @@ static enum rf_status build(struct rf_scenario *scenario,
         status = rf_schedule_prove(scenario->plan, scenario->schedule, err);
     }
     if (status != RF_OK) {
-        return rf_err_wrap(err, status, "%s: %s (%s)", config->file,
-                           config->scenarios[scenario->index].path,
-                           config->scenarios[scenario->index].name);
+        rf_err_wrap(err, "%s: %s (%s)", config->file,
+                    config->scenarios[scenario->index].path,
+                    config->scenarios[scenario->index].name);
+        return status;
     }
     scenario->document = rf_spec_to_json(scenario->spec, config->node_names);
     return RF_OK;

@@ -28,10 +28,9 @@ END_TEST
 START_TEST(test_err_wrap_puts_context_first_and_keeps_status)
 {
     struct rf_err err;
-    enum rf_status status = rf_err_set(&err, RF_ERR_TIMEOUT, "timed out");
-    status = rf_err_wrap(&err, status, "connect");
-    status = rf_err_wrap(&err, status, "launch %s", "node03");
-    ck_assert_int_eq(status, RF_ERR_TIMEOUT);
+    rf_err_set(&err, RF_ERR_TIMEOUT, "timed out");
+    rf_err_wrap(&err, "connect");
+    rf_err_wrap(&err, "launch %s", "node03");
     ck_assert_int_eq(err.status, RF_ERR_TIMEOUT);
     ck_assert_str_eq(err.text, "launch node03: connect: timed out");
 }
@@ -46,7 +45,7 @@ START_TEST(test_err_marks_a_text_that_did_not_fit)
     rf_err_set(&err, RF_ERR_IO, "%s", word);
     ck_assert_uint_eq(strlen(err.text), sizeof(err.text) - 1);
     ck_assert_int_eq(err.text[sizeof(err.text) - 2], '+');
-    rf_err_wrap(&err, RF_ERR_IO, "context");
+    rf_err_wrap(&err, "context");
     ck_assert_int_eq(strncmp(err.text, "context: aaa", 12), 0);
     ck_assert_int_eq(err.text[sizeof(err.text) - 2], '+');
 }
@@ -56,7 +55,7 @@ START_TEST(test_err_object_may_be_absent)
 {
     ck_assert_int_eq(rf_err_set(NULL, RF_ERR_IO, "x"), RF_ERR_IO);
     ck_assert_int_eq(rf_err_errno(NULL, RF_ERR_IO, EIO, "x"), RF_ERR_IO);
-    ck_assert_int_eq(rf_err_wrap(NULL, RF_ERR_AUTH, "x"), RF_ERR_AUTH);
+    rf_err_wrap(NULL, "x");
 }
 END_TEST
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "planner/plan_internal.h"
 #include "planner/prove.h"
 #include "quoted.h"
 #include "tests/lib/planned.h"
@@ -175,6 +176,22 @@ START_TEST(test_prove_notices_pieces_that_share_memory)
 }
 END_TEST
 
+START_TEST(test_prove_notices_an_arena_that_is_too_short)
+{
+    struct fixture f = planned();
+    struct rf_plan_private *priv = f.plan->priv;
+    struct rf_err err = {0};
+    priv->layouts[RF_TRAIN].layouts[0].arena_bytes = 4096;
+    ck_assert_int_eq(prove(&f, &err), RF_ERR_INTERNAL);
+    ck_assert_msg(strncmp(err.text,
+                          "proof: a layout of 4096 bytes: the last piece ends "
+                          "at byte ",
+                          59) == 0,
+                  "%s", err.text);
+    dispose(&f);
+}
+END_TEST
+
 Suite *test_prove_suite(void);
 Suite *test_prove_suite(void)
 {
@@ -189,6 +206,7 @@ Suite *test_prove_suite(void)
     tcase_add_test(tests, test_prove_notices_a_wrong_address);
     tcase_add_test(tests, test_prove_notices_a_stray_transfer);
     tcase_add_test(tests, test_prove_notices_pieces_that_share_memory);
+    tcase_add_test(tests, test_prove_notices_an_arena_that_is_too_short);
     suite_add_tcase(suite, tests);
     return suite;
 }

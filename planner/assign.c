@@ -28,7 +28,6 @@ void rf_assign_destroy(struct rf_assign *assign)
     }
     free(assign->own_source);
     free(assign->first_rank);
-    free(assign->held);
     free(assign->near);
     free(assign->far);
     free(assign->forced);
@@ -50,7 +49,6 @@ static bool allocate(struct rf_assign *a)
     size_t groups = source->n_groups, positions = rf_assign_positions(source);
     a->own_source = rf_calloc(ranks, sizeof(*a->own_source));
     a->first_rank = rf_calloc(sets, sizeof(*a->first_rank));
-    a->held = rf_calloc(source->n_shards, sizeof(*a->held));
     a->near = rf_calloc(groups, sizeof(*a->near));
     a->far = rf_calloc(sets, sizeof(*a->far));
     a->forced = rf_calloc(ranks, sizeof(*a->forced));
@@ -62,10 +60,10 @@ static bool allocate(struct rf_assign *a)
     a->far_pool.owner = rf_calloc(positions, sizeof(uint32_t));
     a->far_pool.amount = rf_calloc(positions, sizeof(uint64_t));
     a->rank_slack = rf_calloc(ranks, sizeof(*a->rank_slack));
-    return a->own_source && a->first_rank && a->held && a->near && a->far &&
-           a->forced && a->remote && a->near_lines && a->far_lines &&
-           a->near_pool.owner && a->near_pool.amount && a->far_pool.owner &&
-           a->far_pool.amount && a->rank_slack;
+    return a->own_source && a->first_rank && a->near && a->far && a->forced &&
+           a->remote && a->near_lines && a->far_lines && a->near_pool.owner &&
+           a->near_pool.amount && a->far_pool.owner && a->far_pool.amount &&
+           a->rank_slack;
 }
 
 struct seat {
@@ -130,16 +128,49 @@ static void find_first_ranks(struct rf_assign *a)
     }
 }
 
-void rf_assign_receiver(struct rf_assign *a, uint32_t rank)
+void rf_assign_end(struct rf_assign_cursor *cursor)
 {
+    free(cursor->held);
+    free(cursor->near_lines);
+    free(cursor->far_lines);
+    *cursor = (struct rf_assign_cursor){.held = NULL};
+}
+
+enum rf_status rf_assign_start(const struct rf_assign *assign,
+                               struct rf_assign_cursor *out, struct rf_err *err)
+{
+    const struct rf_shards *source = assign->in.source;
+    size_t near_bytes = source->n_groups * sizeof(struct rf_line);
+    size_t far_bytes = source->n_sets * sizeof(struct rf_line);
+    struct rf_assign_cursor made = {
+        .assign = assign,
+        .held = rf_calloc(source->n_shards, sizeof(*made.held)),
+        .near_lines = rf_calloc(near_bytes, 1),
+        .far_lines = rf_calloc(far_bytes, 1),
+    };
+    if (!made.held || !made.near_lines || !made.far_lines) {
+        rf_assign_end(&made);
+        return rf_err_set(err, RF_ERR_NOMEM,
+                          "no memory to walk over the transfers from %u shards",
+                          source->n_shards);
+    }
+    memcpy(made.near_lines, assign->near_lines, near_bytes);
+    memcpy(made.far_lines, assign->far_lines, far_bytes);
+    *out = made;
+    return RF_OK;
+}
+
+void rf_assign_receiver(struct rf_assign_cursor *cursor, uint32_t rank)
+{
+    const struct rf_assign *a = cursor->assign;
     uint32_t own = a->own_source[rank];
-    a->receiver = rank;
+    cursor->receiver = rank;
     if (own != RF_NONE) {
         uint32_t index = a->in.world->ranks[own].index[RF_TRAIN];
         uint32_t layout = a->in.source_layouts->of_index[index];
         for (size_t p = a->in.source->piece_first[layout];
              p < a->in.source->piece_first[layout + 1]; p++) {
-            a->held[a->in.source->of_piece[p]] = rank + 1;
+            cursor->held[a->in.source->of_piece[p]] = rank + 1;
         }
     }
 }
@@ -149,12 +180,13 @@ struct needs {
     uint64_t recv, node_recv;
 };
 
-static void add_demand(struct rf_assign *a, uint32_t shard, uint64_t bytes,
-                       struct needs *needs)
+static void add_demand(struct rf_assign *a,
+                       const struct rf_assign_cursor *cursor, uint32_t shard,
+                       uint64_t bytes, struct needs *needs)
 {
-    uint32_t rank = a->receiver, set = a->in.source->shards[shard].set;
+    uint32_t rank = cursor->receiver, set = a->in.source->shards[shard].set;
     uint32_t node = a->in.world->ranks[rank].node;
-    bool on_slot = a->held[shard] == rank + 1;
+    bool on_slot = cursor->held[shard] == rank + 1;
     const struct rf_group *group;
     if (on_slot && a->own_source[rank] == rank) {
         return;
@@ -174,6 +206,29 @@ static void add_demand(struct rf_assign *a, uint32_t shard, uint64_t bytes,
     }
 }
 
+/* Adds up what the receiver at hand needs; false when the `total` of all
+ * receivers reaches 2^63 bytes. */
+static bool sum_receiver(struct rf_assign *a,
+                         const struct rf_assign_cursor *cursor,
+                         struct needs *needs, uint64_t *total)
+{
+    uint32_t index = a->in.world->ranks[cursor->receiver].index[RF_INFER];
+    uint32_t layout = a->in.target_layouts->of_index[index];
+    for (size_t p = a->in.target->piece_first[layout];
+         p < a->in.target->piece_first[layout + 1]; p++) {
+        uint32_t wanted = a->in.target->of_piece[p];
+        for (size_t m = a->in.matches->first[wanted];
+             m < a->in.matches->first[wanted + 1]; m++) {
+            uint64_t bytes = a->in.match_bytes[m];
+            if (!rf_add_u64(*total, bytes, total) || *total > INT64_MAX) {
+                return false;
+            }
+            add_demand(a, cursor, a->in.matches->source[m], bytes, needs);
+        }
+    }
+    return true;
+}
+
 /* Step 1 for all receivers, and the receiving bounds. */
 static enum rf_status sum_demand(struct rf_assign *a,
                                  struct rf_assign_bounds *bounds,
@@ -181,32 +236,23 @@ static enum rf_status sum_demand(struct rf_assign *a,
 {
     const struct rf_world *world = a->in.world;
     uint64_t *node_recv = rf_calloc(world->n_nodes + 1, sizeof(*node_recv));
+    struct rf_assign_cursor cursor = {.held = NULL};
+    enum rf_status status = RF_ERR_NOMEM;
     uint64_t total = 0;
     if (node_recv == NULL) {
-        return RF_ERR_NOMEM;
+        goto free_sums;
     }
-    for (uint32_t r = 0; r < world->n_ranks; r++) {
-        uint32_t index = world->ranks[r].index[RF_INFER];
+    status = rf_assign_start(a, &cursor, err);
+    for (uint32_t r = 0; r < world->n_ranks && status == RF_OK; r++) {
         struct needs needs = {.recv = 0};
-        if (index == RF_NONE) {
+        if (world->ranks[r].index[RF_INFER] == RF_NONE) {
             continue;
         }
-        uint32_t layout = a->in.target_layouts->of_index[index];
-        rf_assign_receiver(a, r);
-        for (size_t p = a->in.target->piece_first[layout];
-             p < a->in.target->piece_first[layout + 1]; p++) {
-            uint32_t wanted = a->in.target->of_piece[p];
-            for (size_t m = a->in.matches->first[wanted];
-                 m < a->in.matches->first[wanted + 1]; m++) {
-                uint64_t bytes = a->in.match_bytes[m];
-                if (!rf_add_u64(total, bytes, &total) || total > INT64_MAX) {
-                    free(node_recv);
-                    return rf_err_set(err, RF_ERR_CONFIG,
-                                      "all ranks together would receive 2^63 "
-                                      "bytes or more");
-                }
-                add_demand(a, a->in.matches->source[m], bytes, &needs);
-            }
+        rf_assign_receiver(&cursor, r);
+        if (!sum_receiver(a, &cursor, &needs, &total)) {
+            status = rf_err_set(err, RF_ERR_CONFIG,
+                                "all ranks together would receive 2^63 bytes "
+                                "or more");
         }
         bounds->recv = RF_MAX(bounds->recv, needs.recv);
         node_recv[world->ranks[r].node] += needs.node_recv;
@@ -214,8 +260,10 @@ static enum rf_status sum_demand(struct rf_assign *a,
     for (uint32_t n = 0; n < world->n_nodes; n++) {
         bounds->node_recv = RF_MAX(bounds->node_recv, node_recv[n]);
     }
+free_sums:
+    rf_assign_end(&cursor);
     free(node_recv);
-    return RF_OK;
+    return status;
 }
 
 /* Makes the lines of step 3. `share` per group when far demand goes by node. */
@@ -335,73 +383,75 @@ enum rf_status rf_assign_build(const struct rf_assign_input *input,
     return RF_OK;
 }
 
-void rf_assign_restart(struct rf_assign *a)
+/* Whose turn it is to send: a rank's, and before it a group's where far demand
+ * goes by node. */
+struct turn {
+    struct rf_line *rank_line, *group_line; /* group_line may be NULL */
+    const struct rf_pool *pool;             /* of rank_line */
+    uint64_t by_group;                      /* bytes that the group takes */
+};
+
+static struct turn find_turn(const struct rf_assign_cursor *cursor,
+                             uint32_t set, uint64_t bytes)
 {
-    const struct rf_shards *source = a->in.source;
-    memset(a->held, 0, source->n_shards * sizeof(*a->held));
-    for (uint32_t g = 0; g < source->n_groups; g++) {
-        rf_line_restart(&a->near_lines[g], &a->near_pool);
+    const struct rf_assign *a = cursor->assign;
+    const struct rf_group *group = rf_set_on_node(
+        a->in.source, set, a->in.world->ranks[cursor->receiver].node);
+    struct turn turn = {.pool = &a->near_pool, .by_group = bytes};
+    if (group != NULL) {
+        turn.rank_line = &cursor->near_lines[group - a->in.source->groups];
+    } else if (a->by_node) {
+        turn.group_line = &cursor->far_lines[set];
+        turn.by_group = rf_line_turn(turn.group_line, &a->far_pool, bytes, NULL,
+                                     a->node_slack);
+        turn.rank_line =
+            &cursor->near_lines[rf_line_owner(turn.group_line, &a->far_pool)];
+    } else {
+        turn.rank_line = &cursor->far_lines[set];
+        turn.pool = &a->far_pool;
     }
-    for (uint32_t set = 0; set < source->n_sets; set++) {
-        rf_line_restart(&a->far_lines[set], &a->far_pool);
-    }
+    return turn;
 }
 
-uint32_t rf_assign_next(struct rf_assign *a, uint32_t shard,
-                        const struct rf_box *box, uint64_t elements,
-                        uint64_t done, uint32_t item, uint64_t *count)
+uint32_t rf_assign_next(struct rf_assign_cursor *cursor,
+                        const struct rf_assign_need *need, uint64_t *count)
 {
-    uint32_t set = a->in.source->shards[shard].set;
-    uint64_t bytes = (elements - done) * item;
-    const struct rf_group *group;
-    struct rf_line *rank_line, *group_line = NULL;
-    const struct rf_pool *pool = &a->near_pool;
-    *count = elements - done;
+    const struct rf_assign *a = cursor->assign;
+    uint32_t set = a->in.source->shards[need->shard].set;
+    uint64_t bytes = (need->elements - need->done) * need->item;
+    *count = need->elements - need->done;
     if (a->in.balance == RF_BALANCE_NONE) {
         return a->first_rank[set];
     }
-    if (a->held[shard] == a->receiver + 1) {
-        return a->own_source[a->receiver];
+    if (cursor->held[need->shard] == cursor->receiver + 1) {
+        return a->own_source[cursor->receiver];
     }
-    group =
-        rf_set_on_node(a->in.source, set, a->in.world->ranks[a->receiver].node);
     for (;;) {
-        uint64_t by_group = bytes, part, fine;
-        bool cut_by_rank;
-        uint32_t owner;
-        if (group != NULL) {
-            rank_line = &a->near_lines[group - a->in.source->groups];
-        } else if (a->by_node) {
-            group_line = &a->far_lines[set];
-            by_group = rf_line_turn(group_line, &a->far_pool, bytes, NULL,
-                                    a->node_slack);
-            rank_line = &a->near_lines[rf_line_owner(group_line, &a->far_pool)];
-        } else {
-            rank_line = &a->far_lines[set];
-            pool = &a->far_pool;
-        }
-        part = rf_line_turn(rank_line, pool, by_group, a->rank_slack, 0);
-        cut_by_rank = group_line == NULL || part < by_group;
-        owner = rf_line_owner(rank_line, pool);
+        struct turn turn = find_turn(cursor, set, bytes);
+        uint64_t part = rf_line_turn(turn.rank_line, turn.pool, turn.by_group,
+                                     a->rank_slack, 0);
+        bool cut_by_rank = turn.group_line == NULL || part < turn.by_group;
+        uint32_t owner = rf_line_owner(turn.rank_line, turn.pool);
         if (part < bytes) {
-            uint64_t from = done * item;
-            fine = RF_MIN(a->rank_slack[owner], RF_MAX(a->node_slack, 1));
-            part = rf_line_round(box, from + part, item, fine);
+            uint64_t from = need->done * need->item;
+            uint64_t fine =
+                RF_MIN(a->rank_slack[owner], RF_MAX(a->node_slack, 1));
+            part = rf_line_round(need->box, from + part, need->item, fine);
             part = RF_MIN(part > from ? part - from : 0, bytes);
         }
         if (part > 0) {
-            rank_line->pos += part;
-            if (group_line != NULL) {
-                group_line->pos += part;
+            turn.rank_line->pos += part;
+            if (turn.group_line != NULL) {
+                turn.group_line->pos += part;
             }
-            *count = part / item;
+            *count = part / need->item;
             return owner;
         }
         /* Less than half a slice was left to this member. */
         if (cut_by_rank) {
-            rf_line_next(rank_line, pool);
+            rf_line_next(turn.rank_line, turn.pool);
         } else {
-            rf_line_next(group_line, &a->far_pool);
+            rf_line_next(turn.group_line, &a->far_pool);
         }
     }
 }

@@ -12,6 +12,7 @@
 #ifndef RF_PLANNER_ASSIGN_H
 #define RF_PLANNER_ASSIGN_H
 
+#include "planner/line.h"
 #include "planner/match.h"
 
 struct rf_assign_input {
@@ -38,21 +39,38 @@ enum rf_status rf_assign_build(const struct rf_assign_input *input,
                                struct rf_err *err) RF_MUST_CHECK;
 void rf_assign_destroy(struct rf_assign *assign);
 
-/* Back to before the first receiver: the same questions get the same answers
- * again. */
-void rf_assign_restart(struct rf_assign *assign);
+/* How far one walk over the transfers has come. Cursors of one assignment are
+ * independent of each other. */
+struct rf_assign_cursor {
+    const struct rf_assign *assign;
+    uint32_t receiver;
+    uint32_t *held; /* per source shard: receiver + 1 whose slot holds it */
+    struct rf_line *near_lines; /* per group, over ranks */
+    struct rf_line *far_lines;  /* per set, over groups or over ranks */
+};
+
+/* Before the first receiver: the same questions get the same answers from every
+ * cursor. `assign` is borrowed; rf_assign_end() frees the cursor. */
+enum rf_status rf_assign_start(const struct rf_assign *assign,
+                               struct rf_assign_cursor *out,
+                               struct rf_err *err) RF_MUST_CHECK;
+void rf_assign_end(struct rf_assign_cursor *cursor);
 
 /* Starts on the transfers to world rank `rank`. Ranks are visited in ascending
  * order, each with its pieces in order and their matches in order. */
-void rf_assign_receiver(struct rf_assign *assign, uint32_t rank);
+void rf_assign_receiver(struct rf_assign_cursor *cursor, uint32_t rank);
 
-/*
- * Who sends the next part of `box` (a part of source shard `shard`, with
- * elements [done, …) still to be sent) to the current receiver, and how many
- * elements; the last part ends at the box's end.
- */
-uint32_t rf_assign_next(struct rf_assign *assign, uint32_t shard,
-                        const struct rf_box *box, uint64_t elements,
-                        uint64_t done, uint32_t item, uint64_t *count);
+/* What the current receiver still needs of a source shard. */
+struct rf_assign_need {
+    uint32_t shard;
+    const struct rf_box *box; /* the part of the shard that it needs */
+    uint64_t elements, done;  /* of the box, and served so far */
+    uint32_t item;            /* bytes of an element at the receiver */
+};
+
+/* Who sends the next part, and how many elements; the last part ends at the
+ * box's end. */
+uint32_t rf_assign_next(struct rf_assign_cursor *cursor,
+                        const struct rf_assign_need *need, uint64_t *count);
 
 #endif

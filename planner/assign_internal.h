@@ -3,23 +3,18 @@
 #define RF_PLANNER_ASSIGN_INTERNAL_H
 
 #include "planner/assign.h"
-#include "planner/line.h"
 
 struct rf_assign {
     struct rf_assign_input in;
     uint32_t *own_source; /* per rank: the source rank on its slot, or none */
     uint32_t *first_rank; /* per set: its lowest rank */
-    /* the current receiver */
-    uint32_t receiver;
-    uint32_t *held; /* per source shard: receiver + 1 whose slot holds it */
     /* demand */
     uint64_t *near, *far; /* per group, per set */
     uint64_t *forced;     /* per rank: to another rank on its slot */
     uint64_t *remote;     /* per set: from any other rank */
-    /* shares */
+    /* shares; the lines as every cursor starts with them */
     bool by_node;
-    struct rf_line *near_lines; /* per group, over ranks */
-    struct rf_line *far_lines;  /* per set, over groups or over ranks */
+    struct rf_line *near_lines, *far_lines;
     struct rf_pool near_pool, far_pool;
     uint64_t *rank_slack; /* what a rank may take beyond a share's end */
     uint64_t node_slack;

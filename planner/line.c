@@ -21,13 +21,6 @@ void rf_line_join(struct rf_line *line, struct rf_pool *pool, uint32_t position,
     line->count++;
 }
 
-void rf_line_restart(struct rf_line *line, const struct rf_pool *pool)
-{
-    line->at = 0;
-    line->pos = 0;
-    line->end = line->count > 0 ? pool->amount[line->first] : 0;
-}
-
 void rf_line_next(struct rf_line *line, const struct rf_pool *pool)
 {
     line->at++;

@@ -27,9 +27,6 @@ struct rf_pool {
 void rf_line_join(struct rf_line *line, struct rf_pool *pool, uint32_t position,
                   uint32_t owner, uint64_t amount);
 
-/* Back to the first member, nothing handed out. */
-void rf_line_restart(struct rf_line *line, const struct rf_pool *pool);
-
 /* How many of the next `bytes` the member whose turn it is takes; moves on to
  * the next member where little is left of a share. A member may exceed its
  * share by slack[owner], or by `flat` when `slack` is NULL. */

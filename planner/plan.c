@@ -247,7 +247,12 @@ static enum rf_status take_stock(struct making *making, struct rf_err *err)
     making->node_recv = making->node_send + nodes;
     hash_world(plan);
     status = rf_proof_start(&proof, plan, err);
-    rf_walk_start(&walk, plan);
+    if (status == RF_OK) {
+        status = rf_walk_start(&walk, plan, err);
+    }
+    if (status != RF_OK) {
+        goto free_proof;
+    }
     while (status == RF_OK && (transfer = rf_walk_next(&walk)) != NULL) {
         count_transfer(making, transfer);
         hash_transfer(&plan->digest, transfer);
@@ -256,8 +261,10 @@ static enum rf_status take_stock(struct making *making, struct rf_err *err)
     if (status == RF_OK) {
         status = rf_proof_end(&proof, err);
     }
-    rf_proof_free(&proof);
     set_extremes(making);
+    rf_walk_end(&walk);
+free_proof:
+    rf_proof_free(&proof);
     return status;
 }
 

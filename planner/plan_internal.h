@@ -9,7 +9,7 @@ struct rf_plan_private {
     struct rf_layouts layouts[RF_SIDES];
     struct rf_shards source, target;
     struct rf_matches matches;
-    struct rf_assign *assign; /* changes during a walk */
+    struct rf_assign *assign;
 };
 
 #endif

@@ -317,13 +317,20 @@ enum rf_status rf_plan_prove(const struct rf_plan *plan, struct rf_err *err)
     struct rf_walk walk;
     const struct rf_transfer *transfer;
     enum rf_status status = rf_proof_start(&proof, plan, err);
-    rf_walk_start(&walk, plan);
+    if (status == RF_OK) {
+        status = rf_walk_start(&walk, plan, err);
+    }
+    if (status != RF_OK) {
+        goto free_proof;
+    }
     while (status == RF_OK && (transfer = rf_walk_next(&walk)) != NULL) {
         status = rf_proof_add(&proof, transfer, err);
     }
     if (status == RF_OK) {
         status = rf_proof_end(&proof, err);
     }
+    rf_walk_end(&walk);
+free_proof:
     rf_proof_free(&proof);
     return status;
 }

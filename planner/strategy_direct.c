@@ -41,13 +41,25 @@ static void emit_transfer(struct rf_builder *builder,
     rf_builder_emit(builder, &step, &src, &dst);
 }
 
-/* One work a transfer, with the plan's source as the only one. */
-static void schedule_few(const struct rf_plan *plan, uint32_t *order)
+/* A walk over the builder's plan; false when the builder has failed. */
+static bool start_walk(struct rf_builder *builder, struct rf_walk *walk)
 {
+    if (builder->status == RF_OK) {
+        builder->status = rf_walk_start(walk, builder->plan, builder->err);
+    }
+    return builder->status == RF_OK;
+}
+
+/* One work per transfer, with the plan's source as the only one. */
+static void schedule_few(struct rf_builder *builder, uint32_t *order)
+{
+    const struct rf_plan *plan = builder->plan;
     struct rf_works works = {.works = NULL};
     const struct rf_transfer *transfer;
     struct rf_walk walk;
-    rf_walk_start(&walk, plan);
+    if (!start_walk(builder, &walk)) {
+        return;
+    }
     while ((transfer = rf_walk_next(&walk)) != NULL) {
         struct rf_work work = {.sources = works.n_pool,
                                .receivers = works.n_pool + 1,
@@ -61,34 +73,49 @@ static void schedule_few(const struct rf_plan *plan, uint32_t *order)
                 ((struct rf_holder){.rank = transfer->dst}));
         RF_PUSH(works.works, works.n, works.capacity, work);
     }
+    rf_walk_end(&walk);
     rf_order_choose(plan->world, RF_BALANCE_ORDER, plan->spec->serialize,
                     &works, order);
     rf_works_free(&works);
 }
 
-/* By transfer, in the order of a walk: its ends, the id and round of its op. */
+/* By transfer, in the order of a walk: its ends, the id and round of its op;
+ * and the order in which to emit them. One allocation. */
 struct ordering {
-    uint32_t *src, *dst, *id, *round;
+    uint32_t *src, *dst, *id, *round, *order;
 };
 
-static void list_ends(const struct rf_plan *plan, struct ordering *ordering)
+static void list_ends(struct rf_builder *builder, struct ordering *ordering)
 {
     const struct rf_transfer *transfer;
     struct rf_walk walk;
     size_t n = 0;
-    rf_walk_start(&walk, plan);
+    if (!start_walk(builder, &walk)) {
+        return;
+    }
     while ((transfer = rf_walk_next(&walk)) != NULL) {
         ordering->src[n] = transfer->src;
         ordering->dst[n++] = transfer->dst;
     }
+    rf_walk_end(&walk);
 }
 
-/* What emitting in `order` would give every transfer. */
-static void number(struct rf_builder *builder, const uint32_t *order,
-                   struct ordering *ordering)
+static void choose_order(struct rf_builder *builder, struct ordering *ordering)
+{
+    size_t n = builder->plan->n_transfers;
+    if (n <= SCHEDULE_MAX) {
+        schedule_few(builder, ordering->order);
+    } else if (!rf_order_shift(builder->world, ordering->src, ordering->dst, n,
+                               ordering->order)) {
+        rf_builder_fail(builder, RF_ERR_NOMEM, "no memory for an order");
+    }
+}
+
+/* What emitting in order gives every transfer. */
+static void number(struct rf_builder *builder, struct ordering *ordering)
 {
     for (size_t i = 0; i < builder->plan->n_transfers; i++) {
-        uint32_t at = order[i];
+        uint32_t at = ordering->order[i];
         uint32_t src = ordering->src[at], dst = ordering->dst[at];
         ordering->id[at] = (uint32_t)i;
         ordering->round[at] = rf_builder_round(builder, src, dst);
@@ -96,38 +123,42 @@ static void number(struct rf_builder *builder, const uint32_t *order,
     }
 }
 
+static void emit_numbered(struct rf_builder *builder,
+                          const struct ordering *ordering)
+{
+    const struct rf_transfer *transfer;
+    struct rf_walk walk;
+    if (!start_walk(builder, &walk)) {
+        return;
+    }
+    builder->ids = ordering->id;
+    for (size_t i = 0; (transfer = rf_walk_next(&walk)) != NULL; i++) {
+        emit_transfer(builder, transfer, ordering->round[i], ordering->id[i]);
+    }
+    builder->ids = NULL;
+    rf_walk_end(&walk);
+}
+
 static void emit_ordered(struct rf_builder *builder)
 {
-    const struct rf_plan *plan = builder->plan;
-    size_t n = plan->n_transfers;
-    uint32_t *all = rf_calloc(n, 5 * sizeof(*all)), *order = all;
-    const struct rf_transfer *transfer;
+    size_t n = builder->plan->n_transfers;
+    uint32_t *all = rf_calloc(n, 5 * sizeof(*all));
     struct ordering ordering;
-    struct rf_walk walk;
     if (all == NULL) {
         rf_builder_fail(builder, RF_ERR_NOMEM, "no memory for an order");
         return;
     }
-    ordering = (struct ordering){.src = all + n,
+    ordering = (struct ordering){.order = all,
+                                 .src = all + n,
                                  .dst = all + 2 * n,
                                  .id = all + 3 * n,
                                  .round = all + 4 * n};
-    list_ends(plan, &ordering);
-    if (n <= SCHEDULE_MAX) {
-        schedule_few(plan, order);
-    } else if (!rf_order_shift(plan->world, ordering.src, ordering.dst, n,
-                               order)) {
-        rf_builder_fail(builder, RF_ERR_NOMEM, "no memory for an order");
-        goto out;
+    list_ends(builder, &ordering);
+    choose_order(builder, &ordering);
+    if (builder->status == RF_OK) {
+        number(builder, &ordering);
+        emit_numbered(builder, &ordering);
     }
-    number(builder, order, &ordering);
-    builder->ids = ordering.id;
-    rf_walk_start(&walk, plan);
-    for (size_t i = 0; (transfer = rf_walk_next(&walk)) != NULL; i++) {
-        emit_transfer(builder, transfer, ordering.round[i], ordering.id[i]);
-    }
-    builder->ids = NULL;
-out:
     free(all);
 }
 
@@ -139,10 +170,13 @@ void rf_strategy_direct(struct rf_builder *builder)
         emit_ordered(builder);
         return;
     }
-    rf_walk_start(&walk, builder->plan);
+    if (!start_walk(builder, &walk)) {
+        return;
+    }
     while ((transfer = rf_walk_next(&walk)) != NULL) {
         emit_transfer(builder, transfer,
                       rf_builder_round(builder, transfer->src, transfer->dst),
                       builder->next_task++);
     }
+    rf_walk_end(&walk);
 }

@@ -1,17 +1,27 @@
 /*
  * Walks: receivers in ascending order, each with its pieces in order, their
- * matching source shards in order, and whoever serves these (assign.h). What
- * changes on the way is the walk itself and the lines of the choice of sources.
- * Nothing here can fail.
+ * matching source shards in order, and the rank that serves each (assign.h).
+ * All that changes on the way is the walk itself. Only starting can fail.
  */
 #include "planner/walk.h"
 
 #include "planner/plan_internal.h"
 
-void rf_walk_start(struct rf_walk *walk, const struct rf_plan *plan)
+enum rf_status rf_walk_start(struct rf_walk *walk, const struct rf_plan *plan,
+                             struct rf_err *err)
 {
-    *walk = (struct rf_walk){.plan = plan, .dst = RF_NONE};
-    rf_assign_restart(plan->priv->assign);
+    struct rf_assign_cursor sources;
+    enum rf_status status = rf_assign_start(plan->priv->assign, &sources, err);
+    if (status == RF_OK) {
+        *walk =
+            (struct rf_walk){.plan = plan, .sources = sources, .dst = RF_NONE};
+    }
+    return status;
+}
+
+void rf_walk_end(struct rf_walk *walk)
+{
+    rf_assign_end(&walk->sources);
 }
 
 /* On to the first piece of the next receiver, if there is one. */
@@ -29,7 +39,7 @@ static bool next_receiver(struct rf_walk *walk)
     walk->dst = rank;
     walk->layout = rf_plan_layout(walk->plan, RF_INFER, rank);
     walk->piece = 0;
-    rf_assign_receiver(walk->plan->priv->assign, rank);
+    rf_assign_receiver(&walk->sources, rank);
     return true;
 }
 
@@ -66,13 +76,16 @@ static bool next_match(struct rf_walk *walk)
 /* Who sends the next part of the match. */
 static void decide(struct rf_walk *walk)
 {
-    const struct rf_plan_private *priv = walk->plan->priv;
-    const struct rf_piece *to = &walk->layout->pieces[walk->piece];
+    uint32_t family = walk->layout->pieces[walk->piece].family;
+    const struct rf_assign_need need = {
+        .shard = walk->plan->priv->matches.source[walk->match],
+        .box = &walk->both,
+        .elements = walk->elements,
+        .done = walk->done,
+        .item = rf_plan_item_bytes(walk->plan, RF_INFER, family),
+    };
     uint64_t count;
-    walk->src = rf_assign_next(
-        priv->assign, priv->matches.source[walk->match], &walk->both,
-        walk->elements, walk->done,
-        rf_plan_item_bytes(walk->plan, RF_INFER, to->family), &count);
+    walk->src = rf_assign_next(&walk->sources, &need, &count);
     walk->box = 0;
     walk->n_boxes = 1;
     walk->boxes[0] = walk->both;

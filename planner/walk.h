@@ -1,15 +1,18 @@
 /*
  * The transfers of a plan, one after another. No plan keeps them: who sends
  * what is decided on every walk, always alike, so that a rank of a large world
- * needs no memory for what others do. One walk at a time over a plan.
+ * needs no memory for what others do. A walk leaves the plan as it is: several
+ * may be under way over one plan.
  */
 #ifndef RF_PLANNER_WALK_H
 #define RF_PLANNER_WALK_H
 
+#include "planner/assign.h"
 #include "planner/box.h"
 
 struct rf_walk {
     const struct rf_plan *plan;
+    struct rf_assign_cursor sources;     /* who serves next */
     const struct rf_rank_layout *layout; /* of the receiver at hand */
     uint32_t dst;                        /* the receiver */
     size_t piece, match, match_end;
@@ -21,7 +24,11 @@ struct rf_walk {
     struct rf_transfer transfer;
 };
 
-void rf_walk_start(struct rf_walk *walk, const struct rf_plan *plan);
+/* Before the first transfer. `plan` must outlive the walk, which rf_walk_end()
+ * frees; after failure, RF_ERR_NOMEM, there is nothing to free. */
+enum rf_status rf_walk_start(struct rf_walk *walk, const struct rf_plan *plan,
+                             struct rf_err *err) RF_MUST_CHECK;
+void rf_walk_end(struct rf_walk *walk);
 
 /* The next transfer, by destination, then by piece of its layout (so by
  * family); NULL behind the last. Valid until the next call. */

@@ -187,7 +187,9 @@ static void move(const struct rf_plan *plan, uint8_t **train, uint8_t **infer)
 {
     const struct rf_transfer *t;
     struct rf_walk walk;
-    rf_walk_start(&walk, plan);
+    if (rf_walk_start(&walk, plan, NULL) != RF_OK) {
+        abort();
+    }
     while ((t = rf_walk_next(&walk)) != NULL) {
         uint64_t at[RF_BOX_DIMS];
         memcpy(at, t->box.start, sizeof(at));
@@ -199,6 +201,7 @@ static void move(const struct rf_plan *plan, uint8_t **train, uint8_t **infer)
             infer[t->dst][to] = train[t->src][from];
         } while (place_next(&t->box, at));
     }
+    rf_walk_end(&walk);
 }
 
 static void play(const struct rf_plan *plan)

@@ -73,13 +73,16 @@ struct rf_transfer *planned_transfers(const struct rf_plan *plan)
     const struct rf_transfer *transfer;
     struct rf_walk walk;
     size_t n = 0;
-    rf_walk_start(&walk, plan);
+    if (rf_walk_start(&walk, plan, NULL) != RF_OK) {
+        abort();
+    }
     while ((transfer = rf_walk_next(&walk)) != NULL) {
         if (n == plan->n_transfers) {
             abort();
         }
         all[n++] = *transfer;
     }
+    rf_walk_end(&walk);
     if (n != plan->n_transfers) {
         abort();
     }

@@ -177,7 +177,7 @@ static void play(const struct rf_plan *plan, const struct oracle *o,
     const struct rf_transfer *t;
     struct rf_walk walk;
     size_t i = 0;
-    rf_walk_start(&walk, plan);
+    oracle_assert(rf_walk_start(&walk, plan, NULL) == RF_OK, "no walk");
     for (; (t = rf_walk_next(&walk)) != NULL; i++) {
         uint64_t at[RF_BOX_DIMS];
         memcpy(at, t->box.start, sizeof(at));
@@ -197,6 +197,7 @@ static void play(const struct rf_plan *plan, const struct oracle *o,
             to->cells[cell] = id;
         } while (place_next(&t->box, at));
     }
+    rf_walk_end(&walk);
 }
 
 /* Which elements some ranks hold, a bit each. */

@@ -80,7 +80,7 @@ START_TEST(test_schedule_direct_ops_are_the_transfers)
     make(&lab, "send_recv", "");
     ck_assert_uint_eq(lab.schedule->n_ops, lab.plan->n_transfers);
     ck_assert_uint_eq(lab.schedule->n_rounds, 1);
-    rf_walk_start(&walk, lab.plan);
+    ck_assert_int_eq(rf_walk_start(&walk, lab.plan, NULL), RF_OK);
     for (size_t i = 0; i < lab.plan->n_transfers; i++) {
         const struct rf_op *op = &lab.schedule->ops[i];
         const struct rf_transfer *transfer = rf_walk_next(&walk);
@@ -91,6 +91,7 @@ START_TEST(test_schedule_direct_ops_are_the_transfers)
         ck_assert_uint_eq(op->dst_offset, transfer->dst_offset);
         ck_assert_mem_eq(&op->box, &transfer->box, sizeof(op->box));
     }
+    rf_walk_end(&walk);
     lab_free(&lab);
 }
 END_TEST

@@ -42,6 +42,11 @@ enum rf_status rf_shards_build(const struct rf_model *model,
                                struct rf_err *err) RF_MUST_CHECK;
 void rf_shards_free(struct rf_shards *shards);
 
+/* Sets family_first and max_extent, which is all that matching needs beside the
+ * sorted shards themselves. */
+enum rf_status rf_shards_index(struct rf_shards *shards, uint32_t n_families,
+                               struct rf_err *err) RF_MUST_CHECK;
+
 /* The group of a set on a node, NULL when it has no member there. */
 const struct rf_group *rf_set_on_node(const struct rf_shards *shards,
                                       uint32_t set, uint32_t node);

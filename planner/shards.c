@@ -49,11 +49,6 @@ static void find_shards(const struct entry *entries, size_t n,
         const struct rf_piece *piece = entries[i].piece;
         if (i == 0 || piece->family != entries[i - 1].piece->family ||
             rf_box_compare(&piece->box, &entries[i - 1].piece->box) != 0) {
-            uint64_t *most = out->max_extent[piece->family];
-            for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
-                most[d] = RF_MAX(most[d], piece->box.extent[d]);
-            }
-            out->family_first[piece->family + 1]++;
             first_entry[out->n_shards] = i;
             out->shards[out->n_shards++] =
                 (struct rf_shard){.family = piece->family, .box = piece->box};
@@ -62,6 +57,34 @@ static void find_shards(const struct entry *entries, size_t n,
             out->n_shards - 1;
     }
     first_entry[out->n_shards] = n;
+}
+
+enum rf_status rf_shards_index(struct rf_shards *shards, uint32_t n_families,
+                               struct rf_err *err)
+{
+    uint32_t *first = rf_calloc((size_t)n_families + 1, sizeof(*first));
+    uint64_t(*most)[RF_BOX_DIMS] = rf_calloc(n_families, sizeof(*most));
+    if (first == NULL || most == NULL) {
+        free(first);
+        free(most);
+        return rf_err_set(err, RF_ERR_NOMEM,
+                          "no memory for the shards of %u families",
+                          n_families);
+    }
+    for (uint32_t s = 0; s < shards->n_shards; s++) {
+        const struct rf_shard *shard = &shards->shards[s];
+        uint64_t *extent = most[shard->family];
+        first[shard->family + 1]++;
+        for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
+            extent[d] = RF_MAX(extent[d], shard->box.extent[d]);
+        }
+    }
+    for (uint32_t f = 0; f < n_families; f++) {
+        first[f + 1] += first[f];
+    }
+    shards->family_first = first;
+    shards->max_extent = most;
+    return RF_OK;
 }
 
 static bool same_layouts(const struct entry *a, const struct entry *b, size_t n)
@@ -266,10 +289,7 @@ enum rf_status rf_shards_build(const struct rf_model *model,
     enum rf_status status = RF_ERR_NOMEM;
     made.piece_first =
         rf_calloc((size_t)layouts->n_layouts + 1, sizeof(*made.piece_first));
-    made.family_first =
-        rf_calloc((size_t)model->n_families + 1, sizeof(*made.family_first));
-    made.max_extent = rf_calloc(model->n_families, sizeof(*made.max_extent));
-    if (!made.piece_first || !made.family_first || !made.max_extent) {
+    if (made.piece_first == NULL) {
         goto out;
     }
     entries = list_entries(layouts, &made);
@@ -283,12 +303,12 @@ enum rf_status rf_shards_build(const struct rf_model *model,
         goto out;
     }
     find_shards(entries, n, &made, first_entry);
-    for (uint32_t f = 0; f < model->n_families; f++) {
-        made.family_first[f + 1] += made.family_first[f];
-    }
-    if (find_sets(entries, first_entry, &made, set_shard)) {
-        status = list_holders(world, layouts, side, entries, first_entry,
-                              set_shard, &made);
+    status = rf_shards_index(&made, model->n_families, err);
+    if (status == RF_OK) {
+        status = find_sets(entries, first_entry, &made, set_shard)
+                     ? list_holders(world, layouts, side, entries, first_entry,
+                                    set_shard, &made)
+                     : RF_ERR_NOMEM;
     }
 out:
     free(entries);

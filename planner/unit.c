@@ -1,22 +1,18 @@
 /*
- * Units from layouts. Per side, all pieces of all ranks are sorted by family
- * and box; equal boxes are one *tile* with several holders. Tiles of a side
- * that overlap are cut until none do. A unit is the intersection of a source
- * tile and a destination tile. Cost: sorting the pieces, and the units found (a
- * sweep along the dimension that is cut most).
+ * Units from the plan's shards and their matches. A *tile* is a shard with its
+ * holders, rank by rank. Shards of a side that overlap are cut until none do,
+ * each part with the holders of all shards that have it, and matched anew;
+ * where no side has any, and that is usual, the plan's own matches hold. A unit
+ * is what a source tile and a destination tile share. Cost: the pieces of all
+ * ranks, and the units found.
  */
 #include "planner/unit.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/mem.h"
 #include "planner/box.h"
-
-struct entry {
-    uint32_t family;
-    struct rf_holder holder;
-};
+#include "planner/plan_internal.h"
 
 struct tile {
     uint32_t family;
@@ -26,26 +22,10 @@ struct tile {
 };
 
 struct tiles {
-    struct tile *tiles;
+    struct tile *tiles; /* by family, then box */
     size_t n, capacity;
+    bool cut; /* no longer one for each shard */
 };
-
-static int by_family_and_box(const void *a, const void *b)
-{
-    const struct entry *x = a, *y = b;
-    if (x->family != y->family) {
-        return x->family < y->family ? -1 : 1;
-    }
-    int order = rf_box_compare(&x->holder.piece->box, &y->holder.piece->box);
-    if (order != 0) {
-        return order;
-    }
-    if (x->holder.rank != y->holder.rank) {
-        return x->holder.rank < y->holder.rank ? -1 : 1;
-    }
-    return (x->holder.piece->offset > y->holder.piece->offset) -
-           (x->holder.piece->offset < y->holder.piece->offset);
-}
 
 static int by_tile(const void *a, const void *b)
 {
@@ -56,52 +36,84 @@ static int by_tile(const void *a, const void *b)
     return rf_box_compare(&x->box, &y->box);
 }
 
-static struct entry *all_pieces(const struct rf_plan *plan, enum rf_side side,
-                                size_t *n_out)
+static int by_rank(const void *a, const void *b)
 {
-    struct entry *entries;
-    size_t n = 0;
-    for (uint32_t r = 0; r < plan->world->n_ranks; r++) {
-        n += rf_plan_layout(plan, side, r)->n_pieces;
+    const struct rf_holder *x = a, *y = b;
+    if (x->rank != y->rank) {
+        return x->rank < y->rank ? -1 : 1;
     }
-    entries = rf_calloc(n, sizeof(*entries));
-    *n_out = 0;
-    for (uint32_t r = 0; entries != NULL && r < plan->world->n_ranks; r++) {
-        const struct rf_rank_layout *layout = rf_plan_layout(plan, side, r);
-        for (size_t p = 0; p < layout->n_pieces; p++) {
-            entries[(*n_out)++] = (struct entry){
-                .family = layout->pieces[p].family,
-                .holder = {.rank = r, .piece = &layout->pieces[p]}};
-        }
-    }
-    return entries;
+    return (x->piece->offset > y->piece->offset) -
+           (x->piece->offset < y->piece->offset);
 }
 
-/* Sorted entries to tiles. One copy a rank is enough as a source; as a
- * destination each has to be written. */
-static void make_tiles(const struct entry *entries, size_t n, enum rf_side side,
+/* Makes the last holders, from `first` on, those of `tile`: ascending by rank.
+ * One copy per rank is enough as a source; as a destination each has to be
+ * written. */
+static void settle_holders(struct rf_units *units, enum rf_side side,
+                           size_t first, struct tile *tile)
+{
+    struct rf_holder *all = units->holders;
+    size_t kept = first, i = first + 1;
+    while (i < units->n_holders && by_rank(&all[i - 1], &all[i]) <= 0) {
+        i++;
+    }
+    if (i < units->n_holders) {
+        qsort(all + first, units->n_holders - first, sizeof(*all), by_rank);
+    }
+    for (i = first; i < units->n_holders; i++) {
+        if (side != RF_TRAIN || kept == first ||
+            all[kept - 1].rank != all[i].rank) {
+            all[kept++] = all[i];
+        }
+    }
+    units->n_holders = kept;
+    tile->first = first;
+    tile->n = (uint32_t)(kept - first);
+}
+
+/* Adds the pieces of `rank` that are `shard`: one, or several alike. */
+static void push_holders(const struct rf_plan *plan, enum rf_side side,
+                         const struct rf_shards *shards, uint32_t shard,
+                         uint32_t rank, struct rf_units *units)
+{
+    const struct rf_layouts *layouts = &plan->priv->layouts[side];
+    uint32_t layout = layouts->of_index[plan->world->ranks[rank].index[side]];
+    size_t base = shards->piece_first[layout];
+    for (size_t p = base + rf_layout_piece(shards, layout, shard);
+         p < shards->piece_first[layout + 1] && shards->of_piece[p] == shard;
+         p++) {
+        RF_PUSH(units->holders, units->n_holders, units->holders_capacity,
+                ((struct rf_holder){
+                    .rank = rank,
+                    .piece = &layouts->layouts[layout].pieces[p - base]}));
+    }
+}
+
+static const struct rf_shards *shards_of(const struct rf_plan *plan,
+                                         enum rf_side side)
+{
+    return side == RF_TRAIN ? &plan->priv->source : &plan->priv->target;
+}
+
+/* A tile for each shard of a side. */
+static void list_tiles(const struct rf_plan *plan, enum rf_side side,
                        struct rf_units *units, struct tiles *out)
 {
-    for (size_t i = 0; i < n; i++) {
-        const struct entry *entry = &entries[i];
-        struct tile *last = out->n > 0 ? &out->tiles[out->n - 1] : NULL;
-        bool same = last != NULL && last->family == entry->family &&
-                    rf_box_compare(&last->box, &entry->holder.piece->box) == 0;
-        if (same && side == RF_TRAIN &&
-            units->holders[units->n_holders - 1].rank == entry->holder.rank) {
-            continue;
+    const struct rf_shards *shards = shards_of(plan, side);
+    for (uint32_t s = 0; s < shards->n_shards; s++) {
+        const struct rf_shard *shard = &shards->shards[s];
+        struct tile tile = {.family = shard->family, .box = shard->box};
+        size_t first = units->n_holders;
+        for (uint32_t g = shards->set_group[shard->set];
+             g < shards->set_group[shard->set + 1]; g++) {
+            const struct rf_group *group = &shards->groups[g];
+            for (uint32_t i = 0; i < group->count; i++) {
+                push_holders(plan, side, shards, s,
+                             shards->ranks[group->first + i], units);
+            }
         }
-        RF_PUSH(units->holders, units->n_holders, units->holders_capacity,
-                entry->holder);
-        if (same) {
-            last->n++;
-        } else {
-            RF_PUSH(out->tiles, out->n, out->capacity,
-                    ((struct tile){.family = entry->family,
-                                   .box = entry->holder.piece->box,
-                                   .first = units->n_holders - 1,
-                                   .n = 1}));
-        }
+        settle_holders(units, side, first, &tile);
+        RF_PUSH(out->tiles, out->n, out->capacity, tile);
     }
 }
 
@@ -130,16 +142,6 @@ static void push_rest(struct tiles *out, const struct tile *tile,
     }
 }
 
-static int by_rank(const void *a, const void *b)
-{
-    const struct rf_holder *x = a, *y = b;
-    if (x->rank != y->rank) {
-        return x->rank < y->rank ? -1 : 1;
-    }
-    return (x->piece->offset > y->piece->offset) -
-           (x->piece->offset < y->piece->offset);
-}
-
 /* The holders of both tiles, as new ones of `units`. */
 static void join_holders(struct rf_units *units, enum rf_side side,
                          struct tile *into, const struct tile *a,
@@ -152,19 +154,7 @@ static void join_holders(struct rf_units *units, enum rf_side side,
         RF_PUSH(units->holders, units->n_holders, units->holders_capacity,
                 holder);
     }
-    qsort(units->holders + first, units->n_holders - first,
-          sizeof(*units->holders), by_rank);
-    size_t kept = first;
-    for (size_t i = first; i < units->n_holders; i++) {
-        if (side == RF_TRAIN && kept > first &&
-            units->holders[kept - 1].rank == units->holders[i].rank) {
-            continue;
-        }
-        units->holders[kept++] = units->holders[i];
-    }
-    units->n_holders = kept;
-    into->first = first;
-    into->n = (uint32_t)(kept - first);
+    settle_holders(units, side, first, into);
 }
 
 /* Replaces the tiles [first, n) of one family by ones that do not overlap. */
@@ -222,20 +212,14 @@ static bool are_disjoint(const struct tiles *tiles, size_t first, size_t end,
     return true;
 }
 
+/* The tiles of a side, family by family, none of them overlapping. */
 static enum rf_status side_tiles(const struct rf_plan *plan, enum rf_side side,
                                  struct rf_units *units, struct tiles *out,
                                  struct rf_err *err)
 {
-    size_t n;
-    struct entry *entries = all_pieces(plan, side, &n);
     struct tiles all = {.tiles = NULL};
     enum rf_status status = RF_OK;
-    if (entries == NULL) {
-        return rf_err_set(err, RF_ERR_NOMEM, "no memory for the pieces");
-    }
-    qsort(entries, n, sizeof(*entries), by_family_and_box);
-    make_tiles(entries, n, side, units, &all);
-    free(entries);
+    list_tiles(plan, side, units, &all);
     for (size_t first = 0, end; first < all.n; first = end) {
         size_t at = out->n;
         bool disjoint = true;
@@ -250,163 +234,127 @@ static enum rf_status side_tiles(const struct rf_plan *plan, enum rf_side side,
         }
         if (!disjoint) {
             cut_apart(units, side, out, at);
+            out->cut = true;
         }
     }
     free(all.tiles);
     return status;
 }
 
-static int by_value(const void *a, const void *b)
+/* Tiles as shards, for matching only. */
+static enum rf_status tile_shards(const struct tiles *tiles,
+                                  uint32_t n_families, struct rf_shards *out,
+                                  struct rf_err *err)
 {
-    const uint64_t *x = a, *y = b;
-    return (*x > *y) - (*x < *y);
-}
-
-/* The dimension with the most different starts. */
-static uint32_t sweep_dim(const struct tile *tiles, size_t n, uint64_t *scratch)
-{
-    uint32_t best = 0;
-    size_t most = 0;
-    for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
-        size_t distinct = 1;
-        for (size_t i = 0; i < n; i++) {
-            scratch[i] = tiles[i].box.start[d];
-        }
-        qsort(scratch, n, sizeof(*scratch), by_value);
-        for (size_t i = 1; i < n; i++) {
-            distinct += scratch[i] != scratch[i - 1];
-        }
-        if (distinct > most) {
-            most = distinct;
-            best = d;
-        }
+    struct rf_shards made = {.n_shards = (uint32_t)tiles->n};
+    enum rf_status status = RF_ERR_NOMEM;
+    made.shards = tiles->n < UINT32_MAX
+                      ? rf_calloc(tiles->n, sizeof(*made.shards))
+                      : NULL;
+    if (made.shards == NULL) {
+        return rf_err_set(err, status, "no memory for %zu tiles", tiles->n);
     }
-    return best;
-}
-
-/* A source tile on the sweep line. */
-struct swept {
-    uint64_t start, end; /* end: the largest so far */
-    size_t tile;
-};
-
-static int by_start(const void *a, const void *b)
-{
-    const struct swept *x = a, *y = b;
-    if (x->start != y->start) {
-        return x->start < y->start ? -1 : 1;
+    for (size_t i = 0; i < tiles->n; i++) {
+        made.shards[i].family = tiles->tiles[i].family;
+        made.shards[i].box = tiles->tiles[i].box;
     }
-    return (x->tile > y->tile) - (x->tile < y->tile);
-}
-
-static size_t first_reaching(const struct swept *line, size_t n, uint64_t at)
-{
-    size_t low = 0, high = n;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (line[middle].end > at) {
-            high = middle;
-        } else {
-            low = middle + 1;
-        }
+    status = rf_shards_index(&made, n_families, err);
+    if (status != RF_OK) {
+        rf_shards_free(&made);
+        return status;
     }
-    return low;
+    *out = made;
+    return RF_OK;
 }
 
-static int by_source_box(const void *a, const void *b)
+static enum rf_status match_tiles(const struct tiles *src,
+                                  const struct tiles *dst, uint32_t n_families,
+                                  struct rf_matches *out, struct rf_err *err)
+{
+    struct rf_shards source = {.shards = NULL}, target = {.shards = NULL};
+    enum rf_status status = tile_shards(src, n_families, &source, err);
+    if (status == RF_OK) {
+        status = tile_shards(dst, n_families, &target, err);
+    }
+    if (status == RF_OK) {
+        status = rf_matches_build(&source, &target, out, err);
+    }
+    rf_shards_free(&source);
+    rf_shards_free(&target);
+    return status;
+}
+
+static int by_box(const void *a, const void *b)
 {
     const struct rf_unit *x = a, *y = b;
     return rf_box_compare(&x->box, &y->box);
 }
 
-/* All units of one family. */
-static enum rf_status match(const struct rf_plan *plan, const struct tile *src,
-                            size_t n_src, const struct tile *dst, size_t n_dst,
-                            struct rf_units *units, struct rf_err *err)
+/* The units of one destination tile; false when they do not make it up. */
+static bool add_units(const struct tiles *src, const struct tile *to,
+                      const uint32_t *matches, size_t n, struct rf_units *units)
 {
-    struct swept *line = rf_calloc(n_src, sizeof(*line));
-    uint64_t *scratch = rf_calloc(RF_MAX(n_src, n_dst), sizeof(*scratch));
-    enum rf_status status = RF_OK;
-    uint32_t dim;
-    if (line == NULL || scratch == NULL) {
-        status = rf_err_set(err, RF_ERR_NOMEM, "no memory for units");
-        goto out;
+    uint64_t missing = rf_box_elements(&to->box);
+    size_t first = units->n_units;
+    for (size_t m = 0; m < n; m++) {
+        const struct tile *from = &src->tiles[matches[m]];
+        struct rf_unit unit = {.family = to->family,
+                               .first_src = from->first,
+                               .n_src = from->n,
+                               .first_dst = to->first,
+                               .n_dst = to->n};
+        rf_box_intersect(&from->box, &to->box, &unit.box);
+        missing -= rf_box_elements(&unit.box);
+        RF_PUSH(units->units, units->n_units, units->capacity, unit);
     }
-    dim = sweep_dim(src, n_src, scratch);
-    for (size_t i = 0; i < n_src; i++) {
-        line[i] = (struct swept){.start = src[i].box.start[dim],
-                                 .end = src[i].box.start[dim] +
-                                        src[i].box.extent[dim],
-                                 .tile = i};
+    if (n > 1) {
+        qsort(units->units + first, n, sizeof(*units->units), by_box);
     }
-    qsort(line, n_src, sizeof(*line), by_start);
-    for (size_t i = 1; i < n_src; i++) {
-        line[i].end = RF_MAX(line[i].end, line[i - 1].end);
-    }
-    for (size_t k = 0; k < n_dst; k++) {
-        const struct rf_box *box = &dst[k].box;
-        uint64_t covered = 0;
-        size_t first = units->n_units;
-        size_t i = first_reaching(line, n_src, box->start[dim]);
-        for (; i < n_src && line[i].start < box->start[dim] + box->extent[dim];
-             i++) {
-            const struct tile *from = &src[line[i].tile];
-            struct rf_unit unit = {.family = dst[k].family,
-                                   .first_src = from->first,
-                                   .n_src = from->n,
-                                   .first_dst = dst[k].first,
-                                   .n_dst = dst[k].n};
-            if (rf_box_intersect(&from->box, box, &unit.box)) {
-                covered += rf_box_elements(&unit.box);
-                RF_PUSH(units->units, units->n_units, units->capacity, unit);
-            }
-        }
-        if (units->n_units > first) {
-            qsort(units->units + first, units->n_units - first,
-                  sizeof(*units->units), by_source_box);
-        }
-        if (covered != rf_box_elements(box)) {
-            status = rf_err_set(
+    return missing == 0;
+}
+
+static enum rf_status find_units(const struct rf_plan *plan,
+                                 const struct tiles *src,
+                                 const struct tiles *dst,
+                                 const struct rf_matches *matches,
+                                 struct rf_units *units, struct rf_err *err)
+{
+    for (size_t k = 0; k < dst->n; k++) {
+        const struct tile *to = &dst->tiles[k];
+        size_t at = matches->first[k], n = matches->first[k + 1] - at;
+        if (!add_units(src, to, n > 0 ? matches->source + at : NULL, n,
+                       units)) {
+            return rf_err_set(
                 err, RF_ERR_INTERNAL,
                 "a part of %s that rank %u needs is on no training rank",
-                plan->model->families[dst[k].family].name,
-                units->holders[dst[k].first].rank);
-            goto out;
+                plan->model->families[to->family].name,
+                units->holders[to->first].rank);
         }
     }
-out:
-    free(line);
-    free(scratch);
-    return status;
+    return RF_OK;
 }
 
 enum rf_status rf_units_build(const struct rf_plan *plan, struct rf_units *out,
                               struct rf_err *err)
 {
     struct tiles src = {.tiles = NULL}, dst = {.tiles = NULL};
+    struct rf_matches matches = {.first = NULL};
+    enum rf_status status;
     *out = (struct rf_units){.units = NULL};
-    enum rf_status status = side_tiles(plan, RF_TRAIN, out, &src, err);
+    status = side_tiles(plan, RF_TRAIN, out, &src, err);
     if (status == RF_OK) {
         status = side_tiles(plan, RF_INFER, out, &dst, err);
     }
-    size_t s = 0, d = 0;
-    while (status == RF_OK && d < dst.n) {
-        uint32_t family = dst.tiles[d].family;
-        size_t d_end = d, s_end;
-        while (d_end < dst.n && dst.tiles[d_end].family == family) {
-            d_end++;
-        }
-        while (s < src.n && src.tiles[s].family < family) {
-            s++;
-        }
-        s_end = s;
-        while (s_end < src.n && src.tiles[s_end].family == family) {
-            s_end++;
-        }
-        status = match(plan, src.tiles + s, s_end - s, dst.tiles + d, d_end - d,
-                       out, err);
-        d = d_end;
+    if (status == RF_OK && (src.cut || dst.cut)) {
+        status =
+            match_tiles(&src, &dst, plan->model->n_families, &matches, err);
     }
+    if (status == RF_OK) {
+        status = find_units(
+            plan, &src, &dst,
+            src.cut || dst.cut ? &matches : &plan->priv->matches, out, err);
+    }
+    rf_matches_free(&matches);
     free(src.tiles);
     free(dst.tiles);
     return status;

@@ -4,9 +4,8 @@
  * units of a plan are disjoint and together are everything the inference side
  * needs, so a strategy may choose sources and paths for each on its own.
  *
- * They come from the layouts, not from the plan's transfers: boxes that several
- * ranks share are found by equality, boxes that overlap only partly are cut
- * into parts that do not.
+ * They come from the plan's shards and their matches, not from its transfers;
+ * shards that overlap only partly are cut into parts that do not.
  */
 #ifndef RF_PLANNER_UNIT_H
 #define RF_PLANNER_UNIT_H

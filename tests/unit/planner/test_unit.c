@@ -49,6 +49,26 @@ static void renew(struct rf_layouts *layouts, uint32_t n)
     layouts->n_indices = n;
 }
 
+/* What the plan knows of its layouts, made anew. */
+static void learn(struct lab *lab)
+{
+    struct rf_plan_private *priv = lab->plan->priv;
+    rf_shards_free(&priv->source);
+    rf_shards_free(&priv->target);
+    rf_matches_free(&priv->matches);
+    ck_assert_int_eq(rf_shards_build(lab->model, lab->world,
+                                     &priv->layouts[RF_TRAIN], RF_TRAIN,
+                                     &priv->source, NULL),
+                     RF_OK);
+    ck_assert_int_eq(rf_shards_build(lab->model, lab->world,
+                                     &priv->layouts[RF_INFER], RF_INFER,
+                                     &priv->target, NULL),
+                     RF_OK);
+    ck_assert_int_eq(
+        rf_matches_build(&priv->source, &priv->target, &priv->matches, NULL),
+        RF_OK);
+}
+
 /* Three training ranks that overlap and together hold everything; six inference
  * ranks on three nodes with any boxes at all. */
 static void make_overlapping(struct lab *lab, const char *strategy,
@@ -81,6 +101,7 @@ static void make_overlapping(struct lab *lab, const char *strategy,
         give(infer, i, pick(state, 6), 1 + pick(state, 6), pick(state, 5),
              1 + pick(state, 5));
     }
+    learn(lab);
 }
 
 START_TEST(test_unit_boxes_are_disjoint_and_cover_every_piece)
@@ -154,6 +175,9 @@ START_TEST(test_unit_without_a_holder_is_an_error)
     make_overlapping(&lab, "broadcast", &state);
     renew(&lab.plan->priv->layouts[RF_TRAIN], 3);
     give(&lab.plan->priv->layouts[RF_TRAIN], 0, 0, 1, 0, 1);
+    give(&lab.plan->priv->layouts[RF_TRAIN], 1, 0, 1, 0, 1);
+    give(&lab.plan->priv->layouts[RF_TRAIN], 2, 0, 1, 0, 1);
+    learn(&lab);
     ck_assert_int_eq(rf_units_build(lab.plan, &units, &err), RF_ERR_INTERNAL);
     ck_assert_ptr_nonnull(strstr(err.text, "no training rank"));
     rf_units_free(&units);

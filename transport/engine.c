@@ -2,10 +2,10 @@
  * Running a node's flow on one rank. See engine.h.
  *
  * progress() is a loop over: what other ranks handed to us, the carrier, our
- * own copies, one shared unit; when nothing moves, sleep in epoll until the
+ * own copies, one shared portion; when nothing moves, sleep in epoll until the
  * doorbell, a socket or the end of a peer wakes us, at most SLICE_NS in one
- * call. A rank is done when its own actions are complete and no shared unit of
- * the node is left: unfinished units are everybody's business.
+ * call. A rank is done when its own actions are complete and no shared portion
+ * of the node is left: unfinished portions are everybody's business.
  *
  * Failures: the carrier's, the end of a process of the node (RF_ERR_PEER with
  * the rank), or an abort set by the caller or by any rank of the node. Nothing
@@ -181,7 +181,7 @@ static enum rf_status build(struct rf_engine *engine,
     if (status != RF_OK) {
         return status;
     }
-    rf_copy_units_build(engine->flow, &engine->units);
+    rf_portions_build(engine->flow, &engine->portions);
     if (policy->mark_nothing != NULL) {
         engine->nothing =
             rf_xcalloc(env->schedule->n_ops, sizeof(*engine->nothing));
@@ -246,7 +246,7 @@ void rf_engine_close(void *state)
         close(engine->epoll);
     }
     rf_nodeshm_close(engine->shm);
-    rf_copy_units_destroy(engine->units);
+    rf_portions_destroy(engine->portions);
     rf_flow_destroy(engine->flow);
     free(engine->deaths);
     free(engine->copies);
@@ -328,7 +328,7 @@ static bool copy_own(struct rf_engine *engine)
     shape = &engine->copy_shapes[index];
     op = &engine->env->schedule->ops[engine->flow->actions[index].op];
     n = RF_MIN(shape->total_items - engine->copy_at,
-               RF_UNIT_BYTES / shape->dst_item);
+               RF_PORTION_BYTES / shape->dst_item);
     if (engine->nothing != NULL &&
         engine->nothing[engine->flow->actions[index].op]) {
         n = shape->total_items;
@@ -362,7 +362,7 @@ static void look_at_events(struct rf_engine *engine, int timeout_ms)
 
 static bool finished(const struct rf_engine *engine)
 {
-    return engine->own_left == 0 && rf_flow_units_finished(engine->flow) &&
+    return engine->own_left == 0 && rf_flow_portions_finished(engine->flow) &&
            engine->carrier_ops->idle(engine->carrier);
 }
 
@@ -404,8 +404,8 @@ static enum rf_status work(struct rf_engine *engine, bool *worked,
     }
     before = rf_now_ns();
     copied = copy_own(engine);
-    if (rf_flow_claim_unit(engine->flow, &index)) {
-        rf_copy_units_run(engine->units, index, engine->flow, engine->shm);
+    if (rf_flow_claim_portion(engine->flow, &index)) {
+        rf_portions_run(engine->portions, index, engine->flow, engine->shm);
         copied = true;
     }
     if (copied) {

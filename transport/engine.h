@@ -8,7 +8,7 @@
 
 #include "transport/flow.h"
 #include "transport/method.h"
-#include "transport/units.h"
+#include "transport/portions.h"
 
 struct rf_engine;
 
@@ -55,7 +55,7 @@ struct rf_engine {
     enum rf_route *routes; /* by op index */
     bool *nothing; /* by op index: an own copy that moves nothing, or NULL */
     struct rf_flow *flow;
-    struct rf_copy_units *units;
+    struct rf_portions *portions;
     struct rf_nodeshm *shm;
     int epoll;
     bool watches_sockets;

@@ -6,7 +6,7 @@
  * the iteration's generation in their upper half:
  *   arrivals[a]  reaches generation · n_needs when action a may run;
  *   parts[a]     reaches generation · n_parts when shared copy a is complete;
- *   cursor       (generation, units claimed so far);
+ *   cursor       (generation, portions claimed so far);
  *   queues       tickets are taken with fetch_add, the entry is then published
  *                with a release store, so a reader that sees the tag sees all
  *                that was written before.
@@ -69,7 +69,7 @@ uint64_t rf_flow_shared_bytes(const struct rf_flow *flow)
     uint64_t *sizes = rf_xcalloc(flow->n_local, sizeof(*sizes));
     uint64_t bytes = sizeof(struct rf_flow_shared) +
                      2 * round_up_words(flow->n_actions) +
-                     round_up_words(flow->n_units - flow->n_free);
+                     round_up_words(flow->n_portions - flow->n_free);
     queue_sizes(flow, sizes);
     for (uint32_t slot = 0; slot < flow->n_local; slot++) {
         bytes += sizeof(struct shared_tail) + round_up_words(sizes[slot]);
@@ -95,7 +95,7 @@ void rf_flow_attach(struct rf_flow *flow, struct rf_nodeshm *shm)
     at += sizeof(*flow->shared);
     flow->arrivals = take_words(&at, flow->n_actions);
     flow->parts = take_words(&at, flow->n_actions);
-    flow->ready_units = take_words(&at, flow->n_units - flow->n_free);
+    flow->ready_portions = take_words(&at, flow->n_portions - flow->n_free);
     flow->queues = rf_xcalloc(flow->n_local, sizeof(*flow->queues));
     queue_sizes(flow, sizes);
     for (uint32_t slot = 0; slot < flow->n_local; slot++) {
@@ -128,13 +128,14 @@ void rf_flow_start(struct rf_flow *flow)
 
 /* --- handing out ---------------------------------------------------------- */
 
-static void hand_out_units(struct rf_flow *flow, const struct rf_action *action)
+static void hand_out_portions(struct rf_flow *flow,
+                              const struct rf_action *action)
 {
-    uint64_t ring = flow->n_units - flow->n_free;
-    for (uint32_t i = 0; i < action->n_units; i++) {
+    uint64_t ring = flow->n_portions - flow->n_free;
+    for (uint32_t i = 0; i < action->n_portions; i++) {
         uint64_t ticket = atomic_fetch_add(&flow->shared->pushed, 1);
-        atomic_store_explicit(&flow->ready_units[ticket % ring],
-                              tagged(flow, action->first_unit + i),
+        atomic_store_explicit(&flow->ready_portions[ticket % ring],
+                              tagged(flow, action->first_portion + i),
                               memory_order_release);
     }
     rf_nodeshm_wake_all(flow->shm);
@@ -162,7 +163,7 @@ static void hand_out(struct rf_flow *flow, uint32_t index)
 {
     const struct rf_action *action = &flow->actions[index];
     if (action->owner == RF_FLOW_ANYONE) {
-        hand_out_units(flow, action);
+        hand_out_portions(flow, action);
     } else {
         hand_to_owner(flow, index);
     }
@@ -233,30 +234,32 @@ bool rf_flow_take(struct rf_flow *flow, uint32_t *action)
     return true;
 }
 
-/* The unit at the cursor, if it may run now. */
-static bool unit_at(const struct rf_flow *flow, uint64_t cursor, uint32_t *unit)
+/* The portion at the cursor, if it may run now. */
+static bool portion_at(const struct rf_flow *flow, uint64_t cursor,
+                       uint32_t *portion)
 {
     uint64_t at = has_tag(flow, cursor) ? (uint32_t)cursor : 0;
-    uint64_t ring = flow->n_units - flow->n_free, entry;
-    if (at >= flow->n_units) {
+    uint64_t ring = flow->n_portions - flow->n_free, entry;
+    if (at >= flow->n_portions) {
         return false;
     }
     if (at < flow->n_free) {
-        *unit = (uint32_t)at;
+        *portion = (uint32_t)at;
         return true;
     }
-    entry = atomic_load_explicit(&flow->ready_units[(at - flow->n_free) % ring],
-                                 memory_order_acquire);
-    *unit = (uint32_t)entry;
+    entry =
+        atomic_load_explicit(&flow->ready_portions[(at - flow->n_free) % ring],
+                             memory_order_acquire);
+    *portion = (uint32_t)entry;
     return has_tag(flow, entry);
 }
 
-bool rf_flow_claim_unit(struct rf_flow *flow, uint32_t *unit)
+bool rf_flow_claim_portion(struct rf_flow *flow, uint32_t *portion)
 {
     uint64_t cursor = atomic_load(&flow->shared->cursor);
     for (;;) {
         uint64_t at = has_tag(flow, cursor) ? (uint32_t)cursor : 0;
-        if (!unit_at(flow, cursor, unit)) {
+        if (!portion_at(flow, cursor, portion)) {
             return false;
         }
         if (atomic_compare_exchange_weak(&flow->shared->cursor, &cursor,
@@ -266,23 +269,23 @@ bool rf_flow_claim_unit(struct rf_flow *flow, uint32_t *unit)
     }
 }
 
-void rf_flow_unit_done(struct rf_flow *flow)
+void rf_flow_portion_done(struct rf_flow *flow)
 {
     atomic_fetch_add_explicit(&flow->shared->done, 1, memory_order_acq_rel);
-    if (rf_flow_units_finished(flow)) {
+    if (rf_flow_portions_finished(flow)) {
         rf_nodeshm_wake_all(flow->shm);
     }
 }
 
-bool rf_flow_units_finished(const struct rf_flow *flow)
+bool rf_flow_portions_finished(const struct rf_flow *flow)
 {
     return atomic_load_explicit(&flow->shared->done, memory_order_acquire) >=
-           (uint64_t)flow->generation * flow->n_units;
+           (uint64_t)flow->generation * flow->n_portions;
 }
 
 bool rf_flow_has_work(const struct rf_flow *flow)
 {
     uint32_t unused;
     return peek(flow, &unused) ||
-           unit_at(flow, atomic_load(&flow->shared->cursor), &unused);
+           portion_at(flow, atomic_load(&flow->shared->cursor), &unused);
 }

@@ -42,9 +42,9 @@ struct rf_action {
     uint32_t op;      /* index into schedule->ops; RF_NONE of a gate */
     uint32_t owner;   /* slot of the rank that runs it, or RF_FLOW_ANYONE */
     uint32_t n_needs; /* arrivals before it may run */
-    uint32_t first_next, n_next;  /* into rf_flow.next: who waits for it */
-    uint32_t first_unit, n_units; /* of a shared copy that waits */
-    uint32_t n_parts;             /* of a shared copy: parts that complete it */
+    uint32_t first_next, n_next; /* into rf_flow.next: who waits for it */
+    uint32_t first_portion, n_portions; /* of a shared copy that waits */
+    uint32_t n_parts; /* of a shared copy: parts that complete it */
 };
 
 /* The actions of one op here; RF_NONE where there is none. */
@@ -64,16 +64,16 @@ struct rf_flow {
     uint32_t *next;
     struct rf_op_actions *of_op;
     bool serialize;
-    /* Units of shared copies: [0, n_free) may run at once, the rest when their
-     * action is handed out. Set before rf_flow_shared_bytes(). */
-    uint32_t n_units, n_free;
+    /* Portions of shared copies: [0, n_free) may run at once, the rest when
+     * their action is handed out. Set before rf_flow_shared_bytes(). */
+    uint32_t n_portions, n_free;
     /* at run time */
     struct rf_nodeshm *shm;
     uint32_t self;
     uint32_t generation; /* of the iteration under way, from 1 */
     struct rf_flow_shared *shared;
     _Atomic uint64_t *arrivals, *parts; /* by action */
-    _Atomic uint64_t *ready_units;
+    _Atomic uint64_t *ready_portions;
     struct rf_flow_queue *queues; /* by slot, in private memory */
 };
 
@@ -104,10 +104,10 @@ void rf_flow_part_done(struct rf_flow *flow, uint32_t action);
  * out: their owners begin them by themselves. */
 bool rf_flow_take(struct rf_flow *flow, uint32_t *action);
 
-/* Claims a unit that may run now; rf_flow_unit_done() after it. */
-bool rf_flow_claim_unit(struct rf_flow *flow, uint32_t *unit);
-void rf_flow_unit_done(struct rf_flow *flow);
-bool rf_flow_units_finished(const struct rf_flow *flow);
+/* Claims a portion that may run now; rf_flow_portion_done() after it. */
+bool rf_flow_claim_portion(struct rf_flow *flow, uint32_t *portion);
+void rf_flow_portion_done(struct rf_flow *flow);
+bool rf_flow_portions_finished(const struct rf_flow *flow);
 
 /* Whether there is something to take or claim (for going to sleep). */
 bool rf_flow_has_work(const struct rf_flow *flow);

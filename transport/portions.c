@@ -1,17 +1,17 @@
 /*
- * Cutting a node's copies into units. See units.h.
+ * Cutting a node's copies into portions. See portions.h.
  *
  * A *group* is a list of copies whose sources have the same grid and strides:
  * either exactly the same runs (replicas; cut anywhere in the stream), or runs
  * side by side inside the same rows (a column split; cut between rows). A
- * *part* is a range of a group; a *unit* is one part of a large group or
+ * *part* is a range of a group; a *portion* is one part of a large group or
  * several small parts in a row. Copies that wait for something are groups of
- * their own, and their units follow all others.
+ * their own, and their portions follow all others.
  *
  * Order: by the least op id of each group, so that what others wait for comes
  * early.
  */
-#include "transport/units.h"
+#include "transport/portions.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -40,19 +40,19 @@ struct part {
     uint64_t first, count;
 };
 
-struct unit {
+struct portion {
     uint32_t first_part, n_parts;
 };
 
-struct rf_copy_units {
+struct rf_portions {
     const struct rf_schedule *schedule;
     struct rf_copy_shape *shapes; /* by member */
     struct member *members;
     struct group *groups;
     struct part *parts;
-    struct unit *units;
-    size_t n_members, n_groups, n_parts, n_units;
-    size_t member_cap, group_cap, part_cap, unit_cap;
+    struct portion *of;
+    size_t n_members, n_groups, n_parts, n;
+    size_t member_cap, group_cap, part_cap, cap;
 };
 
 /* --- grouping ------------------------------------------------------------- */
@@ -115,12 +115,12 @@ static bool is_beside(const struct candidate *a, const struct candidate *b,
            a->shape.run_items <= INTERLEAVE_MAX_RUN;
 }
 
-static void add_group(struct rf_copy_units *units, const struct rf_flow *flow,
+static void add_group(struct rf_portions *portions, const struct rf_flow *flow,
                       const struct candidate *first, size_t n, bool by_rows)
 {
-    size_t shape_cap = units->member_cap;
-    size_t n_shapes = units->n_members;
-    struct group group = {.first_member = (uint32_t)units->n_members,
+    size_t shape_cap = portions->member_cap;
+    size_t n_shapes = portions->n_members;
+    struct group group = {.first_member = (uint32_t)portions->n_members,
                           .n_members = (uint32_t)n,
                           .by_rows = by_rows,
                           .order = UINT32_MAX};
@@ -132,16 +132,18 @@ static void add_group(struct rf_copy_units *units, const struct rf_flow *flow,
             .src_slot = flow->slots[op->src],
             .dst_slot = flow->slots[op->dst],
         };
-        RF_PUSH(units->shapes, n_shapes, shape_cap, first[i].shape);
-        RF_PUSH(units->members, units->n_members, units->member_cap, member);
+        RF_PUSH(portions->shapes, n_shapes, shape_cap, first[i].shape);
+        RF_PUSH(portions->members, portions->n_members, portions->member_cap,
+                member);
         group.order = RF_MIN(group.order, member.op);
     }
-    RF_PUSH(units->groups, units->n_groups, units->group_cap, group);
+    RF_PUSH(portions->groups, portions->n_groups, portions->group_cap, group);
 }
 
 /* Makes groups of sorted candidates. */
-static void make_groups(struct rf_copy_units *units, const struct rf_flow *flow,
-                        const struct candidate *all, size_t n)
+static void make_groups(struct rf_portions *portions,
+                        const struct rf_flow *flow, const struct candidate *all,
+                        size_t n)
 {
     size_t i = 0;
     while (i < n) {
@@ -157,7 +159,7 @@ static void make_groups(struct rf_copy_units *units, const struct rf_flow *flow,
             end = RF_MAX(end, all[k].offset + all[k].shape.run_items);
             k++;
         }
-        add_group(units, flow, &all[i], k - i, by_rows);
+        add_group(portions, flow, &all[i], k - i, by_rows);
         i = k;
     }
 }
@@ -168,7 +170,7 @@ static int compare_groups(const void *a, const void *b)
     return compare_u64(x->order, y->order);
 }
 
-static void group_free_copies(struct rf_copy_units *units,
+static void group_free_copies(struct rf_portions *portions,
                               const struct rf_flow *flow)
 {
     struct candidate *all = NULL;
@@ -191,8 +193,8 @@ static void group_free_copies(struct rf_copy_units *units,
     }
     if (n > 0) {
         qsort(all, n, sizeof(*all), compare_candidates);
-        make_groups(units, flow, all, n);
-        qsort(units->groups, units->n_groups, sizeof(*units->groups),
+        make_groups(portions, flow, all, n);
+        qsort(portions->groups, portions->n_groups, sizeof(*portions->groups),
               compare_groups);
     }
     free(all);
@@ -201,113 +203,116 @@ static void group_free_copies(struct rf_copy_units *units,
 /* --- cutting -------------------------------------------------------------- */
 
 /* Bytes one step (row or item) of a group writes. */
-static uint64_t step_bytes(const struct rf_copy_units *units,
+static uint64_t step_bytes(const struct rf_portions *portions,
                            const struct group *group)
 {
     uint64_t bytes = 0;
     for (uint32_t m = 0; m < group->n_members; m++) {
         const struct rf_copy_shape *shape =
-            &units->shapes[group->first_member + m];
+            &portions->shapes[group->first_member + m];
         bytes +=
             (uint64_t)shape->dst_item * (group->by_rows ? shape->run_items : 1);
     }
     return RF_MAX(bytes, 1);
 }
 
-/* Cuts group `index` into parts, small ones put together with the unit under
+/* Cuts group `index` into parts, small ones put together with the portion under
  * way (`filled` bytes so far), and counts them at the actions. */
-static void cut_group(struct rf_copy_units *units, struct rf_flow *flow,
+static void cut_group(struct rf_portions *portions, struct rf_flow *flow,
                       uint32_t index, uint64_t *filled)
 {
-    const struct group *group = &units->groups[index];
-    const struct rf_copy_shape *shape = &units->shapes[group->first_member];
+    const struct group *group = &portions->groups[index];
+    const struct rf_copy_shape *shape = &portions->shapes[group->first_member];
     uint64_t total = group->by_rows ? rf_copy_runs(shape) : shape->total_items;
-    uint64_t each = step_bytes(units, group), n_parts = 0;
-    uint64_t per_unit = RF_MAX(RF_UNIT_BYTES / each, 1);
+    uint64_t each = step_bytes(portions, group), n_parts = 0;
+    uint64_t per_portion = RF_MAX(RF_PORTION_BYTES / each, 1);
     for (uint64_t first = 0; first < total;) {
-        uint64_t room =
-            *filled < RF_UNIT_BYTES ? (RF_UNIT_BYTES - *filled) / each : 0;
+        uint64_t room = *filled < RF_PORTION_BYTES
+                            ? (RF_PORTION_BYTES - *filled) / each
+                            : 0;
         uint64_t count = total - first;
-        if (units->n_units == 0 || *filled == UINT64_MAX ||
-            (count > room && *filled * 4 > RF_UNIT_BYTES)) {
-            RF_PUSH(units->units, units->n_units, units->unit_cap,
-                    ((struct unit){(uint32_t)units->n_parts, 0}));
+        if (portions->n == 0 || *filled == UINT64_MAX ||
+            (count > room && *filled * 4 > RF_PORTION_BYTES)) {
+            RF_PUSH(portions->of, portions->n, portions->cap,
+                    ((struct portion){(uint32_t)portions->n_parts, 0}));
             *filled = 0;
-            room = per_unit;
+            room = per_portion;
         }
         count = RF_MIN(count, RF_MAX(room, 1));
-        RF_PUSH(units->parts, units->n_parts, units->part_cap,
+        RF_PUSH(portions->parts, portions->n_parts, portions->part_cap,
                 ((struct part){index, first, count}));
-        units->units[units->n_units - 1].n_parts++;
+        portions->of[portions->n - 1].n_parts++;
         *filled += count * each;
         first += count;
         n_parts++;
     }
     for (uint32_t m = 0; m < group->n_members; m++) {
-        const struct member *member = &units->members[group->first_member + m];
+        const struct member *member =
+            &portions->members[group->first_member + m];
         flow->actions[member->action].n_parts = (uint32_t)n_parts;
     }
 }
 
-/* Copies that wait: each is a group and has units of its own. */
-static void cut_waiting_copies(struct rf_copy_units *units,
+/* Copies that wait: each is a group and has portions of its own. */
+static void cut_waiting_copies(struct rf_portions *portions,
                                struct rf_flow *flow)
 {
     for (uint32_t i = 0; i < flow->n_actions; i++) {
         struct rf_action *action = &flow->actions[i];
-        uint64_t filled = UINT64_MAX; /* begins a unit */
+        uint64_t filled = UINT64_MAX; /* begins a portion */
         if (action->kind != RF_ACTION_COPY || action->n_needs == 0 ||
             action->owner != RF_FLOW_ANYONE) {
             continue;
         }
         struct candidate one = {.op = action->op, .action = i};
         rf_copy_shape_of(&flow->schedule->ops[action->op], &one.shape);
-        add_group(units, flow, &one, 1, false);
-        action->first_unit = (uint32_t)units->n_units;
-        cut_group(units, flow, (uint32_t)units->n_groups - 1, &filled);
-        action->n_units = (uint32_t)units->n_units - action->first_unit;
+        add_group(portions, flow, &one, 1, false);
+        action->first_portion = (uint32_t)portions->n;
+        cut_group(portions, flow, (uint32_t)portions->n_groups - 1, &filled);
+        action->n_portions = (uint32_t)portions->n - action->first_portion;
     }
 }
 
-void rf_copy_units_build(struct rf_flow *flow, struct rf_copy_units **out)
+void rf_portions_build(struct rf_flow *flow, struct rf_portions **out)
 {
-    struct rf_copy_units *units = rf_xcalloc(1, sizeof(*units));
+    struct rf_portions *portions = rf_xcalloc(1, sizeof(*portions));
     uint64_t filled = UINT64_MAX;
-    units->schedule = flow->schedule;
-    group_free_copies(units, flow);
-    for (uint32_t i = 0; i < units->n_groups; i++) {
-        cut_group(units, flow, i, &filled);
+    portions->schedule = flow->schedule;
+    group_free_copies(portions, flow);
+    for (uint32_t i = 0; i < portions->n_groups; i++) {
+        cut_group(portions, flow, i, &filled);
     }
-    flow->n_free = (uint32_t)units->n_units;
-    cut_waiting_copies(units, flow);
-    flow->n_units = (uint32_t)units->n_units;
-    *out = units;
+    flow->n_free = (uint32_t)portions->n;
+    cut_waiting_copies(portions, flow);
+    flow->n_portions = (uint32_t)portions->n;
+    *out = portions;
 }
 
-void rf_copy_units_destroy(struct rf_copy_units *units)
+void rf_portions_destroy(struct rf_portions *portions)
 {
-    if (units == NULL) {
+    if (portions == NULL) {
         return;
     }
-    free(units->shapes);
-    free(units->members);
-    free(units->groups);
-    free(units->parts);
-    free(units->units);
-    free(units);
+    free(portions->shapes);
+    free(portions->members);
+    free(portions->groups);
+    free(portions->parts);
+    free(portions->of);
+    free(portions);
 }
 
 /* --- running -------------------------------------------------------------- */
 
-static void place_members(const struct rf_copy_units *units,
+static void place_members(const struct rf_portions *portions,
                           const struct group *group,
                           const struct rf_nodeshm *shm,
                           struct rf_copy_member *out)
 {
     for (uint32_t m = 0; m < group->n_members; m++) {
-        const struct member *member = &units->members[group->first_member + m];
-        const struct rf_op *op = &units->schedule->ops[member->op];
-        out[m].shape = &units->shapes[group->first_member + m];
+        const struct member *member =
+            &portions->members[group->first_member + m];
+        const struct rf_op *op = &portions->schedule->ops[member->op];
+        out[m].shape = &portions->shapes[group->first_member + m];
         out[m].src =
             (const uint8_t *)shm->peers[member->src_slot].arena[op->src_mem] +
             op->src_offset;
@@ -317,13 +322,13 @@ static void place_members(const struct rf_copy_units *units,
     }
 }
 
-static void run_part(const struct rf_copy_units *units, const struct part *part,
-                     const struct rf_nodeshm *shm)
+static void run_part(const struct rf_portions *portions,
+                     const struct part *part, const struct rf_nodeshm *shm)
 {
-    const struct group *group = &units->groups[part->group];
+    const struct group *group = &portions->groups[part->group];
     struct rf_copy_member members[RF_COPY_MEMBERS_MAX];
     uint64_t block = part->count;
-    place_members(units, group, shm, members);
+    place_members(portions, group, shm, members);
     if (group->by_rows) {
         rf_copy_rows(members, group->n_members, part->first, part->count);
         return;
@@ -340,21 +345,21 @@ static void run_part(const struct rf_copy_units *units, const struct part *part,
     }
 }
 
-void rf_copy_units_run(const struct rf_copy_units *units, uint32_t unit,
-                       struct rf_flow *flow, const struct rf_nodeshm *shm)
+void rf_portions_run(const struct rf_portions *portions, uint32_t portion,
+                     struct rf_flow *flow, const struct rf_nodeshm *shm)
 {
-    const struct unit *what = &units->units[unit];
-    const struct part *parts = &units->parts[what->first_part];
+    const struct portion *what = &portions->of[portion];
+    const struct part *parts = &portions->parts[what->first_part];
     for (uint32_t p = 0; p < what->n_parts; p++) {
-        run_part(units, &parts[p], shm);
+        run_part(portions, &parts[p], shm);
     }
     rf_copy_fence();
     for (uint32_t p = 0; p < what->n_parts; p++) {
-        const struct group *group = &units->groups[parts[p].group];
+        const struct group *group = &portions->groups[parts[p].group];
         for (uint32_t m = 0; m < group->n_members; m++) {
-            rf_flow_part_done(flow,
-                              units->members[group->first_member + m].action);
+            rf_flow_part_done(
+                flow, portions->members[group->first_member + m].action);
         }
     }
-    rf_flow_unit_done(flow);
+    rf_flow_portion_done(flow);
 }

@@ -72,41 +72,41 @@ int rf_box_compare(const struct rf_box *a, const struct rf_box *b)
     return 0;
 }
 
-uint64_t rf_box_unit(const struct rf_box *box, uint32_t dim)
+uint64_t rf_box_step(const struct rf_box *box, uint32_t dim)
 {
-    uint64_t unit = 1;
+    uint64_t step = 1;
     for (uint32_t d = dim + 1; d < RF_BOX_DIMS; d++) {
-        unit *= box->extent[d];
+        step *= box->extent[d];
     }
-    return unit;
+    return step;
 }
 
 size_t rf_box_range(const struct rf_box *box, uint64_t from, uint64_t to,
                     struct rf_box *out)
 {
-    uint64_t unit[RF_BOX_DIMS];
+    uint64_t step[RF_BOX_DIMS];
     size_t n = 0;
     for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
-        unit[d] = rf_box_unit(box, d);
+        step[d] = rf_box_step(box, d);
     }
     while (from < to) {
         uint32_t dim = 0;
         uint64_t count;
         /* The outermost dimension of which a whole slice starts here. */
-        while (from % unit[dim] != 0 || unit[dim] > to - from) {
+        while (from % step[dim] != 0 || step[dim] > to - from) {
             dim++;
         }
         struct rf_box *piece = &out[n++];
         *piece = *box;
         for (uint32_t d = 0; d < dim; d++) {
-            piece->start[d] += from / unit[d] % box->extent[d];
+            piece->start[d] += from / step[d] % box->extent[d];
             piece->extent[d] = 1;
         }
-        uint64_t digit = from / unit[dim] % box->extent[dim];
-        count = RF_MIN((to - from) / unit[dim], box->extent[dim] - digit);
+        uint64_t digit = from / step[dim] % box->extent[dim];
+        count = RF_MIN((to - from) / step[dim], box->extent[dim] - digit);
         piece->start[dim] += digit;
         piece->extent[dim] = count;
-        from += count * unit[dim];
+        from += count * step[dim];
     }
     return n;
 }

@@ -22,7 +22,7 @@ bool rf_box_contains(const struct rf_box *outer, const struct rf_box *inner);
 int rf_box_compare(const struct rf_box *a, const struct rf_box *b);
 
 /* Elements that one step in dimension `dim` passes over in row-major order. */
-uint64_t rf_box_unit(const struct rf_box *box, uint32_t dim);
+uint64_t rf_box_step(const struct rf_box *box, uint32_t dim);
 
 /*
  * The boxes that make up the elements [from, to) of `box` in row-major order,
@@ -42,5 +42,29 @@ uint64_t rf_piece_offset(const struct rf_piece *piece, const uint64_t *at);
  * boxes[0] and boxes[1].
  */
 bool rf_boxes_disjoint(struct rf_box *boxes, size_t n);
+
+/*
+ * How to cut a box into at most `parts` boxes of nearly equal size: along which
+ * dimension, the outermost that divides evenly, else the one that divides best,
+ * and into how many (rf_box_part() makes them).
+ */
+struct rf_split {
+    uint32_t dim, parts;
+};
+struct rf_split rf_box_split(const struct rf_box *box, uint32_t parts);
+struct rf_box rf_box_part(const struct rf_box *box,
+                          const struct rf_split *split, uint32_t index);
+
+/* Cuts a box into chunks of at most `max_elements` each (never less than one
+ * element), outer dimensions first, in memory order. */
+struct rf_chunking {
+    uint32_t dim;   /* outer dimensions are cut to single indices */
+    uint64_t step;  /* indices of `dim` in a chunk */
+    uint64_t count; /* chunks */
+};
+struct rf_chunking rf_box_chunking(const struct rf_box *box,
+                                   uint64_t max_elements);
+struct rf_box rf_box_chunk(const struct rf_box *box,
+                           const struct rf_chunking *chunking, uint64_t index);
 
 #endif

@@ -13,7 +13,7 @@
 
 #include "common/mem.h"
 #include "planner/box.h"
-#include "planner/unit.h"
+#include "planner/parcel.h"
 
 /* With up to so many different sets of holder nodes all their unions are tried;
  * with more, unions are grown from single sets, in about so many steps. */
@@ -74,7 +74,7 @@ static void RF_PRINTF(4, 5)
 /* What M1 and M2 count, in payload bytes. */
 struct copied {
     double *node, *rank;
-    uint32_t *needers; /* of the unit at hand, by node with a holder */
+    uint32_t *needers; /* of the parcel at hand, by node with a holder */
     bool *held;
 };
 
@@ -95,35 +95,37 @@ static bool holds(const struct rf_holder *src, uint32_t n, uint32_t rank)
     return false;
 }
 
-/* A copy reads a byte and writes one. Where a node needs a unit several times,
- * the second copy and all later ones may find it in a cache: they only write,
- * half a copy. Units that no rank of the node holds are left to the links. */
-static void add_copies(const struct rf_plan *plan, const struct rf_units *units,
-                       const struct rf_unit *unit, struct copied *copied)
+/* A copy reads a byte and writes one. Where a node needs a parcel several
+ * times, the second copy and all later ones may find it in a cache: they only
+ * write, half a copy. Parcels that no rank of the node holds are left to the
+ * links. */
+static void add_copies(const struct rf_plan *plan,
+                       const struct rf_parcels *parcels,
+                       const struct rf_parcel *parcel, struct copied *copied)
 {
     const struct rf_rank *ranks = plan->world->ranks;
-    const struct rf_holder *src = &units->holders[unit->first_src];
-    const struct rf_holder *dst = &units->holders[unit->first_dst];
-    uint32_t items = rf_plan_item_bytes(plan, RF_TRAIN, unit->family) +
-                     rf_plan_item_bytes(plan, RF_INFER, unit->family);
-    double half = (double)rf_box_elements(&unit->box) * items / 4;
-    for (uint32_t i = 0; i < unit->n_src; i++) {
+    const struct rf_holder *src = &parcels->holders[parcel->first_src];
+    const struct rf_holder *dst = &parcels->holders[parcel->first_dst];
+    uint32_t items = rf_plan_item_bytes(plan, RF_TRAIN, parcel->family) +
+                     rf_plan_item_bytes(plan, RF_INFER, parcel->family);
+    double half = (double)rf_box_elements(&parcel->box) * items / 4;
+    for (uint32_t i = 0; i < parcel->n_src; i++) {
         copied->held[ranks[src[i].rank].node] = true;
     }
-    for (uint32_t i = 0; i < unit->n_dst; i++) {
+    for (uint32_t i = 0; i < parcel->n_dst; i++) {
         uint32_t node = ranks[dst[i].rank].node;
         if (copied->held[node]) {
             copied->node[node] +=
                 copied->needers[node]++ == 0 ? 2 * half : half;
         }
     }
-    for (uint32_t i = 0; i < unit->n_dst; i++) {
+    for (uint32_t i = 0; i < parcel->n_dst; i++) {
         uint32_t rank = dst[i].rank, node = ranks[rank].node;
-        if (copied->held[node] && holds(src, unit->n_src, rank)) {
+        if (copied->held[node] && holds(src, parcel->n_src, rank)) {
             copied->rank[rank] += copied->needers[node] == 1 ? 2 * half : half;
         }
     }
-    for (uint32_t i = 0; i < unit->n_src; i++) {
+    for (uint32_t i = 0; i < parcel->n_src; i++) {
         copied->held[ranks[src[i].rank].node] = false;
         copied->needers[ranks[src[i].rank].node] = 0;
     }
@@ -132,7 +134,7 @@ static void add_copies(const struct rf_plan *plan, const struct rf_units *units,
 /* M1, M2: what has to be copied inside nodes and inside GPUs. In host memory
  * any rank of the node may copy for another. */
 static void bound_memory(const struct rf_plan *plan,
-                         const struct rf_units *units,
+                         const struct rf_parcels *parcels,
                          const struct rf_links *links, const char *const *names,
                          struct rf_bound *bound)
 {
@@ -142,8 +144,8 @@ static void bound_memory(const struct rf_plan *plan,
         .rank = rf_xcalloc(world->n_ranks, sizeof(*copied.rank)),
         .needers = rf_xcalloc(world->n_nodes, sizeof(*copied.needers)),
         .held = rf_xcalloc(world->n_nodes, sizeof(*copied.held))};
-    for (size_t u = 0; u < units->n_units; u++) {
-        add_copies(plan, units, &units->units[u], &copied);
+    for (size_t u = 0; u < parcels->n; u++) {
+        add_copies(plan, parcels, &parcels->of[u], &copied);
     }
     for (uint32_t n = 0; n < world->n_nodes; n++) {
         raise_bound(bound, copied.node[n], links->copy_gbytes_per_s[n],
@@ -321,26 +323,27 @@ static void bound_grown_unions(struct owners *owners,
     free(tried);
 }
 
-/* Who holds each unit and which nodes have to get it. */
-static void collect(const struct rf_plan *plan, const struct rf_units *units,
-                    struct owners *owners, double *in, uint64_t *set)
+/* Who holds each parcel and which nodes have to get it. */
+static void collect(const struct rf_plan *plan,
+                    const struct rf_parcels *parcels, struct owners *owners,
+                    double *in, uint64_t *set)
 {
     const struct rf_world *world = plan->world;
     enum rf_side wire = plan->spec->cast_at_source ? RF_INFER : RF_TRAIN;
     uint32_t *last = rf_xcalloc(world->n_nodes, sizeof(*last));
-    for (size_t u = 0; u < units->n_units; u++) {
-        const struct rf_unit *unit = &units->units[u];
-        double bytes = (double)rf_box_elements(&unit->box) *
-                       rf_plan_item_bytes(plan, wire, unit->family);
+    for (size_t u = 0; u < parcels->n; u++) {
+        const struct rf_parcel *parcel = &parcels->of[u];
+        double bytes = (double)rf_box_elements(&parcel->box) *
+                       rf_plan_item_bytes(plan, wire, parcel->family);
         bool leaves = false;
         memset(set, 0, owners->words * sizeof(*set));
-        for (uint32_t i = 0; i < unit->n_src; i++) {
-            uint32_t rank = units->holders[unit->first_src + i].rank;
+        for (uint32_t i = 0; i < parcel->n_src; i++) {
+            uint32_t rank = parcels->holders[parcel->first_src + i].rank;
             uint32_t node = world->ranks[rank].node;
             set[node / 64] |= (uint64_t)1 << (node % 64);
         }
-        for (uint32_t i = 0; i < unit->n_dst; i++) {
-            uint32_t rank = units->holders[unit->first_dst + i].rank;
+        for (uint32_t i = 0; i < parcel->n_dst; i++) {
+            uint32_t rank = parcels->holders[parcel->first_dst + i].rank;
             uint32_t node = world->ranks[rank].node;
             if ((set[node / 64] >> (node % 64) & 1) == 0 &&
                 last[node] != u + 1) {
@@ -358,7 +361,7 @@ static void collect(const struct rf_plan *plan, const struct rf_units *units,
 
 /* L1, L2: what has to cross the nodes' links. */
 static void bound_links(const struct rf_plan *plan,
-                        const struct rf_units *units,
+                        const struct rf_parcels *parcels,
                         const struct rf_links *links, const char *const *names,
                         struct rf_bound *bound)
 {
@@ -369,7 +372,7 @@ static void bound_links(const struct rf_plan *plan,
     for (uint32_t n = 0; n < links->n_nodes; n++) {
         owners.link_out[n] = link_capacity(links, n, true);
     }
-    collect(plan, units, &owners, in, set);
+    collect(plan, parcels, &owners, in, set);
     for (uint32_t n = 0; n < plan->world->n_nodes; n++) {
         raise_bound(bound, in[n], link_capacity(links, n, false), "link %s in",
                     names[n]);
@@ -394,20 +397,20 @@ enum rf_status rf_cost_bound(const struct rf_plan *plan,
                              struct rf_bound *out, struct rf_err *err)
 {
     struct rf_bound bound = {.ms = 0, .resource = "nothing"};
-    struct rf_units units;
+    struct rf_parcels parcels;
     enum rf_status status;
     if (links->n_nodes != plan->world->n_nodes) {
         return rf_err_set(err, RF_ERR_INTERNAL,
                           "link figures of %u nodes for a world of %u",
                           links->n_nodes, plan->world->n_nodes);
     }
-    status = rf_units_build(plan, &units, err);
+    status = rf_parcels_build(plan, &parcels, err);
     if (status == RF_OK) {
-        bound_memory(plan, &units, links, node_names, &bound);
-        bound_links(plan, &units, links, node_names, &bound);
+        bound_memory(plan, &parcels, links, node_names, &bound);
+        bound_links(plan, &parcels, links, node_names, &bound);
         *out = bound;
     }
-    rf_units_free(&units);
+    rf_parcels_free(&parcels);
     return status;
 }
 

@@ -91,7 +91,7 @@ static void push_range(struct rf_layout_build *build, const struct shard *shard,
     }
     tensor.extent[RF_DIM_LAYER] = tensor.extent[RF_DIM_EXPERT] = 1;
     for (uint32_t d = RF_DIM_TENSOR; d < RF_BOX_DIMS; d++) {
-        piece.stride[d] = rf_box_unit(&tensor, d) * shard->item;
+        piece.stride[d] = rf_box_step(&tensor, d) * shard->item;
     }
     piece.stride[RF_DIM_LAYER] = shard->stride;
     piece.stride[RF_DIM_EXPERT] = member->expert_step * shard->item;

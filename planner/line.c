@@ -52,13 +52,13 @@ uint64_t rf_line_turn(struct rf_line *line, const struct rf_pool *pool,
 uint64_t rf_line_round(const struct rf_box *box, uint64_t bytes, uint32_t item,
                        uint64_t fine)
 {
-    uint64_t unit = 1;
+    uint64_t step = 1;
     for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
-        unit = rf_box_unit(box, d);
-        if (unit * item <= fine) {
+        step = rf_box_step(box, d);
+        if (step * item <= fine) {
             break;
         }
     }
-    unit *= item;
-    return (bytes + unit / 2) / unit * unit;
+    step *= item;
+    return (bytes + step / 2) / step * step;
 }

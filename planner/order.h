@@ -13,7 +13,8 @@
 #ifndef RF_PLANNER_ORDER_H
 #define RF_PLANNER_ORDER_H
 
-#include "planner/unit.h"
+#include "planner/box.h"
+#include "planner/parcel.h"
 
 /* Up to so many works the best order is searched for. */
 #define RF_ORDER_SEARCH_MAX 8
@@ -28,7 +29,7 @@ struct rf_work {
     size_t sources, receivers; /* positions in the pool of holders */
     uint32_t n_sources, n_receivers;
     uint32_t source;       /* chosen, < n_sources */
-    uint32_t unit, part;   /* the caller's: what moves, a part of a unit … */
+    uint32_t parcel, part; /* the caller's: what moves, a part of a parcel … */
     struct rf_split split; /* … cut like this */
     uint32_t turn; /* the caller's: which receiver of a node comes first */
     bool whole;    /* keeps all receivers busy; see rf_order_choose() */

@@ -50,7 +50,7 @@ struct rf_op {
     uint32_t dep;      /* id of another op, RF_NO_OP: none */
     uint32_t bucket;   /* RF_NO_BUCKET: no staging involved */
     uint32_t round;
-    uint32_t task; /* one unit of work, see rule 3 */
+    uint32_t task; /* ops that belong together, see rule 3 */
     uint32_t family;
     uint8_t src_mem, dst_mem; /* enum rf_mem */
     uint8_t cast;             /* enum rf_cast: applied by this op */
@@ -84,8 +84,9 @@ struct rf_schedule {
  * must outlive nothing: the schedule copies what it needs. Walks over the plan.
  *
  * Memory on the way, beside the ops that are kept: nothing for send_recv (36
- * bytes a transfer of the world with balance order), else the world's units and
- * their holders and for every work (allgather: one a part and node) 64 bytes.
+ * bytes a transfer of the world with balance order), else the world's parcels
+ * and their holders and for every work (allgather: one a part and node) 64
+ * bytes.
  */
 enum rf_status rf_schedule_build(const struct rf_plan *plan, uint32_t node,
                                  struct rf_schedule **out,

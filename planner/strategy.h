@@ -7,8 +7,9 @@
 #ifndef RF_PLANNER_STRATEGY_H
 #define RF_PLANNER_STRATEGY_H
 
+#include "planner/box.h"
+#include "planner/parcel.h"
 #include "planner/schedule.h"
-#include "planner/unit.h"
 
 struct rf_builder {
     const struct rf_plan *plan;

@@ -8,7 +8,7 @@
  * A bucket is filled with *slabs*: whole tensors (of several layers or experts
  * where they fit), each row-major; only a tensor larger than a bucket is cut.
  * Bucket b lies in slot b % RF_STAGE_SLOTS at the same offset on every rank. A
- * *piece* is the part of a slab inside one unit, at most a chunk: one op
+ * *chunk* is the part of a slab inside one parcel, of bounded size: one op
  * gathers it, a chain across nodes with a fan-out inside them broadcasts it,
  * one op on every rank that needs it takes it out.
  */
@@ -30,18 +30,18 @@ struct slab {
     uint64_t stride[RF_BOX_DIMS];
 };
 
-struct piece {
-    uint32_t slab, unit, op;
+struct chunk {
+    uint32_t slab, parcel, op;
     struct rf_box box;
 };
 
 struct gather {
     struct rf_builder *builder;
-    struct rf_units units;
+    struct rf_parcels parcels;
     struct slab *slabs;
     size_t n_slabs, slabs_capacity;
-    struct piece *pieces; /* of the bucket at hand */
-    size_t n_pieces, pieces_capacity;
+    struct chunk *chunks; /* of the bucket at hand */
+    size_t n_chunks, chunks_capacity;
     uint64_t slot_bytes, *load; /* bytes gathered from each rank */
     uint32_t root, *tree_node;  /* place of each rank in the tree, or RF_NONE */
     struct rf_tree tree;
@@ -63,11 +63,11 @@ static bool take_box(const struct rf_box *whole, uint64_t *at, uint64_t room,
                      bool cut, struct rf_box *out)
 {
     uint32_t dim = RF_BOX_DIMS - 1;
-    while (dim > 0 && at[dim] == 0 && rf_box_unit(whole, dim - 1) <= room) {
+    while (dim > 0 && at[dim] == 0 && rf_box_step(whole, dim - 1) <= room) {
         dim--;
     }
-    uint64_t unit = rf_box_unit(whole, dim);
-    if (unit > room || (!cut && dim >= RF_DIM_TENSOR)) {
+    uint64_t step = rf_box_step(whole, dim);
+    if (step > room || (!cut && dim >= RF_DIM_TENSOR)) {
         return false;
     }
     *out = *whole;
@@ -76,7 +76,7 @@ static bool take_box(const struct rf_box *whole, uint64_t *at, uint64_t room,
         out->extent[d] = 1;
     }
     out->start[dim] = at[dim];
-    out->extent[dim] = RF_MIN(whole->extent[dim] - at[dim], room / unit);
+    out->extent[dim] = RF_MIN(whole->extent[dim] - at[dim], room / step);
     at[dim] += out->extent[dim];
     while (dim > 0 && at[dim] == whole->extent[dim]) {
         at[dim--] = 0;
@@ -93,7 +93,7 @@ static void pack_family(struct gather *gather, uint32_t family,
     uint32_t item = stage_item(gather, family);
     struct rf_box whole =
         rf_box_whole(&gather->builder->plan->model->families[family]);
-    bool cut = rf_box_unit(&whole, RF_DIM_TENSOR - 1) > capacity / item;
+    bool cut = rf_box_step(&whole, RF_DIM_TENSOR - 1) > capacity / item;
     uint64_t at[RF_BOX_DIMS] = {0};
     while (at[0] < whole.extent[0]) {
         struct slab slab = {.family = family, .offset = *used};
@@ -105,7 +105,7 @@ static void pack_family(struct gather *gather, uint32_t family,
         }
         slab.bucket = *bucket;
         for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
-            slab.stride[d] = rf_box_unit(&slab.box, d) * item;
+            slab.stride[d] = rf_box_step(&slab.box, d) * item;
         }
         uint64_t end = *used + rf_box_elements(&slab.box) * item;
         gather->slot_bytes = RF_MAX(gather->slot_bytes, end);
@@ -119,9 +119,9 @@ static uint32_t pack(struct gather *gather)
 {
     uint32_t bucket = 0;
     uint64_t used = 0;
-    for (size_t u = 0; u < gather->units.n_units; u++) {
-        uint32_t family = gather->units.units[u].family;
-        if (u == 0 || family != gather->units.units[u - 1].family) {
+    for (size_t u = 0; u < gather->parcels.n; u++) {
+        uint32_t family = gather->parcels.of[u].family;
+        if (u == 0 || family != gather->parcels.of[u - 1].family) {
             pack_family(gather, family, &bucket, &used);
         }
     }
@@ -184,18 +184,18 @@ static struct rf_view stage_view(const struct gather *gather,
     };
 }
 
-/* Who gives a piece to the root: the root itself, else with balance none the
+/* Who gives a chunk to the root: the root itself, else with balance none the
  * first holder, else one on the root's node, else the least loaded. */
 static const struct rf_holder *choose_source(const struct gather *gather,
-                                             const struct rf_unit *unit)
+                                             const struct rf_parcel *parcel)
 {
-    const struct rf_holder *from = gather->units.holders + unit->first_src;
+    const struct rf_holder *from = gather->parcels.holders + parcel->first_src;
     const struct rf_holder *best = &from[0];
     if (gather->builder->spec->balance == RF_BALANCE_NONE) {
         return best;
     }
     uint32_t root_node = node_of(gather, gather->root);
-    for (uint32_t i = 0; i < unit->n_src; i++) {
+    for (uint32_t i = 0; i < parcel->n_src; i++) {
         bool near = node_of(gather, from[i].rank) == root_node;
         bool best_near = node_of(gather, best->rank) == root_node;
         if (from[i].rank == gather->root) {
@@ -210,24 +210,24 @@ static const struct rf_holder *choose_source(const struct gather *gather,
     return best;
 }
 
-/* Gathers the part of a slab in a unit, a chunk at a time. */
+/* Gathers the part of a slab in a parcel, a chunk at a time. */
 static uint32_t gather_part(struct gather *gather, uint32_t slab_index,
-                            uint32_t unit_index, const struct rf_box *part,
+                            uint32_t parcel_index, const struct rf_box *part,
                             uint32_t first_round)
 {
     struct rf_builder *builder = gather->builder;
     const struct slab *slab = &gather->slabs[slab_index];
     const struct rf_holder *source =
-        choose_source(gather, &gather->units.units[unit_index]);
+        choose_source(gather, &gather->parcels.of[parcel_index]);
     struct rf_view from = rf_view_of_piece(source, RF_MEM_TRAIN);
     struct rf_view to = stage_view(gather, slab, gather->root);
-    uint64_t chunk = builder->chunk_bytes;
+    uint64_t bytes = builder->chunk_bytes;
     uint32_t end = first_round;
-    if (chunk == 0) {
-        chunk = RF_MAX(gather->slot_bytes / CHUNKS_A_BUCKET, CHUNK_BYTES_MIN);
+    if (bytes == 0) {
+        bytes = RF_MAX(gather->slot_bytes / CHUNKS_A_BUCKET, CHUNK_BYTES_MIN);
     }
     struct rf_chunking chunking = rf_box_chunking(
-        part, rf_builder_elements(builder, slab->family, chunk));
+        part, rf_builder_elements(builder, slab->family, bytes));
     for (uint64_t k = 0; k < chunking.count; k++) {
         uint32_t round = rf_builder_round(builder, source->rank, gather->root);
         struct rf_op_draft step = {.family = slab->family,
@@ -236,45 +236,45 @@ static uint32_t gather_part(struct gather *gather, uint32_t slab_index,
                                    .bucket = slab->bucket,
                                    .round = RF_MAX(round, first_round),
                                    .task = builder->next_task++};
-        struct piece piece = {
-            .slab = slab_index, .unit = unit_index, .box = step.box};
-        piece.op = rf_builder_emit(builder, &step, &from, &to);
+        struct chunk chunk = {
+            .slab = slab_index, .parcel = parcel_index, .box = step.box};
+        chunk.op = rf_builder_emit(builder, &step, &from, &to);
         end = RF_MAX(end, step.round + 1);
-        RF_PUSH(gather->pieces, gather->n_pieces, gather->pieces_capacity,
-                piece);
+        RF_PUSH(gather->chunks, gather->n_chunks, gather->chunks_capacity,
+                chunk);
     }
     gather->load[source->rank] +=
         rf_box_elements(part) * stage_item(gather, slab->family);
     return end;
 }
 
-/* Broadcasts a piece from `round` on and takes the slices out. */
-static uint32_t spread_piece(struct gather *gather, const struct piece *piece,
+/* Broadcasts a chunk from `round` on and takes the slices out. */
+static uint32_t spread_chunk(struct gather *gather, const struct chunk *chunk,
                              uint32_t task, uint32_t round)
 {
     struct rf_builder *builder = gather->builder;
-    const struct slab *slab = &gather->slabs[piece->slab];
-    const struct rf_unit *unit = &gather->units.units[piece->unit];
+    const struct slab *slab = &gather->slabs[chunk->slab];
+    const struct rf_parcel *parcel = &gather->parcels.of[chunk->parcel];
     struct rf_tree *tree = &gather->tree;
     struct rf_tree_how how = {.family = slab->family,
                               .task = task,
                               .bucket = slab->bucket,
                               .first_round = round,
-                              .root_dep = piece->op,
+                              .root_dep = chunk->op,
                               .max_elements = UINT64_MAX,
                               .paced = true};
     struct rf_op_draft step = {.family = slab->family,
-                               .box = piece->box,
+                               .box = chunk->box,
                                .bucket = slab->bucket,
                                .task = task};
     for (uint32_t i = 0; i < tree->n; i++) {
         tree->nodes[i].view =
             stage_view(gather, slab, tree->nodes[i].view.rank);
     }
-    step.round = rf_tree_emit(builder, tree, &piece->box, &how);
-    for (uint32_t i = 0; i < unit->n_dst; i++) {
+    step.round = rf_tree_emit(builder, tree, &chunk->box, &how);
+    for (uint32_t i = 0; i < parcel->n_dst; i++) {
         const struct rf_holder *to =
-            &gather->units.holders[unit->first_dst + i];
+            &gather->parcels.holders[parcel->first_dst + i];
         const struct rf_tree_node *at =
             &tree->nodes[gather->tree_node[to->rank]];
         struct rf_view from = at->view;
@@ -292,20 +292,20 @@ static void move_bucket(struct gather *gather, size_t first, size_t end)
     uint32_t slot = gather->slabs[first].bucket % RF_STAGE_SLOTS;
     uint32_t start = gather->slot_end[slot], gathered = start, task;
     size_t u = 0;
-    gather->n_pieces = 0;
+    gather->n_chunks = 0;
     for (size_t s = first; s < end; s++) {
         const struct slab *slab = &gather->slabs[s];
-        const struct rf_unit *units = gather->units.units;
-        while (u > 0 && units[u - 1].family >= slab->family) {
+        const struct rf_parcel *parcels = gather->parcels.of;
+        while (u > 0 && parcels[u - 1].family >= slab->family) {
             u--;
         }
-        while (u < gather->units.n_units && units[u].family < slab->family) {
+        while (u < gather->parcels.n && parcels[u].family < slab->family) {
             u++;
         }
-        for (; u < gather->units.n_units && units[u].family == slab->family;
+        for (; u < gather->parcels.n && parcels[u].family == slab->family;
              u++) {
             struct rf_box part;
-            if (rf_box_intersect(&slab->box, &units[u].box, &part)) {
+            if (rf_box_intersect(&slab->box, &parcels[u].box, &part)) {
                 uint32_t done =
                     gather_part(gather, (uint32_t)s, (uint32_t)u, &part, start);
                 gathered = RF_MAX(gathered, done);
@@ -313,9 +313,9 @@ static void move_bucket(struct gather *gather, size_t first, size_t end)
         }
     }
     task = builder->next_task++;
-    for (size_t p = 0; p < gather->n_pieces; p++) {
+    for (size_t p = 0; p < gather->n_chunks; p++) {
         uint32_t done =
-            spread_piece(gather, &gather->pieces[p], task, gathered);
+            spread_chunk(gather, &gather->chunks[p], task, gathered);
         gather->slot_end[slot] = RF_MAX(gather->slot_end[slot], done);
     }
 }
@@ -343,10 +343,10 @@ void rf_strategy_gather(struct rf_builder *builder)
                         "least 64");
         return;
     }
-    status = rf_units_build(builder->plan, &gather.units, builder->err);
+    status = rf_parcels_build(builder->plan, &gather.parcels, builder->err);
     if (status != RF_OK) {
         builder->status = status;
-        rf_units_free(&gather.units);
+        rf_parcels_free(&gather.parcels);
         return;
     }
     gather.root = world->rank_of[RF_TRAIN][0];
@@ -364,9 +364,9 @@ void rf_strategy_gather(struct rf_builder *builder)
         move_bucket(&gather, first, end);
     }
     free(gather.slabs);
-    free(gather.pieces);
+    free(gather.chunks);
     free(gather.load);
     free(gather.tree_node);
     rf_tree_free(&gather.tree);
-    rf_units_free(&gather.units);
+    rf_parcels_free(&gather.parcels);
 }

@@ -1,17 +1,16 @@
 /*
  * The strategies that do not send a replica twice over a slow link:
  *
- *   broadcast         a unit goes along a chain of nodes, in chunks; in each
+ *   broadcast         a parcel goes along a chain of nodes, in chunks; in each
  *                     node one receiver (the head) takes it from the chain, the
  *                     others read it from the head
- *   hierarchical      as broadcast, but a unit is shared out over the receivers
- *                     of a node: as many chains as a node has receivers
- *   allgather         every node gets a unit from its source, shared out over
- *                     the node's receivers, which complete each other
- *   allgather_global  shared out over all receivers of all nodes, completed
- *                     around a ring of all of them, in chunks
+ *   hierarchical      as broadcast, but a parcel is shared out over the
+ * receivers of a node: as many chains as a node has receivers allgather every
+ * node gets a parcel from its source, shared out over the node's receivers,
+ * which complete each other allgather_global  shared out over all receivers of
+ * all nodes, completed around a ring of all of them, in chunks
  *
- * Receivers that hold the unit themselves copy it; receivers with a holder on
+ * Receivers that hold the parcel themselves copy it; receivers with a holder on
  * their node read it there (with balance none only the first holder counts).
  * Only the rest, the *far* receivers, are served over links between nodes, and
  * relays read their own inference memory. Parts need not be equal.
@@ -41,9 +40,9 @@ struct placed {
 
 struct maker {
     struct rf_builder *builder;
-    struct rf_units units;
+    struct rf_parcels parcels;
     struct rf_works works;
-    struct placed *far; /* of the unit at hand */
+    struct placed *far; /* of the parcel at hand */
     size_t n_far, far_capacity;
     uint64_t *node_bytes; /* that come in over each node's link */
     double far_bytes;     /* to all far receivers */
@@ -69,17 +68,17 @@ static size_t push(struct maker *maker, const struct rf_holder *holders,
 
 static uint32_t family_of(const struct maker *maker, const struct rf_work *work)
 {
-    return maker->units.units[work->unit].family;
+    return maker->parcels.of[work->parcel].family;
 }
 
 static struct rf_box box_of(const struct maker *maker,
                             const struct rf_work *work)
 {
-    return rf_box_part(&maker->units.units[work->unit].box, &work->split,
+    return rf_box_part(&maker->parcels.of[work->parcel].box, &work->split,
                        work->part);
 }
 
-/* Adds part `work->part` of a unit that is cut by `work->split`. */
+/* Adds part `work->part` of a parcel that is cut by `work->split`. */
 static void add_work(struct maker *maker, struct rf_work work)
 {
     enum rf_side wire =
@@ -115,7 +114,7 @@ static void place_receiver(struct maker *maker, uint32_t index,
                 ((struct placed){.node = node, .holder = *receiver}));
         return;
     }
-    struct rf_work work = {.unit = index,
+    struct rf_work work = {.parcel = index,
                            .split = {.parts = 1},
                            .sources = first,
                            .n_sources = near,
@@ -134,24 +133,25 @@ static int by_node(const void *a, const void *b)
            (x->holder.rank < y->holder.rank);
 }
 
-/* As many parts of a unit as are worth it, `parts` at most. */
-static struct rf_split split_unit(const struct maker *maker,
-                                  const struct rf_unit *unit, uint32_t parts)
+/* As many parts of a parcel as are worth it, `parts` at most. */
+static struct rf_split split_parcel(const struct maker *maker,
+                                    const struct rf_parcel *parcel,
+                                    uint32_t parts)
 {
     uint64_t bytes =
-        rf_box_elements(&unit->box) *
-        rf_plan_item_bytes(maker->builder->plan, RF_TRAIN, unit->family);
+        rf_box_elements(&parcel->box) *
+        rf_plan_item_bytes(maker->builder->plan, RF_TRAIN, parcel->family);
     uint64_t most = rf_div_up(bytes, PART_BYTES);
-    return rf_box_split(&unit->box, (uint32_t)RF_MIN(parts, most));
+    return rf_box_split(&parcel->box, (uint32_t)RF_MIN(parts, most));
 }
 
-/* Works that share a unit out over `parts` turns, `model` being the first. */
+/* Works that share a parcel out over `parts` turns, `model` being the first. */
 static void add_parts(struct maker *maker, uint32_t parts,
                       const struct rf_work *model)
 {
-    const struct rf_unit *unit = &maker->units.units[model->unit];
+    const struct rf_parcel *parcel = &maker->parcels.of[model->parcel];
     struct rf_work work = *model;
-    work.split = split_unit(maker, unit, parts);
+    work.split = split_parcel(maker, parcel, parts);
     for (; work.part < work.split.parts; work.part++, work.turn++) {
         add_work(maker, work);
     }
@@ -161,11 +161,11 @@ static void add_parts(struct maker *maker, uint32_t parts,
 static void serve_node(struct maker *maker, const struct rf_work *model,
                        size_t first, uint32_t n)
 {
-    const struct rf_unit *unit = &maker->units.units[model->unit];
+    const struct rf_parcel *parcel = &maker->parcels.of[model->parcel];
     uint32_t node = maker->far[first].node;
     maker->node_bytes[node] +=
-        rf_box_elements(&unit->box) *
-        rf_plan_item_bytes(maker->builder->plan, RF_TRAIN, unit->family);
+        rf_box_elements(&parcel->box) *
+        rf_plan_item_bytes(maker->builder->plan, RF_TRAIN, parcel->family);
     maker->node_works[node]++;
     if (maker->builder->spec->strategy == RF_ALLGATHER) {
         struct rf_work work = *model;
@@ -179,7 +179,7 @@ static void serve_far(struct maker *maker, uint32_t index,
                       const struct rf_holder *sources, uint32_t n_sources)
 {
     enum rf_strategy strategy = maker->builder->spec->strategy;
-    struct rf_work work = {.unit = index,
+    struct rf_work work = {.parcel = index,
                            .split = {.parts = 1},
                            .sources = push(maker, sources, n_sources),
                            .n_sources = n_sources,
@@ -203,11 +203,10 @@ static void serve_far(struct maker *maker, uint32_t index,
         nodes++;
     }
     maker->longest = RF_MAX(maker->longest, nodes);
-    maker->far_bytes +=
-        (double)rf_box_elements(&maker->units.units[index].box) *
-        rf_plan_item_bytes(maker->builder->plan, RF_TRAIN,
-                           maker->units.units[index].family) *
-        (double)maker->n_far;
+    maker->far_bytes += (double)rf_box_elements(&maker->parcels.of[index].box) *
+                        rf_plan_item_bytes(maker->builder->plan, RF_TRAIN,
+                                           maker->parcels.of[index].family) *
+                        (double)maker->n_far;
     if (strategy == RF_BROADCAST || strategy == RF_ALLGATHER_GLOBAL) {
         add_work(maker, work);
     } else if (strategy == RF_HIERARCHICAL) {
@@ -215,17 +214,17 @@ static void serve_far(struct maker *maker, uint32_t index,
     }
 }
 
-/* The i-th parts of all units before the (i+1)-th of any: a receiver that does
- * one thing at a time must not wait for a later part of one unit while it could
- * have an early one of another. */
+/* The i-th parts of all parcels before the (i+1)-th of any: a receiver that
+ * does one thing at a time must not wait for a later part of one parcel while
+ * it could have an early one of another. */
 static int by_part(const void *a, const void *b)
 {
     const struct rf_work *x = a, *y = b;
     if (x->part != y->part) {
         return x->part < y->part ? -1 : 1;
     }
-    if (x->unit != y->unit) {
-        return x->unit < y->unit ? -1 : 1;
+    if (x->parcel != y->parcel) {
+        return x->parcel < y->parcel ? -1 : 1;
     }
     return (x->receivers > y->receivers) - (x->receivers < y->receivers);
 }
@@ -233,15 +232,15 @@ static int by_part(const void *a, const void *b)
 static void make_works(struct maker *maker)
 {
     bool first_only = maker->builder->spec->balance == RF_BALANCE_NONE;
-    for (uint32_t u = 0; u < maker->units.n_units; u++) {
-        const struct rf_unit *unit = &maker->units.units[u];
+    for (uint32_t u = 0; u < maker->parcels.n; u++) {
+        const struct rf_parcel *parcel = &maker->parcels.of[u];
         const struct rf_holder *sources =
-            maker->units.holders + unit->first_src;
-        uint32_t n_sources = first_only ? 1 : unit->n_src;
+            maker->parcels.holders + parcel->first_src;
+        uint32_t n_sources = first_only ? 1 : parcel->n_src;
         maker->n_far = 0;
-        for (uint32_t i = 0; i < unit->n_dst; i++) {
+        for (uint32_t i = 0; i < parcel->n_dst; i++) {
             place_receiver(maker, u, sources, n_sources,
-                           &maker->units.holders[unit->first_dst + i]);
+                           &maker->parcels.holders[parcel->first_dst + i]);
         }
         if (maker->n_far > 0) {
             serve_far(maker, u, sources, n_sources);
@@ -254,7 +253,7 @@ static void make_works(struct maker *maker)
 }
 
 /* Small enough that a chunk travelling along the longest chain, beside those of
- * other units, is a small part of what a link carries. */
+ * other parcels, is a small part of what a link carries. */
 static uint64_t chunk_bytes(const struct maker *maker)
 {
     const struct rf_builder *builder = maker->builder;
@@ -347,11 +346,11 @@ static void emit_chain(struct maker *maker, const struct rf_work *work,
 static void emit_ring(struct maker *maker, const struct rf_work *work,
                       uint64_t max_elements)
 {
-    const struct rf_unit *unit = &maker->units.units[work->unit];
+    const struct rf_parcel *parcel = &maker->parcels.of[work->parcel];
     const struct rf_ring ring = {
         .family = family_of(maker, work),
-        .box = &unit->box,
-        .split = split_unit(maker, unit, work->n_receivers),
+        .box = &parcel->box,
+        .split = split_parcel(maker, parcel, work->n_receivers),
         .source = &maker->works.pool[work->sources + work->source],
         .receivers = &maker->works.pool[work->receivers],
         .n_receivers = work->n_receivers,
@@ -452,7 +451,7 @@ void rf_strategy_replicate(struct rf_builder *builder)
     struct maker maker = {.builder = builder};
     uint32_t *order = NULL;
     enum rf_status status =
-        rf_units_build(builder->plan, &maker.units, builder->err);
+        rf_parcels_build(builder->plan, &maker.parcels, builder->err);
     if (status != RF_OK) {
         builder->status = status;
         goto out;
@@ -474,5 +473,5 @@ out:
     free(maker.node_bytes);
     free(maker.node_works);
     rf_works_free(&maker.works);
-    rf_units_free(&maker.units);
+    rf_parcels_free(&maker.parcels);
 }

@@ -1,8 +1,9 @@
-/* Boxes: ranges, overlaps, disjointness. */
+/* Boxes: ranges, overlaps, disjointness, cutting. */
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/mem.h"
 #include "common/pattern.h"
 #include "planner/box.h"
 #include "tests/lib/places.h"
@@ -75,7 +76,7 @@ START_TEST(test_boxes_disjoint_agrees_with_comparing_pairs)
 {
     uint64_t seed = 99;
     int overlapping = 0;
-    for (int round = 0; round < 2000; round++) {
+    for (int pass = 0; pass < 2000; pass++) {
         struct rf_box boxes[12], both;
         size_t n = 1 + rf_mix64(++seed) % 12;
         bool apart = true;
@@ -113,6 +114,63 @@ START_TEST(test_boxes_that_no_straight_cut_parts_are_disjoint)
 }
 END_TEST
 
+static struct rf_box random_box(uint64_t *state)
+{
+    struct rf_box box;
+    for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
+        box.start[d] = rf_mix64(++*state) % 5;
+        box.extent[d] =
+            rf_mix64(++*state) % 2 == 0 ? 1 : 1 + rf_mix64(++*state) % 7;
+    }
+    return box;
+}
+
+START_TEST(test_box_parts_and_chunks_make_up_the_box)
+{
+    uint64_t state = (uint64_t)_i << 32;
+    for (unsigned i = 0; i < 50; i++) {
+        struct rf_box box = random_box(&state);
+        uint64_t most = 1 + rf_mix64(++state) % 40, sum = 0;
+        struct rf_chunking chunking = rf_box_chunking(&box, most);
+        struct rf_box *boxes = rf_xcalloc(chunking.count, sizeof(*boxes));
+        for (uint64_t k = 0; k < chunking.count; k++) {
+            boxes[k] = rf_box_chunk(&box, &chunking, k);
+            ck_assert(rf_box_contains(&box, &boxes[k]));
+            ck_assert_uint_le(rf_box_elements(&boxes[k]), most);
+            sum += rf_box_elements(&boxes[k]);
+        }
+        ck_assert_uint_eq(sum, rf_box_elements(&box));
+        ck_assert(rf_boxes_disjoint(boxes, chunking.count));
+        free(boxes);
+        struct rf_split split = rf_box_split(&box, 1 + (uint32_t)most % 9);
+        struct rf_box parts[9];
+        ck_assert_uint_le(split.parts, 1 + most % 9);
+        sum = 0;
+        for (uint32_t k = 0; k < split.parts; k++) {
+            parts[k] = rf_box_part(&box, &split, k);
+            ck_assert(rf_box_contains(&box, &parts[k]));
+            sum += rf_box_elements(&parts[k]);
+        }
+        ck_assert_uint_eq(sum, rf_box_elements(&box));
+        ck_assert(rf_boxes_disjoint(parts, split.parts));
+    }
+}
+END_TEST
+
+START_TEST(test_box_split_prefers_even_outer_dimensions)
+{
+    struct rf_box box = {.extent = {28, 1, 1024, 3072, 1, 1, 1}};
+    struct rf_split split = rf_box_split(&box, 4);
+    ck_assert_uint_eq(split.dim, 0);
+    ck_assert_uint_eq(split.parts, 4);
+    split = rf_box_split(&box, 3); /* 10 + 9 + 9 layers are too uneven */
+    ck_assert_uint_eq(split.dim, 2);
+    ck_assert_uint_eq(split.parts, 3);
+    box = (struct rf_box){.extent = {1, 1, 1, 1, 1, 1, 1}};
+    ck_assert_uint_eq(rf_box_split(&box, 5).parts, 1);
+}
+END_TEST
+
 Suite *test_box_suite(void);
 Suite *test_box_suite(void)
 {
@@ -123,6 +181,8 @@ Suite *test_box_suite(void)
     tcase_add_test(tests, test_box_intersection_of_neighbours_is_empty);
     tcase_add_test(tests, test_boxes_disjoint_agrees_with_comparing_pairs);
     tcase_add_test(tests, test_boxes_that_no_straight_cut_parts_are_disjoint);
+    tcase_add_loop_test(tests, test_box_parts_and_chunks_make_up_the_box, 0, 4);
+    tcase_add_test(tests, test_box_split_prefers_even_outer_dimensions);
     suite_add_tcase(suite, tests);
     return suite;
 }

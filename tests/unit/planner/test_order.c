@@ -147,7 +147,7 @@ START_TEST(test_order_of_few_works_is_the_best_there_is)
 {
     uint64_t state = (uint64_t)_i;
     make_world();
-    for (unsigned round = 0; round < 8; round++) {
+    for (unsigned pass = 0; pass < 8; pass++) {
         struct rf_works works = {.works = NULL};
         uint32_t order[5], again[5];
         bool serialize = pick(&state, 2) == 1;
@@ -191,7 +191,7 @@ END_TEST
 START_TEST(test_order_is_deterministic)
 {
     uint32_t first[40], second[40];
-    for (unsigned round = 0; round < 2; round++) {
+    for (unsigned pass = 0; pass < 2; pass++) {
         struct rf_works works = {.works = NULL};
         uint64_t state = 7;
         make_world();
@@ -200,7 +200,7 @@ START_TEST(test_order_is_deterministic)
                      1u << (4 + pick(&state, 8)), 1 + pick(&state, 100));
         }
         rf_order_choose(&world, RF_BALANCE_ORDER, false, &works,
-                        round == 0 ? first : second);
+                        pass == 0 ? first : second);
         rf_works_free(&works);
     }
     ck_assert_mem_eq(first, second, sizeof(first));

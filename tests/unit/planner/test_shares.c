@@ -75,7 +75,7 @@ static void assert_met(const struct problem *p, uint64_t max_load)
 START_TEST(test_shares_reach_the_least_possible_maximum)
 {
     uint64_t seed = 4711;
-    for (int round = 0; round < 300; round++) {
+    for (int pass = 0; pass < 300; pass++) {
         struct problem p = {.n_demands = 0};
         uint32_t edges = 0;
         p.n_demands = 1 + (uint32_t)(rf_mix64(++seed) % 8);

@@ -184,7 +184,7 @@ START_TEST(test_strategy_moves_random_shardings)
 {
     uint64_t state = (uint64_t)_i;
     unsigned possible = 0;
-    for (unsigned round = 0; round < 12; round++) {
+    for (unsigned pass = 0; pass < 12; pass++) {
         char train[256], infer[256], model[256], scenario[1024];
         uint32_t slots[4];
         struct pair pair = {

@@ -1,12 +1,12 @@
 /*
- * Units from the plan's shards and their matches. A *tile* is a shard with its
- * holders, rank by rank. Shards of a side that overlap are cut until none do,
- * each part with the holders of all shards that have it, and matched anew;
- * where no side has any, and that is usual, the plan's own matches hold. A unit
- * is what a source tile and a destination tile share. Cost: the pieces of all
- * ranks, and the units found.
+ * Parcels from the plan's shards and their matches. A *tile* is a shard with
+ * its holders, rank by rank. Shards of a side that overlap are cut until none
+ * do, each part with the holders of all shards that have it, and matched anew;
+ * where no side has any, and that is usual, the plan's own matches hold. A
+ * parcel is what a source tile and a destination tile share. Cost: the pieces
+ * of all ranks, and the parcels found.
  */
-#include "planner/unit.h"
+#include "planner/parcel.h"
 
 #include <stdlib.h>
 
@@ -49,24 +49,24 @@ static int by_rank(const void *a, const void *b)
 /* Makes the last holders, from `first` on, those of `tile`: ascending by rank.
  * One copy per rank is enough as a source; as a destination each has to be
  * written. */
-static void settle_holders(struct rf_units *units, enum rf_side side,
+static void settle_holders(struct rf_parcels *parcels, enum rf_side side,
                            size_t first, struct tile *tile)
 {
-    struct rf_holder *all = units->holders;
+    struct rf_holder *all = parcels->holders;
     size_t kept = first, i = first + 1;
-    while (i < units->n_holders && by_rank(&all[i - 1], &all[i]) <= 0) {
+    while (i < parcels->n_holders && by_rank(&all[i - 1], &all[i]) <= 0) {
         i++;
     }
-    if (i < units->n_holders) {
-        qsort(all + first, units->n_holders - first, sizeof(*all), by_rank);
+    if (i < parcels->n_holders) {
+        qsort(all + first, parcels->n_holders - first, sizeof(*all), by_rank);
     }
-    for (i = first; i < units->n_holders; i++) {
+    for (i = first; i < parcels->n_holders; i++) {
         if (side != RF_TRAIN || kept == first ||
             all[kept - 1].rank != all[i].rank) {
             all[kept++] = all[i];
         }
     }
-    units->n_holders = kept;
+    parcels->n_holders = kept;
     tile->first = first;
     tile->n = (uint32_t)(kept - first);
 }
@@ -74,7 +74,7 @@ static void settle_holders(struct rf_units *units, enum rf_side side,
 /* Adds the pieces of `rank` that are `shard`: one, or several alike. */
 static void push_holders(const struct rf_plan *plan, enum rf_side side,
                          const struct rf_shards *shards, uint32_t shard,
-                         uint32_t rank, struct rf_units *units)
+                         uint32_t rank, struct rf_parcels *parcels)
 {
     const struct rf_layouts *layouts = &plan->priv->layouts[side];
     uint32_t layout = layouts->of_index[plan->world->ranks[rank].index[side]];
@@ -82,7 +82,7 @@ static void push_holders(const struct rf_plan *plan, enum rf_side side,
     for (size_t p = base + rf_layout_piece(shards, layout, shard);
          p < shards->piece_first[layout + 1] && shards->of_piece[p] == shard;
          p++) {
-        RF_PUSH(units->holders, units->n_holders, units->holders_capacity,
+        RF_PUSH(parcels->holders, parcels->n_holders, parcels->holders_capacity,
                 ((struct rf_holder){
                     .rank = rank,
                     .piece = &layouts->layouts[layout].pieces[p - base]}));
@@ -97,22 +97,22 @@ static const struct rf_shards *shards_of(const struct rf_plan *plan,
 
 /* A tile for each shard of a side. */
 static void list_tiles(const struct rf_plan *plan, enum rf_side side,
-                       struct rf_units *units, struct tiles *out)
+                       struct rf_parcels *parcels, struct tiles *out)
 {
     const struct rf_shards *shards = shards_of(plan, side);
     for (uint32_t s = 0; s < shards->n_shards; s++) {
         const struct rf_shard *shard = &shards->shards[s];
         struct tile tile = {.family = shard->family, .box = shard->box};
-        size_t first = units->n_holders;
+        size_t first = parcels->n_holders;
         for (uint32_t g = shards->set_group[shard->set];
              g < shards->set_group[shard->set + 1]; g++) {
             const struct rf_group *group = &shards->groups[g];
             for (uint32_t i = 0; i < group->count; i++) {
                 push_holders(plan, side, shards, s,
-                             shards->ranks[group->first + i], units);
+                             shards->ranks[group->first + i], parcels);
             }
         }
-        settle_holders(units, side, first, &tile);
+        settle_holders(parcels, side, first, &tile);
         RF_PUSH(out->tiles, out->n, out->capacity, tile);
     }
 }
@@ -142,23 +142,23 @@ static void push_rest(struct tiles *out, const struct tile *tile,
     }
 }
 
-/* The holders of both tiles, as new ones of `units`. */
-static void join_holders(struct rf_units *units, enum rf_side side,
+/* The holders of both tiles, as new ones of `parcels`. */
+static void join_holders(struct rf_parcels *parcels, enum rf_side side,
                          struct tile *into, const struct tile *a,
                          const struct tile *b)
 {
-    size_t first = units->n_holders;
+    size_t first = parcels->n_holders;
     for (uint32_t i = 0; i < a->n + b->n; i++) {
         size_t from = i < a->n ? a->first + i : b->first + (i - a->n);
-        struct rf_holder holder = units->holders[from];
-        RF_PUSH(units->holders, units->n_holders, units->holders_capacity,
+        struct rf_holder holder = parcels->holders[from];
+        RF_PUSH(parcels->holders, parcels->n_holders, parcels->holders_capacity,
                 holder);
     }
-    settle_holders(units, side, first, into);
+    settle_holders(parcels, side, first, into);
 }
 
 /* Replaces the tiles [first, n) of one family by ones that do not overlap. */
-static void cut_apart(struct rf_units *units, enum rf_side side,
+static void cut_apart(struct rf_parcels *parcels, enum rf_side side,
                       struct tiles *tiles, size_t first)
 {
     struct tiles done = {.tiles = NULL};
@@ -178,7 +178,7 @@ static void cut_apart(struct rf_units *units, enum rf_side side,
                 left.tiles[m] = left.tiles[--left.n];
                 push_rest(&left, &new, &both.box);
                 push_rest(&done, &old, &both.box);
-                join_holders(units, side, &both, &old, &new);
+                join_holders(parcels, side, &both, &old, &new);
                 done.tiles[k] = both;
             }
         }
@@ -214,12 +214,12 @@ static bool are_disjoint(const struct tiles *tiles, size_t first, size_t end,
 
 /* The tiles of a side, family by family, none of them overlapping. */
 static enum rf_status side_tiles(const struct rf_plan *plan, enum rf_side side,
-                                 struct rf_units *units, struct tiles *out,
+                                 struct rf_parcels *parcels, struct tiles *out,
                                  struct rf_err *err)
 {
     struct tiles all = {.tiles = NULL};
     enum rf_status status = RF_OK;
-    list_tiles(plan, side, units, &all);
+    list_tiles(plan, side, parcels, &all);
     for (size_t first = 0, end; first < all.n; first = end) {
         size_t at = out->n;
         bool disjoint = true;
@@ -233,7 +233,7 @@ static enum rf_status side_tiles(const struct rf_plan *plan, enum rf_side side,
             break;
         }
         if (!disjoint) {
-            cut_apart(units, side, out, at);
+            cut_apart(parcels, side, out, at);
             out->cut = true;
         }
     }
@@ -286,61 +286,61 @@ static enum rf_status match_tiles(const struct tiles *src,
 
 static int by_box(const void *a, const void *b)
 {
-    const struct rf_unit *x = a, *y = b;
+    const struct rf_parcel *x = a, *y = b;
     return rf_box_compare(&x->box, &y->box);
 }
 
-/* The units of one destination tile; false when they do not make it up. */
-static bool add_units(const struct tiles *src, const struct tile *to,
-                      const uint32_t *matches, size_t n, struct rf_units *units)
+/* The parcels of one destination tile; false when they do not make it up. */
+static bool add_parcels(const struct tiles *src, const struct tile *to,
+                        const uint32_t *matches, size_t n,
+                        struct rf_parcels *parcels)
 {
     uint64_t missing = rf_box_elements(&to->box);
-    size_t first = units->n_units;
+    size_t first = parcels->n;
     for (size_t m = 0; m < n; m++) {
         const struct tile *from = &src->tiles[matches[m]];
-        struct rf_unit unit = {.family = to->family,
-                               .first_src = from->first,
-                               .n_src = from->n,
-                               .first_dst = to->first,
-                               .n_dst = to->n};
-        rf_box_intersect(&from->box, &to->box, &unit.box);
-        missing -= rf_box_elements(&unit.box);
-        RF_PUSH(units->units, units->n_units, units->capacity, unit);
+        struct rf_parcel parcel = {.family = to->family,
+                                   .first_src = from->first,
+                                   .n_src = from->n,
+                                   .first_dst = to->first,
+                                   .n_dst = to->n};
+        rf_box_intersect(&from->box, &to->box, &parcel.box);
+        missing -= rf_box_elements(&parcel.box);
+        RF_PUSH(parcels->of, parcels->n, parcels->capacity, parcel);
     }
     if (n > 1) {
-        qsort(units->units + first, n, sizeof(*units->units), by_box);
+        qsort(parcels->of + first, n, sizeof(*parcels->of), by_box);
     }
     return missing == 0;
 }
 
-static enum rf_status find_units(const struct rf_plan *plan,
-                                 const struct tiles *src,
-                                 const struct tiles *dst,
-                                 const struct rf_matches *matches,
-                                 struct rf_units *units, struct rf_err *err)
+static enum rf_status
+find_parcels(const struct rf_plan *plan, const struct tiles *src,
+             const struct tiles *dst, const struct rf_matches *matches,
+             struct rf_parcels *parcels, struct rf_err *err)
 {
     for (size_t k = 0; k < dst->n; k++) {
         const struct tile *to = &dst->tiles[k];
         size_t at = matches->first[k], n = matches->first[k + 1] - at;
-        if (!add_units(src, to, n > 0 ? matches->source + at : NULL, n,
-                       units)) {
+        if (!add_parcels(src, to, n > 0 ? matches->source + at : NULL, n,
+                         parcels)) {
             return rf_err_set(
                 err, RF_ERR_INTERNAL,
                 "a part of %s that rank %u needs is on no training rank",
                 plan->model->families[to->family].name,
-                units->holders[to->first].rank);
+                parcels->holders[to->first].rank);
         }
     }
     return RF_OK;
 }
 
-enum rf_status rf_units_build(const struct rf_plan *plan, struct rf_units *out,
-                              struct rf_err *err)
+enum rf_status rf_parcels_build(const struct rf_plan *plan,
+                                struct rf_parcels *out, struct rf_err *err)
 {
     struct tiles src = {.tiles = NULL}, dst = {.tiles = NULL};
     struct rf_matches matches = {.first = NULL};
     enum rf_status status;
-    *out = (struct rf_units){.units = NULL};
+    *out = (struct rf_parcels){.of = NULL};
     status = side_tiles(plan, RF_TRAIN, out, &src, err);
     if (status == RF_OK) {
         status = side_tiles(plan, RF_INFER, out, &dst, err);
@@ -350,7 +350,7 @@ enum rf_status rf_units_build(const struct rf_plan *plan, struct rf_units *out,
             match_tiles(&src, &dst, plan->model->n_families, &matches, err);
     }
     if (status == RF_OK) {
-        status = find_units(
+        status = find_parcels(
             plan, &src, &dst,
             src.cut || dst.cut ? &matches : &plan->priv->matches, out, err);
     }
@@ -360,9 +360,9 @@ enum rf_status rf_units_build(const struct rf_plan *plan, struct rf_units *out,
     return status;
 }
 
-void rf_units_free(struct rf_units *units)
+void rf_parcels_free(struct rf_parcels *parcels)
 {
-    free(units->units);
-    free(units->holders);
-    *units = (struct rf_units){.units = NULL};
+    free(parcels->of);
+    free(parcels->holders);
+    *parcels = (struct rf_parcels){.of = NULL};
 }

@@ -1,4 +1,4 @@
-/* Units of layouts whose boxes overlap in every way, and cutting of boxes. */
+/* Parcels of layouts whose boxes overlap in every way. */
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,8 +7,8 @@
 #include "common/mem.h"
 #include "common/pattern.h"
 #include "planner/box.h"
+#include "planner/parcel.h"
 #include "planner/plan_internal.h"
-#include "planner/unit.h"
 #include "schedule_lab.h"
 
 #define COLUMNS 10
@@ -104,46 +104,46 @@ static void make_overlapping(struct lab *lab, const char *strategy,
     learn(lab);
 }
 
-START_TEST(test_unit_boxes_are_disjoint_and_cover_every_piece)
+START_TEST(test_parcel_boxes_are_disjoint_and_cover_every_piece)
 {
     uint64_t state = (uint64_t)_i;
-    struct rf_units units;
+    struct rf_parcels parcels;
     struct lab lab;
     uint64_t written[9] = {0};
     make_overlapping(&lab, "broadcast", &state);
-    ck_assert_int_eq(rf_units_build(lab.plan, &units, NULL), RF_OK);
-    struct rf_box *boxes = rf_xcalloc(units.n_units, sizeof(*boxes));
-    for (size_t u = 0; u < units.n_units; u++) {
-        const struct rf_unit *unit = &units.units[u];
-        boxes[u] = unit->box;
-        ck_assert_uint_ge(unit->n_src, 1);
-        ck_assert_uint_ge(unit->n_dst, 1);
-        for (uint32_t i = 0; i < unit->n_src; i++) {
+    ck_assert_int_eq(rf_parcels_build(lab.plan, &parcels, NULL), RF_OK);
+    struct rf_box *boxes = rf_xcalloc(parcels.n, sizeof(*boxes));
+    for (size_t u = 0; u < parcels.n; u++) {
+        const struct rf_parcel *parcel = &parcels.of[u];
+        boxes[u] = parcel->box;
+        ck_assert_uint_ge(parcel->n_src, 1);
+        ck_assert_uint_ge(parcel->n_dst, 1);
+        for (uint32_t i = 0; i < parcel->n_src; i++) {
             const struct rf_holder *holder =
-                &units.holders[unit->first_src + i];
-            ck_assert(rf_box_contains(&holder->piece->box, &unit->box));
+                &parcels.holders[parcel->first_src + i];
+            ck_assert(rf_box_contains(&holder->piece->box, &parcel->box));
             ck_assert(i == 0 || holder[-1].rank < holder->rank);
         }
-        for (uint32_t i = 0; i < unit->n_dst; i++) {
+        for (uint32_t i = 0; i < parcel->n_dst; i++) {
             const struct rf_holder *holder =
-                &units.holders[unit->first_dst + i];
-            ck_assert(rf_box_contains(&holder->piece->box, &unit->box));
-            written[holder->rank] += rf_box_elements(&unit->box);
+                &parcels.holders[parcel->first_dst + i];
+            ck_assert(rf_box_contains(&holder->piece->box, &parcel->box));
+            written[holder->rank] += rf_box_elements(&parcel->box);
         }
     }
-    ck_assert(rf_boxes_disjoint(boxes, units.n_units));
+    ck_assert(rf_boxes_disjoint(boxes, parcels.n));
     for (uint32_t r = 3; r < 9; r++) {
         const struct rf_rank_layout *layout =
             rf_plan_layout(lab.plan, RF_INFER, r);
         ck_assert_uint_eq(written[r], rf_box_elements(&layout->pieces[0].box));
     }
     free(boxes);
-    rf_units_free(&units);
+    rf_parcels_free(&parcels);
     lab_free(&lab);
 }
 END_TEST
 
-START_TEST(test_unit_strategies_serve_overlapping_boxes)
+START_TEST(test_parcel_strategies_serve_overlapping_boxes)
 {
     static const char *const strategies[] = {
         "broadcast", "allgather", "allgather_global", "gather_broadcast",
@@ -166,10 +166,10 @@ START_TEST(test_unit_strategies_serve_overlapping_boxes)
 }
 END_TEST
 
-START_TEST(test_unit_without_a_holder_is_an_error)
+START_TEST(test_parcel_without_a_holder_is_an_error)
 {
     uint64_t state = 1;
-    struct rf_units units;
+    struct rf_parcels parcels;
     struct rf_err err;
     struct lab lab;
     make_overlapping(&lab, "broadcast", &state);
@@ -178,83 +178,25 @@ START_TEST(test_unit_without_a_holder_is_an_error)
     give(&lab.plan->priv->layouts[RF_TRAIN], 1, 0, 1, 0, 1);
     give(&lab.plan->priv->layouts[RF_TRAIN], 2, 0, 1, 0, 1);
     learn(&lab);
-    ck_assert_int_eq(rf_units_build(lab.plan, &units, &err), RF_ERR_INTERNAL);
+    ck_assert_int_eq(rf_parcels_build(lab.plan, &parcels, &err),
+                     RF_ERR_INTERNAL);
     ck_assert_ptr_nonnull(strstr(err.text, "no training rank"));
-    rf_units_free(&units);
+    rf_parcels_free(&parcels);
     lab_free(&lab);
 }
 END_TEST
 
-static struct rf_box random_box(uint64_t *state)
+Suite *test_parcel_suite(void);
+Suite *test_parcel_suite(void)
 {
-    struct rf_box box;
-    for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
-        box.start[d] = pick(state, 5);
-        box.extent[d] = pick(state, 2) == 0 ? 1 : 1 + pick(state, 7);
-    }
-    return box;
-}
-
-START_TEST(test_unit_parts_and_chunks_make_up_the_box)
-{
-    uint64_t state = (uint64_t)_i;
-    for (unsigned round = 0; round < 50; round++) {
-        struct rf_box box = random_box(&state);
-        uint64_t most = 1 + pick(&state, 40), sum = 0;
-        struct rf_chunking chunking = rf_box_chunking(&box, most);
-        struct rf_box *boxes = rf_xcalloc(chunking.count, sizeof(*boxes));
-        for (uint64_t i = 0; i < chunking.count; i++) {
-            boxes[i] = rf_box_chunk(&box, &chunking, i);
-            ck_assert(rf_box_contains(&box, &boxes[i]));
-            ck_assert_uint_le(rf_box_elements(&boxes[i]), most);
-            sum += rf_box_elements(&boxes[i]);
-        }
-        ck_assert_uint_eq(sum, rf_box_elements(&box));
-        ck_assert(rf_boxes_disjoint(boxes, chunking.count));
-        free(boxes);
-        struct rf_split split = rf_box_split(&box, 1 + (uint32_t)most % 9);
-        struct rf_box parts[9];
-        ck_assert_uint_le(split.parts, 1 + most % 9);
-        sum = 0;
-        for (uint32_t i = 0; i < split.parts; i++) {
-            parts[i] = rf_box_part(&box, &split, i);
-            ck_assert(rf_box_contains(&box, &parts[i]));
-            sum += rf_box_elements(&parts[i]);
-        }
-        ck_assert_uint_eq(sum, rf_box_elements(&box));
-        ck_assert(rf_boxes_disjoint(parts, split.parts));
-    }
-}
-END_TEST
-
-START_TEST(test_unit_split_prefers_even_outer_dimensions)
-{
-    struct rf_box box = {.extent = {28, 1, 1024, 3072, 1, 1, 1}};
-    struct rf_split split = rf_box_split(&box, 4);
-    ck_assert_uint_eq(split.dim, 0);
-    ck_assert_uint_eq(split.parts, 4);
-    split = rf_box_split(&box, 3); /* 10 + 9 + 9 layers are too uneven */
-    ck_assert_uint_eq(split.dim, 2);
-    ck_assert_uint_eq(split.parts, 3);
-    box = (struct rf_box){.extent = {1, 1, 1, 1, 1, 1, 1}};
-    ck_assert_uint_eq(rf_box_split(&box, 5).parts, 1);
-}
-END_TEST
-
-Suite *test_unit_suite(void);
-Suite *test_unit_suite(void)
-{
-    Suite *suite = suite_create("unit");
-    TCase *tests = tcase_create("unit");
+    Suite *suite = suite_create("parcel");
+    TCase *tests = tcase_create("parcel");
     tcase_set_timeout(tests, 30);
     tcase_add_loop_test(
-        tests, test_unit_boxes_are_disjoint_and_cover_every_piece, 0, 20);
-    tcase_add_loop_test(tests, test_unit_strategies_serve_overlapping_boxes, 0,
-                        10);
-    tcase_add_test(tests, test_unit_without_a_holder_is_an_error);
-    tcase_add_loop_test(tests, test_unit_parts_and_chunks_make_up_the_box, 0,
-                        4);
-    tcase_add_test(tests, test_unit_split_prefers_even_outer_dimensions);
+        tests, test_parcel_boxes_are_disjoint_and_cover_every_piece, 0, 20);
+    tcase_add_loop_test(tests, test_parcel_strategies_serve_overlapping_boxes,
+                        0, 10);
+    tcase_add_test(tests, test_parcel_without_a_holder_is_an_error);
     suite_add_tcase(suite, tests);
     return suite;
 }

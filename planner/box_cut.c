@@ -4,7 +4,6 @@
  */
 #include "common/mem.h"
 #include "planner/box.h"
-#include "planner/unit.h"
 
 struct rf_split rf_box_split(const struct rf_box *box, uint32_t parts)
 {
@@ -42,14 +41,14 @@ struct rf_chunking rf_box_chunking(const struct rf_box *box,
                                    uint64_t max_elements)
 {
     struct rf_chunking chunking = {.dim = 0, .count = 1};
-    uint64_t unit = rf_box_unit(box, 0);
-    while (unit > max_elements && chunking.dim + 1 < RF_BOX_DIMS) {
+    uint64_t step = rf_box_step(box, 0);
+    while (step > max_elements && chunking.dim + 1 < RF_BOX_DIMS) {
         chunking.count *= box->extent[chunking.dim];
         chunking.dim++;
-        unit = rf_box_unit(box, chunking.dim);
+        step = rf_box_step(box, chunking.dim);
     }
     uint64_t extent = box->extent[chunking.dim];
-    uint64_t most = RF_MAX(max_elements / unit, 1);
+    uint64_t most = RF_MAX(max_elements / step, 1);
     uint64_t pieces = rf_div_up(extent, most);
     chunking.step = rf_div_up(extent, pieces);
     chunking.count *= rf_div_up(extent, chunking.step);

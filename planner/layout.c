@@ -23,6 +23,21 @@ static const struct rf_layout_ops *const kinds[] = {
     [RF_LAYOUT_SPEC] = &rf_layout_spec,
 };
 
+const struct rf_layout_ops *rf_layout_ops_of(enum rf_layout_kind kind)
+{
+    return kinds[kind];
+}
+
+bool rf_layout_fuses_groups(const struct rf_layout_ops *ops)
+{
+    for (size_t i = 0; i < ops->n_fusions; i++) {
+        if (ops->fusions[i].by_group) {
+            return true;
+        }
+    }
+    return false;
+}
+
 enum rf_status rf_stage_layers(const struct rf_side_spec *side,
                                uint32_t n_layers, uint32_t *layers,
                                struct rf_err *err)
@@ -222,9 +237,8 @@ enum rf_status rf_layouts_build(const struct rf_model *model,
                                 const struct rf_spec *spec, enum rf_side which,
                                 struct rf_layouts *out, struct rf_err *err)
 {
-    const struct rf_side_spec *side =
-        which == RF_TRAIN ? &spec->train : &spec->infer;
-    const struct rf_layout_ops *ops = kinds[side->layout];
+    const struct rf_side_spec *side = rf_side_of(spec, which);
+    const struct rf_layout_ops *ops = rf_layout_ops_of(side->layout);
     uint32_t size = world->size[which];
     struct rf_layouts made = {.n_indices = size};
     uint32_t *stage_layers = rf_calloc(RF_MAX(side->pp, 1), sizeof(uint32_t));

@@ -50,8 +50,6 @@ struct rf_layer_run rf_stage_chunk(const struct rf_side_spec *side,
 struct rf_layer_run rf_family_layers(const struct rf_family *family,
                                      struct rf_layer_run run);
 
-/* The rest of this header is for the layout_*.c files. */
-
 /* Families that become one parameter, in the order of its rows. */
 struct rf_fusion {
     const char *name; /* of the parameter, instead of "q_proj" and so on */
@@ -59,6 +57,28 @@ struct rf_fusion {
     uint32_t n_roles;
     bool by_group; /* Megatron's query, key, value rows per query group */
 };
+
+struct rf_layout_build;
+
+/* What differs between the layouts. */
+struct rf_layout_ops {
+    const struct rf_fusion *fusions;
+    size_t n_fusions;
+    bool experts_inside, repeat_kv, tied_copy;
+    bool by_dp;     /* every DP rank has its own layout: rows of any tensor,
+                       none where there are too few */
+    bool by_device; /* every device of the spec mesh has its own layout */
+    /* The vocabulary is padded to a multiple of so many rows. */
+    uint64_t (*vocab_multiple)(const struct rf_spec *spec, enum rf_side side);
+    enum rf_status (*make)(struct rf_layout_build *build, struct rf_err *err);
+};
+const struct rf_layout_ops *rf_layout_ops_of(enum rf_layout_kind kind);
+
+/* Whether a layout fuses queries, keys and values group by group, so that what
+ * it cuts need not be whole heads. */
+bool rf_layout_fuses_groups(const struct rf_layout_ops *ops);
+
+/* The rest of this header is for the layout_*.c files. */
 
 /* One parameter before it is cut for a rank. */
 struct rf_param_scheme {
@@ -135,19 +155,11 @@ size_t rf_layout_fuse(const struct rf_model *model,
                       const struct rf_fusion *fusions, size_t n_fusions,
                       bool experts_inside, struct rf_param_scheme *out);
 
-/* What differs between the layouts. */
-struct rf_layout_ops {
-    const struct rf_fusion *fusions;
-    size_t n_fusions;
-    bool experts_inside, repeat_kv, tied_copy;
-    bool by_dp;     /* every DP rank has its own layout */
-    bool by_device; /* every device of the spec mesh has its own layout */
-    uint64_t (*vocab_multiple)(const struct rf_spec *spec, enum rf_side side);
-    enum rf_status (*make)(struct rf_layout_build *build, struct rf_err *err);
-};
 extern const struct rf_layout_ops rf_layout_megatron, rf_layout_hf,
     rf_layout_vllm, rf_layout_fsdp, rf_layout_fsdp1, rf_layout_spec;
 
+/* `vocab_multiple` of layouts that pad nothing. */
+uint64_t rf_layout_no_padding(const struct rf_spec *spec, enum rf_side side);
 /* Each scheme as one stacked parameter: `make` of hf, vllm and megatron. */
 enum rf_status rf_layout_make_params(struct rf_layout_build *build,
                                      struct rf_err *err) RF_MUST_CHECK;

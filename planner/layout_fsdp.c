@@ -325,23 +325,16 @@ static enum rf_status make_fsdp1(struct rf_layout_build *build,
     return status;
 }
 
-static uint64_t no_padding(const struct rf_spec *spec, enum rf_side side)
-{
-    (void)spec;
-    (void)side;
-    return 1;
-}
-
 const struct rf_layout_ops rf_layout_fsdp = {
     .by_dp = true,
     .repeat_kv = true,
-    .vocab_multiple = no_padding,
+    .vocab_multiple = rf_layout_no_padding,
     .make = make_fsdp,
 };
 
 const struct rf_layout_ops rf_layout_fsdp1 = {
     .by_dp = true,
     .repeat_kv = true,
-    .vocab_multiple = no_padding,
+    .vocab_multiple = rf_layout_no_padding,
     .make = make_fsdp1,
 };

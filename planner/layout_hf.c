@@ -158,7 +158,7 @@ enum rf_status rf_layout_experts(const struct rf_layout_build *build,
     return RF_OK;
 }
 
-static uint64_t no_padding(const struct rf_spec *spec, enum rf_side side)
+uint64_t rf_layout_no_padding(const struct rf_spec *spec, enum rf_side side)
 {
     (void)spec;
     (void)side;
@@ -167,6 +167,6 @@ static uint64_t no_padding(const struct rf_spec *spec, enum rf_side side)
 
 const struct rf_layout_ops rf_layout_hf = {
     .repeat_kv = true,
-    .vocab_multiple = no_padding,
+    .vocab_multiple = rf_layout_no_padding,
     .make = rf_layout_make_params,
 };

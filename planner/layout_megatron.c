@@ -95,11 +95,11 @@ enum rf_status rf_layout_add_groups(struct rf_layout_build *build,
 
 static uint64_t vocab_multiple(const struct rf_spec *spec, enum rf_side side)
 {
-    const struct rf_side_spec *own =
-        side == RF_TRAIN ? &spec->train : &spec->infer;
-    uint32_t tp =
-        spec->train.layout == RF_LAYOUT_MEGATRON ? spec->train.tp : own->tp;
-    return UINT64_C(128) * tp;
+    /* The trainer decides; the engine loads what the trainer has. */
+    const struct rf_side_spec *padded = spec->train.layout == RF_LAYOUT_MEGATRON
+                                            ? &spec->train
+                                            : rf_side_of(spec, side);
+    return UINT64_C(128) * padded->tp;
 }
 
 static const struct rf_fusion fusions[] = {

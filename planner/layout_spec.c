@@ -55,15 +55,8 @@ static enum rf_status make_spec(struct rf_layout_build *build,
     return RF_OK;
 }
 
-static uint64_t no_padding(const struct rf_spec *spec, enum rf_side side)
-{
-    (void)spec;
-    (void)side;
-    return 1;
-}
-
 const struct rf_layout_ops rf_layout_spec = {
     .by_device = true,
-    .vocab_multiple = no_padding,
+    .vocab_multiple = rf_layout_no_padding,
     .make = make_spec,
 };

@@ -13,14 +13,13 @@
 #include <string.h>
 
 #include "common/mem.h"
-
-#define MEGATRON_VOCAB_UNIT 128
-#define VLLM_VOCAB_UNIT 64
+#include "planner/layout.h"
 
 struct context {
     const struct rf_spec *spec;
     enum rf_side which;
     const struct rf_side_spec *side;
+    const struct rf_layout_ops *layout;
     const struct rf_model *model;
     char why[320]; /* the rule that the last value broke */
 };
@@ -44,24 +43,6 @@ const struct rf_side_spec *rf_side_of(const struct rf_spec *spec,
                                       enum rf_side side)
 {
     return side == RF_TRAIN ? &spec->train : &spec->infer;
-}
-
-/* Rows of the vocabulary with padding. */
-static uint64_t padded_vocab(const struct rf_spec *spec, enum rf_side side,
-                             const struct rf_model *model)
-{
-    const struct rf_side_spec *self = rf_side_of(spec, side);
-    uint64_t unit = MEGATRON_VOCAB_UNIT;
-    if (self->layout == RF_LAYOUT_VLLM) {
-        return rf_align_up(model->vocab, VLLM_VOCAB_UNIT);
-    }
-    if (self->layout != RF_LAYOUT_MEGATRON) {
-        return model->vocab;
-    }
-    /* the trainer decides; the engine loads what the trainer has */
-    unit *=
-        spec->train.layout == RF_LAYOUT_MEGATRON ? spec->train.tp : self->tp;
-    return rf_align_up(model->vocab, unit);
 }
 
 static bool breaks(struct context *context, const char *fmt, ...)
@@ -136,7 +117,7 @@ static bool attention_works(struct context *context, uint32_t tp)
                       model->kv_heads);
     }
     rows = (model->heads + 2ull * model->kv_heads) * model->head_dim;
-    if (context->side->layout == RF_LAYOUT_MEGATRON && rows % tp != 0) {
+    if (rf_layout_fuses_groups(context->layout) && rows % tp != 0) {
         return breaks(context,
                       "the fused rows of q, k and v must split evenly, there "
                       "are %llu",
@@ -166,16 +147,15 @@ static uint64_t tp_extent(const struct rf_family *family)
     }
 }
 
+/* The rows of the vocabulary, padded as the layout does with that tp. */
 static bool vocab_works(struct context *context, uint32_t tp)
 {
-    uint64_t rows = context->model->vocab;
-    if (context->side->layout != RF_LAYOUT_HF) {
-        struct rf_spec changed = *context->spec;
-        struct rf_side_spec *side =
-            context->which == RF_TRAIN ? &changed.train : &changed.infer;
-        side->tp = tp;
-        rows = padded_vocab(&changed, context->which, context->model);
-    }
+    struct rf_spec changed = *context->spec;
+    uint64_t rows;
+    *(context->which == RF_TRAIN ? &changed.train.tp : &changed.infer.tp) = tp;
+    rows =
+        rf_align_up(context->model->vocab,
+                    context->layout->vocab_multiple(&changed, context->which));
     if (rows % tp != 0) {
         return breaks(context,
                       "the %llu rows of the vocabulary%s must split evenly",
@@ -332,18 +312,19 @@ enum rf_status rf_world_check_side(const struct rf_spec *spec,
                                    const struct rf_model *model,
                                    struct rf_err *err)
 {
+    const struct rf_side_spec *self = rf_side_of(spec, side);
     struct context context = {.spec = spec,
                               .which = side,
-                              .side = rf_side_of(spec, side),
+                              .side = self,
+                              .layout = rf_layout_ops_of(self->layout),
                               .model = model};
-    const struct rf_side_spec *self = context.side;
-    bool fused = self->layout == RF_LAYOUT_MEGATRON &&
+    bool fused = rf_layout_fuses_groups(context.layout) &&
                  has_role(model, RF_ROLE_Q, RF_ROLE_V);
-    if (self->layout == RF_LAYOUT_SPEC) {
+    if (context.layout->by_device) {
         return check_sharding(&context, err);
     }
-    if (self->layout >= RF_LAYOUT_FSDP) {
-        return RF_OK; /* shards rows of any tensor, empty shards included */
+    if (context.layout->by_dp) {
+        return RF_OK;
     }
     if (model->heads == 0 &&
         (fused || (self->tp > 1 &&

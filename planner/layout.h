@@ -138,12 +138,17 @@ enum rf_status rf_layout_add(struct rf_layout_build *build, const char *name,
 /* Bytes an element of `family` has on this side. */
 uint32_t rf_layout_item(const struct rf_layout_build *build, uint32_t family);
 
+/* A parameter's number and where its first instance lies. */
+struct rf_param_place {
+    uint32_t param;
+    uint64_t offset;
+};
+
 /* Reserves memory in the arena for the instances of a parameter, `bytes` each
- * (at most 2^62): its number and the first one's offset. */
+ * (at most 2^62). */
 enum rf_status rf_layout_reserve(struct rf_layout_build *build,
                                  const char *name, uint64_t bytes,
-                                 uint64_t instances, uint32_t *param,
-                                 uint64_t *offset,
+                                 uint64_t instances, struct rf_param_place *out,
                                  struct rf_err *err) RF_MUST_CHECK;
 void rf_layout_push(struct rf_layout_build *build,
                     const struct rf_piece *piece);

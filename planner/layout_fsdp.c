@@ -67,24 +67,27 @@ struct member {
 /* The flat shard of a run of equal units. */
 struct shard {
     uint64_t low, high; /* elements of the unit that the rank holds */
-    uint64_t offset, stride, item;
-    uint32_t param;
+    uint64_t stride, item;
+    struct rf_param_place place;
     struct rf_layer_run layers; /* layer numbers; count 1 outside layers */
     bool in_layers;
 };
 
-/* Pieces for elements [from, to) of the tensors of experts [expert, expert + n)
- * which start at `base` in the unit. */
+/* Elements [from, to) of the tensors of experts [expert, expert + n). */
+struct range {
+    uint64_t expert, n;
+    uint64_t from, to;
+};
+
 static void push_range(struct rf_layout_build *build, const struct shard *shard,
-                       const struct member *member, uint64_t expert, uint64_t n,
-                       uint64_t from, uint64_t to)
+                       const struct member *member, struct range range)
 {
     const struct rf_family *family =
         &build->model->families[member->section.family];
     struct rf_box tensor = rf_box_whole(family), boxes[RF_BOX_RANGE_MAX];
     struct rf_piece piece = {.family = member->section.family,
-                             .param = shard->param};
-    uint64_t base = member->base + expert * member->expert_step;
+                             .param = shard->place.param};
+    uint64_t base = member->base + range.expert * member->expert_step;
     for (uint32_t d = 0; d < family->ndim; d++) {
         tensor.start[RF_DIM_TENSOR + d] = member->section.start[d];
         tensor.extent[RF_DIM_TENSOR + d] = member->section.extent[d];
@@ -95,13 +98,14 @@ static void push_range(struct rf_layout_build *build, const struct shard *shard,
     }
     piece.stride[RF_DIM_LAYER] = shard->stride;
     piece.stride[RF_DIM_EXPERT] = member->expert_step * shard->item;
-    size_t n_boxes = rf_box_range(&tensor, from, to, boxes);
+    size_t n_boxes = rf_box_range(&tensor, range.from, range.to, boxes);
+    uint64_t at = base + range.from - shard->low;
     for (size_t i = 0; i < n_boxes; i++) {
         piece.box = boxes[i];
-        piece.offset = shard->offset + (base + from - shard->low) * shard->item;
-        from += rf_box_elements(&boxes[i]);
-        piece.box.start[RF_DIM_EXPERT] = member->first_expert + expert;
-        piece.box.extent[RF_DIM_EXPERT] = n;
+        piece.offset = shard->place.offset + at * shard->item;
+        at += rf_box_elements(&boxes[i]);
+        piece.box.start[RF_DIM_EXPERT] = member->first_expert + range.expert;
+        piece.box.extent[RF_DIM_EXPERT] = range.n;
         if (shard->in_layers) {
             struct rf_layer_run run = rf_family_layers(family, shard->layers);
             piece.box.start[RF_DIM_LAYER] = run.first;
@@ -135,14 +139,15 @@ static void push_member(struct rf_layout_build *build,
             continue;
         }
         if (to - from < size) {
-            push_range(build, shard, member, expert, 1, from - start,
-                       to - start);
+            push_range(build, shard, member,
+                       (struct range){expert, 1, from - start, to - start});
         } else if (whole++ == 0) {
             first_whole = expert;
         }
     }
     if (whole > 0) {
-        push_range(build, shard, member, first_whole, whole, 0, size);
+        push_range(build, shard, member,
+                   (struct range){first_whole, whole, 0, size});
     }
 }
 
@@ -214,7 +219,7 @@ static enum rf_status add_unit(struct rf_layout_build *build,
     }
     shard.stride = rf_align_up(bytes, RF_PARAM_ALIGN);
     status = rf_layout_reserve(build, name, bytes, shard.layers.count,
-                               &shard.param, &shard.offset, err);
+                               &shard.place, err);
     for (size_t i = 0; i < n && status == RF_OK; i++) {
         push_member(build, &shard, &members[i]);
     }

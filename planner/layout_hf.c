@@ -15,33 +15,45 @@
 
 #include "common/mem.h"
 
-/* One part of `parts` of [0, size). */
-static enum rf_status cut(const struct rf_layout_build *build, uint32_t family,
-                          uint32_t dim, uint64_t size, uint32_t part,
-                          uint32_t parts, struct rf_section *out,
-                          struct rf_err *err)
+/* One part of several equal ones. */
+struct share {
+    uint32_t part, parts;
+};
+
+static struct share of_tp(const struct rf_layout_build *build)
 {
-    if (size % parts != 0) {
+    return (struct share){build->at.tp, build->side->tp};
+}
+
+static struct share of_etp(const struct rf_layout_build *build)
+{
+    return (struct share){build->at.etp, build->side->etp};
+}
+
+/* A share of indices [0, size) of dimension `dim`. */
+static enum rf_status cut(const struct rf_layout_build *build,
+                          struct share share, uint32_t dim, uint64_t size,
+                          struct rf_section *out, struct rf_err *err)
+{
+    if (size % share.parts != 0) {
         return rf_err_set(err, RF_ERR_CONFIG,
                           "%s: dimension %u has %llu elements, which do not "
                           "divide over %u ranks",
-                          build->model->families[family].name, dim,
-                          (unsigned long long)size, parts);
+                          build->model->families[out->family].name, dim,
+                          (unsigned long long)size, share.parts);
     }
-    out->extent[dim] = size / parts;
-    out->start[dim] = part * out->extent[dim];
+    out->extent[dim] = size / share.parts;
+    out->start[dim] = share.part * out->extent[dim];
     return RF_OK;
 }
 
 /* Rows of a vocabulary, padded at the end to a multiple. */
 static enum rf_status cut_vocabulary(const struct rf_layout_build *build,
-                                     uint32_t family, struct rf_section *out,
-                                     struct rf_err *err)
+                                     struct rf_section *out, struct rf_err *err)
 {
     uint64_t rows = out->extent[0];
     uint64_t padded = rf_align_up(rows, build->vocab_multiple);
-    enum rf_status status =
-        cut(build, family, 0, padded, build->at.tp, build->side->tp, out, err);
+    enum rf_status status = cut(build, of_tp(build), 0, padded, out, err);
     if (status != RF_OK) {
         return status;
     }
@@ -56,23 +68,21 @@ static enum rf_status cut_vocabulary(const struct rf_layout_build *build,
 
 /* Key and value rows, by head when the model has heads. */
 static enum rf_status cut_heads(const struct rf_layout_build *build,
-                                uint32_t family, struct rf_section *out,
-                                struct rf_err *err)
+                                struct rf_section *out, struct rf_err *err)
 {
     uint32_t tp = build->side->tp, kv = build->model->kv_heads;
-    if (kv == 0 || !build->repeat_kv || out->extent[0] % kv != 0) {
-        return cut(build, family, 0, out->extent[0], build->at.tp, tp, out,
-                   err);
+    struct share share = of_tp(build);
+    if (kv != 0 && build->repeat_kv && out->extent[0] % kv == 0) {
+        if (tp <= kv ? kv % tp != 0 : tp % kv != 0) {
+            return rf_err_set(err, RF_ERR_CONFIG,
+                              "%s: %u key/value heads need a tp that divides "
+                              "them or is a multiple of them, not %u",
+                              build->model->families[out->family].name, kv, tp);
+        }
+        share.parts = RF_MIN(tp, kv);
+        share.part /= tp / share.parts;
     }
-    if (tp <= kv ? kv % tp != 0 : tp % kv != 0) {
-        return rf_err_set(err, RF_ERR_CONFIG,
-                          "%s: %u key/value heads need a tp that divides "
-                          "them or is a multiple of them, not %u",
-                          build->model->families[family].name, kv, tp);
-    }
-    uint32_t parts = RF_MIN(tp, kv);
-    return cut(build, family, 0, out->extent[0], build->at.tp / (tp / parts),
-               parts, out, err);
+    return cut(build, share, 0, out->extent[0], out, err);
 }
 
 enum rf_status rf_layout_section(const struct rf_layout_build *build,
@@ -89,10 +99,10 @@ enum rf_status rf_layout_section(const struct rf_layout_build *build,
     switch (of->role) {
     case RF_ROLE_EMBED:
     case RF_ROLE_LM_HEAD:
-        return cut_vocabulary(build, family, out, err);
+        return cut_vocabulary(build, out, err);
     case RF_ROLE_K:
     case RF_ROLE_V:
-        status = cut_heads(build, family, out, err);
+        status = cut_heads(build, out, err);
         break;
     case RF_ROLE_Q:
     case RF_ROLE_GATE:
@@ -101,26 +111,22 @@ enum rf_status rf_layout_section(const struct rf_layout_build *build,
     case RF_ROLE_SHARED_UP:
     case RF_ROLE_MLA_Q_B:
     case RF_ROLE_MLA_KV_B:
-        status = cut(build, family, 0, of->shape[0], build->at.tp,
-                     build->side->tp, out, err);
+        status = cut(build, of_tp(build), 0, of->shape[0], out, err);
         break;
     case RF_ROLE_EXPERT_GATE:
     case RF_ROLE_EXPERT_UP:
-        status = cut(build, family, 0, of->shape[0], build->at.etp,
-                     build->side->etp, out, err);
+        status = cut(build, of_etp(build), 0, of->shape[0], out, err);
         break;
     case RF_ROLE_O:
     case RF_ROLE_DOWN:
     case RF_ROLE_SHARED_DOWN:
         if (of->ndim > 1) {
-            status = cut(build, family, 1, of->shape[1], build->at.tp,
-                         build->side->tp, out, err);
+            status = cut(build, of_tp(build), 1, of->shape[1], out, err);
         }
         break;
     case RF_ROLE_EXPERT_DOWN:
         if (of->ndim > 1) {
-            status = cut(build, family, 1, of->shape[1], build->at.etp,
-                         build->side->etp, out, err);
+            status = cut(build, of_etp(build), 1, of->shape[1], out, err);
         }
         break;
     case RF_ROLE_FINAL_NORM:

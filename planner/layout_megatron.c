@@ -20,19 +20,22 @@ struct group_part {
     uint64_t rows; /* of one group */
 };
 
-struct sections {
+/* A rank's rows [start, end) of the fused parameter. */
+struct fused {
+    const struct rf_family *families;
+    uint64_t start, end;
     struct rf_section *of;
     size_t n, cap;
 };
 
 /* Adds what of rows [first, first + part.rows) of the fused parameter, which
- * are rows [at, …) of the family, lies in [start, end). */
-static void add_rows(const struct rf_family *family, struct group_part part,
-                     uint64_t first, uint64_t at, uint64_t start, uint64_t end,
-                     struct sections *out)
+ * are rows [at, …) of the family, the rank has. */
+static void add_rows(struct fused *fused, struct group_part part,
+                     uint64_t first, uint64_t at)
 {
-    uint64_t from = RF_MAX(first, start);
-    uint64_t to = RF_MIN(first + part.rows, end);
+    const struct rf_family *family = &fused->families[part.family];
+    uint64_t from = RF_MAX(first, fused->start);
+    uint64_t to = RF_MIN(first + part.rows, fused->end);
     struct rf_section section = {.family = part.family};
     if (from >= to) {
         return;
@@ -42,7 +45,7 @@ static void add_rows(const struct rf_family *family, struct group_part part,
     }
     section.start[0] = at + (from - first);
     section.extent[0] = section.rows = to - from;
-    RF_PUSH(out->of, out->n, out->cap, section);
+    RF_PUSH(fused->of, fused->n, fused->cap, section);
 }
 
 enum rf_status rf_layout_add_groups(struct rf_layout_build *build,
@@ -55,7 +58,7 @@ enum rf_status rf_layout_add_groups(struct rf_layout_build *build,
     uint64_t groups = RF_MAX(build->model->kv_heads, 1);
     uint64_t group_rows = 0, share;
     struct group_part parts[3];
-    struct sections sections = {.of = NULL};
+    struct fused fused = {.families = families};
     enum rf_status status;
     for (uint32_t i = 0; i < 3; i++) {
         uint64_t rows = families[scheme->family[i]].shape[0];
@@ -79,17 +82,18 @@ enum rf_status rf_layout_add_groups(struct rf_layout_build *build,
                           (unsigned long long)(group_rows * groups), tp);
     }
     share = group_rows * groups / tp;
-    uint64_t start = share * build->at.tp, end = start + share;
-    for (uint64_t g = start / group_rows; g * group_rows < end; g++) {
+    fused.start = share * build->at.tp;
+    fused.end = fused.start + share;
+    for (uint64_t g = fused.start / group_rows; g * group_rows < fused.end;
+         g++) {
         uint64_t first = g * group_rows;
         for (uint32_t i = 0; i < 3; i++) {
-            add_rows(&families[parts[i].family], parts[i], first,
-                     g * parts[i].rows, start, end, &sections);
+            add_rows(&fused, parts[i], first, g * parts[i].rows);
             first += parts[i].rows;
         }
     }
-    status = rf_layout_add(build, scheme->name, sections.of, sections.n, err);
-    free(sections.of);
+    status = rf_layout_add(build, scheme->name, fused.of, fused.n, err);
+    free(fused.of);
     return status;
 }
 

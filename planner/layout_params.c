@@ -164,23 +164,23 @@ static enum rf_status too_big(const char *name, struct rf_err *err)
 
 enum rf_status rf_layout_reserve(struct rf_layout_build *build,
                                  const char *name, uint64_t bytes,
-                                 uint64_t instances, uint32_t *param,
-                                 uint64_t *offset, struct rf_err *err)
+                                 uint64_t instances, struct rf_param_place *out,
+                                 struct rf_err *err)
 {
-    struct rf_rank_layout *out = &build->out;
-    struct rf_param entry = {.bytes = bytes, .offset = out->arena_bytes};
+    struct rf_rank_layout *layout = &build->out;
+    struct rf_param entry = {.bytes = bytes, .offset = layout->arena_bytes};
     uint64_t stride = rf_align_up(bytes, RF_PARAM_ALIGN), total, end;
     if (instances > UINT32_MAX || !rf_mul_u64(stride, instances, &total) ||
-        !rf_add_u64(out->arena_bytes, total, &end) ||
+        !rf_add_u64(layout->arena_bytes, total, &end) ||
         end > INT64_MAX - RF_PARAM_ALIGN) {
         return too_big(name, err);
     }
     snprintf(entry.name, sizeof(entry.name), "%s", name);
     entry.n_instances = (uint32_t)instances;
-    *param = (uint32_t)out->n_params;
-    *offset = out->arena_bytes;
-    RF_PUSH(out->params, out->n_params, build->params_cap, entry);
-    out->arena_bytes = rf_align_up(end, RF_PARAM_ALIGN);
+    out->param = (uint32_t)layout->n_params;
+    out->offset = layout->arena_bytes;
+    RF_PUSH(layout->params, layout->n_params, build->params_cap, entry);
+    layout->arena_bytes = rf_align_up(end, RF_PARAM_ALIGN);
     return RF_OK;
 }
 
@@ -191,8 +191,8 @@ void rf_layout_push(struct rf_layout_build *build, const struct rf_piece *piece)
 
 /* Where the instances of one parameter lie. */
 struct instances {
-    uint32_t param;
-    uint64_t offset, layer_stride, expert_stride;
+    struct rf_param_place place;
+    uint64_t layer_stride, expert_stride;
     uint64_t first_expert, n_experts;
     uint64_t row_bytes;
 };
@@ -256,8 +256,8 @@ static enum rf_status lay_out(struct rf_layout_build *build, const char *name,
         out->row_bytes = 0;
         return RF_OK;
     }
-    return rf_layout_reserve(build, name, bytes, layers * count, &out->param,
-                             &out->offset, err);
+    return rf_layout_reserve(build, name, bytes, layers * count, &out->place,
+                             err);
 }
 
 static void push_section(struct rf_layout_build *build,
@@ -265,7 +265,8 @@ static void push_section(struct rf_layout_build *build,
                          const struct instances *at, uint64_t row)
 {
     const struct rf_family *family = &build->model->families[section->family];
-    struct rf_piece piece = {.family = section->family, .param = at->param};
+    struct rf_piece piece = {.family = section->family,
+                             .param = at->place.param};
     uint64_t stride = rf_layout_item(build, section->family), before = 0;
     for (uint32_t d = RF_TENSOR_MAX_DIMS; d-- > 0;) {
         bool real = d < family->ndim;
@@ -283,7 +284,7 @@ static void push_section(struct rf_layout_build *build,
         piece.box.start[RF_DIM_LAYER] = run.first;
         piece.box.extent[RF_DIM_LAYER] = run.count;
         piece.offset =
-            at->offset + before * at->layer_stride + row * at->row_bytes;
+            at->place.offset + before * at->layer_stride + row * at->row_bytes;
         before += run.count;
         if (run.count > 0) {
             rf_layout_push(build, &piece);
@@ -295,7 +296,7 @@ enum rf_status rf_layout_add(struct rf_layout_build *build, const char *name,
                              const struct rf_section *sections, size_t n,
                              struct rf_err *err)
 {
-    struct instances at = {.param = 0};
+    struct instances at = {.row_bytes = 0};
     uint64_t row = 0;
     enum rf_status status;
     if (n == 0) {

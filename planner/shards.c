@@ -17,6 +17,26 @@ struct entry {
     uint32_t layout, place; /* of the piece in its layout */
 };
 
+struct placed {
+    uint32_t node, rank;
+};
+
+/* What is needed only while the shards of a side are found. */
+struct making {
+    const struct rf_world *world;
+    const struct rf_layouts *layouts;
+    enum rf_side side;
+    struct entry *entries; /* all pieces of all layouts, sorted */
+    size_t n_entries;
+    size_t *first_entry;    /* of each shard, n_shards + 1 */
+    uint32_t *set_shard;    /* a shard of each set */
+    uint32_t *first_member; /* of each layout, n_layouts + 1 */
+    uint32_t *members;      /* world ranks of the layouts */
+    struct placed *placed;  /* of the set at hand */
+    uint32_t n_ranks;       /* in out.ranks */
+    struct rf_shards out;
+};
+
 static int compare_entries(const void *a, const void *b)
 {
     const struct entry *x = a, *y = b;
@@ -40,23 +60,23 @@ void rf_shards_free(struct rf_shards *shards)
     *shards = (struct rf_shards){.shards = NULL};
 }
 
-/* Shards from the sorted entries. `first_entry[s]` is set to the first entry of
- * shard s. */
-static void find_shards(const struct entry *entries, size_t n,
-                        struct rf_shards *out, size_t *first_entry)
+/* Shards from the sorted entries. */
+static void find_shards(struct making *making)
 {
-    for (size_t i = 0; i < n; i++) {
+    const struct entry *entries = making->entries;
+    struct rf_shards *out = &making->out;
+    for (size_t i = 0; i < making->n_entries; i++) {
         const struct rf_piece *piece = entries[i].piece;
         if (i == 0 || piece->family != entries[i - 1].piece->family ||
             rf_box_compare(&piece->box, &entries[i - 1].piece->box) != 0) {
-            first_entry[out->n_shards] = i;
+            making->first_entry[out->n_shards] = i;
             out->shards[out->n_shards++] =
                 (struct rf_shard){.family = piece->family, .box = piece->box};
         }
         out->of_piece[out->piece_first[entries[i].layout] + entries[i].place] =
             out->n_shards - 1;
     }
-    first_entry[out->n_shards] = n;
+    making->first_entry[out->n_shards] = making->n_entries;
 }
 
 enum rf_status rf_shards_index(struct rf_shards *shards, uint32_t n_families,
@@ -87,21 +107,32 @@ enum rf_status rf_shards_index(struct rf_shards *shards, uint32_t n_families,
     return RF_OK;
 }
 
-static bool same_layouts(const struct entry *a, const struct entry *b, size_t n)
+/* The entries of a shard. */
+struct span {
+    const struct entry *of;
+    size_t n;
+};
+
+static struct span entries_of(const struct making *making, uint32_t shard)
 {
-    for (size_t i = 0; i < n; i++) {
-        if (a[i].layout != b[i].layout) {
+    const size_t *first = &making->first_entry[shard];
+    return (struct span){making->entries + first[0], first[1] - first[0]};
+}
+
+static bool same_layouts(struct span a, struct span b)
+{
+    for (size_t i = 0; i < a.n && a.n == b.n; i++) {
+        if (a.of[i].layout != b.of[i].layout) {
             return false;
         }
     }
-    return true;
+    return a.n == b.n;
 }
 
-/* Gives equal lists of layouts one set; `set_entry[set]` is the first shard of
- * a set. False when memory is out. */
-static bool find_sets(const struct entry *entries, const size_t *first_entry,
-                      struct rf_shards *out, uint32_t *set_shard)
+/* Gives equal lists of layouts one set. False when memory is out. */
+static bool find_sets(struct making *making)
 {
+    struct rf_shards *out = &making->out;
     size_t buckets = 16;
     while (buckets < 2 * (size_t)out->n_shards) {
         buckets *= 2;
@@ -111,23 +142,19 @@ static bool find_sets(const struct entry *entries, const size_t *first_entry,
         return false;
     }
     for (uint32_t s = 0; s < out->n_shards; s++) {
-        const struct entry *of = entries + first_entry[s];
-        size_t n = first_entry[s + 1] - first_entry[s];
-        uint64_t hash = n;
-        for (size_t i = 0; i < n; i++) {
-            hash = rf_mix64(hash ^ of[i].layout);
+        struct span own = entries_of(making, s);
+        uint64_t hash = own.n;
+        for (size_t i = 0; i < own.n; i++) {
+            hash = rf_mix64(hash ^ own.of[i].layout);
         }
         size_t at = hash & (buckets - 1);
-        while (table[at] != 0) {
-            uint32_t other = set_shard[table[at] - 1];
-            if (first_entry[other + 1] - first_entry[other] == n &&
-                same_layouts(of, entries + first_entry[other], n)) {
-                break;
-            }
+        while (table[at] != 0 &&
+               !same_layouts(
+                   own, entries_of(making, making->set_shard[table[at] - 1]))) {
             at = (at + 1) & (buckets - 1);
         }
         if (table[at] == 0) {
-            set_shard[out->n_sets++] = s;
+            making->set_shard[out->n_sets++] = s;
             table[at] = out->n_sets;
         }
         out->shards[s].set = table[at] - 1;
@@ -135,16 +162,6 @@ static bool find_sets(const struct entry *entries, const size_t *first_entry,
     free(table);
     return true;
 }
-
-/* World ranks of each layout, ordered by node, then rank. */
-struct members {
-    uint32_t *first; /* n_layouts + 1 */
-    uint32_t *ranks;
-};
-
-struct placed {
-    uint32_t node, rank;
-};
 
 static int compare_placed(const void *a, const void *b)
 {
@@ -155,125 +172,145 @@ static int compare_placed(const void *a, const void *b)
     return (x->rank > y->rank) - (x->rank < y->rank);
 }
 
-static bool find_members(const struct rf_world *world,
-                         const struct rf_layouts *layouts, enum rf_side side,
-                         struct members *out)
+/* World ranks of each layout. */
+static bool find_members(struct making *making)
 {
-    uint32_t *next = rf_calloc((size_t)layouts->n_layouts + 1, sizeof(*next));
-    out->first = rf_calloc((size_t)layouts->n_layouts + 1, sizeof(*next));
-    out->ranks = rf_calloc(layouts->n_indices, sizeof(*next));
-    if (!next || !out->first || !out->ranks) {
+    const struct rf_layouts *layouts = making->layouts;
+    size_t n = (size_t)layouts->n_layouts + 1;
+    uint32_t *next = rf_calloc(n, sizeof(*next)), *first;
+    making->first_member = first = rf_calloc(n, sizeof(*first));
+    making->members = rf_calloc(layouts->n_indices, sizeof(*making->members));
+    if (!next || !first || !making->members) {
         free(next);
         return false;
     }
     for (uint32_t i = 0; i < layouts->n_indices; i++) {
-        out->first[layouts->of_index[i] + 1]++;
+        first[layouts->of_index[i] + 1]++;
     }
     for (uint32_t l = 0; l < layouts->n_layouts; l++) {
-        out->first[l + 1] += out->first[l];
-        next[l] = out->first[l];
+        first[l + 1] += first[l];
+        next[l] = first[l];
     }
     for (uint32_t i = 0; i < layouts->n_indices; i++) {
-        out->ranks[next[layouts->of_index[i]]++] = world->rank_of[side][i];
+        making->members[next[layouts->of_index[i]]++] =
+            making->world->rank_of[making->side][i];
     }
     free(next);
     return true;
 }
 
-/* Fills in one set's groups from the layouts of one of its shards. */
-static void add_groups(const struct rf_world *world,
-                       const struct members *members,
-                       const struct entry *entries, size_t n, uint32_t set,
-                       struct placed *placed, uint32_t *n_ranks,
-                       struct rf_shards *out)
+/* Lists the ranks that hold the entries, by node, then rank. */
+static size_t place_holders(struct making *making, struct span entries)
 {
     size_t count = 0;
-    for (size_t i = 0; i < n; i++) {
-        uint32_t layout = entries[i].layout;
-        if (i > 0 && layout == entries[i - 1].layout) {
+    for (size_t i = 0; i < entries.n; i++) {
+        uint32_t layout = entries.of[i].layout;
+        if (i > 0 && layout == entries.of[i - 1].layout) {
             continue; /* held twice by one rank: still one holder */
         }
-        for (uint32_t k = members->first[layout];
-             k < members->first[layout + 1]; k++) {
-            uint32_t rank = members->ranks[k];
-            placed[count++] =
-                (struct placed){.node = world->ranks[rank].node, .rank = rank};
+        for (uint32_t k = making->first_member[layout];
+             k < making->first_member[layout + 1]; k++) {
+            uint32_t rank = making->members[k];
+            making->placed[count++] =
+                (struct placed){making->world->ranks[rank].node, rank};
         }
     }
-    qsort(placed, count, sizeof(*placed), compare_placed);
+    qsort(making->placed, count, sizeof(*making->placed), compare_placed);
+    return count;
+}
+
+/* Fills in one set's groups from the layouts of one of its shards. */
+static void add_groups(struct making *making, uint32_t set)
+{
+    struct rf_shards *out = &making->out;
+    const struct placed *placed = making->placed;
+    size_t count =
+        place_holders(making, entries_of(making, making->set_shard[set]));
     for (size_t i = 0; i < count; i++) {
         if (i == 0 || placed[i].node != placed[i - 1].node) {
             out->groups[out->n_groups++] = (struct rf_group){
-                .set = set, .node = placed[i].node, .first = *n_ranks};
+                .set = set, .node = placed[i].node, .first = making->n_ranks};
         }
         out->groups[out->n_groups - 1].count++;
-        out->ranks[(*n_ranks)++] = placed[i].rank;
+        out->ranks[making->n_ranks++] = placed[i].rank;
     }
     out->set_group[set + 1] = out->n_groups;
 }
 
-static enum rf_status
-list_holders(const struct rf_world *world, const struct rf_layouts *layouts,
-             enum rf_side side, const struct entry *entries,
-             const size_t *first_entry, const uint32_t *set_shard,
-             struct rf_shards *out)
+/* The groups of all sets. False when memory is out. */
+static bool list_holders(struct making *making)
 {
-    struct members members = {.first = NULL};
-    struct placed *placed = rf_calloc(layouts->n_indices, sizeof(*placed));
-    bool ok = find_members(world, layouts, side, &members) && placed != NULL;
+    struct rf_shards *out = &making->out;
     uint64_t total = 0;
-    uint32_t n_ranks = 0;
-    for (uint32_t set = 0; set < out->n_sets && ok; set++) {
-        uint32_t s = set_shard[set];
-        for (size_t i = first_entry[s]; i < first_entry[s + 1]; i++) {
-            uint32_t layout = entries[i].layout;
-            total += members.first[layout + 1] - members.first[layout];
+    making->placed =
+        rf_calloc(making->layouts->n_indices, sizeof(*making->placed));
+    if (making->placed == NULL || !find_members(making)) {
+        return false;
+    }
+    for (uint32_t set = 0; set < out->n_sets; set++) {
+        struct span entries = entries_of(making, making->set_shard[set]);
+        for (size_t i = 0; i < entries.n; i++) {
+            const uint32_t *first = &making->first_member[entries.of[i].layout];
+            total += first[1] - first[0];
         }
     }
-    ok = ok && total < UINT32_MAX;
-    if (ok) {
-        out->ranks = rf_calloc(total, sizeof(*out->ranks));
-        out->groups = rf_calloc(total, sizeof(*out->groups));
-        out->set_group =
-            rf_calloc((size_t)out->n_sets + 1, sizeof(*out->set_group));
-        ok = out->ranks && out->groups && out->set_group;
+    if (total >= UINT32_MAX) {
+        return false;
     }
-    for (uint32_t set = 0; set < out->n_sets && ok; set++) {
-        uint32_t s = set_shard[set];
-        add_groups(world, &members, entries + first_entry[s],
-                   first_entry[s + 1] - first_entry[s], set, placed, &n_ranks,
-                   out);
+    out->ranks = rf_calloc(total, sizeof(*out->ranks));
+    out->groups = rf_calloc(total, sizeof(*out->groups));
+    out->set_group =
+        rf_calloc((size_t)out->n_sets + 1, sizeof(*out->set_group));
+    if (!out->ranks || !out->groups || !out->set_group) {
+        return false;
     }
-    free(members.first);
-    free(members.ranks);
-    free(placed);
-    return ok ? RF_OK : RF_ERR_NOMEM;
+    for (uint32_t set = 0; set < out->n_sets; set++) {
+        add_groups(making, set);
+    }
+    return true;
 }
 
-/* All pieces of all layouts, sorted; NULL when memory is out. */
-static struct entry *list_entries(const struct rf_layouts *layouts,
-                                  struct rf_shards *out)
+/* Numbers the pieces of all layouts and sorts them. */
+static bool list_entries(struct making *making)
 {
-    struct entry *entries;
+    const struct rf_layouts *layouts = making->layouts;
+    size_t *first = rf_calloc((size_t)layouts->n_layouts + 1, sizeof(*first));
     size_t n = 0;
+    making->out.piece_first = first;
+    if (first == NULL) {
+        return false;
+    }
     for (uint32_t l = 0; l < layouts->n_layouts; l++) {
-        out->piece_first[l] = n;
+        first[l] = n;
         n += layouts->layouts[l].n_pieces;
     }
-    out->piece_first[layouts->n_layouts] = n;
-    entries = n < UINT32_MAX ? rf_calloc(n, sizeof(*entries)) : NULL;
-    for (uint32_t l = 0; l < layouts->n_layouts && entries != NULL; l++) {
+    first[layouts->n_layouts] = making->n_entries = n;
+    making->entries =
+        n < UINT32_MAX ? rf_calloc(n, sizeof(*making->entries)) : NULL;
+    if (making->entries == NULL) {
+        return false;
+    }
+    for (uint32_t l = 0; l < layouts->n_layouts; l++) {
         for (uint32_t p = 0; p < layouts->layouts[l].n_pieces; p++) {
-            entries[out->piece_first[l] + p] =
-                (struct entry){.piece = &layouts->layouts[l].pieces[p],
-                               .layout = l,
-                               .place = p};
+            making->entries[first[l] + p] =
+                (struct entry){&layouts->layouts[l].pieces[p], l, p};
         }
     }
-    if (entries != NULL) {
-        qsort(entries, n, sizeof(*entries), compare_entries);
-    }
-    return entries;
+    qsort(making->entries, n, sizeof(*making->entries), compare_entries);
+    return true;
+}
+
+/* Room for as many shards and sets as there are pieces. */
+static bool allocate(struct making *making)
+{
+    struct rf_shards *out = &making->out;
+    size_t n = making->n_entries;
+    out->shards = rf_calloc(n, sizeof(*out->shards));
+    out->of_piece = rf_calloc(n, sizeof(*out->of_piece));
+    making->first_entry = rf_calloc(n + 1, sizeof(*making->first_entry));
+    making->set_shard = rf_calloc(n, sizeof(*making->set_shard));
+    return out->shards && out->of_piece && making->first_entry &&
+           making->set_shard;
 }
 
 enum rf_status rf_shards_build(const struct rf_model *model,
@@ -282,44 +319,27 @@ enum rf_status rf_shards_build(const struct rf_model *model,
                                enum rf_side side, struct rf_shards *out,
                                struct rf_err *err)
 {
-    struct rf_shards made = {.n_shards = 0};
-    struct entry *entries = NULL;
-    size_t *first_entry = NULL;
-    uint32_t *set_shard = NULL;
+    struct making making = {.world = world, .layouts = layouts, .side = side};
     enum rf_status status = RF_ERR_NOMEM;
-    made.piece_first =
-        rf_calloc((size_t)layouts->n_layouts + 1, sizeof(*made.piece_first));
-    if (made.piece_first == NULL) {
-        goto out;
+    if (list_entries(&making) && allocate(&making)) {
+        find_shards(&making);
+        status = rf_shards_index(&making.out, model->n_families, err);
     }
-    entries = list_entries(layouts, &made);
-    size_t n = made.piece_first[layouts->n_layouts];
-    made.shards = rf_calloc(n, sizeof(*made.shards));
-    made.of_piece = rf_calloc(n, sizeof(*made.of_piece));
-    first_entry = rf_calloc(n + 1, sizeof(*first_entry));
-    set_shard = rf_calloc(n, sizeof(*set_shard));
-    if (!entries || !made.shards || !made.of_piece || !first_entry ||
-        !set_shard) {
-        goto out;
+    if (status == RF_OK && !(find_sets(&making) && list_holders(&making))) {
+        status = RF_ERR_NOMEM;
     }
-    find_shards(entries, n, &made, first_entry);
-    status = rf_shards_index(&made, model->n_families, err);
-    if (status == RF_OK) {
-        status = find_sets(entries, first_entry, &made, set_shard)
-                     ? list_holders(world, layouts, side, entries, first_entry,
-                                    set_shard, &made)
-                     : RF_ERR_NOMEM;
-    }
-out:
-    free(entries);
-    free(first_entry);
-    free(set_shard);
+    free(making.entries);
+    free(making.first_entry);
+    free(making.set_shard);
+    free(making.first_member);
+    free(making.members);
+    free(making.placed);
     if (status != RF_OK) {
-        rf_shards_free(&made);
+        rf_shards_free(&making.out);
         return rf_err_set(err, status, "no memory for the shards of %u ranks",
                           layouts->n_indices);
     }
-    *out = made;
+    *out = making.out;
     return RF_OK;
 }
 

@@ -277,28 +277,63 @@ static uint64_t chunk_bytes(const struct maker *maker)
     return RF_MAX(chunk, RF_MAX(least, CHUNK_BYTES_MIN));
 }
 
-/* Adds the receivers [first, end): with `heads` only the one whose turn it is,
- * as a head behind `parent`; else the others, behind that head. */
-static uint32_t add_group(const struct maker *maker, const struct rf_work *work,
-                          struct rf_tree *tree, uint32_t first, uint32_t end,
-                          uint32_t parent, bool heads)
+/* Receivers [first, end) of a work, those of one node. */
+struct group {
+    uint32_t first, end;
+};
+
+/* The receiver of a group whose turn it is to take a work for the others. */
+static uint32_t head_of(const struct rf_work *work, struct group group)
 {
-    uint32_t head = first + work->turn % (end - first);
-    for (uint32_t i = first; i < end; i++) {
-        if ((i == head) == heads) {
-            struct rf_view view = rf_view_of_piece(
-                &maker->works.pool[work->receivers + i], RF_MEM_INFER);
-            uint32_t added = rf_tree_add(tree, parent, &view);
-            if (heads) {
-                tree->n_heads++;
-                return added;
-            }
-        }
-    }
-    return parent;
+    return group.first + work->turn % (group.end - group.first);
 }
 
-/* One head a node along the chain, which starts after the source's node and
+static uint32_t add_receiver(const struct maker *maker,
+                             const struct rf_work *work, struct rf_tree *tree,
+                             uint32_t parent, uint32_t receiver)
+{
+    struct rf_view view = rf_view_of_piece(
+        &maker->works.pool[work->receivers + receiver], RF_MEM_INFER);
+    return rf_tree_add(tree, parent, &view);
+}
+
+/* Adds a group's head behind `parent`; its index in the tree. */
+static uint32_t add_head(const struct maker *maker, const struct rf_work *work,
+                         struct rf_tree *tree, uint32_t parent,
+                         struct group group)
+{
+    tree->n_heads++;
+    return add_receiver(maker, work, tree, parent, head_of(work, group));
+}
+
+/* Adds the others of a group behind their head, which is there already. */
+static void add_others(const struct maker *maker, const struct rf_work *work,
+                       struct rf_tree *tree, uint32_t parent,
+                       struct group group)
+{
+    uint32_t head = head_of(work, group);
+    for (uint32_t i = group.first; i < group.end; i++) {
+        if (i != head) {
+            add_receiver(maker, work, tree, parent, i);
+        }
+    }
+}
+
+/* The group of receivers that begins with `first`. */
+static struct group group_at(const struct maker *maker,
+                             const struct rf_work *work, uint32_t first)
+{
+    const struct rf_holder *to = maker->works.pool + work->receivers;
+    struct group group = {.first = first, .end = first + 1};
+    while (group.end < work->n_receivers &&
+           node_of(maker, to[group.end].rank) ==
+               node_of(maker, to[first].rank)) {
+        group.end++;
+    }
+    return group;
+}
+
+/* One head per node along the chain, which starts after the source's node and
  * goes around the end; the nodes' other receivers behind their head. */
 static void build_chain(const struct maker *maker, const struct rf_work *work,
                         struct rf_tree *tree)
@@ -310,18 +345,16 @@ static void build_chain(const struct maker *maker, const struct rf_work *work,
         turn_point++;
     }
     for (int heads = 1; heads >= 0; heads--) {
-        uint32_t parent = 0, group = 0;
-        for (uint32_t done = 0, count; done < n; done += count) {
-            uint32_t first = (turn_point + done) % n;
-            uint32_t node = node_of(maker, to[first].rank);
-            count = 1;
-            while (first + count < n &&
-                   node_of(maker, to[first + count].rank) == node) {
-                count++;
+        uint32_t head = 0, passed = 0;
+        while (passed < n) {
+            struct group group =
+                group_at(maker, work, (turn_point + passed) % n);
+            passed += group.end - group.first;
+            if (heads) {
+                head = add_head(maker, work, tree, head, group);
+            } else {
+                add_others(maker, work, tree, ++head, group);
             }
-            group++;
-            parent = add_group(maker, work, tree, first, first + count,
-                               heads ? parent : group, heads);
         }
     }
 }
@@ -379,7 +412,7 @@ static void emit_part(struct maker *maker, const struct rf_work *work,
                                     .root_dep = RF_NO_OP,
                                     .max_elements = max_elements};
     rf_tree_reset(tree, &root);
-    add_group(maker, work, tree, 0, work->n_receivers, 0, true);
+    add_head(maker, work, tree, 0, (struct group){0, work->n_receivers});
     out->op = (uint32_t)maker->builder->schedule->n_world_ops;
     out->round = rf_tree_emit(maker->builder, tree, &box, &how);
 }
@@ -390,9 +423,10 @@ static void complete_part(struct maker *maker, const struct rf_work *work,
                           const struct arrived *arrived)
 {
     struct rf_box box = box_of(maker, work);
-    uint32_t head = work->turn % work->n_receivers;
+    struct group group = {0, work->n_receivers};
     struct rf_view root = rf_view_of_piece(
-        &maker->works.pool[work->receivers + head], RF_MEM_INFER);
+        &maker->works.pool[work->receivers + head_of(work, group)],
+        RF_MEM_INFER);
     const struct rf_tree_how how = {.family = family_of(maker, work),
                                     .task = maker->builder->next_task++,
                                     .bucket = RF_NO_BUCKET,
@@ -401,7 +435,7 @@ static void complete_part(struct maker *maker, const struct rf_work *work,
                                     .root_in_chunks = true,
                                     .max_elements = max_elements};
     rf_tree_reset(tree, &root);
-    add_group(maker, work, tree, 0, work->n_receivers, 0, false);
+    add_others(maker, work, tree, 0, group);
     rf_tree_emit(maker->builder, tree, &box, &how);
 }
 

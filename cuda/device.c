@@ -146,12 +146,11 @@ out:
 
 enum rf_status rf_device_upload(const void *table, size_t bytes,
                                 const struct rf_tiles *tiles, size_t extra,
-                                void **memory, const struct rf_tile **tiles_out,
-                                uint32_t *n_out, struct rf_err *err)
+                                struct rf_device_table *out, struct rf_err *err)
 {
     enum rf_status status = RF_OK;
+    struct rf_device_table made = {.memory = NULL};
     uint64_t total = rf_align_up(bytes, 256) + rf_align_up(extra, 256), at;
-    *memory = NULL;
     for (int c = 0; c < RF_UNIT_CLASSES; c++) {
         total += rf_align_up(tiles->n[c] * sizeof(struct rf_tile), 256);
         if (tiles->n[c] > UINT32_MAX) {
@@ -159,33 +158,43 @@ enum rf_status rf_device_upload(const void *table, size_t bytes,
                               "%zu tiles do not fit one launch", tiles->n[c]);
         }
     }
-    RF_CUDA_TRY(err, out, cudaMalloc(memory, total + 256));
+    RF_CUDA_TRY(err, out, cudaMalloc(&made.memory, total + 256));
     if (bytes > 0) {
-        RF_CUDA_TRY(err, out,
-                    cudaMemcpy(*memory, table, bytes, cudaMemcpyHostToDevice));
+        RF_CUDA_TRY(
+            err, out,
+            cudaMemcpy(made.memory, table, bytes, cudaMemcpyHostToDevice));
     }
     at = rf_align_up(bytes, 256);
     for (int c = 0; c < RF_UNIT_CLASSES; c++) {
         const size_t size = tiles->n[c] * sizeof(struct rf_tile);
-        void *to = (unsigned char *)*memory + at;
+        void *to = (unsigned char *)made.memory + at;
         if (size > 0) {
             RF_CUDA_TRY(
                 err, out,
                 cudaMemcpy(to, tiles->tiles[c], size, cudaMemcpyHostToDevice));
         }
-        tiles_out[c] = to;
-        n_out[c] = (uint32_t)tiles->n[c];
+        made.tiles[c] = to;
+        made.n[c] = (uint32_t)tiles->n[c];
         at += rf_align_up(size, 256);
     }
+    made.extra = (unsigned char *)made.memory + at;
     /* A copy from pageable memory may still be under way when its call is back,
      * and the streams that read the tables do not wait for the NULL stream. */
     RF_CUDA_TRY(err, out, cudaStreamSynchronize(NULL));
 out:
-    if (status != RF_OK && *memory != NULL) {
-        cudaFree(*memory);
-        *memory = NULL;
+    if (status != RF_OK) {
+        cudaFree(made.memory);
+        return status;
     }
-    return status;
+    *out = made;
+    return RF_OK;
+}
+
+static void table_free(struct rf_device_table *table)
+{
+    if (table->memory != NULL && !state.abandoned) {
+        cudaFree(table->memory);
+    }
 }
 
 enum rf_status rf_device_launch(enum rf_kernel kernel, uint32_t n_tiles,
@@ -214,9 +223,7 @@ enum rf_status rf_device_slices_upload(const struct rf_slices *slices,
     enum rf_status status;
     memset(out, 0, sizeof(*out));
     status = rf_device_upload(slices->at, slices->n * sizeof(*slices->at),
-                              &slices->tiles, 0, &out->memory, out->tiles,
-                              out->n, err);
-    out->slices = out->memory;
+                              &slices->tiles, 0, &out->table, err);
     out->cast = cast;
     out->bytes = slices->bytes;
     return status;
@@ -224,9 +231,7 @@ enum rf_status rf_device_slices_upload(const struct rf_slices *slices,
 
 void rf_device_slices_free(struct rf_device_slices *slices)
 {
-    if (slices->memory != NULL && !state.abandoned) {
-        cudaFree(slices->memory);
-    }
+    table_free(&slices->table);
     memset(slices, 0, sizeof(*slices));
 }
 
@@ -238,15 +243,15 @@ enum rf_status rf_device_copy(const struct rf_device_slices *slices,
         RF_K_rf_kernel_copy1, RF_K_rf_kernel_copy2, RF_K_rf_kernel_copy4,
         RF_K_rf_kernel_copy8, RF_K_rf_kernel_copy16};
     struct rf_copy_args args = {
-        .bases = *bases, .slices = slices->slices, .cast = slices->cast};
+        .bases = *bases, .slices = slices->table.memory, .cast = slices->cast};
     for (int c = RF_UNIT_CLASSES; c-- > 0;) {
         enum rf_status status;
-        args.tiles = slices->tiles[c];
-        args.n_tiles = slices->n[c];
+        args.tiles = slices->table.tiles[c];
+        args.n_tiles = slices->table.n[c];
         status = rf_device_launch(slices->cast == RF_KERNEL_CAST_NONE
                                       ? by_class[c]
                                       : RF_K_rf_kernel_cast,
-                                  slices->n[c], &args, stream, err);
+                                  slices->table.n[c], &args, stream, err);
         if (status != RF_OK) {
             return status;
         }
@@ -277,7 +282,7 @@ enum rf_status rf_device_copies(const struct rf_device_slices copies[2],
 {
     enum rf_status status = RF_OK;
     for (int i = 0; i < 2 && status == RF_OK; i++) {
-        if (copies[i].memory != NULL) {
+        if (copies[i].table.memory != NULL) {
             status = rf_device_copy(&copies[i], bases, stream, err);
         }
     }
@@ -289,32 +294,16 @@ enum rf_status rf_device_content_upload(const struct rf_content_slices *slices,
                                         struct rf_device_content *out,
                                         struct rf_err *err)
 {
-    enum rf_status status;
-    uint64_t used;
     memset(out, 0, sizeof(*out));
-    status = rf_device_upload(slices->at, slices->n * sizeof(*slices->at),
-                              &slices->tiles, sizeof(*out->counts),
-                              &out->memory, out->tiles, out->n, err);
-    if (status != RF_OK) {
-        return status;
-    }
-    used = rf_align_up(slices->n * sizeof(*slices->at), 256);
-    for (int c = 0; c < RF_UNIT_CLASSES; c++) {
-        used += rf_align_up(slices->tiles.n[c] * sizeof(struct rf_tile), 256);
-    }
-    out->slices = out->memory;
-    out->counts =
-        (struct rf_verify_counts *)(void *)((unsigned char *)out->memory +
-                                            used);
     out->cast = cast;
-    return RF_OK;
+    return rf_device_upload(slices->at, slices->n * sizeof(*slices->at),
+                            &slices->tiles, sizeof(struct rf_verify_counts),
+                            &out->table, err);
 }
 
 void rf_device_content_free(struct rf_device_content *content)
 {
-    if (content->memory != NULL && !state.abandoned) {
-        cudaFree(content->memory);
-    }
+    table_free(&content->table);
     memset(content, 0, sizeof(*content));
 }
 
@@ -324,16 +313,16 @@ static enum rf_status content_launch(const struct rf_device_content *content,
                                      cudaStream_t stream, struct rf_err *err)
 {
     struct rf_content_args args = {.arena = arena,
-                                   .slices = content->slices,
+                                   .slices = content->table.memory,
                                    .cast = content->cast,
                                    .round = round,
-                                   .counts = content->counts};
+                                   .counts = content->table.extra};
     for (int c = 4; c-- > 0;) {
         enum rf_status status;
-        args.tiles = content->tiles[c];
-        args.n_tiles = content->n[c];
-        status =
-            rf_device_launch(by_class[c], content->n[c], &args, stream, err);
+        args.tiles = content->table.tiles[c];
+        args.n_tiles = content->table.n[c];
+        status = rf_device_launch(by_class[c], content->table.n[c], &args,
+                                  stream, err);
         if (status != RF_OK) {
             return status;
         }
@@ -362,15 +351,15 @@ enum rf_status rf_device_verify(const struct rf_device_content *content,
     const struct rf_verify_counts fresh = {.first = ~0ull};
     enum rf_status status = RF_OK;
     RF_CUDA_TRY(err, out,
-                cudaMemcpy(content->counts, &fresh, sizeof(fresh),
+                cudaMemcpy(content->table.extra, &fresh, sizeof(fresh),
                            cudaMemcpyHostToDevice));
     status = content_launch(content, by_class, arena, round, NULL, err);
     if (status != RF_OK) {
         goto out;
     }
-    RF_CUDA_TRY(
-        err, out,
-        cudaMemcpy(out, content->counts, sizeof(*out), cudaMemcpyDeviceToHost));
+    RF_CUDA_TRY(err, out,
+                cudaMemcpy(out, content->table.extra, sizeof(*out),
+                           cudaMemcpyDeviceToHost));
 out:
     return status;
 }

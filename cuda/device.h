@@ -27,12 +27,19 @@ int rf_device_index(void);
 void rf_device_abandon(void);
 bool rf_device_abandoned(void);
 
+/* A table in device memory and the tiles of its entries. */
+struct rf_device_table {
+    void *memory; /* the table; the rest lies behind it */
+    const struct rf_tile *tiles[RF_UNIT_CLASSES];
+    uint32_t n[RF_UNIT_CLASSES];
+    void *extra;
+};
+
 /* One allocation for a table of `bytes` bytes, all tiles after it and `extra`
  * bytes at the end; it is in place when this returns. */
 enum rf_status rf_device_upload(const void *table, size_t bytes,
                                 const struct rf_tiles *tiles, size_t extra,
-                                void **memory, const struct rf_tile **tiles_out,
-                                uint32_t *n_out,
+                                struct rf_device_table *out,
                                 struct rf_err *err) RF_MUST_CHECK;
 
 /* Enqueues a kernel over n_tiles tiles (none is fine); `args` is its struct. */
@@ -42,10 +49,7 @@ enum rf_status rf_device_launch(enum rf_kernel kernel, uint32_t n_tiles,
 
 /* Tables of slices in device memory, uploaded once per plan. */
 struct rf_device_slices {
-    void *memory;
-    const struct rf_slice *slices;
-    const struct rf_tile *tiles[RF_UNIT_CLASSES];
-    uint32_t n[RF_UNIT_CLASSES];
+    struct rf_device_table table; /* of struct rf_slice */
     uint32_t cast;
     uint64_t bytes; /* a run of them copies */
 };
@@ -73,12 +77,8 @@ enum rf_status rf_device_copies(const struct rf_device_slices copies[2],
                                 struct rf_err *err) RF_MUST_CHECK;
 
 struct rf_device_content {
-    void *memory;
-    const struct rf_content_slice *slices;
-    const struct rf_tile *tiles[RF_UNIT_CLASSES];
-    uint32_t n[RF_UNIT_CLASSES];
+    struct rf_device_table table; /* of struct rf_content_slice, and counts */
     uint32_t cast;
-    struct rf_verify_counts *counts;
 };
 
 enum rf_status rf_device_content_upload(const struct rf_content_slices *slices,

@@ -158,41 +158,40 @@ static size_t receive_all(int fd, struct rf_fdpass_want *wants, size_t n)
     return open;
 }
 
-static enum rf_status too_late(const struct rf_fdpass_want *wants, size_t n,
-                               struct rf_err *err)
+static enum rf_status too_late(const struct rf_fdpass *pass, struct rf_err *err)
 {
-    for (size_t i = 0; i < n; i++) {
-        if (wants[i].fd < 0) {
+    for (size_t i = 0; i < pass->n_wants; i++) {
+        if (pass->wants[i].fd < 0) {
             return rf_err_set(err, RF_ERR_TIMEOUT,
                               "the memory descriptor of rank %u did not come",
-                              wants[i].rank);
+                              pass->wants[i].rank);
         }
     }
     return rf_err_set(err, RF_ERR_TIMEOUT,
                       "memory descriptors could not be sent in time");
 }
 
-enum rf_status rf_fdpass_run(int fd, const struct rf_fdpass_send *sends,
-                             size_t n_sends, struct rf_fdpass_want *wants,
-                             size_t n_wants, int64_t deadline_ns,
-                             const atomic_bool *abort, struct rf_err *err)
+enum rf_status rf_fdpass_run(const struct rf_fdpass *pass, struct rf_err *err)
 {
+    const int fd = pass->socket;
     size_t sent = 0;
-    while (receive_all(fd, wants, n_wants) > 0 || sent < n_sends) {
+    while (receive_all(fd, pass->wants, pass->n_wants) > 0 ||
+           sent < pass->n_sends) {
         struct pollfd look = {.fd = fd, .events = POLLIN};
         bool good = true;
-        while (sent < n_sends && good) {
-            enum rf_status status = send_one(fd, &sends[sent], &good, err);
+        while (sent < pass->n_sends && good) {
+            enum rf_status status =
+                send_one(fd, &pass->sends[sent], &good, err);
             if (status != RF_OK) {
                 return status;
             }
             sent += good;
         }
-        if (atomic_load(abort)) {
+        if (atomic_load(pass->abort)) {
             return rf_err_set(err, RF_ERR_ABORTED, "aborted");
         }
-        if (rf_now_ns() > deadline_ns) {
-            return too_late(wants, n_wants, err);
+        if (rf_now_ns() > pass->deadline_ns) {
+            return too_late(pass, err);
         }
         (void)poll(&look, 1, POLL_MS);
     }

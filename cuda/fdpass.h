@@ -38,13 +38,21 @@ struct rf_fdpass_want {
     int fd; /* -1; the caller's to close when it has come */
 };
 
+/* What a rank exchanges through its socket; all borrowed. */
+struct rf_fdpass {
+    int socket;
+    const struct rf_fdpass_send *sends;
+    size_t n_sends;
+    struct rf_fdpass_want *wants;
+    size_t n_wants;
+    int64_t deadline_ns;
+    const atomic_bool *abort;
+};
+
 /* Sends all of `sends` and waits for all of `wants`. RF_ERR_PEER when a
  * receiver is gone, RF_ERR_TIMEOUT and RF_ERR_ABORTED as said; what came before
  * such an error is in `wants`. */
-enum rf_status rf_fdpass_run(int socket, const struct rf_fdpass_send *sends,
-                             size_t n_sends, struct rf_fdpass_want *wants,
-                             size_t n_wants, int64_t deadline_ns,
-                             const atomic_bool *abort,
+enum rf_status rf_fdpass_run(const struct rf_fdpass *pass,
                              struct rf_err *err) RF_MUST_CHECK;
 
 #endif

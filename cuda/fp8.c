@@ -38,14 +38,14 @@ static enum rf_status upload(struct rf_fp8_job *job,
                              const struct rf_fp8_slice *slices, size_t n,
                              struct rf_err *err)
 {
-    const struct rf_tile *tiles[RF_UNIT_CLASSES];
-    uint32_t counts[RF_UNIT_CLASSES];
-    enum rf_status status =
-        rf_device_upload(slices, n * sizeof(*slices), &job->tiles, 0,
-                         &job->memory, tiles, counts, err);
+    struct rf_device_table table;
+    enum rf_status status = rf_device_upload(slices, n * sizeof(*slices),
+                                             &job->tiles, 0, &table, err);
     if (status == RF_OK) {
-        job->args = (struct rf_fp8_args){
-            .slices = job->memory, .tiles = tiles[0], .n_tiles = counts[0]};
+        job->memory = table.memory;
+        job->args = (struct rf_fp8_args){.slices = table.memory,
+                                         .tiles = table.tiles[0],
+                                         .n_tiles = table.n[0]};
     }
     free(job->tiles.tiles[0]);
     job->tiles.tiles[0] = NULL;

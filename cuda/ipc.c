@@ -100,8 +100,14 @@ static enum rf_status pass(const struct rf_method_env *env,
                                         .fd = -1};
         }
     }
-    status = rf_fdpass_run(socket, sends, n_sends, wants, n_wants,
-                           env->deadline_ns, env->abort, err);
+    status = rf_fdpass_run(&(struct rf_fdpass){.socket = socket,
+                                               .sends = sends,
+                                               .n_sends = n_sends,
+                                               .wants = wants,
+                                               .n_wants = n_wants,
+                                               .deadline_ns = env->deadline_ns,
+                                               .abort = env->abort},
+                           err);
     for (size_t w = 0; w < n_wants; w++) {
         peers[rf_nodeshm_slot(shm, wants[w].rank)].fd[wants[w].tag] =
             wants[w].fd;

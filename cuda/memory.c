@@ -27,10 +27,7 @@ struct gap {
 };
 
 struct arena_tables {
-    const struct rf_plan *plan;
-    const void *base_of_data;
-    enum rf_side side;
-    uint32_t rank;
+    struct rf_side_content of;
     struct rf_content_slices slices;
     struct rf_device_content content;
     struct gap *gaps;
@@ -152,12 +149,12 @@ static int by_offset(const void *a, const void *b)
 static void find_gaps(struct arena_tables *tables, uint64_t arena_bytes)
 {
     struct rf_content_slices in_place = {0};
+    struct rf_side_content in_arena = tables->of;
     struct gap *spans = NULL;
     size_t n = 0, capacity = 0;
     uint64_t end = 0;
-    rf_content_slices_add_side(&in_place, tables->plan, tables->side,
-                               tables->rank, RF_KERNEL_CAST_NONE, NULL, NULL,
-                               NULL);
+    in_arena.base_of = NULL;
+    rf_content_slices_add_side(&in_place, &in_arena, RF_KERNEL_CAST_NONE, NULL);
     for (size_t i = 0; i < in_place.n; i++) {
         const struct rf_content_slice *s = &in_place.at[i];
         const bool dense = s->arena_pitch == s->width;
@@ -194,16 +191,23 @@ static uint32_t cast_between(uint32_t train_item, uint32_t side_item)
                                              : RF_KERNEL_CAST_NONE;
 }
 
-static enum rf_status tables_of(const struct rf_plan *plan, enum rf_side side,
-                                uint32_t rank, struct rf_arena *arena,
-                                rf_base_of_fn base_of, void *data,
+static bool is_same(const struct rf_side_content *a,
+                    const struct rf_side_content *b)
+{
+    return a->plan == b->plan && a->side == b->side && a->rank == b->rank &&
+           a->data == b->data;
+}
+
+/* The arena's tables for `content`, made if it has those of another or none. */
+static enum rf_status tables_of(const struct rf_side_content *content,
+                                struct rf_arena *arena,
                                 struct arena_tables **out, struct rf_err *err)
 {
+    const struct rf_plan *plan = content->plan;
     struct arena_tables *tables = arena->priv;
     enum rf_status status;
     uint32_t cast = RF_KERNEL_CAST_NONE;
-    if (tables != NULL && tables->plan == plan && tables->side == side &&
-        tables->rank == rank && tables->base_of_data == data) {
+    if (tables != NULL && is_same(&tables->of, content)) {
         *out = tables;
         return RF_OK;
     }
@@ -211,18 +215,14 @@ static enum rf_status tables_of(const struct rf_plan *plan, enum rf_side side,
     arena->priv = NULL;
     for (uint32_t f = 0; f < plan->model->n_families; f++) {
         const uint32_t from = rf_plan_item_bytes(plan, RF_TRAIN, f);
-        const uint32_t to = rf_plan_item_bytes(plan, side, f);
+        const uint32_t to = rf_plan_item_bytes(plan, content->side, f);
         if (from != to) {
             cast = cast_between(from, to);
         }
     }
     tables = rf_xcalloc(1, sizeof(*tables));
-    tables->plan = plan;
-    tables->side = side;
-    tables->rank = rank;
-    tables->base_of_data = data;
-    rf_content_slices_add_side(&tables->slices, plan, side, rank, cast,
-                               arena->base, base_of, data);
+    tables->of = *content;
+    rf_content_slices_add_side(&tables->slices, content, cast, arena->base);
     find_gaps(tables, arena->bytes);
     status =
         rf_device_content_upload(&tables->slices, cast, &tables->content, err);
@@ -239,12 +239,14 @@ static enum rf_status cuda_fill(const struct rf_plan *plan, enum rf_side side,
                                 uint32_t rank, uint64_t round,
                                 struct rf_arena *arena, struct rf_err *err)
 {
+    const struct rf_side_content content = {
+        .plan = plan, .side = side, .rank = rank};
     struct arena_tables *tables;
     enum rf_status status;
     if (arena->base == NULL) {
         return RF_OK;
     }
-    status = tables_of(plan, side, rank, arena, NULL, NULL, &tables, err);
+    status = tables_of(&content, arena, &tables, err);
     if (status == RF_OK) {
         status =
             rf_device_fill(&tables->content, arena->base, round, NULL, err);
@@ -282,11 +284,12 @@ static enum rf_status locate(const struct arena_tables *tables,
     const struct rf_content_slice *s = &tables->slices.at[index];
     const struct rf_content_origin *origin = &tables->slices.origin[index];
     const struct rf_rank_layout *layout =
-        rf_plan_layout(tables->plan, tables->side, tables->rank);
+        rf_plan_layout(tables->of.plan, tables->of.side, tables->of.rank);
     const uint32_t f = layout->pieces[origin->piece].family;
-    const struct rf_family *family = &tables->plan->model->families[f];
-    const uint32_t item = rf_plan_item_bytes(tables->plan, tables->side, f);
-    const uint32_t train = rf_plan_item_bytes(tables->plan, RF_TRAIN, f);
+    const struct rf_family *family = &tables->of.plan->model->families[f];
+    const uint32_t item =
+        rf_plan_item_bytes(tables->of.plan, tables->of.side, f);
+    const uint32_t train = rf_plan_item_bytes(tables->of.plan, RF_TRAIN, f);
     const uint64_t byte = first & ((UINT64_C(1) << 40) - 1);
     const uint64_t row = byte / s->width;
     const uint64_t column = byte % s->width / item * item;
@@ -359,6 +362,11 @@ cuda_verify(const struct rf_plan *plan, enum rf_side side, uint32_t rank,
             uint64_t round, const struct rf_arena *arena, rf_base_of_fn base_of,
             void *data, struct rf_verify_result *out, struct rf_err *err)
 {
+    const struct rf_side_content content = {.plan = plan,
+                                            .side = side,
+                                            .rank = rank,
+                                            .base_of = base_of,
+                                            .data = data};
     struct rf_arena *own = (struct rf_arena *)(uintptr_t)arena;
     struct arena_tables *tables;
     struct rf_verify_counts counts;
@@ -367,7 +375,7 @@ cuda_verify(const struct rf_plan *plan, enum rf_side side, uint32_t rank,
     if (arena->base == NULL) {
         return RF_OK;
     }
-    status = tables_of(plan, side, rank, own, base_of, data, &tables, err);
+    status = tables_of(&content, own, &tables, err);
     if (status != RF_OK) {
         return status;
     }

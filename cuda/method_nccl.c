@@ -58,11 +58,10 @@ static enum rf_status nccl_probe(struct rf_err *err)
     return status;
 }
 
-/* One group of messages, each at most `limit` bytes long. */
-static enum rf_status
-issue_messages(struct nccl_state *state, const struct rf_message *sends,
-               size_t n_sends, const struct rf_message *recvs, size_t n_recvs,
-               size_t slot, uint64_t limit, struct rf_err *err)
+/* A step's messages as one group, each at most `limit` bytes long. */
+static enum rf_status issue_messages(struct nccl_state *state,
+                                     const struct rf_step *step, size_t slot,
+                                     uint64_t limit, struct rf_err *err)
 {
     const struct rf_nccl *nccl = state->comms.nccl;
     enum rf_status status = RF_OK;
@@ -74,15 +73,15 @@ issue_messages(struct nccl_state *state, const struct rf_message *sends,
     int peer;
     RF_NCCL_TRY(&state->comms, err, out, nccl->GroupStart());
     in_group = true;
-    for (size_t i = 0; i < n_sends; i++) {
-        const struct rf_message *m = &sends[i];
+    for (size_t i = 0; i < step->n_sends; i++) {
+        const struct rf_message *m = &step->sends[i];
         ncclComm_t comm = rf_nccl_route(&state->comms, m->peer, &peer);
         RF_NCCL_TRY(&state->comms, err, out,
                     nccl->Send(send + m->offset, RF_MIN(m->bytes, limit),
                                ncclUint8, peer, comm, state->stream[WIRE]));
     }
-    for (size_t i = 0; i < n_recvs; i++) {
-        const struct rf_message *m = &recvs[i];
+    for (size_t i = 0; i < step->n_recvs; i++) {
+        const struct rf_message *m = &step->recvs[i];
         ncclComm_t comm = rf_nccl_route(&state->comms, m->peer, &peer);
         RF_NCCL_TRY(&state->comms, err, out,
                     nccl->Recv(recv + m->offset, RF_MIN(m->bytes, limit),
@@ -150,19 +149,18 @@ static enum rf_status warm_up(struct nccl_state *state, struct rf_err *err)
     enum rf_status status = RF_OK;
     for (size_t s = 0; s < state->steps.n && status == RF_OK; s++) {
         const struct rf_step *step = &state->steps.at[s];
-        size_t n_sends, n_recvs;
-        struct rf_message *sends =
-            first_messages(step->sends, step->n_sends, known, &n_sends);
-        struct rf_message *recvs =
-            first_messages(step->recvs, step->n_recvs, known + n, &n_recvs);
-        if (n_sends + n_recvs > 0) {
-            status = issue_messages(state, sends, n_sends, recvs, n_recvs, 0,
-                                    WARM_BYTES, err);
+        struct rf_step first = {.round = step->round};
+        first.sends =
+            first_messages(step->sends, step->n_sends, known, &first.n_sends);
+        first.recvs = first_messages(step->recvs, step->n_recvs, known + n,
+                                     &first.n_recvs);
+        if (first.n_sends + first.n_recvs > 0) {
+            status = issue_messages(state, &first, 0, WARM_BYTES, err);
             status =
                 status == RF_OK ? finish_exchange(state, step, err) : status;
         }
-        free(sends);
-        free(recvs);
+        free(first.sends);
+        free(first.recvs);
     }
     free(known);
     return status;
@@ -304,8 +302,7 @@ static enum rf_status begin_step(struct nccl_state *state, size_t index,
     RF_CUDA_TRY(err, out,
                 cudaEventRecord(now->begin[WIRE], state->stream[WIRE]));
     if (step->n_sends + step->n_recvs > 0) {
-        status = issue_messages(state, step->sends, step->n_sends, step->recvs,
-                                step->n_recvs, index % SLOTS, UINT64_MAX, err);
+        status = issue_messages(state, step, index % SLOTS, UINT64_MAX, err);
     }
     state->in_group = true;
 out:

@@ -198,21 +198,31 @@ void rf_slices_free(struct rf_slices *slices)
     *slices = (struct rf_slices){0};
 }
 
+/* A piece's part of one layer's and expert's tensor. */
+struct tensor {
+    const struct rf_family *family;
+    const struct rf_piece *piece;
+    uint64_t arena_offset, seed;
+    uint32_t train_item, item; /* bytes of an element */
+    uint32_t cast;
+};
+
 /* Walks one logical tensor's box of a piece: dimensions from `inner` on are one
  * run, the one before is rows, the rest an odometer. */
 static void add_tensor(struct rf_content_slices *slices,
-                       const struct rf_family *family,
-                       const struct rf_piece *piece, uint64_t arena_offset,
-                       const uint32_t item[2], uint32_t cast,
-                       struct rf_content_slice slice)
+                       const struct tensor *tensor)
 {
+    const struct rf_family *family = tensor->family;
+    const struct rf_piece *piece = tensor->piece;
     const uint32_t ndim = family->ndim;
     const uint64_t *start = piece->box.start + RF_DIM_TENSOR;
     const uint64_t *extent = piece->box.extent + RF_DIM_TENSOR;
     const uint64_t *stride = piece->stride + RF_DIM_TENSOR;
     uint64_t logical[RF_TENSOR_MAX_DIMS], index[RF_TENSOR_MAX_DIMS] = {0};
+    struct rf_content_slice slice = {.seed = tensor->seed};
     uint32_t inner = ndim - 1, outer;
-    for (uint64_t d = ndim, n = item[0]; d-- > 0; n *= family->shape[d]) {
+    for (uint64_t d = ndim, n = tensor->train_item; d-- > 0;
+         n *= family->shape[d]) {
         logical[d] = n;
     }
     while (inner > 0 && extent[inner] == family->shape[inner] &&
@@ -228,7 +238,7 @@ static void add_tensor(struct rf_content_slices *slices,
         struct rf_content_slice s = slice;
         uint32_t d = outer, class;
         uint64_t addresses;
-        s.arena_offset = arena_offset;
+        s.arena_offset = tensor->arena_offset;
         s.logical_offset = 0;
         for (uint32_t k = 0; k < ndim; k++) {
             s.arena_offset += index[k] * stride[k];
@@ -238,8 +248,9 @@ static void add_tensor(struct rf_content_slices *slices,
         if (s.rows > 1) {
             addresses |= s.arena_pitch;
         }
-        class = cast != RF_KERNEL_CAST_NONE ? (item[1] == 2 ? 1 : 2)
-                                            : RF_MIN(unit_class(addresses), 3);
+        class = tensor->cast != RF_KERNEL_CAST_NONE
+                    ? (tensor->item == 2 ? 1 : 2)
+                    : RF_MIN(unit_class(addresses), 3);
         cut(&slices->tiles, class, (uint32_t)slices->n, s.width >> class,
             UINT64_C(1) << class, s.rows);
         slices->bytes += s.width * s.rows;
@@ -256,59 +267,65 @@ static void add_tensor(struct rf_content_slices *slices,
     }
 }
 
-/* Slices of one piece: each layer and expert is a tensor of its own. */
+static void add_origins(struct rf_content_slices *slices,
+                        const struct rf_content_origin *origin)
+{
+    while (slices->n_origin < slices->n) {
+        RF_PUSH(slices->origin, slices->n_origin, slices->origin_capacity,
+                *origin);
+    }
+}
+
+/* Slices of one piece, number `p` of its layout: each layer and expert is a
+ * tensor of its own. */
 static void add_piece(struct rf_content_slices *slices,
-                      const struct rf_plan *plan, enum rf_side side,
+                      const struct rf_side_content *content,
                       const struct rf_piece *piece, size_t p, uint32_t cast)
 {
-    const struct rf_family *family = &plan->model->families[piece->family];
-    const uint32_t item[2] = {rf_plan_item_bytes(plan, RF_TRAIN, piece->family),
-                              rf_plan_item_bytes(plan, side, piece->family)};
+    const struct rf_plan *plan = content->plan;
     const struct rf_box *box = &piece->box;
+    struct tensor tensor = {
+        .family = &plan->model->families[piece->family],
+        .piece = piece,
+        .train_item = rf_plan_item_bytes(plan, RF_TRAIN, piece->family),
+        .item = rf_plan_item_bytes(plan, content->side, piece->family)};
+    tensor.cast = tensor.train_item == tensor.item ? RF_KERNEL_CAST_NONE : cast;
     for (uint64_t l = 0; l < box->extent[RF_DIM_LAYER]; l++) {
         for (uint64_t e = 0; e < box->extent[RF_DIM_EXPERT]; e++) {
             const uint64_t layer = box->start[RF_DIM_LAYER] + l;
             const uint64_t expert = box->start[RF_DIM_EXPERT] + e;
-            const size_t before = slices->n;
-            add_tensor(
-                slices, family, piece,
-                piece->offset + l * piece->stride[RF_DIM_LAYER] +
-                    e * piece->stride[RF_DIM_EXPERT],
-                item, item[0] == item[1] ? RF_KERNEL_CAST_NONE : cast,
-                (struct rf_content_slice){
-                    .seed = rf_pattern_seed(piece->family, layer, expert)});
-            for (size_t i = before; i < slices->n; i++) {
-                RF_PUSH(
-                    slices->origin, slices->n_origin, slices->origin_capacity,
-                    ((struct rf_content_origin){.piece = (uint32_t)p,
-                                                .layer_index = (uint32_t)layer,
-                                                .expert = (uint32_t)expert}));
-            }
+            tensor.arena_offset = piece->offset +
+                                  l * piece->stride[RF_DIM_LAYER] +
+                                  e * piece->stride[RF_DIM_EXPERT];
+            tensor.seed = rf_pattern_seed(piece->family, layer, expert);
+            add_tensor(slices, &tensor);
+            add_origins(slices, &(struct rf_content_origin){
+                                    .piece = (uint32_t)p,
+                                    .layer_index = (uint32_t)layer,
+                                    .expert = (uint32_t)expert});
         }
     }
 }
 
-void rf_content_slices_add_side(
-    struct rf_content_slices *slices, const struct rf_plan *plan,
-    enum rf_side side, uint32_t rank, uint32_t cast, const void *arena_base,
-    const void *(*base_of)(const struct rf_piece *piece,
-                           uint64_t stride[RF_BOX_DIMS], void *data),
-    void *data)
+void rf_content_slices_add_side(struct rf_content_slices *slices,
+                                const struct rf_side_content *content,
+                                uint32_t cast, const void *arena_base)
 {
-    const struct rf_rank_layout *layout = rf_plan_layout(plan, side, rank);
+    const struct rf_rank_layout *layout =
+        rf_plan_layout(content->plan, content->side, content->rank);
     for (size_t p = 0; p < layout->n_pieces; p++) {
         struct rf_piece piece = layout->pieces[p];
         uint64_t stride[RF_BOX_DIMS];
         const void *base = NULL;
-        if (base_of != NULL) {
-            base = base_of(&layout->pieces[p], stride, data);
+        if (content->base_of != NULL) {
+            base = content->base_of(&layout->pieces[p], stride, content->data);
         }
         if (base != NULL) {
             piece.offset =
                 (uint64_t)(uintptr_t)base - (uint64_t)(uintptr_t)arena_base;
             memcpy(piece.stride, stride, sizeof(stride));
         }
-        add_piece(slices, plan, side, &piece, p, cast);
+        add_piece(slices, content, &piece, p, cast);
     }
 }
 

@@ -13,6 +13,7 @@
 #include "common/err.h"
 #include "cuda/kernels.h"
 #include "planner/schedule.h"
+#include "transport/memory.h"
 
 /* Unit classes: log2 of the unit's bytes, 0 … 4. */
 #define RF_UNIT_CLASSES 5
@@ -68,15 +69,20 @@ void rf_slices_free(struct rf_slices *slices);
 bool rf_device_can_cast(uint32_t cast);
 enum rf_status rf_device_no_cast(struct rf_err *err);
 
-/* All content of a rank's side. `base_of` (may be NULL) tells where a piece
- * lives that is not in the arena at `arena_base`; its slices then have offsets
- * that reach there modulo 2^64. */
-void rf_content_slices_add_side(
-    struct rf_content_slices *slices, const struct rf_plan *plan,
-    enum rf_side side, uint32_t rank, uint32_t cast, const void *arena_base,
-    const void *(*base_of)(const struct rf_piece *piece,
-                           uint64_t stride[RF_BOX_DIMS], void *data),
-    void *data);
+/* What a rank has of one side, and where. */
+struct rf_side_content {
+    const struct rf_plan *plan;
+    enum rf_side side;
+    uint32_t rank;
+    rf_base_of_fn base_of; /* NULL: all pieces are in the arena */
+    void *data;
+};
+
+/* Adds all of it. Slices of pieces that are not in the arena at `arena_base`
+ * have offsets that reach there modulo 2^64. */
+void rf_content_slices_add_side(struct rf_content_slices *slices,
+                                const struct rf_side_content *content,
+                                uint32_t cast, const void *arena_base);
 void rf_content_slices_free(struct rf_content_slices *slices);
 
 #endif

@@ -47,6 +47,25 @@ struct shared {
     _Atomic int ready;
 };
 
+/* Passes at most one descriptor each way, before `deadline_ns`. */
+static enum rf_status pass_one(int socket, const struct rf_fdpass_send *send,
+                               struct rf_fdpass_want *want, int64_t deadline_ns)
+{
+    return rf_fdpass_run(&(struct rf_fdpass){.socket = socket,
+                                             .sends = send,
+                                             .n_sends = send != NULL,
+                                             .wants = want,
+                                             .n_wants = want != NULL,
+                                             .deadline_ns = deadline_ns,
+                                             .abort = &calm},
+                         &err);
+}
+
+static int64_t patiently(void)
+{
+    return rf_now_ns() + PATIENCE_NS;
+}
+
 /* One rank: sends TAGS descriptors to each other rank, gets as many. */
 static int play(uint32_t self, const int *sockets,
                 const struct rf_fdpass_name *names, struct shared *shared)
@@ -70,8 +89,14 @@ static int play(uint32_t self, const int *sockets,
                 .rank = r, .pid = shared->pid[r], .tag = tag, .fd = -1};
         }
     }
-    if (rf_fdpass_run(sockets[self], sends, n, wants, n,
-                      rf_now_ns() + PATIENCE_NS, &calm, &err) != RF_OK) {
+    if (rf_fdpass_run(&(struct rf_fdpass){.socket = sockets[self],
+                                          .sends = sends,
+                                          .n_sends = n,
+                                          .wants = wants,
+                                          .n_wants = n,
+                                          .deadline_ns = patiently(),
+                                          .abort = &calm},
+                      &err) != RF_OK) {
         return 2;
     }
     for (size_t i = 0; i < n; i++) {
@@ -116,16 +141,13 @@ START_TEST(test_fdpass_ignores_strangers)
     pid_t child;
     child = fork();
     if (child == 0) { /* not the process that is waited for */
-        _exit(rf_fdpass_run(other, &send, 1, NULL, 0, rf_now_ns() + PATIENCE_NS,
-                            &calm, &err));
+        _exit(pass_one(other, &send, NULL, patiently()));
     }
     ck_assert_int_eq(waitpid(child, &status, 0), child);
     ck_assert_int_eq(status, 0);
     want.pid = getpid();
     send.fd = marked(2);
-    ck_assert_int_eq(rf_fdpass_run(socket, &send, 1, &want, 1,
-                                   rf_now_ns() + PATIENCE_NS, &calm, &err),
-                     RF_OK);
+    ck_assert_int_eq(pass_one(socket, &send, &want, patiently()), RF_OK);
     ck_assert_int_eq(mark_of(want.fd), 2);
     close(want.fd);
     close(socket);
@@ -139,13 +161,17 @@ START_TEST(test_fdpass_names_what_did_not_come)
     const int socket = open_named(&name);
     struct rf_fdpass_want want = {.rank = 4, .pid = getpid(), .fd = -1};
     atomic_bool abort = true;
-    ck_assert_int_eq(
-        rf_fdpass_run(socket, NULL, 0, &want, 1, rf_now_ns(), &calm, &err),
-        RF_ERR_TIMEOUT);
+    ck_assert_int_eq(pass_one(socket, NULL, &want, rf_now_ns()),
+                     RF_ERR_TIMEOUT);
     ck_assert_str_eq(err.text, "the memory descriptor of rank 4 did not come");
-    ck_assert_int_eq(rf_fdpass_run(socket, NULL, 0, &want, 1,
-                                   rf_now_ns() + PATIENCE_NS, &abort, &err),
-                     RF_ERR_ABORTED);
+    ck_assert_int_eq(
+        rf_fdpass_run(&(struct rf_fdpass){.socket = socket,
+                                          .wants = &want,
+                                          .n_wants = 1,
+                                          .deadline_ns = patiently(),
+                                          .abort = &abort},
+                      &err),
+        RF_ERR_ABORTED);
     close(socket);
 }
 END_TEST
@@ -157,9 +183,7 @@ START_TEST(test_fdpass_names_a_receiver_that_is_gone)
     struct rf_fdpass_send send = {.rank = 5, .fd = marked(1)};
     close(open_named(&gone));
     send.to = gone;
-    ck_assert_int_eq(rf_fdpass_run(socket, &send, 1, NULL, 0,
-                                   rf_now_ns() + PATIENCE_NS, &calm, &err),
-                     RF_ERR_PEER);
+    ck_assert_int_eq(pass_one(socket, &send, NULL, patiently()), RF_ERR_PEER);
     ck_assert_ptr_nonnull(strstr(err.text, "to rank 5"));
     close(send.fd);
     close(socket);
@@ -177,12 +201,9 @@ START_TEST(test_fdpass_ignores_empty_datagrams)
     ck_assert_int_eq(socketpair(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0, pair),
                      0);
     ck_assert_int_eq(write(pair[0], "xx", 2), 2);
-    ck_assert_int_eq(
-        rf_fdpass_run(pair[1], NULL, 0, &want, 1, rf_now_ns(), &calm, &err),
-        RF_ERR_TIMEOUT);
-    ck_assert_int_eq(rf_fdpass_run(socket, &send, 1, &want, 1,
-                                   rf_now_ns() + PATIENCE_NS, &calm, &err),
-                     RF_OK);
+    ck_assert_int_eq(pass_one(pair[1], NULL, &want, rf_now_ns()),
+                     RF_ERR_TIMEOUT);
+    ck_assert_int_eq(pass_one(socket, &send, &want, patiently()), RF_OK);
     ck_assert_int_eq(mark_of(want.fd), 8);
     close(want.fd);
     close(send.fd);

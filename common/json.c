@@ -89,12 +89,12 @@ static enum rf_status read_regular(const char *path, size_t max_bytes,
     }
     if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
         rf_err_set(err, status, "%s: not a regular file", path);
-        goto out_close;
+        goto close_file;
     }
     if ((uint64_t)info.st_size > max_bytes) {
         rf_err_set(err, status, "%s: %lld bytes exceed the limit of %zu", path,
                    (long long)info.st_size, max_bytes);
-        goto out_close;
+        goto close_file;
     }
     buffer = rf_xmalloc((size_t)info.st_size);
     while (have < (size_t)info.st_size) {
@@ -104,7 +104,7 @@ static enum rf_status read_regular(const char *path, size_t max_bytes,
         }
         if (got <= 0) {
             rf_err_errno(err, status, got < 0 ? errno : EIO, "%s: read", path);
-            goto out_close;
+            goto close_file;
         }
         have += (size_t)got;
     }
@@ -112,7 +112,7 @@ static enum rf_status read_regular(const char *path, size_t max_bytes,
     *size = have;
     buffer = NULL;
     status = RF_OK;
-out_close:
+close_file:
     free(buffer);
     close(fd);
     return status;

@@ -312,25 +312,27 @@ static enum rf_status divide(struct rf_assign *a, uint64_t *node_bound,
     uint64_t *near = rf_calloc(source->n_groups, sizeof(*near));
     enum rf_status status = RF_ERR_NOMEM;
     if (share == NULL || near == NULL) {
-        goto out;
+        goto free_shares;
     }
     status = rf_assign_divide_nodes(a, share, node_bound, err);
     if (status != RF_OK || a->in.balance == RF_BALANCE_NONE) {
-        goto out;
+        goto free_shares;
     }
     for (uint32_t g = 0; g < source->n_groups; g++) {
         near[g] = a->near[g] + share[g];
     }
     staged.near = near;
     status = rf_assign_divide_ranks(a, &staged, err);
-    if (status == RF_OK) {
-        status = rf_assign_divide_ranks(a, &direct, err);
+    if (status != RF_OK) {
+        goto free_shares;
     }
-    if (status == RF_OK) {
-        bool cheap = staged.max_load <= direct.max_load + direct.max_load / 250;
-        form_lines(a, cheap ? &staged : &direct, cheap ? share : NULL);
+    status = rf_assign_divide_ranks(a, &direct, err);
+    if (status != RF_OK) {
+        goto free_shares;
     }
-out:
+    bool cheap = staged.max_load <= direct.max_load + direct.max_load / 250;
+    form_lines(a, cheap ? &staged : &direct, cheap ? share : NULL);
+free_shares:
     rf_division_free(&staged);
     rf_division_free(&direct);
     free(share);
@@ -361,26 +363,31 @@ enum rf_status rf_assign_build(const struct rf_assign_input *input,
         return rf_err_set(err, status, "no memory to choose sources");
     }
     a->in = *input;
-    if (allocate(a) && find_own_sources(a)) {
-        find_first_ranks(a);
-        status = sum_demand(a, &found, err);
+    if (!allocate(a) || !find_own_sources(a)) {
+        goto destroy_assign;
     }
-    if (status == RF_OK) {
-        status = divide(a, &found.node_send, err);
-    }
-    if (status == RF_OK) {
-        status = bound_send(a, &found.send, err);
-    }
+    find_first_ranks(a);
+    status = sum_demand(a, &found, err);
     if (status != RF_OK) {
-        rf_assign_destroy(a);
-        return status == RF_ERR_NOMEM
-                   ? rf_err_set(err, status, "no memory to choose sources")
-                   : status;
+        goto destroy_assign;
+    }
+    status = divide(a, &found.node_send, err);
+    if (status != RF_OK) {
+        goto destroy_assign;
+    }
+    status = bound_send(a, &found.send, err);
+    if (status != RF_OK) {
+        goto destroy_assign;
     }
     a->in.match_bytes = NULL; /* not needed any more */
     *bounds = found;
     *out = a;
     return RF_OK;
+destroy_assign:
+    rf_assign_destroy(a);
+    return status == RF_ERR_NOMEM
+               ? rf_err_set(err, status, "no memory to choose sources")
+               : status;
 }
 
 /* Whose turn it is to send: a rank's, and before it a group's where far demand

@@ -405,13 +405,14 @@ enum rf_status rf_cost_bound(const struct rf_plan *plan,
                           links->n_nodes, plan->world->n_nodes);
     }
     status = rf_parcels_build(plan, &parcels, err);
-    if (status == RF_OK) {
-        bound_memory(plan, &parcels, links, node_names, &bound);
-        bound_links(plan, &parcels, links, node_names, &bound);
-        *out = bound;
+    if (status != RF_OK) {
+        return status;
     }
+    bound_memory(plan, &parcels, links, node_names, &bound);
+    bound_links(plan, &parcels, links, node_names, &bound);
     rf_parcels_free(&parcels);
-    return status;
+    *out = bound;
+    return RF_OK;
 }
 
 double rf_cost_predict_ms(const struct rf_plan *plan,

@@ -261,11 +261,11 @@ enum rf_status rf_layouts_build(const struct rf_model *model,
     made.of_index = rf_calloc(size, sizeof(*made.of_index));
     if (!stage_layers || !keys || !schemes || !made.layouts || !made.of_index) {
         rf_err_set(err, status, "no memory for the layouts of %u ranks", size);
-        goto out;
+        goto free_scratch;
     }
     status = rf_stage_layers(side, model->n_layers, stage_layers, err);
     if (status != RF_OK) {
-        goto out;
+        goto free_scratch;
     }
     build.n_schemes = rf_layout_fuse(model, ops->fusions, ops->n_fusions,
                                      ops->experts_inside, schemes);
@@ -274,7 +274,7 @@ enum rf_status rf_layouts_build(const struct rf_model *model,
     }
     qsort(keys, size, sizeof(*keys), compare_keys);
     status = make_all(&build, ops, keys, &made, err);
-out:
+free_scratch:
     free(stage_layers);
     free(keys);
     free(schemes);

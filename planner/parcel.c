@@ -273,14 +273,17 @@ static enum rf_status match_tiles(const struct tiles *src,
 {
     struct rf_shards source = {.shards = NULL}, target = {.shards = NULL};
     enum rf_status status = tile_shards(src, n_families, &source, err);
-    if (status == RF_OK) {
-        status = tile_shards(dst, n_families, &target, err);
+    if (status != RF_OK) {
+        return status;
     }
-    if (status == RF_OK) {
-        status = rf_matches_build(&source, &target, out, err);
+    status = tile_shards(dst, n_families, &target, err);
+    if (status != RF_OK) {
+        goto free_source;
     }
-    rf_shards_free(&source);
+    status = rf_matches_build(&source, &target, out, err);
     rf_shards_free(&target);
+free_source:
+    rf_shards_free(&source);
     return status;
 }
 
@@ -337,27 +340,36 @@ find_parcels(const struct rf_plan *plan, const struct tiles *src,
 enum rf_status rf_parcels_build(const struct rf_plan *plan,
                                 struct rf_parcels *out, struct rf_err *err)
 {
+    struct rf_parcels made = {.of = NULL};
     struct tiles src = {.tiles = NULL}, dst = {.tiles = NULL};
-    struct rf_matches matches = {.first = NULL};
-    enum rf_status status;
-    *out = (struct rf_parcels){.of = NULL};
-    status = side_tiles(plan, RF_TRAIN, out, &src, err);
-    if (status == RF_OK) {
-        status = side_tiles(plan, RF_INFER, out, &dst, err);
+    struct rf_matches own = {.first = NULL};
+    const struct rf_matches *matches = &plan->priv->matches;
+    enum rf_status status = side_tiles(plan, RF_TRAIN, &made, &src, err);
+    if (status != RF_OK) {
+        goto free_tiles;
     }
-    if (status == RF_OK && (src.cut || dst.cut)) {
-        status =
-            match_tiles(&src, &dst, plan->model->n_families, &matches, err);
+    status = side_tiles(plan, RF_INFER, &made, &dst, err);
+    if (status != RF_OK) {
+        goto free_tiles;
     }
-    if (status == RF_OK) {
-        status = find_parcels(
-            plan, &src, &dst,
-            src.cut || dst.cut ? &matches : &plan->priv->matches, out, err);
+    if (src.cut || dst.cut) {
+        status = match_tiles(&src, &dst, plan->model->n_families, &own, err);
+        matches = &own;
     }
-    rf_matches_free(&matches);
+    if (status != RF_OK) {
+        goto free_tiles;
+    }
+    status = find_parcels(plan, &src, &dst, matches, &made, err);
+    rf_matches_free(&own);
+free_tiles:
     free(src.tiles);
     free(dst.tiles);
-    return status;
+    if (status != RF_OK) {
+        rf_parcels_free(&made);
+        return status;
+    }
+    *out = made;
+    return RF_OK;
 }
 
 void rf_parcels_free(struct rf_parcels *parcels)

@@ -32,8 +32,7 @@ struct rf_parcels {
     size_t n_holders, holders_capacity;
 };
 
-/* Finds the parcels of a plan; freed with rf_parcels_free(), also after
- * failure. */
+/* Finds the parcels of a plan; rf_parcels_free() frees them. */
 enum rf_status rf_parcels_build(const struct rf_plan *plan,
                                 struct rf_parcels *out,
                                 struct rf_err *err) RF_MUST_CHECK;

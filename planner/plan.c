@@ -89,44 +89,58 @@ static enum rf_status weigh_matches(struct making *making, struct rf_err *err)
     return RF_OK;
 }
 
+/* The layouts and shards of one side. */
+static enum rf_status prepare_side(const struct rf_plan *plan,
+                                   enum rf_side side, struct rf_shards *shards,
+                                   struct rf_err *err)
+{
+    struct rf_layouts *layouts = &plan->priv->layouts[side];
+    enum rf_status status = rf_layouts_build(plan->model, plan->world,
+                                             plan->spec, side, layouts, err);
+    if (status != RF_OK) {
+        return status;
+    }
+    return rf_shards_build(plan->model, plan->world, layouts, side, shards,
+                           err);
+}
+
+static enum rf_status choose_sources(struct making *making, struct rf_err *err)
+{
+    const struct rf_plan *plan = making->plan;
+    struct rf_plan_private *priv = plan->priv;
+    const struct rf_assign_input input = {
+        .world = plan->world,
+        .balance = plan->spec->balance,
+        .source_layouts = &priv->layouts[RF_TRAIN],
+        .target_layouts = &priv->layouts[RF_INFER],
+        .source = &priv->source,
+        .target = &priv->target,
+        .matches = &priv->matches,
+        .match_bytes = making->match_bytes,
+    };
+    return rf_assign_build(&input, &priv->assign, &making->bounds, err);
+}
+
+/* All but the transfers. rf_plan_build() frees what has been made. */
 static enum rf_status prepare(struct making *making, struct rf_err *err)
 {
-    struct rf_plan *plan = making->plan;
-    struct rf_plan_private *priv = plan->priv;
-    struct rf_shards *shards[] = {
-        [RF_TRAIN] = &priv->source, [RF_INFER] = &priv->target};
-    enum rf_status status = RF_OK;
-    for (unsigned side = 0; side < RF_SIDES && status == RF_OK; side++) {
-        status =
-            rf_layouts_build(plan->model, plan->world, plan->spec,
-                             (enum rf_side)side, &priv->layouts[side], err);
-        if (status == RF_OK) {
-            status =
-                rf_shards_build(plan->model, plan->world, &priv->layouts[side],
-                                (enum rf_side)side, shards[side], err);
-        }
+    struct rf_plan_private *priv = making->plan->priv;
+    enum rf_status status =
+        prepare_side(making->plan, RF_TRAIN, &priv->source, err);
+    if (status != RF_OK) {
+        return status;
     }
-    if (status == RF_OK) {
-        status =
-            rf_matches_build(&priv->source, &priv->target, &priv->matches, err);
+    status = prepare_side(making->plan, RF_INFER, &priv->target, err);
+    if (status != RF_OK) {
+        return status;
     }
-    if (status == RF_OK) {
-        status = weigh_matches(making, err);
+    status =
+        rf_matches_build(&priv->source, &priv->target, &priv->matches, err);
+    if (status != RF_OK) {
+        return status;
     }
-    if (status == RF_OK) {
-        struct rf_assign_input input = {
-            .world = plan->world,
-            .balance = plan->spec->balance,
-            .source_layouts = &priv->layouts[RF_TRAIN],
-            .target_layouts = &priv->layouts[RF_INFER],
-            .source = &priv->source,
-            .target = &priv->target,
-            .matches = &priv->matches,
-            .match_bytes = making->match_bytes,
-        };
-        status = rf_assign_build(&input, &priv->assign, &making->bounds, err);
-    }
-    return status;
+    status = weigh_matches(making, err);
+    return status == RF_OK ? choose_sources(making, err) : status;
 }
 
 static void hash_layouts(struct rf_hash *hash, const struct rf_layouts *layouts)
@@ -151,7 +165,7 @@ static void hash_layouts(struct rf_hash *hash, const struct rf_layouts *layouts)
     }
 }
 
-/* All but the transfers. */
+/* All of the digest but the transfers. */
 static void hash_world(struct rf_plan *plan)
 {
     struct rf_hash *hash = &plan->digest;
@@ -283,15 +297,18 @@ enum rf_status rf_plan_build(const struct rf_model *model,
     plan->priv = rf_xcalloc(1, sizeof(*plan->priv));
     status = prepare(&making, err);
     free(making.match_bytes);
-    if (status == RF_OK) {
-        status = take_stock(&making, err);
+    if (status != RF_OK) {
+        goto destroy_plan;
     }
+    status = take_stock(&making, err);
     free(making.send);
     if (status != RF_OK) {
-        rf_plan_destroy(plan);
-        return status;
+        goto destroy_plan;
     }
     plan->plan_ns = rf_now_ns() - started;
     *out = plan;
     return RF_OK;
+destroy_plan:
+    rf_plan_destroy(plan);
+    return status;
 }

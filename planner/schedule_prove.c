@@ -251,7 +251,7 @@ static enum rf_status check_pieces(struct proof *proof)
     enum rf_status status = RF_OK;
     if (boxes == NULL || first == NULL) {
         status = rf_err_set(proof->err, RF_ERR_NOMEM, "no memory for a proof");
-        goto out;
+        goto free_boxes;
     }
     for (size_t i = 0; i < proof->n_pieces; i++) {
         first[i + 1] = first[i] + proof->writes_of[i];
@@ -281,11 +281,11 @@ static enum rf_status check_pieces(struct proof *proof)
                     r,
                     proof->plan->model->families[layout->pieces[p].family]
                         .name);
-                goto out;
+                goto free_boxes;
             }
         }
     }
-out:
+free_boxes:
     free(boxes);
     free(first);
     return status;
@@ -417,7 +417,7 @@ static enum rf_status check_stage(struct proof *proof)
     enum rf_status status = RF_OK;
     if (scratch == NULL || ranges == NULL) {
         status = rf_err_set(proof->err, RF_ERR_NOMEM, "no memory for a proof");
-        goto out;
+        goto free_scratch;
     }
     qsort(proof->stage, n, sizeof(*proof->stage), by_place);
     for (size_t first = 0, end; first < n; first = end) {
@@ -430,7 +430,7 @@ static enum rf_status check_stage(struct proof *proof)
                           ranges)) {
             status = fault(proof, proof->stage[first].op,
                            "writes of its bucket overlap");
-            goto out;
+            goto free_scratch;
         }
     }
     for (uint32_t r = 0; r < proof->plan->world->n_ranks; r++) {
@@ -439,10 +439,10 @@ static enum rf_status check_stage(struct proof *proof)
                                 "schedule: rank %u: staging memory too small "
                                 "or slots overlap",
                                 r);
-            goto out;
+            goto free_scratch;
         }
     }
-out:
+free_scratch:
     free(scratch);
     free(ranges);
     return status;

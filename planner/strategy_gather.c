@@ -346,7 +346,6 @@ void rf_strategy_gather(struct rf_builder *builder)
     status = rf_parcels_build(builder->plan, &gather.parcels, builder->err);
     if (status != RF_OK) {
         builder->status = status;
-        rf_parcels_free(&gather.parcels);
         return;
     }
     gather.root = world->rank_of[RF_TRAIN][0];

@@ -483,12 +483,12 @@ static void emit_works(struct maker *maker, const uint32_t *order)
 void rf_strategy_replicate(struct rf_builder *builder)
 {
     struct maker maker = {.builder = builder};
-    uint32_t *order = NULL;
+    uint32_t *order;
     enum rf_status status =
         rf_parcels_build(builder->plan, &maker.parcels, builder->err);
     if (status != RF_OK) {
         builder->status = status;
-        goto out;
+        return;
     }
     maker.node_bytes = rf_xcalloc(builder->world->n_nodes, sizeof(uint64_t));
     maker.node_works = rf_xcalloc(builder->world->n_nodes, sizeof(uint32_t));
@@ -496,13 +496,13 @@ void rf_strategy_replicate(struct rf_builder *builder)
     order = rf_calloc(maker.works.n, sizeof(*order));
     if (order == NULL) {
         rf_builder_fail(builder, RF_ERR_NOMEM, "no memory for an order");
-        goto out;
+        goto free_works;
     }
     rf_order_choose(builder->world, builder->spec->balance,
                     builder->spec->serialize, &maker.works, order);
     emit_works(&maker, order);
-out:
     free(order);
+free_works:
     free(maker.far);
     free(maker.node_bytes);
     free(maker.node_works);

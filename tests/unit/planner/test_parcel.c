@@ -181,7 +181,6 @@ START_TEST(test_parcel_without_a_holder_is_an_error)
     ck_assert_int_eq(rf_parcels_build(lab.plan, &parcels, &err),
                      RF_ERR_INTERNAL);
     ck_assert_ptr_nonnull(strstr(err.text, "no training rank"));
-    rf_parcels_free(&parcels);
     lab_free(&lab);
 }
 END_TEST

@@ -102,7 +102,7 @@ void rf_cluster_random(void *out, size_t size)
 
 const char *rf_cluster_name(const struct cluster_node *node)
 {
-    return node->config.name;
+    return node->config->name;
 }
 
 bool rf_cluster_by_hand(const struct rf_cluster *cluster)
@@ -272,7 +272,8 @@ static void hello_overdue(struct cluster_node *node)
     rf_err_set(&why, RF_ERR_TIMEOUT,
                "its agent was started but did not answer within %u s "
                "(launch.timeout_s and %d)%s",
-               node->cluster->how.timeout_s + CLUSTER_HELLO_S, CLUSTER_HELLO_S,
+               node->cluster->config->launch.timeout_s + CLUSTER_HELLO_S,
+               CLUSTER_HELLO_S,
                rf_cluster_waits_for(node->cluster, node->index));
     node->hello_by_ns = INT64_MAX;
     if (node->tcp != NULL && rf_cluster_by_hand(node->cluster)) {
@@ -361,23 +362,17 @@ enum rf_status rf_cluster_create(uv_loop_t *loop,
     cluster->strangers_end = &cluster->strangers;
     cluster->waiting_end = &cluster->waiting;
     cluster->max_strangers = max_strangers(config);
-    cluster->how = config->launch;
     rf_cluster_random(token, sizeof(token));
     rf_hex_encode(token, sizeof(token), token_text);
     cluster->shared = rf_folders_wanted(config, token_text);
     cluster->local_worker = beside_us();
-    cluster->how.local_worker = cluster->local_worker;
-    cluster->how.gate = rf_launch_gate_create(config->launch.parallel);
+    cluster->gate = rf_launch_gate_create(config->launch.parallel);
     cluster->nodes = rf_xcalloc(config->n_nodes, sizeof(*cluster->nodes));
     for (uint32_t i = 0; i < config->n_nodes; i++) {
         struct cluster_node *node = &cluster->nodes[i];
         node->cluster = cluster;
         node->index = i;
-        node->config = config->nodes[i];
-        if (strcmp(launcher->name, "local") == 0 &&
-            node->config.address == NULL) {
-            node->config.address = "127.0.0.1"; /* its name may be made up */
-        }
+        node->config = &config->nodes[i];
         node->hello_by_ns = node->verdict_ns = INT64_MAX;
         rf_cluster_random(node->psk, sizeof(node->psk));
         snprintf(node->identity, sizeof(node->identity), "%s/%u", run_id, i);
@@ -461,15 +456,10 @@ static void closed_cb(uv_handle_t *handle)
     if (--cluster->own_handles > 0) {
         return;
     }
-    rf_launch_gate_destroy(cluster->how.gate);
+    rf_launch_gate_destroy(cluster->gate);
     for (uint32_t i = 0; i < cluster->config->n_nodes; i++) {
         struct cluster_node *node = &cluster->nodes[i];
         explicit_bzero(node->psk, sizeof(node->psk));
-        if (node->join_key != NULL) {
-            explicit_bzero(node->join_key, strlen(node->join_key));
-        }
-        free(node->join_key);
-        free(node->join_address);
         for (unsigned l = 0; l < CLUSTER_LAST_LINES; l++) {
             free(node->last[l]);
         }

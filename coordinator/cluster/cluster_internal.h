@@ -13,18 +13,17 @@
 struct cluster_node {
     struct rf_cluster *cluster;
     uint32_t index;
-    struct rf_node_config config; /* with what launcher manual needs */
-    struct rf_launch *launch;     /* NULL: not started, or over */
+    const struct rf_node_config *config;
+    struct rf_launch *launch; /* NULL: not started, or over */
     struct rf_conn *stdio, *tcp;
     struct rf_conn *control; /* one of these, after HELLO */
     uint8_t psk[RF_PSK_BYTES];
     char identity[RF_IDENTITY_MAX];
-    char *join_address, *join_key; /* manual */
-    bool used;                     /* the identity has a connection */
-    unsigned claims;               /* of others to be it, for the log */
-    bool answered;                 /* the worker's banner has come */
-    bool joined;                   /* HELLO was accepted */
-    bool lost;                     /* reported, or dropped */
+    bool used;       /* the identity has a connection */
+    unsigned claims; /* of others to be it, for the log */
+    bool answered;   /* the worker's banner has come */
+    bool joined;     /* HELLO was accepted */
+    bool lost;       /* reported, or dropped */
     int64_t launched_ns;
     int64_t hello_by_ns; /* INT64_MAX: not waiting */
     /* Something ended; the reason may get better until then. */
@@ -58,8 +57,8 @@ struct rf_cluster {
     struct rf_cluster_ops ops;
     void *data;
     const struct rf_launcher_ops *launcher;
-    struct rf_launch_config how;
     char *local_worker;
+    struct rf_launch_gate *gate;
     json_t *shared; /* BOOT's, or NULL */
     struct cluster_node *nodes;
     struct cluster_listener *listeners;

@@ -39,6 +39,15 @@ static json_t *candidates_of(struct cluster_node *node)
     return list;
 }
 
+/* The launcher `local` starts nodes whose names may be made up. */
+static const char *data_address(const struct cluster_node *node)
+{
+    bool local = strcmp(node->cluster->launcher->name, "local") == 0;
+    return node->config->address != NULL ? node->config->address
+           : local                       ? "127.0.0.1"
+                                         : NULL;
+}
+
 void rf_cluster_send_boot(struct cluster_node *node, struct rf_conn *conn,
                           bool manual)
 {
@@ -61,14 +70,15 @@ void rf_cluster_send_boot(struct cluster_node *node, struct rf_conn *conn,
         (int)node->index, "nonce", nonce_text, "psk", manual ? NULL : psk_text,
         "identity", node->identity, "candidates",
         manual ? json_array() : candidates_of(node), "data_address",
-        node->config.address, "log_level", (int)rf_log_level(), "env",
+        data_address(node), "log_level", (int)rf_log_level(), "env",
         env != NULL ? json_deep_copy(env) : json_object());
     if (cluster->shared != NULL) {
         json_object_set(boot, "shared", cluster->shared);
     }
     rf_conn_send(conn, RF_MSG_BOOT, RF_FRAME_NO_RANK, boot);
     node->hello_by_ns =
-        rf_now_ns() + (cluster->how.timeout_s + CLUSTER_HELLO_S) * RF_NS_PER_S;
+        rf_now_ns() +
+        (cluster->config->launch.timeout_s + CLUSTER_HELLO_S) * RF_NS_PER_S;
     explicit_bzero(psk_text, sizeof(psk_text));
 }
 
@@ -162,10 +172,11 @@ static void fail_cb(struct rf_launch *launch, const struct rf_err *why,
 /* What a shell says of a file that is there but that it cannot execute. */
 static void not_executable(struct cluster_node *node)
 {
-    const struct rf_launch_config *how = &node->cluster->how;
+    const struct rf_cluster *cluster = node->cluster;
+    const struct rf_launch_config *how = &cluster->config->launch;
     char machine[RF_MACHINE_SIZE] = "";
-    if (how->local_worker != NULL) {
-        rf_program_machine(how->local_worker, machine);
+    if (cluster->local_worker != NULL) {
+        rf_program_machine(cluster->local_worker, machine);
     }
     if (machine[0] == '\0') {
         snprintf(machine, sizeof(machine), "an unknown one");
@@ -191,7 +202,7 @@ static void not_executable(struct cluster_node *node)
  * the file's name and the line, "FILE: line 1: …" or "FILE: 1: …". */
 static bool ran_as_script(const struct cluster_node *node)
 {
-    const char *worker = node->cluster->how.worker;
+    const char *worker = node->cluster->config->launch.worker;
     const size_t size = strlen(worker);
     for (unsigned i = 0; i < CLUSTER_LAST_LINES; i++) {
         const char *line = node->last[i];
@@ -207,7 +218,7 @@ static bool ran_as_script(const struct cluster_node *node)
 
 static void not_found(struct cluster_node *node)
 {
-    const char *worker = node->cluster->how.worker;
+    const char *worker = node->cluster->config->launch.worker;
     if (ran_as_script(node)) {
         rf_cluster_cause(node,
                          "the worker \"%s\" is not a program (status 127): a "
@@ -243,39 +254,34 @@ static void exit_cb(struct rf_launch *launch, int status, const char *signal,
 static const struct rf_launch_ops_cb launch_callbacks = {
     stream_cb, stderr_cb, fail_cb, exit_cb, note_cb};
 
-/* What the launcher `manual` tells the user to give to the worker. */
-static void prepare_manual(struct rf_cluster *cluster)
+static void launch_node(struct cluster_node *node, const char *join_address)
 {
-    char *addresses;
-    if (!rf_cluster_by_hand(cluster)) {
-        return;
+    struct rf_cluster *cluster = node->cluster;
+    char key[2 * RF_PSK_BYTES + 1];
+    struct rf_launch_join join = {join_address, node->identity, key};
+    struct rf_launch_order order = {.node = node->config,
+                                    .settings = &cluster->config->launch,
+                                    .local_worker = cluster->local_worker,
+                                    .gate = cluster->gate,
+                                    .join = &join};
+    struct rf_err err = {0};
+    rf_hex_encode(node->psk, RF_PSK_BYTES, key);
+    node->launched_ns = rf_now_ns();
+    if (cluster->launcher->start(cluster->loop, &order, &launch_callbacks, node,
+                                 &node->launch, &err) != RF_OK) {
+        node->launch = NULL;
+        rf_cluster_trouble(node, "%s", err.text);
+        node->verdict_ns = 0; /* told at the next tick */
     }
-    addresses = rf_cluster_listen_all(cluster);
-    for (uint32_t i = 0; i < cluster->config->n_nodes; i++) {
-        struct cluster_node *node = &cluster->nodes[i];
-        node->join_key = rf_xcalloc(1, 2 * RF_PSK_BYTES + 1);
-        rf_hex_encode(node->psk, RF_PSK_BYTES, node->join_key);
-        node->join_address = addresses != NULL ? rf_xstrdup(addresses) : NULL;
-        node->config.join_address = node->join_address;
-        node->config.join_identity = node->identity;
-        node->config.join_key = node->join_key;
-    }
-    free(addresses);
+    explicit_bzero(key, sizeof(key));
 }
 
 void rf_cluster_launch(struct rf_cluster *cluster)
 {
-    prepare_manual(cluster);
+    char *addresses =
+        rf_cluster_by_hand(cluster) ? rf_cluster_listen_all(cluster) : NULL;
     for (uint32_t i = 0; i < cluster->config->n_nodes; i++) {
-        struct cluster_node *node = &cluster->nodes[i];
-        struct rf_err err = {0};
-        node->launched_ns = rf_now_ns();
-        if (cluster->launcher->start(cluster->loop, &cluster->how,
-                                     &node->config, &launch_callbacks, node,
-                                     &node->launch, &err) != RF_OK) {
-            node->launch = NULL;
-            rf_cluster_trouble(node, "%s", err.text);
-            node->verdict_ns = 0; /* told at the next tick */
-        }
+        launch_node(&cluster->nodes[i], addresses);
     }
+    free(addresses);
 }

@@ -26,23 +26,7 @@
 #include <uv.h>
 
 #include "common/err.h"
-
-/* What is needed to reach one node; strings are the caller's and outlive the
- * launch. */
-struct rf_node_config {
-    const char *name;     /* "host" of cluster.json, unique */
-    const char *hostname; /* to connect to; NULL: name */
-    uint32_t port;        /* 0: from the ssh config, else 22 */
-    const char *user;     /* NULL: from the ssh config, else the caller's */
-    const char *identity; /* private key file, NULL: ssh config and defaults */
-    const char *host_key_sha256; /* base64 as ssh-keygen -l prints it; NULL */
-    const char *address;         /* data-plane address, NULL: found out */
-    uint32_t slots;
-    /* Launcher manual only, all needed there: where the node connects to
-     * ("HOST:PORT", several separated by commas), the identity and the key
-     * (hexadecimal) it proves there. */
-    const char *join_address, *join_identity, *join_key;
-};
+#include "coordinator/config/launching.h"
 
 /*
  * Keeps the number of starts in progress at `limit`; the rest wait their turn.
@@ -53,21 +37,24 @@ struct rf_launch_gate;
 struct rf_launch_gate *rf_launch_gate_create(uint32_t limit);
 void rf_launch_gate_destroy(struct rf_launch_gate *gate);
 
-struct rf_launch_config {
-    const char *method;      /* "ssh", "local", "manual" */
-    const char *worker;      /* path or name on the node */
-    const char *known_hosts; /* file, NULL: ssh's own */
-    const char *ssh_config;  /* file, NULL: ssh's own */
-    bool use_ssh_config;
-    bool accept_new; /* add unknown host keys instead of refusing */
-    bool deploy;     /* copy local_worker over SFTP first */
+/* Where a node joins that no launcher reaches (`manual`). */
+struct rf_launch_join {
+    const char *address;  /* "HOST:PORT", several separated by commas */
+    const char *identity; /* that the node claims there, */
+    const char *key;      /* and proves with this, in hexadecimal */
+};
+
+/* One node to be started. All of it is borrowed for the call of start(), the
+ * gate until the launch is over. */
+struct rf_launch_order {
+    const struct rf_node_config *node;
+    const struct rf_launch_config *settings;
     /* The worker binary beside refit-coord on this machine, absolute: what
-     * `deploy` copies, and what `local` runs when `worker` has no slash. */
+     * "deploy" copies, and what `local` runs when "worker" has no slash. NULL:
+     * there is none. */
     const char *local_worker;
-    uint32_t parallel;           /* the limit the caller makes `gate` with */
-    struct rf_launch_gate *gate; /* NULL: all at once */
-    uint32_t timeout_s; /* from the end of the wait at the gate to the stream;
-                           deployment has its own time */
+    struct rf_launch_gate *gate;       /* NULL: all at once */
+    const struct rf_launch_join *join; /* `manual` needs it */
 };
 
 struct rf_launch; /* one node's */
@@ -93,8 +80,8 @@ struct rf_launcher_ops {
     const char *name;
     uint32_t descriptors; /* of a node while its agent runs */
     /* Starts one node; on error no callback fires. */
-    enum rf_status (*start)(uv_loop_t *loop, const struct rf_launch_config *how,
-                            const struct rf_node_config *node,
+    enum rf_status (*start)(uv_loop_t *loop,
+                            const struct rf_launch_order *order,
                             const struct rf_launch_ops_cb *callbacks,
                             void *data, struct rf_launch **out,
                             struct rf_err *err);
@@ -124,13 +111,5 @@ struct rf_launcher_ops {
 const struct rf_launcher_ops *rf_launcher_find(const char *method);
 extern const struct rf_launcher_ops rf_launcher_ssh, rf_launcher_local,
     rf_launcher_manual;
-
-/* Host, user and path rules: config.c uses them so that a bad name is a
- * configuration error. Host: a name, an IPv4 or an IPv6 address. User: letters,
- * digits and ._-, no leading dash or dot. Worker: a name or path of letters,
- * digits and ._/+-, perhaps with a leading "~/", no "..", no leading dash. */
-bool rf_launch_valid_host(const char *host);
-bool rf_launch_valid_user(const char *user);
-bool rf_launch_valid_worker(const char *path);
 
 #endif

@@ -247,20 +247,20 @@ static struct local *make(uv_loop_t *loop,
     return local;
 }
 
-static enum rf_status start(uv_loop_t *loop, const struct rf_launch_config *how,
-                            const struct rf_node_config *node,
+static enum rf_status start(uv_loop_t *loop,
+                            const struct rf_launch_order *order,
                             const struct rf_launch_ops_cb *callbacks,
                             void *data, struct rf_launch **out,
                             struct rf_err *err)
 {
+    const char *worker = order->settings->worker;
     const char *program =
-        strchr(how->worker, '/') == NULL && how->local_worker != NULL
-            ? how->local_worker
-            : how->worker;
+        strchr(worker, '/') == NULL && order->local_worker != NULL
+            ? order->local_worker
+            : worker;
     struct local *local;
     int pair[2], result;
     enum rf_status status = rf_program_check(program, err);
-    (void)node; /* all there is to know is in `how` */
     if (status != RF_OK) {
         return status;
     }

@@ -111,17 +111,17 @@ static char *key_path(const char *folder, const char *identity)
     return path;
 }
 
-static enum rf_status start(uv_loop_t *loop, const struct rf_launch_config *how,
-                            const struct rf_node_config *node,
+static enum rf_status start(uv_loop_t *loop,
+                            const struct rf_launch_order *order,
                             const struct rf_launch_ops_cb *callbacks,
                             void *data, struct rf_launch **out,
                             struct rf_err *err)
 {
+    const struct rf_launch_join *join = order->join;
     struct manual *manual;
     char *folder = NULL, *path;
     enum rf_status status;
-    if (node->join_address == NULL || node->join_identity == NULL ||
-        node->join_key == NULL) {
+    if (join == NULL || join->address == NULL) {
         return rf_err_set(err, RF_ERR_INTERNAL,
                           "launcher manual without a place to join");
     }
@@ -129,9 +129,9 @@ static enum rf_status start(uv_loop_t *loop, const struct rf_launch_config *how,
     if (status != RF_OK) {
         return status;
     }
-    path = key_path(folder, node->join_identity);
+    path = key_path(folder, join->identity);
     free(folder);
-    status = write_key(path, node->join_key, err);
+    status = write_key(path, join->key, err);
     if (status != RF_OK) {
         free(path);
         return status;
@@ -140,8 +140,9 @@ static enum rf_status start(uv_loop_t *loop, const struct rf_launch_config *how,
     manual->base.callbacks = *callbacks;
     manual->base.data = data;
     manual->key_file = path;
-    manual->command = rf_xasprintf("%s --connect %s --identity %s", how->worker,
-                                   node->join_address, node->join_identity);
+    manual->command =
+        rf_xasprintf("%s --connect %s --identity %s", order->settings->worker,
+                     join->address, join->identity);
     uv_timer_init(loop, &manual->timer);
     manual->timer.data = manual;
     uv_timer_start(&manual->timer, say_cb, 0, 0);

@@ -24,6 +24,7 @@
 
 #include "common/clock.h"
 #include "common/mem.h"
+#include "coordinator/config/names.h"
 
 #define STACK_BYTES (512u << 10)
 #define LATE_MS 500     /* after the thread's own deadline */
@@ -243,19 +244,19 @@ static enum rf_status make_stream(struct ssh_launch *ssh, uv_loop_t *loop,
     return RF_OK;
 }
 
-static enum rf_status start(uv_loop_t *loop, const struct rf_launch_config *how,
-                            const struct rf_node_config *node,
+static enum rf_status start(uv_loop_t *loop,
+                            const struct rf_launch_order *order,
                             const struct rf_launch_ops_cb *callbacks,
                             void *data, struct rf_launch **out,
                             struct rf_err *err)
 {
     struct ssh_launch *ssh = rf_xcalloc(1, sizeof(*ssh));
-    struct rf_ssh_job *job = rf_ssh_job_create(how, node);
+    struct rf_ssh_job *job = rf_ssh_job_create(order);
     enum rf_status status = RF_OK;
     ssh->job = job;
-    if (!rf_launch_valid_host(job->host) ||
-        (job->user != NULL && !rf_launch_valid_user(job->user)) ||
-        !rf_launch_valid_worker(job->worker)) {
+    if (!rf_names_valid_host(job->host) ||
+        (job->user != NULL && !rf_names_valid_user(job->user)) ||
+        !rf_names_valid_worker(job->worker)) {
         status =
             rf_err_set(err, RF_ERR_CONFIG, "bad host, user or worker name");
     } else if (job->deploy && job->local_worker == NULL) {
@@ -274,7 +275,7 @@ static enum rf_status start(uv_loop_t *loop, const struct rf_launch_config *how,
     }
     ssh->base.callbacks = *callbacks;
     ssh->base.data = data;
-    ssh->gate = how->gate;
+    ssh->gate = order->gate;
     ssh->place.start = start_thread;
     ssh->status = -1;
     ssh->open_handles = 2;

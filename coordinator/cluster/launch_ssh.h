@@ -75,8 +75,7 @@ struct rf_ssh_job {
 
 /* --- launch_ssh_job.c ----------------------------------------------------- */
 
-struct rf_ssh_job *rf_ssh_job_create(const struct rf_launch_config *how,
-                                     const struct rf_node_config *node);
+struct rf_ssh_job *rf_ssh_job_create(const struct rf_launch_order *order);
 void rf_ssh_job_release(struct rf_ssh_job *job);
 void rf_ssh_event_free(struct rf_ssh_event *event);
 

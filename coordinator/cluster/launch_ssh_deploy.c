@@ -23,6 +23,7 @@
 #include "common/bytes.h"
 #include "common/mem.h"
 #include "coordinator/cluster/launch_ssh.h"
+#include "coordinator/config/names.h"
 #include "transport/module.h"
 
 #define FOLDER ".cache/refit-coord"
@@ -182,7 +183,7 @@ static char *executable_path(sftp_session sftp, const char *path)
     char *home = sftp_canonicalize_path(sftp, ".");
     char *full = home != NULL ? rf_xasprintf("%s/%s", home, path) : NULL;
     ssh_string_free_char(home);
-    if (full == NULL || !rf_launch_valid_worker(full)) {
+    if (full == NULL || !rf_names_valid_worker(full)) {
         free(full);
         full = rf_xasprintf("~/%s", path);
     }

@@ -18,6 +18,7 @@
 
 #include "common/mem.h"
 #include "coordinator/cluster/launch_ssh.h"
+#include "coordinator/config/names.h"
 
 /* The server's key in the forms that are needed. */
 struct server_key {
@@ -142,7 +143,7 @@ enum rf_status rf_ssh_set_alias(ssh_session session, const char *alias,
     if (alias == NULL) {
         return RF_OK;
     }
-    if (!rf_launch_valid_host(alias)) {
+    if (!rf_names_valid_host(alias)) {
         return rf_err_set(err, RF_ERR_CONFIG,
                           "HostKeyAlias of the ssh config is not a host name");
     }

@@ -30,9 +30,10 @@ static char *copy(const char *text)
     return text != NULL ? rf_xstrdup(text) : NULL;
 }
 
-struct rf_ssh_job *rf_ssh_job_create(const struct rf_launch_config *how,
-                                     const struct rf_node_config *node)
+struct rf_ssh_job *rf_ssh_job_create(const struct rf_launch_order *order)
 {
+    const struct rf_launch_config *how = order->settings;
+    const struct rf_node_config *node = order->node;
     struct rf_ssh_job *job = rf_xcalloc(1, sizeof(*job));
     job->host = copy(node->hostname != NULL ? node->hostname : node->name);
     job->user = copy(node->user);
@@ -41,7 +42,7 @@ struct rf_ssh_job *rf_ssh_job_create(const struct rf_launch_config *how,
     job->worker = copy(how->worker);
     job->known_hosts = copy(how->known_hosts);
     job->ssh_config = copy(how->ssh_config);
-    job->local_worker = copy(how->local_worker);
+    job->local_worker = copy(order->local_worker);
     job->port = node->port;
     job->timeout_s = how->timeout_s > 0 ? how->timeout_s : 30;
     job->use_ssh_config = how->use_ssh_config;

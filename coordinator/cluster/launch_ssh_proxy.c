@@ -17,6 +17,7 @@
 
 #include "common/mem.h"
 #include "coordinator/cluster/launch_ssh.h"
+#include "coordinator/config/names.h"
 
 /* Appends `text` to *command, which has room for *left more. */
 static bool add(char *command, size_t size, const char *text)
@@ -174,7 +175,7 @@ enum rf_status rf_ssh_connect_proxy(struct rf_ssh_job *job, const char *command,
     char expanded[2048];
     int io[2], complaints[2], result;
     enum rf_status status;
-    if (!rf_launch_valid_host(host)) {
+    if (!rf_names_valid_host(host)) {
         return rf_err_set(err, RF_ERR_CONFIG,
                           "HostName of the ssh config is not a host name");
     }

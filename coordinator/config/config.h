@@ -11,7 +11,7 @@
 
 #include "common/err.h"
 #include "common/json.h"
-#include "coordinator/cluster/launch.h"
+#include "coordinator/config/launching.h"
 
 #define RF_CONFIG_MAX_BYTES ((size_t)4 << 20)
 #define RF_CONFIG_MAX_NODES 4096

@@ -1,7 +1,7 @@
 /*
  * cluster.json: how to start agents ("launch"), where they connect back to
- * ("control") and the nodes. Names are checked by the launchers' own rules
- * here, so that a bad one is a configuration error and nothing is spawned.
+ * ("control") and the nodes. Names are checked here, so that a bad one is a
+ * configuration error and nothing is spawned.
  */
 #include <arpa/inet.h>
 #include <stdlib.h>
@@ -9,6 +9,7 @@
 
 #include "common/mem.h"
 #include "coordinator/config/config.h"
+#include "coordinator/config/names.h"
 
 static const char *const launch_keys[] = {
     "method",     "worker",      "env",        "parallel",
@@ -77,7 +78,7 @@ static enum rf_status check_worker(const struct rf_jnode *launch,
                                    const char *worker, struct rf_err *err)
 {
     struct rf_jnode node = rf_jnode_get(launch, "worker");
-    if (rf_launch_valid_worker(worker)) {
+    if (rf_names_valid_worker(worker)) {
         return RF_OK;
     }
     return rf_jnode_fail(&node, err,
@@ -211,18 +212,18 @@ static enum rf_status check_node(const struct rf_jnode *node,
                                  struct rf_err *err)
 {
     struct rf_jnode at = rf_jnode_get(node, "host");
-    if (!rf_launch_valid_host(out->name)) {
+    if (!rf_names_valid_host(out->name)) {
         return rf_jnode_fail(&at, err,
                              "\"%.80s\" is not a host name: letters, digits "
                              "and \"._-:\" only, not a dash first",
                              out->name);
     }
-    if (out->hostname != NULL && !rf_launch_valid_host(out->hostname)) {
+    if (out->hostname != NULL && !rf_names_valid_host(out->hostname)) {
         at = rf_jnode_get(node, "hostname");
         return rf_jnode_fail(&at, err, "\"%.80s\" is not a host name",
                              out->hostname);
     }
-    if (out->user != NULL && !rf_launch_valid_user(out->user)) {
+    if (out->user != NULL && !rf_names_valid_user(out->user)) {
         at = rf_jnode_get(node, "user");
         return rf_jnode_fail(&at, err, "\"%.80s\" is not a user name",
                              out->user);

@@ -100,14 +100,13 @@ static void on_note(struct rf_launch *launch, const char *line, void *data)
 static const struct rf_launch_ops_cb callbacks = {on_stream, on_stderr, on_fail,
                                                   on_exit_cb, on_note};
 
-void seen_start(struct seen *seen, const struct rf_launch_config *how,
-                const struct rf_node_config *node)
+void seen_start(struct seen *seen, const struct rf_launch_order *order)
 {
     struct rf_err err = {0};
     memset(seen, 0, sizeof(*seen));
-    seen->ops = rf_launcher_find(how->method);
+    seen->ops = rf_launcher_find(order->settings->method);
     ck_assert_ptr_nonnull(seen->ops);
-    ck_assert_msg(seen->ops->start(&launch_loop, how, node, &callbacks, seen,
+    ck_assert_msg(seen->ops->start(&launch_loop, order, &callbacks, seen,
                                    &seen->launch, &err) == RF_OK,
                   "%s", err.text);
     ck_assert_uint_eq(seen->streams + seen->notes + seen->fails, 0);

@@ -29,8 +29,7 @@ void launch_setup(void);
 void launch_teardown(void);
 
 /* Starts a launch and expects start() to accept it. */
-void seen_start(struct seen *seen, const struct rf_launch_config *how,
-                const struct rf_node_config *node);
+void seen_start(struct seen *seen, const struct rf_launch_order *order);
 void seen_write(struct seen *seen, const char *text);
 void seen_close_stream(struct seen *seen);
 

@@ -20,6 +20,7 @@
 
 struct rf_launch_config sshd_how;
 struct rf_node_config sshd_node;
+struct rf_launch_order sshd_order;
 struct seen sshd_seen;
 
 static pid_t adopted[8];
@@ -229,6 +230,8 @@ static void setup(void)
                                          .timeout_s = 15};
     sshd_node = (struct rf_node_config){
         .name = "node-a", .hostname = "127.0.0.1", .identity = identity};
+    sshd_order =
+        (struct rf_launch_order){.node = &sshd_node, .settings = &sshd_how};
 }
 
 static void teardown(void)
@@ -243,7 +246,7 @@ static void teardown(void)
 
 void sshd_launch(void)
 {
-    seen_start(&sshd_seen, &sshd_how, &sshd_node);
+    seen_start(&sshd_seen, &sshd_order);
 }
 
 void sshd_expect_fail(const char *text, unsigned limit_s)

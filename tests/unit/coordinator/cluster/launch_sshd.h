@@ -8,9 +8,10 @@
 
 #include "tests/unit/coordinator/cluster/launch_fixture.h"
 
-extern struct rf_launch_config sshd_how; /* method ssh, ready to use */
-extern struct rf_node_config sshd_node;  /* this sshd */
-extern struct seen sshd_seen;            /* of the calls below */
+extern struct rf_launch_config sshd_how;  /* method ssh, ready to use */
+extern struct rf_node_config sshd_node;   /* this sshd */
+extern struct rf_launch_order sshd_order; /* with these two */
+extern struct seen sshd_seen;             /* of the calls below */
 
 /* Why these tests cannot run here, or NULL. */
 const char *sshd_missing(void);

@@ -12,12 +12,13 @@
 
 static struct rf_launch_config how = {.method = "local"};
 static const struct rf_node_config node = {.name = "here"};
+static struct rf_launch_order order = {.node = &node, .settings = &how};
 
 static void start_script(struct seen *seen, const char *script)
 {
     how.worker = launch_file("worker", script, 0700);
-    how.local_worker = NULL;
-    seen_start(seen, &how, &node);
+    order.local_worker = NULL;
+    seen_start(seen, &order);
 }
 
 START_TEST(test_launch_local_talks_on_one_stream)
@@ -65,8 +66,8 @@ START_TEST(test_launch_local_missing_program_is_an_error_of_start)
     struct rf_launch *launch = NULL;
     struct rf_err err = {0};
     how.worker = "/nonexistent/refit-worker";
-    ck_assert_int_eq(rf_launcher_local.start(&launch_loop, &how, &node, &none,
-                                             NULL, &launch, &err),
+    ck_assert_int_eq(rf_launcher_local.start(&launch_loop, &order, &none, NULL,
+                                             &launch, &err),
                      RF_ERR_LAUNCH);
     ck_assert_ptr_null(launch);
     ck_assert_ptr_nonnull(strstr(err.text, "/nonexistent/refit-worker"));
@@ -81,9 +82,9 @@ START_TEST(test_launch_local_runs_no_text_as_a_program)
     struct rf_launch *launch = NULL;
     struct rf_err err = {0};
     how.worker = launch_file("worker", "sleep 60\n", 0700);
-    how.local_worker = NULL;
-    ck_assert_int_eq(rf_launcher_local.start(&launch_loop, &how, &node, &none,
-                                             NULL, &launch, &err),
+    order.local_worker = NULL;
+    ck_assert_int_eq(rf_launcher_local.start(&launch_loop, &order, &none, NULL,
+                                             &launch, &err),
                      RF_ERR_LAUNCH);
     ck_assert_ptr_null(launch);
     ck_assert_ptr_nonnull(strstr(err.text, "/worker is not a program"));
@@ -93,9 +94,10 @@ END_TEST
 START_TEST(test_launch_local_prefers_the_worker_beside_the_coordinator)
 {
     struct seen seen;
-    how.local_worker = launch_file("refit-worker", "#!/bin/sh\nexit 7\n", 0700);
+    order.local_worker =
+        launch_file("refit-worker", "#!/bin/sh\nexit 7\n", 0700);
     how.worker = "refit-worker";
-    seen_start(&seen, &how, &node);
+    seen_start(&seen, &order);
     await_end(&seen, 1, 5);
     ck_assert_int_eq(seen.status, 7);
     seen_close_stream(&seen);

@@ -133,9 +133,9 @@ START_TEST(test_ssh_sixteen_at_once_keep_to_the_gate)
     const unsigned n = 16;
     struct rf_launch_gate *gate = rf_launch_gate_create(8);
     sshd_start("");
-    sshd_how.gate = gate;
+    sshd_order.gate = gate;
     for (unsigned i = 0; i < n; i++) {
-        seen_start(&many[i], &sshd_how, &sshd_node);
+        seen_start(&many[i], &sshd_order);
     }
     await_stream(many, n, 30);
     for (unsigned i = 0; i < n; i++) {
@@ -159,7 +159,7 @@ START_TEST(test_ssh_deploys_the_worker_once)
     FILE *list;
     sshd_start("");
     sshd_how.deploy = true;
-    sshd_how.local_worker =
+    sshd_order.local_worker =
         launch_file("binary", "#!/bin/sh\necho deployed $0\nexec cat\n", 0700);
     sshd_expect_success();
     ck_assert_ptr_nonnull(strstr(sshd_seen.output, "deployed /"));
@@ -191,7 +191,7 @@ START_TEST(test_ssh_deploys_the_module_beside_the_worker)
     int folders = 0;
     sshd_start("");
     sshd_how.deploy = true;
-    sshd_how.local_worker = launch_file(
+    sshd_order.local_worker = launch_file(
         "binary", "#!/bin/sh\ncat ${0%/*}/refit-cuda.so\nexec cat\n", 0700);
     launch_file("refit-cuda.so", "the first module\n", 0600);
     sshd_expect_success();
@@ -217,7 +217,8 @@ START_TEST(test_ssh_deployment_that_cannot_be_says_why)
     char folder[128];
     sshd_start(_i == 0 ? "" : "ForceCommand /bin/false\n");
     sshd_how.deploy = true;
-    sshd_how.local_worker = launch_file("binary", "#!/bin/sh\nexit 0\n", 0700);
+    sshd_order.local_worker =
+        launch_file("binary", "#!/bin/sh\nexit 0\n", 0700);
     if (_i == 0) {
         snprintf(folder, sizeof(folder), "%s/.cache", launch_folder);
         launch_file(".cache", "a file in the way", 0600);
@@ -232,7 +233,7 @@ START_TEST(test_ssh_deploying_nothing_is_an_error)
 {
     sshd_start("");
     sshd_how.deploy = true;
-    sshd_how.local_worker = "/nonexistent/refit-worker";
+    sshd_order.local_worker = "/nonexistent/refit-worker";
     sshd_launch();
     sshd_expect_fail("/nonexistent/refit-worker: No such file", 20);
 }
@@ -423,9 +424,9 @@ START_TEST(test_ssh_stop_at_the_gate_is_a_failure)
 {
     struct rf_launch_gate *gate = rf_launch_gate_create(1);
     sshd_talker("", 0, true);
-    sshd_how.gate = gate;
+    sshd_order.gate = gate;
     for (unsigned i = 0; i < 3; i++) {
-        seen_start(&many[i], &sshd_how, &sshd_node);
+        seen_start(&many[i], &sshd_order);
     }
     for (unsigned i = 0; i < 3; i++) {
         many[i].ops->stop(many[i].launch, true);

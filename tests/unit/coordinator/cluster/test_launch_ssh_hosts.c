@@ -67,7 +67,7 @@ START_TEST(test_ssh_start_limit_of_the_server_is_survived)
     sshd_start("MaxStartups 1:100:1\n");
     sshd_how.timeout_s = 30;
     for (unsigned i = 0; i < n; i++) {
-        seen_start(&many[i], &sshd_how, &sshd_node);
+        seen_start(&many[i], &sshd_order);
     }
     await_stream(many, n, 40);
     for (unsigned i = 0; i < n; i++) {
@@ -88,8 +88,8 @@ START_TEST(test_ssh_bad_names_are_errors_of_start)
     } else {
         sshd_how.worker = "worker; reboot";
     }
-    ck_assert_int_eq(rf_launcher_ssh.start(&launch_loop, &sshd_how, &sshd_node,
-                                           &none, NULL, &launch, NULL),
+    ck_assert_int_eq(rf_launcher_ssh.start(&launch_loop, &sshd_order, &none,
+                                           NULL, &launch, NULL),
                      RF_ERR_CONFIG);
     ck_assert_ptr_null(launch);
 }

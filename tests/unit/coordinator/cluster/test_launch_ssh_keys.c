@@ -59,7 +59,7 @@ START_TEST(test_ssh_accept_new_adds_the_key_once)
     launch_file("known_hosts", "", 0600);
     sshd_how.accept_new = true;
     for (unsigned i = 0; i < n; i++) {
-        seen_start(&many[i], &sshd_how, &sshd_node);
+        seen_start(&many[i], &sshd_order);
     }
     await_stream(many, n, 30);
     for (unsigned i = 0; i < n; i++) {

@@ -1,0 +1,37 @@
+/*
+ * How agents are started and where: "launch" and an entry of "nodes" in
+ * cluster.json. Settings only; launchers keep what comes up at run time to
+ * themselves (coordinator/cluster/launch.h).
+ */
+#ifndef RF_COORDINATOR_CONFIG_LAUNCHING_H
+#define RF_COORDINATOR_CONFIG_LAUNCHING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* What is needed to reach one node. */
+struct rf_node_config {
+    const char *name;     /* "host" of cluster.json, unique */
+    const char *hostname; /* to connect to; NULL: name */
+    uint32_t port;        /* 0: from the ssh config, else 22 */
+    const char *user;     /* NULL: from the ssh config, else the caller's */
+    const char *identity; /* private key file, NULL: ssh config and defaults */
+    const char *host_key_sha256; /* base64 as ssh-keygen -l prints it; NULL */
+    const char *address;         /* data-plane address, NULL: found out */
+    uint32_t slots;
+};
+
+struct rf_launch_config {
+    const char *method;      /* "ssh", "local", "manual" */
+    const char *worker;      /* path or name on the node */
+    const char *known_hosts; /* file, NULL: ssh's own */
+    const char *ssh_config;  /* file, NULL: ssh's own */
+    bool use_ssh_config;
+    bool accept_new;    /* add unknown host keys instead of refusing */
+    bool deploy;        /* copy the worker over SFTP first */
+    uint32_t parallel;  /* starts in progress at once */
+    uint32_t timeout_s; /* from the end of the wait for a turn to the stream;
+                           deployment has its own time */
+};
+
+#endif

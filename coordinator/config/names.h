@@ -1,0 +1,19 @@
+/*
+ * Rules for names that end up in commands and connections. cluster.json is
+ * checked by them, and so is what launchers learn elsewhere (an ssh config, a
+ * node's answer).
+ */
+#ifndef RF_COORDINATOR_CONFIG_NAMES_H
+#define RF_COORDINATOR_CONFIG_NAMES_H
+
+#include <stdbool.h>
+
+/* A name, an IPv4 or an IPv6 address. */
+bool rf_names_valid_host(const char *host);
+/* Letters, digits and "._-", no leading dash or dot. */
+bool rf_names_valid_user(const char *user);
+/* A name or path of letters, digits and "._/+-", perhaps with a leading "~/",
+ * no "..", no leading dash. */
+bool rf_names_valid_worker(const char *path);
+
+#endif

@@ -6,43 +6,17 @@
 
 #include <stdbool.h>
 
+#include "coordinator/config/links.h"
+#include "coordinator/config/timeline.h"
 #include "coordinator/run/scenario.h"
 #include "coordinator/results/result_files.h"
 #include "planner/cost.h"
-
-/* "links" of cluster.json, or one entry of its "methods". 0: not given. */
-struct rf_link_figures {
-    double copy_gbytes_per_s;        /* payload, all ranks of a node at once */
-    double single_copy_gbytes_per_s; /* one rank alone */
-    double link_gbytes_per_s;        /* between two nodes, one way */
-    double link_latency_us;
-    double per_op_us; /* of each operation of the busiest rank */
-    double setup_ms;  /* once a refit */
-    double write_gbytes_per_s, read_gbytes_per_s; /* method disk */
-};
-
-/* "timeline": one step of RL training around the refits. */
-struct rf_timeline {
-    double rollout_s, train_s, other_s;
-    double refits; /* a step, usually 1 */
-    bool given;
-};
 
 struct rf_prediction {
     double ms, bound_ms; /* bound 0: unknown */
     double step_s;       /* of the whole timeline */
     double share;        /* of the step that refits take */
 };
-
-enum rf_status rf_link_figures_read(const struct rf_jnode *node,
-                                    struct rf_link_figures *out,
-                                    struct rf_err *err) RF_MUST_CHECK;
-/* Whether "links" and "timeline" of cluster.json can be read. */
-enum rf_status rf_predict_check(const struct rf_jnode *root,
-                                struct rf_err *err) RF_MUST_CHECK;
-enum rf_status rf_timeline_read(const struct rf_jnode *root,
-                                struct rf_timeline *out,
-                                struct rf_err *err) RF_MUST_CHECK;
 
 /* Gives every node and pair of `links` the same figures, in place of those that
  * are there; what is not given stays. */

@@ -1,6 +1,6 @@
 /*
- * Figures for predictions: reading them from cluster.json, the arithmetic on
- * them, and what the model has no figures for. Pure. See predict.h.
+ * Figures for predictions: the arithmetic on them, and what the model has no
+ * figures for. Pure. See predict.h.
  */
 #include "coordinator/commands/predict.h"
 
@@ -10,101 +10,6 @@
 
 #include "common/mem.h"
 #include "transport/method.h"
-
-/* Figures of "links" in order of struct rf_link_figures; a rate of 0 would be
- * no time at all, so it is refused. */
-static const struct {
-    const char *key;
-    bool is_rate;
-} figure_keys[] = {
-    {"copy_gbytes_per_s", true},  {"single_copy_gbytes_per_s", true},
-    {"link_gbytes_per_s", true},  {"link_latency_us", false},
-    {"per_op_us", false},         {"setup_ms", false},
-    {"write_gbytes_per_s", true}, {"read_gbytes_per_s", true},
-};
-
-enum rf_status rf_link_figures_read(const struct rf_jnode *node,
-                                    struct rf_link_figures *out,
-                                    struct rf_err *err)
-{
-    const char *keys[RF_ARRAY_SIZE(figure_keys) + 2] = {"methods"};
-    double *const fields[] = {
-        &out->copy_gbytes_per_s,  &out->single_copy_gbytes_per_s,
-        &out->link_gbytes_per_s,  &out->link_latency_us,
-        &out->per_op_us,          &out->setup_ms,
-        &out->write_gbytes_per_s, &out->read_gbytes_per_s};
-    enum rf_status status;
-    for (size_t i = 0; i < RF_ARRAY_SIZE(figure_keys); i++) {
-        keys[i + 1] = figure_keys[i].key;
-    }
-    status = rf_jnode_check_keys(node, keys, err);
-    for (size_t i = 0; status == RF_OK && i < RF_ARRAY_SIZE(fields); i++) {
-        struct rf_jnode figure = rf_jnode_get(node, figure_keys[i].key);
-        status =
-            rf_jnode_number(node, figure_keys[i].key, 0, 1e9, fields[i], err);
-        if (status == RF_OK && figure.value != NULL && figure_keys[i].is_rate &&
-            *fields[i] <= 0) {
-            status = rf_jnode_fail(
-                &figure, err,
-                "must be above 0; leave out a rate that is not known");
-        }
-    }
-    return status;
-}
-
-enum rf_status rf_timeline_read(const struct rf_jnode *root,
-                                struct rf_timeline *out, struct rf_err *err)
-{
-    static const char *const keys[] = {
-        "rollout_s",       "train_s",      "other_s",     "refits",
-        "sequence_length", "global_batch", "micro_batch", NULL};
-    struct rf_jnode node = rf_jnode_get(root, "timeline");
-    double *const fields[] = {&out->rollout_s, &out->train_s, &out->other_s,
-                              &out->refits};
-    enum rf_status status;
-    *out = (struct rf_timeline){.refits = 1};
-    if (node.value == NULL) {
-        return RF_OK;
-    }
-    out->given = true;
-    status = rf_jnode_check_keys(&node, keys, err);
-    for (size_t i = 0; status == RF_OK && i < RF_ARRAY_SIZE(fields); i++) {
-        status = rf_jnode_number(&node, keys[i], 0, 1e9, fields[i], err);
-    }
-    return status;
-}
-
-enum rf_status rf_predict_check(const struct rf_jnode *root, struct rf_err *err)
-{
-    struct rf_jnode links = rf_jnode_get(root, "links");
-    struct rf_jnode methods = rf_jnode_get(&links, "methods");
-    struct rf_link_figures figures;
-    struct rf_timeline timeline;
-    const char *method;
-    json_t *value;
-    enum rf_status status = rf_timeline_read(root, &timeline, err);
-    if (status != RF_OK || links.value == NULL) {
-        return status;
-    }
-    status = rf_link_figures_read(&links, &figures, err);
-    if (status == RF_OK && methods.value != NULL &&
-        !json_is_object(methods.value)) {
-        status =
-            rf_jnode_fail(&methods, err, "must be an object by method name");
-    }
-    json_object_foreach (methods.value, method, value) {
-        struct rf_jnode node = rf_jnode_get(&methods, method);
-        if (status == RF_OK && rf_method_info_find(method) == NULL) {
-            struct rf_err why;
-            rf_method_unknown(method, &why);
-            status = rf_jnode_fail(&node, err, "%s", why.text);
-        }
-        if (status == RF_OK) {
-            status = rf_link_figures_read(&node, &figures, err);
-        }
-    }
-    return status;
-}
 
 static void overrule(double *figure, double given)
 {

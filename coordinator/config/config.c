@@ -16,8 +16,9 @@
 #include <unistd.h>
 
 #include "common/mem.h"
+#include "coordinator/config/links.h"
 #include "coordinator/config/model_file.h"
-#include "coordinator/commands/predict.h"
+#include "coordinator/config/timeline.h"
 #include "planner/spec.h"
 
 static const char *const top_keys[] = {"name",  "launch",   "control",
@@ -187,6 +188,7 @@ static enum rf_status read_all(struct rf_config *config, bool need_nodes,
                                struct rf_err *err)
 {
     struct rf_jnode root = rf_jnode_root(config->document, config->file);
+    struct rf_timeline timeline; /* read again where it is used */
     enum rf_status status;
     if (rf_config_is_model(config->document)) {
         return rf_jnode_fail(&root, err,
@@ -216,7 +218,10 @@ static enum rf_status read_all(struct rf_config *config, bool need_nodes,
         status = read_scenarios(&root, config, err);
     }
     if (status == RF_OK) {
-        status = rf_predict_check(&root, err);
+        status = rf_timeline_read(&root, &timeline, err);
+    }
+    if (status == RF_OK) {
+        status = rf_links_check(&root, err);
     }
     config->links = json_object_get(config->document, "links");
     config->timeline = json_object_get(config->document, "timeline");

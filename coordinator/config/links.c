@@ -1,0 +1,84 @@
+/* "links", read strictly. See links.h. */
+#include "coordinator/config/links.h"
+
+#include "common/mem.h"
+#include "transport/method.h"
+
+/* Figures of "links" in order of struct rf_link_figures; a rate of 0 would be
+ * no time at all, so it is refused. */
+static const struct {
+    const char *key;
+    bool is_rate;
+} figure_keys[] = {
+    {"copy_gbytes_per_s", true},  {"single_copy_gbytes_per_s", true},
+    {"link_gbytes_per_s", true},  {"link_latency_us", false},
+    {"per_op_us", false},         {"setup_ms", false},
+    {"write_gbytes_per_s", true}, {"read_gbytes_per_s", true},
+};
+
+enum rf_status rf_link_figures_read(const struct rf_jnode *node,
+                                    struct rf_link_figures *out,
+                                    struct rf_err *err)
+{
+    const char *keys[RF_ARRAY_SIZE(figure_keys) + 2] = {"methods"};
+    double *const fields[] = {
+        &out->copy_gbytes_per_s,  &out->single_copy_gbytes_per_s,
+        &out->link_gbytes_per_s,  &out->link_latency_us,
+        &out->per_op_us,          &out->setup_ms,
+        &out->write_gbytes_per_s, &out->read_gbytes_per_s};
+    enum rf_status status;
+    for (size_t i = 0; i < RF_ARRAY_SIZE(figure_keys); i++) {
+        keys[i + 1] = figure_keys[i].key;
+    }
+    status = rf_jnode_check_keys(node, keys, err);
+    for (size_t i = 0; status == RF_OK && i < RF_ARRAY_SIZE(fields); i++) {
+        struct rf_jnode figure = rf_jnode_get(node, figure_keys[i].key);
+        status =
+            rf_jnode_number(node, figure_keys[i].key, 0, 1e9, fields[i], err);
+        if (status == RF_OK && figure.value != NULL && figure_keys[i].is_rate &&
+            *fields[i] <= 0) {
+            status = rf_jnode_fail(
+                &figure, err,
+                "must be above 0; leave out a rate that is not known");
+        }
+    }
+    return status;
+}
+
+static enum rf_status check_method(const struct rf_jnode *methods,
+                                   const char *method, struct rf_err *err)
+{
+    struct rf_jnode node = rf_jnode_get(methods, method);
+    struct rf_link_figures figures;
+    if (rf_method_info_find(method) == NULL) {
+        struct rf_err why;
+        rf_method_unknown(method, &why);
+        return rf_jnode_fail(&node, err, "%s", why.text);
+    }
+    return rf_link_figures_read(&node, &figures, err);
+}
+
+enum rf_status rf_links_check(const struct rf_jnode *root, struct rf_err *err)
+{
+    struct rf_jnode links = rf_jnode_get(root, "links");
+    struct rf_jnode methods = rf_jnode_get(&links, "methods");
+    struct rf_link_figures figures;
+    const char *method;
+    json_t *value;
+    enum rf_status status;
+    if (links.value == NULL) {
+        return RF_OK;
+    }
+    status = rf_link_figures_read(&links, &figures, err);
+    if (status == RF_OK && methods.value != NULL &&
+        !json_is_object(methods.value)) {
+        status =
+            rf_jnode_fail(&methods, err, "must be an object by method name");
+    }
+    json_object_foreach (methods.value, method, value) {
+        if (status == RF_OK) {
+            status = check_method(&methods, method, err);
+        }
+    }
+    return status;
+}

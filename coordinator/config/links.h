@@ -1,0 +1,30 @@
+/* "links" of cluster.json: what nodes and the links between them are expected
+ * to do. */
+#ifndef RF_COORDINATOR_CONFIG_LINKS_H
+#define RF_COORDINATOR_CONFIG_LINKS_H
+
+#include "common/err.h"
+#include "common/json.h"
+
+/* "links", or one entry of its "methods". 0: not given. */
+struct rf_link_figures {
+    double copy_gbytes_per_s;        /* payload, all ranks of a node at once */
+    double single_copy_gbytes_per_s; /* one rank alone */
+    double link_gbytes_per_s;        /* between two nodes, one way */
+    double link_latency_us;
+    double per_op_us; /* of each operation of the busiest rank */
+    double setup_ms;  /* once a refit */
+    double write_gbytes_per_s, read_gbytes_per_s; /* method disk */
+};
+
+/* Sets what `node` gives and leaves the rest of `out` as it is. RF_ERR_CONFIG
+ * with path and rule. */
+enum rf_status rf_link_figures_read(const struct rf_jnode *node,
+                                    struct rf_link_figures *out,
+                                    struct rf_err *err) RF_MUST_CHECK;
+/* Whether "links" of `root`, which need not be there, can be read, with every
+ * entry of its "methods". */
+enum rf_status rf_links_check(const struct rf_jnode *root,
+                              struct rf_err *err) RF_MUST_CHECK;
+
+#endif

@@ -1,0 +1,91 @@
+/* What "links" and "timeline" of cluster.json may hold. */
+#include <check.h>
+#include <string.h>
+
+#include "coordinator/config/links.h"
+#include "coordinator/config/timeline.h"
+
+START_TEST(test_links_refuses_unknown_figures)
+{
+    json_t *value = json_pack("{s:f}", "link_gbps", 1.0);
+    struct rf_jnode node = rf_jnode_root(value, "c.json");
+    struct rf_link_figures figures;
+    struct rf_err err = {0};
+    ck_assert_int_eq(rf_link_figures_read(&node, &figures, &err),
+                     RF_ERR_CONFIG);
+    ck_assert(strstr(err.text, "link_gbps") != NULL);
+    json_decref(value);
+}
+END_TEST
+
+START_TEST(test_links_refuses_a_rate_of_nothing)
+{
+    json_t *value =
+        json_pack("{s:i, s:i}", "link_latency_us", 0, "copy_gbytes_per_s", 0);
+    struct rf_jnode node = rf_jnode_root(value, "c.json");
+    struct rf_link_figures figures = {0};
+    struct rf_err err = {0};
+    ck_assert_int_eq(rf_link_figures_read(&node, &figures, &err),
+                     RF_ERR_CONFIG);
+    ck_assert_ptr_nonnull(strstr(err.text, "copy_gbytes_per_s"));
+    ck_assert_ptr_nonnull(strstr(err.text, "above 0"));
+    json_decref(value);
+}
+END_TEST
+
+START_TEST(test_links_refuses_a_method_that_does_not_exist)
+{
+    json_t *value = json_pack("{s:{s:{s:{}}}}", "links", "methods", "rdma");
+    struct rf_jnode root = rf_jnode_root(value, "c.json");
+    struct rf_err err = {0};
+    ck_assert_int_eq(rf_links_check(&root, &err), RF_ERR_CONFIG);
+    ck_assert_ptr_nonnull(strstr(err.text, "$.links.methods.rdma"));
+    json_decref(value);
+}
+END_TEST
+
+START_TEST(test_links_need_not_be_given)
+{
+    json_t *value = json_object();
+    struct rf_jnode root = rf_jnode_root(value, "c.json");
+    struct rf_timeline timeline;
+    struct rf_err err = {0};
+    ck_assert_int_eq(rf_links_check(&root, &err), RF_OK);
+    ck_assert_int_eq(rf_timeline_read(&root, &timeline, &err), RF_OK);
+    ck_assert(!timeline.given);
+    json_decref(value);
+}
+END_TEST
+
+START_TEST(test_timeline_has_one_refit_unless_it_says_more)
+{
+    json_t *value = json_pack("{s:{s:i, s:f}}", "timeline", "rollout_s", 30,
+                              "train_s", 19.5);
+    struct rf_jnode root = rf_jnode_root(value, "c.json");
+    struct rf_timeline timeline;
+    struct rf_err err = {0};
+    ck_assert_int_eq(rf_timeline_read(&root, &timeline, &err), RF_OK);
+    ck_assert(timeline.given);
+    ck_assert_double_eq(timeline.train_s, 19.5);
+    ck_assert_double_eq(timeline.refits, 1);
+    json_object_set_new(json_object_get(value, "timeline"), "rollout",
+                        json_integer(1));
+    ck_assert_int_eq(rf_timeline_read(&root, &timeline, &err), RF_ERR_CONFIG);
+    ck_assert_ptr_nonnull(strstr(err.text, "rollout_s"));
+    json_decref(value);
+}
+END_TEST
+
+Suite *test_links_suite(void);
+Suite *test_links_suite(void)
+{
+    Suite *suite = suite_create("links");
+    TCase *tests = tcase_create("all");
+    tcase_add_test(tests, test_links_refuses_unknown_figures);
+    tcase_add_test(tests, test_links_refuses_a_rate_of_nothing);
+    tcase_add_test(tests, test_links_refuses_a_method_that_does_not_exist);
+    tcase_add_test(tests, test_links_need_not_be_given);
+    tcase_add_test(tests, test_timeline_has_one_refit_unless_it_says_more);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

@@ -25,7 +25,7 @@
 #include "common/mem.h"
 #include "common/text.h"
 #include "coordinator/cluster/cluster_internal.h"
-#include "coordinator/run/folders.h"
+#include "coordinator/config/shared_folders.h"
 #include "planner/world.h"
 #include "transport/loop.h"
 
@@ -364,7 +364,7 @@ enum rf_status rf_cluster_create(uv_loop_t *loop,
     cluster->max_strangers = max_strangers(config);
     rf_cluster_random(token, sizeof(token));
     rf_hex_encode(token, sizeof(token), token_text);
-    cluster->shared = rf_folders_wanted(config, token_text);
+    cluster->shared = rf_shared_folders(config, token_text);
     cluster->local_worker = beside_us();
     cluster->gate = rf_launch_gate_create(config->launch.parallel);
     cluster->nodes = rf_xcalloc(config->n_nodes, sizeof(*cluster->nodes));
@@ -465,7 +465,7 @@ static void closed_cb(uv_handle_t *handle)
         }
     }
     free(cluster->local_worker);
-    json_decref(cluster->shared);
+    rf_shared_folders_free(cluster->shared);
     free(cluster->nodes);
     free(cluster);
 }

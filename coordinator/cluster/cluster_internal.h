@@ -5,6 +5,7 @@
 #include "coordinator/cluster/cluster.h"
 #include "coordinator/cluster/launch.h"
 #include "transport/conn.h"
+#include "transport/messages.h"
 
 #define CLUSTER_HELLO_S 10 /* for HELLO beyond launch.timeout_s */
 #define CLUSTER_TICK_MS 100
@@ -59,7 +60,7 @@ struct rf_cluster {
     const struct rf_launcher_ops *launcher;
     char *local_worker;
     struct rf_launch_gate *gate;
-    json_t *shared; /* BOOT's, or NULL */
+    struct rf_msg_shared *shared; /* BOOT's, or NULL */
     struct cluster_node *nodes;
     struct cluster_listener *listeners;
     /* Those with a connection for the next turn of the loop, in order. */

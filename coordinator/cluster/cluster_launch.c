@@ -73,7 +73,9 @@ void rf_cluster_send_boot(struct cluster_node *node, struct rf_conn *conn,
         data_address(node), "log_level", (int)rf_log_level(), "env",
         env != NULL ? json_deep_copy(env) : json_object());
     if (cluster->shared != NULL) {
-        json_object_set(boot, "shared", cluster->shared);
+        json_object_set_new(
+            boot, "shared",
+            rf_schema_encode(&rf_msg_shared_schema, cluster->shared));
     }
     rf_conn_send(conn, RF_MSG_BOOT, RF_FRAME_NO_RANK, boot);
     node->hello_by_ns =

@@ -7,38 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool has_text(const json_t *list, const json_t *text)
-{
-    for (size_t i = 0; i < json_array_size(list); i++) {
-        if (json_equal(json_array_get(list, i), text)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-json_t *rf_folders_wanted(const struct rf_config *config, const char *token)
-{
-    json_t *folders = json_array();
-    for (size_t i = 0; i < config->n_scenarios; i++) {
-        struct rf_jnode node = rf_config_scenario(config, i);
-        const char *method =
-            json_string_value(json_object_get(node.value, "method"));
-        json_t *folder =
-            json_object_get(json_object_get(node.value, "disk"), "folder");
-        if (method != NULL && strcmp(method, "disk") == 0 &&
-            json_is_string(folder) && !has_text(folders, folder)) {
-            json_array_append(folders, folder);
-        }
-    }
-    if (json_array_size(folders) == 0) {
-        json_decref(folders);
-        return NULL;
-    }
-    return json_pack("{s:s, s:I, s:o}", "token", token, "nodes",
-                     (json_int_t)config->n_nodes, "folders", folders);
-}
-
 /* What a node said of a folder, or NULL. */
 static const json_t *told(const json_t *hello, const char *folder)
 {

@@ -1,7 +1,6 @@
 /*
- * Folders that all nodes have to share (method disk): which ones agents leave
- * signs in (BOOT's "shared"), and what they saw of each other (HELLO's
- * "folders"). Pure.
+ * Whether all nodes share the folder of method disk, judged by what they saw of
+ * each other in it (HELLO's "folders"). Pure.
  */
 #ifndef RF_COORDINATOR_RUN_FOLDERS_H
 #define RF_COORDINATOR_RUN_FOLDERS_H
@@ -9,10 +8,6 @@
 #include <jansson.h>
 
 #include "coordinator/run/scenario.h"
-
-/* BOOT's "shared" for the scenarios of `config`, or NULL: none needs a folder.
- * `token` is hexadecimal text of this launch. The caller owns it. */
-json_t *rf_folders_wanted(const struct rf_config *config, const char *token);
 
 /*
  * Whether the nodes of a case can use its folder and see in it what the others

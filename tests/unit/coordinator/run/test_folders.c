@@ -30,29 +30,6 @@ static struct rf_config *load(const char *text)
     return config;
 }
 
-START_TEST(test_each_folder_of_method_disk_is_wanted_once)
-{
-    struct rf_config *config = load(CLUSTER(
-        DISK("x", "/one") ", " DISK("y", "/two") ", " DISK("z", "/one")));
-    json_t *wanted = rf_folders_wanted(config, "abcd");
-    char *text = json_dumps(wanted, JSON_SORT_KEYS | JSON_COMPACT);
-    ck_assert_str_eq(
-        text,
-        "{\"folders\":[\"/one\",\"/two\"],\"nodes\":3,\"token\":\"abcd\"}");
-    free(text);
-    json_decref(wanted);
-    rf_config_destroy(config);
-}
-END_TEST
-
-START_TEST(test_no_folder_is_wanted_without_method_disk)
-{
-    struct rf_config *config = load(CLUSTER("{\"name\": \"x\", " SIDES "}"));
-    ck_assert_ptr_null(rf_folders_wanted(config, "abcd"));
-    rf_config_destroy(config);
-}
-END_TEST
-
 #define TOLD(sees)                                                             \
     "{\"folders\": [{\"path\": \"/other\", \"error\": \"x\", \"sees\": []}, "  \
     "{\"path\": \"/one\", \"error\": null, \"sees\": [" sees "]}]}"
@@ -119,8 +96,6 @@ Suite *test_folders_suite(void)
 {
     Suite *suite = suite_create("folders");
     TCase *tests = tcase_create("folders");
-    tcase_add_test(tests, test_each_folder_of_method_disk_is_wanted_once);
-    tcase_add_test(tests, test_no_folder_is_wanted_without_method_disk);
     tcase_add_loop_test(tests, test_folder_verdicts, 0,
                         RF_ARRAY_SIZE(verdicts));
     suite_add_tcase(suite, tests);

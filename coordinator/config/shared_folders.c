@@ -1,0 +1,56 @@
+/* See shared_folders.h. */
+#include "coordinator/config/shared_folders.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/mem.h"
+
+/* The folder of method disk, NULL: the scenario does without. */
+static const char *folder_of(const json_t *scenario)
+{
+    const char *method = json_string_value(json_object_get(scenario, "method"));
+    const json_t *disk = json_object_get(scenario, "disk");
+    return method != NULL && strcmp(method, "disk") == 0
+               ? json_string_value(json_object_get(disk, "folder"))
+               : NULL;
+}
+
+static void add_once(struct rf_texts *texts, const char *text)
+{
+    for (size_t i = 0; i < texts->n; i++) {
+        if (strcmp(texts->list[i], text) == 0) {
+            return;
+        }
+    }
+    texts->list = rf_xrealloc(texts->list, texts->n + 1, sizeof(*texts->list));
+    texts->list[texts->n++] = rf_xstrdup(text);
+}
+
+struct rf_msg_shared *rf_shared_folders(const struct rf_config *config,
+                                        const char *token)
+{
+    struct rf_msg_shared *shared = rf_xmalloc(sizeof(*shared));
+    rf_schema_init(&rf_msg_shared_schema, shared);
+    for (size_t i = 0; i < config->n_scenarios; i++) {
+        const char *folder = folder_of(config->scenarios[i].value);
+        if (folder != NULL) {
+            add_once(&shared->folders, folder);
+        }
+    }
+    if (shared->folders.n == 0) {
+        rf_shared_folders_free(shared);
+        return NULL;
+    }
+    shared->token = rf_xstrdup(token);
+    shared->nodes = config->n_nodes;
+    return shared;
+}
+
+void rf_shared_folders_free(struct rf_msg_shared *shared)
+{
+    if (shared != NULL) {
+        rf_schema_free(&rf_msg_shared_schema, shared);
+        free(shared);
+    }
+}

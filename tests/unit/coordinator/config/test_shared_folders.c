@@ -1,0 +1,64 @@
+/* Folders that the scenarios of a file need on every node. */
+#include <check.h>
+#include <string.h>
+
+#include "common/json.h"
+#include "coordinator/config/shared_folders.h"
+
+#define SIDES "\"train\": {\"tp\": 6}, \"infer\": {\"tp\": 2}"
+#define CLUSTER(scenarios)                                                     \
+    "{\"nodes\": [{\"host\": \"a\", \"slots\": 2}, {\"host\": \"b\", "         \
+    "\"slots\": 2}, {\"host\": \"c\", \"slots\": 2}], \"launch\": "            \
+    "{\"method\": \"local\"}, \"model\": {\"megatron\": {\"num_layers\": 2, "  \
+    "\"hidden_size\": 48, \"num_attention_heads\": 12, \"vocab_size\": 700}}," \
+    " \"scenarios\": [" scenarios "]}"
+#define DISK(name, folder)                                                     \
+    "{\"name\": \"" name "\", \"method\": [\"disk\", \"host\"], " SIDES        \
+    ", \"disk\": {\"folder\": \"" folder "\"}}"
+
+static struct rf_config *load(const char *text)
+{
+    struct rf_config *config = NULL;
+    struct rf_err err = {.text = ""};
+    json_t *document = NULL;
+    ck_assert_int_eq(rf_json_parse(text, strlen(text), "test", &document, &err),
+                     RF_OK);
+    ck_assert_msg(rf_config_from_json(document, "test.json", true, &config,
+                                      &err) == RF_OK,
+                  "%s", err.text);
+    return config;
+}
+
+START_TEST(test_each_folder_of_method_disk_is_shared_once)
+{
+    struct rf_config *config = load(CLUSTER(
+        DISK("x", "/one") ", " DISK("y", "/two") ", " DISK("z", "/one")));
+    struct rf_msg_shared *shared = rf_shared_folders(config, "abcd");
+    ck_assert_str_eq(shared->token, "abcd");
+    ck_assert_uint_eq(shared->nodes, 3);
+    ck_assert_uint_eq(shared->folders.n, 2);
+    ck_assert_str_eq(shared->folders.list[0], "/one");
+    ck_assert_str_eq(shared->folders.list[1], "/two");
+    rf_shared_folders_free(shared);
+    rf_config_destroy(config);
+}
+END_TEST
+
+START_TEST(test_no_folder_is_shared_without_method_disk)
+{
+    struct rf_config *config = load(CLUSTER("{\"name\": \"x\", " SIDES "}"));
+    ck_assert_ptr_null(rf_shared_folders(config, "abcd"));
+    rf_config_destroy(config);
+}
+END_TEST
+
+Suite *test_shared_folders_suite(void);
+Suite *test_shared_folders_suite(void)
+{
+    Suite *suite = suite_create("shared_folders");
+    TCase *tests = tcase_create("all");
+    tcase_add_test(tests, test_each_folder_of_method_disk_is_shared_once);
+    tcase_add_test(tests, test_no_folder_is_shared_without_method_disk);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

@@ -1,0 +1,162 @@
+/* See verdict.h. */
+#include "coordinator/cluster/verdict.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/mem.h"
+#include "coordinator/cluster/program.h"
+
+static void append(char *text, size_t size, const char *separator,
+                   const char *more)
+{
+    size_t used = strlen(text);
+    snprintf(text + used, size - used, "%s%s", used > 0 ? separator : "", more);
+}
+
+void rf_verdict_note(struct rf_verdict *verdict, const char *fmt, ...)
+{
+    char note[sizeof(verdict->trouble)];
+    va_list args;
+    if (verdict->cause_known) {
+        return;
+    }
+    va_start(args, fmt);
+    vsnprintf(note, sizeof(note), fmt, args);
+    va_end(args);
+    append(verdict->trouble, sizeof(verdict->trouble), "; ", note);
+}
+
+/* What explains everything else. */
+static void RF_PRINTF(2, 3)
+    set_cause(struct rf_verdict *verdict, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(verdict->trouble, sizeof(verdict->trouble), fmt, args);
+    va_end(args);
+    verdict->cause_known = true;
+}
+
+/* What a shell says of a file that is there but that it cannot execute. */
+static void not_executable(struct rf_verdict *verdict,
+                           const struct rf_launch_config *how,
+                           const char *local_worker)
+{
+    char machine[RF_MACHINE_SIZE] = "";
+    if (local_worker != NULL) {
+        rf_program_machine(local_worker, machine);
+    }
+    if (machine[0] == '\0') {
+        snprintf(machine, sizeof(machine), "an unknown one");
+    }
+    if (how->deploy) {
+        set_cause(
+            verdict,
+            "the worker that launch.deploy copied cannot be executed (status "
+            "126): it is for %s; if the node is another machine (uname -m), "
+            "build the worker there and say where it is with launch.worker",
+            machine);
+    } else {
+        set_cause(
+            verdict,
+            "the worker \"%s\" cannot be executed (status 126): is it built "
+            "for another machine than the node (uname -m; the one beside "
+            "refit-coord is for %s), or not executable (chmod +x, noexec)?",
+            how->worker, machine);
+    }
+}
+
+/* Whether a shell has run the worker as a script: then its messages begin with
+ * the file's name and the line, "FILE: line 1: …" or "FILE: 1: …". */
+static bool ran_as_script(const struct rf_verdict *verdict, const char *worker)
+{
+    const size_t size = strlen(worker);
+    for (unsigned i = 0; i < RF_VERDICT_LINES; i++) {
+        const char *line = verdict->last[i];
+        unsigned number;
+        if (line != NULL && strncmp(line, worker, size) == 0 &&
+            (sscanf(line + size, ": line %u:", &number) == 1 ||
+             sscanf(line + size, ": %u:", &number) == 1)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void not_found(struct rf_verdict *verdict, const char *worker)
+{
+    if (ran_as_script(verdict, worker)) {
+        set_cause(verdict,
+                  "the worker \"%s\" is not a program (status 127): a shell "
+                  "ran it as a script without \"#!\"; say where it is with "
+                  "launch.worker, or use launch.deploy",
+                  worker);
+    } else {
+        set_cause(verdict,
+                  "the worker \"%s\" was not found (status 127): say where it "
+                  "is with launch.worker, or use launch.deploy",
+                  worker);
+    }
+}
+
+void rf_verdict_exit(struct rf_verdict *verdict,
+                     const struct rf_launch_config *how,
+                     const char *local_worker, int status, const char *signal)
+{
+    char *ended = verdict->ended;
+    if (signal != NULL) {
+        snprintf(ended, sizeof(verdict->ended), "its agent was killed by SIG%s",
+                 signal);
+    } else if (status == 127) {
+        not_found(verdict, how->worker);
+    } else if (status == 126) {
+        not_executable(verdict, how, local_worker);
+    } else if (status >= 0) {
+        snprintf(ended, sizeof(verdict->ended),
+                 "its agent ended with status %d", status);
+    } else {
+        snprintf(ended, sizeof(verdict->ended), "the connection to it ended");
+    }
+}
+
+void rf_verdict_line(struct rf_verdict *verdict, const char *line)
+{
+    free(verdict->last[verdict->last_at]);
+    verdict->last[verdict->last_at] = rf_xstrdup(line);
+    verdict->last_at = (verdict->last_at + 1) % RF_VERDICT_LINES;
+}
+
+void rf_verdict_text(const struct rf_verdict *verdict, char *out, size_t size)
+{
+    snprintf(out, size, "%s", verdict->trouble);
+    if (!verdict->cause_known && verdict->ended[0] != '\0') {
+        append(out, size, "; ", verdict->ended);
+    }
+}
+
+void rf_verdict_add_lines(const struct rf_verdict *verdict, char *text,
+                          size_t size)
+{
+    bool first = true;
+    for (unsigned i = 0; i < RF_VERDICT_LINES; i++) {
+        size_t used = strlen(text);
+        const char *line =
+            verdict->last[(verdict->last_at + i) % RF_VERDICT_LINES];
+        if (line != NULL && used + 1 < size) {
+            snprintf(text + used, size - used, "%s%.160s",
+                     first ? "; it said: " : " | ", line);
+            first = false;
+        }
+    }
+}
+
+void rf_verdict_free(struct rf_verdict *verdict)
+{
+    for (unsigned i = 0; i < RF_VERDICT_LINES; i++) {
+        free(verdict->last[i]);
+    }
+    *verdict = (struct rf_verdict){.last_at = 0};
+}

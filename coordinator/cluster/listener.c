@@ -1,0 +1,420 @@
+/*
+ * Accepting, handshakes, and whose key was proved. See listener.h.
+ *
+ * A connection is a peer from accepting until it has closed; strangers are
+ * also in a list, oldest first.
+ */
+#include "coordinator/cluster/listener.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/mem.h"
+#include "coordinator/cluster/ports.h"
+#include "transport/tcp.h"
+
+/* More than twice what all ports accept in a turn of the loop, so that what a
+ * stranger has sent is read before its place is taken. */
+#define STRANGERS_PER_SOURCE 64
+
+/* What a node proves that it is. */
+struct guest {
+    uint32_t node;
+    enum {
+        GUEST_UNKNOWN,
+        GUEST_AWAITED,
+        GUEST_LENT,    /* a connection has it, until that ends or joins */
+        GUEST_SETTLED, /* nobody else may have it */
+    } state;
+    char identity[RF_IDENTITY_MAX + 1];
+    uint8_t psk[RF_PSK_BYTES];
+    unsigned claims; /* of others to be it, for the log */
+};
+
+struct peer {
+    struct rf_listener *listener;
+    struct guest *guest; /* NULL: a stranger */
+    uv_tcp_t *tcp;       /* until something has come, then: */
+    struct rf_conn *conn;
+    struct in6_addr source;
+    int64_t since_ns;
+    struct peer *next; /* among strangers */
+};
+
+struct rf_listener {
+    struct rf_listener_options options;
+    struct rf_listener_ops ops;
+    void *data;
+    struct rf_ports *ports;
+    struct guest *guests; /* by node */
+    struct peer *strangers, **strangers_end;
+    unsigned n_strangers;
+    unsigned n_peers; /* that have not closed */
+    unsigned refused; /* connections of strangers, for one line of log */
+};
+
+/* --- Strangers ------------------------------------------------------------ */
+
+static void leave_strangers(struct peer *peer)
+{
+    struct rf_listener *listener = peer->listener;
+    struct peer **link = &listener->strangers;
+    while (*link != NULL && *link != peer) {
+        link = &(*link)->next;
+    }
+    if (*link == NULL) {
+        return; /* it was turned away, or has become a node */
+    }
+    *link = peer->next;
+    if (peer->next == NULL) {
+        listener->strangers_end = link;
+    }
+    listener->n_strangers--;
+}
+
+static void join_strangers(struct peer *peer)
+{
+    struct rf_listener *listener = peer->listener;
+    *listener->strangers_end = peer;
+    listener->strangers_end = &peer->next;
+    listener->n_strangers++;
+}
+
+/* What happens often is told the first, second, fourth, eighth time… */
+static bool worth_telling(unsigned count)
+{
+    return (count & (count - 1)) == 0;
+}
+
+/* Strangers never matter to the run. */
+static void tell_refused(const struct peer *peer, const char *why)
+{
+    struct rf_listener *listener = peer->listener;
+    char source[INET6_ADDRSTRLEN] = "?";
+    if (worth_telling(++listener->refused)) {
+        uv_inet_ntop(AF_INET6, &peer->source, source, sizeof(source));
+        rf_info("refused a connection from %s (%s); %u so far",
+                IN6_IS_ADDR_V4MAPPED(&peer->source) ? strrchr(source, ':') + 1
+                                                    : source,
+                why, listener->refused);
+    }
+}
+
+/* After peer was freed. */
+static void peer_gone(struct rf_listener *listener)
+{
+    listener->n_peers--;
+    listener->ops.on_close(listener->data);
+}
+
+static void tcp_closed_cb(uv_handle_t *handle)
+{
+    struct peer *peer = handle->data;
+    struct rf_listener *listener = peer->listener;
+    free(handle);
+    free(peer);
+    peer_gone(listener);
+}
+
+/* Ends a connection that has not proved a key. */
+static void turn_away(struct peer *peer, const char *text)
+{
+    struct rf_err why = {.status = RF_ERR_AUTH};
+    leave_strangers(peer);
+    if (peer->conn != NULL) {
+        snprintf(why.text, sizeof(why.text), "%s", text);
+        rf_conn_fail(peer->conn, &why);
+        return;
+    }
+    tell_refused(peer, text);
+    uv_close((uv_handle_t *)peer->tcp, tcp_closed_cb);
+}
+
+/* Takes a place for one more from there; false when all have a better right. */
+static bool make_room(struct rf_listener *listener,
+                      const struct in6_addr *source)
+{
+    unsigned limit_there =
+        RF_MAX(STRANGERS_PER_SOURCE, listener->options.config->n_nodes);
+    unsigned there = 0;
+    struct peer *oldest = NULL, *oldest_there = NULL;
+    for (struct peer *peer = listener->strangers; peer != NULL;
+         peer = peer->next) {
+        bool same = IN6_ARE_ADDR_EQUAL(&peer->source, source);
+        there += same;
+        if (peer->conn != NULL && rf_conn_has_proof(peer->conn)) {
+            continue;
+        }
+        oldest = oldest != NULL ? oldest : peer;
+        oldest_there = oldest_there != NULL || !same ? oldest_there : peer;
+    }
+    if (there >= limit_there) {
+        oldest = oldest_there;
+    } else if (listener->n_strangers < listener->options.max_strangers) {
+        return true;
+    }
+    if (oldest != NULL) {
+        turn_away(oldest, "others came after it and it had proved no key");
+    }
+    return oldest != NULL;
+}
+
+void rf_listener_tick(struct rf_listener *listener)
+{
+    int64_t since =
+        listener->options.now() - RF_CONN_HANDSHAKE_MS * RF_NS_PER_MS;
+    struct peer *peer = listener->strangers, *next;
+    for (; peer != NULL && peer->since_ns <= since; peer = next) {
+        next = peer->next;
+        if (peer->conn == NULL) { /* a connection has its own limit */
+            turn_away(peer, "it sent nothing");
+        }
+    }
+}
+
+/* --- Handshakes ----------------------------------------------------------- */
+
+static struct guest *guest_of(struct rf_listener *listener,
+                              const char *identity)
+{
+    for (uint32_t i = 0;
+         identity != NULL && i < listener->options.config->n_nodes; i++) {
+        struct guest *guest = &listener->guests[i];
+        if (guest->state != GUEST_UNKNOWN &&
+            strcmp(guest->identity, identity) == 0) {
+            return guest;
+        }
+    }
+    return NULL;
+}
+
+/* Whether the identity is still to be had; a claim to one that is not counts.
+ */
+static bool is_free(struct rf_listener *listener, struct guest *guest)
+{
+    if (guest->state == GUEST_AWAITED) {
+        return true;
+    }
+    if (worth_telling(++guest->claims)) {
+        rf_warn("a second connection claims to be %s: refused",
+                listener->options.config->node_names[guest->node]);
+    }
+    return false;
+}
+
+static bool find_psk(const char *identity, uint8_t psk[RF_PSK_BYTES],
+                     void *data)
+{
+    struct guest *guest = guest_of(data, identity);
+    if (guest == NULL || !is_free(data, guest)) {
+        return false;
+    }
+    memcpy(psk, guest->psk, RF_PSK_BYTES);
+    return true;
+}
+
+static void settle(struct guest *guest)
+{
+    guest->state = GUEST_SETTLED;
+    explicit_bzero(guest->psk, sizeof(guest->psk));
+}
+
+static void ready_cb(struct rf_conn *conn, void *data)
+{
+    struct peer *peer = data;
+    struct rf_listener *listener = peer->listener;
+    struct guest *guest = guest_of(listener, rf_conn_identity(conn));
+    if (guest == NULL || !is_free(listener, guest)) {
+        /* taken since its handshake began */
+        turn_away(peer, "another connection is that node's");
+        return;
+    }
+    leave_strangers(peer);
+    peer->guest = guest;
+    if (listener->options.lends) {
+        guest->state = GUEST_LENT;
+    } else {
+        settle(guest);
+    }
+    listener->ops.on_proof(guest->node, conn, listener->data);
+}
+
+static void frame_cb(struct rf_conn *conn, const struct rf_frame *frame,
+                     void *data)
+{
+    const struct peer *peer = data;
+    struct rf_listener *listener = peer->listener;
+    if (peer->guest != NULL) {
+        listener->ops.on_frame(peer->guest->node, conn, frame, listener->data);
+    }
+}
+
+static void close_cb(struct rf_conn *conn, const struct rf_err *why, void *data)
+{
+    struct peer *peer = data;
+    struct rf_listener *listener = peer->listener;
+    leave_strangers(peer);
+    if (peer->guest == NULL) {
+        tell_refused(peer, why->text);
+    } else {
+        if (peer->guest->state == GUEST_LENT) {
+            peer->guest->state = GUEST_AWAITED;
+        }
+        listener->ops.on_end(peer->guest->node, conn, why, listener->data);
+    }
+    free(peer);
+    peer_gone(listener);
+}
+
+static const struct rf_conn_ops conn_ops = {ready_cb, frame_cb, close_cb};
+
+/* --- Accepting ------------------------------------------------------------ */
+
+/* No buffer: the bytes stay where they are for the connection to read. */
+static void no_buffer_cb(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
+{
+    (void)handle;
+    (void)suggested;
+    *buf = uv_buf_init(NULL, 0);
+}
+
+/* Something has come (UV_ENOBUFS), be it the end. */
+static void first_bytes_cb(uv_stream_t *stream, ssize_t nread,
+                           const uv_buf_t *buf)
+{
+    struct peer *peer = stream->data;
+    struct rf_tls *tls = NULL;
+    struct rf_err err = {0};
+    uv_os_fd_t fd;
+    (void)buf;
+    if (nread == 0) {
+        return;
+    }
+    uv_read_stop(stream);
+    if (rf_tls_server_create(find_psk, peer->listener, &tls, &err) != RF_OK) {
+        turn_away(peer, err.text);
+        return;
+    }
+    if (uv_fileno((uv_handle_t *)stream, &fd) == 0) {
+        rf_tcp_tune_control(fd);
+    }
+    peer->tcp = NULL;
+    peer->conn = rf_conn_open(stream, tls, &conn_ops, peer);
+}
+
+static struct in6_addr source_of(const uv_tcp_t *tcp)
+{
+    struct sockaddr_storage name = {0};
+    int size = (int)sizeof(name);
+    struct in6_addr source = {0};
+    if (uv_tcp_getpeername(tcp, (struct sockaddr *)&name, &size) != 0) {
+        return source;
+    }
+    if (name.ss_family == AF_INET6) {
+        return ((const struct sockaddr_in6 *)&name)->sin6_addr;
+    }
+    source.s6_addr[10] = source.s6_addr[11] = 0xff; /* ::ffff:ADDRESS */
+    memcpy(&source.s6_addr[12], &((const struct sockaddr_in *)&name)->sin_addr,
+           4);
+    return source;
+}
+
+static void connection_cb(uv_stream_t *server, void *data)
+{
+    struct rf_listener *listener = data;
+    struct peer *peer = rf_xcalloc(1, sizeof(*peer));
+    peer->listener = listener;
+    peer->since_ns = listener->options.now();
+    peer->tcp = rf_xmalloc(sizeof(*peer->tcp));
+    peer->tcp->data = peer;
+    uv_tcp_init(listener->options.loop, peer->tcp);
+    listener->n_peers++;
+    if (uv_accept(server, (uv_stream_t *)peer->tcp) != 0) {
+        uv_close((uv_handle_t *)peer->tcp, tcp_closed_cb);
+        return;
+    }
+    peer->source = source_of(peer->tcp);
+    if (!make_room(listener, &peer->source) ||
+        uv_read_start((uv_stream_t *)peer->tcp, no_buffer_cb, first_bytes_cb) !=
+            0) {
+        turn_away(peer, "there is no room for it");
+        return;
+    }
+    join_strangers(peer);
+}
+
+static void port_closed_cb(void *data)
+{
+    struct rf_listener *listener = data;
+    listener->ops.on_close(listener->data);
+}
+
+static const struct rf_ports_ops ports_ops = {connection_cb, port_closed_cb};
+
+/* --- The object ----------------------------------------------------------- */
+
+struct rf_listener *
+rf_listener_create(const struct rf_listener_options *options,
+                   const struct rf_listener_ops *ops, void *data)
+{
+    struct rf_listener *listener = rf_xcalloc(1, sizeof(*listener));
+    listener->options = *options;
+    listener->ops = *ops;
+    listener->data = data;
+    listener->strangers_end = &listener->strangers;
+    listener->guests =
+        rf_xcalloc(options->config->n_nodes, sizeof(*listener->guests));
+    listener->ports = rf_ports_create(options->loop, &options->config->control,
+                                      &ports_ops, listener);
+    return listener;
+}
+
+void rf_listener_await(struct rf_listener *listener, uint32_t node,
+                       const char *identity, const uint8_t psk[RF_PSK_BYTES])
+{
+    struct guest *guest = &listener->guests[node];
+    guest->node = node;
+    guest->state = GUEST_AWAITED;
+    snprintf(guest->identity, sizeof(guest->identity), "%s", identity);
+    memcpy(guest->psk, psk, RF_PSK_BYTES);
+}
+
+void rf_listener_settle(struct rf_listener *listener, uint32_t node)
+{
+    settle(&listener->guests[node]);
+}
+
+uint32_t rf_listener_open(struct rf_listener *listener, const char *address)
+{
+    return rf_ports_open(listener->ports, address);
+}
+
+char *rf_listener_open_all(struct rf_listener *listener)
+{
+    return rf_ports_open_all(listener->ports);
+}
+
+void rf_listener_close(struct rf_listener *listener)
+{
+    rf_ports_close(listener->ports);
+    while (listener->strangers != NULL) {
+        turn_away(listener->strangers, "no node is awaited");
+    }
+}
+
+bool rf_listener_is_closed(const struct rf_listener *listener)
+{
+    return listener->n_peers == 0 && rf_ports_are_closed(listener->ports);
+}
+
+void rf_listener_destroy(struct rf_listener *listener)
+{
+    for (uint32_t i = 0; i < listener->options.config->n_nodes; i++) {
+        settle(&listener->guests[i]);
+    }
+    rf_ports_destroy(listener->ports);
+    free(listener->guests);
+    free(listener);
+}

@@ -1,44 +1,32 @@
 /*
- * Nodes: losing and stopping them; cluster_launch.c starts them. See cluster.h.
- *
- * Happy path of a node: launcher start → on_stream → BOOT on it, banner awaited
- * → HELLO on that stream or on a TCP connection → the user of the object
- * accepts it → leases, messages → stop: connections closed, the agent ends,
- * on_exit.
- *
- * When a stream or process ends by itself the node is in trouble: for a moment
- * more is collected (exit status, last lines of standard error), then it is
- * reported lost once, with the best reason there is.
+ * The nodes and the listener together, and what each needs of the other: the
+ * listener gives connections to nodes, nodes have it open ports and forget
+ * identities. See cluster.h.
  */
 #include "coordinator/cluster/cluster.h"
 
-#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <unistd.h>
 
-#include "common/bytes.h"
 #include "common/clock.h"
 #include "common/descriptors.h"
 #include "common/log.h"
 #include "common/mem.h"
-#include "common/text.h"
-#include "coordinator/cluster/cluster_internal.h"
+#include "coordinator/cluster/listener.h"
+#include "coordinator/cluster/node.h"
+#include "coordinator/cluster/random.h"
 #include "coordinator/config/shared_folders.h"
-#include "planner/world.h"
 #include "transport/loop.h"
 
-/* How long a better reason is waited for. Of a node that has joined, less than
- * the run settles for (run.c): its end must be known before the run decides
- * whether a rank that lost its peer is the cause or was the first to notice. */
-#define VERDICT_NS (2 * RF_NS_PER_S)
-#define JOINED_VERDICT_NS (RF_NS_PER_S / 4)
+#define TICK_MS 100
+#define TOKEN_BYTES 8
 
 /* Beside those of nodes: results, listeners, what starts a process. */
 #define OWN_DESCRIPTORS (RF_LOOP_DESCRIPTORS + 10)
 
-/* Connections that have not proved a key; see cluster_accept.c. */
+/* Connections that have not proved a key; see listener.h. */
 #define STRANGERS 128
 
 /* The limit that a rank of method host needs for itself and, twice, for each
@@ -59,8 +47,10 @@ static uint32_t descriptors_of(const struct rf_config *config)
 /* Of the processes that inherit this one's limit. */
 static uint32_t least_limit(const struct rf_config *config)
 {
+    const struct rf_launcher_ops *launcher =
+        rf_launcher_find(config->launch.method);
     uint32_t slots = 0;
-    if (strcmp(config->launch.method, "local") != 0) {
+    if (launcher == NULL || !launcher->here) {
         return 0;
     }
     for (uint32_t i = 0; i < config->n_nodes; i++) {
@@ -86,241 +76,102 @@ static uint32_t max_strangers(const struct rf_config *config)
     return RF_MIN(most, config->n_nodes + left);
 }
 
-void rf_cluster_random(void *out, size_t size)
-{
-    uint8_t *at = out;
-    while (size > 0) {
-        ssize_t got = getrandom(at, size, 0);
-        if (got <= 0) {
-            fputs("no random numbers from the system\n", stderr);
-            abort();
-        }
-        at += got;
-        size -= (size_t)got;
-    }
-}
+struct rf_cluster {
+    const struct rf_config *config;
+    const struct rf_launcher_ops *launcher;
+    struct rf_cluster_ops ops;
+    void *data;
+    struct rf_launch_gate *gate;
+    char *local_worker;
+    struct rf_msg_shared *shared; /* BOOT's, or NULL */
+    struct rf_listener *listener;
+    struct rf_node **nodes;
+    uv_timer_t tick;
+    struct rf_pauses pauses;
+    bool stopping, told_stopped;
+};
 
-const char *rf_cluster_name(const struct cluster_node *node)
-{
-    return node->config->name;
-}
+/* --- The end -------------------------------------------------------------- */
 
-bool rf_cluster_by_hand(const struct rf_cluster *cluster)
+static bool is_closed(const struct rf_cluster *cluster)
 {
-    return strcmp(cluster->launcher->name, "manual") == 0;
-}
-
-/* Appends the last lines of standard error to `text`. */
-static void add_last_lines(const struct cluster_node *node, char *text,
-                           size_t size)
-{
-    size_t used = strlen(text);
-    bool first = true;
-    for (unsigned i = 0; i < CLUSTER_LAST_LINES && used + 1 < size; i++) {
-        const char *line = node->last[(node->last_at + i) % CLUSTER_LAST_LINES];
-        if (line == NULL) {
-            continue;
-        }
-        snprintf(text + used, size - used, "%s%.160s",
-                 first ? "; it said: " : " | ", line);
-        used = strlen(text);
-        first = false;
-    }
-}
-
-void rf_cluster_lost(struct cluster_node *node, const char *text)
-{
-    struct rf_cluster *cluster = node->cluster;
-    struct rf_err why = {.status = RF_ERR_LAUNCH};
-    bool tell = !node->lost && !cluster->stopping;
-    if (node->lost) {
-        return;
-    }
-    node->lost = true;
-    node->verdict_ns = INT64_MAX;
-    node->hello_by_ns = INT64_MAX;
-    if (node->joined) {
-        why.status = RF_ERR_PEER;
-    }
-    snprintf(why.text, sizeof(why.text), "%s", text);
-    if (!node->joined) {
-        add_last_lines(node, why.text, sizeof(why.text));
-    }
-    if (node->tcp != NULL) {
-        rf_conn_close(node->tcp);
-    }
-    if (node->stdio != NULL) {
-        rf_conn_close(node->stdio);
-    }
-    if (node->launch != NULL) {
-        cluster->launcher->stop(node->launch, false);
-    }
-    node->control = NULL;
-    if (tell) {
-        cluster->ops.lost(node->index, &why, cluster->data);
-    }
-}
-
-static void await_verdict(struct cluster_node *node)
-{
-    if (node->verdict_ns == INT64_MAX) {
-        node->verdict_ns =
-            rf_now_ns() + (node->joined ? JOINED_VERDICT_NS : VERDICT_NS);
-    }
-}
-
-void rf_cluster_trouble(struct cluster_node *node, const char *fmt, ...)
-{
-    size_t used = strlen(node->trouble);
-    va_list args;
-    if (node->lost || node->cluster->stopping || node->cause_known) {
-        return;
-    }
-    if (used > 0 && used + 3 < sizeof(node->trouble)) {
-        used += (size_t)snprintf(node->trouble + used,
-                                 sizeof(node->trouble) - used, "; ");
-    }
-    va_start(args, fmt);
-    vsnprintf(node->trouble + used, sizeof(node->trouble) - used, fmt, args);
-    va_end(args);
-    await_verdict(node);
-}
-
-void rf_cluster_ended(struct cluster_node *node, const char *fmt, ...)
-{
-    va_list args;
-    if (node->lost || node->cluster->stopping) {
-        return;
-    }
-    va_start(args, fmt);
-    vsnprintf(node->ended, sizeof(node->ended), fmt, args);
-    va_end(args);
-    await_verdict(node);
-}
-
-void rf_cluster_judge(struct cluster_node *node)
-{
-    if (node->ended[0] != '\0') {
-        rf_cluster_trouble(node, "%s", node->ended);
-    }
-    rf_cluster_lost(node, node->trouble);
-}
-
-void rf_cluster_cause(struct cluster_node *node, const char *fmt, ...)
-{
-    va_list args;
-    if (node->lost || node->cluster->stopping) {
-        return;
-    }
-    va_start(args, fmt);
-    vsnprintf(node->trouble, sizeof(node->trouble), fmt, args);
-    va_end(args);
-    node->cause_known = true;
-    await_verdict(node);
-}
-
-void rf_cluster_log(struct cluster_node *node, uint32_t rank, const char *text,
-                    size_t size)
-{
-    struct rf_cluster *cluster = node->cluster;
-    char line[1024];
-    size = RF_MIN(size, sizeof(line) - 1);
-    memcpy(line, text, size);
-    line[size] = '\0';
-    rf_text_redact(line, size);
-    rf_text_clean(line, size);
-    if (rank == RF_NONE) {
-        free(node->last[node->last_at]);
-        node->last[node->last_at] = rf_xstrdup(line);
-        node->last_at = (node->last_at + 1) % CLUSTER_LAST_LINES;
-    }
-    if (!node->lost) {
-        cluster->ops.log(node->index, rank, line, cluster->data);
-    }
-}
-
-void rf_cluster_maybe_stopped(struct rf_cluster *cluster)
-{
-    if (!cluster->stopping || cluster->told_stopped ||
-        cluster->open_handles > 0) {
-        return;
-    }
     for (uint32_t i = 0; i < cluster->config->n_nodes; i++) {
-        if (cluster->nodes[i].launch != NULL) {
-            return;
+        if (!rf_node_is_closed(cluster->nodes[i])) {
+            return false;
         }
     }
-    cluster->told_stopped = true;
-    cluster->ops.stopped(cluster->data);
+    return rf_listener_is_closed(cluster->listener);
 }
 
-const char *rf_cluster_waits_for(const struct rf_cluster *cluster,
-                                 uint32_t index)
+static void maybe_stopped(struct rf_cluster *cluster)
 {
-    const struct cluster_node *node = &cluster->nodes[index];
-    return strcmp(cluster->launcher->name, "ssh") == 0 && node->stdio != NULL &&
-                   !node->answered
-               ? ": SSH let us in but no word of the worker has come; has its "
-                 "login shell slow start-up files (~/.bashrc, ~/.cshrc)? A "
-                 "larger launch.timeout_s waits longer"
-               : "";
-}
-
-static void hello_overdue(struct cluster_node *node)
-{
-    struct rf_err why = {.status = RF_ERR_TIMEOUT};
-    rf_err_set(&why, RF_ERR_TIMEOUT,
-               "its agent was started but did not answer within %u s "
-               "(launch.timeout_s and %d)%s",
-               node->cluster->config->launch.timeout_s + CLUSTER_HELLO_S,
-               CLUSTER_HELLO_S,
-               rf_cluster_waits_for(node->cluster, node->index));
-    node->hello_by_ns = INT64_MAX;
-    if (node->tcp != NULL && rf_cluster_by_hand(node->cluster)) {
-        rf_conn_fail(node->tcp, &why);
-    } else {
-        rf_cluster_lost(node, why.text);
+    if (cluster->stopping && !cluster->told_stopped && is_closed(cluster)) {
+        cluster->told_stopped = true;
+        cluster->ops.stopped(cluster->data);
     }
 }
 
-static void check_node(struct cluster_node *node, int64_t now)
+static void close_cb(void *data)
 {
-    if (node->lost) {
-        return;
-    }
-    if (now >= node->verdict_ns) {
-        rf_cluster_judge(node);
-    } else if (now >= node->hello_by_ns) {
-        hello_overdue(node);
-    } else {
-        rf_cluster_lease_tick(node, now);
-    }
+    maybe_stopped(data);
 }
+
+/* --- From the listener to the nodes --------------------------------------- */
+
+static void proof_cb(uint32_t node, struct rf_conn *conn, void *data)
+{
+    const struct rf_cluster *cluster = data;
+    rf_node_take_conn(cluster->nodes[node], conn);
+}
+
+static void frame_cb(uint32_t node, struct rf_conn *conn,
+                     const struct rf_frame *frame, void *data)
+{
+    const struct rf_cluster *cluster = data;
+    rf_node_take_frame(cluster->nodes[node], conn, frame);
+}
+
+static void end_cb(uint32_t node, struct rf_conn *conn,
+                   const struct rf_err *why, void *data)
+{
+    const struct rf_cluster *cluster = data;
+    rf_node_end_conn(cluster->nodes[node], conn, why);
+}
+
+static const struct rf_listener_ops listener_ops = {proof_cb, frame_cb, end_cb,
+                                                    close_cb};
+
+/* --- From the nodes to the listener --------------------------------------- */
+
+static uint32_t open_port_cb(const char *address, void *data)
+{
+    const struct rf_cluster *cluster = data;
+    return rf_listener_open(cluster->listener, address);
+}
+
+static void settled_cb(uint32_t node, void *data)
+{
+    const struct rf_cluster *cluster = data;
+    rf_listener_settle(cluster->listener, node);
+}
+
+static const struct rf_node_ops node_ops = {open_port_cb, settled_cb, close_cb};
 
 static void tick_cb(uv_timer_t *timer)
 {
     struct rf_cluster *cluster = timer->data;
-    int64_t now = rf_now_ns();
-    if (now - cluster->last_tick_ns > 5 * RF_NS_PER_S) {
-        /* This process was stopped, or the machine slept: what the nodes sent
-         * meanwhile has not been read yet. */
-        cluster->grace_until_ns =
-            now + INT64_C(2) * RF_LEASE_PERIOD_MS * RF_NS_PER_MS;
-        rf_warn("was not running for %.1f s",
-                (double)(now - cluster->last_tick_ns) / 1e9);
+    int64_t pause = rf_pauses_note(&cluster->pauses, rf_now_ns());
+    if (pause > 0) {
+        rf_warn("was not running for %.1f s", (double)pause / 1e9);
     }
-    cluster->last_tick_ns = now;
-    rf_cluster_strangers_tick(cluster, now);
+    rf_listener_tick(cluster->listener);
     for (uint32_t i = 0; i < cluster->config->n_nodes; i++) {
-        check_node(&cluster->nodes[i], now);
+        rf_node_tick(cluster->nodes[i], &cluster->pauses);
     }
-    rf_cluster_maybe_stopped(cluster);
+    maybe_stopped(cluster);
 }
 
-static void turn_cb(uv_prepare_t *turn)
-{
-    rf_cluster_listen_turn(turn->data);
-}
+/* --- The object ----------------------------------------------------------- */
 
 /* refit-worker beside this program. */
 static char *beside_us(void)
@@ -336,144 +187,151 @@ static char *beside_us(void)
     return rf_xasprintf("%.*s/refit-worker", (int)(slash - path), path);
 }
 
-enum rf_status rf_cluster_create(uv_loop_t *loop,
-                                 const struct rf_config *config,
-                                 const char *run_id,
+static void add_node(struct rf_cluster *cluster, uint32_t index,
+                     const struct rf_cluster_options *options)
+{
+    uint8_t psk[RF_PSK_BYTES];
+    char *identity = rf_xasprintf("%s/%u", options->run_id, index);
+    struct rf_node_options with = {.loop = options->loop,
+                                   .config = options->config,
+                                   .index = index,
+                                   .run_id = options->run_id,
+                                   .identity = identity,
+                                   .psk = psk,
+                                   .launcher = cluster->launcher,
+                                   .gate = cluster->gate,
+                                   .local_worker = cluster->local_worker,
+                                   .shared = cluster->shared,
+                                   .now = rf_now_ns,
+                                   .events = &cluster->ops.node,
+                                   .events_data = cluster->data};
+    rf_random_fill(psk, sizeof(psk));
+    rf_listener_await(cluster->listener, index, identity, psk);
+    cluster->nodes[index] = rf_node_create(&with, &node_ops, cluster);
+    explicit_bzero(psk, sizeof(psk));
+    free(identity);
+}
+
+enum rf_status rf_cluster_create(const struct rf_cluster_options *options,
                                  const struct rf_cluster_ops *ops, void *data,
                                  struct rf_cluster **out, struct rf_err *err)
 {
+    const struct rf_config *config = options->config;
     const struct rf_launcher_ops *launcher =
         rf_launcher_find(config->launch.method);
     struct rf_cluster *cluster;
-    uint8_t token[8];
-    char token_text[2 * sizeof(token) + 1];
+    char token[2 * TOKEN_BYTES + 1];
     if (launcher == NULL) {
         return rf_err_set(err, RF_ERR_UNSUPPORTED,
                           "this build has no launcher \"%s\"",
                           config->launch.method);
     }
     cluster = rf_xcalloc(1, sizeof(*cluster));
-    cluster->loop = loop;
     cluster->config = config;
-    cluster->run_id = run_id;
+    cluster->launcher = launcher;
     cluster->ops = *ops;
     cluster->data = data;
-    cluster->launcher = launcher;
-    cluster->strangers_end = &cluster->strangers;
-    cluster->waiting_end = &cluster->waiting;
-    cluster->max_strangers = max_strangers(config);
-    rf_cluster_random(token, sizeof(token));
-    rf_hex_encode(token, sizeof(token), token_text);
-    cluster->shared = rf_shared_folders(config, token_text);
-    cluster->local_worker = beside_us();
     cluster->gate = rf_launch_gate_create(config->launch.parallel);
+    cluster->local_worker = beside_us();
+    rf_random_hex(token, TOKEN_BYTES);
+    cluster->shared = rf_shared_folders(config, token);
+    cluster->listener = rf_listener_create(
+        &(struct rf_listener_options){.loop = options->loop,
+                                      .config = config,
+                                      .max_strangers = max_strangers(config),
+                                      .lends = launcher->by_hand,
+                                      .now = rf_now_ns},
+        &listener_ops, cluster);
     cluster->nodes = rf_xcalloc(config->n_nodes, sizeof(*cluster->nodes));
     for (uint32_t i = 0; i < config->n_nodes; i++) {
-        struct cluster_node *node = &cluster->nodes[i];
-        node->cluster = cluster;
-        node->index = i;
-        node->config = &config->nodes[i];
-        node->hello_by_ns = node->verdict_ns = INT64_MAX;
-        rf_cluster_random(node->psk, sizeof(node->psk));
-        snprintf(node->identity, sizeof(node->identity), "%s/%u", run_id, i);
+        add_node(cluster, i, options);
     }
-    cluster->last_tick_ns = rf_now_ns();
-    uv_timer_init(loop, &cluster->tick);
+    rf_pauses_begin(&cluster->pauses, rf_now_ns());
+    uv_timer_init(options->loop, &cluster->tick);
     cluster->tick.data = cluster;
-    uv_timer_start(&cluster->tick, tick_cb, CLUSTER_TICK_MS, CLUSTER_TICK_MS);
-    uv_prepare_init(loop, &cluster->turn);
-    cluster->turn.data = cluster;
-    uv_prepare_start(&cluster->turn, turn_cb);
-    cluster->own_handles = 2;
+    uv_timer_start(&cluster->tick, tick_cb, TICK_MS, TICK_MS);
     *out = cluster;
     return RF_OK;
 }
 
+void rf_cluster_launch(struct rf_cluster *cluster)
+{
+    char *join = cluster->launcher->by_hand
+                     ? rf_listener_open_all(cluster->listener)
+                     : NULL;
+    for (uint32_t i = 0; i < cluster->config->n_nodes; i++) {
+        rf_node_launch(cluster->nodes[i], join);
+    }
+    free(join);
+}
+
 void rf_cluster_joined(struct rf_cluster *cluster)
 {
-    rf_cluster_stop_listening(cluster);
+    rf_listener_close(cluster->listener);
 }
 
 void rf_cluster_send(struct rf_cluster *cluster, uint32_t node,
-                     enum rf_msg_type type, json_t *payload)
+                     const struct rf_msg *message)
 {
-    struct rf_conn *conn = cluster->nodes[node].control;
-    if (conn == NULL) {
-        json_decref(payload);
-        return;
-    }
-    rf_conn_send(conn, type, RF_FRAME_NO_RANK, payload);
+    rf_node_send(cluster->nodes[node], message);
 }
 
-void rf_cluster_drop(struct rf_cluster *cluster, uint32_t index)
+void rf_cluster_drop(struct rf_cluster *cluster, uint32_t node)
 {
-    struct cluster_node *node = &cluster->nodes[index];
-    bool stopping = cluster->stopping;
-    cluster->stopping = true; /* nobody is told */
-    rf_cluster_lost(node, "");
-    cluster->stopping = stopping;
-    if (node->launch != NULL) {
-        cluster->launcher->stop(node->launch, true);
-    }
+    rf_node_drop(cluster->nodes[node]);
 }
 
 void rf_cluster_stop(struct rf_cluster *cluster, bool force)
 {
     cluster->stopping = true;
-    rf_cluster_stop_listening(cluster);
+    rf_listener_close(cluster->listener);
     for (uint32_t i = 0; i < cluster->config->n_nodes; i++) {
-        struct cluster_node *node = &cluster->nodes[i];
-        if (node->tcp != NULL) {
-            rf_conn_close(node->tcp);
-        }
-        if (node->stdio != NULL) {
-            rf_conn_close(node->stdio);
-        }
-        if (node->launch != NULL) {
-            cluster->launcher->stop(node->launch, force);
-        }
+        rf_node_stop(cluster->nodes[i], force);
     }
+}
+
+const char *rf_cluster_waits_for(const struct rf_cluster *cluster,
+                                 uint32_t node)
+{
+    return rf_node_waits_for(cluster->nodes[node]);
 }
 
 int64_t rf_cluster_round_trip_ns(const struct rf_cluster *cluster)
 {
     int64_t longest = 0;
     for (uint32_t i = 0; i < cluster->config->n_nodes; i++) {
-        longest = RF_MAX(longest, cluster->nodes[i].clock.best.round_trip_ns);
+        longest =
+            RF_MAX(longest, rf_node_clock(cluster->nodes[i]).round_trip_ns);
     }
     return longest;
 }
 
 struct rf_cluster_clock rf_cluster_clock(const struct rf_cluster *cluster,
-                                         uint32_t node)
+                                         uint32_t index)
 {
-    return cluster->nodes[node].clock;
+    const struct rf_node *node = cluster->nodes[index];
+    return (struct rf_cluster_clock){.best = rf_node_clock(node),
+                                     .launch_ns = rf_node_launch_ns(node),
+                                     .tcp = rf_node_over_tcp(node)};
 }
 
 static void closed_cb(uv_handle_t *handle)
 {
-    struct rf_cluster *cluster = handle->data;
-    if (--cluster->own_handles > 0) {
-        return;
-    }
-    rf_launch_gate_destroy(cluster->gate);
-    for (uint32_t i = 0; i < cluster->config->n_nodes; i++) {
-        struct cluster_node *node = &cluster->nodes[i];
-        explicit_bzero(node->psk, sizeof(node->psk));
-        for (unsigned l = 0; l < CLUSTER_LAST_LINES; l++) {
-            free(node->last[l]);
-        }
-    }
-    free(cluster->local_worker);
-    rf_shared_folders_free(cluster->shared);
-    free(cluster->nodes);
-    free(cluster);
+    free(handle->data);
 }
 
 void rf_cluster_destroy(struct rf_cluster *cluster)
 {
-    if (cluster != NULL) {
-        uv_close((uv_handle_t *)&cluster->tick, closed_cb);
-        uv_close((uv_handle_t *)&cluster->turn, closed_cb);
+    if (cluster == NULL) {
+        return;
     }
+    for (uint32_t i = 0; i < cluster->config->n_nodes; i++) {
+        rf_node_destroy(cluster->nodes[i]);
+    }
+    rf_listener_destroy(cluster->listener);
+    rf_launch_gate_destroy(cluster->gate);
+    rf_shared_folders_free(cluster->shared);
+    free(cluster->local_worker);
+    free(cluster->nodes);
+    uv_close((uv_handle_t *)&cluster->tick, closed_cb);
 }

@@ -79,6 +79,9 @@ struct rf_launch_ops_cb {
 struct rf_launcher_ops {
     const char *name;
     uint32_t descriptors; /* of a node while its agent runs */
+    bool here;            /* agents run on this machine */
+    bool by_hand; /* users start agents, and may start one again that fails
+                     before HELLO: nothing watches it */
     /* Starts one node; on error no callback fires. */
     enum rf_status (*start)(uv_loop_t *loop,
                             const struct rf_launch_order *order,

@@ -301,6 +301,7 @@ static void destroy(struct rf_launch *launch)
 const struct rf_launcher_ops rf_launcher_local = {
     .name = "local",
     .descriptors = 2,
+    .here = true,
     .start = start,
     .head_address = head_address,
     .identify = rf_launch_needs_no_identity,

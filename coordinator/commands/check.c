@@ -7,13 +7,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/bytes.h"
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/mem.h"
 #include "coordinator/commands/advice.h"
 #include "coordinator/commands/cli.h"
 #include "coordinator/cluster/cluster.h"
+#include "coordinator/cluster/random.h"
 #include "coordinator/commands/commands.h"
 #include "coordinator/commands/signals.h"
 #include "transport/loop.h"
@@ -71,16 +71,18 @@ static void maybe_all(struct check *check)
     uv_timer_start(&check->timer, timer_cb, CLOCKS_MS, 0);
 }
 
-static bool hello_cb(uint32_t node, const json_t *hello, void *data)
+static bool hello_cb(uint32_t node, struct rf_msg_hello *hello, void *data)
 {
     struct check *check = data;
+    struct rf_msg welcome;
     if (check->decided[node]) {
         return false;
     }
-    check->hellos[node] = json_deep_copy(hello);
+    check->hellos[node] = rf_schema_encode(&rf_msg_hello_schema, hello);
     check->decided[node] = true;
-    rf_cluster_send(check->cluster, node, RF_MSG_WELCOME,
-                    json_pack("{s:i}", "protocol", RF_PROTOCOL_MAX));
+    rf_msg_init(&welcome, RF_MSG_WELCOME);
+    welcome.welcome.protocol = RF_PROTOCOL_MAX;
+    rf_cluster_send(check->cluster, node, &welcome);
     maybe_all(check);
     return true;
 }
@@ -96,13 +98,17 @@ static void lost_cb(uint32_t node, const struct rf_err *why, void *data)
     }
 }
 
-static void message_cb(uint32_t node, enum rf_msg_type type,
-                       const json_t *payload, void *data)
+static void message_cb(uint32_t node, const struct rf_msg *message, void *data)
 {
     const struct check *check = data;
-    (void)payload;
     rf_debug("%s: %s", check->config->node_names[node],
-             rf_msg_name((uint8_t)type));
+             rf_msg_name((uint8_t)message->type));
+}
+
+static void bad_message_cb(uint32_t node, const struct rf_err *why, void *data)
+{
+    const struct check *check = data;
+    rf_debug("%s: %s", check->config->node_names[node], why->text);
 }
 
 static void log_cb(uint32_t node, uint32_t rank, const char *line, void *data)
@@ -118,8 +124,8 @@ static void stopped_cb(void *data)
     uv_stop(&check->loop);
 }
 
-static const struct rf_cluster_ops cluster_ops = {hello_cb, lost_cb, message_cb,
-                                                  log_cb, stopped_cb};
+static const struct rf_cluster_ops cluster_ops = {
+    {hello_cb, lost_cb, message_cb, bad_message_cb, log_cb}, stopped_cb};
 
 static void signal_cb(uv_signal_t *handle, int number)
 {
@@ -133,14 +139,13 @@ static void signal_cb(uv_signal_t *handle, int number)
 
 static enum rf_status reach_nodes(struct check *check, struct rf_err *err)
 {
-    uint8_t id[8];
     char run_id[17];
+    struct rf_cluster_options options = {&check->loop, check->config, run_id};
     enum rf_status status;
     check->limit_s = check->cli->timeout_s > 0
                          ? check->cli->timeout_s
                          : rf_config_join_limit_s(check->config);
-    rf_cluster_random(id, sizeof(id));
-    rf_hex_encode(id, sizeof(id), run_id);
+    rf_random_hex(run_id, 8);
     status = rf_cluster_check_limits(check->config, err);
     if (status == RF_OK) {
         status = rf_loop_init(&check->loop, err);
@@ -148,8 +153,8 @@ static enum rf_status reach_nodes(struct check *check, struct rf_err *err)
     if (status != RF_OK) {
         return status;
     }
-    status = rf_cluster_create(&check->loop, check->config, run_id,
-                               &cluster_ops, check, &check->cluster, err);
+    status =
+        rf_cluster_create(&options, &cluster_ops, check, &check->cluster, err);
     if (status != RF_OK) {
         uv_loop_close(&check->loop);
         return status;

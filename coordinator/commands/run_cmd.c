@@ -14,6 +14,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/mem.h"
+#include "coordinator/cluster/random.h"
 #include "coordinator/run/scenario.h"
 #include "coordinator/commands/commands.h"
 #include "coordinator/commands/planning.h"
@@ -72,7 +73,15 @@ static void send_op(uint32_t node, enum rf_msg_type type, json_t *payload,
                     void *data)
 {
     struct rf_run_app *app = data;
-    rf_cluster_send(app->cluster, node, type, payload);
+    struct rf_msg message;
+    struct rf_err err = {0};
+    if (rf_msg_decode(type, payload, &message, &err) != RF_OK) {
+        rf_error("%s", err.text);
+    } else {
+        rf_cluster_send(app->cluster, node, &message);
+        rf_msg_free(&message);
+    }
+    json_decref(payload);
 }
 
 static void drop_op(uint32_t node, void *data)
@@ -102,7 +111,7 @@ static int64_t round_trip_op(void *data)
 static void random_op(void *out, size_t size, void *data)
 {
     (void)data;
-    rf_cluster_random(out, size);
+    rf_random_fill(out, size);
 }
 
 static void progress_op(const struct rf_run_view *view, void *data)
@@ -168,15 +177,19 @@ static const struct rf_run_ops run_ops = {
 
 /* --- What the cluster says ------------------------------------------------ */
 
-static bool hello_cb(uint32_t node, const json_t *hello, void *data)
+static bool hello_cb(uint32_t node, struct rf_msg_hello *message, void *data)
 {
     struct rf_run_app *app = data;
+    json_t *hello = rf_schema_encode(&rf_msg_hello_schema, message);
+    bool joins;
     if (!app->cli->strict) { /* or else the run refuses the node */
         rf_advise_build(app->config->node_names[node], hello, false,
                         &app->findings);
     }
     rf_results_node(app->results, node, hello);
-    return rf_run_hello(app->run, node, hello);
+    joins = rf_run_hello(app->run, node, hello);
+    json_decref(hello);
+    return joins;
 }
 
 static void lost_cb(uint32_t node, const struct rf_err *why, void *data)
@@ -185,11 +198,19 @@ static void lost_cb(uint32_t node, const struct rf_err *why, void *data)
     rf_run_node_lost(app->run, node, why);
 }
 
-static void message_cb(uint32_t node, enum rf_msg_type type,
-                       const json_t *payload, void *data)
+static void message_cb(uint32_t node, const struct rf_msg *message, void *data)
 {
     struct rf_run_app *app = data;
-    rf_run_message(app->run, node, type, payload);
+    json_t *payload = rf_msg_json(message);
+    rf_run_message(app->run, node, message->type, payload);
+    json_decref(payload);
+}
+
+static void bad_message_cb(uint32_t node, const struct rf_err *why, void *data)
+{
+    struct rf_run_app *app = data;
+    rf_cluster_drop(app->cluster, node);
+    rf_run_node_lost(app->run, node, why);
 }
 
 static void log_cb(uint32_t node, uint32_t rank, const char *line, void *data)
@@ -211,8 +232,8 @@ static void stopped_cb(void *data)
     rf_run_stopped(app->run);
 }
 
-static const struct rf_cluster_ops cluster_ops = {hello_cb, lost_cb, message_cb,
-                                                  log_cb, stopped_cb};
+static const struct rf_cluster_ops cluster_ops = {
+    {hello_cb, lost_cb, message_cb, bad_message_cb, log_cb}, stopped_cb};
 
 /* --- Handles -------------------------------------------------------------- */
 
@@ -310,9 +331,10 @@ static enum rf_status load(struct rf_run_app *app, struct rf_err *err)
 
 static enum rf_status run_all(struct rf_run_app *app, struct rf_err *err)
 {
-    enum rf_status status = rf_cluster_create(
-        &app->loop, app->config, rf_results_run_id(app->results), &cluster_ops,
-        app, &app->cluster, err);
+    struct rf_cluster_options options = {&app->loop, app->config,
+                                         rf_results_run_id(app->results)};
+    enum rf_status status =
+        rf_cluster_create(&options, &cluster_ops, app, &app->cluster, err);
     if (status != RF_OK) {
         rf_run_end_discard(app);
         return status;

@@ -1,0 +1,82 @@
+/* See boot.h. */
+#include "coordinator/cluster/boot.h"
+
+#include "common/bytes.h"
+#include "common/log.h"
+#include "common/mem.h"
+#include "coordinator/cluster/random.h"
+
+#define NONCE_BYTES 16
+
+static char *copy(const char *text)
+{
+    return text != NULL ? rf_xstrdup(text) : NULL;
+}
+
+static void fill_protocol(struct rf_integers *protocol)
+{
+    protocol->n = 2;
+    protocol->list = rf_xcalloc(2, sizeof(*protocol->list));
+    protocol->list[0] = RF_PROTOCOL_MIN;
+    protocol->list[1] = RF_PROTOCOL_MAX;
+}
+
+/* From "launch.env", which may hold nothing but strings. */
+static void fill_env(json_t *env, struct rf_pairs *out)
+{
+    const char *key;
+    json_t *value;
+    out->list = rf_xcalloc(json_object_size(env) + 1, sizeof(*out->list));
+    json_object_foreach (env, key, value) {
+        out->list[out->n++] = (struct rf_pair){
+            rf_xstrdup(key), rf_xstrdup(json_string_value(value))};
+    }
+}
+
+static struct rf_msg_shared *copy_shared(const struct rf_msg_shared *shared)
+{
+    struct rf_msg_shared *out = rf_xmalloc(sizeof(*out));
+    rf_schema_init(&rf_msg_shared_schema, out);
+    out->token = rf_xstrdup(shared->token);
+    out->nodes = shared->nodes;
+    out->folders.n = shared->folders.n;
+    out->folders.list =
+        rf_xcalloc(shared->folders.n, sizeof(*out->folders.list));
+    for (size_t i = 0; i < shared->folders.n; i++) {
+        out->folders.list[i] = rf_xstrdup(shared->folders.list[i]);
+    }
+    return out;
+}
+
+void rf_boot_fill(const struct rf_boot *boot, struct rf_msg *out)
+{
+    struct rf_msg_boot *to = &out->boot;
+    rf_msg_init(out, RF_MSG_BOOT);
+    fill_protocol(&to->protocol);
+    to->run_id = rf_xstrdup(boot->run_id);
+    to->node = boot->node;
+    to->nonce = rf_xcalloc(1, 2 * NONCE_BYTES + 1);
+    rf_random_hex(to->nonce, NONCE_BYTES);
+    if (boot->psk != NULL) {
+        to->psk = rf_xcalloc(1, 2 * RF_PSK_BYTES + 1);
+        rf_hex_encode(boot->psk, RF_PSK_BYTES, to->psk);
+    }
+    to->identity = rf_xstrdup(boot->identity);
+    if (boot->connect_back != NULL) {
+        to->candidates = rf_xcalloc(1, sizeof(*to->candidates));
+        to->n_candidates = 1;
+        to->candidates[0].address = rf_xstrdup(boot->connect_back);
+        to->candidates[0].port = boot->port;
+    }
+    to->data_address = copy(boot->data_address);
+    to->log_level = (uint32_t)rf_log_level();
+    fill_env(boot->config->env, &to->env);
+    if (boot->shared != NULL) {
+        to->shared = copy_shared(boot->shared);
+    }
+}
+
+char *rf_boot_banner(const struct rf_msg_boot *boot)
+{
+    return rf_xasprintf("%s %s", RF_BANNER, boot->nonce);
+}

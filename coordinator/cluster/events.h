@@ -1,0 +1,27 @@
+/* What nodes report upward, to whoever runs something on them. */
+#ifndef RF_COORDINATOR_CLUSTER_EVENTS_H
+#define RF_COORDINATOR_CLUSTER_EVENTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/err.h"
+#include "transport/messages.h"
+
+struct rf_node_events {
+    /* A node's HELLO, whose contents may be taken (*hello is then left with all
+     * members absent); false refuses it (an ERROR may have been sent before).
+     */
+    bool (*hello)(uint32_t node, struct rf_msg_hello *hello, void *data);
+    /* It could not be started, went away or fell silent. */
+    void (*lost)(uint32_t node, const struct rf_err *why, void *data);
+    /* Any other message of a node that has joined, borrowed. */
+    void (*message)(uint32_t node, const struct rf_msg *message, void *data);
+    /* One that breaks its schema; the node is still there. */
+    void (*bad_message)(uint32_t node, const struct rf_err *why, void *data);
+    /* A line of standard error of the agent (rank RF_NONE) or of a rank,
+     * already fit to be shown. */
+    void (*log)(uint32_t node, uint32_t rank, const char *line, void *data);
+};
+
+#endif

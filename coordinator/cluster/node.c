@@ -1,0 +1,636 @@
+/*
+ * The life of a node. See node.h.
+ *
+ *     AWAITED ─► JOINED ─► STOPPING
+ *        └─────────┴─► LOST
+ *
+ * In STOPPING and LOST nothing but log lines of the former goes upward. The
+ * launcher's last call (on_fail or on_exit) destroys the launch; if nobody
+ * stopped it, the node is lost then with whatever reason is known.
+ */
+#include "coordinator/cluster/node.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/bytes.h"
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/mem.h"
+#include "common/text.h"
+#include "coordinator/cluster/boot.h"
+#include "coordinator/cluster/verdict.h"
+#include "planner/world.h"
+
+#define HELLO_S 10 /* for HELLO beyond launch.timeout_s */
+
+/* How long a better reason is waited for. Of a node that has joined, less than
+ * the run settles for (run.c): its end must be known before the run decides
+ * whether a rank that lost its peer is the cause or was the first to notice. */
+#define VERDICT_NS (2 * RF_NS_PER_S)
+#define JOINED_VERDICT_NS (RF_NS_PER_S / 4)
+
+enum node_state { NODE_AWAITED, NODE_JOINED, NODE_STOPPING, NODE_LOST };
+
+struct rf_node {
+    struct rf_node_options with;
+    struct rf_node_ops ops;
+    void *data;
+    const struct rf_node_config *config;
+    enum node_state state;
+    struct rf_launch *launch; /* NULL: not started, or over */
+    struct rf_conn *stdio;    /* the launcher's stream */
+    struct rf_conn *tcp;      /* has proved the key; its owner closes it */
+    struct rf_conn *control;  /* one of these, after HELLO */
+    uint8_t psk[RF_PSK_BYTES];
+    char identity[RF_IDENTITY_MAX + 1];
+    bool answered; /* the worker's banner has come */
+    bool over_tcp;
+    int64_t launched_ns, launch_ns;
+    int64_t hello_by_ns;   /* INT64_MAX: not waiting */
+    int64_t verdict_by_ns; /* INT64_MAX: nothing is wrong */
+    struct rf_verdict verdict;
+    struct rf_lease lease;
+};
+
+static int64_t now_of(const struct rf_node *node)
+{
+    return node->with.now();
+}
+
+static const struct rf_launch_config *launching(const struct rf_node *node)
+{
+    return &node->with.config->launch;
+}
+
+static bool is_over(const struct rf_node *node)
+{
+    return node->state == NODE_STOPPING || node->state == NODE_LOST;
+}
+
+/* --- Losing --------------------------------------------------------------- */
+
+static void close_conns(struct rf_node *node)
+{
+    if (node->tcp != NULL) {
+        rf_conn_close(node->tcp);
+    }
+    if (node->stdio != NULL) {
+        rf_conn_close(node->stdio);
+    }
+}
+
+static void cut_off(struct rf_node *node, bool force)
+{
+    node->state = NODE_LOST;
+    node->control = NULL;
+    close_conns(node);
+    if (node->launch != NULL) {
+        node->with.launcher->stop(node->launch, force);
+    }
+    node->ops.on_settled(node->with.index, node->data);
+}
+
+/* Reports it lost, once. */
+static void lose(struct rf_node *node, const char *text)
+{
+    bool joined = node->state == NODE_JOINED;
+    struct rf_err why = {.status = joined ? RF_ERR_PEER : RF_ERR_LAUNCH};
+    if (is_over(node)) {
+        return;
+    }
+    snprintf(why.text, sizeof(why.text), "%s", text);
+    if (!joined) {
+        rf_verdict_add_lines(&node->verdict, why.text, sizeof(why.text));
+    }
+    cut_off(node, false);
+    node->with.events->lost(node->with.index, &why, node->with.events_data);
+}
+
+/* With all that was noted. */
+static void judge(struct rf_node *node)
+{
+    char text[sizeof(((struct rf_err *)NULL)->text)];
+    rf_verdict_text(&node->verdict, text, sizeof(text));
+    lose(node, text);
+}
+
+/* Something was noted: it is judged a little later, so that all that has to do
+ * with it is told together. */
+static void await_verdict(struct rf_node *node)
+{
+    if (node->verdict_by_ns == INT64_MAX) {
+        node->verdict_by_ns =
+            now_of(node) +
+            (node->state == NODE_JOINED ? JOINED_VERDICT_NS : VERDICT_NS);
+    }
+}
+
+static void note(struct rf_node *node, const char *text, const char *more)
+{
+    if (!is_over(node)) {
+        rf_verdict_note(&node->verdict, "%s%s", text, more);
+        await_verdict(node);
+    }
+}
+
+/* What came on `conn` makes no sense. Before HELLO that ends a connection over
+ * TCP, and its end decides about the node. */
+static void reject(struct rf_node *node, struct rf_conn *conn, const char *text)
+{
+    struct rf_err why = {.status = RF_ERR_PROTOCOL};
+    if (conn != node->tcp || node->control != NULL) {
+        lose(node, text);
+        return;
+    }
+    snprintf(why.text, sizeof(why.text), "%s", text);
+    rf_conn_fail(conn, &why);
+}
+
+/* --- What the agent says -------------------------------------------------- */
+
+/* So that the launcher can end it, whatever state it is in then. */
+static void identify_agent(const struct rf_node *node,
+                           const struct rf_msg_hello *hello)
+{
+    if (node->launch != NULL && hello->pid != RF_ABSENT_U32 && hello->pid > 1 &&
+        hello->start_ticks != RF_ABSENT_U64) {
+        node->with.launcher->identify(node->launch, hello->pid,
+                                      hello->start_ticks);
+    }
+}
+
+static void tell_joined(const struct rf_node *node)
+{
+    rf_debug("%s joined over %s in %.0f ms", node->config->name,
+             node->over_tcp ? "TCP" : "the launcher's stream",
+             (double)node->launch_ns / 1e6);
+    if (!node->over_tcp && node->launch != NULL &&
+        strcmp(node->with.config->control.address, "stdio") != 0) {
+        rf_debug("%s: it could not connect back; control stays on the "
+                 "launcher's stream",
+                 node->config->name);
+    }
+}
+
+static void take_hello(struct rf_node *node, struct rf_conn *conn,
+                       struct rf_msg_hello *hello)
+{
+    if (node->control != NULL || hello->node != node->with.index) {
+        reject(node, conn, "a second HELLO, or one of another node");
+        return;
+    }
+    node->control = conn;
+    node->hello_by_ns = INT64_MAX;
+    node->over_tcp = conn == node->tcp;
+    node->launch_ns = now_of(node) - node->launched_ns;
+    explicit_bzero(node->psk, sizeof(node->psk));
+    node->ops.on_settled(node->with.index, node->data);
+    identify_agent(node, hello);
+    if (!node->with.events->hello(node->with.index, hello,
+                                  node->with.events_data)) {
+        return;
+    }
+    node->state = NODE_JOINED;
+    rf_lease_begin(&node->lease, now_of(node));
+    tell_joined(node);
+}
+
+static void take_message(struct rf_node *node, struct rf_conn *conn,
+                         struct rf_msg *message)
+{
+    rf_trace("%s: %s", node->config->name, rf_msg_name((uint8_t)message->type));
+    if (message->type == RF_MSG_HELLO) {
+        take_hello(node, conn, &message->hello);
+    } else if (message->type == RF_MSG_ERROR && node->state != NODE_JOINED) {
+        reject(node, conn, message->error.text);
+    } else if (message->type == RF_MSG_LEASE) {
+        rf_lease_take(&node->lease, &message->lease, now_of(node));
+    } else {
+        node->with.events->message(node->with.index, message,
+                                   node->with.events_data);
+    }
+}
+
+static void take_line(struct rf_node *node, uint32_t rank, const char *text,
+                      size_t size)
+{
+    char line[1024];
+    size = RF_MIN(size, sizeof(line) - 1);
+    memcpy(line, text, size);
+    line[size] = '\0';
+    rf_text_redact(line, size);
+    rf_text_clean(line, size);
+    if (rank == RF_NONE) {
+        rf_verdict_line(&node->verdict, line);
+    }
+    if (node->state != NODE_LOST) {
+        node->with.events->log(node->with.index, rank, line,
+                               node->with.events_data);
+    }
+}
+
+static void take_log(struct rf_node *node, const struct rf_frame *frame)
+{
+    uint32_t rank = frame->rank == RF_FRAME_NO_RANK ? RF_NONE : frame->rank;
+    const char *at = (const char *)frame->payload;
+    size_t left = frame->length;
+    while (left > 0) {
+        const char *end = memchr(at, '\n', left);
+        size_t size = end != NULL ? (size_t)(end - at) : left;
+        if (size > 0) {
+            take_line(node, rank, at, size);
+        }
+        at += size + (end != NULL);
+        left -= size + (end != NULL);
+    }
+}
+
+static bool may_say(const struct rf_node *node, const struct rf_conn *conn,
+                    uint8_t type)
+{
+    return conn == node->control || type == RF_MSG_HELLO ||
+           (type == RF_MSG_ERROR && node->state != NODE_JOINED);
+}
+
+/* A message that is whole, but not what its type promises. */
+static void take_bad(struct rf_node *node, struct rf_conn *conn,
+                     const struct rf_err *why)
+{
+    if (node->state == NODE_JOINED && conn == node->control) {
+        node->with.events->bad_message(node->with.index, why,
+                                       node->with.events_data);
+    } else {
+        reject(node, conn, why->text);
+    }
+}
+
+void rf_node_take_frame(struct rf_node *node, struct rf_conn *conn,
+                        const struct rf_frame *frame)
+{
+    struct rf_msg message;
+    struct rf_err err = {0};
+    json_t *payload = NULL;
+    if (is_over(node)) {
+        return;
+    }
+    if (frame->type == RF_MSG_LOG) {
+        take_log(node, frame);
+        return;
+    }
+    if (rf_msg_parse(frame, &payload, &err) != RF_OK) {
+        reject(node, conn, err.text);
+        return;
+    }
+    if (!may_say(node, conn, frame->type)) {
+        reject(node, conn, "it speaks before it has joined");
+    } else if (rf_msg_decode((enum rf_msg_type)frame->type, payload, &message,
+                             &err) != RF_OK) {
+        take_bad(node, conn, &err);
+    } else {
+        take_message(node, conn, &message);
+        rf_msg_free(&message);
+    }
+    json_decref(payload);
+}
+
+/* --- Booting -------------------------------------------------------------- */
+
+/* Where the agent connects back to, NULL: it stays on the stream. */
+static const char *connect_back(struct rf_node *node, uint32_t *port)
+{
+    const char *address = node->with.config->control.address;
+    if (strcmp(address, "stdio") == 0) {
+        return NULL;
+    }
+    if (strcmp(address, "auto") == 0) {
+        address = node->with.launcher->head_address(node->launch);
+    }
+    *port = address != NULL ? node->ops.open_port(address, node->data) : 0;
+    return *port != 0 ? address : NULL;
+}
+
+/* An agent that a user starts has the key and has connected; any other gets to
+ * know both from here. */
+static void send_boot(struct rf_node *node, struct rf_conn *conn)
+{
+    const struct rf_launcher_ops *launcher = node->with.launcher;
+    struct rf_boot boot = {.config = node->with.config,
+                           .node = node->with.index,
+                           .run_id = node->with.run_id,
+                           .identity = node->identity,
+                           .data_address = node->config->address,
+                           .shared = node->with.shared};
+    struct rf_msg message;
+    if (boot.data_address == NULL && launcher->here) {
+        boot.data_address = "127.0.0.1"; /* its name may be made up */
+    }
+    if (!launcher->by_hand) {
+        boot.psk = node->psk;
+        boot.connect_back = connect_back(node, &boot.port);
+    }
+    rf_boot_fill(&boot, &message);
+    if (!launcher->by_hand) {
+        char *banner = rf_boot_banner(&message.boot);
+        rf_conn_expect_banner(conn, banner);
+        free(banner);
+    }
+    rf_conn_send(conn, RF_MSG_BOOT, RF_FRAME_NO_RANK, rf_msg_json(&message));
+    rf_msg_free(&message);
+    node->hello_by_ns =
+        now_of(node) +
+        (int64_t)(launching(node)->timeout_s + HELLO_S) * RF_NS_PER_S;
+}
+
+/* --- The launcher's stream ------------------------------------------------ */
+
+static void stdio_ready_cb(struct rf_conn *conn, void *data)
+{
+    struct rf_node *node = data;
+    (void)conn;
+    node->answered = true; /* HELLO follows, here or over TCP */
+}
+
+static void stdio_frame_cb(struct rf_conn *conn, const struct rf_frame *frame,
+                           void *data)
+{
+    rf_node_take_frame(data, conn, frame);
+}
+
+static void stdio_close_cb(struct rf_conn *conn, const struct rf_err *why,
+                           void *data)
+{
+    struct rf_node *node = data;
+    node->stdio = NULL;
+    if (node->control == conn) {
+        node->control = NULL;
+    }
+    note(node, why->status != RF_OK ? why->text : "its agent closed the stream",
+         "");
+    if (node->verdict.ended[0] != '\0') {
+        judge(node); /* nothing else can follow */
+    }
+    node->ops.on_close(node->data);
+}
+
+static const struct rf_conn_ops stdio_ops = {stdio_ready_cb, stdio_frame_cb,
+                                             stdio_close_cb};
+
+/* --- The launcher --------------------------------------------------------- */
+
+static void stream_cb(struct rf_launch *launch, uv_pipe_t *pipe, void *data)
+{
+    struct rf_node *node = data;
+    (void)launch;
+    node->stdio = rf_conn_open((uv_stream_t *)pipe, NULL, &stdio_ops, node);
+    if (is_over(node)) {
+        rf_conn_close(node->stdio);
+        return;
+    }
+    send_boot(node, node->stdio);
+}
+
+static void stderr_cb(struct rf_launch *launch, const char *line, void *data)
+{
+    (void)launch;
+    take_line(data, RF_NONE, line, strlen(line));
+}
+
+static void note_cb(struct rf_launch *launch, const char *line, void *data)
+{
+    const struct rf_node *node = data;
+    (void)launch;
+    rf_info("%s: %s", node->config->name, line);
+}
+
+/* The launcher's last call. Where the stream has not ended yet, what it will
+ * say belongs to the cause: the verdict waits for it. */
+static void launch_over(struct rf_node *node, struct rf_launch *launch)
+{
+    node->launch = NULL; /* nothing is left to stop */
+    if (node->state == NODE_JOINED || node->stdio == NULL ||
+        node->verdict.cause_known) {
+        judge(node);
+    }
+    node->with.launcher->destroy(launch);
+    node->ops.on_close(node->data);
+}
+
+static void fail_cb(struct rf_launch *launch, const struct rf_err *why,
+                    void *data)
+{
+    note(data, why->text, "");
+    launch_over(data, launch);
+}
+
+static void exit_cb(struct rf_launch *launch, int status, const char *signal,
+                    void *data)
+{
+    struct rf_node *node = data;
+    if (!is_over(node)) {
+        rf_verdict_exit(&node->verdict, launching(node),
+                        node->with.local_worker, status, signal);
+        await_verdict(node);
+    }
+    launch_over(node, launch);
+}
+
+static const struct rf_launch_ops_cb launch_callbacks = {
+    stream_cb, stderr_cb, fail_cb, exit_cb, note_cb};
+
+void rf_node_launch(struct rf_node *node, const char *join_address)
+{
+    char key[2 * RF_PSK_BYTES + 1];
+    struct rf_launch_join join = {join_address, node->identity, key};
+    struct rf_launch_order order = {.node = node->config,
+                                    .settings = launching(node),
+                                    .local_worker = node->with.local_worker,
+                                    .gate = node->with.gate,
+                                    .join = &join};
+    struct rf_err err = {0};
+    rf_hex_encode(node->psk, RF_PSK_BYTES, key);
+    node->launched_ns = now_of(node);
+    if (node->with.launcher->start(node->with.loop, &order, &launch_callbacks,
+                                   node, &node->launch, &err) != RF_OK) {
+        node->launch = NULL;
+        rf_verdict_note(&node->verdict, "%s", err.text);
+        node->verdict_by_ns = node->launched_ns; /* told at the next tick */
+    }
+    explicit_bzero(key, sizeof(key));
+}
+
+/* --- Its connection ------------------------------------------------------- */
+
+void rf_node_take_conn(struct rf_node *node, struct rf_conn *conn)
+{
+    node->tcp = conn;
+    if (node->with.launcher->by_hand) {
+        send_boot(node, conn);
+    }
+}
+
+/* The connection is over, with no HELLO on it. An orderly end alone says
+ * nothing where a launcher's stream is there: the agent may have chosen that
+ * one, and if it has ended, the stream tells more. */
+static void ended_before_hello(struct rf_node *node, const struct rf_err *why)
+{
+    const char *text =
+        why->status != RF_OK ? why->text : "its agent closed the connection";
+    if (is_over(node) || node->control != NULL) {
+        return;
+    }
+    if (node->with.launcher->by_hand) {
+        node->hello_by_ns = INT64_MAX;
+        rf_warn("%s: before it had joined: %s; start its worker again",
+                node->config->name, text);
+    } else if (why->status == RF_ERR_PROTOCOL) {
+        lose(node, text);
+    } else if (why->status != RF_OK) {
+        note(node, "before it had joined: ", text);
+    }
+}
+
+void rf_node_end_conn(struct rf_node *node, const struct rf_conn *conn,
+                      const struct rf_err *why)
+{
+    node->tcp = NULL;
+    if (node->control != conn) {
+        ended_before_hello(node, why);
+        return;
+    }
+    node->control = NULL;
+    note(node,
+         why->status != RF_OK ? "its control connection ended: "
+                              : "its control connection ended",
+         why->text);
+}
+
+/* --- Time ----------------------------------------------------------------- */
+
+static void hello_overdue(struct rf_node *node)
+{
+    struct rf_err why = {0};
+    rf_err_set(&why, RF_ERR_TIMEOUT,
+               "its agent was started but did not answer within %u s "
+               "(launch.timeout_s and %d)%s",
+               launching(node)->timeout_s + HELLO_S, HELLO_S,
+               rf_node_waits_for(node));
+    node->hello_by_ns = INT64_MAX;
+    if (node->tcp != NULL && node->with.launcher->by_hand) {
+        rf_conn_fail(node->tcp, &why);
+    } else {
+        lose(node, why.text);
+    }
+}
+
+static void keep_alive(struct rf_node *node, int64_t now,
+                       const struct rf_pauses *pauses)
+{
+    struct rf_msg lease;
+    int64_t silent;
+    if (rf_lease_due(&node->lease, now, &lease)) {
+        rf_node_send(node, &lease);
+    }
+    silent =
+        rf_lease_silence_ns(rf_conn_last_heard_ns(node->control), now, pauses);
+    if (silent > 0) {
+        char text[96];
+        snprintf(text, sizeof(text), "silent for %.1f s", (double)silent / 1e9);
+        lose(node, text);
+    }
+}
+
+void rf_node_tick(struct rf_node *node, const struct rf_pauses *pauses)
+{
+    int64_t now = now_of(node);
+    if (is_over(node)) {
+        return;
+    }
+    if (now >= node->verdict_by_ns) {
+        judge(node);
+    } else if (now >= node->hello_by_ns) {
+        hello_overdue(node);
+    } else if (node->state == NODE_JOINED && node->control != NULL) {
+        keep_alive(node, now, pauses);
+    }
+}
+
+/* --- The object ----------------------------------------------------------- */
+
+struct rf_node *rf_node_create(const struct rf_node_options *options,
+                               const struct rf_node_ops *ops, void *data)
+{
+    struct rf_node *node = rf_xcalloc(1, sizeof(*node));
+    node->with = *options;
+    node->ops = *ops;
+    node->data = data;
+    node->config = &options->config->nodes[options->index];
+    node->hello_by_ns = node->verdict_by_ns = INT64_MAX;
+    memcpy(node->psk, options->psk, RF_PSK_BYTES);
+    snprintf(node->identity, sizeof(node->identity), "%s", options->identity);
+    node->with.psk = NULL;
+    node->with.identity = NULL;
+    return node;
+}
+
+void rf_node_send(struct rf_node *node, const struct rf_msg *message)
+{
+    if (node->control != NULL) {
+        rf_conn_send(node->control, message->type, RF_FRAME_NO_RANK,
+                     rf_msg_json(message));
+    }
+}
+
+void rf_node_drop(struct rf_node *node)
+{
+    cut_off(node, true);
+}
+
+void rf_node_stop(struct rf_node *node, bool force)
+{
+    if (node->state != NODE_LOST) {
+        node->state = NODE_STOPPING;
+    }
+    close_conns(node);
+    if (node->launch != NULL) {
+        node->with.launcher->stop(node->launch, force);
+    }
+}
+
+bool rf_node_is_closed(const struct rf_node *node)
+{
+    return node->launch == NULL && node->stdio == NULL;
+}
+
+const char *rf_node_waits_for(const struct rf_node *node)
+{
+    return strcmp(node->with.launcher->name, "ssh") == 0 &&
+                   node->stdio != NULL && !node->answered
+               ? ": SSH let us in but no word of the worker has come; has its "
+                 "login shell slow start-up files (~/.bashrc, ~/.cshrc)? A "
+                 "larger launch.timeout_s waits longer"
+               : "";
+}
+
+struct rf_clock_sample rf_node_clock(const struct rf_node *node)
+{
+    return rf_clock_best(&node->lease.exchanges);
+}
+
+int64_t rf_node_launch_ns(const struct rf_node *node)
+{
+    return node->launch_ns;
+}
+
+bool rf_node_over_tcp(const struct rf_node *node)
+{
+    return node->over_tcp;
+}
+
+void rf_node_destroy(struct rf_node *node)
+{
+    explicit_bzero(node->psk, sizeof(node->psk));
+    rf_verdict_free(&node->verdict);
+    free(node);
+}

@@ -1,0 +1,341 @@
+/*
+ * Nodes and listener together, with agents that the test plays: who joins, and
+ * what follows when one fails before HELLO.
+ */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/bytes.h"
+#include "common/log.h"
+#include "common/mem.h"
+#include "coordinator/cluster/cluster.h"
+#include "tests/lib/callers.h"
+#include "tests/lib/configured.h"
+
+static char folder[64];
+static struct rf_config *config;
+static struct rf_model *model;
+static struct rf_cluster *cluster;
+static struct invitation invited;
+static unsigned n_hellos, n_lost, n_stopped;
+static char lost_why[1024], logged[16384], command[1024];
+
+static bool hello_cb(uint32_t node, struct rf_msg_hello *hello, void *data)
+{
+    (void)hello;
+    (void)data;
+    ck_assert_uint_eq(node, 0);
+    n_hellos++;
+    return true;
+}
+
+static void lost_cb(uint32_t node, const struct rf_err *why, void *data)
+{
+    (void)data;
+    ck_assert_uint_eq(node, 0);
+    n_lost++;
+    strcpy(lost_why, why->text);
+}
+
+static void message_cb(uint32_t node, const struct rf_msg *message, void *data)
+{
+    (void)node;
+    (void)message;
+    (void)data;
+}
+
+static void bad_message_cb(uint32_t node, const struct rf_err *why, void *data)
+{
+    (void)node;
+    (void)why;
+    (void)data;
+}
+
+static void log_cb(uint32_t node, uint32_t rank, const char *line, void *data)
+{
+    (void)node;
+    (void)rank;
+    (void)line;
+    (void)data;
+}
+
+static void stopped_cb(void *data)
+{
+    (void)data;
+    n_stopped++;
+}
+
+static const struct rf_cluster_ops cluster_ops = {
+    {hello_cb, lost_cb, message_cb, bad_message_cb, log_cb}, stopped_cb};
+
+static void take_line(enum rf_log_level level, const char *line, void *data)
+{
+    const char *at = strstr(line, "--connect ");
+    (void)level;
+    (void)data;
+    if (at != NULL) {
+        snprintf(command, sizeof(command), "%s", at);
+    }
+    snprintf(logged + strlen(logged), sizeof(logged) - strlen(logged), "%s\n",
+             line);
+}
+
+static void setup(void)
+{
+    ends_setup();
+    strcpy(folder, "/tmp/refit-listen-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    setenv("XDG_CACHE_HOME", folder, 1);
+    rf_log_set_sink(take_line, NULL);
+}
+
+static bool is_stopped(void)
+{
+    return n_stopped > 0;
+}
+
+static void teardown(void)
+{
+    char *clean = rf_xasprintf("rm -rf %s", folder);
+    rf_cluster_stop(cluster, true);
+    ends_run_until(is_stopped);
+    rf_cluster_destroy(cluster);
+    ends_teardown();
+    rf_model_destroy(model);
+    rf_config_destroy(config);
+    rf_log_set_sink(NULL, NULL);
+    ck_assert_int_eq(system(clean), 0);
+    free(clean);
+}
+
+static void launch(const char *method, const char *worker)
+{
+    char *text = rf_xasprintf(
+        "{\"launch\": {\"method\": \"%s\", \"worker\": \"%s\"}, \"control\": "
+        "{\"address\": \"127.0.0.1\"}, \"nodes\": [{\"host\": \"a\", "
+        "\"slots\": 1}], \"model\": {\"megatron\": {\"num_layers\": 2, "
+        "\"hidden_size\": 64, \"num_attention_heads\": 4, \"vocab_size\": "
+        "128}}, \"scenarios\": [{\"name\": \"s\", \"train\": {}, \"infer\": "
+        "{}}]}",
+        method, worker);
+    struct rf_cluster_options options = {.loop = &ends_loop, .run_id = "run"};
+    struct rf_err err = {0};
+    configured(text, &config, &model);
+    free(text);
+    options.config = config;
+    ck_assert_msg(rf_cluster_create(&options, &cluster_ops, NULL, &cluster,
+                                    &err) == RF_OK,
+                  "%s", err.text);
+    rf_cluster_launch(cluster);
+}
+
+/* --- Invitations ---------------------------------------------------------- */
+
+static bool command_came(void)
+{
+    return command[0] != '\0';
+}
+
+/* Launcher manual: what the user is told to run. */
+static void launch_by_hand(void)
+{
+    char path[256], key[2 * RF_PSK_BYTES + 1];
+    FILE *file;
+    launch("manual", "refit-worker");
+    ends_run_until(command_came);
+    ck_assert_int_eq(sscanf(command,
+                            "--connect 127.0.0.1:%u --identity %128s "
+                            "--key-file %255s",
+                            &invited.port, invited.identity, path),
+                     3);
+    file = fopen(path, "r");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_eq(fscanf(file, "%64s", key), 1);
+    fclose(file);
+    ck_assert(rf_hex_decode(key, invited.psk, RF_PSK_BYTES));
+}
+
+/* What a program in the agent's place has put into a file. */
+static json_t *boot_message(void)
+{
+    char *path = rf_xasprintf("%s/boot", folder);
+    static char text[65536];
+    FILE *file = fopen(path, "r");
+    size_t size = 0;
+    free(path);
+    if (file != NULL) {
+        size = fread(text, 1, sizeof(text), file);
+        fclose(file);
+    }
+    return size <= RF_FRAME_HEADER_BYTES
+               ? NULL
+               : json_loadb(text + RF_FRAME_HEADER_BYTES,
+                            size - RF_FRAME_HEADER_BYTES, 0, NULL);
+}
+
+static bool boot_came(void)
+{
+    json_t *boot = boot_message();
+    json_decref(boot);
+    return boot != NULL;
+}
+
+/* Launcher local: what BOOT says. */
+static void launch_locally(void)
+{
+    char *path = rf_xasprintf("%s/worker", folder);
+    FILE *file = fopen(path, "w");
+    json_t *boot;
+    const char *psk, *identity;
+    ck_assert_ptr_nonnull(file);
+    fprintf(file, "#!/bin/sh\nexec cat >%s/boot\n", folder);
+    fclose(file);
+    ck_assert_int_eq(chmod(path, 0700), 0);
+    launch("local", path);
+    free(path);
+    ends_run_until(boot_came);
+    boot = boot_message();
+    ck_assert_int_eq(json_unpack(boot, "{s:s, s:s, s:[{s:i}]}", "psk", &psk,
+                                 "identity", &identity, "candidates", "port",
+                                 &invited.port),
+                     0);
+    strcpy(invited.identity, identity);
+    ck_assert(rf_hex_decode(psk, invited.psk, RF_PSK_BYTES));
+    json_decref(boot);
+}
+
+/* --- Agents --------------------------------------------------------------- */
+
+static void join(void)
+{
+    caller_join(&ends_left, &invited);
+}
+
+static void say_hello(void)
+{
+    caller_say_hello(&ends_left, 0);
+}
+
+/* Index of a loop test: what is wrong with the first frame. */
+static void say_nonsense(int which)
+{
+    if (which == 0) {
+        rf_conn_send_raw(ends_left.conn, RF_MSG_HELLO, 0, "{", 1);
+    } else if (which == 1) {
+        rf_conn_send(ends_left.conn, RF_MSG_DONE, 0, json_object());
+    } else {
+        rf_conn_send_raw(ends_left.conn, (enum rf_msg_type)200, 0, "", 0);
+    }
+}
+
+static bool said_hello(void)
+{
+    return n_hellos > 0;
+}
+
+static bool is_lost(void)
+{
+    return n_lost > 0;
+}
+
+static const char *const reasons[] = {"HELLO", "before it has joined",
+                                      "type 200"};
+
+START_TEST(test_cluster_a_worker_may_be_started_again_by_hand)
+{
+    launch_by_hand();
+    join();
+    say_nonsense(_i);
+    ends_run_until(ends_left_closed);
+    ck_assert_ptr_nonnull(strstr(logged, "warning: a: "));
+    ck_assert_msg(strstr(logged, reasons[_i]) != NULL, "%s", logged);
+    join();
+    say_hello();
+    ends_run_until(said_hello);
+    ck_assert_uint_eq(n_lost, 0);
+}
+END_TEST
+
+START_TEST(test_cluster_a_bad_frame_before_hello_loses_a_launched_node)
+{
+    launch_locally();
+    join();
+    say_nonsense(_i);
+    ends_run_until(is_lost);
+    ck_assert_msg(strstr(lost_why, reasons[_i]) != NULL, "%s", lost_why);
+    join();
+    ck_assert_uint_eq(ends_left.ready, 0);
+}
+END_TEST
+
+START_TEST(test_cluster_a_cut_before_hello_loses_a_launched_node)
+{
+    static const struct rf_err cut = {.status = RF_ERR_PEER};
+    launch_locally();
+    join();
+    rf_conn_fail(ends_left.conn, &cut);
+    ends_run_until(is_lost);
+    ck_assert_msg(strstr(lost_why, "before it had joined") != NULL, "%s",
+                  lost_why);
+}
+END_TEST
+
+START_TEST(test_cluster_an_identity_joins_once)
+{
+    launch_by_hand();
+    join();
+    say_hello();
+    ends_run_until(said_hello);
+    rf_conn_close(ends_left.conn);
+    ends_run_until(ends_left_closed);
+    join();
+    ck_assert_uint_eq(ends_left.ready, 0);
+    ck_assert_ptr_nonnull(
+        strstr(logged, "a second connection claims to be a: refused"));
+}
+END_TEST
+
+/* A shell without a first line "#!" gives such a message of its own. */
+START_TEST(test_cluster_a_worker_that_a_shell_ran_is_no_program)
+{
+    static const char *const says[] = {"$0: line 1: x: command not found",
+                                       "$0: 1: x: not found",
+                                       "sh: 1: $0: not found"};
+    char *path = rf_xasprintf("%s/worker", folder);
+    FILE *file = fopen(path, "w");
+    ck_assert_ptr_nonnull(file);
+    fprintf(file, "#!/bin/sh\necho \"%s\" >&2\nexit 127\n", says[_i]);
+    fclose(file);
+    ck_assert_int_eq(chmod(path, 0700), 0);
+    launch("local", path);
+    free(path);
+    ends_run_until(is_lost);
+    ck_assert_msg(
+        strstr(lost_why, _i < 2 ? "is not a program" : "was not found") != NULL,
+        "%s", lost_why);
+}
+END_TEST
+
+Suite *test_cluster_suite(void);
+Suite *test_cluster_suite(void)
+{
+    Suite *suite = suite_create("cluster");
+    TCase *tests = tcase_create("all");
+    tcase_set_timeout(tests, 30);
+    tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_add_loop_test(
+        tests, test_cluster_a_worker_may_be_started_again_by_hand, 0, 3);
+    tcase_add_loop_test(
+        tests, test_cluster_a_bad_frame_before_hello_loses_a_launched_node, 0,
+        3);
+    tcase_add_test(tests,
+                   test_cluster_a_cut_before_hello_loses_a_launched_node);
+    tcase_add_test(tests, test_cluster_an_identity_joins_once);
+    tcase_add_loop_test(
+        tests, test_cluster_a_worker_that_a_shell_ran_is_no_program, 0, 3);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

@@ -92,6 +92,9 @@ void caller_say_hello(struct conn_end *end, uint32_t node)
     hello->protocol.list[1] = RF_PROTOCOL_MAX;
     hello->node = node;
     hello->control = rf_xstrdup("tcp");
+    hello->version = rf_xstrdup("test");
+    hello->pid = CALLER_PID;
+    hello->start_ticks = CALLER_START_TICKS;
     rf_conn_send(end->conn, RF_MSG_HELLO, RF_FRAME_NO_RANK,
                  rf_msg_json(&message));
     rf_msg_free(&message);

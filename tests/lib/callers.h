@@ -30,6 +30,9 @@ bool caller_was_sent_away(int fd);
 /* Tries to join until the handshake is over or was refused. `end` begins anew.
  */
 void caller_join(struct conn_end *end, const struct invitation *invited);
+#define CALLER_PID 4711 /* as HELLO has it */
+#define CALLER_START_TICKS 99
+
 /* A HELLO on `end` with all that one must have. */
 void caller_say_hello(struct conn_end *end, uint32_t node);
 

@@ -188,6 +188,20 @@ enum rf_status rf_ssh_authenticate(struct rf_ssh_job *job, ssh_session session,
 enum rf_status rf_ssh_deploy(struct rf_ssh_job *job, ssh_session session,
                              char **path, struct rf_err *err) RF_MUST_CHECK;
 
+/* --- launch_ssh_exit.c ---------------------------------------------------- */
+
+struct rf_ssh_exit {
+    struct ssh_channel_callbacks_struct callbacks;
+    bool known;   /* the server has reported it */
+    int status;   /* -1: by a signal, or not known */
+    char *signal; /* owned, or NULL */
+};
+
+/* From before the command is executed until rf_ssh_exit_unwatch(); `end` stays
+ * where it is meanwhile. */
+void rf_ssh_exit_watch(struct rf_ssh_exit *end, ssh_channel channel);
+void rf_ssh_exit_unwatch(struct rf_ssh_exit *end, ssh_channel channel);
+
 /* --- launch_ssh_kill.c ---------------------------------------------------- */
 
 #define RF_SSH_KILL_MS 3000 /* what killing an agent may take */
@@ -205,7 +219,7 @@ struct rf_ssh_kill {
     enum rf_ssh_kill_state state;
     uint32_t pid;
     ssh_channel channel;
-    struct ssh_channel_callbacks_struct callbacks;
+    struct rf_ssh_exit end; /* of the command */
     char command[640];
     char failure[256]; /* why it did not work, or "" */
 };

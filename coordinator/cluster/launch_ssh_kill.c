@@ -16,6 +16,7 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "coordinator/cluster/launch_ssh.h"
 
@@ -31,24 +32,24 @@ static const char script[] =
     "for c in $(cat /proc/$1/task/$1/children); do kill -KILL $c -$c; done; "
     "there $1 $2 && kill -KILL $1; exit 0";
 
-static void exit_status_cb(ssh_session session, ssh_channel channel, int status,
-                           void *data)
-{
-    struct rf_ssh_kill *kill = data;
-    (void)session;
-    (void)channel;
-    kill->state = RF_SSH_KILL_OVER;
-    if (status != 0 && status != GONE_STATUS) {
-        snprintf(kill->failure, sizeof(kill->failure),
-                 "the command that kills it ended with status %d", status);
-    }
-}
-
 static void fail(struct rf_ssh_kill *kill, ssh_session session)
 {
     kill->state = RF_SSH_KILL_OVER;
     snprintf(kill->failure, sizeof(kill->failure), "%s",
              ssh_get_error(session));
+}
+
+/* The command has ended. */
+static void finish(struct rf_ssh_kill *kill)
+{
+    int status = kill->end.status;
+    kill->state = RF_SSH_KILL_OVER;
+    if (status != 0 && status != GONE_STATUS) {
+        snprintf(kill->failure, sizeof(kill->failure),
+                 "the command that kills it ended with status %d%s%s", status,
+                 kill->end.signal != NULL ? ", signal " : "",
+                 kill->end.signal != NULL ? kill->end.signal : "");
+    }
 }
 
 void rf_ssh_kill_begin(struct rf_ssh_kill *kill, struct rf_ssh_job *job,
@@ -70,10 +71,7 @@ void rf_ssh_kill_begin(struct rf_ssh_kill *kill, struct rf_ssh_job *job,
         fail(kill, session);
         return;
     }
-    kill->callbacks.userdata = kill;
-    kill->callbacks.channel_exit_status_function = exit_status_cb;
-    ssh_callbacks_init(&kill->callbacks);
-    ssh_set_channel_callbacks(kill->channel, &kill->callbacks);
+    rf_ssh_exit_watch(&kill->end, kill->channel);
     kill->state = RF_SSH_KILL_OPENING;
     rf_ssh_kill_go_on(kill, session);
 }
@@ -89,13 +87,15 @@ void rf_ssh_kill_go_on(struct rf_ssh_kill *kill, ssh_session session)
     }
     if (kill->state == RF_SSH_KILL_ASKING) {
         result = ssh_channel_request_exec(kill->channel, kill->command);
-        if (result == SSH_OK && kill->state == RF_SSH_KILL_ASKING) {
+        if (result == SSH_OK) {
             kill->state = RF_SSH_KILL_RUNNING;
             (void)ssh_channel_send_eof(kill->channel);
         }
     }
     if (result == SSH_ERROR) {
         fail(kill, session);
+    } else if (kill->state == RF_SSH_KILL_RUNNING && kill->end.known) {
+        finish(kill);
     }
 }
 
@@ -112,8 +112,9 @@ const char *rf_ssh_kill_failure(const struct rf_ssh_kill *kill)
 void rf_ssh_kill_free(struct rf_ssh_kill *kill)
 {
     if (kill->channel != NULL) {
-        ssh_remove_channel_callbacks(kill->channel, &kill->callbacks);
+        rf_ssh_exit_unwatch(&kill->end, kill->channel);
         ssh_channel_free(kill->channel);
         kill->channel = NULL;
+        free(kill->end.signal);
     }
 }

@@ -45,39 +45,12 @@ struct pump {
     struct rf_lines lines;
     bool input_ended; /* the caller's; told to the node */
     bool output_ended, stream_gone, lost;
-    bool has_status, stopping, forced;
-    int status;
-    char *signal;
+    bool stopping, forced;
+    struct rf_ssh_exit end;
     int64_t over_ns; /* when to stop waiting for the rest; 0: not yet */
     int64_t kill_ns; /* when to kill the agent; 0: never */
     struct rf_ssh_kill kill;
 };
-
-static void exit_status_cb(ssh_session session, ssh_channel channel, int status,
-                           void *data)
-{
-    struct pump *pump = data;
-    (void)session;
-    (void)channel;
-    pump->has_status = true;
-    pump->status = status;
-}
-
-static void exit_signal_cb(ssh_session session, ssh_channel channel,
-                           const char *signal, int core, const char *message,
-                           const char *language, void *data)
-{
-    struct pump *pump = data;
-    (void)session;
-    (void)channel;
-    (void)core;
-    (void)message;
-    (void)language;
-    pump->has_status = true;
-    pump->status = -1;
-    free(pump->signal);
-    pump->signal = rf_xstrdup(signal != NULL ? signal : "unknown");
-}
 
 static void take_line(const char *line, void *data)
 {
@@ -226,7 +199,7 @@ static void kill_when_due(struct pump *pump)
         rf_ssh_kill_go_on(&pump->kill, pump->session);
     } else if (pump->kill_ns != 0 && rf_now_ns() >= pump->kill_ns) {
         pump->kill_ns = 0;
-        if (!pump->has_status) {
+        if (!pump->end.known) {
             rf_ssh_kill_begin(&pump->kill, pump->job, pump->session);
         }
     }
@@ -269,7 +242,7 @@ static bool is_over(struct pump *pump)
     bool closed = ssh_channel_is_closed(pump->channel) ||
                   !ssh_is_connected(pump->session);
     bool drained = pump->down.at == pump->down.used;
-    if ((pump->has_status || closed) && pump->over_ns == 0) {
+    if ((pump->end.known || closed) && pump->over_ns == 0) {
         pump->over_ns = rf_now_ns() + LINGER_MS * RF_NS_PER_MS;
     }
     return pump->lost || (closed && drained) ||
@@ -296,7 +269,7 @@ static void carry(struct pump *pump)
         wait_for_work(pump);
     }
     rf_lines_end(&pump->lines);
-    if (!pump->has_status && rf_ssh_kill_failure(&pump->kill) != NULL) {
+    if (!pump->end.known && rf_ssh_kill_failure(&pump->kill) != NULL) {
         rf_ssh_note(pump->job,
                     "its agent, process %" PRIu32 ", may still be there: %s",
                     pump->kill.pid, rf_ssh_kill_failure(&pump->kill));
@@ -344,11 +317,7 @@ enum rf_status rf_ssh_run(struct rf_ssh_job *job, ssh_session session,
                           const char *command, struct rf_ssh_outcome *out,
                           struct rf_err *err)
 {
-    struct pump pump = {.job = job, .session = session};
-    struct ssh_channel_callbacks_struct callbacks = {
-        .userdata = &pump,
-        .channel_exit_status_function = exit_status_cb,
-        .channel_exit_signal_function = exit_signal_cb};
+    struct pump pump = {.job = job, .session = session, .end = {.status = -1}};
     char address[64];
     enum rf_status status;
     pump.channel = ssh_channel_new(session);
@@ -359,8 +328,7 @@ enum rf_status rf_ssh_run(struct rf_ssh_job *job, ssh_session session,
                             ssh_get_error(session));
         goto out;
     }
-    ssh_callbacks_init(&callbacks);
-    ssh_set_channel_callbacks(pump.channel, &callbacks);
+    rf_ssh_exit_watch(&pump.end, pump.channel);
     status = execute(job, session, pump.channel, command, err);
     if (status == RF_OK) {
         pump.lines.take = take_line;
@@ -376,7 +344,7 @@ enum rf_status rf_ssh_run(struct rf_ssh_job *job, ssh_session session,
         close(job->stream_fd); /* the stream ends before the exit is told */
         job->stream_fd = -1;
     }
-    ssh_remove_channel_callbacks(pump.channel, &callbacks);
+    rf_ssh_exit_unwatch(&pump.end, pump.channel);
     (void)ssh_event_remove_session(pump.event, session);
 out:
     if (pump.event != NULL) {
@@ -385,7 +353,7 @@ out:
     if (pump.channel != NULL) {
         ssh_channel_free(pump.channel);
     }
-    out->status = pump.has_status ? pump.status : -1;
-    out->signal = pump.signal;
+    out->status = pump.end.status;
+    out->signal = pump.end.signal;
     return status;
 }

@@ -121,13 +121,25 @@ enum rf_status rf_ssh_jump_command(const char *config, const char *jumps,
                                    char **out,
                                    struct rf_err *err) RF_MUST_CHECK;
 
-/* A socket to the proxy command (after expanding %h, %n, %p, %r, %%), its
- * process group, and a non-blocking pipe with what it says on standard error.
- */
-enum rf_status rf_ssh_connect_proxy(struct rf_ssh_job *job, const char *command,
-                                    const char *host, unsigned port,
-                                    const char *user, int *fd, pid_t *proxy,
-                                    int *errors,
+/* What a proxy command is to reach. */
+struct rf_ssh_target {
+    const char *host; /* %h */
+    unsigned port;    /* %p */
+    const char *user; /* %r */
+};
+
+struct rf_ssh_proxy {
+    int fd;      /* a socket to the command */
+    pid_t group; /* its processes */
+    int errors;  /* a non-blocking pipe: its standard error */
+};
+
+/* Starts `command` after expanding %h, %n (the job's name of the host), %p, %r
+ * and %%. */
+enum rf_status rf_ssh_connect_proxy(const struct rf_ssh_job *job,
+                                    const char *command,
+                                    const struct rf_ssh_target *target,
+                                    struct rf_ssh_proxy *out,
                                     struct rf_err *err) RF_MUST_CHECK;
 
 /* --- launch_ssh_config.c -------------------------------------------------- */

@@ -99,16 +99,22 @@ static char *local_module(const char *worker)
     return NULL;
 }
 
-static enum rf_status sftp_failed(ssh_session session, sftp_session sftp,
-                                  const char *what, const char *path,
-                                  struct rf_err *err)
+/* One deployment. */
+struct deployment {
+    struct rf_ssh_job *job;
+    ssh_session session;
+    sftp_session sftp;
+};
+
+static enum rf_status sftp_failed(const struct deployment *to, const char *what,
+                                  const char *path, struct rf_err *err)
 {
-    int code = sftp_get_error(sftp);
-    return rf_err_set(err, RF_ERR_LAUNCH, "deployment: cannot %s %s: %s", what,
-                      path,
-                      code == SSH_FX_PERMISSION_DENIED ? "permission denied"
-                      : code == SSH_FX_NO_SUCH_FILE    ? "no such file"
-                                                    : ssh_get_error(session));
+    int code = sftp_get_error(to->sftp);
+    return rf_err_set(
+        err, RF_ERR_LAUNCH, "deployment: cannot %s %s: %s", what, path,
+        code == SSH_FX_PERMISSION_DENIED ? "permission denied"
+        : code == SSH_FX_NO_SUCH_FILE    ? "no such file"
+                                         : ssh_get_error(to->session));
 }
 
 static bool is_there(sftp_session sftp, const char *path, size_t size)
@@ -122,34 +128,34 @@ static bool is_there(sftp_session sftp, const char *path, size_t size)
     return same;
 }
 
-static enum rf_status write_all(struct rf_ssh_job *job, ssh_session session,
-                                sftp_session sftp, const char *path,
+static enum rf_status write_all(const struct deployment *to, const char *path,
                                 const struct binary *binary, struct rf_err *err)
 {
     enum rf_status status = RF_OK;
     size_t at = 0;
-    sftp_file file = sftp_open(sftp, path, O_WRONLY | O_CREAT | O_EXCL, 0700);
+    sftp_file file =
+        sftp_open(to->sftp, path, O_WRONLY | O_CREAT | O_EXCL, 0700);
     if (file == NULL) {
-        return sftp_failed(session, sftp, "create", path, err);
+        return sftp_failed(to, "create", path, err);
     }
     while (at < binary->size && status == RF_OK) {
         size_t chunk = RF_MIN(binary->size - at, (size_t)CHUNK_BYTES);
         ssize_t put = sftp_write(file, binary->data + at, chunk);
         if (put <= 0) {
-            status = sftp_failed(session, sftp, "write", path, err);
+            status = sftp_failed(to, "write", path, err);
             break;
         }
         at += (size_t)put;
-        status = rf_ssh_check(job, "deployment", err);
+        status = rf_ssh_check(to->job, "deployment", err);
     }
     if (sftp_close(file) != SSH_OK && status == RF_OK) {
-        status = sftp_failed(session, sftp, "close", path, err);
+        status = sftp_failed(to, "close", path, err);
     }
     return status;
 }
 
-static enum rf_status put_in_place(struct rf_ssh_job *job, ssh_session session,
-                                   sftp_session sftp, const char *path,
+static enum rf_status put_in_place(const struct deployment *to,
+                                   const char *path,
                                    const struct binary *binary,
                                    struct rf_err *err)
 {
@@ -158,20 +164,20 @@ static enum rf_status put_in_place(struct rf_ssh_job *job, ssh_session session,
     enum rf_status status;
     (void)!getrandom(&random, sizeof(random), 0);
     temporary = rf_xasprintf("%s.%016llx", path, (unsigned long long)random);
-    status = write_all(job, session, sftp, temporary, binary, err);
+    status = write_all(to, temporary, binary, err);
     /* Renaming replaces a file only with OpenSSH's own extension. */
-    if (status == RF_OK && sftp_rename(sftp, temporary, path) != SSH_OK) {
-        if (!is_there(sftp, path, binary->size)) {
-            (void)sftp_unlink(sftp, path);
-            if (sftp_rename(sftp, temporary, path) != SSH_OK) {
-                status = sftp_failed(session, sftp, "rename", path, err);
+    if (status == RF_OK && sftp_rename(to->sftp, temporary, path) != SSH_OK) {
+        if (!is_there(to->sftp, path, binary->size)) {
+            (void)sftp_unlink(to->sftp, path);
+            if (sftp_rename(to->sftp, temporary, path) != SSH_OK) {
+                status = sftp_failed(to, "rename", path, err);
             }
         } else {
-            (void)sftp_unlink(sftp, temporary);
+            (void)sftp_unlink(to->sftp, temporary);
         }
     }
     if (status != RF_OK) {
-        (void)sftp_unlink(sftp, temporary);
+        (void)sftp_unlink(to->sftp, temporary);
     }
     free(temporary);
     return status;
@@ -190,33 +196,32 @@ static char *executable_path(sftp_session sftp, const char *path)
     return full;
 }
 
-static enum rf_status copy_binary(struct rf_ssh_job *job, ssh_session session,
-                                  sftp_session sftp, const char *path,
+static enum rf_status copy_binary(const struct deployment *to, const char *path,
                                   const struct binary *binary,
                                   struct rf_err *err)
 {
     char size[32];
     enum rf_status status;
-    if (is_there(sftp, path, binary->size)) {
+    if (is_there(to->sftp, path, binary->size)) {
         return RF_OK;
     }
-    status = put_in_place(job, session, sftp, path, binary, err);
+    status = put_in_place(to, path, binary, err);
     if (status == RF_OK) {
-        rf_ssh_note(job, "copied %s (%s) to ~/%s", binary->path,
+        rf_ssh_note(to->job, "copied %s (%s) to ~/%s", binary->path,
                     rf_format_bytes(binary->size, size, sizeof(size)), path);
     }
     return status;
 }
 
 /* Copies what is missing; *name is the worker's path from the home folder. */
-static enum rf_status copy_all(struct rf_ssh_job *job, ssh_session session,
-                               sftp_session sftp, const struct binary *worker,
+static enum rf_status copy_all(const struct deployment *to,
+                               const struct binary *worker,
                                const struct binary *module, char **name,
                                struct rf_err *err)
 {
     enum rf_status status = RF_OK;
-    (void)sftp_mkdir(sftp, ".cache", 0700);
-    (void)sftp_mkdir(sftp, FOLDER, 0700);
+    (void)sftp_mkdir(to->sftp, ".cache", 0700);
+    (void)sftp_mkdir(to->sftp, FOLDER, 0700);
     if (module->data == NULL) {
         *name = rf_xasprintf(FOLDER "/refit-worker-%s", worker->hash);
     } else {
@@ -224,13 +229,12 @@ static enum rf_status copy_all(struct rf_ssh_job *job, ssh_session session,
             rf_xasprintf(FOLDER "/%s-%s", worker->hash, module->hash);
         char *path = rf_xasprintf("%s/" RF_MODULE_FILE, folder);
         *name = rf_xasprintf("%s/refit-worker", folder);
-        (void)sftp_mkdir(sftp, folder, 0700);
-        status = copy_binary(job, session, sftp, path, module, err);
+        (void)sftp_mkdir(to->sftp, folder, 0700);
+        status = copy_binary(to, path, module, err);
         free(path);
         free(folder);
     }
-    return status == RF_OK ? copy_binary(job, session, sftp, *name, worker, err)
-                           : status;
+    return status == RF_OK ? copy_binary(to, *name, worker, err) : status;
 }
 
 enum rf_status rf_ssh_deploy(struct rf_ssh_job *job, ssh_session session,
@@ -238,7 +242,7 @@ enum rf_status rf_ssh_deploy(struct rf_ssh_job *job, ssh_session session,
 {
     struct binary worker = {.data = NULL}, module = {.data = NULL};
     char *name = NULL, *module_path = local_module(job->local_worker);
-    sftp_session sftp = NULL;
+    struct deployment to = {.job = job, .session = session};
     enum rf_status status = map_binary(job->local_worker, &worker, err);
     if (status == RF_OK && module_path != NULL) {
         status = map_binary(module_path, &module, err);
@@ -246,20 +250,20 @@ enum rf_status rf_ssh_deploy(struct rf_ssh_job *job, ssh_session session,
     if (status != RF_OK) {
         goto out;
     }
-    sftp = sftp_new(session);
-    if (sftp == NULL || sftp_init(sftp) != SSH_OK) {
+    to.sftp = sftp_new(session);
+    if (to.sftp == NULL || sftp_init(to.sftp) != SSH_OK) {
         status = rf_err_set(err, RF_ERR_LAUNCH,
                             "deployment: the server offers no SFTP: %s",
                             ssh_get_error(session));
         goto out;
     }
-    status = copy_all(job, session, sftp, &worker, &module, &name, err);
+    status = copy_all(&to, &worker, &module, &name, err);
     if (status == RF_OK) {
-        *path = executable_path(sftp, name);
+        *path = executable_path(to.sftp, name);
     }
 out:
-    if (sftp != NULL) {
-        sftp_free(sftp);
+    if (to.sftp != NULL) {
+        sftp_free(to.sftp);
     }
     free(name);
     free(module_path);

@@ -86,13 +86,14 @@ enum rf_status rf_ssh_jump_command(const char *config, const char *jumps,
     return RF_OK;
 }
 
-static enum rf_status expand(const char *pattern, const char *host,
-                             const char *name, unsigned port, const char *user,
-                             char *out, size_t size, struct rf_err *err)
+/* `name` is the host as cluster.json has it. */
+static enum rf_status expand(const char *pattern, const char *name,
+                             const struct rf_ssh_target *target, char *out,
+                             size_t size, struct rf_err *err)
 {
     char number[16];
     bool fits;
-    snprintf(number, sizeof(number), "%u", port);
+    snprintf(number, sizeof(number), "%u", target->port);
     out[0] = '\0';
     fits = add(out, size, "exec ");
     for (; *pattern != '\0' && fits; pattern++) {
@@ -100,10 +101,10 @@ static enum rf_status expand(const char *pattern, const char *host,
         const char *value = one;
         if (*pattern == '%') {
             pattern++;
-            value = *pattern == 'h'   ? host
+            value = *pattern == 'h'   ? target->host
                     : *pattern == 'n' ? name
                     : *pattern == 'p' ? number
-                    : *pattern == 'r' ? user
+                    : *pattern == 'r' ? target->user
                     : *pattern == '%' ? "%"
                                       : NULL;
             if (value == NULL) {
@@ -167,20 +168,21 @@ static int spawn_shell(char *command, int io, int errors, pid_t *pid)
     return result;
 }
 
-enum rf_status rf_ssh_connect_proxy(struct rf_ssh_job *job, const char *command,
-                                    const char *host, unsigned port,
-                                    const char *user, int *fd, pid_t *proxy,
-                                    int *errors, struct rf_err *err)
+enum rf_status rf_ssh_connect_proxy(const struct rf_ssh_job *job,
+                                    const char *command,
+                                    const struct rf_ssh_target *target,
+                                    struct rf_ssh_proxy *out,
+                                    struct rf_err *err)
 {
     char expanded[2048];
     int io[2], complaints[2], result;
     enum rf_status status;
-    if (!rf_names_valid_host(host)) {
+    if (!rf_names_valid_host(target->host)) {
         return rf_err_set(err, RF_ERR_CONFIG,
                           "HostName of the ssh config is not a host name");
     }
-    status = expand(command, host, job->host, port, user, expanded,
-                    sizeof(expanded), err);
+    status =
+        expand(command, job->host, target, expanded, sizeof(expanded), err);
     if (status != RF_OK) {
         return status;
     }
@@ -192,7 +194,7 @@ enum rf_status rf_ssh_connect_proxy(struct rf_ssh_job *job, const char *command,
         close(io[1]);
         return rf_err_errno(err, RF_ERR_LAUNCH, errno, "pipe");
     }
-    result = spawn_shell(expanded, io[1], complaints[1], proxy);
+    result = spawn_shell(expanded, io[1], complaints[1], &out->group);
     close(io[1]);
     close(complaints[1]);
     if (result != 0) {
@@ -200,7 +202,7 @@ enum rf_status rf_ssh_connect_proxy(struct rf_ssh_job *job, const char *command,
         close(complaints[0]);
         return rf_err_errno(err, RF_ERR_LAUNCH, result, "ProxyCommand");
     }
-    *fd = io[0];
-    *errors = complaints[0];
+    out->fd = io[0];
+    out->errors = complaints[0];
     return RF_OK;
 }

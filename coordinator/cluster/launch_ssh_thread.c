@@ -154,39 +154,65 @@ static enum rf_status find_proxy(struct rf_ssh_job *job, ssh_session session,
     return RF_OK;
 }
 
-/* Connects, directly or through a proxy command, and guards the socket. */
-static enum rf_status connect_socket(struct rf_ssh_job *job,
-                                     ssh_session session,
-                                     const struct rf_ssh_scan *scan,
-                                     struct rf_ssh_server *server, int *fd,
-                                     bool *retry, struct rf_err *err)
+/* One attempt at a session. */
+struct attempt {
+    struct rf_ssh_job *job;
+    const struct rf_ssh_scan *scan;
+    ssh_session session;
+    struct rf_ssh_server server;
+    int fd;     /* -1: not connected */
+    bool retry; /* the server cut it off before it had answered as one */
+};
+
+static enum rf_status connect_proxy(struct attempt *attempt,
+                                    const char *command, pid_t *group,
+                                    struct rf_err *err)
 {
-    char *proxy = NULL, *user = NULL;
-    pid_t pid = 0;
+    struct rf_ssh_target target = {
+        .host = attempt->server.host, .port = attempt->server.port, .user = ""};
+    struct rf_ssh_proxy proxy = {.fd = -1};
+    char *user = NULL;
     enum rf_status status;
-    if (ssh_options_get(session, SSH_OPTIONS_HOST, &server->host) != SSH_OK ||
-        ssh_options_get_port(session, &server->port) != SSH_OK) {
+    if (ssh_options_get(attempt->session, SSH_OPTIONS_USER, &user) == SSH_OK &&
+        user != NULL) {
+        target.user = user;
+    }
+    status = rf_ssh_connect_proxy(attempt->job, command, &target, &proxy, err);
+    if (status == RF_OK) {
+        attempt->fd = proxy.fd;
+        attempt->job->proxy_errors = proxy.errors;
+        *group = proxy.group;
+    }
+    ssh_string_free_char(user);
+    return status;
+}
+
+/* Connects, directly or through a proxy command, and guards the socket. */
+static enum rf_status connect_socket(struct attempt *attempt,
+                                     struct rf_err *err)
+{
+    struct rf_ssh_server *server = &attempt->server;
+    char *command = NULL;
+    pid_t group = 0;
+    enum rf_status status;
+    if (ssh_options_get(attempt->session, SSH_OPTIONS_HOST, &server->host) !=
+            SSH_OK ||
+        ssh_options_get_port(attempt->session, &server->port) != SSH_OK) {
         return rf_err_set(err, RF_ERR_INTERNAL, "no host in the session");
     }
-    (void)ssh_options_get(session, SSH_OPTIONS_USER, &user);
-    status = find_proxy(job, session, scan, &proxy, err);
+    status = find_proxy(attempt->job, attempt->session, attempt->scan, &command,
+                        err);
     if (status != RF_OK) {
-        goto out;
+        return status;
     }
-    if (proxy != NULL) {
-        status = rf_ssh_connect_proxy(job, proxy, server->host, server->port,
-                                      user != NULL ? user : "", fd, &pid,
-                                      &job->proxy_errors, err);
-    } else {
-        status =
-            rf_ssh_connect_tcp(job, server->host, server->port, fd, retry, err);
+    status = command != NULL
+                 ? connect_proxy(attempt, command, &group, err)
+                 : rf_ssh_connect_tcp(attempt->job, server->host, server->port,
+                                      &attempt->fd, &attempt->retry, err);
+    if (attempt->fd >= 0) {
+        rf_ssh_guard(attempt->job, attempt->fd, group);
     }
-    if (*fd >= 0) {
-        rf_ssh_guard(job, *fd, pid);
-    }
-out:
-    ssh_string_free_char(user);
-    free(proxy);
+    free(command);
     return status;
 }
 
@@ -198,11 +224,11 @@ static bool peer_has_closed(struct rf_ssh_job *job)
     return got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR);
 }
 
-static enum rf_status exchange_keys(struct rf_ssh_job *job, ssh_session session,
-                                    int fd, bool *retry, struct rf_err *err)
+static enum rf_status exchange_keys(struct attempt *attempt, struct rf_err *err)
 {
-    long seconds = (long)(rf_ssh_left_ms(job) / 1000 + 1);
-    enum rf_status status = option(session, SSH_OPTIONS_FD, &fd, err);
+    ssh_session session = attempt->session;
+    long seconds = (long)(rf_ssh_left_ms(attempt->job) / 1000 + 1);
+    enum rf_status status = option(session, SSH_OPTIONS_FD, &attempt->fd, err);
     if (status == RF_OK) { /* what it would do is done */
         status = option(session, SSH_OPTIONS_PROXYCOMMAND, "none", err);
     }
@@ -210,10 +236,10 @@ static enum rf_status exchange_keys(struct rf_ssh_job *job, ssh_session session,
         status = option(session, SSH_OPTIONS_TIMEOUT, &seconds, err);
     }
     if (status == RF_OK && ssh_connect(session) != SSH_OK) {
-        *retry = peer_has_closed(job);
+        attempt->retry = peer_has_closed(attempt->job);
         status = rf_err_set(err, RF_ERR_LAUNCH, "SSH key exchange failed: %s",
-                            *retry ? "the connection was closed"
-                                   : ssh_get_error(session));
+                            attempt->retry ? "the connection was closed"
+                                           : ssh_get_error(session));
     }
     return status;
 }
@@ -258,40 +284,37 @@ static enum rf_status run_worker(struct rf_ssh_job *job, ssh_session session,
     return status;
 }
 
-/* One attempt, to the end of the agent if it gets that far. */
-static enum rf_status attempt(struct rf_ssh_job *job,
-                              const struct rf_ssh_scan *scan,
-                              struct rf_ssh_outcome *out, bool *retry,
-                              struct rf_err *err)
+/* To the end of the agent if it gets that far. */
+static enum rf_status try_once(struct attempt *attempt,
+                               struct rf_ssh_outcome *out, struct rf_err *err)
 {
-    struct rf_ssh_server server = {.alias = scan->host_key_alias};
-    ssh_session session = ssh_new();
+    struct rf_ssh_job *job = attempt->job;
+    ssh_session session = attempt->session = ssh_new();
     enum rf_status status;
-    int fd = -1;
     if (session == NULL) {
         return rf_err_set(err, RF_ERR_NOMEM, "no SSH session");
     }
-    status = configure(job, session, scan, err);
+    status = configure(job, session, attempt->scan, err);
     if (status == RF_OK) {
-        status = connect_socket(job, session, scan, &server, &fd, retry, err);
+        status = connect_socket(attempt, err);
     }
     if (status == RF_OK) {
-        status = rf_ssh_set_alias(session, server.alias, err);
+        status = rf_ssh_set_alias(session, attempt->server.alias, err);
     }
     if (status == RF_OK) {
-        status = exchange_keys(job, session, fd, retry, err);
+        status = exchange_keys(attempt, err);
     }
     if (status == RF_OK) {
-        status = rf_ssh_check_host_key(job, session, &server, err);
+        status = rf_ssh_check_host_key(job, session, &attempt->server, err);
     }
     if (status == RF_OK) {
-        status = rf_ssh_authenticate(job, session, scan, err);
+        status = rf_ssh_authenticate(job, session, attempt->scan, err);
     }
     if (status == RF_OK) {
         status = run_worker(job, session, out, err);
     }
-    end_session(job, session, fd);
-    ssh_string_free_char(server.host);
+    end_session(job, session, attempt->fd);
+    ssh_string_free_char(attempt->server.host);
     return status;
 }
 
@@ -341,9 +364,12 @@ void rf_ssh_thread(void *data)
         }
     }
     for (;; try++) {
-        bool retry = false;
-        status = attempt(job, &scan, &outcome, &retry, &err);
-        if (status == RF_OK || !retry || try == RF_SSH_TRIES) {
+        struct attempt attempt = {.job = job,
+                                  .scan = &scan,
+                                  .server = {.alias = scan.host_key_alias},
+                                  .fd = -1};
+        status = try_once(&attempt, &outcome, &err);
+        if (status == RF_OK || !attempt.retry || try == RF_SSH_TRIES) {
             break;
         }
         rf_ssh_note(job, "%s; trying again", err.text);

@@ -1,4 +1,4 @@
-/* BOOT: the first message to an agent, from what is known of its node. */
+/* BOOT, the first message to an agent. */
 #ifndef RF_COORDINATOR_CLUSTER_BOOT_H
 #define RF_COORDINATOR_CLUSTER_BOOT_H
 

@@ -1,7 +1,7 @@
 /*
- * The nodes and the listener together, and what each needs of the other: the
- * listener gives connections to nodes, nodes have it open ports and forget
- * identities. See cluster.h.
+ * Nodes and listener, and what each needs from the other: the listener hands
+ * connections to nodes, nodes have it open ports and settle identities. See
+ * cluster.h.
  */
 #include "coordinator/cluster/cluster.h"
 
@@ -23,7 +23,7 @@
 #define TICK_MS 100
 #define TOKEN_BYTES 8
 
-/* Beside those of nodes: results, listeners, what starts a process. */
+/* Descriptors beside those of nodes: results, ports, starting a process. */
 #define OWN_DESCRIPTORS (RF_LOOP_DESCRIPTORS + 10)
 
 /* Connections that have not proved a key; see listener.h. */

@@ -1,11 +1,11 @@
 /*
  * The nodes of a run in the real world: launchers, the listener that agents
- * connect back to, one connection per node, leases and clocks. What the agents
- * say goes to the user of this object (run_cmd.c, check.c), which knows what it
- * means.
+ * connect back to, one connection per node, leases and clocks. Whatever the
+ * agents say goes to this object's user (run_cmd.c, check.c), which knows what
+ * it means.
  *
  * All on one loop and thread. Callbacks come from the loop, never from inside a
- * call. A node that was reported lost is not heard of again.
+ * call. Once a node has been reported lost, nothing more comes from it.
  */
 #ifndef RF_COORDINATOR_CLUSTER_CLUSTER_H
 #define RF_COORDINATOR_CLUSTER_CLUSTER_H
@@ -31,15 +31,15 @@ struct rf_cluster_options {
     const char *run_id;
 };
 
-/* What is known about a node's clock and way. */
+/* A node's clock and how it is reached. */
 struct rf_cluster_clock {
     struct rf_clock_sample best; /* round_trip_ns 0: not yet */
     int64_t launch_ns;           /* from the start to HELLO */
     bool tcp; /* control over TCP, otherwise over the launcher */
 };
 
-/* Whether as many files can be open as these nodes need: to be asked before
- * anything is opened for them. */
+/* Whether as many files can be open as these nodes need. Call it before opening
+ * anything for them. */
 enum rf_status rf_cluster_check_limits(const struct rf_config *config,
                                        struct rf_err *err) RF_MUST_CHECK;
 
@@ -49,18 +49,18 @@ enum rf_status rf_cluster_create(const struct rf_cluster_options *options,
                                  struct rf_err *err) RF_MUST_CHECK;
 
 void rf_cluster_launch(struct rf_cluster *cluster);
-/* Everybody is in: closes the listeners. */
+/* All nodes have joined: stops listening. */
 void rf_cluster_joined(struct rf_cluster *cluster);
 /* Borrowed. Nothing happens when the node is not there any more. */
 void rf_cluster_send(struct rf_cluster *cluster, uint32_t node,
                      const struct rf_msg *message);
-/* Cuts a node off without another word; `lost` is not called for it. */
+/* Cuts a node off silently: `lost` is not called for it. */
 void rf_cluster_drop(struct rf_cluster *cluster, uint32_t node);
 /* Ends everything; `stopped` follows. Again with force to hurry. */
 void rf_cluster_stop(struct rf_cluster *cluster, bool force);
 
-/* What a node that has not joined may be waiting for, to be appended to what is
- * said of it; "" when nothing is known. */
+/* What a node that has not joined may be waiting for, as the end of a sentence
+ * about it; "" when nothing is known. */
 const char *rf_cluster_waits_for(const struct rf_cluster *cluster,
                                  uint32_t node);
 /* The longest of the nodes' least round trips. */

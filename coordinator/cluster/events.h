@@ -1,4 +1,4 @@
-/* What nodes report upward, to whoever runs something on them. */
+/* What nodes report upward. */
 #ifndef RF_COORDINATOR_CLUSTER_EVENTS_H
 #define RF_COORDINATOR_CLUSTER_EVENTS_H
 

@@ -4,8 +4,8 @@
  *
  * A launcher gives the caller a byte stream to the agent's standard input and
  * output (a uv_pipe_t) on the coordinator's loop; its standard error comes line
- * by line. Everything else (BOOT, HELLO, …) is the caller's, in
- * coordinator/cluster/cluster.c, and the same for all launchers.
+ * by line. Everything else (BOOT, HELLO, …) is the caller's job (node.c) and
+ * the same for all launchers.
  *
  * All calls and callbacks are on the loop's thread; no callback comes from
  * inside start() or stop(). After a start() that returned RF_OK exactly one of
@@ -37,15 +37,15 @@ struct rf_launch_gate;
 struct rf_launch_gate *rf_launch_gate_create(uint32_t limit);
 void rf_launch_gate_destroy(struct rf_launch_gate *gate);
 
-/* Where a node joins that no launcher reaches (`manual`). */
+/* How a node that no launcher reaches joins (`manual`). */
 struct rf_launch_join {
     const char *address;  /* "HOST:PORT", several separated by commas */
     const char *identity; /* that the node claims there, */
     const char *key;      /* and proves with this, in hexadecimal */
 };
 
-/* One node to be started. All of it is borrowed for the call of start(), the
- * gate until the launch is over. */
+/* One node to start. Everything is borrowed for the call of start(), the gate
+ * until the launch is over. */
 struct rf_launch_order {
     const struct rf_node_config *node;
     const struct rf_launch_config *settings;
@@ -80,8 +80,8 @@ struct rf_launcher_ops {
     const char *name;
     uint32_t descriptors; /* of a node while its agent runs */
     bool here;            /* agents run on this machine */
-    bool by_hand; /* users start agents, and may start one again that fails
-                     before HELLO: nothing watches it */
+    bool by_hand; /* users start the agents, and may restart one that fails
+                     before HELLO, since nothing watches it */
     /* Starts one node; on error no callback fires. */
     enum rf_status (*start)(uv_loop_t *loop,
                             const struct rf_launch_order *order,
@@ -91,9 +91,10 @@ struct rf_launcher_ops {
     /* Where the head is as seen on the way to this node: the local address of
      * the SSH socket, "127.0.0.1" for local, NULL when unknown (jump host). */
     const char *(*head_address)(const struct rf_launch *launch);
-    /* Which process of the node the agent is, as its HELLO says: its id and its
-     * start time, field 22 of /proc/PID/stat. With it stop() can end an agent
-     * that heeds neither the end of its input nor that of its lease. */
+    /* Which of the node's processes is the agent, according to its HELLO: its
+     * id and its start time, field 22 of /proc/PID/stat. With it stop() can end
+     * an agent that heeds neither the end of its input nor that of its lease.
+     */
     void (*identify)(struct rf_launch *launch, uint32_t pid,
                      uint64_t start_ticks);
     /* Ends it; on_exit (or on_fail) still comes. Close the stream first: that

@@ -10,7 +10,7 @@ struct rf_launch {
     void *data;
 };
 
-/* `identify` of launchers that have no use for it. */
+/* `identify` for launchers that have no use for it. */
 void rf_launch_needs_no_identity(struct rf_launch *launch, uint32_t pid,
                                  uint64_t start_ticks);
 

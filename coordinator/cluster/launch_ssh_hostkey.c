@@ -139,7 +139,7 @@ out:
 enum rf_status rf_ssh_set_alias(ssh_session session, const char *alias,
                                 struct rf_err *err)
 {
-    static const unsigned no_port = 22; /* the one that is not written */
+    static const unsigned no_port = 22; /* entries leave it out */
     if (alias == NULL) {
         return RF_OK;
     }

@@ -1,8 +1,7 @@
 /*
  * One command on one channel: its standard input and output are carried to and
- * from the caller's stream, its standard error is split into lines, its end is
- * told apart: an exit status, a signal, or a connection that went without
- * either.
+ * from the caller's stream, its standard error is split into lines, and its end
+ * is an exit status, a signal, or a connection that went without either.
  *
  * Everything here is non-blocking but the wait in poll(). Nothing is read from
  * the stream that the channel's window does not take, and nothing from the
@@ -43,7 +42,7 @@ struct pump {
                              status and the close come after that */
     struct half up, down; /* to the node, from the node */
     struct rf_lines lines;
-    bool input_ended; /* the caller's; told to the node */
+    bool input_ended; /* the caller's; the node knows */
     bool output_ended, stream_gone, lost;
     bool stopping, forced;
     struct rf_ssh_exit end;
@@ -225,7 +224,7 @@ static void wait_for_work(struct pump *pump)
         fds[1].events |= POLLOUT;
     }
     if (fds[1].events == 0) {
-        fds[1].fd = -1; /* or its hang-up would wake us for ever */
+        fds[1].fd = -1; /* or its hang-up would wake us forever */
     }
     if (pump->over_ns != 0) {
         int64_t next = pump->kill_ns != 0 ? RF_MIN(pump->kill_ns, pump->over_ns)
@@ -341,7 +340,7 @@ enum rf_status rf_ssh_run(struct rf_ssh_job *job, ssh_session session,
         carry(&pump);
         free(pump.up.buffer);
         free(pump.down.buffer);
-        close(job->stream_fd); /* the stream ends before the exit is told */
+        close(job->stream_fd); /* the stream ends before the exit is reported */
         job->stream_fd = -1;
     }
     rf_ssh_exit_unwatch(&pump.end, pump.channel);

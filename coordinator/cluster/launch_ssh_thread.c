@@ -80,8 +80,8 @@ static enum rf_status set_known_hosts(struct rf_ssh_job *job,
     return status;
 }
 
-/* Where and as whom: of cluster.json, else of our look at the ssh config, else
- * what libssh found in it. */
+/* Host, user and port: from cluster.json, else as we read the ssh config, else
+ * as libssh did. */
 static enum rf_status set_place(struct rf_ssh_job *job, ssh_session session,
                                 const struct rf_ssh_scan *scan,
                                 struct rf_err *err)
@@ -229,7 +229,7 @@ static enum rf_status exchange_keys(struct attempt *attempt, struct rf_err *err)
     ssh_session session = attempt->session;
     long seconds = (long)(rf_ssh_left_ms(attempt->job) / 1000 + 1);
     enum rf_status status = option(session, SSH_OPTIONS_FD, &attempt->fd, err);
-    if (status == RF_OK) { /* what it would do is done */
+    if (status == RF_OK) { /* its work is done already */
         status = option(session, SSH_OPTIONS_PROXYCOMMAND, "none", err);
     }
     if (status == RF_OK) {
@@ -331,7 +331,7 @@ static bool wait_before_retry(struct rf_ssh_job *job, unsigned try)
     return atomic_load(&job->stop) == RF_SSH_RUN;
 }
 
-/* Says what really ended the attempts: being stopped, or being late. */
+/* Gives the real reason why the attempts ended: a stop, or the deadline. */
 static void explain(struct rf_ssh_job *job, unsigned tries, struct rf_err *err)
 {
     if (atomic_load(&job->stop) != RF_SSH_RUN && rf_ssh_left_ms(job) > 0) {

@@ -1,6 +1,6 @@
 /*
- * Leases: when one is due, what clocks make of those that come, and when a
- * silent node is dead. Pure: the time is always given.
+ * Leases: when one is due, what those that arrive reveal about clocks, and when
+ * a silent node counts as dead. Pure: the time is always given.
  */
 #ifndef RF_COORDINATOR_CLUSTER_LEASE_H
 #define RF_COORDINATOR_CLUSTER_LEASE_H

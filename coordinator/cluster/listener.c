@@ -19,7 +19,7 @@
  * stranger has sent is read before its place is taken. */
 #define STRANGERS_PER_SOURCE 64
 
-/* What a node proves that it is. */
+/* An identity that a connection may prove to have. */
 struct guest {
     uint32_t node;
     enum {
@@ -30,7 +30,7 @@ struct guest {
     } state;
     char identity[RF_IDENTITY_MAX + 1];
     uint8_t psk[RF_PSK_BYTES];
-    unsigned claims; /* of others to be it, for the log */
+    unsigned claims; /* by further connections, for the log */
 };
 
 struct peer {
@@ -82,7 +82,7 @@ static void join_strangers(struct peer *peer)
     listener->n_strangers++;
 }
 
-/* What happens often is told the first, second, fourth, eighth time… */
+/* Frequent events are logged the first, second, fourth, eighth time… */
 static bool worth_telling(unsigned count)
 {
     return (count & (count - 1)) == 0;
@@ -132,7 +132,8 @@ static void turn_away(struct peer *peer, const char *text)
     uv_close((uv_handle_t *)peer->tcp, tcp_closed_cb);
 }
 
-/* Takes a place for one more from there; false when all have a better right. */
+/* Makes room for one more connection from `source`; false when all the others
+ * have a better right to be here. */
 static bool make_room(struct rf_listener *listener,
                       const struct in6_addr *source)
 {
@@ -156,7 +157,7 @@ static bool make_room(struct rf_listener *listener,
         return true;
     }
     if (oldest != NULL) {
-        turn_away(oldest, "others came after it and it had proved no key");
+        turn_away(oldest, "it made room for others before it had proved a key");
     }
     return oldest != NULL;
 }
@@ -190,8 +191,7 @@ static struct guest *guest_of(struct rf_listener *listener,
     return NULL;
 }
 
-/* Whether the identity is still to be had; a claim to one that is not counts.
- */
+/* Whether the identity is still available. Counts claims to one that is not. */
 static bool is_free(struct rf_listener *listener, struct guest *guest)
 {
     if (guest->state == GUEST_AWAITED) {
@@ -280,7 +280,7 @@ static void no_buffer_cb(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
     *buf = uv_buf_init(NULL, 0);
 }
 
-/* Something has come (UV_ENOBUFS), be it the end. */
+/* Something has come (UV_ENOBUFS), perhaps just the end. */
 static void first_bytes_cb(uv_stream_t *stream, ssize_t nread,
                            const uv_buf_t *buf)
 {

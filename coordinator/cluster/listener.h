@@ -23,8 +23,8 @@
 struct rf_listener;
 
 struct rf_listener_ops {
-    /* A connection has proved the key of `node` and is its now: what comes on
-     * it follows, and its end at last. */
+    /* A connection has proved the key of `node` and now belongs to it. Its
+     * frames follow, then its end. */
     void (*on_proof)(uint32_t node, struct rf_conn *conn, void *data);
     void (*on_frame)(uint32_t node, struct rf_conn *conn,
                      const struct rf_frame *frame, void *data);
@@ -46,7 +46,7 @@ struct rf_listener *
 rf_listener_create(const struct rf_listener_options *options,
                    const struct rf_listener_ops *ops, void *data);
 
-/* Awaits a node, which is to prove that it has the key. */
+/* Awaits a node, which has to prove that it has the key. */
 void rf_listener_await(struct rf_listener *listener, uint32_t node,
                        const char *identity, const uint8_t psk[RF_PSK_BYTES]);
 /* It has joined or is lost: forgets the key. */
@@ -56,17 +56,18 @@ void rf_listener_settle(struct rf_listener *listener, uint32_t node);
 uint32_t rf_listener_open(struct rf_listener *listener, const char *address);
 char *rf_listener_open_all(struct rf_listener *listener);
 
-/* Sends away those that have been silent for too long; several times a second.
- */
+/* Closes connections that have been silent for too long. Call it several times
+ * a second. */
 void rf_listener_tick(struct rf_listener *listener);
 
 /* No node is awaited any more: closes the ports and sends strangers away.
  * Connections of nodes stay. */
 void rf_listener_close(struct rf_listener *listener);
-/* Whether ports and connections of any kind have closed. */
+/* Whether all ports and connections have closed. */
 bool rf_listener_is_closed(const struct rf_listener *listener);
 
-/* After that; the loop must then run until it has nothing to do. */
+/* Only once all have closed; the loop must then run until it has nothing to do.
+ */
 void rf_listener_destroy(struct rf_listener *listener);
 
 #endif

@@ -4,9 +4,9 @@
  *     AWAITED ─► JOINED ─► STOPPING
  *        └─────────┴─► LOST
  *
- * In STOPPING and LOST nothing but log lines of the former goes upward. The
- * launcher's last call (on_fail or on_exit) destroys the launch; if nobody
- * stopped it, the node is lost then with whatever reason is known.
+ * In STOPPING only log lines still go upward, in LOST nothing. The launcher's
+ * last call (on_fail or on_exit) destroys the launch; unless it was stopped,
+ * the node is lost then, with whatever reason is known.
  */
 #include "coordinator/cluster/node.h"
 
@@ -25,9 +25,10 @@
 
 #define HELLO_S 10 /* for HELLO beyond launch.timeout_s */
 
-/* How long a better reason is waited for. Of a node that has joined, less than
- * the run settles for (run.c): its end must be known before the run decides
- * whether a rank that lost its peer is the cause or was the first to notice. */
+/* How long to wait for a better reason. For a node that has joined, less than
+ * the run takes to settle (run.c): the run must know of its end before it
+ * decides whether a rank that lost its peer is the cause or was the first to
+ * notice. */
 #define VERDICT_NS (2 * RF_NS_PER_S)
 #define JOINED_VERDICT_NS (RF_NS_PER_S / 4)
 
@@ -116,8 +117,8 @@ static void judge(struct rf_node *node)
     lose(node, text);
 }
 
-/* Something was noted: it is judged a little later, so that all that has to do
- * with it is told together. */
+/* Something was noted. The verdict comes a little later, so that everything
+ * related to it is reported together. */
 static void await_verdict(struct rf_node *node)
 {
     if (node->verdict_by_ns == INT64_MAX) {
@@ -135,8 +136,8 @@ static void note(struct rf_node *node, const char *text, const char *more)
     }
 }
 
-/* What came on `conn` makes no sense. Before HELLO that ends a connection over
- * TCP, and its end decides about the node. */
+/* What came on `conn` makes no sense. Before HELLO this ends a TCP connection,
+ * and that end decides the node's fate. */
 static void reject(struct rf_node *node, struct rf_conn *conn, const char *text)
 {
     struct rf_err why = {.status = RF_ERR_PROTOCOL};
@@ -150,7 +151,7 @@ static void reject(struct rf_node *node, struct rf_conn *conn, const char *text)
 
 /* --- What the agent says -------------------------------------------------- */
 
-/* So that the launcher can end it, whatever state it is in then. */
+/* Enables the launcher to end the agent, whatever state it is in by then. */
 static void identify_agent(const struct rf_node *node,
                            const struct rf_msg_hello *hello)
 {
@@ -254,7 +255,7 @@ static bool may_say(const struct rf_node *node, const struct rf_conn *conn,
            (type == RF_MSG_ERROR && node->state != NODE_JOINED);
 }
 
-/* A message that is whole, but not what its type promises. */
+/* A JSON object that breaks its message's schema. */
 static void take_bad(struct rf_node *node, struct rf_conn *conn,
                      const struct rf_err *why)
 {
@@ -311,8 +312,8 @@ static const char *connect_back(struct rf_node *node, uint32_t *port)
     return *port != 0 ? address : NULL;
 }
 
-/* An agent that a user starts has the key and has connected; any other gets to
- * know both from here. */
+/* An agent that a user starts already has the key and a connection; any other
+ * learns here where to connect and with which key. */
 static void send_boot(struct rf_node *node, struct rf_conn *conn)
 {
     const struct rf_launcher_ops *launcher = node->with.launcher;
@@ -404,8 +405,8 @@ static void note_cb(struct rf_launch *launch, const char *line, void *data)
     rf_info("%s: %s", node->config->name, line);
 }
 
-/* The launcher's last call. Where the stream has not ended yet, what it will
- * say belongs to the cause: the verdict waits for it. */
+/* The launcher's last call. If the stream has not ended yet, its last words
+ * belong to the cause: the verdict waits for them. */
 static void launch_over(struct rf_node *node, struct rf_launch *launch)
 {
     node->launch = NULL; /* nothing is left to stop */
@@ -455,7 +456,7 @@ void rf_node_launch(struct rf_node *node, const char *join_address)
                                    node, &node->launch, &err) != RF_OK) {
         node->launch = NULL;
         rf_verdict_note(&node->verdict, "%s", err.text);
-        node->verdict_by_ns = node->launched_ns; /* told at the next tick */
+        node->verdict_by_ns = node->launched_ns; /* reported at the next tick */
     }
     explicit_bzero(key, sizeof(key));
 }
@@ -470,9 +471,9 @@ void rf_node_take_conn(struct rf_node *node, struct rf_conn *conn)
     }
 }
 
-/* The connection is over, with no HELLO on it. An orderly end alone says
- * nothing where a launcher's stream is there: the agent may have chosen that
- * one, and if it has ended, the stream tells more. */
+/* The connection ended without a HELLO. An orderly end means nothing where
+ * there is a launcher's stream: the agent may have chosen that instead, and if
+ * the agent has ended, the stream tells more. */
 static void ended_before_hello(struct rf_node *node, const struct rf_err *why)
 {
     const char *text =
@@ -607,9 +608,9 @@ const char *rf_node_waits_for(const struct rf_node *node)
 {
     return strcmp(node->with.launcher->name, "ssh") == 0 &&
                    node->stdio != NULL && !node->answered
-               ? ": SSH let us in but no word of the worker has come; has its "
-                 "login shell slow start-up files (~/.bashrc, ~/.cshrc)? A "
-                 "larger launch.timeout_s waits longer"
+               ? ": SSH let us in but the worker has not answered; does its "
+                 "login shell have slow start-up files (~/.bashrc, ~/.cshrc)? "
+                 "A larger launch.timeout_s waits longer"
                : "";
 }
 

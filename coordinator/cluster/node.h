@@ -12,7 +12,7 @@
  * lost.
  *
  * Callbacks come from the loop or from rf_node_tick(), never from inside
- * another call. A node that was reported lost is not heard of again.
+ * another call. Once a node has been reported lost, nothing more comes from it.
  */
 #ifndef RF_COORDINATOR_CLUSTER_NODE_H
 #define RF_COORDINATOR_CLUSTER_NODE_H
@@ -25,17 +25,19 @@
 
 struct rf_node;
 
-/* What a node needs of those around it. */
+/* What a node needs from its owner. */
 struct rf_node_ops {
     /* The port at which its agent can connect back to `address`; 0: none. */
     uint32_t (*open_port)(const char *address, void *data);
-    /* It has joined or is lost: its identity is not awaited any more. */
+    /* It has joined or is lost: nobody else may have its identity. Also comes
+     * from inside rf_node_drop(). */
     void (*on_settled)(uint32_t node, void *data);
-    /* Its launch or its stream is over; perhaps that was all. */
+    /* Its launch or its stream is over; perhaps the last of the two. */
     void (*on_close)(void *data);
 };
 
-/* All borrowed for the node's life, but identity and key, which are copied. */
+/* Identity and key are copied, everything else is borrowed for the node's life.
+ */
 struct rf_node_options {
     uv_loop_t *loop;
     const struct rf_config *config;
@@ -54,12 +56,11 @@ struct rf_node_options {
 struct rf_node *rf_node_create(const struct rf_node_options *options,
                                const struct rf_node_ops *ops, void *data);
 
-/* `join` ("HOST:PORT,…") is what a user is told who starts the agent; NULL:
- * there is no such place. */
+/* `join` ("HOST:PORT,…") is where an agent that a user starts is told to
+ * connect; NULL: nowhere. */
 void rf_node_launch(struct rf_node *node, const char *join);
 
-/* A connection that has proved the node's key, what comes on it, and its end.
- */
+/* A connection that has proved the node's key, its frames, and its end. */
 void rf_node_take_conn(struct rf_node *node, struct rf_conn *conn);
 void rf_node_take_frame(struct rf_node *node, struct rf_conn *conn,
                         const struct rf_frame *frame);
@@ -68,15 +69,15 @@ void rf_node_end_conn(struct rf_node *node, const struct rf_conn *conn,
 
 /* Borrowed. Nothing happens when the node is not there any more. */
 void rf_node_send(struct rf_node *node, const struct rf_msg *message);
-/* Cuts it off without another word: it is not reported lost. */
+/* Cuts it off silently: it is not reported lost. */
 void rf_node_drop(struct rf_node *node);
 /* Ends it in order; again with force to hurry. */
 void rf_node_stop(struct rf_node *node, bool force);
-/* Leases and limits of time; several times a second. */
+/* Leases and deadlines. Call it several times a second. */
 void rf_node_tick(struct rf_node *node, const struct rf_pauses *pauses);
 
-/* Whether its launch and its stream are over; a connection that it took is not
- * counted. */
+/* Whether its launch and its stream are over. A connection that it took does
+ * not count: its owner closes it. */
 bool rf_node_is_closed(const struct rf_node *node);
 /* See rf_cluster_waits_for(). */
 const char *rf_node_waits_for(const struct rf_node *node);
@@ -86,7 +87,7 @@ int64_t rf_node_launch_ns(const struct rf_node *node); /* start to HELLO */
 /* Whether it is controlled over TCP and not over the launcher's stream. */
 bool rf_node_over_tcp(const struct rf_node *node);
 
-/* When all is closed. */
+/* Only once all is closed. */
 void rf_node_destroy(struct rf_node *node);
 
 #endif

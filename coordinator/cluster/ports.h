@@ -30,9 +30,9 @@ struct rf_ports *rf_ports_create(uv_loop_t *loop,
 /* The port at which connections to `address` are accepted from now on; 0: it
  * cannot be listened on, which is logged once. */
 uint32_t rf_ports_open(struct rf_ports *ports, const char *address);
-/* The same for all addresses of this machine that a node may know, or the one
- * of control.address: "HOST:PORT,…", malloc'ed; NULL: nothing could be listened
- * on. */
+/* The same for all addresses at which a node may know this machine, or for
+ * control.address alone: "HOST:PORT,…", malloc'ed; NULL: nothing could be
+ * listened on. */
 char *rf_ports_open_all(struct rf_ports *ports);
 
 /* Closes all. */
@@ -40,7 +40,8 @@ void rf_ports_close(struct rf_ports *ports);
 /* Whether all have closed. */
 bool rf_ports_are_closed(const struct rf_ports *ports);
 
-/* After that; the loop must then run until it has nothing to do. */
+/* Only once all have closed; the loop must then run until it has nothing to do.
+ */
 void rf_ports_destroy(struct rf_ports *ports);
 
 #endif

@@ -1,4 +1,5 @@
-/* What a file on this machine is, before or after it could not be executed. */
+/* What kind of file a program on this machine is, asked before executing it or
+ * after that failed. */
 #ifndef RF_COORDINATOR_CLUSTER_PROGRAM_H
 #define RF_COORDINATOR_CLUSTER_PROGRAM_H
 
@@ -10,7 +11,7 @@
 /* Refuses a file that is there but that this machine cannot execute: an
  * executable of another machine, or what is neither one nor a script with a
  * first line "#!". Whatever it cannot judge (no such file, no right to read it)
- * is RF_OK: executing it will tell. */
+ * is RF_OK: executing it will show. */
 enum rf_status rf_program_check(const char *path,
                                 struct rf_err *err) RF_MUST_CHECK;
 

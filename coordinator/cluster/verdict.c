@@ -29,7 +29,7 @@ void rf_verdict_note(struct rf_verdict *verdict, const char *fmt, ...)
     append(verdict->trouble, sizeof(verdict->trouble), "; ", note);
 }
 
-/* What explains everything else. */
+/* Sets a text that explains everything else. */
 static void RF_PRINTF(2, 3)
     set_cause(struct rf_verdict *verdict, const char *fmt, ...)
 {
@@ -40,7 +40,7 @@ static void RF_PRINTF(2, 3)
     verdict->cause_known = true;
 }
 
-/* What a shell says of a file that is there but that it cannot execute. */
+/* Status 126: the shell found the file but cannot execute it. */
 static void not_executable(struct rf_verdict *verdict,
                            const struct rf_launch_config *how,
                            const char *local_worker)

@@ -25,8 +25,8 @@ struct rf_verdict { /* zeroed at first */
 void rf_verdict_note(struct rf_verdict *verdict, const char *fmt, ...)
     RF_PRINTF(2, 3);
 
-/* How the process ended, as a launcher's on_exit reports it. Status 126 and 127
- * are a shell's words for a worker that cannot be executed: they explain all
+/* How the process ended, as a launcher's on_exit reports it. With status 126
+ * and 127 a shell reports a worker that cannot be executed: they explain all
  * other notes and stand alone. `local_worker` may be NULL. */
 void rf_verdict_exit(struct rf_verdict *verdict,
                      const struct rf_launch_config *how,

@@ -107,8 +107,8 @@ static enum rf_status check_names(const struct rf_jnode *list,
     return RF_OK;
 }
 
-/* Has "disk.folder" be absolute, beside the file: who works with a scenario, on
- * whichever node, knows nothing of the file's place. */
+/* Makes "disk.folder" absolute, relative to the file: those that work with a
+ * scenario, on any node, do not know where the file is. */
 static void place_folder(const struct rf_config *config,
                          const struct rf_scenario_config *scenario)
 {
@@ -127,8 +127,8 @@ static void place_folder(const struct rf_config *config,
     free(path);
 }
 
-/* Has the planner's reader accept every member, so that a slip in the last
- * scenario is found before the first one runs. */
+/* Passes every member through the planner's reader, so that a mistake in the
+ * last scenario is found before the first one runs. */
 static enum rf_status check_members(const struct rf_config *config,
                                     struct rf_err *err)
 {

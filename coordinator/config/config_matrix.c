@@ -46,7 +46,7 @@ static enum rf_status add_axis(const struct rf_jnode *node, const char *path,
         if (json_is_object(item.value) || json_is_array(item.value) ||
             json_is_null(item.value)) {
             return rf_jnode_fail(&item, err,
-                                 "a list makes a matrix, its values must be "
+                                 "a list makes a matrix: its values must be "
                                  "numbers, strings, true or false");
         }
         for (size_t j = 0; j < i; j++) {

@@ -1,7 +1,7 @@
 /*
  * How agents are started and where: "launch" and an entry of "nodes" in
- * cluster.json. Settings only; launchers keep what comes up at run time to
- * themselves (coordinator/cluster/launch.h).
+ * cluster.json. Settings only; what arises at run time is the launchers'
+ * (coordinator/cluster/launch.h).
  */
 #ifndef RF_COORDINATOR_CONFIG_LAUNCHING_H
 #define RF_COORDINATOR_CONFIG_LAUNCHING_H

@@ -1,5 +1,5 @@
-/* "links" of cluster.json: what nodes and the links between them are expected
- * to do. */
+/* "links" of cluster.json: the expected performance of nodes and of the links
+ * between them. */
 #ifndef RF_COORDINATOR_CONFIG_LINKS_H
 #define RF_COORDINATOR_CONFIG_LINKS_H
 
@@ -13,7 +13,7 @@ struct rf_link_figures {
     double link_gbytes_per_s;        /* between two nodes, one way */
     double link_latency_us;
     double per_op_us; /* of each operation of the busiest rank */
-    double setup_ms;  /* once a refit */
+    double setup_ms;  /* once per refit */
     double write_gbytes_per_s, read_gbytes_per_s; /* method disk */
 };
 

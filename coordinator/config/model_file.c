@@ -259,7 +259,7 @@ static enum rf_status inline_checkpoint(json_t *model, const char *folder,
     return status;
 }
 
-/* A name from the file's; a config's tells its overrides, too. */
+/* A name made from the file's; a config's also includes its overrides. */
 static void set_name(json_t *model, const char *key, const char *file)
 {
     bool config = strcmp(key, "config") == 0 &&
@@ -269,7 +269,7 @@ static void set_name(json_t *model, const char *key, const char *file)
     free(name);
 }
 
-/* Replaces the path at `key` of `model` by the content of what it names. */
+/* Replaces the path at `key` of `model` with the content of that file. */
 static enum rf_status replace_path(json_t *model, const struct rf_jnode *node,
                                    const char *key, const char *folder,
                                    struct rf_err *err)
@@ -301,7 +301,7 @@ static enum rf_status replace_path(json_t *model, const struct rf_jnode *node,
     return status;
 }
 
-/* The one member of `model` that says what it is. "config" may stand beside
+/* The one member of `model` that describes it. "config" may stand beside
  * "manifest": it then says how many heads the tensors have. */
 static enum rf_status find_source(const struct rf_jnode *model,
                                   const char **key, struct rf_err *err)

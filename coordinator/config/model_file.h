@@ -1,7 +1,7 @@
 /*
- * The files that "model" of cluster.json names, read and put instead of their
- * paths, so that the description is whole in itself: the planner and every rank
- * work from the same text and no rank opens a configuration file.
+ * The files that "model" of cluster.json names, read and put in place of their
+ * paths, so that the description is complete in itself: the planner and every
+ * rank work from the same text and no rank opens a configuration file.
  */
 #ifndef RF_COORDINATOR_CONFIG_MODEL_FILE_H
 #define RF_COORDINATOR_CONFIG_MODEL_FILE_H

@@ -1,6 +1,6 @@
 /*
- * Rules for names that end up in commands and connections. cluster.json is
- * checked by them, and so is what launchers learn elsewhere (an ssh config, a
+ * Rules for names that end up in commands and connections. They apply to
+ * cluster.json and to what launchers learn elsewhere (from an ssh config or a
  * node's answer).
  */
 #ifndef RF_COORDINATOR_CONFIG_NAMES_H

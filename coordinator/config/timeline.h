@@ -11,7 +11,7 @@
 /* "timeline": one step of RL training around the refits. */
 struct rf_timeline {
     double rollout_s, train_s, other_s;
-    double refits; /* a step, usually 1 */
+    double refits; /* per step, usually 1 */
     bool given;
 };
 

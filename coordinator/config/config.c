@@ -16,8 +16,11 @@
 #include <unistd.h>
 
 #include "common/mem.h"
+#include "coordinator/config/config_internal.h"
 #include "coordinator/config/links.h"
 #include "coordinator/config/model_file.h"
+#include "coordinator/config/names.h"
+#include "coordinator/config/paths.h"
 #include "coordinator/config/timeline.h"
 #include "planner/spec.h"
 
@@ -29,28 +32,6 @@ const char *rf_config_keep(struct rf_config *config, char *text)
 {
     RF_PUSH(config->strings, config->n_strings, config->cap_strings, text);
     return text;
-}
-
-char *rf_config_path(const char *folder, const char *path)
-{
-    const char *home = getenv("HOME");
-    if (strncmp(path, "~/", 2) == 0 && home != NULL) {
-        return rf_xasprintf("%s/%s", home, path + 2);
-    }
-    if (path[0] == '/' || strcmp(folder, ".") == 0) {
-        return rf_xstrdup(path);
-    }
-    return rf_xasprintf("%s/%s", folder, path);
-}
-
-bool rf_config_valid_name(const char *name, size_t max)
-{
-    size_t size = strlen(name);
-    if (size == 0 || size > max || name[0] == '-' || name[0] == '.') {
-        return false;
-    }
-    return strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-                        "0123456789._-") == size;
 }
 
 bool rf_config_is_model(const json_t *document)
@@ -69,7 +50,7 @@ static enum rf_status read_name(const struct rf_jnode *root,
     if (status != RF_OK) {
         return status;
     }
-    if (!rf_config_valid_name(name, 64)) {
+    if (!rf_names_valid_file(name, 64)) {
         struct rf_jnode node = rf_jnode_get(root, "name");
         return rf_jnode_fail(&node, err,
                              "must be at most 64 letters, digits, \".\", "
@@ -118,7 +99,7 @@ static void place_folder(const struct rf_config *config,
     if (folder == NULL || folder[0] == '\0') {
         return;
     }
-    path = rf_config_path(config->folder, folder);
+    path = rf_paths_resolve(config->folder, folder);
     here = path[0] != '/' ? getcwd(NULL, 0) : NULL;
     whole = here != NULL ? rf_xasprintf("%s/%s", here, path) : rf_xstrdup(path);
     json_object_set_new(disk, "folder", json_string(whole));

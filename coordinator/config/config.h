@@ -86,27 +86,4 @@ void rf_config_destroy(struct rf_config *config); /* NULL is fine */
  * `plan` accepts both. */
 bool rf_config_is_model(const json_t *document);
 
-/* config_matrix.c: appends the members of one scenario object. */
-enum rf_status rf_config_expand(const struct rf_jnode *scenario,
-                                struct rf_scenario_config **list, size_t *n,
-                                struct rf_err *err) RF_MUST_CHECK;
-
-/* config_nodes.c: "launch", "control" and "nodes". */
-enum rf_status rf_config_read_launch(const struct rf_jnode *root,
-                                     struct rf_config *config,
-                                     struct rf_err *err) RF_MUST_CHECK;
-enum rf_status rf_config_read_nodes(const struct rf_jnode *root,
-                                    struct rf_config *config,
-                                    struct rf_err *err) RF_MUST_CHECK;
-
-/* A path of cluster.json: "~/" is the home folder, a relative path starts in
- * `folder`. malloc'ed. */
-char *rf_config_path(const char *folder, const char *path);
-
-/* Keeps `text` (taken) until the configuration is destroyed. */
-const char *rf_config_keep(struct rf_config *config, char *text);
-
-/* Letters, digits and "._-", not a dash or dot first, at most `max` bytes. */
-bool rf_config_valid_name(const char *name, size_t max);
-
 #endif

@@ -12,7 +12,8 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "coordinator/config/config.h"
+#include "coordinator/config/config_internal.h"
+#include "coordinator/config/names.h"
 
 struct axis {
     char *path; /* "train.tp" */
@@ -219,7 +220,7 @@ enum rf_status rf_config_expand(const struct rf_jnode *scenario,
     if (status != RF_OK) {
         return status;
     }
-    if (!rf_config_valid_name(base, 100)) {
+    if (!rf_names_valid_file(base, 100)) {
         struct rf_jnode node = rf_jnode_get(scenario, "name");
         return rf_jnode_fail(&node, err,
                              "must be at most 100 letters, digits, \".\", "

@@ -8,8 +8,9 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "coordinator/config/config.h"
+#include "coordinator/config/config_internal.h"
 #include "coordinator/config/names.h"
+#include "coordinator/config/paths.h"
 
 static const char *const launch_keys[] = {
     "method",     "worker",      "env",        "parallel",
@@ -69,7 +70,7 @@ static enum rf_status read_path(const struct rf_jnode *object, const char *key,
     const char *text = NULL;
     enum rf_status status = rf_jnode_string(object, key, &text, err);
     if (status == RF_OK && text != NULL) {
-        *out = rf_config_keep(config, rf_config_path(config->folder, text));
+        *out = rf_config_keep(config, rf_paths_resolve(config->folder, text));
     }
     return status;
 }

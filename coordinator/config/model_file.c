@@ -21,7 +21,7 @@
 #include "common/bytes.h"
 #include "common/mem.h"
 #include "common/text.h"
-#include "coordinator/config/config.h"
+#include "coordinator/config/paths.h"
 #include "planner/model.h"
 
 static const char *const sources[] = {"manifest",   "config", "megatron",
@@ -274,7 +274,7 @@ static enum rf_status replace_path(json_t *model, const struct rf_jnode *node,
                                    const char *key, const char *folder,
                                    struct rf_err *err)
 {
-    char *path = rf_config_path(folder, json_string_value(node->value));
+    char *path = rf_paths_resolve(folder, json_string_value(node->value));
     const char *slash = strrchr(path, '/');
     json_t *content = NULL;
     enum rf_status status;

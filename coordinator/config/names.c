@@ -59,3 +59,8 @@ bool rf_names_valid_worker(const char *path)
     }
     return rest[strlen(rest) - 1] != '/';
 }
+
+bool rf_names_valid_file(const char *name, size_t longest)
+{
+    return made_of(name, "._-", longest) && name[0] != '-' && name[0] != '.';
+}

@@ -9,6 +9,7 @@
 
 #include "common/mem.h"
 #include "coordinator/config/config.h"
+#include "coordinator/config/paths.h"
 #include "planner/model.h"
 
 #define MODEL                                                                  \
@@ -95,16 +96,16 @@ START_TEST(test_config_paths_are_relative_to_the_file)
 {
     char *path;
     setenv("HOME", "/home/u", 1);
-    path = rf_config_path("dir", "~/.ssh/id");
+    path = rf_paths_resolve("dir", "~/.ssh/id");
     ck_assert_str_eq(path, "/home/u/.ssh/id");
     free(path);
-    path = rf_config_path("dir", "x/y");
+    path = rf_paths_resolve("dir", "x/y");
     ck_assert_str_eq(path, "dir/x/y");
     free(path);
-    path = rf_config_path("dir", "/x");
+    path = rf_paths_resolve("dir", "/x");
     ck_assert_str_eq(path, "/x");
     free(path);
-    path = rf_config_path(".", "x");
+    path = rf_paths_resolve(".", "x");
     ck_assert_str_eq(path, "x");
     free(path);
 }

@@ -57,6 +57,17 @@ START_TEST(test_names_refuses_bad_users_and_workers)
 }
 END_TEST
 
+START_TEST(test_names_of_files_are_short_and_plain)
+{
+    static const char *const bad[] = {"",    "-x",  ".x",
+                                      "a/b", "a b", "abcdefghi"};
+    ck_assert(rf_names_valid_file("a_b-c.d9", 8));
+    for (size_t i = 0; i < RF_ARRAY_SIZE(bad); i++) {
+        ck_assert_msg(!rf_names_valid_file(bad[i], 8), "%s", bad[i]);
+    }
+}
+END_TEST
+
 Suite *test_names_suite(void);
 Suite *test_names_suite(void)
 {
@@ -65,6 +76,7 @@ Suite *test_names_suite(void)
     tcase_add_test(tests, test_names_accepts_good_ones);
     tcase_add_loop_test(tests, test_names_refuses_bad_hosts, 0, 17);
     tcase_add_test(tests, test_names_refuses_bad_users_and_workers);
+    tcase_add_test(tests, test_names_of_files_are_short_and_plain);
     suite_add_tcase(suite, tests);
     return suite;
 }

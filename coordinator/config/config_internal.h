@@ -1,0 +1,23 @@
+/* Private to config*.c. */
+#ifndef RF_COORDINATOR_CONFIG_CONFIG_INTERNAL_H
+#define RF_COORDINATOR_CONFIG_CONFIG_INTERNAL_H
+
+#include "coordinator/config/config.h"
+
+/* config_matrix.c: appends the members of one scenario object. */
+enum rf_status rf_config_expand(const struct rf_jnode *scenario,
+                                struct rf_scenario_config **list, size_t *n,
+                                struct rf_err *err) RF_MUST_CHECK;
+
+/* config_nodes.c: "launch", "control" and "nodes". */
+enum rf_status rf_config_read_launch(const struct rf_jnode *root,
+                                     struct rf_config *config,
+                                     struct rf_err *err) RF_MUST_CHECK;
+enum rf_status rf_config_read_nodes(const struct rf_jnode *root,
+                                    struct rf_config *config,
+                                    struct rf_err *err) RF_MUST_CHECK;
+
+/* Keeps `text` (taken) until the configuration is destroyed. */
+const char *rf_config_keep(struct rf_config *config, char *text);
+
+#endif

@@ -1,6 +1,8 @@
 /* See boot.h. */
 #include "coordinator/cluster/boot.h"
 
+#include <stdlib.h>
+
 #include "common/bytes.h"
 #include "common/log.h"
 #include "common/mem.h"
@@ -48,10 +50,8 @@ static struct rf_msg_shared *copy_shared(const struct rf_msg_shared *shared)
     return out;
 }
 
-void rf_boot_fill(const struct rf_boot *boot, struct rf_msg *out)
+static void fill(const struct rf_boot *boot, struct rf_msg_boot *to)
 {
-    struct rf_msg_boot *to = &out->boot;
-    rf_msg_init(out, RF_MSG_BOOT);
     fill_protocol(&to->protocol);
     to->run_id = rf_xstrdup(boot->run_id);
     to->node = boot->node;
@@ -76,7 +76,16 @@ void rf_boot_fill(const struct rf_boot *boot, struct rf_msg *out)
     }
 }
 
-char *rf_boot_banner(const struct rf_msg_boot *boot)
+void rf_boot_send(const struct rf_boot *boot, struct rf_conn *conn)
 {
-    return rf_xasprintf("%s %s", RF_BANNER, boot->nonce);
+    struct rf_msg message;
+    rf_msg_init(&message, RF_MSG_BOOT);
+    fill(boot, &message.boot);
+    if (boot->psk != NULL) {
+        char *banner = rf_xasprintf("%s %s", RF_BANNER, message.boot.nonce);
+        rf_conn_expect_banner(conn, banner);
+        free(banner);
+    }
+    rf_conn_send(conn, RF_MSG_BOOT, RF_FRAME_NO_RANK, rf_msg_json(&message));
+    rf_msg_free(&message);
 }

@@ -3,8 +3,8 @@
 #define RF_COORDINATOR_CLUSTER_BOOT_H
 
 #include "coordinator/config/config.h"
+#include "transport/conn.h"
 #include "transport/messages.h"
-#include "transport/tls.h"
 
 struct rf_boot {
     const struct rf_config *config;
@@ -17,9 +17,8 @@ struct rf_boot {
     const struct rf_msg_shared *shared; /* or NULL */
 };
 
-/* With a new nonce; rf_msg_free() it. */
-void rf_boot_fill(const struct rf_boot *boot, struct rf_msg *out);
-/* The line that the agent answers with before anything else. malloc'ed. */
-char *rf_boot_banner(const struct rf_msg_boot *boot);
+/* With a new nonce, which the agent repeats in its banner. One that has the key
+ * already sends no banner. */
+void rf_boot_send(const struct rf_boot *boot, struct rf_conn *conn);
 
 #endif

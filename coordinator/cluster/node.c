@@ -18,8 +18,8 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/mem.h"
-#include "common/text.h"
 #include "coordinator/cluster/boot.h"
+#include "coordinator/cluster/log_lines.h"
 #include "coordinator/cluster/verdict.h"
 #include "planner/world.h"
 
@@ -214,37 +214,15 @@ static void take_message(struct rf_node *node, struct rf_conn *conn,
     }
 }
 
-static void take_line(struct rf_node *node, uint32_t rank, const char *text,
-                      size_t size)
+static void take_line(uint32_t rank, const char *line, void *data)
 {
-    char line[1024];
-    size = RF_MIN(size, sizeof(line) - 1);
-    memcpy(line, text, size);
-    line[size] = '\0';
-    rf_text_redact(line, size);
-    rf_text_clean(line, size);
+    struct rf_node *node = data;
     if (rank == RF_NONE) {
         rf_verdict_line(&node->verdict, line);
     }
     if (node->state != NODE_LOST) {
         node->with.events->log(node->with.index, rank, line,
                                node->with.events_data);
-    }
-}
-
-static void take_log(struct rf_node *node, const struct rf_frame *frame)
-{
-    uint32_t rank = frame->rank == RF_FRAME_NO_RANK ? RF_NONE : frame->rank;
-    const char *at = (const char *)frame->payload;
-    size_t left = frame->length;
-    while (left > 0) {
-        const char *end = memchr(at, '\n', left);
-        size_t size = end != NULL ? (size_t)(end - at) : left;
-        if (size > 0) {
-            take_line(node, rank, at, size);
-        }
-        at += size + (end != NULL);
-        left -= size + (end != NULL);
     }
 }
 
@@ -277,7 +255,7 @@ void rf_node_take_frame(struct rf_node *node, struct rf_conn *conn,
         return;
     }
     if (frame->type == RF_MSG_LOG) {
-        take_log(node, frame);
+        rf_log_lines_of(frame, take_line, node);
         return;
     }
     if (rf_msg_parse(frame, &payload, &err) != RF_OK) {
@@ -323,7 +301,6 @@ static void send_boot(struct rf_node *node, struct rf_conn *conn)
                            .identity = node->identity,
                            .data_address = node->config->address,
                            .shared = node->with.shared};
-    struct rf_msg message;
     if (boot.data_address == NULL && launcher->here) {
         boot.data_address = "127.0.0.1"; /* its name may be made up */
     }
@@ -331,14 +308,7 @@ static void send_boot(struct rf_node *node, struct rf_conn *conn)
         boot.psk = node->psk;
         boot.connect_back = connect_back(node, &boot.port);
     }
-    rf_boot_fill(&boot, &message);
-    if (!launcher->by_hand) {
-        char *banner = rf_boot_banner(&message.boot);
-        rf_conn_expect_banner(conn, banner);
-        free(banner);
-    }
-    rf_conn_send(conn, RF_MSG_BOOT, RF_FRAME_NO_RANK, rf_msg_json(&message));
-    rf_msg_free(&message);
+    rf_boot_send(&boot, conn);
     node->hello_by_ns =
         now_of(node) +
         (int64_t)(launching(node)->timeout_s + HELLO_S) * RF_NS_PER_S;
@@ -395,7 +365,7 @@ static void stream_cb(struct rf_launch *launch, uv_pipe_t *pipe, void *data)
 static void stderr_cb(struct rf_launch *launch, const char *line, void *data)
 {
     (void)launch;
-    take_line(data, RF_NONE, line, strlen(line));
+    rf_log_lines_one(line, take_line, data);
 }
 
 static void note_cb(struct rf_launch *launch, const char *line, void *data)

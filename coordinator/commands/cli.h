@@ -9,16 +9,8 @@
 
 #include "common/err.h"
 #include "common/log.h"
-
-/* Exit codes, a contract. */
-enum rf_exit {
-    RF_EXIT_OK = 0,
-    RF_EXIT_FAILED = 1,   /* a scenario failed, or compare found a regression */
-    RF_EXIT_USAGE = 2,    /* usage or configuration error */
-    RF_EXIT_MISMATCH = 3, /* verification found wrong bytes */
-    RF_EXIT_LAUNCH = 4,   /* launch or preflight failure */
-    RF_EXIT_SIGNAL = 128, /* plus the number of the signal that ended it */
-};
+#include "coordinator/results/form.h"
+#include "coordinator/run/exit_code.h"
 
 enum rf_command {
     RF_CMD_RUN,
@@ -29,14 +21,6 @@ enum rf_command {
     RF_CMD_COMPARE,
     RF_CMD_HELP,
     RF_CMD_VERSION,
-};
-
-enum rf_report_form {
-    RF_REPORT_TABLE,
-    RF_REPORT_CSV,
-    RF_REPORT_LATEX,
-    RF_REPORT_MARKDOWN,
-    RF_REPORT_HTML,
 };
 
 struct rf_cli {

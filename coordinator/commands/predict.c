@@ -17,9 +17,9 @@
 #include "common/text.h"
 #include "coordinator/commands/commands.h"
 #include "coordinator/results/escape.h"
-#include "coordinator/commands/plan_cmd.h"
 #include "coordinator/results/report_table.h"
 #include "coordinator/results/result_files.h"
+#include "planner/model_json.h"
 #include "transport/method.h"
 
 struct context {

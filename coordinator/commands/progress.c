@@ -10,8 +10,8 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/mem.h"
+#include "common/terminal.h"
 #include "coordinator/results/report_table.h"
-#include "coordinator/commands/terminal.h"
 
 #define BAR_CELLS 24
 #define PLAIN_NS                                                               \

@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-#include "coordinator/commands/cli.h"
+#include "coordinator/results/form.h"
 
 /* Writes `text` as a cell or a text of that form. */
 void rf_escape(FILE *to, enum rf_report_form form, const char *text);

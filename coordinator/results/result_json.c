@@ -16,7 +16,7 @@
 #include "common/mem.h"
 #include "common/stats.h"
 #include "common/version.h"
-#include "coordinator/commands/plan_cmd.h"
+#include "planner/model_json.h"
 #include "planner/plan_json.h"
 #include "transport/method.h"
 

@@ -12,8 +12,8 @@
 #include "common/log.h"
 #include "common/version.h"
 #include "coordinator/results/difference.h"
-#include "coordinator/commands/plan_cmd.h"
 #include "coordinator/results/report_table.h"
+#include "planner/model_json.h"
 
 json_t *rf_resume_model(const struct rf_result_run *run)
 {

@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "common/mem.h"
+#include "common/terminal.h"
 #include "common/text.h"
 #include "coordinator/results/escape.h"
-#include "coordinator/commands/terminal.h"
 
 #define GAP 2         /* between columns of text */
 #define SHORT_TEXT 12 /* is not made shorter */

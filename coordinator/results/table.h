@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "common/compiler.h"
-#include "coordinator/commands/cli.h"
+#include "coordinator/results/form.h"
 
 struct rf_table;
 

@@ -13,7 +13,7 @@
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/text.h"
-#include "coordinator/commands/cli.h"
+#include "coordinator/run/exit_code.h"
 
 #define NOT_RUN_SHOWN 4    /* names of scenarios in one line */
 #define LOG_LINE_BYTES 301 /* of what is kept of a line, with its end */

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "coordinator/commands/plan_cmd.h"
 #include "coordinator/commands/predict.h"
+#include "planner/model_json.h"
 #include "tests/lib/configured.h"
 
 START_TEST(test_predict_disk_is_write_plus_read)

@@ -1,6 +1,6 @@
-/* What `plan` knows about a model, for others to print. */
-#ifndef RF_COORDINATOR_COMMANDS_PLAN_CMD_H
-#define RF_COORDINATOR_COMMANDS_PLAN_CMD_H
+/* A model in results and in `plan --json`. Fields: docs/RESULTS.md. */
+#ifndef RF_PLANNER_MODEL_JSON_H
+#define RF_PLANNER_MODEL_JSON_H
 
 #include "planner/model.h"
 

@@ -1,5 +1,5 @@
 /* How wide the terminal is. See terminal.h. */
-#include "coordinator/commands/terminal.h"
+#include "common/terminal.h"
 
 #include <stdlib.h>
 #include <sys/ioctl.h>

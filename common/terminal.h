@@ -1,6 +1,6 @@
 /* The terminal that somebody looks at. */
-#ifndef RF_COORDINATOR_COMMANDS_TERMINAL_H
-#define RF_COORDINATOR_COMMANDS_TERMINAL_H
+#ifndef RF_COMMON_TERMINAL_H
+#define RF_COMMON_TERMINAL_H
 
 #include <stddef.h>
 

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "common/compiler.h"
-#include "coordinator/commands/terminal.h"
+#include "common/terminal.h"
 
 /* The descriptor of a terminal of so many columns; *master is to be closed. */
 static int open_terminal(unsigned short columns, int *master)

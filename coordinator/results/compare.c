@@ -1,5 +1,5 @@
 /*
- * `refit-coord compare`: what moved between two sets of results. Only the
+ * What moved between two sets of results. Only the
  * median time is judged, and noise is not taken for a change: it has moved when
  * it is beyond the threshold and the intervals of both medians lie apart. The
  * threshold is two-sided: faster is reported as well, since an unexplained gain
@@ -14,10 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/log.h"
 #include "common/mem.h"
 #include "common/stats.h"
-#include "coordinator/commands/commands.h"
 #include "coordinator/results/difference.h"
 #include "coordinator/results/report_table.h"
 
@@ -162,7 +160,7 @@ static bool has_change(const struct rf_comparison *one)
 }
 
 static void compare_pair(const char *name, const json_t *a, const json_t *b,
-                         double threshold, struct rf_comparisons *out)
+                         struct rf_comparisons *out)
 {
     struct rf_comparison entry = {.reference = timing_of(a),
                                   .now = timing_of(b),
@@ -171,7 +169,7 @@ static void compare_pair(const char *name, const json_t *a, const json_t *b,
     if (has_change(&entry)) {
         entry.change = entry.now.median_ms / entry.reference.median_ms - 1;
         entry.verdict =
-            judge(&entry.reference, &entry.now, entry.change, threshold);
+            judge(&entry.reference, &entry.now, entry.change, out->threshold);
     } else {
         entry.verdict = was && is ? RF_NO_FIGURE
                         : was     ? RF_BROKEN
@@ -224,14 +222,14 @@ void rf_compare(const struct rf_result_set *reference,
                 const struct rf_result_set *now, double threshold,
                 struct rf_comparisons *out)
 {
+    out->threshold = threshold;
     for (size_t i = 0; i < reference->n; i++) {
         const char *name = reference->files[i].name;
         const struct rf_result_file *b = find(now, name);
         if (b == NULL) {
             add(out, (struct rf_comparison){.verdict = RF_MISSING}, name);
         } else {
-            compare_pair(name, reference->files[i].result, b->result, threshold,
-                         out);
+            compare_pair(name, reference->files[i].result, b->result, out);
         }
     }
     for (size_t i = 0; i < now->n; i++) {
@@ -267,7 +265,7 @@ static const char *verdict_name(enum rf_verdict verdict)
     return names[verdict];
 }
 
-static size_t count_regressions(const struct rf_comparisons *all)
+size_t rf_comparisons_regressions(const struct rf_comparisons *all)
 {
     size_t n = 0;
     for (size_t i = 0; i < all->n; i++) {
@@ -304,8 +302,7 @@ static json_t *timing_json(const struct rf_timing *timing)
                                             : json_null());
 }
 
-json_t *rf_comparisons_json(const struct rf_comparisons *comparisons,
-                            double threshold)
+json_t *rf_comparisons_json(const struct rf_comparisons *comparisons)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < comparisons->n; i++) {
@@ -320,8 +317,9 @@ json_t *rf_comparisons_json(const struct rf_comparisons *comparisons,
                       "regression", rf_comparison_is_regression(one), "differs",
                       one->differs));
     }
-    return json_pack("{s:f, s:I, s:I, s:o}", "threshold", threshold,
-                     "regressions", (json_int_t)count_regressions(comparisons),
+    return json_pack("{s:f, s:I, s:I, s:o}", "threshold",
+                     comparisons->threshold, "regressions",
+                     (json_int_t)rf_comparisons_regressions(comparisons),
                      "unclear",
                      (json_int_t)(count_unclear(comparisons, false) +
                                   count_unclear(comparisons, true)),
@@ -378,61 +376,30 @@ void rf_comparisons_print(const struct rf_comparisons *all, FILE *to)
     rf_table_destroy(table);
 }
 
-static void print_totals(const struct rf_comparisons *all, double threshold)
+void rf_comparisons_print_totals(const struct rf_comparisons *all, FILE *to)
 {
-    size_t regressions = count_regressions(all), slower = 0;
+    size_t regressions = rf_comparisons_regressions(all), slower = 0;
     size_t overlaps = count_unclear(all, true);
     size_t few = count_unclear(all, false);
+    double percent = all->threshold * 100;
     for (size_t i = 0; i < all->n; i++) {
         slower += all->list[i].verdict == RF_SLOWER;
     }
-    printf("%zu regression%s", regressions, regressions == 1 ? "" : "s");
+    fprintf(to, "%zu regression%s", regressions, regressions == 1 ? "" : "s");
     if (slower > 0) {
-        printf(", %zu slower by more than %.3g %%", slower, threshold * 100);
+        fprintf(to, ", %zu slower by more than %.3g %%", slower, percent);
     }
-    putchar('\n');
+    fputc('\n', to);
     if (overlaps > 0) {
-        printf("%zu unclear: beyond %.3g %%, but the intervals overlap; more "
-               "iterations make them narrower\n",
-               overlaps, threshold * 100);
+        fprintf(to,
+                "%zu unclear: beyond %.3g %%, but the intervals overlap; more "
+                "iterations make them narrower\n",
+                overlaps, percent);
     }
     if (few > 0) {
-        printf("%zu unclear: beyond %.3g %%, but with too few samples for an "
-               "interval; both runs need %d iterations or more\n",
-               few, threshold * 100, RF_STATS_INTERVAL_SAMPLES);
+        fprintf(to,
+                "%zu unclear: beyond %.3g %%, but with too few samples for an "
+                "interval; both runs need %d iterations or more\n",
+                few, percent, RF_STATS_INTERVAL_SAMPLES);
     }
-}
-
-int rf_compare_command(const struct rf_cli *cli)
-{
-    struct rf_result_set reference = {0}, now = {0};
-    struct rf_comparisons all = {0};
-    struct rf_err err = {0};
-    int code = RF_EXIT_USAGE;
-    if (rf_result_set_add(&reference, cli->operands[0], &err) != RF_OK ||
-        rf_result_set_add(&now, cli->operands[1], &err) != RF_OK ||
-        rf_compare_check(&reference, cli->operands[0], &now, cli->operands[1],
-                         &err) != RF_OK) {
-        rf_error("%s", err.text);
-        goto out;
-    }
-    rf_compare(&reference, &now, cli->threshold, &all);
-    if (cli->json) {
-        json_t *document = rf_comparisons_json(&all, cli->threshold);
-        json_dumpf(document, stdout, /* ASCII: names are anybody's */
-                   JSON_INDENT(2) | JSON_REAL_PRECISION(9) | JSON_ENSURE_ASCII);
-        putchar('\n');
-        json_decref(document);
-    } else {
-        rf_comparisons_print(&all, stdout);
-        print_totals(&all, cli->threshold);
-    }
-    code = count_regressions(&all) > 0 || reference.n_bad + now.n_bad > 0
-               ? RF_EXIT_FAILED
-               : RF_EXIT_OK;
-out:
-    rf_comparisons_free(&all);
-    rf_result_set_free(&reference);
-    rf_result_set_free(&now);
-    return code;
 }

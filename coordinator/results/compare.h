@@ -1,4 +1,4 @@
-/* Comparing two sets of results: pure, printed by compare.c's command. */
+/* Comparing two sets of results. */
 #ifndef RF_COORDINATOR_RESULTS_COMPARE_H
 #define RF_COORDINATOR_RESULTS_COMPARE_H
 
@@ -40,6 +40,7 @@ struct rf_comparison {
 struct rf_comparisons {
     struct rf_comparison *list;
     size_t n, cap;
+    double threshold; /* relative change of the median that counts */
 };
 
 /* Refuses a set that has two results of a scenario, and sets that have no
@@ -59,12 +60,13 @@ void rf_compare(const struct rf_result_set *reference,
 void rf_comparisons_free(struct rf_comparisons *comparisons);
 
 bool rf_comparison_is_regression(const struct rf_comparison *comparison);
+size_t rf_comparisons_regressions(const struct rf_comparisons *all);
 
-/* The table without --json. */
+/* The table without --json, and the lines below it. */
 void rf_comparisons_print(const struct rf_comparisons *all, FILE *to);
+void rf_comparisons_print_totals(const struct rf_comparisons *all, FILE *to);
 
 /* The document of --json. */
-json_t *rf_comparisons_json(const struct rf_comparisons *comparisons,
-                            double threshold);
+json_t *rf_comparisons_json(const struct rf_comparisons *comparisons);
 
 #endif

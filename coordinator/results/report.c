@@ -1,5 +1,5 @@
 /*
- * `refit-coord report`: the results of several folders as one table, in the
+ * The results of several folders as one table, in the
  * form that is asked for; where they are of several runs the first column says
  * of which. CSV has every figure without units; the other forms
  * have the columns of the table at the end of a run. The HTML page is one file
@@ -7,16 +7,12 @@
  */
 #include "coordinator/results/report.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/log.h"
 #include "common/mem.h"
-#include "common/store.h"
 #include "common/text.h"
-#include "coordinator/commands/commands.h"
 #include "coordinator/results/escape.h"
 #include "coordinator/results/report_table.h"
 
@@ -281,46 +277,4 @@ void rf_report_print(const struct rf_result_set *set, enum rf_report_form form,
         rf_table_print(table, to, form, 0);
     }
     rf_table_destroy(table);
-}
-
-static enum rf_status store_report(const char *path,
-                                   const struct rf_result_set *set,
-                                   enum rf_report_form form, struct rf_err *err)
-{
-    char *text = NULL;
-    size_t size = 0;
-    FILE *file = open_memstream(&text, &size);
-    enum rf_status status;
-    if (file == NULL) {
-        return rf_err_errno(err, RF_ERR_NOMEM, errno, "%s", path);
-    }
-    rf_report_print(set, form, file);
-    fclose(file);
-    status = rf_store(path, text, size, err);
-    free(text);
-    return status;
-}
-
-int rf_report_command(const struct rf_cli *cli)
-{
-    struct rf_result_set set = {0};
-    struct rf_err err = {0};
-    int code = RF_EXIT_USAGE;
-    for (size_t i = 0; i < cli->n_operands; i++) {
-        if (rf_result_set_add(&set, cli->operands[i], &err) != RF_OK) {
-            goto out;
-        }
-    }
-    code = set.n_bad > 0 ? RF_EXIT_FAILED : RF_EXIT_OK;
-    if (cli->html == NULL) {
-        rf_report_print(&set, cli->form, stdout);
-    } else if (store_report(cli->html, &set, cli->form, &err) != RF_OK) {
-        code = RF_EXIT_FAILED;
-    }
-out:
-    if (err.status != RF_OK) {
-        rf_error("%s", err.text);
-    }
-    rf_result_set_free(&set);
-    return code;
 }

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "coordinator/commands/cli.h"
+#include "coordinator/results/form.h"
 #include "coordinator/results/result_files.h"
 
 /* Prints what `refit-coord report` shows of a set. Texts of its files are

@@ -343,7 +343,7 @@ static void check_comparison(const struct rf_result_set *a,
     check_text(text, "\n");
     must(count(text, '\n') == all.n + 1);
     free(text);
-    document = rf_comparisons_json(&all, 0.1);
+    document = rf_comparisons_json(&all);
     must(json_array_size(json_object_get(document, "comparisons")) == all.n);
     json_decref(document);
     rf_comparisons_free(&all);

@@ -154,7 +154,7 @@ START_TEST(test_compare_gives_null_for_figures_that_are_not_there)
     add(&now, "few", "ok", 1, 1);
     add(&now, "fresh", "ok", 1, 1);
     rf_compare(&reference, &now, 0.10, &all);
-    document = rf_comparisons_json(&all, 0.10);
+    document = rf_comparisons_json(&all);
     broken = entry_of(document, 0);
     few = entry_of(document, 1);
     fresh = entry_of(document, 2);

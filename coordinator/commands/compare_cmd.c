@@ -1,0 +1,50 @@
+/*
+ * `refit-coord compare`: two result folders, judged by results/compare.h. Only
+ * what is slower, broken or missing, or a file that cannot be read, makes the
+ * exit code 1.
+ */
+#include "common/log.h"
+#include "coordinator/commands/commands.h"
+#include "coordinator/results/compare.h"
+
+static void print(const struct rf_comparisons *all, bool json)
+{
+    json_t *document;
+    if (!json) {
+        rf_comparisons_print(all, stdout);
+        rf_comparisons_print_totals(all, stdout);
+        return;
+    }
+    document = rf_comparisons_json(all);
+    json_dumpf(document, stdout, /* ASCII: anybody may have chosen the names */
+               JSON_INDENT(2) | JSON_REAL_PRECISION(9) | JSON_ENSURE_ASCII);
+    putchar('\n');
+    json_decref(document);
+}
+
+int rf_compare_command(const struct rf_cli *cli)
+{
+    const char *old_folder = cli->operands[0], *new_folder = cli->operands[1];
+    struct rf_result_set reference = {0}, now = {0};
+    struct rf_comparisons all = {0};
+    struct rf_err err = {0};
+    int code = RF_EXIT_USAGE;
+    if (rf_result_set_add(&reference, old_folder, &err) != RF_OK ||
+        rf_result_set_add(&now, new_folder, &err) != RF_OK ||
+        rf_compare_check(&reference, old_folder, &now, new_folder, &err) !=
+            RF_OK) {
+        rf_error("%s", err.text);
+        goto out;
+    }
+    rf_compare(&reference, &now, cli->threshold, &all);
+    print(&all, cli->json);
+    code =
+        rf_comparisons_regressions(&all) > 0 || reference.n_bad + now.n_bad > 0
+            ? RF_EXIT_FAILED
+            : RF_EXIT_OK;
+out:
+    rf_comparisons_free(&all);
+    rf_result_set_free(&reference);
+    rf_result_set_free(&now);
+    return code;
+}

@@ -16,6 +16,7 @@ struct rf_run_app {
     const struct rf_cli *cli;
     struct rf_config *config;
     struct rf_model *model;
+    json_t *libraries; /* of the head */
     struct rf_results *results;
     struct rf_output *output;
     struct rf_progress *progress;

@@ -19,6 +19,7 @@
 #include "coordinator/commands/commands.h"
 #include "coordinator/commands/planning.h"
 #include "coordinator/commands/run_app.h"
+#include "coordinator/commands/versions.h"
 #include "transport/loop.h"
 
 #define REDRAW_MS 500
@@ -389,7 +390,11 @@ static int exit_for(enum rf_status status)
 static void open_cb(uv_work_t *work)
 {
     struct rf_run_app *app = work->data;
-    app->open_status = rf_results_open(app->cli, app->config, app->model,
+    struct rf_results_settings settings = {
+        app->cli->out,
+        app->cli->resume,
+        {app->cli->argc, app->cli->argv, app->libraries}};
+    app->open_status = rf_results_open(&settings, app->config, app->model,
                                        &app->results, &app->open_why);
 }
 
@@ -461,7 +466,8 @@ static enum rf_status run_loaded(struct rf_run_app *app, struct rf_err *err)
 
 int rf_run_command(const struct rf_cli *cli, struct rf_output *output)
 {
-    struct rf_run_app app = {.cli = cli, .output = output};
+    struct rf_run_app app = {
+        .cli = cli, .output = output, .libraries = rf_library_versions()};
     struct rf_err err = {0};
     enum rf_status status = load(&app, &err);
     if (status != RF_OK) {
@@ -476,5 +482,6 @@ int rf_run_command(const struct rf_cli *cli, struct rf_output *output)
     rf_results_close(app.results);
     rf_model_destroy(app.model);
     rf_config_destroy(app.config);
+    json_decref(app.libraries);
     return app.exit_code;
 }

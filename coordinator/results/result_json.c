@@ -5,12 +5,9 @@
  */
 #include "coordinator/results/result_json.h"
 
-#include <libssh/libssh.h>
-#include <openssl/crypto.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
-#include <uv.h>
 
 #include "common/clock.h"
 #include "common/mem.h"
@@ -62,11 +59,11 @@ json_t *rf_result_tool(void)
                      rf_version(), "build", rf_build());
 }
 
-json_t *rf_result_argv(const struct rf_cli *cli)
+json_t *rf_result_argv(const struct rf_result_maker *maker)
 {
     json_t *list = json_array();
-    for (int i = 0; i < cli->argc; i++) {
-        json_t *text = json_string(cli->argv[i]);
+    for (int i = 0; i < maker->argc; i++) {
+        json_t *text = json_string(maker->argv[i]);
         json_array_append_new(list,
                               text != NULL ? text : json_string("[not UTF-8]"));
     }
@@ -95,7 +92,7 @@ json_t *rf_result_node(const char *host, const json_t *hello)
     return entry;
 }
 
-json_t *rf_result_head(void)
+json_t *rf_result_head(const struct rf_result_maker *maker)
 {
     struct utsname names;
     json_t *head = json_object();
@@ -105,10 +102,7 @@ json_t *rf_result_head(void)
             json_sprintf("%s %s %s", names.sysname, names.release,
                          names.machine));
     }
-    put(head, "libuv", json_string(uv_version_string()));
-    put(head, "libssh", json_string(ssh_version(0)));
-    put(head, "openssl", json_string(OpenSSL_version(OPENSSL_VERSION)));
-    put(head, "jansson", json_string(jansson_version_str()));
+    json_object_update(head, maker->libraries);
     return head;
 }
 
@@ -474,14 +468,14 @@ json_t *rf_result_json(const struct rf_result_run *run,
     put(out, "schema_version", json_integer(RF_SCHEMA_VERSION));
     put(out, "tool", rf_result_tool());
     put(out, "run_id", json_string(run->run_id));
-    put(out, "argv", rf_result_argv(run->cli));
+    put(out, "argv", rf_result_argv(&run->maker));
     put(out, "name", json_string(member->name));
     put(out, "started_at", json_string(attempt->started_at));
     put(out, "finished_at", json_string(attempt->finished_at));
     put(out, "status", json_string(rf_outcome_name(attempt->outcome)));
     put(out, "errors", json_incref(attempt->errors));
     put(out, "environment", json_incref(run->environment));
-    put(out, "head", rf_result_head());
+    put(out, "head", rf_result_head(&run->maker));
     put(out, "model", rf_model_json(run->model));
     put(out, "scenario",
         json_incref(scenario != NULL ? scenario->document : member->value));

@@ -5,17 +5,23 @@
 #include <jansson.h>
 
 #include "coordinator/run/attempt.h"
-#include "coordinator/commands/cli.h"
 
 #define RF_SCHEMA_VERSION 1
 
+/* The program that makes results, as it was called. Borrowed. */
+struct rf_result_maker {
+    int argc;
+    char *const *argv;
+    json_t *libraries; /* {name: version} */
+};
+
 /* What all results of a run have in common; borrowed. */
 struct rf_result_run {
+    struct rf_result_maker maker;
     const struct rf_config *config;
     const struct rf_model *model;
     const char *run_id;
-    const struct rf_cli *cli;
-    json_t *environment; /* array, one entry a node */
+    json_t *environment; /* array, one entry per node */
 };
 
 /* The self-contained record of one attempt. A new reference. */
@@ -24,13 +30,13 @@ json_t *rf_result_json(const struct rf_result_run *run,
 
 /* {"name", "version", "build"} and the argument list. New references. */
 json_t *rf_result_tool(void);
-json_t *rf_result_argv(const struct rf_cli *cli);
+json_t *rf_result_argv(const struct rf_result_maker *maker);
 
 /* cluster.json as read, secrets replaced. A new reference. */
 json_t *rf_result_configuration(const struct rf_config *config);
 
 /* The machine and libraries of the coordinator itself. A new reference. */
-json_t *rf_result_head(void);
+json_t *rf_result_head(const struct rf_result_maker *maker);
 
 /* A node's HELLO as an entry of `environment`. A new reference. */
 json_t *rf_result_node(const char *host, const json_t *hello);

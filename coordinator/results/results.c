@@ -161,12 +161,12 @@ static void new_document(struct rf_results *results)
         "{s:i, s:o, s:s, s:o, s:s, s:s, s:n, s:s, s:n, s:s, s:o, s:o, s:o, "
         "s:o, s:n, s:o}",
         "schema_version", RF_SCHEMA_VERSION, "tool", rf_result_tool(), "run_id",
-        results->run_id, "argv", rf_result_argv(run->cli), "name",
+        results->run_id, "argv", rf_result_argv(&run->maker), "name",
         run->config->name, "started_at", stamp, "finished_at", "status",
         "running", "exit_code", "file", run->config->file, "configuration",
         rf_result_configuration(run->config), "environment",
-        json_incref(run->environment), "head", rf_result_head(), "model",
-        rf_resume_model(run), "probe", "scenarios", json_array());
+        json_incref(run->environment), "head", rf_result_head(&run->maker),
+        "model", rf_resume_model(run), "probe", "scenarios", json_array());
 }
 
 /* Notes a scenario of which the folder has a record. One that is ok there is
@@ -213,7 +213,7 @@ static enum rf_status read_old(struct rf_results *results, struct rf_err *err)
                          rf_result_text(results->document, NULL, "run_id")));
     results->before = json_deep_copy(results->document);
     json_object_set_new(results->document, "argv",
-                        rf_result_argv(results->run.cli));
+                        rf_result_argv(&results->run.maker));
     json_object_set_new(results->document, "status", json_string("running"));
     index = json_object_get(results->document, "scenarios");
     if (!json_is_array(index)) {
@@ -231,18 +231,19 @@ static enum rf_status read_old(struct rf_results *results, struct rf_err *err)
 }
 
 static enum rf_status open_folder(struct rf_results *results,
-                                  const struct rf_cli *cli, struct rf_err *err)
+                                  const struct rf_results_settings *settings,
+                                  struct rf_err *err)
 {
     enum rf_status status;
-    if (cli->resume != NULL) {
-        results->folder = rf_xstrdup(cli->resume);
+    if (results->resumed) {
+        results->folder = rf_xstrdup(settings->resume);
         status = lock_folder(results, err);
         if (status == RF_OK) {
             status = read_old(results, err);
         }
         return status;
     }
-    status = make_folder(results, cli->out, err);
+    status = make_folder(results, settings->out, err);
     if (status == RF_OK) {
         status = lock_folder(results, err);
     }
@@ -252,7 +253,7 @@ static enum rf_status open_folder(struct rf_results *results,
     return status;
 }
 
-enum rf_status rf_results_open(const struct rf_cli *cli,
+enum rf_status rf_results_open(const struct rf_results_settings *settings,
                                const struct rf_config *config,
                                const struct rf_model *model,
                                struct rf_results **out, struct rf_err *err)
@@ -260,9 +261,10 @@ enum rf_status rf_results_open(const struct rf_cli *cli,
     struct rf_results *results = rf_xcalloc(1, sizeof(*results));
     enum rf_status status;
     results->lock = -1;
-    results->run = (struct rf_result_run){.config = config,
+    results->resumed = settings->resume != NULL;
+    results->run = (struct rf_result_run){.maker = settings->maker,
+                                          .config = config,
                                           .model = model,
-                                          .cli = cli,
                                           .run_id = results->run_id,
                                           .environment = json_array()};
     results->complete =
@@ -274,7 +276,7 @@ enum rf_status rf_results_open(const struct rf_cli *cli,
             results->run.environment,
             json_pack("{s:s}", "host", config->node_names[i]));
     }
-    status = open_folder(results, cli, err);
+    status = open_folder(results, settings, err);
     if (status == RF_OK) {
         results->index = json_object_get(results->document, "scenarios");
         fill_index(results);
@@ -338,7 +340,7 @@ void rf_results_print(const struct rf_results *results, FILE *to)
 
 void rf_results_discard(struct rf_results *results)
 {
-    if (results->run.cli->resume == NULL && results->folder != NULL) {
+    if (!results->resumed && results->folder != NULL) {
         char *path = rf_results_path(results, "run", ".json");
         unlink(path);
         free(path);

@@ -6,20 +6,26 @@
 #ifndef RF_COORDINATOR_RESULTS_RESULTS_H
 #define RF_COORDINATOR_RESULTS_RESULTS_H
 
-#include "coordinator/run/attempt.h"
-#include "coordinator/commands/cli.h"
 #include "coordinator/commands/storing.h"
+#include "coordinator/results/result_json.h"
 
 struct rf_results;
 
+struct rf_results_settings {
+    const char *out;    /* gets the run's folder */
+    const char *resume; /* the run's folder, to go on in; NULL: a new one */
+    struct rf_result_maker maker;
+};
+
 /*
- * Makes DIR/<UTC time>-<name>/, with DIR's parents, and run.json in it, or with
- * cli->resume opens that folder: `config` and model must be equal to its own.
- * One coordinator at a time may have a folder. `config`, `model` and `cli` are
- * borrowed. Errors are RF_ERR_CONFIG when the folder cannot be made or opened,
- * or does not fit, and RF_ERR_IO when run.json cannot be read or stored.
+ * Makes OUT/<UTC time>-<name>/, with OUT's parents, and run.json in it, or
+ * opens the folder to resume: `config` and model must be equal to its own.
+ * One coordinator at a time may have a folder. What `settings` points to,
+ * `config` and `model` are borrowed. Errors are RF_ERR_CONFIG when the folder
+ * cannot be made or opened, or does not fit, and RF_ERR_IO when run.json cannot
+ * be read or stored.
  */
-enum rf_status rf_results_open(const struct rf_cli *cli,
+enum rf_status rf_results_open(const struct rf_results_settings *settings,
                                const struct rf_config *config,
                                const struct rf_model *model,
                                struct rf_results **out,

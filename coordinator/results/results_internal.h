@@ -2,7 +2,6 @@
 #ifndef RF_COORDINATOR_RESULTS_RESULTS_INTERNAL_H
 #define RF_COORDINATOR_RESULTS_RESULTS_INTERNAL_H
 
-#include "coordinator/results/result_json.h"
 #include "coordinator/results/results.h"
 
 /* The file that is being stored. */
@@ -16,6 +15,7 @@ enum rf_results_file {
 
 struct rf_results {
     struct rf_result_run run;
+    bool resumed;
     char *folder;
     char *parent; /* made by us, or NULL, */
     size_t kept;  /* but for the levels in its first characters */

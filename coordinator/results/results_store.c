@@ -17,6 +17,7 @@
 #include "coordinator/results/report_table.h"
 #include "coordinator/results/result_probe.h"
 #include "coordinator/commands/storing.h"
+#include "coordinator/run/exit_code.h"
 
 char *rf_results_path(const struct rf_results *results, const char *name,
                       const char *suffix)

@@ -20,7 +20,6 @@ const char result_lab_cluster[] =
     "{\"tp\": 2}, \"infer\": {\"tp\": 4}}]}";
 
 struct result_lab result_lab;
-static const char *args[] = {"refit-coord", "c.json", NULL};
 
 void result_lab_load(const char *text)
 {
@@ -35,13 +34,16 @@ void result_lab_unload(void)
 
 void result_lab_open(void)
 {
+    static char program[] = "refit-coord", file[] = "c.json";
+    static char *argv[] = {program, file, NULL};
     snprintf(result_lab.folder, sizeof(result_lab.folder),
              "/tmp/refit-results-XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(result_lab.folder));
-    result_lab.cli = (struct rf_cli){
-        .out = rf_xasprintf("%s/results", result_lab.folder), .argc = 2};
-    memcpy(&result_lab.cli.argv, &(const char **){args},
-           sizeof(result_lab.cli.argv));
+    snprintf(result_lab.out, sizeof(result_lab.out), "%s/results",
+             result_lab.folder);
+    result_lab.settings = (struct rf_results_settings){
+        .out = result_lab.out,
+        .maker = {2, argv, json_pack("{s:s}", "libuv", "1.2.3")}};
     result_lab_load(result_lab_cluster);
 }
 
@@ -50,8 +52,7 @@ void result_lab_close(void)
     char *command = rf_xasprintf("rm -rf '%s'", result_lab.folder);
     ck_assert_int_eq(system(command), 0);
     free(command);
-    memcpy(&command, &result_lab.cli.out, sizeof(command));
-    free(command);
+    json_decref(result_lab.settings.maker.libraries);
     result_lab_unload();
 }
 

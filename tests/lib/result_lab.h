@@ -6,17 +6,17 @@
 #ifndef RF_TESTS_LIB_RESULT_LAB_H
 #define RF_TESTS_LIB_RESULT_LAB_H
 
-#include "coordinator/run/attempt.h"
-#include "coordinator/commands/cli.h"
 #include "coordinator/config/config.h"
+#include "coordinator/results/results.h"
 
 extern const char result_lab_cluster[]; /* its cluster.json */
 
 extern struct result_lab {
-    char folder[64]; /* cli.out is inside */
+    char folder[64];
+    char out[80]; /* in it: settings.out */
     struct rf_config *config;
     struct rf_model *model;
-    struct rf_cli cli;
+    struct rf_results_settings settings;
 } result_lab;
 
 /* A checked fixture. */

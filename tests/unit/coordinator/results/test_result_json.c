@@ -15,7 +15,7 @@ static json_t *record_of(const struct rf_attempt *attempt)
     struct rf_result_run run = {.config = result_lab.config,
                                 .model = result_lab.model,
                                 .run_id = "0123",
-                                .cli = &result_lab.cli,
+                                .maker = result_lab.settings.maker,
                                 .environment = nodes};
     json_t *record = rf_result_json(&run, attempt);
     json_decref(nodes);
@@ -59,6 +59,8 @@ START_TEST(test_results_record_has_every_field)
                       "plan.%s", plan_keys[i]);
     }
     ck_assert_str_eq(rf_result_text(record, NULL, "status"), "ok");
+    ck_assert_str_eq(rf_result_text(record, "head", "libuv"), "1.2.3");
+    ck_assert_str_ne(rf_result_text(record, "head", "kernel"), "-");
     ck_assert_uint_eq(json_array_size(json_object_get(record, "memory")), 4);
     json_decref(record);
     rf_attempt_destroy(attempt);

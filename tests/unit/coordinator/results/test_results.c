@@ -15,7 +15,7 @@ static struct rf_results *open_results(void)
 {
     struct rf_results *results = NULL;
     struct rf_err err = {0};
-    ck_assert_msg(rf_results_open(&result_lab.cli, result_lab.config,
+    ck_assert_msg(rf_results_open(&result_lab.settings, result_lab.config,
                                   result_lab.model, &results, &err) == RF_OK,
                   "%s", err.text);
     return results;
@@ -173,10 +173,10 @@ END_TEST
 START_TEST(test_results_discard_leaves_nothing)
 {
     struct rf_results *results = open_results();
-    ck_assert_int_eq(access(result_lab.cli.out, F_OK), 0);
+    ck_assert_int_eq(access(result_lab.settings.out, F_OK), 0);
     rf_results_discard(results);
     rf_results_close(results);
-    ck_assert_int_ne(access(result_lab.cli.out, F_OK), 0);
+    ck_assert_int_ne(access(result_lab.settings.out, F_OK), 0);
 }
 END_TEST
 
@@ -197,7 +197,7 @@ START_TEST(test_results_resume_knows_what_is_complete)
     char *in = unfinished_run();
     struct rf_results *results;
     json_t *before = read_json(in, "run.json");
-    result_lab.cli.resume = in;
+    result_lab.settings.resume = in;
     results = open_results();
     ck_assert(rf_results_complete(results)[0]);
     ck_assert(!rf_results_complete(results)[1]);
@@ -222,7 +222,7 @@ START_TEST(test_results_resume_takes_any_run_id)
                         json_string("0123456789abcd\xe2\x82\xac\xe2\x82\xac"));
     ck_assert_int_eq(rf_json_store(run, path, NULL), RF_OK);
     json_decref(run);
-    result_lab.cli.resume = in;
+    result_lab.settings.resume = in;
     results = open_results();
     ck_assert_str_eq(rf_results_run_id(results), "0123456789abcd+");
     attempt = result_lab_attempt(1);
@@ -246,7 +246,7 @@ START_TEST(test_results_resume_without_nodes_forgets_nothing)
     ck_assert(finish(results, 1));
     rf_results_close(results);
     before = read_json(in, "run.json");
-    result_lab.cli.resume = in;
+    result_lab.settings.resume = in;
     results = open_results();
     now = read_json(in, "run.json");
     ck_assert_str_eq(rf_result_text(now, NULL, "status"), "running");
@@ -278,7 +278,7 @@ START_TEST(test_results_resume_of_some_keeps_the_others)
     FILE *file;
     ck_assert_int_eq(rf_config_select(result_lab.config, globs, 1, NULL),
                      RF_OK);
-    result_lab.cli.resume = in;
+    result_lab.settings.resume = in;
     results = open_results();
     attempt = result_lab_attempt(0);
     ck_assert(store(results, attempt));
@@ -332,7 +332,7 @@ START_TEST(test_results_resume_of_some_is_not_ok_beside_failures)
     ck_assert(store(results, attempt));
     rf_attempt_destroy(attempt);
     rf_results_close(results);
-    result_lab.cli.resume = in;
+    result_lab.settings.resume = in;
     results = open_results(); /* all: `one` keeps its record till it ends */
     run = read_json(in, "run.json");
     ck_assert_str_eq(
@@ -368,8 +368,8 @@ START_TEST(test_results_resume_refuses_another_model)
     struct rf_results *results = NULL;
     struct rf_err err = {0};
     json_object_set_new(result_lab.config->model, "comment", json_true());
-    result_lab.cli.resume = in;
-    ck_assert_int_eq(rf_results_open(&result_lab.cli, result_lab.config,
+    result_lab.settings.resume = in;
+    ck_assert_int_eq(rf_results_open(&result_lab.settings, result_lab.config,
                                      result_lab.model, &results, &err),
                      RF_ERR_CONFIG);
     ck_assert_msg(strstr(err.text, "its model differs") != NULL, "%s",
@@ -389,8 +389,8 @@ START_TEST(test_results_resume_refuses_another_configuration)
     at[strlen("\"iterations\": ")] = '4';
     result_lab_unload();
     result_lab_load(text);
-    result_lab.cli.resume = in;
-    ck_assert_int_eq(rf_results_open(&result_lab.cli, result_lab.config,
+    result_lab.settings.resume = in;
+    ck_assert_int_eq(rf_results_open(&result_lab.settings, result_lab.config,
                                      result_lab.model, &results, &err),
                      RF_ERR_CONFIG);
     ck_assert_msg(strstr(err.text, "$.scenarios[0].iterations") != NULL, "%s",
@@ -404,8 +404,8 @@ START_TEST(test_results_one_coordinator_at_a_time)
 {
     struct rf_results *first = open_results(), *second = NULL;
     struct rf_err err = {0};
-    result_lab.cli.resume = rf_results_folder(first);
-    ck_assert_int_eq(rf_results_open(&result_lab.cli, result_lab.config,
+    result_lab.settings.resume = rf_results_folder(first);
+    ck_assert_int_eq(rf_results_open(&result_lab.settings, result_lab.config,
                                      result_lab.model, &second, &err),
                      RF_ERR_CONFIG);
     ck_assert_msg(strstr(err.text, "another refit-coord") != NULL, "%s",
@@ -417,13 +417,13 @@ END_TEST
 /* Index 0: all levels are ours; 1: the first was there. */
 START_TEST(test_results_make_missing_parents_and_remove_only_those)
 {
-    const char *base = result_lab.cli.out;
+    const char *base = result_lab.settings.out;
     char *out = rf_xasprintf("%s/b//c", base);
     struct rf_results *results;
     if (_i == 1) {
         ck_assert_int_eq(mkdir(base, 0755), 0);
     }
-    result_lab.cli.out = out;
+    result_lab.settings.out = out;
     results = open_results();
     ck_assert_int_eq(access(out, F_OK), 0);
     rf_results_discard(results);
@@ -433,7 +433,7 @@ START_TEST(test_results_make_missing_parents_and_remove_only_those)
     if (_i == 1) {
         ck_assert_int_eq(rmdir(base), 0); /* empty */
     }
-    result_lab.cli.out = base;
+    result_lab.settings.out = base;
     free(out);
 }
 END_TEST
@@ -442,7 +442,7 @@ START_TEST(test_results_folder_that_cannot_be_made)
 {
     struct rf_results *results = NULL;
     struct rf_err err = {0};
-    struct rf_cli bad = result_lab.cli;
+    struct rf_results_settings bad = result_lab.settings;
     bad.out = "/dev/null/results";
     ck_assert_int_eq(rf_results_open(&bad, result_lab.config, result_lab.model,
                                      &results, &err),
@@ -458,10 +458,10 @@ START_TEST(test_results_folder_that_cannot_be_made_leaves_no_parent)
     char *name = result_lab.config->name;
     result_lab.config->name =
         rf_xasprintf("%0300d", 0); /* longer than names may be */
-    ck_assert_int_eq(rf_results_open(&result_lab.cli, result_lab.config,
+    ck_assert_int_eq(rf_results_open(&result_lab.settings, result_lab.config,
                                      result_lab.model, &results, &err),
                      RF_ERR_CONFIG);
-    ck_assert_int_ne(access(result_lab.cli.out, F_OK), 0);
+    ck_assert_int_ne(access(result_lab.settings.out, F_OK), 0);
     free(result_lab.config->name);
     result_lab.config->name = name;
 }
@@ -488,7 +488,7 @@ START_TEST(test_results_are_not_for_all_to_write_whatever_the_umask_is)
     const char *in = rf_results_folder(results);
     ck_assert(store(results, attempt));
     umask(before);
-    ck_assert_uint_eq(mode_of(result_lab.cli.out, "."), cases[_i].folder);
+    ck_assert_uint_eq(mode_of(result_lab.settings.out, "."), cases[_i].folder);
     ck_assert_uint_eq(mode_of(in, "."), cases[_i].folder);
     ck_assert_uint_eq(mode_of(in, "run.json"), cases[_i].file);
     ck_assert_uint_eq(mode_of(in, "one.json"), cases[_i].file);

@@ -43,9 +43,11 @@ struct rf_run_app {
     int exit_code;
 };
 
-/* For rf_signals_start(), rf_results_serve(), and twice a second. */
+/* How results are stored: beside the loop. `data` is the struct rf_run_app. */
+extern const struct rf_results_ops rf_run_end_storing;
+
+/* For rf_signals_start(), and twice a second. */
 void rf_run_end_signal(uv_signal_t *handle, int number);
-void rf_run_end_stored(const struct rf_err *why, void *data);
 void rf_run_end_tick(struct rf_run_app *app, int64_t now_ns);
 
 /* What was found about nodes that have joined, once; those that a finding holds

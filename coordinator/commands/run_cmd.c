@@ -424,7 +424,7 @@ static enum rf_status open_results(struct rf_run_app *app, struct rf_err *err)
 /* With the folder open: runs what is left to do in it. */
 static enum rf_status run_in_folder(struct rf_run_app *app, struct rf_err *err)
 {
-    rf_results_serve(app->results, &app->loop, rf_run_end_stored, app);
+    rf_results_serve(app->results, &rf_run_end_storing, app);
     if (app->interrupts > 0) {
         rf_run_end(app);
         return RF_OK;

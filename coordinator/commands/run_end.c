@@ -13,6 +13,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "coordinator/commands/commands.h"
+#include "coordinator/commands/storing.h"
 
 #define PATIENCE_NS (2 * RF_NS_PER_S) /* before a wait is explained */
 #define GRACE_NS (10 * RF_NS_PER_S)   /* for storing, after --timeout */
@@ -154,7 +155,20 @@ static bool cut_short(const struct rf_run_app *app)
            (app->cli->timeout_s > 0 && app->exit_code == RF_EXIT_FAILED);
 }
 
-void rf_run_end_stored(const struct rf_err *why, void *data)
+static void stored_cb(const struct rf_err *why, void *data)
+{
+    struct rf_run_app *app = data;
+    rf_results_stored(app->results, why);
+}
+
+static void store_op(char *path, char *text, void *data)
+{
+    struct rf_run_app *app = data;
+    rf_storing_start(&app->loop, path, text, stored_cb, app);
+}
+
+/* All files of a scenario, or run.json for the last time. */
+static void done_op(const struct rf_err *why, void *data)
 {
     struct rf_run_app *app = data;
     if (!app->finishing) {
@@ -164,6 +178,8 @@ void rf_run_end_stored(const struct rf_err *why, void *data)
         app->unfinished = true;
     }
 }
+
+const struct rf_results_ops rf_run_end_storing = {store_op, done_op};
 
 static void discard_cb(uv_work_t *work)
 {

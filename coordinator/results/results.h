@@ -1,12 +1,13 @@
 /*
- * The result folder of a run. Every file is written whole (rf_store()), each
- * scenario's as soon as it has ended, beside the event loop; run.json exists
- * from the start with status "running". A failed launch leaves nothing behind.
+ * The result folder of a run. Every file is written whole, each scenario's as
+ * soon as it has ended, and by others: whoever has the folder open is handed
+ * paths and texts, so that a disk that hangs does not stop its caller. run.json
+ * exists from the start with status "running". A failed launch leaves nothing
+ * behind.
  */
 #ifndef RF_COORDINATOR_RESULTS_RESULTS_H
 #define RF_COORDINATOR_RESULTS_RESULTS_H
 
-#include "coordinator/commands/storing.h"
 #include "coordinator/results/result_json.h"
 
 struct rf_results;
@@ -40,11 +41,21 @@ const char *rf_results_run_id(const struct rf_results *results);
 void rf_results_node(struct rf_results *results, uint32_t node,
                      const json_t *hello);
 
-/* To be called before anything is stored: files are written by a thread, and
- * `stored` is called on `loop` at the end of each rf_results_store() and
- * rf_results_finish(). */
-void rf_results_serve(struct rf_results *results, uv_loop_t *loop,
-                      rf_stored_fn stored, void *data);
+struct rf_results_ops {
+    /* Begins to store `text` as `path`, both taken, as rf_store() does. Then,
+     * never from inside, rf_results_stored() is called. */
+    void (*store)(char *path, char *text, void *data);
+    /* An rf_results_store() or rf_results_finish() has ended; `why` is NULL
+     * when all of its files are stored. */
+    void (*done)(const struct rf_err *why, void *data);
+};
+
+/* To be called before anything is stored. */
+void rf_results_serve(struct rf_results *results,
+                      const struct rf_results_ops *ops, void *data);
+
+/* The file that was handed to ops->store is stored, or `why` it is not. */
+void rf_results_stored(struct rf_results *results, const struct rf_err *why);
 
 /* Stores one scenario, and run.json and summary.csv with it; `attempt` is not
  * needed any more when this returns. Only when nothing is being stored. */

@@ -26,10 +26,9 @@ struct rf_results {
     json_t *before;   /* run.json as it was, of a resumed folder */
     bool *complete;
     json_t *last;
-    json_t *rows;    /* by scenario: what summary.csv needs of its record */
-    json_t *shown;   /* likewise what the table at the end has */
-    uv_loop_t *loop; /* of rf_results_serve() */
-    rf_stored_fn stored;
+    json_t *rows;  /* by scenario: what summary.csv needs of its record */
+    json_t *shown; /* likewise what the table at the end has */
+    const struct rf_results_ops *ops;
     void *data;
     struct {
         enum rf_results_file file;

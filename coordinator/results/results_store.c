@@ -1,9 +1,9 @@
 /*
  * What is stored while a result folder is open. See results.h.
  *
- * The files of a scenario are stored one after another, each beside the event
- * loop: its record, then run.json and summary.csv, which say what records say.
- * The first that fails ends it, and the others stay as they were.
+ * The files of a scenario are stored one after another: its record, then
+ * run.json and summary.csv, which say what records say. The first that fails
+ * ends it, and the others stay as they were.
  */
 #include "coordinator/results/results_internal.h"
 
@@ -16,7 +16,6 @@
 #include "common/mem.h"
 #include "coordinator/results/report_table.h"
 #include "coordinator/results/result_probe.h"
-#include "coordinator/commands/storing.h"
 #include "coordinator/run/exit_code.h"
 
 char *rf_results_path(const struct rf_results *results, const char *name,
@@ -78,8 +77,8 @@ static char *summary_text(const struct rf_results *results, struct rf_err *err)
     return text;
 }
 
-/* The one that is stored has been, or not. */
-static void told(struct rf_results *results, const struct rf_err *why)
+/* The last file is stored, or one is not. */
+static void end_storing(struct rf_results *results, const struct rf_err *why)
 {
     const char *scenario = results->storing.scenario;
     struct rf_err err;
@@ -90,10 +89,8 @@ static void told(struct rf_results *results, const struct rf_err *why)
         rf_err_wrap(&err, "the result of %s is not stored", scenario);
         why = &err;
     }
-    results->stored(why, results->data);
+    results->ops->done(why, results->data);
 }
-
-static void stored_cb(const struct rf_err *why, void *data);
 
 /* Stores `text`, which is taken; NULL: there is none, because of `why`. */
 static void begin(struct rf_results *results, enum rf_results_file file,
@@ -103,10 +100,10 @@ static void begin(struct rf_results *results, enum rf_results_file file,
     results->storing.path = path;
     results->storing.file = file;
     if (text == NULL) {
-        told(results, why);
+        end_storing(results, why);
         return;
     }
-    rf_storing_start(results->loop, rf_xstrdup(path), text, stored_cb, results);
+    results->ops->store(rf_xstrdup(path), text, results->data);
 }
 
 static void begin_json(struct rf_results *results, enum rf_results_file file,
@@ -140,11 +137,10 @@ static void take_record(struct rf_results *results)
                     json_object_get(results->last, "status"));
 }
 
-static void stored_cb(const struct rf_err *why, void *data)
+void rf_results_stored(struct rf_results *results, const struct rf_err *why)
 {
-    struct rf_results *results = data;
     if (why != NULL) {
-        told(results, why);
+        end_storing(results, why);
         return;
     }
     switch (results->storing.file) {
@@ -156,16 +152,15 @@ static void stored_cb(const struct rf_err *why, void *data)
         begin_summary(results);
         break;
     default:
-        told(results, NULL);
+        end_storing(results, NULL);
         break;
     }
 }
 
-void rf_results_serve(struct rf_results *results, uv_loop_t *loop,
-                      rf_stored_fn stored, void *data)
+void rf_results_serve(struct rf_results *results,
+                      const struct rf_results_ops *ops, void *data)
 {
-    results->loop = loop;
-    results->stored = stored;
+    results->ops = ops;
     results->data = data;
 }
 

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "common/mem.h"
+#include "common/store.h"
 #include "coordinator/results/report_table.h"
 #include "coordinator/results/results.h"
 #include "tests/lib/result_lab.h"
@@ -21,14 +22,23 @@ static struct rf_results *open_results(void)
     return results;
 }
 
-/* What the last file's storing ended with. */
+/* The file that is to be stored, and what storing ended with. */
 static struct told {
+    char *path, *file;
     unsigned times;
     bool failed;
     char text[1024];
 } seen;
 
-static void stored(const struct rf_err *why, void *data)
+static void store_op(char *path, char *text, void *data)
+{
+    ck_assert_ptr_eq(data, &seen);
+    ck_assert_ptr_null(seen.path);
+    seen.path = path;
+    seen.file = text;
+}
+
+static void done_op(const struct rf_err *why, void *data)
 {
     ck_assert_ptr_eq(data, &seen);
     seen.times++;
@@ -36,35 +46,41 @@ static void stored(const struct rf_err *why, void *data)
     snprintf(seen.text, sizeof(seen.text), "%s", why != NULL ? why->text : "");
 }
 
-/* Has the folder's files stored by a loop that turns until they are. */
-static bool settle(struct rf_results *results, uv_loop_t *loop)
+static const struct rf_results_ops ops = {store_op, done_op};
+
+/* Stores the folder's files one after another. */
+static bool settle(struct rf_results *results)
 {
-    ck_assert_ptr_nonnull(rf_results_storing(results));
-    uv_run(loop, UV_RUN_DEFAULT);
+    while (seen.path != NULL) {
+        struct told now = seen;
+        struct rf_err why = {0};
+        enum rf_status status;
+        ck_assert_str_eq(rf_results_storing(results), now.path);
+        status = rf_store(now.path, now.file, strlen(now.file), &why);
+        seen.path = NULL;
+        rf_results_stored(results, status == RF_OK ? NULL : &why);
+        free(now.path);
+        free(now.file);
+    }
     ck_assert_ptr_null(rf_results_storing(results));
     ck_assert_uint_eq(seen.times, 1);
-    ck_assert_int_eq(uv_loop_close(loop), 0);
     return !seen.failed;
 }
 
 static bool store(struct rf_results *results, const struct rf_attempt *attempt)
 {
-    uv_loop_t loop;
     seen = (struct told){0};
-    uv_loop_init(&loop);
-    rf_results_serve(results, &loop, stored, &seen);
+    rf_results_serve(results, &ops, &seen);
     rf_results_store(results, attempt);
-    return settle(results, &loop);
+    return settle(results);
 }
 
 static bool finish(struct rf_results *results, int exit_code)
 {
-    uv_loop_t loop;
     seen = (struct told){0};
-    uv_loop_init(&loop);
-    rf_results_serve(results, &loop, stored, &seen);
+    rf_results_serve(results, &ops, &seen);
     rf_results_finish(results, exit_code);
-    return settle(results, &loop);
+    return settle(results);
 }
 
 static json_t *read_json(const char *in, const char *name)

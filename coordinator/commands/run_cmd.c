@@ -187,7 +187,7 @@ static bool hello_cb(uint32_t node, struct rf_msg_hello *message, void *data)
         rf_advise_build(app->config->node_names[node], hello, false,
                         &app->findings);
     }
-    rf_results_node(app->results, node, hello);
+    rf_results_node(app->results, node, message);
     joins = rf_run_hello(app->run, node, hello);
     json_decref(hello);
     return joins;

@@ -77,15 +77,18 @@ json_t *rf_result_configuration(const struct rf_config *config)
     return copy;
 }
 
-json_t *rf_result_node(const char *host, const json_t *hello)
+json_t *rf_result_node(const char *host, const struct rf_msg_hello *hello)
 {
+    static const char *const own[] = {"protocol", "node", "pid", "start_ticks",
+                                      "folders"}; /* of this run alone */
+    json_t *facts = rf_schema_encode(&rf_msg_hello_schema, hello);
     json_t *entry = json_pack("{s:s}", "host", host);
-    json_t *facts = json_deep_copy(hello);
-    json_object_del(facts, "protocol");
-    json_object_del(facts, "node");
-    json_object_del(facts, "pid");
-    json_object_del(facts, "start_ticks");
-    json_object_del(facts, "folders");
+    for (size_t i = 0; i < RF_ARRAY_SIZE(own); i++) {
+        json_object_del(facts, own[i]);
+    }
+    if (hello->env.n == 0) {
+        put(facts, "env", json_object());
+    }
     redact_env(json_object_get(facts, "env"));
     json_object_update(entry, facts);
     json_decref(facts);

@@ -5,6 +5,7 @@
 #include <jansson.h>
 
 #include "coordinator/run/attempt.h"
+#include "transport/messages.h"
 
 #define RF_SCHEMA_VERSION 1
 
@@ -39,7 +40,7 @@ json_t *rf_result_configuration(const struct rf_config *config);
 json_t *rf_result_head(const struct rf_result_maker *maker);
 
 /* A node's HELLO as an entry of `environment`. A new reference. */
-json_t *rf_result_node(const char *host, const json_t *hello);
+json_t *rf_result_node(const char *host, const struct rf_msg_hello *hello);
 
 /* Whether an environment variable's name says that its value is a secret. */
 bool rf_result_secret_name(const char *name);

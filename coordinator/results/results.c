@@ -307,7 +307,7 @@ const char *rf_results_run_id(const struct rf_results *results)
 }
 
 void rf_results_node(struct rf_results *results, uint32_t node,
-                     const json_t *hello)
+                     const struct rf_msg_hello *hello)
 {
     json_array_set_new(
         results->run.environment, node,

@@ -39,7 +39,7 @@ const char *rf_results_run_id(const struct rf_results *results);
 
 /* A node has joined. */
 void rf_results_node(struct rf_results *results, uint32_t node,
-                     const json_t *hello);
+                     const struct rf_msg_hello *hello);
 
 struct rf_results_ops {
     /* Begins to store `text` as `path`, both taken, as rf_store() does. Then,

@@ -203,6 +203,36 @@ START_TEST(test_results_hide_secrets)
 }
 END_TEST
 
+/* Index 0: without variables. */
+START_TEST(test_results_node_has_all_facts_but_those_of_its_processes)
+{
+    static const char *const gone[] = {"protocol", "node", "pid",
+                                       "start_ticks", "folders"};
+    char token[] = "HF_TOKEN", secret[] = "hunter2";
+    struct rf_pair pair = {token, secret};
+    struct rf_msg_hello hello;
+    json_t *entry;
+    rf_schema_init(&rf_msg_hello_schema, &hello);
+    hello.pid = hello.node = 1;
+    hello.start_ticks = 2;
+    if (_i == 1) {
+        hello.env = (struct rf_pairs){&pair, 1};
+    }
+    entry = rf_result_node("gpu-a", &hello);
+    ck_assert_str_eq(rf_result_text(entry, NULL, "host"), "gpu-a");
+    ck_assert(json_is_null(json_object_get(entry, "kernel")));
+    ck_assert(json_is_object(json_object_get(entry, "methods")));
+    ck_assert(json_is_array(json_object_get(entry, "nics")));
+    ck_assert(json_is_object(json_object_get(entry, "env")));
+    ck_assert_str_eq(rf_result_text(entry, "env", token),
+                     _i == 1 ? "[redacted]" : "-");
+    for (size_t i = 0; i < RF_ARRAY_SIZE(gone); i++) {
+        ck_assert_ptr_null(json_object_get(entry, gone[i]));
+    }
+    json_decref(entry);
+}
+END_TEST
+
 Suite *test_result_json_suite(void);
 Suite *test_result_json_suite(void)
 {
@@ -219,6 +249,9 @@ Suite *test_result_json_suite(void)
     tcase_add_test(tests, test_results_of_a_scenario_that_could_not_begin);
     tcase_add_test(tests, test_results_first_error_is_the_cause);
     tcase_add_test(tests, test_results_hide_secrets);
+    tcase_add_loop_test(
+        tests, test_results_node_has_all_facts_but_those_of_its_processes, 0,
+        2);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -257,8 +257,12 @@ START_TEST(test_results_resume_without_nodes_forgets_nothing)
 {
     struct rf_results *results = open_results();
     char *in = rf_xstrdup(rf_results_folder(results));
-    json_t *hello = json_pack("{s:s}", "kernel", "Linux 9"), *before, *now;
-    rf_results_node(results, 0, hello);
+    char kernel[] = "Linux 9";
+    struct rf_msg_hello hello;
+    json_t *before, *now;
+    rf_schema_init(&rf_msg_hello_schema, &hello);
+    hello.kernel = kernel;
+    rf_results_node(results, 0, &hello);
     ck_assert(finish(results, 1));
     rf_results_close(results);
     before = read_json(in, "run.json");
@@ -277,7 +281,6 @@ START_TEST(test_results_resume_without_nodes_forgets_nothing)
     ck_assert(json_equal(before, now));
     json_decref(now);
     json_decref(before);
-    json_decref(hello);
     free(in);
 }
 END_TEST

@@ -303,7 +303,7 @@ hdr-check: ## check that each header compiles alone
 	    $(CXX) $(RF_CPPFLAGS) -std=c++17 -Wall -Wextra -fsyntax-only \
 	    -x c++ - || exit 1; done
 check-layers: ## check that includes follow the order of the folders
-	@scripts/check-layers
+	@scripts/check-layers $(CC) -std=c17 $(RF_CPPFLAGS) $(CPPFLAGS)
 
 # Parts that bring their own targets.
 include cuda/cuda.mk tests/bench/bench.mk tests/faults/faults.mk \

@@ -206,8 +206,8 @@ END_TEST
 /* Index 0: without variables. */
 START_TEST(test_results_node_has_all_facts_but_those_of_its_processes)
 {
-    static const char *const gone[] = {"protocol", "node", "pid",
-                                       "start_ticks", "folders"};
+    static const char *const gone[] = {"protocol", "node", "pid", "start_ticks",
+                                       "folders"};
     char token[] = "HF_TOKEN", secret[] = "hunter2";
     struct rf_pair pair = {token, secret};
     struct rf_msg_hello hello;

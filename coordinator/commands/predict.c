@@ -17,6 +17,7 @@
 #include "common/text.h"
 #include "coordinator/commands/commands.h"
 #include "coordinator/results/escape.h"
+#include "coordinator/results/fields.h"
 #include "coordinator/results/report_table.h"
 #include "coordinator/results/result_files.h"
 #include "planner/model_json.h"

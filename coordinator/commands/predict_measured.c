@@ -10,7 +10,7 @@
 #include "common/mem.h"
 #include "coordinator/results/difference.h"
 #include "coordinator/commands/predict.h"
-#include "coordinator/results/report_table.h"
+#include "coordinator/results/fields.h"
 
 /* The settings that make a difference to the time; takes `scenario`. */
 static json_t *settings_of(json_t *scenario, bool disk)

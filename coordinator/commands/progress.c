@@ -11,6 +11,7 @@
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/terminal.h"
+#include "coordinator/results/fields.h"
 #include "coordinator/results/report_table.h"
 
 #define BAR_CELLS 24

@@ -17,6 +17,7 @@
 #include "common/mem.h"
 #include "common/stats.h"
 #include "coordinator/results/difference.h"
+#include "coordinator/results/fields.h"
 #include "coordinator/results/report_table.h"
 
 static const struct rf_result_file *find(const struct rf_result_set *set,
@@ -55,41 +56,55 @@ static void drop_defaults(json_t *part, const json_t *other)
     }
 }
 
-/* The parts of a record that say what was run and where. */
+/* Drops what is different each time, also in the entries of a list. */
+static void drop_varying(json_t *part, const char *name)
+{
+    for (const struct rf_result_field *f = rf_result_fields; f->key != NULL;
+         f++) {
+        if (f->varies && strcmp(f->object, name) == 0) {
+            json_object_del(part, f->key);
+            for (size_t n = 0; n < json_array_size(part); n++) {
+                json_object_del(json_array_get(part, n), f->key);
+            }
+        }
+    }
+}
+
+/* The first difference in a part of two records, "plan.digest"; NULL: none. */
+static char *difference(const char *part, const json_t *a, const json_t *b)
+{
+    json_t *x = json_deep_copy(json_object_get(a, part));
+    json_t *y = json_deep_copy(json_object_get(b, part));
+    char *where, *text = NULL;
+    drop_varying(x, part);
+    drop_varying(y, part);
+    drop_defaults(x, y);
+    drop_defaults(y, x);
+    where = x != NULL || y != NULL ? rf_json_difference(x, y) : NULL;
+    json_decref(x);
+    json_decref(y);
+    if (where != NULL) {
+        text = rf_xasprintf("%s%s", part, where);
+        free(where);
+    }
+    return text;
+}
+
+/* Those of the parts that say what was run and where. */
 static char *differences(const json_t *a, const json_t *b)
 {
     static const char *const parts[] = {"scenario", "model", "plan", "tool",
                                         "environment"};
-    static const char *const volatile_keys[] = {
-        "plan_ms", "memory_available_bytes", "candidate"}; /* a port */
     char *list = NULL;
     for (size_t i = 0; i < RF_ARRAY_SIZE(parts); i++) {
-        json_t *x = json_deep_copy(json_object_get(a, parts[i]));
-        json_t *y = json_deep_copy(json_object_get(b, parts[i]));
-        char *where, *longer;
-        for (size_t k = 0; k < RF_ARRAY_SIZE(volatile_keys); k++) {
-            json_object_del(x, volatile_keys[k]);
-            json_object_del(y, volatile_keys[k]);
-            for (size_t n = 0; n < json_array_size(x); n++) {
-                json_object_del(json_array_get(x, n), volatile_keys[k]);
-            }
-            for (size_t n = 0; n < json_array_size(y); n++) {
-                json_object_del(json_array_get(y, n), volatile_keys[k]);
-            }
+        char *one = difference(parts[i], a, b), *before = list;
+        if (one != NULL && before != NULL) {
+            list = rf_xasprintf("%s, %s", before, one);
+            free(before);
+            free(one);
+        } else if (one != NULL) {
+            list = one;
         }
-        drop_defaults(x, y);
-        drop_defaults(y, x);
-        where = x != NULL || y != NULL ? rf_json_difference(x, y) : NULL;
-        json_decref(x);
-        json_decref(y);
-        if (where == NULL) {
-            continue;
-        }
-        longer = rf_xasprintf("%s%s%s%s", list != NULL ? list : "",
-                              list != NULL ? ", " : "", parts[i], where);
-        free(where);
-        free(list);
-        list = longer;
     }
     return list;
 }

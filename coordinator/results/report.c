@@ -14,6 +14,7 @@
 #include "common/mem.h"
 #include "common/text.h"
 #include "coordinator/results/escape.h"
+#include "coordinator/results/fields.h"
 #include "coordinator/results/report_table.h"
 
 #define LABEL_BYTES 48 /* of one line */

@@ -1,5 +1,5 @@
-/* Tables of results. See report_table.h. A value that was not measured is "-",
- * in CSV an empty field. */
+/* Tables of results, as fields.h describes them. A value that was not measured
+ * is "-", in CSV an empty field. */
 #include "coordinator/results/report_table.h"
 
 #include <math.h>
@@ -7,62 +7,9 @@
 
 #include "common/bytes.h"
 #include "common/mem.h"
+#include "coordinator/results/fields.h"
 
-/* Anybody may have written a file. Bytes, times, rates and counts are not below
- * 0; what is in these limits can be a uint64_t, and ratios are finite. */
-#define MOST 1e18
-#define LEAST 1e-60
-
-static const json_t *value_at(const json_t *result, const char *object,
-                              const char *key)
-{
-    while (object != NULL) {
-        size_t size = strcspn(object, ".");
-        result = json_object_getn(result, object, size);
-        object = object[size] == '.' ? object + size + 1 : NULL;
-    }
-    return json_object_get(result, key);
-}
-
-static bool is_figure(const char *key, const json_t *value)
-{
-    double number = json_number_value(value), size = fabs(number);
-    return json_is_number(value) && size <= MOST &&
-           (size >= LEAST || size <= 0) &&
-           (number >= 0 || strcmp(key, "drift_percent") == 0);
-}
-
-bool rf_result_number(const json_t *result, const char *object, const char *key,
-                      double *out)
-{
-    const json_t *value = value_at(result, object, key);
-    if (!is_figure(key, value)) {
-        return false;
-    }
-    *out = json_number_value(value);
-    return true;
-}
-
-const char *rf_result_text(const json_t *result, const char *object,
-                           const char *key)
-{
-    const char *text = json_string_value(value_at(result, object, key));
-    return text != NULL ? text : "-";
-}
-
-struct rf_table *rf_report_table_create(bool runs)
-{
-    static const char *const heads[] = {
-        "run",         "scenario",   "method",  "strategy", ">bytes",
-        ">on links",   ">median ms", ">p95 ms", ">GB/s",    ">bound ms",
-        ">efficiency", "verified",   NULL};
-    static const char *const drops[] = {"bound ms", "p95 ms",     "on links",
-                                        "bytes",    "strategy",   "method",
-                                        "GB/s",     "efficiency", NULL};
-    struct rf_table *table = rf_table_create(runs ? heads : heads + 1);
-    rf_table_set_drops(table, drops, "refit-coord report DIR | less -S");
-    return table;
-}
+#define MOST_COLUMNS 40
 
 const char *rf_figure_text(double value, int decimals, char out[32])
 {
@@ -74,36 +21,13 @@ const char *rf_figure_text(double value, int decimals, char out[32])
     return out;
 }
 
-/* Three significant digits or more, no exponent. */
-static void number_cell(struct rf_table *table, const json_t *result,
-                        const char *object, const char *key)
+static const char *verdict(const json_t *result)
 {
-    double value;
-    char text[32];
-    if (!rf_result_number(result, object, key, &value)) {
-        rf_table_cell(table, "-");
-    } else {
-        int decimals = value < 10 ? 3 : value < 100 ? 2 : 1;
-        rf_table_cell(table, "%s", rf_figure_text(value, decimals, text));
-    }
-}
-
-static void bytes_cell(struct rf_table *table, const json_t *result,
-                       const char *object, const char *key)
-{
-    double bytes;
-    char text[32];
-    if (rf_result_number(result, object, key, &bytes)) {
-        rf_table_cell(table, "%s",
-                      rf_format_bytes((uint64_t)bytes, text, sizeof(text)));
-    } else {
-        rf_table_cell(table, "-");
-    }
-}
-
-static const char *verified_text(const json_t *result)
-{
+    const char *status = rf_result_text(result, NULL, "status");
     double checked, wrong, tensors;
+    if (strcmp(status, "ok") != 0) {
+        return status;
+    }
     if (!rf_result_number(result, "verification", "checked_bytes", &checked) ||
         !rf_result_number(result, "verification", "mismatched_bytes", &wrong)) {
         return "-";
@@ -117,88 +41,107 @@ static const char *verified_text(const json_t *result)
                : "yes";
 }
 
-void rf_report_table_add(struct rf_table *table, const json_t *result)
+/* A figure with its unit, or three significant digits or more of one whose unit
+ * is in the head; no exponent. */
+static const char *figure(enum rf_result_kind kind, double value, char out[32])
 {
-    const char *status = rf_result_text(result, NULL, "status");
-    double efficiency;
-    char text[32];
-    bool zero_copy = json_is_true(
-        json_object_get(json_object_get(result, "bound"), "zero_copy"));
-    bool ok = strcmp(status, "ok") == 0;
-    rf_table_cell(table, "%s", rf_result_text(result, NULL, "name"));
-    rf_table_cell(table, "%s", rf_result_text(result, "scenario", "method"));
-    rf_table_cell(table, "%s", rf_result_text(result, "scenario", "strategy"));
-    bytes_cell(table, result, "plan", "bytes_total");
-    bytes_cell(table, result, "schedule", "inter_node_bytes");
-    number_cell(table, result, "summary", "median_ms");
-    number_cell(table, result, "summary", "p95_ms");
-    number_cell(table, result, "summary", "algbw_gbytes_per_s");
-    number_cell(table, result, "bound", "ms");
-    if (rf_result_number(result, "bound", "efficiency", &efficiency)) {
-        rf_table_cell(table, "%s", rf_figure_text(efficiency, 2, text));
-    } else {
-        rf_table_cell(table, zero_copy ? "zero copy" : "-");
+    switch (kind) {
+    case RF_RESULT_BYTES:
+        return rf_format_bytes((uint64_t)value, out, 32);
+    case RF_RESULT_EFFICIENCY:
+        return rf_figure_text(value, 2, out);
+    default:
+        return rf_figure_text(value, value < 10 ? 3 : value < 100 ? 2 : 1, out);
     }
-    rf_table_cell(table, "%s", ok ? verified_text(result) : status);
 }
 
-/* Columns of summary.csv: the head and where the value is. */
-static const struct {
-    const char *head, *object, *key;
-} columns[] = {
-    {"scenario", NULL, "name"},
-    {"status", NULL, "status"},
-    {"started_at", NULL, "started_at"},
-    {"model", "model", "name"},
-    {"mode", "scenario", "mode"},
-    {"method", "scenario", "method"},
-    {"strategy", "scenario", "strategy"},
-    {"balance", "scenario", "balance"},
-    {"bytes_total", "plan", "bytes_total"},
-    {"bytes_local", "plan", "bytes_local"},
-    {"bytes_intra_node", "plan", "bytes_intra_node"},
-    {"bytes_inter_node", "plan", "bytes_inter_node"},
-    {"iterations", "summary", "count"},
-    {"median_ms", "summary", "median_ms"},
-    {"mean_ms", "summary", "mean_ms"},
-    {"min_ms", "summary", "min_ms"},
-    {"max_ms", "summary", "max_ms"},
-    {"p95_ms", "summary", "p95_ms"},
-    {"p99_ms", "summary", "p99_ms"},
-    {"stddev_ms", "summary", "stddev_ms"},
-    {"drift_percent", "summary", "drift_percent"},
-    {"algbw_gbytes_per_s", "summary", "algbw_gbytes_per_s"},
-    {"bound_ms", "bound", "ms"},
-    {"bound_resource", "bound", "resource"},
-    {"efficiency", "bound", "efficiency"},
-    {"checked_bytes", "verification", "checked_bytes"},
-    {"mismatched_bytes", "verification", "mismatched_bytes"},
-    {"unknown_tensors", "plan.unknown", "tensors"},
-};
+static const char *shown(const json_t *result,
+                         const struct rf_result_field *field, char out[32])
+{
+    double value;
+    if (field->kind == RF_RESULT_TEXT) {
+        return rf_result_text(result, field->object, field->key);
+    }
+    if (field->kind == RF_RESULT_VERDICT) {
+        return verdict(result);
+    }
+    if (rf_result_number(result, field->object, field->key, &value)) {
+        return figure(field->kind, value, out);
+    }
+    return field->kind == RF_RESULT_EFFICIENCY &&
+                   json_is_true(rf_result_value(result, "bound", "zero_copy"))
+               ? "zero copy"
+               : "-";
+}
+
+/* Those of CSV, or those for people. */
+static struct rf_table *create(bool runs, bool csv)
+{
+    const char *heads[MOST_COLUMNS] = {"run"};
+    size_t n = runs;
+    for (const struct rf_result_field *f = rf_result_fields;
+         f->key != NULL && n + 1 < MOST_COLUMNS; f++) {
+        const char *head = csv ? f->column : f->head;
+        if (head != NULL) {
+            heads[n++] = head;
+        }
+    }
+    heads[n] = NULL;
+    return rf_table_create(heads);
+}
+
+struct rf_table *rf_report_table_create(bool runs)
+{
+    struct rf_table *table = create(runs, false);
+    const char *drops[MOST_COLUMNS] = {NULL};
+    for (const struct rf_result_field *f = rf_result_fields; f->key != NULL;
+         f++) {
+        if (f->head != NULL && f->drop > 0) {
+            drops[f->drop - 1] = f->head + (f->head[0] == '>');
+        }
+    }
+    rf_table_set_drops(table, drops, "refit-coord report DIR | less -S");
+    return table;
+}
+
+void rf_report_table_add(struct rf_table *table, const json_t *result)
+{
+    char text[32];
+    for (const struct rf_result_field *f = rf_result_fields; f->key != NULL;
+         f++) {
+        if (f->head != NULL) {
+            rf_table_cell(table, "%s", shown(result, f, text));
+        }
+    }
+}
 
 struct rf_table *rf_summary_table_create(bool runs)
 {
-    const char *heads[RF_ARRAY_SIZE(columns) + 2] = {"run"};
-    for (size_t i = 0; i < RF_ARRAY_SIZE(columns); i++) {
-        heads[i + 1] = columns[i].head;
+    return create(runs, true);
+}
+
+static void summary_cell(struct rf_table *table, const json_t *result,
+                         const struct rf_result_field *field)
+{
+    const json_t *value = rf_result_value(result, field->object, field->key);
+    double number;
+    if (json_is_string(value)) {
+        rf_table_cell(table, "%s", json_string_value(value));
+    } else if (!rf_result_number(result, field->object, field->key, &number)) {
+        rf_table_cell(table, "%s", "");
+    } else if (json_is_integer(value)) {
+        rf_table_cell(table, "%lld", (long long)json_integer_value(value));
+    } else {
+        rf_table_cell(table, "%.9g", number);
     }
-    heads[RF_ARRAY_SIZE(columns) + 1] = NULL;
-    return rf_table_create(runs ? heads : heads + 1);
 }
 
 void rf_summary_table_add(struct rf_table *table, const json_t *result)
 {
-    for (size_t i = 0; i < RF_ARRAY_SIZE(columns); i++) {
-        const json_t *value =
-            value_at(result, columns[i].object, columns[i].key);
-        if (json_is_string(value)) {
-            rf_table_cell(table, "%s", json_string_value(value));
-        } else if (!is_figure(columns[i].key, value)) {
-            rf_table_cell(table, "%s", "");
-        } else if (json_is_integer(value)) {
-            rf_table_cell(table, "%lld", (long long)json_integer_value(value));
-        } else {
-            rf_table_cell(table, "%.9g", json_real_value(value));
+    for (const struct rf_result_field *f = rf_result_fields; f->key != NULL;
+         f++) {
+        if (f->column != NULL) {
+            summary_cell(table, result, f);
         }
     }
 }

@@ -14,7 +14,7 @@
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/text.h"
-#include "coordinator/results/report_table.h"
+#include "coordinator/results/fields.h"
 #include "coordinator/results/result_json.h"
 
 #define FILE_MAX_BYTES ((size_t)1 << 30)

@@ -18,6 +18,7 @@
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/text.h"
+#include "coordinator/results/fields.h"
 #include "coordinator/results/report_table.h"
 #include "coordinator/results/result_json.h"
 #include "coordinator/results/results_internal.h"

@@ -5,6 +5,7 @@
  * run.json and summary.csv, which say what records say. The first that fails
  * ends it, and the others stay as they were.
  */
+#include "coordinator/results/fields.h"
 #include "coordinator/results/results_internal.h"
 
 #include <assert.h>

@@ -12,7 +12,7 @@
 #include "common/log.h"
 #include "common/version.h"
 #include "coordinator/results/difference.h"
-#include "coordinator/results/report_table.h"
+#include "coordinator/results/fields.h"
 #include "planner/model_json.h"
 
 json_t *rf_resume_model(const struct rf_result_run *run)

@@ -4,7 +4,7 @@
 
 #include "common/mem.h"
 #include "coordinator/results/compare.h"
-#include "coordinator/results/report_table.h"
+#include "coordinator/results/fields.h"
 #include "tests/unit/coordinator/results/report_lab.h"
 
 /* `spread`: how far the fastest and the slowest of five iterations are from the

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "coordinator/results/fields.h"
 #include "coordinator/results/report_table.h"
 #include "tests/unit/coordinator/results/report_lab.h"
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "coordinator/results/report_table.h"
+#include "coordinator/results/fields.h"
 #include "coordinator/results/result_json.h"
 #include "tests/lib/result_lab.h"
 

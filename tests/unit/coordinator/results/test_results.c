@@ -8,7 +8,7 @@
 
 #include "common/mem.h"
 #include "common/store.h"
-#include "coordinator/results/report_table.h"
+#include "coordinator/results/fields.h"
 #include "coordinator/results/results.h"
 #include "tests/lib/result_lab.h"
 

@@ -1,0 +1,44 @@
+/* What is read of a scenario's record, and how it is shown. */
+#ifndef RF_COORDINATOR_RESULTS_FIELDS_H
+#define RF_COORDINATOR_RESULTS_FIELDS_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+enum rf_result_kind {
+    RF_RESULT_TEXT,
+    RF_RESULT_COUNT,
+    RF_RESULT_BYTES,
+    RF_RESULT_MS,           /* milliseconds */
+    RF_RESULT_GBYTES_PER_S, /* GB are 1e9 bytes */
+    RF_RESULT_PERCENT,      /* of change: may be below 0 */
+    RF_RESULT_EFFICIENCY,   /* a ratio, unless the run was zero copy */
+    RF_RESULT_VERDICT,      /* wrong bytes; for people a word */
+};
+
+struct rf_result_field {
+    const char *object, *key; /* as rf_result_number() takes them */
+    enum rf_result_kind kind;
+    const char *column; /* of CSV, or NULL */
+    const char *head; /* of the table for people, or NULL; '>': to the right */
+    unsigned drop;    /* when a narrow terminal does without it; 0: never */
+    bool varies;      /* between runs of the same thing */
+};
+
+/* In the order of both tables' columns; ends with one without a key. */
+extern const struct rf_result_field rf_result_fields[];
+
+/* What is at "summary.median_ms"-like places, `object` NULL for the top, with
+ * dots for one inside another. Borrowed; NULL when absent. */
+const json_t *rf_result_value(const json_t *result, const char *object,
+                              const char *key);
+
+/* A number at such a place; false when null, absent, or nothing that can have
+ * been measured: below 0 (but for a drift) or beyond 1e18. Every figure of a
+ * result file is read by this. */
+bool rf_result_number(const json_t *result, const char *object, const char *key,
+                      double *out);
+const char *rf_result_text(const json_t *result, const char *object,
+                           const char *key); /* "-" when absent */
+
+#endif

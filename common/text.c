@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -148,6 +149,12 @@ void rf_text_fit(char *text, size_t size, int wanted)
     }
     text[at] = '+';
     text[at + 1] = '\0';
+}
+
+void rf_text_line(char *out, size_t size, const char *fmt, va_list args)
+{
+    rf_text_fit(out, size, vsnprintf(out, size, fmt, args));
+    rf_text_clean_line(out, strlen(out));
 }
 
 int rf_text_head(const char *text, int most)

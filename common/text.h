@@ -3,7 +3,10 @@
 #define RF_COMMON_TEXT_H
 
 #include <jansson.h>
+#include <stdarg.h>
 #include <stddef.h>
+
+#include "common/compiler.h"
 
 /*
  * Puts a '?' for every byte that is not part of valid UTF-8 (RFC 3629), of
@@ -32,6 +35,11 @@ size_t rf_text_fitting(const char *text, size_t columns);
  * text that fits stays as it is.
  */
 void rf_text_fit(char *text, size_t size, int wanted);
+
+/* Formats one line of clean text; what is too long for the buffer ends in '+',
+ * as with rf_text_fit(). */
+void rf_text_line(char *out, size_t size, const char *fmt, va_list args)
+    RF_PRINTF(3, 0);
 
 /* Bytes of the longest beginning of `text` that has `most` bytes at most and
  * only whole characters: for "%.*s". */

@@ -27,9 +27,8 @@ static void leave_out(struct rf_result_set *set, const char *fmt, ...)
     char text[2048];
     va_list args;
     va_start(args, fmt);
-    rf_text_fit(text, sizeof(text), vsnprintf(text, sizeof(text), fmt, args));
+    rf_text_line(text, sizeof(text), fmt, args);
     va_end(args);
-    rf_text_clean_line(text, strlen(text));
     rf_warn("%s", text);
     set->n_bad++;
 }

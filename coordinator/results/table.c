@@ -72,9 +72,8 @@ void rf_table_cell(struct rf_table *table, const char *fmt, ...)
     char text[512];
     va_list args;
     va_start(args, fmt);
-    rf_text_fit(text, sizeof(text), vsnprintf(text, sizeof(text), fmt, args));
+    rf_text_line(text, sizeof(text), fmt, args);
     va_end(args);
-    rf_text_clean_line(text, strlen(text));
     RF_PUSH(table->cells, table->n, table->cap, rf_xstrdup(text));
 }
 
@@ -252,53 +251,61 @@ void rf_table_print_text(const struct rf_table *table, FILE *to, int indent,
     free(fit.widths);
 }
 
+/* What a form has around the cells of a row. */
+struct markup {
+    enum rf_report_form form;
+    const char *start, *between, *end;
+};
+
 static void print_rows(const struct rf_table *table, FILE *to,
-                       enum rf_report_form form, const char *row_start,
-                       const char *between, const char *row_end, size_t first,
-                       size_t last)
+                       const struct markup *markup, size_t first, size_t last)
 {
     for (size_t row = first; row <= last; row++) {
-        fputs(row_start, to);
         for (size_t c = 0; c < table->n_columns; c++) {
-            if (c > 0) {
-                fputs(between, to);
-            }
-            rf_escape(to, form, cell_at(table, row, c));
+            fputs(c == 0 ? markup->start : markup->between, to);
+            rf_escape(to, markup->form, cell_at(table, row, c));
         }
-        fputs(row_end, to);
+        fputs(markup->end, to);
     }
+}
+
+static void print_csv(const struct rf_table *table, FILE *to)
+{
+    static const struct markup rows = {RF_REPORT_CSV, "", ",", "\n"};
+    print_rows(table, to, &rows, 0, rf_table_rows(table));
 }
 
 static void print_latex(const struct rf_table *table, FILE *to)
 {
+    static const struct markup rows = {RF_REPORT_LATEX, "", " & ", " \\\\\n"};
     fputs("\\begin{tabular}{", to);
     for (size_t c = 0; c < table->n_columns; c++) {
         fputc(table->right[c] ? 'r' : 'l', to);
     }
     fputs("}\n\\hline\n", to);
-    print_rows(table, to, RF_REPORT_LATEX, "", " & ", " \\\\\n", 0, 0);
+    print_rows(table, to, &rows, 0, 0);
     fputs("\\hline\n", to);
-    print_rows(table, to, RF_REPORT_LATEX, "", " & ", " \\\\\n", 1,
-               rf_table_rows(table));
+    print_rows(table, to, &rows, 1, rf_table_rows(table));
     fputs("\\hline\n\\end{tabular}\n", to);
 }
 
 static void print_markdown(const struct rf_table *table, FILE *to)
 {
-    print_rows(table, to, RF_REPORT_MARKDOWN, "| ", " | ", " |\n", 0, 0);
+    static const struct markup rows = {RF_REPORT_MARKDOWN, "| ", " | ", " |\n"};
+    print_rows(table, to, &rows, 0, 0);
     for (size_t c = 0; c < table->n_columns; c++) {
         fputs(table->right[c] ? "|---:" : "|---", to);
     }
     fputs("|\n", to);
-    print_rows(table, to, RF_REPORT_MARKDOWN, "| ", " | ", " |\n", 1,
-               rf_table_rows(table));
+    print_rows(table, to, &rows, 1, rf_table_rows(table));
 }
 
 static void print_html(const struct rf_table *table, FILE *to)
 {
+    static const struct markup heads = {RF_REPORT_HTML, "<tr><th>", "</th><th>",
+                                        "</th></tr>\n"};
     fputs("<table>\n<thead>\n", to);
-    print_rows(table, to, RF_REPORT_HTML, "<tr><th>", "</th><th>",
-               "</th></tr>\n", 0, 0);
+    print_rows(table, to, &heads, 0, 0);
     fputs("</thead>\n<tbody>\n", to);
     for (size_t row = 1; row <= rf_table_rows(table); row++) {
         fputs("<tr>", to);
@@ -317,8 +324,7 @@ void rf_table_print(const struct rf_table *table, FILE *to,
 {
     switch (form) {
     case RF_REPORT_CSV:
-        print_rows(table, to, RF_REPORT_CSV, "", ",", "\n", 0,
-                   rf_table_rows(table));
+        print_csv(table, to);
         break;
     case RF_REPORT_LATEX:
         print_latex(table, to);

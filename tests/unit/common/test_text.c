@@ -97,6 +97,25 @@ START_TEST(test_text_that_does_not_fit_ends_at_a_character)
 }
 END_TEST
 
+RF_PRINTF(3, 4)
+static void format_line(char *out, size_t size, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    rf_text_line(out, size, fmt, args);
+    va_end(args);
+}
+
+START_TEST(test_text_line_is_clean_and_fits)
+{
+    char text[8];
+    format_line(text, sizeof(text), "%d\t%s", 1, "\033x");
+    ck_assert_str_eq(text, "1 ?x");
+    format_line(text, sizeof(text), "12\n456789");
+    ck_assert_str_eq(text, "12 456+");
+}
+END_TEST
+
 START_TEST(test_text_head_is_of_whole_characters)
 {
     static const int bytes[] = {0, 1, 1, 1, 4, 5, 6, 6};
@@ -181,6 +200,7 @@ Suite *test_text_suite(void)
     tcase_add_test(tests, test_text_clean_line_is_one_line);
     tcase_add_loop_test(tests, test_text_that_does_not_fit_ends_at_a_character,
                         0, 6);
+    tcase_add_test(tests, test_text_line_is_clean_and_fits);
     tcase_add_loop_test(tests, test_text_head_is_of_whole_characters, 0, 8);
     tcase_add_test(tests, test_text_json_is_the_cleaned_text);
     tcase_add_test(tests, test_text_last_lines_are_in_order_without_empty_ones);

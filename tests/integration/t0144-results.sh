@@ -1,0 +1,90 @@
+# Every field of the files that runs write is in docs/RESULTS.md and
+# refit-result(5), and those describe no others.
+# limit: 120
+# shellcheck shell=bash source=../lib/test.sh disable=SC2034
+. "$(dirname "$0")/../lib/test.sh"
+
+# Runs whose scenarios have all that a record can have without a GPU; goes to
+# their folders.
+record_everything() {
+    if [ -d "$work/runs" ]; then
+        cd "$work/runs" || exit
+        return
+    fi
+    jq '. + {model: {megatron: {num_layers: 2, hidden_size: 512,
+            num_attention_heads: 4, vocab_size: 2048}},
+        nodes: [{host: "a", slots: 4}, {host: "b", slots: 4}],
+        scenarios: [
+            {name: "quantized", train: {tp: 4},
+                infer: {tp: 2, quantize: "amax_448"}, warmup: 1, iterations: 2},
+            {name: "across", mode: "disaggregated", train: {tp: 4},
+                infer: {tp: 4}, warmup: 0, iterations: 2}]}' \
+        <<<"$four_slots" >cluster.json
+    run_coord cluster.json -o ok
+    expect_exit 0
+    REFIT_TEST_FLIP=2:1 run_coord cluster.json -s quantized -o flip
+    expect_exit 3
+    REFIT_TEST_EXIT=1:1 run_coord cluster.json -s across -o exit
+    expect_exit 1
+    mkdir "$work/runs"
+    mv ok flip exit "$work/runs"
+    cd "$work/runs" || exit
+}
+
+# Keys that the files have, one per line; not those inside of what users wrote
+# or refit-cluster(5) describes.
+written_keys() { # FILE...
+    jq -r 'paths | select(.[-1] | type == "string") |
+        select(.[:-1] | any(.[]; IN("scenario", "cluster", "configuration",
+            "env", "methods")) | not) | .[-1]' "$@" | sort -u
+}
+
+# Those of device methods, which messages carry, and of GPUs.
+device_keys() {
+    echo device
+    sed -n '/^#define RF_\(DEVICE_USAGE\|GPU\)_FIELDS/,/[^\\]$/p' \
+        "$RF_TOP/transport/messages.h" |
+        sed -nE 's/^ *F\(S, [A-Z0-9]+, ([a-z_0-9]+),.*/\1/p'
+}
+
+words() {
+    tr -c 'a-z_0-9' '\n' | grep . | sort -u
+}
+
+expect_in() { # WORDS OF WHAT
+    comm -23 "$1" "$2" >missing
+    [ ! -s missing ] || fail "$3: $(paste -sd ' ' missing)"
+}
+
+test_the_manual_page_has_exactly_the_fields_of_a_record() {
+    record_everything
+    {
+        written_keys ./*/*/quantized.json ./*/*/across.json
+        device_keys
+        echo file # of "cluster"
+    } | sort -u >written
+    sed -n '/^.Ss Fields of a scenario/,/^.Sh/p' \
+        "$RF_TOP/docs/man/refit-result.5" |
+        sed -nE 's/^\.((It|Pq) )?Cm //p' | words >described
+    expect_in written described "not in refit-result(5)"
+    expect_in described written "only in refit-result(5)"
+}
+
+test_the_reference_names_every_field() {
+    record_everything
+    written_keys ./*/*/*.json >written
+    head -qn 1 ./*/*/summary.csv | words >>written
+    sort -u -o written written
+    grep -o '`[^`]*`' "$RF_TOP/docs/RESULTS.md" | words >named
+    expect_in written named "not in RESULTS.md"
+}
+
+test_the_reference_has_no_other_fields() {
+    record_everything
+    { written_keys ./*/*/*.json; device_keys; } | sort -u >written
+    sed -n "/^## A scenario's file/,/^## .report/p" "$RF_TOP/docs/RESULTS.md" |
+        sed -nE 's/^\| (`[^|]*)\|.*/\1/p' | words >described
+    expect_in described written "only in RESULTS.md"
+}
+
+run_tests

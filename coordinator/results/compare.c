@@ -31,7 +31,7 @@ static const struct rf_result_file *find(const struct rf_result_set *set,
     return NULL;
 }
 
-/* Whether a part says of unknown tensors what holds where nothing is said: they
+/* Whether a value is what older records imply by not having it: unknown tensors
  * are errors, so there are none. */
 static bool is_default(const char *key, const json_t *value)
 {
@@ -43,7 +43,7 @@ static bool is_default(const char *key, const json_t *value)
                      tensors <= 0;
 }
 
-/* Drops keys that results of older versions do not have, at their defaults. */
+/* Drops defaults that the other record is too old to have. */
 static void drop_defaults(json_t *part, const json_t *other)
 {
     static const char *const keys[] = {"unknown_tensors", "unknown"};
@@ -56,7 +56,7 @@ static void drop_defaults(json_t *part, const json_t *other)
     }
 }
 
-/* Drops what is different each time, also in the entries of a list. */
+/* Drops what differs from run to run, also in the entries of a list. */
 static void drop_varying(json_t *part, const char *name)
 {
     for (const struct rf_result_field *f = rf_result_fields; f->key != NULL;
@@ -194,7 +194,7 @@ static void compare_pair(const char *name, const json_t *a, const json_t *b,
     add(out, entry, name);
 }
 
-/* Which of two results of one scenario is meant is not for us to guess. */
+/* Scenarios are matched by name, so each name must be unique. */
 static enum rf_status check_once(const struct rf_result_set *set,
                                  const char *folder, struct rf_err *err)
 {
@@ -289,7 +289,7 @@ size_t rf_comparisons_regressions(const struct rf_comparisons *all)
     return n;
 }
 
-/* Those without an interval, or those with both. */
+/* Counts those with both intervals, or the others. */
 static size_t count_unclear(const struct rf_comparisons *all, bool intervals)
 {
     size_t n = 0;

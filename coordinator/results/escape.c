@@ -1,5 +1,5 @@
-/* Texts in reports. See escape.h. Every form gets the text cleaned, so that
- * what is here only has to replace what the form itself would understand. */
+/* Texts in reports. See escape.h. The text is cleaned first, so that each form
+ * only has to replace what it would interpret. */
 #include "coordinator/results/escape.h"
 
 #include <stdbool.h>
@@ -25,8 +25,8 @@ static bool is_number(const char *text)
     return *end == '\0' || text[1] == '\0';
 }
 
-/* Whether a spreadsheet would compute it (OWASP, "CSV injection"): some pass
- * over blanks and take the wide forms of the characters, too. */
+/* Whether a spreadsheet would compute it (OWASP, "CSV injection"). Some skip
+ * blanks and accept the wide forms of the characters, too. */
 static bool is_formula(const char *text)
 {
     static const char *const starts[] = {"=",
@@ -100,16 +100,16 @@ static void print_latex(FILE *to, const char *text)
     replace(to, text, "&%$#_{}~^\\|<>", with);
 }
 
-/* Whether GFM (its autolinks, GitHub's maths, mentions and emoji) makes more
- * than text of what is around the character. */
+/* Whether GFM (autolinks; GitHub's maths, mentions and emoji) may interpret the
+ * text around the character. */
 static bool is_live(const char *text, const char *at)
 {
     return strchr(":@$", *at) != NULL ||
            (*at == '.' && at - text >= 3 && strncasecmp(at - 3, "www", 3) == 0);
 }
 
-/* Escaping them does not help, for links are looked for in what has been
- * unescaped; but a code span, even of one character, is in no link. */
+/* Escaping does not help, since links are found after unescaping; but a code
+ * span, even of one character, is never part of a link. */
 static void print_markdown(FILE *to, const char *text)
 {
     static const char *const with[] = {"\\|",  "\\*",  "\\_",  "\\`",

@@ -1,7 +1,7 @@
 /*
- * Texts of result files in reports. Whoever wrote a file chose them, so what
- * gets into a report is nothing but text there: no control character, no change
- * of direction, no markup, no formula, one line, valid UTF-8.
+ * Texts of result files in reports. Anybody may have written the file, so they
+ * appear as one line of plain, valid UTF-8 text: no control characters, changes
+ * of direction, markup or formulas.
  */
 #ifndef RF_COORDINATOR_RESULTS_ESCAPE_H
 #define RF_COORDINATOR_RESULTS_ESCAPE_H

@@ -49,7 +49,7 @@ static const char html_head[] =
     "td.n{text-align:right;font-variant-numeric:tabular-nums}\n"
     "</style>\n</head>\n<body>\n<h1>Refit results</h1>\n";
 
-/* What stands beside a bar: the scenario, with `run` also of which run. */
+/* The text next to a bar: the scenario, with `run` also its run. */
 static char *label_of(const struct rf_result_file *file, bool run)
 {
     char *label = run ? rf_xasprintf("%s: %s", file->run, file->name)
@@ -58,8 +58,8 @@ static char *label_of(const struct rf_result_file *file, bool run)
     return label;
 }
 
-/* Bytes of a label's first line. Names differ anywhere, so none is cut; a line
- * ends behind a dash or blank of its second half, if there is one. */
+/* Bytes of a label's first line. Names may differ anywhere, so they are broken,
+ * never cut; a line ends after a dash or blank in its second half, if any. */
 static size_t line_bytes(const char *text)
 {
     size_t n = strlen(text), end = LABEL_BYTES;
@@ -88,7 +88,7 @@ static size_t label_lines(const struct rf_result_file *file, bool run)
     return RF_MAX(lines, (size_t)1);
 }
 
-/* Right-aligned before the bar at `y`, one line below the other. */
+/* Right-aligned in front of the bar at `y`. */
 static void print_label(const struct rf_result_file *file, bool run, size_t y,
                         FILE *to)
 {
@@ -118,8 +118,8 @@ static double longest_median(const struct rf_result_set *set)
     return longest;
 }
 
-/* The median, and the bound in it where the two can be compared. The figure is
- * beside whichever is longer. */
+/* The median, with the bound inside if the two can be compared. The figure
+ * follows the longer one. */
 static void print_bar(const json_t *result, size_t y, double scale, FILE *to)
 {
     double median = 0, bound = 0, efficiency;

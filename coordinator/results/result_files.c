@@ -19,8 +19,8 @@
 
 #define FILE_MAX_BYTES ((size_t)1 << 30)
 
-/* Names of files and what is in them may be any bytes: a warning is one line of
- * clean text. */
+/* A file's name and content may be any bytes; the warning is one line of clean
+ * text. */
 RF_PRINTF(2, 3)
 static void leave_out(struct rf_result_set *set, const char *fmt, ...)
 {
@@ -45,7 +45,7 @@ static char *folder_of(const char *path)
     return real;
 }
 
-/* The last `parts` parts of a path; all of it where there are no more. */
+/* The last `parts` parts of a path, or all of it. */
 static const char *tail_of(const char *path, size_t parts)
 {
     const char *at = path + strlen(path);
@@ -69,8 +69,8 @@ static bool is_ambiguous(const struct rf_result_set *set, const char *folder,
     return false;
 }
 
-/* Calls every run by as much of its folder's path as tells it from the others:
- * its name, with what is above it where two have the same. */
+/* Names each run after its folder, with as many folders above it as make the
+ * name unique. */
 static void name_runs(struct rf_result_set *set)
 {
     for (size_t i = 0; i < set->n; i++) {
@@ -90,7 +90,7 @@ static void name_runs(struct rf_result_set *set)
     }
 }
 
-/* Whether the file has been met: a folder may have been given twice. */
+/* Whether the file was seen before: a folder may be given twice. */
 static bool is_known(const struct rf_result_set *set, const struct stat *file)
 {
     for (size_t i = 0; i < set->n_seen; i++) {
@@ -102,7 +102,7 @@ static bool is_known(const struct rf_result_set *set, const struct stat *file)
     return false;
 }
 
-/* A scenario's record is in the file that is named after it. */
+/* The record of a scenario belongs in the file of its name. */
 static bool is_copy(const char *path, const char *name)
 {
     const char *file = strrchr(path, '/') + 1;
@@ -112,8 +112,7 @@ static bool is_copy(const char *path, const char *name)
     return is;
 }
 
-/* A document that is anything but the whole record of a scenario is an error:
- * nothing else belongs into a run's folder. */
+/* Only whole records of scenarios belong in a run's folder. */
 static enum rf_status check_record(const json_t *result, const char *path,
                                    struct rf_err *err)
 {
@@ -124,12 +123,12 @@ static enum rf_status check_record(const json_t *result, const char *path,
         return rf_err_set(err, RF_ERR_CONFIG,
                           "%s: is no record of a scenario (schema_version is "
                           "%s)",
-                          path, schema == NULL ? "missing" : "no integer");
+                          path, schema == NULL ? "missing" : "not an integer");
     }
     if (version < 1 || version > RF_SCHEMA_VERSION) {
         return rf_err_set(err, RF_ERR_CONFIG,
-                          "%s: has schema_version %lld, this program knows "
-                          "1 to %d",
+                          "%s: has schema_version %lld, but this program knows "
+                          "only 1 to %d; use the version that wrote it",
                           path, (long long)version, RF_SCHEMA_VERSION);
     }
     if (!json_is_object(json_object_get(result, "summary"))) {
@@ -138,7 +137,7 @@ static enum rf_status check_record(const json_t *result, const char *path,
     }
     if (name == NULL || name[0] == '\0') {
         return rf_err_set(err, RF_ERR_CONFIG,
-                          "%s: has a summary but no name of a scenario", path);
+                          "%s: has a summary but no scenario name", path);
     }
     return is_copy(path, name)
                ? rf_err_set(err, RF_ERR_CONFIG, "%s: is a copy of %s.json",
@@ -199,7 +198,7 @@ static void add_file(struct rf_result_set *set, const char *path)
     }
 }
 
-/* Where the index of a run has a scenario; those it does not have come last. */
+/* The position of a scenario in the index of its run; others come last. */
 static size_t index_of(const json_t *index, const char *name)
 {
     size_t i = 0;
@@ -211,7 +210,7 @@ static size_t index_of(const json_t *index, const char *name)
     return i;
 }
 
-/* Puts the files from `first` on, of one run, in the order of its matrix. */
+/* Sorts the files from `first` on, all of one run, like its index. */
 static void sort_run(struct rf_result_set *set, size_t first,
                      const json_t *index)
 {
@@ -227,7 +226,7 @@ static void sort_run(struct rf_result_set *set, size_t first,
     }
 }
 
-/* A scenario that has run has a record; one without is not in any report. */
+/* A scenario that has run must have a record. */
 static void warn_of_lost(struct rf_result_set *set, const char *folder,
                          const json_t *index)
 {
@@ -271,8 +270,8 @@ static const struct rf_result_file *twin_of(const struct rf_result_set *set,
     return NULL;
 }
 
-/* A run has one record of a scenario. Which of several is its own is not for us
- * to guess where none is called after it. */
+/* A run has one record per scenario. If several files have one and none has the
+ * scenario's name, there is no telling which is right. */
 static void leave_out_twins(struct rf_result_set *set, size_t first)
 {
     size_t kept = first;
@@ -281,11 +280,12 @@ static void leave_out_twins(struct rf_result_set *set, size_t first)
         const struct rf_result_file *twin = twin_of(set, first, i);
         bad[i] = twin != NULL;
         if (bad[i]) {
-            leave_out(set,
-                      "%s: has a record of scenario %s, as %s has; the file is "
-                      "left out",
-                      set->files[i].path, set->files[i].name,
-                      strrchr(twin->path, '/') + 1);
+            leave_out(
+                set,
+                "%s: has a record of scenario %s, and so has %s; the file "
+                "is left out",
+                set->files[i].path, set->files[i].name,
+                strrchr(twin->path, '/') + 1);
         }
     }
     for (size_t i = first; i < set->n; i++) {
@@ -299,7 +299,7 @@ static void leave_out_twins(struct rf_result_set *set, size_t first)
     free(bad);
 }
 
-/* What run.json says of the files from `first` on. */
+/* Checks the files from `first` on against run.json. */
 static void finish_run(struct rf_result_set *set, size_t first,
                        const char *folder)
 {
@@ -308,8 +308,7 @@ static void finish_run(struct rf_result_set *set, size_t first,
     json_t *document = NULL;
     const json_t *index;
     if (rf_json_load(path, FILE_MAX_BYTES, &document, &err) != RF_OK) {
-        leave_out(set, "%s; its scenarios are in order of their names",
-                  err.text);
+        leave_out(set, "%s; its scenarios are sorted by name", err.text);
     }
     index = json_object_get(document, "scenarios");
     leave_out_twins(set, first);
@@ -339,7 +338,7 @@ static bool has_run(const char *folder)
     return found;
 }
 
-/* `nested`: the folder is inside one that was named, and must be a run's. */
+/* `nested`: the folder is inside a given one; only runs' folders count. */
 static enum rf_status add_folder(struct rf_result_set *set, const char *folder,
                                  bool nested, struct rf_err *err)
 {

@@ -13,8 +13,8 @@ struct rf_result_file {
     char *path;
     char *name;   /* scenario's, as one line of clean text; so is `run` */
     char *folder; /* of its run: the real path */
-    char *run;    /* its folder's name; where folders share theirs, as much of
-                     the path before it as tells them apart */
+    char *run;    /* its folder's name, with folders above it where several
+                     have that name */
     json_t *result;
 };
 

@@ -235,8 +235,8 @@ static bool summarise(const struct rf_attempt *attempt, struct rf_stats *out)
     return count > 0;
 }
 
-/* Of a method that moves nothing neither a bandwidth nor an efficiency is true,
- * only its times are. */
+/* A method that moves nothing has times, but neither bandwidth nor efficiency.
+ */
 static bool moves_bytes(const struct rf_attempt *attempt)
 {
     return rf_method_info_find(attempt->scenario->spec->method)->moves_bytes;
@@ -268,8 +268,8 @@ static bool bound_of(const struct rf_attempt *attempt, struct rf_bound *out)
     return known;
 }
 
-/* Whether a method that may leave pieces where they are did so: it was faster
- * than copying could be. Then there are no moved bytes to relate to a time. */
+/* Whether a method that may leave pieces in place did so: it was faster than
+ * copying could be. Then no bytes moved in that time. */
 static bool was_zero_copy(const struct rf_attempt *attempt, double median_ms)
 {
     struct rf_bound bound;
@@ -422,7 +422,7 @@ static json_t *setup_json(const struct rf_attempt *attempt)
     return out;
 }
 
-/* What the schedule puts on each node's link, relays included. */
+/* The load of each node's link, relays included. */
 static json_t *node_links_json(const struct rf_schedule *schedule,
                                const char *const *names)
 {

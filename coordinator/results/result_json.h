@@ -42,7 +42,7 @@ json_t *rf_result_head(const struct rf_result_maker *maker);
 /* A node's HELLO as an entry of `environment`. A new reference. */
 json_t *rf_result_node(const char *host, const struct rf_msg_hello *hello);
 
-/* Whether an environment variable's name says that its value is a secret. */
+/* Whether the name of an environment variable suggests a secret. */
 bool rf_result_secret_name(const char *name);
 
 #endif

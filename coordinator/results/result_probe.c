@@ -1,7 +1,7 @@
 /*
  * The probe of a run. Shared machines drift, and a link can do what it did at
- * its best moment: figure by figure, as for the bound of one scenario, the
- * higher rate and the lower latency stay. See docs/RESULTS.md.
+ * its best moment. So the higher rate and the lower latency are kept, figure by
+ * figure, as for the bound of a scenario. See docs/RESULTS.md.
  */
 #include "coordinator/results/result_probe.h"
 

@@ -1,13 +1,13 @@
-/* What the links of a run gave, over all of its scenarios. */
+/* The best figures of nodes and links in a run. */
 #ifndef RF_COORDINATOR_RESULTS_RESULT_PROBE_H
 #define RF_COORDINATOR_RESULTS_RESULT_PROBE_H
 
 #include <jansson.h>
 
 /*
- * Takes the probes of a scenario's record into `probe` of the document of
- * run.json: of each node and pair the best figure of all probes (highest rate,
- * lowest latency). Leaves the document alone when there is none.
+ * Merges the probes of a scenario's record into "probe" of run.json: each node
+ * and pair keeps its best figures (highest rate, lowest latency). Without any
+ * probe the document stays as it is.
  */
 void rf_result_probe_add(json_t *document, const json_t *result);
 

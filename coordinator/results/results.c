@@ -1,7 +1,7 @@
 /*
- * The result folder: making, resuming and discarding it. See results.h for the
- * promises; what is stored while it is open is in results_store.c. The folder
- * itself is locked with flock(2), so that no lock file can be left over.
+ * Making, resuming and discarding the result folder; results.h has the
+ * promises, and results_store.c stores files while it is open. The folder
+ * itself is locked with flock(2), so that no lock file can be left behind.
  */
 
 #include <errno.h>
@@ -27,7 +27,7 @@
 #define RESULT_MAX_BYTES ((size_t)1 << 30)
 #define FOLDER_MODE 0755 /* less by a stricter umask */
 
-/* Before and after the event loop's time. */
+/* For when nobody else can store files: before and after the run. */
 static enum rf_status store_run(struct rf_results *results, struct rf_err *err)
 {
     char *path = rf_results_path(results, "run", ".json");
@@ -36,7 +36,7 @@ static enum rf_status store_run(struct rf_results *results, struct rf_err *err)
     return status;
 }
 
-/* Makes every level of `out` that is not there. */
+/* Makes every missing level of `out`. */
 static enum rf_status make_parents(struct rf_results *results, const char *out,
                                    struct rf_err *err)
 {
@@ -62,7 +62,7 @@ static enum rf_status make_parents(struct rf_results *results, const char *out,
     return status;
 }
 
-/* Removes what make_parents() made, unless it is used. */
+/* Removes what make_parents() made, unless it is in use. */
 static void remove_parents(struct rf_results *results)
 {
     char *path = results->parent;
@@ -82,7 +82,7 @@ static void remove_parents(struct rf_results *results)
     }
 }
 
-/* Makes DIR if need be, then DIR/<time>-<name>, never one that exists. */
+/* Makes `out` if necessary, then <time>-<name> in it, which must be new. */
 static enum rf_status make_folder(struct rf_results *results, const char *out,
                                   struct rf_err *err)
 {
@@ -114,7 +114,9 @@ static enum rf_status make_folder(struct rf_results *results, const char *out,
                                 "results folder in %s", out);
         }
     }
-    return rf_err_set(err, RF_ERR_CONFIG, "results folder in %s: no free name",
+    return rf_err_set(err, RF_ERR_CONFIG,
+                      "results folder in %s: the names for this second are all "
+                      "taken; try again",
                       out);
 }
 
@@ -126,15 +128,16 @@ static enum rf_status lock_folder(struct rf_results *results,
         return rf_err_errno(err, RF_ERR_CONFIG, errno, "%s", results->folder);
     }
     if (flock(results->lock, LOCK_EX | LOCK_NB) != 0) {
-        return rf_err_set(err, RF_ERR_CONFIG,
-                          "%s: another refit-coord is at work in it",
-                          results->folder);
+        return rf_err_set(
+            err, RF_ERR_CONFIG,
+            "%s: another refit-coord is using it; wait for its end",
+            results->folder);
     }
     return RF_OK;
 }
 
-/* Every scenario has the status of its record, also of one that a resumed
- * folder has and that runs again. */
+/* Each scenario has the status of its record, even if a resumed folder has the
+ * record and the scenario runs again. */
 static void fill_index(struct rf_results *results)
 {
     const struct rf_config *config = results->run.config;
@@ -170,8 +173,8 @@ static void new_document(struct rf_results *results)
         "model", rf_resume_model(run), "probe", "scenarios", json_array());
 }
 
-/* Notes a scenario of which the folder has a record. One that is ok there is
- * not run again. */
+/* Notes that the folder has a record of a scenario, which does not run again if
+ * that is ok. */
 static void load_earlier(struct rf_results *results, const char *name)
 {
     const struct rf_config *config = results->run.config;
@@ -313,7 +316,7 @@ void rf_results_node(struct rf_results *results, uint32_t node,
     json_array_set_new(
         results->run.environment, node,
         rf_result_node(results->run.config->node_names[node], hello));
-    /* Only now: a resumed folder keeps what it knows until nodes tell anew. */
+    /* Only now: a resumed folder keeps what it knows until nodes join. */
     json_object_set(results->document, "environment", results->run.environment);
 }
 

@@ -1,9 +1,8 @@
 /*
  * The result folder of a run. Every file is written whole, each scenario's as
- * soon as it has ended, and by others: whoever has the folder open is handed
- * paths and texts, so that a disk that hangs does not stop its caller. run.json
- * exists from the start with status "running". A failed launch leaves nothing
- * behind.
+ * soon as it has ended. Texts are handed to the caller, who stores them on a
+ * thread: a disk that hangs must not stop a run. run.json exists from the start
+ * with status "running". A failed launch leaves nothing behind.
  */
 #ifndef RF_COORDINATOR_RESULTS_RESULTS_H
 #define RF_COORDINATOR_RESULTS_RESULTS_H
@@ -32,7 +31,7 @@ enum rf_status rf_results_open(const struct rf_results_settings *settings,
                                struct rf_results **out,
                                struct rf_err *err) RF_MUST_CHECK;
 
-/* Scenarios that a resumed folder has complete; one entry a scenario. */
+/* Which scenarios a resumed folder has complete; one entry per scenario. */
 const bool *rf_results_complete(const struct rf_results *results);
 const char *rf_results_folder(const struct rf_results *results);
 const char *rf_results_run_id(const struct rf_results *results);
@@ -58,7 +57,8 @@ void rf_results_serve(struct rf_results *results,
 void rf_results_stored(struct rf_results *results, const struct rf_err *why);
 
 /* Stores one scenario, and run.json and summary.csv with it; `attempt` is not
- * needed any more when this returns. Only when nothing is being stored. */
+ * needed any more when this returns. Call it only while nothing is being
+ * stored. */
 void rf_results_store(struct rf_results *results,
                       const struct rf_attempt *attempt);
 
@@ -68,14 +68,13 @@ const char *rf_results_storing(const struct rf_results *results);
 /* The last scenario's record, borrowed; NULL before the first. */
 const json_t *rf_results_last(const struct rf_results *results);
 
-/* The table of all records, on `to`, in the order of cluster.json. */
+/* Prints the table of all records in the order of cluster.json. */
 void rf_results_print(const struct rf_results *results, FILE *to);
 
-/* Stores the final state of run.json. Only when nothing is being stored. */
+/* Stores the final state of run.json, likewise. */
 void rf_results_finish(struct rf_results *results, int exit_code);
 
-/* Undoes what rf_results_open did, in a resumed folder too; nothing was stored.
- */
+/* Undoes rf_results_open(), for a resumed folder too; nothing was stored. */
 void rf_results_discard(struct rf_results *results);
 void rf_results_close(struct rf_results *results); /* frees; NULL is fine */
 

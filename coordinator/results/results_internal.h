@@ -17,8 +17,8 @@ struct rf_results {
     struct rf_result_run run;
     bool resumed;
     char *folder;
-    char *parent; /* made by us, or NULL, */
-    size_t kept;  /* but for the levels in its first characters */
+    char *parent; /* the levels that we made, or NULL; */
+    size_t kept;  /* those in its first characters were there */
     char run_id[17];
     int lock;
     json_t *document; /* run.json */
@@ -26,8 +26,8 @@ struct rf_results {
     json_t *before;   /* run.json as it was, of a resumed folder */
     bool *complete;
     json_t *last;
-    json_t *rows;  /* by scenario: what summary.csv needs of its record */
-    json_t *shown; /* likewise what the table at the end has */
+    json_t *rows;  /* by scenario: its record for summary.csv */
+    json_t *shown; /* likewise for the table at the end */
     const struct rf_results_ops *ops;
     void *data;
     struct {

@@ -1,9 +1,9 @@
 /*
- * What is stored while a result folder is open. See results.h.
+ * Storing files while a result folder is open. See results.h.
  *
  * The files of a scenario are stored one after another: its record, then
- * run.json and summary.csv, which say what records say. The first that fails
- * ends it, and the others stay as they were.
+ * run.json and summary.csv, which repeat what it says. The first failure ends
+ * this, and the other files stay as they were.
  */
 #include "coordinator/results/fields.h"
 #include "coordinator/results/results_internal.h"
@@ -93,7 +93,7 @@ static void end_storing(struct rf_results *results, const struct rf_err *why)
     results->ops->done(why, results->data);
 }
 
-/* Stores `text`, which is taken; NULL: there is none, because of `why`. */
+/* Stores `text`, which is taken; NULL: it could not be made, for `why`. */
 static void begin(struct rf_results *results, enum rf_results_file file,
                   char *path, char *text, const struct rf_err *why)
 {
@@ -129,7 +129,7 @@ static void begin_run(struct rf_results *results, enum rf_results_file file)
     begin_json(results, file, "run", results->document);
 }
 
-/* Index and summary.csv say what files say. */
+/* Makes index and summary.csv agree with the stored record. */
 static void take_record(struct rf_results *results)
 {
     const char *name = results->storing.scenario;
@@ -201,8 +201,8 @@ static const char *run_status(int exit_code)
     }
 }
 
-/* The status of the whole folder: what was asked for now may be ok beside a
- * scenario of before that is not. */
+/* The status of the whole folder: this run may be ok while an earlier scenario
+ * is not. */
 static const char *folder_status(const struct rf_results *results,
                                  int exit_code)
 {

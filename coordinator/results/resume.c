@@ -1,7 +1,7 @@
 /*
- * Does a result folder fit? Its cluster.json must be equal, and so must what
- * the files were that it names: the model is compared by a digest of its inline
- * description. Another build of the program is for the user to judge.
+ * Whether a result folder fits. Its cluster.json must be equal, and so must the
+ * files that it names: the model is compared by a digest of its full
+ * description. Whether another build of the program matters is up to the user.
  */
 #include "coordinator/results/resume.h"
 
@@ -41,8 +41,8 @@ static enum rf_status compare(const json_t *old, const json_t *now,
     if (where != NULL) {
         status = rf_err_set(err, RF_ERR_CONFIG,
                             "%s: cannot be resumed: its %s differs from that "
-                            "of %s at $%s; undo what has changed, or run it "
-                            "anew with --output",
+                            "of %s at $%s; undo the change, or start a new "
+                            "run with --output",
                             folder, what, run->config->file, where);
         free(where);
     }
@@ -64,8 +64,8 @@ enum rf_status rf_resume_check(const json_t *document,
                          folder, run, err);
     }
     if (status == RF_OK && strcmp(build, rf_build()) != 0) {
-        rf_warn("%s: was begun by build %s of this program, which is %s: its "
-                "figures may not compare",
+        rf_warn("%s: was started by build %s of this program, not by %s; the "
+                "figures may not be comparable",
                 folder, build, rf_build());
     }
     json_decref(configuration);

@@ -1,11 +1,11 @@
-/* Whether a result folder fits the run that is to go on in it. */
+/* Whether a result folder fits the run that continues in it. */
 #ifndef RF_COORDINATOR_RESULTS_RESUME_H
 #define RF_COORDINATOR_RESULTS_RESUME_H
 
 #include "coordinator/results/result_json.h"
 
-/* "model" of run.json: what plans say of it, and the "digest" of everything
- * that it was made from. A new reference. */
+/* "model" of run.json: as in records, with the "digest" of its full
+ * description. A new reference. */
 json_t *rf_resume_model(const struct rf_result_run *run);
 
 /* RF_ERR_CONFIG with the place where configuration or model differ from those

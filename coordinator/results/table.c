@@ -28,7 +28,7 @@ struct rf_table {
     const char *all; /* command that shows them, too */
 };
 
-/* How a table becomes text: each column's width, 0 for one that is left out. */
+/* The width of each column of text; 0: left out. */
 struct fit {
     size_t *widths;
     size_t total; /* of a line */
@@ -111,8 +111,8 @@ static void put_spaces(FILE *to, size_t n)
     }
 }
 
-/* Without its middle if it is too wide: names differ at their ends. A wide
- * character that would be cut is left out. malloc'ed. */
+/* Without its middle if it is too wide: names differ at their ends. Wide
+ * characters are never cut in two. malloc'ed. */
 static char *shortened(const char *text, size_t width)
 {
     size_t tail = width / 2;
@@ -196,7 +196,7 @@ static void make_fit(const struct rf_table *table, size_t width,
     }
 }
 
-/* Takes `text`; lines but the first begin with a wider indent. */
+/* Takes `text`. All lines but the first are indented more. */
 static void put_wrapped(FILE *to, char *text, size_t indent, size_t width)
 {
     char *rest = NULL;

@@ -23,9 +23,9 @@ void rf_table_cell(struct rf_table *table, const char *fmt, ...)
 
 size_t rf_table_rows(const struct rf_table *table);
 
-/* Which columns a narrow terminal does without: their heads, ending with NULL,
- * the first to go first. Columns that are not named stay. `all` is a command
- * that shows all columns; borrowed. */
+/* The heads of the columns that a narrow terminal does without, in that order,
+ * ending with NULL. The others stay. `all` is a command that shows all columns;
+ * borrowed. */
 void rf_table_set_drops(struct rf_table *table, const char *const *heads,
                         const char *all);
 
@@ -36,10 +36,10 @@ void rf_table_print(const struct rf_table *table, FILE *to,
 
 /*
  * As aligned text: two spaces between columns and `indent` spaces before each
- * line. Where that takes more than `width` columns (0: no limit), the droppable
- * ones are left out one after another until it fits; a last line tells which.
- * If that is not enough, the middle of the longest texts is left out, too, down
- * to 12 columns, but never of figures and of columns marked with '='.
+ * line. If that takes more than `width` columns (0: no limit), the droppable
+ * ones are left out one after another until it fits, and a last line names
+ * them. If that is not enough, the longest texts lose their middle, down to 12
+ * columns, but never figures and columns marked with '='.
  */
 void rf_table_print_text(const struct rf_table *table, FILE *to, int indent,
                          size_t width);

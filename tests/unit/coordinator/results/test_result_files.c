@@ -158,14 +158,15 @@ static const struct {
      "schema_version 99"},
     {"{\"schema_version\": -1, \"name\": \"bad\", \"summary\": {}}",
      "schema_version -1"},
-    {"{\"schema_version\": 1, \"name\": 7, \"summary\": {}}", "no name"},
-    {"{\"schema_version\": 1, \"summary\": {}}", "no name"},
+    {"{\"schema_version\": 1, \"name\": 7, \"summary\": {}}",
+     "no scenario name"},
+    {"{\"schema_version\": 1, \"summary\": {}}", "no scenario name"},
     {"{\"schema_version\": 1, \"name\": \"read\", \"summary\": {}}",
      "copy of read.json"},
     {"{\"foo\": 1}", "schema_version is missing"},
     {"[1, 2]", "schema_version is missing"},
     {"{\"schema_version\": \"1\", \"name\": \"bad\", \"summary\": {}}",
-     "schema_version is no integer"},
+     "schema_version is not an integer"},
     {"{\"schema_version\": 1, \"name\": \"bad\"}", "no record with a summary"},
 };
 
@@ -238,10 +239,10 @@ START_TEST(test_result_files_of_one_scenario_are_all_left_out)
     ck_assert_str_eq(set.files[0].name, "read");
     ck_assert_str_eq(set.files[1].name, "split");
     ck_assert_uint_eq(set.n_bad, 2);
-    ck_assert_ptr_nonnull(
-        strstr(said.text, "x1.json: has a record of scenario q, as x2.json"));
-    ck_assert_ptr_nonnull(
-        strstr(said.text, "x2.json: has a record of scenario q, as x1.json"));
+    ck_assert_ptr_nonnull(strstr(
+        said.text, "x1.json: has a record of scenario q, and so has x2.json"));
+    ck_assert_ptr_nonnull(strstr(
+        said.text, "x2.json: has a record of scenario q, and so has x1.json"));
     rf_result_set_free(&set);
 }
 END_TEST

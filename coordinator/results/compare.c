@@ -265,19 +265,20 @@ void rf_comparisons_free(struct rf_comparisons *comparisons)
     *comparisons = (struct rf_comparisons){0};
 }
 
+static const struct {
+    const char *name;
+    bool is_regression;
+} verdicts[] = {
+    [RF_SAME] = {"same", false},      [RF_SLOWER] = {"slower", true},
+    [RF_FASTER] = {"faster", false},  [RF_UNCLEAR] = {"unclear", false},
+    [RF_BROKEN] = {"broken", true},   [RF_MENDED] = {"mended", false},
+    [RF_MISSING] = {"missing", true}, [RF_NEW] = {"new", false},
+    [RF_NOT_OK] = {"not ok", false},  [RF_NO_FIGURE] = {"no figure", false},
+};
+
 bool rf_comparison_is_regression(const struct rf_comparison *comparison)
 {
-    return comparison->verdict == RF_SLOWER ||
-           comparison->verdict == RF_BROKEN ||
-           comparison->verdict == RF_MISSING;
-}
-
-static const char *verdict_name(enum rf_verdict verdict)
-{
-    static const char *const names[] = {
-        "same",   "slower",  "faster", "unclear", "broken",
-        "mended", "missing", "new",    "not ok",  "no figure"};
-    return names[verdict];
+    return verdicts[comparison->verdict].is_regression;
 }
 
 size_t rf_comparisons_regressions(const struct rf_comparisons *all)
@@ -325,7 +326,7 @@ json_t *rf_comparisons_json(const struct rf_comparisons *comparisons)
         json_array_append_new(
             list,
             json_pack("{s:s, s:s, s:o, s:o, s:o, s:b, s:s?}", "scenario",
-                      one->name, "verdict", verdict_name(one->verdict),
+                      one->name, "verdict", verdicts[one->verdict].name,
                       "reference", timing_json(&one->reference), "new",
                       timing_json(&one->now), "change",
                       has_change(one) ? json_real(one->change) : json_null(),
@@ -379,7 +380,7 @@ void rf_comparisons_print(const struct rf_comparisons *all, FILE *to)
     for (size_t i = 0; i < all->n; i++) {
         const struct rf_comparison *one = &all->list[i];
         rf_table_cell(table, "%s", one->name);
-        rf_table_cell(table, "%s", verdict_name(one->verdict));
+        rf_table_cell(table, "%s", verdicts[one->verdict].name);
         timing_cells(table, &one->reference);
         timing_cells(table, &one->now);
         rf_table_cell(table, has_change(one) ? "%+.1f %%" : "-",

@@ -173,16 +173,14 @@ static void print_bars(const struct rf_result_set *set, FILE *to)
     fputs("</svg>\n", to);
 }
 
-/* Calls `print` for the first result of each run. */
-static void each_run(const struct rf_result_set *set, FILE *to,
-                     void (*print)(const struct rf_result_set *set,
-                                   size_t first, FILE *to))
+static bool is_same_run(const struct rf_result_set *set, size_t i, size_t j)
 {
-    for (size_t i = 0; i < set->n; i++) {
-        if (i == 0 || strcmp(set->files[i].run, set->files[i - 1].run) != 0) {
-            print(set, i, to);
-        }
-    }
+    return strcmp(set->files[i].run, set->files[j].run) == 0;
+}
+
+static bool begins_run(const struct rf_result_set *set, size_t i)
+{
+    return i == 0 || !is_same_run(set, i - 1, i);
 }
 
 static void print_html_cell(FILE *to, const char *text)
@@ -212,8 +210,7 @@ static void print_html_run(const struct rf_result_set *set, size_t first,
     fputs("</td>", to);
     print_html_cell(to, rf_result_text(result, "tool", "version"));
     print_html_cell(to, rf_result_text(result, "tool", "build"));
-    for (size_t i = first;
-         i < set->n && strcmp(set->files[i].run, set->files[first].run) == 0;
+    for (size_t i = first; i < set->n && is_same_run(set, i, first);
          i++, all++) {
         ok += strcmp(rf_result_text(set->files[i].result, NULL, "status"),
                      "ok") == 0;
@@ -222,30 +219,20 @@ static void print_html_run(const struct rf_result_set *set, size_t first,
             all - ok);
 }
 
-static void print_remark(const struct rf_result_set *set, size_t first,
-                         FILE *to)
+/* One comment per run, in the form's own marks. */
+static void print_remarks(const struct rf_result_set *set, const char *before,
+                          const char *behind, FILE *to)
 {
-    const json_t *result = set->files[first].result;
-    fputs("run ", to);
-    rf_escape_remark(to, set->files[first].run);
-    fputs(", model ", to);
-    rf_escape_remark(to, rf_result_text(result, "model", "name"));
-}
-
-static void print_latex_remark(const struct rf_result_set *set, size_t first,
-                               FILE *to)
-{
-    fputs("% ", to);
-    print_remark(set, first, to);
-    fputc('\n', to);
-}
-
-static void print_markdown_remark(const struct rf_result_set *set, size_t first,
-                                  FILE *to)
-{
-    fputs("<!-- ", to);
-    print_remark(set, first, to);
-    fputs(" -->\n", to);
+    for (size_t i = 0; i < set->n; i++) {
+        if (begins_run(set, i)) {
+            fprintf(to, "%srun ", before);
+            rf_escape_remark(to, set->files[i].run);
+            fputs(", model ", to);
+            rf_escape_remark(
+                to, rf_result_text(set->files[i].result, "model", "name"));
+            fputs(behind, to);
+        }
+    }
 }
 
 static void print_html(const struct rf_result_set *set,
@@ -256,7 +243,11 @@ static void print_html(const struct rf_result_set *set,
           "<th>model</th><th>nodes</th><th>version</th><th>build</th>"
           "<th>ok</th><th>not ok</th></tr>\n</thead>\n<tbody>\n",
           to);
-    each_run(set, to, print_html_run);
+    for (size_t i = 0; i < set->n; i++) {
+        if (begins_run(set, i)) {
+            print_html_run(set, i, to);
+        }
+    }
     fputs("</tbody>\n</table>\n<h2>Scenarios</h2>\n", to);
     rf_table_print(table, to, RF_REPORT_HTML, 0);
     print_bars(set, to);
@@ -271,9 +262,9 @@ void rf_report_print(const struct rf_result_set *set, enum rf_report_form form,
         print_html(set, table, to);
     } else {
         if (form == RF_REPORT_LATEX) {
-            each_run(set, to, print_latex_remark);
+            print_remarks(set, "% ", "\n", to);
         } else if (form == RF_REPORT_MARKDOWN) {
-            each_run(set, to, print_markdown_remark);
+            print_remarks(set, "<!-- ", " -->\n", to);
         }
         rf_table_print(table, to, form, 0);
     }

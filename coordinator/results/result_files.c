@@ -17,8 +17,6 @@
 #include "coordinator/results/fields.h"
 #include "coordinator/results/result_json.h"
 
-#define FILE_MAX_BYTES ((size_t)1 << 30)
-
 /* A file's name and content may be any bytes; the warning is one line of clean
  * text. */
 RF_PRINTF(2, 3)
@@ -185,7 +183,7 @@ static void add_file(struct rf_result_set *set, const char *path)
         set->n_repeated++;
         return;
     }
-    status = rf_json_load(path, FILE_MAX_BYTES, &document, &err);
+    status = rf_json_load(path, RF_RESULT_MAX_BYTES, &document, &err);
     if (status == RF_OK) {
         status = take(set, path, document, &err);
     }
@@ -307,7 +305,7 @@ static void finish_run(struct rf_result_set *set, size_t first,
     struct rf_err err = {0};
     json_t *document = NULL;
     const json_t *index;
-    if (rf_json_load(path, FILE_MAX_BYTES, &document, &err) != RF_OK) {
+    if (rf_json_load(path, RF_RESULT_MAX_BYTES, &document, &err) != RF_OK) {
         leave_out(set, "%s; its scenarios are sorted by name", err.text);
     }
     index = json_object_get(document, "scenarios");

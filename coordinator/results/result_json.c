@@ -134,24 +134,33 @@ static struct span span_of(const struct rf_iteration *iteration, uint32_t n)
     return s;
 }
 
-static int64_t unattributed_ns(const struct rf_sample *sample)
+#define N_PHASES 5
+static const char *const phase_names[N_PHASES] = {
+    "pack_ms", "wire_ms", "unpack_ms", "sync_ms", "unattributed_ms"};
+
+/* In the order of their names. */
+static void phases_of(const struct rf_sample *sample, int64_t ns[N_PHASES])
 {
     int64_t rest = sample->ns - sample->pack_ns - sample->wire_ns -
                    sample->unpack_ns - sample->sync_ns;
-    return RF_MAX(rest, 0);
+    ns[0] = sample->pack_ns;
+    ns[1] = sample->wire_ns;
+    ns[2] = sample->unpack_ns;
+    ns[3] = sample->sync_ns;
+    ns[4] = RF_MAX(rest, 0);
 }
 
 static json_t *sample_json(const struct rf_sample *sample, uint32_t rank,
                            int64_t origin_ns)
 {
+    int64_t phases[N_PHASES];
     json_t *out = json_object();
     put(out, "rank", json_integer(rank));
     put(out, "ms", ms(sample->ns));
-    put(out, "pack_ms", ms(sample->pack_ns));
-    put(out, "wire_ms", ms(sample->wire_ns));
-    put(out, "unpack_ms", ms(sample->unpack_ns));
-    put(out, "sync_ms", ms(sample->sync_ns));
-    put(out, "unattributed_ms", ms(unattributed_ns(sample)));
+    phases_of(sample, phases);
+    for (size_t i = 0; i < N_PHASES; i++) {
+        put(out, phase_names[i], ms(phases[i]));
+    }
     put(out, "start_us",
         json_real((double)(sample->start_ns - origin_ns) / 1e3));
     put(out, "sent_bytes", json_integer((json_int_t)sample->sent_bytes));
@@ -192,28 +201,24 @@ static json_t *iterations_json(const struct rf_attempt *attempt, bool warmup)
 /* The slowest rank's phases, averaged over the measured iterations. */
 static json_t *phases_json(const struct rf_attempt *attempt)
 {
-    static const char *const names[] = {"pack_ms", "wire_ms", "unpack_ms",
-                                        "sync_ms", "unattributed_ms"};
-    double sums[RF_ARRAY_SIZE(names)] = {0};
-    size_t count = 0;
+    uint32_t n = rf_attempt_ranks(attempt);
+    double sums[N_PHASES] = {0}, count = 0;
     json_t *out = json_object();
     for (size_t i = 0; i < attempt->n_iterations; i++) {
         const struct rf_iteration *it = &attempt->iterations[i];
-        const struct rf_sample *s;
+        int64_t phases[N_PHASES];
         if (it->warmup) {
             continue;
         }
-        s = &it->ranks[span_of(it, rf_attempt_ranks(attempt)).slowest];
-        sums[0] += (double)s->pack_ns;
-        sums[1] += (double)s->wire_ns;
-        sums[2] += (double)s->unpack_ns;
-        sums[3] += (double)s->sync_ns;
-        sums[4] += (double)unattributed_ns(s);
+        phases_of(&it->ranks[span_of(it, n).slowest], phases);
+        for (size_t p = 0; p < N_PHASES; p++) {
+            sums[p] += (double)phases[p];
+        }
         count++;
     }
-    for (size_t i = 0; i < RF_ARRAY_SIZE(names); i++) {
-        put(out, names[i],
-            count > 0 ? json_real(sums[i] / (double)count / 1e6) : NULL);
+    for (size_t p = 0; p < N_PHASES; p++) {
+        put(out, phase_names[p],
+            count > 0 ? json_real(sums[p] / count / 1e6) : NULL);
     }
     return out;
 }

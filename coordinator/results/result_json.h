@@ -8,6 +8,7 @@
 #include "transport/messages.h"
 
 #define RF_SCHEMA_VERSION 1
+#define RF_RESULT_MAX_BYTES ((size_t)1 << 30) /* of a file that is read */
 
 /* The program that makes results, as it was called. Borrowed. */
 struct rf_result_maker {

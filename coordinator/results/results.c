@@ -24,7 +24,6 @@
 #include "coordinator/results/results_internal.h"
 #include "coordinator/results/resume.h"
 
-#define RESULT_MAX_BYTES ((size_t)1 << 30)
 #define FOLDER_MODE 0755 /* less by a stricter umask */
 
 /* For when nobody else can store files: before and after the run. */
@@ -185,7 +184,7 @@ static void load_earlier(struct rf_results *results, const char *name)
            strcmp(config->scenarios[i].name, name) != 0) {
         i++;
     }
-    if (rf_json_load(path, RESULT_MAX_BYTES, &result, NULL) == RF_OK) {
+    if (rf_json_load(path, RF_RESULT_MAX_BYTES, &result, NULL) == RF_OK) {
         rf_results_keep_row(results->rows, name, result);
         if (i < config->n_scenarios &&
             strcmp(rf_result_text(result, NULL, "status"), "ok") == 0) {
@@ -203,7 +202,7 @@ static enum rf_status read_old(struct rf_results *results, struct rf_err *err)
     char *path = rf_results_path(results, "run", ".json");
     json_t *index;
     enum rf_status status =
-        rf_json_load(path, RESULT_MAX_BYTES, &results->document, err);
+        rf_json_load(path, RF_RESULT_MAX_BYTES, &results->document, err);
     free(path);
     if (status == RF_OK) {
         status = rf_resume_check(results->document, &results->run,

@@ -21,20 +21,14 @@
 #define LINE_HEIGHT 16
 #define BAR_WIDTH 480.0
 
-static struct rf_table *make_table(const struct rf_result_set *set, bool full)
+static struct rf_table *make_table(const struct rf_result_set *set,
+                                   enum rf_report_form form)
 {
     bool runs = rf_result_set_has_runs(set);
-    struct rf_table *table =
-        full ? rf_summary_table_create(runs) : rf_report_table_create(runs);
+    struct rf_table *table = rf_report_table_create(form, runs);
     for (size_t i = 0; i < set->n; i++) {
-        if (runs) {
-            rf_table_cell(table, "%s", set->files[i].run);
-        }
-        if (full) {
-            rf_summary_table_add(table, set->files[i].result);
-        } else {
-            rf_report_table_add(table, set->files[i].result);
-        }
+        rf_report_table_add(table, form, runs ? set->files[i].run : NULL,
+                            set->files[i].result);
     }
     return table;
 }
@@ -257,7 +251,7 @@ static void print_html(const struct rf_result_set *set,
 void rf_report_print(const struct rf_result_set *set, enum rf_report_form form,
                      FILE *to)
 {
-    struct rf_table *table = make_table(set, form == RF_REPORT_CSV);
+    struct rf_table *table = make_table(set, form);
     if (form == RF_REPORT_HTML) {
         print_html(set, table, to);
     } else {

@@ -74,54 +74,8 @@ static const char *shown(const json_t *result,
                : "-";
 }
 
-/* Those of CSV, or those for people. */
-static struct rf_table *create(bool runs, bool csv)
-{
-    const char *heads[MOST_COLUMNS] = {"run"};
-    size_t n = runs;
-    for (const struct rf_result_field *f = rf_result_fields;
-         f->key != NULL && n + 1 < MOST_COLUMNS; f++) {
-        const char *head = csv ? f->column : f->head;
-        if (head != NULL) {
-            heads[n++] = head;
-        }
-    }
-    heads[n] = NULL;
-    return rf_table_create(heads);
-}
-
-struct rf_table *rf_report_table_create(bool runs)
-{
-    struct rf_table *table = create(runs, false);
-    const char *drops[MOST_COLUMNS] = {NULL};
-    for (const struct rf_result_field *f = rf_result_fields; f->key != NULL;
-         f++) {
-        if (f->head != NULL && f->drop > 0) {
-            drops[f->drop - 1] = f->head + (f->head[0] == '>');
-        }
-    }
-    rf_table_set_drops(table, drops, "refit-coord report DIR | less -S");
-    return table;
-}
-
-void rf_report_table_add(struct rf_table *table, const json_t *result)
-{
-    char text[32];
-    for (const struct rf_result_field *f = rf_result_fields; f->key != NULL;
-         f++) {
-        if (f->head != NULL) {
-            rf_table_cell(table, "%s", shown(result, f, text));
-        }
-    }
-}
-
-struct rf_table *rf_summary_table_create(bool runs)
-{
-    return create(runs, true);
-}
-
-static void summary_cell(struct rf_table *table, const json_t *result,
-                         const struct rf_result_field *field)
+static void csv_cell(struct rf_table *table, const json_t *result,
+                     const struct rf_result_field *field)
 {
     const json_t *value = rf_result_value(result, field->object, field->key);
     double number;
@@ -136,12 +90,39 @@ static void summary_cell(struct rf_table *table, const json_t *result,
     }
 }
 
-void rf_summary_table_add(struct rf_table *table, const json_t *result)
+struct rf_table *rf_report_table_create(enum rf_report_form form, bool runs)
 {
-    for (const struct rf_result_field *f = rf_result_fields; f->key != NULL;
-         f++) {
-        if (f->column != NULL) {
-            summary_cell(table, result, f);
+    const char *heads[MOST_COLUMNS] = {"run"}, *drops[MOST_COLUMNS] = {NULL};
+    const struct rf_result_field *f = rf_result_fields;
+    struct rf_table *table;
+    for (size_t n = runs; f->key != NULL && n + 1 < MOST_COLUMNS; f++) {
+        const char *head = form == RF_REPORT_CSV ? f->column : f->head;
+        if (head == NULL) {
+            continue;
+        }
+        heads[n++] = head;
+        if (form != RF_REPORT_CSV && f->drop > 0) {
+            drops[f->drop - 1] = head + (head[0] == '>');
+        }
+    }
+    table = rf_table_create(heads);
+    rf_table_set_drops(table, drops, "refit-coord report DIR | less -S");
+    return table;
+}
+
+void rf_report_table_add(struct rf_table *table, enum rf_report_form form,
+                         const char *run, const json_t *result)
+{
+    const struct rf_result_field *f = rf_result_fields;
+    char text[32];
+    if (run != NULL) {
+        rf_table_cell(table, "%s", run);
+    }
+    for (; f->key != NULL; f++) {
+        if (form == RF_REPORT_CSV && f->column != NULL) {
+            csv_cell(table, result, f);
+        } else if (form != RF_REPORT_CSV && f->head != NULL) {
+            rf_table_cell(table, "%s", shown(result, f, text));
         }
     }
 }

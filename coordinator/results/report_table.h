@@ -8,14 +8,14 @@
 
 #include "coordinator/results/table.h"
 
-/* The short table for people. With `runs` each row begins with a cell that the
- * caller fills: the run that it belongs to. */
-struct rf_table *rf_report_table_create(bool runs);
-void rf_report_table_add(struct rf_table *table, const json_t *result);
+/* The long table for programs, numbers without units, where the form is CSV; in
+ * all other forms the short one for people. With `runs` there is a column for
+ * the run that a row belongs to. */
+struct rf_table *rf_report_table_create(enum rf_report_form form, bool runs);
 
-/* The long one, numbers without units, for programs; likewise. */
-struct rf_table *rf_summary_table_create(bool runs);
-void rf_summary_table_add(struct rf_table *table, const json_t *result);
+/* A row in a table of that form; `run` is NULL without a column for it. */
+void rf_report_table_add(struct rf_table *table, enum rf_report_form form,
+                         const char *run, const json_t *result);
 
 /* For people: `decimals` places, below 0.1 as many as three significant digits
  * take. Pure. */

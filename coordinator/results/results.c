@@ -327,12 +327,12 @@ const json_t *rf_results_last(const struct rf_results *results)
 void rf_results_print(const struct rf_results *results, FILE *to)
 {
     const struct rf_config *config = results->run.config;
-    struct rf_table *table = rf_report_table_create(false);
+    struct rf_table *table = rf_report_table_create(RF_REPORT_TABLE, false);
     for (size_t i = 0; i < config->n_scenarios; i++) {
         const json_t *row =
             json_object_get(results->shown, config->scenarios[i].name);
         if (row != NULL) {
-            rf_report_table_add(table, row);
+            rf_report_table_add(table, RF_REPORT_TABLE, NULL, row);
         }
     }
     if (rf_table_rows(table) > 0) {

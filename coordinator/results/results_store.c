@@ -59,13 +59,13 @@ static char *summary_text(const struct rf_results *results, struct rf_err *err)
         rf_err_errno(err, RF_ERR_NOMEM, errno, "summary.csv");
         return NULL;
     }
-    table = rf_summary_table_create(false);
+    table = rf_report_table_create(RF_REPORT_CSV, false);
     for (size_t i = 0; i < json_array_size(results->index); i++) {
         const json_t *entry = json_array_get(results->index, i);
         const json_t *row =
             json_object_get(results->rows, rf_result_text(entry, NULL, "name"));
         if (row != NULL) {
-            rf_summary_table_add(table, row);
+            rf_report_table_add(table, RF_REPORT_CSV, NULL, row);
         }
     }
     rf_table_print(table, file, RF_REPORT_CSV, 0);

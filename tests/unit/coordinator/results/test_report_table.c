@@ -9,12 +9,12 @@
 
 START_TEST(test_report_row_says_what_was_measured)
 {
-    struct rf_table *table = rf_report_table_create(false);
+    struct rf_table *table = rf_report_table_create(RF_REPORT_TABLE, false);
     json_t *good = result_record("good", "ok", 52.125, 0.91);
     json_t *bad = result_record("bad", "failed", 1, 1);
     char *text;
-    rf_report_table_add(table, good);
-    rf_report_table_add(table, bad);
+    rf_report_table_add(table, RF_REPORT_TABLE, NULL, good);
+    rf_report_table_add(table, RF_REPORT_TABLE, NULL, bad);
     text = table_text(table, RF_REPORT_CSV);
     ck_assert_ptr_nonnull(strstr(
         text,
@@ -29,10 +29,10 @@ END_TEST
 
 START_TEST(test_report_shows_small_figures)
 {
-    struct rf_table *table = rf_report_table_create(false);
+    struct rf_table *table = rf_report_table_create(RF_REPORT_TABLE, false);
     json_t *result = result_record("tiny", "ok", 0.0213, 0.00412);
     char *text;
-    rf_report_table_add(table, result);
+    rf_report_table_add(table, RF_REPORT_TABLE, NULL, result);
     text = table_text(table, RF_REPORT_MARKDOWN);
     ck_assert_msg(strstr(text, "| 0.0213 | 0.0213 | 1.500 | 0.0000878 | "
                                "0.00412 |") != NULL,
@@ -56,11 +56,10 @@ END_TEST
 
 START_TEST(test_report_of_several_runs_says_which)
 {
-    struct rf_table *table = rf_report_table_create(true);
+    struct rf_table *table = rf_report_table_create(RF_REPORT_TABLE, true);
     json_t *good = result_record("good", "ok", 52.125, 0.91);
     char *text;
-    rf_table_cell(table, "20260102T030405Z-demo");
-    rf_report_table_add(table, good);
+    rf_report_table_add(table, RF_REPORT_TABLE, "20260102T030405Z-demo", good);
     text = table_text(table, RF_REPORT_CSV);
     ck_assert_ptr_nonnull(strstr(text, "run,scenario,method,"));
     ck_assert_ptr_nonnull(strstr(text, "\n20260102T030405Z-demo,good,host,"));
@@ -72,10 +71,10 @@ END_TEST
 
 START_TEST(test_summary_row_has_all_figures_or_nothing)
 {
-    struct rf_table *table = rf_summary_table_create(false);
+    struct rf_table *table = rf_report_table_create(RF_REPORT_CSV, false);
     json_t *empty = json_pack("{s:s, s:s}", "name", "x", "status", "failed");
     char *text;
-    rf_summary_table_add(table, empty);
+    rf_report_table_add(table, RF_REPORT_CSV, NULL, empty);
     text = table_text(table, RF_REPORT_CSV);
     ck_assert_ptr_nonnull(strstr(text, "\nx,failed,,,"));
     free(text);
@@ -86,18 +85,18 @@ END_TEST
 
 START_TEST(test_rows_count_unknown_tensors_that_are_replicated)
 {
-    struct rf_table *summary = rf_summary_table_create(false);
-    struct rf_table *report = rf_report_table_create(false);
+    struct rf_table *summary = rf_report_table_create(RF_REPORT_CSV, false);
+    struct rf_table *report = rf_report_table_create(RF_REPORT_TABLE, false);
     json_t *result = result_record("x", "ok", 52.125, 0.91);
     char *text;
     json_object_set_new(json_object_get(result, "plan"), "unknown",
                         json_pack("{s:i}", "tensors", 3));
-    rf_summary_table_add(summary, result);
+    rf_report_table_add(summary, RF_REPORT_CSV, NULL, result);
     text = table_text(summary, RF_REPORT_CSV);
     ck_assert_ptr_nonnull(strstr(text, ",unknown_tensors\nx,ok,"));
     ck_assert_msg(strstr(text, ",10,0,3\n") != NULL, "%s", text);
     free(text);
-    rf_report_table_add(report, result);
+    rf_report_table_add(report, RF_REPORT_TABLE, NULL, result);
     text = table_text(report, RF_REPORT_TABLE);
     ck_assert_msg(strstr(text, "  yes, replicated\n") != NULL, "%s", text);
     free(text);
@@ -114,7 +113,7 @@ START_TEST(test_figures_that_cannot_be_are_not_shown)
         "1e-300", "\"1\"", "true"};
     json_t *value = json_loads(figures[_i], JSON_DECODE_ANY, NULL);
     json_t *result = result_record("bad", "ok", 52.125, 0.91);
-    struct rf_table *table = rf_report_table_create(false);
+    struct rf_table *table = rf_report_table_create(RF_REPORT_TABLE, false);
     double number = 7;
     char *text;
     json_object_set(json_object_get(result, "plan"), "bytes_total", value);
@@ -123,7 +122,7 @@ START_TEST(test_figures_that_cannot_be_are_not_shown)
                     value);
     ck_assert(!rf_result_number(result, "summary", "median_ms", &number));
     ck_assert_double_eq(number, 7);
-    rf_report_table_add(table, result);
+    rf_report_table_add(table, RF_REPORT_TABLE, NULL, result);
     text = table_text(table, RF_REPORT_CSV);
     ck_assert_msg(
         strstr(text, "\nbad,host,send_recv,-,-,-,52.12,1.500,47.43,0.91,-\n"),
@@ -137,13 +136,13 @@ END_TEST
 
 START_TEST(test_summary_has_no_figures_that_cannot_be)
 {
-    struct rf_table *table = rf_summary_table_create(false);
+    struct rf_table *table = rf_report_table_create(RF_REPORT_CSV, false);
     json_t *result = json_pack(
         "{s:s, s:s, s:{s:f, s:f, s:f, s:f}, s:{s:I}}", "name", "x", "status",
         "ok", "summary", "min_ms", -1.0, "max_ms", 1e308, "drift_percent", -2.5,
         "stddev_ms", 1e-17, "plan", "bytes_total", (json_int_t)-5);
     char *text;
-    rf_summary_table_add(table, result);
+    rf_report_table_add(table, RF_REPORT_CSV, NULL, result);
     text = table_text(table, RF_REPORT_CSV);
     ck_assert_msg(strstr(text, "\nx,ok,,,,,,,,,,,,,,,,,,1e-17,-2.5,,,,,,,\n") !=
                       NULL,

@@ -196,6 +196,10 @@ UNIT_RUNNERS := $(FOLDERS:%=$(BUILD)/unit-%)
 $(call objects,$(filter %.c,$(call sources,tests/lib) \
 	$(call sources,tests/unit))): | $(BUILD)/have-unit
 
+.PHONY: protocol-reference
+protocol-reference: $(BUILD)/unit-transport ## rewrite docs/PROTOCOL.md's tables
+	RF_WRITE_REFERENCE=1 CK_RUN_CASE=reference $<
+
 # Fuzz harnesses: tests/fuzz/fuzz_<name>.c defines LLVMFuzzerTestOneInput.
 # Here each becomes a program that replays tests/fuzz/corpus/<name>/ (part of
 # `make check`, any compiler); `make fuzz` builds real fuzzers with clang.

@@ -76,3 +76,26 @@ void rf_msg_free(struct rf_msg *message)
         rf_schema_free(schema, body_of(message));
     }
 }
+
+/* A part, whose `title` is NULL, is called as in the tables. */
+static void print_table(const char *title, const struct rf_schema *schema,
+                        FILE *to)
+{
+    if (title != NULL) {
+        fprintf(to, "### %s\n\n", title);
+    } else {
+        fprintf(to, "### `%s`\n\n", strchr(schema->name, '_') + 1);
+    }
+    rf_schema_print(schema, to);
+    fputc('\n', to);
+}
+
+void rf_msg_print(FILE *to)
+{
+#define X(TYPE, name, FIELDS) print_table(#TYPE, &rf_msg_##name##_schema, to);
+    RF_SCHEMA_MESSAGES(X)
+#undef X
+#define X(name, FIELDS) print_table(NULL, &rf_##name##_schema, to);
+    RF_SCHEMA_PARTS(X)
+#undef X
+}

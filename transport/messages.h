@@ -141,10 +141,10 @@
     F(S, U32, rank, REQUIRED, 0, RF_MSG_RANKS_MAX, "where")                    \
     F(S, U32, iteration, OPTIONAL, 0, INT32_MAX, "when; any if absent")        \
     F(S, TEXT, phase, OPTIONAL, 1, 15,                                         \
-      "at the beginning of which step; `run`")                                 \
+      "at the beginning of which step; `run` if absent")                       \
     F(S, TEXT, side, OPTIONAL, 1, 15, "flip: `train` or `infer`")              \
-    F(S, U32, status, OPTIONAL, 0, 255, "exit: with")                          \
-    F(S, U32, signal, OPTIONAL, 1, 64, "exit: by")                             \
+    F(S, U32, status, OPTIONAL, 0, 255, "exit: the status")                    \
+    F(S, U32, signal, OPTIONAL, 1, 64, "exit: the signal that ends it")        \
     F(S, U64, bytes, OPTIONAL, 0, RF_MSG_BYTES_MAX, "print: how many")
 
 #define RF_HOOKS_FIELDS(F, S)                                                  \
@@ -275,7 +275,7 @@
 #define RF_EXCHANGED_FIELDS(F, S)                                              \
     F(S, U32, attempt, REQUIRED, 1, INT32_MAX, "as in START")                  \
     F(S, U64, seq, REQUIRED, 0, INT64_MAX, "as in EXCHANGE")                   \
-    F(S, TEXTS, data, REQUIRED, RF_MSG_RANKS_MAX, 16 << 20,                    \
+    F(S, SECRETS, data, REQUIRED, RF_MSG_RANKS_MAX, 16 << 20,                  \
       "hexadecimal, by rank")
 
 #define RF_LEASE_FIELDS(F, S)                                                  \
@@ -285,7 +285,7 @@
 
 #define RF_RANK_EXIT_FIELDS(F, S)                                              \
     F(S, U32, attempt, REQUIRED, 1, INT32_MAX, "as in START")                  \
-    F(S, U32, rank, REQUIRED, 0, RF_MSG_RANKS_MAX, "which has ended")          \
+    F(S, U32, rank, REQUIRED, 0, RF_MSG_RANKS_MAX, "of the rank that ended")   \
     F(S, U32, pid, NULLABLE, 1, INT32_MAX, "null: it could not be started")    \
     F(S, U32, status, NULLABLE, 0, 255, "of exit")                             \
     F(S, U32, signal, NULLABLE, 1, 128, "that ended it")                       \
@@ -387,5 +387,8 @@ void rf_msg_free(struct rf_msg *message);
 
 /* NULL for SHUTDOWN, LOG and unknown types. */
 const struct rf_schema *rf_msg_schema(uint8_t type);
+
+/* The reference in docs/PROTOCOL.md: a table for each message and each part. */
+void rf_msg_print(FILE *to);
 
 #endif

@@ -37,13 +37,37 @@ static enum rf_status fail(const struct rf_jnode *node, struct rf_err *err,
     return RF_ERR_PROTOCOL;
 }
 
+/* What a member must be, for errors and the reference: "a whole number, 0 or
+ * more". Bounds that the type has anyway are not named. */
+static void describe_range(const struct rf_field *field, char *out, size_t size)
+{
+    const bool real = field->kind == RF_FIELD_REAL;
+    if (field->max >= (double)INT64_MAX) {
+        snprintf(out, size, ", %.0f or more", field->min);
+    } else {
+        snprintf(out, size, real ? " from %g to %g" : " from %.0f to %.0f",
+                 field->min, field->max);
+    }
+}
+
+static void describe_bytes(double min, double max, char *out, size_t size)
+{
+    if (min == max) {
+        snprintf(out, size, " of %.0f bytes", max);
+    } else if (min > 0) {
+        snprintf(out, size, " of %.0f to %.0f bytes", min, max);
+    } else {
+        snprintf(out, size, " of at most %.0f bytes", max);
+    }
+}
+
 static enum rf_status outside(const struct rf_field *field,
                               const struct rf_jnode *node, struct rf_err *err,
                               const char *what)
 {
-    char text[160];
-    snprintf(text, sizeof(text), "must be %s between %.17g and %.17g", what,
-             field->min, field->max);
+    char range[80], text[120];
+    describe_range(field, range, sizeof(range));
+    snprintf(text, sizeof(text), "must be %s%s", what, range);
     return fail(node, err, text);
 }
 
@@ -151,14 +175,14 @@ static enum rf_status get_text(const struct rf_field *field, double min,
                                struct rf_err *err)
 {
     size_t size = json_string_length(node->value);
-    char text[120];
+    char range[80], text[120];
     if (json_is_string(node->value) && (double)size >= min &&
         (double)size <= field->max) {
         *out = rf_xstrdup(json_string_value(node->value));
         return RF_OK;
     }
-    snprintf(text, sizeof(text), "must be a text of %.0f to %.0f bytes", min,
-             field->max);
+    describe_bytes(min, field->max, range, sizeof(range));
+    snprintf(text, sizeof(text), "must be a text%s", range);
     return fail(node, err, text);
 }
 
@@ -167,19 +191,6 @@ static enum rf_status decode_text(const struct rf_field *field,
                                   struct rf_err *err)
 {
     return get_text(field, field->min, node, at, err);
-}
-
-/* The document's copy must not outlive the decoding. */
-static enum rf_status decode_secret(const struct rf_field *field,
-                                    const struct rf_jnode *node, void *at,
-                                    struct rf_err *err)
-{
-    enum rf_status status = get_text(field, field->min, node, at, err);
-    if (json_is_string(node->value)) {
-        char *copy = (char *)(uintptr_t)json_string_value(node->value);
-        explicit_bzero(copy, json_string_length(node->value));
-    }
-    return status;
 }
 
 static json_t *encode_text(const struct rf_field *field, const void *at)
@@ -235,16 +246,26 @@ static void free_tree(const struct rf_field *field, void *at)
 
 /* --- Several of them ------------------------------------------------------ */
 
-/* Whether `node` is an array of as many elements as there may be: `most`. */
-static enum rf_status check_array(const struct rf_jnode *node, double most,
-                                  struct rf_err *err)
+static void describe_count(double least, double most, char *out, size_t size)
 {
-    char text[80];
-    if (json_is_array(node->value) &&
-        (double)json_array_size(node->value) <= most) {
+    if (least > 0) {
+        snprintf(out, size, " of %.0f to %.0f", least, most);
+    } else {
+        snprintf(out, size, " of at most %.0f", most);
+    }
+}
+
+/* Whether `node` is an array of so many elements. */
+static enum rf_status check_array(const struct rf_jnode *node, double least,
+                                  double most, struct rf_err *err)
+{
+    const double n = (double)json_array_size(node->value);
+    char range[60], text[80];
+    if (json_is_array(node->value) && n >= least && n <= most) {
         return RF_OK;
     }
-    snprintf(text, sizeof(text), "must be a list of at most %.0f", most);
+    describe_count(least, most, range, sizeof(range));
+    snprintf(text, sizeof(text), "must be a list%s", range);
     return fail(node, err, text);
 }
 
@@ -315,9 +336,9 @@ static enum rf_status decode_u64s(const struct rf_field *field,
                                   struct rf_err *err)
 {
     struct rf_integers *out = at;
-    const struct rf_field bounds = {.max = field->max};
+    const struct rf_field bounds = {.kind = field->kind, .max = field->max};
     size_t n = json_array_size(node->value);
-    enum rf_status status = check_array(node, field->min, err);
+    enum rf_status status = check_array(node, 0, field->min, err);
     if (status != RF_OK) {
         return status;
     }
@@ -364,7 +385,7 @@ static enum rf_status decode_texts(const struct rf_field *field,
 {
     struct rf_texts *out = at;
     size_t n = json_array_size(node->value);
-    enum rf_status status = check_array(node, field->min, err);
+    enum rf_status status = check_array(node, 0, field->min, err);
     if (status != RF_OK) {
         return status;
     }
@@ -398,9 +419,10 @@ static bool texts_absent(const void *at)
 static void free_texts(const struct rf_field *field, void *at)
 {
     struct rf_texts *texts = at;
-    (void)field;
     for (size_t i = 0; i < texts->n; i++) {
-        explicit_bzero(texts->list[i], strlen(texts->list[i]));
+        if (field->kind == RF_FIELD_SECRETS) {
+            explicit_bzero(texts->list[i], strlen(texts->list[i]));
+        }
         free(texts->list[i]);
     }
     free(texts->list);
@@ -434,9 +456,8 @@ static enum rf_status decode_maybe(const struct rf_field *field,
                                    const struct rf_jnode *node, void *at,
                                    struct rf_err *err)
 {
-    void *part = rf_xcalloc(1, field->of->size);
+    void *part = rf_schema_new(field->of);
     *(void **)at = part;
-    rf_schema_init(field->of, part);
     return decode_members(field->of, node, part, err);
 }
 
@@ -466,7 +487,7 @@ static enum rf_status decode_list(const struct rf_field *field,
 {
     const size_t n = json_array_size(node->value), size = field->of->size;
     size_t *count = count_of(field, at);
-    enum rf_status status = check_array(node, field->max, err);
+    enum rf_status status = check_array(node, field->min, field->max, err);
     char *list;
     if (status != RF_OK) {
         return status;
@@ -512,30 +533,31 @@ static void free_list(const struct rf_field *field, void *at)
 static const struct kind kinds[] = {
     [RF_FIELD_BOOL] = {"true or false", decode_bool, encode_bool, bool_absent,
                        NULL, NULL},
-    [RF_FIELD_U32] = {"integer", decode_u32, encode_u32, u32_absent, init_u32,
-                      NULL},
-    [RF_FIELD_U64] = {"integer", decode_u64, encode_u64, u64_absent, init_u64,
-                      NULL},
-    [RF_FIELD_I64] = {"integer", decode_i64, encode_i64, i64_absent, init_i64,
-                      NULL},
+    [RF_FIELD_U32] = {"whole number", decode_u32, encode_u32, u32_absent,
+                      init_u32, NULL},
+    [RF_FIELD_U64] = {"whole number", decode_u64, encode_u64, u64_absent,
+                      init_u64, NULL},
+    [RF_FIELD_I64] = {"whole number", decode_i64, encode_i64, i64_absent,
+                      init_i64, NULL},
     [RF_FIELD_REAL] = {"number", decode_real, encode_real, real_absent,
                        init_real, NULL},
     [RF_FIELD_TEXT] = {"text", decode_text, encode_text, text_absent, NULL,
                        free_text},
-    [RF_FIELD_SECRET] = {"text, secret", decode_secret, encode_text,
-                         text_absent, NULL, free_text},
+    [RF_FIELD_SECRET] = {"secret text", decode_text, encode_text, text_absent,
+                         NULL, free_text},
     [RF_FIELD_TREE] = {"object", decode_tree, encode_tree, tree_absent, NULL,
                        free_tree},
-    [RF_FIELD_PAIRS] = {"object of texts or null", decode_pairs, encode_pairs,
-                        pairs_absent, NULL, free_pairs},
-    [RF_FIELD_U64S] = {"list of integers", decode_u64s, encode_u64s,
-                       u64s_absent, NULL, free_u64s},
-    [RF_FIELD_TEXTS] = {"list of texts", decode_texts, encode_texts,
-                        texts_absent, NULL, free_texts},
-    [RF_FIELD_PART] = {"object", decode_part, encode_part, NULL, NULL,
-                       free_part},
-    [RF_FIELD_MAYBE] = {"object", decode_maybe, encode_maybe, maybe_absent,
-                        NULL, free_maybe},
+    [RF_FIELD_PAIRS] = {"object", decode_pairs, encode_pairs, pairs_absent,
+                        NULL, free_pairs},
+    [RF_FIELD_U64S] = {"list", decode_u64s, encode_u64s, u64s_absent, NULL,
+                       free_u64s},
+    [RF_FIELD_TEXTS] = {"list", decode_texts, encode_texts, texts_absent, NULL,
+                        free_texts},
+    [RF_FIELD_SECRETS] = {"list", decode_texts, encode_texts, texts_absent,
+                          NULL, free_texts},
+    [RF_FIELD_PART] = {"", decode_part, encode_part, NULL, NULL, free_part},
+    [RF_FIELD_MAYBE] = {"", decode_maybe, encode_maybe, maybe_absent, NULL,
+                        free_maybe},
     [RF_FIELD_LIST] = {"list", decode_list, encode_list, NULL, NULL, free_list},
 };
 
@@ -547,7 +569,7 @@ static void *member(const struct rf_field *field, const void *in)
 static bool may_be_absent(const struct rf_field *field)
 {
     return field->presence != RF_REQUIRED || field->kind == RF_FIELD_MAYBE ||
-           field->kind == RF_FIELD_LIST;
+           (field->kind == RF_FIELD_LIST && field->min < 1);
 }
 
 static enum rf_status decode_members(const struct rf_schema *schema,
@@ -574,6 +596,37 @@ static enum rf_status decode_members(const struct rf_schema *schema,
     return RF_OK;
 }
 
+static void wipe_string(json_t *value)
+{
+    if (json_is_string(value)) {
+        char *copy = (char *)(uintptr_t)json_string_value(value);
+        explicit_bzero(copy, json_string_length(value));
+    }
+}
+
+/* The document's copies of secrets must not outlive the decoding. */
+static void wipe_secrets(const struct rf_schema *schema, json_t *object)
+{
+    for (size_t i = 0; i < schema->n_fields; i++) {
+        const struct rf_field *field = &schema->fields[i];
+        json_t *value = json_object_get(object, field->key), *element;
+        size_t at;
+        if (field->kind == RF_FIELD_SECRET) {
+            wipe_string(value);
+        } else if (field->kind == RF_FIELD_SECRETS) {
+            json_array_foreach (value, at, element) {
+                wipe_string(element);
+            }
+        } else if (field->kind == RF_FIELD_LIST) {
+            json_array_foreach (value, at, element) {
+                wipe_secrets(field->of, element);
+            }
+        } else if (field->of != NULL) {
+            wipe_secrets(field->of, value);
+        }
+    }
+}
+
 enum rf_status rf_schema_decode(const struct rf_schema *schema, json_t *object,
                                 const char *name, void *out, struct rf_err *err)
 {
@@ -581,6 +634,7 @@ enum rf_status rf_schema_decode(const struct rf_schema *schema, json_t *object,
     enum rf_status status;
     rf_schema_init(schema, out);
     status = decode_members(schema, &root, out, err);
+    wipe_secrets(schema, object);
     if (status != RF_OK) {
         rf_schema_free(schema, out);
     }
@@ -618,6 +672,13 @@ void rf_schema_init(const struct rf_schema *schema, void *out)
     }
 }
 
+void *rf_schema_new(const struct rf_schema *schema)
+{
+    void *out = rf_xcalloc(1, schema->size);
+    rf_schema_init(schema, out);
+    return out;
+}
+
 void rf_schema_free(const struct rf_schema *schema, void *in)
 {
     for (size_t i = 0; i < schema->n_fields; i++) {
@@ -627,4 +688,80 @@ void rf_schema_free(const struct rf_schema *schema, void *in)
         }
     }
     rf_schema_init(schema, in);
+}
+
+/* --- The reference -------------------------------------------------------- */
+
+/* "msg_hello" is hello. */
+static const char *short_name(const struct rf_schema *schema)
+{
+    const char *underscore = strchr(schema->name, '_');
+    return underscore != NULL ? underscore + 1 : schema->name;
+}
+
+/* What a value looks like, behind the name of its type. */
+static void describe(const struct rf_field *field, char *out, size_t size)
+{
+    char count[60], each[80];
+    describe_count(0, field->min, count, sizeof(count));
+    describe_bytes(0, field->max, each, sizeof(each));
+    out[0] = '\0';
+    switch (field->kind) {
+    case RF_FIELD_U32:
+    case RF_FIELD_U64:
+    case RF_FIELD_I64:
+    case RF_FIELD_REAL:
+        describe_range(field, out, size);
+        break;
+    case RF_FIELD_TEXT:
+    case RF_FIELD_SECRET:
+        describe_bytes(field->min, field->max, out, size);
+        break;
+    case RF_FIELD_PAIRS:
+        snprintf(out, size, "%s members: text%s or null", count, each);
+        break;
+    case RF_FIELD_U64S:
+        describe_range(
+            &(struct rf_field){.kind = field->kind, .max = field->max}, each,
+            sizeof(each));
+        snprintf(out, size, "%s: whole number%s", count, each);
+        break;
+    case RF_FIELD_TEXTS:
+        snprintf(out, size, "%s: text%s", count, each);
+        break;
+    case RF_FIELD_SECRETS:
+        snprintf(out, size, "%s: secret text%s", count, each);
+        break;
+    case RF_FIELD_PART:
+    case RF_FIELD_MAYBE:
+        snprintf(out, size, "`%s`", short_name(field->of));
+        break;
+    case RF_FIELD_LIST:
+        describe_count(field->min, field->max, count, sizeof(count));
+        snprintf(out, size, "%s: `%s`", count, short_name(field->of));
+        break;
+    case RF_FIELD_BOOL:
+    case RF_FIELD_TREE:
+        break;
+    }
+}
+
+static const char *presence_of(const struct rf_field *field)
+{
+    return field->presence == RF_NULLABLE ? ", may be null"
+           : may_be_absent(field)         ? ", may be absent"
+                                          : "";
+}
+
+void rf_schema_print(const struct rf_schema *schema, FILE *to)
+{
+    fprintf(to, "| key | value | meaning |\n|---|---|---|\n");
+    for (size_t i = 0; i < schema->n_fields; i++) {
+        const struct rf_field *field = &schema->fields[i];
+        char value[200];
+        describe(field, value, sizeof(value));
+        fprintf(to, "| `%s` | %s%s%s | %s |\n", field->key,
+                kinds[field->kind].type, value, presence_of(field),
+                field->meaning);
+    }
 }

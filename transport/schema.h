@@ -24,6 +24,7 @@
  *   PAIRS    struct rf_pairs        presence            number, bytes of a text
  *   U64S     struct rf_integers     presence            number, value
  *   TEXTS    struct rf_texts        presence            number, bytes
+ *   SECRETS  struct rf_texts, wiped presence            number, bytes
  *   PART     struct rf_HOW          another schema      -
  *   MAYBE    struct rf_HOW *        another schema      -
  *   LIST     struct rf_HOW *, n_    another schema      number
@@ -31,8 +32,9 @@
  * Presence: REQUIRED; NULLABLE (absent and null mean the same, written as
  * null); OPTIONAL (likewise, left out when written). What is absent has the
  * value RF_ABSENT_…, false, NULL, or no elements. A PART is required, a MAYBE
- * (NULL) and a LIST (empty) may be absent and are then left out, a LIST is
- * always written. Keys that no field names are ignored.
+ * (NULL) may be absent and is then left out, a LIST (empty) may be absent
+ * unless it must have elements, and is always written. Keys that no field names
+ * are ignored.
  */
 #ifndef RF_TRANSPORT_SCHEMA_H
 #define RF_TRANSPORT_SCHEMA_H
@@ -81,6 +83,7 @@ enum rf_field_kind {
     RF_FIELD_PAIRS,
     RF_FIELD_U64S,
     RF_FIELD_TEXTS,
+    RF_FIELD_SECRETS,
     RF_FIELD_PART,
     RF_FIELD_MAYBE,
     RF_FIELD_LIST,
@@ -108,8 +111,10 @@ struct rf_schema {
 /*
  * Fills the struct `out` from `object`; rf_schema_free() it. RF_ERR_PROTOCOL
  * with the path of the first member that is missing, of another type or out of
+ * with the path of the first member that is missing, of another type or out of
  * bounds ("DONE: $.ranks[3].ran.end_ns must be …"); `out` then is empty. `name`
- * is what errors call the document. Secrets are wiped from `object`.
+ * is what errors call the document. Secrets are wiped from `object` in
+ * any case.
  */
 enum rf_status rf_schema_decode(const struct rf_schema *schema, json_t *object,
                                 const char *name, void *out,
@@ -121,10 +126,15 @@ json_t *rf_schema_encode(const struct rf_schema *schema, const void *in);
 /* All members absent. A struct that is to be encoded starts so. */
 void rf_schema_init(const struct rf_schema *schema, void *out);
 
+/* A struct in memory from malloc, all members absent: what a MAYBE points at.
+ */
+void *rf_schema_new(const struct rf_schema *schema);
+
 /* Frees and wipes what the members own and makes all absent; not the struct. */
 void rf_schema_free(const struct rf_schema *schema, void *in);
 
-/* Rows of a Markdown table: key, type with bounds, meaning. */
+/* A Markdown table: key, type with bounds, meaning. Schemas inside are called
+ * by their names without what precedes the first underscore. */
 void rf_schema_print(const struct rf_schema *schema, FILE *to);
 
 /* --- What makes the struct and its table of fields ------------------------ */
@@ -155,6 +165,7 @@ void rf_schema_print(const struct rf_schema *schema, FILE *to);
 #define RF_SCHEMA_MEMBER_PAIRS(key, HOW) struct rf_pairs key;
 #define RF_SCHEMA_MEMBER_U64S(key, HOW) struct rf_integers key;
 #define RF_SCHEMA_MEMBER_TEXTS(key, HOW) struct rf_texts key;
+#define RF_SCHEMA_MEMBER_SECRETS(key, HOW) struct rf_texts key;
 #define RF_SCHEMA_MEMBER_PART(key, HOW) struct rf_##HOW key;
 #define RF_SCHEMA_MEMBER_MAYBE(key, HOW) struct rf_##HOW *key;
 #define RF_SCHEMA_MEMBER_LIST(key, HOW)                                        \
@@ -194,6 +205,7 @@ void rf_schema_print(const struct rf_schema *schema, FILE *to);
 #define RF_SCHEMA_ENTRY_PAIRS RF_SCHEMA_PLAIN
 #define RF_SCHEMA_ENTRY_U64S RF_SCHEMA_PLAIN
 #define RF_SCHEMA_ENTRY_TEXTS RF_SCHEMA_PLAIN
+#define RF_SCHEMA_ENTRY_SECRETS RF_SCHEMA_PLAIN
 #define RF_SCHEMA_ENTRY_PART(S, KIND, key, HOW, MIN, MAX, meaning)             \
     RF_SCHEMA_NESTED(S, KIND, key, HOW, MIN, MAX, meaning, 0)
 #define RF_SCHEMA_ENTRY_MAYBE RF_SCHEMA_ENTRY_PART

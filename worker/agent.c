@@ -58,13 +58,12 @@ static void move(struct agent *agent, enum agent_state state, uint32_t limit_ms)
         limit_ms > 0 ? now + limit_ms * RF_NS_PER_MS : INT64_MAX;
 }
 
-void rf_agent_send(struct agent *agent, enum rf_msg_type type, json_t *payload)
+void rf_agent_send(struct agent *agent, const struct rf_msg *message)
 {
-    if (agent->control == NULL) {
-        json_decref(payload);
-        return;
+    if (agent->control != NULL) {
+        rf_conn_send(agent->control, message->type, RF_FRAME_NO_RANK,
+                     rf_msg_json(message));
     }
-    rf_conn_send(agent->control, type, RF_FRAME_NO_RANK, payload);
 }
 
 void rf_agent_end(struct agent *agent, int exit_code, const char *why)
@@ -96,23 +95,24 @@ void rf_agent_end(struct agent *agent, int exit_code, const char *why)
 
 static void send_lease(struct agent *agent, int64_t now)
 {
+    struct rf_msg message;
+    rf_msg_init(&message, RF_MSG_LEASE);
+    message.lease.t = now;
+    if (agent->peer_at_ns != 0) {
+        message.lease.echo = agent->peer_t;
+        message.lease.echo_at = agent->peer_at_ns;
+    }
     agent->lease_ns = now;
-    rf_agent_send(agent, RF_MSG_LEASE,
-                  json_pack("{s:I, s:I, s:I}", "t", (json_int_t)now, "echo",
-                            (json_int_t)agent->peer_t, "echo_at",
-                            (json_int_t)agent->peer_at_ns));
+    rf_agent_send(agent, &message);
 }
 
-static void on_lease(struct agent *agent, const json_t *lease)
+static void on_lease(struct agent *agent, const struct rf_msg_lease *lease)
 {
     int64_t now = rf_now_ns();
-    json_int_t sent = json_integer_value(json_object_get(lease, "t"));
-    json_int_t echo = json_integer_value(json_object_get(lease, "echo"));
-    json_int_t echo_at = json_integer_value(json_object_get(lease, "echo_at"));
-    agent->peer_t = sent;
+    agent->peer_t = lease->t;
     agent->peer_at_ns = now;
-    if (echo != 0 && echo_at != 0) {
-        rf_clock_add(&agent->clock, echo, echo_at, sent, now);
+    if (lease->echo != RF_ABSENT_I64 && lease->echo_at != RF_ABSENT_I64) {
+        rf_clock_add(&agent->clock, lease->echo, lease->echo_at, lease->t, now);
     }
 }
 
@@ -199,15 +199,15 @@ static void on_signal(uv_signal_t *handle, int number)
 /* --- Joining -------------------------------------------------------------- */
 
 /* The address that other nodes reach this one at, as far as we know. */
-static json_t *data_address(const struct agent *agent)
+static char *data_address(const struct agent *agent)
 {
     char text[256], *server = NULL;
     const char *ssh = getenv("SSH_CONNECTION");
-    if (agent->boot.data_address != NULL) {
-        return json_string(agent->boot.data_address);
+    if (agent->boot.message.data_address != NULL) {
+        return rf_xstrdup(agent->boot.message.data_address);
     }
     if (agent->local_address[0] != '\0') {
-        return json_string(agent->local_address);
+        return rf_xstrdup(agent->local_address);
     }
     if (ssh != NULL) {
         /* "client client-port server server-port" */
@@ -218,22 +218,28 @@ static json_t *data_address(const struct agent *agent)
             server = strtok_r(NULL, " ", &save);
         }
     }
-    return server != NULL ? json_string(server) : json_null();
+    return server != NULL ? rf_xstrdup(server) : NULL;
 }
 
 static void send_hello(struct agent *agent)
 {
-    json_t *hello = rf_facts_collect();
+    struct rf_msg message;
+    struct rf_msg_hello *hello = &message.hello;
     bool tcp = agent->control != agent->stdio;
-    json_object_set_new(hello, "protocol",
-                        json_pack("[i, i]", RF_PROTOCOL_MIN, RF_PROTOCOL_MAX));
-    json_object_set_new(hello, "node", json_integer(agent->boot.node));
-    json_object_set_new(hello, "control", json_string(tcp ? "tcp" : "stdio"));
-    json_object_set_new(hello, "candidate", json_string(agent->candidate));
-    json_object_set_new(hello, "address", data_address(agent));
-    json_object_set_new(hello, "folders", rf_signs_leave(&agent->boot));
+    rf_msg_init(&message, RF_MSG_HELLO);
+    rf_facts_collect(hello);
+    hello->protocol.list = rf_xcalloc(2, sizeof(*hello->protocol.list));
+    hello->protocol.list[0] = RF_PROTOCOL_MIN;
+    hello->protocol.list[1] = RF_PROTOCOL_MAX;
+    hello->protocol.n = 2;
+    hello->node = agent->boot.message.node;
+    hello->control = rf_xstrdup(tcp ? "tcp" : "stdio");
+    hello->candidate = rf_xstrdup(agent->candidate);
+    hello->address = data_address(agent);
+    rf_signs_leave(&agent->boot.message, hello);
     move(agent, AGENT_GREETING, GREETING_LIMIT_MS);
-    rf_agent_send(agent, RF_MSG_HELLO, hello);
+    rf_agent_send(agent, &message);
+    rf_msg_free(&message);
 }
 
 static void on_joined(struct rf_conn *conn, const char *candidate,
@@ -286,7 +292,7 @@ static bool print_banner(const char *nonce)
 
 static const struct rf_conn_ops control_ops;
 
-static void on_boot(struct agent *agent, json_t *message)
+static void on_boot(struct agent *agent, struct rf_msg_boot *message)
 {
     struct rf_err err = {.text = ""};
     if (rf_boot_read(message, &agent->boot, &err) != RF_OK) {
@@ -294,13 +300,13 @@ static void on_boot(struct agent *agent, json_t *message)
         return;
     }
     agent->booted = true;
-    rf_log_init((enum rf_log_level)agent->boot.log_level, NULL);
-    agent->environment = rf_process_environment(agent->boot.env);
+    rf_log_init((enum rf_log_level)agent->boot.message.log_level, NULL);
+    agent->environment = rf_process_environment(&agent->boot.message.env);
     if (agent->options->connect) {
         send_hello(agent);
         return;
     }
-    if (!print_banner(agent->boot.nonce)) {
+    if (!print_banner(agent->boot.message.nonce)) {
         rf_agent_end(agent, 1, "standard output is closed");
         return;
     }
@@ -315,7 +321,7 @@ static void on_boot(struct agent *agent, json_t *message)
                       &(struct rf_join_how){
                           .candidates = agent->boot.candidates,
                           .n_candidates = agent->boot.n_candidates,
-                          .identity = agent->boot.identity,
+                          .identity = agent->boot.message.identity,
                           .psk = agent->boot.psk,
                           .total_ms = agent->boot.limits.connect_back_ms,
                       },
@@ -324,10 +330,9 @@ static void on_boot(struct agent *agent, json_t *message)
 
 /* --- Messages ------------------------------------------------------------- */
 
-static void on_message(struct agent *agent, const struct rf_frame *frame,
-                       json_t *message)
+static void on_message(struct agent *agent, struct rf_msg *message)
 {
-    switch (frame->type) {
+    switch (message->type) {
     case RF_MSG_WELCOME:
         if (agent->sm.state == AGENT_GREETING) {
             move(agent, AGENT_READY, 0);
@@ -338,24 +343,23 @@ static void on_message(struct agent *agent, const struct rf_frame *frame,
         }
         break;
     case RF_MSG_LEASE:
-        on_lease(agent, message);
+        on_lease(agent, &message->lease);
         break;
     case RF_MSG_STEP:
-        rf_agent_step(agent, message);
+        rf_agent_step(agent, &message->step);
         break;
     case RF_MSG_ABORT:
-        rf_agent_abort(agent, message);
+        rf_agent_abort(agent, &message->abort);
         break;
     case RF_MSG_SHUTDOWN:
         rf_agent_end(agent, 0, "shut down");
         break;
-    case RF_MSG_ERROR: {
-        const char *text = json_string_value(json_object_get(message, "text"));
-        rf_agent_end(agent, 1, text != NULL ? text : "refused");
+    case RF_MSG_ERROR:
+        rf_agent_end(agent, 1, message->error.text);
         break;
-    }
     default:
-        rf_warn("a %s message is ignored in state %s", rf_msg_name(frame->type),
+        rf_warn("a %s message is ignored in state %s",
+                rf_msg_name((uint8_t)message->type),
                 rf_sm_state_name(&agent->sm));
         break;
     }
@@ -366,7 +370,7 @@ static void on_frame(struct rf_conn *conn, const struct rf_frame *frame,
 {
     struct agent *agent = data;
     struct rf_err err;
-    json_t *message = NULL;
+    struct rf_msg message;
     if (agent->sm.state == AGENT_ENDING ||
         (conn != agent->control && agent->booted)) {
         return;
@@ -379,18 +383,18 @@ static void on_frame(struct rf_conn *conn, const struct rf_frame *frame,
         rf_agent_relay(agent, frame);
         return;
     }
-    if (rf_msg_parse(frame, &message, &err) != RF_OK) {
+    if (rf_msg_read(frame, &message, &err) != RF_OK) {
         rf_agent_end(agent, 1, err.text);
         return;
     }
     if (!agent->booted && frame->type == RF_MSG_BOOT) {
-        on_boot(agent, message);
+        on_boot(agent, &message.boot);
     } else if (!agent->booted) {
         rf_agent_end(agent, 1, "the first message is not BOOT");
     } else {
-        on_message(agent, frame, message);
+        on_message(agent, &message);
     }
-    json_decref(message);
+    rf_msg_free(&message);
 }
 
 static void on_ready(struct rf_conn *conn, void *data)
@@ -491,13 +495,12 @@ int rf_agent_run(struct rf_agent_options *options)
         rf_agent_end(&agent, 2, "no channel to the coordinator");
     }
     uv_run(&agent.loop, UV_RUN_DEFAULT);
-    rf_signs_remove(&agent.boot, agent.exit_code == 0);
+    rf_signs_remove(&agent.boot.message, agent.exit_code == 0);
     rf_agent_free_ranks(&agent);
     rf_process_environment_free(agent.environment);
     rf_boot_free(&agent.boot);
-    free(agent.waiting_start);
-    json_decref(agent.waiting_step);
-    json_decref(agent.unanswered);
+    rf_agent_forget_waiting(&agent);
+    free(agent.unanswered.list);
     uv_loop_close(&agent.loop);
     return agent.exit_code;
 }

@@ -1,5 +1,5 @@
 /*
- * The agent: one process a node, between the coordinator and the ranks of the
+ * The agent: one process per node, between the coordinator and the ranks of the
  * node. Starts them, passes messages on, gathers their answers, forwards their
  * output, and ends them when the coordinator is gone.
  */

@@ -10,12 +10,13 @@
 #include "transport/clock_offset.h"
 #include "transport/conn.h"
 #include "transport/file_names.h"
+#include "transport/messages.h"
 #include "worker/agent.h"
 #include "worker/join.h"
 
 #define RF_AGENT_TAIL_BYTES 4096
 #define RF_AGENT_LINE_BYTES 8192
-/* Output of a rank that is passed on: so much at once, then so much a second.
+/* Output of a rank that is passed on: so much at once, then so much per second.
  */
 #define RF_AGENT_OUTPUT_BURST ((double)(256 << 10))
 #define RF_AGENT_OUTPUT_RATE ((double)(64 << 10))
@@ -84,10 +85,10 @@ struct agent_rank {
     bool abandoned;    /* unkillable and reported as such */
 };
 
-/* Answers of the ranks to one step or exchange. */
+/* The ranks' answers to one step or exchange, which go on together. */
 struct gather {
-    json_t *parts; /* NULL: none wanted */
-    json_int_t seq;
+    bool open;             /* some are awaited */
+    struct rf_msg message; /* DONE or EXCHANGE, valid while open */
 };
 
 struct agent {
@@ -113,10 +114,10 @@ struct agent {
     struct rf_clock_offset clock;
 
     char **environment; /* of ranks */
-    json_int_t attempt;
-    bool abort_wanted;  /* ABORTED is to be sent */
-    char phase[32];     /* last step sent to the ranks */
-    json_t *unanswered; /* ranks that hung when ABORT came, for ABORTED */
+    uint32_t attempt;
+    bool abort_wanted;             /* ABORTED is to be sent */
+    char phase[32];                /* last step sent to the ranks */
+    struct rf_integers unanswered; /* ranks that hung when ABORT came */
     struct agent_rank **ranks;
     size_t n_ranks;
     char *disk_folder; /* where ranks keep files of this label, or NULL */
@@ -126,15 +127,14 @@ struct agent {
      * step that followed it. */
     uint8_t *waiting_start;
     size_t waiting_start_bytes;
-    json_t *waiting_step;
+    struct rf_msg_step *waiting_step;
 };
 
 /* agent.c */
 /* Ends ranks, connections and at last the loop; the first call counts. */
 void rf_agent_end(struct agent *agent, int exit_code, const char *why);
-/* To the coordinator; takes `payload` over, also when there is no connection.
- */
-void rf_agent_send(struct agent *agent, enum rf_msg_type type, json_t *payload);
+/* To the coordinator, if there is a connection. */
+void rf_agent_send(struct agent *agent, const struct rf_msg *message);
 
 /* agent_start.c: the beginning of an attempt. */
 /* Takes START: starts its ranks, or keeps it until the last ones are gone. */
@@ -153,7 +153,7 @@ void rf_agent_move_attempt(struct agent *agent, enum attempt_state state,
  * one that has not exited, any. */
 void rf_agent_report_exit(struct agent_rank *rank, int status);
 /* Takes ABORT: ranks are told, and killed when they do not end. */
-void rf_agent_abort(struct agent *agent, const json_t *message);
+void rf_agent_abort(struct agent *agent, const struct rf_msg_abort *message);
 /* From here on ranks end by themselves, or are killed when time is up. */
 void rf_agent_leave(struct agent *agent);
 /* At SIGCHLD: collects ended ranks and reports them. */
@@ -179,8 +179,8 @@ void rf_agent_output_close(struct agent_rank *rank);
 /* agent_relay.c: messages between the coordinator and the ranks. */
 extern const struct rf_conn_ops rf_agent_rank_ops;
 /* Passes STEP on, its times shifted to this node's clock, and gathers the
- * answers. */
-void rf_agent_step(struct agent *agent, json_t *step);
+ * answers. Takes its members over. */
+void rf_agent_step(struct agent *agent, struct rf_msg_step *step);
 /* Any other frame of the coordinator for the ranks. */
 void rf_agent_relay(struct agent *agent, const struct rf_frame *frame);
 void rf_agent_gather_clear(struct gather *gather);

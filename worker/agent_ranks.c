@@ -92,48 +92,62 @@ void rf_agent_free_ranks(struct agent *agent)
     rf_agent_gather_clear(&agent->exchange);
 }
 
-/* Why this agent ended the rank, null: it did not. */
-static json_t *cause_of(const struct agent_rank *rank)
+/* Why this agent ended the rank, NULL: it did not. */
+static char *cause_of(const struct agent_rank *rank)
 {
     double silent_s = (double)rank->silent_ns / 1e9;
     if (rank->silent_ns == 0) {
-        return json_null();
+        return NULL;
     }
     return rank->exited
-               ? json_sprintf("was silent for %.1f s and was killed", silent_s)
-               : json_sprintf("was silent for %.1f s and did not end within "
+               ? rf_xasprintf("was silent for %.1f s and was killed", silent_s)
+               : rf_xasprintf("was silent for %.1f s and did not end within "
                               "%d s of SIGKILL (state D?)",
                               silent_s, KILL_GRACE_MS / 1000);
+}
+
+static void take_last_lines(const struct agent_output *output,
+                            struct rf_texts *out)
+{
+    json_t *lines =
+        rf_text_last_lines(output->tail, output->tail_used, EXIT_LINES);
+    const size_t n = json_array_size(lines);
+    out->list = rf_xcalloc(n, sizeof(*out->list));
+    for (; out->n < n; out->n++) {
+        out->list[out->n] =
+            rf_xstrdup(json_string_value(json_array_get(lines, out->n)));
+    }
+    json_decref(lines);
 }
 
 void rf_agent_report_exit(struct agent_rank *rank, int status)
 {
     struct agent *agent = rank->agent;
-    json_t *message;
+    struct rf_msg message;
+    struct rf_msg_rank_exit *out = &message.rank_exit;
     bool ended = rank->pid != 0 && rank->exited;
-    bool exited = ended && WIFEXITED(status);
-    bool killed = ended && WIFSIGNALED(status);
     if (rank->told) {
         return;
     }
     rank->told = true;
-    message = json_object();
-    json_object_set_new(message, "attempt", json_integer(agent->attempt));
-    json_object_set_new(message, "rank", json_integer(rank->rank));
-    json_object_set_new(message, "pid",
-                        rank->pid != 0 ? json_integer(rank->pid) : json_null());
-    json_object_set_new(message, "status",
-                        exited           ? json_integer(WEXITSTATUS(status))
-                        : rank->pid == 0 ? json_integer(NOT_STARTED_STATUS)
-                                         : json_null());
-    json_object_set_new(message, "signal",
-                        killed ? json_integer(WTERMSIG(status)) : json_null());
-    json_object_set_new(message, "cause", cause_of(rank));
-    json_object_set_new(message, "phase", json_string(agent->phase));
-    json_object_set_new(message, "stderr",
-                        rf_text_last_lines(rank->output.tail,
-                                           rank->output.tail_used, EXIT_LINES));
-    rf_agent_send(agent, RF_MSG_RANK_EXIT, message);
+    rf_msg_init(&message, RF_MSG_RANK_EXIT);
+    out->attempt = agent->attempt;
+    out->rank = rank->rank;
+    if (rank->pid == 0) {
+        out->status = NOT_STARTED_STATUS;
+    } else {
+        out->pid = (uint32_t)rank->pid;
+    }
+    if (ended && WIFEXITED(status)) {
+        out->status = (uint32_t)WEXITSTATUS(status);
+    } else if (ended && WIFSIGNALED(status)) {
+        out->signal = (uint32_t)WTERMSIG(status);
+    }
+    out->cause = cause_of(rank);
+    out->phase = rf_xstrdup(agent->phase);
+    take_last_lines(&rank->output, &out->stderr_lines);
+    rf_agent_send(agent, &message);
+    rf_msg_free(&message);
 }
 
 /* --- Ending --------------------------------------------------------------- */
@@ -162,37 +176,49 @@ void rf_agent_leave(struct agent *agent)
 }
 
 /* The ranks whose answer to the last step is missing: where it hung. */
-static json_t *list_unanswered(const struct agent *agent)
+static void note_unanswered(struct agent *agent)
 {
-    json_t *list = json_array();
+    struct rf_integers *out = &agent->unanswered;
+    out->list = rf_xcalloc(agent->n_ranks, sizeof(*out->list));
     for (size_t i = 0; i < agent->n_ranks; i++) {
-        if (agent->step.parts != NULL && !agent->ranks[i]->answered_step) {
-            json_array_append_new(list, json_integer(agent->ranks[i]->rank));
+        if (agent->step.open && !agent->ranks[i]->answered_step) {
+            out->list[out->n++] = agent->ranks[i]->rank;
         }
     }
-    return list;
 }
 
-void rf_agent_abort(struct agent *agent, const json_t *message)
+/* Takes both lists over. */
+static void send_aborted(struct agent *agent, uint32_t attempt,
+                         struct rf_integers unkillable,
+                         struct rf_integers unanswered)
 {
-    json_int_t attempt =
-        json_integer_value(json_object_get(message, "attempt"));
-    if (agent->attempt_sm.state == ATTEMPT_NONE || attempt != agent->attempt) {
+    struct rf_msg message;
+    rf_msg_init(&message, RF_MSG_ABORTED);
+    message.aborted.attempt = attempt;
+    message.aborted.unkillable = unkillable;
+    message.aborted.unanswered = unanswered;
+    rf_agent_send(agent, &message);
+    rf_msg_free(&message);
+}
+
+void rf_agent_abort(struct agent *agent, const struct rf_msg_abort *message)
+{
+    const struct rf_integers nobody = {NULL, 0};
+    if (agent->attempt_sm.state == ATTEMPT_NONE ||
+        message->attempt != agent->attempt) {
         rf_agent_forget_waiting(agent);
-        rf_agent_send(agent, RF_MSG_ABORTED,
-                      json_pack("{s:I, s:[], s:[]}", "attempt", attempt,
-                                "unkillable", "unanswered"));
+        send_aborted(agent, message->attempt, nobody, nobody);
         return;
     }
-    if (agent->unanswered == NULL) {
-        agent->unanswered = list_unanswered(agent);
+    if (!agent->abort_wanted) {
+        note_unanswered(agent);
     }
     agent->abort_wanted = true;
     for (size_t i = 0; i < agent->n_ranks; i++) {
         struct agent_rank *rank = agent->ranks[i];
         if (rank->conn != NULL) {
             rf_conn_send(rank->conn, RF_MSG_ABORT, rank->rank,
-                         json_deep_copy(message));
+                         rf_schema_encode(&rf_msg_abort_schema, message));
         }
     }
     rf_agent_leave(agent);
@@ -201,23 +227,21 @@ void rf_agent_abort(struct agent *agent, const json_t *message)
 /* Everything of the attempt is gone, or cannot be made to go. */
 static void end_attempt(struct agent *agent)
 {
-    json_t *unkillable = json_array();
+    struct rf_integers unkillable = {
+        .list = rf_xcalloc(agent->n_ranks, sizeof(*unkillable.list))};
     for (size_t i = 0; i < agent->n_ranks; i++) {
         if (!agent->ranks[i]->exited) {
-            json_array_append_new(unkillable,
-                                  json_integer(agent->ranks[i]->pid));
+            unkillable.list[unkillable.n++] = (uint64_t)agent->ranks[i]->pid;
         }
     }
     rf_agent_move_attempt(agent, ATTEMPT_NONE, 0);
     rf_agent_free_ranks(agent);
     if (agent->abort_wanted) {
-        rf_agent_send(agent, RF_MSG_ABORTED,
-                      json_pack("{s:I, s:o, s:o}", "attempt", agent->attempt,
-                                "unkillable", unkillable, "unanswered",
-                                agent->unanswered));
-        agent->unanswered = NULL;
+        send_aborted(agent, agent->attempt, unkillable, agent->unanswered);
+        agent->unanswered = (struct rf_integers){NULL, 0};
+        agent->abort_wanted = false;
     } else {
-        json_decref(unkillable);
+        free(unkillable.list);
     }
     if (agent->waiting_start != NULL && agent->sm.state == AGENT_READY) {
         rf_agent_start_waiting(agent);
@@ -355,6 +379,9 @@ static void kill_overdue(struct agent_rank *rank, int64_t silent_ns,
 void rf_agent_lease_ranks(struct agent *agent, int64_t now, bool send)
 {
     int64_t dead_ns = agent->boot.limits.lease_dead_ms * RF_NS_PER_MS;
+    struct rf_msg lease;
+    rf_msg_init(&lease, RF_MSG_LEASE);
+    lease.lease.t = now;
     for (size_t i = 0; i < agent->n_ranks; i++) {
         struct agent_rank *rank = agent->ranks[i];
         int64_t heard;
@@ -374,7 +401,7 @@ void rf_agent_lease_ranks(struct agent *agent, int64_t now, bool send)
             kill_overdue(rank, now - heard, now);
         } else if (send && rank->conn != NULL) {
             rf_conn_send(rank->conn, RF_MSG_LEASE, rank->rank,
-                         json_pack("{s:I}", "t", (json_int_t)now));
+                         rf_msg_json(&lease));
         }
     }
 }

@@ -15,47 +15,69 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/mem.h"
 
 void rf_agent_gather_clear(struct gather *gather)
 {
-    json_decref(gather->parts);
-    gather->parts = NULL;
-}
-
-static void shift_time(json_t *object, const char *key, int64_t by_ns)
-{
-    json_t *value = json_object_get(object, key);
-    if (json_is_integer(value)) {
-        json_integer_set(value, json_integer_value(value) + by_ns);
+    if (gather->open) {
+        rf_msg_free(&gather->message);
+        gather->open = false;
     }
 }
 
-void rf_agent_step(struct agent *agent, json_t *step)
+/* Has room for the answers of all ranks, so that they can be put there. */
+static void open_gather(struct agent *agent, struct gather *gather,
+                        enum rf_msg_type type, uint64_t seq)
 {
-    const char *name = json_string_value(json_object_get(step, "step"));
+    struct rf_msg *message = &gather->message;
+    rf_agent_gather_clear(gather);
+    gather->open = true;
+    rf_msg_init(message, type);
+    if (type == RF_MSG_DONE) {
+        message->done.attempt = agent->attempt;
+        message->done.seq = seq;
+        message->done.ranks =
+            rf_xcalloc(agent->n_ranks, sizeof(*message->done.ranks));
+    } else {
+        message->exchange.attempt = agent->attempt;
+        message->exchange.seq = seq;
+        message->exchange.parts =
+            rf_xcalloc(agent->n_ranks, sizeof(*message->exchange.parts));
+    }
+}
+
+static void shift_time(int64_t *time_ns, int64_t by_ns)
+{
+    if (*time_ns != RF_ABSENT_I64) {
+        *time_ns += by_ns;
+    }
+}
+
+void rf_agent_step(struct agent *agent, struct rf_msg_step *step)
+{
     if (agent->waiting_start != NULL) {
-        json_decref(agent->waiting_step);
-        agent->waiting_step = json_incref(step);
+        if (agent->waiting_step == NULL) {
+            agent->waiting_step = rf_schema_new(&rf_msg_step_schema);
+        }
+        rf_schema_free(&rf_msg_step_schema, agent->waiting_step);
+        *agent->waiting_step = *step;
+        rf_schema_init(&rf_msg_step_schema, step);
         return;
     }
     if (agent->attempt_sm.state != ATTEMPT_RUNNING ||
-        json_integer_value(json_object_get(step, "attempt")) !=
-            agent->attempt) {
+        step->attempt != agent->attempt) {
         rf_debug("a step of another attempt is ignored");
         return;
     }
-    snprintf(agent->phase, sizeof(agent->phase), "%s",
-             name != NULL ? name : "");
-    shift_time(step, "start_at_ns", -rf_clock_best(&agent->clock).offset_ns);
-    rf_agent_gather_clear(&agent->step);
-    agent->step.parts = json_array();
-    agent->step.seq = json_integer_value(json_object_get(step, "seq"));
+    snprintf(agent->phase, sizeof(agent->phase), "%s", step->step);
+    shift_time(&step->start_at_ns, -rf_clock_best(&agent->clock).offset_ns);
+    open_gather(agent, &agent->step, RF_MSG_DONE, step->seq);
     for (size_t i = 0; i < agent->n_ranks; i++) {
         struct agent_rank *rank = agent->ranks[i];
         rank->answered_step = false;
         if (rank->conn != NULL) {
             rf_conn_send(rank->conn, RF_MSG_STEP, rank->rank,
-                         json_incref(step));
+                         rf_schema_encode(&rf_msg_step_schema, step));
         }
     }
 }
@@ -71,57 +93,57 @@ void rf_agent_relay(struct agent *agent, const struct rf_frame *frame)
     }
 }
 
-static void send_gathered(struct agent *agent, struct gather *gather,
-                          enum rf_msg_type type, const char *key)
+static void send_gathered(struct agent *agent, struct gather *gather)
 {
-    json_t *message = json_pack("{s:I, s:I, s:o}", "attempt", agent->attempt,
-                                "seq", gather->seq, key, gather->parts);
-    gather->parts = NULL;
-    rf_agent_send(agent, type, message);
+    rf_agent_send(agent, &gather->message);
+    rf_agent_gather_clear(gather);
 }
 
-static void on_done(struct agent_rank *rank, json_t *answer)
+/* Moves the answer to where those of the others are. */
+static void on_done(struct agent_rank *rank, struct rf_msg_answer *answer,
+                    uint64_t seq)
 {
     struct agent *agent = rank->agent;
-    json_int_t seq = json_integer_value(json_object_get(answer, "seq"));
-    bool ok = json_is_true(json_object_get(answer, "ok"));
-    int64_t offset = rf_clock_best(&agent->clock).offset_ns;
-    if (agent->step.parts == NULL || seq != agent->step.seq ||
-        rank->answered_step) {
+    struct rf_msg_done *done = &agent->step.message.done;
+    const int64_t offset = rf_clock_best(&agent->clock).offset_ns;
+    const bool ok = answer->ok;
+    if (!agent->step.open || seq != done->seq || rank->answered_step) {
         return; /* late, after another rank has failed */
     }
     rank->answered_step = true;
     if (ok && strcmp(agent->phase, "close") == 0) {
         rank->closed = true;
     }
-    json_object_del(answer, "attempt");
-    json_object_del(answer, "seq");
-    json_object_set_new(answer, "rank", json_integer(rank->rank));
-    shift_time(answer, "start_ns", offset);
-    shift_time(answer, "end_ns", offset);
-    json_array_append(agent->step.parts, answer);
-    if (ok && json_array_size(agent->step.parts) < agent->n_ranks) {
+    if (answer->ran != NULL) {
+        shift_time(&answer->ran->start_ns, offset);
+        shift_time(&answer->ran->end_ns, offset);
+    }
+    done->ranks[done->n_ranks++] = *answer;
+    rf_schema_init(&rf_msg_answer_schema, answer);
+    if (ok && done->n_ranks < agent->n_ranks) {
         return;
     }
-    send_gathered(agent, &agent->step, RF_MSG_DONE, "ranks");
+    send_gathered(agent, &agent->step);
     if (ok && strcmp(agent->phase, "close") == 0) {
         rf_agent_leave(agent);
     }
 }
 
-static void on_exchange(struct agent_rank *rank, const json_t *message)
+/* Likewise. */
+static void on_exchange(struct agent_rank *rank, struct rf_msg_share *part,
+                        uint64_t seq)
 {
     struct agent *agent = rank->agent;
     struct gather *gather = &agent->exchange;
-    json_int_t seq = json_integer_value(json_object_get(message, "seq"));
-    if (gather->parts != NULL && seq != gather->seq) {
-        rf_warn("rank %" PRIu32 " is in exchange %lld, others in %lld",
-                rank->rank, (long long)seq, (long long)gather->seq);
+    struct rf_msg_exchange *exchange = &gather->message.exchange;
+    if (gather->open && seq != exchange->seq) {
+        rf_warn("rank %" PRIu32 " is in exchange %" PRIu64
+                ", others in %" PRIu64,
+                rank->rank, seq, exchange->seq);
         return;
     }
-    if (gather->parts == NULL) {
-        gather->parts = json_array();
-        gather->seq = seq;
+    if (!gather->open) {
+        open_gather(agent, gather, RF_MSG_EXCHANGE, seq);
         for (size_t i = 0; i < agent->n_ranks; i++) {
             agent->ranks[i]->answered_exchange = false;
         }
@@ -130,31 +152,52 @@ static void on_exchange(struct agent_rank *rank, const json_t *message)
         return;
     }
     rank->answered_exchange = true;
-    json_array_extend(gather->parts, json_object_get(message, "parts"));
-    if (json_array_size(gather->parts) == agent->n_ranks) {
-        send_gathered(agent, gather, RF_MSG_EXCHANGE, "parts");
+    exchange->parts[exchange->n_parts++] = *part;
+    rf_schema_init(&rf_msg_share_schema, part);
+    if (exchange->n_parts == agent->n_ranks) {
+        send_gathered(agent, gather);
     }
+}
+
+static enum rf_status on_message(struct agent_rank *rank,
+                                 struct rf_msg *message, struct rf_err *err)
+{
+    const struct rf_msg_done *done = &message->done;
+    const struct rf_msg_exchange *exchange = &message->exchange;
+    if (message->type == RF_MSG_DONE) {
+        if (done->n_ranks != 1 || done->ranks[0].rank != rank->rank) {
+            goto of_others;
+        }
+        on_done(rank, &done->ranks[0], done->seq);
+    } else if (message->type == RF_MSG_EXCHANGE) {
+        if (exchange->n_parts != 1 || exchange->parts[0].rank != rank->rank) {
+            goto of_others;
+        }
+        on_exchange(rank, &exchange->parts[0], exchange->seq);
+    }
+    return RF_OK;
+of_others:
+    return rf_err_set(err, RF_ERR_PROTOCOL,
+                      "%s: rank %" PRIu32 " must answer for itself alone",
+                      rf_msg_name((uint8_t)message->type), rank->rank);
 }
 
 static void on_frame(struct rf_conn *conn, const struct rf_frame *frame,
                      void *data)
 {
-    struct agent_rank *rank = data;
     struct rf_err err;
-    json_t *message = NULL;
+    struct rf_msg message;
     if (frame->type == RF_MSG_LEASE) {
         return; /* the connection has noted when it came */
     }
-    if (rf_msg_parse(frame, &message, &err) != RF_OK) {
+    if (rf_msg_read(frame, &message, &err) != RF_OK) {
         rf_conn_fail(conn, &err);
         return;
     }
-    if (frame->type == RF_MSG_DONE) {
-        on_done(rank, message);
-    } else if (frame->type == RF_MSG_EXCHANGE) {
-        on_exchange(rank, message);
+    if (on_message(data, &message, &err) != RF_OK) {
+        rf_conn_fail(conn, &err);
     }
-    json_decref(message);
+    rf_msg_free(&message);
 }
 
 static void on_ready(struct rf_conn *conn, void *data)

@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 #include "common/bytes.h"
-#include "common/json.h"
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/text.h"
@@ -124,7 +123,7 @@ static void list_ranks(struct agent *agent, const struct rf_world *world)
     size_t capacity = 0;
     for (uint32_t r = 0; r < world->n_ranks; r++) {
         struct agent_rank *rank;
-        if ((json_int_t)world->ranks[r].node != agent->boot.node) {
+        if (world->ranks[r].node != agent->boot.message.node) {
             continue;
         }
         rank = rf_xcalloc(1, sizeof(*rank));
@@ -137,52 +136,67 @@ static void list_ranks(struct agent *agent, const struct rf_world *world)
 
 /* Files that ranks leave in a folder when they are killed. */
 static void note_files(struct agent *agent, const struct rf_spec *spec,
-                       const json_t *start)
+                       const char *data_key)
 {
-    const char *text = json_string_value(json_object_get(start, "data_key"));
     uint8_t key[RF_DATA_KEY_BYTES];
     free(agent->disk_folder);
     agent->disk_folder = NULL;
-    if (spec->disk_folder != NULL && text != NULL &&
-        rf_hex_decode(text, key, sizeof(key)) &&
+    if (spec->disk_folder != NULL &&
+        rf_hex_decode(data_key, key, sizeof(key)) &&
         rf_file_label(key, getpid(), agent->disk_label)) {
         agent->disk_folder = rf_xstrdup(spec->disk_folder);
     }
     explicit_bzero(key, sizeof(key));
 }
 
-static void start_now(struct agent *agent, const void *payload, size_t size)
+/* Tells the coordinator as well: it has checked all of START before. */
+static void refuse_start(struct agent *agent, struct rf_err *err)
 {
-    struct rf_task *scenario = NULL;
-    struct rf_err err = {.text = ""};
-    json_t *start = NULL;
-    enum rf_status status = rf_json_parse(payload, size, "START", &start, &err);
-    if (status == RF_OK) {
-        status = rf_task_load(start, &scenario, &err);
-    }
-    json_decref(start);
-    if (status != RF_OK) {
-        rf_agent_send(agent, RF_MSG_ERROR,
-                      json_pack("{s:o}", "text",
-                                rf_text_json(err.text, strlen(err.text))));
-        rf_agent_end(agent, 1, err.text);
-        return;
-    }
-    rf_signs_remove(&agent->boot, false);
-    agent->attempt = scenario->attempt;
-    agent->abort_wanted = false;
-    snprintf(agent->phase, sizeof(agent->phase), "start");
-    note_files(agent, scenario->spec, scenario->start);
-    list_ranks(agent, scenario->world);
-    rf_task_destroy(scenario);
+    struct rf_msg message;
+    rf_text_clean(err->text, strlen(err->text));
+    rf_msg_init(&message, RF_MSG_ERROR);
+    message.error.text = err->text;
+    rf_agent_send(agent, &message);
+    rf_agent_end(agent, 1, err->text);
+}
+
+static void start_ranks(struct agent *agent, const void *payload, size_t size)
+{
     if (agent->n_ranks > 0) {
         rf_agent_move_attempt(agent, ATTEMPT_RUNNING, 0);
     }
     for (size_t i = 0; i < agent->n_ranks; i++) {
         start_rank(agent->ranks[i], payload, size);
     }
-    rf_debug("attempt %lld: %zu ranks started", (long long)agent->attempt,
+    rf_debug("attempt %" PRIu32 ": %zu ranks started", agent->attempt,
              agent->n_ranks);
+}
+
+static void start_now(struct agent *agent, const void *payload, size_t size)
+{
+    const struct rf_frame frame = {
+        .type = RF_MSG_START, .length = (uint32_t)size, .payload = payload};
+    struct rf_task *task = NULL;
+    struct rf_err err = {.text = ""};
+    struct rf_msg message;
+    if (rf_msg_read(&frame, &message, &err) != RF_OK) {
+        refuse_start(agent, &err);
+        return;
+    }
+    if (rf_task_load(&message.start, &task, &err) != RF_OK) {
+        refuse_start(agent, &err);
+        goto out;
+    }
+    rf_signs_remove(&agent->boot.message, false);
+    agent->attempt = message.start.attempt;
+    agent->abort_wanted = false;
+    snprintf(agent->phase, sizeof(agent->phase), "start");
+    note_files(agent, task->spec, message.start.data_key);
+    list_ranks(agent, task->world);
+    rf_task_destroy(task);
+    start_ranks(agent, payload, size);
+out:
+    rf_msg_free(&message);
 }
 
 void rf_agent_start(struct agent *agent, const void *payload, size_t size)
@@ -204,21 +218,25 @@ void rf_agent_start(struct agent *agent, const void *payload, size_t size)
 void rf_agent_start_waiting(struct agent *agent)
 {
     uint8_t *payload = agent->waiting_start;
-    json_t *step = agent->waiting_step;
+    struct rf_msg_step *step = agent->waiting_step;
     agent->waiting_start = NULL;
     agent->waiting_step = NULL;
     start_now(agent, payload, agent->waiting_start_bytes);
     free(payload);
     if (step != NULL) {
         rf_agent_step(agent, step);
-        json_decref(step);
+        rf_schema_free(&rf_msg_step_schema, step);
+        free(step);
     }
 }
 
 void rf_agent_forget_waiting(struct agent *agent)
 {
     free(agent->waiting_start);
-    json_decref(agent->waiting_step);
     agent->waiting_start = NULL;
-    agent->waiting_step = NULL;
+    if (agent->waiting_step != NULL) {
+        rf_schema_free(&rf_msg_step_schema, agent->waiting_step);
+        free(agent->waiting_step);
+        agent->waiting_step = NULL;
+    }
 }

@@ -1,13 +1,10 @@
 /* Reads BOOT. See boot.h. */
 #include "worker/boot.h"
 
-#include <stddef.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "common/bytes.h"
-#include "common/json.h"
-#include "common/log.h"
-#include "transport/msg.h"
 
 void rf_limits_init(struct rf_limits *limits)
 {
@@ -18,168 +15,89 @@ void rf_limits_init(struct rf_limits *limits)
                                  .term_grace_ms = RF_TERM_GRACE_MS};
 }
 
-static enum rf_status read_limits(const struct rf_jnode *root,
-                                  struct rf_limits *out, struct rf_err *err)
+static void take_limit(uint32_t asked, uint32_t *limit)
 {
-    static const struct {
-        const char *name;
-        size_t offset;
-    } fields[] = {
-        {"lease_period_ms", offsetof(struct rf_limits, lease_period_ms)},
-        {"lease_dead_ms", offsetof(struct rf_limits, lease_dead_ms)},
-        {"connect_back_ms", offsetof(struct rf_limits, connect_back_ms)},
-        {"abort_grace_ms", offsetof(struct rf_limits, abort_grace_ms)},
-        {"term_grace_ms", offsetof(struct rf_limits, term_grace_ms)},
-    };
-    struct rf_jnode limits = rf_jnode_get(root, "limits");
-    rf_limits_init(out);
-    if (limits.value == NULL) {
-        return RF_OK;
+    if (asked != RF_ABSENT_U32) {
+        *limit = asked;
     }
-    for (size_t i = 0; i < RF_ARRAY_SIZE(fields); i++) {
-        uint32_t *field = (uint32_t *)(void *)((char *)out + fields[i].offset);
-        enum rf_status status =
-            rf_jnode_u32(&limits, fields[i].name, 1, 3600000, field, err);
-        if (status != RF_OK) {
-            return status;
-        }
-    }
-    return RF_OK;
 }
 
-static enum rf_status read_candidates(const struct rf_jnode *root,
-                                      struct rf_boot *out, struct rf_err *err)
+static void take_limits(const struct rf_msg_boot_limits *asked,
+                        struct rf_limits *out)
 {
-    struct rf_jnode list = rf_jnode_get(root, "candidates");
-    size_t n = json_array_size(list.value);
-    for (size_t i = 0; i < n && i < RF_BOOT_CANDIDATES_MAX; i++) {
-        struct rf_jnode entry = rf_jnode_at(&list, i);
-        uint32_t port = 0;
-        enum rf_status status = rf_jnode_require(&entry, "address", err);
-        if (status == RF_OK) {
-            status = rf_jnode_string(&entry, "address",
-                                     &out->candidates[i].address, err);
-        }
-        if (status == RF_OK) {
-            status = rf_jnode_u32(&entry, "port", 1, 65535, &port, err);
-        }
-        if (status != RF_OK) {
-            return status;
-        }
-        out->candidates[i].port = (uint16_t)port;
-        out->n_candidates = i + 1;
+    rf_limits_init(out);
+    if (asked != NULL) {
+        take_limit(asked->lease_period_ms, &out->lease_period_ms);
+        take_limit(asked->lease_dead_ms, &out->lease_dead_ms);
+        take_limit(asked->connect_back_ms, &out->connect_back_ms);
+        take_limit(asked->abort_grace_ms, &out->abort_grace_ms);
+        take_limit(asked->term_grace_ms, &out->term_grace_ms);
+    }
+}
+
+static enum rf_status check_protocol(const struct rf_integers *range,
+                                     struct rf_err *err)
+{
+    if (range->n != 2) {
+        return rf_err_set(err, RF_ERR_PROTOCOL,
+                          "BOOT: $.protocol: must be a list of two versions");
+    }
+    if (range->list[0] > RF_PROTOCOL_MAX || range->list[1] < RF_PROTOCOL_MIN) {
+        return rf_err_set(err, RF_ERR_PROTOCOL,
+                          "the coordinator speaks protocol %" PRIu64
+                          " to %" PRIu64 ", this worker %d to %d",
+                          range->list[0], range->list[1], RF_PROTOCOL_MIN,
+                          RF_PROTOCOL_MAX);
     }
     return RF_OK;
 }
 
 /* The token becomes part of a file's name. */
-static enum rf_status read_shared(const struct rf_jnode *root,
-                                  struct rf_boot *out, struct rf_err *err)
+static enum rf_status check_shared(const struct rf_msg_shared *shared,
+                                   struct rf_err *err)
 {
-    struct rf_jnode shared = rf_jnode_get(root, "shared");
-    const json_t *folders = json_object_get(shared.value, "folders");
-    enum rf_status status;
-    if (shared.value == NULL) {
-        return RF_OK;
-    }
-    status = rf_jnode_string(&shared, "token", &out->shared_token, err);
-    if (status == RF_OK) {
-        status = rf_jnode_u32(&shared, "nodes", 1, UINT32_MAX,
-                              &out->shared_nodes, err);
-    }
-    if (status != RF_OK) {
-        return status;
-    }
-    if (out->shared_token == NULL || out->shared_nodes == 0 ||
-        strspn(out->shared_token, "0123456789abcdef") !=
-            strlen(out->shared_token)) {
-        return rf_err_set(err, RF_ERR_PROTOCOL, "BOOT: shared is not whole");
-    }
-    for (size_t i = 0; i < json_array_size(folders); i++) {
-        if (!json_is_string(json_array_get(folders, i))) {
+    return shared == NULL || strspn(shared->token, "0123456789abcdef") ==
+                                 strlen(shared->token)
+               ? RF_OK
+               : rf_err_set(err, RF_ERR_PROTOCOL,
+                            "BOOT: $.shared.token: must be hexadecimal");
+}
+
+static enum rf_status take_psk(struct rf_boot *boot, struct rf_err *err)
+{
+    char *text = boot->message.psk;
+    if (text != NULL) {
+        boot->has_psk = rf_hex_decode(text, boot->psk, RF_PSK_BYTES);
+        explicit_bzero(text, strlen(text));
+        if (!boot->has_psk) {
             return rf_err_set(err, RF_ERR_PROTOCOL,
-                              "BOOT: a shared folder is not a text");
+                              "BOOT: $.psk: must be hexadecimal");
         }
     }
-    out->shared_folders = folders;
-    return RF_OK;
+    return boot->has_psk || boot->n_candidates == 0
+               ? RF_OK
+               : rf_err_set(err, RF_ERR_PROTOCOL,
+                            "BOOT: $.candidates: of no use without a key");
 }
 
-static enum rf_status read_protocol(const json_t *message, struct rf_err *err)
-{
-    const json_t *range = json_object_get(message, "protocol");
-    json_int_t min = json_integer_value(json_array_get(range, 0));
-    json_int_t max = json_integer_value(json_array_get(range, 1));
-    if (json_array_size(range) != 2 || min > RF_PROTOCOL_MAX ||
-        max < RF_PROTOCOL_MIN) {
-        return rf_err_set(
-            err, RF_ERR_PROTOCOL,
-            "the coordinator speaks protocol %lld to %lld, this worker %d to "
-            "%d",
-            (long long)min, (long long)max, RF_PROTOCOL_MIN, RF_PROTOCOL_MAX);
-    }
-    return RF_OK;
-}
-
-static enum rf_status read_psk(json_t *message, struct rf_boot *out,
-                               struct rf_err *err)
-{
-    json_t *value = json_object_get(message, "psk");
-    const char *text = json_string_value(value);
-    bool good;
-    if (value == NULL || json_is_null(value)) {
-        return RF_OK;
-    }
-    good = text != NULL && rf_hex_decode(text, out->psk, RF_PSK_BYTES);
-    if (text != NULL) {
-        /* The document's copy must not outlive this function. */
-        explicit_bzero((char *)(uintptr_t)text, strlen(text));
-    }
-    json_object_del(message, "psk");
-    out->has_psk = good;
-    return good ? RF_OK
-                : rf_err_set(err, RF_ERR_PROTOCOL,
-                             "BOOT: psk is not %d bytes in hexadecimal",
-                             RF_PSK_BYTES);
-}
-
-enum rf_status rf_boot_read(json_t *message, struct rf_boot *out,
+enum rf_status rf_boot_read(struct rf_msg_boot *message, struct rf_boot *out,
                             struct rf_err *err)
 {
-    struct rf_jnode root = rf_jnode_root(message, "BOOT");
-    struct rf_boot boot = {.log_level = RF_LOG_INFO, .nonce = ""};
-    const json_t *data_address = json_object_get(message, "data_address");
-    const json_t *level = json_object_get(message, "log_level");
-    enum rf_status status = read_psk(message, &boot, err);
-    boot.message = json_incref(message);
-    boot.node = json_integer_value(json_object_get(message, "node"));
-    boot.data_address = json_string_value(data_address);
-    boot.env = json_object_get(message, "env");
-    if (json_is_integer(level)) {
-        boot.log_level = (int)json_integer_value(level);
+    struct rf_boot boot = {.message = *message};
+    enum rf_status status = check_protocol(&message->protocol, err);
+    rf_schema_init(&rf_msg_boot_schema, message);
+    take_limits(boot.message.limits, &boot.limits);
+    for (size_t i = 0;
+         i < boot.message.n_candidates && i < RF_BOOT_CANDIDATES_MAX; i++) {
+        const struct rf_msg_candidate *from = &boot.message.candidates[i];
+        boot.candidates[boot.n_candidates++] =
+            (struct rf_candidate){from->address, (uint16_t)from->port};
     }
     if (status == RF_OK) {
-        status = read_protocol(message, err);
+        status = check_shared(boot.message.shared, err);
     }
     if (status == RF_OK) {
-        status = rf_jnode_string(&root, "nonce", &boot.nonce, err);
-    }
-    if (status == RF_OK) {
-        status = rf_jnode_string(&root, "identity", &boot.identity, err);
-    }
-    if (status == RF_OK) {
-        status = read_limits(&root, &boot.limits, err);
-    }
-    if (status == RF_OK) {
-        status = read_candidates(&root, &boot, err);
-    }
-    if (status == RF_OK) {
-        status = read_shared(&root, &boot, err);
-    }
-    if (status == RF_OK && boot.n_candidates > 0 &&
-        (!boot.has_psk || boot.identity == NULL)) {
-        status = rf_err_set(err, RF_ERR_PROTOCOL,
-                            "BOOT: candidates without identity and key");
+        status = take_psk(&boot, err);
     }
     if (status != RF_OK) {
         rf_boot_free(&boot);
@@ -192,7 +110,6 @@ enum rf_status rf_boot_read(json_t *message, struct rf_boot *out,
 
 void rf_boot_free(struct rf_boot *boot)
 {
-    explicit_bzero(boot->psk, sizeof(boot->psk));
-    json_decref(boot->message);
-    memset(boot, 0, sizeof(*boot));
+    rf_schema_free(&rf_msg_boot_schema, &boot->message);
+    explicit_bzero(boot, sizeof(*boot));
 }

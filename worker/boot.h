@@ -2,11 +2,11 @@
 #ifndef RF_WORKER_BOOT_H
 #define RF_WORKER_BOOT_H
 
-#include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "common/err.h"
+#include "transport/messages.h"
 #include "transport/tls.h"
 
 #define RF_BOOT_CANDIDATES_MAX 64
@@ -24,30 +24,20 @@ struct rf_candidate {
 };
 
 struct rf_boot {
-    json_t *message; /* owned; strings are borrowed from it */
-    json_int_t node;
-    const char *nonce;
-    const char *identity;
-    const char *data_address; /* or NULL */
+    struct rf_msg_boot message; /* owned, without the key */
     bool has_psk;
     uint8_t psk[RF_PSK_BYTES];
     struct rf_candidate candidates[RF_BOOT_CANDIDATES_MAX];
     size_t n_candidates;
-    int log_level;
-    const json_t *env; /* object or NULL */
     struct rf_limits limits;
-    /* "shared": where to leave signs (signs.h); NULL folders: nowhere */
-    const char *shared_token;
-    const json_t *shared_folders; /* array of strings */
-    uint32_t shared_nodes;
 };
 
 void rf_limits_init(struct rf_limits *limits);
 
-/* Reads `message` (a new reference is taken). RF_ERR_PROTOCOL when it is not
- * well-formed or the protocol versions do not meet. The key is wiped from
- * `message`. */
-enum rf_status rf_boot_read(json_t *message, struct rf_boot *out,
+/* Checks `message` and takes it over, in failure too: it is empty afterwards.
+ * RF_ERR_PROTOCOL when its members do not fit together or the protocol versions
+ * do not meet; then *out is as it was. The key is wiped from the message. */
+enum rf_status rf_boot_read(struct rf_msg_boot *message, struct rf_boot *out,
                             struct rf_err *err) RF_MUST_CHECK;
 /* Wipes the key. */
 void rf_boot_free(struct rf_boot *boot);

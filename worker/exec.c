@@ -21,6 +21,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/mem.h"
+#include "common/text.h"
 #include "worker/exec_internal.h"
 #include "worker/quantize.h"
 
@@ -28,11 +29,13 @@
 #define START_AHEAD_S 30
 #define LIMIT_MAX_S 1e9 /* more is no limit */
 
-struct rf_exec *rf_exec_create(json_t *start, const struct rf_exec_env *env)
+struct rf_exec *rf_exec_create(struct rf_msg_start *start,
+                               const struct rf_exec_env *env)
 {
     struct rf_exec *exec = rf_xcalloc(1, sizeof(*exec));
     exec->env = *env;
-    exec->start = start;
+    exec->start = *start;
+    rf_schema_init(&rf_msg_start_schema, start);
     for (int m = 0; m < RF_MEM_COUNT; m++) {
         exec->method_env.arena[m].fd = -1;
     }
@@ -49,7 +52,7 @@ void rf_exec_destroy(struct rf_exec *exec)
         exec->method->abort(exec->state);
     }
     rf_exec_release(exec);
-    json_decref(exec->start);
+    rf_schema_free(&rf_msg_start_schema, &exec->start);
     free(exec);
 }
 
@@ -58,91 +61,83 @@ bool rf_exec_closed(const struct rf_exec *exec)
     return exec->closed;
 }
 
-/* The hook `name` of START's "test" when it is meant for this rank, phase
- * ("run" if it names none) and iteration (any if it names none), else NULL. */
-static const json_t *test_hook(const struct rf_exec *exec, const char *name,
-                               const char *phase, const json_t *step)
+/* Whether a hook of START's "test" is meant for this rank, phase ("run" if it
+ * names none) and iteration (any if it names none). */
+static bool is_due(const struct rf_exec *exec, const struct rf_msg_hook *hook,
+                   const char *phase, const struct rf_msg_step *step)
 {
-    const json_t *hook =
-        json_object_get(json_object_get(exec->start, "test"), name);
-    const json_t *rank = json_object_get(hook, "rank");
-    const json_t *iteration = json_object_get(hook, "iteration");
-    const char *at = json_string_value(json_object_get(hook, "phase"));
-    bool mine = json_is_integer(rank) &&
-                json_integer_value(rank) == (json_int_t)exec->env.rank;
-    bool now = strcmp(at != NULL ? at : "run", phase) == 0 &&
-               (iteration == NULL ||
-                json_equal(iteration, json_object_get(step, "index")));
-    return mine && now ? hook : NULL;
+    return hook != NULL && hook->rank == exec->env.rank &&
+           strcmp(hook->phase != NULL ? hook->phase : "run", phase) == 0 &&
+           (hook->iteration == RF_ABSENT_U32 || hook->iteration == step->index);
 }
 
-static void print_lines(json_int_t bytes)
+static void print_lines(uint64_t bytes)
 {
     static const char line[] = "a line that the test asks for\n";
-    for (; bytes > 0; bytes -= (json_int_t)sizeof(line) - 1) {
+    for (uint64_t done = 0; done < bytes; done += sizeof(line) - 1) {
         fputs(line, stderr);
     }
 }
 
-/* Faults asked for at the beginning of a phase. */
-static void test_faults(const struct rf_exec *exec, const char *phase,
-                        const json_t *step)
+/* Faults asked for at the beginning of a step. */
+static void test_faults(const struct rf_exec *exec,
+                        const struct rf_msg_step *step)
 {
-    const json_t *end = test_hook(exec, "exit", phase, step);
-    const json_t *print = test_hook(exec, "print", phase, step);
-    if (end != NULL) {
-        const json_t *with = json_object_get(end, "signal");
-        if (json_is_integer(with)) {
-            raise((int)json_integer_value(with));
+    const struct rf_msg_hooks *test = exec->start.test;
+    if (test == NULL) {
+        return;
+    }
+    if (is_due(exec, test->exit, step->step, step)) {
+        if (test->exit->signal != RF_ABSENT_U32) {
+            raise((int)test->exit->signal);
         }
-        _exit((int)json_integer_value(json_object_get(end, "status")));
+        _exit(test->exit->status != RF_ABSENT_U32 ? (int)test->exit->status
+                                                  : 0);
     }
-    if (print != NULL) {
-        print_lines(json_integer_value(json_object_get(print, "bytes")));
+    if (is_due(exec, test->print, step->step, step) &&
+        test->print->bytes != RF_ABSENT_U64) {
+        print_lines(test->print->bytes);
     }
-    if (test_hook(exec, "stall", phase, step) != NULL) {
-        rf_warn("stalling in %s, as the test asks", phase);
+    if (is_due(exec, test->stall, step->step, step)) {
+        rf_warn("stalling in %s, as the test asks", step->step);
         for (;;) {
             pause();
         }
     }
 }
 
-static uint64_t index_of(const json_t *step)
-{
-    return (uint64_t)json_integer_value(json_object_get(step, "index"));
-}
-
-static enum rf_status step_fill(struct rf_exec *exec, const json_t *step,
-                                json_t *result, struct rf_err *err)
+static enum rf_status step_fill(struct rf_exec *exec,
+                                const struct rf_msg_step *step,
+                                struct rf_msg_answer *answer,
+                                struct rf_err *err)
 {
     const struct rf_memory_ops *memory = exec->memory;
     struct rf_arena *arenas = exec->method_env.arena;
-    uint64_t round = index_of(step);
-    enum rf_status status = memory->poison(round, &arenas[RF_MEM_TRAIN], err);
-    (void)result;
+    const uint64_t iteration = step->index;
+    enum rf_status status =
+        memory->poison(iteration, &arenas[RF_MEM_TRAIN], err);
+    (void)answer;
     if (status == RF_OK) {
-        status = memory->fill(exec->plan, RF_TRAIN, exec->env.rank, round,
+        status = memory->fill(exec->plan, RF_TRAIN, exec->env.rank, iteration,
                               &arenas[RF_MEM_TRAIN], err);
     }
     if (status == RF_OK) {
-        status = memory->poison(round, &arenas[RF_MEM_INFER], err);
+        status = memory->poison(iteration, &arenas[RF_MEM_INFER], err);
     }
     if (status == RF_OK) {
-        status = memory->poison(round, &arenas[RF_MEM_STAGE], err);
+        status = memory->poison(iteration, &arenas[RF_MEM_STAGE], err);
     }
     if (status == RF_OK && exec->quantizer != NULL) {
-        status = memory->poison(round, &exec->quantized, err);
+        status = memory->poison(iteration, &exec->quantized, err);
     }
     return status;
 }
 
 static enum rf_status wait_for_start(const struct rf_exec *exec,
-                                     const json_t *step, struct rf_err *err)
+                                     int64_t start_ns, struct rf_err *err)
 {
-    const json_t *at = json_object_get(step, "start_at_ns");
-    int64_t start_ns = json_integer_value(at), now = rf_now_ns();
-    if (!json_is_integer(at)) {
+    int64_t now = rf_now_ns();
+    if (start_ns == RF_ABSENT_I64) {
         return RF_OK;
     }
     if (start_ns > now + START_AHEAD_S * RF_NS_PER_S) {
@@ -158,18 +153,19 @@ static enum rf_status wait_for_start(const struct rf_exec *exec,
     return RF_OK;
 }
 
-static enum rf_status step_run(struct rf_exec *exec, const json_t *step,
-                               json_t *result, struct rf_err *err)
+static enum rf_status step_run(struct rf_exec *exec,
+                               const struct rf_msg_step *step,
+                               struct rf_msg_answer *answer, struct rf_err *err)
 {
     struct rf_phase_times times = {0};
     int64_t start_ns, moved_ns, end_ns;
     bool done = false;
-    enum rf_status status = wait_for_start(exec, step, err);
+    enum rf_status status = wait_for_start(exec, step->start_at_ns, err);
     if (status != RF_OK) {
         return status;
     }
     start_ns = rf_now_ns();
-    status = exec->method->start(exec->state, index_of(step), err);
+    status = exec->method->start(exec->state, step->index, err);
     while (status == RF_OK && !done) {
         status = exec->method->progress(exec->state, &done, err);
         if (status == RF_OK && !done && atomic_load(exec->env.abort)) {
@@ -189,31 +185,38 @@ static enum rf_status step_run(struct rf_exec *exec, const json_t *step,
         times.unpack_ns += end_ns - moved_ns;
     }
     rf_exec_note_memory(exec);
-    json_object_set_new(result, "start_ns", json_integer(start_ns));
-    json_object_set_new(result, "end_ns", json_integer(end_ns));
-    json_object_set_new(result, "ns", json_integer(end_ns - start_ns));
-    json_object_set_new(result, "pack_ns", json_integer(times.pack_ns));
-    json_object_set_new(result, "wire_ns", json_integer(times.wire_ns));
-    json_object_set_new(result, "unpack_ns", json_integer(times.unpack_ns));
-    json_object_set_new(result, "sync_ns", json_integer(times.sync_ns));
-    json_object_set_new(result, "sent_bytes",
-                        json_integer((json_int_t)times.sent_bytes));
-    json_object_set_new(result, "received_bytes",
-                        json_integer((json_int_t)times.received_bytes));
+    answer->ran = rf_schema_new(&rf_msg_ran_schema);
+    *answer->ran = (struct rf_msg_ran){
+        .start_ns = start_ns,
+        .end_ns = end_ns,
+        .ns = end_ns - start_ns,
+        .pack_ns = times.pack_ns,
+        .wire_ns = times.wire_ns,
+        .unpack_ns = times.unpack_ns,
+        .sync_ns = times.sync_ns,
+        .sent_bytes = times.sent_bytes,
+        .received_bytes = times.received_bytes,
+    };
     return RF_OK;
 }
 
 /* Test hook: one byte that a piece covers changes behind the method's back, of
  * the inference side unless "side" says "train". */
-static enum rf_status flip_if_asked(struct rf_exec *exec, const json_t *step,
+static enum rf_status flip_if_asked(struct rf_exec *exec,
+                                    const struct rf_msg_step *step,
                                     struct rf_err *err)
 {
-    const json_t *hook = test_hook(exec, "flip", "run", step);
-    const char *of = json_string_value(json_object_get(hook, "side"));
-    bool train = of != NULL && strcmp(of, "train") == 0;
-    const struct rf_rank_layout *layout =
+    const struct rf_msg_hook *hook =
+        exec->start.test != NULL ? exec->start.test->flip : NULL;
+    const struct rf_rank_layout *layout;
+    bool train;
+    if (!is_due(exec, hook, "run", step)) {
+        return RF_OK;
+    }
+    train = hook->side != NULL && strcmp(hook->side, "train") == 0;
+    layout =
         rf_plan_layout(exec->plan, train ? RF_TRAIN : RF_INFER, exec->env.rank);
-    if (hook == NULL || layout->n_pieces == 0) {
+    if (layout->n_pieces == 0) {
         return RF_OK;
     }
     return exec->memory->flip(
@@ -221,19 +224,20 @@ static enum rf_status flip_if_asked(struct rf_exec *exec, const json_t *step,
         layout->pieces[layout->n_pieces / 2].offset, err);
 }
 
-static json_t *first_mismatch(const struct rf_exec *exec, const char *side,
-                              const struct rf_verify_result *found)
+/* NULL where nothing differs. */
+static struct rf_msg_mismatch *
+first_mismatch(const struct rf_exec *exec, const char *side,
+               const struct rf_verify_result *found)
 {
     char name[512] = "padding", expected[17], actual[17];
-    json_t *index = json_array();
+    struct rf_msg_mismatch *out;
     uint32_t ndim = 1;
     if (found->mismatched_bytes == 0) {
-        json_decref(index);
-        return json_null();
+        return NULL;
     }
     if (found->family != RF_NONE) {
         const struct rf_family *family =
-            &exec->scenario->model->families[found->family];
+            &exec->task->model->families[found->family];
         rf_family_tensor_name(family, found->layer_index, found->expert, name,
                               sizeof(name));
         if (found->suffix != NULL) {
@@ -241,24 +245,28 @@ static json_t *first_mismatch(const struct rf_exec *exec, const char *side,
         }
         ndim = family->ndim;
     }
-    for (uint32_t d = 0; d < ndim; d++) {
-        json_array_append_new(index, json_integer((json_int_t)found->index[d]));
-    }
     rf_hex_encode(found->expected, found->item_bytes, expected);
     rf_hex_encode(found->found, found->item_bytes, actual);
-    return json_pack("{s:s, s:s, s:o, s:s, s:s}", "side", side, "tensor", name,
-                     "index", index, "expected", expected, "found", actual);
+    out = rf_schema_new(&rf_msg_mismatch_schema);
+    out->side = rf_xstrdup(side);
+    out->tensor = rf_xstrdup(name);
+    out->index.list = rf_xcalloc(ndim, sizeof(*out->index.list));
+    out->index.n = ndim;
+    memcpy(out->index.list, found->index, ndim * sizeof(*out->index.list));
+    out->expected = rf_xstrdup(expected);
+    out->found = rf_xstrdup(actual);
+    return out;
 }
 
 /* A method only reads its sources. They are not among the bytes checked. */
-static enum rf_status verify_sources(struct rf_exec *exec, uint64_t round,
+static enum rf_status verify_sources(struct rf_exec *exec, uint64_t iteration,
                                      const char **side,
                                      struct rf_verify_result *found,
                                      struct rf_err *err)
 {
     struct rf_verify_result kept = {0};
     enum rf_status status = exec->memory->verify(
-        exec->plan, RF_TRAIN, exec->env.rank, round,
+        exec->plan, RF_TRAIN, exec->env.rank, iteration,
         &exec->method_env.arena[RF_MEM_TRAIN], NULL, NULL, &kept, err);
     if (status == RF_OK && found->mismatched_bytes == 0) {
         kept.checked_bytes = found->checked_bytes;
@@ -270,39 +278,47 @@ static enum rf_status verify_sources(struct rf_exec *exec, uint64_t round,
     return status;
 }
 
-static enum rf_status step_verify(struct rf_exec *exec, const json_t *step,
-                                  json_t *result, struct rf_err *err)
+static enum rf_status verify_arrived(struct rf_exec *exec, uint64_t iteration,
+                                     struct rf_verify_result *found,
+                                     struct rf_err *err)
+{
+    enum rf_status status =
+        exec->memory->verify(exec->plan, RF_INFER, exec->env.rank, iteration,
+                             &exec->method_env.arena[RF_MEM_INFER],
+                             exec->method->base_of, exec->state, found, err);
+    if (status == RF_OK && exec->quantizer != NULL) {
+        status = rf_quantize_verify(exec->plan, exec->env.rank, iteration,
+                                    &exec->quantize, exec->memory,
+                                    &exec->quantized, found, err);
+    }
+    return status;
+}
+
+static enum rf_status step_verify(struct rf_exec *exec,
+                                  const struct rf_msg_step *step,
+                                  struct rf_msg_answer *answer,
+                                  struct rf_err *err)
 {
     struct rf_verify_result found = {0};
-    bool sources = json_is_true(json_object_get(step, "sources"));
     const char *side = "infer";
-    uint64_t round = index_of(step);
+    const bool moves = exec->method->info->moves_bytes;
     enum rf_status status = flip_if_asked(exec, step, err);
-    if (status == RF_OK && exec->method->info->moves_bytes) {
-        status = exec->memory->verify(
-            exec->plan, RF_INFER, exec->env.rank, round,
-            &exec->method_env.arena[RF_MEM_INFER], exec->method->base_of,
-            exec->state, &found, err);
-        if (status == RF_OK && exec->quantizer != NULL) {
-            status = rf_quantize_verify(exec->plan, exec->env.rank, round,
-                                        &exec->quantize, exec->memory,
-                                        &exec->quantized, &found, err);
-            json_object_set_new(
-                result, "quantized_bytes",
-                json_integer((json_int_t)exec->quantize.value_bytes));
-        }
-        if (status == RF_OK && sources) {
-            status = verify_sources(exec, round, &side, &found, err);
-        }
+    if (status == RF_OK && moves) {
+        status = verify_arrived(exec, step->index, &found, err);
+    }
+    if (status == RF_OK && moves && step->sources) {
+        status = verify_sources(exec, step->index, &side, &found, err);
     }
     if (status != RF_OK) {
         return status;
     }
-    json_object_set_new(result, "checked_bytes",
-                        json_integer((json_int_t)found.checked_bytes));
-    json_object_set_new(result, "mismatched_bytes",
-                        json_integer((json_int_t)found.mismatched_bytes));
-    json_object_set_new(result, "first", first_mismatch(exec, side, &found));
+    answer->verified = rf_schema_new(&rf_msg_verified_schema);
+    answer->verified->checked_bytes = found.checked_bytes;
+    answer->verified->mismatched_bytes = found.mismatched_bytes;
+    answer->verified->first = first_mismatch(exec, side, &found);
+    if (moves && exec->quantizer != NULL) {
+        answer->verified->quantized_bytes = exec->quantize.value_bytes;
+    }
     return RF_OK;
 }
 
@@ -312,13 +328,15 @@ static enum rf_status probe_exchange(void *data, const void *mine, size_t size,
     return rf_exec_exchange(data, mine, size, all, err);
 }
 
-static enum rf_status step_probe(struct rf_exec *exec, const json_t *step,
-                                 json_t *result, struct rf_err *err)
+static enum rf_status step_probe(struct rf_exec *exec,
+                                 const struct rf_msg_step *step,
+                                 struct rf_msg_answer *answer,
+                                 struct rf_err *err)
 {
-    struct rf_probe probe = {
-        .world = exec->scenario->world,
+    const struct rf_probe probe = {
+        .world = exec->task->world,
         .rank = exec->env.rank,
-        .node_addresses = exec->scenario->node_addresses,
+        .node_addresses = exec->task->node_addresses,
         .data_key = exec->method_env.data_key,
         .deadline_ns = exec->deadline_ns,
         .abort = exec->env.abort,
@@ -326,30 +344,32 @@ static enum rf_status step_probe(struct rf_exec *exec, const json_t *step,
         .exchange = probe_exchange,
         .exchange_data = exec,
     };
-    return rf_probe_run(&probe, step, result, err);
+    answer->probed = rf_schema_new(&rf_msg_probed_schema);
+    return rf_probe_run(&probe, step, answer->probed, err);
 }
 
 /* The figures that device_peak_bytes was chosen from; 0: not known. */
-static json_t *device_usage(const struct rf_module_usage *usage)
+static struct rf_msg_device_usage *
+device_usage(const struct rf_module_usage *usage)
 {
-    json_t *out = json_pack("{s:I, s:I, s:I, s:I, s:I}", "arena_bytes",
-                            (json_int_t)usage->arena_bytes, "runtime_bytes",
-                            (json_int_t)usage->runtime_bytes, "process_bytes",
-                            (json_int_t)usage->process_bytes, "device_bytes",
-                            (json_int_t)usage->device_bytes, "foreign_bytes",
-                            (json_int_t)usage->foreign_bytes);
+    struct rf_msg_device_usage *out =
+        rf_schema_new(&rf_msg_device_usage_schema);
+    out->arena_bytes = usage->arena_bytes;
+    out->runtime_bytes = usage->runtime_bytes;
+    out->process_bytes = usage->process_bytes;
+    out->device_bytes = usage->device_bytes;
+    out->foreign_bytes = usage->foreign_bytes;
     if (usage->has_nvlink) {
-        json_object_set_new(out, "nvlink_sent_bytes",
-                            json_integer((json_int_t)usage->nvlink_sent_bytes));
-        json_object_set_new(
-            out, "nvlink_received_bytes",
-            json_integer((json_int_t)usage->nvlink_received_bytes));
+        out->nvlink_sent_bytes = usage->nvlink_sent_bytes;
+        out->nvlink_received_bytes = usage->nvlink_received_bytes;
     }
     return out;
 }
 
-static enum rf_status step_close(struct rf_exec *exec, const json_t *step,
-                                 json_t *result, struct rf_err *err)
+static enum rf_status step_close(struct rf_exec *exec,
+                                 const struct rf_msg_step *step,
+                                 struct rf_msg_answer *answer,
+                                 struct rf_err *err)
 {
     struct rf_module_usage device = {0};
     uint64_t host = 0;
@@ -365,12 +385,11 @@ static enum rf_status step_close(struct rf_exec *exec, const json_t *step,
         host += exec->quantized.bytes;
     }
     host += exec->private_peak;
-    json_object_set_new(result, "host_peak_bytes",
-                        json_integer((json_int_t)host));
-    json_object_set_new(result, "device_peak_bytes",
-                        json_integer((json_int_t)device.peak_bytes));
+    answer->closed = rf_schema_new(&rf_msg_closed_schema);
+    answer->closed->host_peak_bytes = host;
+    answer->closed->device_peak_bytes = device.peak_bytes;
     if (exec->module != NULL) {
-        json_object_set_new(result, "device", device_usage(&device));
+        answer->closed->device = device_usage(&device);
     }
     rf_exec_release(exec);
     exec->closed = true;
@@ -379,72 +398,89 @@ static enum rf_status step_close(struct rf_exec *exec, const json_t *step,
 
 static const struct step {
     const char *name;
-    bool needs_prepare;
-    enum rf_status (*run)(struct rf_exec *exec, const json_t *step,
-                          json_t *result, struct rf_err *err);
+    bool needs_prepare, needs_index;
+    enum rf_status (*run)(struct rf_exec *exec, const struct rf_msg_step *step,
+                          struct rf_msg_answer *answer, struct rf_err *err);
 } steps[] = {
-    {"prepare", false, rf_exec_prepare}, {"probe", true, step_probe},
-    {"fill", true, step_fill},           {"run", true, step_run},
-    {"verify", true, step_verify},       {"close", false, step_close},
+    {"prepare", false, false, rf_exec_prepare},
+    {"probe", true, false, step_probe},
+    {"fill", true, true, step_fill},
+    {"run", true, true, step_run},
+    {"verify", true, true, step_verify},
+    {"close", false, false, step_close},
 };
 
 /* By when the ranks must have met: the coordinator's own limit. */
-static int64_t deadline_of(const json_t *step)
+static int64_t deadline_of(const struct rf_msg_step *step)
 {
-    const json_t *limit = json_object_get(step, "timeout_s");
-    double limit_s = json_number_value(limit);
-    return json_is_number(limit) && limit_s >= 0 && limit_s < LIMIT_MAX_S
-               ? rf_now_ns() + (int64_t)(limit_s * 1e9)
+    return step->timeout_s < LIMIT_MAX_S /* and not absent */
+               ? rf_now_ns() + (int64_t)(step->timeout_s * 1e9)
                : INT64_MAX;
 }
 
-static enum rf_status do_step(struct rf_exec *exec, const char *name,
-                              const json_t *step, json_t *result,
-                              struct rf_err *err)
+static enum rf_status check_order(const struct rf_exec *exec,
+                                  const struct step *what,
+                                  const struct rf_msg_step *step,
+                                  struct rf_err *err)
+{
+    if (exec->closed || (what->needs_prepare && !exec->prepared)) {
+        return rf_err_set(err, RF_ERR_PROTOCOL, "step %s %s", what->name,
+                          exec->closed ? "after close" : "before prepare");
+    }
+    if (exec->broken) {
+        return rf_err_set(err, RF_ERR_PROTOCOL,
+                          "step %s after a step that failed", what->name);
+    }
+    if (what->needs_index && step->index == RF_ABSENT_U32) {
+        return rf_err_set(err, RF_ERR_PROTOCOL,
+                          "step %s does not say which iteration it is",
+                          what->name);
+    }
+    return RF_OK;
+}
+
+static enum rf_status do_step(struct rf_exec *exec,
+                              const struct rf_msg_step *step,
+                              struct rf_msg_answer *answer, struct rf_err *err)
 {
     enum rf_status status;
     exec->deadline_ns = deadline_of(step);
     for (size_t i = 0; i < RF_ARRAY_SIZE(steps); i++) {
-        if (strcmp(steps[i].name, name) != 0) {
+        if (strcmp(steps[i].name, step->step) != 0) {
             continue;
         }
-        if (exec->closed || (steps[i].needs_prepare && !exec->prepared)) {
-            return rf_err_set(err, RF_ERR_PROTOCOL, "step %s %s", name,
-                              exec->closed ? "after close" : "before prepare");
+        status = check_order(exec, &steps[i], step, err);
+        if (status != RF_OK) {
+            return status;
         }
-        if (exec->broken) {
-            return rf_err_set(err, RF_ERR_PROTOCOL,
-                              "step %s after a step that failed", name);
-        }
-        test_faults(exec, name, step);
-        status = steps[i].run(exec, step, result, err);
+        test_faults(exec, step);
+        status = steps[i].run(exec, step, answer, err);
         exec->broken = status != RF_OK;
         return status;
     }
-    return rf_err_set(err, RF_ERR_PROTOCOL, "unknown step \"%.40s\"", name);
+    return rf_err_set(err, RF_ERR_PROTOCOL, "unknown step \"%.40s\"",
+                      step->step);
 }
 
-json_t *rf_exec_step(struct rf_exec *exec, const json_t *step)
+void rf_exec_step(struct rf_exec *exec, const struct rf_msg_step *step,
+                  struct rf_msg_done *done)
 {
-    const char *name = json_string_value(json_object_get(step, "step"));
-    json_t *result = json_object();
+    struct rf_msg_answer *answer = rf_schema_new(&rf_msg_answer_schema);
     struct rf_err err = {.status = RF_OK};
-    enum rf_status status =
-        do_step(exec, name != NULL ? name : "", step, result, &err);
+    enum rf_status status;
+    rf_schema_init(&rf_msg_done_schema, done);
+    done->attempt = exec->start.attempt;
+    done->seq = step->seq;
+    done->ranks = answer;
+    done->n_ranks = 1;
+    status = do_step(exec, step, answer, &err);
     if (status != RF_OK) {
-        json_object_clear(result);
-        json_object_set_new(result, "ok", json_false());
-        json_object_set_new(result, "status",
-                            json_string(rf_strstatus(status)));
-        json_object_set_new(result, "error", json_string(err.text));
-        json_object_set_new(result, "phase",
-                            json_string(name != NULL ? name : ""));
-    } else {
-        json_object_set_new(result, "ok", json_true());
+        rf_schema_free(&rf_msg_answer_schema, answer);
+        rf_text_clean(err.text, strlen(err.text));
+        answer->status = rf_xstrdup(rf_strstatus(status));
+        answer->error = rf_xstrdup(err.text);
+        answer->phase = rf_xstrdup(step->step);
     }
-    /* Copies: the answer goes to another thread. */
-    json_object_set_new(result, "attempt",
-                        json_copy(json_object_get(exec->start, "attempt")));
-    json_object_set_new(result, "seq", json_copy(json_object_get(step, "seq")));
-    return result;
+    answer->ok = status == RF_OK;
+    answer->rank = exec->env.rank;
 }

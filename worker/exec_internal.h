@@ -9,8 +9,8 @@
 
 struct rf_exec {
     struct rf_exec_env env;
-    json_t *start;
-    struct rf_task *scenario;
+    struct rf_msg_start start;
+    struct rf_task *task;
     struct rf_plan *plan;
     struct rf_schedule *schedule;
     const struct rf_method_ops *method;
@@ -27,17 +27,18 @@ struct rf_exec {
     bool broken; /* a step has failed: only the end may follow */
 };
 
-enum rf_status rf_exec_prepare(struct rf_exec *exec, const json_t *step,
-                               json_t *result,
+enum rf_status rf_exec_prepare(struct rf_exec *exec,
+                               const struct rf_msg_step *step,
+                               struct rf_msg_answer *answer,
                                struct rf_err *err) RF_MUST_CHECK;
 
-/* Closes the method and frees arenas, plan and scenario. */
+/* Closes the method and frees arenas, plan and task. */
 void rf_exec_release(struct rf_exec *exec);
 
 /* Keeps the highest private memory seen, for host_peak_bytes. */
 void rf_exec_note_memory(struct rf_exec *exec);
 
-/* Collective with one entry a rank; *all has as many as the world has ranks,
+/* Collective with one entry per rank; *all has as many as the world has ranks,
  * freed with rf_exec_blobs_free(). */
 enum rf_status rf_exec_exchange(struct rf_exec *exec, const void *mine,
                                 size_t size, struct rf_blob **all,

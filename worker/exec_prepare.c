@@ -29,24 +29,27 @@ enum rf_status rf_exec_exchange(struct rf_exec *exec, const void *mine,
                                 size_t size, struct rf_blob **all,
                                 struct rf_err *err)
 {
-    uint32_t want = exec->scenario->world->n_ranks, n = 0;
-    enum rf_status status = exec->env.exchange(
-        exec->env.exchange_data, mine, size, exec->deadline_ns, all, &n, err);
-    if (status == RF_OK && n != want) {
-        rf_blobs_free(*all, n);
-        free(*all);
-        *all = NULL;
-        return rf_err_set(
-            err, RF_ERR_PROTOCOL,
-            "an exchange of %" PRIu32 " ranks has %" PRIu32 " parts", want, n);
+    const uint32_t want = exec->task->world->n_ranks;
+    struct rf_exec_exchange exchange = {
+        .mine = mine, .size = size, .deadline_ns = exec->deadline_ns};
+    enum rf_status status =
+        exec->env.exchange(exec->env.exchange_data, &exchange, err);
+    if (status == RF_OK && exchange.n_all != want) {
+        rf_blobs_free(exchange.all, exchange.n_all);
+        free(exchange.all);
+        return rf_err_set(err, RF_ERR_PROTOCOL,
+                          "an exchange of %" PRIu32 " ranks has %" PRIu32
+                          " parts",
+                          want, exchange.n_all);
     }
+    *all = exchange.all;
     return status;
 }
 
 void rf_exec_blobs_free(struct rf_exec *exec, struct rf_blob *all)
 {
     if (all != NULL) {
-        rf_blobs_free(all, exec->scenario->world->n_ranks);
+        rf_blobs_free(all, exec->task->world->n_ranks);
         free(all);
     }
 }
@@ -59,7 +62,7 @@ static enum rf_status method_exchange(void *data, const void *mine, size_t size,
     struct rf_blob *blobs = NULL;
     enum rf_status status = rf_exec_exchange(exec, mine, size, &blobs, err);
     if (status == RF_OK) {
-        memcpy(all, blobs, exec->scenario->world->n_ranks * sizeof(*all));
+        memcpy(all, blobs, exec->task->world->n_ranks * sizeof(*all));
         free(blobs);
     }
     return status;
@@ -67,8 +70,12 @@ static enum rf_status method_exchange(void *data, const void *mine, size_t size,
 
 static enum rf_status make_plan(struct rf_exec *exec, struct rf_err *err)
 {
-    const struct rf_task *s = exec->scenario;
-    enum rf_status status;
+    struct rf_task *s = NULL;
+    enum rf_status status = rf_task_load(&exec->start, &s, err);
+    if (status != RF_OK) {
+        return status;
+    }
+    exec->task = s;
     if (exec->env.rank >= s->world->n_ranks) {
         return rf_err_set(err, RF_ERR_PROTOCOL,
                           "rank %" PRIu32 " of a world of %" PRIu32 " ranks",
@@ -85,15 +92,15 @@ static enum rf_status make_plan(struct rf_exec *exec, struct rf_err *err)
 
 static enum rf_status choose_method(struct rf_exec *exec, struct rf_err *err)
 {
-    const struct rf_rank *me = &exec->scenario->world->ranks[exec->env.rank];
+    const struct rf_rank *me = &exec->task->world->ranks[exec->env.rank];
     enum rf_status status;
-    exec->method = rf_method_find(exec->scenario->spec->method, err);
+    exec->method = rf_method_find(exec->task->spec->method, err);
     if (exec->method == NULL) {
-        rf_err_wrap(err, "method %s", exec->scenario->spec->method);
+        rf_err_wrap(err, "method %s", exec->task->spec->method);
         return err->status;
     }
     status = rf_method_check(exec->method->info, exec->plan,
-                             exec->scenario->node_names, err);
+                             exec->task->node_names, err);
     if (status != RF_OK) {
         return status;
     }
@@ -144,7 +151,7 @@ static uint64_t arena_bytes(const struct rf_exec *exec, uint32_t rank,
 /* The host memory that all ranks of this rank's node will take. */
 static uint64_t node_need(const struct rf_exec *exec, uint32_t *n_ranks)
 {
-    const struct rf_world *world = exec->scenario->world;
+    const struct rf_world *world = exec->task->world;
     uint64_t need = 0;
     *n_ranks = 0;
     for (uint32_t r = 0; r < world->n_ranks; r++) {
@@ -182,7 +189,7 @@ static enum rf_status agree(struct rf_exec *exec, struct agreement *mine,
     rf_hash_text(&exec->plan->digest, mine->plan);
     rf_hash_text(&exec->schedule->digest, mine->schedule);
     status = rf_exec_exchange(exec, mine, sizeof(*mine), &all, err);
-    for (uint32_t r = 0; status == RF_OK && r < exec->scenario->world->n_ranks;
+    for (uint32_t r = 0; status == RF_OK && r < exec->task->world->n_ranks;
          r++) {
         if (all[r].size != sizeof(*mine) ||
             memcmp(all[r].data, mine, sizeof(*mine)) != 0) {
@@ -247,19 +254,16 @@ static enum rf_status prepare_quantizer(struct rf_exec *exec,
 static enum rf_status open_method(struct rf_exec *exec, struct rf_err *err)
 {
     struct rf_method_env *env = &exec->method_env;
-    const char *key =
-        json_string_value(json_object_get(exec->start, "data_key"));
     enum rf_status status;
-    if (key == NULL || !rf_hex_decode(key, env->data_key, RF_DATA_KEY_BYTES)) {
+    if (!rf_hex_decode(exec->start.data_key, env->data_key,
+                       RF_DATA_KEY_BYTES)) {
         return rf_err_set(err, RF_ERR_PROTOCOL,
-                          "START: data_key is not %d "
-                          "bytes in hexadecimal",
-                          RF_DATA_KEY_BYTES);
+                          "START: $.data_key: must be hexadecimal");
     }
     env->plan = exec->plan;
     env->schedule = exec->schedule;
     env->rank = exec->env.rank;
-    env->node_addresses = exec->scenario->node_addresses;
+    env->node_addresses = exec->task->node_addresses;
     env->memory = exec->memory;
     env->deadline_ns = exec->deadline_ns;
     env->abort = exec->env.abort;
@@ -272,20 +276,34 @@ static enum rf_status open_method(struct rf_exec *exec, struct rf_err *err)
     return status;
 }
 
-enum rf_status rf_exec_prepare(struct rf_exec *exec, const json_t *step,
-                               json_t *result, struct rf_err *err)
+static struct rf_msg_prepared *
+describe_preparation(const struct rf_exec *exec,
+                     const struct agreement *agreement, int64_t open_ns)
+{
+    const struct rf_arena *arenas = exec->method_env.arena;
+    struct rf_msg_prepared *out = rf_schema_new(&rf_msg_prepared_schema);
+    out->plan_digest = rf_xstrdup(agreement->plan);
+    out->schedule_digest = rf_xstrdup(agreement->schedule);
+    out->plan_ms = (double)exec->plan->plan_ns / 1e6;
+    out->open_ms = (double)open_ns / 1e6;
+    out->arena_bytes.train = arenas[RF_MEM_TRAIN].bytes;
+    out->arena_bytes.infer = arenas[RF_MEM_INFER].bytes;
+    out->arena_bytes.stage = arenas[RF_MEM_STAGE].bytes;
+    return out;
+}
+
+enum rf_status rf_exec_prepare(struct rf_exec *exec,
+                               const struct rf_msg_step *step,
+                               struct rf_msg_answer *answer, struct rf_err *err)
 {
     struct agreement agreement;
     enum rf_status status;
     int64_t opening_ns;
     (void)step;
-    if (exec->scenario != NULL) {
+    if (exec->task != NULL) {
         return rf_err_set(err, RF_ERR_PROTOCOL, "prepared twice");
     }
-    status = rf_task_load(exec->start, &exec->scenario, err);
-    if (status == RF_OK) {
-        status = make_plan(exec, err);
-    }
+    status = make_plan(exec, err);
     if (status == RF_OK) {
         status = choose_method(exec, err);
     }
@@ -311,20 +329,8 @@ enum rf_status rf_exec_prepare(struct rf_exec *exec, const json_t *step,
     }
     exec->prepared = true;
     rf_exec_note_memory(exec);
-    json_object_set_new(result, "plan_digest", json_string(agreement.plan));
-    json_object_set_new(result, "schedule_digest",
-                        json_string(agreement.schedule));
-    json_object_set_new(result, "plan_ms",
-                        json_real((double)exec->plan->plan_ns / 1e6));
-    json_object_set_new(result, "open_ms",
-                        json_real((double)(rf_now_ns() - opening_ns) / 1e6));
-    json_object_set_new(
-        result, "arena_bytes",
-        json_pack(
-            "{s:I, s:I, s:I}", "train",
-            (json_int_t)exec->method_env.arena[RF_MEM_TRAIN].bytes, "infer",
-            (json_int_t)exec->method_env.arena[RF_MEM_INFER].bytes, "stage",
-            (json_int_t)exec->method_env.arena[RF_MEM_STAGE].bytes));
+    answer->prepared =
+        describe_preparation(exec, &agreement, rf_now_ns() - opening_ns);
     return RF_OK;
 }
 
@@ -349,9 +355,9 @@ void rf_exec_release(struct rf_exec *exec)
     rf_quantize_free(&exec->quantize);
     rf_schedule_destroy(exec->schedule);
     rf_plan_destroy(exec->plan);
-    rf_task_destroy(exec->scenario);
+    rf_task_destroy(exec->task);
     exec->schedule = NULL;
     exec->plan = NULL;
-    exec->scenario = NULL;
+    exec->task = NULL;
     exec->prepared = false;
 }

@@ -25,88 +25,101 @@
 #include "transport/module.h"
 #include "worker/process.h"
 
-/* The first line of a file as a string, or null. */
-static json_t *first_line(const char *path)
+/* A text from outside, fit for JSON. */
+static char *clean_copy(const char *text)
 {
-    char line[256];
-    json_t *value = NULL;
+    char *copy = rf_xstrdup(text);
+    rf_text_clean(copy, strlen(copy));
+    return copy;
+}
+
+/* NULL for an empty text. */
+static char *text_or_null(const char *text)
+{
+    return text[0] != '\0' ? clean_copy(text) : NULL;
+}
+
+/* The first line of a file, or NULL. */
+static char *first_line(const char *path)
+{
+    char line[256], *value = NULL;
     FILE *file = fopen(path, "re");
     if (file != NULL) {
         if (fgets(line, sizeof(line), file) != NULL) {
-            value = rf_text_json(line, strcspn(line, "\n"));
+            line[strcspn(line, "\n")] = '\0';
+            value = clean_copy(line);
         }
         fclose(file);
     }
-    return value != NULL ? value : json_null();
-}
-
-static json_t *number_in(const char *path)
-{
-    json_t *text = first_line(path);
-    json_t *value = json_null();
-    if (json_is_string(text)) {
-        char *end;
-        long number = strtol(json_string_value(text), &end, 10);
-        if (*end == '\0' && end != json_string_value(text) && number >= 0) {
-            value = json_integer(number);
-        }
-    }
-    json_decref(text);
     return value;
 }
 
-static json_t *cpu_model(void)
+static int64_t number_in(const char *path)
 {
-    char line[256];
-    json_t *value = NULL;
+    char *text = first_line(path), *end;
+    int64_t value = RF_ABSENT_I64;
+    if (text != NULL) {
+        long number = strtol(text, &end, 10);
+        if (*end == '\0' && end != text && number >= 0) {
+            value = number;
+        }
+    }
+    free(text);
+    return value;
+}
+
+static char *cpu_model(void)
+{
+    char line[256], *value = NULL;
     FILE *file = fopen("/proc/cpuinfo", "re");
     while (file != NULL && value == NULL &&
            fgets(line, sizeof(line), file) != NULL) {
         const char *colon = strchr(line, ':');
         if (strncmp(line, "model name", 10) == 0 && colon != NULL &&
             colon[1] != '\0') {
-            value = rf_text_json(colon + 2, strcspn(colon + 2, "\n"));
+            line[strcspn(line, "\n")] = '\0';
+            value = clean_copy(colon + 2);
         }
     }
     if (file != NULL) {
         fclose(file);
     }
-    return value != NULL ? value : json_null();
+    return value;
 }
 
-static json_t *kernel(void)
+static char *kernel(void)
 {
     struct utsname names;
     char text[sizeof(names.sysname) + sizeof(names.release) +
               sizeof(names.machine) + 3];
     if (uname(&names) != 0) {
-        return json_null();
+        return NULL;
     }
     snprintf(text, sizeof(text), "%s %s %s", names.sysname, names.release,
              names.machine);
-    return rf_text_json(text, strlen(text));
+    return clean_copy(text);
 }
 
-static json_t *host_name(void)
+static char *host_name(void)
 {
     char name[256] = "";
     if (gethostname(name, sizeof(name) - 1) != 0) {
-        return json_null();
+        return NULL;
     }
-    return rf_text_json(name, strlen(name));
+    return clean_copy(name);
 }
 
 /* Processors this process may run on. */
-static json_t *processors(void)
+static uint32_t processors(void)
 {
     cpu_set_t set;
     if (sched_getaffinity(0, sizeof(set), &set) == 0) {
-        return json_integer(CPU_COUNT(&set));
+        return (uint32_t)CPU_COUNT(&set);
     }
-    return json_integer(sysconf(_SC_NPROCESSORS_ONLN));
+    return (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
 }
 
-static json_t *nic_number(const char *name, const char *what)
+static int64_t nic_number(const char *name, const char *what)
 {
     char path[128];
     snprintf(path, sizeof(path), "/sys/class/net/%.32s/%.32s", name, what);
@@ -126,117 +139,120 @@ static bool is_loopback(const struct sockaddr *address)
            IN6_IS_ADDR_LOOPBACK(&in6->sin6_addr);
 }
 
-/* One entry per address of an interface that is up. */
-static json_t *nics(void)
+/* The numeric address of an entry, false when it has none of use to others. */
+static bool address_of(const struct ifaddrs *entry, char out[INET6_ADDRSTRLEN])
 {
-    json_t *list = json_array();
+    const struct sockaddr *address = entry->ifa_addr;
+    const void *binary = NULL;
+    if (address == NULL || !(entry->ifa_flags & IFF_UP) ||
+        is_loopback(address)) {
+        return false;
+    }
+    if (address->sa_family == AF_INET) {
+        binary = &((const struct sockaddr_in *)(const void *)address)->sin_addr;
+    } else if (address->sa_family == AF_INET6) {
+        binary =
+            &((const struct sockaddr_in6 *)(const void *)address)->sin6_addr;
+    }
+    return binary != NULL &&
+           inet_ntop(address->sa_family, binary, out, INET6_ADDRSTRLEN) != NULL;
+}
+
+/* One entry per address of an interface that is up. */
+static void find_nics(struct rf_msg_hello *hello)
+{
     struct ifaddrs *first = NULL;
+    size_t capacity = 0;
     if (getifaddrs(&first) != 0) {
-        return list;
+        return;
     }
     for (struct ifaddrs *entry = first; entry != NULL;
          entry = entry->ifa_next) {
         char address[INET6_ADDRSTRLEN];
-        const void *binary = NULL;
-        if (entry->ifa_addr == NULL || !(entry->ifa_flags & IFF_UP) ||
-            is_loopback(entry->ifa_addr)) {
+        if (!address_of(entry, address)) {
             continue;
         }
-        if (entry->ifa_addr->sa_family == AF_INET) {
-            binary =
-                &((const struct sockaddr_in *)(const void *)entry->ifa_addr)
-                     ->sin_addr;
-        } else if (entry->ifa_addr->sa_family == AF_INET6) {
-            binary =
-                &((const struct sockaddr_in6 *)(const void *)entry->ifa_addr)
-                     ->sin6_addr;
-        }
-        if (binary == NULL || inet_ntop(entry->ifa_addr->sa_family, binary,
-                                        address, sizeof(address)) == NULL) {
-            continue;
-        }
-        json_array_append_new(
-            list,
-            json_pack("{s:s, s:o, s:o, s:s}", "name", entry->ifa_name,
-                      "speed_mbit", nic_number(entry->ifa_name, "speed"), "mtu",
-                      nic_number(entry->ifa_name, "mtu"), "address", address));
+        RF_PUSH(hello->nics, hello->n_nics, capacity,
+                ((struct rf_msg_nic){.name = clean_copy(entry->ifa_name),
+                                     .speed_mbit =
+                                         nic_number(entry->ifa_name, "speed"),
+                                     .mtu = nic_number(entry->ifa_name, "mtu"),
+                                     .address = rf_xstrdup(address)}));
     }
     freeifaddrs(first);
-    return list;
 }
 
-/* {name: null, or why this node cannot use it}. */
-static json_t *methods(void)
+/* Each with null, or why this node cannot use it. */
+static void try_methods(struct rf_pairs *methods)
 {
-    json_t *object = json_object();
+    size_t capacity = 0;
     for (const struct rf_method_info *info = rf_method_infos;
          info->name != NULL; info++) {
         struct rf_err err = {.text = ""};
         const struct rf_method_ops *method = rf_method_find(info->name, &err);
         bool usable = method != NULL && method->probe(&err) == RF_OK;
-        json_object_set_new(object, info->name,
-                            usable ? json_null()
-                                   : rf_text_json(err.text, strlen(err.text)));
+        RF_PUSH(methods->list, methods->n, capacity,
+                ((struct rf_pair){rf_xstrdup(info->name),
+                                  usable ? NULL : clean_copy(err.text)}));
     }
-    return object;
 }
 
-static json_t *environment(void)
+static void list_environment(struct rf_pairs *out)
 {
-    json_t *object = json_object();
-    for (char **entry = environ; *entry != NULL; entry++) {
-        char *name = rf_xstrdup(*entry);
+    size_t n = 0;
+    while (environ[n] != NULL) {
+        n++;
+    }
+    out->list = rf_xcalloc(n, sizeof(*out->list));
+    for (size_t i = 0; i < n; i++) {
+        char *name = clean_copy(environ[i]);
         char *equals = strchr(name, '=');
         if (equals != NULL) {
             *equals = '\0';
             if (rf_process_is_relevant(name)) {
-                json_object_set_new(
-                    object, name, rf_text_json(equals + 1, strlen(equals + 1)));
+                out->list[out->n++] =
+                    (struct rf_pair){rf_xstrdup(name), rf_xstrdup(equals + 1)};
             }
         }
         free(name);
     }
-    return object;
 }
 
-static json_t *text_or_null(const char *text)
+static void list_gpus(const struct rf_module_facts *found,
+                      struct rf_msg_hello *hello)
 {
-    return text[0] != '\0' ? rf_text_json(text, strlen(text)) : json_null();
-}
-
-static json_t *gpu_facts(const struct rf_module_facts *found)
-{
-    json_t *gpus = json_array();
+    hello->gpus = rf_xcalloc(found->n_devices, sizeof(*hello->gpus));
+    hello->n_gpus = found->n_devices;
     for (uint32_t i = 0; i < found->n_devices; i++) {
         const struct rf_module_device *device = &found->devices[i];
-        json_array_append_new(
-            gpus, json_pack("{s:i, s:o, s:s, s:s, s:I, s:s, s:i}", "index",
-                            (int)i, "name", text_or_null(device->name), "uuid",
-                            device->uuid, "pci_bus_id", device->pci_bus_id,
-                            "memory_bytes", (json_int_t)device->memory_bytes,
-                            "compute_capability", device->compute_capability,
-                            "multiprocessors", (int)device->multiprocessors));
+        hello->gpus[i] = (struct rf_msg_gpu){
+            .index = i,
+            .name = text_or_null(device->name),
+            .uuid = clean_copy(device->uuid),
+            .pci_bus_id = clean_copy(device->pci_bus_id),
+            .memory_bytes = device->memory_bytes,
+            .compute_capability = clean_copy(device->compute_capability),
+            .multiprocessors = device->multiprocessors,
+        };
     }
-    return gpus;
 }
 
-/* SHA-256 of a file in hexadecimal, or null: two builds of one version of a
+/* SHA-256 of a file in hexadecimal, or NULL: two builds of one version of a
  * library may differ. */
-static json_t *file_hash(const char *path)
+static char *file_hash(const char *path)
 {
     uint8_t digest[EVP_MAX_MD_SIZE];
-    char text[2 * EVP_MAX_MD_SIZE + 1];
     unsigned size = 0;
     struct stat info;
-    json_t *value = NULL;
+    char *text = NULL;
     int fd = path[0] != '\0' ? open(path, O_RDONLY | O_CLOEXEC) : -1;
     if (fd >= 0 && fstat(fd, &info) == 0 && info.st_size > 0) {
         void *data =
             mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
         if (data != MAP_FAILED && EVP_Digest(data, (size_t)info.st_size, digest,
                                              &size, EVP_sha256(), NULL) == 1) {
+            text = rf_xmalloc(2 * size + 1);
             rf_hex_encode(digest, size, text);
-            value = json_string(text);
         }
         if (data != MAP_FAILED) {
             munmap(data, (size_t)info.st_size);
@@ -245,11 +261,11 @@ static json_t *file_hash(const char *path)
     if (fd >= 0) {
         close(fd);
     }
-    return value != NULL ? value : json_null();
+    return text;
 }
 
-/* "gpus", "cuda" and "nccl": what there is, or why there is nothing. */
-static void set_device_facts(json_t *facts)
+/* Devices and their libraries: what there is, or why there is nothing. */
+static void find_devices(struct rf_msg_hello *hello)
 {
     struct rf_err err = {.text = ""};
     const struct rf_module *module = rf_module_load(&err);
@@ -260,46 +276,39 @@ static void set_device_facts(json_t *facts)
         snprintf(found.why, sizeof(found.why), "%.250s", err.text);
         snprintf(found.nccl_why, sizeof(found.nccl_why), "%.250s", err.text);
     }
-    json_object_set_new(facts, "gpus", gpu_facts(&found));
-    json_object_set_new(facts, "cuda",
-                        json_pack("{s:i, s:i, s:o, s:o}", "driver",
-                                  found.driver, "runtime", found.runtime,
-                                  "driver_version",
-                                  text_or_null(found.driver_version), "why",
-                                  text_or_null(found.why)));
-    json_object_set_new(
-        facts, "nccl",
-        json_pack(
-            "{s:o, s:o, s:o, s:o}", "version", text_or_null(found.nccl_version),
-            "path", text_or_null(found.nccl_path), "sha256",
-            found.n_devices > 0 ? file_hash(found.nccl_path) : json_null(),
-            "why", text_or_null(found.nccl_why)));
+    list_gpus(&found, hello);
+    hello->cuda = rf_schema_new(&rf_msg_cuda_schema);
+    hello->cuda->driver = (uint32_t)found.driver;
+    hello->cuda->runtime = (uint32_t)found.runtime;
+    hello->cuda->driver_version = text_or_null(found.driver_version);
+    hello->cuda->why = text_or_null(found.why);
+    hello->nccl = rf_schema_new(&rf_msg_nccl_schema);
+    hello->nccl->version = text_or_null(found.nccl_version);
+    hello->nccl->path = text_or_null(found.nccl_path);
+    hello->nccl->sha256 =
+        found.n_devices > 0 ? file_hash(found.nccl_path) : NULL;
+    hello->nccl->why = text_or_null(found.nccl_why);
 }
 
-json_t *rf_facts_collect(void)
+void rf_facts_collect(struct rf_msg_hello *hello)
 {
-    json_t *facts = json_object();
-    json_object_set_new(facts, "version", json_string(rf_version()));
-    json_object_set_new(facts, "build", json_string(rf_build()));
-    json_object_set_new(facts, "hostname", host_name());
-    json_object_set_new(facts, "boot_id",
-                        first_line("/proc/sys/kernel/random/boot_id"));
-    json_object_set_new(facts, "pid", json_integer(getpid()));
-    json_object_set_new(facts, "start_ticks",
-                        json_integer(rf_process_start_ticks()));
-    json_object_set_new(facts, "cpus", processors());
-    json_object_set_new(facts, "memory_bytes",
-                        json_integer((json_int_t)rf_memory_total()));
-    json_object_set_new(facts, "memory_available_bytes",
-                        json_integer((json_int_t)rf_memory_available()));
-    json_object_set_new(facts, "kernel", kernel());
-    json_object_set_new(facts, "cpu", cpu_model());
-    json_object_set_new(facts, "nics", nics());
-    json_object_set_new(facts, "methods", methods());
-    set_device_facts(facts);
-    json_object_set_new(
-        facts, "congestion_control",
-        first_line("/proc/sys/net/ipv4/tcp_congestion_control"));
-    json_object_set_new(facts, "env", environment());
-    return facts;
+    int64_t start_ticks = rf_process_start_ticks();
+    hello->version = rf_xstrdup(rf_version());
+    hello->build = rf_xstrdup(rf_build());
+    hello->hostname = host_name();
+    hello->boot_id = first_line("/proc/sys/kernel/random/boot_id");
+    hello->pid = (uint32_t)getpid();
+    hello->start_ticks =
+        start_ticks >= 0 ? (uint64_t)start_ticks : RF_ABSENT_U64;
+    hello->cpus = processors();
+    hello->memory_bytes = rf_memory_total();
+    hello->memory_available_bytes = rf_memory_available();
+    hello->kernel = kernel();
+    hello->cpu = cpu_model();
+    find_nics(hello);
+    try_methods(&hello->methods);
+    find_devices(hello);
+    hello->congestion_control =
+        first_line("/proc/sys/net/ipv4/tcp_congestion_control");
+    list_environment(&hello->env);
 }

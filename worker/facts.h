@@ -2,12 +2,12 @@
 #ifndef RF_WORKER_FACTS_H
 #define RF_WORKER_FACTS_H
 
-#include <jansson.h>
+#include "transport/messages.h"
 
-/* {"version", "build", "hostname", "boot_id", "pid", "start_ticks", "cpus",
- * "memory_bytes", "memory_available_bytes", "kernel", "cpu", "nics", "methods",
- * "gpus", "cuda", "nccl", "congestion_control", "env"}. Never fails: what
- * cannot be found out is null. Loads refit-cuda.so, which may take a second. */
-json_t *rf_facts_collect(void);
+/* Fills the members that say what the node is, of an initialised `hello`; not
+ * those that say how it joined ("protocol", "node", "control", "candidate",
+ * "address", "folders"). Never fails: what cannot be found out stays absent.
+ * Loads refit-cuda.so, which may take a second. */
+void rf_facts_collect(struct rf_msg_hello *hello);
 
 #endif

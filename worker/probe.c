@@ -225,11 +225,11 @@ static enum rf_status host_copy(const struct rf_probe *probe,
 
 /* As much as asked for, but never more than a quarter of what the node's ranks
  * can have together. */
-static uint64_t buffer_bytes(const struct rf_probe *probe, const json_t *step)
+static uint64_t buffer_bytes(const struct rf_probe *probe,
+                             const struct rf_msg_step *step)
 {
-    const json_t *asked = json_object_get(step, "bytes");
-    uint64_t bytes = json_is_integer(asked) && json_integer_value(asked) > 0
-                         ? (uint64_t)json_integer_value(asked)
+    uint64_t bytes = step->bytes != RF_ABSENT_U64 && step->bytes > 0
+                         ? step->bytes
                          : DEFAULT_BYTES;
     uint64_t ranks = 0, limit;
     for (uint32_t r = 0; r < probe->world->n_ranks; r++) {
@@ -282,8 +282,8 @@ static enum rf_status device_copy(const struct rf_probe *probe,
 }
 
 static enum rf_status probe_copy(const struct rf_probe *probe,
-                                 const json_t *step, json_t *result,
-                                 struct rf_err *err)
+                                 const struct rf_msg_step *step,
+                                 struct rf_msg_probed *out, struct rf_err *err)
 {
     double together = 0, single = 0;
     uint64_t *values;
@@ -304,21 +304,21 @@ static enum rf_status probe_copy(const struct rf_probe *probe,
     if (status != RF_OK) {
         return status;
     }
-    json_object_set_new(result, "gbytes_per_s", json_real(together));
-    json_object_set_new(result, "single_gbytes_per_s", json_real(single));
+    out->gbytes_per_s = together;
+    out->single_gbytes_per_s = single;
     return RF_OK;
 }
 
-enum rf_status rf_probe_run(const struct rf_probe *probe, const json_t *step,
-                            json_t *result, struct rf_err *err)
+enum rf_status rf_probe_run(const struct rf_probe *probe,
+                            const struct rf_msg_step *step,
+                            struct rf_msg_probed *out, struct rf_err *err)
 {
-    const char *kind = json_string_value(json_object_get(step, "kind"));
-    if (kind != NULL && strcmp(kind, "copy") == 0) {
-        return probe_copy(probe, step, result, err);
+    const char *kind = step->kind != NULL ? step->kind : "";
+    if (strcmp(kind, "copy") == 0) {
+        return probe_copy(probe, step, out, err);
     }
-    if (kind != NULL && strcmp(kind, "link") == 0) {
-        return rf_probe_link(probe, step, result, err);
+    if (strcmp(kind, "link") == 0) {
+        return rf_probe_link(probe, step, out, err);
     }
-    return rf_err_set(err, RF_ERR_PROTOCOL, "unknown probe \"%.40s\"",
-                      kind != NULL ? kind : "");
+    return rf_err_set(err, RF_ERR_PROTOCOL, "unknown probe \"%.40s\"", kind);
 }

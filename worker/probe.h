@@ -5,9 +5,9 @@
 #ifndef RF_WORKER_PROBE_H
 #define RF_WORKER_PROBE_H
 
-#include <jansson.h>
 #include <stdatomic.h>
 
+#include "transport/messages.h"
 #include "transport/method.h"
 #include "transport/module.h"
 
@@ -19,7 +19,7 @@ struct rf_probe {
     int64_t deadline_ns;
     const atomic_bool *abort;
     const struct rf_module *module; /* NULL: host memory */
-    /* Collective over all ranks: one entry a rank in *all, to be freed with
+    /* Collective over all ranks: one entry per rank in *all, to be freed with
      * rf_blobs_free() and free(). */
     enum rf_status (*exchange)(void *data, const void *mine, size_t size,
                                struct rf_blob **all, struct rf_err *err);
@@ -32,9 +32,11 @@ struct rf_probe {
  * at the same time, by whichever of memcpy and streaming stores gives the node
  * more in sum; "single_gbytes_per_s" is what the node's first rank reaches
  * alone. "link": goodput and latency between the ranks "from" and "to", in the
- * answer of "to" only.
+ * answer of "to" only. *out is initialised.
  */
-enum rf_status rf_probe_run(const struct rf_probe *probe, const json_t *step,
-                            json_t *result, struct rf_err *err) RF_MUST_CHECK;
+enum rf_status rf_probe_run(const struct rf_probe *probe,
+                            const struct rf_msg_step *step,
+                            struct rf_msg_probed *out,
+                            struct rf_err *err) RF_MUST_CHECK;
 
 #endif

@@ -261,17 +261,17 @@ static enum rf_status share_doors(const struct rf_probe *probe, uint32_t to,
 }
 
 static enum rf_status connect_streams(const struct rf_probe *probe,
-                                      uint32_t from, uint32_t to,
+                                      const struct rf_msg_step *step,
                                       const struct doors *doors,
                                       struct stream streams[STREAMS],
                                       struct rf_err *err)
 {
     const struct rf_datalink_how how = how_to_join(probe);
-    const char *address = probe->node_addresses[probe->world->ranks[to].node];
+    const uint32_t node = probe->world->ranks[step->to].node;
     for (size_t i = 0; i < STREAMS; i++) {
-        struct rf_datalink_end end = {.from = from,
-                                      .to = to,
-                                      .address = address,
+        struct rf_datalink_end end = {.from = step->from,
+                                      .to = step->to,
+                                      .address = probe->node_addresses[node],
                                       .port = doors->ports[i],
                                       .fd = -1};
         enum rf_status status =
@@ -284,11 +284,11 @@ static enum rf_status connect_streams(const struct rf_probe *probe,
     return RF_OK;
 }
 
-static enum rf_status probe_pair(const struct rf_probe *probe, uint32_t from,
-                                 uint32_t to, uint64_t bytes,
+/* What this end of the link sees; only the receiver's figures count. */
+static enum rf_status probe_pair(const struct rf_probe *probe,
+                                 const struct rf_msg_step *step,
                                  const struct doors *doors,
-                                 double *gbytes_per_s, double *latency_us,
-                                 struct rf_err *err)
+                                 struct rf_msg_probed *seen, struct rf_err *err)
 {
     struct stream streams[STREAMS];
     enum rf_status status;
@@ -304,15 +304,16 @@ static enum rf_status probe_pair(const struct rf_probe *probe, uint32_t from,
         streams[i].probe = probe;
         streams[i].fd = -1;
         streams[i].buffer = memory + i * BUFFER_BYTES;
-        streams[i].bytes = RF_MAX(bytes / STREAMS, (uint64_t)2 * FIRST_BYTES);
-        streams[i].sends = probe->rank == from;
+        streams[i].bytes =
+            RF_MAX(step->bytes / STREAMS, (uint64_t)2 * FIRST_BYTES);
+        streams[i].sends = probe->rank == step->from;
     }
-    status = connect_streams(probe, from, to, doors, streams, err);
+    status = connect_streams(probe, step, doors, streams, err);
     if (status == RF_OK) {
-        status = measure_latency(&streams[0], latency_us, err);
+        status = measure_latency(&streams[0], &seen->latency_us, err);
     }
     if (status == RF_OK) {
-        status = measure_goodput(streams, gbytes_per_s, err);
+        status = measure_goodput(streams, &seen->gbytes_per_s, err);
     }
     for (size_t i = 0; i < STREAMS; i++) {
         if (streams[i].fd >= 0) {
@@ -323,42 +324,32 @@ static enum rf_status probe_pair(const struct rf_probe *probe, uint32_t from,
     return status;
 }
 
-static bool rank_argument(const struct rf_probe *probe, const json_t *step,
-                          const char *key, uint32_t *out)
+enum rf_status rf_probe_link(const struct rf_probe *probe,
+                             const struct rf_msg_step *step,
+                             struct rf_msg_probed *out, struct rf_err *err)
 {
-    const json_t *value = json_object_get(step, key);
-    json_int_t rank = json_integer_value(value);
-    *out = (uint32_t)rank;
-    return json_is_integer(value) && rank >= 0 &&
-           rank < (json_int_t)probe->world->n_ranks;
-}
-
-enum rf_status rf_probe_link(const struct rf_probe *probe, const json_t *step,
-                             json_t *result, struct rf_err *err)
-{
-    json_int_t bytes = json_integer_value(json_object_get(step, "bytes"));
-    double rate = 0, latency_us = 0;
-    uint32_t from, to;
+    const uint32_t n_ranks = probe->world->n_ranks;
+    struct rf_msg_probed seen = *out;
     struct doors doors;
     enum rf_status status;
-    if (!rank_argument(probe, step, "from", &from) ||
-        !rank_argument(probe, step, "to", &to) || from == to || bytes <= 0) {
+    if (step->from >= n_ranks || step->to >= n_ranks ||
+        step->from == step->to || step->bytes == RF_ABSENT_U64 ||
+        step->bytes == 0) {
         return rf_err_set(err, RF_ERR_PROTOCOL,
                           "a link probe without two ranks and a size");
     }
-    status = share_doors(probe, to, &doors, err);
-    if (status == RF_OK && (probe->rank == from || probe->rank == to)) {
-        status = probe_pair(probe, from, to, (uint64_t)bytes, &doors, &rate,
-                            &latency_us, err);
+    status = share_doors(probe, step->to, &doors, err);
+    if (status == RF_OK &&
+        (probe->rank == step->from || probe->rank == step->to)) {
+        status = probe_pair(probe, step, &doors, &seen, err);
     }
     close_doors(&doors);
-    if (status == RF_OK && probe->rank == to) {
-        json_object_set_new(result, "gbytes_per_s", json_real(rate));
-        json_object_set_new(result, "latency_us", json_real(latency_us));
+    if (status == RF_OK && probe->rank == step->to) {
+        *out = seen;
     }
     if (status != RF_OK) {
-        rf_err_wrap(err, "link from rank %" PRIu32 " to rank %" PRIu32, from,
-                    to);
+        rf_err_wrap(err, "link from rank %" PRIu32 " to rank %" PRIu32,
+                    step->from, step->to);
     }
     return status;
 }

@@ -4,7 +4,9 @@
 
 #include "worker/probe.h"
 
-enum rf_status rf_probe_link(const struct rf_probe *probe, const json_t *step,
-                             json_t *result, struct rf_err *err) RF_MUST_CHECK;
+enum rf_status rf_probe_link(const struct rf_probe *probe,
+                             const struct rf_msg_step *step,
+                             struct rf_msg_probed *out,
+                             struct rf_err *err) RF_MUST_CHECK;
 
 #endif

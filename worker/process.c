@@ -115,12 +115,10 @@ static size_t find(char **environment, size_t n, const char *name)
     return n;
 }
 
-char **rf_process_environment(const json_t *extra)
+char **rf_process_environment(const struct rf_pairs *extra)
 {
     char **list = NULL;
     size_t n = 0, capacity = 0;
-    const char *name;
-    json_t *value;
     for (char **entry = environ; *entry != NULL; entry++) {
         char *copy = rf_xstrdup(*entry);
         char *equals = strchr(copy, '=');
@@ -136,8 +134,8 @@ char **rf_process_environment(const json_t *extra)
             free(copy);
         }
     }
-    json_object_foreach ((json_t *)(uintptr_t)extra, name, value) {
-        const char *text = json_string_value(value);
+    for (size_t i = 0; extra != NULL && i < extra->n; i++) {
+        const char *name = extra->list[i].key, *text = extra->list[i].value;
         size_t at;
         if (text == NULL || name[0] == '\0' || strchr(name, '=') != NULL ||
             strcmp(name, secret_variable) == 0) {

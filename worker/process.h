@@ -2,13 +2,13 @@
 #ifndef RF_WORKER_PROCESS_H
 #define RF_WORKER_PROCESS_H
 
-#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 #include "common/err.h"
+#include "transport/schema.h"
 
 /* No core dumps and no reading of this process's memory by others of the same
  * user (it holds a key), no descriptors beyond the standard ones, no death by
@@ -27,10 +27,10 @@ int64_t rf_process_start_ticks(void);
 bool rf_process_bind_to_parent(pid_t parent);
 
 /* The environment of ranks: variables of this process that are on the list of
- * those that matter, then BOOT's (`extra`, an object of strings, or NULL).
- * NCCL_COMM_ID, which would replace a secret by a constant, never passes. Ends
- * with NULL; freed with rf_process_environment_free(). */
-char **rf_process_environment(const json_t *extra);
+ * those that matter, then BOOT's (`extra` or NULL), but for those that are
+ * null. NCCL_COMM_ID, which would replace a secret by a constant, never passes.
+ * Ends with NULL; freed with rf_process_environment_free(). */
+char **rf_process_environment(const struct rf_pairs *extra);
 void rf_process_environment_free(char **environment);
 
 /* Whether a variable matters to a refit: what HELLO reports of it. */

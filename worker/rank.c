@@ -32,11 +32,6 @@
 
 #define QUEUE_STEPS 4
 
-struct message {
-    enum rf_msg_type type;
-    json_t *payload;
-};
-
 struct rank {
     const struct rf_rank_options *options;
     uv_loop_t loop;
@@ -51,116 +46,127 @@ struct rank {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     atomic_bool abort;
-    json_t *start; /* taken by the data thread */
-    json_t *steps[QUEUE_STEPS];
+    struct rf_msg_start start; /* taken by the data thread */
+    struct rf_msg_step steps[QUEUE_STEPS];
     size_t n_steps;
-    struct message *outbox;
+    struct rf_msg *outbox;
     size_t n_outbox, cap_outbox;
     bool thread_ended;
-    json_int_t attempt, exchange_seq;
-    json_t *exchanged; /* answer to exchange_seq, taken by the data thread */
+    uint32_t attempt;
+    uint64_t exchange_seq;
+    bool has_exchanged; /* the answer to exchange_seq has come */
+    struct rf_msg_exchanged exchanged;
 };
 
 /* --- Data thread ---------------------------------------------------------- */
 
-static void post(struct rank *rank, enum rf_msg_type type, json_t *payload)
+/* Takes `message` over. */
+static void post(struct rank *rank, const struct rf_msg *message)
 {
     pthread_mutex_lock(&rank->lock);
-    RF_PUSH(rank->outbox, rank->n_outbox, rank->cap_outbox,
-            ((struct message){type, payload}));
+    RF_PUSH(rank->outbox, rank->n_outbox, rank->cap_outbox, *message);
     pthread_mutex_unlock(&rank->lock);
     uv_async_send(&rank->wake);
 }
 
-/* Waits for the answer to the exchange that was just sent. Holds `lock`. */
-static json_t *await_exchanged(struct rank *rank, int64_t deadline_ns)
+static void post_exchange(struct rank *rank, const void *mine, size_t size)
+{
+    struct rf_msg message;
+    struct rf_msg_share *share = rf_schema_new(&rf_msg_share_schema);
+    share->rank = rank->options->rank;
+    share->data = rf_xmalloc(2 * size + 1);
+    rf_hex_encode(mine, size, share->data);
+    rf_msg_init(&message, RF_MSG_EXCHANGE);
+    message.exchange.attempt = rank->attempt;
+    message.exchange.seq = rank->exchange_seq;
+    message.exchange.parts = share;
+    message.exchange.n_parts = 1;
+    post(rank, &message);
+}
+
+/* Waits for the answer to the exchange that was just sent; false when none has
+ * come. Holds `lock`. */
+static bool await_exchanged(struct rank *rank, int64_t deadline_ns,
+                            struct rf_msg_exchanged *out)
 {
     struct timespec until = {.tv_sec = (time_t)(deadline_ns / RF_NS_PER_S),
                              .tv_nsec = (long)(deadline_ns % RF_NS_PER_S)};
-    json_t *answer;
-    while (rank->exchanged == NULL && !atomic_load(&rank->abort) &&
+    bool came;
+    while (!rank->has_exchanged && !atomic_load(&rank->abort) &&
            rf_now_ns() < deadline_ns) {
         pthread_cond_timedwait(&rank->changed, &rank->lock, &until);
     }
-    answer = rank->exchanged;
-    rank->exchanged = NULL;
-    return answer;
+    came = rank->has_exchanged;
+    rank->has_exchanged = false;
+    if (came) {
+        *out = rank->exchanged;
+    }
+    return came;
 }
 
-static enum rf_status decode_exchanged(const json_t *answer,
-                                       struct rf_blob **all, uint32_t *n_all,
-                                       struct rf_err *err)
+static enum rf_status take_parts(const struct rf_msg_exchanged *answer,
+                                 struct rf_exec_exchange *out,
+                                 struct rf_err *err)
 {
-    const json_t *data = json_object_get(answer, "data");
-    size_t n = json_array_size(data);
+    const size_t n = answer->data.n;
     struct rf_blob *blobs = rf_xcalloc(n, sizeof(*blobs));
     for (size_t i = 0; i < n; i++) {
-        const json_t *part = json_array_get(data, i);
-        size_t size = json_string_length(part) / 2;
-        if (!json_is_string(part)) {
-            goto bad;
-        }
+        const char *part = answer->data.list[i];
+        size_t size = strlen(part) / 2;
         blobs[i].data = size > 0 ? rf_xmalloc(size) : NULL;
         blobs[i].size = size;
-        if (size > 0 &&
-            !rf_hex_decode(json_string_value(part), blobs[i].data, size)) {
-            goto bad;
+        if (size > 0 && !rf_hex_decode(part, blobs[i].data, size)) {
+            rf_blobs_free(blobs, (uint32_t)n);
+            free(blobs);
+            return rf_err_set(err, RF_ERR_PROTOCOL,
+                              "EXCHANGED: $.data[%zu]: must be hexadecimal", i);
         }
     }
-    *all = blobs;
-    *n_all = (uint32_t)n;
+    out->all = blobs;
+    out->n_all = (uint32_t)n;
     return RF_OK;
-bad:
-    rf_blobs_free(blobs, (uint32_t)n);
-    free(blobs);
-    return rf_err_set(err, RF_ERR_PROTOCOL, "EXCHANGED is not well-formed");
 }
 
-static enum rf_status exchange(void *data, const void *mine, size_t size,
-                               int64_t deadline_ns, struct rf_blob **all,
-                               uint32_t *n_all, struct rf_err *err)
+static enum rf_status exchange(void *data, struct rf_exec_exchange *exchange,
+                               struct rf_err *err)
 {
     struct rank *rank = data;
-    char *hex = rf_xmalloc(2 * size + 1);
-    json_t *answer, *message;
+    struct rf_msg_exchanged answer;
     enum rf_status status;
-    rf_hex_encode(mine, size, hex);
-    message = json_pack("{s:I, s:I, s:[{s:i, s:s}]}", "attempt", rank->attempt,
-                        "seq", rank->exchange_seq, "parts", "rank",
-                        (int)rank->options->rank, "data", hex);
-    free(hex);
-    post(rank, RF_MSG_EXCHANGE, message);
+    bool came;
+    post_exchange(rank, exchange->mine, exchange->size);
     pthread_mutex_lock(&rank->lock);
-    answer = await_exchanged(rank, deadline_ns);
+    came = await_exchanged(rank, exchange->deadline_ns, &answer);
     rank->exchange_seq++;
     pthread_mutex_unlock(&rank->lock);
-    if (answer == NULL) {
+    if (!came) {
         return atomic_load(&rank->abort)
                    ? rf_err_set(err, RF_ERR_ABORTED, "aborted")
                    : rf_err_set(err, RF_ERR_TIMEOUT,
                                 "the other ranks did not come to the exchange");
     }
-    status = decode_exchanged(answer, all, n_all, err);
-    json_decref(answer);
+    status = take_parts(&answer, exchange, err);
+    rf_schema_free(&rf_msg_exchanged_schema, &answer);
     return status;
 }
 
-/* The next step, NULL when there will be none. */
-static json_t *next_step(struct rank *rank)
+/* The next step, false when there will be none. */
+static bool next_step(struct rank *rank, struct rf_msg_step *step)
 {
-    json_t *step = NULL;
+    bool got;
     pthread_mutex_lock(&rank->lock);
     while (rank->n_steps == 0 && !atomic_load(&rank->abort)) {
         pthread_cond_wait(&rank->changed, &rank->lock);
     }
-    if (!atomic_load(&rank->abort)) {
-        step = rank->steps[0];
+    got = !atomic_load(&rank->abort);
+    if (got) {
+        *step = rank->steps[0];
         rank->n_steps--;
         memmove(rank->steps, rank->steps + 1,
                 rank->n_steps * sizeof(rank->steps[0]));
     }
     pthread_mutex_unlock(&rank->lock);
-    return step;
+    return got;
 }
 
 static void *data_thread(void *data)
@@ -170,14 +176,13 @@ static void *data_thread(void *data)
                               .abort = &rank->abort,
                               .exchange = exchange,
                               .exchange_data = rank};
-    struct rf_exec *exec = rf_exec_create(rank->start, &env);
-    while (!rf_exec_closed(exec)) {
-        json_t *step = next_step(rank);
-        if (step == NULL) {
-            break;
-        }
-        post(rank, RF_MSG_DONE, rf_exec_step(exec, step));
-        json_decref(step);
+    struct rf_exec *exec = rf_exec_create(&rank->start, &env);
+    struct rf_msg_step step;
+    while (!rf_exec_closed(exec) && next_step(rank, &step)) {
+        struct rf_msg message = {.type = RF_MSG_DONE};
+        rf_exec_step(exec, &step, &message.done);
+        post(rank, &message);
+        rf_schema_free(&rf_msg_step_schema, &step);
     }
     rf_exec_destroy(exec);
     pthread_mutex_lock(&rank->lock);
@@ -189,19 +194,20 @@ static void *data_thread(void *data)
 
 /* --- Main thread ---------------------------------------------------------- */
 
-/* A message that goes to the data thread goes whole: Jansson's counters are no
- * way to share a value between threads. The next three take it. */
+/* A message that goes to the data thread goes whole: Jansson's counters, in the
+ * trees of START, are no way to share a value between threads. The next three
+ * take their message over. */
 
-static void on_start(struct rank *rank, json_t *start)
+static void on_start(struct rank *rank, struct rf_msg_start *start)
 {
     int failed;
     if (rank->thread_started) {
         rf_warn("a second START is ignored");
-        json_decref(start);
+        rf_schema_free(&rf_msg_start_schema, start);
         return;
     }
-    rank->start = start;
-    rank->attempt = json_integer_value(json_object_get(start, "attempt"));
+    rank->attempt = start->attempt;
+    rank->start = *start;
     failed = pthread_create(&rank->thread, NULL, data_thread, rank);
     if (failed != 0) {
         rf_error("cannot start a thread: %s", strerror(failed));
@@ -210,13 +216,13 @@ static void on_start(struct rank *rank, json_t *start)
     rank->thread_started = true;
 }
 
-static void on_step(struct rank *rank, json_t *step)
+static void on_step(struct rank *rank, const struct rf_msg_step *step)
 {
     bool full;
     pthread_mutex_lock(&rank->lock);
     full = rank->n_steps == QUEUE_STEPS;
     if (!full) {
-        rank->steps[rank->n_steps++] = step;
+        rank->steps[rank->n_steps++] = *step;
     }
     pthread_cond_broadcast(&rank->changed);
     pthread_mutex_unlock(&rank->lock);
@@ -226,18 +232,20 @@ static void on_step(struct rank *rank, json_t *step)
     }
 }
 
-static void on_exchanged(struct rank *rank, json_t *answer)
+static void on_exchanged(struct rank *rank, struct rf_msg_exchanged *answer)
 {
+    bool wanted;
     pthread_mutex_lock(&rank->lock);
-    if (json_integer_value(json_object_get(answer, "seq")) ==
-            rank->exchange_seq &&
-        rank->exchanged == NULL) {
-        rank->exchanged = answer;
-        answer = NULL;
+    wanted = answer->seq == rank->exchange_seq && !rank->has_exchanged;
+    if (wanted) {
+        rank->exchanged = *answer;
+        rank->has_exchanged = true;
     }
     pthread_cond_broadcast(&rank->changed);
     pthread_mutex_unlock(&rank->lock);
-    json_decref(answer);
+    if (!wanted) {
+        rf_schema_free(&rf_msg_exchanged_schema, answer);
+    }
 }
 
 static void on_abort_overdue(uv_timer_t *timer)
@@ -265,30 +273,30 @@ static void on_frame(struct rf_conn *conn, const struct rf_frame *frame,
 {
     struct rank *rank = data;
     struct rf_err err;
-    json_t *message = NULL;
+    struct rf_msg message;
     if (frame->type == RF_MSG_LEASE) {
         return;
     }
-    if (rf_msg_parse(frame, &message, &err) != RF_OK) {
+    if (rf_msg_read(frame, &message, &err) != RF_OK) {
         rf_conn_fail(conn, &err);
         return;
     }
-    switch (frame->type) {
+    switch (message.type) {
     case RF_MSG_START:
-        on_start(rank, message);
+        on_start(rank, &message.start);
         break;
     case RF_MSG_STEP:
-        on_step(rank, message);
+        on_step(rank, &message.step);
         break;
     case RF_MSG_EXCHANGED:
-        on_exchanged(rank, message);
+        on_exchanged(rank, &message.exchanged);
         break;
     case RF_MSG_ABORT:
         on_abort(rank);
-        json_decref(message);
+        rf_msg_free(&message);
         break;
     default:
-        json_decref(message);
+        rf_msg_free(&message);
         break;
     }
 }
@@ -313,6 +321,12 @@ static void on_close(struct rf_conn *conn, const struct rf_err *why, void *data)
 
 static const struct rf_conn_ops agent_ops = {on_ready, on_frame, on_close};
 
+static void send_message(struct rank *rank, const struct rf_msg *message)
+{
+    rf_conn_send(rank->conn, message->type, rank->options->rank,
+                 rf_msg_json(message));
+}
+
 static void leave(struct rank *rank)
 {
     rank->leaving = true;
@@ -326,7 +340,7 @@ static void leave(struct rank *rank)
 static void on_wake(uv_async_t *async)
 {
     struct rank *rank = async->data;
-    struct message *outbox;
+    struct rf_msg *outbox;
     size_t n;
     bool ended;
     pthread_mutex_lock(&rank->lock);
@@ -337,8 +351,8 @@ static void on_wake(uv_async_t *async)
     rank->n_outbox = rank->cap_outbox = 0;
     pthread_mutex_unlock(&rank->lock);
     for (size_t i = 0; i < n; i++) {
-        rf_conn_send(rank->conn, outbox[i].type, rank->options->rank,
-                     outbox[i].payload);
+        send_message(rank, &outbox[i]);
+        rf_msg_free(&outbox[i]);
     }
     free(outbox);
     if (ended && !rank->leaving) {
@@ -350,6 +364,7 @@ static void on_lease(uv_timer_t *timer)
 {
     struct rank *rank = timer->data;
     const struct rf_rank_options *options = rank->options;
+    struct rf_msg lease;
     int64_t now = rf_now_ns();
     /* A process that was stopped must not judge the agent by that time. */
     if (now - rank->tick_ns > options->lease_ms * RF_NS_PER_MS / 3) {
@@ -361,8 +376,9 @@ static void on_lease(uv_timer_t *timer)
         rf_error("the agent has been silent too long");
         _exit(1);
     }
-    rf_conn_send(rank->conn, RF_MSG_LEASE, options->rank,
-                 json_pack("{s:I}", "t", (json_int_t)now));
+    rf_msg_init(&lease, RF_MSG_LEASE);
+    lease.lease.t = now;
+    send_message(rank, &lease);
 }
 
 static void init_locks(struct rank *rank)
@@ -409,9 +425,11 @@ int rf_rank_run(const struct rf_rank_options *options)
     uv_run(&rank.loop, UV_RUN_DEFAULT);
     uv_loop_close(&rank.loop);
     for (size_t i = 0; i < rank.n_steps; i++) {
-        json_decref(rank.steps[i]);
+        rf_schema_free(&rf_msg_step_schema, &rank.steps[i]);
     }
-    json_decref(rank.exchanged);
+    if (rank.has_exchanged) {
+        rf_schema_free(&rf_msg_exchanged_schema, &rank.exchanged);
+    }
     pthread_cond_destroy(&rank.changed);
     pthread_mutex_destroy(&rank.lock);
     return 0;

@@ -15,24 +15,24 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/text.h"
+#include "common/mem.h"
 
 #define PATH_BYTES 4096
 
-static bool path_of(const struct rf_boot *boot, const char *folder,
+static bool path_of(const struct rf_msg_boot *boot, const char *folder,
                     uint32_t node, char out[PATH_BYTES])
 {
     int n = snprintf(out, PATH_BYTES, "%s/refit-%s-%" PRIu32, folder,
-                     boot->shared_token, node);
+                     boot->shared->token, node);
     return n > 0 && n < PATH_BYTES;
 }
 
 /* 0 or an errno. */
-static int leave_one(const struct rf_boot *boot, const char *folder)
+static int leave_one(const struct rf_msg_boot *boot, const char *folder)
 {
     char path[PATH_BYTES];
     int fd;
-    if (!path_of(boot, folder, (uint32_t)boot->node, path)) {
+    if (!path_of(boot, folder, boot->node, path)) {
         return ENAMETOOLONG;
     }
     fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -43,44 +43,42 @@ static int leave_one(const struct rf_boot *boot, const char *folder)
     return 0;
 }
 
-static json_t *look(const struct rf_boot *boot, const char *folder)
+static void look(const struct rf_msg_boot *boot, const char *folder,
+                 struct rf_integers *seen)
 {
     char path[PATH_BYTES];
-    json_t *seen = json_array();
-    for (uint32_t node = 0; node < boot->shared_nodes; node++) {
-        if ((json_int_t)node != boot->node &&
-            path_of(boot, folder, node, path) && access(path, F_OK) == 0) {
-            json_array_append_new(seen, json_integer(node));
+    seen->list = rf_xcalloc(boot->shared->nodes, sizeof(*seen->list));
+    for (uint32_t node = 0; node < boot->shared->nodes; node++) {
+        if (node != boot->node && path_of(boot, folder, node, path) &&
+            access(path, F_OK) == 0) {
+            seen->list[seen->n++] = node;
         }
     }
-    return seen;
 }
 
-json_t *rf_signs_leave(const struct rf_boot *boot)
+void rf_signs_leave(const struct rf_msg_boot *boot, struct rf_msg_hello *hello)
 {
-    json_t *list = json_array();
-    for (size_t i = 0; i < json_array_size(boot->shared_folders); i++) {
-        json_t *folder = json_array_get(boot->shared_folders, i);
-        int failed = leave_one(boot, json_string_value(folder));
-        const char *why = strerror(failed);
-        json_array_append_new(
-            list, json_pack("{s:O, s:o, s:o}", "path", folder, "error",
-                            failed != 0 ? rf_text_json(why, strlen(why))
-                                        : json_null(),
-                            "sees", look(boot, json_string_value(folder))));
+    const size_t n = boot->shared != NULL ? boot->shared->folders.n : 0;
+    hello->folders = rf_xcalloc(n, sizeof(*hello->folders));
+    for (; hello->n_folders < n; hello->n_folders++) {
+        struct rf_msg_folder *out = &hello->folders[hello->n_folders];
+        const char *folder = boot->shared->folders.list[hello->n_folders];
+        int failed = leave_one(boot, folder);
+        rf_schema_init(&rf_msg_folder_schema, out);
+        out->path = rf_xstrdup(folder);
+        out->error = failed != 0 ? rf_xstrdup(strerror(failed)) : NULL;
+        look(boot, folder, &out->sees);
     }
-    return list;
 }
 
-void rf_signs_remove(const struct rf_boot *boot, bool all)
+void rf_signs_remove(const struct rf_msg_boot *boot, bool all)
 {
-    for (size_t i = 0; i < json_array_size(boot->shared_folders); i++) {
-        const char *folder =
-            json_string_value(json_array_get(boot->shared_folders, i));
-        for (uint32_t node = 0; node < boot->shared_nodes; node++) {
+    for (size_t i = 0; boot->shared != NULL && i < boot->shared->folders.n;
+         i++) {
+        for (uint32_t node = 0; node < boot->shared->nodes; node++) {
             char path[PATH_BYTES];
-            if ((all || (json_int_t)node == boot->node) &&
-                path_of(boot, folder, node, path)) {
+            if ((all || node == boot->node) &&
+                path_of(boot, boot->shared->folders.list[i], node, path)) {
                 unlink(path);
             }
         }

@@ -6,15 +6,15 @@
 #ifndef RF_WORKER_SIGNS_H
 #define RF_WORKER_SIGNS_H
 
-#include "worker/boot.h"
+#include "transport/messages.h"
 
-/* Leaves this node's sign in each folder of BOOT's "shared"; what was found, as
- * HELLO's "folders" (empty when nothing is shared). Blocks as the file systems
- * do. The caller owns it. */
-json_t *rf_signs_leave(const struct rf_boot *boot);
+/* Leaves this node's sign in each folder of BOOT's "shared" and puts what it
+ * found into HELLO's "folders" (none when nothing is shared). Blocks as the
+ * file systems do. */
+void rf_signs_leave(const struct rf_msg_boot *boot, struct rf_msg_hello *hello);
 
 /* Removes this node's signs; with `all`, when everybody has looked, those of
  * every node, some of which may not be there any more to do it. */
-void rf_signs_remove(const struct rf_boot *boot, bool all);
+void rf_signs_remove(const struct rf_msg_boot *boot, bool all);
 
 #endif

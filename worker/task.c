@@ -1,5 +1,5 @@
-/* Reads START. See scenario.h. The coordinator has checked all of it before;
- * an error here means that the two programs differ. */
+/* Reads START. See task.h. The coordinator has checked all of it before; an
+ * error here means that the two programs differ. */
 #include "worker/task.h"
 
 #include <stdlib.h>
@@ -7,94 +7,60 @@
 #include "common/json.h"
 #include "common/mem.h"
 
-static enum rf_status load_nodes(struct rf_task *scenario,
-                                 const struct rf_jnode *nodes, uint32_t *slots,
-                                 struct rf_err *err)
+static enum rf_status build(struct rf_task *task,
+                            const struct rf_msg_start *start,
+                            const uint32_t *slots, struct rf_err *err)
 {
-    for (uint32_t i = 0; i < scenario->n_nodes; i++) {
-        struct rf_jnode node = rf_jnode_at(nodes, i);
-        struct rf_jnode address = rf_jnode_get(&node, "address");
-        enum rf_status status = rf_jnode_require(&node, "name", err);
-        if (status == RF_OK) {
-            status =
-                rf_jnode_string(&node, "name", &scenario->node_names[i], err);
-        }
-        if (status == RF_OK) {
-            status =
-                rf_jnode_u32(&node, "slots", 0, UINT32_MAX - 1, &slots[i], err);
-        }
-        if (status != RF_OK) {
-            return status;
-        }
-        scenario->node_addresses[i] = json_is_string(address.value)
-                                          ? json_string_value(address.value)
-                                          : scenario->node_names[i];
-    }
-    return RF_OK;
-}
-
-static enum rf_status build(struct rf_task *scenario,
-                            const struct rf_jnode *root, const uint32_t *slots,
-                            struct rf_err *err)
-{
-    struct rf_jnode model = rf_jnode_get(root, "model");
-    struct rf_jnode spec = rf_jnode_get(root, "scenario");
-    enum rf_status status = rf_model_from_json(&model, &scenario->model, err);
+    const struct rf_jnode model = {start->model, "START", "$.model"};
+    const struct rf_jnode spec = {start->scenario, "START", "$.scenario"};
+    enum rf_status status = rf_model_from_json(&model, &task->model, err);
     if (status == RF_OK) {
-        status = rf_spec_from_json(&spec, scenario->node_names,
-                                   scenario->n_nodes, &scenario->spec, err);
+        status = rf_spec_from_json(&spec, task->node_names, task->n_nodes,
+                                   &task->spec, err);
     }
     if (status == RF_OK) {
-        status = rf_world_build(scenario->spec, scenario->model, slots,
-                                scenario->n_nodes, &scenario->world, err);
+        status = rf_world_build(task->spec, task->model, slots, task->n_nodes,
+                                &task->world, err);
     }
     return status;
 }
 
-enum rf_status rf_task_load(json_t *start, struct rf_task **out,
-                            struct rf_err *err)
+enum rf_status rf_task_load(const struct rf_msg_start *start,
+                            struct rf_task **out, struct rf_err *err)
 {
-    struct rf_jnode root = rf_jnode_root(start, "START");
-    struct rf_jnode nodes = rf_jnode_get(&root, "nodes");
-    struct rf_task *scenario;
-    uint32_t *slots;
+    struct rf_task *task = rf_xcalloc(1, sizeof(*task));
+    uint32_t *slots = rf_xcalloc(start->n_nodes, sizeof(*slots));
     enum rf_status status;
-    if (!json_is_array(nodes.value) || json_array_size(nodes.value) == 0 ||
-        json_array_size(nodes.value) >= RF_NONE) {
-        return rf_jnode_fail(&nodes, err, "must be an array of nodes");
+    task->n_nodes = (uint32_t)start->n_nodes;
+    task->node_names = rf_xcalloc(task->n_nodes, sizeof(*task->node_names));
+    task->node_addresses =
+        rf_xcalloc(task->n_nodes, sizeof(*task->node_addresses));
+    for (uint32_t i = 0; i < task->n_nodes; i++) {
+        const struct rf_msg_member *node = &start->nodes[i];
+        task->node_names[i] = node->name;
+        task->node_addresses[i] =
+            node->address != NULL ? node->address : node->name;
+        slots[i] = node->slots;
     }
-    scenario = rf_xcalloc(1, sizeof(*scenario));
-    scenario->start = json_incref(start);
-    scenario->attempt = json_integer_value(json_object_get(start, "attempt"));
-    scenario->n_nodes = (uint32_t)json_array_size(nodes.value);
-    scenario->node_names =
-        rf_xcalloc(scenario->n_nodes, sizeof(*scenario->node_names));
-    scenario->node_addresses =
-        rf_xcalloc(scenario->n_nodes, sizeof(*scenario->node_addresses));
-    slots = rf_xcalloc(scenario->n_nodes, sizeof(*slots));
-    status = load_nodes(scenario, &nodes, slots, err);
-    if (status == RF_OK) {
-        status = build(scenario, &root, slots, err);
-    }
+    status = build(task, start, slots, err);
     free(slots);
     if (status != RF_OK) {
-        rf_task_destroy(scenario);
+        rf_task_destroy(task);
         return status;
     }
-    *out = scenario;
+    *out = task;
     return RF_OK;
 }
 
-void rf_task_destroy(struct rf_task *scenario)
+void rf_task_destroy(struct rf_task *task)
 {
-    if (scenario == NULL) {
+    if (task == NULL) {
         return;
     }
-    rf_world_destroy(scenario->world);
-    rf_spec_destroy(scenario->spec);
-    rf_model_destroy(scenario->model);
-    free(scenario->node_names);
-    free(scenario->node_addresses);
-    json_decref(scenario->start);
-    free(scenario);
+    rf_world_destroy(task->world);
+    rf_spec_destroy(task->spec);
+    rf_model_destroy(task->model);
+    free(task->node_names);
+    free(task->node_addresses);
+    free(task);
 }

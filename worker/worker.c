@@ -231,10 +231,20 @@ static int run_connect(struct command *command)
 
 static int run_probe(void)
 {
-    json_t *facts = rf_facts_collect();
-    int failed =
-        json_dumpf(facts, stdout, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
+    static const char *const of_joining[] = {"protocol",  "node",    "control",
+                                             "candidate", "address", "folders"};
+    struct rf_msg_hello hello;
+    json_t *facts;
+    int failed;
+    rf_schema_init(&rf_msg_hello_schema, &hello);
+    rf_facts_collect(&hello);
+    facts = rf_schema_encode(&rf_msg_hello_schema, &hello);
+    for (size_t i = 0; i < RF_ARRAY_SIZE(of_joining); i++) {
+        json_object_del(facts, of_joining[i]);
+    }
+    failed = json_dumpf(facts, stdout, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
     json_decref(facts);
+    rf_schema_free(&rf_msg_hello_schema, &hello);
     putchar('\n');
     return failed != 0 || fflush(stdout) != 0;
 }

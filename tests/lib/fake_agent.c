@@ -28,7 +28,8 @@ static const struct fake_fault *step_fault(const struct fake_cluster *fake,
 
 json_t *fake_agent_hello(uint32_t node, const struct fake_fault *fault)
 {
-    int version = fault != NULL && fault->kind == FAKE_OLD_PROTOCOL ? 0 : 1;
+    int version =
+        fault != NULL && fault->kind == FAKE_OLD_PROTOCOL ? 0 : RF_PROTOCOL_MAX;
     json_int_t memory = fault != NULL && fault->kind == FAKE_NO_MEMORY
                             ? 1000000
                             : INT64_C(1000000000000);

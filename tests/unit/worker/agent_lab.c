@@ -55,10 +55,17 @@ json_t *answer_of(const json_t *done, int rank)
     return NULL;
 }
 
-json_int_t sum_of(const json_t *done, const char *key)
+json_t *part_of(const json_t *done, int rank, const char *part)
 {
-    return json_integer_value(json_object_get(answer_of(done, 0), key)) +
-           json_integer_value(json_object_get(answer_of(done, 1), key));
+    json_t *found = json_object_get(answer_of(done, rank), part);
+    ck_assert_msg(json_is_object(found), "rank %d: no \"%s\"", rank, part);
+    return found;
+}
+
+json_int_t sum_of(const json_t *done, const char *part, const char *key)
+{
+    return json_integer_value(json_object_get(part_of(done, 0, part), key)) +
+           json_integer_value(json_object_get(part_of(done, 1, part), key));
 }
 
 void step_ok(const char *step, json_t *arguments)
@@ -68,25 +75,27 @@ void step_ok(const char *step, json_t *arguments)
 
 void run_scenario(const char *method)
 {
-    json_t *done, *answer;
+    json_t *done, *ran;
     start_scenario(method, NULL);
     done = fake_step_ok(&fake, "prepare", NULL);
-    ck_assert_str_eq(
-        json_string_value(json_object_get(answer_of(done, 0), "plan_digest")),
-        json_string_value(json_object_get(answer_of(done, 1), "plan_digest")));
+    ck_assert_str_eq(json_string_value(json_object_get(
+                         part_of(done, 0, "prepared"), "plan_digest")),
+                     json_string_value(json_object_get(
+                         part_of(done, 1, "prepared"), "plan_digest")));
     json_decref(done);
-    for (int round = 0; round < 2; round++) {
+    for (int iteration = 0; iteration < 2; iteration++) {
         json_int_t checked, received;
-        step_ok("fill", index_argument(round));
-        done = fake_step_ok(&fake, "run", index_argument(round));
-        answer = answer_of(done, 1);
-        ck_assert_int_gt(json_integer_value(json_object_get(answer, "ns")), 0);
-        received = sum_of(done, "received_bytes");
+        step_ok("fill", index_argument(iteration));
+        done = fake_step_ok(&fake, "run", index_argument(iteration));
+        ran = part_of(done, 1, "ran");
+        ck_assert_int_gt(json_integer_value(json_object_get(ran, "ns")), 0);
+        received = sum_of(done, "ran", "received_bytes");
         json_decref(done);
-        done = fake_step_ok(&fake, "verify", index_argument(round));
-        checked = sum_of(done, "checked_bytes");
-        ck_assert_int_eq(sum_of(done, "mismatched_bytes"), 0);
-        ck_assert(json_is_null(json_object_get(answer_of(done, 0), "first")));
+        done = fake_step_ok(&fake, "verify", index_argument(iteration));
+        checked = sum_of(done, "verified", "checked_bytes");
+        ck_assert_int_eq(sum_of(done, "verified", "mismatched_bytes"), 0);
+        ck_assert_ptr_null(
+            json_object_get(part_of(done, 0, "verified"), "first"));
         json_decref(done);
         if (strcmp(method, "null") == 0) {
             ck_assert_int_eq(checked, 0);
@@ -96,6 +105,6 @@ void run_scenario(const char *method)
         }
     }
     done = fake_step_ok(&fake, "close", NULL);
-    ck_assert_int_gt(sum_of(done, "host_peak_bytes"), 0);
+    ck_assert_int_gt(sum_of(done, "closed", "host_peak_bytes"), 0);
     json_decref(done);
 }

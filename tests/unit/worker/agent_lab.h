@@ -20,10 +20,12 @@ void start_scenario(const char *method, const char *test);
 json_t *index_argument(int index);
 /* A step that all ranks must do. */
 void step_ok(const char *step, json_t *arguments);
-/* A rank's answer in DONE, borrowed, and the sum of a member over both. */
+/* A rank's answer in DONE, and the result in it ("ran"); borrowed. */
 json_t *answer_of(const json_t *done, int rank);
-json_int_t sum_of(const json_t *done, const char *key);
-/* A whole scenario of two rounds, from START to the last answer. */
+json_t *part_of(const json_t *done, int rank, const char *part);
+/* A member of that, summed over both ranks. */
+json_int_t sum_of(const json_t *done, const char *part, const char *key);
+/* A whole scenario of two iterations, from START to the last answer. */
 void run_scenario(const char *method);
 
 #endif

@@ -62,9 +62,9 @@ json_t *fake_boot(const char *limits)
     json_t *boot = json_pack(
         "{s:[i, i], s:s, s:i, s:s, s:n, s:s, s:[], s:n, "
         "s:i, s:{s:s, s:s}}",
-        "protocol", 1, 1, "run_id", "r", "node", 0, "nonce", NONCE, "psk",
-        "identity", "r/0", "candidates", "data_address", "log_level", 2, "env",
-        "NCCL_DEBUG", "WARN", "NCCL_COMM_ID", "public");
+        "protocol", RF_PROTOCOL_MIN, RF_PROTOCOL_MAX, "run_id", "r", "node", 0,
+        "nonce", NONCE, "psk", "identity", "r/0", "candidates", "data_address",
+        "log_level", 2, "env", "NCCL_DEBUG", "WARN", "NCCL_COMM_ID", "public");
     ck_assert_ptr_nonnull(boot);
     if (limits != NULL) {
         json_object_set_new(boot, "limits", json_loads(limits, 0, NULL));
@@ -239,7 +239,8 @@ void fake_join(struct fake *fake, const char *limits)
     fake_send(fake, RF_MSG_BOOT, fake_boot(limits));
     ck_assert(fake_banner(fake));
     json_decref(fake_expect(fake, RF_MSG_HELLO));
-    fake_send(fake, RF_MSG_WELCOME, json_pack("{s:i}", "protocol", 1));
+    fake_send(fake, RF_MSG_WELCOME,
+              json_pack("{s:i}", "protocol", RF_PROTOCOL_MAX));
 }
 
 json_t *fake_step(struct fake *fake, const char *step, json_t *arguments)

@@ -36,7 +36,8 @@ START_TEST(test_agent_says_hello_with_its_facts)
     ck_assert_int_gt(json_integer_value(json_object_get(hello, "memory_bytes")),
                      0);
     json_decref(hello);
-    fake_send(&fake, RF_MSG_WELCOME, json_pack("{s:i}", "protocol", 1));
+    fake_send(&fake, RF_MSG_WELCOME,
+              json_pack("{s:i}", "protocol", RF_PROTOCOL_MAX));
     json_decref(fake_expect(&fake, RF_MSG_LEASE));
     fake_send(&fake, RF_MSG_SHUTDOWN, json_object());
     ck_assert_int_eq(fake_wait(&fake), 0);
@@ -79,7 +80,7 @@ START_TEST(test_other_protocol_versions_are_refused_with_both_named)
     status = fake_wait(&fake);
     ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 1);
     ck_assert_ptr_nonnull(strstr(errors, "protocol 5 to 6"));
-    ck_assert_ptr_nonnull(strstr(errors, "this worker 1 to 1"));
+    ck_assert_ptr_nonnull(strstr(errors, "this worker 2 to 2"));
 }
 END_TEST
 
@@ -117,7 +118,7 @@ START_TEST(test_probes_give_figures)
         fake_step_ok(&fake, "probe",
                      json_pack("{s:s, s:i}", "kind", "copy", "bytes", 4 << 20));
     for (int rank = 0; rank < 2; rank++) {
-        answer = answer_of(done, rank);
+        answer = part_of(done, rank, "probed");
         ck_assert_double_gt(
             json_number_value(json_object_get(answer, "gbytes_per_s")), 0);
         ck_assert_double_gt(
@@ -128,12 +129,13 @@ START_TEST(test_probes_give_figures)
     done = fake_step_ok(&fake, "probe",
                         json_pack("{s:s, s:i, s:i, s:i}", "kind", "link",
                                   "bytes", 1 << 20, "from", 1, "to", 0));
-    answer = answer_of(done, 0);
+    answer = part_of(done, 0, "probed");
     ck_assert_double_gt(
         json_number_value(json_object_get(answer, "gbytes_per_s")), 0);
     ck_assert_double_gt(
         json_number_value(json_object_get(answer, "latency_us")), 0);
-    ck_assert_ptr_null(json_object_get(answer_of(done, 1), "gbytes_per_s"));
+    ck_assert_ptr_null(
+        json_object_get(part_of(done, 1, "probed"), "gbytes_per_s"));
     json_decref(done);
     step_ok("close", NULL);
 }
@@ -150,7 +152,7 @@ START_TEST(test_a_link_probe_of_any_size_gives_a_figure)
                          json_pack("{s:s, s:i, s:i, s:i}", "kind", "link",
                                    "bytes", bytes, "from", 0, "to", 1));
         ck_assert_double_gt(json_number_value(json_object_get(
-                                answer_of(done, 1), "gbytes_per_s")),
+                                part_of(done, 1, "probed"), "gbytes_per_s")),
                             0);
         json_decref(done);
     }
@@ -163,19 +165,20 @@ START_TEST(test_a_source_that_changes_is_found_when_asked_for)
     fake_join(&fake, NULL);
     start_scenario("host", "{\"flip\": {\"rank\": 0, \"side\": \"train\"}}");
     step_ok("prepare", NULL);
-    for (int round = 0; round < 2; round++) {
+    for (int iteration = 0; iteration < 2; iteration++) {
         json_t *done;
         const json_t *first;
-        step_ok("fill", index_argument(round));
-        step_ok("run", index_argument(round));
-        done = fake_step_ok(
-            &fake, "verify",
-            json_pack("{s:i, s:b}", "index", round, "sources", round == 1));
-        ck_assert_int_eq(sum_of(done, "mismatched_bytes"), round == 1);
-        ck_assert_int_gt(sum_of(done, "checked_bytes"), 0);
-        first = json_object_get(answer_of(done, 0), "first");
-        ck_assert(json_is_null(first) == (round == 0));
-        ck_assert(round == 0 ||
+        step_ok("fill", index_argument(iteration));
+        step_ok("run", index_argument(iteration));
+        done = fake_step_ok(&fake, "verify",
+                            json_pack("{s:i, s:b}", "index", iteration,
+                                      "sources", iteration == 1));
+        ck_assert_int_eq(sum_of(done, "verified", "mismatched_bytes"),
+                         iteration == 1);
+        ck_assert_int_gt(sum_of(done, "verified", "checked_bytes"), 0);
+        first = json_object_get(part_of(done, 0, "verified"), "first");
+        ck_assert((first == NULL) == (iteration == 0));
+        ck_assert(iteration == 0 ||
                   strcmp(json_string_value(json_object_get(first, "side")),
                          "train") == 0);
         json_decref(done);
@@ -190,13 +193,14 @@ START_TEST(test_a_flipped_byte_is_reported_with_tensor_and_index)
     fake_join(&fake, NULL);
     start_scenario("host", "{\"flip\": {\"rank\": 1, \"iteration\": 1}}");
     step_ok("prepare", NULL);
-    for (int round = 0; round < 3; round++) {
-        step_ok("fill", index_argument(round));
-        step_ok("run", index_argument(round));
-        done = fake_step_ok(&fake, "verify", index_argument(round));
-        ck_assert_int_eq(sum_of(done, "mismatched_bytes"), round == 1);
-        if (round == 1) {
-            first = json_object_get(answer_of(done, 1), "first");
+    for (int iteration = 0; iteration < 3; iteration++) {
+        step_ok("fill", index_argument(iteration));
+        step_ok("run", index_argument(iteration));
+        done = fake_step_ok(&fake, "verify", index_argument(iteration));
+        ck_assert_int_eq(sum_of(done, "verified", "mismatched_bytes"),
+                         iteration == 1);
+        if (iteration == 1) {
+            first = json_object_get(part_of(done, 1, "verified"), "first");
             ck_assert_ptr_nonnull(strstr(
                 json_string_value(json_object_get(first, "tensor")), "model."));
             ck_assert_uint_ge(json_array_size(json_object_get(first, "index")),
@@ -232,7 +236,7 @@ START_TEST(test_times_are_on_the_coordinators_clock)
                                   (json_int_t)start_ns));
     for (int rank = 0; rank < 2; rank++) {
         json_int_t at = json_integer_value(
-            json_object_get(answer_of(done, rank), "start_ns"));
+            json_object_get(part_of(done, rank, "ran"), "start_ns"));
         ck_assert_int_ge(at, start_ns - 100 * RF_NS_PER_MS);
         ck_assert_int_le(at, start_ns + 5 * RF_NS_PER_S);
     }
@@ -253,7 +257,7 @@ START_TEST(test_what_does_not_fit_is_refused_with_sizes)
     fake_send(&fake, RF_MSG_START, start);
     done = fake_step(&fake, "prepare", NULL);
     answer = answer_of(done, 0);
-    ck_assert(json_is_false(json_object_get(answer, "ok")));
+    ck_assert(!json_is_true(json_object_get(answer, "ok")));
     ck_assert_str_eq(json_string_value(json_object_get(answer, "status")),
                      "out of memory");
     ck_assert_ptr_nonnull(strstr(
@@ -276,6 +280,39 @@ START_TEST(test_a_step_out_of_order_is_refused)
             json_array_get(json_object_get(done, "ranks"), 0), "error")),
         "unknown step \"dance\"");
     json_decref(done);
+}
+END_TEST
+
+START_TEST(test_a_step_that_names_no_iteration_is_refused)
+{
+    static const char *const steps[] = {"fill", "run", "verify"};
+    json_t *done, *answer;
+    fake_join(&fake, NULL);
+    start_scenario("null", NULL);
+    step_ok("prepare", NULL);
+    done = fake_step(&fake, steps[_i], NULL);
+    answer = json_array_get(json_object_get(done, "ranks"), 0);
+    ck_assert_ptr_nonnull(
+        strstr(json_string_value(json_object_get(answer, "error")),
+               "does not say which iteration it is"));
+    ck_assert_str_eq(json_string_value(json_object_get(answer, "phase")),
+                     steps[_i]);
+    json_decref(done);
+}
+END_TEST
+
+/* The error names the member. */
+START_TEST(test_a_message_out_of_bounds_ends_the_agent)
+{
+    char errors[2048];
+    fake_join(&fake, NULL);
+    fake_send(
+        &fake, RF_MSG_STEP,
+        json_pack("{s:i, s:i, s:s}", "attempt", 7, "seq", -1, "step", "run"));
+    fake_read_errors(&fake, errors, sizeof(errors));
+    ck_assert_int_eq(WEXITSTATUS(fake_wait(&fake)), 1);
+    ck_assert_ptr_nonnull(
+        strstr(errors, "STEP: $.seq: must be a whole number, 0 or more"));
 }
 END_TEST
 
@@ -367,6 +404,9 @@ Suite *test_agent_suite(void)
     tcase_add_test(scenario, test_times_are_on_the_coordinators_clock);
     tcase_add_test(scenario, test_what_does_not_fit_is_refused_with_sizes);
     tcase_add_test(scenario, test_a_step_out_of_order_is_refused);
+    tcase_add_loop_test(scenario,
+                        test_a_step_that_names_no_iteration_is_refused, 0, 3);
+    tcase_add_test(scenario, test_a_message_out_of_bounds_ends_the_agent);
     tcase_add_test(scenario, test_ranks_inherit_only_what_they_need);
     suite_add_tcase(suite, join);
     suite_add_tcase(suite, scenario);

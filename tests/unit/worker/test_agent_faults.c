@@ -93,7 +93,7 @@ START_TEST(test_a_rank_that_exits_is_reported_with_its_last_lines)
     ck_assert_int_eq(json_integer_value(json_object_get(report, "status")), 9);
     ck_assert_str_eq(json_string_value(json_object_get(report, "phase")),
                      "fill");
-    lines = json_object_get(report, "stderr");
+    lines = json_object_get(report, "stderr_lines");
     ck_assert_uint_eq(json_array_size(lines), 2);
     ck_assert_str_eq(json_string_value(json_array_get(lines, 1)),
                      "a line that the test asks for");

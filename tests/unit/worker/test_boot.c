@@ -3,41 +3,49 @@
 #include <string.h>
 
 #include "common/compiler.h"
-#include "transport/msg.h"
 #include "worker/boot.h"
 
 #define KEY "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
+#define START_OF(protocol)                                                     \
+    "{\"protocol\": " protocol ", \"run_id\": \"r\", \"node\": 2, "            \
+    "\"nonce\": \"ab\", \"identity\": \"r/2\", \"log_level\": 3"
+#define CANDIDATES                                                             \
+    ", \"candidates\": [{\"address\": \"10.0.0.1\", \"port\": 4000}, "         \
+    "{\"address\": \"fd00::1\", \"port\": 4001}]"
 #define GOOD                                                                   \
-    "{\"protocol\": [1, 3], \"node\": 2, \"nonce\": \"ab\", \"psk\": \"" KEY   \
-    "\", \"identity\": \"r/2\", \"candidates\": [{\"address\": \"10.0.0.1\", " \
-    "\"port\": 4000}, {\"address\": \"fd00::1\", \"port\": 4001}], "           \
-    "\"data_address\": null, \"log_level\": 3, \"env\": {\"A\": \"b\"}, "      \
-    "\"limits\": {\"lease_dead_ms\": 700}, \"unknown\": 1}"
+    START_OF("[1, 3]")                                                         \
+    CANDIDATES ", \"psk\": \"" KEY "\", \"env\": {\"A\": \"b\"}, "             \
+               "\"limits\": {\"lease_dead_ms\": 700}}"
 
 static enum rf_status read_text(const char *text, struct rf_boot *boot,
                                 struct rf_err *err)
 {
-    json_t *message = json_loads(text, 0, NULL);
+    json_t *object = json_loads(text, 0, NULL);
+    struct rf_msg_boot message;
     enum rf_status status;
-    ck_assert_ptr_nonnull(message);
-    status = rf_boot_read(message, boot, err);
-    json_decref(message);
+    ck_assert_msg(rf_schema_decode(&rf_msg_boot_schema, object, "BOOT",
+                                   &message, err) == RF_OK,
+                  "%s", err->text);
+    json_decref(object);
+    status = rf_boot_read(&message, boot, err);
+    /* It was taken over. */
+    ck_assert_ptr_null(message.nonce);
+    ck_assert_ptr_null(message.psk);
     return status;
 }
 
 START_TEST(test_a_whole_boot_is_read)
 {
     struct rf_boot boot;
-    struct rf_err err;
+    struct rf_err err = {.text = ""};
     ck_assert_int_eq(read_text(GOOD, &boot, &err), RF_OK);
-    ck_assert_int_eq(boot.node, 2);
-    ck_assert_str_eq(boot.nonce, "ab");
-    ck_assert_str_eq(boot.identity, "r/2");
-    ck_assert_ptr_null(boot.data_address);
-    ck_assert_int_eq(boot.log_level, 3);
+    ck_assert_uint_eq(boot.message.node, 2);
+    ck_assert_str_eq(boot.message.nonce, "ab");
+    ck_assert_ptr_null(boot.message.data_address);
     ck_assert_uint_eq(boot.n_candidates, 2);
     ck_assert_str_eq(boot.candidates[1].address, "fd00::1");
     ck_assert_uint_eq(boot.candidates[1].port, 4001);
+    ck_assert(boot.has_psk);
     ck_assert_uint_eq(boot.psk[0], 0x00);
     ck_assert_uint_eq(boot.psk[31], 0xff);
     ck_assert_uint_eq(boot.limits.lease_dead_ms, 700);
@@ -47,56 +55,53 @@ START_TEST(test_a_whole_boot_is_read)
 }
 END_TEST
 
-START_TEST(test_the_key_does_not_stay_in_the_message)
+START_TEST(test_a_boot_without_a_launcher_has_no_key)
 {
-    json_t *message = json_loads(GOOD, 0, NULL);
     struct rf_boot boot;
-    struct rf_err err;
-    char *text;
-    ck_assert_int_eq(rf_boot_read(message, &boot, &err), RF_OK);
-    text = json_dumps(message, 0);
-    ck_assert_ptr_null(strstr(text, "00112233"));
-    free(text);
+    struct rf_err err = {.text = ""};
+    ck_assert_int_eq(
+        read_text(START_OF("[2, 2]") ", \"psk\": null}", &boot, &err), RF_OK);
+    ck_assert(!boot.has_psk);
+    ck_assert_uint_eq(boot.n_candidates, 0);
     rf_boot_free(&boot);
-    json_decref(message);
 }
 END_TEST
 
-START_TEST(test_bad_boots_are_refused)
+START_TEST(test_the_key_does_not_stay_in_the_message)
 {
-    static const struct {
-        const char *text, *why;
-    } cases[] = {
-        {"{}", "protocol"},
-        {"{\"protocol\": [2, 3]}", "protocol 2 to 3, this worker 1 to 1"},
-        {"{\"protocol\": [1]}", "protocol"},
-        {"{\"protocol\": [1, 1], \"psk\": \"12\"}", "psk"},
-        {"{\"protocol\": [1, 1], \"psk\": 5}", "psk"},
-        {"{\"protocol\": [1, 1], \"nonce\": 5}", "nonce"},
-        {"{\"protocol\": [1, 1], \"identity\": \"i\", \"psk\": \"" KEY
-         "\", \"candidates\": [{\"address\": \"a\", \"port\": 70000}]}",
-         "port"},
-        {"{\"protocol\": [1, 1], \"candidates\": [{\"port\": 7}]}", "address"},
-        {"{\"protocol\": [1, 1], \"candidates\": [{\"address\": \"a\", "
-         "\"port\": 7}]}",
-         "without identity and key"},
-        {"{\"protocol\": [1, 1], \"limits\": {\"abort_grace_ms\": -1}}",
-         "abort_grace_ms"},
-        {"{\"protocol\": [1, 1], \"shared\": {}}", "shared"},
-        {"{\"protocol\": [1, 1], \"shared\": {\"token\": \"../x\", "
-         "\"nodes\": 2}}",
-         "shared"},
-        {"{\"protocol\": [1, 1], \"shared\": {\"token\": \"ab\", "
-         "\"nodes\": 0}}",
-         "nodes"},
-        {"{\"protocol\": [1, 1], \"shared\": {\"token\": \"ab\", "
-         "\"nodes\": 2, \"folders\": [5]}}",
-         "folder"},
-    };
     struct rf_boot boot;
     struct rf_err err = {.text = ""};
-    ck_assert_int_ne(read_text(cases[_i].text, &boot, &err), RF_OK);
-    ck_assert_msg(strstr(err.text, cases[_i].why) != NULL, "%s", err.text);
+    ck_assert_int_eq(read_text(GOOD, &boot, &err), RF_OK);
+    ck_assert_str_eq(boot.message.psk, "");
+    rf_boot_free(&boot);
+}
+END_TEST
+
+static const struct {
+    const char *text, *why;
+} bad[] = {
+    {START_OF("[3, 4]") "}",
+     "the coordinator speaks protocol 3 to 4, this worker 2 to 2"},
+    {START_OF("[0, 1]") "}",
+     "the coordinator speaks protocol 0 to 1, this worker 2 to 2"},
+    {START_OF("[2]") "}", "BOOT: $.protocol: must be a list of two versions"},
+    {START_OF(
+         "[2, 2]") ", \"psk\": \"zz112233445566778899aabbccddeeff0011223344"
+                   "5566778899aabbccddeeff\"}",
+     "BOOT: $.psk: must be hexadecimal"},
+    {START_OF("[2, 2]") CANDIDATES "}",
+     "BOOT: $.candidates: of no use without a key"},
+    {START_OF("[2, 2]") ", \"shared\": {\"token\": \"../x\", \"nodes\": 2, "
+                        "\"folders\": []}}",
+     "BOOT: $.shared.token: must be hexadecimal"},
+};
+
+START_TEST(test_bad_boots_are_refused)
+{
+    struct rf_boot boot;
+    struct rf_err err = {.text = ""};
+    ck_assert_int_eq(read_text(bad[_i].text, &boot, &err), RF_ERR_PROTOCOL);
+    ck_assert_str_eq(err.text, bad[_i].why);
 }
 END_TEST
 
@@ -106,8 +111,10 @@ Suite *test_boot_suite(void)
     Suite *suite = suite_create("worker/boot");
     TCase *tests = tcase_create("boot");
     tcase_add_test(tests, test_a_whole_boot_is_read);
+    tcase_add_test(tests, test_a_boot_without_a_launcher_has_no_key);
     tcase_add_test(tests, test_the_key_does_not_stay_in_the_message);
-    tcase_add_loop_test(tests, test_bad_boots_are_refused, 0, 14);
+    tcase_add_loop_test(tests, test_bad_boots_are_refused, 0,
+                        (int)RF_ARRAY_SIZE(bad));
     suite_add_tcase(suite, tests);
     return suite;
 }

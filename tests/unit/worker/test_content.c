@@ -92,7 +92,7 @@ START_TEST(test_a_cast_without_an_exact_rule_is_refused)
                     "{\"name\": \"s\", \"train\": {\"layout\": \"hf\"}, "
                     "\"infer\": {\"layout\": \"hf\"}}",
                     1, 1);
-    changed = *lab.scenario->spec;
+    changed = *lab.task->spec;
     changed.infer.dtype = RF_F8_E4M3;
     changed.infer.dtype_given = true;
     lab.plan->spec = &changed;

@@ -115,7 +115,7 @@ START_TEST(test_fill_writes_every_element_and_no_padding)
     struct worker_lab lab;
     struct rf_err err;
     worker_lab_make(&lab, cases[_i].model, cases[_i].scenario, 1, 2);
-    for (uint32_t r = 0; r < lab.scenario->world->n_ranks; r++) {
+    for (uint32_t r = 0; r < lab.task->world->n_ranks; r++) {
         for (int side = 0; side < RF_SIDES; side++) {
             struct rf_arena arena = make_arena(lab.plan, (enum rf_side)side, r);
             uint8_t *expected = rf_xmalloc(arena.bytes);
@@ -160,7 +160,7 @@ START_TEST(test_verify_accepts_what_the_oracle_wrote)
 {
     struct worker_lab lab;
     worker_lab_make(&lab, cases[_i].model, cases[_i].scenario, 1, 2);
-    for (uint32_t r = 0; r < lab.scenario->world->n_ranks; r++) {
+    for (uint32_t r = 0; r < lab.task->world->n_ranks; r++) {
         const struct rf_rank_layout *layout =
             rf_plan_layout(lab.plan, RF_INFER, r);
         struct rf_arena arena = good_destination(lab.plan, r);
@@ -387,7 +387,7 @@ START_TEST(test_checkpoint_bytes_fill_and_verify)
     worker_lab_make(
         &lab, manifest,
         SCENARIO("{\"layout\": \"fsdp\"}", "{\"layout\": \"fsdp\"}"), 1, 2);
-    lab.scenario->model->files = checkpoint_model(folder, sizeof(folder), 300);
+    lab.task->model->files = checkpoint_model(folder, sizeof(folder), 300);
     for (uint32_t r = 0; r < 2; r++) {
         const struct rf_rank_layout *layout =
             rf_plan_layout(lab.plan, RF_INFER, r);
@@ -427,7 +427,7 @@ START_TEST(test_a_short_checkpoint_file_is_named)
     worker_lab_make(&lab, manifest,
                     SCENARIO("{\"layout\": \"hf\"}", "{\"layout\": \"hf\"}"), 1,
                     1);
-    lab.scenario->model->files = checkpoint_model(folder, sizeof(folder), 230);
+    lab.task->model->files = checkpoint_model(folder, sizeof(folder), 230);
     arena = make_arena(lab.plan, RF_TRAIN, 0);
     ck_assert_int_eq(
         rf_memory_host.fill(lab.plan, RF_TRAIN, 0, ROUND, &arena, &err),

@@ -8,47 +8,53 @@
 
 #include "worker/signs.h"
 
-/* A node's BOOT that shares `folder`. */
-static void boot_of(json_int_t node, const char *folder, struct rf_boot *out)
+/* A node's BOOT that shares `folder`; to be freed. */
+static void boot_of(uint32_t node, const char *folder, struct rf_msg_boot *out)
 {
-    json_t *message =
-        json_pack("{s:[i,i], s:I, s:s, s:s, s:{s:s, s:i, s:[s]}}", "protocol",
-                  1, 1, "node", node, "nonce", "ab", "identity", "r/1",
-                  "shared", "token", "00c0ffee", "nodes", 3, "folders", folder);
-    struct rf_err err = {.text = ""};
-    ck_assert_msg(rf_boot_read(message, out, &err) == RF_OK, "%s", err.text);
-    json_decref(message);
+    rf_schema_init(&rf_msg_boot_schema, out);
+    out->node = node;
+    out->shared = rf_schema_new(&rf_msg_shared_schema);
+    out->shared->token = strdup("00c0ffee");
+    out->shared->nodes = 3;
+    out->shared->folders.list = calloc(1, sizeof(char *));
+    out->shared->folders.list[0] = strdup(folder);
+    out->shared->folders.n = 1;
 }
 
 /* What node `node` sees in the folder, as text. */
-static char *leave(json_int_t node, const char *folder)
+static char *leave(uint32_t node, const char *folder)
 {
-    struct rf_boot boot;
+    struct rf_msg_boot boot;
+    struct rf_msg_hello hello;
     json_t *told;
     char *text;
     boot_of(node, folder, &boot);
-    told = rf_signs_leave(&boot);
-    ck_assert_uint_eq(json_array_size(told), 1);
-    json_object_del(json_array_get(told, 0), "path");
-    text = json_dumps(json_array_get(told, 0), JSON_SORT_KEYS | JSON_COMPACT);
+    rf_schema_init(&rf_msg_hello_schema, &hello);
+    rf_signs_leave(&boot, &hello);
+    ck_assert_uint_eq(hello.n_folders, 1);
+    ck_assert_str_eq(hello.folders[0].path, folder);
+    told = rf_schema_encode(&rf_msg_folder_schema, &hello.folders[0]);
+    json_object_del(told, "path");
+    text = json_dumps(told, JSON_SORT_KEYS | JSON_COMPACT);
     json_decref(told);
-    rf_boot_free(&boot);
+    rf_schema_free(&rf_msg_hello_schema, &hello);
+    rf_schema_free(&rf_msg_boot_schema, &boot);
     return text;
 }
 
-static void expect(json_int_t node, const char *folder, const char *wanted)
+static void expect(uint32_t node, const char *folder, const char *wanted)
 {
     char *text = leave(node, folder);
     ck_assert_str_eq(text, wanted);
     free(text);
 }
 
-static void take_away(json_int_t node, const char *folder, bool all)
+static void take_away(uint32_t node, const char *folder, bool all)
 {
-    struct rf_boot boot;
+    struct rf_msg_boot boot;
     boot_of(node, folder, &boot);
     rf_signs_remove(&boot, all);
-    rf_boot_free(&boot);
+    rf_schema_free(&rf_msg_boot_schema, &boot);
 }
 
 static void make_folder(char *folder)
@@ -98,11 +104,13 @@ END_TEST
 
 START_TEST(test_without_folders_nothing_is_told)
 {
-    struct rf_boot boot = {.node = 0};
-    json_t *told = rf_signs_leave(&boot);
-    ck_assert_uint_eq(json_array_size(told), 0);
-    json_decref(told);
+    struct rf_msg_boot boot = {.node = 0};
+    struct rf_msg_hello hello;
+    rf_schema_init(&rf_msg_hello_schema, &hello);
+    rf_signs_leave(&boot, &hello);
+    ck_assert_uint_eq(hello.n_folders, 0);
     rf_signs_remove(&boot, true);
+    rf_schema_free(&rf_msg_hello_schema, &hello);
 }
 END_TEST
 

@@ -35,18 +35,22 @@ void worker_lab_make(struct worker_lab *lab, const char *model,
                      const char *scenario, unsigned n_nodes, unsigned slots)
 {
     struct rf_err err = {.text = ""};
+    json_t *start = worker_lab_start(model, scenario, n_nodes, slots);
     memset(lab, 0, sizeof(*lab));
-    lab->start = worker_lab_start(model, scenario, n_nodes, slots);
-    ck_assert_msg(rf_task_load(lab->start, &lab->scenario, &err) == RF_OK, "%s",
+    ck_assert_msg(rf_schema_decode(&rf_msg_start_schema, start, "START",
+                                   &lab->start, &err) == RF_OK,
+                  "%s", err.text);
+    json_decref(start);
+    ck_assert_msg(rf_task_load(&lab->start, &lab->task, &err) == RF_OK, "%s",
                   err.text);
-    ck_assert_msg(rf_plan_build(lab->scenario->model, lab->scenario->world,
-                                lab->scenario->spec, &lab->plan, &err) == RF_OK,
+    ck_assert_msg(rf_plan_build(lab->task->model, lab->task->world,
+                                lab->task->spec, &lab->plan, &err) == RF_OK,
                   "%s", err.text);
 }
 
 void worker_lab_free(struct worker_lab *lab)
 {
     rf_plan_destroy(lab->plan);
-    rf_task_destroy(lab->scenario);
-    json_decref(lab->start);
+    rf_task_destroy(lab->task);
+    rf_schema_free(&rf_msg_start_schema, &lab->start);
 }

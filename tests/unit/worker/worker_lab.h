@@ -13,8 +13,8 @@
     " \"untie_embeddings_and_output_weights\": true}}"
 
 struct worker_lab {
-    json_t *start;
-    struct rf_task *scenario;
+    struct rf_msg_start start;
+    struct rf_task *task;
     struct rf_plan *plan;
 };
 

@@ -370,7 +370,8 @@ struct rf_msg {
 
 /* Reads a frame's payload whole; rf_msg_free() it. RF_ERR_PROTOCOL with the
  * message and the path of what is wrong; a payload that is no JSON is never
- * quoted, since it may hold a key. LOG is refused. */
+ * quoted, since it may hold a key. LOG is refused. What is refused leaves *out
+ * with all members absent. */
 enum rf_status rf_msg_read(const struct rf_frame *frame, struct rf_msg *out,
                            struct rf_err *err) RF_MUST_CHECK;
 

@@ -4,11 +4,11 @@
  *
  * A logical tensor is a byte stream over its row-major byte offset in its own
  * dtype. Word k (bytes 8k…8k+7, little endian) is
- *     mix64((tensor_seed ^ round·C1) + k·C2)
- * so any shard regenerates exactly its part, no two tensors, places or rounds
- * look alike, and there is no period. Every 2-byte lane then has its bit 14
- * cleared, which keeps bfloat16, float16 and the high half of float32 finite
- * (an exponent of all ones cannot occur), so casts are exact functions.
+ *     mix64((tensor_seed ^ iteration·C1) + k·C2)
+ * so any shard regenerates exactly its part, no two tensors, places or
+ * iterations look alike, and there is no period. Every 2-byte lane then has its
+ * bit 14 cleared, which keeps bfloat16, float16 and the high half of float32
+ * finite (an exponent of all ones cannot occur), so casts are exact functions.
  */
 #ifndef RF_COMMON_PATTERN_H
 #define RF_COMMON_PATTERN_H
@@ -38,27 +38,29 @@ RF_PATTERN_FN uint64_t rf_pattern_seed(uint64_t family, uint64_t layer,
                     (expert + 1));
 }
 
-/* Eight content bytes at byte offset 8·k of the tensor in round `round`. */
-RF_PATTERN_FN uint64_t rf_pattern_word(uint64_t seed, uint64_t round,
+/* Eight content bytes at byte offset 8·k of the tensor in
+ * `iteration`. */
+RF_PATTERN_FN uint64_t rf_pattern_word(uint64_t seed, uint64_t iteration,
                                        uint64_t k)
 {
-    uint64_t word = rf_mix64((seed ^ (round * 0xD1B54A32D192ED03ull)) +
+    uint64_t word = rf_mix64((seed ^ (iteration * 0xD1B54A32D192ED03ull)) +
                              k * 0x9E3779B97F4A7C15ull);
     return word & 0xBFFFBFFFBFFFBFFFull;
 }
 
 /* The content byte at byte offset `at`. */
-RF_PATTERN_FN uint8_t rf_pattern_byte(uint64_t seed, uint64_t round,
+RF_PATTERN_FN uint8_t rf_pattern_byte(uint64_t seed, uint64_t iteration,
                                       uint64_t at)
 {
-    return (uint8_t)(rf_pattern_word(seed, round, at >> 3) >> (8 * (at & 7)));
+    return (uint8_t)(rf_pattern_word(seed, iteration, at >> 3) >>
+                     (8 * (at & 7)));
 }
 
-/* The byte that fills destinations before round `round`; never two rounds in
- * a row the same. */
-RF_PATTERN_FN uint8_t rf_poison_byte(uint64_t round)
+/* The byte that fills destinations before `iteration`; never two
+ * iterations in a row the same. */
+RF_PATTERN_FN uint8_t rf_poison_byte(uint64_t iteration)
 {
-    return (uint8_t)(0xA5 ^ (round & 0x0F));
+    return (uint8_t)(0xA5 ^ (iteration & 0x0F));
 }
 
 /* float32 bits to bfloat16 bits, round to nearest even (finite input). */

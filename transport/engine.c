@@ -382,7 +382,7 @@ static enum rf_status check_node(struct rf_engine *engine, struct rf_err *err)
     return RF_OK;
 }
 
-/* One round of everything that can be done without waiting. */
+/* One pass over everything that can be done without waiting. */
 static enum rf_status work(struct rf_engine *engine, bool *worked,
                            struct rf_err *err)
 {

@@ -62,8 +62,8 @@ static enum rf_status read_entry(struct rf_files *files, uint32_t rank,
     return RF_OK;
 }
 
-/* Whether an op of another node has been written. An image is looked at once a
- * round (`looked_at` is the source opened last). */
+/* Whether an op of another node has been written. An image is looked at once
+ * per pass (`looked_at` is the source opened last). */
 static enum rf_status is_written(struct rf_files *files, const struct rf_op *op,
                                  uint32_t *looked_at, bool *ready,
                                  struct rf_err *err)

@@ -21,7 +21,7 @@ struct rf_arena {
     void *priv;
 };
 
-/* What verification found on one rank in one round. */
+/* What verification found on one rank in one iteration. */
 struct rf_verify_result {
     uint64_t checked_bytes;
     uint64_t mismatched_bytes;
@@ -73,21 +73,22 @@ struct rf_memory_ops {
     enum rf_status (*alloc)(uint64_t bytes, struct rf_arena *out,
                             struct rf_err *err);
     void (*free)(struct rf_arena *arena);
-    /* Writes the content of round `round` into all pieces of a rank's side:
-     * the pattern (or the checkpoint's bytes) in the *training* side's dtype,
-     * and its cast on an inference side of another dtype. Padding is left
-     * alone. */
+    /* Writes the content of `iteration` into all pieces of a rank's
+     * side: the pattern (or the checkpoint's bytes) in the *training* side's
+     * dtype, and its cast on an inference side of another dtype. Padding is
+     * left alone. */
     enum rf_status (*fill)(const struct rf_plan *plan, enum rf_side side,
-                           uint32_t rank, uint64_t round,
+                           uint32_t rank, uint64_t iteration,
                            struct rf_arena *arena, struct rf_err *err);
-    /* Fills the whole arena, padding included, with rf_poison_byte(round). */
-    enum rf_status (*poison)(uint64_t round, struct rf_arena *arena,
+    /* Fills the whole arena, padding included, with rf_poison_byte(iteration).
+     */
+    enum rf_status (*poison)(uint64_t iteration, struct rf_arena *arena,
                              struct rf_err *err);
-    /* Compares every byte of every piece with the content of `round` (cast to
-     * the side's dtype), and padding with the poison. `base_of` (may be NULL)
-     * gives the address a piece really lives at (zero-copy methods). */
+    /* Compares every byte of every piece with the content of `iteration` (cast
+     * to the side's dtype), and padding with the poison. `base_of` (may be
+     * NULL) gives the address a piece really lives at (zero-copy methods). */
     enum rf_status (*verify)(const struct rf_plan *plan, enum rf_side side,
-                             uint32_t rank, uint64_t round,
+                             uint32_t rank, uint64_t iteration,
                              const struct rf_arena *arena,
                              rf_base_of_fn base_of, void *data,
                              struct rf_verify_result *out, struct rf_err *err);

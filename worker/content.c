@@ -20,7 +20,7 @@
 struct rf_content {
     const struct rf_plan *plan;
     enum rf_side side;
-    uint64_t round;
+    uint64_t iteration;
     struct rf_checkpoint *checkpoint; /* NULL: the pattern */
     /* Bytes of the tensor read last, so that its name is made once. */
     char name[512];
@@ -47,12 +47,12 @@ static struct stages stages_of(const struct rf_content *content,
 }
 
 __attribute__((always_inline)) static inline void
-blocks_of(uint64_t seed, uint64_t round, uint64_t k, uint64_t blocks,
+blocks_of(uint64_t seed, uint64_t iteration, uint64_t k, uint64_t blocks,
           uint8_t *dst)
 {
     for (uint64_t block = 0; block < blocks; block++) {
         for (uint64_t i = 0; i < BLOCK_WORDS; i++) {
-            uint64_t word = rf_pattern_word(seed, round, k + i);
+            uint64_t word = rf_pattern_word(seed, iteration, k + i);
             memcpy(dst + 8 * i, &word, sizeof(word));
         }
         k += BLOCK_WORDS;
@@ -62,10 +62,10 @@ blocks_of(uint64_t seed, uint64_t round, uint64_t k, uint64_t blocks,
 
 #if defined(__x86_64__)
 __attribute__((target("avx512f,avx512dq,avx512vl"))) static void
-blocks_avx512(uint64_t seed, uint64_t round, uint64_t k, uint64_t blocks,
+blocks_avx512(uint64_t seed, uint64_t iteration, uint64_t k, uint64_t blocks,
               uint8_t *dst)
 {
-    blocks_of(seed, round, k, blocks, dst);
+    blocks_of(seed, iteration, k, blocks, dst);
 }
 
 static bool have_avx512(void)
@@ -76,50 +76,50 @@ static bool have_avx512(void)
 }
 #endif
 
-static void make_blocks(uint64_t seed, uint64_t round, uint64_t k,
+static void make_blocks(uint64_t seed, uint64_t iteration, uint64_t k,
                         uint64_t blocks, uint8_t *dst)
 {
 #if defined(__x86_64__)
     if (have_avx512()) {
-        blocks_avx512(seed, round, k, blocks, dst);
+        blocks_avx512(seed, iteration, k, blocks, dst);
         return;
     }
 #endif
-    blocks_of(seed, round, k, blocks, dst);
+    blocks_of(seed, iteration, k, blocks, dst);
 }
 
 /* Bytes [from, from + bytes) of word k. */
-static void part_of_word(uint64_t seed, uint64_t round, uint64_t k,
+static void part_of_word(uint64_t seed, uint64_t iteration, uint64_t k,
                          uint64_t from, uint64_t bytes, uint8_t *dst)
 {
-    uint64_t word = rf_pattern_word(seed, round, k) >> (8 * from);
+    uint64_t word = rf_pattern_word(seed, iteration, k) >> (8 * from);
     memcpy(dst, &word, bytes);
 }
 
-void rf_content_pattern(uint64_t seed, uint64_t round, uint64_t at,
+void rf_content_pattern(uint64_t seed, uint64_t iteration, uint64_t at,
                         uint64_t bytes, void *dst)
 {
     uint8_t *to = dst;
     uint64_t k = at / 8, from = at % 8, blocks;
     if (from != 0 && bytes > 0) {
         uint64_t part = RF_MIN(8 - from, bytes);
-        part_of_word(seed, round, k++, from, part, to);
+        part_of_word(seed, iteration, k++, from, part, to);
         to += part;
         bytes -= part;
     }
     blocks = bytes / (8 * BLOCK_WORDS);
     if (blocks > 0) {
-        make_blocks(seed, round, k, blocks, to);
+        make_blocks(seed, iteration, k, blocks, to);
         k += blocks * BLOCK_WORDS;
         to += blocks * 8 * BLOCK_WORDS;
         bytes -= blocks * 8 * BLOCK_WORDS;
     }
     for (; bytes >= 8; bytes -= 8, to += 8) {
-        uint64_t word = rf_pattern_word(seed, round, k++);
+        uint64_t word = rf_pattern_word(seed, iteration, k++);
         memcpy(to, &word, sizeof(word));
     }
     if (bytes > 0) {
-        part_of_word(seed, round, k, 0, bytes, to);
+        part_of_word(seed, iteration, k, 0, bytes, to);
     }
 }
 
@@ -143,14 +143,14 @@ static enum rf_status check_casts(const struct rf_content *content,
 }
 
 enum rf_status rf_content_create(const struct rf_plan *plan, enum rf_side side,
-                                 uint64_t round, struct rf_content **out,
+                                 uint64_t iteration, struct rf_content **out,
                                  struct rf_err *err)
 {
     struct rf_content *content = rf_xcalloc(1, sizeof(*content));
     enum rf_status status = RF_OK;
     content->plan = plan;
     content->side = side;
-    content->round = round;
+    content->iteration = iteration;
     content->family = RF_NONE;
     content->stored = rf_xmalloc(8 * RF_CONTENT_CHUNK);
     content->trained = rf_xmalloc(8 * RF_CONTENT_CHUNK);
@@ -207,7 +207,7 @@ static enum rf_status read_stored(struct rf_content *content,
         rf_content_pattern(
             rf_pattern_seed(content->family, content->layer_index,
                             content->expert),
-            content->round, first * item_bytes, count * item_bytes, dst);
+            content->iteration, first * item_bytes, count * item_bytes, dst);
         return RF_OK;
     }
     return rf_checkpoint_read(content->checkpoint, content->name,

@@ -18,10 +18,10 @@
 
 struct rf_content;
 
-/* Content of one side in one round; the plan must outlive it. Refuses dtype
+/* Content of one side in one iteration; the plan must outlive it. Refuses dtype
  * pairs without an exact rule. */
 enum rf_status rf_content_create(const struct rf_plan *plan, enum rf_side side,
-                                 uint64_t round, struct rf_content **out,
+                                 uint64_t iteration, struct rf_content **out,
                                  struct rf_err *err) RF_MUST_CHECK;
 void rf_content_destroy(struct rf_content *content); /* NULL is fine */
 
@@ -33,7 +33,7 @@ enum rf_status rf_content_read(struct rf_content *content, uint32_t family,
                                struct rf_err *err) RF_MUST_CHECK;
 
 /* `bytes` bytes of the pattern from byte offset `at` of a tensor. */
-void rf_content_pattern(uint64_t seed, uint64_t round, uint64_t at,
+void rf_content_pattern(uint64_t seed, uint64_t iteration, uint64_t at,
                         uint64_t bytes, void *dst);
 
 #endif

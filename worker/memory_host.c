@@ -104,12 +104,13 @@ static void host_free(struct rf_arena *arena)
 }
 
 static enum rf_status host_fill(const struct rf_plan *plan, enum rf_side side,
-                                uint32_t rank, uint64_t round,
+                                uint32_t rank, uint64_t iteration,
                                 struct rf_arena *arena, struct rf_err *err)
 {
     const struct rf_rank_layout *layout = rf_plan_layout(plan, side, rank);
     struct rf_content *content = NULL;
-    enum rf_status status = rf_content_create(plan, side, round, &content, err);
+    enum rf_status status =
+        rf_content_create(plan, side, iteration, &content, err);
     for (size_t i = 0; status == RF_OK && i < layout->n_pieces; i++) {
         const struct rf_piece *piece = &layout->pieces[i];
         struct rf_run_walk walk;
@@ -128,12 +129,12 @@ static enum rf_status host_fill(const struct rf_plan *plan, enum rf_side side,
     return status;
 }
 
-static enum rf_status host_poison(uint64_t round, struct rf_arena *arena,
+static enum rf_status host_poison(uint64_t iteration, struct rf_arena *arena,
                                   struct rf_err *err)
 {
     (void)err;
     if (arena->bytes > 0) {
-        memset(arena->base, rf_poison_byte(round), arena->bytes);
+        memset(arena->base, rf_poison_byte(iteration), arena->bytes);
     }
     return RF_OK;
 }
@@ -260,16 +261,18 @@ static enum rf_status verify_padding(struct verification *v, enum rf_side side,
     return status;
 }
 
-static enum rf_status
-host_verify(const struct rf_plan *plan, enum rf_side side, uint32_t rank,
-            uint64_t round, const struct rf_arena *arena, rf_base_of_fn base_of,
-            void *data, struct rf_verify_result *out, struct rf_err *err)
+static enum rf_status host_verify(const struct rf_plan *plan, enum rf_side side,
+                                  uint32_t rank, uint64_t iteration,
+                                  const struct rf_arena *arena,
+                                  rf_base_of_fn base_of, void *data,
+                                  struct rf_verify_result *out,
+                                  struct rf_err *err)
 {
     const struct rf_rank_layout *layout = rf_plan_layout(plan, side, rank);
     struct rf_verify_result result = {0};
     struct verification v = {.plan = plan, .result = &result};
     enum rf_status status =
-        rf_content_create(plan, side, round, &v.content, err);
+        rf_content_create(plan, side, iteration, &v.content, err);
     if (status != RF_OK) {
         return status;
     }
@@ -291,7 +294,7 @@ host_verify(const struct rf_plan *plan, enum rf_side side, uint32_t rank,
                          rf_plan_item_bytes(plan, side, piece->family), err);
     }
     if (status == RF_OK) {
-        status = verify_padding(&v, side, rank, rf_poison_byte(round),
+        status = verify_padding(&v, side, rank, rf_poison_byte(iteration),
                                 arena->base, err);
     }
     if (status == RF_OK) {

@@ -2,8 +2,9 @@
  * Block-scaled fp8 on the processor. See quantize.h.
  *
  * Verification does not look at what arrived: it starts from the content that
- * the round must have, so a byte that was wrong before quantising is found even
- * where rounding hides it in the result, by the comparison of what arrived.
+ * the iteration must have, so a byte that was wrong before quantising is found
+ * even where rounding hides it in the result, by the comparison of what
+ * arrived.
  */
 #include "worker/quantize.h"
 
@@ -261,7 +262,7 @@ static enum rf_status verify_gaps(const struct rf_quantize *what,
 }
 
 enum rf_status rf_quantize_verify(const struct rf_plan *plan, uint32_t rank,
-                                  uint64_t round,
+                                  uint64_t iteration,
                                   const struct rf_quantize *what,
                                   const struct rf_memory_ops *memory,
                                   const struct rf_arena *result,
@@ -273,7 +274,7 @@ enum rf_status rf_quantize_verify(const struct rf_plan *plan, uint32_t rank,
     struct band band = {.plan = plan};
     uint64_t widest = 0;
     enum rf_status status =
-        rf_content_create(plan, RF_INFER, round, &content, err);
+        rf_content_create(plan, RF_INFER, iteration, &content, err);
     if (status != RF_OK) {
         return status;
     }
@@ -296,8 +297,8 @@ enum rf_status rf_quantize_verify(const struct rf_plan *plan, uint32_t rank,
         }
     }
     if (status == RF_OK) {
-        status =
-            verify_gaps(what, memory, result, rf_poison_byte(round), out, err);
+        status = verify_gaps(what, memory, result, rf_poison_byte(iteration),
+                             out, err);
     }
     free(band.content);
     free(band.values);

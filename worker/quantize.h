@@ -14,13 +14,13 @@ enum rf_status rf_quantizer_run(void *quantizer, struct rf_err *err);
 void rf_quantizer_destroy(void *quantizer);
 
 /*
- * Makes the content of `round` once more, quantises that here, and compares
+ * Makes the content of `iteration` once more, quantises that here, and compares
  * every fp8 value and scale with `result` (read through `memory`). Mismatches
  * add to *out, whose checked_bytes is left alone; the first one is described
  * where *out has none yet.
  */
 enum rf_status rf_quantize_verify(const struct rf_plan *plan, uint32_t rank,
-                                  uint64_t round,
+                                  uint64_t iteration,
                                   const struct rf_quantize *what,
                                   const struct rf_memory_ops *memory,
                                   const struct rf_arena *result,

@@ -15,27 +15,27 @@
 #include "worker/memory_host.h"
 #include "worker_lab.h"
 
-#define ROUND 6
+#define ITERATION 6
 
 /* One element of the training side's pattern, cast to a side's dtype. */
 static void element_of(const struct rf_plan *plan, enum rf_side side,
                        uint32_t family, uint64_t layer, uint64_t expert,
-                       uint64_t element, uint64_t round, uint8_t *out)
+                       uint64_t element, uint64_t iteration, uint8_t *out)
 {
     enum rf_dtype train = rf_plan_dtype(plan, RF_TRAIN, family);
     enum rf_dtype own = rf_plan_dtype(plan, side, family);
     uint64_t seed = rf_pattern_seed(family, layer, expert);
     uint8_t stored[8];
     for (uint32_t b = 0; b < rf_dtype_bytes(train); b++) {
-        stored[b] =
-            rf_pattern_byte(seed, round, element * rf_dtype_bytes(train) + b);
+        stored[b] = rf_pattern_byte(seed, iteration,
+                                    element * rf_dtype_bytes(train) + b);
     }
     rf_convert_elements(train, own, stored, out, 1);
 }
 
 /* What an arena has to hold, padding as it was. */
 static void oracle(const struct rf_plan *plan, enum rf_side side, uint32_t rank,
-                   uint64_t round, uint8_t *arena)
+                   uint64_t iteration, uint8_t *arena)
 {
     const struct rf_rank_layout *layout = rf_plan_layout(plan, side, rank);
     for (size_t p = 0; p < layout->n_pieces; p++) {
@@ -55,7 +55,8 @@ static void oracle(const struct rf_plan *plan, enum rf_side side, uint32_t rank,
                 element = element * family->shape[d] + index[RF_DIM_TENSOR + d];
             }
             element_of(plan, side, piece->family, index[RF_DIM_LAYER],
-                       index[RF_DIM_EXPERT], element, round, arena + offset);
+                       index[RF_DIM_EXPERT], element, iteration,
+                       arena + offset);
         }
     }
 }
@@ -121,9 +122,9 @@ START_TEST(test_fill_writes_every_element_and_no_padding)
             uint8_t *expected = rf_xmalloc(arena.bytes);
             memset(expected, 0x77, arena.bytes);
             memset(arena.base, 0x77, arena.bytes);
-            oracle(lab.plan, (enum rf_side)side, r, ROUND, expected);
+            oracle(lab.plan, (enum rf_side)side, r, ITERATION, expected);
             ck_assert_msg(rf_memory_host.fill(lab.plan, (enum rf_side)side, r,
-                                              ROUND, &arena, &err) == RF_OK,
+                                              ITERATION, &arena, &err) == RF_OK,
                           "%s", err.text);
             ck_assert_int_eq(memcmp(arena.base, expected, arena.bytes), 0);
             free(expected);
@@ -139,7 +140,7 @@ static struct rf_verify_result verify(const struct rf_plan *plan, uint32_t rank,
 {
     struct rf_verify_result found = {0};
     struct rf_err err;
-    ck_assert_msg(rf_memory_host.verify(plan, RF_INFER, rank, ROUND, arena,
+    ck_assert_msg(rf_memory_host.verify(plan, RF_INFER, rank, ITERATION, arena,
                                         NULL, NULL, &found, &err) == RF_OK,
                   "%s", err.text);
     return found;
@@ -151,8 +152,8 @@ static struct rf_arena good_destination(const struct rf_plan *plan,
 {
     struct rf_arena arena = make_arena(plan, RF_INFER, rank);
     struct rf_err err;
-    ck_assert_int_eq(rf_memory_host.poison(ROUND, &arena, &err), RF_OK);
-    oracle(plan, RF_INFER, rank, ROUND, arena.base);
+    ck_assert_int_eq(rf_memory_host.poison(ITERATION, &arena, &err), RF_OK);
+    oracle(plan, RF_INFER, rank, ITERATION, arena.base);
     return arena;
 }
 
@@ -259,7 +260,7 @@ START_TEST(test_stale_data_of_the_round_before_fails)
     struct rf_verify_result found;
     worker_lab_make(&lab, cases[0].model, cases[0].scenario, 1, 2);
     arena = good_destination(lab.plan, 0);
-    oracle(lab.plan, RF_INFER, 0, ROUND - 1, arena.base);
+    oracle(lab.plan, RF_INFER, 0, ITERATION - 1, arena.base);
     found = verify(lab.plan, 0, &arena);
     ck_assert_uint_gt(found.mismatched_bytes, found.checked_bytes * 9 / 10);
     rf_memory_host.free(&arena);
@@ -284,9 +285,10 @@ START_TEST(test_verify_looks_where_the_method_says)
     worker_lab_make(&lab, cases[0].model, cases[0].scenario, 1, 2);
     other = good_destination(lab.plan, 0);
     arena = good_destination(lab.plan, 0);
-    oracle(lab.plan, RF_INFER, 0, ROUND - 1, arena.base);
-    ck_assert_int_eq(rf_memory_host.verify(lab.plan, RF_INFER, 0, ROUND, &arena,
-                                           elsewhere, other.base, &found, &err),
+    oracle(lab.plan, RF_INFER, 0, ITERATION - 1, arena.base);
+    ck_assert_int_eq(rf_memory_host.verify(lab.plan, RF_INFER, 0, ITERATION,
+                                           &arena, elsewhere, other.base,
+                                           &found, &err),
                      RF_OK);
     ck_assert_uint_eq(found.mismatched_bytes, 0);
     rf_memory_host.free(&arena);
@@ -393,9 +395,9 @@ START_TEST(test_checkpoint_bytes_fill_and_verify)
             rf_plan_layout(lab.plan, RF_INFER, r);
         struct rf_arena arena = make_arena(lab.plan, RF_INFER, r);
         struct rf_verify_result found;
-        ck_assert_int_eq(rf_memory_host.poison(ROUND, &arena, &err), RF_OK);
-        ck_assert_msg(rf_memory_host.fill(lab.plan, RF_INFER, r, ROUND, &arena,
-                                          &err) == RF_OK,
+        ck_assert_int_eq(rf_memory_host.poison(ITERATION, &arena, &err), RF_OK);
+        ck_assert_msg(rf_memory_host.fill(lab.plan, RF_INFER, r, ITERATION,
+                                          &arena, &err) == RF_OK,
                       "%s", err.text);
         for (size_t p = 0; p < layout->n_pieces; p++) {
             const struct rf_piece *piece = &layout->pieces[p];
@@ -430,7 +432,7 @@ START_TEST(test_a_short_checkpoint_file_is_named)
     lab.task->model->files = checkpoint_model(folder, sizeof(folder), 230);
     arena = make_arena(lab.plan, RF_TRAIN, 0);
     ck_assert_int_eq(
-        rf_memory_host.fill(lab.plan, RF_TRAIN, 0, ROUND, &arena, &err),
+        rf_memory_host.fill(lab.plan, RF_TRAIN, 0, ITERATION, &arena, &err),
         RF_ERR_IO);
     ck_assert_ptr_nonnull(strstr(err.text, "a.safetensors"));
     ck_assert_ptr_nonnull(strstr(err.text, "tensor v"));

@@ -13,7 +13,7 @@
 #include "worker/memory_host.h"
 #include "worker_lab.h"
 
-#define ROUND 3u
+#define ITERATION 3u
 
 /* Whole, cut in rows and in columns, with blocks that are not full at the
  * edges. */
@@ -69,14 +69,14 @@ static void open_bench(struct bench *bench, int index, uint32_t rank)
              &bench->arrived, &bench->err));
     must(bench,
          rf_memory_host.alloc(bench->what.bytes, &bench->result, &bench->err));
-    must(bench, rf_memory_host.fill(bench->lab.plan, RF_INFER, rank, ROUND,
+    must(bench, rf_memory_host.fill(bench->lab.plan, RF_INFER, rank, ITERATION,
                                     &bench->arrived, &bench->err));
     env = (struct rf_quantizer_env){.plan = bench->lab.plan,
                                     .rank = rank,
                                     .what = &bench->what,
                                     .arrived = &bench->arrived,
                                     .result = &bench->result};
-    must(bench, rf_memory_host.poison(ROUND, &bench->result, &bench->err));
+    must(bench, rf_memory_host.poison(ITERATION, &bench->result, &bench->err));
     must(bench, rf_memory_host.quantizer_create(&env, &quantizer, &bench->err));
     must(bench, rf_memory_host.quantizer_run(quantizer, &bench->err));
     rf_memory_host.quantizer_destroy(quantizer);
@@ -90,12 +90,12 @@ static void close_bench(struct bench *bench)
     worker_lab_free(&bench->lab);
 }
 
-static void verify(struct bench *bench, uint32_t rank, uint64_t round,
+static void verify(struct bench *bench, uint32_t rank, uint64_t iteration,
                    struct rf_verify_result *out)
 {
     memset(out, 0, sizeof(*out));
     must(bench,
-         rf_quantize_verify(bench->lab.plan, rank, round, &bench->what,
+         rf_quantize_verify(bench->lab.plan, rank, iteration, &bench->what,
                             &rf_memory_host, &bench->result, out, &bench->err));
 }
 
@@ -153,7 +153,7 @@ START_TEST(test_quantized_values_follow_the_formula)
             check_element(&bench, rank, part, part->rows - 1,
                           part->columns - 1);
         }
-        verify(&bench, rank, ROUND, &found);
+        verify(&bench, rank, ITERATION, &found);
         ck_assert_uint_eq(found.mismatched_bytes, 0);
         close_bench(&bench);
     }
@@ -168,7 +168,7 @@ START_TEST(test_verification_finds_a_wrong_value_and_names_it)
     open_bench(&bench, 1, 1); /* rows 128 to 256 of [256, 300] */
     at = (uint8_t *)bench.result.base + bench.what.parts[0].values;
     at[5 * 300 + 299] ^= 1;
-    verify(&bench, 1, ROUND, &found);
+    verify(&bench, 1, ITERATION, &found);
     ck_assert_uint_eq(found.mismatched_bytes, 1);
     ck_assert_str_eq(found.suffix, " (fp8)");
     ck_assert_uint_eq(found.index[0], 128 + 5);
@@ -184,7 +184,7 @@ START_TEST(test_verification_finds_a_wrong_scale_and_names_it)
     struct rf_verify_result found;
     open_bench(&bench, 1, 1);
     ((uint8_t *)bench.result.base)[bench.what.parts[0].scales + 4 * 2] ^= 0x10;
-    verify(&bench, 1, ROUND, &found);
+    verify(&bench, 1, ITERATION, &found);
     ck_assert_uint_eq(found.mismatched_bytes, 1);
     ck_assert_str_eq(found.suffix, " (scale_inv)");
     ck_assert_uint_eq(found.index[0], 1);
@@ -202,11 +202,11 @@ START_TEST(test_verification_finds_a_byte_written_between_parts)
     open_bench(&bench, 1, 1); /* 3 scales and then nothing */
     at = bench.what.parts[0].scales + 4 * 3;
     ((uint8_t *)bench.result.base)[at] ^= 1;
-    verify(&bench, 1, ROUND, &found);
+    verify(&bench, 1, ITERATION, &found);
     ck_assert_uint_eq(found.mismatched_bytes, 1);
     ck_assert_uint_eq(found.family, RF_NONE);
     ck_assert_uint_eq(found.index[0], at);
-    ck_assert_uint_eq(found.expected[0], rf_poison_byte(ROUND));
+    ck_assert_uint_eq(found.expected[0], rf_poison_byte(ITERATION));
     close_bench(&bench);
 }
 END_TEST
@@ -216,7 +216,7 @@ START_TEST(test_result_of_another_round_is_wrong)
     struct bench bench;
     struct rf_verify_result found;
     open_bench(&bench, 0, 0);
-    verify(&bench, 0, ROUND + 1, &found);
+    verify(&bench, 0, ITERATION + 1, &found);
     ck_assert_uint_gt(found.mismatched_bytes, 200 * 130 / 2);
     close_bench(&bench);
 }

@@ -38,8 +38,7 @@ RF_PATTERN_FN uint64_t rf_pattern_seed(uint64_t family, uint64_t layer,
                     (expert + 1));
 }
 
-/* Eight content bytes at byte offset 8·k of the tensor in
- * `iteration`. */
+/* Eight content bytes at byte offset 8·k of the tensor in `iteration`. */
 RF_PATTERN_FN uint64_t rf_pattern_word(uint64_t seed, uint64_t iteration,
                                        uint64_t k)
 {
@@ -56,8 +55,8 @@ RF_PATTERN_FN uint8_t rf_pattern_byte(uint64_t seed, uint64_t iteration,
                      (8 * (at & 7)));
 }
 
-/* The byte that fills destinations before `iteration`; never two
- * iterations in a row the same. */
+/* The byte that fills destinations before `iteration`; never the same in two
+ * iterations in a row. */
 RF_PATTERN_FN uint8_t rf_poison_byte(uint64_t iteration)
 {
     return (uint8_t)(0xA5 ^ (iteration & 0x0F));

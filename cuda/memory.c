@@ -357,16 +357,16 @@ out:
     return status;
 }
 
-static enum rf_status
-cuda_verify(const struct rf_plan *plan, enum rf_side side, uint32_t rank,
-            uint64_t round, const struct rf_arena *arena, rf_base_of_fn base_of,
-            void *data, struct rf_verify_result *out, struct rf_err *err)
+static enum rf_status cuda_verify(const struct rf_verify_job *job,
+                                  struct rf_verify_result *out,
+                                  struct rf_err *err)
 {
-    const struct rf_side_content content = {.plan = plan,
-                                            .side = side,
-                                            .rank = rank,
-                                            .base_of = base_of,
-                                            .data = data};
+    const struct rf_arena *arena = job->arena;
+    const struct rf_side_content content = {.plan = job->plan,
+                                            .side = job->side,
+                                            .rank = job->rank,
+                                            .base_of = job->base_of,
+                                            .data = job->data};
     struct rf_arena *own = (struct rf_arena *)(uintptr_t)arena;
     struct arena_tables *tables;
     struct rf_verify_counts counts;
@@ -379,18 +379,19 @@ cuda_verify(const struct rf_plan *plan, enum rf_side side, uint32_t rank,
     if (status != RF_OK) {
         return status;
     }
-    status =
-        rf_device_verify(&tables->content, arena->base, round, &counts, err);
+    status = rf_device_verify(&tables->content, arena->base, job->iteration,
+                              &counts, err);
     if (status != RF_OK) {
         return status;
     }
     out->checked_bytes = tables->slices.bytes;
     out->mismatched_bytes = counts.mismatched_bytes;
     if (counts.mismatched_bytes > 0) {
-        status = locate(tables, arena, round, counts.first, out, err);
+        status = locate(tables, arena, job->iteration, counts.first, out, err);
     }
-    return status != RF_OK ? status
-                           : check_gaps(tables, arena, round, out, err);
+    return status != RF_OK
+               ? status
+               : check_gaps(tables, arena, job->iteration, out, err);
 }
 
 static enum rf_status cuda_flip(struct rf_arena *arena, uint64_t offset,

@@ -38,6 +38,18 @@ struct rf_verify_result {
 typedef const void *(*rf_base_of_fn)(const struct rf_piece *piece,
                                      uint64_t stride[RF_BOX_DIMS], void *data);
 
+/* An arena of one rank's side, to be compared with the content of `iteration`;
+ * all borrowed. */
+struct rf_verify_job {
+    const struct rf_plan *plan;
+    enum rf_side side;
+    uint32_t rank;
+    uint64_t iteration;
+    const struct rf_arena *arena;
+    rf_base_of_fn base_of; /* may be NULL */
+    void *data;
+};
+
 /* What one rank quantises, from where and to where; all borrowed. */
 struct rf_quantizer_env {
     const struct rf_plan *plan;
@@ -84,13 +96,9 @@ struct rf_memory_ops {
      */
     enum rf_status (*poison)(uint64_t iteration, struct rf_arena *arena,
                              struct rf_err *err);
-    /* Compares every byte of every piece with the content of `iteration` (cast
-     * to the side's dtype), and padding with the poison. `base_of` (may be
-     * NULL) gives the address a piece really lives at (zero-copy methods). */
-    enum rf_status (*verify)(const struct rf_plan *plan, enum rf_side side,
-                             uint32_t rank, uint64_t iteration,
-                             const struct rf_arena *arena,
-                             rf_base_of_fn base_of, void *data,
+    /* Compares every byte of every piece with the content (cast to the side's
+     * dtype), and padding with the poison. */
+    enum rf_status (*verify)(const struct rf_verify_job *job,
                              struct rf_verify_result *out, struct rf_err *err);
     /* Test hook: flips one byte of the arena at `offset`. */
     enum rf_status (*flip)(struct rf_arena *arena, uint64_t offset,

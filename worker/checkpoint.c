@@ -116,44 +116,56 @@ static enum rf_status read_whole(int fd, const char *file, uint64_t at,
     return RF_OK;
 }
 
-enum rf_status rf_checkpoint_read(struct rf_checkpoint *checkpoint,
-                                  const char *name, uint64_t tensor_bytes,
-                                  uint64_t at, uint64_t bytes, void *dst,
+/* Through the window, which is moved where it does not hold the slice. */
+static enum rf_status read_window(struct rf_checkpoint *checkpoint, int fd,
+                                  const char *file, uint64_t start,
+                                  const struct rf_checkpoint_slice *slice,
                                   struct rf_err *err)
 {
-    const json_t *entry = json_object_get(checkpoint->tensors, name);
+    enum rf_status status;
+    if (fd == checkpoint->window_fd && start >= checkpoint->window_start &&
+        start + slice->bytes <=
+            checkpoint->window_start + checkpoint->window_bytes) {
+        return RF_OK;
+    }
+    checkpoint->window_fd = -1; /* not valid if the read fails */
+    checkpoint->window_start = start;
+    checkpoint->window_bytes =
+        RF_MIN(WINDOW_BYTES, slice->tensor_bytes - slice->at);
+    status = read_whole(fd, file, start, checkpoint->window_bytes,
+                        checkpoint->window, err);
+    if (status == RF_OK) {
+        checkpoint->window_fd = fd;
+    }
+    return status;
+}
+
+enum rf_status rf_checkpoint_read(struct rf_checkpoint *checkpoint,
+                                  const struct rf_checkpoint_slice *slice,
+                                  void *dst, struct rf_err *err)
+{
+    const json_t *entry = json_object_get(checkpoint->tensors, slice->tensor);
     const char *file = json_string_value(json_object_get(entry, "file"));
     json_int_t offset = json_integer_value(json_object_get(entry, "offset"));
-    uint64_t start = (uint64_t)offset + at;
+    uint64_t start = (uint64_t)offset + slice->at;
     enum rf_status status;
     int fd = -1;
     if (file == NULL || offset < 0) {
         return rf_err_set(err, RF_ERR_CONFIG, "the checkpoint has no tensor %s",
-                          name);
+                          slice->tensor);
     }
     status = open_file(checkpoint, file, &fd, err);
-    if (status == RF_OK && bytes >= WINDOW_BYTES) {
-        status = read_whole(fd, file, start, bytes, dst, err);
+    if (status == RF_OK && slice->bytes >= WINDOW_BYTES) {
+        status = read_whole(fd, file, start, slice->bytes, dst, err);
     } else if (status == RF_OK) {
-        if (fd != checkpoint->window_fd || start < checkpoint->window_start ||
-            start + bytes >
-                checkpoint->window_start + checkpoint->window_bytes) {
-            checkpoint->window_fd = -1; /* not valid if the read fails */
-            checkpoint->window_start = start;
-            checkpoint->window_bytes = RF_MIN(WINDOW_BYTES, tensor_bytes - at);
-            status = read_whole(fd, file, start, checkpoint->window_bytes,
-                                checkpoint->window, err);
-            if (status == RF_OK) {
-                checkpoint->window_fd = fd;
-            }
-        }
+        status = read_window(checkpoint, fd, file, start, slice, err);
         if (status == RF_OK) {
             memcpy(dst, checkpoint->window + (start - checkpoint->window_start),
-                   bytes);
+                   slice->bytes);
         }
     }
     if (status != RF_OK) {
-        rf_err_wrap(err, "tensor %s", name);
+        rf_err_wrap(err, "tensor %s", slice->tensor);
     }
     return status;
 }

@@ -15,11 +15,16 @@ enum rf_status rf_checkpoint_create(const json_t *files,
                                     struct rf_err *err) RF_MUST_CHECK;
 void rf_checkpoint_destroy(struct rf_checkpoint *checkpoint);
 
-/* Reads `bytes` bytes at byte `at` of tensor `name`, which has `tensor_bytes`
- * in all. A short file is RF_ERR_IO that names file and tensor. */
+/* Bytes [at, at + bytes) of a tensor. */
+struct rf_checkpoint_slice {
+    const char *tensor;
+    uint64_t tensor_bytes; /* in all */
+    uint64_t at, bytes;
+};
+
+/* A short file is RF_ERR_IO that names file and tensor. */
 enum rf_status rf_checkpoint_read(struct rf_checkpoint *checkpoint,
-                                  const char *name, uint64_t tensor_bytes,
-                                  uint64_t at, uint64_t bytes, void *dst,
-                                  struct rf_err *err) RF_MUST_CHECK;
+                                  const struct rf_checkpoint_slice *slice,
+                                  void *dst, struct rf_err *err) RF_MUST_CHECK;
 
 #endif

@@ -180,22 +180,23 @@ void rf_content_destroy(struct rf_content *content)
     free(content);
 }
 
-static void select_tensor(struct rf_content *content, uint32_t family,
-                          uint32_t layer_index, uint32_t expert)
+static void select_tensor(struct rf_content *content,
+                          const struct rf_content_span *span)
 {
-    const struct rf_family *f = &content->plan->model->families[family];
-    if (content->family == family && content->layer_index == layer_index &&
-        content->expert == expert) {
+    const struct rf_family *f = &content->plan->model->families[span->family];
+    if (content->family == span->family &&
+        content->layer_index == span->layer_index &&
+        content->expert == span->expert) {
         return;
     }
-    content->family = family;
-    content->layer_index = layer_index;
-    content->expert = expert;
+    content->family = span->family;
+    content->layer_index = span->layer_index;
+    content->expert = span->expert;
     content->stored_bytes = rf_dtype_bytes(f->dtype);
     for (uint32_t d = 0; d < f->ndim; d++) {
         content->stored_bytes *= f->shape[d];
     }
-    rf_family_tensor_name(f, layer_index, expert, content->name,
+    rf_family_tensor_name(f, span->layer_index, span->expert, content->name,
                           sizeof(content->name));
 }
 
@@ -210,9 +211,13 @@ static enum rf_status read_stored(struct rf_content *content,
             content->iteration, first * item_bytes, count * item_bytes, dst);
         return RF_OK;
     }
-    return rf_checkpoint_read(content->checkpoint, content->name,
-                              content->stored_bytes, first * item_bytes,
-                              count * item_bytes, dst, err);
+    return rf_checkpoint_read(
+        content->checkpoint,
+        &(struct rf_checkpoint_slice){.tensor = content->name,
+                                      .tensor_bytes = content->stored_bytes,
+                                      .at = first * item_bytes,
+                                      .bytes = count * item_bytes},
+        dst, err);
 }
 
 /* Through the buffers, a chunk at a time. */
@@ -240,16 +245,15 @@ static enum rf_status read_cast(struct rf_content *content,
     return RF_OK;
 }
 
-enum rf_status rf_content_read(struct rf_content *content, uint32_t family,
-                               uint32_t layer_index, uint32_t expert,
-                               uint64_t first, uint64_t count, void *dst,
+enum rf_status rf_content_read(struct rf_content *content,
+                               const struct rf_content_span *span, void *dst,
                                struct rf_err *err)
 {
-    struct stages stages = stages_of(content, family);
-    select_tensor(content, family, layer_index, expert);
+    struct stages stages = stages_of(content, span->family);
+    select_tensor(content, span);
     if (stages.stored == stages.train && stages.train == stages.own) {
-        return read_stored(content, rf_dtype_bytes(stages.own), first, count,
-                           dst, err);
+        return read_stored(content, rf_dtype_bytes(stages.own), span->first,
+                           span->count, dst, err);
     }
-    return read_cast(content, &stages, first, count, dst, err);
+    return read_cast(content, &stages, span->first, span->count, dst, err);
 }

@@ -25,11 +25,16 @@ enum rf_status rf_content_create(const struct rf_plan *plan, enum rf_side side,
                                  struct rf_err *err) RF_MUST_CHECK;
 void rf_content_destroy(struct rf_content *content); /* NULL is fine */
 
-/* Writes elements [first, first + count) of one logical tensor (row-major) to
- * `dst`, which needs no alignment. Fails only for checkpoints. */
-enum rf_status rf_content_read(struct rf_content *content, uint32_t family,
-                               uint32_t layer_index, uint32_t expert,
-                               uint64_t first, uint64_t count, void *dst,
+/* Elements [first, first + count) of one logical tensor (row-major). */
+struct rf_content_span {
+    uint32_t family, layer_index, expert;
+    uint64_t first, count;
+};
+
+/* Writes them to `dst`, which needs no alignment. Fails only for checkpoints.
+ */
+enum rf_status rf_content_read(struct rf_content *content,
+                               const struct rf_content_span *span, void *dst,
                                struct rf_err *err) RF_MUST_CHECK;
 
 /* `bytes` bytes of the pattern from byte offset `at` of a tensor. */

@@ -265,9 +265,13 @@ static enum rf_status verify_sources(struct rf_exec *exec, uint64_t iteration,
                                      struct rf_err *err)
 {
     struct rf_verify_result kept = {0};
-    enum rf_status status = exec->memory->verify(
-        exec->plan, RF_TRAIN, exec->env.rank, iteration,
-        &exec->method_env.arena[RF_MEM_TRAIN], NULL, NULL, &kept, err);
+    const struct rf_verify_job job = {
+        .plan = exec->plan,
+        .side = RF_TRAIN,
+        .rank = exec->env.rank,
+        .iteration = iteration,
+        .arena = &exec->method_env.arena[RF_MEM_TRAIN]};
+    enum rf_status status = exec->memory->verify(&job, &kept, err);
     if (status == RF_OK && found->mismatched_bytes == 0) {
         kept.checked_bytes = found->checked_bytes;
         *found = kept;
@@ -282,14 +286,18 @@ static enum rf_status verify_arrived(struct rf_exec *exec, uint64_t iteration,
                                      struct rf_verify_result *found,
                                      struct rf_err *err)
 {
-    enum rf_status status =
-        exec->memory->verify(exec->plan, RF_INFER, exec->env.rank, iteration,
-                             &exec->method_env.arena[RF_MEM_INFER],
-                             exec->method->base_of, exec->state, found, err);
+    struct rf_verify_job job = {.plan = exec->plan,
+                                .side = RF_INFER,
+                                .rank = exec->env.rank,
+                                .iteration = iteration,
+                                .arena = &exec->method_env.arena[RF_MEM_INFER],
+                                .base_of = exec->method->base_of,
+                                .data = exec->state};
+    enum rf_status status = exec->memory->verify(&job, found, err);
     if (status == RF_OK && exec->quantizer != NULL) {
-        status = rf_quantize_verify(exec->plan, exec->env.rank, iteration,
-                                    &exec->quantize, exec->memory,
-                                    &exec->quantized, found, err);
+        job.arena = &exec->quantized;
+        status =
+            rf_quantize_verify(&job, &exec->quantize, exec->memory, found, err);
     }
     return status;
 }

@@ -119,9 +119,11 @@ static enum rf_status host_fill(const struct rf_plan *plan, enum rf_side side,
                      piece->stride,
                      rf_plan_item_bytes(plan, side, piece->family));
         while (status == RF_OK && rf_runs_next(&walk, &run)) {
+            const struct rf_content_span span = {piece->family, run.layer,
+                                                 run.expert, run.element,
+                                                 run.elements};
             status = rf_content_read(
-                content, piece->family, run.layer, run.expert, run.element,
-                run.elements,
+                content, &span,
                 (uint8_t *)arena->base + piece->offset + run.offset, err);
         }
     }
@@ -140,50 +142,54 @@ static enum rf_status host_poison(uint64_t iteration, struct rf_arena *arena,
 }
 
 struct verification {
-    const struct rf_plan *plan;
+    const struct rf_verify_job *job;
     struct rf_content *content;
     struct rf_verify_result *result;
     uint64_t first_element; /* of result's first mismatch */
     uint8_t *expected;      /* RF_CONTENT_CHUNK elements */
+    uint32_t item;          /* bytes of an element of the piece under way */
 };
 
-/* Whether (family, layer, expert, element) comes before the first mismatch
- * known so far. */
-static bool is_earlier(const struct verification *v, uint32_t family,
-                       uint32_t layer, uint32_t expert, uint64_t element)
+/* Whether the first element of `span` comes before the first mismatch known so
+ * far. */
+static bool is_earlier(const struct verification *v,
+                       const struct rf_content_span *span)
 {
     const struct rf_verify_result *r = v->result;
-    if (r->mismatched_bytes == 0 || family != r->family) {
-        return r->mismatched_bytes == 0 || family < r->family;
+    if (r->mismatched_bytes == 0 || span->family != r->family) {
+        return r->mismatched_bytes == 0 || span->family < r->family;
     }
-    if (layer != r->layer_index) {
-        return layer < r->layer_index;
+    if (span->layer_index != r->layer_index) {
+        return span->layer_index < r->layer_index;
     }
-    if (expert != r->expert) {
-        return expert < r->expert;
+    if (span->expert != r->expert) {
+        return span->expert < r->expert;
     }
-    return element < v->first_element;
+    return span->first < v->first_element;
 }
 
-static void note_mismatches(struct verification *v, uint32_t family,
-                            const struct rf_stretch *run, uint64_t element,
-                            uint64_t count, uint32_t item, const uint8_t *found)
+static void note_mismatches(struct verification *v,
+                            const struct rf_content_span *span,
+                            const uint8_t *found)
 {
     struct rf_verify_result *result = v->result;
-    uint64_t bad = 0, first = count;
-    for (uint64_t i = 0; i < count * item; i++) {
+    struct rf_content_span wrong = *span;
+    const uint32_t item = v->item;
+    uint64_t bad = 0, first = span->count;
+    for (uint64_t i = 0; i < span->count * item; i++) {
         if (found[i] != v->expected[i]) {
             first = RF_MIN(first, i / item);
             bad++;
         }
     }
-    if (is_earlier(v, family, run->layer, run->expert, element + first)) {
-        v->first_element = element + first;
-        result->family = family;
-        result->layer_index = run->layer;
-        result->expert = run->expert;
+    wrong.first += first;
+    if (is_earlier(v, &wrong)) {
+        v->first_element = wrong.first;
+        result->family = wrong.family;
+        result->layer_index = wrong.layer_index;
+        result->expert = wrong.expert;
         result->item_bytes = item;
-        rf_runs_index(&v->plan->model->families[family], v->first_element,
+        rf_runs_index(&v->job->plan->model->families[wrong.family], wrong.first,
                       result->index);
         memcpy(result->expected, v->expected + first * item, item);
         memcpy(result->found, found + first * item, item);
@@ -192,57 +198,75 @@ static void note_mismatches(struct verification *v, uint32_t family,
 }
 
 static enum rf_status verify_run(struct verification *v, uint32_t family,
-                                 const struct rf_stretch *run, uint32_t item,
+                                 const struct rf_stretch *run,
                                  const uint8_t *found, struct rf_err *err)
 {
-    uint64_t element = run->element, left = run->elements;
-    while (left > 0) {
-        uint64_t n = RF_MIN(left, RF_CONTENT_CHUNK);
-        enum rf_status status =
-            rf_content_read(v->content, family, run->layer, run->expert,
-                            element, n, v->expected, err);
+    struct rf_content_span span = {family, run->layer, run->expert,
+                                   run->element, 0};
+    for (uint64_t left = run->elements; left > 0; left -= span.count) {
+        enum rf_status status;
+        span.count = RF_MIN(left, RF_CONTENT_CHUNK);
+        status = rf_content_read(v->content, &span, v->expected, err);
         if (status != RF_OK) {
             return status;
         }
-        if (memcmp(found, v->expected, n * item) != 0) {
-            note_mismatches(v, family, run, element, n, item, found);
+        if (memcmp(found, v->expected, span.count * v->item) != 0) {
+            note_mismatches(v, &span, found);
         }
-        element += n;
-        left -= n;
-        found += n * item;
+        span.first += span.count;
+        found += span.count * v->item;
     }
-    v->result->checked_bytes += run->elements * item;
+    v->result->checked_bytes += run->elements * v->item;
     return RF_OK;
+}
+
+/* Where the piece really lives, with its strides. */
+static const uint8_t *base_of(const struct rf_verify_job *job,
+                              const struct rf_piece *piece,
+                              uint64_t stride[RF_BOX_DIMS])
+{
+    const void *base = NULL;
+    memcpy(stride, piece->stride, sizeof(piece->stride));
+    if (job->base_of != NULL) {
+        base = job->base_of(piece, stride, job->data);
+    }
+    if (base == NULL) {
+        memcpy(stride, piece->stride, sizeof(piece->stride));
+        base = (const uint8_t *)job->arena->base + piece->offset;
+    }
+    return base;
 }
 
 static enum rf_status verify_piece(struct verification *v,
                                    const struct rf_piece *piece,
-                                   const uint8_t *base,
-                                   const uint64_t stride[RF_BOX_DIMS],
-                                   uint32_t item, struct rf_err *err)
+                                   struct rf_err *err)
 {
+    const struct rf_plan *plan = v->job->plan;
+    uint64_t stride[RF_BOX_DIMS];
+    const uint8_t *base = base_of(v->job, piece, stride);
     struct rf_run_walk walk;
     struct rf_stretch run;
     enum rf_status status = RF_OK;
-    rf_runs_init(&walk, &v->plan->model->families[piece->family], &piece->box,
-                 stride, item);
+    v->item = rf_plan_item_bytes(plan, v->job->side, piece->family);
+    rf_runs_init(&walk, &plan->model->families[piece->family], &piece->box,
+                 stride, v->item);
     while (status == RF_OK && rf_runs_next(&walk, &run)) {
-        status =
-            verify_run(v, piece->family, &run, item, base + run.offset, err);
+        status = verify_run(v, piece->family, &run, base + run.offset, err);
     }
     return status;
 }
 
 /* Padding must still hold the poison: a method that wrote there has written
  * where it must not. It counts as mismatched, never as checked. */
-static enum rf_status verify_padding(struct verification *v, enum rf_side side,
-                                     uint32_t rank, uint8_t poison,
-                                     const uint8_t *base, struct rf_err *err)
+static enum rf_status verify_padding(struct verification *v, struct rf_err *err)
 {
+    const struct rf_verify_job *job = v->job;
+    const uint8_t *base = job->arena->base;
+    const uint8_t poison = rf_poison_byte(job->iteration);
     struct rf_span *spans = NULL;
     size_t n = 0;
     enum rf_status status =
-        rf_runs_padding(v->plan, side, rank, &spans, &n, err);
+        rf_runs_padding(job->plan, job->side, job->rank, &spans, &n, err);
     for (size_t i = 0; status == RF_OK && i < n; i++) {
         for (uint64_t at = spans[i].start; at < spans[i].end; at++) {
             if (base[at] == poison) {
@@ -261,41 +285,25 @@ static enum rf_status verify_padding(struct verification *v, enum rf_side side,
     return status;
 }
 
-static enum rf_status host_verify(const struct rf_plan *plan, enum rf_side side,
-                                  uint32_t rank, uint64_t iteration,
-                                  const struct rf_arena *arena,
-                                  rf_base_of_fn base_of, void *data,
+static enum rf_status host_verify(const struct rf_verify_job *job,
                                   struct rf_verify_result *out,
                                   struct rf_err *err)
 {
-    const struct rf_rank_layout *layout = rf_plan_layout(plan, side, rank);
+    const struct rf_rank_layout *layout =
+        rf_plan_layout(job->plan, job->side, job->rank);
     struct rf_verify_result result = {0};
-    struct verification v = {.plan = plan, .result = &result};
-    enum rf_status status =
-        rf_content_create(plan, side, iteration, &v.content, err);
+    struct verification v = {.job = job, .result = &result};
+    enum rf_status status = rf_content_create(job->plan, job->side,
+                                              job->iteration, &v.content, err);
     if (status != RF_OK) {
         return status;
     }
     v.expected = rf_xmalloc(8 * RF_CONTENT_CHUNK);
     for (size_t i = 0; status == RF_OK && i < layout->n_pieces; i++) {
-        const struct rf_piece *piece = &layout->pieces[i];
-        uint64_t stride[RF_BOX_DIMS];
-        const void *base = NULL;
-        memcpy(stride, piece->stride, sizeof(stride));
-        if (base_of != NULL) {
-            base = base_of(piece, stride, data);
-        }
-        if (base == NULL) {
-            memcpy(stride, piece->stride, sizeof(stride));
-            base = (const uint8_t *)arena->base + piece->offset;
-        }
-        status =
-            verify_piece(&v, piece, base, stride,
-                         rf_plan_item_bytes(plan, side, piece->family), err);
+        status = verify_piece(&v, &layout->pieces[i], err);
     }
     if (status == RF_OK) {
-        status = verify_padding(&v, side, rank, rf_poison_byte(iteration),
-                                arena->base, err);
+        status = verify_padding(&v, err);
     }
     if (status == RF_OK) {
         *out = result;

@@ -32,26 +32,33 @@ static uint16_t load(const uint8_t *at)
     return bits;
 }
 
-/* One block, at most 128×128; `pitch` in bytes. Magnitudes order like their
- * bits; a NaN makes the whole block NaN, as on devices. */
-static void quantize_block(const uint8_t *src, uint64_t pitch, uint64_t rows,
-                           uint64_t columns, uint8_t *dst, uint64_t dst_pitch,
-                           float *scale_inv)
+/* At most 128×128 elements; pitches in bytes. */
+struct block {
+    const uint8_t *src;
+    uint8_t *dst;
+    uint64_t src_pitch, dst_pitch, rows, columns;
+};
+
+/* Magnitudes order like their bits; a NaN makes the whole block NaN, as on
+ * devices. */
+static void quantize_block(const struct block *block, float *scale_inv)
 {
     union rf_float_bits amax = {.value = RF_FP8_AMAX_FLOOR};
     float scale;
-    for (uint64_t r = 0; r < rows; r++) {
-        for (uint64_t c = 0; c < columns; c++) {
-            const uint32_t bits = load(src + r * pitch + 2 * c) & 0x7FFFu;
+    for (uint64_t r = 0; r < block->rows; r++) {
+        const uint8_t *src = block->src + r * block->src_pitch;
+        for (uint64_t c = 0; c < block->columns; c++) {
+            const uint32_t bits = load(src + 2 * c) & 0x7FFFu;
             amax.bits = RF_MAX(amax.bits, bits << 16);
         }
     }
     scale = RF_FP8_MAX / amax.value;
     *scale_inv = amax.value / RF_FP8_MAX;
-    for (uint64_t r = 0; r < rows; r++) {
-        for (uint64_t c = 0; c < columns; c++) {
-            dst[r * dst_pitch + c] = rf_f32_to_e4m3(
-                rf_bf16_to_f32(load(src + r * pitch + 2 * c)) * scale);
+    for (uint64_t r = 0; r < block->rows; r++) {
+        const uint8_t *src = block->src + r * block->src_pitch;
+        uint8_t *dst = block->dst + r * block->dst_pitch;
+        for (uint64_t c = 0; c < block->columns; c++) {
+            dst[c] = rf_f32_to_e4m3(rf_bf16_to_f32(load(src + 2 * c)) * scale);
         }
     }
 }
@@ -61,9 +68,14 @@ static void quantize_band(const uint8_t *src, uint64_t pitch, uint64_t rows,
                           uint64_t columns, uint8_t *dst, float *scales)
 {
     for (uint64_t c = 0; c < columns; c += RF_FP8_BLOCK) {
-        quantize_block(src + 2 * c, pitch, rows,
-                       RF_MIN(columns - c, (uint64_t)RF_FP8_BLOCK), dst + c,
-                       columns, scales++);
+        const struct block block = {
+            .src = src + 2 * c,
+            .dst = dst + c,
+            .src_pitch = pitch,
+            .dst_pitch = columns,
+            .rows = rows,
+            .columns = RF_MIN(columns - c, (uint64_t)RF_FP8_BLOCK)};
+        quantize_block(&block, scales++);
     }
 }
 
@@ -121,8 +133,14 @@ void rf_quantizer_destroy(void *opaque)
 
 /* --- Verification --- */
 
+struct verification {
+    const struct rf_verify_job *job;
+    const struct rf_memory_ops *memory;
+    struct rf_content *content;
+    struct rf_verify_result *out;
+};
+
 struct band {
-    const struct rf_plan *plan;
     const struct rf_piece *piece;
     const struct rf_quantize_part *part;
     uint64_t row, rows; /* of the part */
@@ -131,9 +149,16 @@ struct band {
     float *scales, *found_scales;
 };
 
-static void note(const struct band *band, bool scale, uint64_t at,
-                 const void *expected, const void *found, uint32_t item,
-                 struct rf_verify_result *out)
+/* Values or scales of a band. */
+struct items {
+    bool scales;
+    const void *expected, *found;
+    uint64_t n;
+    uint32_t bytes; /* of each */
+};
+
+static void note(const struct band *band, const struct items *items,
+                 uint64_t at, struct rf_verify_result *out)
 {
     const struct rf_quantize_part *part = band->part;
     const uint64_t across = rf_quantize_blocks(part->columns);
@@ -141,104 +166,116 @@ static void note(const struct band *band, bool scale, uint64_t at,
     out->family = band->piece->family;
     out->layer_index = part->layer_index;
     out->expert = part->expert;
-    out->item_bytes = item;
-    out->suffix = scale ? " (scale_inv)" : " (fp8)";
-    if (scale) {
+    out->item_bytes = items->bytes;
+    out->suffix = items->scales ? " (scale_inv)" : " (fp8)";
+    if (items->scales) {
         out->index[0] = row / RF_FP8_BLOCK;
         out->index[1] = part->column / RF_FP8_BLOCK + at % across;
     } else {
         out->index[0] = row + at / part->columns;
         out->index[1] = part->column + at % part->columns;
     }
-    memcpy(out->expected, expected, item);
-    memcpy(out->found, found, item);
+    memcpy(out->expected, (const uint8_t *)items->expected + at * items->bytes,
+           items->bytes);
+    memcpy(out->found, (const uint8_t *)items->found + at * items->bytes,
+           items->bytes);
 }
 
-static void compare(const struct band *band, bool scale, const void *expected,
-                    const void *found, uint64_t n, uint32_t item,
+static void compare(const struct band *band, const struct items *items,
                     struct rf_verify_result *out)
 {
-    const uint8_t *want = expected, *have = found;
-    if (memcmp(want, have, n * item) == 0) {
+    const uint8_t *want = items->expected, *have = items->found;
+    if (memcmp(want, have, items->n * items->bytes) == 0) {
         return;
     }
-    for (uint64_t i = 0; i < n * item; i++) {
+    for (uint64_t i = 0; i < items->n * items->bytes; i++) {
         if (want[i] != have[i] && out->mismatched_bytes++ == 0) {
-            const uint64_t at = i / item;
-            note(band, scale, at, want + at * item, have + at * item, item,
-                 out);
+            note(band, items, i / items->bytes, out);
         }
     }
 }
 
-static enum rf_status
-verify_band(const struct band *band, struct rf_content *content,
-            const struct rf_memory_ops *memory, const struct rf_arena *result,
-            struct rf_verify_result *out, struct rf_err *err)
+/* What the band must be. */
+static enum rf_status make_band(const struct verification *v,
+                                const struct band *band, struct rf_err *err)
 {
     const struct rf_quantize_part *part = band->part;
     const struct rf_family *family =
-        &band->plan->model->families[band->piece->family];
+        &v->job->plan->model->families[band->piece->family];
+    struct rf_content_span span = {.family = band->piece->family,
+                                   .layer_index = part->layer_index,
+                                   .expert = part->expert,
+                                   .count = part->columns};
+    for (uint64_t r = 0; r < band->rows; r++) {
+        enum rf_status status;
+        span.first =
+            (part->row + band->row + r) * family->shape[1] + part->column;
+        status = rf_content_read(v->content, &span,
+                                 band->content + 2 * r * part->columns, err);
+        if (status != RF_OK) {
+            return status;
+        }
+    }
+    quantize_band(band->content, 2 * part->columns, band->rows, part->columns,
+                  band->values, band->scales);
+    return RF_OK;
+}
+
+static enum rf_status verify_band(const struct verification *v,
+                                  const struct band *band, struct rf_err *err)
+{
+    const struct rf_quantize_part *part = band->part;
     const uint64_t across = rf_quantize_blocks(part->columns);
-    const uint64_t n = band->rows * part->columns;
-    enum rf_status status = RF_OK;
-    for (uint64_t r = 0; status == RF_OK && r < band->rows; r++) {
-        status = rf_content_read(
-            content, band->piece->family, part->layer_index, part->expert,
-            (part->row + band->row + r) * family->shape[1] + part->column,
-            part->columns, band->content + 2 * r * part->columns, err);
+    const struct items values = {false, band->values, band->found_values,
+                                 band->rows * part->columns, 1};
+    const struct items scales = {true, band->scales, band->found_scales, across,
+                                 sizeof(float)};
+    enum rf_status status = make_band(v, band, err);
+    if (status == RF_OK) {
+        status = v->memory->read(v->job->arena,
+                                 part->values + band->row * part->columns,
+                                 values.n, band->found_values, err);
     }
     if (status == RF_OK) {
-        quantize_band(band->content, 2 * part->columns, band->rows,
-                      part->columns, band->values, band->scales);
-        status = memory->read(result, part->values + band->row * part->columns,
-                              n, band->found_values, err);
+        status = v->memory->read(
+            v->job->arena,
+            part->scales + band->row / RF_FP8_BLOCK * across * sizeof(float),
+            across * sizeof(float), band->found_scales, err);
     }
     if (status == RF_OK) {
-        status = memory->read(result,
-                              part->scales + band->row / RF_FP8_BLOCK * across *
-                                                 sizeof(float),
-                              across * sizeof(float), band->found_scales, err);
-    }
-    if (status == RF_OK) {
-        compare(band, false, band->values, band->found_values, n, 1, out);
-        compare(band, true, band->scales, band->found_scales, across,
-                sizeof(float), out);
+        compare(band, &values, v->out);
+        compare(band, &scales, v->out);
     }
     return status;
 }
 
 /* What lies between values and scales must still hold the poison. */
-static enum rf_status verify_gap(const struct rf_memory_ops *memory,
-                                 const struct rf_arena *result, uint64_t from,
-                                 uint64_t to, uint8_t poison,
-                                 struct rf_verify_result *out,
-                                 struct rf_err *err)
+static enum rf_status verify_gap(const struct verification *v, uint64_t from,
+                                 uint64_t to, struct rf_err *err)
 {
+    const uint8_t poison = rf_poison_byte(v->job->iteration);
     uint8_t found[256];
     enum rf_status status = RF_OK;
     for (uint64_t n; status == RF_OK && from < to; from += n) {
         n = RF_MIN(to - from, (uint64_t)sizeof(found));
-        status = memory->read(result, from, n, found, err);
+        status = v->memory->read(v->job->arena, from, n, found, err);
         for (uint64_t i = 0; status == RF_OK && i < n; i++) {
-            if (found[i] == poison || out->mismatched_bytes++ > 0) {
+            if (found[i] == poison || v->out->mismatched_bytes++ > 0) {
                 continue;
             }
-            out->family = RF_NONE;
-            out->index[0] = from + i;
-            out->item_bytes = 1;
-            out->expected[0] = poison;
-            out->found[0] = found[i];
+            v->out->family = RF_NONE;
+            v->out->index[0] = from + i;
+            v->out->item_bytes = 1;
+            v->out->expected[0] = poison;
+            v->out->found[0] = found[i];
         }
     }
     return status;
 }
 
 /* Parts lie one after another, each with its values before its scales. */
-static enum rf_status verify_gaps(const struct rf_quantize *what,
-                                  const struct rf_memory_ops *memory,
-                                  const struct rf_arena *result, uint8_t poison,
-                                  struct rf_verify_result *out,
+static enum rf_status verify_gaps(const struct verification *v,
+                                  const struct rf_quantize *what,
                                   struct rf_err *err)
 {
     enum rf_status status = RF_OK;
@@ -246,35 +283,46 @@ static enum rf_status verify_gaps(const struct rf_quantize *what,
         const struct rf_quantize_part *part = &what->parts[i];
         const uint64_t next =
             i + 1 < what->n ? what->parts[i + 1].values : what->bytes;
-        status = verify_gap(memory, result,
-                            part->values + part->rows * part->columns,
-                            part->scales, poison, out, err);
+        status = verify_gap(v, part->values + part->rows * part->columns,
+                            part->scales, err);
         if (status == RF_OK) {
-            status = verify_gap(memory, result,
+            status = verify_gap(v,
                                 part->scales +
                                     rf_quantize_blocks(part->rows) *
                                         rf_quantize_blocks(part->columns) *
                                         sizeof(float),
-                                next, poison, out, err);
+                                next, err);
         }
     }
     return status;
 }
 
-enum rf_status rf_quantize_verify(const struct rf_plan *plan, uint32_t rank,
-                                  uint64_t iteration,
+static enum rf_status verify_part(const struct verification *v,
+                                  struct band *band, struct rf_err *err)
+{
+    enum rf_status status = RF_OK;
+    for (uint64_t r = 0; status == RF_OK && r < band->part->rows;
+         r += RF_FP8_BLOCK) {
+        band->row = r;
+        band->rows = RF_MIN(band->part->rows - r, (uint64_t)RF_FP8_BLOCK);
+        status = verify_band(v, band, err);
+    }
+    return status;
+}
+
+enum rf_status rf_quantize_verify(const struct rf_verify_job *job,
                                   const struct rf_quantize *what,
                                   const struct rf_memory_ops *memory,
-                                  const struct rf_arena *result,
                                   struct rf_verify_result *out,
                                   struct rf_err *err)
 {
-    const struct rf_rank_layout *layout = rf_plan_layout(plan, RF_INFER, rank);
-    struct rf_content *content = NULL;
-    struct band band = {.plan = plan};
+    const struct rf_rank_layout *layout =
+        rf_plan_layout(job->plan, RF_INFER, job->rank);
+    struct verification v = {.job = job, .memory = memory, .out = out};
+    struct band band = {.row = 0};
     uint64_t widest = 0;
     enum rf_status status =
-        rf_content_create(plan, RF_INFER, iteration, &content, err);
+        rf_content_create(job->plan, RF_INFER, job->iteration, &v.content, err);
     if (status != RF_OK) {
         return status;
     }
@@ -289,22 +337,16 @@ enum rf_status rf_quantize_verify(const struct rf_plan *plan, uint32_t rank,
     for (size_t i = 0; status == RF_OK && i < what->n; i++) {
         band.part = &what->parts[i];
         band.piece = &layout->pieces[band.part->piece];
-        for (uint64_t r = 0; status == RF_OK && r < band.part->rows;
-             r += RF_FP8_BLOCK) {
-            band.row = r;
-            band.rows = RF_MIN(band.part->rows - r, (uint64_t)RF_FP8_BLOCK);
-            status = verify_band(&band, content, memory, result, out, err);
-        }
+        status = verify_part(&v, &band, err);
     }
     if (status == RF_OK) {
-        status = verify_gaps(what, memory, result, rf_poison_byte(iteration),
-                             out, err);
+        status = verify_gaps(&v, what, err);
     }
     free(band.content);
     free(band.values);
     free(band.found_values);
     free(band.scales);
     free(band.found_scales);
-    rf_content_destroy(content);
+    rf_content_destroy(v.content);
     return status;
 }

@@ -14,16 +14,15 @@ enum rf_status rf_quantizer_run(void *quantizer, struct rf_err *err);
 void rf_quantizer_destroy(void *quantizer);
 
 /*
- * Makes the content of `iteration` once more, quantises that here, and compares
- * every fp8 value and scale with `result` (read through `memory`). Mismatches
- * add to *out, whose checked_bytes is left alone; the first one is described
- * where *out has none yet.
+ * Makes the content of the job's iteration once more, quantises that here, and
+ * compares every fp8 value and scale with the job's arena, which is read
+ * through `memory` and holds `what`; base_of does not matter. Mismatches add to
+ * *out, whose checked_bytes is left alone; the first one is described where
+ * *out has none yet.
  */
-enum rf_status rf_quantize_verify(const struct rf_plan *plan, uint32_t rank,
-                                  uint64_t iteration,
+enum rf_status rf_quantize_verify(const struct rf_verify_job *job,
                                   const struct rf_quantize *what,
                                   const struct rf_memory_ops *memory,
-                                  const struct rf_arena *result,
                                   struct rf_verify_result *out,
                                   struct rf_err *err) RF_MUST_CHECK;
 

@@ -139,10 +139,13 @@ static struct rf_verify_result verify(struct lab *lab)
 {
     struct rf_verify_result result;
     struct rf_err err;
-    ck_assert_msg(rf_memory_cuda.verify(lab->planned.plan, RF_INFER, 1, ROUND,
-                                        &lab->arena, NULL, NULL, &result,
-                                        &err) == RF_OK,
-                  "%s", err.text);
+    const struct rf_verify_job job = {.plan = lab->planned.plan,
+                                      .side = RF_INFER,
+                                      .rank = 1,
+                                      .iteration = ROUND,
+                                      .arena = &lab->arena};
+    ck_assert_msg(rf_memory_cuda.verify(&job, &result, &err) == RF_OK, "%s",
+                  err.text);
     return result;
 }
 
@@ -295,9 +298,16 @@ START_TEST(test_views_are_verified_where_they_live)
     struct lab lab;
     struct elsewhere other;
     struct rf_verify_result result;
+    struct rf_verify_job job = {.side = RF_INFER,
+                                .rank = 1,
+                                .iteration = ROUND,
+                                .arena = &lab.arena,
+                                .base_of = base_elsewhere,
+                                .data = &other};
     struct rf_err err;
     unsigned char *copy;
     open_lab(&lab, 0);
+    job.plan = lab.planned.plan;
     other.piece = rf_plan_layout(lab.planned.plan, RF_INFER, 1)->pieces;
     ck_assert_int_eq(cudaMalloc((void **)&copy, lab.arena.bytes), 0);
     ck_assert_int_eq(
@@ -307,17 +317,11 @@ START_TEST(test_views_are_verified_where_they_live)
     /* What is in the arena's own place does not matter for this piece. */
     ck_assert_int_eq(rf_memory_cuda.flip(&lab.arena, other.piece->offset, &err),
                      0);
-    ck_assert_int_eq(rf_memory_cuda.verify(lab.planned.plan, RF_INFER, 1, ROUND,
-                                           &lab.arena, base_elsewhere, &other,
-                                           &result, &err),
-                     0);
+    ck_assert_int_eq(rf_memory_cuda.verify(&job, &result, &err), 0);
     ck_assert_uint_eq(result.mismatched_bytes, 0);
     ck_assert_int_eq(
         cudaMemset(other.base, lab.image[other.piece->offset] ^ 1, 1), 0);
-    ck_assert_int_eq(rf_memory_cuda.verify(lab.planned.plan, RF_INFER, 1, ROUND,
-                                           &lab.arena, base_elsewhere, &other,
-                                           &result, &err),
-                     0);
+    ck_assert_int_eq(rf_memory_cuda.verify(&job, &result, &err), 0);
     ck_assert_uint_eq(result.mismatched_bytes, 1);
     ck_assert_uint_eq(result.family, other.piece->family);
     cudaFree(copy);

@@ -46,6 +46,7 @@ START_TEST(test_slices_of_a_cast_tensor_equal_the_whole)
     struct worker_lab lab;
     struct rf_content *content;
     struct rf_err err;
+    struct rf_content_span span = {.count = 96};
     uint16_t whole[96], part[96];
     worker_lab_make(&lab,
                     "{\"tensor\": {\"name\": \"w\", \"shape\": [8, 12], "
@@ -57,13 +58,11 @@ START_TEST(test_slices_of_a_cast_tensor_equal_the_whole)
     ck_assert_int_eq(rf_plan_dtype(lab.plan, RF_INFER, 0), RF_BF16);
     ck_assert_int_eq(rf_content_create(lab.plan, RF_INFER, 5, &content, &err),
                      RF_OK);
-    ck_assert_int_eq(rf_content_read(content, 0, 0, 0, 0, 96, whole, &err),
-                     RF_OK);
-    for (uint64_t first = 0; first < 96; first += 7) {
-        uint64_t n = RF_MIN((uint64_t)11, 96 - first);
-        ck_assert_int_eq(
-            rf_content_read(content, 0, 0, 0, first, n, part, &err), RF_OK);
-        ck_assert_mem_eq(part, whole + first, n * sizeof(*part));
+    ck_assert_int_eq(rf_content_read(content, &span, whole, &err), RF_OK);
+    for (; span.first < 96; span.first += 7) {
+        span.count = RF_MIN((uint64_t)11, 96 - span.first);
+        ck_assert_int_eq(rf_content_read(content, &span, part, &err), RF_OK);
+        ck_assert_mem_eq(part, whole + span.first, span.count * sizeof(*part));
     }
     /* By the formula: the float32 pattern, rounded. */
     for (uint64_t i = 0; i < 96; i++) {

@@ -140,9 +140,13 @@ static struct rf_verify_result verify(const struct rf_plan *plan, uint32_t rank,
 {
     struct rf_verify_result found = {0};
     struct rf_err err;
-    ck_assert_msg(rf_memory_host.verify(plan, RF_INFER, rank, ITERATION, arena,
-                                        NULL, NULL, &found, &err) == RF_OK,
-                  "%s", err.text);
+    const struct rf_verify_job job = {.plan = plan,
+                                      .side = RF_INFER,
+                                      .rank = rank,
+                                      .iteration = ITERATION,
+                                      .arena = arena};
+    ck_assert_msg(rf_memory_host.verify(&job, &found, &err) == RF_OK, "%s",
+                  err.text);
     return found;
 }
 
@@ -280,16 +284,20 @@ START_TEST(test_verify_looks_where_the_method_says)
 {
     struct worker_lab lab;
     struct rf_arena arena, other;
+    struct rf_verify_job job;
     struct rf_verify_result found;
     struct rf_err err;
     worker_lab_make(&lab, cases[0].model, cases[0].scenario, 1, 2);
     other = good_destination(lab.plan, 0);
     arena = good_destination(lab.plan, 0);
     oracle(lab.plan, RF_INFER, 0, ITERATION - 1, arena.base);
-    ck_assert_int_eq(rf_memory_host.verify(lab.plan, RF_INFER, 0, ITERATION,
-                                           &arena, elsewhere, other.base,
-                                           &found, &err),
-                     RF_OK);
+    job = (struct rf_verify_job){.plan = lab.plan,
+                                 .side = RF_INFER,
+                                 .iteration = ITERATION,
+                                 .arena = &arena,
+                                 .base_of = elsewhere,
+                                 .data = other.base};
+    ck_assert_int_eq(rf_memory_host.verify(&job, &found, &err), RF_OK);
     ck_assert_uint_eq(found.mismatched_bytes, 0);
     rf_memory_host.free(&arena);
     rf_memory_host.free(&other);

@@ -93,10 +93,14 @@ static void close_bench(struct bench *bench)
 static void verify(struct bench *bench, uint32_t rank, uint64_t iteration,
                    struct rf_verify_result *out)
 {
+    const struct rf_verify_job job = {.plan = bench->lab.plan,
+                                      .side = RF_INFER,
+                                      .rank = rank,
+                                      .iteration = iteration,
+                                      .arena = &bench->result};
     memset(out, 0, sizeof(*out));
-    must(bench,
-         rf_quantize_verify(bench->lab.plan, rank, iteration, &bench->what,
-                            &rf_memory_host, &bench->result, out, &bench->err));
+    must(bench, rf_quantize_verify(&job, &bench->what, &rf_memory_host, out,
+                                   &bench->err));
 }
 
 static float element(const struct bench *bench, uint32_t rank,

@@ -323,23 +323,24 @@ void rf_copy_unpack(const struct rf_copy_shape *shape, uint64_t first,
     }
 }
 
-size_t rf_copy_iov(const struct rf_copy_shape *shape, enum rf_copy_side side,
-                   void *base, uint64_t first, uint64_t max_items,
-                   struct iovec *iov, size_t max_iov, uint64_t *items_out)
+size_t rf_copy_iov(const struct rf_copy_shape *shape,
+                   const struct rf_copy_span *span, struct iovec *iov,
+                   size_t max_iov, uint64_t *items_out)
 {
-    uint32_t item = side == RF_COPY_SRC ? shape->src_item : shape->dst_item;
-    uint64_t n = RF_MIN(max_items, shape->total_items - first);
+    const bool src = span->side == RF_COPY_SRC;
+    const uint32_t item = src ? shape->src_item : shape->dst_item;
+    const uint64_t n = RF_MIN(span->n, shape->total_items - span->first);
     size_t used = 0;
     struct walk walk;
     *items_out = 0;
-    walk_to(shape, first / shape->run_items, &walk);
-    FOR_EACH_RUN(shape, first, n, &walk, skip, items)
+    walk_to(shape, span->first / shape->run_items, &walk);
+    FOR_EACH_RUN(shape, span->first, n, &walk, skip, items)
     {
-        uint64_t offset = side == RF_COPY_SRC ? walk.src : walk.dst;
+        uint64_t offset = src ? walk.src : walk.dst;
         if (used == max_iov) {
             break;
         }
-        iov[used].iov_base = (uint8_t *)base + offset + skip * item;
+        iov[used].iov_base = (uint8_t *)span->base + offset + skip * item;
         iov[used++].iov_len = items * item;
         *items_out += items;
     }

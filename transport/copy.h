@@ -74,12 +74,19 @@ void rf_copy_pack(const struct rf_copy_shape *shape, uint64_t first, uint64_t n,
 void rf_copy_unpack(const struct rf_copy_shape *shape, uint64_t first,
                     uint64_t n, void *dst, const void *in, bool cast);
 
-/* Describes stream items from `first` on as I/O vectors into one side's memory:
- * at most max_iov vectors and max_items items. Returns the number of vectors,
- * *items = how many items they hold. */
-size_t rf_copy_iov(const struct rf_copy_shape *shape, enum rf_copy_side side,
-                   void *base, uint64_t first, uint64_t max_items,
-                   struct iovec *iov, size_t max_iov, uint64_t *items);
+/* Stream items [first, first + n), or as far as there are any, in the memory of
+ * one side. */
+struct rf_copy_span {
+    enum rf_copy_side side;
+    void *base;
+    uint64_t first, n;
+};
+
+/* Describes the first items of a span as at most max_iov I/O vectors. Returns
+ * the number of vectors, *items = how many items they hold. */
+size_t rf_copy_iov(const struct rf_copy_shape *shape,
+                   const struct rf_copy_span *span, struct iovec *iov,
+                   size_t max_iov, uint64_t *items);
 
 /* Copies one contiguous run past the cache. */
 void rf_copy_streaming(void *dst, const void *src, size_t bytes);

@@ -168,7 +168,10 @@ static enum rf_status build(struct rf_engine *engine,
 {
     const struct rf_method_env *env = engine->env;
     const struct rf_world *world = env->plan->world;
-    uint32_t node = world->ranks[env->rank].node;
+    struct rf_flow_how how = {.schedule = env->schedule,
+                              .world = world,
+                              .node = world->ranks[env->rank].node,
+                              .serialize = env->plan->spec->serialize};
     enum rf_status status;
     engine->routes = rf_xcalloc(env->schedule->n_ops, sizeof(*engine->routes));
     for (size_t i = 0; i < env->schedule->n_ops; i++) {
@@ -176,8 +179,8 @@ static enum rf_status build(struct rf_engine *engine,
         engine->routes[i] = policy->route(
             env, op, world->ranks[op->src].node == world->ranks[op->dst].node);
     }
-    status = rf_flow_build(env->schedule, world, node, engine->routes,
-                           env->plan->spec->serialize, &engine->flow, err);
+    how.routes = engine->routes;
+    status = rf_flow_build(&how, &engine->flow, err);
     if (status != RF_OK) {
         return status;
     }

@@ -77,11 +77,17 @@ struct rf_flow {
     struct rf_flow_queue *queues; /* by slot, in private memory */
 };
 
-/* Makes the actions of the ops of `schedule` (those that touch `node`).
- * `routes` and `schedule` must outlive it; ranks of a node pass the same. */
-enum rf_status rf_flow_build(const struct rf_schedule *schedule,
-                             const struct rf_world *world, uint32_t node,
-                             const enum rf_route *routes, bool serialize,
+struct rf_flow_how {
+    const struct rf_schedule *schedule; /* ops that touch `node` */
+    const struct rf_world *world;
+    uint32_t node;
+    const enum rf_route *routes; /* by op */
+    bool serialize;
+};
+
+/* Makes the actions of the schedule's ops. Routes and schedule must outlive it;
+ * ranks of a node pass the same. */
+enum rf_status rf_flow_build(const struct rf_flow_how *how,
                              struct rf_flow **out,
                              struct rf_err *err) RF_MUST_CHECK;
 void rf_flow_destroy(struct rf_flow *flow);

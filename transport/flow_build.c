@@ -320,17 +320,16 @@ static void make_slots(struct build *build)
     }
 }
 
-enum rf_status rf_flow_build(const struct rf_schedule *schedule,
-                             const struct rf_world *world, uint32_t node,
-                             const enum rf_route *routes, bool serialize,
+enum rf_status rf_flow_build(const struct rf_flow_how *how,
                              struct rf_flow **out, struct rf_err *err)
 {
+    const struct rf_schedule *schedule = how->schedule;
     struct rf_flow *flow = rf_xcalloc(1, sizeof(*flow));
-    struct build build = {.flow = flow, .world = world, .node = node};
+    struct build build = {.flow = flow, .world = how->world, .node = how->node};
     enum rf_status status = RF_OK;
     flow->schedule = schedule;
-    flow->routes = routes;
-    flow->serialize = serialize;
+    flow->routes = how->routes;
+    flow->serialize = how->serialize;
     flow->of_op = rf_xcalloc(schedule->n_ops, sizeof(*flow->of_op));
     make_slots(&build);
     for (uint32_t i = 0; i < schedule->n_ops; i++) {

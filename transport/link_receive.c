@@ -173,10 +173,11 @@ static ssize_t read_direct(struct rf_link *link)
 {
     const struct rf_link_op *op = &link->ops[link->current];
     uint64_t left = op->shape.total_items - link->current_at, items;
+    const struct rf_copy_span span = {RF_COPY_DST, destination(link),
+                                      link->current_at,
+                                      RF_MIN(left, RF_LINK_WRITE_BYTES)};
     struct iovec iov[RF_LINK_IOV + 1];
-    size_t n_iov = rf_copy_iov(
-        &op->shape, RF_COPY_DST, destination(link), link->current_at,
-        RF_MIN(left, RF_LINK_WRITE_BYTES), iov, RF_LINK_IOV, &items);
+    size_t n_iov = rf_copy_iov(&op->shape, &span, iov, RF_LINK_IOV, &items);
     ssize_t n;
     link->ahead_at = link->ahead_end = 0;
     if (items == left) {

@@ -105,9 +105,11 @@ static void add_payload(struct rf_link *link)
         add_staged(batch, n * of->wire_item);
         engine->times.pack_ns += rf_now_ns() - before;
     } else {
-        batch->n_iov += rf_copy_iov(
-            &of->shape, RF_COPY_SRC, src, link->current_at, n,
-            &batch->iov[batch->n_iov], RF_LINK_IOV - batch->n_iov, &n);
+        const struct rf_copy_span span = {RF_COPY_SRC, src, link->current_at,
+                                          n};
+        batch->n_iov +=
+            rf_copy_iov(&of->shape, &span, &batch->iov[batch->n_iov],
+                        RF_LINK_IOV - batch->n_iov, &n);
         batch->bytes += n * of->wire_item;
     }
     link->current_at += n;

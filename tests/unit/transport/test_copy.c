@@ -179,11 +179,10 @@ START_TEST(test_io_vectors_name_every_byte_once)
     uint64_t items, same;
     rf_copy_shape_of(&op, &shape);
     for (uint64_t at = 0; at < shape.total_items; at += items) {
-        size_t n = rf_copy_iov(&shape, RF_COPY_SRC, memories->src, at, 350,
-                               from, 3, &items);
-        ck_assert_uint_eq(rf_copy_iov(&shape, RF_COPY_DST, memories->dst, at,
-                                      350, to, 3, &same),
-                          n);
+        const struct rf_copy_span src = {RF_COPY_SRC, memories->src, at, 350};
+        const struct rf_copy_span dst = {RF_COPY_DST, memories->dst, at, 350};
+        size_t n = rf_copy_iov(&shape, &src, from, 3, &items);
+        ck_assert_uint_eq(rf_copy_iov(&shape, &dst, to, 3, &same), n);
         ck_assert_uint_eq(items, same);
         ck_assert_uint_gt(items, 0);
         for (size_t i = 0; i < n; i++) {

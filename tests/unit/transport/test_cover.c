@@ -21,6 +21,7 @@ static void make(struct lab *lab, const char *model, const char *scenario,
                  uint32_t slots)
 {
     struct rf_err *err = &lab->planned.err;
+    struct rf_flow_how how;
     ck_assert_msg(planned_make(&lab->planned, model, scenario, &slots, 1) ==
                       RF_OK,
                   "%s", err->text);
@@ -30,9 +31,10 @@ static void make(struct lab *lab, const char *model, const char *scenario,
     for (size_t i = 0; i < lab->schedule->n_ops; i++) {
         lab->routes[i] = RF_ROUTE_OWN;
     }
-    ck_assert_int_eq(rf_flow_build(lab->schedule, lab->planned.world, 0,
-                                   lab->routes, false, &lab->flow, err),
-                     RF_OK);
+    how = (struct rf_flow_how){.schedule = lab->schedule,
+                               .world = lab->planned.world,
+                               .routes = lab->routes};
+    ck_assert_int_eq(rf_flow_build(&how, &lab->flow, err), RF_OK);
 }
 
 static void done(struct lab *lab)

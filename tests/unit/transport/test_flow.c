@@ -44,10 +44,13 @@ static void init(struct lab *lab, uint32_t n_ranks)
 
 static void build(struct lab *lab, bool serialize)
 {
+    const struct rf_flow_how how = {.schedule = &lab->schedule,
+                                    .world = &lab->world,
+                                    .routes = lab->routes,
+                                    .serialize = serialize};
     struct rf_err err;
-    ck_assert_msg(rf_flow_build(&lab->schedule, &lab->world, 0, lab->routes,
-                                serialize, &lab->flow, &err) == RF_OK,
-                  "%s", err.text);
+    ck_assert_msg(rf_flow_build(&how, &lab->flow, &err) == RF_OK, "%s",
+                  err.text);
 }
 
 static enum rf_status alone(void *data, const void *mine, size_t size,
@@ -217,12 +220,12 @@ END_TEST
 START_TEST(test_a_dependency_that_does_not_write_here_is_a_bug)
 {
     struct lab lab;
+    const struct rf_flow_how how = {
+        .schedule = &lab.schedule, .world = &lab.world, .routes = lab.routes};
     struct rf_err err;
     init(&lab, 1);
     add(&lab, 0, 0, 77);
-    ck_assert_int_eq(rf_flow_build(&lab.schedule, &lab.world, 0, lab.routes,
-                                   false, &lab.flow, &err),
-                     RF_ERR_INTERNAL);
+    ck_assert_int_eq(rf_flow_build(&how, &lab.flow, &err), RF_ERR_INTERNAL);
     ck_assert_ptr_nonnull(strstr(err.text, "op 77"));
 }
 END_TEST

@@ -126,3 +126,10 @@ uint32_t rf_scenario_node_ranks(const struct rf_scenario *scenario,
     }
     return n;
 }
+
+bool rf_scenario_rank_on(const struct rf_scenario *scenario, uint32_t rank,
+                         uint32_t node)
+{
+    return rank < scenario->world->n_ranks &&
+           scenario->world->ranks[rank].node == node;
+}

@@ -36,6 +36,9 @@ uint64_t rf_scenario_node_bytes(const struct rf_scenario *scenario,
                                 uint32_t node);
 uint32_t rf_scenario_node_ranks(const struct rf_scenario *scenario,
                                 uint32_t node);
+/* Whether there is such a rank and `node` has it. */
+bool rf_scenario_rank_on(const struct rf_scenario *scenario, uint32_t rank,
+                         uint32_t node);
 
 /* Whether the weights live in device memory. */
 bool rf_scenario_on_device(const struct rf_scenario *scenario);

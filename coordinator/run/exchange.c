@@ -1,0 +1,114 @@
+#include "coordinator/run/exchange.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/mem.h"
+
+#define OPEN_MAX 8 /* sequence numbers that ranks may be apart */
+
+/* One allgather in progress. */
+struct gather {
+    uint64_t seq;
+    uint32_t have;
+    struct rf_texts parts; /* by rank; NULL: still to come */
+};
+
+struct rf_run_exchange {
+    const struct rf_scenario *scenario;
+    struct gather open[OPEN_MAX];
+    size_t n_open;
+};
+
+struct rf_run_exchange *
+rf_run_exchange_create(const struct rf_scenario *scenario)
+{
+    struct rf_run_exchange *exchange = rf_xcalloc(1, sizeof(*exchange));
+    exchange->scenario = scenario;
+    return exchange;
+}
+
+static void free_parts(struct rf_texts *parts)
+{
+    for (size_t r = 0; r < parts->n; r++) {
+        if (parts->list[r] != NULL) {
+            explicit_bzero(parts->list[r], strlen(parts->list[r]));
+            free(parts->list[r]);
+        }
+    }
+    free(parts->list);
+}
+
+void rf_run_exchange_destroy(struct rf_run_exchange *exchange)
+{
+    for (size_t i = 0; exchange != NULL && i < exchange->n_open; i++) {
+        free_parts(&exchange->open[i].parts);
+    }
+    free(exchange);
+}
+
+/* The allgather of a number, begun if need be; NULL: too many are open. */
+static struct gather *find(struct rf_run_exchange *exchange, uint64_t seq)
+{
+    const uint32_t n_ranks = exchange->scenario->world->n_ranks;
+    struct gather *gather;
+    for (size_t i = 0; i < exchange->n_open; i++) {
+        if (exchange->open[i].seq == seq) {
+            return &exchange->open[i];
+        }
+    }
+    if (exchange->n_open == OPEN_MAX) {
+        return NULL;
+    }
+    gather = &exchange->open[exchange->n_open++];
+    *gather = (struct gather){
+        .seq = seq, .parts = {rf_xcalloc(n_ranks, sizeof(char *)), n_ranks}};
+    return gather;
+}
+
+static bool hexadecimal(const char *text)
+{
+    size_t size = strlen(text);
+    return size % 2 == 0 && strspn(text, "0123456789abcdef") == size;
+}
+
+/* The parts move into the message. */
+static void finish(struct rf_run_exchange *exchange, struct gather *gather,
+                   uint32_t attempt, struct rf_msg *all)
+{
+    rf_msg_init(all, RF_MSG_EXCHANGED);
+    all->exchanged.attempt = attempt;
+    all->exchanged.seq = gather->seq;
+    all->exchanged.data = gather->parts;
+    *gather = exchange->open[--exchange->n_open];
+}
+
+enum rf_verdict rf_run_exchange_take(struct rf_run_exchange *exchange,
+                                     uint32_t node,
+                                     const struct rf_msg_exchange *parts,
+                                     struct rf_msg *all, struct rf_err *err)
+{
+    struct gather *gather = find(exchange, parts->seq);
+    if (gather == NULL) {
+        (void)rf_err_set(err, RF_ERR_PROTOCOL, "an exchange out of order");
+        return RF_VERDICT_ABORT;
+    }
+    for (size_t i = 0; i < parts->n_parts; i++) {
+        const struct rf_msg_share *part = &parts->parts[i];
+        if (!rf_scenario_rank_on(exchange->scenario, part->rank, node) ||
+            !hexadecimal(part->data) ||
+            gather->parts.list[part->rank] != NULL) {
+            (void)rf_err_set(err, RF_ERR_PROTOCOL,
+                             "a part of an exchange is not its own, not "
+                             "hexadecimal or sent twice");
+            return RF_VERDICT_ABORT;
+        }
+        gather->parts.list[part->rank] = rf_xstrdup(part->data);
+        gather->have++;
+    }
+    if (gather->have < gather->parts.n) {
+        return RF_VERDICT_GO_ON;
+    }
+    finish(exchange, gather, parts->attempt, all);
+    return RF_VERDICT_NEXT;
+}

@@ -1,0 +1,30 @@
+/*
+ * Allgathers of an attempt's ranks: gathers everybody's parts under a sequence
+ * number, then gives everybody the whole. Parts are opaque and may be secret
+ * (NCCL's unique IDs): they are never logged and are wiped after use.
+ */
+#ifndef RF_COORDINATOR_RUN_EXCHANGE_H
+#define RF_COORDINATOR_RUN_EXCHANGE_H
+
+#include "coordinator/run/scenario.h"
+#include "coordinator/run/verdict.h"
+#include "transport/messages.h"
+
+struct rf_run_exchange;
+
+/* `scenario` is borrowed. */
+struct rf_run_exchange *
+rf_run_exchange_create(const struct rf_scenario *scenario);
+void rf_run_exchange_destroy(struct rf_run_exchange *exchange); /* or NULL */
+
+/*
+ * Takes the parts that a node sent. NEXT: they were the last of their number,
+ * and `*all` is the EXCHANGED for every node (rf_msg_free() it). ABORT: `err`
+ * says what is wrong with them.
+ */
+enum rf_verdict rf_run_exchange_take(struct rf_run_exchange *exchange,
+                                     uint32_t node,
+                                     const struct rf_msg_exchange *parts,
+                                     struct rf_msg *all, struct rf_err *err);
+
+#endif

@@ -1,0 +1,67 @@
+/* The table of states. See states.h. */
+#include "coordinator/run/states.h"
+
+#include <stddef.h>
+
+#include "common/clock.h"
+
+/* What a state is part of; each is part of the one before, too. */
+enum scope { OF_RUN, OF_ATTEMPT, OF_ITERATION };
+
+#define TO(state) RF_SM_NEXT(RUN_##state)
+#define FAULT (TO(SETTLING) | TO(ABORTING))
+#define AFTER (TO(STORING) | TO(STARTING) | TO(STOPPING))
+
+/* X(state, name, deadline in ms, step, scope, next states) */
+#define STATES(X)                                                              \
+    X(IDLE, "idle", 0, NULL, OF_RUN, TO(LAUNCHING))                            \
+    X(LAUNCHING, "launching", 60000, NULL, OF_RUN,                             \
+      TO(STARTING) | TO(STOPPING))                                             \
+    X(STORING, "storing", 0, NULL, OF_RUN, TO(STARTING) | TO(STOPPING))        \
+    X(STARTING, "starting", 600000, NULL, OF_RUN, TO(PREPARING) | AFTER)       \
+    X(PREPARING, "preparing", 120000, "prepare", OF_ATTEMPT,                   \
+      TO(PROBING) | FAULT)                                                     \
+    X(PROBING, "probing", 60000, "probe", OF_ATTEMPT, TO(FILLING) | FAULT)     \
+    X(FILLING, "filling", 60000, "fill", OF_ITERATION, TO(RUNNING) | FAULT)    \
+    X(RUNNING, "running", 60000, "run", OF_ITERATION,                          \
+      TO(VERIFYING) | TO(FILLING) | TO(PROBING_AGAIN) | FAULT)                 \
+    X(VERIFYING, "verifying", 60000, "verify", OF_ITERATION,                   \
+      TO(FILLING) | TO(PROBING_AGAIN) | TO(CLOSING) | FAULT)                   \
+    X(PROBING_AGAIN, "probing again", 60000, "probe", OF_ATTEMPT,              \
+      TO(CLOSING) | FAULT)                                                     \
+    X(CLOSING, "closing", 60000, "close", OF_ATTEMPT, AFTER | FAULT)           \
+    X(SETTLING, "settling", 500, NULL, OF_ATTEMPT, TO(ABORTING))               \
+    X(ABORTING, "aborting", 30000, NULL, OF_ATTEMPT, AFTER)                    \
+    X(STOPPING, "stopping", 20000, NULL, OF_RUN, TO(DONE))                     \
+    X(DONE, "done", 0, NULL, OF_RUN, 0)
+
+const struct rf_sm_state rf_states[RUN_STATES] = {
+#define X(state, name, ms, step, scope, next)                                  \
+    [RUN_##state] = {name, next, (ms)*RF_NS_PER_MS},
+    STATES(X)
+#undef X
+};
+
+static const struct {
+    const char *step;
+    enum scope scope;
+} traits[RUN_STATES] = {
+#define X(state, name, ms, step, scope, next) [RUN_##state] = {step, scope},
+    STATES(X)
+#undef X
+};
+
+const char *rf_state_step(unsigned state)
+{
+    return traits[state].step;
+}
+
+bool rf_state_in_attempt(unsigned state)
+{
+    return traits[state].scope != OF_RUN;
+}
+
+bool rf_state_in_iteration(unsigned state)
+{
+    return traits[state].scope == OF_ITERATION;
+}

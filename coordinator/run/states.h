@@ -1,0 +1,52 @@
+/*
+ * The states of a run and what is fixed about each of them.
+ *
+ *   IDLE → LAUNCHING → STARTING → PREPARING → PROBING → FILLING
+ *   FILLING → RUNNING → VERIFYING → FILLING … → PROBING_AGAIN → CLOSING
+ *   CLOSING → (STORING →) STARTING … → STOPPING → DONE
+ *
+ *   PREPARING … CLOSING → (SETTLING →) ABORTING
+ *   ABORTING → (STORING →) STARTING | STOPPING
+ *   LAUNCHING, STORING, STARTING → STOPPING
+ *
+ * STORING waits until the last scenario is stored: none begins that could not
+ * be kept. It has no deadline, since a file server may be away for long.
+ * SETTLING waits a moment after a rank has said "peer lost": its node names the
+ * rank that died, and that message may still be under way.
+ */
+#ifndef RF_COORDINATOR_RUN_STATES_H
+#define RF_COORDINATOR_RUN_STATES_H
+
+#include "common/sm.h"
+
+enum rf_state {
+    RUN_IDLE,
+    RUN_LAUNCHING,
+    RUN_STORING,
+    RUN_STARTING,
+    RUN_PREPARING,
+    RUN_PROBING,
+    RUN_FILLING,
+    RUN_RUNNING,
+    RUN_VERIFYING,
+    RUN_PROBING_AGAIN,
+    RUN_CLOSING,
+    RUN_SETTLING,
+    RUN_ABORTING,
+    RUN_STOPPING,
+    RUN_DONE,
+    RUN_STATES,
+};
+
+/* Names, moves and the deadlines that hold where sizes do not matter. */
+extern const struct rf_sm_state rf_states[RUN_STATES];
+
+/* What a state asks of the ranks, as STEP names it; NULL: nothing. */
+const char *rf_state_step(unsigned state);
+
+/* Whether ranks are at work in it, or being ended. */
+bool rf_state_in_attempt(unsigned state);
+/* Whether it comes once in each warm-up and iteration. */
+bool rf_state_in_iteration(unsigned state);
+
+#endif

@@ -188,6 +188,50 @@ void rf_advise_scenario(const struct rf_scenario *scenario,
     advise_training(scenario, timeline, about, out);
 }
 
+/* HELLO as a struct; rf_schema_free() it. Empty where it cannot be read. */
+static struct rf_msg_hello decoded(const json_t *hello)
+{
+    json_t *copy = hello != NULL ? json_deep_copy(hello) : json_object();
+    json_t *least = json_pack("{s:[ii], s:i, s:s, s:{}}", "protocol", 1, 1,
+                              "node", 0, "control", "tcp", "methods");
+    struct rf_msg_hello out;
+    json_object_update_missing(copy, least);
+    json_decref(least);
+    (void)!rf_schema_decode(&rf_msg_hello_schema, copy, "HELLO", &out, NULL);
+    json_decref(copy);
+    return out;
+}
+
+static bool same_machine(const json_t *a, const json_t *b)
+{
+    struct rf_msg_hello x = decoded(a), y = decoded(b);
+    bool same = rf_hello_same_machine(&x, &y);
+    rf_schema_free(&rf_msg_hello_schema, &x);
+    rf_schema_free(&rf_msg_hello_schema, &y);
+    return same;
+}
+
+static enum rf_status check_folders(const struct rf_scenario *scenario,
+                                    const json_t *const *hellos,
+                                    struct rf_err *err)
+{
+    const uint32_t n = scenario->config->n_nodes;
+    struct rf_msg_hello *list = rf_xcalloc(n, sizeof(*list));
+    const struct rf_msg_hello **at = rf_xcalloc(n, sizeof(*at));
+    enum rf_status status;
+    for (uint32_t i = 0; i < n; i++) {
+        list[i] = decoded(hellos[i]);
+        at[i] = hellos[i] != NULL ? &list[i] : NULL;
+    }
+    status = rf_folders_check(scenario, at, err);
+    for (uint32_t i = 0; i < n; i++) {
+        rf_schema_free(&rf_msg_hello_schema, &list[i]);
+    }
+    free(list);
+    free(at);
+    return status;
+}
+
 static const char *text_of(const json_t *object, const char *key)
 {
     const char *text = json_string_value(json_object_get(object, key));
@@ -225,10 +269,12 @@ void rf_advise_build(const char *host, const json_t *hello, bool strict,
                      struct rf_findings *out)
 {
     struct rf_err why = {0};
-    if (rf_hello_check_build(hello, strict, &why) != RF_OK) {
+    struct rf_msg_hello struct_of = decoded(hello);
+    if (rf_hello_check_build(&struct_of, strict, &why) != RF_OK) {
         rf_findings_add(out, strict ? RF_ADVICE_ERROR : RF_ADVICE_WARNING, host,
                         "%s", why.text);
     }
+    rf_schema_free(&rf_msg_hello_schema, &struct_of);
 }
 
 void rf_advise_node(const char *host, const json_t *hello,
@@ -300,7 +346,7 @@ static json_int_t fastest_nic(const json_t *hello)
 static uint32_t machine_of(const json_t *const *hellos, uint32_t node)
 {
     uint32_t i = 0;
-    while (i < node && !rf_hello_same_machine(hellos[i], hellos[node])) {
+    while (i < node && !same_machine(hellos[i], hellos[node])) {
         i++;
     }
     return i;
@@ -319,7 +365,7 @@ static void advise_machines(const char *const *hosts,
         snprintf(names, sizeof(names), "%s", hosts[first]);
         for (uint32_t i = first + 1; i < n; i++) {
             size_t used = strlen(names);
-            if (!rf_hello_same_machine(hellos[first], hellos[i])) {
+            if (!same_machine(hellos[first], hellos[i])) {
                 continue;
             }
             if (++count <= NAMES_SHOWN) {
@@ -426,7 +472,7 @@ static void advise_processors(const struct rf_scenario *scenario,
             continue;
         }
         for (uint32_t i = first; i < n; i++) {
-            if (i == first || rf_hello_same_machine(hellos[first], hellos[i])) {
+            if (i == first || same_machine(hellos[first], hellos[i])) {
                 ranks += rf_scenario_node_ranks(scenario, i);
             }
         }
@@ -448,7 +494,7 @@ void rf_advise_fit(const struct rf_scenario *scenario,
     const char *about = scenario->spec->name;
     struct rf_err err;
     advise_processors(scenario, hellos, out);
-    if (rf_folders_check(scenario, hellos, &err) != RF_OK) {
+    if (check_folders(scenario, hellos, &err) != RF_OK) {
         rf_findings_add(out, RF_ADVICE_ERROR, about, "%s", err.text);
     }
     for (uint32_t i = 0; i < scenario->config->n_nodes; i++) {

@@ -34,8 +34,9 @@ double rf_progress_share(const struct rf_run_view *view)
         return 0;
     }
     share = (double)(view->scenario_at - (view->over ? 0 : 1));
-    if (view->n_rounds > 0) {
-        share += RF_MIN(1.0, (double)view->round / (double)view->n_rounds);
+    if (view->n_iterations > 0) {
+        share +=
+            RF_MIN(1.0, (double)view->iteration / (double)view->n_iterations);
     }
     return RF_MIN(1.0, share / (double)view->n_scenarios);
 }
@@ -59,15 +60,15 @@ static void describe(const struct rf_progress *progress, char *out, size_t size)
     if (progress->scenario[0] == '\0') {
         snprintf(out, size, "%s, %u of %u nodes", progress->state,
                  view->nodes_joined, view->n_nodes);
-    } else if (view->round < view->n_warmup) {
+    } else if (view->iteration < view->n_warmup) {
         snprintf(out, size, "%s: %s, warm-up %u of %u", progress->scenario,
-                 progress->state, view->round + 1, view->n_warmup);
+                 progress->state, view->iteration + 1, view->n_warmup);
     } else {
         snprintf(out, size, "%s: %s, iteration %u of %u", progress->scenario,
                  progress->state,
-                 RF_MIN(view->round - view->n_warmup + 1,
-                        view->n_rounds - view->n_warmup),
-                 view->n_rounds - view->n_warmup);
+                 RF_MIN(view->iteration - view->n_warmup + 1,
+                        view->n_iterations - view->n_warmup),
+                 view->n_iterations - view->n_warmup);
     }
 }
 

@@ -70,19 +70,10 @@ static void joined_op(void *data)
     rf_cluster_joined(app->cluster);
 }
 
-static void send_op(uint32_t node, enum rf_msg_type type, json_t *payload,
-                    void *data)
+static void send_op(uint32_t node, const struct rf_msg *message, void *data)
 {
     struct rf_run_app *app = data;
-    struct rf_msg message;
-    struct rf_err err = {0};
-    if (rf_msg_decode(type, payload, &message, &err) != RF_OK) {
-        rf_error("%s", err.text);
-    } else {
-        rf_cluster_send(app->cluster, node, &message);
-        rf_msg_free(&message);
-    }
-    json_decref(payload);
+    rf_cluster_send(app->cluster, node, message);
 }
 
 static void drop_op(uint32_t node, void *data)
@@ -182,15 +173,13 @@ static bool hello_cb(uint32_t node, struct rf_msg_hello *message, void *data)
 {
     struct rf_run_app *app = data;
     json_t *hello = rf_schema_encode(&rf_msg_hello_schema, message);
-    bool joins;
     if (!app->cli->strict) { /* or else the run refuses the node */
         rf_advise_build(app->config->node_names[node], hello, false,
                         &app->findings);
     }
-    rf_results_node(app->results, node, message);
-    joins = rf_run_hello(app->run, node, hello);
     json_decref(hello);
-    return joins;
+    rf_results_node(app->results, node, message);
+    return rf_run_hello(app->run, node, message);
 }
 
 static void lost_cb(uint32_t node, const struct rf_err *why, void *data)
@@ -202,16 +191,13 @@ static void lost_cb(uint32_t node, const struct rf_err *why, void *data)
 static void message_cb(uint32_t node, const struct rf_msg *message, void *data)
 {
     struct rf_run_app *app = data;
-    json_t *payload = rf_msg_json(message);
-    rf_run_message(app->run, node, message->type, payload);
-    json_decref(payload);
+    rf_run_message(app->run, node, message);
 }
 
 static void bad_message_cb(uint32_t node, const struct rf_err *why, void *data)
 {
     struct rf_run_app *app = data;
-    rf_cluster_drop(app->cluster, node);
-    rf_run_node_lost(app->run, node, why);
+    rf_run_bad_message(app->run, node, why);
 }
 
 static void log_cb(uint32_t node, uint32_t rank, const char *line, void *data)
@@ -266,35 +252,35 @@ static void close_handles(struct rf_run_app *app)
 
 /* --- Before and after ----------------------------------------------------- */
 
-/* "rank:iteration" in an environment variable that only tests set. */
-static void add_hook(json_t *test, const char *variable, const char *name)
+/* "rank:iteration" in an environment variable that only tests set. NULL: it is
+ * not set. */
+static struct rf_msg_hook *read_hook(const char *variable)
 {
     const char *text = getenv(variable);
-    unsigned rank, round;
+    struct rf_msg_hook *hook;
+    unsigned rank, iteration;
     char end;
     if (text == NULL) {
-        return;
+        return NULL;
     }
-    if (sscanf(text, "%u:%u%c", &rank, &round, &end) != 2) {
+    if (sscanf(text, "%u:%u%c", &rank, &iteration, &end) != 2) {
         rf_warn("%s is not \"rank:iteration\": ignored", variable);
-        return;
+        return NULL;
     }
-    json_object_set_new(test, name,
-                        json_pack("{s:i, s:i, s:i}", "rank", (int)rank,
-                                  "iteration", (int)round, "signal", SIGKILL));
+    hook = rf_xmalloc(sizeof(*hook));
+    rf_schema_init(&rf_msg_hook_schema, hook);
+    hook->rank = rank;
+    hook->iteration = iteration;
+    hook->signal = SIGKILL;
+    return hook;
 }
 
 static void set_test_hooks(struct rf_run_app *app)
 {
-    json_t *test = json_object();
-    add_hook(test, "REFIT_TEST_FLIP", "flip");
-    add_hook(test, "REFIT_TEST_STALL", "stall");
-    add_hook(test, "REFIT_TEST_EXIT", "exit");
-    if (json_object_size(test) > 0) {
-        rf_run_set_test(app->run, test);
-    } else {
-        json_decref(test);
-    }
+    struct rf_msg_hooks test = {.flip = read_hook("REFIT_TEST_FLIP"),
+                                .stall = read_hook("REFIT_TEST_STALL"),
+                                .exit = read_hook("REFIT_TEST_EXIT")};
+    rf_run_set_test(app->run, &test);
 }
 
 static enum rf_status plan_everything(const struct rf_run_app *app,

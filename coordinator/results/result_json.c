@@ -364,6 +364,11 @@ static json_t *bound_json(const struct rf_attempt *attempt)
     return out;
 }
 
+static json_t *host_json(const struct rf_config *config, uint32_t node)
+{
+    return json_string(config->node_names[node]);
+}
+
 static json_t *memory_json(const struct rf_attempt *attempt)
 {
     const struct rf_scenario *scenario = attempt->scenario;
@@ -383,8 +388,9 @@ static json_t *memory_json(const struct rf_attempt *attempt)
         put(out, "device_peak_bytes",
             attempt->closed ? json_integer((json_int_t)facts->device_peak_bytes)
                             : NULL);
-        if (facts->device != NULL) {
-            put(out, "device", json_incref(facts->device));
+        if (facts->has_device) {
+            put(out, "device",
+                rf_schema_encode(&rf_msg_device_usage_schema, &facts->device));
         }
         put(out, "predicted_host_bytes",
             json_integer(
@@ -396,14 +402,33 @@ static json_t *memory_json(const struct rf_attempt *attempt)
     return list;
 }
 
+static json_t *first_mismatch_json(const struct rf_attempt *attempt)
+{
+    const struct rf_wrong_element *wrong = attempt->wrong;
+    json_t *out, *at;
+    if (wrong == NULL) {
+        return NULL;
+    }
+    out = json_object();
+    at = rf_schema_encode(&rf_msg_mismatch_schema, &wrong->at);
+    put(out, "rank", json_integer(wrong->rank));
+    put(out, "host",
+        host_json(attempt->scenario->config,
+                  attempt->scenario->world->ranks[wrong->rank].node));
+    put(out, "iteration", json_integer(wrong->iteration));
+    json_object_update(out, at);
+    json_decref(at);
+    return out;
+}
+
 static json_t *verification_json(const struct rf_attempt *attempt)
 {
     json_t *out = json_object();
     put(out, "checked_bytes", json_integer((json_int_t)attempt->checked_bytes));
     put(out, "mismatched_bytes",
         json_integer((json_int_t)attempt->mismatched_bytes));
-    put(out, "first_mismatch", json_incref(attempt->first_mismatch));
-    put(out, "rounds", json_integer(attempt->rounds));
+    put(out, "first_mismatch", first_mismatch_json(attempt));
+    put(out, "rounds", json_integer(attempt->verified));
     put(out, "warmup_checked_bytes",
         json_integer((json_int_t)attempt->warmup_checked_bytes));
     if (attempt->quantized_bytes > 0) {
@@ -457,6 +482,31 @@ static json_t *schedule_json(const struct rf_schedule *schedule,
                      node_links_json(schedule, names));
 }
 
+static json_t *errors_json(const struct rf_config *config,
+                           const struct rf_attempt *attempt)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < attempt->n_faults; i++) {
+        const struct rf_fault *fault = &attempt->faults[i];
+        json_t *out = json_object(), *lines = json_array();
+        for (size_t l = 0; l < fault->lines.n; l++) {
+            json_array_append_new(lines, json_string(fault->lines.list[l]));
+        }
+        put(out, "host",
+            fault->node != RF_NONE ? host_json(config, fault->node) : NULL);
+        put(out, "rank",
+            fault->rank != RF_NONE ? json_integer(fault->rank) : NULL);
+        put(out, "phase",
+            fault->phase != NULL ? json_string(fault->phase) : NULL);
+        put(out, "status", json_string(rf_strstatus(fault->status)));
+        put(out, "text", json_string(fault->text));
+        put(out, "stderr", lines);
+        put(out, "consequence", json_boolean(i > 0));
+        json_array_append_new(list, out);
+    }
+    return list;
+}
+
 /* The rest of cluster.json, so that one file is enough to run it again. */
 static json_t *cluster_json(const struct rf_config *config)
 {
@@ -481,7 +531,7 @@ json_t *rf_result_json(const struct rf_result_run *run,
     put(out, "started_at", json_string(attempt->started_at));
     put(out, "finished_at", json_string(attempt->finished_at));
     put(out, "status", json_string(rf_outcome_name(attempt->outcome)));
-    put(out, "errors", json_incref(attempt->errors));
+    put(out, "errors", errors_json(run->config, attempt));
     put(out, "environment", json_incref(run->environment));
     put(out, "head", rf_result_head(&run->maker));
     put(out, "model", rf_model_json(run->model));

@@ -1,10 +1,36 @@
 /* What one attempt measured. See attempt.h. */
 #include "coordinator/run/attempt.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/mem.h"
+
+struct rf_fault rf_fault_make(uint32_t node, uint32_t rank,
+                              enum rf_status status, const char *fmt, ...)
+{
+    struct rf_fault fault = {.node = node, .rank = rank, .status = status};
+    va_list args;
+    va_start(args, fmt);
+    if (vasprintf(&fault.text, fmt, args) < 0) {
+        fault.text = rf_xstrdup(rf_strstatus(status));
+    }
+    va_end(args);
+    return fault;
+}
+
+void rf_fault_free(struct rf_fault *fault)
+{
+    for (size_t i = 0; i < fault->lines.n; i++) {
+        free(fault->lines.list[i]);
+    }
+    free(fault->lines.list);
+    free(fault->phase);
+    free(fault->text);
+    *fault = (struct rf_fault){.node = RF_NONE, .rank = RF_NONE};
+}
 
 struct rf_attempt *rf_attempt_create(uint32_t number, size_t index,
                                      struct rf_scenario *scenario)
@@ -13,7 +39,6 @@ struct rf_attempt *rf_attempt_create(uint32_t number, size_t index,
     attempt->number = number;
     attempt->index = index;
     attempt->scenario = scenario;
-    attempt->errors = json_array();
     if (scenario != NULL) {
         uint32_t n = scenario->world->n_ranks;
         attempt->pending = rf_xcalloc(n, sizeof(*attempt->pending));
@@ -32,8 +57,12 @@ void rf_attempt_destroy(struct rf_attempt *attempt)
     for (size_t i = 0; i < attempt->n_iterations; i++) {
         free(attempt->iterations[i].ranks);
     }
-    for (uint32_t r = 0; r < rf_attempt_ranks(attempt); r++) {
-        json_decref(attempt->ranks[r].device);
+    for (size_t i = 0; i < attempt->n_faults; i++) {
+        rf_fault_free(&attempt->faults[i]);
+    }
+    if (attempt->wrong != NULL) {
+        rf_schema_free(&rf_msg_mismatch_schema, &attempt->wrong->at);
+        free(attempt->wrong);
     }
     if (attempt->scenario != NULL) {
         rf_links_free(&attempt->before);
@@ -42,8 +71,7 @@ void rf_attempt_destroy(struct rf_attempt *attempt)
     free(attempt->iterations);
     free(attempt->pending);
     free(attempt->ranks);
-    json_decref(attempt->errors);
-    json_decref(attempt->first_mismatch);
+    free(attempt->faults);
     rf_scenario_destroy(attempt->scenario);
     free(attempt);
 }
@@ -53,40 +81,30 @@ uint32_t rf_attempt_ranks(const struct rf_attempt *attempt)
     return attempt->scenario != NULL ? attempt->scenario->world->n_ranks : 0;
 }
 
-void rf_attempt_keep(struct rf_attempt *attempt, uint32_t round, bool warmup)
+bool rf_attempt_warmup(const struct rf_attempt *attempt, uint32_t iteration)
 {
-    struct rf_iteration kept = {
-        .round = round, .warmup = warmup, .ranks = attempt->pending};
+    return iteration < attempt->scenario->spec->warmup;
+}
+
+void rf_attempt_keep(struct rf_attempt *attempt, uint32_t iteration)
+{
+    struct rf_iteration kept = {.index = iteration,
+                                .warmup = rf_attempt_warmup(attempt, iteration),
+                                .ranks = attempt->pending};
     RF_PUSH(attempt->iterations, attempt->n_iterations, attempt->cap_iterations,
             kept);
     attempt->pending =
         rf_xcalloc(rf_attempt_ranks(attempt), sizeof(*attempt->pending));
 }
 
-void rf_attempt_error(struct rf_attempt *attempt, const char *host,
-                      uint32_t rank, const char *phase, enum rf_status status,
-                      const char *text, const json_t *lines)
+void rf_attempt_add_fault(struct rf_attempt *attempt, struct rf_fault *fault)
 {
-    bool first = json_array_size(attempt->errors) == 0;
-    json_t *error = json_object();
-    json_object_set_new(error, "host", host ? json_string(host) : json_null());
-    json_object_set_new(error, "rank",
-                        rank != RF_NONE ? json_integer(rank) : json_null());
-    json_object_set_new(error, "phase",
-                        phase ? json_string(phase) : json_null());
-    json_object_set_new(error, "status", json_string(rf_strstatus(status)));
-    json_object_set_new(error, "text", json_string(text));
-    json_object_set_new(error, "stderr",
-                        lines ? json_deep_copy(lines) : json_array());
-    json_object_set_new(error, "consequence", json_boolean(!first));
-    json_array_append_new(attempt->errors, error);
-    if (first) {
-        attempt->cause = status;
-    }
     if (attempt->outcome == RF_OUTCOME_OK) {
-        attempt->outcome =
-            status == RF_ERR_VERIFY ? RF_OUTCOME_MISMATCH : RF_OUTCOME_FAILED;
+        attempt->outcome = fault->status == RF_ERR_VERIFY ? RF_OUTCOME_MISMATCH
+                                                          : RF_OUTCOME_FAILED;
     }
+    RF_PUSH(attempt->faults, attempt->n_faults, attempt->cap_faults, *fault);
+    *fault = (struct rf_fault){.node = RF_NONE, .rank = RF_NONE};
 }
 
 static void take_better(double *out, const double *a, const double *b, size_t n,

@@ -1,16 +1,16 @@
 /*
  * What one attempt at a scenario measured, as it grows: samples of every rank,
- * probes, verification, errors. Only collects; results.c turns it into JSON.
+ * probes, verification, faults. Only collects; results/ turns it into JSON.
  */
 #ifndef RF_COORDINATOR_RUN_ATTEMPT_H
 #define RF_COORDINATOR_RUN_ATTEMPT_H
 
-#include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "coordinator/run/scenario.h"
 #include "planner/cost.h"
+#include "transport/messages.h"
 
 enum rf_outcome {
     RF_OUTCOME_OK,
@@ -18,6 +18,22 @@ enum rf_outcome {
     RF_OUTCOME_MISMATCH,
     RF_OUTCOME_INTERRUPTED,
 };
+
+/* Something that went wrong, from where it is found to the result. */
+struct rf_fault {
+    uint32_t node, rank; /* RF_NONE: none in particular */
+    char *phase;         /* NULL: not known (yet) */
+    enum rf_status status;
+    char *text;
+    struct rf_texts lines; /* the last ones that the node or rank wrote */
+};
+
+/* A fault without phase and lines; rf_fault_free() it. */
+struct rf_fault rf_fault_make(uint32_t node, uint32_t rank,
+                              enum rf_status status, const char *fmt, ...)
+    RF_PRINTF(4, 5);
+/* Leaves it empty. */
+void rf_fault_free(struct rf_fault *fault);
 
 /* One rank in one iteration. Times are on the coordinator's clock. */
 struct rf_sample {
@@ -28,7 +44,7 @@ struct rf_sample {
 };
 
 struct rf_iteration {
-    uint32_t round; /* counts warm-ups */
+    uint32_t index; /* counts warm-ups */
     bool warmup;
     struct rf_sample *ranks; /* one for each rank of the world */
 };
@@ -36,8 +52,15 @@ struct rf_iteration {
 struct rf_rank_facts {
     int64_t plan_ns, open_ns;
     uint64_t host_peak_bytes, device_peak_bytes;
-    json_t *device; /* where device_peak_bytes comes from, or NULL */
+    bool has_device; /* `device` says where device_peak_bytes comes from */
+    struct rf_msg_device_usage device;
     uint64_t arena_bytes[RF_MEM_COUNT];
+};
+
+/* The first wrong element that was found. */
+struct rf_wrong_element {
+    uint32_t rank, iteration;
+    struct rf_msg_mismatch at;
 };
 
 struct rf_attempt {
@@ -47,40 +70,42 @@ struct rf_attempt {
     enum rf_outcome outcome;
     char started_at[24], finished_at[24];
     int64_t started_ns, finished_ns;
-    json_t *errors;       /* first fault first, consequences after it */
-    enum rf_status cause; /* of the first fault, RF_OK: none yet */
+
+    struct rf_fault *faults; /* the cause first, consequences after it */
+    size_t n_faults, cap_faults;
 
     struct rf_iteration *iterations; /* verified, or run without bytes */
     size_t n_iterations, cap_iterations;
-    struct rf_sample *pending; /* of the iteration in progress */
+    struct rf_sample *pending;      /* of the iteration in progress */
+    uint64_t pending_checked_bytes; /* likewise */
     struct rf_rank_facts *ranks;
 
-    uint32_t rounds; /* measured iterations verified */
+    uint32_t verified; /* measured iterations */
     uint64_t checked_bytes, warmup_checked_bytes, mismatched_bytes;
-    uint64_t quantized_bytes; /* compared in measured iterations */
-    json_t *first_mismatch;   /* object or NULL */
+    uint64_t quantized_bytes;       /* compared in measured iterations */
+    struct rf_wrong_element *wrong; /* NULL: none */
 
     struct rf_links before, after;
     bool probed_before, probed_after;
     bool closed; /* every rank reported its peak memory */
 };
 
-/* `one` is taken and may be NULL. */
+/* `scenario` is taken and may be NULL. */
 struct rf_attempt *rf_attempt_create(uint32_t number, size_t index,
                                      struct rf_scenario *scenario);
 void rf_attempt_destroy(struct rf_attempt *attempt);
 
 uint32_t rf_attempt_ranks(const struct rf_attempt *attempt);
 
-/* Moves `pending` to the iterations. */
-void rf_attempt_keep(struct rf_attempt *attempt, uint32_t round, bool warmup);
+/* Whether it is a warm-up. */
+bool rf_attempt_warmup(const struct rf_attempt *attempt, uint32_t iteration);
 
-/* Appends an error: `host` and `phase` may be NULL, `rank` RF_NONE, `lines` is
- * borrowed and may be NULL. The first makes the outcome RF_OUTCOME_FAILED
- * unless something worse or other is known already. */
-void rf_attempt_error(struct rf_attempt *attempt, const char *host,
-                      uint32_t rank, const char *phase, enum rf_status status,
-                      const char *text, const json_t *lines);
+/* Moves `pending` to the iterations. */
+void rf_attempt_keep(struct rf_attempt *attempt, uint32_t iteration);
+
+/* Moves a fault to the end of the list. The first one makes the outcome failed
+ * (or a mismatch) unless the run was interrupted before. */
+void rf_attempt_add_fault(struct rf_attempt *attempt, struct rf_fault *fault);
 
 /* The better of both probes, figure by figure: the bound must hold for the
  * faster of the two. `out` is initialised here. False without any probe. */

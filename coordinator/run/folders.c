@@ -8,26 +8,21 @@
 #include <string.h>
 
 /* What a node said of a folder, or NULL. */
-static const json_t *told(const json_t *hello, const char *folder)
+static const struct rf_msg_folder *told(const struct rf_msg_hello *hello,
+                                        const char *folder)
 {
-    const json_t *list = json_object_get(hello, "folders");
-    for (size_t i = 0; i < json_array_size(list); i++) {
-        const json_t *entry = json_array_get(list, i);
-        const char *path = json_string_value(json_object_get(entry, "path"));
-        if (path != NULL && strcmp(path, folder) == 0) {
-            return entry;
+    for (size_t i = 0; hello != NULL && i < hello->n_folders; i++) {
+        if (strcmp(hello->folders[i].path, folder) == 0) {
+            return &hello->folders[i];
         }
     }
     return NULL;
 }
 
-static bool sees(const json_t *entry, uint32_t node)
+static bool sees(const struct rf_msg_folder *folder, uint32_t node)
 {
-    const json_t *list = json_object_get(entry, "sees");
-    for (size_t i = 0; i < json_array_size(list); i++) {
-        const json_t *number = json_array_get(list, i);
-        if (json_is_integer(number) &&
-            json_integer_value(number) == (json_int_t)node) {
+    for (size_t i = 0; i < folder->sees.n; i++) {
+        if (folder->sees.list[i] == node) {
             return true;
         }
     }
@@ -71,24 +66,25 @@ static enum rf_status not_shared(const struct rf_scenario *scenario,
 }
 
 enum rf_status rf_folders_check(const struct rf_scenario *scenario,
-                                const json_t *const *hellos, struct rf_err *err)
+                                const struct rf_msg_hello *const *hellos,
+                                struct rf_err *err)
 {
     const char *folder = scenario->spec->disk_folder;
-    const json_t *first_told = NULL;
+    const struct rf_msg_folder *first_told = NULL;
     struct names apart = {.used = 0};
     uint32_t first = 0;
     for (uint32_t i = 0; folder != NULL && i < scenario->config->n_nodes; i++) {
-        const json_t *entry = told(hellos[i], folder);
-        const char *why = json_string_value(json_object_get(entry, "error"));
+        const struct rf_msg_folder *entry = told(hellos[i], folder);
         if (entry == NULL || rf_scenario_node_ranks(scenario, i) == 0) {
             continue;
         }
-        if (why != NULL) {
+        if (entry->error != NULL) {
             return rf_err_set(err, RF_ERR_UNSUPPORTED,
                               "method disk cannot use folder %.300s on %s: "
                               "%.200s; it must be there and writable for the "
                               "user that runs refit-worker",
-                              folder, scenario->config->node_names[i], why);
+                              folder, scenario->config->node_names[i],
+                              entry->error);
         }
         if (first_told == NULL) {
             first_told = entry;

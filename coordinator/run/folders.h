@@ -8,6 +8,7 @@
 #include <jansson.h>
 
 #include "coordinator/run/scenario.h"
+#include "transport/messages.h"
 
 /*
  * Whether the nodes of a case can use its folder and see in it what the others
@@ -16,7 +17,7 @@
  * judged.
  */
 enum rf_status rf_folders_check(const struct rf_scenario *scenario,
-                                const json_t *const *hellos,
+                                const struct rf_msg_hello *const *hellos,
                                 struct rf_err *err) RF_MUST_CHECK;
 
 #endif

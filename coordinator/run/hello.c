@@ -7,17 +7,24 @@
 
 #define UNKNOWN "unknown" /* built outside of git */
 
-bool rf_hello_same_machine(const json_t *a, const json_t *b)
+bool rf_hello_same_machine(const struct rf_msg_hello *a,
+                           const struct rf_msg_hello *b)
 {
-    const char *x = json_string_value(json_object_get(a, "boot_id"));
-    const char *y = json_string_value(json_object_get(b, "boot_id"));
-    return x != NULL && y != NULL && x[0] != '\0' && strcmp(x, y) == 0;
+    return a != NULL && b != NULL && a->boot_id != NULL && b->boot_id != NULL &&
+           a->boot_id[0] != '\0' && strcmp(a->boot_id, b->boot_id) == 0;
 }
 
-static const char *text_or_unknown(const json_t *hello, const char *key)
+bool rf_hello_offers(const struct rf_msg_hello *hello, const char *method,
+                     const char **why)
 {
-    const char *text = json_string_value(json_object_get(hello, key));
-    return text != NULL ? text : UNKNOWN;
+    *why = "its worker does not know it";
+    for (size_t i = 0; i < hello->methods.n; i++) {
+        const struct rf_pair *pair = &hello->methods.list[i];
+        if (strcmp(pair->key, method) == 0) {
+            *why = pair->value;
+        }
+    }
+    return *why == NULL;
 }
 
 /* Of two that are not known nothing is said; strictly, one is enough. */
@@ -27,11 +34,11 @@ static bool differ(const char *a, const char *b, bool strict)
     return (strict || known) && strcmp(a, b) != 0;
 }
 
-enum rf_status rf_hello_check_build(const json_t *hello, bool strict,
-                                    struct rf_err *err)
+enum rf_status rf_hello_check_build(const struct rf_msg_hello *hello,
+                                    bool strict, struct rf_err *err)
 {
-    const char *version = text_or_unknown(hello, "version");
-    const char *build = text_or_unknown(hello, "build");
+    const char *version = hello->version != NULL ? hello->version : UNKNOWN;
+    const char *build = hello->build != NULL ? hello->build : UNKNOWN;
     if (!differ(version, rf_version(), strict) &&
         !differ(build, rf_build(), strict)) {
         return RF_OK;

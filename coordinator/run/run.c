@@ -1,10 +1,9 @@
 /*
- * The run's state machine: states, deadlines and what ends them. See run.h for
- * the rules, run_internal.h for the diagram. The work inside a state is in
- * run_begin.c, run_step.c and run_take.c; faults are in run_fault.c.
+ * The run's state machine from the launch to the end; run_attempt.c has what
+ * happens in between, while a scenario is measured. Both give each event to the
+ * part that it concerns and act on its verdict. See run.h for the rules,
+ * states.h for the diagram.
  */
-#include "coordinator/run/run_internal.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,58 +11,31 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/mem.h"
-#include "common/text.h"
-#include "coordinator/run/exit_code.h"
+#include "coordinator/run/run_internal.h"
 
-#define NOT_RUN_SHOWN 4    /* names of scenarios in one line */
-#define LOG_LINE_BYTES 301 /* of what is kept of a line, with its end */
-#define N(state) RF_SM_NEXT(RUN_##state)
-#define FAULT (N(SETTLING) | N(ABORTING))
-#define S(n) ((n)*RF_NS_PER_S)
+#define NOT_RUN_SHOWN 4        /* names of scenarios in one line */
+#define FORCED_STOP_S 10       /* until agents are left alone */
+#define S(n) ((n)*RF_NS_PER_S) /* seconds */
 
-/* Deadlines here are what a state has when sizes do not matter; rf_run_move()
- * gives longer ones. */
-static const struct rf_sm_state states[RUN_STATES] = {
-    [RUN_IDLE] = {"idle", N(LAUNCHING), 0},
-    [RUN_LAUNCHING] = {"launching", N(STARTING) | N(STOPPING), S(60)},
-    [RUN_STORING] = {"storing", N(STARTING) | N(STOPPING), 0},
-    [RUN_STARTING] = {"starting",
-                      N(PREPARING) | N(STORING) | N(STARTING) | N(STOPPING),
-                      S(600)},
-    [RUN_PREPARING] = {"preparing", N(PROBING) | FAULT, S(120)},
-    [RUN_PROBING] = {"probing", N(FILLING) | FAULT, S(60)},
-    [RUN_FILLING] = {"filling", N(RUNNING) | FAULT, S(60)},
-    [RUN_RUNNING] = {"running",
-                     N(VERIFYING) | N(FILLING) | N(PROBING_AGAIN) | FAULT,
-                     S(60)},
-    [RUN_VERIFYING] = {"verifying",
-                       N(FILLING) | N(PROBING_AGAIN) | N(CLOSING) | FAULT,
-                       S(60)},
-    [RUN_PROBING_AGAIN] = {"probing again", N(CLOSING) | FAULT, S(60)},
-    [RUN_CLOSING] = {"closing", N(STORING) | N(STARTING) | N(STOPPING) | FAULT,
-                     S(60)},
-    [RUN_SETTLING] = {"settling", N(ABORTING), RF_NS_PER_S / 2},
-    [RUN_ABORTING] = {"aborting", N(STORING) | N(STARTING) | N(STOPPING),
-                      S(30)},
-    [RUN_STOPPING] = {"stopping", N(DONE), S(20)},
-    [RUN_DONE] = {"done", 0, 0},
-};
+/* --- Life ----------------------------------------------------------------- */
 
 struct rf_run *rf_run_create(const struct rf_config *config, const bool *skip,
                              uint32_t timeout_s, const struct rf_run_ops *ops,
                              void *data)
 {
     struct rf_run *run = rf_xcalloc(1, sizeof(*run));
-    size_t n = config->n_nodes;
     run->config = config;
     run->skip = skip;
     run->ops = ops;
     run->data = data;
-    run->nodes = rf_xcalloc(n, sizeof(*run->nodes));
-    run->pair_rate = rf_xcalloc(n * n, sizeof(*run->pair_rate));
+    run->join = rf_run_join_create(config);
+    run->faults = rf_run_faults_create(config);
+    run->probes = rf_run_probes_create(config->n_nodes);
     run->run_deadline_ns =
         timeout_s > 0 ? ops->now(data) + S((int64_t)timeout_s) : INT64_MAX;
-    rf_sm_init(&run->sm, "run", states, RUN_STATES, RUN_IDLE, ops->now(data));
+    rf_schema_init(&rf_msg_hooks_schema, &run->test);
+    rf_sm_init(&run->sm, "run", rf_states, RUN_STATES, RUN_IDLE,
+               ops->now(data));
     return run;
 }
 
@@ -72,27 +44,19 @@ void rf_run_destroy(struct rf_run *run)
     if (run == NULL) {
         return;
     }
-    rf_run_exchange_clear(run);
-    rf_attempt_destroy(run->attempt);
-    for (uint32_t i = 0; i < run->config->n_nodes; i++) {
-        json_decref(run->nodes[i].hello);
-        free(run->nodes[i].why);
-        for (unsigned l = 0; l < LOG_LINES; l++) {
-            free(run->nodes[i].log[l].text);
-        }
-    }
-    json_decref(run->test);
-    free(run->answered);
-    free(run->pairs);
-    free(run->pair_rate);
-    free(run->nodes);
+    rf_run_free_attempt(run);
+    rf_run_join_destroy(run->join);
+    rf_run_faults_destroy(run->faults);
+    rf_run_probes_destroy(run->probes);
+    rf_schema_free(&rf_msg_hooks_schema, &run->test);
     free(run);
 }
 
-void rf_run_set_test(struct rf_run *run, json_t *test)
+void rf_run_set_test(struct rf_run *run, struct rf_msg_hooks *test)
 {
-    json_decref(run->test);
-    run->test = test;
+    rf_schema_free(&rf_msg_hooks_schema, &run->test);
+    run->test = *test;
+    rf_schema_init(&rf_msg_hooks_schema, test);
 }
 
 void rf_run_set_strict(struct rf_run *run)
@@ -107,7 +71,17 @@ const char *rf_run_state(const struct rf_run *run)
 
 const char *rf_run_node_error(const struct rf_run *run, uint32_t node)
 {
-    return run->nodes[node].why;
+    return rf_run_join_lost(run->join, node);
+}
+
+const struct rf_msg_hello *rf_run_node(const struct rf_run *run, uint32_t node)
+{
+    return rf_run_join_hello(run->join, node);
+}
+
+int rf_run_exit_code(const struct rf_run *run)
+{
+    return rf_run_tally_exit_code(&run->tally);
 }
 
 const char *rf_run_host(const struct rf_run *run, uint32_t node)
@@ -115,50 +89,66 @@ const char *rf_run_host(const struct rf_run *run, uint32_t node)
     return run->config->node_names[node];
 }
 
-bool rf_run_in_scenario(const struct rf_run *run)
+bool rf_run_is_lost(const struct rf_run *run, uint32_t node)
 {
-    return run->sm.state >= RUN_PREPARING && run->sm.state <= RUN_ABORTING;
+    return rf_run_join_lost(run->join, node) != NULL;
 }
 
-void rf_run_arm(struct rf_run *run)
+static bool skips(const struct rf_run *run, size_t scenario)
+{
+    return run->skip != NULL && run->skip[scenario];
+}
+
+/* Whether ranks are at work, or being ended. */
+static bool in_attempt(const struct rf_run *run)
+{
+    return rf_state_in_attempt(run->sm.state);
+}
+
+/* --- States --------------------------------------------------------------- */
+
+static void arm(struct rf_run *run)
 {
     int64_t at = RF_MIN(run->limit_ns, run->run_deadline_ns);
     run->ops->arm(run->sm.state == RUN_DONE ? INT64_MAX : at, run->data);
 }
 
-void rf_run_show_progress(struct rf_run *run)
+void rf_run_set_limit(struct rf_run *run, int64_t at_ns)
+{
+    run->limit_ns = at_ns;
+    arm(run);
+}
+
+static void show_progress(struct rf_run *run)
 {
     struct rf_run_view view = {.state = rf_sm_state_name(&run->sm),
-                               .scenario_at = run->begun,
+                               .scenario_at = run->tally.begun,
+                               .nodes_joined = rf_run_join_count(run->join),
                                .n_nodes = run->config->n_nodes,
                                .over = run->sm.state >= RUN_STOPPING};
     for (size_t i = 0; i < run->config->n_scenarios; i++) {
-        view.n_scenarios += run->skip == NULL || !run->skip[i];
+        view.n_scenarios += !skips(run, i);
     }
-    for (uint32_t i = 0; i < run->config->n_nodes; i++) {
-        view.nodes_joined += run->nodes[i].hello != NULL;
-    }
-    if (run->attempt != NULL && run->attempt->scenario != NULL) {
+    if (run->measure != NULL) {
         const struct rf_spec *spec = run->attempt->scenario->spec;
         view.scenario = spec->name;
-        view.round = run->round;
+        view.iteration = rf_run_measure_iteration(run->measure);
         view.n_warmup = spec->warmup;
-        view.n_rounds = spec->warmup + spec->iterations;
+        view.n_iterations = spec->warmup + spec->iterations;
     }
     run->ops->progress(&view, run->data);
 }
 
-void rf_run_move(struct rf_run *run, enum run_state state, int64_t limit_s)
+void rf_run_move(struct rf_run *run, enum rf_state state, int64_t least_s)
 {
-    int64_t now = run->ops->now(run->data);
+    int64_t now = run->ops->now(run->data), at;
     rf_sm_move(&run->sm, state, now);
-    run->limit_ns = rf_sm_deadline_ns(&run->sm);
-    if (run->limit_ns != INT64_MAX) {
-        run->limit_ns = RF_MAX(run->limit_ns, now + S(limit_s));
-    }
-    rf_run_arm(run);
-    rf_run_show_progress(run);
+    at = rf_sm_deadline_ns(&run->sm);
+    rf_run_set_limit(run, at != INT64_MAX ? RF_MAX(at, now + S(least_s)) : at);
+    show_progress(run);
 }
+
+/* --- Joining -------------------------------------------------------------- */
 
 void rf_run_start(struct rf_run *run)
 {
@@ -167,204 +157,175 @@ void rf_run_start(struct rf_run *run)
 }
 
 /* Ends the agents. Idle ones have nothing to abort. */
-void rf_run_stop(struct rf_run *run)
+static void stop(struct rf_run *run)
 {
+    struct rf_msg shutdown;
     rf_run_move(run, RUN_STOPPING, 0);
+    rf_msg_init(&shutdown, RF_MSG_SHUTDOWN);
     for (uint32_t i = 0; i < run->config->n_nodes; i++) {
-        if (run->nodes[i].hello != NULL && !run->nodes[i].lost) {
-            run->ops->send(i, RF_MSG_SHUTDOWN, json_object(), run->data);
+        if (rf_run_join_is_there(run->join, i)) {
+            run->ops->send(i, &shutdown, run->data);
         }
     }
     run->ops->stop(run->interrupts > 1, run->data);
 }
 
-void rf_run_end_scenario(struct rf_run *run)
+/* A node has joined or is lost while the others are launched. */
+static void act_on_join(struct rf_run *run, enum rf_verdict verdict)
 {
-    struct rf_attempt *attempt = run->attempt;
-    rf_run_exchange_clear(run);
-    run->attempt = NULL;
-    attempt->finished_ns = run->ops->now(run->data);
-    run->ops->utc(attempt->finished_at, sizeof(attempt->finished_at),
-                  run->data);
-    run->failed |= attempt->outcome == RF_OUTCOME_FAILED;
-    run->mismatch |= attempt->outcome == RF_OUTCOME_MISMATCH;
-    run->storing = true;
-    run->ops->scenario_end(attempt, run->data);
-    rf_attempt_destroy(attempt);
+    if (verdict == RF_VERDICT_NEXT) {
+        run->ops->joined(run->data);
+        rf_run_next_scenario(run);
+    } else if (verdict == RF_VERDICT_ABORT) {
+        stop(run);
+    }
 }
 
-/* Wants the next scenario, or ends the run when none is left. Called in
- * LAUNCHING, STORING, STARTING, CLOSING and ABORTING. */
+static void lose_node(struct rf_run *run, uint32_t node,
+                      const struct rf_err *why)
+{
+    enum rf_verdict verdict = rf_run_join_lose(run->join, node, why->text);
+    if (run->sm.state == RUN_LAUNCHING) {
+        run->tally.launch_failed = true;
+        act_on_join(run, verdict);
+    } else if (run->sm.state != RUN_STOPPING) {
+        rf_error("%s: %s", rf_run_host(run, node), why->text);
+        rf_run_attempt_lost(run, node, why->text);
+    }
+}
+
+void rf_run_node_lost(struct rf_run *run, uint32_t node,
+                      const struct rf_err *why)
+{
+    if (!rf_run_is_lost(run, node) && run->sm.state != RUN_DONE) {
+        lose_node(run, node, why);
+    }
+}
+
+static void refuse(struct rf_run *run, uint32_t node, const struct rf_err *why)
+{
+    struct rf_msg error;
+    rf_msg_init(&error, RF_MSG_ERROR);
+    error.error.text = rf_xstrdup(why->text);
+    run->ops->send(node, &error, run->data);
+    rf_msg_free(&error);
+    run->ops->drop(node, run->data);
+    lose_node(run, node, why);
+}
+
+static bool welcome(struct rf_run *run, uint32_t node,
+                    struct rf_msg_hello *hello)
+{
+    struct rf_err err = {0};
+    struct rf_msg answer;
+    enum rf_verdict verdict;
+    rf_msg_init(&answer, RF_MSG_WELCOME);
+    if (rf_run_join_judge(run->join, node, hello, run->strict,
+                          &answer.welcome.protocol, &err) != RF_OK) {
+        refuse(run, node, &err);
+        return false;
+    }
+    verdict = rf_run_join_add(run->join, node, hello);
+    run->ops->send(node, &answer, run->data);
+    show_progress(run);
+    act_on_join(run, verdict);
+    return true;
+}
+
+bool rf_run_hello(struct rf_run *run, uint32_t node, struct rf_msg_hello *hello)
+{
+    bool welcomed = run->sm.state == RUN_LAUNCHING &&
+                    rf_run_join_hello(run->join, node) == NULL &&
+                    !rf_run_is_lost(run, node) && welcome(run, node, hello);
+    rf_schema_free(&rf_msg_hello_schema, hello);
+    return welcomed;
+}
+
+/* Nodes that said nothing while all should have joined. */
+static void join_timeout(struct rf_run *run)
+{
+    struct rf_err err = {0};
+    long long waited_s =
+        (run->ops->now(run->data) - run->sm.entered_ns) / RF_NS_PER_S;
+    for (uint32_t i = 0;
+         i < run->config->n_nodes && run->sm.state == RUN_LAUNCHING; i++) {
+        if (rf_run_join_hello(run->join, i) == NULL) {
+            rf_err_set(&err, RF_ERR_TIMEOUT, "did not join within %lld s%s",
+                       waited_s, run->ops->waits_for(i, run->data));
+            rf_run_node_lost(run, i, &err);
+        }
+    }
+}
+
+/* --- Scenarios ------------------------------------------------------------ */
+
 void rf_run_next_scenario(struct rf_run *run)
 {
-    while (run->skip != NULL && run->next_scenario < run->config->n_scenarios &&
-           run->skip[run->next_scenario]) {
+    while (run->next_scenario < run->config->n_scenarios &&
+           skips(run, run->next_scenario)) {
         run->next_scenario++;
     }
     if (run->over || run->next_scenario == run->config->n_scenarios) {
-        rf_run_stop(run);
+        stop(run);
         return;
     }
     if (run->storing) {
         rf_run_move(run, RUN_STORING, 0);
         return;
     }
-    run->begun++;
+    run->tally.begun++;
     rf_run_move(run, RUN_STARTING, 0);
     run->ops->build(run->next_scenario, run->data);
-}
-
-/* One that cannot begin is recorded as failed. */
-void rf_run_built(struct rf_run *run, struct rf_scenario *scenario,
-                  const struct rf_err *why)
-{
-    struct rf_err err = {0};
-    if (run->sm.state != RUN_STARTING) {
-        rf_scenario_destroy(scenario);
-        return;
-    }
-    if (rf_run_begin(run, scenario, why, &err)) {
-        rf_run_move(
-            run, RUN_PREPARING,
-            60 + (int64_t)(run->attempt->scenario->plan->totals.bytes_total /
-                           UINT64_C(50000000)));
-        rf_run_step_send(run, STEP_PREPARE, json_object());
-        return;
-    }
-    rf_error("scenario %s: %s",
-             run->config->scenarios[run->next_scenario - 1].name, err.text);
-    rf_attempt_error(run->attempt, NULL, RF_NONE, "starting", err.status,
-                     err.text, NULL);
-    run->refused++;
-    rf_run_end_scenario(run);
-    rf_run_next_scenario(run);
-}
-
-void rf_run_message(struct rf_run *run, uint32_t node, enum rf_msg_type type,
-                    const json_t *payload)
-{
-    int64_t attempt = -1;
-    if (run->nodes[node].lost || run->sm.state == RUN_DONE) {
-        return;
-    }
-    if (type == RF_MSG_ERROR) {
-        struct rf_err err = {0};
-        const char *text = json_string_value(json_object_get(payload, "text"));
-        rf_err_set(&err, RF_ERR_PROTOCOL, "its agent reports: %.400s",
-                   text != NULL ? text : "an error without text");
-        run->ops->drop(node, run->data);
-        rf_run_node_lost(run, node, &err);
-        return;
-    }
-    /* What belongs to an attempt that is over has nothing to say any more. */
-    if (run->attempt == NULL || !rf_run_in_scenario(run) ||
-        !run->nodes[node].in_scenario ||
-        !rf_run_get_integer(payload, "attempt", 0, UINT32_MAX, &attempt) ||
-        attempt != run->attempt->number) {
-        rf_debug("%s: ignored a late %s", rf_run_host(run, node),
-                 rf_msg_name((uint8_t)type));
-        return;
-    }
-    switch (type) {
-    case RF_MSG_DONE:
-        rf_run_step_done(run, node, payload);
-        break;
-    case RF_MSG_EXCHANGE:
-        rf_run_exchange(run, node, payload);
-        break;
-    case RF_MSG_RANK_EXIT:
-        rf_run_rank_exit(run, node, payload);
-        break;
-    case RF_MSG_ABORTED:
-        rf_run_aborted(run, node, payload);
-        break;
-    default:
-        rf_run_fault(run, node, RF_NONE, NULL, RF_ERR_PROTOCOL,
-                     "sent a message that an agent may not send", NULL);
-        break;
-    }
 }
 
 void rf_run_log(struct rf_run *run, uint32_t node, uint32_t rank,
                 const char *line)
 {
-    struct run_node *from = &run->nodes[node];
-    struct log_line *slot = &from->log[from->log_at];
-    char text[LOG_LINE_BYTES];
-    rf_text_fit(text, sizeof(text), snprintf(text, sizeof(text), "%s", line));
-    free(slot->text);
-    slot->text = rf_xstrdup(text);
-    slot->rank = rank;
-    from->log_at = (from->log_at + 1) % LOG_LINES;
+    rf_run_faults_log(run->faults, node, rank, line);
 }
 
-int rf_run_exit_code(const struct rf_run *run)
+/* --- Time ----------------------------------------------------------------- */
+
+static void planning_timeout(struct rf_run *run)
 {
-    if (run->interrupt_code != 0) {
-        return run->interrupt_code;
-    }
-    if (run->launch_failed) {
-        return RF_EXIT_LAUNCH;
-    }
-    if (run->mismatch) {
-        return RF_EXIT_MISMATCH;
-    }
-    if (run->timed_out || run->unstored) {
-        return RF_EXIT_FAILED;
-    }
-    if (run->failed) {
-        return run->refused == run->begun ? RF_EXIT_LAUNCH : RF_EXIT_FAILED;
-    }
-    return RF_EXIT_OK;
+    struct rf_err err = {0};
+    rf_err_set(&err, RF_ERR_TIMEOUT,
+               "planning took longer than %lld s: larger chunk_bytes or "
+               "bucket_bytes make fewer operations",
+               (long long)(rf_states[RUN_STARTING].deadline_ns / RF_NS_PER_S));
+    run->over = true; /* the next one would wait for this one's plan */
+    rf_run_built(run, NULL, &err);
 }
 
-void rf_run_stopped(struct rf_run *run)
+static void stop_timeout(struct rf_run *run)
 {
-    if (run->sm.state != RUN_STOPPING) {
-        return;
+    if (!run->forced) {
+        run->forced = true;
+        rf_run_set_limit(run, run->ops->now(run->data) + S(FORCED_STOP_S));
+        run->ops->stop(true, run->data);
+    } else {
+        rf_warn("some agents did not end in time");
+        rf_run_stopped(run);
     }
-    rf_run_move(run, RUN_DONE, 0);
-    run->ops->done(run->data);
 }
 
 static void state_deadline(struct rf_run *run)
 {
-    struct rf_err err = {0};
-    switch ((enum run_state)run->sm.state) {
+    switch ((enum rf_state)run->sm.state) {
     case RUN_LAUNCHING:
-        rf_run_join_timeout(run);
+        join_timeout(run);
         break;
     case RUN_STARTING:
-        rf_err_set(&err, RF_ERR_TIMEOUT,
-                   "planning took longer than %lld s: larger chunk_bytes or "
-                   "bucket_bytes make fewer operations",
-                   (long long)(states[RUN_STARTING].deadline_ns / RF_NS_PER_S));
-        run->over = true; /* the next one would wait for this one's plan */
-        rf_run_built(run, NULL, &err);
+        planning_timeout(run);
         break;
     case RUN_SETTLING:
         rf_run_abort(run, "a rank lost its peer");
         break;
     case RUN_ABORTING:
-        for (uint32_t i = 0; i < run->config->n_nodes; i++) {
-            if (run->nodes[i].waiting && run->sm.state == RUN_ABORTING) {
-                rf_err_set(&err, RF_ERR_TIMEOUT,
-                           "did not end its ranks in time; it is left alone "
-                           "from now on");
-                run->ops->drop(i, run->data);
-                rf_run_node_lost(run, i, &err);
-            }
-        }
+        rf_run_abort_timeout(run);
         break;
     case RUN_STOPPING:
-        if (!run->forced) {
-            run->forced = true;
-            run->limit_ns = run->ops->now(run->data) + S(10);
-            run->ops->stop(true, run->data);
-        } else {
-            rf_warn("some agents did not end in time");
-            rf_run_stopped(run);
-        }
+        stop_timeout(run);
         break;
     default:
         rf_run_step_timeout(run);
@@ -379,7 +340,7 @@ static void say_not_run(const struct rf_run *run)
     size_t count = 0;
     for (size_t i = run->next_scenario; i < run->config->n_scenarios; i++) {
         size_t used = strlen(names);
-        if ((run->skip != NULL && run->skip[i]) || ++count > NOT_RUN_SHOWN) {
+        if (skips(run, i) || ++count > NOT_RUN_SHOWN) {
             continue;
         }
         snprintf(names + used, sizeof(names) - used, "%s%.80s",
@@ -392,6 +353,28 @@ static void say_not_run(const struct rf_run *run)
     }
 }
 
+/* --timeout; too late to fail anything once all scenarios are over. */
+static void run_deadline(struct rf_run *run)
+{
+    struct rf_fault fault;
+    run->run_deadline_ns = INT64_MAX;
+    if (run->sm.state == RUN_STOPPING) {
+        return;
+    }
+    run->over = run->tally.timed_out = true;
+    rf_error("the time given by --timeout is over");
+    say_not_run(run);
+    if (run->sm.state == RUN_LAUNCHING) {
+        join_timeout(run);
+    } else if (!in_attempt(run)) {
+        stop(run);
+    } else {
+        fault = rf_fault_make(RF_NONE, RF_NONE, RF_ERR_TIMEOUT,
+                              "the time given by --timeout was over");
+        rf_run_fail(run, &fault);
+    }
+}
+
 void rf_run_tick(struct rf_run *run)
 {
     int64_t now = run->ops->now(run->data);
@@ -399,47 +382,47 @@ void rf_run_tick(struct rf_run *run)
         return;
     }
     if (now >= run->run_deadline_ns) {
-        run->run_deadline_ns = INT64_MAX;
-        if (run->sm.state == RUN_STOPPING) {
-            rf_run_arm(run);
-            return; /* all scenarios are over: too late to fail one */
-        }
-        run->over = run->timed_out = true;
-        rf_error("the time given by --timeout is over");
-        say_not_run(run);
-        if (run->sm.state == RUN_LAUNCHING) {
-            rf_run_join_timeout(run);
-        } else if (run->sm.state == RUN_STARTING ||
-                   run->sm.state == RUN_STORING) {
-            rf_run_stop(run);
-        } else if (rf_run_in_scenario(run)) {
-            rf_run_fault(run, RF_NONE, RF_NONE, NULL, RF_ERR_TIMEOUT,
-                         "the time given by --timeout was over", NULL);
-        }
+        run_deadline(run);
     } else if (now >= run->limit_ns) {
         run->limit_ns = INT64_MAX;
         state_deadline(run);
     }
-    rf_run_arm(run);
+    arm(run);
 }
 
+/* --- The end -------------------------------------------------------------- */
+
+void rf_run_stopped(struct rf_run *run)
+{
+    if (run->sm.state == RUN_STOPPING) {
+        rf_run_move(run, RUN_DONE, 0);
+        run->ops->done(run->data);
+    }
+}
+
+static void mark_interrupted(struct rf_run *run)
+{
+    if (run->attempt != NULL && run->attempt->outcome == RF_OUTCOME_OK) {
+        run->attempt->outcome = RF_OUTCOME_INTERRUPTED;
+    }
+}
+
+/* A second interrupt does not wait for anybody. */
 static void end_everything(struct rf_run *run)
 {
     if (run->attempt != NULL) {
-        if (run->attempt->outcome == RF_OUTCOME_OK) {
-            run->attempt->outcome = RF_OUTCOME_INTERRUPTED;
-        }
-        rf_run_end_scenario(run);
+        mark_interrupted(run);
+        rf_run_end_attempt(run);
     }
     if (run->sm.state == RUN_STOPPING) {
         run->forced = true;
         run->ops->stop(true, run->data);
         return;
     }
-    if (rf_run_in_scenario(run) && run->sm.state != RUN_ABORTING) {
+    if (in_attempt(run) && run->sm.state != RUN_ABORTING) {
         rf_sm_move(&run->sm, RUN_ABORTING, run->ops->now(run->data));
     }
-    rf_run_stop(run);
+    stop(run);
 }
 
 void rf_run_interrupt(struct rf_run *run, int code)
@@ -448,20 +431,17 @@ void rf_run_interrupt(struct rf_run *run, int code)
         return;
     }
     run->interrupts++;
-    run->interrupt_code = code;
+    run->tally.interrupt_code = code;
     run->over = true;
     if (run->interrupts > 1) {
         end_everything(run);
-        return;
-    }
-    if (run->sm.state == RUN_LAUNCHING || run->sm.state == RUN_STORING ||
-        run->sm.state == RUN_STARTING) {
-        rf_run_stop(run);
-    } else if (rf_run_in_scenario(run) && run->sm.state != RUN_ABORTING) {
-        if (run->attempt->outcome == RF_OUTCOME_OK) {
-            run->attempt->outcome = RF_OUTCOME_INTERRUPTED;
+    } else if (in_attempt(run)) {
+        if (run->sm.state != RUN_ABORTING) {
+            mark_interrupted(run);
+            rf_run_abort(run, "interrupted");
         }
-        rf_run_abort(run, "interrupted");
+    } else if (run->sm.state != RUN_IDLE && run->sm.state != RUN_STOPPING) {
+        stop(run);
     }
 }
 
@@ -471,7 +451,7 @@ void rf_run_stored(struct rf_run *run, const struct rf_err *why)
     if (why != NULL) {
         rf_error("%s%s", why->text,
                  run->over ? "" : "; no further scenario is begun");
-        run->over = run->unstored = true;
+        run->over = run->tally.unstored = true;
     }
     if (run->sm.state == RUN_STORING) {
         rf_run_next_scenario(run);

@@ -13,22 +13,21 @@
 #ifndef RF_COORDINATOR_RUN_RUN_H
 #define RF_COORDINATOR_RUN_RUN_H
 
-#include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "coordinator/run/attempt.h"
 #include "coordinator/config/config.h"
-#include "transport/msg.h"
+#include "coordinator/run/attempt.h"
+#include "transport/messages.h"
 
 struct rf_run;
 
 /* Where the run is, for a progress display. */
 struct rf_run_view {
-    const char *state;               /* "filling" */
-    const char *scenario;            /* NULL outside scenarios */
-    size_t scenario_at, n_scenarios; /* scenarios begun, to run */
-    uint32_t round, n_rounds;        /* of the scenario, warm-ups included */
+    const char *state;                /* "filling" */
+    const char *scenario;             /* NULL outside scenarios */
+    size_t scenario_at, n_scenarios;  /* scenarios begun, to run */
+    uint32_t iteration, n_iterations; /* of the scenario, with warm-ups */
     uint32_t n_warmup;
     uint32_t nodes_joined, n_nodes;
     bool over; /* all scenarios have ended, none will begin */
@@ -44,15 +43,14 @@ struct rf_run_ops {
     void (*launch)(void *data);
     /* All have joined: nobody else may. */
     void (*joined)(void *data);
-    /* Sends to a node's agent; `payload` is taken. */
-    void (*send)(uint32_t node, enum rf_msg_type type, json_t *payload,
-                 void *data);
+    /* Sends to a node's agent; `message` is borrowed. */
+    void (*send)(uint32_t node, const struct rf_msg *message, void *data);
     /* Cuts a node off; rf_run_node_lost does not follow. */
     void (*drop)(uint32_t node, void *data);
     /* Ends all agents; rf_run_stopped() answers. May come again with force. */
     void (*stop)(bool force, void *data);
     /* What a node that has not joined may be waiting for, to be appended to
-     * what is said of it; "" when nothing is known. */
+     * the report that it has not; "" when nothing is known. */
     const char *(*waits_for)(uint32_t node, void *data);
     /* Longest round trip to an agent so far. */
     int64_t (*round_trip_ns)(void *data);
@@ -78,20 +76,26 @@ void rf_run_destroy(struct rf_run *run);
 /* Refuses workers of another build than ours. */
 void rf_run_set_strict(struct rf_run *run);
 
-/* Test hooks for the ranks ("test" of START); taken. */
-void rf_run_set_test(struct rf_run *run, json_t *test);
+/* Faults for the ranks to make on purpose; the contents are moved. */
+void rf_run_set_test(struct rf_run *run, struct rf_msg_hooks *test);
 
 /* Events. None may be called from inside an operation of rf_run_ops. */
 void rf_run_start(struct rf_run *run);
-/* `hello` is borrowed. Answers the node with WELCOME or ERROR; false when it
- * was refused (then the node is lost already). */
-bool rf_run_hello(struct rf_run *run, uint32_t node, const json_t *hello);
+/* Answers the node with WELCOME or ERROR; false when it was refused (then the
+ * node is lost already). The contents of `hello` are moved; it is left empty,
+ * refused or not. */
+bool rf_run_hello(struct rf_run *run, uint32_t node,
+                  struct rf_msg_hello *hello);
 /* Could not be started, or is gone. */
 void rf_run_node_lost(struct rf_run *run, uint32_t node,
                       const struct rf_err *why);
-/* A message of a node that has joined; `payload` is borrowed. */
-void rf_run_message(struct rf_run *run, uint32_t node, enum rf_msg_type type,
-                    const json_t *payload);
+/* A message of a node that has joined; borrowed. */
+void rf_run_message(struct rf_run *run, uint32_t node,
+                    const struct rf_msg *message);
+/* The same for one that could not be decoded: a fault of that node in the
+ * attempt, if it has a part in it; the node stays. */
+void rf_run_bad_message(struct rf_run *run, uint32_t node,
+                        const struct rf_err *why);
 /* A line of standard error, of the agent (rank RF_NONE) or of a rank. */
 void rf_run_log(struct rf_run *run, uint32_t node, uint32_t rank,
                 const char *line);
@@ -113,6 +117,8 @@ void rf_run_stopped(struct rf_run *run);
  * the run is done. */
 int rf_run_exit_code(const struct rf_run *run);
 const char *rf_run_state(const struct rf_run *run);
+/* What a node said of itself; NULL: it has not joined. */
+const struct rf_msg_hello *rf_run_node(const struct rf_run *run, uint32_t node);
 /* Why a node could not join or was lost; NULL when it was not. */
 const char *rf_run_node_error(const struct rf_run *run, uint32_t node);
 

@@ -12,13 +12,13 @@
 
 static const struct fake_fault *step_fault(const struct fake_cluster *fake,
                                            uint32_t node, const char *step,
-                                           int64_t round)
+                                           uint32_t iteration)
 {
     for (size_t i = 0; i < FAKE_FAULTS_MAX; i++) {
         const struct fake_fault *fault = &fake->faults[i];
         if (fault->kind != FAKE_NO_FAULT && fault->step != NULL &&
             fault->node == node && strcmp(fault->step, step) == 0 &&
-            (fault->round < 0 || fault->round == round) &&
+            (fault->iteration < 0 || (uint32_t)fault->iteration == iteration) &&
             (fault->attempt == 0 || fault->attempt == fake->attempt)) {
             return fault;
         }
@@ -33,12 +33,14 @@ json_t *fake_agent_hello(uint32_t node, const struct fake_fault *fault)
     json_int_t memory = fault != NULL && fault->kind == FAKE_NO_MEMORY
                             ? 1000000
                             : INT64_C(1000000000000);
-    json_t *hello = json_pack(
-        "{s:[ii], s:i, s:s, s:s, s:s, s:s, s:I, s:{s:n, s:n, s:n, s:n}, s:[]}",
-        "protocol", version, version, "node", (int)node, "version", "0.0.1",
-        "build", "test", "boot_id", node == 0 ? "machine-a" : "machine-b",
-        "address", "10.0.0.1", "memory_available_bytes", memory, "methods",
-        "host", "tcp", "null", "disk", "gpus");
+    json_t *hello =
+        json_pack("{s:[ii], s:i, s:s, s:s, s:s, s:s, s:s, s:I, "
+                  "s:{s:n, s:n, s:n, s:n}, s:[]}",
+                  "protocol", version, version, "node", (int)node, "control",
+                  "tcp", "version", "0.0.1", "build", "test", "boot_id",
+                  node == 0 ? "machine-a" : "machine-b", "address", "10.0.0.1",
+                  "memory_available_bytes", memory, "methods", "host", "tcp",
+                  "null", "disk", "gpus");
     if (fault != NULL && fault->kind == FAKE_NO_METHOD) {
         json_object_set_new(json_object_get(hello, "methods"), "host",
                             json_string("no shared memory"));
@@ -46,87 +48,136 @@ json_t *fake_agent_hello(uint32_t node, const struct fake_fault *fault)
     return hello;
 }
 
-static json_t *prepare_answer(const struct fake_cluster *fake)
+static void prepare_answer(const struct fake_cluster *fake,
+                           struct rf_msg_answer *out)
 {
-    return json_pack("{s:s, s:s, s:f, s:f, s:{s:i, s:i, s:i}}", "plan_digest",
-                     fake->plan_digest, "schedule_digest",
-                     fake->schedule_digest, "plan_ms", 1.5, "open_ms", 2.5,
-                     "arena_bytes", "train", 1, "infer", 2, "stage", 3);
+    out->prepared = rf_xcalloc(1, sizeof(*out->prepared));
+    *out->prepared = (struct rf_msg_prepared){
+        .plan_digest = rf_xstrdup(fake->plan_digest),
+        .schedule_digest = rf_xstrdup(fake->schedule_digest),
+        .plan_ms = 1.5,
+        .open_ms = 2.5,
+        .arena_bytes = {1, 2, 3}};
 }
 
-static json_t *run_answer(const struct fake_cluster *fake, uint32_t rank)
+/* Of a link only the receiving rank has figures. */
+static void probe_answer(const struct rf_msg_step *step,
+                         struct rf_msg_answer *out)
 {
-    json_int_t start = fake->now_ns + 30 * FAKE_MS + rank * 1000;
-    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}",
-                     "start_ns", start, "end_ns", start + 5 * FAKE_MS, "ns",
-                     (json_int_t)(5 * FAKE_MS), "pack_ns", (json_int_t)0,
-                     "wire_ns", (json_int_t)(4 * FAKE_MS), "unpack_ns",
-                     (json_int_t)0, "sync_ns", (json_int_t)1000, "sent_bytes",
-                     (json_int_t)100, "received_bytes", (json_int_t)100);
+    if (strcmp(step->kind, "link") != 0 || step->to == out->rank) {
+        out->probed = rf_xcalloc(1, sizeof(*out->probed));
+        *out->probed = (struct rf_msg_probed){.gbytes_per_s = 2.0,
+                                              .single_gbytes_per_s = 3.0,
+                                              .latency_us = 20.0};
+    }
+}
+
+static void run_answer(const struct fake_cluster *fake,
+                       struct rf_msg_answer *out)
+{
+    const int64_t start =
+        fake->now_ns + 30 * FAKE_MS + (int64_t)out->rank * 1000;
+    out->ran = rf_xcalloc(1, sizeof(*out->ran));
+    *out->ran = (struct rf_msg_ran){.start_ns = start,
+                                    .end_ns = start + 5 * FAKE_MS,
+                                    .ns = 5 * FAKE_MS,
+                                    .wire_ns = 4 * FAKE_MS,
+                                    .sync_ns = 1000,
+                                    .sent_bytes = 100,
+                                    .received_bytes = 100};
 }
 
 /* The first rank compares what the others leave of the plan's bytes. */
-static json_t *verify_answer(const struct fake_cluster *fake, uint32_t rank)
+static void verify_answer(const struct fake_cluster *fake,
+                          struct rf_msg_answer *out)
 {
-    uint64_t all = fake->scenario->plan->totals.bytes_total;
-    uint64_t bytes = rank == 0 ? all - FAKE_CHECKED_BYTES *
-                                           (fake->scenario->world->n_ranks - 1)
-                               : FAKE_CHECKED_BYTES;
-    return json_pack("{s:I, s:i, s:n}", "checked_bytes", (json_int_t)bytes,
-                     "mismatched_bytes", 0, "first");
+    const uint64_t others =
+        FAKE_CHECKED_BYTES * (fake->scenario->world->n_ranks - 1);
+    out->verified = rf_xcalloc(1, sizeof(*out->verified));
+    rf_schema_init(&rf_msg_verified_schema, out->verified);
+    out->verified->mismatched_bytes = 0;
+    out->verified->checked_bytes =
+        out->rank == 0 ? fake->scenario->plan->totals.bytes_total - others
+                       : FAKE_CHECKED_BYTES;
+}
+
+static void close_answer(struct rf_msg_answer *out)
+{
+    out->closed = rf_xcalloc(1, sizeof(*out->closed));
+    *out->closed = (struct rf_msg_closed){.host_peak_bytes = 5000};
 }
 
 /* What a healthy rank answers. */
-static json_t *good_answer(const struct fake_cluster *fake, uint32_t rank,
-                           const char *step, const json_t *args)
+static void good_answer(const struct fake_cluster *fake, uint32_t rank,
+                        const struct rf_msg_step *step,
+                        struct rf_msg_answer *out)
 {
-    const char *kind = json_string_value(json_object_get(args, "kind"));
-    if (strcmp(step, "prepare") == 0) {
-        return prepare_answer(fake);
+    rf_schema_init(&rf_msg_answer_schema, out);
+    out->rank = rank;
+    out->ok = true;
+    if (strcmp(step->step, "prepare") == 0) {
+        prepare_answer(fake, out);
+    } else if (strcmp(step->step, "probe") == 0) {
+        probe_answer(step, out);
+    } else if (strcmp(step->step, "run") == 0) {
+        run_answer(fake, out);
+    } else if (strcmp(step->step, "verify") == 0) {
+        verify_answer(fake, out);
+    } else if (strcmp(step->step, "close") == 0) {
+        close_answer(out);
     }
-    if (strcmp(step, "probe") == 0) {
-        if (strcmp(kind, "link") == 0 &&
-            json_integer_value(json_object_get(args, "to")) != rank) {
-            return json_object();
-        }
-        return json_pack("{s:f, s:f, s:f}", "gbytes_per_s", 2.0,
-                         "single_gbytes_per_s", 3.0, "latency_us", 20.0);
-    }
-    if (strcmp(step, "run") == 0) {
-        return run_answer(fake, rank);
-    }
-    if (strcmp(step, "verify") == 0) {
-        return verify_answer(fake, rank);
-    }
-    if (strcmp(step, "close") == 0) {
-        return json_pack("{s:i, s:i}", "host_peak_bytes", 5000,
-                         "device_peak_bytes", 0);
-    }
-    return json_object();
 }
 
+/* DONE with the answers of a node's ranks, as on the wire. */
 static json_t *answers_of(const struct fake_cluster *fake, uint32_t node,
-                          const char *step, const json_t *args)
+                          const struct rf_msg_step *step)
 {
-    json_t *list = json_array();
+    struct rf_msg done;
+    struct rf_msg_answer *ranks;
+    json_t *payload;
+    rf_msg_init(&done, RF_MSG_DONE);
+    ranks = rf_xcalloc(fake->scenario->world->n_ranks, sizeof(*ranks));
+    done.done.attempt = fake->attempt;
+    done.done.seq = step->seq;
+    done.done.ranks = ranks;
     for (uint32_t r = 0; r < fake->scenario->world->n_ranks; r++) {
-        if (fake->scenario->world->ranks[r].node == node) {
-            json_t *answer = good_answer(fake, r, step, args);
-            json_object_set_new(answer, "rank", json_integer(r));
-            json_object_set_new(answer, "ok", json_true());
-            json_array_append_new(list, answer);
+        if (rf_scenario_rank_on(fake->scenario, r, node)) {
+            good_answer(fake, r, step, &ranks[done.done.n_ranks++]);
         }
     }
-    return list;
+    payload = rf_msg_json(&done);
+    rf_msg_free(&done);
+    return payload;
 }
 
-static void break_number(json_t *answer)
+static const char *const parts[] = {"prepared", "probed", "ran", "verified",
+                                    "closed"};
+
+/* The part that answers the step. */
+static json_t *part_of(json_t *answer)
+{
+    for (size_t i = 0; i < RF_ARRAY_SIZE(parts); i++) {
+        if (json_object_get(answer, parts[i]) != NULL) {
+            return json_object_get(answer, parts[i]);
+        }
+    }
+    return NULL;
+}
+
+static void remove_parts(json_t *answer)
+{
+    for (size_t i = 0; i < RF_ARRAY_SIZE(parts); i++) {
+        json_object_del(answer, parts[i]);
+    }
+}
+
+static void break_number(json_t *part)
 {
     static const char *const keys[] = {"plan_ms", "gbytes_per_s", "ns",
                                        "checked_bytes", "host_peak_bytes"};
     for (size_t i = 0; i < RF_ARRAY_SIZE(keys); i++) {
-        if (json_object_get(answer, keys[i]) != NULL) {
-            json_object_set_new(answer, keys[i], json_integer(-1));
+        if (json_object_get(part, keys[i]) != NULL) {
+            json_object_set_new(part, keys[i], json_integer(-1));
         }
     }
 }
@@ -134,18 +185,19 @@ static void break_number(json_t *answer)
 /* Changes a node's answers as the fault says. */
 static void spoil(const struct fake_fault *fault, json_t *list)
 {
-    json_t *first = json_array_get(list, 0);
+    json_t *first = json_array_get(list, 0), *part = part_of(first);
     switch (fault->kind) {
     case FAKE_WRONG_DIGEST:
-        json_object_set_new(first, "plan_digest",
+        json_object_set_new(part, "plan_digest",
                             json_string("00000000000000000000000000000000"));
         break;
     case FAKE_MISMATCH:
-        json_object_set_new(first, "mismatched_bytes", json_integer(1));
-        json_object_set_new(first, "first",
-                            json_pack("{s:s, s:[ii], s:s, s:s}", "tensor",
-                                      "model.norm.weight", "index", 3, 4,
-                                      "expected", "00ff", "found", "01ff"));
+        json_object_set_new(part, "mismatched_bytes", json_integer(1));
+        json_object_set_new(part, "first",
+                            json_pack("{s:s, s:s, s:[ii], s:s, s:s}", "side",
+                                      "infer", "tensor", "model.norm.weight",
+                                      "index", 3, 4, "expected", "00ff",
+                                      "found", "01ff"));
         break;
     case FAKE_RANK_ERROR:
         json_object_update_new(
@@ -159,15 +211,18 @@ static void spoil(const struct fake_fault *fault, json_t *list)
     case FAKE_RANK_MISSING:
         json_array_remove(list, 0);
         break;
+    case FAKE_PART_MISSING:
+        remove_parts(first);
+        break;
     case FAKE_BAD_NUMBER:
-        break_number(first);
+        break_number(part);
         break;
     case FAKE_BAD_CLOCK:
-        json_object_set_new(first, "start_ns", json_integer(INT64_MIN));
-        json_object_set_new(first, "end_ns", json_integer(INT64_MAX));
+        json_object_set_new(part, "start_ns", json_integer(INT64_MIN));
+        json_object_set_new(part, "end_ns", json_integer(INT64_MAX));
         break;
     case FAKE_LESS_CHECKED:
-        json_object_set_new(first, "checked_bytes",
+        json_object_set_new(part, "checked_bytes",
                             json_integer(FAKE_CHECKED_BYTES - 2));
         break;
     default:
@@ -197,8 +252,8 @@ static void kill_rank(struct fake_cluster *fake, uint32_t node, int64_t after)
                       json_pack("{s:I, s:i, s:i, s:n, s:i, s:s, s:[s]}",
                                 "attempt", (json_int_t)fake->attempt, "rank",
                                 (int)first_rank_of(fake, node), "pid", 4711,
-                                "status", "signal", 9, "phase", "run", "stderr",
-                                "the rank's last words"));
+                                "status", "signal", 9, "phase", "run",
+                                "stderr_lines", "the rank's last words"));
 }
 
 /* Faults that are not an answer; false when the node still answers. */
@@ -242,33 +297,29 @@ static bool misbehave(struct fake_cluster *fake, uint32_t node,
 }
 
 void fake_agent_step(struct fake_cluster *fake, uint32_t node,
-                     const json_t *args)
+                     const struct rf_msg_step *step)
 {
-    const char *step = json_string_value(json_object_get(args, "step"));
-    uint64_t seq = (uint64_t)json_integer_value(json_object_get(args, "seq"));
-    const json_t *index = json_object_get(args, "index");
     const struct fake_fault *fault =
-        step_fault(fake, node, step,
-                   json_is_integer(index) ? json_integer_value(index) : -1);
-    int64_t wait = STEP_NS + (strcmp(step, "run") == 0 ? 40 * FAKE_MS : 0);
-    json_t *list;
-    fake->source_checks += json_is_true(json_object_get(args, "sources"));
-    json_object_set(fake->seen_limits, step,
-                    json_object_get(args, "timeout_s"));
-    if (fault != NULL && misbehave(fake, node, fault, seq)) {
+        step_fault(fake, node, step->step, step->index);
+    int64_t wait =
+        STEP_NS + (strcmp(step->step, "run") == 0 ? 40 * FAKE_MS : 0);
+    json_t *done;
+    fake->source_checks += step->sources;
+    json_object_set_new(fake->seen_limits, step->step,
+                        json_real(step->timeout_s));
+    if (fault != NULL && misbehave(fake, node, fault, step->seq)) {
         return;
     }
-    list = answers_of(fake, node, step, args);
+    done = answers_of(fake, node, step);
     if (fault != NULL) {
-        spoil(fault, list);
+        spoil(fault, json_object_get(done, "ranks"));
     }
     if (fault != NULL && fault->kind == FAKE_TWICE) {
-        fake_push_message(fake, wait, node, RF_MSG_DONE,
-                          done_of(fake, seq, json_incref(list)));
+        fake_push_message(fake, wait, node, RF_MSG_DONE, json_incref(done));
         fake_push_message(fake, wait + FAKE_MS, node, RF_MSG_DONE,
-                          done_of(fake, seq - 1, json_array()));
+                          done_of(fake, step->seq - 1, json_array()));
     }
-    fake_push_message(fake, wait, node, RF_MSG_DONE, done_of(fake, seq, list));
+    fake_push_message(fake, wait, node, RF_MSG_DONE, done);
 }
 
 bool fake_agent_answers_abort(const struct fake_cluster *fake, uint32_t node)

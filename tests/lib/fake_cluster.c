@@ -95,28 +95,26 @@ static void op_joined(void *data)
     ((struct fake_cluster *)data)->joined_called = true;
 }
 
-static void op_send(uint32_t node, enum rf_msg_type type, json_t *payload,
-                    void *data)
+static void op_send(uint32_t node, const struct rf_msg *message, void *data)
 {
     struct fake_cluster *fake = data;
-    switch (type) {
+    switch (message->type) {
     case RF_MSG_START:
         fake->starts++;
-        fake->attempt =
-            (uint32_t)json_integer_value(json_object_get(payload, "attempt"));
+        fake->attempt = message->start.attempt;
         json_decref(fake->seen_start);
-        fake->seen_start = json_incref(payload);
+        fake->seen_start = rf_msg_json(message);
         break;
     case RF_MSG_STEP:
-        fake_agent_step(fake, node, payload);
+        fake_agent_step(fake, node, &message->step);
         break;
     case RF_MSG_ABORT:
         fake->aborts++;
         if (fake_agent_answers_abort(fake, node)) {
             fake_push_message(fake, 5 * WIRE_NS, node, RF_MSG_ABORTED,
-                              json_pack("{s:O, s:[]}", "attempt",
-                                        json_object_get(payload, "attempt"),
-                                        "unkillable"));
+                              json_pack("{s:i, s:[], s:[]}", "attempt",
+                                        (int)message->abort.attempt,
+                                        "unkillable", "unanswered"));
         }
         break;
     case RF_MSG_SHUTDOWN:
@@ -125,12 +123,11 @@ static void op_send(uint32_t node, enum rf_msg_type type, json_t *payload,
     case RF_MSG_EXCHANGED:
         fake->exchanged++;
         json_decref(fake->last_exchanged);
-        fake->last_exchanged = json_incref(payload);
+        fake->last_exchanged = rf_msg_json(message);
         break;
     default:
         break;
     }
-    json_decref(payload);
 }
 
 static void op_drop(uint32_t node, void *data)
@@ -193,6 +190,25 @@ static void op_begin(const struct rf_attempt *attempt, void *data)
     rf_hash_text(&attempt->scenario->schedule->digest, fake->schedule_digest);
 }
 
+static void copy_faults(const struct rf_attempt *attempt,
+                        struct fake_attempt *kept)
+{
+    kept->n_faults = attempt->n_faults;
+    kept->faults = rf_xcalloc(attempt->n_faults + 1, sizeof(*kept->faults));
+    for (size_t i = 0; i < attempt->n_faults; i++) {
+        const struct rf_fault *fault = &attempt->faults[i];
+        struct rf_fault *copy = &kept->faults[i];
+        *copy = rf_fault_make(fault->node, fault->rank, fault->status, "%s",
+                              fault->text);
+        copy->phase = rf_xstrdup(fault->phase);
+        copy->lines.list = rf_xcalloc(fault->lines.n + 1, sizeof(char *));
+        for (; copy->lines.n < fault->lines.n; copy->lines.n++) {
+            copy->lines.list[copy->lines.n] =
+                rf_xstrdup(fault->lines.list[copy->lines.n]);
+        }
+    }
+}
+
 static void op_end(const struct rf_attempt *attempt, void *data)
 {
     struct fake_cluster *fake = data;
@@ -202,13 +218,13 @@ static void op_end(const struct rf_attempt *attempt, void *data)
              fake->config->scenarios[attempt->index].name);
     kept->outcome = attempt->outcome;
     kept->n_iterations = attempt->n_iterations;
-    kept->rounds = attempt->rounds;
+    kept->verified = attempt->verified;
     kept->bytes_total = attempt->scenario != NULL
                             ? attempt->scenario->plan->totals.bytes_total
                             : 0;
     kept->checked_bytes = attempt->checked_bytes;
     kept->mismatched_bytes = attempt->mismatched_bytes;
-    kept->errors = json_deep_copy(attempt->errors);
+    copy_faults(attempt, kept);
     kept->probed_before = attempt->probed_before;
     kept->probed_after = attempt->probed_after;
     kept->closed = attempt->closed;
@@ -250,19 +266,45 @@ static void build(struct fake_cluster *fake, size_t index)
     rf_run_built(fake->run, scenario, &why);
 }
 
+static void deliver_hello(struct fake_cluster *fake,
+                          const struct fake_event *event)
+{
+    struct rf_msg_hello hello;
+    struct rf_err err = {0};
+    ck_assert_msg(rf_schema_decode(&rf_msg_hello_schema, event->payload,
+                                   "HELLO", &hello, &err) == RF_OK,
+                  "%s", err.text);
+    rf_run_hello(fake->run, event->node, &hello);
+    ck_assert_ptr_null(hello.boot_id); /* its contents are taken */
+}
+
+/* As the edge of a real cluster does it. */
+static void deliver_message(struct fake_cluster *fake, uint32_t node,
+                            enum rf_msg_type type, json_t *payload)
+{
+    struct rf_msg message;
+    struct rf_err err = {0};
+    if (rf_msg_decode(type, payload, &message, &err) == RF_OK) {
+        rf_run_message(fake->run, node, &message);
+        rf_msg_free(&message);
+    } else {
+        rf_run_bad_message(fake->run, node, &err);
+    }
+}
+
 static void deliver(struct fake_cluster *fake, struct fake_event *event)
 {
     struct rf_err why = {.status = RF_ERR_PEER};
     switch (event->kind) {
     case EV_HELLO:
-        rf_run_hello(fake->run, event->node, event->payload);
+        deliver_hello(fake, event);
         break;
     case EV_LOST:
         snprintf(why.text, sizeof(why.text), "%s", event->text);
         rf_run_node_lost(fake->run, event->node, &why);
         break;
     case EV_MESSAGE:
-        rf_run_message(fake->run, event->node, event->type, event->payload);
+        deliver_message(fake, event->node, event->type, event->payload);
         break;
     case EV_BUILT:
         build(fake, event->scenario);
@@ -320,7 +362,7 @@ bool fake_cluster_until(struct fake_cluster *fake, const char *state,
 void fake_cluster_say(struct fake_cluster *fake, uint32_t node,
                       enum rf_msg_type type, json_t *payload)
 {
-    rf_run_message(fake->run, node, type, payload);
+    deliver_message(fake, node, type, payload);
     json_decref(payload);
 }
 
@@ -362,7 +404,10 @@ void fake_cluster_destroy(struct fake_cluster *fake)
         fake->events = next;
     }
     for (size_t i = 0; i < fake->n_attempts; i++) {
-        json_decref(fake->attempts[i].errors);
+        for (size_t f = 0; f < fake->attempts[i].n_faults; f++) {
+            rf_fault_free(&fake->attempts[i].faults[f]);
+        }
+        free(fake->attempts[i].faults);
     }
     json_decref(fake->last_exchanged);
     json_decref(fake->seen_start);

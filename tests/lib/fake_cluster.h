@@ -6,6 +6,8 @@
 #ifndef RF_TESTS_FAKE_CLUSTER_H
 #define RF_TESTS_FAKE_CLUSTER_H
 
+#include <jansson.h>
+
 #include "coordinator/run/run.h"
 
 #define FAKE_ATTEMPTS_MAX 16
@@ -34,6 +36,7 @@ enum fake_fault_kind {
     FAKE_MISMATCH,
     FAKE_WRONG_RANK, /* answers for another node's rank */
     FAKE_RANK_MISSING,
+    FAKE_PART_MISSING, /* nothing of the step in the answer */
     FAKE_BAD_NUMBER,
     FAKE_BAD_CLOCK,    /* from the beginning to the end of all time */
     FAKE_LESS_CHECKED, /* leaves out two bytes */
@@ -45,7 +48,7 @@ struct fake_fault {
     enum fake_fault_kind kind;
     uint32_t node;
     const char *step; /* "run"; NULL: not at a step */
-    int round;        /* of fill, run, verify; -1: any */
+    int iteration;    /* of fill, run, verify; -1: any */
     uint32_t attempt; /* 0: any */
     bool no_aborted;  /* and then never answers ABORT */
 };
@@ -54,9 +57,10 @@ struct fake_attempt {
     char name[64];
     enum rf_outcome outcome;
     size_t n_iterations;
-    uint32_t rounds;
+    uint32_t verified;
     uint64_t bytes_total, checked_bytes, mismatched_bytes;
-    json_t *errors; /* owned */
+    struct rf_fault *faults; /* owned copies */
+    size_t n_faults;
     bool probed_before, probed_after, closed;
     double copy_gbytes_per_s, pair_gbytes_per_s;
 };
@@ -98,7 +102,7 @@ void fake_cluster_start(struct fake_cluster *fake);
 bool fake_cluster_run(struct fake_cluster *fake, int64_t limit_ns);
 bool fake_cluster_until(struct fake_cluster *fake, const char *state,
                         int64_t limit_ns);
-/* A message from a node's agent, delivered at once. */
+/* A message from a node's agent, delivered at once. The payload is taken. */
 void fake_cluster_say(struct fake_cluster *fake, uint32_t node,
                       enum rf_msg_type type, json_t *payload);
 

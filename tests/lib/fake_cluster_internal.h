@@ -11,7 +11,7 @@ struct fake_event {
     enum fake_event_kind kind;
     uint32_t node;
     enum rf_msg_type type;
-    json_t *payload;
+    json_t *payload; /* as on the wire */
     const char *text;
     size_t scenario;
     struct fake_event *next;
@@ -27,7 +27,7 @@ void fake_push_message(struct fake_cluster *fake, int64_t after_ns,
 json_t *fake_agent_hello(uint32_t node, const struct fake_fault *fault);
 /* The agent got STEP: pushes what comes of it. */
 void fake_agent_step(struct fake_cluster *fake, uint32_t node,
-                     const json_t *args);
+                     const struct rf_msg_step *step);
 bool fake_agent_answers_abort(const struct fake_cluster *fake, uint32_t node);
 
 #endif

@@ -33,16 +33,14 @@ struct fake_cluster *fake_run(const char *config)
 }
 
 struct fake_fault fake_fault_at(enum fake_fault_kind kind, uint32_t node,
-                                const char *step, int round)
+                                const char *step, int iteration)
 {
     return (struct fake_fault){
-        .kind = kind, .node = node, .step = step, .round = round};
+        .kind = kind, .node = node, .step = step, .iteration = iteration};
 }
 
-const char *fake_error_text(const struct fake_attempt *attempt, size_t i,
-                            const char *key)
+const struct rf_fault *fake_fault(const struct fake_attempt *attempt, size_t i)
 {
-    const char *text = json_string_value(
-        json_object_get(json_array_get(attempt->errors, i), key));
-    return text != NULL ? text : "";
+    ck_assert_uint_lt(i, attempt->n_faults);
+    return &attempt->faults[i];
 }

@@ -26,6 +26,8 @@
     "{\"name\": \"on-alpha\", \"mode\": \"disaggregated\", \"train\": "        \
     "{\"tp\": 1}, \"infer\": {\"tp\": 1}, \"warmup\": 0, \"iterations\": 1}"
 
+enum { ALPHA, BETA }; /* nodes of FAKE_CONFIG */
+
 extern const char fake_run_one[], fake_run_two[]; /* FIRST; FIRST and SECOND */
 
 /* For tests that expect errors: nothing is written to standard error. */
@@ -38,11 +40,10 @@ struct fake_cluster *fake_run_with(const char *config, struct fake_fault fault);
 struct fake_cluster *fake_run(const char *config);
 
 struct fake_fault fake_fault_at(enum fake_fault_kind kind, uint32_t node,
-                                const char *step, int round);
+                                const char *step, int iteration);
 
-/* Member `key` of error `i`, "" when there is none. */
-const char *fake_error_text(const struct fake_attempt *attempt, size_t i,
-                            const char *key);
+/* Fails the test when there are not as many. */
+const struct rf_fault *fake_fault(const struct fake_attempt *attempt, size_t i);
 
 /* Whether `part` is in the text. */
 static inline bool has(const char *text, const char *part)

@@ -56,12 +56,12 @@ void result_lab_close(void)
     result_lab_unload();
 }
 
-/* Rank r needs (10 + round + r) ms and starts r · 100 us late. */
-static void fill_round(struct rf_attempt *attempt, uint32_t round)
+/* Rank r needs (10 + iteration + r) ms and starts r · 100 us late. */
+static void fill_iteration(struct rf_attempt *attempt, uint32_t iteration)
 {
     for (uint32_t r = 0; r < rf_attempt_ranks(attempt); r++) {
         struct rf_sample *s = &attempt->pending[r];
-        s->ns = (int64_t)(10 + round + r) * 1000000;
+        s->ns = (int64_t)(10 + iteration + r) * 1000000;
         s->start_ns = 5000000 + r * 100000;
         s->end_ns = s->start_ns + s->ns;
         s->pack_ns = 1000000;
@@ -71,7 +71,7 @@ static void fill_round(struct rf_attempt *attempt, uint32_t round)
         s->sent_bytes = 100 + r;
         s->received_bytes = 200 + r;
     }
-    rf_attempt_keep(attempt, round, round == 0);
+    rf_attempt_keep(attempt, iteration);
 }
 
 struct rf_attempt *result_lab_attempt(size_t index)
@@ -87,10 +87,10 @@ struct rf_attempt *result_lab_attempt(size_t index)
              "2026-01-02T03:04:05Z");
     snprintf(attempt->finished_at, sizeof(attempt->finished_at),
              "2026-01-02T03:04:06Z");
-    for (uint32_t round = 0; round < 4; round++) {
-        fill_round(attempt, round);
+    for (uint32_t iteration = 0; iteration < 4; iteration++) {
+        fill_iteration(attempt, iteration);
     }
-    attempt->rounds = 3;
+    attempt->verified = 3;
     attempt->checked_bytes = 3 * scenario->plan->totals.bytes_total;
     for (uint32_t n = 0; n < 2; n++) {
         attempt->before.copy_gbytes_per_s[n] = 1;

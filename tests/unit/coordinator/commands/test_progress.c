@@ -6,16 +6,16 @@
 
 START_TEST(test_progress_share_and_clock)
 {
-    struct rf_run_view view = {.n_scenarios = 4, .n_rounds = 10};
+    struct rf_run_view view = {.n_scenarios = 4, .n_iterations = 10};
     char text[32];
     ck_assert_double_eq(rf_progress_share(&view), 0);
     view.scenario_at = 3;
-    view.round = 5;
+    view.iteration = 5;
     ck_assert_double_eq_tol(rf_progress_share(&view), 2.5 / 4, 1e-12);
     view.scenario_at = 4;
-    view.round = 99;
+    view.iteration = 99;
     ck_assert_double_eq_tol(rf_progress_share(&view), 1, 1e-12);
-    view.round = view.n_rounds = 0; /* between scenarios, */
+    view.iteration = view.n_iterations = 0; /* between scenarios, */
     ck_assert_double_eq_tol(rf_progress_share(&view), 3.0 / 4, 1e-12);
     view.over = true; /* or behind the last */
     ck_assert_double_eq_tol(rf_progress_share(&view), 1, 1e-12);

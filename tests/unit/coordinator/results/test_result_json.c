@@ -155,9 +155,10 @@ END_TEST
 START_TEST(test_results_of_a_scenario_that_could_not_begin)
 {
     struct rf_attempt *attempt = rf_attempt_create(1, 1, NULL);
+    struct rf_fault fault =
+        rf_fault_make(RF_NONE, RF_NONE, RF_ERR_NOMEM, "too large");
     json_t *record;
-    rf_attempt_error(attempt, NULL, RF_NONE, "starting", RF_ERR_NOMEM,
-                     "too large", NULL);
+    rf_attempt_add_fault(attempt, &fault);
     record = record_of(attempt);
     ck_assert_str_eq(rf_result_text(record, NULL, "status"), "failed");
     ck_assert_str_eq(rf_result_text(record, NULL, "name"), "two");
@@ -173,16 +174,58 @@ END_TEST
 
 START_TEST(test_results_first_error_is_the_cause)
 {
-    struct rf_attempt *attempt = rf_attempt_create(1, 0, NULL);
-    const json_t *first, *second;
-    rf_attempt_error(attempt, "a", 3, "running", RF_ERR_PEER, "died", NULL);
-    rf_attempt_error(attempt, "b", 1, "running", RF_ERR_PEER, "saw", NULL);
-    first = json_array_get(attempt->errors, 0);
-    second = json_array_get(attempt->errors, 1);
-    ck_assert(json_is_false(json_object_get(first, "consequence")));
-    ck_assert(json_is_true(json_object_get(second, "consequence")));
-    ck_assert_int_eq(json_integer_value(json_object_get(first, "rank")), 3);
+    struct rf_attempt *attempt = result_lab_attempt(0);
+    struct rf_fault died = rf_fault_make(0, 3, RF_ERR_PEER, "died");
+    struct rf_fault saw =
+        rf_fault_make(RF_NONE, RF_NONE, RF_ERR_TIMEOUT, "saw");
+    json_t *record, *errors;
+    char *text;
+    died.phase = rf_xstrdup("running");
+    died.lines.list = rf_xcalloc(1, sizeof(char *));
+    died.lines.list[died.lines.n++] = rf_xstrdup("last words");
+    rf_attempt_add_fault(attempt, &died);
+    rf_attempt_add_fault(attempt, &saw);
     ck_assert_int_eq(attempt->outcome, RF_OUTCOME_FAILED);
+    record = record_of(attempt);
+    errors = json_object_get(record, "errors");
+    text = json_dumps(errors, JSON_COMPACT);
+    ck_assert_str_eq(
+        text, "[{\"host\":\"a\",\"rank\":3,\"phase\":\"running\",\"status\":"
+              "\"peer lost\",\"text\":\"died\",\"stderr\":[\"last words\"],"
+              "\"consequence\":false},{\"host\":null,\"rank\":null,\"phase\":"
+              "null,\"status\":\"timed out\",\"text\":\"saw\",\"stderr\":[],"
+              "\"consequence\":true}]");
+    free(text);
+    json_decref(record);
+    rf_attempt_destroy(attempt);
+}
+END_TEST
+
+START_TEST(test_results_name_the_first_wrong_element)
+{
+    struct rf_attempt *attempt = result_lab_attempt(0);
+    struct rf_wrong_element *wrong = rf_xcalloc(1, sizeof(*wrong));
+    json_t *record;
+    char *text;
+    *wrong = (struct rf_wrong_element){
+        .rank = 2,
+        .iteration = 1,
+        .at = {.side = rf_xstrdup("infer"),
+               .tensor = rf_xstrdup("w"),
+               .index = {rf_xcalloc(2, sizeof(uint64_t)), 2},
+               .expected = rf_xstrdup("00ff"),
+               .found = rf_xstrdup("01ff")}};
+    wrong->at.index.list[0] = 3;
+    attempt->wrong = wrong;
+    record = record_of(attempt);
+    text = json_dumps(json_object_get(json_object_get(record, "verification"),
+                                      "first_mismatch"),
+                      JSON_COMPACT);
+    ck_assert_str_eq(text, "{\"rank\":2,\"host\":\"b\",\"iteration\":1,"
+                           "\"side\":\"infer\",\"tensor\":\"w\",\"index\":"
+                           "[3,0],\"expected\":\"00ff\",\"found\":\"01ff\"}");
+    free(text);
+    json_decref(record);
     rf_attempt_destroy(attempt);
 }
 END_TEST
@@ -248,6 +291,7 @@ Suite *test_result_json_suite(void)
     tcase_add_test(tests, test_results_bound_takes_the_better_probe);
     tcase_add_test(tests, test_results_of_a_scenario_that_could_not_begin);
     tcase_add_test(tests, test_results_first_error_is_the_cause);
+    tcase_add_test(tests, test_results_name_the_first_wrong_element);
     tcase_add_test(tests, test_results_hide_secrets);
     tcase_add_loop_test(
         tests, test_results_node_has_all_facts_but_those_of_its_processes, 0,

@@ -345,9 +345,10 @@ START_TEST(test_results_resume_of_some_is_not_ok_beside_failures)
     static const char *const globs[] = {"two"};
     struct rf_results *results = open_results();
     struct rf_attempt *attempt = result_lab_attempt(0);
+    struct rf_fault fault = rf_fault_make(0, 0, RF_ERR_PEER, "gone");
     char *in = rf_xstrdup(rf_results_folder(results)), *csv;
     json_t *run;
-    rf_attempt_error(attempt, "a", 0, "run", RF_ERR_PEER, "gone", NULL);
+    rf_attempt_add_fault(attempt, &fault);
     ck_assert(store(results, attempt));
     rf_attempt_destroy(attempt);
     rf_results_close(results);

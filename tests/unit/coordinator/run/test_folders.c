@@ -30,9 +30,13 @@ static struct rf_config *load(const char *text)
     return config;
 }
 
+#define HELLO                                                                  \
+    "{\"protocol\": [1, 1], \"node\": 0, \"control\": \"tcp\", "               \
+    "\"methods\": {}"
 #define TOLD(sees)                                                             \
-    "{\"folders\": [{\"path\": \"/other\", \"error\": \"x\", \"sees\": []}, "  \
-    "{\"path\": \"/one\", \"error\": null, \"sees\": [" sees "]}]}"
+    HELLO ", \"folders\": [{\"path\": \"/other\", \"error\": \"x\", "          \
+          "\"sees\": []}, "                                                    \
+          "{\"path\": \"/one\", \"error\": null, \"sees\": [" sees "]}]}"
 
 static const struct {
     const char *hellos[3];
@@ -50,14 +54,31 @@ static const struct {
     {{TOLD(""), TOLD("0"), TOLD("1")}, {"/one", "that a makes", "seen on c;"}},
     /* not there */
     {{TOLD("1"), TOLD(""),
-      "{\"folders\": [{\"path\": \"/one\", \"error\": \"Permission denied\","
-      " \"sees\": []}]}"},
+      HELLO ", \"folders\": [{\"path\": \"/one\", \"error\": "
+            "\"Permission denied\", \"sees\": []}]}"},
      {"folder /one on c", "Permission denied", "writable"}},
-    /* says nothing, or nonsense */
-    {{TOLD("1"), TOLD(""), "{}"}, {NULL}},
-    {{TOLD("1"), TOLD(""), "{\"folders\": [5, {\"path\": 7}]}"}, {NULL}},
-    {{TOLD("\"1\""), TOLD("-5"), "{}"}, {"/one", "seen on b;", NULL}},
+    /* says nothing, or has not joined */
+    {{TOLD("1"), TOLD(""), HELLO "}"}, {NULL}},
+    {{TOLD("1"), TOLD(""), NULL}, {NULL}},
 };
+
+/* NULL: the node has not joined. */
+static const struct rf_msg_hello *decode(const char *text,
+                                         struct rf_msg_hello *out)
+{
+    struct rf_err err = {.text = ""};
+    json_t *document = text != NULL ? json_loads(text, 0, NULL) : NULL;
+    rf_schema_init(&rf_msg_hello_schema, out);
+    if (text == NULL) {
+        return NULL;
+    }
+    ck_assert_ptr_nonnull(document);
+    ck_assert_msg(rf_schema_decode(&rf_msg_hello_schema, document, "HELLO", out,
+                                   &err) == RF_OK,
+                  "%s", err.text);
+    json_decref(document);
+    return out;
+}
 
 START_TEST(test_folder_verdicts)
 {
@@ -66,16 +87,16 @@ START_TEST(test_folder_verdicts)
     struct rf_model *model = NULL;
     struct rf_scenario *scenario = NULL;
     struct rf_err err = {.text = ""};
-    json_t *hellos[3];
+    struct rf_msg_hello decoded[3];
+    const struct rf_msg_hello *hellos[3];
     enum rf_status status;
     ck_assert_int_eq(rf_model_from_json(&node, &model, &err), RF_OK);
     ck_assert_msg(rf_scenario_build(config, model, 0, &scenario, &err) == RF_OK,
                   "%s", err.text);
     for (int i = 0; i < 3; i++) {
-        hellos[i] = json_loads(verdicts[_i].hellos[i], 0, NULL);
-        ck_assert_ptr_nonnull(hellos[i]);
+        hellos[i] = decode(verdicts[_i].hellos[i], &decoded[i]);
     }
-    status = rf_folders_check(scenario, (const json_t *const *)hellos, &err);
+    status = rf_folders_check(scenario, hellos, &err);
     ck_assert_int_eq(status,
                      verdicts[_i].says[0] == NULL ? RF_OK : RF_ERR_UNSUPPORTED);
     for (int i = 0; i < 3 && verdicts[_i].says[i] != NULL; i++) {
@@ -83,7 +104,7 @@ START_TEST(test_folder_verdicts)
                       err.text);
     }
     for (int i = 0; i < 3; i++) {
-        json_decref(hellos[i]);
+        rf_schema_free(&rf_msg_hello_schema, &decoded[i]);
     }
     rf_scenario_destroy(scenario);
     rf_model_destroy(model);

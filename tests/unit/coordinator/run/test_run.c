@@ -16,10 +16,10 @@ START_TEST(test_run_measures_every_scenario_and_ends_with_0)
     ck_assert_uint_eq(fake->shutdowns, 2);
     ck_assert_int_eq(fake->attempts[0].outcome, RF_OUTCOME_OK);
     ck_assert_uint_eq(fake->attempts[0].n_iterations, 3);
-    ck_assert_uint_eq(fake->attempts[0].rounds, 2);
+    ck_assert_uint_eq(fake->attempts[0].verified, 2);
     ck_assert_uint_eq(fake->attempts[0].checked_bytes,
                       2 * fake->attempts[0].bytes_total);
-    ck_assert_uint_eq(json_array_size(fake->attempts[0].errors), 0);
+    ck_assert_uint_eq(fake->attempts[0].n_faults, 0);
     ck_assert(fake->attempts[0].probed_before);
     ck_assert(fake->attempts[0].probed_after);
     ck_assert(fake->attempts[0].closed);
@@ -189,9 +189,8 @@ START_TEST(test_run_refuses_a_method_that_a_node_lacks)
         fake_run_one, (struct fake_fault){.kind = FAKE_NO_METHOD, .node = 1});
     ck_assert_int_eq(fake->exit_code, 4);
     ck_assert_uint_eq(fake->starts, 0);
-    ck_assert(has(fake_error_text(&fake->attempts[0], 0, "text"),
-                  "no shared memory"));
-    ck_assert(has(fake_error_text(&fake->attempts[0], 0, "text"), "beta"));
+    ck_assert(has(fake_fault(&fake->attempts[0], 0)->text, "no shared memory"));
+    ck_assert(has(fake_fault(&fake->attempts[0], 0)->text, "beta"));
     fake_cluster_destroy(fake);
 }
 END_TEST
@@ -203,10 +202,9 @@ START_TEST(test_run_refuses_what_does_not_fit_with_sizes)
     const char *text;
     ck_assert_int_eq(fake->exit_code, 4);
     ck_assert_uint_eq(fake->starts, 0);
-    text = fake_error_text(&fake->attempts[0], 0, "text");
+    text = fake_fault(&fake->attempts[0], 0)->text;
     ck_assert_msg(has(text, "beta") && has(text, "1000000 bytes"), "%s", text);
-    ck_assert_str_eq(fake_error_text(&fake->attempts[0], 0, "phase"),
-                     "starting");
+    ck_assert_str_eq(fake_fault(&fake->attempts[0], 0)->phase, "starting");
     fake_cluster_destroy(fake);
 }
 END_TEST
@@ -316,7 +314,7 @@ START_TEST(test_run_time_limit_fails_the_scenario_and_begins_no_other)
     ck_assert(told);
     ck_assert_int_eq(fake->exit_code, 1);
     ck_assert_uint_eq(fake->n_attempts, 1);
-    ck_assert(has(fake_error_text(&fake->attempts[0], 0, "text"), "--timeout"));
+    ck_assert(has(fake_fault(&fake->attempts[0], 0)->text, "--timeout"));
     fake_cluster_destroy(fake);
 }
 END_TEST
@@ -374,7 +372,7 @@ START_TEST(test_run_gives_up_on_a_plan_that_takes_too_long)
     ck_assert(fake_cluster_run(fake, 610 * FAKE_S));
     ck_assert_int_eq(fake->exit_code, 4);
     ck_assert_uint_eq(fake->n_attempts, 1);
-    ck_assert(has(fake_error_text(&fake->attempts[0], 0, "text"),
+    ck_assert(has(fake_fault(&fake->attempts[0], 0)->text,
                   "planning took longer than 600 s"));
     fake_cluster_destroy(fake);
 }
@@ -387,8 +385,8 @@ START_TEST(test_run_names_a_node_that_is_lost_while_planning)
     rf_run_node_lost(fake->run, 1, &why);
     ck_assert(fake_cluster_run(fake, 300 * FAKE_S));
     ck_assert_uint_eq(fake->n_attempts, 2);
-    ck_assert(has(fake_error_text(&fake->attempts[0], 0, "text"),
-                  "its agent is gone"));
+    ck_assert(
+        has(fake_fault(&fake->attempts[0], 0)->text, "its agent is gone"));
     fake_cluster_destroy(fake);
 }
 END_TEST

@@ -18,16 +18,12 @@ START_TEST(test_run_names_a_killed_rank_and_goes_on)
     ck_assert_int_eq(fake->exit_code, 1);
     ck_assert_int_eq(failed->outcome, RF_OUTCOME_FAILED);
     ck_assert_uint_eq(failed->n_iterations, 2); /* what was measured stays */
-    ck_assert_str_eq(fake_error_text(failed, 0, "host"), "beta");
-    ck_assert_int_eq(json_integer_value(json_object_get(
-                         json_array_get(failed->errors, 0), "rank")),
-                     2);
-    ck_assert(has(fake_error_text(failed, 0, "text"), "signal 9"));
-    ck_assert(has(fake_error_text(failed, 0, "phase"), "iteration 2"));
-    ck_assert_str_eq(
-        json_string_value(json_array_get(
-            json_object_get(json_array_get(failed->errors, 0), "stderr"), 0)),
-        "the rank's last words");
+    ck_assert_uint_eq(fake_fault(failed, 0)->node, BETA);
+    ck_assert_uint_eq(fake_fault(failed, 0)->rank, 2);
+    ck_assert(has(fake_fault(failed, 0)->text, "signal 9"));
+    ck_assert(has(fake_fault(failed, 0)->phase, "iteration 2"));
+    ck_assert_str_eq(fake_fault(failed, 0)->lines.list[0],
+                     "the rank's last words");
     ck_assert_uint_eq(fake->aborts, 2);
     ck_assert_int_eq(fake->attempts[1].outcome, RF_OUTCOME_OK);
     fake_cluster_destroy(fake);
@@ -40,16 +36,11 @@ START_TEST(test_run_names_the_dead_rank_not_the_one_that_noticed)
         fake_run_one, fake_fault_at(FAKE_PEER_NOTICES, 1, "run", 1));
     const struct fake_attempt *failed = &fake->attempts[0];
     ck_assert_int_eq(fake->exit_code, 1);
-    ck_assert_uint_eq(json_array_size(failed->errors), 2);
-    ck_assert_str_eq(fake_error_text(failed, 0, "host"), "beta");
-    ck_assert_str_eq(fake_error_text(failed, 0, "phase"),
-                     "run iteration 1 of 2");
-    ck_assert(has(fake_error_text(failed, 0, "text"), "signal 9"));
-    ck_assert(json_is_false(
-        json_object_get(json_array_get(failed->errors, 0), "consequence")));
-    ck_assert_str_eq(fake_error_text(failed, 1, "host"), "alpha");
-    ck_assert(json_is_true(
-        json_object_get(json_array_get(failed->errors, 1), "consequence")));
+    ck_assert_uint_eq(failed->n_faults, 2);
+    ck_assert_uint_eq(fake_fault(failed, 0)->node, BETA);
+    ck_assert_str_eq(fake_fault(failed, 0)->phase, "run iteration 1 of 2");
+    ck_assert(has(fake_fault(failed, 0)->text, "signal 9"));
+    ck_assert_uint_eq(fake_fault(failed, 1)->node, ALPHA);
     fake_cluster_destroy(fake);
 }
 END_TEST
@@ -96,8 +87,8 @@ START_TEST(test_run_counts_from_1_and_names_the_limit_that_was_set)
     struct fake_cluster *fake =
         fake_run_with(config, fake_fault_at(FAKE_SILENT, 1, "run", _i));
     const struct fake_attempt *failed = &fake->attempts[0];
-    ck_assert_str_eq(fake_error_text(failed, 0, "phase"), phases[_i]);
-    ck_assert(has(fake_error_text(failed, 0, "text"), "timeout_s is 7, raise"));
+    ck_assert_str_eq(fake_fault(failed, 0)->phase, phases[_i]);
+    ck_assert(has(fake_fault(failed, 0)->text, "timeout_s is 7, raise"));
     fake_cluster_destroy(fake);
 }
 END_TEST
@@ -108,11 +99,10 @@ START_TEST(test_run_reports_what_a_rank_says_of_itself)
         fake_run_one, fake_fault_at(FAKE_RANK_ERROR, 0, "prepare", -1));
     const struct fake_attempt *failed = &fake->attempts[0];
     ck_assert_int_eq(fake->exit_code, 1);
-    ck_assert_str_eq(fake_error_text(failed, 0, "host"), "alpha");
-    ck_assert_str_eq(fake_error_text(failed, 0, "phase"), "allocating");
-    ck_assert_str_eq(fake_error_text(failed, 0, "status"), "out of memory");
-    ck_assert_str_eq(fake_error_text(failed, 0, "text"),
-                     "wanted 5 GB, 1 GB free");
+    ck_assert_uint_eq(fake_fault(failed, 0)->node, ALPHA);
+    ck_assert_str_eq(fake_fault(failed, 0)->phase, "allocating");
+    ck_assert_int_eq(fake_fault(failed, 0)->status, RF_ERR_NOMEM);
+    ck_assert_str_eq(fake_fault(failed, 0)->text, "wanted 5 GB, 1 GB free");
     fake_cluster_destroy(fake);
 }
 END_TEST
@@ -124,8 +114,8 @@ START_TEST(test_run_goes_on_without_a_lost_node_where_it_can)
         FAKE_CONFIG(FAKE_FIRST ", " FAKE_SECOND ", " FAKE_ON_ALPHA), fault);
     ck_assert_int_eq(fake->exit_code, 1);
     ck_assert_uint_eq(fake->n_attempts, 3);
-    ck_assert_str_eq(fake_error_text(&fake->attempts[0], 0, "host"), "beta");
-    ck_assert(has(fake_error_text(&fake->attempts[1], 0, "text"),
+    ck_assert_uint_eq(fake_fault(&fake->attempts[0], 0)->node, BETA);
+    ck_assert(has(fake_fault(&fake->attempts[1], 0)->text,
                   "node beta was lost earlier"));
     ck_assert_int_eq(fake->attempts[2].outcome, RF_OUTCOME_OK);
     fake_cluster_destroy(fake);
@@ -151,9 +141,9 @@ START_TEST(test_run_ends_a_silent_step_at_its_deadline)
 {
     struct fake_cluster *fake = fake_run_with(
         fake_run_one, fake_fault_at(FAKE_SILENT, 1, steps[_i], -1));
-    const char *text = fake_error_text(&fake->attempts[0], 0, "text");
+    const char *text = fake_fault(&fake->attempts[0], 0)->text;
     ck_assert_int_eq(fake->exit_code, 1);
-    ck_assert_str_eq(fake_error_text(&fake->attempts[0], 0, "host"), "beta");
+    ck_assert_uint_eq(fake_fault(&fake->attempts[0], 0)->node, BETA);
     ck_assert_msg(has(text, "no answer to"), "%s", text);
     ck_assert_int_eq(fake->attempts[0].outcome, RF_OUTCOME_FAILED);
     fake_cluster_destroy(fake);
@@ -205,8 +195,8 @@ START_TEST(test_run_is_killed_rank_safe_in_every_step)
         fake_run_two, fake_fault_at(FAKE_RANK_KILLED, 0, steps[_i], -1));
     ck_assert_int_eq(fake->exit_code, 1);
     ck_assert_uint_eq(fake->n_attempts, 2);
-    ck_assert(has(fake_error_text(&fake->attempts[0], 0, "text"), "signal 9"));
-    ck_assert(has(fake_error_text(&fake->attempts[1], 0, "text"), "signal 9"));
+    ck_assert(has(fake_fault(&fake->attempts[0], 0)->text, "signal 9"));
+    ck_assert(has(fake_fault(&fake->attempts[1], 0)->text, "signal 9"));
     fake_cluster_destroy(fake);
 }
 END_TEST
@@ -229,9 +219,8 @@ START_TEST(test_run_fails_before_the_first_byte_when_plans_differ)
         fake_run_one, fake_fault_at(FAKE_WRONG_DIGEST, 1, "prepare", -1));
     ck_assert_int_eq(fake->exit_code, 1);
     ck_assert_uint_eq(fake->attempts[0].n_iterations, 0);
-    ck_assert(
-        has(fake_error_text(&fake->attempts[0], 0, "text"), "plan_digest"));
-    ck_assert_str_eq(fake_error_text(&fake->attempts[0], 0, "host"), "beta");
+    ck_assert(has(fake_fault(&fake->attempts[0], 0)->text, "plan_digest"));
+    ck_assert_uint_eq(fake_fault(&fake->attempts[0], 0)->node, BETA);
     fake_cluster_destroy(fake);
 }
 END_TEST
@@ -247,8 +236,8 @@ START_TEST(test_run_ends_with_3_on_a_mismatch_and_says_where)
     ck_assert_int_eq(fake->exit_code, 3);
     ck_assert_int_eq(wrong->outcome, RF_OUTCOME_MISMATCH);
     ck_assert_uint_eq(wrong->mismatched_bytes, 1);
-    ck_assert(has(fake_error_text(wrong, 0, "text"), "model.norm.weight"));
-    ck_assert_str_eq(fake_error_text(wrong, 0, "host"), "beta");
+    ck_assert(has(fake_fault(wrong, 0)->text, "model.norm.weight"));
+    ck_assert_uint_eq(fake_fault(wrong, 0)->node, BETA);
     ck_assert(wrong->closed); /* it ended in order */
     ck_assert_int_eq(fake->attempts[1].outcome, RF_OUTCOME_OK);
     fake_cluster_destroy(fake);
@@ -261,6 +250,11 @@ static const struct {
 } lies[] = {
     {FAKE_WRONG_RANK, "fill", "not its own"},
     {FAKE_RANK_MISSING, "fill", "leaves out"},
+    {FAKE_PART_MISSING, "prepare", "no \"prepared\""},
+    {FAKE_PART_MISSING, "probe", "no \"probed\""},
+    {FAKE_PART_MISSING, "run", "no \"ran\""},
+    {FAKE_PART_MISSING, "verify", "no \"verified\""},
+    {FAKE_PART_MISSING, "close", "no \"closed\""},
     {FAKE_NOT_ASKED, "fill", "not asked for"},
     {FAKE_BAD_NUMBER, "prepare", "plan_ms"},
     {FAKE_BAD_NUMBER, "probe", "gbytes_per_s"},
@@ -275,10 +269,10 @@ START_TEST(test_run_fails_on_answers_that_make_no_sense)
 {
     struct fake_cluster *fake = fake_run_with(
         fake_run_one, fake_fault_at(lies[_i].kind, 1, lies[_i].step, -1));
-    const char *text = fake_error_text(&fake->attempts[0], 0, "text");
+    const char *text = fake_fault(&fake->attempts[0], 0)->text;
     ck_assert_int_eq(fake->exit_code, 1);
     ck_assert_msg(has(text, lies[_i].text), "%s", text);
-    ck_assert_str_eq(fake_error_text(&fake->attempts[0], 0, "host"), "beta");
+    ck_assert_uint_eq(fake_fault(&fake->attempts[0], 0)->node, BETA);
     fake_cluster_destroy(fake);
 }
 END_TEST
@@ -290,9 +284,9 @@ START_TEST(test_run_fails_when_bytes_were_not_compared)
     const struct fake_attempt *failed = &fake->attempts[0];
     ck_assert_int_eq(fake->exit_code, 1);
     ck_assert_uint_eq(failed->n_iterations, 2);
-    ck_assert_uint_eq(failed->rounds, 1);
-    ck_assert(has(fake_error_text(failed, 0, "text"), "bytes were compared"));
-    ck_assert(has(fake_error_text(failed, 0, "phase"), "iteration 2"));
+    ck_assert_uint_eq(failed->verified, 1);
+    ck_assert(has(fake_fault(failed, 0)->text, "bytes were compared"));
+    ck_assert(has(fake_fault(failed, 0)->phase, "iteration 2"));
     fake_cluster_destroy(fake);
 }
 END_TEST
@@ -316,7 +310,7 @@ START_TEST(test_run_failure_while_verifying_keeps_only_the_verified)
         fake_run_one, fake_fault_at(FAKE_RANK_KILLED, 1, "verify", 2));
     ck_assert_int_eq(fake->exit_code, 1);
     ck_assert_uint_eq(fake->attempts[0].n_iterations, 2);
-    ck_assert_uint_eq(fake->attempts[0].rounds, 1);
+    ck_assert_uint_eq(fake->attempts[0].verified, 1);
     fake_cluster_destroy(fake);
 }
 END_TEST
@@ -329,8 +323,46 @@ START_TEST(test_run_ignores_messages_of_another_attempt)
     fake_cluster_say(
         fake, 1, RF_MSG_EXCHANGE,
         json_pack("{s:i, s:i, s:[]}", "attempt", 9, "seq", 5, "parts"));
-    fake_cluster_say(fake, 1, RF_MSG_RANK_EXIT,
-                     json_pack("{s:i, s:i}", "attempt", 7, "rank", 2));
+    fake_cluster_say(
+        fake, 1, RF_MSG_RANK_EXIT,
+        json_pack("{s:i, s:i, s:[]}", "attempt", 7, "rank", 2, "stderr_lines"));
+    fake_cluster_say(
+        fake, 1, RF_MSG_DONE,
+        json_pack("{s:i, s:i, s:[]}", "attempt", 2, "seq", 1, "ranks"));
+    ck_assert(fake_cluster_run(fake, 60 * FAKE_S));
+    ck_assert_int_eq(fake->exit_code, 0);
+    fake_cluster_destroy(fake);
+}
+END_TEST
+
+START_TEST(test_run_takes_a_message_it_cannot_read_for_a_fault_of_the_node)
+{
+    struct fake_cluster *fake =
+        fake_cluster_create(FAKE_CONFIG(FAKE_FIRST ", " FAKE_SECOND), NULL, 0);
+    const struct rf_fault *cause;
+    fake_cluster_start(fake);
+    ck_assert(fake_cluster_until(fake, "filling", 60 * FAKE_S));
+    fake_cluster_say(fake, 1, RF_MSG_DONE, json_object());
+    ck_assert_str_eq(rf_run_state(fake->run), "aborting");
+    ck_assert(fake_cluster_run(fake, 60 * FAKE_S));
+    ck_assert_uint_eq(fake->n_attempts, 2);
+    cause = fake_fault(&fake->attempts[0], 0);
+    ck_assert_uint_eq(cause->node, BETA);
+    ck_assert_int_eq(cause->status, RF_ERR_PROTOCOL);
+    ck_assert_msg(has(cause->text, "DONE: $.attempt: is missing"), "%s",
+                  cause->text);
+    ck_assert_int_eq(fake->attempts[1].outcome, RF_OUTCOME_OK);
+    ck_assert_uint_eq(fake->drops, 0); /* it is not lost */
+    fake_cluster_destroy(fake);
+}
+END_TEST
+
+START_TEST(test_run_ignores_a_message_it_cannot_read_between_attempts)
+{
+    struct fake_cluster *fake = fake_cluster_create(fake_run_one, NULL, 0);
+    fake->plan_ns = 10 * FAKE_S;
+    fake_cluster_start(fake);
+    ck_assert(fake_cluster_until(fake, "starting", 60 * FAKE_S));
     fake_cluster_say(fake, 1, RF_MSG_DONE, json_object());
     ck_assert(fake_cluster_run(fake, 60 * FAKE_S));
     ck_assert_int_eq(fake->exit_code, 0);
@@ -341,7 +373,7 @@ END_TEST
 START_TEST(test_run_adds_the_last_lines_of_the_node)
 {
     struct fake_cluster *fake = fake_cluster_create(fake_run_one, NULL, 0);
-    const json_t *lines;
+    const struct rf_texts *lines;
     char *word = rf_xasprintf("%299s", ""), *long_line;
     fake_cluster_fault(fake, fake_fault_at(FAKE_NODE_LOST, 1, "run", 0));
     fake_cluster_start(fake);
@@ -350,12 +382,11 @@ START_TEST(test_run_adds_the_last_lines_of_the_node)
     long_line = rf_xasprintf("%s\xe2\x82\xac", word); /* cut inside it */
     rf_run_log(fake->run, 1, 2, long_line);
     ck_assert(fake_cluster_run(fake, 60 * FAKE_S));
-    lines =
-        json_object_get(json_array_get(fake->attempts[0].errors, 0), "stderr");
-    ck_assert_str_eq(json_string_value(json_array_get(lines, 0)),
-                     "out of cheese");
+    lines = &fake_fault(&fake->attempts[0], 0)->lines;
+    ck_assert_uint_eq(lines->n, 2);
+    ck_assert_str_eq(lines->list[0], "out of cheese");
     memcpy(strchr(long_line, '\xe2'), "+", 2);
-    ck_assert_str_eq(json_string_value(json_array_get(lines, 1)), long_line);
+    ck_assert_str_eq(lines->list[1], long_line);
     free(long_line);
     free(word);
     fake_cluster_destroy(fake);
@@ -395,6 +426,10 @@ Suite *test_run_fault_suite(void)
     tcase_add_test(tests,
                    test_run_failure_while_verifying_keeps_only_the_verified);
     tcase_add_test(tests, test_run_ignores_messages_of_another_attempt);
+    tcase_add_test(
+        tests, test_run_takes_a_message_it_cannot_read_for_a_fault_of_the_node);
+    tcase_add_test(tests,
+                   test_run_ignores_a_message_it_cannot_read_between_attempts);
     tcase_add_test(tests, test_run_adds_the_last_lines_of_the_node);
     suite_add_tcase(suite, tests);
     return suite;

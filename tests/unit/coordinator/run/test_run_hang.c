@@ -27,23 +27,20 @@ static struct fake_cluster *run_hanging(const json_t *unanswered)
 
 START_TEST(test_run_names_the_ranks_of_a_step_that_hangs)
 {
-    json_t *told = json_pack("[i, i, i, s]", 2, 3, 0, "x"); /* 0: not beta's */
+    json_t *told = json_pack("[i, i, i]", 2, 3, 0); /* 0: not beta's */
     struct fake_cluster *fake = run_hanging(told);
     const struct fake_attempt *failed = &fake->attempts[0];
-    const char *text = fake_error_text(failed, 0, "text");
-    const json_t *last = json_array_get(failed->errors, 2);
+    const char *text = fake_fault(failed, 0)->text;
+    const struct rf_fault *last = fake_fault(failed, 2);
     ck_assert_msg(has(text, "no answer to \"run\" for"), "%s", text);
     ck_assert_msg(has(text, "; not answered by ranks 2-3 of beta"), "%s", text);
-    ck_assert_uint_eq(json_array_size(failed->errors), 3);
-    ck_assert_int_eq(json_integer_value(json_object_get(last, "rank")), 3);
-    ck_assert_str_eq(fake_error_text(failed, 2, "host"), "beta");
-    ck_assert_str_eq(fake_error_text(failed, 2, "phase"),
-                     fake_error_text(failed, 0, "phase"));
-    ck_assert(has(fake_error_text(failed, 2, "phase"), "iteration 1"));
-    ck_assert(json_is_true(json_object_get(last, "consequence")));
-    ck_assert_str_eq(
-        json_string_value(json_array_get(json_object_get(last, "stderr"), 0)),
-        "waiting for rank 0");
+    ck_assert_uint_eq(failed->n_faults, 3);
+    ck_assert_uint_eq(last->rank, 3);
+    ck_assert_uint_eq(fake_fault(failed, 2)->node, BETA);
+    ck_assert_str_eq(fake_fault(failed, 2)->phase,
+                     fake_fault(failed, 0)->phase);
+    ck_assert(has(fake_fault(failed, 2)->phase, "iteration 1"));
+    ck_assert_str_eq(last->lines.list[0], "waiting for rank 0");
     json_decref(told);
     fake_cluster_destroy(fake);
 }
@@ -54,10 +51,8 @@ START_TEST(test_run_makes_the_one_rank_that_hangs_the_cause)
     json_t *told = json_pack("[i]", 3);
     struct fake_cluster *fake = run_hanging(told);
     const struct fake_attempt *failed = &fake->attempts[0];
-    const json_t *cause = json_array_get(failed->errors, 0);
-    ck_assert_int_eq(json_integer_value(json_object_get(cause, "rank")), 3);
-    ck_assert_str_eq(fake_error_text(failed, 0, "host"), "beta");
-    ck_assert(json_is_false(json_object_get(cause, "consequence")));
+    ck_assert_uint_eq(fake_fault(failed, 0)->rank, 3);
+    ck_assert_uint_eq(fake_fault(failed, 0)->node, BETA);
     json_decref(told);
     fake_cluster_destroy(fake);
 }
@@ -80,8 +75,8 @@ START_TEST(test_run_names_who_hangs_also_where_a_peer_was_lost_before)
                      json_pack("{s:i, s:[], s:[i]}", "attempt", fake->attempt,
                                "unkillable", "unanswered", 3));
     ck_assert(fake_cluster_run(fake, 600 * FAKE_S));
-    ck_assert(has(fake_error_text(failed, 0, "text"), "--timeout"));
-    ck_assert(has(fake_error_text(failed, 0, "text"), "by rank 3 of beta"));
+    ck_assert(has(fake_fault(failed, 0)->text, "--timeout"));
+    ck_assert(has(fake_fault(failed, 0)->text, "by rank 3 of beta"));
     fake_cluster_destroy(fake);
 }
 END_TEST
@@ -91,7 +86,6 @@ START_TEST(test_run_makes_no_rank_the_cause_when_nodes_hang)
 {
     struct fake_cluster *fake = fake_cluster_create(fake_run_one, NULL, 0);
     const struct fake_attempt *failed = &fake->attempts[0];
-    const json_t *cause;
     for (uint32_t node = 0; node < 2; node++) {
         struct fake_fault fault = fake_fault_at(FAKE_SILENT, node, "run", 1);
         fault.no_aborted = true;
@@ -106,12 +100,11 @@ START_TEST(test_run_makes_no_rank_the_cause_when_nodes_hang)
                                    2 * node + 1));
     }
     ck_assert(fake_cluster_run(fake, 600 * FAKE_S));
-    cause = json_array_get(failed->errors, 0);
-    ck_assert_uint_eq(json_array_size(failed->errors), 3);
-    ck_assert(has(fake_error_text(failed, 0, "text"), "rank 1 of alpha; "));
-    ck_assert(has(fake_error_text(failed, 0, "text"), "rank 3 of beta"));
-    ck_assert(json_is_null(json_object_get(cause, "rank")));
-    ck_assert(json_is_null(json_object_get(cause, "host")));
+    ck_assert_uint_eq(failed->n_faults, 3);
+    ck_assert(has(fake_fault(failed, 0)->text, "rank 1 of alpha; "));
+    ck_assert(has(fake_fault(failed, 0)->text, "rank 3 of beta"));
+    ck_assert_uint_eq(fake_fault(failed, 0)->rank, RF_NONE);
+    ck_assert_uint_eq(fake_fault(failed, 0)->node, RF_NONE);
     fake_cluster_destroy(fake);
 }
 END_TEST

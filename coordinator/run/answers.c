@@ -1,0 +1,202 @@
+#include "coordinator/run/answers.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/mem.h"
+
+static enum rf_status missing(const char *part, struct rf_err *err)
+{
+    return rf_err_set(err, RF_ERR_PROTOCOL, "its answer has no \"%s\"", part);
+}
+
+static enum rf_status same_digest(const char *name, const char *theirs,
+                                  const struct rf_hash *mine,
+                                  struct rf_err *err)
+{
+    char text[RF_HASH_TEXT_SIZE];
+    rf_hash_text(mine, text);
+    if (strcmp(theirs, text) == 0) {
+        return RF_OK;
+    }
+    return rf_err_set(err, RF_ERR_PROTOCOL,
+                      "made another plan: %s is %.40s there, %s here; are "
+                      "coordinator and worker of the same build?",
+                      name, theirs, text);
+}
+
+enum rf_status rf_answers_prepared(struct rf_attempt *attempt,
+                                   const struct rf_msg_answer *answer,
+                                   struct rf_err *err)
+{
+    const struct rf_msg_prepared *prepared = answer->prepared;
+    struct rf_rank_facts *facts = &attempt->ranks[answer->rank];
+    enum rf_status status;
+    if (prepared == NULL) {
+        return missing("prepared", err);
+    }
+    status = same_digest("plan_digest", prepared->plan_digest,
+                         &attempt->scenario->plan->digest, err);
+    if (status == RF_OK) {
+        status = same_digest("schedule_digest", prepared->schedule_digest,
+                             &attempt->scenario->schedule->digest, err);
+    }
+    if (status != RF_OK) {
+        return status;
+    }
+    facts->plan_ns = (int64_t)(prepared->plan_ms * 1e6);
+    facts->open_ns = (int64_t)(prepared->open_ms * 1e6);
+    facts->arena_bytes[RF_MEM_TRAIN] = prepared->arena_bytes.train;
+    facts->arena_bytes[RF_MEM_INFER] = prepared->arena_bytes.infer;
+    facts->arena_bytes[RF_MEM_STAGE] = prepared->arena_bytes.stage;
+    return RF_OK;
+}
+
+enum rf_status rf_answers_ran(struct rf_attempt *attempt,
+                              const struct rf_msg_answer *answer,
+                              struct rf_err *err)
+{
+    const struct rf_msg_ran *ran = answer->ran;
+    if (ran == NULL) {
+        return missing("ran", err);
+    }
+    if (ran->end_ns < ran->start_ns) {
+        return rf_err_set(err, RF_ERR_PROTOCOL,
+                          "its end_ns (%" PRId64 ") lies before its start_ns "
+                          "(%" PRId64 ")",
+                          ran->end_ns, ran->start_ns);
+    }
+    attempt->pending[answer->rank] =
+        (struct rf_sample){.start_ns = ran->start_ns,
+                           .end_ns = ran->end_ns,
+                           .ns = ran->ns,
+                           .pack_ns = ran->pack_ns,
+                           .wire_ns = ran->wire_ns,
+                           .unpack_ns = ran->unpack_ns,
+                           .sync_ns = ran->sync_ns,
+                           .sent_bytes = ran->sent_bytes,
+                           .received_bytes = ran->received_bytes};
+    return RF_OK;
+}
+
+static char *copy_of(const char *text)
+{
+    return text != NULL ? rf_xstrdup(text) : NULL;
+}
+
+static struct rf_wrong_element *wrong_element(uint32_t rank, uint32_t iteration,
+                                              const struct rf_msg_mismatch *at)
+{
+    struct rf_wrong_element *wrong = rf_xcalloc(1, sizeof(*wrong));
+    size_t bytes = at->index.n * sizeof(*at->index.list);
+    wrong->rank = rank;
+    wrong->iteration = iteration;
+    wrong->at.side = copy_of(at->side);
+    wrong->at.tensor = copy_of(at->tensor);
+    wrong->at.expected = copy_of(at->expected);
+    wrong->at.found = copy_of(at->found);
+    wrong->at.index.list = rf_xmalloc(bytes + 1);
+    memcpy(wrong->at.index.list, at->index.list, bytes);
+    wrong->at.index.n = at->index.n;
+    return wrong;
+}
+
+enum rf_status rf_answers_verified(struct rf_attempt *attempt,
+                                   uint32_t iteration,
+                                   const struct rf_msg_answer *answer,
+                                   struct rf_err *err)
+{
+    const struct rf_msg_verified *verified = answer->verified;
+    if (verified == NULL) {
+        return missing("verified", err);
+    }
+    if (verified->mismatched_bytes > 0 && verified->first == NULL) {
+        return rf_err_set(err, RF_ERR_PROTOCOL,
+                          "its answer does not say which bytes are wrong: "
+                          "\"first\" is missing");
+    }
+    attempt->pending_checked_bytes += verified->checked_bytes;
+    if (rf_attempt_warmup(attempt, iteration)) {
+        attempt->warmup_checked_bytes += verified->checked_bytes;
+    } else {
+        attempt->checked_bytes += verified->checked_bytes;
+        attempt->quantized_bytes += verified->quantized_bytes != RF_ABSENT_U64
+                                        ? verified->quantized_bytes
+                                        : 0;
+    }
+    attempt->mismatched_bytes += verified->mismatched_bytes;
+    if (verified->mismatched_bytes > 0 && attempt->wrong == NULL) {
+        attempt->wrong =
+            wrong_element(answer->rank, iteration, verified->first);
+    }
+    return RF_OK;
+}
+
+enum rf_status rf_answers_closed(struct rf_attempt *attempt,
+                                 const struct rf_msg_answer *answer,
+                                 struct rf_err *err)
+{
+    const struct rf_msg_closed *closed = answer->closed;
+    struct rf_rank_facts *facts = &attempt->ranks[answer->rank];
+    if (closed == NULL) {
+        return missing("closed", err);
+    }
+    facts->host_peak_bytes = closed->host_peak_bytes;
+    facts->device_peak_bytes = closed->device_peak_bytes;
+    facts->has_device = closed->device != NULL;
+    if (facts->has_device) {
+        facts->device = *closed->device;
+    }
+    return RF_OK;
+}
+
+/* "[3, 4]" */
+static void write_index(const struct rf_integers *index, char *out, size_t size)
+{
+    size_t used = (size_t)snprintf(out, size, "[");
+    for (size_t i = 0; i < index->n && used < size; i++) {
+        used += (size_t)snprintf(out + used, size - used, "%s%" PRIu64,
+                                 i > 0 ? ", " : "", index->list[i]);
+    }
+    if (used < size) {
+        snprintf(out + used, size - used, "]");
+    }
+}
+
+static struct rf_fault mismatch(const struct rf_attempt *attempt)
+{
+    const struct rf_wrong_element *wrong = attempt->wrong;
+    const struct rf_scenario *scenario = attempt->scenario;
+    const uint32_t node = scenario->world->ranks[wrong->rank].node;
+    char index[400];
+    write_index(&wrong->at.index, index, sizeof(index));
+    return rf_fault_make(
+        node, wrong->rank, RF_ERR_VERIFY,
+        "%" PRIu64 " of the bytes are wrong; the first on %s, rank %u: %s of "
+        "side %s, index %s: expected %s, found %s",
+        attempt->mismatched_bytes, scenario->config->node_names[node],
+        wrong->rank, wrong->at.tensor, wrong->at.side, index,
+        wrong->at.expected, wrong->at.found);
+}
+
+enum rf_verdict rf_answers_judge(const struct rf_attempt *attempt,
+                                 struct rf_fault *fault)
+{
+    const uint64_t all = attempt->scenario->plan->totals.bytes_total;
+    if (attempt->wrong != NULL) {
+        *fault = mismatch(attempt);
+        return RF_VERDICT_ABORT;
+    }
+    if (attempt->pending_checked_bytes == all) {
+        return RF_VERDICT_NEXT;
+    }
+    /* A rank that compares less than it got must not make a good result. */
+    *fault = rf_fault_make(RF_NONE, RF_NONE, RF_ERR_PROTOCOL,
+                           "%" PRIu64 " bytes were compared, %" PRIu64
+                           " are to be; are coordinator and worker of the "
+                           "same build?",
+                           attempt->pending_checked_bytes, all);
+    return RF_VERDICT_ABORT;
+}

@@ -1,0 +1,63 @@
+/*
+ * The faults of an attempt. The first one is the cause that the scenario is
+ * reported to have failed with; what the others then say about it are its
+ * consequences. Also keeps the last lines that nodes and ranks wrote, for the
+ * faults to show.
+ */
+#ifndef RF_COORDINATOR_RUN_FAULTS_H
+#define RF_COORDINATOR_RUN_FAULTS_H
+
+#include "coordinator/run/attempt.h"
+#include "coordinator/run/verdict.h"
+
+struct rf_run_faults;
+
+/* `config` is borrowed. */
+struct rf_run_faults *rf_run_faults_create(const struct rf_config *config);
+void rf_run_faults_destroy(struct rf_run_faults *faults); /* or NULL */
+
+/* A line of standard error, of the agent (rank RF_NONE) or of a rank. */
+void rf_run_faults_log(struct rf_run_faults *faults, uint32_t node,
+                       uint32_t rank, const char *line);
+
+/* Faults from now on belong to `attempt`, borrowed, until the next one. */
+void rf_run_faults_begin(struct rf_run_faults *faults,
+                         struct rf_attempt *attempt);
+
+/* Gives a fault without lines the last ones of its rank, or of its node. */
+void rf_run_faults_add_lines(const struct rf_run_faults *faults,
+                             struct rf_fault *fault);
+
+/*
+ * Takes a fault that may be a cause; its phase is known. ABORT for the first,
+ * and for the first after a SETTLE: that one is the cause then. GO_ON for a
+ * consequence.
+ */
+enum rf_verdict rf_run_faults_cause(struct rf_run_faults *faults,
+                                    struct rf_fault *fault);
+/* The same for a rank that lost its peer, which somebody else may explain. The
+ * first one is to be SETTLEd. */
+enum rf_verdict rf_run_faults_notice(struct rf_run_faults *faults,
+                                     struct rf_fault *fault);
+
+/* The attempt is being aborted, for whatever reason: the cause is known, what
+ * comes now is a consequence. Says what was held back while settling. */
+void rf_run_faults_abort(struct rf_run_faults *faults);
+
+/* The fault of a rank whose process has ended. */
+struct rf_fault rf_run_faults_of_exit(uint32_t node,
+                                      const struct rf_msg_rank_exit *exit);
+
+/* A node has ended its ranks: completes the cause if that is a time that was
+ * over, and adds what could not be ended. */
+void rf_run_faults_aborted(struct rf_run_faults *faults, uint32_t node,
+                           const struct rf_msg_aborted *aborted);
+
+/* "running iteration 2 of 20" from the name of a state or step. The caller
+ * frees it. */
+char *rf_run_faults_phase(const char *phase, uint32_t iteration,
+                          const struct rf_spec *spec);
+/* Whether it is the name of a step that comes in each iteration. */
+bool rf_run_faults_iterates(const char *phase);
+
+#endif

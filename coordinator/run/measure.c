@@ -1,0 +1,213 @@
+#include "coordinator/run/measure.h"
+
+#include <stdlib.h>
+
+#include "common/log.h"
+#include "common/mem.h"
+#include "coordinator/run/answers.h"
+#include "coordinator/run/limits.h"
+#include "transport/method.h"
+
+struct rf_run_measure {
+    struct rf_attempt *attempt;
+    struct rf_run_probes *probes;
+    uint32_t iteration;
+    double bound_ms; /* of an iteration, from the first probe; 0: not known */
+};
+
+struct rf_run_measure *rf_run_measure_create(struct rf_attempt *attempt,
+                                             struct rf_run_probes *probes)
+{
+    struct rf_run_measure *measure = rf_xcalloc(1, sizeof(*measure));
+    measure->attempt = attempt;
+    measure->probes = probes;
+    rf_run_probes_plan(probes, attempt->scenario);
+    return measure;
+}
+
+void rf_run_measure_destroy(struct rf_run_measure *measure)
+{
+    free(measure);
+}
+
+uint32_t rf_run_measure_iteration(const struct rf_run_measure *measure)
+{
+    return measure->iteration;
+}
+
+static uint32_t iterations_of(const struct rf_run_measure *measure)
+{
+    const struct rf_spec *spec = measure->attempt->scenario->spec;
+    return spec->warmup + spec->iterations;
+}
+
+int64_t rf_run_measure_enter(struct rf_run_measure *measure,
+                             enum rf_state state)
+{
+    struct rf_attempt *attempt = measure->attempt;
+    switch (state) {
+    case RUN_PREPARING:
+        return rf_run_limit_prepare_s(attempt->scenario);
+    case RUN_PROBING:
+        rf_run_probes_begin(measure->probes, &attempt->before);
+        return 0;
+    case RUN_PROBING_AGAIN:
+        rf_run_probes_begin(measure->probes, &attempt->after);
+        return 0;
+    case RUN_RUNNING:
+        return rf_run_limit_iteration_s(attempt->scenario, measure->bound_ms);
+    case RUN_VERIFYING:
+        attempt->pending_checked_bytes = 0;
+        return rf_run_limit_memory_s(attempt->scenario);
+    default:
+        return rf_run_limit_memory_s(attempt->scenario);
+    }
+}
+
+void rf_run_measure_ask(const struct rf_run_measure *measure,
+                        enum rf_state state, struct rf_msg_step *step)
+{
+    step->step = rf_xstrdup(rf_state_step(state));
+    if (rf_state_in_iteration(state)) {
+        step->index = measure->iteration;
+    }
+    if (state == RUN_PROBING || state == RUN_PROBING_AGAIN) {
+        rf_run_probes_ask(measure->probes, step);
+    }
+    step->sources = state == RUN_VERIFYING &&
+                    measure->iteration + 1 == iterations_of(measure);
+}
+
+enum rf_status rf_run_measure_take(struct rf_run_measure *measure,
+                                   enum rf_state state,
+                                   const struct rf_msg_answer *answer,
+                                   struct rf_err *err)
+{
+    switch (state) {
+    case RUN_PREPARING:
+        return rf_answers_prepared(measure->attempt, answer, err);
+    case RUN_PROBING:
+    case RUN_PROBING_AGAIN:
+        return rf_run_probes_take(measure->probes, answer, err);
+    case RUN_RUNNING:
+        return rf_answers_ran(measure->attempt, answer, err);
+    case RUN_VERIFYING:
+        return rf_answers_verified(measure->attempt, measure->iteration, answer,
+                                   err);
+    case RUN_CLOSING:
+        return rf_answers_closed(measure->attempt, answer, err);
+    default:
+        return RF_OK; /* filling has no figures */
+    }
+}
+
+/* --- What comes next ------------------------------------------------------ */
+
+/* What an iteration can take at best. */
+static void find_bound(struct rf_run_measure *measure)
+{
+    const struct rf_scenario *scenario = measure->attempt->scenario;
+    struct rf_links links;
+    struct rf_bound bound = {0};
+    struct rf_err err = {0};
+    if (!rf_attempt_links(measure->attempt, &links)) {
+        return;
+    }
+    if (rf_cost_bound(scenario->plan, &links, scenario->config->node_names,
+                      &bound, &err) == RF_OK) {
+        measure->bound_ms = bound.ms;
+    }
+    rf_links_free(&links);
+}
+
+static enum rf_state next_iteration(struct rf_run_measure *measure)
+{
+    measure->iteration++;
+    return measure->iteration < iterations_of(measure) ? RUN_FILLING
+                                                       : RUN_PROBING_AGAIN;
+}
+
+static enum rf_verdict probed(struct rf_run_measure *measure,
+                              enum rf_state *next, struct rf_fault *fault)
+{
+    enum rf_verdict verdict = rf_run_probes_answered(measure->probes, fault);
+    if (verdict == RF_VERDICT_NEXT && *next == RUN_FILLING) {
+        measure->attempt->probed_before = true;
+        find_bound(measure);
+    } else if (verdict == RF_VERDICT_NEXT) {
+        measure->attempt->probed_after = true;
+    }
+    return verdict;
+}
+
+static enum rf_state after_run(struct rf_run_measure *measure)
+{
+    const char *method = measure->attempt->scenario->spec->method;
+    if (rf_method_info_find(method)->moves_bytes) {
+        return RUN_VERIFYING;
+    }
+    rf_attempt_keep(measure->attempt, measure->iteration);
+    return next_iteration(measure);
+}
+
+/* Wrong bytes end the attempt in order: what was measured stays. */
+static void report_mismatch(struct rf_run_measure *measure,
+                            struct rf_fault *fault)
+{
+    rf_error("scenario %s: verification after iteration %u: %s",
+             measure->attempt->scenario->spec->name, measure->iteration,
+             fault->text);
+    fault->phase = rf_xstrdup(rf_states[RUN_VERIFYING].name);
+    rf_attempt_add_fault(measure->attempt, fault);
+}
+
+/* Only now does the iteration count: what ends the attempt before every rank
+ * has compared its bytes leaves its times out of the result. */
+static enum rf_verdict verified(struct rf_run_measure *measure,
+                                enum rf_state *next, struct rf_fault *fault)
+{
+    struct rf_attempt *attempt = measure->attempt;
+    enum rf_verdict verdict = rf_answers_judge(attempt, fault);
+    if (verdict == RF_VERDICT_ABORT && fault->status != RF_ERR_VERIFY) {
+        return verdict;
+    }
+    rf_attempt_keep(attempt, measure->iteration);
+    attempt->verified += !rf_attempt_warmup(attempt, measure->iteration);
+    if (verdict == RF_VERDICT_NEXT) {
+        *next = next_iteration(measure);
+    } else {
+        report_mismatch(measure, fault);
+        *next = RUN_PROBING_AGAIN;
+    }
+    return RF_VERDICT_NEXT;
+}
+
+enum rf_verdict rf_run_measure_answered(struct rf_run_measure *measure,
+                                        enum rf_state state,
+                                        enum rf_state *next,
+                                        struct rf_fault *fault)
+{
+    switch (state) {
+    case RUN_PREPARING:
+        *next = RUN_PROBING;
+        return RF_VERDICT_NEXT;
+    case RUN_PROBING:
+        *next = RUN_FILLING;
+        return probed(measure, next, fault);
+    case RUN_FILLING:
+        *next = RUN_RUNNING;
+        return RF_VERDICT_NEXT;
+    case RUN_RUNNING:
+        *next = after_run(measure);
+        return RF_VERDICT_NEXT;
+    case RUN_VERIFYING:
+        return verified(measure, next, fault);
+    case RUN_PROBING_AGAIN:
+        *next = RUN_CLOSING;
+        return probed(measure, next, fault);
+    default: /* closing */
+        measure->attempt->closed = true;
+        *next = RUN_STARTING;
+        return RF_VERDICT_NEXT;
+    }
+}

@@ -1,0 +1,44 @@
+/*
+ * The order of an attempt's measurement: what each state asks of the ranks,
+ * what becomes of their answers, and which state comes next.
+ */
+#ifndef RF_COORDINATOR_RUN_MEASURE_H
+#define RF_COORDINATOR_RUN_MEASURE_H
+
+#include "coordinator/run/probes.h"
+#include "coordinator/run/states.h"
+
+struct rf_run_measure;
+
+/* Both are borrowed; `probes` are those of the whole run. */
+struct rf_run_measure *rf_run_measure_create(struct rf_attempt *attempt,
+                                             struct rf_run_probes *probes);
+void rf_run_measure_destroy(struct rf_run_measure *measure); /* or NULL */
+
+/* The one in progress; warm-ups count. */
+uint32_t rf_run_measure_iteration(const struct rf_run_measure *measure);
+
+/* A state is entered. Returns how long it may take at least, in seconds. */
+int64_t rf_run_measure_enter(struct rf_run_measure *measure,
+                             enum rf_state state);
+
+/* What the STEP of a state asks for, but for attempt, number and times. */
+void rf_run_measure_ask(const struct rf_run_measure *measure,
+                        enum rf_state state, struct rf_msg_step *step);
+
+/* One rank's answer to it. */
+enum rf_status rf_run_measure_take(struct rf_run_measure *measure,
+                                   enum rf_state state,
+                                   const struct rf_msg_answer *answer,
+                                   struct rf_err *err) RF_MUST_CHECK;
+
+/*
+ * All ranks have answered it. GO_ON: the state has more to ask. NEXT: enter
+ * `*next`, RUN_STARTING when the attempt is over. ABORT: `*fault` says why.
+ */
+enum rf_verdict rf_run_measure_answered(struct rf_run_measure *measure,
+                                        enum rf_state state,
+                                        enum rf_state *next,
+                                        struct rf_fault *fault);
+
+#endif

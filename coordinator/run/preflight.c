@@ -1,0 +1,186 @@
+#include "coordinator/run/preflight.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/bytes.h"
+#include "common/mem.h"
+#include "coordinator/run/folders.h"
+#include "coordinator/run/hello.h"
+
+static const char *host_of(const struct rf_scenario *scenario, uint32_t node)
+{
+    return scenario->config->node_names[node];
+}
+
+static enum rf_status check_alive(const struct rf_scenario *scenario,
+                                  const struct rf_run_join *join, uint32_t node,
+                                  struct rf_err *err)
+{
+    const char *lost = rf_run_join_lost(join, node);
+    if (lost == NULL) {
+        return RF_OK;
+    }
+    return rf_err_set(err, RF_ERR_PEER, "node %s was lost earlier: %s",
+                      host_of(scenario, node), lost);
+}
+
+static enum rf_status check_method(const struct rf_scenario *scenario,
+                                   const struct rf_run_join *join,
+                                   uint32_t node, struct rf_err *err)
+{
+    const char *method = scenario->spec->method, *why;
+    if (rf_hello_offers(rf_run_join_hello(join, node), method, &why)) {
+        return RF_OK;
+    }
+    return rf_err_set(err, RF_ERR_UNSUPPORTED,
+                      "method %s cannot be used on %s: %s", method,
+                      host_of(scenario, node), why);
+}
+
+/* Tests on small machines let ranks share devices, see refit-worker(1). */
+static bool shares_devices(const struct rf_config *config)
+{
+    const char *share =
+        json_string_value(json_object_get(config->env, "REFIT_SHARE_GPU"));
+    return share != NULL && strcmp(share, "1") == 0;
+}
+
+/* Slots in use on a node. */
+static uint32_t slots_of(const struct rf_scenario *scenario, uint32_t node)
+{
+    uint32_t slots = 0;
+    for (uint32_t r = 0; r < scenario->world->n_ranks; r++) {
+        if (rf_scenario_rank_on(scenario, r, node)) {
+            slots = RF_MAX(slots, scenario->world->ranks[r].slot + 1);
+        }
+    }
+    return slots;
+}
+
+static enum rf_status check_gpus(const struct rf_scenario *scenario,
+                                 const struct rf_run_join *join, uint32_t node,
+                                 struct rf_err *err)
+{
+    const size_t gpus = rf_run_join_hello(join, node)->n_gpus;
+    const uint32_t slots = slots_of(scenario, node);
+    if (!rf_scenario_on_device(scenario) || gpus >= slots ||
+        shares_devices(scenario->config)) {
+        return RF_OK;
+    }
+    return rf_err_set(err, RF_ERR_UNSUPPORTED,
+                      "%s has %zu GPUs, %u slots need one each",
+                      host_of(scenario, node), gpus, slots);
+}
+
+static const char *nccl_version(const struct rf_msg_hello *hello)
+{
+    return hello->nccl != NULL ? hello->nccl->version : NULL;
+}
+
+/* One NCCL everywhere; compared with that of the first node in use. */
+static enum rf_status check_nccl(const struct rf_scenario *scenario,
+                                 const struct rf_run_join *join, uint32_t node,
+                                 struct rf_err *err)
+{
+    const char *mine, *theirs;
+    uint32_t first = 0;
+    if (strcmp(scenario->spec->method, "nccl") != 0) {
+        return RF_OK;
+    }
+    while (rf_scenario_node_ranks(scenario, first) == 0) {
+        first++;
+    }
+    mine = nccl_version(rf_run_join_hello(join, node));
+    theirs = nccl_version(rf_run_join_hello(join, first));
+    if (mine == NULL || theirs == NULL || strcmp(mine, theirs) == 0) {
+        return RF_OK;
+    }
+    return rf_err_set(err, RF_ERR_UNSUPPORTED,
+                      "%s has NCCL %.40s, %s has %.40s: they must be the same",
+                      host_of(scenario, node), mine, host_of(scenario, first),
+                      theirs);
+}
+
+/* What a scenario needs of a machine that may go by several names. */
+static uint64_t bytes_on_machine(const struct rf_scenario *scenario,
+                                 const struct rf_run_join *join, uint32_t node,
+                                 uint32_t *names)
+{
+    const struct rf_msg_hello *hello = rf_run_join_hello(join, node);
+    uint64_t need = 0;
+    *names = 0;
+    for (uint32_t i = 0; i < scenario->config->n_nodes; i++) {
+        const uint64_t bytes = rf_scenario_node_bytes(scenario, i);
+        if (bytes > 0 &&
+            (i == node ||
+             rf_hello_same_machine(hello, rf_run_join_hello(join, i)))) {
+            need += bytes;
+            ++*names;
+        }
+    }
+    return need;
+}
+
+static enum rf_status check_memory(const struct rf_scenario *scenario,
+                                   const struct rf_run_join *join,
+                                   uint32_t node, struct rf_err *err)
+{
+    const uint64_t available =
+        rf_run_join_hello(join, node)->memory_available_bytes;
+    uint32_t names;
+    const uint64_t need = bytes_on_machine(scenario, join, node, &names);
+    char a[32], b[32];
+    if (rf_scenario_on_device(scenario) || available == RF_ABSENT_U64 ||
+        need <= available) {
+        return RF_OK;
+    }
+    return rf_err_set(err, RF_ERR_NOMEM,
+                      "needs %s of memory on %s%s, which has %s available "
+                      "(%llu and %llu bytes); use fewer layers "
+                      "(\"num_layers\") or more nodes",
+                      rf_format_bytes(need, a, sizeof(a)),
+                      host_of(scenario, node),
+                      names > 1 ? " and the other names of that machine" : "",
+                      rf_format_bytes(available, b, sizeof(b)),
+                      (unsigned long long)need, (unsigned long long)available);
+}
+
+static enum rf_status check_folders(const struct rf_scenario *scenario,
+                                    const struct rf_run_join *join,
+                                    struct rf_err *err)
+{
+    const uint32_t n = scenario->config->n_nodes;
+    const struct rf_msg_hello **hellos = rf_xcalloc(n, sizeof(*hellos));
+    enum rf_status status;
+    for (uint32_t i = 0; i < n; i++) {
+        hellos[i] = rf_run_join_hello(join, i);
+    }
+    status = rf_folders_check(scenario, hellos, err);
+    free(hellos);
+    return status;
+}
+
+typedef enum rf_status (*check_fn)(const struct rf_scenario *scenario,
+                                   const struct rf_run_join *join,
+                                   uint32_t node, struct rf_err *err);
+
+enum rf_status rf_preflight_check(const struct rf_scenario *scenario,
+                                  const struct rf_run_join *join,
+                                  struct rf_err *err)
+{
+    static const check_fn checks[] = {check_alive, check_method, check_gpus,
+                                      check_nccl, check_memory};
+    for (uint32_t i = 0; i < scenario->config->n_nodes; i++) {
+        if (rf_scenario_node_ranks(scenario, i) == 0) {
+            continue;
+        }
+        for (size_t c = 0; c < RF_ARRAY_SIZE(checks); c++) {
+            enum rf_status status = checks[c](scenario, join, i, err);
+            if (status != RF_OK) {
+                return status;
+            }
+        }
+    }
+    return check_folders(scenario, join, err);
+}

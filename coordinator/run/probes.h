@@ -1,0 +1,40 @@
+/*
+ * Probes of an attempt's links: memory copies on every node, then one link
+ * after the other between the nodes that the schedule joins. The rate found
+ * last between two nodes is remembered for the whole run, so that a link is
+ * measured roughly only once.
+ */
+#ifndef RF_COORDINATOR_RUN_PROBES_H
+#define RF_COORDINATOR_RUN_PROBES_H
+
+#include "coordinator/run/attempt.h"
+#include "coordinator/run/verdict.h"
+
+struct rf_run_probes;
+
+struct rf_run_probes *rf_run_probes_create(uint32_t n_nodes);
+void rf_run_probes_destroy(struct rf_run_probes *probes); /* or NULL */
+
+/* Finds the links worth probing. Borrows `scenario` while it is in use. */
+void rf_run_probes_plan(struct rf_run_probes *probes,
+                        const struct rf_scenario *scenario);
+
+/* Begins anew, with the copies. Figures go to `into`, borrowed. */
+void rf_run_probes_begin(struct rf_run_probes *probes, struct rf_links *into);
+
+/* What the STEP in turn asks for. */
+void rf_run_probes_ask(const struct rf_run_probes *probes,
+                       struct rf_msg_step *step);
+
+/* One rank's answer to it. RF_ERR_PROTOCOL where a figure is missing that it
+ * must have. */
+enum rf_status rf_run_probes_take(struct rf_run_probes *probes,
+                                  const struct rf_msg_answer *answer,
+                                  struct rf_err *err) RF_MUST_CHECK;
+
+/* All ranks have answered. GO_ON: there is more to ask; NEXT: that was all;
+ * ABORT: a link gave no figure, as `*fault` says. */
+enum rf_verdict rf_run_probes_answered(struct rf_run_probes *probes,
+                                       struct rf_fault *fault);
+
+#endif

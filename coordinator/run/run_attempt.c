@@ -1,0 +1,502 @@
+/*
+ * One attempt at a scenario: from the plan to the end of its ranks. Private
+ * functions are described in run_internal.h.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/mem.h"
+#include "common/text.h"
+#include "coordinator/run/preflight.h"
+#include "coordinator/run/run_internal.h"
+#include "coordinator/run/start.h"
+
+#define REASON_BYTES 512 /* of what ABORT says */
+
+/* Whether the ranks are being ended, or soon will be. */
+static bool ending(const struct rf_run *run)
+{
+    return run->sm.state == RUN_SETTLING || run->sm.state == RUN_ABORTING;
+}
+
+/* Whether a node has ranks in the attempt in progress. */
+static bool involved(const struct rf_run *run, uint32_t node)
+{
+    return run->steps != NULL && rf_run_steps_involve(run->steps, node);
+}
+
+void rf_run_free_attempt(struct rf_run *run)
+{
+    rf_run_steps_destroy(run->steps);
+    rf_run_exchange_destroy(run->exchange);
+    rf_run_measure_destroy(run->measure);
+    rf_attempt_destroy(run->attempt);
+    run->steps = NULL;
+    run->exchange = NULL;
+    run->measure = NULL;
+    run->attempt = NULL;
+}
+
+/* --- Faults --------------------------------------------------------------- */
+
+/* Where it happened, as far as the fault does not say. */
+static void name_phase(const struct rf_run *run, struct rf_fault *fault)
+{
+    char *phase = fault->phase;
+    if (phase == NULL) {
+        phase = rf_xstrdup(ending(run) ? "aborting" : rf_run_state(run));
+    }
+    /* A step may be named late, when its iteration is being ended. */
+    if (rf_run_faults_iterates(phase) || rf_state_in_iteration(run->sm.state)) {
+        fault->phase =
+            rf_run_faults_phase(phase, rf_run_measure_iteration(run->measure),
+                                run->attempt->scenario->spec);
+        free(phase);
+    } else {
+        fault->phase = phase;
+    }
+}
+
+static void act_on_fault(struct rf_run *run, enum rf_verdict verdict)
+{
+    if (verdict == RF_VERDICT_ABORT) {
+        rf_run_abort(run, run->attempt->faults[0].text);
+    } else if (verdict == RF_VERDICT_SETTLE) {
+        rf_run_move(run, RUN_SETTLING, 0);
+    }
+}
+
+void rf_run_fail(struct rf_run *run, struct rf_fault *fault)
+{
+    name_phase(run, fault);
+    act_on_fault(run, rf_run_faults_cause(run->faults, fault));
+}
+
+/* What a rank reports of itself: that it lost a peer is hardly the cause. */
+static void fail_rank(struct rf_run *run, struct rf_fault *fault)
+{
+    if (fault->rank != RF_NONE) {
+        rf_run_faults_add_lines(run->faults, fault);
+    }
+    if (fault->rank == RF_NONE || fault->status != RF_ERR_PEER) {
+        rf_run_fail(run, fault);
+        return;
+    }
+    name_phase(run, fault);
+    act_on_fault(run, rf_run_faults_notice(run->faults, fault));
+}
+
+/* A fault of a node, without a rank. */
+static void fail_node(struct rf_run *run, uint32_t node,
+                      const struct rf_err *why)
+{
+    struct rf_fault fault =
+        rf_fault_make(node, RF_NONE, why->status, "%s", why->text);
+    rf_run_fail(run, &fault);
+}
+
+/* --- Beginning and end ---------------------------------------------------- */
+
+void rf_run_end_attempt(struct rf_run *run)
+{
+    struct rf_attempt *attempt = run->attempt;
+    attempt->finished_ns = run->ops->now(run->data);
+    run->ops->utc(attempt->finished_at, sizeof(attempt->finished_at),
+                  run->data);
+    rf_run_tally_add(&run->tally, attempt->outcome);
+    run->storing = true;
+    run->ops->scenario_end(attempt, run->data);
+    rf_run_free_attempt(run);
+}
+
+static void end_scenario(struct rf_run *run)
+{
+    rf_run_end_attempt(run);
+    rf_run_next_scenario(run);
+}
+
+/* Tells every node that has ranks in the attempt. */
+static void send_to_all(struct rf_run *run, const struct rf_msg *message)
+{
+    for (uint32_t i = 0; i < run->config->n_nodes; i++) {
+        if (involved(run, i) && !rf_run_is_lost(run, i)) {
+            run->ops->send(i, message, run->data);
+        }
+    }
+}
+
+static bool has_hooks(const struct rf_msg_hooks *test)
+{
+    return test->flip != NULL || test->stall != NULL || test->exit != NULL ||
+           test->print != NULL;
+}
+
+static void send_start(struct rf_run *run)
+{
+    uint8_t key[32];
+    struct rf_msg start;
+    run->ops->random(key, sizeof(key), run->data);
+    rf_run_start_fill(run->attempt, run->join, key, &start);
+    explicit_bzero(key, sizeof(key));
+    start.start.test = has_hooks(&run->test) ? &run->test : NULL; /* lent */
+    send_to_all(run, &start);
+    start.start.test = NULL;
+    rf_msg_free(&start);
+}
+
+/* When the ranks begin to run: far enough ahead that the message has reached
+ * every one of them. The scenario's own limit counts from then on. */
+static int64_t plan_start(struct rf_run *run)
+{
+    const uint32_t timeout_s = run->attempt->scenario->spec->timeout_s;
+    const int64_t at = run->ops->now(run->data) + 25 * RF_NS_PER_MS +
+                       4 * run->ops->round_trip_ns(run->data) +
+                       RF_NS_PER_MS * (int64_t)run->config->n_nodes;
+    if (timeout_s > 0) {
+        rf_run_set_limit(run, at + (int64_t)timeout_s * RF_NS_PER_S);
+    }
+    return at;
+}
+
+/* What is left of the state's time: how long ranks may wait for each other. */
+static double seconds_left(const struct rf_run *run)
+{
+    int64_t left_ns = run->limit_ns - run->ops->now(run->data);
+    return (double)RF_MAX(left_ns, (int64_t)0) / 1e9;
+}
+
+/* Asks the ranks for the step of this state. */
+static void ask(struct rf_run *run)
+{
+    struct rf_msg step;
+    rf_msg_init(&step, RF_MSG_STEP);
+    rf_run_measure_ask(run->measure, run->sm.state, &step.step);
+    if (run->sm.state == RUN_RUNNING) {
+        step.step.start_at_ns = plan_start(run);
+    }
+    step.step.attempt = run->attempt->number;
+    step.step.seq = rf_run_steps_ask(run->steps);
+    step.step.timeout_s = seconds_left(run);
+    send_to_all(run, &step);
+    rf_msg_free(&step);
+}
+
+static void enter(struct rf_run *run, enum rf_state state)
+{
+    rf_run_move(run, state, rf_run_measure_enter(run->measure, state));
+    ask(run);
+}
+
+static void begin_attempt(struct rf_run *run, struct rf_scenario *scenario)
+{
+    struct rf_attempt *attempt =
+        rf_attempt_create(++run->attempts, run->next_scenario++, scenario);
+    run->attempt = attempt;
+    attempt->started_ns = run->ops->now(run->data);
+    run->ops->utc(attempt->started_at, sizeof(attempt->started_at), run->data);
+    rf_run_faults_begin(run->faults, attempt);
+}
+
+static void begin_steps(struct rf_run *run)
+{
+    const struct rf_scenario *scenario = run->attempt->scenario;
+    run->steps = rf_run_steps_create(scenario);
+    run->exchange = rf_run_exchange_create(scenario);
+    run->measure = rf_run_measure_create(run->attempt, run->probes);
+    run->ops->scenario_begin(run->attempt, run->data);
+    send_start(run);
+    enter(run, RUN_PREPARING);
+}
+
+/* A scenario that cannot begin is recorded as failed. */
+static void refuse_scenario(struct rf_run *run, const struct rf_err *why)
+{
+    struct rf_fault fault =
+        rf_fault_make(RF_NONE, RF_NONE, why->status, "%s", why->text);
+    rf_error("scenario %s: %s",
+             run->config->scenarios[run->attempt->index].name, why->text);
+    fault.phase = rf_xstrdup(rf_run_state(run));
+    rf_attempt_add_fault(run->attempt, &fault);
+    run->tally.refused++;
+    end_scenario(run);
+}
+
+void rf_run_built(struct rf_run *run, struct rf_scenario *scenario,
+                  const struct rf_err *why)
+{
+    struct rf_err err = {0};
+    if (run->sm.state != RUN_STARTING) {
+        rf_scenario_destroy(scenario);
+        return;
+    }
+    begin_attempt(run, scenario);
+    if (scenario == NULL) {
+        refuse_scenario(run, why);
+    } else if (rf_preflight_check(scenario, run->join, &err) != RF_OK) {
+        refuse_scenario(run, &err);
+    } else {
+        begin_steps(run);
+    }
+}
+
+/* --- Steps ---------------------------------------------------------------- */
+
+/* All ranks have answered the step. */
+static void step_complete(struct rf_run *run)
+{
+    enum rf_state next = run->sm.state;
+    struct rf_fault fault;
+    switch (
+        rf_run_measure_answered(run->measure, run->sm.state, &next, &fault)) {
+    case RF_VERDICT_ABORT:
+        rf_run_fail(run, &fault);
+        return;
+    case RF_VERDICT_NEXT:
+        break;
+    default: /* the time of a state is that of each thing it asks for */
+        rf_run_set_limit(run, run->ops->now(run->data) +
+                                  rf_states[run->sm.state].deadline_ns);
+        ask(run);
+        return;
+    }
+    if (next == RUN_STARTING) {
+        end_scenario(run);
+    } else {
+        enter(run, next);
+    }
+}
+
+static enum rf_status take_answer(const struct rf_msg_answer *answer,
+                                  void *data, struct rf_err *err)
+{
+    struct rf_run *run = data;
+    return rf_run_measure_take(run->measure, run->sm.state, answer, err);
+}
+
+static void take_done(struct rf_run *run, uint32_t node,
+                      const struct rf_msg_done *done)
+{
+    const struct rf_run_taker taker = {take_answer, run};
+    struct rf_fault fault;
+    if (ending(run)) {
+        return;
+    }
+    switch (rf_run_steps_done(run->steps, node, done, taker, &fault)) {
+    case RF_VERDICT_NEXT:
+        step_complete(run);
+        break;
+    case RF_VERDICT_ABORT:
+        fail_rank(run, &fault);
+        break;
+    default:
+        break;
+    }
+}
+
+static void take_exchange(struct rf_run *run, uint32_t node,
+                          const struct rf_msg_exchange *parts)
+{
+    struct rf_err err = {0};
+    struct rf_msg all;
+    if (ending(run)) {
+        return;
+    }
+    switch (rf_run_exchange_take(run->exchange, node, parts, &all, &err)) {
+    case RF_VERDICT_NEXT:
+        send_to_all(run, &all);
+        rf_msg_free(&all);
+        break;
+    case RF_VERDICT_ABORT:
+        fail_node(run, node, &err);
+        break;
+    default:
+        break;
+    }
+}
+
+void rf_run_step_timeout(struct rf_run *run)
+{
+    const int64_t stay_ns = run->ops->now(run->data) - run->sm.entered_ns;
+    const uint32_t timeout_s = run->sm.state == RUN_RUNNING
+                                   ? run->attempt->scenario->spec->timeout_s
+                                   : 0;
+    struct rf_fault fault =
+        rf_run_steps_silence(run->steps, rf_state_step(run->sm.state),
+                             (double)stay_ns / 1e9, timeout_s);
+    rf_run_fail(run, &fault);
+}
+
+/* --- Ending an attempt ---------------------------------------------------- */
+
+/* A node has ended its ranks, or is gone. */
+static void node_aborted(struct rf_run *run, uint32_t node)
+{
+    if (rf_run_steps_aborted(run->steps, node) == RF_VERDICT_NEXT) {
+        end_scenario(run);
+    }
+}
+
+void rf_run_abort(struct rf_run *run, const char *reason)
+{
+    struct rf_msg message;
+    char text[REASON_BYTES];
+    rf_text_fit(text, sizeof(text), snprintf(text, sizeof(text), "%s", reason));
+    rf_run_faults_abort(run->faults);
+    rf_run_move(run, RUN_ABORTING, 0);
+    rf_run_steps_abort(run->steps);
+    rf_msg_init(&message, RF_MSG_ABORT);
+    message.abort.attempt = run->attempt->number;
+    message.abort.reason = rf_xstrdup(text);
+    send_to_all(run, &message);
+    rf_msg_free(&message);
+    for (uint32_t i = 0; i < run->config->n_nodes && run->steps != NULL; i++) {
+        if (rf_run_is_lost(run, i) && involved(run, i)) {
+            node_aborted(run, i);
+        }
+    }
+}
+
+static void take_aborted(struct rf_run *run, uint32_t node,
+                         const struct rf_msg_aborted *aborted)
+{
+    if (run->sm.state == RUN_ABORTING &&
+        rf_run_steps_wait_for(run->steps, node)) {
+        rf_run_faults_aborted(run->faults, node, aborted);
+        node_aborted(run, node);
+    }
+}
+
+static void take_exit(struct rf_run *run, uint32_t node,
+                      const struct rf_msg_rank_exit *exit)
+{
+    struct rf_fault fault;
+    if (!rf_scenario_rank_on(run->attempt->scenario, exit->rank, node)) {
+        fault = rf_fault_make(node, RF_NONE, RF_ERR_PROTOCOL,
+                              "reports the end of a rank that is not its own");
+        rf_run_fail(run, &fault);
+    } else if (run->sm.state != RUN_ABORTING) { /* or else it was told to */
+        fault = rf_run_faults_of_exit(node, exit);
+        rf_run_faults_add_lines(run->faults, &fault);
+        rf_run_fail(run, &fault);
+    }
+}
+
+void rf_run_attempt_lost(struct rf_run *run, uint32_t node, const char *why)
+{
+    struct rf_fault fault;
+    if (!involved(run, node)) {
+        return;
+    }
+    fault = rf_fault_make(node, RF_NONE, RF_ERR_PEER, "%s", why);
+    rf_run_faults_add_lines(run->faults, &fault);
+    rf_run_fail(run, &fault);
+    if (run->sm.state == RUN_ABORTING &&
+        rf_run_steps_wait_for(run->steps, node)) {
+        node_aborted(run, node);
+    }
+}
+
+/* Cuts off a node that cannot be worked with. */
+static void drop_node(struct rf_run *run, uint32_t node,
+                      const struct rf_err *why)
+{
+    run->ops->drop(node, run->data);
+    rf_run_node_lost(run, node, why);
+}
+
+/* Nodes that have not ended their ranks in time. */
+void rf_run_abort_timeout(struct rf_run *run)
+{
+    struct rf_err err = {0};
+    (void)rf_err_set(&err, RF_ERR_TIMEOUT,
+                     "did not end its ranks in time; it is left alone from "
+                     "now on");
+    for (uint32_t i = 0;
+         i < run->config->n_nodes && run->sm.state == RUN_ABORTING; i++) {
+        if (rf_run_steps_wait_for(run->steps, i)) {
+            drop_node(run, i, &err);
+        }
+    }
+}
+
+/* --- Messages ------------------------------------------------------------- */
+
+/* The attempt that a message belongs to, 0: none. */
+static uint32_t attempt_of(const struct rf_msg *message)
+{
+    switch (message->type) {
+    case RF_MSG_DONE:
+        return message->done.attempt;
+    case RF_MSG_EXCHANGE:
+        return message->exchange.attempt;
+    case RF_MSG_RANK_EXIT:
+        return message->rank_exit.attempt;
+    case RF_MSG_ABORTED:
+        return message->aborted.attempt;
+    default:
+        return 0;
+    }
+}
+
+static void take_message(struct rf_run *run, uint32_t node,
+                         const struct rf_msg *message)
+{
+    struct rf_err err = {0};
+    switch (message->type) {
+    case RF_MSG_DONE:
+        take_done(run, node, &message->done);
+        break;
+    case RF_MSG_EXCHANGE:
+        take_exchange(run, node, &message->exchange);
+        break;
+    case RF_MSG_RANK_EXIT:
+        take_exit(run, node, &message->rank_exit);
+        break;
+    case RF_MSG_ABORTED:
+        take_aborted(run, node, &message->aborted);
+        break;
+    default:
+        (void)rf_err_set(&err, RF_ERR_PROTOCOL,
+                         "sent a message that an agent may not send");
+        fail_node(run, node, &err);
+        break;
+    }
+}
+
+void rf_run_message(struct rf_run *run, uint32_t node,
+                    const struct rf_msg *message)
+{
+    struct rf_err err = {0};
+    if (rf_run_is_lost(run, node) || run->sm.state == RUN_DONE) {
+        return;
+    }
+    if (message->type == RF_MSG_ERROR) {
+        (void)rf_err_set(&err, RF_ERR_PROTOCOL, "its agent reports: %.400s",
+                         message->error.text);
+        drop_node(run, node, &err);
+        return;
+    }
+    /* What belongs to an attempt that is over has nothing to say any more. */
+    if (!involved(run, node) || attempt_of(message) != run->attempt->number) {
+        rf_debug("%s: ignored a late %s", rf_run_host(run, node),
+                 rf_msg_name((uint8_t)message->type));
+        return;
+    }
+    take_message(run, node, message);
+}
+
+void rf_run_bad_message(struct rf_run *run, uint32_t node,
+                        const struct rf_err *why)
+{
+    if (rf_run_is_lost(run, node) || run->sm.state == RUN_DONE) {
+        return;
+    }
+    if (involved(run, node)) {
+        fail_node(run, node, why);
+    } else {
+        rf_warn("%s: ignored a message: %s", rf_run_host(run, node), why->text);
+    }
+}

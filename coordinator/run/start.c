@@ -1,0 +1,37 @@
+#include "coordinator/run/start.h"
+
+#include "common/bytes.h"
+#include "common/mem.h"
+
+static void fill_member(const struct rf_node_config *node,
+                        const struct rf_msg_hello *hello,
+                        struct rf_msg_member *out)
+{
+    const char *address = node->address;
+    if (address == NULL && hello != NULL) {
+        address = hello->address;
+    }
+    out->name = rf_xstrdup(node->name);
+    out->slots = node->slots;
+    out->address = address != NULL ? rf_xstrdup(address) : NULL;
+}
+
+void rf_run_start_fill(const struct rf_attempt *attempt,
+                       const struct rf_run_join *join, const uint8_t key[32],
+                       struct rf_msg *out)
+{
+    const struct rf_config *config = attempt->scenario->config;
+    struct rf_msg_start *start = &out->start;
+    rf_msg_init(out, RF_MSG_START);
+    start->attempt = attempt->number;
+    start->model = json_incref(config->model);
+    start->scenario = json_incref(attempt->scenario->document);
+    start->nodes = rf_xcalloc(config->n_nodes, sizeof(*start->nodes));
+    start->n_nodes = config->n_nodes;
+    for (uint32_t i = 0; i < config->n_nodes; i++) {
+        fill_member(&config->nodes[i], rf_run_join_hello(join, i),
+                    &start->nodes[i]);
+    }
+    start->data_key = rf_xmalloc(2 * 32 + 1);
+    rf_hex_encode(key, 32, start->data_key);
+}

@@ -1,0 +1,14 @@
+/* START: everything that the ranks of an attempt need. */
+#ifndef RF_COORDINATOR_RUN_START_H
+#define RF_COORDINATOR_RUN_START_H
+
+#include "coordinator/run/attempt.h"
+#include "coordinator/run/join.h"
+
+/* Fills `*out` but for the test hooks; rf_msg_free() it. `key` is the secret of
+ * the attempt's data connections. */
+void rf_run_start_fill(const struct rf_attempt *attempt,
+                       const struct rf_run_join *join, const uint8_t key[32],
+                       struct rf_msg *out);
+
+#endif

@@ -1,0 +1,194 @@
+#include "coordinator/run/steps.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/log.h"
+#include "common/mem.h"
+
+struct rf_run_steps {
+    const struct rf_scenario *scenario;
+    uint64_t seq;   /* of the step in progress */
+    bool *waiting;  /* per node */
+    bool *answered; /* per rank, in the step in progress */
+};
+
+struct rf_run_steps *rf_run_steps_create(const struct rf_scenario *scenario)
+{
+    struct rf_run_steps *steps = rf_xcalloc(1, sizeof(*steps));
+    steps->scenario = scenario;
+    steps->waiting =
+        rf_xcalloc(scenario->world->n_nodes, sizeof(*steps->waiting));
+    steps->answered =
+        rf_xcalloc(scenario->world->n_ranks, sizeof(*steps->answered));
+    return steps;
+}
+
+void rf_run_steps_destroy(struct rf_run_steps *steps)
+{
+    if (steps != NULL) {
+        free(steps->waiting);
+        free(steps->answered);
+        free(steps);
+    }
+}
+
+bool rf_run_steps_involve(const struct rf_run_steps *steps, uint32_t node)
+{
+    return rf_scenario_node_ranks(steps->scenario, node) > 0;
+}
+
+bool rf_run_steps_wait_for(const struct rf_run_steps *steps, uint32_t node)
+{
+    return steps->waiting[node];
+}
+
+static void wait_for_all(struct rf_run_steps *steps)
+{
+    for (uint32_t i = 0; i < steps->scenario->world->n_nodes; i++) {
+        steps->waiting[i] = rf_run_steps_involve(steps, i);
+    }
+}
+
+static enum rf_verdict node_answered(struct rf_run_steps *steps, uint32_t node)
+{
+    steps->waiting[node] = false;
+    for (uint32_t i = 0; i < steps->scenario->world->n_nodes; i++) {
+        if (steps->waiting[i]) {
+            return RF_VERDICT_GO_ON;
+        }
+    }
+    return RF_VERDICT_NEXT;
+}
+
+uint64_t rf_run_steps_ask(struct rf_run_steps *steps)
+{
+    memset(steps->answered, 0,
+           steps->scenario->world->n_ranks * sizeof(*steps->answered));
+    wait_for_all(steps);
+    return ++steps->seq;
+}
+
+/* A rank that could not, in its own words. */
+static struct rf_fault rank_failed(uint32_t node,
+                                   const struct rf_msg_answer *answer)
+{
+    enum rf_status status = RF_ERR_INTERNAL;
+    struct rf_fault fault;
+#define X(name, value, words)                                                  \
+    if (answer->status != NULL && strcmp(answer->status, words) == 0) {        \
+        status = RF_##name;                                                    \
+    }
+    RF_STATUS_MAP(X)
+#undef X
+    fault = rf_fault_make(node, answer->rank, status, "%s",
+                          answer->error != NULL ? answer->error
+                                                : "failed without saying why");
+    if (answer->phase != NULL) {
+        fault.phase = rf_xstrdup(answer->phase);
+    }
+    return fault;
+}
+
+/* Takes one answer; false, and the fault, when it is none to go on with. */
+static bool take_answer(struct rf_run_steps *steps, uint32_t node,
+                        const struct rf_msg_answer *answer,
+                        struct rf_run_taker taker, struct rf_fault *fault)
+{
+    struct rf_err err = {0};
+    if (!rf_scenario_rank_on(steps->scenario, answer->rank, node) ||
+        steps->answered[answer->rank]) {
+        *fault = rf_fault_make(node, RF_NONE, RF_ERR_PROTOCOL,
+                               "answered for a rank that is not its own, or "
+                               "twice");
+        return false;
+    }
+    steps->answered[answer->rank] = true;
+    if (!answer->ok) {
+        *fault = rank_failed(node, answer);
+        return false;
+    }
+    if (taker.take(answer, taker.data, &err) != RF_OK) {
+        *fault = rf_fault_make(node, answer->rank, err.status, "%s", err.text);
+        return false;
+    }
+    return true;
+}
+
+enum rf_verdict rf_run_steps_done(struct rf_run_steps *steps, uint32_t node,
+                                  const struct rf_msg_done *done,
+                                  struct rf_run_taker taker,
+                                  struct rf_fault *fault)
+{
+    if (done->seq > steps->seq) {
+        *fault = rf_fault_make(node, RF_NONE, RF_ERR_PROTOCOL,
+                               "answered a step that was not asked for");
+        return RF_VERDICT_ABORT;
+    }
+    if (done->seq < steps->seq || !steps->waiting[node]) {
+        rf_debug("%s: ignored a second answer to step %llu",
+                 steps->scenario->config->node_names[node],
+                 (unsigned long long)done->seq);
+        return RF_VERDICT_GO_ON;
+    }
+    for (size_t i = 0; i < done->n_ranks; i++) {
+        if (!take_answer(steps, node, &done->ranks[i], taker, fault)) {
+            return RF_VERDICT_ABORT;
+        }
+    }
+    if (done->n_ranks < rf_scenario_node_ranks(steps->scenario, node)) {
+        *fault = rf_fault_make(node, RF_NONE, RF_ERR_PROTOCOL,
+                               "its answer leaves out ranks");
+        return RF_VERDICT_ABORT;
+    }
+    return node_answered(steps, node);
+}
+
+/* The node's rank where it has but one that has not answered. */
+static uint32_t only_rank(const struct rf_run_steps *steps, uint32_t node)
+{
+    uint32_t rank = 0;
+    if (rf_scenario_node_ranks(steps->scenario, node) != 1) {
+        return RF_NONE;
+    }
+    while (!rf_scenario_rank_on(steps->scenario, rank, node)) {
+        rank++;
+    }
+    return steps->answered[rank] ? RF_NONE : rank;
+}
+
+struct rf_fault rf_run_steps_silence(const struct rf_run_steps *steps,
+                                     const char *step, double seconds,
+                                     uint32_t timeout_s)
+{
+    uint32_t silent = 0, first = RF_NONE;
+    char hint[96] = "";
+    for (uint32_t i = 0; i < steps->scenario->world->n_nodes; i++) {
+        if (steps->waiting[i]) {
+            first = first == RF_NONE ? i : first;
+            silent++;
+        }
+    }
+    if (timeout_s > 0) {
+        snprintf(hint, sizeof(hint),
+                 "; the scenario's timeout_s is %u, raise it if the refit may "
+                 "take longer",
+                 timeout_s);
+    }
+    return rf_fault_make(
+        first, first != RF_NONE ? only_rank(steps, first) : RF_NONE,
+        RF_ERR_TIMEOUT,
+        "no answer to \"%s\" for %.1f s (%u of the nodes silent)%s", step,
+        seconds, silent, hint);
+}
+
+void rf_run_steps_abort(struct rf_run_steps *steps)
+{
+    wait_for_all(steps);
+}
+
+enum rf_verdict rf_run_steps_aborted(struct rf_run_steps *steps, uint32_t node)
+{
+    return steps->waiting[node] ? node_answered(steps, node) : RF_VERDICT_GO_ON;
+}

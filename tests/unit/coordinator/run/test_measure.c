@@ -1,0 +1,179 @@
+/* Which state follows which while a scenario is measured. */
+#include <check.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/mem.h"
+#include "coordinator/run/measure.h"
+#include "tests/unit/coordinator/run/attempt_lab.h"
+
+static struct attempt_lab lab;
+static struct rf_run_probes *probes;
+static struct rf_run_measure *measure;
+
+static void create(const char *more)
+{
+    lab = attempt_lab_create(more);
+    probes = rf_run_probes_create(2);
+    measure = rf_run_measure_create(lab.attempt, probes);
+}
+
+static void teardown(void)
+{
+    rf_run_measure_destroy(measure);
+    rf_run_probes_destroy(probes);
+    attempt_lab_free(&lab);
+}
+
+/* Every rank answers a probe. */
+static void answer_probe(enum rf_state state)
+{
+    struct rf_msg_probed figures = {1, 1, 1};
+    for (uint32_t r = 0; r < LAB_RANKS; r++) {
+        const struct rf_msg_answer answer = {.rank = r, .probed = &figures};
+        ck_assert_int_eq(rf_run_measure_take(measure, state, &answer, NULL),
+                         RF_OK);
+    }
+}
+
+/* One rank compares everything. */
+static void answer_verify(struct rf_msg_mismatch *first)
+{
+    struct rf_msg_verified verified = {
+        .checked_bytes = lab.scenario->plan->totals.bytes_total,
+        .mismatched_bytes = first != NULL,
+        .first = first};
+    const struct rf_msg_answer answer = {.rank = 0, .verified = &verified};
+    ck_assert_int_eq(rf_run_measure_take(measure, RUN_VERIFYING, &answer, NULL),
+                     RF_OK);
+}
+
+/* Goes through one state; returns the next. */
+static enum rf_state pass(enum rf_state state, struct rf_msg_mismatch *first)
+{
+    enum rf_state next = RUN_IDLE;
+    enum rf_verdict verdict = RF_VERDICT_GO_ON;
+    struct rf_fault fault;
+    (void)rf_run_measure_enter(measure, state);
+    while (verdict == RF_VERDICT_GO_ON) {
+        if (strcmp(rf_state_step(state), "probe") == 0) {
+            answer_probe(state);
+        } else if (state == RUN_VERIFYING) {
+            answer_verify(first);
+        }
+        verdict = rf_run_measure_answered(measure, state, &next, &fault);
+    }
+    ck_assert_int_eq(verdict, RF_VERDICT_NEXT);
+    return next;
+}
+
+/* The states' steps from the beginning to the end. */
+static const char *way(struct rf_msg_mismatch *first)
+{
+    static char steps[400];
+    size_t used = 0;
+    for (enum rf_state state = RUN_PREPARING; state != RUN_STARTING;
+         state = pass(state, first)) {
+        used += (size_t)snprintf(steps + used, sizeof(steps) - used, "%s ",
+                                 rf_state_step(state));
+        ck_assert_uint_lt(used, sizeof(steps));
+    }
+    return steps;
+}
+
+START_TEST(test_measure_verifies_each_iteration)
+{
+    create("");
+    ck_assert_str_eq(way(NULL), "prepare probe fill run verify fill run verify "
+                                "fill run verify probe close ");
+    ck_assert_uint_eq(lab.attempt->n_iterations, 3);
+    ck_assert_uint_eq(lab.attempt->verified, 2);
+    ck_assert(lab.attempt->probed_before && lab.attempt->probed_after);
+    ck_assert(lab.attempt->closed);
+    teardown();
+}
+END_TEST
+
+START_TEST(test_measure_does_not_verify_what_moves_nothing)
+{
+    create(", \"method\": \"null\"");
+    ck_assert_str_eq(way(NULL),
+                     "prepare probe fill run fill run fill run probe close ");
+    ck_assert_uint_eq(lab.attempt->n_iterations, 3);
+    ck_assert_uint_eq(lab.attempt->verified, 0);
+    teardown();
+}
+END_TEST
+
+START_TEST(test_measure_ends_in_order_after_wrong_bytes)
+{
+    char text[] = "x";
+    uint64_t index = 0;
+    struct rf_msg_mismatch first = {text, text, {&index, 1}, text, text};
+    create("");
+    ck_assert_str_eq(way(&first), "prepare probe fill run verify probe close ");
+    ck_assert_int_eq(lab.attempt->outcome, RF_OUTCOME_MISMATCH);
+    ck_assert_uint_eq(lab.attempt->n_iterations, 1);
+    ck_assert_str_eq(lab.attempt->faults[0].phase, "verifying");
+    teardown();
+}
+END_TEST
+
+START_TEST(test_measure_stops_where_bytes_were_not_compared)
+{
+    enum rf_state next;
+    struct rf_fault fault;
+    create("");
+    (void)rf_run_measure_enter(measure, RUN_VERIFYING);
+    ck_assert_int_eq(
+        rf_run_measure_answered(measure, RUN_VERIFYING, &next, &fault),
+        RF_VERDICT_ABORT);
+    ck_assert_uint_eq(lab.attempt->n_iterations, 0);
+    rf_fault_free(&fault);
+    teardown();
+}
+END_TEST
+
+START_TEST(test_measure_checks_sources_with_the_last_iteration)
+{
+    struct rf_msg step;
+    create("");
+    for (uint32_t i = 0; i < 3; i++) {
+        rf_msg_init(&step, RF_MSG_STEP);
+        rf_run_measure_ask(measure, RUN_VERIFYING, &step.step);
+        ck_assert_uint_eq(step.step.index, i);
+        ck_assert_int_eq(step.step.sources, i == 2);
+        rf_msg_free(&step);
+        (void)pass(RUN_VERIFYING, NULL);
+    }
+    teardown();
+}
+END_TEST
+
+START_TEST(test_measure_gives_a_run_the_time_that_its_scenario_sets)
+{
+    create(", \"timeout_s\": 5");
+    ck_assert_int_eq(rf_run_measure_enter(measure, RUN_RUNNING), 5);
+    teardown();
+    create("");
+    ck_assert_int_ge(rf_run_measure_enter(measure, RUN_RUNNING), 60);
+    teardown();
+}
+END_TEST
+
+Suite *test_measure_suite(void);
+Suite *test_measure_suite(void)
+{
+    Suite *suite = suite_create("measure");
+    TCase *tests = tcase_create("measure");
+    tcase_add_checked_fixture(tests, fake_run_quiet, NULL);
+    tcase_add_test(tests, test_measure_verifies_each_iteration);
+    tcase_add_test(tests, test_measure_does_not_verify_what_moves_nothing);
+    tcase_add_test(tests, test_measure_ends_in_order_after_wrong_bytes);
+    tcase_add_test(tests, test_measure_stops_where_bytes_were_not_compared);
+    tcase_add_test(tests, test_measure_checks_sources_with_the_last_iteration);
+    tcase_add_test(tests,
+                   test_measure_gives_a_run_the_time_that_its_scenario_sets);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

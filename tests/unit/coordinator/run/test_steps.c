@@ -1,0 +1,216 @@
+/* Who was asked for a step, who has answered. */
+#include <check.h>
+
+#include "common/log.h"
+#include "common/mem.h"
+#include "coordinator/run/steps.h"
+#include "tests/unit/coordinator/run/attempt_lab.h"
+
+static struct attempt_lab lab;
+static struct rf_run_steps *steps;
+static unsigned taken;
+
+static void setup(void)
+{
+    lab = attempt_lab_create("");
+    steps = rf_run_steps_create(lab.scenario);
+    taken = 0;
+}
+
+static void teardown(void)
+{
+    rf_run_steps_destroy(steps);
+    attempt_lab_free(&lab);
+}
+
+static enum rf_status count(const struct rf_msg_answer *answer, void *data,
+                            struct rf_err *err)
+{
+    ck_assert_ptr_eq(data, &taken);
+    taken++;
+    return answer->error != NULL ? rf_err_set(err, RF_ERR_PROTOCOL, "no figure")
+                                 : RF_OK;
+}
+
+/* A node's DONE with the answers of two ranks. */
+static enum rf_verdict say(uint32_t node, uint64_t seq,
+                           struct rf_msg_answer first,
+                           struct rf_msg_answer second, struct rf_fault *fault)
+{
+    struct rf_msg_answer ranks[] = {first, second};
+    const struct rf_msg_done done = {
+        .attempt = 7, .seq = seq, .ranks = ranks, .n_ranks = 2};
+    const struct rf_run_taker taker = {count, &taken};
+    return rf_run_steps_done(steps, node, &done, taker, fault);
+}
+
+static struct rf_msg_answer ok(uint32_t rank)
+{
+    return (struct rf_msg_answer){.rank = rank, .ok = true};
+}
+
+START_TEST(test_steps_are_complete_when_every_node_has_answered)
+{
+    struct rf_fault fault;
+    for (uint64_t number = 1; number <= 2; number++) {
+        const uint64_t seq = rf_run_steps_ask(steps);
+        ck_assert_uint_eq(seq, number);
+        ck_assert(rf_run_steps_wait_for(steps, LAB_A));
+        ck_assert_int_eq(say(LAB_A, seq, ok(0), ok(1), &fault),
+                         RF_VERDICT_GO_ON);
+        ck_assert(!rf_run_steps_wait_for(steps, LAB_A));
+        ck_assert(rf_run_steps_wait_for(steps, LAB_B));
+        ck_assert_int_eq(say(LAB_B, seq, ok(2), ok(3), &fault),
+                         RF_VERDICT_NEXT);
+    }
+    ck_assert_uint_eq(taken, 8);
+}
+END_TEST
+
+START_TEST(test_steps_take_no_answer_twice)
+{
+    struct rf_fault fault;
+    (void)rf_run_steps_ask(steps);
+    const uint64_t seq = rf_run_steps_ask(steps);
+    ck_assert_int_eq(say(LAB_A, seq - 1, ok(0), ok(1), &fault),
+                     RF_VERDICT_GO_ON);
+    ck_assert_uint_eq(taken, 0);
+    ck_assert_int_eq(say(LAB_A, seq, ok(0), ok(1), &fault), RF_VERDICT_GO_ON);
+    ck_assert_int_eq(say(LAB_A, seq, ok(0), ok(1), &fault), RF_VERDICT_GO_ON);
+    ck_assert_uint_eq(taken, 2);
+}
+END_TEST
+
+static const struct {
+    uint64_t later;
+    struct rf_msg_answer ranks[2];
+    enum rf_status status;
+    uint32_t rank;
+    const char *text, *phase;
+} faults[] = {
+    {1,
+     {{.rank = 0, .ok = true}, {.rank = 1, .ok = true}},
+     RF_ERR_PROTOCOL,
+     RF_NONE,
+     "not asked for",
+     NULL},
+    {0,
+     {{.rank = 0, .ok = true}, {.rank = 2, .ok = true}},
+     RF_ERR_PROTOCOL,
+     RF_NONE,
+     "not its own",
+     NULL},
+    {0,
+     {{.rank = 0, .ok = true}, {.rank = 99, .ok = true}},
+     RF_ERR_PROTOCOL,
+     RF_NONE,
+     "not its own",
+     NULL},
+    {0,
+     {{.rank = 1, .ok = true}, {.rank = 1, .ok = true}},
+     RF_ERR_PROTOCOL,
+     RF_NONE,
+     "or twice",
+     NULL},
+    {0,
+     {{.rank = 0, .ok = true}, {.rank = 1}},
+     RF_ERR_INTERNAL,
+     1,
+     "without saying why",
+     NULL},
+    {0,
+     {{.rank = 0,
+       .status = (char[]){"peer lost"},
+       .error = (char[]){"rank 3 is gone"},
+       .phase = (char[]){"run"}},
+      {.rank = 1, .ok = true}},
+     RF_ERR_PEER,
+     0,
+     "rank 3 is gone",
+     "run"},
+    {0,
+     {{.rank = 0, .ok = true, .error = (char[]){"bad"}},
+      {.rank = 1, .ok = true}},
+     RF_ERR_PROTOCOL,
+     0,
+     "no figure",
+     NULL},
+};
+
+START_TEST(test_steps_refuse_answers)
+{
+    struct rf_fault fault;
+    const uint64_t seq = rf_run_steps_ask(steps) + faults[_i].later;
+    ck_assert_int_eq(
+        say(LAB_A, seq, faults[_i].ranks[0], faults[_i].ranks[1], &fault),
+        RF_VERDICT_ABORT);
+    ck_assert_uint_eq(fault.node, LAB_A);
+    ck_assert_uint_eq(fault.rank, faults[_i].rank);
+    ck_assert_int_eq(fault.status, faults[_i].status);
+    ck_assert_msg(has(fault.text, faults[_i].text), "%s", fault.text);
+    ck_assert_pstr_eq(fault.phase, faults[_i].phase);
+    rf_fault_free(&fault);
+}
+END_TEST
+
+START_TEST(test_steps_miss_a_rank_that_is_left_out)
+{
+    const struct rf_run_taker taker = {count, &taken};
+    struct rf_msg_answer one = ok(2);
+    struct rf_fault fault;
+    const struct rf_msg_done done = {
+        .seq = rf_run_steps_ask(steps), .ranks = &one, .n_ranks = 1};
+    ck_assert_int_eq(rf_run_steps_done(steps, LAB_B, &done, taker, &fault),
+                     RF_VERDICT_ABORT);
+    ck_assert(has(fault.text, "leaves out ranks"));
+    rf_fault_free(&fault);
+}
+END_TEST
+
+START_TEST(test_steps_name_the_silent)
+{
+    struct rf_fault fault;
+    const uint64_t seq = rf_run_steps_ask(steps);
+    fault = rf_run_steps_silence(steps, "run", 61.5, 0);
+    ck_assert_str_eq(fault.text, "no answer to \"run\" for 61.5 s (2 of the "
+                                 "nodes silent)");
+    ck_assert_uint_eq(fault.node, LAB_A);
+    ck_assert_int_eq(fault.status, RF_ERR_TIMEOUT);
+    rf_fault_free(&fault);
+    (void)say(LAB_A, seq, ok(0), ok(1), &fault);
+    fault = rf_run_steps_silence(steps, "run", 7, 7);
+    ck_assert_uint_eq(fault.node, LAB_B);
+    ck_assert_uint_eq(fault.rank, RF_NONE); /* it has two */
+    ck_assert_msg(has(fault.text, "timeout_s is 7, raise it"), "%s",
+                  fault.text);
+    rf_fault_free(&fault);
+}
+END_TEST
+
+START_TEST(test_steps_end_when_every_node_has_aborted)
+{
+    (void)rf_run_steps_ask(steps);
+    rf_run_steps_abort(steps);
+    ck_assert_int_eq(rf_run_steps_aborted(steps, LAB_B), RF_VERDICT_GO_ON);
+    ck_assert_int_eq(rf_run_steps_aborted(steps, LAB_B), RF_VERDICT_GO_ON);
+    ck_assert(rf_run_steps_wait_for(steps, LAB_A));
+    ck_assert_int_eq(rf_run_steps_aborted(steps, LAB_A), RF_VERDICT_NEXT);
+}
+END_TEST
+
+Suite *test_steps_suite(void);
+Suite *test_steps_suite(void)
+{
+    Suite *suite = suite_create("steps");
+    TCase *tests = tcase_create("steps");
+    tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_add_test(tests, test_steps_are_complete_when_every_node_has_answered);
+    tcase_add_test(tests, test_steps_take_no_answer_twice);
+    tcase_add_loop_test(tests, test_steps_refuse_answers, 0,
+                        (int)RF_ARRAY_SIZE(faults));
+    tcase_add_test(tests, test_steps_miss_a_rank_that_is_left_out);
+    tcase_add_test(tests, test_steps_name_the_silent);
+    tcase_add_test(tests, test_steps_end_when_every_node_has_aborted);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

@@ -7,8 +7,7 @@
 #include "coordinator/commands/advice.h"
 
 #include <arpa/inet.h>
-#include <stdarg.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "common/bytes.h"
@@ -21,84 +20,7 @@
 #define MANY_PARAMETERS 8e9
 #define LONG_SEQUENCE 8192
 #define RANKS_PER_CPU 2 /* more than that disturb each other */
-#define NAMES_SHOWN 4   /* of hosts or scenarios that one finding is about */
-
-void rf_findings_add(struct rf_findings *findings, enum rf_advice_level level,
-                     const char *about, const char *fmt, ...)
-{
-    char text[768];
-    va_list args;
-    va_start(args, fmt);
-    vsnprintf(text, sizeof(text), fmt, args);
-    va_end(args);
-    RF_PUSH(
-        findings->list, findings->n, findings->cap,
-        ((struct rf_finding){level, 1, rf_xstrdup(about), rf_xstrdup(text)}));
-}
-
-/* Has `first` be about what `other` is about, too. */
-static void also_about(struct rf_finding *first, const struct rf_finding *other)
-{
-    first->count++;
-    if (first->count <= NAMES_SHOWN) {
-        char *about = rf_xasprintf("%s, %s", first->about, other->about);
-        free(first->about);
-        first->about = about;
-    }
-}
-
-void rf_findings_merge(struct rf_findings *findings)
-{
-    size_t kept = 0;
-    for (size_t i = 0; i < findings->n; i++) {
-        struct rf_finding *scenario = &findings->list[i];
-        size_t j = 0;
-        while (j < kept &&
-               (findings->list[j].level != scenario->level ||
-                strcmp(findings->list[j].text, scenario->text) != 0)) {
-            j++;
-        }
-        if (j == kept) {
-            findings->list[kept++] = *scenario;
-            continue;
-        }
-        if (strcmp(findings->list[j].about, scenario->about) != 0) {
-            also_about(&findings->list[j], scenario);
-        }
-        free(scenario->about);
-        free(scenario->text);
-    }
-    findings->n = kept;
-    for (size_t i = 0; i < kept; i++) {
-        struct rf_finding *scenario = &findings->list[i];
-        if (scenario->count > NAMES_SHOWN) {
-            char *about = rf_xasprintf("%s and %zu more", scenario->about,
-                                       scenario->count - NAMES_SHOWN);
-            free(scenario->about);
-            scenario->about = about;
-        }
-    }
-}
-
-void rf_findings_free(struct rf_findings *findings)
-{
-    for (size_t i = 0; i < findings->n; i++) {
-        free(findings->list[i].about);
-        free(findings->list[i].text);
-    }
-    free(findings->list);
-    *findings = (struct rf_findings){0};
-}
-
-size_t rf_findings_count(const struct rf_findings *findings,
-                         enum rf_advice_level level)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < findings->n; i++) {
-        count += findings->list[i].level == level;
-    }
-    return count;
-}
+#define NAMES_SHOWN 4   /* of the nodes of one machine */
 
 static uint32_t largest_slots(const struct rf_config *config)
 {

@@ -87,24 +87,6 @@ START_TEST(test_advice_knows_names_of_one_machine)
 }
 END_TEST
 
-START_TEST(test_advice_tells_equal_findings_once)
-{
-    static const char *const abouts[] = {"a", "b", "c", "d", "e", "f"};
-    struct rf_findings findings = {0};
-    rf_findings_add(&findings, RF_ADVICE_WARNING, "a", "same");
-    for (size_t i = 0; i < RF_ARRAY_SIZE(abouts); i++) {
-        rf_findings_add(&findings, RF_ADVICE_INFO, abouts[i], "same");
-        rf_findings_add(&findings, RF_ADVICE_INFO, "a", "other %zu", i);
-    }
-    rf_findings_merge(&findings);
-    ck_assert_uint_eq(findings.n, 8);
-    ck_assert_str_eq(findings.list[0].about, "a");
-    ck_assert_str_eq(findings.list[1].about, "a, b, c, d and 2 more");
-    ck_assert_uint_eq(findings.list[1].count, 6);
-    rf_findings_free(&findings);
-}
-END_TEST
-
 START_TEST(test_advice_has_one_line_for_methods_without_a_driver)
 {
     json_t *node = hello(rf_build(), 1 << 30, NULL);
@@ -248,7 +230,6 @@ Suite *test_advice_suite(void)
     TCase *tests = tcase_create("advice");
     tcase_add_test(tests, test_advice_errors_where_a_node_lacks_its_address);
     tcase_add_test(tests, test_advice_knows_names_of_one_machine);
-    tcase_add_test(tests, test_advice_tells_equal_findings_once);
     tcase_add_test(tests,
                    test_advice_has_one_line_for_methods_without_a_driver);
     tcase_add_test(tests, test_advice_warns_of_tp_across_nodes);

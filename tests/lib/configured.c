@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/mem.h"
+#include "tests/lib/quotes.h"
 
 void configured(const char *text, struct rf_config **config,
                 struct rf_model **model)
@@ -13,6 +14,7 @@ void configured(const char *text, struct rf_config **config,
     struct rf_err err = {0};
     json_t *document = NULL;
     struct rf_jnode node;
+    text = Q(text);
     ck_assert_msg(
         rf_json_parse(text, strlen(text), "c.json", &document, &err) == RF_OK,
         "%s", err.text);
@@ -29,11 +31,11 @@ struct configured_pair configured_pair(const char *scenario)
     struct configured_pair pair = {.scenario = NULL};
     struct rf_err err = {0};
     char *text = rf_xasprintf(
-        "{\"launch\": {\"method\": \"local\"}, \"nodes\": [{\"host\": \"a\", "
-        "\"slots\": 2}, {\"host\": \"b\", \"slots\": 2}], \"model\": "
-        "{\"megatron\": {\"num_layers\": 2, \"hidden_size\": 64, "
-        "\"num_attention_heads\": 4, \"vocab_size\": 128, \"num_experts\": 4, "
-        "\"moe_ffn_hidden_size\": 32}}, \"scenarios\": [%s]}",
+        "{'launch': {'method': 'local'}, 'nodes': [{'host': 'a', "
+        "'slots': 2}, {'host': 'b', 'slots': 2}], 'model': "
+        "{'megatron': {'num_layers': 2, 'hidden_size': 64, "
+        "'num_attention_heads': 4, 'vocab_size': 128, 'num_experts': 4, "
+        "'moe_ffn_hidden_size': 32}}, 'scenarios': [%s]}",
         scenario);
     configured(text, &pair.config, &pair.model);
     free(text);

@@ -6,13 +6,13 @@
 #include "coordinator/config/config.h"
 #include "planner/model.h"
 
-/* As `run` reads it, but without planning. Fails the test when it is bad; the
- * caller destroys both. */
+/* As `run` reads it, but without planning; single quotes stand for double ones
+ * (quotes.h). Fails the test when it is bad; the caller destroys both. */
 void configured(const char *text, struct rf_config **config,
                 struct rf_model **model);
 
-/* One scenario of a small model with experts on two nodes, "a" and
- * "b", of two slots each; `one` is planned. */
+/* One scenario of a small model with experts on two nodes, "a" and "b", of
+ * two slots each, planned. */
 struct configured_pair {
     struct rf_config *config;
     struct rf_model *model;

@@ -1,0 +1,19 @@
+/* See quotes.h. */
+#include "tests/lib/quotes.h"
+
+#include "common/mem.h"
+
+/* A test is a process of its own, so there are never many; they are kept here
+ * for those that look for leaks. */
+static char **kept;
+static size_t n_kept, cap_kept;
+
+const char *Q(const char *text)
+{
+    char *quoted = rf_xstrdup(text);
+    for (char *c = quoted; *c != '\0'; c++) {
+        *c = *c == '\'' ? '"' : *c;
+    }
+    RF_PUSH(kept, n_kept, cap_kept, quoted);
+    return quoted;
+}

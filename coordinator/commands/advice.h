@@ -1,5 +1,7 @@
-/* What `check` has to say about the configuration and about nodes that have
- * joined. Pure. */
+/*
+ * Advice about scenarios and about nodes that have joined: a table of rules
+ * (advice.c), whose conditions are in advice_rules.c. Pure.
+ */
 #ifndef RF_COORDINATOR_COMMANDS_ADVICE_H
 #define RF_COORDINATOR_COMMANDS_ADVICE_H
 
@@ -7,30 +9,26 @@
 
 #include "coordinator/commands/findings.h"
 #include "coordinator/run/scenario.h"
+#include "transport/messages.h"
 
 /* Rules of thumb about one scenario's meshes; `timeline` may be NULL. */
 void rf_advise_scenario(const struct rf_scenario *scenario,
                         const json_t *timeline, struct rf_findings *out);
 
 /* Whether a node's worker is of our build; with `strict` it must be. */
-void rf_advise_build(const char *host, const json_t *hello, bool strict,
+void rf_advise_build(const char *host, const struct rf_msg_hello *hello,
+                     bool strict, struct rf_findings *out);
+
+/* What nodes said in HELLO, each by itself and against each other, and whether
+ * they have the addresses of cluster.json. `hellos` has one per node of
+ * `config`; NULL: it has not joined. */
+void rf_advise_nodes(const struct rf_config *config,
+                     const struct rf_msg_hello *const *hellos,
                      struct rf_findings *out);
 
-/* What a node said in HELLO: memory, methods, links. */
-void rf_advise_node(const char *host, const json_t *hello,
-                    struct rf_findings *out);
-
-/* Whether nodes have the addresses that cluster.json gives them. */
-void rf_advise_addresses(const struct rf_config *config,
-                         const json_t *const *hellos, struct rf_findings *out);
-
-/* Nodes against each other: machines, versions, link speeds, kernels.
- * `hellos[i]` may be NULL. */
-void rf_advise_nodes(const char *const *hosts, const json_t *const *hellos,
-                     uint32_t n, struct rf_findings *out);
-
-/* One scenario against the nodes: methods, memory and processors. */
+/* One scenario against the nodes: processors, folders, methods and memory. */
 void rf_advise_fit(const struct rf_scenario *scenario,
-                   const json_t *const *hellos, struct rf_findings *out);
+                   const struct rf_msg_hello *const *hellos,
+                   struct rf_findings *out);
 
 #endif

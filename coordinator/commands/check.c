@@ -30,7 +30,7 @@ struct check {
     uv_timer_t timer;
     struct rf_signals signals;
     struct rf_cluster *cluster;
-    json_t **hellos; /* NULL: not joined */
+    struct rf_msg_hello **hellos; /* NULL: has not joined */
     bool *decided;
     uint32_t limit_s; /* for joining */
     bool stopping;
@@ -78,7 +78,9 @@ static bool hello_cb(uint32_t node, struct rf_msg_hello *hello, void *data)
     if (check->decided[node]) {
         return false;
     }
-    check->hellos[node] = rf_schema_encode(&rf_msg_hello_schema, hello);
+    check->hellos[node] = rf_xmalloc(sizeof(*hello));
+    *check->hellos[node] = *hello;
+    rf_schema_init(&rf_msg_hello_schema, hello); /* its contents are ours */
     check->decided[node] = true;
     rf_msg_init(&welcome, RF_MSG_WELCOME);
     welcome.welcome.protocol = RF_PROTOCOL_MAX;
@@ -198,17 +200,15 @@ static enum rf_status reach_nodes(struct check *check, struct rf_err *err)
 static void advise_everything(struct check *check)
 {
     const struct rf_config *config = check->config;
-    const json_t *const *hellos = (const json_t *const *)check->hellos;
+    const struct rf_msg_hello *const *hellos =
+        (const struct rf_msg_hello *const *)check->hellos;
     for (uint32_t i = 0; i < config->n_nodes; i++) {
         if (hellos[i] != NULL) {
             rf_advise_build(config->node_names[i], hellos[i],
                             check->cli->strict, &check->findings);
-            rf_advise_node(config->node_names[i], hellos[i], &check->findings);
         }
     }
-    rf_advise_addresses(config, hellos, &check->findings);
-    rf_advise_nodes(config->node_names, hellos, config->n_nodes,
-                    &check->findings);
+    rf_advise_nodes(config, hellos, &check->findings);
     for (size_t i = 0; i < config->n_scenarios; i++) {
         struct rf_scenario *scenario = NULL;
         if (rf_scenario_build(config, check->model, i, &scenario, NULL) ==
@@ -228,19 +228,19 @@ static void print_findings(const struct check *check)
     json_t *list = json_array();
     for (int level = RF_ADVICE_ERROR; level >= RF_ADVICE_INFO; level--) {
         for (size_t i = 0; i < all->n; i++) {
-            const struct rf_finding *scenario = &all->list[i];
-            if ((int)scenario->level != level) {
+            const struct rf_finding *finding = &all->list[i];
+            if ((int)finding->level != level) {
                 continue;
             }
             if (check->cli->json) {
                 json_array_append_new(
                     list,
                     json_pack("{s:s, s:s, s:s, s:I}", "level", letters[level],
-                              "about", scenario->about, "text", scenario->text,
-                              "count", (json_int_t)scenario->count));
+                              "about", finding->about, "text", finding->text,
+                              "count", (json_int_t)finding->count));
             } else if (level > RF_ADVICE_INFO || !check->cli->quiet) {
-                printf("%s %s: %s\n", letters[level], scenario->about,
-                       scenario->text);
+                printf("%s %s: %s\n", letters[level], finding->about,
+                       finding->text);
             }
         }
     }
@@ -279,6 +279,20 @@ static enum rf_status load(struct check *check, struct rf_err *err)
     return status;
 }
 
+static void free_hellos(struct check *check)
+{
+    if (check->hellos == NULL) {
+        return;
+    }
+    for (uint32_t i = 0; i < check->config->n_nodes; i++) {
+        if (check->hellos[i] != NULL) {
+            rf_schema_free(&rf_msg_hello_schema, check->hellos[i]);
+            free(check->hellos[i]);
+        }
+    }
+    free(check->hellos);
+}
+
 int rf_check_command(const struct rf_cli *cli, struct rf_output *output)
 {
     struct check check = {.cli = cli};
@@ -307,11 +321,7 @@ int rf_check_command(const struct rf_cli *cli, struct rf_output *output)
         code = RF_EXIT_OK;
     }
 out:
-    for (uint32_t i = 0; check.hellos != NULL && i < check.config->n_nodes;
-         i++) {
-        json_decref(check.hellos[i]);
-    }
-    free(check.hellos);
+    free_hellos(&check);
     free(check.decided);
     rf_findings_free(&check.findings);
     rf_model_destroy(check.model);

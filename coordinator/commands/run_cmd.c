@@ -169,17 +169,15 @@ static const struct rf_run_ops run_ops = {
 
 /* --- What the cluster says ------------------------------------------------ */
 
-static bool hello_cb(uint32_t node, struct rf_msg_hello *message, void *data)
+static bool hello_cb(uint32_t node, struct rf_msg_hello *hello, void *data)
 {
     struct rf_run_app *app = data;
-    json_t *hello = rf_schema_encode(&rf_msg_hello_schema, message);
     if (!app->cli->strict) { /* or else the run refuses the node */
         rf_advise_build(app->config->node_names[node], hello, false,
                         &app->findings);
     }
-    json_decref(hello);
-    rf_results_node(app->results, node, message);
-    return rf_run_hello(app->run, node, message);
+    rf_results_node(app->results, node, hello);
+    return rf_run_hello(app->run, node, hello);
 }
 
 static void lost_cb(uint32_t node, const struct rf_err *why, void *data)

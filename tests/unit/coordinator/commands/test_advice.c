@@ -1,4 +1,5 @@
-/* The advice of `check` about nodes, scenarios and their meshes. */
+/* The advice of `check`: a case for each rule of the table, where it holds and
+ * where it does not. */
 #include <check.h>
 #include <string.h>
 
@@ -6,6 +7,9 @@
 #include "common/version.h"
 #include "coordinator/commands/advice.h"
 #include "tests/lib/configured.h"
+#include "tests/lib/quotes.h"
+
+#define COLOCATED "{'name': 's', 'train': {'tp': 4}, 'infer': {'tp': 4}}"
 
 static bool says(const struct rf_findings *findings, enum rf_advice_level level,
                  const char *part)
@@ -19,173 +23,303 @@ static bool says(const struct rf_findings *findings, enum rf_advice_level level,
     return false;
 }
 
-static json_t *hello(const char *build_id, json_int_t memory,
-                     const char *method_why)
+static json_t *parse(const char *text)
 {
-    return json_pack(
-        "{s:s, s:s, s:s, s:s, s:s, s:i, s:I, s:I, s:[{s:s, s:i, s:i, s:s}], "
-        "s:{s:s?}}",
-        "version", rf_version(), "build", build_id, "kernel", "Linux 6", "cpu",
-        "x", "congestion_control", "cubic", "cpus", 2, "memory_bytes", memory,
-        "memory_available_bytes", memory, "nics", "name", "eth0", "speed_mbit",
-        1000, "mtu", 1500, "address", "10.0.0.1", "methods", "host",
-        method_why);
+    json_error_t why;
+    json_t *object = json_loads(Q(text), 0, &why);
+    ck_assert_msg(object != NULL, "%s: %s", text, why.text);
+    return object;
 }
 
-START_TEST(test_advice_errors_where_a_node_lacks_its_address)
+/* What a node of our build says, but for `changes`. */
+static struct rf_msg_hello hello(const char *changes)
 {
-    struct configured_pair pair =
-        configured_pair("{\"name\": \"s\", \"train\": {\"tp\": 2}, "
-                        "\"infer\": {\"tp\": 4}}");
-    struct rf_node_config *nodes = pair.scenario->config->nodes;
-    json_t *hello_json = hello(rf_build(), 1 << 30, NULL);
-    const json_t *both[] = {hello_json, NULL};
-    struct rf_findings findings = {0};
-    nodes[0].address = "10.0.0.1";
-    nodes[1].address = "10.9.9.9"; /* did not join: nothing is known */
-    rf_advise_addresses(pair.scenario->config, both, &findings);
-    nodes[0].address = "127.0.0.1";
-    rf_advise_addresses(pair.scenario->config, both, &findings);
-    ck_assert_uint_eq(findings.n, 0);
-    nodes[0].address = "10.0.0.2";
-    rf_advise_addresses(pair.scenario->config, both, &findings);
-    ck_assert(
-        says(&findings, RF_ADVICE_ERROR, "10.0.0.2 ($.nodes[0].address)"));
-    ck_assert(says(&findings, RF_ADVICE_ERROR, "interfaces have 10.0.0.1"));
-    rf_findings_free(&findings);
-    json_decref(hello_json);
-    configured_pair_free(&pair);
+    struct rf_msg_hello decoded;
+    struct rf_err err = {.text = ""};
+    json_t *object =
+        parse("{ 'protocol': [2, 2], 'node': 0, 'control': 'tcp', 'kernel': "
+              "'Linux 6', 'cpu': 'x', 'congestion_control': 'cubic', 'cpus': "
+              "2, 'memory_bytes': 1099511627776, 'memory_available_bytes': "
+              "1099511627776, 'nics': [{'name': 'eth0', 'speed_mbit': 1000, "
+              "'mtu': 1500, 'address': '10.0.0.1'}], 'methods': {'host': null, "
+              "'disk': null}, 'gpus': [], 'folders': []}");
+    json_t *changed = parse(changes);
+    json_object_set_new(object, "version", json_string(rf_version()));
+    json_object_set_new(object, "build", json_string(rf_build()));
+    json_object_update(object, changed);
+    ck_assert_msg(rf_schema_decode(&rf_msg_hello_schema, object, "HELLO",
+                                   &decoded, &err) == RF_OK,
+                  "%s", err.text);
+    json_decref(changed);
+    json_decref(object);
+    return decoded;
 }
-END_TEST
 
-START_TEST(test_advice_knows_names_of_one_machine)
+/* Two nodes, "a" and "b", a scenario of theirs, and what is found. */
+struct advised {
+    struct configured_pair pair;
+    struct rf_msg_hello said[2];
+    const struct rf_msg_hello *hellos[2];
+    struct rf_findings findings;
+};
+
+/* `b` NULL: it has not joined. */
+static struct advised advise(const char *scenario, const char *a, const char *b)
 {
-    static const char *const hosts[] = {"a", "b"};
-    struct configured_pair pair =
-        configured_pair("{\"name\": \"s\", \"train\": {\"tp\": 4}, "
-                        "\"infer\": {\"tp\": 4}}");
-    json_t *a = hello(rf_build(), INT64_C(1) << 40, NULL);
-    json_t *b = hello(rf_build(), INT64_C(1) << 40, NULL);
-    const json_t *both[] = {a, b};
-    struct rf_findings findings = {0};
-    json_object_set_new(a, "cpus", json_integer(1));
-    json_object_set_new(b, "cpus", json_integer(1));
-    rf_advise_nodes(hosts, both, 2, &findings);
-    rf_advise_fit(pair.scenario, both, &findings);
-    ck_assert_uint_eq(rf_findings_count(&findings, RF_ADVICE_WARNING), 0);
-    json_object_set_new(a, "boot_id", json_string("x"));
-    json_object_set_new(b, "boot_id", json_string("x"));
-    rf_advise_nodes(hosts, both, 2, &findings);
-    rf_advise_fit(pair.scenario, both, &findings);
-    ck_assert(says(&findings, RF_ADVICE_WARNING, "a, b are 2 nodes on one"));
-    ck_assert(says(&findings, RF_ADVICE_WARNING, "4 ranks share the 1 proc"));
-    ck_assert_uint_eq(rf_findings_count(&findings, RF_ADVICE_ERROR), 0);
-    rf_findings_free(&findings);
-    json_decref(a);
-    json_decref(b);
-    configured_pair_free(&pair);
+    struct advised advised = {.pair = configured_pair(scenario),
+                              .said[0] = hello(a)};
+    if (b != NULL) {
+        advised.said[1] = hello(b);
+    }
+    return advised;
 }
-END_TEST
 
-START_TEST(test_advice_has_one_line_for_methods_without_a_driver)
+static const struct rf_msg_hello *const *hellos(struct advised *advised)
 {
-    json_t *node = hello(rf_build(), 1 << 30, NULL);
-    json_t *methods = json_object_get(node, "methods");
-    struct rf_findings findings = {0};
-    size_t before;
-    rf_advise_node("a", node, &findings);
-    before = findings.n;
-    rf_findings_free(&findings);
-    json_object_set_new(methods, "nccl", json_string("no driver"));
-    json_object_set_new(methods, "ipc", json_string("no driver"));
-    rf_advise_node("a", node, &findings);
-    ck_assert_uint_eq(findings.n, before + 1);
-    ck_assert(says(&findings, RF_ADVICE_INFO, "nccl, ipc: no driver"));
-    rf_findings_free(&findings);
-    json_decref(node);
+    for (size_t i = 0; i < RF_ARRAY_SIZE(advised->hellos); i++) {
+        bool joined = advised->said[i].control != NULL;
+        advised->hellos[i] = joined ? &advised->said[i] : NULL;
+    }
+    return advised->hellos;
 }
-END_TEST
 
-START_TEST(test_advice_warns_of_tp_across_nodes)
+static void advised_free(struct advised *advised)
 {
-    struct rf_findings findings = {0};
-    struct configured_pair pair =
-        configured_pair("{\"name\": \"s\", \"train\": {\"tp\": 4}, "
-                        "\"infer\": {\"tp\": 2}}");
-    rf_advise_scenario(pair.scenario, NULL, &findings);
-    ck_assert(says(&findings, RF_ADVICE_WARNING, "TP 4 is more than the 2"));
-    rf_findings_free(&findings);
-    configured_pair_free(&pair);
+    rf_findings_free(&advised->findings);
+    for (size_t i = 0; i < RF_ARRAY_SIZE(advised->said); i++) {
+        rf_schema_free(&rf_msg_hello_schema, &advised->said[i]);
+    }
+    configured_pair_free(&advised->pair);
 }
-END_TEST
 
-START_TEST(test_advice_prefers_expert_parallelism)
+/* --- Rules about a scenario ----------------------------------------------- */
+
+static const struct {
+    const char *scenario, *timeline;
+    enum rf_advice_level level;
+    const char *text;
+    bool found;
+} scenario_cases[] = {
+    {"{'name': 's', 'train': {'tp': 4}, 'infer': {'tp': 2}}", "{}",
+     RF_ADVICE_WARNING, "TP 4 is more than the 2 slots of a node", true},
+    {"{'name': 's', 'train': {'tp': 2}, 'infer': {'tp': 4}}", "{}",
+     RF_ADVICE_WARNING, "slots", false},
+    {"{'name': 's', 'train': {'tp': 2, 'ep': 2, 'etp': 2}, 'infer': {'tp': 2}}",
+     "{}", RF_ADVICE_INFO, "ETP 2 could be EP 4 instead of 2 (4 experts", true},
+    {"{'name': 's', 'train': {'tp': 2, 'ep': 2, 'etp': 1}, 'infer': {'tp': 2}}",
+     "{}", RF_ADVICE_INFO, "ETP", false},
+    {COLOCATED, "{'sequence_length': 16384}", RF_ADVICE_WARNING,
+     "sequences of 16384 tokens without context parallelism", true},
+    {COLOCATED, "{'sequence_length': 8191}", RF_ADVICE_WARNING, "sequences",
+     false},
+    {"{'name': 's', 'train': {'tp': 2, 'cp': 2}, 'infer': {'tp': 4}}",
+     "{'sequence_length': 16384}", RF_ADVICE_WARNING, "sequences", false},
+    {"{'name': 's', 'train': {'pp': 2}, 'infer': {'tp': 2}}",
+     "{'global_batch': 4, 'micro_batch': 1}", RF_ADVICE_WARNING,
+     "PP 2 is not below the 2 micro-batches", true},
+    {"{'name': 's', 'train': {'pp': 2}, 'infer': {'tp': 2}}",
+     "{'global_batch': 64, 'micro_batch': 1}", RF_ADVICE_WARNING,
+     "micro-batches", false},
+    {"{'name': 's', 'train': {'pp': 2}, 'infer': {'tp': 2}}",
+     "{'global_batch': 4}", RF_ADVICE_WARNING, "micro-batches", false},
+    {"{'name': 's', 'train': {'pp': 2}, 'infer': {'tp': 2}}", "{}",
+     RF_ADVICE_INFO, "with PP 2, VPP 2 may shorten", true},
+    {COLOCATED, "{}", RF_ADVICE_INFO, "VPP", false},
+};
+
+START_TEST(test_advice_about_scenarios)
 {
     struct rf_findings findings = {0};
-    struct configured_pair pair = configured_pair(
-        "{\"name\": \"s\", \"train\": {\"tp\": 2, \"ep\": 2, \"etp\": "
-        "2}, \"infer\": {\"tp\": 2}}");
-    rf_advise_scenario(pair.scenario, NULL, &findings);
-    ck_assert(says(&findings, RF_ADVICE_INFO, "ETP 2 could be EP 4"));
-    rf_findings_free(&findings);
-    configured_pair_free(&pair);
-}
-END_TEST
-
-START_TEST(test_advice_uses_the_timeline)
-{
-    struct rf_findings findings = {0};
-    struct configured_pair pair =
-        configured_pair("{\"name\": \"s\", \"train\": {\"pp\": 2}, "
-                        "\"infer\": {\"tp\": 2}}");
-    json_t *timeline = json_pack("{s:i, s:i, s:i}", "sequence_length", 16384,
-                                 "global_batch", 4, "micro_batch", 1);
+    struct configured_pair pair = configured_pair(scenario_cases[_i].scenario);
+    json_t *timeline = parse(scenario_cases[_i].timeline);
     rf_advise_scenario(pair.scenario, timeline, &findings);
-    ck_assert(says(&findings, RF_ADVICE_WARNING, "context"));
-    ck_assert(says(&findings, RF_ADVICE_WARNING, "PP 2 is not below"));
+    ck_assert_int_eq(
+        says(&findings, scenario_cases[_i].level, scenario_cases[_i].text),
+        scenario_cases[_i].found);
+    for (size_t i = 0; i < findings.n; i++) {
+        ck_assert_str_eq(findings.list[i].about, "s");
+        ck_assert_ptr_null(strpbrk(findings.list[i].text, "{}"));
+    }
     json_decref(timeline);
     rf_findings_free(&findings);
     configured_pair_free(&pair);
 }
 END_TEST
 
-START_TEST(test_advice_compares_nodes)
+/* What is said of the only scenario of a model on one node of four slots. */
+static struct rf_findings advise_model(const char *model_text,
+                                       const char *members)
 {
-    static const char *const hosts[] = {"a", "b"};
-    json_t *one = hello(rf_build(), 1 << 30, NULL);
-    json_t *two = hello("other", 1 << 30, NULL);
-    const json_t *both[] = {one, two};
     struct rf_findings findings = {0};
-    json_object_set_new(json_array_get(json_object_get(two, "nics"), 0),
-                        "speed_mbit", json_integer(100));
-    rf_advise_nodes(hosts, both, 2, &findings);
-    ck_assert(says(&findings, RF_ADVICE_WARNING, "build of the worker"));
-    ck_assert(says(&findings, RF_ADVICE_WARNING, "100 Mbit/s"));
-    rf_advise_node("b", two, &findings);
-    ck_assert(says(&findings, RF_ADVICE_INFO, "interface eth0"));
-    ck_assert_uint_eq(rf_findings_count(&findings, RF_ADVICE_ERROR), 0);
+    struct rf_config *config;
+    struct rf_model *model;
+    struct rf_scenario *scenario = NULL;
+    struct rf_err err = {.text = ""};
+    json_t *timeline = parse("{'sequence_length': 16384}");
+    char *text = rf_xasprintf("{'launch': {'method': 'local'}, 'nodes': "
+                              "[{'host': 'a', 'slots': 4}], 'model': {%s}, "
+                              "'scenarios': [{'name': 's', %s}]}",
+                              model_text, members);
+    configured(text, &config, &model);
+    ck_assert_msg(rf_scenario_build(config, model, 0, &scenario, &err) == RF_OK,
+                  "%s", err.text);
+    rf_advise_scenario(scenario, timeline, &findings);
+    json_decref(timeline);
+    rf_scenario_destroy(scenario);
+    rf_model_destroy(model);
+    rf_config_destroy(config);
+    free(text);
+    return findings;
+}
+
+/* Of a dense model; of host memory nothing is said. */
+START_TEST(test_advice_about_parameters_per_gpu)
+{
+    static const char *const members[] = {
+        "'method': 'nccl', 'train': {'tp': 2}, 'infer': {'tp': 2}",
+        "'method': 'host', 'train': {'tp': 2}, 'infer': {'tp': 2}"};
+    struct rf_findings findings =
+        advise_model("'megatron': {'num_layers': 2, 'hidden_size': 64, "
+                     "'num_attention_heads': 4, 'vocab_size': 128}",
+                     members[_i]);
+    ck_assert_int_eq(says(&findings, RF_ADVICE_INFO, "0.00 billion parameters"),
+                     _i == 0);
     rf_findings_free(&findings);
-    json_decref(one);
-    json_decref(two);
+}
+END_TEST
+
+/* They have no sizes of parallelism to judge. */
+START_TEST(test_no_advice_about_explicit_meshes)
+{
+    struct rf_findings findings = advise_model(
+        "'tensor': {'shape': [8, 8]}",
+        "'train': {'layout': 'spec', 'mesh': [1, 4], 'spec': 'S1R'}, "
+        "'infer': {'layout': 'spec', 'mesh': [4, 1], 'spec': 'S0R'}");
+    ck_assert_uint_eq(findings.n, 0);
+}
+END_TEST
+
+/* --- Rules about nodes ---------------------------------------------------- */
+
+static const struct {
+    const char *a, *b; /* what they change in HELLO */
+    enum rf_advice_level level;
+    const char *text;
+    bool found;
+} node_cases[] = {
+    {"{}", "{}", RF_ADVICE_INFO,
+     "Linux 6, x, 2 processors, 1.10 TB of 1.10 TB memory available", true},
+    {"{'kernel': null, 'cpus': null, 'memory_bytes': null}", NULL,
+     RF_ADVICE_INFO, "?, x, 0 processors, 1.10 TB of 0 B memory", true},
+    {"{}", NULL, RF_ADVICE_INFO,
+     "interface eth0 10.0.0.1, MTU 1500, 1000 Mbit/s", true},
+    {"{'nics': [{'name': 'lo', 'speed_mbit': null, 'mtu': null, 'address': "
+     "'127.0.0.1'}]}",
+     NULL, RF_ADVICE_INFO, "interface lo 127.0.0.1, MTU 0, speed unknown",
+     true},
+    {"{}", "{}", RF_ADVICE_INFO, "cannot use", false},
+    {"{'methods': {'nccl': 'no driver', 'host': null, 'shm': 'no space', "
+     "'ipc': 'no driver'}}",
+     NULL, RF_ADVICE_INFO, "cannot use nccl, ipc: no driver", true},
+    {"{}", "{}", RF_ADVICE_WARNING, "", false},
+    {"{'boot_id': 'x'}", "{'boot_id': 'x'}", RF_ADVICE_WARNING,
+     "a, b are 2 nodes on one machine", true},
+    {"{'boot_id': 'x'}", "{'boot_id': 'y'}", RF_ADVICE_WARNING, "one machine",
+     false},
+    {"{}", "{'build': 'other'}", RF_ADVICE_WARNING,
+     "another build of the worker than a: \"other\"", true},
+    {"{'kernel': 'Linux 5'}", "{}", RF_ADVICE_WARNING,
+     "another kernel than a: \"Linux 6\" and \"Linux 5\"", true},
+    {"{}", "{'cpu': null}", RF_ADVICE_WARNING,
+     "another processor than a: \"?\" and \"x\"", true},
+    {"{}", "{'congestion_control': 'bbr'}", RF_ADVICE_WARNING,
+     "another TCP congestion control than a: \"bbr\" and \"cubic\"", true},
+    {"{}", "{'nics': []}", RF_ADVICE_WARNING,
+     "its fastest interface has 0 Mbit/s, that of a 1000", true},
+};
+
+START_TEST(test_advice_about_nodes)
+{
+    struct advised advised =
+        advise(COLOCATED, node_cases[_i].a, node_cases[_i].b);
+    const struct rf_findings *findings = &advised.findings;
+    rf_advise_nodes(advised.pair.config, hellos(&advised), &advised.findings);
+    ck_assert_int_eq(says(findings, node_cases[_i].level, node_cases[_i].text),
+                     node_cases[_i].found);
+    ck_assert_uint_eq(rf_findings_count(findings, RF_ADVICE_ERROR), 0);
+    advised_free(&advised);
+}
+END_TEST
+
+/* What is compared with the first node is about the other. */
+START_TEST(test_advice_names_the_node_that_differs)
+{
+    struct advised advised =
+        advise(COLOCATED, "{}", "{'cpu': 'y', 'methods': {}}");
+    rf_advise_nodes(advised.pair.config, hellos(&advised), &advised.findings);
+    for (size_t i = 0; i < advised.findings.n; i++) {
+        const struct rf_finding *finding = &advised.findings.list[i];
+        if (finding->level == RF_ADVICE_WARNING) {
+            ck_assert_str_eq(finding->about, "b");
+        }
+    }
+    ck_assert_uint_eq(rf_findings_count(&advised.findings, RF_ADVICE_WARNING),
+                      1);
+    advised_free(&advised);
+}
+END_TEST
+
+START_TEST(test_advice_has_one_line_for_methods_without_a_driver)
+{
+    struct advised advised =
+        advise(COLOCATED,
+               "{'methods': {'nccl': 'no driver', 'ipc': 'no driver'}}", NULL);
+    rf_advise_nodes(advised.pair.config, hellos(&advised), &advised.findings);
+    ck_assert_uint_eq(advised.findings.n, 3); /* node, interface, methods */
+    advised_free(&advised);
+}
+END_TEST
+
+static const struct {
+    const char *first, *second; /* addresses in cluster.json */
+    const char *text;           /* NULL: nothing to say */
+} address_cases[] = {
+    {"10.0.0.1", "10.9.9.9", NULL}, /* the second did not join */
+    {"127.0.0.1", NULL, NULL},
+    {"0.0.0.0", NULL, NULL},
+    {"::1", NULL, NULL},
+    {"a.example", NULL, NULL},
+    {"10.0.0.2", NULL,
+     "does not have the address 10.0.0.2 ($.nodes[0].address)"},
+    {"fd00::1", NULL, "interfaces have 10.0.0.1"},
+};
+
+START_TEST(test_advice_errors_where_a_node_lacks_its_address)
+{
+    struct advised advised = advise(COLOCATED, "{}", NULL);
+    struct rf_node_config *nodes = advised.pair.config->nodes;
+    const char *text = address_cases[_i].text;
+    nodes[0].address = address_cases[_i].first;
+    nodes[1].address = address_cases[_i].second;
+    rf_advise_nodes(advised.pair.config, hellos(&advised), &advised.findings);
+    ck_assert_uint_eq(rf_findings_count(&advised.findings, RF_ADVICE_ERROR),
+                      text != NULL);
+    ck_assert(text == NULL || says(&advised.findings, RF_ADVICE_ERROR, text));
+    advised_free(&advised);
 }
 END_TEST
 
 /* Index: 0 ours, 1 another build, 2 another version, 3 and 4 not known. */
 START_TEST(test_advice_warns_of_a_worker_of_another_build)
 {
-    json_t *node = hello(_i == 1   ? "other"
-                         : _i == 3 ? "unknown"
-                                   : rf_build(),
-                         1 << 30, NULL);
+    static const char *const changes[] = {
+        "{}", "{'build': 'other'}", "{'version': '0.0.7'}",
+        "{'build': 'unknown'}", "{'build': null}"};
+    struct rf_msg_hello node = hello(changes[_i]);
     struct rf_findings findings = {0};
     bool differs = (_i == 1 && strcmp(rf_build(), "unknown") != 0) || _i == 2;
     bool cannot_tell = _i >= 3 && strcmp(rf_build(), "unknown") != 0;
-    if (_i == 2) {
-        json_object_set_new(node, "version", json_string("0.0.7"));
-    } else if (_i == 4) {
-        json_object_del(node, "build");
-    }
-    rf_advise_build("a", node, false, &findings);
+    rf_advise_build("a", &node, false, &findings);
     ck_assert_uint_eq(findings.n, differs);
     ck_assert_uint_eq(rf_findings_count(&findings, RF_ADVICE_WARNING), differs);
     if (differs) {
@@ -194,32 +328,77 @@ START_TEST(test_advice_warns_of_a_worker_of_another_build)
                        _i == 1 ? "(other)" : "0.0.7 ("));
         ck_assert(says(&findings, RF_ADVICE_WARNING, "launch.deploy"));
     }
-    rf_advise_build("a", node, true, &findings);
+    rf_advise_build("a", &node, true, &findings);
     ck_assert_uint_eq(rf_findings_count(&findings, RF_ADVICE_ERROR),
                       differs || cannot_tell);
     ck_assert(!cannot_tell || says(&findings, RF_ADVICE_ERROR, "cannot tell"));
     rf_findings_free(&findings);
-    json_decref(node);
+    rf_schema_free(&rf_msg_hello_schema, &node);
 }
 END_TEST
 
-START_TEST(test_advice_errors_where_a_scenario_cannot_fit)
+/* --- Rules about a scenario on the nodes ---------------------------------- */
+
+#define DISK                                                                   \
+    "{'name': 's', 'method': 'disk', 'train': {'tp': 4}, 'infer': {'tp': 4}, " \
+    "'disk': {'folder': '/x'}}"
+#define FOLDER(error, sees)                                                    \
+    "{'folders': [{'path': '/x', 'error': " error ", 'sees': " sees "}]}"
+
+static const struct {
+    const char *scenario, *a, *b;
+    enum rf_advice_level level;
+    const char *text;
+    bool found;
+} fit_cases[] = {
+    {COLOCATED, "{}", "{}", RF_ADVICE_ERROR, "", false},
+    {COLOCATED, "{}", "{}", RF_ADVICE_WARNING, "", false},
+    {COLOCATED, "{'memory_available_bytes': 1000}", "{}", RF_ADVICE_ERROR,
+     "of memory on a, which has 1.00 kB", true},
+    {COLOCATED, "{}", "{'methods': {'host': 'no kernel support'}}",
+     RF_ADVICE_ERROR, "method host cannot be used on b: no kernel support",
+     true},
+    {COLOCATED, "{}", "{'methods': {}}", RF_ADVICE_ERROR,
+     "method host cannot be used on b: its worker does not know it", true},
+    {"{'name': 's', 'train': {'tp': 2, 'dp': 1}, 'infer': {'tp': 2, 'dp': 1}}",
+     "{}", "{'methods': {}, 'memory_available_bytes': 1}", RF_ADVICE_ERROR, "",
+     false}, /* it has no ranks */
+    {COLOCATED, "{'boot_id': 'x', 'cpus': 1}", "{'boot_id': 'x', 'cpus': 1}",
+     RF_ADVICE_WARNING, "4 ranks share the 1 processor of a", true},
+    {COLOCATED, "{'boot_id': 'x', 'cpus': 1}", "{'boot_id': 'y', 'cpus': 1}",
+     RF_ADVICE_WARNING, "share", false},
+    {COLOCATED, "{'cpus': null}", "{}", RF_ADVICE_WARNING, "share", false},
+    {DISK, FOLDER("'read-only'", "[]"), "{}", RF_ADVICE_ERROR,
+     "method disk cannot use folder /x on a: read-only", true},
+    {DISK, FOLDER("null", "[0]"), FOLDER("null", "[1]"), RF_ADVICE_ERROR,
+     "folder /x is not shared by all nodes", true},
+    {DISK, FOLDER("null", "[0]"), FOLDER("null", "[0, 1]"), RF_ADVICE_ERROR, "",
+     false},
+};
+
+START_TEST(test_advice_about_a_scenario_on_the_nodes)
 {
-    struct configured_pair pair =
-        configured_pair("{\"name\": \"s\", \"train\": {\"tp\": 2}, "
-                        "\"infer\": {\"tp\": 4}}");
-    json_t *small = hello(rf_build(), 1000, NULL);
-    json_t *lacking = hello(rf_build(), INT64_C(1) << 40, "no kernel support");
-    const json_t *both[] = {small, lacking};
-    struct rf_findings findings = {0};
-    rf_advise_fit(pair.scenario, both, &findings);
-    ck_assert_uint_eq(rf_findings_count(&findings, RF_ADVICE_ERROR), 2);
-    ck_assert(says(&findings, RF_ADVICE_ERROR, "memory on a"));
-    ck_assert(says(&findings, RF_ADVICE_ERROR, "no kernel support"));
-    rf_findings_free(&findings);
-    json_decref(small);
-    json_decref(lacking);
-    configured_pair_free(&pair);
+    struct advised advised =
+        advise(fit_cases[_i].scenario, fit_cases[_i].a, fit_cases[_i].b);
+    rf_advise_fit(advised.pair.scenario, hellos(&advised), &advised.findings);
+    ck_assert_int_eq(
+        says(&advised.findings, fit_cases[_i].level, fit_cases[_i].text),
+        fit_cases[_i].found);
+    for (size_t i = 0; i < advised.findings.n; i++) {
+        ck_assert_str_eq(advised.findings.list[i].about, "s");
+    }
+    advised_free(&advised);
+}
+END_TEST
+
+START_TEST(test_nodes_that_have_not_joined_get_no_advice)
+{
+    struct advised advised = advise(COLOCATED, "{}", NULL);
+    advised.hellos[0] = advised.hellos[1] = NULL;
+    rf_advise_nodes(advised.pair.config, advised.hellos, &advised.findings);
+    rf_advise_fit(advised.pair.scenario, advised.hellos, &advised.findings);
+    ck_assert_uint_eq(advised.findings.n, 0);
+    advised_free(&advised);
 }
 END_TEST
 
@@ -228,17 +407,23 @@ Suite *test_advice_suite(void)
 {
     Suite *suite = suite_create("advice");
     TCase *tests = tcase_create("advice");
-    tcase_add_test(tests, test_advice_errors_where_a_node_lacks_its_address);
-    tcase_add_test(tests, test_advice_knows_names_of_one_machine);
+    tcase_add_loop_test(tests, test_advice_about_scenarios, 0,
+                        RF_ARRAY_SIZE(scenario_cases));
+    tcase_add_loop_test(tests, test_advice_about_parameters_per_gpu, 0, 2);
+    tcase_add_test(tests, test_no_advice_about_explicit_meshes);
+    tcase_add_loop_test(tests, test_advice_about_nodes, 0,
+                        RF_ARRAY_SIZE(node_cases));
+    tcase_add_test(tests, test_advice_names_the_node_that_differs);
     tcase_add_test(tests,
                    test_advice_has_one_line_for_methods_without_a_driver);
-    tcase_add_test(tests, test_advice_warns_of_tp_across_nodes);
-    tcase_add_test(tests, test_advice_prefers_expert_parallelism);
-    tcase_add_test(tests, test_advice_uses_the_timeline);
-    tcase_add_test(tests, test_advice_compares_nodes);
+    tcase_add_loop_test(tests,
+                        test_advice_errors_where_a_node_lacks_its_address, 0,
+                        RF_ARRAY_SIZE(address_cases));
     tcase_add_loop_test(tests, test_advice_warns_of_a_worker_of_another_build,
                         0, 5);
-    tcase_add_test(tests, test_advice_errors_where_a_scenario_cannot_fit);
+    tcase_add_loop_test(tests, test_advice_about_a_scenario_on_the_nodes, 0,
+                        RF_ARRAY_SIZE(fit_cases));
+    tcase_add_test(tests, test_nodes_that_have_not_joined_get_no_advice);
     suite_add_tcase(suite, tests);
     return suite;
 }

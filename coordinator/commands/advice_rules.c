@@ -1,0 +1,384 @@
+/*
+ * The conditions of the rules of advice (advice.c). Each says whether its rule
+ * holds and gives the words of its message; none knows how grave it is.
+ */
+#include "coordinator/commands/advice_rules.h"
+
+#include <arpa/inet.h>
+#include <assert.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/bytes.h"
+#include "common/mem.h"
+#include "coordinator/commands/hello_json.h"
+
+#define FEW_PARAMETERS 2e9 /* a rank of the training side */
+#define MANY_PARAMETERS 8e9
+#define LONG_SEQUENCE 8192
+#define RANKS_PER_CPU 2 /* more than that disturb each other */
+#define NAMES_SHOWN 4   /* of the nodes of one machine */
+
+RF_PRINTF(3, 4)
+static void say(struct rf_words *words, const char *name, const char *fmt, ...)
+{
+    char text[1024];
+    va_list args;
+    assert(words->n < RF_WORDS_MAX);
+    va_start(args, fmt);
+    vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    words->list[words->n].name = name;
+    words->list[words->n++].text = rf_xstrdup(text);
+}
+
+static void say_bytes(struct rf_words *words, const char *name, uint64_t bytes)
+{
+    char text[32];
+    say(words, name, "%s", rf_format_bytes(bytes, text, sizeof(text)));
+}
+
+static const char *or_unknown(const char *text)
+{
+    return text != NULL ? text : "?";
+}
+
+/* --- A scenario ----------------------------------------------------------- */
+
+bool rf_rule_tp_beyond_node(const struct rf_view *view, struct rf_words *words)
+{
+    const struct rf_config *config = view->scenario->config;
+    uint32_t tp = view->scenario->spec->train.tp, slots = 0;
+    for (uint32_t i = 0; i < config->n_nodes; i++) {
+        slots = RF_MAX(slots, config->slots[i]);
+    }
+    say(words, "tp", "%u", tp);
+    say(words, "slots", "%u", slots);
+    return slots > 0 && tp > slots;
+}
+
+bool rf_rule_rank_size(const struct rf_view *view, struct rf_words *words)
+{
+    const struct rf_side_spec *train = &view->scenario->spec->train;
+    const struct rf_model *model = view->scenario->plan->model;
+    double per_rank = (double)model->parameters / (train->tp * train->pp);
+    say(words, "billions", "%.2f", per_rank / 1e9);
+    return model->n_experts == 0 && rf_scenario_on_device(view->scenario) &&
+           (per_rank < FEW_PARAMETERS || per_rank > MANY_PARAMETERS);
+}
+
+bool rf_rule_expert_tensor(const struct rf_view *view, struct rf_words *words)
+{
+    const struct rf_side_spec *train = &view->scenario->spec->train;
+    uint32_t experts = view->scenario->plan->model->n_experts;
+    say(words, "etp", "%u", train->etp);
+    say(words, "better", "%u", train->ep * train->etp);
+    say(words, "ep", "%u", train->ep);
+    say(words, "experts", "%u", experts);
+    return train->etp > 1 && experts > 0 &&
+           experts % (train->ep * train->etp) == 0;
+}
+
+static double of_timeline(const struct rf_view *view, const char *key)
+{
+    return json_number_value(json_object_get(view->timeline, key));
+}
+
+bool rf_rule_long_sequence(const struct rf_view *view, struct rf_words *words)
+{
+    double tokens = of_timeline(view, "sequence_length");
+    say(words, "tokens", "%.0f", tokens);
+    say(words, "usual", "%d", LONG_SEQUENCE);
+    return tokens >= LONG_SEQUENCE && view->scenario->spec->train.cp < 2;
+}
+
+bool rf_rule_empty_pipeline(const struct rf_view *view, struct rf_words *words)
+{
+    const struct rf_side_spec *train = &view->scenario->spec->train;
+    double batch = of_timeline(view, "global_batch");
+    double micro = of_timeline(view, "micro_batch");
+    double batches = micro > 0 ? batch / (micro * train->dp) : 0;
+    say(words, "pp", "%u", train->pp);
+    say(words, "batches", "%.0f", batches);
+    return batches > 0 && train->pp > 1 && train->pp >= batches;
+}
+
+bool rf_rule_no_vpp(const struct rf_view *view, struct rf_words *words)
+{
+    const struct rf_side_spec *train = &view->scenario->spec->train;
+    say(words, "pp", "%u", train->pp);
+    return train->pp >= 2 && train->vpp == 1 && train->pp_layers == NULL;
+}
+
+/* --- A node --------------------------------------------------------------- */
+
+static bool is_refused(const struct rf_view *view, struct rf_words *words)
+{
+    struct rf_err why = {0};
+    enum rf_status status =
+        rf_hello_check_build(view->hello, view->strict, &why);
+    say(words, "why", "%s", why.text);
+    return status != RF_OK;
+}
+
+bool rf_rule_other_build(const struct rf_view *view, struct rf_words *words)
+{
+    return !view->strict && is_refused(view, words);
+}
+
+bool rf_rule_refused_build(const struct rf_view *view, struct rf_words *words)
+{
+    return view->strict && is_refused(view, words);
+}
+
+/* A figure that the node did not know is shown as none. */
+static uint64_t or_none(uint64_t bytes)
+{
+    return bytes != RF_ABSENT_U64 ? bytes : 0;
+}
+
+bool rf_rule_node(const struct rf_view *view, struct rf_words *words)
+{
+    const struct rf_msg_hello *hello = view->hello;
+    say(words, "kernel", "%s", or_unknown(hello->kernel));
+    say(words, "cpu", "%s", or_unknown(hello->cpu));
+    say(words, "cpus", "%u", hello->cpus != RF_ABSENT_U32 ? hello->cpus : 0);
+    say_bytes(words, "available", or_none(hello->memory_available_bytes));
+    say_bytes(words, "memory", or_none(hello->memory_bytes));
+    return true;
+}
+
+/* Whether the node has the numeric address, or any node has. */
+static bool has_address(const struct rf_msg_hello *hello, const char *address)
+{
+    int family = strchr(address, ':') != NULL ? AF_INET6 : AF_INET;
+    unsigned char wanted[16] = {0}, has[16];
+    static const unsigned char any[16], loopback6[16] = {[15] = 1};
+    if (inet_pton(family, address, wanted) != 1 ||
+        memcmp(wanted, any, sizeof(any)) == 0 ||
+        (family == AF_INET ? wanted[0] == 127
+                           : memcmp(wanted, loopback6, 16) == 0)) {
+        return true;
+    }
+    for (size_t i = 0; i < hello->n_nics; i++) {
+        memset(has, 0, sizeof(has));
+        if (inet_pton(family, hello->nics[i].address, has) == 1 &&
+            memcmp(has, wanted, sizeof(has)) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool rf_rule_no_address(const struct rf_view *view, struct rf_words *words)
+{
+    const struct rf_msg_hello *hello = view->hello;
+    const char *address = view->config->nodes[view->node].address;
+    char list[400] = "";
+    if (address == NULL || has_address(hello, address)) {
+        return false;
+    }
+    for (size_t i = 0; i < hello->n_nics; i++) {
+        size_t used = strlen(list);
+        snprintf(list + used, sizeof(list) - used, "%s%s", used > 0 ? ", " : "",
+                 hello->nics[i].address);
+    }
+    say(words, "address", "%s", address);
+    say(words, "path", "$.nodes[%u].address", view->node);
+    say(words, "list", "%s", list[0] != '\0' ? list : "none");
+    return true;
+}
+
+bool rf_rule_interface(const struct rf_view *view, struct rf_words *words)
+{
+    const struct rf_msg_nic *nic = &view->hello->nics[view->item];
+    say(words, "name", "%s", nic->name);
+    say(words, "address", "%s", nic->address);
+    say(words, "mtu", "%" PRId64, nic->mtu != RF_ABSENT_I64 ? nic->mtu : 0);
+    if (nic->speed_mbit != RF_ABSENT_I64) {
+        say(words, "speed", "%" PRId64 " Mbit/s", nic->speed_mbit);
+    } else {
+        say(words, "speed", "speed unknown");
+    }
+    return true;
+}
+
+static bool same_reason(const struct rf_pair *a, const struct rf_pair *b)
+{
+    return a->value != NULL && b->value != NULL &&
+           strcmp(a->value, b->value) == 0;
+}
+
+/* One line, at the first of them, for all methods that one reason forbids. */
+bool rf_rule_methods(const struct rf_view *view, struct rf_words *words)
+{
+    const struct rf_pairs *methods = &view->hello->methods;
+    const struct rf_pair *first = &methods->list[view->item];
+    char names[160] = "";
+    for (size_t i = 0; i < methods->n; i++) {
+        size_t used = strlen(names);
+        if (!same_reason(&methods->list[i], first)) {
+            continue;
+        }
+        if (i < view->item) {
+            return false;
+        }
+        snprintf(names + used, sizeof(names) - used, "%s%s",
+                 used > 0 ? ", " : "", methods->list[i].key);
+    }
+    say(words, "methods", "%s", names);
+    say(words, "why", "%s", or_unknown(first->value));
+    return first->value != NULL;
+}
+
+/* --- Nodes against each other --------------------------------------------- */
+
+uint32_t rf_rule_machine(const struct rf_msg_hello *const *hellos,
+                         uint32_t node)
+{
+    uint32_t i = 0;
+    while (i < node && !rf_hello_same_machine(hellos[i], hellos[node])) {
+        i++;
+    }
+    return i;
+}
+
+bool rf_rule_one_machine(const struct rf_view *view, struct rf_words *words)
+{
+    const struct rf_config *config = view->config;
+    char names[256];
+    uint32_t count = 1;
+    snprintf(names, sizeof(names), "%s", view->host);
+    for (uint32_t i = view->node + 1; i < config->n_nodes; i++) {
+        size_t used = strlen(names);
+        if (rf_hello_same_machine(view->hello, view->hellos[i]) &&
+            ++count <= NAMES_SHOWN) {
+            snprintf(names + used, sizeof(names) - used, ", %s",
+                     config->node_names[i]);
+        }
+    }
+    say(words, "names", "%s%s", names, count > NAMES_SHOWN ? ", ..." : "");
+    say(words, "count", "%u", count);
+    return count > 1;
+}
+
+static void say_pair(const struct rf_view *view, const char *own,
+                     const char *other, struct rf_words *words)
+{
+    say(words, "host", "%s", view->config->node_names[view->first]);
+    say(words, "own", "%s", own);
+    say(words, "other", "%s", other);
+}
+
+/* Whether the two texts, of this node and of the first, differ. */
+static bool differ(const struct rf_view *view, const char *own,
+                   const char *other, struct rf_words *words)
+{
+    say_pair(view, or_unknown(own), or_unknown(other), words);
+    return strcmp(or_unknown(own), or_unknown(other)) != 0;
+}
+
+bool rf_rule_builds(const struct rf_view *view, struct rf_words *words)
+{
+    return differ(view, view->hello->build, view->hellos[view->first]->build,
+                  words);
+}
+
+bool rf_rule_kernels(const struct rf_view *view, struct rf_words *words)
+{
+    return differ(view, view->hello->kernel, view->hellos[view->first]->kernel,
+                  words);
+}
+
+bool rf_rule_cpus(const struct rf_view *view, struct rf_words *words)
+{
+    return differ(view, view->hello->cpu, view->hellos[view->first]->cpu,
+                  words);
+}
+
+bool rf_rule_congestion(const struct rf_view *view, struct rf_words *words)
+{
+    return differ(view, view->hello->congestion_control,
+                  view->hellos[view->first]->congestion_control, words);
+}
+
+static int64_t fastest_nic(const struct rf_msg_hello *hello)
+{
+    int64_t fastest = 0;
+    for (size_t i = 0; i < hello->n_nics; i++) {
+        fastest = RF_MAX(fastest, hello->nics[i].speed_mbit);
+    }
+    return fastest;
+}
+
+bool rf_rule_link_speeds(const struct rf_view *view, struct rf_words *words)
+{
+    int64_t own = fastest_nic(view->hello);
+    int64_t other = fastest_nic(view->hellos[view->first]);
+    char texts[2][24];
+    snprintf(texts[0], sizeof(texts[0]), "%" PRId64, own);
+    snprintf(texts[1], sizeof(texts[1]), "%" PRId64, other);
+    say_pair(view, texts[0], texts[1], words);
+    return own != other;
+}
+
+/* --- A scenario on the nodes ---------------------------------------------- */
+
+/* The ranks of host memory share the processors of their machine, which may
+ * be several nodes. */
+bool rf_rule_processors(const struct rf_view *view, struct rf_words *words)
+{
+    const struct rf_scenario *scenario = view->scenario;
+    uint32_t cpus = view->hello->cpus;
+    uint64_t ranks = 0;
+    if (rf_scenario_on_device(scenario) || cpus == RF_ABSENT_U32 || cpus < 1) {
+        return false;
+    }
+    for (uint32_t i = view->node; i < view->config->n_nodes; i++) {
+        if (i == view->node ||
+            rf_hello_same_machine(view->hello, view->hellos[i])) {
+            ranks += rf_scenario_node_ranks(scenario, i);
+        }
+    }
+    say(words, "ranks", "%" PRIu64, ranks);
+    say(words, "cpus", "%u processor%s", cpus, cpus == 1 ? "" : "s");
+    say(words, "host", "%s", view->host);
+    return ranks > (uint64_t)cpus * RANKS_PER_CPU;
+}
+
+bool rf_rule_folders(const struct rf_view *view, struct rf_words *words)
+{
+    struct rf_err err = {0};
+    enum rf_status status =
+        rf_folders_check(view->scenario, view->hellos, &err);
+    say(words, "why", "%s", err.text);
+    return status != RF_OK;
+}
+
+bool rf_rule_method(const struct rf_view *view, struct rf_words *words)
+{
+    const struct rf_pairs *methods = &view->hello->methods;
+    const char *method = view->scenario->spec->method;
+    const char *why = "its worker does not know it";
+    for (size_t i = 0; i < methods->n; i++) {
+        if (strcmp(methods->list[i].key, method) == 0) {
+            why = methods->list[i].value;
+        }
+    }
+    say(words, "method", "%s", method);
+    say(words, "host", "%s", view->host);
+    say(words, "why", "%s", or_unknown(why));
+    return why != NULL;
+}
+
+bool rf_rule_memory(const struct rf_view *view, struct rf_words *words)
+{
+    uint64_t need = rf_scenario_node_bytes(view->scenario, view->node);
+    uint64_t available = or_none(view->hello->memory_available_bytes);
+    say_bytes(words, "need", need);
+    say(words, "host", "%s", view->host);
+    say_bytes(words, "available", available);
+    return !rf_scenario_on_device(view->scenario) && need > available;
+}

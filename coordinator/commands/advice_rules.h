@@ -1,0 +1,69 @@
+/*
+ * Private to advice.c and advice_rules.c: what a rule of advice looks at, and
+ * the conditions of the table.
+ */
+#ifndef RF_COORDINATOR_COMMANDS_ADVICE_RULES_H
+#define RF_COORDINATOR_COMMANDS_ADVICE_RULES_H
+
+#include "coordinator/commands/advice.h"
+
+/* What is looked at. A rule reads only the members that its place in the table
+ * fills in. */
+struct rf_view {
+    const struct rf_scenario *scenario;
+    const json_t *timeline; /* of cluster.json, or NULL */
+    const struct rf_config *config;
+    const struct rf_msg_hello *const *hellos; /* NULL: has not joined */
+    uint32_t node;
+    const char *host;                 /* its name, */
+    const struct rf_msg_hello *hello; /* and what it said */
+    uint32_t first; /* of a pair: the node that it is compared with */
+    size_t item;    /* of the node's interfaces, or of its methods */
+    bool strict;
+};
+
+/* What a message has in place of "{name}". */
+#define RF_WORDS_MAX 8
+struct rf_words {
+    struct {
+        const char *name;
+        char *text;
+    } list[RF_WORDS_MAX];
+    size_t n;
+};
+
+/* Conditions: whether there is something to say, and then its words. */
+typedef bool (*rf_rule_fn)(const struct rf_view *view, struct rf_words *words);
+
+bool rf_rule_tp_beyond_node(const struct rf_view *view, struct rf_words *words);
+bool rf_rule_rank_size(const struct rf_view *view, struct rf_words *words);
+bool rf_rule_expert_tensor(const struct rf_view *view, struct rf_words *words);
+bool rf_rule_long_sequence(const struct rf_view *view, struct rf_words *words);
+bool rf_rule_empty_pipeline(const struct rf_view *view, struct rf_words *words);
+bool rf_rule_no_vpp(const struct rf_view *view, struct rf_words *words);
+
+bool rf_rule_other_build(const struct rf_view *view, struct rf_words *words);
+bool rf_rule_refused_build(const struct rf_view *view, struct rf_words *words);
+
+bool rf_rule_node(const struct rf_view *view, struct rf_words *words);
+bool rf_rule_no_address(const struct rf_view *view, struct rf_words *words);
+bool rf_rule_interface(const struct rf_view *view, struct rf_words *words);
+bool rf_rule_methods(const struct rf_view *view, struct rf_words *words);
+
+bool rf_rule_one_machine(const struct rf_view *view, struct rf_words *words);
+bool rf_rule_builds(const struct rf_view *view, struct rf_words *words);
+bool rf_rule_kernels(const struct rf_view *view, struct rf_words *words);
+bool rf_rule_cpus(const struct rf_view *view, struct rf_words *words);
+bool rf_rule_congestion(const struct rf_view *view, struct rf_words *words);
+bool rf_rule_link_speeds(const struct rf_view *view, struct rf_words *words);
+
+bool rf_rule_processors(const struct rf_view *view, struct rf_words *words);
+bool rf_rule_folders(const struct rf_view *view, struct rf_words *words);
+bool rf_rule_method(const struct rf_view *view, struct rf_words *words);
+bool rf_rule_memory(const struct rf_view *view, struct rf_words *words);
+
+/* The first node that is the same machine as `node`; itself where none is. */
+uint32_t rf_rule_machine(const struct rf_msg_hello *const *hellos,
+                         uint32_t node);
+
+#endif

@@ -15,6 +15,7 @@
 #include "coordinator/cluster/cluster.h"
 #include "coordinator/cluster/random.h"
 #include "coordinator/commands/commands.h"
+#include "coordinator/commands/scenarios.h"
 #include "coordinator/commands/signals.h"
 #include "transport/loop.h"
 
@@ -25,6 +26,7 @@ struct check {
     const struct rf_cli *cli;
     struct rf_config *config;
     struct rf_model *model;
+    struct rf_scenarios *scenarios;
     struct rf_findings findings;
     uv_loop_t loop;
     uv_timer_t timer;
@@ -211,8 +213,7 @@ static void advise_everything(struct check *check)
     rf_advise_nodes(config, hellos, &check->findings);
     for (size_t i = 0; i < config->n_scenarios; i++) {
         struct rf_scenario *scenario = NULL;
-        if (rf_scenario_build(config, check->model, i, &scenario, NULL) ==
-            RF_OK) {
+        if (rf_scenarios_take(check->scenarios, i, &scenario, NULL) == RF_OK) {
             rf_advise_scenario(scenario, config->timeline, &check->findings);
             rf_advise_fit(scenario, hellos, &check->findings);
         }
@@ -270,13 +271,10 @@ static enum rf_status load(struct check *check, struct rf_err *err)
     }
     node = rf_jnode_root(check->config->model, check->config->file);
     status = rf_model_from_json(&node, &check->model, err);
-    for (size_t i = 0; status == RF_OK && i < check->config->n_scenarios; i++) {
-        struct rf_scenario *scenario = NULL;
-        status =
-            rf_scenario_build(check->config, check->model, i, &scenario, err);
-        rf_scenario_destroy(scenario);
-    }
-    return status;
+    return status != RF_OK
+               ? status
+               : rf_scenarios_plan(check->config, check->model,
+                                   RF_SCENARIOS_BYTES, &check->scenarios, err);
 }
 
 static void free_hellos(struct check *check)
@@ -324,6 +322,7 @@ out:
     free_hellos(&check);
     free(check.decided);
     rf_findings_free(&check.findings);
+    rf_scenarios_destroy(check.scenarios);
     rf_model_destroy(check.model);
     rf_config_destroy(check.config);
     return code;

@@ -7,8 +7,7 @@
 
 struct planning {
     uv_work_t work;
-    const struct rf_config *config;
-    const struct rf_model *model;
+    struct rf_scenarios *scenarios;
     size_t index;
     struct rf_scenario *scenario;
     struct rf_err why;
@@ -19,7 +18,7 @@ struct planning {
 static void work_cb(uv_work_t *work)
 {
     struct planning *planning = work->data;
-    if (rf_scenario_build(planning->config, planning->model, planning->index,
+    if (rf_scenarios_take(planning->scenarios, planning->index,
                           &planning->scenario, &planning->why) != RF_OK) {
         planning->scenario = NULL;
     }
@@ -33,14 +32,12 @@ static void after_cb(uv_work_t *work, int status)
     free(planning);
 }
 
-void rf_planning_start(uv_loop_t *loop, const struct rf_config *config,
-                       const struct rf_model *model, size_t index,
-                       rf_planned_fn planned, void *data)
+void rf_planning_start(uv_loop_t *loop, struct rf_scenarios *scenarios,
+                       size_t index, rf_planned_fn planned, void *data)
 {
     struct planning *planning = rf_xmalloc(sizeof(*planning));
     *planning = (struct planning){.work.data = planning,
-                                  .config = config,
-                                  .model = model,
+                                  .scenarios = scenarios,
                                   .index = index,
                                   .planned = planned,
                                   .data = data};

@@ -8,19 +8,18 @@
 
 #include <uv.h>
 
-#include "coordinator/run/scenario.h"
+#include "coordinator/commands/scenarios.h"
 
 /* Gets the scenario, which it owns, or NULL and why there is none. */
 typedef void (*rf_planned_fn)(struct rf_scenario *scenario,
                               const struct rf_err *why, void *data);
 
 /*
- * Calls rf_scenario_build() for scenario `index` on a thread of libuv's, then
+ * Calls rf_scenarios_take() for scenario `index` on a thread of libuv's, then
  * `planned` on the loop. It cannot be called off: the loop is alive and
- * `config` and `model` are needed until then.
+ * `scenarios` is needed until then.
  */
-void rf_planning_start(uv_loop_t *loop, const struct rf_config *config,
-                       const struct rf_model *model, size_t index,
-                       rf_planned_fn planned, void *data);
+void rf_planning_start(uv_loop_t *loop, struct rf_scenarios *scenarios,
+                       size_t index, rf_planned_fn planned, void *data);
 
 #endif

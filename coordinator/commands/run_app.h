@@ -8,6 +8,7 @@
 #include "coordinator/commands/cli.h"
 #include "coordinator/cluster/cluster.h"
 #include "coordinator/commands/progress.h"
+#include "coordinator/commands/scenarios.h"
 #include "coordinator/results/results.h"
 #include "coordinator/run/run.h"
 #include "coordinator/commands/signals.h"
@@ -16,7 +17,8 @@ struct rf_run_app {
     const struct rf_cli *cli;
     struct rf_config *config;
     struct rf_model *model;
-    json_t *libraries; /* of the head */
+    struct rf_scenarios *scenarios; /* planned, those left to run */
+    json_t *libraries;              /* of the head */
     struct rf_results *results;
     struct rf_output *output;
     struct rf_progress *progress;

@@ -3,9 +3,10 @@
  * folder and the progress display on one loop.
  *
  * Everything that can be wrong in cluster.json is found before anything is
- * launched: every scenario is planned once. The result folder exists before the
- * launch, so that a full or read-only disk is found early; a launch that fails
- * or is interrupted removes it again. How a run ends is in run_end.c.
+ * launched, by planning every scenario (scenarios.h). The result folder exists
+ * before the launch, so that a full or read-only disk is found early; a launch
+ * that fails or is interrupted removes it again. How a run ends is in
+ * run_end.c.
  */
 #include <signal.h>
 #include <stdlib.h>
@@ -145,7 +146,7 @@ static void build_op(size_t index, void *data)
 {
     struct rf_run_app *app = data;
     app->planning = true;
-    rf_planning_start(&app->loop, app->config, app->model, index, planned, app);
+    rf_planning_start(&app->loop, app->scenarios, index, planned, app);
 }
 
 static const struct rf_run_ops run_ops = {
@@ -281,21 +282,6 @@ static void set_test_hooks(struct rf_run_app *app)
     rf_run_set_test(app->run, &test);
 }
 
-static enum rf_status plan_everything(const struct rf_run_app *app,
-                                      struct rf_err *err)
-{
-    for (size_t i = 0; i < app->config->n_scenarios; i++) {
-        struct rf_scenario *scenario = NULL;
-        enum rf_status status =
-            rf_scenario_build(app->config, app->model, i, &scenario, err);
-        if (status != RF_OK) {
-            return status;
-        }
-        rf_scenario_destroy(scenario);
-    }
-    return RF_OK;
-}
-
 static enum rf_status load(struct rf_run_app *app, struct rf_err *err)
 {
     const struct rf_cli *cli = app->cli;
@@ -311,7 +297,10 @@ static enum rf_status load(struct rf_run_app *app, struct rf_err *err)
     node = rf_jnode_root(app->config->model, app->config->file);
     snprintf(node.path, sizeof(node.path), "$.model");
     status = rf_model_from_json(&node, &app->model, err);
-    return status != RF_OK ? status : plan_everything(app, err);
+    return status != RF_OK
+               ? status
+               : rf_scenarios_plan(app->config, app->model, RF_SCENARIOS_BYTES,
+                                   &app->scenarios, err);
 }
 
 static enum rf_status run_all(struct rf_run_app *app, struct rf_err *err)
@@ -464,6 +453,7 @@ int rf_run_command(const struct rf_cli *cli, struct rf_output *output)
     }
     rf_findings_free(&app.findings);
     rf_results_close(app.results);
+    rf_scenarios_destroy(app.scenarios);
     rf_model_destroy(app.model);
     rf_config_destroy(app.config);
     json_decref(app.libraries);

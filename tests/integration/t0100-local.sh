@@ -22,6 +22,19 @@ test_refits_are_verified_and_recorded() {
     expect_text out split
 }
 
+test_every_scenario_is_planned_once() {
+    local command
+    cluster
+    for command in run check; do
+        run_coord "$command" cluster.json -v
+        expect_exit 0
+        [ "$(grep -c 'scenario colocated: planned in' err)" = 1 ] ||
+            fail "$command did not plan the first scenario once"
+        [ "$(grep -c 'scenario split: planned in' err)" = 1 ] ||
+            fail "$command did not plan the second scenario once"
+    done
+}
+
 test_run_json_describes_the_run() {
     cluster
     run_coord cluster.json

@@ -11,20 +11,20 @@
 #include "tests/lib/fake_cluster.h"
 
 #define FAKE_CONFIG(scenarios)                                                 \
-    "{\"name\": \"t\", \"launch\": {\"method\": \"local\"}, \"nodes\": ["      \
-    "{\"host\": \"alpha\", \"slots\": 2}, {\"host\": \"beta\", \"slots\": 2}"  \
-    "], \"model\": {\"megatron\": {\"num_layers\": 2, \"hidden_size\": 64, "   \
-    "\"num_attention_heads\": 4, \"vocab_size\": 128}}, \"scenarios\": "       \
-    "[" scenarios "]}"
+    "{'name': 't', 'launch': {'method': 'local'}, 'nodes': [{'host': "         \
+    "'alpha', 'slots': 2}, {'host': 'beta', 'slots': 2}], 'model': "           \
+    "{'megatron': {'num_layers': 2, 'hidden_size': 64, "                       \
+    "'num_attention_heads': 4, 'vocab_size': 128}}, 'scenarios': [" scenarios  \
+    "]}"
 #define FAKE_FIRST                                                             \
-    "{\"name\": \"first\", \"train\": {\"tp\": 4}, \"infer\": {\"tp\": 2}, "   \
-    "\"warmup\": 1, \"iterations\": 2}"
+    "{'name': 'first', 'train': {'tp': 4}, 'infer': {'tp': 2}, 'warmup': 1, "  \
+    "'iterations': 2}"
 #define FAKE_SECOND                                                            \
-    "{\"name\": \"second\", \"train\": {\"tp\": 2, \"pp\": 2}, \"infer\": "    \
-    "{\"tp\": 4}, \"warmup\": 0, \"iterations\": 3}"
+    "{'name': 'second', 'train': {'tp': 2, 'pp': 2}, 'infer': {'tp': 4}, "     \
+    "'warmup': 0, 'iterations': 3}"
 #define FAKE_ON_ALPHA                                                          \
-    "{\"name\": \"on-alpha\", \"mode\": \"disaggregated\", \"train\": "        \
-    "{\"tp\": 1}, \"infer\": {\"tp\": 1}, \"warmup\": 0, \"iterations\": 1}"
+    "{'name': 'on-alpha', 'mode': 'disaggregated', 'train': {'tp': 1}, "       \
+    "'infer': {'tp': 1}, 'warmup': 0, 'iterations': 1}"
 
 enum { ALPHA, BETA }; /* nodes of FAKE_CONFIG */
 

@@ -10,14 +10,13 @@
 #include "tests/lib/configured.h"
 
 const char result_lab_cluster[] =
-    "{\"name\": \"t\", \"launch\": {\"method\": \"local\", \"env\": "
-    "{\"HF_TOKEN\": \"hunter2\", \"NCCL_DEBUG\": \"WARN\"}}, \"nodes\": ["
-    "{\"host\": \"a\", \"slots\": 2}, {\"host\": \"b\", \"slots\": 2}], "
-    "\"model\": {\"megatron\": {\"num_layers\": 2, \"hidden_size\": 64, "
-    "\"num_attention_heads\": 4, \"vocab_size\": 128}}, \"scenarios\": ["
-    "{\"name\": \"one\", \"train\": {\"tp\": 4}, \"infer\": {\"tp\": 2}, "
-    "\"warmup\": 1, \"iterations\": 3}, {\"name\": \"two\", \"train\": "
-    "{\"tp\": 2}, \"infer\": {\"tp\": 4}}]}";
+    "{'name': 't', 'launch': {'method': 'local', 'env': {'HF_TOKEN': "
+    "'hunter2', 'NCCL_DEBUG': 'WARN'}}, 'nodes': [{'host': 'a', 'slots': 2}, "
+    "{'host': 'b', 'slots': 2}], 'model': {'megatron': {'num_layers': 2, "
+    "'hidden_size': 64, 'num_attention_heads': 4, 'vocab_size': 128}}, "
+    "'scenarios': [{'name': 'one', 'train': {'tp': 4}, 'infer': {'tp': 2}, "
+    "'warmup': 1, 'iterations': 3}, {'name': 'two', 'train': {'tp': 2}, "
+    "'infer': {'tp': 4}}]}";
 
 struct result_lab result_lab;
 

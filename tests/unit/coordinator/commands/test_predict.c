@@ -72,26 +72,25 @@ START_TEST(test_predict_says_what_it_has_no_figures_for)
         bool both, own;
         const char *says;
     } cases[] = {
-        {"host", "{\"tp\": 4}", true, false, NULL},
-        {"host", "{\"tp\": 4}", false, false,
+        {"host", "{'tp': 4}", true, false, NULL},
+        {"host", "{'tp': 4}", false, false,
          "no figures for copying on b; for links out of a"},
-        {"host", "{\"tp\": 4}", false, false, "; for links into a, b"},
-        {"null", "{\"tp\": 4}", true, false, "moves nothing"},
-        {"tcp", "{\"tp\": 4}", true, false, "sockets"},
-        {"tcp", "{\"tp\": 4}", true, true, NULL},
-        {"shm", "{\"tp\": 4}", true, false, "where they are"},
-        {"disk", "{\"tp\": 4}", true, false, "write_gbytes_per_s"},
-        {"nccl", "{\"tp\": 4}", true, false, NULL},
-        {"nccl", "{\"tp\": 4}", false, false,
+        {"host", "{'tp': 4}", false, false, "; for links into a, b"},
+        {"null", "{'tp': 4}", true, false, "moves nothing"},
+        {"tcp", "{'tp': 4}", true, false, "sockets"},
+        {"tcp", "{'tp': 4}", true, true, NULL},
+        {"shm", "{'tp': 4}", true, false, "where they are"},
+        {"disk", "{'tp': 4}", true, false, "write_gbytes_per_s"},
+        {"nccl", "{'tp': 4}", true, false, NULL},
+        {"nccl", "{'tp': 4}", false, false,
          "no figures for copying in GPU memory on b; for GPU links out of a"},
-        {"host", "{\"tp\": 1, \"layout\": \"hf\", \"quantize\": \"amax_448\"}",
-         true, false, "infer.quantize"},
+        {"host", "{'tp': 1, 'layout': 'hf', 'quantize': 'amax_448'}", true,
+         false, "infer.quantize"},
     };
     struct rf_link_figures figures = {.copy_gbytes_per_s = 20,
                                       .link_gbytes_per_s = 12.5};
     char *text =
-        rf_xasprintf("{\"name\": \"s\", \"train\": {\"tp\": 2, \"pp\": 2}, "
-                     "\"infer\": %s}",
+        rf_xasprintf("{'name': 's', 'train': {'tp': 2, 'pp': 2}, 'infer': %s}",
                      cases[_i].infer);
     struct configured_pair pair = configured_pair(text);
     struct rf_links links;
@@ -137,7 +136,7 @@ static double measured_with(const char *name, const char *method,
                             char **why)
 {
     struct configured_pair pair = configured_pair(
-        "{\"name\": \"s\", \"train\": {\"tp\": 4}, \"infer\": {\"tp\": 2}}");
+        "{'name': 's', 'train': {'tp': 4}, 'infer': {'tp': 2}}");
     struct rf_result_file file = {
         .name = rf_xstrdup(name), .run = rf_xstrdup("r"), .result = NULL};
     struct rf_result_set set = {.files = &file, .n = 1};

@@ -11,22 +11,23 @@
 #include "coordinator/config/config.h"
 #include "coordinator/config/paths.h"
 #include "planner/model.h"
+#include "tests/lib/quotes.h"
 
 #define MODEL                                                                  \
-    "\"model\": {\"megatron\": {\"num_layers\": 2, \"hidden_size\": 64, "      \
-    "\"num_attention_heads\": 4, \"vocab_size\": 128}}"
-#define NODES "\"nodes\": [{\"host\": \"a\", \"slots\": 4}]"
+    "'model': {'megatron': {'num_layers': 2, 'hidden_size': 64, "              \
+    "'num_attention_heads': 4, 'vocab_size': 128}}"
+#define NODES "'nodes': [{'host': 'a', 'slots': 4}]"
 #define FINGERPRINT "SHA256:+RZHtOEZbXhcmiWcBgYpIlp8/5lUBl5JTzVNT4zGTG4"
-#define SCENARIO "{\"name\": \"s\", \"train\": {\"tp\": 2}, \"infer\": {}}"
+#define SCENARIO "{'name': 's', 'train': {'tp': 2}, 'infer': {}}"
 #define FILE_WITH(nodes, scenarios)                                            \
-    "{\"name\": \"t\", " nodes ", " MODEL ", \"scenarios\": [" scenarios "]}"
+    "{'name': 't', " nodes ", " MODEL ", 'scenarios': [" scenarios "]}"
 
 static enum rf_status read_text(const char *text, bool need_nodes,
                                 struct rf_config **out, struct rf_err *err)
 {
     json_t *document = NULL;
     enum rf_status status =
-        rf_json_parse(text, strlen(text), "c.json", &document, err);
+        rf_json_parse(Q(text), strlen(text), "c.json", &document, err);
     return status != RF_OK ? status
                            : rf_config_from_json(document, "dir/c.json",
                                                  need_nodes, out, err);
@@ -65,13 +66,12 @@ END_TEST
 START_TEST(test_config_reads_nodes_launch_and_control)
 {
     struct rf_config *config = read_good(FILE_WITH(
-        "\"launch\": {\"method\": \"local\", \"env\": {\"A_1\": \"x\"}, "
-        "\"known_hosts\": \"kh\", \"deploy\": true, \"timeout_s\": 5}, "
-        "\"control\": {\"address\": \"10.0.0.1\", \"port_range\": [7000, "
-        "7010]}, \"nodes\": [{\"host\": \"a\", \"slots\": 1, \"port\": 2222, "
-        "\"user\": \"rl\", \"identity\": \"/k\", \"address\": \"10.1.0.1\", "
-        "\"hostname\": \"a.example\", \"host_key_sha256\": \"" FINGERPRINT
-        "\"}]",
+        "'launch': {'method': 'local', 'env': {'A_1': 'x'}, 'known_hosts': "
+        "'kh', 'deploy': true, 'timeout_s': 5}, 'control': {'address': "
+        "'10.0.0.1', 'port_range': [7000, 7010]}, 'nodes': [{'host': 'a', "
+        "'slots': 1, 'port': 2222, 'user': 'rl', 'identity': '/k', 'address': "
+        "'10.1.0.1', 'hostname': 'a.example', 'host_key_sha256': '" FINGERPRINT
+        "'}]",
         SCENARIO));
     const struct rf_node_config *node = &config->nodes[0];
     ck_assert_str_eq(config->launch.known_hosts, "dir/kh");
@@ -117,10 +117,9 @@ START_TEST(test_config_places_the_disk_folder_beside_the_file)
     struct rf_config *config;
     ck_assert_int_eq(chdir("/tmp"), 0);
     setenv("HOME", "/home/u", 1);
-    config = read_good(FILE_WITH(
-        NODES, "{\"name\": \"s\", \"method\": \"disk\", \"disk\": "
-               "{\"folder\": [\"x\", \"/x\", \"~/x\"]}, \"train\": {}, "
-               "\"infer\": {}}"));
+    config = read_good(
+        FILE_WITH(NODES, "{'name': 's', 'method': 'disk', 'disk': {'folder': "
+                         "['x', '/x', '~/x']}, 'train': {}, 'infer': {}}"));
     ck_assert_uint_eq(config->n_scenarios, 3);
     for (size_t i = 0; i < 3; i++) {
         const json_t *value = config->scenarios[i].value;
@@ -137,9 +136,9 @@ START_TEST(test_config_lists_make_a_matrix_first_axis_slowest)
     static const char *const names[] = {
         "s-method=host-train.tp=1", "s-method=host-train.tp=2",
         "s-method=tcp-train.tp=1", "s-method=tcp-train.tp=2"};
-    struct rf_config *config = read_good(
-        FILE_WITH(NODES, "{\"name\": \"s\", \"method\": [\"host\", \"tcp\"], "
-                         "\"train\": {\"tp\": [1, 2]}, \"infer\": {}}"));
+    struct rf_config *config =
+        read_good(FILE_WITH(NODES, "{'name': 's', 'method': ['host', 'tcp'], "
+                                   "'train': {'tp': [1, 2]}, 'infer': {}}"));
     ck_assert_uint_eq(config->n_scenarios, 4);
     for (size_t i = 0; i < 4; i++) {
         const struct rf_scenario_config *scenario = &config->scenarios[i];
@@ -160,9 +159,8 @@ END_TEST
 START_TEST(test_config_lists_by_nature_are_no_axes)
 {
     struct rf_config *config = read_good(FILE_WITH(
-        NODES, "{\"name\": \"s\", \"mode\": \"disaggregated\", \"train\": "
-               "{\"tp\": 1, \"pp\": 2, \"pp_layers\": [1, 1]}, \"infer\": "
-               "{\"tp\": 2}}"));
+        NODES, "{'name': 's', 'mode': 'disaggregated', 'train': {'tp': 1, "
+               "'pp': 2, 'pp_layers': [1, 1]}, 'infer': {'tp': 2}}"));
     ck_assert_uint_eq(config->n_scenarios, 1);
     ck_assert_str_eq(config->scenarios[0].name, "s");
     rf_config_destroy(config);
@@ -171,9 +169,9 @@ END_TEST
 
 START_TEST(test_config_select_matches_members_and_their_scenario)
 {
-    static const char *const text = FILE_WITH(
-        NODES, "{\"name\": \"m\", \"iterations\": [1, 2], \"train\": {}, "
-               "\"infer\": {}}, " SCENARIO);
+    static const char *const text =
+        FILE_WITH(NODES, "{'name': 'm', 'iterations': [1, 2], 'train': {}, "
+                         "'infer': {}}, " SCENARIO);
     struct rf_config *config = read_good(text);
     struct rf_err err = {0};
     ck_assert_int_eq(rf_config_select(config, (const char *[]){"m"}, 1, &err),
@@ -193,7 +191,7 @@ START_TEST(test_config_plan_needs_no_nodes_a_run_does)
 {
     struct rf_config *config = NULL;
     struct rf_err err = {0};
-    static const char text[] = "{" MODEL ", \"scenarios\": [" SCENARIO "]}";
+    static const char text[] = "{" MODEL ", 'scenarios': [" SCENARIO "]}";
     ck_assert_int_eq(read_text(text, false, &config, &err), RF_OK);
     rf_config_destroy(config);
     ck_assert_int_eq(read_text(text, true, &config, &err), RF_ERR_CONFIG);
@@ -205,84 +203,76 @@ static const struct {
     const char *text, *path, *rule;
 } wrong[] = {
     {FILE_WITH(NODES, SCENARIO ", " SCENARIO), "$.scenarios[1]", "taken by"},
-    {FILE_WITH(NODES ", \"links\": {\"link_gbps\": 1}", SCENARIO), "$.links",
+    {FILE_WITH(NODES ", 'links': {'link_gbps': 1}", SCENARIO), "$.links",
      "link_gbps"},
-    {FILE_WITH(NODES ", \"links\": {\"methods\": {\"pigeon\": {}}}", SCENARIO),
+    {FILE_WITH(NODES ", 'links': {'methods': {'pigeon': {}}}", SCENARIO),
      "$.links.methods.pigeon", "unknown method \"pigeon\""},
-    {FILE_WITH(NODES ", \"links\": {\"methods\": {\"host\": 1}}", SCENARIO),
+    {FILE_WITH(NODES ", 'links': {'methods': {'host': 1}}", SCENARIO),
      "$.links.methods.host", "object"},
-    {FILE_WITH(NODES ", \"timeline\": {\"refits\": -1}", SCENARIO),
+    {FILE_WITH(NODES ", 'timeline': {'refits': -1}", SCENARIO),
      "$.timeline.refits", "0"},
-    {FILE_WITH(NODES, "{\"name\": \"run\", \"train\": {}, \"infer\": {}}"),
+    {FILE_WITH(NODES, "{'name': 'run', 'train': {}, 'infer': {}}"),
      "$.scenarios[0]", "run.json"},
-    {FILE_WITH(NODES, "{\"name\": \"RUN\", \"train\": {}, \"infer\": {}}"),
+    {FILE_WITH(NODES, "{'name': 'RUN', 'train': {}, 'infer': {}}"),
      "$.scenarios[0]", "run.json"},
-    {FILE_WITH(NODES, "{\"name\": \"a/b\", \"train\": {}, \"infer\": {}}"),
+    {FILE_WITH(NODES, "{'name': 'a/b', 'train': {}, 'infer': {}}"),
      "$.scenarios[0].name", "letters"},
-    {FILE_WITH(NODES, "{\"train\": {}, \"infer\": {}}"), "$.scenarios[0]",
-     "name"},
+    {FILE_WITH(NODES, "{'train': {}, 'infer': {}}"), "$.scenarios[0]", "name"},
     {FILE_WITH(NODES, ""), "$.scenarios", "at least one"},
     {FILE_WITH(NODES, "7"), "$.scenarios[0]", "object"},
-    {FILE_WITH(NODES, "{\"name\": \"s\", \"method\": []}"),
-     "$.scenarios[0].method", "empty list"},
-    {FILE_WITH(NODES, "{\"name\": \"s\", \"method\": [[\"a\"]]}"),
+    {FILE_WITH(NODES, "{'name': 's', 'method': []}"), "$.scenarios[0].method",
+     "empty list"},
+    {FILE_WITH(NODES, "{'name': 's', 'method': [['a']]}"),
      "$.scenarios[0].method[0]", "matrix"},
-    {FILE_WITH(NODES, "{\"name\": \"s\", \"method\": [\"host\", \"host\"], "
-                      "\"train\": {}, \"infer\": {}}"),
+    {FILE_WITH(
+         NODES,
+         "{'name': 's', 'method': ['host', 'host'], 'train': {}, 'infer': {}}"),
      "$.scenarios[0].method[1]", "twice"},
-    {FILE_WITH(NODES, "{\"name\": \"s\", \"train\": {\"tpp\": 1}, "
-                      "\"infer\": {}}"),
+    {FILE_WITH(NODES, "{'name': 's', 'train': {'tpp': 1}, 'infer': {}}"),
      "$.scenarios[0].train", "tpp"},
-    {FILE_WITH("\"nodes\": []", SCENARIO), "$.nodes", "1 to"},
-    {FILE_WITH("\"nodes\": [{\"host\": \"a\"}]", SCENARIO), "$.nodes[0]",
-     "slots"},
-    {FILE_WITH("\"nodes\": [{\"host\": \"a\", \"slots\": 0}]", SCENARIO),
+    {FILE_WITH("'nodes': []", SCENARIO), "$.nodes", "1 to"},
+    {FILE_WITH("'nodes': [{'host': 'a'}]", SCENARIO), "$.nodes[0]", "slots"},
+    {FILE_WITH("'nodes': [{'host': 'a', 'slots': 0}]", SCENARIO),
      "$.nodes[0].slots", "from 1"},
-    {FILE_WITH("\"nodes\": [{\"host\": \"a\", \"slots\": 1}, {\"host\": "
-               "\"A\", \"slots\": 1}]",
-               SCENARIO),
+    {FILE_WITH(
+         "'nodes': [{'host': 'a', 'slots': 1}, {'host': 'A', 'slots': 1}]",
+         SCENARIO),
      "$.nodes[1]", "$.nodes[0]"},
-    {FILE_WITH("\"nodes\": [{\"host\": \"-oProxyCommand=x\", \"slots\": 1}]",
-               SCENARIO),
+    {FILE_WITH("'nodes': [{'host': '-oProxyCommand=x', 'slots': 1}]", SCENARIO),
      "$.nodes[0].host", "host name"},
-    {FILE_WITH("\"nodes\": [{\"host\": \"a\", \"slots\": 1, \"user\": \"x "
-               "-p\"}]",
+    {FILE_WITH("'nodes': [{'host': 'a', 'slots': 1, 'user': 'x -p'}]",
                SCENARIO),
      "$.nodes[0].user", "user name"},
-    {FILE_WITH("\"nodes\": [{\"host\": \"a\", \"slots\": 1, \"address\": "
-               "\"b\"}]",
+    {FILE_WITH("'nodes': [{'host': 'a', 'slots': 1, 'address': 'b'}]",
                SCENARIO),
      "$.nodes[0].address", "numeric"},
-    {FILE_WITH("\"nodes\": [{\"host\": \"a\", \"slots\": 1, "
-               "\"host_key_sha256\": \"zz\"}]",
+    {FILE_WITH("'nodes': [{'host': 'a', 'slots': 1, 'host_key_sha256': 'zz'}]",
                SCENARIO),
      "$.nodes[0].host_key_sha256", "fingerprint"},
-    {FILE_WITH("\"nodes\": [{\"host\": \"a\", \"slots\": 1, "
-               "\"host_key_sha256\": \"" FINGERPRINT "==\"}]",
-               SCENARIO),
+    {FILE_WITH(
+         "'nodes': [{'host': 'a', 'slots': 1, 'host_key_sha256': '" FINGERPRINT
+         "=='}]",
+         SCENARIO),
      "$.nodes[0].host_key_sha256", "fingerprint"},
-    {FILE_WITH("\"launch\": {\"method\": \"rsh\"}, " NODES, SCENARIO),
+    {FILE_WITH("'launch': {'method': 'rsh'}, " NODES, SCENARIO),
      "$.launch.method", "one of"},
-    {FILE_WITH("\"launch\": {\"worker\": \"a b\"}, " NODES, SCENARIO),
+    {FILE_WITH("'launch': {'worker': 'a b'}, " NODES, SCENARIO),
      "$.launch.worker", "path of a program"},
-    {FILE_WITH("\"launch\": {\"env\": {\"A=B\": \"x\"}}, " NODES, SCENARIO),
+    {FILE_WITH("'launch': {'env': {'A=B': 'x'}}, " NODES, SCENARIO),
      "$.launch.env.A=B", "environment variable"},
-    {FILE_WITH("\"launch\": {\"env\": {\"NCCL_COMM_ID\": \"x\"}}, " NODES,
-               SCENARIO),
+    {FILE_WITH("'launch': {'env': {'NCCL_COMM_ID': 'x'}}, " NODES, SCENARIO),
      "$.launch.env.NCCL_COMM_ID", "secret"},
-    {FILE_WITH("\"control\": {\"address\": \"head\"}, " NODES, SCENARIO),
+    {FILE_WITH("'control': {'address': 'head'}, " NODES, SCENARIO),
      "$.control.address", "numeric"},
-    {FILE_WITH("\"control\": {\"port_range\": [9, 1]}, " NODES, SCENARIO),
+    {FILE_WITH("'control': {'port_range': [9, 1]}, " NODES, SCENARIO),
      "$.control.port_range", "first, last"},
-    {FILE_WITH("\"labels\": 1, " NODES, SCENARIO), "$", "labels"},
-    {"{" NODES ", \"model\": {}, \"scenarios\": []}", "$.model", "needs one"},
-    {"{" NODES ", \"model\": {\"config\": \"x\", \"tensor\": {}}, "
-     "\"scenarios\": []}",
+    {FILE_WITH("'labels': 1, " NODES, SCENARIO), "$", "labels"},
+    {"{" NODES ", 'model': {}, 'scenarios': []}", "$.model", "needs one"},
+    {"{" NODES ", 'model': {'config': 'x', 'tensor': {}}, 'scenarios': []}",
      "$.model", "exclude"},
-    {"{" NODES ", \"model\": {\"config\": \"no-such-file.json\"}, "
-     "\"scenarios\": []}",
+    {"{" NODES ", 'model': {'config': 'no-such-file.json'}, 'scenarios': []}",
      "$.model.config", "no-such-file.json"},
-    {"{" NODES ", \"model\": {\"checkpoint\": 7}, \"scenarios\": []}",
+    {"{" NODES ", 'model': {'checkpoint': 7}, 'scenarios': []}",
      "$.model.checkpoint", "folder"},
     {"{" NODES ", " MODEL "}", "$", "scenarios"},
 };
@@ -310,9 +300,9 @@ START_TEST(test_config_refuses_a_matrix_that_is_too_large)
         free(list);
         list = longer;
     }
-    text = rf_xasprintf("{" NODES ", " MODEL ", \"scenarios\": [{\"name\": "
-                        "\"s\", \"warmup\": [%s], \"iterations\": [%s], "
-                        "\"train\": {}, \"infer\": {}}]}",
+    text = rf_xasprintf("{" NODES ", " MODEL
+                        ", 'scenarios': [{'name': 's', 'warmup': [%s], "
+                        "'iterations': [%s], 'train': {}, 'infer': {}}]}",
                         list, list);
     ck_assert_int_eq(read_text(text, true, &config, &err), RF_ERR_CONFIG);
     ck_assert_msg(strstr(err.text, "multiply") != NULL, "%s", err.text);
@@ -360,7 +350,7 @@ static void write_file(const char *name, const void *data, size_t size)
 
 static void write_text(const char *name, const char *text)
 {
-    write_file(name, text, strlen(text));
+    write_file(name, Q(text), strlen(text));
 }
 
 static enum rf_status load(struct rf_config **out, struct rf_err *err)
@@ -375,14 +365,13 @@ START_TEST(test_config_inlines_the_model_file)
 {
     struct rf_config *config = NULL;
     struct rf_err err = {0};
-    write_text("m.json",
-               "{\"model_type\": \"llama\", \"hidden_size\": 64, "
-               "\"num_hidden_layers\": 2, \"num_attention_heads\": 4, "
-               "\"num_key_value_heads\": 2, \"intermediate_size\": 128, "
-               "\"vocab_size\": 256, \"tie_word_embeddings\": false}");
+    write_text("m.json", "{'model_type': 'llama', 'hidden_size': 64, "
+                         "'num_hidden_layers': 2, 'num_attention_heads': 4, "
+                         "'num_key_value_heads': 2, 'intermediate_size': 128, "
+                         "'vocab_size': 256, 'tie_word_embeddings': false}");
     write_text("cluster.json",
-               "{" NODES ", \"model\": {\"config\": \"m.json\", "
-               "\"num_layers\": 1}, \"scenarios\": [" SCENARIO "]}");
+               "{" NODES ", 'model': {'config': 'm.json', 'num_layers': 1}, "
+               "'scenarios': [" SCENARIO "]}");
     ck_assert_msg(load(&config, &err) == RF_OK, "%s", err.text);
     ck_assert(json_is_object(json_object_get(config->model, "config")));
     ck_assert_int_eq(
@@ -397,21 +386,19 @@ END_TEST
 static void write_safetensors(const char *name, uint64_t announced)
 {
     static const char header[] =
-        "{\"a.weight\":{\"dtype\":\"F32\",\"shape\":[2,3],"
-        "\"data_offsets\":[0,24]}}";
+        "{'a.weight':{'dtype':'F32','shape':[2,3],'data_offsets':[0,24]}}";
     uint8_t bytes[8 + sizeof(header) - 1 + 24] = {0};
     uint64_t size = announced > 0 ? announced : sizeof(header) - 1;
     for (int i = 0; i < 8; i++) {
         bytes[i] = (uint8_t)(size >> (8 * i));
     }
-    memcpy(bytes + 8, header, sizeof(header) - 1);
+    memcpy(bytes + 8, Q(header), sizeof(header) - 1);
     write_file(name, bytes, sizeof(bytes));
 }
 
 #define CHECKPOINT                                                             \
-    "{" NODES ", \"model\": {\"checkpoint\": \".\"}, \"scenarios\": ["         \
-    "{\"name\": \"s\", \"train\": {\"layout\": \"fsdp\"}, \"infer\": "         \
-    "{\"layout\": \"fsdp\"}}]}"
+    "{" NODES ", 'model': {'checkpoint': '.'}, 'scenarios': [{'name': 's', "   \
+    "'train': {'layout': 'fsdp'}, 'infer': {'layout': 'fsdp'}}]}"
 
 START_TEST(test_config_reads_the_headers_of_a_checkpoint)
 {
@@ -443,10 +430,10 @@ START_TEST(test_config_refuses_checkpoints_that_lie)
         write_text("model.safetensors", "short");
     } else if (_i == 2) {
         write_text("model.safetensors.index.json",
-                   "{\"weight_map\": {\"a\": \"../../etc/passwd\"}}");
+                   "{'weight_map': {'a': '../../etc/passwd'}}");
     } else if (_i == 3) {
         write_text("model.safetensors.index.json",
-                   "{\"weight_map\": {\"a\": \"absent.safetensors\"}}");
+                   "{'weight_map': {'a': 'absent.safetensors'}}");
     }
     ck_assert_int_eq(load(&config, &err), RF_ERR_CONFIG);
     ck_assert_msg(strstr(err.text, "$.model.checkpoint") != NULL, "%s",

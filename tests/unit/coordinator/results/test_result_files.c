@@ -8,6 +8,7 @@
 #include "common/log.h"
 #include "common/mem.h"
 #include "coordinator/results/result_files.h"
+#include "tests/lib/quotes.h"
 
 static char top[64];
 
@@ -36,7 +37,7 @@ static void write_file(const char *folder, const char *name, const char *text)
     char *path = rf_xasprintf("%s/%s/%s", top, folder, name);
     FILE *file = fopen(path, "w");
     ck_assert_ptr_nonnull(file);
-    fputs(text, file);
+    fputs(Q(text), file);
     fclose(file);
     free(path);
 }
@@ -46,9 +47,9 @@ static void make_run(const char *folder)
     make_folder(folder);
     write_file(folder, "run.json", "{}");
     write_file(folder, "read.json",
-               "{\"schema_version\": 1, \"name\": \"read\", \"summary\": {}}");
+               "{'schema_version': 1, 'name': 'read', 'summary': {}}");
     write_file(folder, "split.json",
-               "{\"schema_version\": 1, \"name\": \"split\", \"summary\": {}}");
+               "{'schema_version': 1, 'name': 'split', 'summary': {}}");
 }
 
 static void add(struct rf_result_set *set, const char *folder)
@@ -77,10 +78,10 @@ START_TEST(test_result_files_have_the_order_of_the_run)
     struct rf_result_set set = {0};
     make_run("first");
     write_file("first", "alone.json",
-               "{\"schema_version\": 1, \"name\": \"alone\", \"summary\": {}}");
+               "{'schema_version': 1, 'name': 'alone', 'summary': {}}");
     write_file("first", "run.json",
-               "{\"scenarios\": [{\"name\": \"split\"}, {\"name\": \"lost\"}, "
-               "{\"name\": \"read\"}]}");
+               "{'scenarios': [{'name': 'split'}, {'name': 'lost'}, {'name': "
+               "'read'}]}");
     add(&set, "first");
     ck_assert_uint_eq(set.n, 3);
     ck_assert_str_eq(set.files[0].name, "split");
@@ -151,23 +152,22 @@ static const struct {
     const char *text, *why;
 } bad[] = {
     {"", "bad.json:"},
-    {"{\"schema_version\": 1, \"name\": \"bad\", \"summ", "bad.json:1:"},
+    {"{'schema_version': 1, 'name': 'bad', 'summ", "bad.json:1:"},
     {"{\"schema_version\": 1, \"name\": \"\xff\", \"summary\": {}}",
      "decode byte 0xff"},
-    {"{\"schema_version\": 99, \"name\": \"bad\", \"summary\": {}}",
+    {"{'schema_version': 99, 'name': 'bad', 'summary': {}}",
      "schema_version 99"},
-    {"{\"schema_version\": -1, \"name\": \"bad\", \"summary\": {}}",
+    {"{'schema_version': -1, 'name': 'bad', 'summary': {}}",
      "schema_version -1"},
-    {"{\"schema_version\": 1, \"name\": 7, \"summary\": {}}",
-     "no scenario name"},
-    {"{\"schema_version\": 1, \"summary\": {}}", "no scenario name"},
-    {"{\"schema_version\": 1, \"name\": \"read\", \"summary\": {}}",
+    {"{'schema_version': 1, 'name': 7, 'summary': {}}", "no scenario name"},
+    {"{'schema_version': 1, 'summary': {}}", "no scenario name"},
+    {"{'schema_version': 1, 'name': 'read', 'summary': {}}",
      "copy of read.json"},
-    {"{\"foo\": 1}", "schema_version is missing"},
+    {"{'foo': 1}", "schema_version is missing"},
     {"[1, 2]", "schema_version is missing"},
-    {"{\"schema_version\": \"1\", \"name\": \"bad\", \"summary\": {}}",
+    {"{'schema_version': '1', 'name': 'bad', 'summary': {}}",
      "schema_version is not an integer"},
-    {"{\"schema_version\": 1, \"name\": \"bad\"}", "no record with a summary"},
+    {"{'schema_version': 1, 'name': 'bad'}", "no record with a summary"},
 };
 
 struct lines {
@@ -191,7 +191,7 @@ START_TEST(test_result_files_that_are_bad_are_named_and_left_out)
     make_run("first");
     write_file("first", "bad.json", bad[_i].text);
     write_file("first", "run.json",
-               "{\"scenarios\": [{\"name\": \"bad\", \"status\": \"ok\"}]}");
+               "{'scenarios': [{'name': 'bad', 'status': 'ok'}]}");
     rf_log_set_sink(take_line, &said);
     add(&set, "first");
     add(&set, "first/"); /* says nothing again */
@@ -210,7 +210,7 @@ START_TEST(test_result_files_take_a_folder_with_nothing_but_bad_ones)
     struct rf_result_set set = {0};
     struct lines said = {.text = ""};
     make_folder("first");
-    write_file("first", "run.json", "{\"scen");
+    write_file("first", "run.json", "{'scen");
     write_file("first", "bad.json", "{");
     make_folder("first/folder.json");
     rf_log_set_sink(take_line, &said);
@@ -227,8 +227,7 @@ START_TEST(test_result_files_of_one_scenario_are_all_left_out)
 {
     struct rf_result_set set = {0};
     struct lines said = {.text = ""};
-    const char *record =
-        "{\"schema_version\": 1, \"name\": \"q\", \"summary\": {}}";
+    const char *record = "{'schema_version': 1, 'name': 'q', 'summary': {}}";
     make_run("first");
     write_file("first", "x1.json", record);
     write_file("first", "x2.json", record);

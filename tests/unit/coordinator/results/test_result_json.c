@@ -117,11 +117,11 @@ END_TEST
 START_TEST(test_results_of_a_method_that_moves_nothing_claim_no_bandwidth)
 {
     char *text = rf_xstrdup(result_lab_cluster),
-         *at = strstr(text, "\"warmup\": 1");
+         *at = strstr(text, "'warmup': 1");
     struct rf_attempt *attempt;
     json_t *record;
-    char *with_null = rf_xasprintf("%.*s\"method\": \"null\", %s",
-                                   (int)(at - text), text, at);
+    char *with_null =
+        rf_xasprintf("%.*s'method': 'null', %s", (int)(at - text), text, at);
     result_lab_unload();
     result_lab_load(with_null);
     attempt = result_lab_attempt(0);

@@ -403,10 +403,10 @@ START_TEST(test_results_resume_refuses_another_configuration)
 {
     char *in = unfinished_run();
     char *text = rf_xstrdup(result_lab_cluster),
-         *at = strstr(text, "\"iterations\": 3");
+         *at = strstr(text, "'iterations': 3");
     struct rf_results *results = NULL;
     struct rf_err err = {0};
-    at[strlen("\"iterations\": ")] = '4';
+    at[strlen("'iterations': ")] = '4';
     result_lab_unload();
     result_lab_load(text);
     result_lab.settings.resume = in;

@@ -5,25 +5,26 @@
 
 #include "common/json.h"
 #include "coordinator/run/folders.h"
+#include "tests/lib/quotes.h"
 
-#define SIDES "\"train\": {\"tp\": 6}, \"infer\": {\"tp\": 2}"
+#define SIDES "'train': {'tp': 6}, 'infer': {'tp': 2}"
 #define CLUSTER(scenarios)                                                     \
-    "{\"nodes\": [{\"host\": \"a\", \"slots\": 2}, {\"host\": \"b\", "         \
-    "\"slots\": 2}, {\"host\": \"c\", \"slots\": 2}], \"launch\": "            \
-    "{\"method\": \"local\"}, \"model\": {\"megatron\": {\"num_layers\": 2, "  \
-    "\"hidden_size\": 48, \"num_attention_heads\": 12, \"vocab_size\": 700}}," \
-    " \"scenarios\": [" scenarios "]}"
+    "{'nodes': [{'host': 'a', 'slots': 2}, {'host': 'b', 'slots': 2}, "        \
+    "{'host': 'c', 'slots': 2}], 'launch': {'method': 'local'}, 'model': "     \
+    "{'megatron': {'num_layers': 2, 'hidden_size': 48, "                       \
+    "'num_attention_heads': 12, 'vocab_size': 700}}, 'scenarios': [" scenarios \
+    "]}"
 #define DISK(name, folder)                                                     \
-    "{\"name\": \"" name "\", \"method\": [\"disk\", \"host\"], " SIDES        \
-    ", \"disk\": {\"folder\": \"" folder "\"}}"
+    "{'name': '" name "', 'method': ['disk', 'host'], " SIDES                  \
+    ", 'disk': {'folder': '" folder "'}}"
 
 static struct rf_config *load(const char *text)
 {
     struct rf_config *config = NULL;
     struct rf_err err = {.text = ""};
     json_t *document = NULL;
-    ck_assert_int_eq(rf_json_parse(text, strlen(text), "test", &document, &err),
-                     RF_OK);
+    ck_assert_int_eq(
+        rf_json_parse(Q(text), strlen(text), "test", &document, &err), RF_OK);
     ck_assert_msg(rf_config_from_json(document, "test.json", true, &config,
                                       &err) == RF_OK,
                   "%s", err.text);

@@ -72,13 +72,12 @@ END_TEST
 
 START_TEST(test_run_limits_grow_with_the_memory)
 {
-    struct fake_cluster *fake = fake_run(
-        "{\"name\": \"t\", \"launch\": {\"method\": \"local\"}, \"nodes\": ["
-        "{\"host\": \"alpha\", \"slots\": 2}, "
-        "{\"host\": \"beta\", \"slots\": 2}], \"model\": {\"megatron\": "
-        "{\"num_layers\": 32, \"hidden_size\": 4096, "
-        "\"num_attention_heads\": 32, \"vocab_size\": 128000}}, "
-        "\"scenarios\": [" FAKE_FIRST "]}");
+    struct fake_cluster *fake =
+        fake_run("{'name': 't', 'launch': {'method': 'local'}, 'nodes': "
+                 "[{'host': 'alpha', 'slots': 2}, {'host': 'beta', 'slots': "
+                 "2}], 'model': {'megatron': {'num_layers': 32, 'hidden_size': "
+                 "4096, 'num_attention_heads': 32, 'vocab_size': 128000}}, "
+                 "'scenarios': [" FAKE_FIRST "]}");
     ck_assert_double_ge(limit_of(fake, "prepare"), 200);
     ck_assert_double_ge(limit_of(fake, "fill"), 200);
     ck_assert_double_ge(limit_of(fake, "close"), 200);
@@ -88,9 +87,9 @@ END_TEST
 
 START_TEST(test_run_null_method_is_not_verified)
 {
-    struct fake_cluster *fake = fake_run(FAKE_CONFIG(
-        "{\"name\": \"n\", \"method\": \"null\", \"train\": {\"tp\": "
-        "4}, \"infer\": {\"tp\": 2}, \"iterations\": 2}"));
+    struct fake_cluster *fake =
+        fake_run(FAKE_CONFIG("{'name': 'n', 'method': 'null', 'train': {'tp': "
+                             "4}, 'infer': {'tp': 2}, 'iterations': 2}"));
     ck_assert_int_eq(fake->exit_code, 0);
     ck_assert_uint_eq(fake->attempts[0].checked_bytes, 0);
     fake_cluster_destroy(fake);

@@ -78,9 +78,9 @@ END_TEST
 
 START_TEST(test_run_counts_from_1_and_names_the_limit_that_was_set)
 {
-    static const char config[] = FAKE_CONFIG(
-        "{\"name\": \"s\", \"train\": {\"tp\": 4}, \"infer\": {\"tp\": 2}, "
-        "\"warmup\": 1, \"iterations\": 2, \"timeout_s\": 7}");
+    static const char config[] =
+        FAKE_CONFIG("{'name': 's', 'train': {'tp': 4}, 'infer': {'tp': 2}, "
+                    "'warmup': 1, 'iterations': 2, 'timeout_s': 7}");
     static const char *const phases[] = {"running warm-up 1 of 1",
                                          "running iteration 1 of 2",
                                          "running iteration 2 of 2"};
@@ -167,25 +167,24 @@ static int64_t patience_s(const char *config)
 }
 
 #define LARGE(members)                                                         \
-    "{\"name\": \"t\", \"launch\": {\"method\": \"local\"}, \"nodes\": ["      \
-    "{\"host\": \"alpha\", \"slots\": 2}, {\"host\": \"beta\", \"slots\": 2}"  \
-    "], \"model\": {\"megatron\": {\"num_layers\": 32, \"hidden_size\": "      \
-    "4096, "                                                                   \
-    "\"num_attention_heads\": 32, \"vocab_size\": 32000}}, \"scenarios\": "    \
-    "[{\"name\": \"s\", \"train\": {\"tp\": 4}, \"infer\": {\"tp\": 4}, "      \
-    "\"warmup\": 0, \"iterations\": 1" members "}]}"
+    "{'name': 't', 'launch': {'method': 'local'}, 'nodes': [{'host': "         \
+    "'alpha', 'slots': 2}, {'host': 'beta', 'slots': 2}], 'model': "           \
+    "{'megatron': {'num_layers': 32, 'hidden_size': 4096, "                    \
+    "'num_attention_heads': 32, 'vocab_size': 32000}}, 'scenarios': "          \
+    "[{'name': 's', 'train': {'tp': 4}, 'infer': {'tp': 4}, 'warmup': 0, "     \
+    "'iterations': 1" members "}]}"
 
 START_TEST(test_run_waits_as_long_as_slow_memory_or_disks_may_take)
 {
     const int64_t gbytes = 13; /* 6.7e9 parameters of 2 bytes */
     int64_t small = patience_s(fake_run_one);
     int64_t memory = patience_s(LARGE(""));
-    int64_t disk = patience_s(
-        LARGE(", \"method\": \"disk\", \"disk\": {\"folder\": \"/x\"}"));
+    int64_t disk =
+        patience_s(LARGE(", 'method': 'disk', 'disk': {'folder': '/x'}"));
     ck_assert_int_le(small, 61);
     ck_assert_int_ge(memory, 60 + gbytes * 1000 / 50);
     ck_assert_int_ge(disk, 60 + 2 * gbytes * 1000 / 10); /* there and back */
-    ck_assert_int_eq(patience_s(LARGE(", \"timeout_s\": 5")), 5);
+    ck_assert_int_eq(patience_s(LARGE(", 'timeout_s': 5")), 5);
 }
 END_TEST
 

@@ -6,14 +6,15 @@
 
 #include "coordinator/run/scenario.h"
 #include "tests/lib/configured.h"
+#include "tests/lib/quotes.h"
 
 /* Three nodes of two slots each. */
 #define CLUSTER                                                                \
-    "{\"nodes\": [{\"host\": \"a\", \"slots\": 2}, {\"host\": \"b\", "         \
-    "\"slots\": 2}, {\"host\": \"c\", \"slots\": 2}], \"launch\": "            \
-    "{\"method\": \"local\"}, \"model\": {\"megatron\": {\"num_layers\": 2, "  \
-    "\"hidden_size\": 48, \"num_attention_heads\": 12, \"vocab_size\": 700}}," \
-    " \"scenarios\": [{\"name\": \"it\", %s}]}"
+    "{'nodes': [{'host': 'a', 'slots': 2}, {'host': 'b', 'slots': 2}, "        \
+    "{'host': 'c', 'slots': 2}], 'launch': {'method': 'local'}, 'model': "     \
+    "{'megatron': {'num_layers': 2, 'hidden_size': 48, "                       \
+    "'num_attention_heads': 12, 'vocab_size': 700}}, 'scenarios': [{'name': "  \
+    "'it', %s}]}"
 
 struct lab {
     struct rf_config *config;
@@ -31,7 +32,7 @@ static enum rf_status work_out(struct lab *lab, const char *members)
     memset(lab, 0, sizeof(*lab));
     snprintf(text, sizeof(text), CLUSTER, members);
     ck_assert_int_eq(
-        rf_json_parse(text, strlen(text), "c.json", &document, &lab->err),
+        rf_json_parse(Q(text), strlen(text), "c.json", &document, &lab->err),
         RF_OK);
     status =
         rf_config_from_json(document, "c.json", true, &lab->config, &lab->err);
@@ -51,41 +52,38 @@ static void done(struct lab *lab)
     rf_config_destroy(lab->config);
 }
 
-#define SIDES "\"train\": {\"tp\": 6}, \"infer\": {\"tp\": 3}, "
-#define APART                                                                  \
-    "\"mode\": \"disaggregated\", \"train\": {\"tp\": 2, \"nodes\": "          \
-    "[\"a\"]}, "
+#define SIDES "'train': {'tp': 6}, 'infer': {'tp': 3}, "
+#define APART "'mode': 'disaggregated', 'train': {'tp': 2, 'nodes': ['a']}, "
 #define CASTS(from, to)                                                        \
-    "\"train\": {\"tp\": 6, \"dtype\": \"" from "\"}, \"infer\": {\"tp\": 3, " \
-    "\"dtype\": \"" to "\"}, "
+    "'train': {'tp': 6, 'dtype': '" from                                       \
+    "'}, 'infer': {'tp': 3, 'dtype': '" to "'}, "
 
 static const struct {
     const char *members, *says[3];
 } refusals[] = {
-    {SIDES "\"method\": \"shm\"",
+    {SIDES "'method': 'shm'",
      {"$.scenarios[0]", "shm works inside one node only", "rank"}},
-    {SIDES "\"method\": \"ipc\"", {"ipc works inside one node only", "on b"}},
-    {APART "\"infer\": {\"tp\": 1, \"nodes\": [\"b\"]}, \"method\": \"shm\"",
+    {SIDES "'method': 'ipc'", {"ipc works inside one node only", "on b"}},
+    {APART "'infer': {'tp': 1, 'nodes': ['b']}, 'method': 'shm'",
      {"one node only", "rank 0 on a", "to rank 2 on b"}},
-    {SIDES "\"strategy\": \"gather_broadcast\", \"method\": \"shm\"",
+    {SIDES "'strategy': 'gather_broadcast', 'method': 'shm'",
      {"shm works inside one node only"}},
-    {SIDES "\"method\": \"disk\"", {"$.scenarios[0]", "needs", "folder"}},
-    {SIDES "\"method\": \"carrier_pigeon\"", {"carrier_pigeon", "nvshmem"}},
-    {SIDES "\"strategy\": \"scatter\"",
-     {"$.scenarios[0].strategy", "send_recv"}},
-    {SIDES "\"strategy\": \"gather_broadcast\", \"bucket_bytes\": 32",
+    {SIDES "'method': 'disk'", {"$.scenarios[0]", "needs", "folder"}},
+    {SIDES "'method': 'carrier_pigeon'", {"carrier_pigeon", "nvshmem"}},
+    {SIDES "'strategy': 'scatter'", {"$.scenarios[0].strategy", "send_recv"}},
+    {SIDES "'strategy': 'gather_broadcast', 'bucket_bytes': 32",
      {"$.scenarios[0].bucket_bytes", "4096"}},
-    {CASTS("bfloat16", "float16") "\"method\": \"host\"",
+    {CASTS("bfloat16", "float16") "'method': 'host'",
      {"infer", "from bfloat16 to float16"}},
-    {CASTS("bfloat16", "float8_e4m3fn") "\"method\": \"host\"",
+    {CASTS("bfloat16", "float8_e4m3fn") "'method': 'host'",
      {"infer", "to float8_e4m3fn", "infer.quantize"}},
-    {CASTS("bfloat16", "float8_e4m3fn") "\"method\": \"nccl\"",
+    {CASTS("bfloat16", "float8_e4m3fn") "'method': 'nccl'",
      {"infer", "to float8_e4m3fn", "infer.quantize"}},
-    {CASTS("float32", "float16") "\"method\": \"nccl\"",
+    {CASTS("float32", "float16") "'method': 'nccl'",
      {"nccl", "float16", "device kernels"}},
     /* meshes */
-    {"\"train\": {\"tp\": 4}, \"infer\": {\"tp\": 2}", {"6", "4"}},
-    {APART "\"infer\": {\"tp\": 6, \"nodes\": [\"b\", \"c\"]}", {"6", "4"}},
+    {"'train': {'tp': 4}, 'infer': {'tp': 2}", {"6", "4"}},
+    {APART "'infer': {'tp': 6, 'nodes': ['b', 'c']}", {"6", "4"}},
 };
 
 START_TEST(test_case_that_cannot_work_is_refused_with_the_reason)
@@ -102,16 +100,16 @@ END_TEST
 
 static const char *const legal[] = {
     /* no receiver in the trainers' node, one in b, two in c */
-    APART "\"infer\": {\"tp\": 1, \"dp\": 3, \"nodes\": [\"b\", \"c\"]}, "
-          "\"strategy\": \"allgather\"",
-    APART "\"infer\": {\"tp\": 1, \"dp\": 3, \"nodes\": [\"b\", \"c\"]}, "
-          "\"strategy\": \"hierarchical\"",
+    APART
+    "'infer': {'tp': 1, 'dp': 3, 'nodes': ['b', 'c']}, 'strategy': 'allgather'",
+    APART "'infer': {'tp': 1, 'dp': 3, 'nodes': ['b', 'c']}, 'strategy': "
+          "'hierarchical'",
     /* no op leaves its node */
-    "\"mode\": \"disaggregated\", \"train\": {\"tp\": 1}, \"infer\": "
-    "{\"tp\": 1}, \"method\": \"shm\"",
-    SIDES "\"method\": \"disk\", \"disk\": {\"folder\": \"/tmp\"}",
-    SIDES "\"method\": \"nvshmem\"",
-    CASTS("float32", "bfloat16") "\"method\": \"nccl\"",
+    "'mode': 'disaggregated', 'train': {'tp': 1}, 'infer': {'tp': 1}, "
+    "'method': 'shm'",
+    SIDES "'method': 'disk', 'disk': {'folder': '/tmp'}",
+    SIDES "'method': 'nvshmem'",
+    CASTS("float32", "bfloat16") "'method': 'nccl'",
 };
 
 START_TEST(test_case_that_can_work_is_worked_out)
@@ -125,9 +123,8 @@ END_TEST
 
 START_TEST(test_case_memory_is_arenas_staging_and_process)
 {
-    struct configured_pair pair =
-        configured_pair("{\"name\": \"s\", \"train\": {\"tp\": 2}, "
-                        "\"infer\": {\"tp\": 4}}");
+    struct configured_pair pair = configured_pair(
+        "{'name': 's', 'train': {'tp': 2}, 'infer': {'tp': 4}}");
     uint64_t sum = 0;
     for (uint32_t r = 0; r < 4; r++) {
         uint64_t arenas =

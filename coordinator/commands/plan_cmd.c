@@ -1,364 +1,20 @@
 /*
- * Prints plans. For people: the model, then for each scenario the meshes, the
- * bytes by distance, the busiest ranks and nodes beside the least possible, how
- * many destinations share a source box, the sizes of the messages and the
- * memory; with -v also every family of tensors. With --json the same as one
- * document (docs/RESULTS.md).
+ * `refit-coord plan` and `run --dry-run`: prints the model and the plan of each
+ * scenario, for people (plan_print.h) or, with --json, as one document
+ * (docs/RESULTS.md).
  *
  * The file may also be a model's own config.json: then only its size is shown.
  */
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
-#include "common/bytes.h"
-#include "common/clock.h"
-#include "common/mem.h"
 #include "coordinator/run/scenario.h"
 #include "coordinator/commands/commands.h"
 #include "coordinator/commands/plan_families.h"
-#include "coordinator/results/table.h"
+#include "coordinator/commands/plan_print.h"
 #include "planner/model_json.h"
 #include "planner/plan_json.h"
-#include "planner/unknown.h"
 
-#define TOP_ROWS 5
-
-/* "8,030,261,248" */
-static const char *with_commas(uint64_t value, char out[32])
-{
-    char digits[24];
-    int n = snprintf(digits, sizeof(digits), "%" PRIu64, value), used = 0;
-    for (int i = 0; i < n; i++) {
-        if (i > 0 && (n - i) % 3 == 0) {
-            out[used++] = ',';
-        }
-        out[used++] = digits[i];
-    }
-    out[used] = '\0';
-    return out;
-}
-
-/* "8.03 B", in the units that models are named by. */
-static const char *rounded(uint64_t value, char out[32])
-{
-    static const char *const units[] = {"", " k", " M", " B", " T"};
-    double scaled = (double)value;
-    size_t unit = 0;
-    while (scaled >= 999.995 && unit + 1 < RF_ARRAY_SIZE(units)) {
-        scaled /= 1000;
-        unit++;
-    }
-    snprintf(out, 32, "%.*f%s", unit == 0 ? 0 : 2, scaled, units[unit]);
-    return out;
-}
-
-static void print_model(const struct rf_model *model)
-{
-    char commas[32], size[32];
-    printf("model %s (%s)\n", model->name, model->model_type);
-    printf("  parameters  %s (%s)\n", rounded(model->parameters, size),
-           with_commas(model->parameters, commas));
-    printf("  bytes       %s (%s), %s\n",
-           rf_format_bytes(model->bytes, size, sizeof(size)),
-           with_commas(model->bytes, commas), rf_dtype_name(model->dtype));
-    printf("  tensors     %" PRIu64 ", layers %u", model->n_tensors,
-           model->n_layers);
-    if (model->n_experts > 0) {
-        printf(", experts %u", model->n_experts);
-    }
-    printf("%s\n", model->tied_embeddings ? ", tied embeddings" : "");
-    for (uint32_t i = 0; i < model->n_not_counted; i++) {
-        printf("  uncounted   %s\n", model->not_counted[i]);
-    }
-}
-
-static void print_size(const char *name, uint32_t size, bool show)
-{
-    if (show) {
-        printf(" %s %u", name, size);
-    }
-}
-
-/* Whether a side's dtype makes the refit change it. */
-static bool casts(const struct rf_scenario *scenario)
-{
-    const struct rf_side_spec *train = &scenario->spec->train;
-    const struct rf_side_spec *infer = &scenario->spec->infer;
-    enum rf_dtype model = scenario->plan->model->dtype;
-    return rf_side_dtype(train, model) != rf_side_dtype(infer, model);
-}
-
-/* What happens to the weights' dtype, where it is not just the model's. */
-static void print_dtype(const struct rf_scenario *scenario, enum rf_side side)
-{
-    const struct rf_spec *spec = scenario->spec;
-    const struct rf_side_spec *own =
-        side == RF_TRAIN ? &spec->train : &spec->infer;
-    if (own->dtype_given && own->dtype != scenario->plan->model->dtype) {
-        printf(", dtype %s", rf_dtype_name(own->dtype));
-    }
-    if (side == RF_INFER && casts(scenario)) {
-        printf(", cast at the %s",
-               spec->cast_at_source ? "source" : "destination");
-    }
-    if (own->quantize) {
-        printf(", then quantized to fp8 (amax_448)");
-    }
-}
-
-static void print_side(const char *what, const struct rf_scenario *scenario,
-                       enum rf_side side)
-{
-    const struct rf_side_spec *spec =
-        side == RF_TRAIN ? &scenario->spec->train : &scenario->spec->infer;
-    printf("  %-10s  %s", what, rf_layout_name(spec->layout));
-    if (spec->layout == RF_LAYOUT_SPEC) {
-        printf(" mesh %u x %u, spec", spec->mesh[0], spec->mesh[1]);
-        for (uint32_t i = 0; i < spec->n_spec; i++) {
-            printf(" %s", spec->spec[i]);
-        }
-    } else {
-        print_size("tp", spec->tp, true);
-        print_size("cp", spec->cp, spec->cp > 1);
-        print_size("pp", spec->pp, spec->pp > 1);
-        print_size("vpp", spec->vpp, spec->vpp > 1);
-        print_size("ep", spec->ep, spec->ep > 1);
-        print_size("etp", spec->etp, spec->ep > 1 || spec->etp != spec->tp);
-        print_size("dp", spec->dp, true);
-    }
-    print_dtype(scenario, side);
-    printf(": %u rank%s\n", scenario->world->size[side],
-           scenario->world->size[side] == 1 ? "" : "s");
-}
-
-static void print_totals(const struct rf_scenario *scenario)
-{
-    const struct rf_plan_totals *t = &scenario->plan->totals;
-    char a[32], b[32], c[32], d[32];
-    printf("  transfers   %" PRIu64 " of %s: %s local, %s inside nodes, %s "
-           "between nodes\n",
-           t->transfers, rf_format_bytes(t->bytes_total, a, sizeof(a)),
-           rf_format_bytes(t->bytes_local, b, sizeof(b)),
-           rf_format_bytes(t->bytes_intra_node, c, sizeof(c)),
-           rf_format_bytes(t->bytes_inter_node, d, sizeof(d)));
-    printf("  busiest     sends %s (at least %s), receives %s (at least %s)\n",
-           rf_format_bytes(t->max_send_bytes, a, sizeof(a)),
-           rf_format_bytes(t->bound_send_bytes, b, sizeof(b)),
-           rf_format_bytes(t->max_recv_bytes, c, sizeof(c)),
-           rf_format_bytes(t->bound_recv_bytes, d, sizeof(d)));
-    printf("  schedule    %" PRIu64 " operations in %u round%s, %s between "
-           "ranks, %s between nodes\n",
-           scenario->schedule->n_world_ops, scenario->schedule->n_rounds,
-           scenario->schedule->n_rounds == 1 ? "" : "s",
-           rf_format_bytes(scenario->schedule->wire_bytes, a, sizeof(a)),
-           rf_format_bytes(scenario->schedule->inter_node_bytes, b, sizeof(b)));
-}
-
-/* What the model allows to be whole for want of a rule, if it is anything. */
-static void print_unknown(const struct rf_scenario *scenario)
-{
-    struct rf_unknown unknown =
-        rf_unknown_count(scenario->plan->model, scenario->spec);
-    char bytes[32];
-    if (unknown.families > 0) {
-        printf(
-            "  unknown     %" PRIu64 " tensor%s (%s) of %u famil%s that no "
-            "rule knows: whole on every rank of a side that would split them\n",
-            unknown.tensors, unknown.tensors == 1 ? "" : "s",
-            rf_format_bytes(unknown.bytes, bytes, sizeof(bytes)),
-            unknown.families, unknown.families == 1 ? "y" : "ies");
-    }
-}
-
-static uint64_t load_of(const uint64_t *send, const uint64_t *recv, uint32_t i)
-{
-    return send[i] + (recv != NULL ? recv[i] : 0);
-}
-
-/* Picks the rows with the largest load, largest first; without `recv` that is
- * `send` alone. */
-static size_t pick_busiest(const uint64_t *send, const uint64_t *recv,
-                           uint32_t n, uint32_t out[TOP_ROWS])
-{
-    size_t picked = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        size_t at = picked;
-        uint64_t load = load_of(send, recv, i);
-        while (at > 0 && load_of(send, recv, out[at - 1]) < load) {
-            at--;
-        }
-        if (at >= TOP_ROWS) {
-            continue;
-        }
-        picked = RF_MIN(picked + 1, (size_t)TOP_ROWS);
-        for (size_t j = picked - 1; j > at; j--) {
-            out[j] = out[j - 1];
-        }
-        out[at] = i;
-    }
-    return picked;
-}
-
-/* "rank 3 on host"; a file without nodes has no hosts. */
-static void rank_cell(struct rf_table *table,
-                      const struct rf_scenario *scenario, uint32_t rank)
-{
-    if (scenario->config->n_nodes > 0) {
-        rf_table_cell(
-            table, "rank %u on %s", rank,
-            scenario->config->node_names[scenario->world->ranks[rank].node]);
-    } else {
-        rf_table_cell(table, "rank %u", rank);
-    }
-}
-
-static void print_loads(const struct rf_scenario *scenario)
-{
-    static const char *const heads[] = {"busiest", ">sends", ">receives", NULL};
-    const struct rf_schedule *s = scenario->schedule;
-    struct rf_table *table = rf_table_create(heads);
-    uint32_t top[TOP_ROWS];
-    size_t n =
-        pick_busiest(s->rank_send, s->rank_recv, scenario->world->n_ranks, top);
-    char a[32];
-    for (size_t i = 0; i < n; i++) {
-        rank_cell(table, scenario, top[i]);
-        rf_table_cell(table, "%s",
-                      rf_format_bytes(s->rank_send[top[i]], a, sizeof(a)));
-        rf_table_cell(table, "%s",
-                      rf_format_bytes(s->rank_recv[top[i]], a, sizeof(a)));
-    }
-    if (scenario->config->n_nodes > 1) {
-        n = pick_busiest(s->node_send, s->node_recv, scenario->world->n_nodes,
-                         top);
-        for (size_t i = 0; i < n; i++) {
-            rf_table_cell(table, "node %s",
-                          scenario->config->node_names[top[i]]);
-            rf_table_cell(table, "%s",
-                          rf_format_bytes(s->node_send[top[i]], a, sizeof(a)));
-            rf_table_cell(table, "%s",
-                          rf_format_bytes(s->node_recv[top[i]], a, sizeof(a)));
-        }
-    }
-    rf_table_print(table, stdout, RF_REPORT_TABLE, 2);
-    rf_table_destroy(table);
-}
-
-static int by_value(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return x < y ? -1 : x > y;
-}
-
-/* Sizes of the operations between different ranks. */
-static void print_messages(const struct rf_scenario *scenario)
-{
-    const struct rf_schedule *s = scenario->schedule;
-    uint64_t *sizes = rf_calloc(s->n_ops + 1, sizeof(*sizes));
-    size_t n = 0;
-    char a[32], b[32], c[32];
-    if (sizes == NULL) {
-        return; /* a line of statistics is not worth failing for */
-    }
-    for (size_t i = 0; i < s->n_ops; i++) {
-        if (s->ops[i].src != s->ops[i].dst) {
-            sizes[n++] = rf_op_bytes(&s->ops[i]);
-        }
-    }
-    if (n > 0) {
-        qsort(sizes, n, sizeof(*sizes), by_value);
-        printf("  messages    %zu between ranks; smallest %s, median %s, "
-               "largest %s\n",
-               n, rf_format_bytes(sizes[0], a, sizeof(a)),
-               rf_format_bytes(sizes[n / 2], b, sizeof(b)),
-               rf_format_bytes(sizes[n - 1], c, sizeof(c)));
-    }
-    free(sizes);
-}
-
-static uint64_t unique_source_bytes(const struct rf_scenario *scenario)
-{
-    uint64_t elements_bytes = 0;
-    const struct rf_model *model = scenario->plan->model;
-    for (uint32_t f = 0; f < model->n_families; f++) {
-        elements_bytes += rf_family_elements(&model->families[f]) *
-                          rf_plan_item_bytes(scenario->plan, RF_INFER, f);
-    }
-    return elements_bytes;
-}
-
-/* The nodes that need most. */
-static void print_node_memory(const struct rf_scenario *scenario)
-{
-    uint32_t n_nodes = scenario->config->n_nodes, top[TOP_ROWS];
-    uint64_t *need = rf_xcalloc(n_nodes + 1, sizeof(*need));
-    size_t n;
-    uint32_t used = 0;
-    char a[32];
-    for (uint32_t i = 0; i < n_nodes; i++) {
-        need[i] = rf_scenario_node_bytes(scenario, i);
-        used += rf_scenario_node_ranks(scenario, i) > 0;
-    }
-    n = pick_busiest(need, NULL, n_nodes, top);
-    for (size_t i = 0; i < RF_MIN(n, (size_t)used); i++) {
-        printf(", %s %s", scenario->config->node_names[top[i]],
-               rf_format_bytes(need[top[i]], a, sizeof(a)));
-    }
-    if (used > n) {
-        printf(" and %zu nodes with no more", used - n);
-    }
-    free(need);
-}
-
-static void print_memory(const struct rf_scenario *scenario)
-{
-    uint64_t least = UINT64_MAX, most = 0;
-    char a[32], b[32];
-    for (uint32_t r = 0; r < scenario->world->n_ranks; r++) {
-        uint64_t bytes = rf_scenario_rank_bytes(scenario, r);
-        least = RF_MIN(least, bytes);
-        most = RF_MAX(most, bytes);
-    }
-    rf_format_bytes(least, a, sizeof(a));
-    rf_format_bytes(most, b, sizeof(b));
-    printf("  memory      %s%s%s a rank (%s)", a,
-           strcmp(a, b) == 0 ? "" : " to ", strcmp(a, b) == 0 ? "" : b,
-           rf_scenario_on_device(scenario) ? "device" : "host");
-    print_node_memory(scenario);
-    putchar('\n');
-}
-
-static void print_scenario(const struct rf_scenario *scenario, bool families)
-{
-    char digest[RF_HASH_TEXT_SIZE];
-    uint64_t unique = unique_source_bytes(scenario);
-    printf("\nscenario %s\n", scenario->spec->name);
-    printf("  %s, method %s, strategy %s, balance %s\n",
-           scenario->spec->mode == RF_COLOCATED ? "colocated" : "disaggregated",
-           scenario->spec->method, rf_strategy_name(scenario->spec->strategy),
-           rf_balance_name(scenario->spec->balance));
-    print_side("training", scenario, RF_TRAIN);
-    print_side("inference", scenario, RF_INFER);
-    print_totals(scenario);
-    print_unknown(scenario);
-    printf("  replicas    each byte is wanted %.2f times on average\n",
-           unique > 0
-               ? (double)scenario->plan->totals.bytes_total / (double)unique
-               : 0.0);
-    print_messages(scenario);
-    print_loads(scenario);
-    print_memory(scenario);
-    if (families) {
-        rf_plan_families_print(scenario->plan->model, scenario->plan);
-    }
-    rf_hash_text(&scenario->plan->digest, digest);
-    printf("  digest      %s, planned in %.1f ms\n", digest,
-           (double)scenario->plan->plan_ns / 1e6);
-}
-
-static json_t *case_json(const struct rf_scenario *scenario, bool full)
+static json_t *scenario_json(const struct rf_scenario *scenario, bool full)
 {
     static const char *const one_node[] = {"node"};
     return rf_plan_json(
@@ -396,9 +52,9 @@ static enum rf_status plan_all(const struct rf_cli *cli,
             return status;
         }
         if (cli->json) {
-            json_array_append_new(list, case_json(scenario, cli->full));
+            json_array_append_new(list, scenario_json(scenario, cli->full));
         } else {
-            print_scenario(scenario, cli->level >= RF_LOG_DEBUG);
+            rf_plan_print_scenario(scenario, cli->level >= RF_LOG_DEBUG);
         }
         rf_scenario_destroy(scenario);
     }
@@ -415,7 +71,7 @@ static int plan_config(const struct rf_cli *cli, struct rf_config *config,
     snprintf(node.path, sizeof(node.path), "$.model");
     if (rf_model_from_json(&node, &model, err) == RF_OK) {
         if (!cli->json) {
-            print_model(model);
+            rf_plan_print_model(model);
         }
         if (plan_all(cli, config, model, list, err) == RF_OK) {
             code = cli->json
@@ -446,7 +102,7 @@ static int plan_model(const struct rf_cli *cli, json_t *document,
                                         "model", rf_model_json(model),
                                         "scenarios"));
         } else {
-            print_model(model);
+            rf_plan_print_model(model);
             if (cli->level >= RF_LOG_DEBUG) {
                 rf_plan_families_print(model, NULL);
             }

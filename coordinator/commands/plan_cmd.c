@@ -61,54 +61,68 @@ static enum rf_status plan_all(const struct rf_cli *cli,
     return RF_OK;
 }
 
-static int plan_config(const struct rf_cli *cli, struct rf_config *config,
-                       struct rf_err *err)
+/* `document` is taken. */
+static int plan_cluster(const struct rf_cli *cli, json_t *document,
+                        struct rf_err *err)
 {
-    struct rf_jnode node = rf_jnode_root(config->model, config->file);
+    struct rf_config *config = NULL;
     struct rf_model *model = NULL;
+    struct rf_jnode node;
     json_t *list = json_array();
     int code = RF_EXIT_USAGE;
-    snprintf(node.path, sizeof(node.path), "$.model");
-    if (rf_model_from_json(&node, &model, err) == RF_OK) {
-        if (!cli->json) {
-            rf_plan_print_model(model);
-        }
-        if (plan_all(cli, config, model, list, err) == RF_OK) {
-            code = cli->json
-                       ? print_json(json_pack(
-                             "{s:i, s:o, s:O}", "schema_version", 1, "model",
-                             rf_model_json(model), "scenarios", list))
-                       : RF_EXIT_OK;
-        }
-        rf_model_destroy(model);
+    if (rf_config_from_json(document, cli->config, cli->command == RF_CMD_RUN,
+                            &config, err) != RF_OK ||
+        rf_config_select(config, cli->globs, cli->n_globs, err) != RF_OK) {
+        goto free_config;
     }
+    node = rf_jnode_root(config->model, config->file);
+    snprintf(node.path, sizeof(node.path), "$.model");
+    if (rf_model_from_json(&node, &model, err) != RF_OK) {
+        goto free_config;
+    }
+    if (!cli->json) {
+        rf_plan_print_model(model);
+    }
+    if (plan_all(cli, config, model, list, err) != RF_OK) {
+        goto free_model;
+    }
+    code = cli->json ? print_json(json_pack("{s:i, s:o, s:O}", "schema_version",
+                                            1, "model", rf_model_json(model),
+                                            "scenarios", list))
+                     : RF_EXIT_OK;
+free_model:
+    rf_model_destroy(model);
+free_config:
+    rf_config_destroy(config);
     json_decref(list);
     return code;
 }
 
-/* A file that is one model's config.json. */
+/* A file that is one model's config.json; `document` is taken. */
 static int plan_model(const struct rf_cli *cli, json_t *document,
                       struct rf_err *err)
 {
     json_t *wrapped =
-        json_pack("{s:s, s:O}", "name", cli->config, "config", document);
+        json_pack("{s:s, s:o}", "name", cli->config, "config", document);
     struct rf_jnode node = rf_jnode_root(wrapped, cli->config);
     struct rf_model *model = NULL;
     int code = RF_EXIT_USAGE;
-    if (rf_model_from_json(&node, &model, err) == RF_OK) {
-        code = RF_EXIT_OK;
-        if (cli->json) {
-            code = print_json(json_pack("{s:i, s:o, s:[]}", "schema_version", 1,
-                                        "model", rf_model_json(model),
-                                        "scenarios"));
-        } else {
-            rf_plan_print_model(model);
-            if (cli->level >= RF_LOG_DEBUG) {
-                rf_plan_families_print(model, NULL);
-            }
-        }
-        rf_model_destroy(model);
+    if (rf_model_from_json(&node, &model, err) != RF_OK) {
+        goto free_document;
     }
+    code = RF_EXIT_OK;
+    if (cli->json) {
+        code =
+            print_json(json_pack("{s:i, s:o, s:[]}", "schema_version", 1,
+                                 "model", rf_model_json(model), "scenarios"));
+    } else {
+        rf_plan_print_model(model);
+        if (cli->level >= RF_LOG_DEBUG) {
+            rf_plan_families_print(model, NULL);
+        }
+    }
+    rf_model_destroy(model);
+free_document:
     json_decref(wrapped);
     return code;
 }
@@ -119,39 +133,32 @@ static bool is_folder(const char *path)
     return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
 }
 
+static int plan_file(const struct rf_cli *cli, struct rf_err *err)
+{
+    json_t *document = NULL;
+    if (is_folder(cli->config)) {
+        rf_err_set(err, RF_ERR_CONFIG,
+                   "%s: is a folder; for a checkpoint, plan a cluster file "
+                   "with \"model\": {\"checkpoint\": \"%s\"}, or the "
+                   "folder's config.json alone",
+                   cli->config, cli->config);
+        return RF_EXIT_USAGE;
+    }
+    if (rf_json_load(cli->config, RF_CONFIG_MAX_BYTES, &document, err) !=
+        RF_OK) {
+        return RF_EXIT_USAGE;
+    }
+    return cli->command == RF_CMD_PLAN && rf_config_is_model(document)
+               ? plan_model(cli, document, err)
+               : plan_cluster(cli, document, err);
+}
+
 int rf_plan_command(const struct rf_cli *cli)
 {
-    struct rf_config *config = NULL;
-    json_t *document = NULL;
     struct rf_err err = {0};
-    bool dry_run = cli->command == RF_CMD_RUN;
-    int code = RF_EXIT_USAGE;
-    if (is_folder(cli->config)) {
-        rf_err_set(&err, RF_ERR_CONFIG,
-                   "%s: a folder; of a checkpoint, plan a cluster file with "
-                   "\"model\": {\"checkpoint\": \"%s\"}, or its config.json "
-                   "alone",
-                   cli->config, cli->config);
-        goto out;
-    }
-    if (rf_json_load(cli->config, RF_CONFIG_MAX_BYTES, &document, &err) !=
-        RF_OK) {
-        goto out;
-    }
-    if (!dry_run && rf_config_is_model(document)) {
-        code = plan_model(cli, document, &err);
-        json_decref(document);
-        goto out;
-    }
-    if (rf_config_from_json(document, cli->config, dry_run, &config, &err) ==
-            RF_OK &&
-        rf_config_select(config, cli->globs, cli->n_globs, &err) == RF_OK) {
-        code = plan_config(cli, config, &err);
-    }
-out:
+    int code = plan_file(cli, &err);
     if (err.status != RF_OK) {
         rf_error("%s", err.text);
     }
-    rf_config_destroy(config);
     return code;
 }

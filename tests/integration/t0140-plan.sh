@@ -82,7 +82,7 @@ test_files_that_are_no_cluster_files_are_named_as_what_they_are() {
     mkdir folder
     run_coord plan folder
     expect_exit 2
-    expect_text err 'folder: a folder; .*"checkpoint": "folder"'
+    expect_text err 'folder: is a folder; .*"checkpoint": "folder"'
     run_coord "$RF_TOP/models/qwen3-8b.json"
     expect_exit 2
     expect_text err "is a model's config.json, .*refit-coord plan"

@@ -24,8 +24,8 @@
 #include "transport/method.h"
 
 struct context {
-    const struct rf_config *config;
-    const struct rf_model *model;
+    struct rf_config *config;
+    struct rf_model *model;
     json_t *model_json;
     struct rf_link_figures links;
     bool have_links;
@@ -37,87 +37,6 @@ struct context {
     json_t *told;  /* object: rows that are there or will be, by note_row() */
     json_t *notes; /* array: why there are no figures, each reason once */
 };
-
-static uint32_t node_by_name(const struct rf_config *config, const char *name)
-{
-    for (uint32_t i = 0; name != NULL && i < config->n_nodes; i++) {
-        if (strcmp(config->node_names[i], name) == 0) {
-            return i;
-        }
-    }
-    return RF_NONE;
-}
-
-static double number_of(const json_t *object, const char *key)
-{
-    double value = 0;
-    (void)rf_result_number(object, NULL, key, &value);
-    return value;
-}
-
-/* Takes the better of what is there and what one probe says of the nodes. */
-static void take_nodes(const struct rf_config *config, const json_t *probe,
-                       struct rf_links *links)
-{
-    const json_t *nodes = json_object_get(probe, "nodes");
-    for (size_t i = 0; i < json_array_size(nodes); i++) {
-        const json_t *scenario = json_array_get(nodes, i);
-        uint32_t n = node_by_name(
-            config, json_string_value(json_object_get(scenario, "host")));
-        if (n != RF_NONE) {
-            double all = number_of(scenario, "copy_gbytes_per_s");
-            double single = number_of(scenario, "single_copy_gbytes_per_s");
-            links->copy_gbytes_per_s[n] =
-                RF_MAX(links->copy_gbytes_per_s[n], all);
-            links->copy1_gbytes_per_s[n] =
-                RF_MAX(links->copy1_gbytes_per_s[n], single);
-        }
-    }
-}
-
-/* Likewise of the links between them. */
-static void take_pairs(const struct rf_config *config, const json_t *probe,
-                       struct rf_links *links)
-{
-    const json_t *pairs = json_object_get(probe, "pairs");
-    for (size_t i = 0; i < json_array_size(pairs); i++) {
-        const json_t *scenario = json_array_get(pairs, i);
-        uint32_t a = node_by_name(
-            config, json_string_value(json_object_get(scenario, "from")));
-        uint32_t b = node_by_name(
-            config, json_string_value(json_object_get(scenario, "to")));
-        if (a != RF_NONE && b != RF_NONE) {
-            size_t at = (size_t)a * links->n_nodes + b;
-            double rate = number_of(scenario, "gbytes_per_s");
-            if (rate > links->pair_gbytes_per_s[at]) {
-                links->pair_gbytes_per_s[at] = rate;
-                links->pair_latency_us[at] = number_of(scenario, "latency_us");
-            }
-        }
-    }
-}
-
-/* Nodes are probed in the memory of the scenario's method, links always over
- * TCP: what host memory does says nothing of GPUs, nor TCP of their links. */
-static void measured_links(const struct context *context,
-                           enum rf_memory_kind memory, struct rf_links *links)
-{
-    static const char *const moments[] = {"before", "after"};
-    for (size_t i = 0; i < 2 * context->measured.n; i++) {
-        const json_t *result = context->measured.files[i / 2].result;
-        const struct rf_method_info *info =
-            rf_method_info_find(rf_result_text(result, "scenario", "method"));
-        const json_t *probe = json_object_get(
-            json_object_get(json_object_get(result, "bound"), "probe"),
-            moments[i % 2]);
-        if (info != NULL && info->memory == memory) {
-            take_nodes(context->config, probe, links);
-        }
-        if (memory == RF_HOST_MEMORY) {
-            take_pairs(context->config, probe, links);
-        }
-    }
-}
 
 /* The number of a footnote, from 1; names of runs may be any bytes. */
 static size_t note_number(json_t *notes, const char *text)
@@ -142,12 +61,11 @@ static void seconds_cell(struct rf_table *table, double ms)
 
 /* Beside it, what was measured, or a footnote that says why nothing was. */
 static void measured_cell(struct context *context,
-                          const struct rf_scenario *scenario,
-                          const char *method, json_t *entry)
+                          const struct rf_predict_input *input, json_t *entry)
 {
     char *why = NULL;
-    double ms = rf_predict_measured(&context->measured, scenario, method,
-                                    context->model_json, &why);
+    double ms = rf_predict_measured(&context->measured, input->scenario,
+                                    input->method, context->model_json, &why);
     if (why != NULL) {
         rf_table_cell(context->table, "- [%zu]",
                       note_number(context->notes, why));
@@ -163,21 +81,23 @@ static void measured_cell(struct context *context,
 }
 
 /* `gap`: why there is no prediction, or NULL. */
-static void add_row(struct context *context, const struct rf_scenario *scenario,
-                    const char *method, const struct rf_prediction *p,
-                    const char *gap)
+static void add_row(struct context *context,
+                    const struct rf_predict_input *input,
+                    const struct rf_prediction *p, const char *gap)
 {
+    const char *name = input->scenario->spec->name;
+    const char *strategy = rf_strategy_name(input->scenario->spec->strategy);
     bool step = context->timeline.given && gap == NULL;
     struct rf_table *table = context->table;
     char text[32];
-    json_t *entry = json_pack(
-        "{s:s, s:s, s:s, s:o, s:o}", "scenario", scenario->spec->name, "method",
-        method, "strategy", rf_strategy_name(scenario->spec->strategy),
-        "predicted_ms", gap == NULL ? json_real(p->ms) : json_null(),
-        "bound_ms", p->bound_ms > 0 ? json_real(p->bound_ms) : json_null());
-    rf_table_cell(table, "%s", scenario->spec->name);
-    rf_table_cell(table, "%s", method);
-    rf_table_cell(table, "%s", rf_strategy_name(scenario->spec->strategy));
+    json_t *entry =
+        json_pack("{s:s, s:s, s:s, s:o, s:o}", "scenario", name, "method",
+                  input->method, "strategy", strategy, "predicted_ms",
+                  gap == NULL ? json_real(p->ms) : json_null(), "bound_ms",
+                  p->bound_ms > 0 ? json_real(p->bound_ms) : json_null());
+    rf_table_cell(table, "%s", name);
+    rf_table_cell(table, "%s", input->method);
+    rf_table_cell(table, "%s", strategy);
     if (gap != NULL) {
         json_object_set_new(entry, "note", json_string(gap));
         rf_table_cell(table, "- [%zu]", note_number(context->notes, gap));
@@ -185,7 +105,7 @@ static void add_row(struct context *context, const struct rf_scenario *scenario,
         rf_table_cell(table, "%.4g", p->ms / 1e3);
     }
     seconds_cell(table, p->bound_ms);
-    measured_cell(context, scenario, method, entry);
+    measured_cell(context, input, entry);
     rf_table_cell(table, "%s", step ? rf_figure_text(p->step_s, 2, text) : "-");
     rf_table_cell(table, step ? "%.3g %%" : "-", p->share * 100);
     if (step) {
@@ -195,61 +115,62 @@ static void add_row(struct context *context, const struct rf_scenario *scenario,
     json_array_append_new(context->list, entry);
 }
 
-/* Fills `p` where the model covers the scenario. The schedule counts a cast
- * once, the bound both its sides: no prediction is below the bound. */
-static char *predict(const struct context *context,
-                     const struct rf_scenario *scenario, const char *method,
-                     const struct rf_link_figures *figures, bool own,
-                     const struct rf_links *links, struct rf_prediction *p)
+/* Fills `p`. The schedule counts a cast once, the bound both its sides: no
+ * prediction is below the bound. */
+static void predict(const struct context *context,
+                    const struct rf_predict_input *input,
+                    struct rf_prediction *p)
 {
+    const struct rf_plan *plan = input->scenario->plan;
     struct rf_bound bound = {0};
-    char *gap = rf_predict_gap(scenario, method, figures, own, links);
-    if (gap != NULL) {
-        return gap;
-    }
-    if (rf_method_info_find(method)->needs_folder) {
-        p->ms = rf_predict_disk_ms(figures, context->model->bytes,
-                                   scenario->plan->totals.bytes_total);
+    if (rf_method_info_find(input->method)->needs_folder) {
+        p->ms = rf_predict_disk_ms(&input->figures, context->model->bytes,
+                                   plan->totals.bytes_total);
     } else {
-        p->ms = rf_cost_predict_ms(scenario->plan, scenario->schedule, links,
-                                   figures->per_op_us);
-        if (rf_cost_bound(scenario->plan, links, context->config->node_names,
+        p->ms = rf_cost_predict_ms(plan, input->scenario->schedule,
+                                   &input->links, input->figures.per_op_us);
+        if (rf_cost_bound(plan, &input->links, context->config->node_names,
                           &bound, NULL) == RF_OK) {
             p->bound_ms = bound.ms;
             p->ms = RF_MAX(p->ms, bound.ms);
         }
     }
-    p->ms += figures->setup_ms;
+    p->ms += input->figures.setup_ms;
     rf_predict_step(&context->timeline, p);
-    return NULL;
 }
 
 static enum rf_status predict_one(struct context *context,
                                   const struct rf_scenario *scenario,
                                   const char *method, struct rf_err *err)
 {
-    struct rf_link_figures figures = context->links;
-    struct rf_links links;
+    struct rf_predict_input input = {
+        .scenario = scenario,
+        .method = method,
+        .figures = context->links,
+        .own = json_object_get(context->methods.value, method) != NULL};
     struct rf_prediction p = {0};
-    enum rf_status status = RF_OK;
     char *gap;
-    bool own = json_object_get(context->methods.value, method) != NULL;
-    if (own) {
+    if (input.own) {
         struct rf_jnode node = rf_jnode_get(&context->methods, method);
-        status = rf_link_figures_read(&node, &figures, err);
+        enum rf_status status =
+            rf_link_figures_read(&node, &input.figures, err);
+        if (status != RF_OK) {
+            return status;
+        }
     }
-    if (status != RF_OK) {
-        return status;
+    rf_links_init(&input.links, scenario->world->n_nodes);
+    if (!input.own) {
+        rf_predict_links(&context->measured, context->config,
+                         rf_method_info_find(method)->memory, &input.links);
     }
-    rf_links_init(&links, scenario->world->n_nodes);
-    if (!own) {
-        measured_links(context, rf_method_info_find(method)->memory, &links);
+    rf_link_figures_spread(&input.figures, &input.links); /* these win */
+    gap = rf_predict_gap(&input);
+    if (gap == NULL) {
+        predict(context, &input, &p);
     }
-    rf_link_figures_spread(&figures, &links); /* what is written wins */
-    gap = predict(context, scenario, method, &figures, own, &links, &p);
-    add_row(context, scenario, method, &p, gap);
+    add_row(context, &input, &p, gap);
     free(gap);
-    rf_links_free(&links);
+    rf_links_free(&input.links);
     return RF_OK;
 }
 
@@ -313,43 +234,22 @@ static enum rf_status predict_scenario(struct context *context,
 
 static enum rf_status predict_all(struct context *context, struct rf_err *err)
 {
-    enum rf_status status = RF_OK;
     for (size_t i = 0; i < context->config->n_scenarios; i++) {
         (void)note_row(context, i, NULL); /* every scenario has its own */
     }
-    for (size_t i = 0; status == RF_OK && i < context->config->n_scenarios;
-         i++) {
+    for (size_t i = 0; i < context->config->n_scenarios; i++) {
         struct rf_scenario *scenario = NULL;
-        status = rf_scenario_build(context->config, context->model, i,
-                                   &scenario, err);
+        enum rf_status status = rf_scenario_build(
+            context->config, context->model, i, &scenario, err);
         if (status == RF_OK) {
             status = predict_scenario(context, scenario, err);
         }
         rf_scenario_destroy(scenario);
-    }
-    return status;
-}
-
-/* Whether a probe of a node of the file is among the results. */
-static bool knows_a_node(const struct context *context)
-{
-    static const char *const moments[] = {"before", "after"};
-    for (size_t i = 0; i < 2 * context->measured.n; i++) {
-        const json_t *bound =
-            json_object_get(context->measured.files[i / 2].result, "bound");
-        const json_t *nodes = json_object_get(
-            json_object_get(json_object_get(bound, "probe"), moments[i % 2]),
-            "nodes");
-        for (size_t n = 0; n < json_array_size(nodes); n++) {
-            const json_t *host =
-                json_object_get(json_array_get(nodes, n), "host");
-            if (node_by_name(context->config, json_string_value(host)) !=
-                RF_NONE) {
-                return true;
-            }
+        if (status != RF_OK) {
+            return status;
         }
     }
-    return false;
+    return RF_OK;
 }
 
 static enum rf_status read_figures(struct context *context,
@@ -376,7 +276,7 @@ static enum rf_status read_figures(struct context *context,
                           "or a result folder after it",
                           context->config->file);
     }
-    if (!knows_a_node(context)) {
+    if (!rf_predict_knows_nodes(&context->measured, context->config)) {
         const struct rf_config *config = context->config;
         return rf_err_set(
             err, RF_ERR_CONFIG,
@@ -420,44 +320,56 @@ static struct rf_table *create_table(void)
     return table;
 }
 
+static enum rf_status load(struct context *context, const struct rf_cli *cli,
+                           struct rf_err *err)
+{
+    struct rf_jnode node;
+    enum rf_status status =
+        rf_config_load(cli->config, false, &context->config, err);
+    if (status != RF_OK) {
+        return status;
+    }
+    status = rf_config_select(context->config, cli->globs, cli->n_globs, err);
+    if (status != RF_OK) {
+        return status;
+    }
+    node = rf_jnode_root(context->config->model, context->config->file);
+    status = rf_model_from_json(&node, &context->model, err);
+    if (status != RF_OK) {
+        return status;
+    }
+    context->model_json = rf_model_json(context->model);
+    return read_figures(context, cli, err);
+}
+
+static void free_context(struct context *context)
+{
+    json_decref(context->model_json);
+    json_decref(context->list);
+    json_decref(context->told);
+    json_decref(context->notes);
+    rf_table_destroy(context->table);
+    rf_result_set_free(&context->measured);
+    rf_model_destroy(context->model);
+    rf_config_destroy(context->config);
+}
+
 int rf_predict_command(const struct rf_cli *cli)
 {
-    struct rf_config *config = NULL;
-    struct rf_model *model = NULL;
     struct rf_err err = {0};
     struct context context = {.table = create_table(),
                               .list = json_array(),
                               .told = json_object(),
                               .notes = json_array()};
-    enum rf_status status = rf_config_load(cli->config, false, &config, &err);
-    if (status == RF_OK) {
-        status = rf_config_select(config, cli->globs, cli->n_globs, &err);
-    }
-    if (status == RF_OK) {
-        struct rf_jnode node = rf_jnode_root(config->model, config->file);
-        status = rf_model_from_json(&node, &model, &err);
-    }
-    if (status == RF_OK) {
-        context.config = config;
-        context.model = model;
-        context.model_json = rf_model_json(model);
-        status = read_figures(&context, cli, &err);
-    }
-    if (status == RF_OK) {
-        status = predict_all(&context, &err);
-    }
-    if (status == RF_OK) {
-        print_out(cli, &context);
-    } else {
+    int code = RF_EXIT_USAGE;
+    if (load(&context, cli, &err) != RF_OK ||
+        predict_all(&context, &err) != RF_OK) {
         rf_error("%s", err.text);
+        goto free_context;
     }
-    json_decref(context.model_json);
-    json_decref(context.list);
-    json_decref(context.told);
-    json_decref(context.notes);
-    rf_table_destroy(context.table);
-    rf_result_set_free(&context.measured);
-    rf_model_destroy(model);
-    rf_config_destroy(config);
-    return status == RF_OK ? RF_EXIT_OK : RF_EXIT_USAGE;
+    print_out(cli, &context);
+    code = RF_EXIT_OK;
+free_context:
+    free_context(&context);
+    return code;
 }

@@ -1,6 +1,7 @@
-/* Predicted times. The arithmetic is pure and in predict_figures.c, the search
- * for what was measured in predict_measured.c; predict.c has the command.
- * Formulae: docs/MEASURING.md, "Predictions". */
+/* Predicted times. The arithmetic is pure and in predict_figures.c, figures
+ * from probes come from predict_probes.c, what was measured from
+ * predict_measured.c; predict.c has the command. Formulae: docs/MEASURING.md,
+ * "Predictions". */
 #ifndef RF_COORDINATOR_COMMANDS_PREDICT_H
 #define RF_COORDINATOR_COMMANDS_PREDICT_H
 
@@ -11,6 +12,7 @@
 #include "coordinator/run/scenario.h"
 #include "coordinator/results/result_files.h"
 #include "planner/cost.h"
+#include "transport/method.h"
 
 struct rf_prediction {
     double ms, bound_ms; /* bound 0: unknown */
@@ -29,21 +31,38 @@ double rf_predict_disk_ms(const struct rf_link_figures *figures,
                           uint64_t written_bytes, uint64_t read_bytes);
 
 /*
- * Why there can be no prediction of a scenario with a method: the model does
- * not cover it, or nodes and links that it uses have no figures. NULL when
- * there can be one, otherwise malloc'ed. `own`: the figures are of this method
- * and not those of "links".
+ * Takes for each node and pair of nodes of `config` the best of the figures
+ * that the probes of results have for it; `links` is initialised. Figures of
+ * nodes are those of a kind of memory; pairs have some for host memory only.
  */
-char *rf_predict_gap(const struct rf_scenario *scenario, const char *method,
-                     const struct rf_link_figures *figures, bool own,
-                     const struct rf_links *links);
+void rf_predict_links(const struct rf_result_set *set,
+                      const struct rf_config *config,
+                      enum rf_memory_kind memory, struct rf_links *links);
+
+/* Whether a probe of one of the nodes is among the results. */
+bool rf_predict_knows_nodes(const struct rf_result_set *set,
+                            const struct rf_config *config);
+
+/* What a prediction is made from. */
+struct rf_predict_input {
+    const struct rf_scenario *scenario;
+    const char *method;             /* the scenario's or another */
+    struct rf_link_figures figures; /* of the method, or of "links", */
+    bool own;                       /* which of the two */
+    struct rf_links links;          /* with the figures spread */
+};
+
+/* Why there can be no prediction: the model does not cover the scenario with
+ * the method, or nodes and links that it uses have no figures. NULL when there
+ * can be one, otherwise malloc'ed. */
+char *rf_predict_gap(const struct rf_predict_input *input);
 
 /*
  * The median of the last result that measured just this: a model of the same
  * size, the same plan, schedule and settings on the same nodes, whatever its
- * name. 0 where there is
- * none; `why`, which must be NULL, then gets a malloc'ed text if a result has
- * the scenario's name and `method` is the scenario's: what is different there.
+ * name. 0 where there is none; `why`, which must be NULL, then gets a malloc'ed
+ * text if a result has the scenario's name and `method` is the scenario's: what
+ * is different there.
  * `model` is rf_model_json()'s.
  */
 double rf_predict_measured(const struct rf_result_set *set,

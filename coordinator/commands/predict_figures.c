@@ -112,10 +112,10 @@ static char *lacking_rates(const struct rf_schedule *schedule,
     return list;
 }
 
-char *rf_predict_gap(const struct rf_scenario *scenario, const char *method,
-                     const struct rf_link_figures *figures, bool own,
-                     const struct rf_links *links)
+char *rf_predict_gap(const struct rf_predict_input *input)
 {
+    const struct rf_scenario *scenario = input->scenario;
+    const char *method = input->method;
     const struct rf_method_info *info = rf_method_info_find(method);
     char *lacking, *gap;
     if (!info->moves_bytes) {
@@ -125,26 +125,27 @@ char *rf_predict_gap(const struct rf_scenario *scenario, const char *method,
         return rf_xstrdup("the time of infer.quantize is not modelled");
     }
     if (info->needs_folder) {
-        return figures->write_gbytes_per_s > 0 && figures->read_gbytes_per_s > 0
+        return input->figures.write_gbytes_per_s > 0 &&
+                       input->figures.read_gbytes_per_s > 0
                    ? NULL
                    : rf_xasprintf("method %s needs write_gbytes_per_s and "
                                   "read_gbytes_per_s of \"links\"",
                                   method);
     }
-    if (info->may_alias && !own) {
+    if (info->may_alias && !input->own) {
         return rf_xasprintf("method %s may leave bytes where they are; give "
                             "figures of its own in links.methods.%s",
                             method, method);
     }
-    if (strcmp(info->name, "tcp") == 0 && !own &&
+    if (strcmp(info->name, "tcp") == 0 && !input->own &&
         scenario->plan->totals.bytes_intra_node > 0) {
         return rf_xasprintf("method %s uses sockets inside nodes too; give "
                             "figures of its own in links.methods.%s",
                             method, method);
     }
-    lacking =
-        lacking_rates(scenario->schedule, links, scenario->config->node_names,
-                      info->memory == RF_DEVICE_MEMORY);
+    lacking = lacking_rates(scenario->schedule, &input->links,
+                            scenario->config->node_names,
+                            info->memory == RF_DEVICE_MEMORY);
     if (lacking != NULL && info->memory == RF_DEVICE_MEMORY) {
         gap = rf_xasprintf("%s; give copy_gbytes_per_s "
                            "and link_gbytes_per_s in links.methods.%s (probes "

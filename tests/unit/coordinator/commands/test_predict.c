@@ -6,6 +6,7 @@
 #include "coordinator/commands/predict.h"
 #include "planner/model_json.h"
 #include "tests/lib/configured.h"
+#include "tests/lib/quotes.h"
 
 START_TEST(test_predict_disk_is_write_plus_read)
 {
@@ -87,21 +88,22 @@ START_TEST(test_predict_says_what_it_has_no_figures_for)
         {"host", "{'tp': 1, 'layout': 'hf', 'quantize': 'amax_448'}", true,
          false, "infer.quantize"},
     };
-    struct rf_link_figures figures = {.copy_gbytes_per_s = 20,
-                                      .link_gbytes_per_s = 12.5};
     char *text =
         rf_xasprintf("{'name': 's', 'train': {'tp': 2, 'pp': 2}, 'infer': %s}",
                      cases[_i].infer);
     struct configured_pair pair = configured_pair(text);
-    struct rf_links links;
+    struct rf_predict_input input = {
+        .scenario = pair.scenario,
+        .method = cases[_i].method,
+        .figures = {.copy_gbytes_per_s = 20, .link_gbytes_per_s = 12.5},
+        .own = cases[_i].own};
     char *gap;
-    rf_links_init(&links, 2);
-    links.copy_gbytes_per_s[0] = 20;
+    rf_links_init(&input.links, 2);
+    input.links.copy_gbytes_per_s[0] = 20;
     if (cases[_i].both) {
-        rf_link_figures_spread(&figures, &links);
+        rf_link_figures_spread(&input.figures, &input.links);
     }
-    gap = rf_predict_gap(pair.scenario, cases[_i].method, &figures,
-                         cases[_i].own, &links);
+    gap = rf_predict_gap(&input);
     if (cases[_i].says == NULL) {
         ck_assert_ptr_null(gap);
     } else {
@@ -110,7 +112,7 @@ START_TEST(test_predict_says_what_it_has_no_figures_for)
     }
     free(gap);
     free(text);
-    rf_links_free(&links);
+    rf_links_free(&input.links);
     configured_pair_free(&pair);
 }
 END_TEST
@@ -219,6 +221,72 @@ START_TEST(test_predict_shows_no_measurement_of_other_nodes)
 }
 END_TEST
 
+/* A result of one scenario, with its probe before and after it. */
+static struct rf_result_file probed(const char *method, const char *before,
+                                    const char *after)
+{
+    struct rf_result_file file = {.path = NULL};
+    char *text = rf_xasprintf("{'scenario': {'method': '%s'}, 'bound': "
+                              "{'probe': {'before': %s, 'after': %s}}}",
+                              method, before, after);
+    file.result = json_loads(Q(text), 0, NULL);
+    ck_assert_ptr_nonnull(file.result);
+    free(text);
+    return file;
+}
+
+#define NODE_A(all)                                                            \
+    "{'nodes': [{'host': 'a', 'copy_gbytes_per_s': " all "}], 'pairs': "       \
+    "[{'from': 'a', 'to': 'b', 'gbytes_per_s': " all ", 'latency_us': 7}]}"
+#define NODE_C "{'nodes': [{'host': 'c', 'copy_gbytes_per_s': 9}]}"
+
+/* The best probe of a node counts, in the memory of the method; links are
+ * probed over TCP whatever the method. */
+START_TEST(test_predict_takes_the_best_figures_of_probes)
+{
+    struct rf_result_file files[] = {
+        probed("host", NODE_A("3"), NODE_A("5")),
+        probed("tcp", NODE_A("4"), "null"),
+        probed("nccl", NODE_A("100"), NODE_C),
+    };
+    struct rf_result_set set = {.files = files, .n = RF_ARRAY_SIZE(files)};
+    struct configured_pair pair = configured_pair(
+        "{'name': 's', 'train': {'tp': 4}, 'infer': {'tp': 2}}");
+    struct rf_links links;
+    rf_links_init(&links, 2);
+    rf_predict_links(&set, pair.config, RF_HOST_MEMORY, &links);
+    ck_assert_double_eq(links.copy_gbytes_per_s[0], 5);
+    ck_assert_double_eq(links.copy_gbytes_per_s[1], 0);
+    ck_assert_double_eq(links.pair_gbytes_per_s[1], 100);
+    ck_assert_double_eq(links.pair_latency_us[1], 7);
+    rf_links_free(&links);
+    rf_links_init(&links, 2);
+    rf_predict_links(&set, pair.config, RF_DEVICE_MEMORY, &links);
+    ck_assert_double_eq(links.copy_gbytes_per_s[0], 100);
+    ck_assert_double_eq(links.pair_gbytes_per_s[1], 0);
+    rf_links_free(&links);
+    ck_assert(rf_predict_knows_nodes(&set, pair.config));
+    set.n = 0;
+    ck_assert(!rf_predict_knows_nodes(&set, pair.config));
+    for (size_t i = 0; i < RF_ARRAY_SIZE(files); i++) {
+        json_decref(files[i].result);
+    }
+    configured_pair_free(&pair);
+}
+END_TEST
+
+START_TEST(test_predict_knows_no_nodes_of_other_names)
+{
+    struct rf_result_file file = probed("host", NODE_C, "null");
+    struct rf_result_set set = {.files = &file, .n = 1};
+    struct configured_pair pair = configured_pair(
+        "{'name': 's', 'train': {'tp': 4}, 'infer': {'tp': 2}}");
+    ck_assert(!rf_predict_knows_nodes(&set, pair.config));
+    json_decref(file.result);
+    configured_pair_free(&pair);
+}
+END_TEST
+
 Suite *test_predict_suite(void);
 Suite *test_predict_suite(void)
 {
@@ -235,6 +303,8 @@ Suite *test_predict_suite(void)
     tcase_add_loop_test(
         tests, test_predict_says_how_a_measurement_of_the_name_differs, 0, 6);
     tcase_add_test(tests, test_predict_shows_no_measurement_of_other_nodes);
+    tcase_add_test(tests, test_predict_takes_the_best_figures_of_probes);
+    tcase_add_test(tests, test_predict_knows_no_nodes_of_other_names);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -15,6 +15,7 @@
 #include "coordinator/cluster/cluster.h"
 #include "coordinator/cluster/random.h"
 #include "coordinator/commands/commands.h"
+#include "coordinator/commands/load.h"
 #include "coordinator/commands/scenarios.h"
 #include "coordinator/commands/signals.h"
 #include "transport/loop.h"
@@ -24,6 +25,7 @@
 
 struct check {
     const struct rf_cli *cli;
+    struct rf_output *output;
     struct rf_config *config;
     struct rf_model *model;
     struct rf_scenarios *scenarios;
@@ -141,6 +143,33 @@ static void signal_cb(uv_signal_t *handle, int number)
     stop(check, true);
 }
 
+/* How nodes joined, and how well their clocks are known. */
+static void advise_clocks(struct check *check)
+{
+    for (uint32_t i = 0; i < check->config->n_nodes; i++) {
+        struct rf_cluster_clock clock = rf_cluster_clock(check->cluster, i);
+        const char *host = check->config->node_names[i];
+        if (check->hellos[i] == NULL) {
+            continue;
+        }
+        rf_findings_add(
+            &check->findings, RF_ADVICE_INFO, host,
+            "joined over %s after %.0f ms; round trip %.2f ms, clocks known "
+            "to %.2f ms (offset %.3f ms)",
+            clock.tcp ? "TCP" : "the launcher's stream",
+            (double)clock.launch_ns / 1e6,
+            (double)clock.best.round_trip_ns / 1e6,
+            (double)clock.best.round_trip_ns / 2e6,
+            (double)clock.best.offset_ns / 1e6);
+        if (clock.launch_ns > SLOW_START_MS * RF_NS_PER_MS) {
+            rf_findings_add(&check->findings, RF_ADVICE_WARNING, host,
+                            "took %.1f s to start: slow shell start-up files "
+                            "(~/.bashrc) or name look-ups?",
+                            (double)clock.launch_ns / 1e9);
+        }
+    }
+}
+
 static enum rf_status reach_nodes(struct check *check, struct rf_err *err)
 {
     char run_id[17];
@@ -169,28 +198,7 @@ static enum rf_status reach_nodes(struct check *check, struct rf_err *err)
     uv_timer_start(&check->timer, timer_cb, (uint64_t)check->limit_s * 1000, 0);
     rf_cluster_launch(check->cluster);
     uv_run(&check->loop, UV_RUN_DEFAULT);
-    for (uint32_t i = 0; i < check->config->n_nodes; i++) {
-        struct rf_cluster_clock clock = rf_cluster_clock(check->cluster, i);
-        const char *host = check->config->node_names[i];
-        if (check->hellos[i] == NULL) {
-            continue;
-        }
-        rf_findings_add(
-            &check->findings, RF_ADVICE_INFO, host,
-            "joined over %s after %.0f ms; round trip %.2f ms, clocks known "
-            "to %.2f ms (offset %.3f ms)",
-            clock.tcp ? "TCP" : "the launcher's stream",
-            (double)clock.launch_ns / 1e6,
-            (double)clock.best.round_trip_ns / 1e6,
-            (double)clock.best.round_trip_ns / 2e6,
-            (double)clock.best.offset_ns / 1e6);
-        if (clock.launch_ns > SLOW_START_MS * RF_NS_PER_MS) {
-            rf_findings_add(&check->findings, RF_ADVICE_WARNING, host,
-                            "took %.1f s to start: slow shell start-up files "
-                            "(~/.bashrc) or name look-ups?",
-                            (double)clock.launch_ns / 1e9);
-        }
-    }
+    advise_clocks(check);
     rf_cluster_destroy(check->cluster);
     uv_close((uv_handle_t *)&check->timer, NULL);
     rf_signals_close(&check->signals);
@@ -222,108 +230,66 @@ static void advise_everything(struct check *check)
     rf_findings_merge(&check->findings);
 }
 
-static void print_findings(const struct check *check)
-{
-    static const char *const letters[] = {"I", "W", "E"};
-    const struct rf_findings *all = &check->findings;
-    json_t *list = json_array();
-    for (int level = RF_ADVICE_ERROR; level >= RF_ADVICE_INFO; level--) {
-        for (size_t i = 0; i < all->n; i++) {
-            const struct rf_finding *finding = &all->list[i];
-            if ((int)finding->level != level) {
-                continue;
-            }
-            if (check->cli->json) {
-                json_array_append_new(
-                    list,
-                    json_pack("{s:s, s:s, s:s, s:I}", "level", letters[level],
-                              "about", finding->about, "text", finding->text,
-                              "count", (json_int_t)finding->count));
-            } else if (level > RF_ADVICE_INFO || !check->cli->quiet) {
-                printf("%s %s: %s\n", letters[level], finding->about,
-                       finding->text);
-            }
-        }
-    }
-    if (check->cli->json) {
-        json_t *document =
-            json_pack("{s:i, s:O}", "schema_version", 1, "findings", list);
-        json_dumpf(document, stdout, JSON_INDENT(2));
-        putchar('\n');
-        json_decref(document);
-    } else {
-        size_t errors = rf_findings_count(all, RF_ADVICE_ERROR);
-        size_t warnings = rf_findings_count(all, RF_ADVICE_WARNING);
-        printf("%zu error%s, %zu warning%s\n", errors, errors == 1 ? "" : "s",
-               warnings, warnings == 1 ? "" : "s");
-    }
-    json_decref(list);
-}
-
 /* The configuration alone; an impossible scenario is a configuration error. */
 static enum rf_status load(struct check *check, struct rf_err *err)
 {
-    struct rf_jnode node;
     enum rf_status status =
-        rf_config_load(check->cli->config, true, &check->config, err);
-    if (status != RF_OK) {
-        return status;
-    }
-    node = rf_jnode_root(check->config->model, check->config->file);
-    status = rf_model_from_json(&node, &check->model, err);
+        rf_load(check->cli, true, &check->config, &check->model, err);
     return status != RF_OK
                ? status
                : rf_scenarios_plan(check->config, check->model,
                                    RF_SCENARIOS_BYTES, &check->scenarios, err);
 }
 
-static void free_hellos(struct check *check)
+static void free_check(struct check *check)
 {
-    if (check->hellos == NULL) {
-        return;
-    }
-    for (uint32_t i = 0; i < check->config->n_nodes; i++) {
+    for (uint32_t i = 0; check->hellos != NULL && i < check->config->n_nodes;
+         i++) {
         if (check->hellos[i] != NULL) {
             rf_schema_free(&rf_msg_hello_schema, check->hellos[i]);
             free(check->hellos[i]);
         }
     }
     free(check->hellos);
+    free(check->decided);
+    rf_findings_free(&check->findings);
+    rf_scenarios_destroy(check->scenarios);
+    rf_model_destroy(check->model);
+    rf_config_destroy(check->config);
+}
+
+/* Returns the exit code. */
+static int check_all(struct check *check, struct rf_err *err)
+{
+    if (load(check, err) != RF_OK) {
+        return RF_EXIT_USAGE;
+    }
+    check->hellos = rf_xcalloc(check->config->n_nodes, sizeof(*check->hellos));
+    check->decided =
+        rf_xcalloc(check->config->n_nodes, sizeof(*check->decided));
+    if (reach_nodes(check, err) != RF_OK) {
+        return RF_EXIT_LAUNCH;
+    }
+    if (check->signal != 0) {
+        rf_info("stopped by a signal: the nodes were not checked");
+        return RF_EXIT_SIGNAL + check->signal;
+    }
+    advise_everything(check);
+    (void)rf_output_flush(check->output, RF_OUTPUT_WAIT_MS);
+    rf_findings_print(&check->findings, check->cli->json, check->cli->quiet);
+    return rf_findings_count(&check->findings, RF_ADVICE_ERROR) == 0
+               ? RF_EXIT_OK
+               : RF_EXIT_LAUNCH;
 }
 
 int rf_check_command(const struct rf_cli *cli, struct rf_output *output)
 {
-    struct check check = {.cli = cli};
+    struct check check = {.cli = cli, .output = output};
     struct rf_err err = {0};
-    int code = RF_EXIT_USAGE;
-    if (load(&check, &err) != RF_OK) {
+    int code = check_all(&check, &err);
+    if (err.status != RF_OK) {
         rf_error("%s", err.text);
-        goto out;
     }
-    check.hellos = rf_xcalloc(check.config->n_nodes, sizeof(*check.hellos));
-    check.decided = rf_xcalloc(check.config->n_nodes, sizeof(*check.decided));
-    code = RF_EXIT_LAUNCH;
-    if (reach_nodes(&check, &err) != RF_OK) {
-        rf_error("%s", err.text);
-        goto out;
-    }
-    if (check.signal != 0) {
-        rf_info("stopped by a signal: the nodes were not checked");
-        code = RF_EXIT_SIGNAL + check.signal;
-        goto out;
-    }
-    advise_everything(&check);
-    (void)rf_output_flush(output, RF_OUTPUT_WAIT_MS);
-    print_findings(&check);
-    if (rf_findings_count(&check.findings, RF_ADVICE_ERROR) == 0) {
-        code = RF_EXIT_OK;
-    }
-out:
-    free_hellos(&check);
-    free(check.decided);
-    rf_findings_free(&check.findings);
-    rf_scenarios_destroy(check.scenarios);
-    rf_model_destroy(check.model);
-    rf_config_destroy(check.config);
+    free_check(&check);
     return code;
 }

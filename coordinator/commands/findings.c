@@ -1,8 +1,8 @@
 /* A list of findings. See findings.h. */
 #include "coordinator/commands/findings.h"
 
+#include <jansson.h>
 #include <stdarg.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -103,4 +103,54 @@ size_t rf_findings_count(const struct rf_findings *findings,
         count += findings->list[i].level == level;
     }
     return count;
+}
+
+static const char *letter(const struct rf_finding *finding)
+{
+    static const char *const letters[] = {"I", "W", "E"};
+    return letters[finding->level];
+}
+
+static void print_json(const struct rf_findings *findings)
+{
+    json_t *list = json_array(), *document;
+    for (int level = RF_ADVICE_ERROR; level >= RF_ADVICE_INFO; level--) {
+        for (size_t i = 0; i < findings->n; i++) {
+            const struct rf_finding *finding = &findings->list[i];
+            if ((int)finding->level == level) {
+                json_array_append_new(
+                    list,
+                    json_pack("{s:s, s:s, s:s, s:I}", "level", letter(finding),
+                              "about", finding->about, "text", finding->text,
+                              "count", (json_int_t)finding->count));
+            }
+        }
+    }
+    document = json_pack("{s:i, s:o}", "schema_version", 1, "findings", list);
+    json_dumpf(document, stdout, JSON_INDENT(2));
+    putchar('\n');
+    json_decref(document);
+}
+
+void rf_findings_print(const struct rf_findings *findings, bool json,
+                       bool quiet)
+{
+    size_t errors = rf_findings_count(findings, RF_ADVICE_ERROR);
+    size_t warnings = rf_findings_count(findings, RF_ADVICE_WARNING);
+    if (json) {
+        print_json(findings);
+        return;
+    }
+    for (int level = RF_ADVICE_ERROR;
+         level >= (quiet ? RF_ADVICE_WARNING : RF_ADVICE_INFO); level--) {
+        for (size_t i = 0; i < findings->n; i++) {
+            const struct rf_finding *finding = &findings->list[i];
+            if ((int)finding->level == level) {
+                printf("%s %s: %s\n", letter(finding), finding->about,
+                       finding->text);
+            }
+        }
+    }
+    printf("%zu error%s, %zu warning%s\n", errors, errors == 1 ? "" : "s",
+           warnings, warnings == 1 ? "" : "s");
 }

@@ -5,6 +5,7 @@
 #ifndef RF_COORDINATOR_COMMANDS_FINDINGS_H
 #define RF_COORDINATOR_COMMANDS_FINDINGS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "common/compiler.h"
@@ -32,5 +33,11 @@ size_t rf_findings_count(const struct rf_findings *findings,
 
 /* Joins findings that differ only in whom they are about: "a, b". */
 void rf_findings_merge(struct rf_findings *findings);
+
+/* Prints them to standard output, the gravest first, and how many errors and
+ * warnings there are; as a JSON document if asked. `quiet` leaves out advice
+ * from what people read. */
+void rf_findings_print(const struct rf_findings *findings, bool json,
+                       bool quiet);
 
 #endif

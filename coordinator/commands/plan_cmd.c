@@ -9,6 +9,7 @@
 
 #include "coordinator/run/scenario.h"
 #include "coordinator/commands/commands.h"
+#include "coordinator/commands/load.h"
 #include "coordinator/commands/plan_families.h"
 #include "coordinator/commands/plan_print.h"
 #include "planner/model_json.h"
@@ -67,7 +68,6 @@ static int plan_cluster(const struct rf_cli *cli, json_t *document,
 {
     struct rf_config *config = NULL;
     struct rf_model *model = NULL;
-    struct rf_jnode node;
     json_t *list = json_array();
     int code = RF_EXIT_USAGE;
     if (rf_config_from_json(document, cli->config, cli->command == RF_CMD_RUN,
@@ -75,9 +75,7 @@ static int plan_cluster(const struct rf_cli *cli, json_t *document,
         rf_config_select(config, cli->globs, cli->n_globs, err) != RF_OK) {
         goto free_config;
     }
-    node = rf_jnode_root(config->model, config->file);
-    snprintf(node.path, sizeof(node.path), "$.model");
-    if (rf_model_from_json(&node, &model, err) != RF_OK) {
+    if (rf_load_model(config, &model, err) != RF_OK) {
         goto free_config;
     }
     if (!cli->json) {

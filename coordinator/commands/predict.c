@@ -16,6 +16,7 @@
 #include "common/mem.h"
 #include "common/text.h"
 #include "coordinator/commands/commands.h"
+#include "coordinator/commands/load.h"
 #include "coordinator/results/escape.h"
 #include "coordinator/results/fields.h"
 #include "coordinator/results/report_table.h"
@@ -323,18 +324,8 @@ static struct rf_table *create_table(void)
 static enum rf_status load(struct context *context, const struct rf_cli *cli,
                            struct rf_err *err)
 {
-    struct rf_jnode node;
     enum rf_status status =
-        rf_config_load(cli->config, false, &context->config, err);
-    if (status != RF_OK) {
-        return status;
-    }
-    status = rf_config_select(context->config, cli->globs, cli->n_globs, err);
-    if (status != RF_OK) {
-        return status;
-    }
-    node = rf_jnode_root(context->config->model, context->config->file);
-    status = rf_model_from_json(&node, &context->model, err);
+        rf_load(cli, false, &context->config, &context->model, err);
     if (status != RF_OK) {
         return status;
     }

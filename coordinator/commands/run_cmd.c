@@ -18,6 +18,7 @@
 #include "coordinator/cluster/random.h"
 #include "coordinator/run/scenario.h"
 #include "coordinator/commands/commands.h"
+#include "coordinator/commands/load.h"
 #include "coordinator/commands/planning.h"
 #include "coordinator/commands/run_app.h"
 #include "coordinator/commands/versions.h"
@@ -284,19 +285,8 @@ static void set_test_hooks(struct rf_run_app *app)
 
 static enum rf_status load(struct rf_run_app *app, struct rf_err *err)
 {
-    const struct rf_cli *cli = app->cli;
-    struct rf_jnode node;
     enum rf_status status =
-        rf_config_load(cli->config, true, &app->config, err);
-    if (status == RF_OK) {
-        status = rf_config_select(app->config, cli->globs, cli->n_globs, err);
-    }
-    if (status != RF_OK) {
-        return status;
-    }
-    node = rf_jnode_root(app->config->model, app->config->file);
-    snprintf(node.path, sizeof(node.path), "$.model");
-    status = rf_model_from_json(&node, &app->model, err);
+        rf_load(app->cli, true, &app->config, &app->model, err);
     return status != RF_OK
                ? status
                : rf_scenarios_plan(app->config, app->model, RF_SCENARIOS_BYTES,

@@ -43,6 +43,16 @@ test_wrong_types_and_values_are_named() {
     refused '.model = {"config": "absent.json"}' 'absent.json'
 }
 
+test_every_command_names_the_place_in_the_model() {
+    local command
+    cluster '.model.megatron.num_layers = 0 | .links = {link_gbytes_per_s: 1}'
+    for command in run plan check predict; do
+        run_coord "$command" cluster.json
+        expect_exit 2
+        expect_text err 'cluster.json: \$.model.megatron.num_layers: must be'
+    done
+}
+
 test_impossible_meshes_name_the_rule() {
     refused '.scenarios[0].train.tp = 3' '$.scenarios[0]'
     refused '.scenarios[0].infer.tp = 8' '$.scenarios[0]'

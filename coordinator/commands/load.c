@@ -1,0 +1,37 @@
+/* Reading cluster.json and its model. See load.h. */
+#include "coordinator/commands/load.h"
+
+#include <stdio.h>
+
+enum rf_status rf_load_model(const struct rf_config *config,
+                             struct rf_model **out, struct rf_err *err)
+{
+    struct rf_jnode node = rf_jnode_root(config->model, config->file);
+    snprintf(node.path, sizeof(node.path), "$.model");
+    return rf_model_from_json(&node, out, err);
+}
+
+enum rf_status rf_load(const struct rf_cli *cli, bool need_nodes,
+                       struct rf_config **config, struct rf_model **model,
+                       struct rf_err *err)
+{
+    struct rf_config *loaded = NULL;
+    enum rf_status status =
+        rf_config_load(cli->config, need_nodes, &loaded, err);
+    if (status != RF_OK) {
+        return status;
+    }
+    status = rf_config_select(loaded, cli->globs, cli->n_globs, err);
+    if (status != RF_OK) {
+        goto free_config;
+    }
+    status = rf_load_model(loaded, model, err);
+    if (status != RF_OK) {
+        goto free_config;
+    }
+    *config = loaded;
+    return RF_OK;
+free_config:
+    rf_config_destroy(loaded);
+    return status;
+}

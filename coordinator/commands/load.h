@@ -1,0 +1,22 @@
+/* What the commands read before they do anything: cluster.json and its model.
+ */
+#ifndef RF_COORDINATOR_COMMANDS_LOAD_H
+#define RF_COORDINATOR_COMMANDS_LOAD_H
+
+#include "coordinator/commands/cli.h"
+#include "coordinator/config/config.h"
+#include "planner/model.h"
+
+/* The file of the command line with the scenarios that -s selects, and its
+ * model; the caller destroys both. With `need_nodes` a file without nodes is an
+ * error. */
+enum rf_status rf_load(const struct rf_cli *cli, bool need_nodes,
+                       struct rf_config **config, struct rf_model **model,
+                       struct rf_err *err) RF_MUST_CHECK;
+
+/* The model of a cluster file. */
+enum rf_status rf_load_model(const struct rf_config *config,
+                             struct rf_model **out,
+                             struct rf_err *err) RF_MUST_CHECK;
+
+#endif

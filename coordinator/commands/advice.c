@@ -45,7 +45,7 @@ static const struct rule {
      "experts divide): whole experts move in larger pieces"},
     {SCENARIO, RF_ADVICE_WARNING, rf_rule_long_sequence,
      "training: sequences of {tokens} tokens without context parallelism; CP 2 "
-     "or more is usual from {usual} on"},
+     "or more is usual from {usual} tokens on"},
     {SCENARIO, RF_ADVICE_WARNING, rf_rule_empty_pipeline,
      "training: PP {pp} is not below the {batches} micro-batches of a step: "
      "the pipeline is mostly empty"},
@@ -68,26 +68,27 @@ static const struct rule {
 
     {MACHINE, RF_ADVICE_WARNING, rf_rule_one_machine,
      "{names} are {count} nodes on one machine (same boot id): they share its "
-     "processors and memory, and what goes between them crosses no network"},
+     "processors and memory, and traffic between them crosses no network"},
     {PAIR, RF_ADVICE_WARNING, rf_rule_builds,
-     "another build of the worker than {host}: \"{own}\" and \"{other}\""},
+     "worker build \"{own}\" differs from \"{other}\" on {host}"},
     {PAIR, RF_ADVICE_WARNING, rf_rule_kernels,
-     "another kernel than {host}: \"{own}\" and \"{other}\""},
+     "kernel \"{own}\" differs from \"{other}\" on {host}"},
     {PAIR, RF_ADVICE_WARNING, rf_rule_cpus,
-     "another processor than {host}: \"{own}\" and \"{other}\""},
+     "processor \"{own}\" differs from \"{other}\" on {host}"},
     {PAIR, RF_ADVICE_WARNING, rf_rule_congestion,
-     "another TCP congestion control than {host}: \"{own}\" and \"{other}\""},
+     "TCP congestion control \"{own}\" differs from \"{other}\" on {host}"},
     {PAIR, RF_ADVICE_WARNING, rf_rule_link_speeds,
-     "its fastest interface has {own} Mbit/s, that of {host} {other}"},
+     "its fastest interface runs at {own} Mbit/s, that of {host} at {other}"},
 
     {SCENARIO_MACHINE, RF_ADVICE_WARNING, rf_rule_processors,
-     "{ranks} ranks share the {cpus} of {host}: times show how they are "
-     "scheduled more than how bytes move"},
+     "{ranks} ranks share the {cpus} of {host}: times reflect "
+     "scheduling more than data movement"},
     {SCENARIO_NODES, RF_ADVICE_ERROR, rf_rule_folders, "{why}"},
     {SCENARIO_NODE, RF_ADVICE_ERROR, rf_rule_method,
      "method {method} cannot be used on {host}: {why}"},
     {SCENARIO_NODE, RF_ADVICE_ERROR, rf_rule_memory,
-     "needs {need} of memory on {host}, which has {available}"},
+     "needs {need} of memory on {host}, which has {available} available; use "
+     "fewer layers (\"num_layers\") or more nodes"},
 };
 
 static const char *word(const struct rf_words *words, const char *name,

@@ -154,8 +154,8 @@ static void advise_clocks(struct check *check)
         }
         rf_findings_add(
             &check->findings, RF_ADVICE_INFO, host,
-            "joined over %s after %.0f ms; round trip %.2f ms, clocks known "
-            "to %.2f ms (offset %.3f ms)",
+            "joined over %s after %.0f ms; round trip %.2f ms, clock known "
+            "to within %.2f ms (offset %.3f ms)",
             clock.tcp ? "TCP" : "the launcher's stream",
             (double)clock.launch_ns / 1e6,
             (double)clock.best.round_trip_ns / 1e6,
@@ -163,8 +163,8 @@ static void advise_clocks(struct check *check)
             (double)clock.best.offset_ns / 1e6);
         if (clock.launch_ns > SLOW_START_MS * RF_NS_PER_MS) {
             rf_findings_add(&check->findings, RF_ADVICE_WARNING, host,
-                            "took %.1f s to start: slow shell start-up files "
-                            "(~/.bashrc) or name look-ups?",
+                            "took %.1f s to start; slow shell start-up files "
+                            "(~/.bashrc) or name lookups may be the cause",
                             (double)clock.launch_ns / 1e9);
         }
     }
@@ -271,7 +271,7 @@ static int check_all(struct check *check, struct rf_err *err)
         return RF_EXIT_LAUNCH;
     }
     if (check->signal != 0) {
-        rf_info("stopped by a signal: the nodes were not checked");
+        rf_info("stopped by a signal before the nodes were checked");
         return RF_EXIT_SIGNAL + check->signal;
     }
     advise_everything(check);

@@ -117,8 +117,8 @@ static enum rf_status set_form(struct rf_cli *cli, enum rf_report_form form,
 {
     if (cli->form != RF_REPORT_TABLE && cli->form != form) {
         return rf_err_set(err, RF_ERR_USAGE,
-                          "--csv, --latex, --markdown and --html exclude each "
-                          "other");
+                          "--csv, --latex, --markdown and --html cannot be "
+                          "combined; choose one");
     }
     cli->form = form;
     return RF_OK;
@@ -207,7 +207,8 @@ static enum rf_status bad_option(int result, const char *word,
         known = known || o->val == optopt;
     }
     if (result == ':') {
-        return rf_err_set(err, RF_ERR_USAGE, "%s needs a value", word);
+        return rf_err_set(err, RF_ERR_USAGE, "option %s requires a value",
+                          word);
     }
     return known ? rf_err_set(err, RF_ERR_USAGE, "unknown option %s", word)
                  : rf_err_set(err, RF_ERR_USAGE, "unknown option -%c", optopt);
@@ -221,7 +222,7 @@ static enum rf_status check_takers(const struct parse *parse,
             if (takers[t].option == parse->seen[i] &&
                 !(takers[t].commands & C(parse->cli->command))) {
                 return rf_err_set(err, RF_ERR_USAGE,
-                                  "--%s has no meaning for \"%s\"",
+                                  "--%s does not apply to \"%s\"; remove it",
                                   option_name(parse->seen[i]), command);
             }
         }
@@ -244,18 +245,19 @@ static enum rf_status check_pairs(const struct parse *parse, struct rf_err *err)
 {
     if (was_seen(parse, OPT_RESUME) && was_seen(parse, 'o')) {
         return rf_err_set(err, RF_ERR_USAGE,
-                          "--resume goes on in its own folder: leave out "
+                          "--resume continues in its own folder; remove "
                           "--output");
     }
     if (was_seen(parse, 'q') && was_seen(parse, 'v')) {
-        return rf_err_set(err, RF_ERR_USAGE,
-                          "--quiet and --verbose exclude each other");
+        return rf_err_set(
+            err, RF_ERR_USAGE,
+            "--quiet and --verbose cannot be combined; remove one");
     }
     if (parse->cli->command == RF_CMD_PLAN && was_seen(parse, 'v') &&
         (was_seen(parse, OPT_JSON) || was_seen(parse, OPT_FULL))) {
         return rf_err_set(err, RF_ERR_USAGE,
-                          "--verbose lists families in the text that --json "
-                          "replaces: leave out one of them");
+                          "--verbose adds to the text that --json and --full "
+                          "replace; remove one of them");
     }
     return RF_OK;
 }
@@ -283,13 +285,17 @@ static enum rf_status too_many(const struct rf_cli *cli, struct rf_err *err)
                           cli->operands[0], nearest);
     }
     if (cli->command == RF_CMD_RUN && is_command_word(cli->operands[0])) {
-        return rf_err_set(err, RF_ERR_USAGE,
-                          "unknown command \"%.80s\", and there is no file of "
-                          "that name",
-                          cli->operands[0]);
+        return rf_err_set(
+            err, RF_ERR_USAGE,
+            "unknown command \"%.80s\", and no file has that name; "
+            "the commands are run, plan, check, predict, report "
+            "and compare",
+            cli->operands[0]);
     }
-    return rf_err_set(err, RF_ERR_USAGE, "one CLUSTER.json, not also %.80s",
-                      cli->operands[1]);
+    return rf_err_set(err, RF_ERR_USAGE,
+                      "unexpected argument \"%.80s\" after \"%.80s\": one "
+                      "CLUSTER.json at a time",
+                      cli->operands[1], cli->operands[0]);
 }
 
 static enum rf_status check_operands(struct rf_cli *cli, struct rf_err *err)
@@ -301,18 +307,21 @@ static enum rf_status check_operands(struct rf_cli *cli, struct rf_err *err)
         return RF_OK;
     case RF_CMD_REPORT:
         return n >= 1 ? RF_OK
-                      : rf_err_set(err, RF_ERR_USAGE,
-                                   "report: which result folders?");
+                      : rf_err_set(
+                            err, RF_ERR_USAGE,
+                            "report: missing DIR argument: name one or more "
+                            "result folders");
     case RF_CMD_COMPARE:
         return n == 2 ? RF_OK
                       : rf_err_set(err, RF_ERR_USAGE,
-                                   "compare: needs two result folders, the "
-                                   "reference and the new one");
+                                   "compare: expected two result folders, "
+                                   "REFERENCE_DIR and NEW_DIR, not %zu",
+                                   n);
     default:
         break;
     }
     if (n == 0) {
-        return rf_err_set(err, RF_ERR_USAGE, "which CLUSTER.json?");
+        return rf_err_set(err, RF_ERR_USAGE, "missing CLUSTER.json argument");
     }
     if (n > 1 && cli->command != RF_CMD_PREDICT) {
         return too_many(cli, err);
@@ -321,7 +330,8 @@ static enum rf_status check_operands(struct rf_cli *cli, struct rf_err *err)
     if ((cli->json || cli->full) && cli->command == RF_CMD_RUN &&
         !cli->dry_run) {
         return rf_err_set(err, RF_ERR_USAGE,
-                          "--json and --full need \"plan\" or --dry-run");
+                          "--json and --full print a plan: use them with "
+                          "\"plan\" or with --dry-run");
     }
     cli->json |= cli->full; /* there is no other form of it */
     return RF_OK;

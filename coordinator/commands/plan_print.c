@@ -300,7 +300,7 @@ static void print_node_memory(const struct rf_scenario *scenario)
                rf_format_bytes(need[top[i]], a, sizeof(a)));
     }
     if (used > n) {
-        printf(" and %zu nodes with no more", used - n);
+        printf(" and %zu more nodes, none above these", used - n);
     }
     free(need);
 }
@@ -316,7 +316,7 @@ static void print_memory(const struct rf_scenario *scenario)
     }
     rf_format_bytes(least, a, sizeof(a));
     rf_format_bytes(most, b, sizeof(b));
-    printf("  memory      %s%s%s a rank (%s)", a,
+    printf("  memory      %s%s%s per rank (%s)", a,
            strcmp(a, b) == 0 ? "" : " to ", strcmp(a, b) == 0 ? "" : b,
            rf_scenario_on_device(scenario) ? "device" : "host");
     print_node_memory(scenario);
@@ -336,7 +336,7 @@ void rf_plan_print_scenario(const struct rf_scenario *scenario, bool families)
     print_side("inference", scenario, RF_INFER);
     print_totals(scenario);
     print_unknown(scenario);
-    printf("  replicas    each byte is wanted %.2f times on average\n",
+    printf("  replicas    each byte is needed %.2f times on average\n",
            unique > 0
                ? (double)scenario->plan->totals.bytes_total / (double)unique
                : 0.0);

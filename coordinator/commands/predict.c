@@ -253,6 +253,33 @@ static enum rf_status predict_all(struct context *context, struct rf_err *err)
     return RF_OK;
 }
 
+/* Without "links": whether results have any figure for the nodes. */
+static enum rf_status check_measured(const struct context *context,
+                                     struct rf_err *err)
+{
+    const struct rf_config *config = context->config;
+    if (context->measured.n == 0) {
+        return rf_err_set(err, RF_ERR_CONFIG,
+                          "%s: no figures to predict from: add \"links\" to "
+                          "it, or name a result folder after it",
+                          config->file);
+    }
+    if (rf_predict_knows_nodes(&context->measured, config)) {
+        return RF_OK;
+    }
+    if (config->n_nodes == 0) {
+        return rf_err_set(err, RF_ERR_CONFIG,
+                          "%s: no figures to predict from: it has no nodes to "
+                          "look up in results; add \"links\" to it, or nodes",
+                          config->file);
+    }
+    return rf_err_set(err, RF_ERR_CONFIG,
+                      "%s: no figures to predict from: no result has a probe "
+                      "of one of its nodes (the first is %s); add \"links\" to "
+                      "it, or name results of nodes with these names",
+                      config->file, config->node_names[0]);
+}
+
 static enum rf_status read_figures(struct context *context,
                                    const struct rf_cli *cli, struct rf_err *err)
 {
@@ -268,25 +295,9 @@ static enum rf_status read_figures(struct context *context,
     for (size_t i = 1; status == RF_OK && i < cli->n_operands; i++) {
         status = rf_result_set_add(&context->measured, cli->operands[i], err);
     }
-    if (status != RF_OK || context->have_links) {
-        return status;
-    }
-    if (context->measured.n == 0) {
-        return rf_err_set(err, RF_ERR_CONFIG,
-                          "%s: nothing to predict from: give \"links\" in it, "
-                          "or a result folder after it",
-                          context->config->file);
-    }
-    if (!rf_predict_knows_nodes(&context->measured, context->config)) {
-        const struct rf_config *config = context->config;
-        return rf_err_set(
-            err, RF_ERR_CONFIG,
-            "%s: nothing to predict from: no result has a probe of its nodes "
-            "(the first: %s); give \"links\" in it, or results of nodes of "
-            "these names",
-            config->file, config->n_nodes > 0 ? config->node_names[0] : "none");
-    }
-    return RF_OK;
+    return status != RF_OK || context->have_links
+               ? status
+               : check_measured(context, err);
 }
 
 static void print_out(const struct rf_cli *cli, const struct context *context)

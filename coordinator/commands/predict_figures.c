@@ -129,17 +129,17 @@ char *rf_predict_gap(const struct rf_predict_input *input)
                        input->figures.read_gbytes_per_s > 0
                    ? NULL
                    : rf_xasprintf("method %s needs write_gbytes_per_s and "
-                                  "read_gbytes_per_s of \"links\"",
+                                  "read_gbytes_per_s in \"links\"",
                                   method);
     }
     if (info->may_alias && !input->own) {
-        return rf_xasprintf("method %s may leave bytes where they are; give "
+        return rf_xasprintf("method %s may leave bytes in place; give it "
                             "figures of its own in links.methods.%s",
                             method, method);
     }
     if (strcmp(info->name, "tcp") == 0 && !input->own &&
         scenario->plan->totals.bytes_intra_node > 0) {
-        return rf_xasprintf("method %s uses sockets inside nodes too; give "
+        return rf_xasprintf("method %s also uses sockets inside nodes; give it "
                             "figures of its own in links.methods.%s",
                             method, method);
     }

@@ -127,21 +127,21 @@ static char *difference_text(const struct rf_result_file *file,
     }
     if (strcmp(where, ".status") == 0) {
         free(where);
-        return rf_xasprintf("not measured: scenario %s of run %s: its run "
-                            "there %s",
+        return rf_xasprintf("not measured: scenario %s of run %s %s there",
                             file->name, file->run, failure_text(in_there));
     }
     a = value_text(in_there);
     b = value_text(in_here);
-    text = a != NULL && b != NULL
-               ? rf_xasprintf(
-                     "not measured: scenario %s of run %s is of another refit: "
-                     "%s is %s there, %s here",
-                     file->name, file->run, where + 1, a, b)
-               : rf_xasprintf(
-                     "not measured: scenario %s of run %s is of another refit: "
-                     "%s differs",
-                     file->name, file->run, where + 1);
+    text =
+        a != NULL && b != NULL
+            ? rf_xasprintf(
+                  "not measured: scenario %s of run %s measures another refit: "
+                  "%s is %s there, %s here",
+                  file->name, file->run, where + 1, a, b)
+            : rf_xasprintf(
+                  "not measured: scenario %s of run %s measures another refit: "
+                  "%s differs",
+                  file->name, file->run, where + 1);
     free(a);
     free(b);
     free(where);

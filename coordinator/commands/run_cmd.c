@@ -264,7 +264,7 @@ static struct rf_msg_hook *read_hook(const char *variable)
         return NULL;
     }
     if (sscanf(text, "%u:%u%c", &rank, &iteration, &end) != 2) {
-        rf_warn("%s is not \"rank:iteration\": ignored", variable);
+        rf_warn("%s must be \"rank:iteration\"; ignored", variable);
         return NULL;
     }
     hook = rf_xmalloc(sizeof(*hook));
@@ -315,8 +315,8 @@ static enum rf_status run_all(struct rf_run_app *app, struct rf_err *err)
     uv_run(&app->loop, UV_RUN_DEFAULT);
     rf_run_end(app);
     if (app->planning) {
-        rf_info("a plan is being made and cannot be called off; a signal "
-                "leaves at once");
+        rf_info("waiting for a plan that cannot be cancelled; send a signal to "
+                "exit at once");
     }
     while (app->planning) {
         uv_run(&app->loop, UV_RUN_ONCE);
@@ -393,7 +393,7 @@ static enum rf_status run_in_folder(struct rf_run_app *app, struct rf_err *err)
         return RF_OK;
     }
     if (all_complete(app)) {
-        rf_info("nothing is left to do: every scenario is complete there");
+        rf_info("nothing to do: every scenario in that folder is complete");
         rf_run_end(app);
         return RF_OK;
     }

@@ -43,8 +43,8 @@ static void explain_wait(struct rf_run_app *app)
     const char *state, *path = awaited(app, &state);
     if (path != NULL && !app->explained) {
         app->explained = true;
-        rf_warn("waiting until %s is %s (%s to leave without it)", path, state,
-                app->interrupts > 0 ? "again" : "interrupt");
+        rf_warn("waiting until %s is %s (interrupt%s to exit without it)", path,
+                state, app->interrupts > 0 ? " again" : "");
     }
 }
 
@@ -78,8 +78,8 @@ void rf_run_end_signal(uv_signal_t *handle, int number)
         return;
     }
     if (app->interrupts == 1) {
-        rf_warn("stopping and keeping the results (again to force, a third "
-                "time to leave at once)");
+        rf_warn("stopping and keeping the results (interrupt again to force, a "
+                "third time to exit at once)");
     }
     rf_run_interrupt(app->run, app->interrupt_code);
 }
@@ -231,7 +231,7 @@ void rf_run_end(struct rf_run_app *app)
             rf_run_end_warn(app);
             report_launch(app);
         } else {
-            rf_info("stopped before any scenario: nothing is kept");
+            rf_info("stopped before the first scenario: no results are kept");
         }
         rf_run_end_discard(app);
         return;
@@ -246,6 +246,6 @@ void rf_run_end(struct rf_run_app *app)
     rf_results_print(app->results, stdout);
     rf_info("results in %s", rf_results_folder(app->results));
     if (cut_short(app)) {
-        rf_info("go on with --resume %s", rf_results_folder(app->results));
+        rf_info("to continue: --resume %s", rf_results_folder(app->results));
     }
 }

@@ -98,8 +98,8 @@ test_a_complete_folder_has_nothing_left_to_do() {
     expect_exit 0
     run_coord cluster.json --resume "$(echo results/*)"
     expect_exit 0
-    expect_text err 'nothing is left to do'
-    expect_no_text err 'go on with'
+    expect_text err 'nothing to do: every scenario'
+    expect_no_text err 'to continue'
 }
 
 test_dry_run_launches_and_writes_nothing() {
@@ -150,10 +150,11 @@ test_predictions_need_results_of_the_same_nodes() {
     cluster '.nodes[0].host = "elsewhere"'
     run_coord predict cluster.json results
     expect_exit 2
-    expect_text err 'no result has a probe of its nodes .*elsewhere'
+    expect_text err 'no result has a probe of one of its nodes .*elsewhere'
     cluster 'del(.nodes)'
     run_coord predict cluster.json results
     expect_exit 2
+    expect_text err 'it has no nodes'
 }
 
 test_predictions_show_only_measurements_of_the_same_refit() {

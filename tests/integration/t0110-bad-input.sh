@@ -224,7 +224,7 @@ test_predictions_show_texts_of_results_as_text() {
         model: {name: "\u009b2J\u202e"}}' >"$run/a.json"
     run_coord predict cluster.json "$run"
     expect_exit 0
-    expect_text out '^\[1\] .*scenario a of run run\?\[31m \? is of another'
+    expect_text out '^\[1\] .*scenario a of run run\?\[31m \? measures another'
     no_control_characters out
     run_coord predict cluster.json "$run" --json
     expect_exit 0

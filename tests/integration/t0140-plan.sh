@@ -16,16 +16,16 @@ test_memory_names_the_nodes_that_need_most() {
     cluster
     run_coord plan cluster.json
     expect_exit 0
-    expect_text out '^  memory .*\(host\), f [0-9.]+ MB, a .* and 2 nodes with no more$'
+    expect_text out '^  memory .*\(host\), f [0-9.]+ MB, a .* and 2 more nodes, none above these$'
 }
 
 test_equal_memory_is_one_figure() {
     cluster
     run_coord plan cluster.json
-    expect_text out '^  memory      [0-9.]+ MB a rank'
+    expect_text out '^  memory      [0-9.]+ MB per rank'
     cluster '.scenarios[0].train = {"pp": 4, "tp": 2}'
     run_coord plan cluster.json
-    expect_text out '^  memory      [0-9.]+ MB to [0-9.]+ MB a rank'
+    expect_text out '^  memory      [0-9.]+ MB to [0-9.]+ MB per rank'
 }
 
 test_a_prediction_is_printed_once() {

@@ -121,7 +121,7 @@ test_a_signal_ends_a_check_with_its_code() {
         wait "$coord_pid"
         status=$?
         expect_exit "$code"
-        expect_text err 'stopped by a signal: the nodes were not checked'
+        expect_text err 'stopped by a signal before the nodes were checked'
     done
 }
 
@@ -138,7 +138,7 @@ test_a_signal_that_was_ignored_stays_ignored() {
     status=$?
     expect_exit 143
     # A second signal would have ended it without a word.
-    expect_text err 'stopped by a signal: the nodes were not checked'
+    expect_text err 'stopped by a signal before the nodes were checked'
 }
 
 run_tests

@@ -228,7 +228,7 @@ interrupted_by() { # SIGNAL EXIT_CODE
     expect_json "$(result first)" '.status == "interrupted"'
     expect_json "$(result first)" '.iterations | length > 0'
     expect_json "$(echo results/*/run.json)" '.status == "interrupted"'
-    expect_text err "go on with --resume $(echo results/*)"
+    expect_text err "to continue: --resume $(echo results/*)"
     wait_until 20 "no process is left" no_workers
 }
 
@@ -254,7 +254,7 @@ test_interrupt_before_any_scenario_keeps_no_folder() {
     finish_coord
     expect_exit 130
     ! compgen -G 'results/*' || fail "a folder was left"
-    expect_text err 'nothing is kept'
+    expect_text err 'no results are kept'
     expect_no_text err 'results in'
     wait_until 20 "its end" eval '! kill -0 "$(<pid)" 2>/dev/null'
 }

@@ -227,15 +227,15 @@ static const struct {
     {"{'boot_id': 'x'}", "{'boot_id': 'y'}", RF_ADVICE_WARNING, "one machine",
      false},
     {"{}", "{'build': 'other'}", RF_ADVICE_WARNING,
-     "another build of the worker than a: \"other\"", true},
+     "worker build \"other\" differs from", true},
     {"{'kernel': 'Linux 5'}", "{}", RF_ADVICE_WARNING,
-     "another kernel than a: \"Linux 6\" and \"Linux 5\"", true},
+     "kernel \"Linux 6\" differs from \"Linux 5\" on a", true},
     {"{}", "{'cpu': null}", RF_ADVICE_WARNING,
-     "another processor than a: \"?\" and \"x\"", true},
+     "processor \"?\" differs from \"x\" on a", true},
     {"{}", "{'congestion_control': 'bbr'}", RF_ADVICE_WARNING,
-     "another TCP congestion control than a: \"bbr\" and \"cubic\"", true},
+     "TCP congestion control \"bbr\" differs from \"cubic\" on a", true},
     {"{}", "{'nics': []}", RF_ADVICE_WARNING,
-     "its fastest interface has 0 Mbit/s, that of a 1000", true},
+     "its fastest interface runs at 0 Mbit/s, that of a at 1000", true},
 };
 
 START_TEST(test_advice_about_nodes)

@@ -80,7 +80,7 @@ START_TEST(test_predict_says_what_it_has_no_figures_for)
         {"null", "{'tp': 4}", true, false, "moves nothing"},
         {"tcp", "{'tp': 4}", true, false, "sockets"},
         {"tcp", "{'tp': 4}", true, true, NULL},
-        {"shm", "{'tp': 4}", true, false, "where they are"},
+        {"shm", "{'tp': 4}", true, false, "in place"},
         {"disk", "{'tp': 4}", true, false, "write_gbytes_per_s"},
         {"nccl", "{'tp': 4}", true, false, NULL},
         {"nccl", "{'tp': 4}", false, false,
@@ -189,7 +189,7 @@ START_TEST(test_predict_says_how_a_measurement_of_the_name_differs)
     static const struct {
         const char *object, *key, *value, *says;
     } cases[] = {
-        {NULL, "status", "failed", "its run there failed"},
+        {NULL, "status", "failed", "of run r failed there"},
         {"model", "dtype", "float32", "model.dtype is \"float32\" there"},
         {"scenario", "method", "tcp",
          "scenario.method is \"tcp\" there, \"host\" here"},

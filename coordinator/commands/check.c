@@ -1,7 +1,7 @@
 /*
- * `refit-coord check`: everything that can be known before a run. Plans all
- * scenarios, starts the agents, takes what they say of their nodes, compares
- * clocks for a moment, ends them. Nothing is measured and nothing stored.
+ * `refit-coord check`: all that can be known before a run. Plans all scenarios,
+ * starts the agents, collects what they report about their nodes, compares
+ * clocks briefly, and ends them. Measures and stores nothing.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /*
- * Command line of refit-coord. The first operand may be a command; otherwise it
- * is the cluster file of `run`. Each command takes only its own options: an
- * option that would be ignored is an error.
+ * The command line of refit-coord. The first operand may be a command;
+ * otherwise it is the cluster file of `run`. Each command takes only its own
+ * options: one that would be ignored is an error.
  */
 #include "coordinator/commands/cli.h"
 
@@ -269,8 +269,7 @@ static bool is_command_word(const char *text)
            access(text, F_OK) != 0;
 }
 
-/* Two operands where one is expected: perhaps the first is a misspelt command.
- */
+/* Too many operands: perhaps the first is a misspelt command. */
 static enum rf_status too_many(const struct rf_cli *cli, struct rf_err *err)
 {
     const char *names[RF_ARRAY_SIZE(commands) + 1] = {NULL};

@@ -20,7 +20,7 @@ static int dispatch_run(const struct rf_cli *cli)
     signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of write() */
     code = cli->command == RF_CMD_CHECK ? rf_check_command(cli, output)
                                         : rf_run_command(cli, output);
-    /* It stays the log's sink: a launch that hangs may have words to say. */
+    /* It remains the log's sink: a launch that hangs may still log. */
     rf_output_end(output, RF_OUTPUT_WAIT_MS);
     return code;
 }
@@ -50,9 +50,8 @@ static int dispatch(const struct rf_cli *cli)
     return RF_EXIT_USAGE;
 }
 
-/* A standard descriptor that the caller has closed must not become a socket of
- * ours. What stands in for it cannot be written to, so that output which goes
- * nowhere is an error still. */
+/* Keeps our sockets off standard descriptors that the caller has closed. What
+ * stands in for them cannot be written to, so lost output is still an error. */
 static void fill_standard_descriptors(void)
 {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
@@ -62,7 +61,7 @@ static void fill_standard_descriptors(void)
     }
 }
 
-/* Output that went nowhere is told whatever else there was to tell. */
+/* Reports lost output in addition to any other error. */
 static int close_output(int code)
 {
     if (ferror(stdout) == 0 && fflush(stdout) == 0) {

@@ -2,9 +2,9 @@
  * Standard error beside the event loop. See output.h.
  *
  * Callers fill one buffer while the thread writes the other. The thread takes
- * all that there is at once, so lines that found no room are always younger
- * than those in the buffer: their number is written behind them. A thread that
- * is stuck when the program ends is left alone with its memory.
+ * the whole buffer at once, so dropped lines are always newer than those in it:
+ * their number is written after them. A thread that is stuck when the program
+ * ends keeps its memory.
  */
 #include "coordinator/commands/output.h"
 
@@ -23,7 +23,7 @@
 #define ERASE "\r\033[K"
 #define STATUS_BYTES 1024
 
-/* Who writes: the thread; whoever calls; nobody, the thread is stuck. */
+/* Who writes: the thread; the caller; nobody, since the thread is stuck. */
 enum writer { WRITER_THREAD, WRITER_CALLER, WRITER_STUCK };
 
 struct rf_output {
@@ -46,7 +46,7 @@ struct rf_output {
 
 /* --- Writing -------------------------------------------------------------- */
 
-/* A reader that is gone gets nothing more. */
+/* Writes nothing more once the reader is gone. */
 static void put(const struct rf_output *output, const char *data, size_t size)
 {
     (void)rf_write_all(output->fd, data, size);
@@ -60,7 +60,7 @@ static void erase(struct rf_output *output)
     }
 }
 
-/* One write() a line: lines of several processes do not mix. */
+/* One write() per line: lines of several processes do not mix. */
 static void write_lines(const struct rf_output *output, const char *lines,
                         size_t size)
 {
@@ -89,7 +89,7 @@ static bool has_work(const struct rf_output *output)
     return output->used > 0 || output->n_lost > 0 || output->status_new;
 }
 
-/* Takes what there is and writes it, without the lock meanwhile. */
+/* Takes the buffer and writes it; releases the lock meanwhile. */
 static void drain(struct rf_output *output)
 {
     char *lines = output->lines, status[STATUS_BYTES];
@@ -135,7 +135,7 @@ static void *write_thread(void *data)
     return NULL;
 }
 
-/* With the lock: something has been added. */
+/* Wakes the thread after an addition. Needs the lock. */
 static void hand_over(struct rf_output *output)
 {
     if (output->writer == WRITER_THREAD) {
@@ -174,7 +174,7 @@ void rf_output_status(struct rf_output *output, const char *text)
     pthread_mutex_unlock(&output->lock);
 }
 
-/* With the lock. */
+/* Needs the lock. */
 static bool wait_written(struct rf_output *output, uint32_t wait_ms)
 {
     int64_t until_ns = rf_now_ns() + (int64_t)wait_ms * RF_NS_PER_MS;

@@ -1,11 +1,11 @@
 /*
- * Standard error, written by a thread of its own: a terminal that is stopped,
- * or a pipe whose reader does not read, must not hold up the event loop for
- * longer than agents wait for a sign of life.
+ * Standard error, written by its own thread: a stopped terminal, or a pipe that
+ * nobody reads, must not block the event loop for longer than agents wait for a
+ * sign of life.
  *
- * Lines queue up to RF_OUTPUT_QUEUE_BYTES. What comes then is lost, and counted
- * in a line of its own once there is room. Of the status, a line that is
- * redrawn below all others, only the last is kept.
+ * Lines queue up to RF_OUTPUT_QUEUE_BYTES. Further lines are dropped; once
+ * there is room, one line says how many. Of the status, a line that is redrawn
+ * below all others, only the last is kept.
  */
 #ifndef RF_COORDINATOR_COMMANDS_OUTPUT_H
 #define RF_COORDINATOR_COMMANDS_OUTPUT_H

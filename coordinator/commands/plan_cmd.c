@@ -31,7 +31,7 @@ static int print_json(json_t *document)
                                 JSON_REAL_PRECISION(9));
     putchar('\n');
     json_decref(document);
-    if (failed != 0 && ferror(stdout) == 0) { /* else main() tells it */
+    if (failed != 0 && ferror(stdout) == 0) { /* else main() reports it */
         rf_error("cannot encode the plan");
     }
     return failed != 0 ? RF_EXIT_FAILED : RF_EXIT_OK;

@@ -1,4 +1,4 @@
-/* Scenarios worked out on another thread. See planning.h. */
+/* Scenarios taken on another thread. See planning.h. */
 #include "coordinator/commands/planning.h"
 
 #include <stdlib.h>
@@ -27,7 +27,7 @@ static void work_cb(uv_work_t *work)
 static void after_cb(uv_work_t *work, int status)
 {
     struct planning *planning = work->data;
-    (void)status; /* never called off */
+    (void)status; /* never cancelled */
     planning->planned(planning->scenario, &planning->why, planning->data);
     free(planning);
 }

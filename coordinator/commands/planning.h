@@ -1,7 +1,7 @@
 /*
- * Working out a scenario beside the event loop. A large schedule takes longer
- * than agents wait for a sign of life from their coordinator, and signals have
- * to be answered meanwhile.
+ * Takes a scenario beside the event loop. If it must be planned again, that
+ * takes longer than agents wait for a sign of life from their coordinator, and
+ * signals must be answered meanwhile.
  */
 #ifndef RF_COORDINATOR_COMMANDS_PLANNING_H
 #define RF_COORDINATOR_COMMANDS_PLANNING_H
@@ -16,8 +16,8 @@ typedef void (*rf_planned_fn)(struct rf_scenario *scenario,
 
 /*
  * Calls rf_scenarios_take() for scenario `index` on a thread of libuv's, then
- * `planned` on the loop. It cannot be called off: the loop is alive and
- * `scenarios` is needed until then.
+ * `planned` on the loop. It cannot be cancelled: the loop and `scenarios` must
+ * live until then.
  */
 void rf_planning_start(uv_loop_t *loop, struct rf_scenarios *scenarios,
                        size_t index, rf_planned_fn planned, void *data);

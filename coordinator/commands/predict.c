@@ -1,11 +1,10 @@
 /*
  * `refit-coord predict`: seconds for each scenario and method before anything
- * is run. Figures come from "links" of cluster.json, those that are not there
- * from the probes in a result folder, which then also shows beside predicted
- * what was measured of the same refit. Nothing is assumed that was not given:
- * without figures it is an error, a method without its own figures has those of
- * "links", and what the model does not cover has
- * "-" and a footnote.
+ * runs. Figures come from "links" in cluster.json, missing ones from the probes
+ * in result folders; if these measured the same refit, that is shown beside the
+ * prediction. Nothing is assumed: having no figures is an error, a method
+ * without figures of its own takes those of "links", and what the model does
+ * not cover gets "-" and a footnote.
  */
 #include "coordinator/commands/predict.h"
 
@@ -35,7 +34,7 @@ struct context {
     struct rf_result_set measured;
     struct rf_table *table;
     json_t *list;
-    json_t *told;  /* object: rows that are there or will be, by note_row() */
+    json_t *noted; /* object: rows that are or will be there, by note_row() */
     json_t *notes; /* array: why there are no figures, each reason once */
 };
 
@@ -60,7 +59,7 @@ static void seconds_cell(struct rf_table *table, double ms)
     rf_table_cell(table, ms > 0 ? "%.4g" : "-", ms / 1e3);
 }
 
-/* Beside it, what was measured, or a footnote that says why nothing was. */
+/* What was measured, or a footnote that says why nothing was. */
 static void measured_cell(struct context *context,
                           const struct rf_predict_input *input, json_t *entry)
 {
@@ -197,9 +196,9 @@ static bool note_row(const struct context *context, size_t index,
     json_object_set_new(scenario, "method",
                         json_string(method != NULL ? method : spec->method));
     key = json_dumps(scenario, JSON_COMPACT | JSON_SORT_KEYS);
-    fresh = key == NULL || json_object_get(context->told, key) == NULL;
+    fresh = key == NULL || json_object_get(context->noted, key) == NULL;
     if (key != NULL) {
-        json_object_set_new(context->told, key, json_true());
+        json_object_set_new(context->noted, key, json_true());
     }
     free(key);
     json_decref(scenario);
@@ -348,7 +347,7 @@ static void free_context(struct context *context)
 {
     json_decref(context->model_json);
     json_decref(context->list);
-    json_decref(context->told);
+    json_decref(context->noted);
     json_decref(context->notes);
     rf_table_destroy(context->table);
     rf_result_set_free(&context->measured);
@@ -361,7 +360,7 @@ int rf_predict_command(const struct rf_cli *cli)
     struct rf_err err = {0};
     struct context context = {.table = create_table(),
                               .list = json_array(),
-                              .told = json_object(),
+                              .noted = json_object(),
                               .notes = json_array()};
     int code = RF_EXIT_USAGE;
     if (load(&context, cli, &err) != RF_OK ||

@@ -67,7 +67,7 @@ static json_t *digest_json(const struct rf_hash *hash)
     return json_string(text);
 }
 
-/* What is to be measured, in the order in which differences are told. */
+/* What must be equal, in the order in which differences are reported. */
 static json_t *wanted_of(const struct rf_scenario *scenario, const char *method,
                          const json_t *model)
 {

@@ -132,7 +132,7 @@ void rf_progress_destroy(struct rf_progress *progress)
     }
 }
 
-/* Without a terminal: where it is, but not more often than makes sense. */
+/* Without a terminal: logs where the run is, at most every PLAIN_NS. */
 static void plain(struct rf_progress *progress, int64_t now_ns)
 {
     char text[512];

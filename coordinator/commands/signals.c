@@ -5,8 +5,8 @@
 
 static const int numbers[RF_N_SIGNALS] = {SIGINT, SIGTERM, SIGHUP};
 
-/* Whoever started us may have said that a signal is not for us: nohup does, and
- * shells for background jobs. */
+/* The parent may have set a signal to be ignored, as nohup does, and shells for
+ * background jobs. */
 static bool is_ignored(int number)
 {
     struct sigaction now;

@@ -1,7 +1,7 @@
 /*
- * Storing a file beside the event loop. A full queue of a disk or a file server
- * that hangs blocks the writer for longer than agents wait for a sign of life
- * from their coordinator, and signals have to be answered meanwhile.
+ * Stores a file beside the event loop. A busy disk or a file server that hangs
+ * blocks the writer for longer than agents wait for a sign of life from their
+ * coordinator, and signals must be answered meanwhile.
  */
 #ifndef RF_COORDINATOR_COMMANDS_STORING_H
 #define RF_COORDINATOR_COMMANDS_STORING_H

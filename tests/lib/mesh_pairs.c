@@ -8,35 +8,31 @@
 /* --- models --------------------------------------------------------------- */
 
 static const char dense[] =
-    "{\"megatron\": {\"num_layers\": 4, \"hidden_size\": 32,"
-    " \"num_attention_heads\": 16, \"num_query_groups\": 4,"
-    " \"vocab_size\": 128}}";
+    "{'megatron': {'num_layers': 4, 'hidden_size': 32, 'num_attention_heads': "
+    "16, 'num_query_groups': 4, 'vocab_size': 128}}";
 
 /* What divides by three. */
 static const char thirds[] =
-    "{\"megatron\": {\"num_layers\": 2, \"hidden_size\": 24,"
-    " \"num_attention_heads\": 12, \"num_query_groups\": 6,"
-    " \"ffn_hidden_size\": 48, \"vocab_size\": 700, \"swiglu\": true}}";
+    "{'megatron': {'num_layers': 2, 'hidden_size': 24, 'num_attention_heads': "
+    "12, 'num_query_groups': 6, 'ffn_hidden_size': 48, 'vocab_size': 700, "
+    "'swiglu': true}}";
 
 static const char experts[] =
-    "{\"megatron\": {\"num_layers\": 2, \"hidden_size\": 32,"
-    " \"num_attention_heads\": 8, \"num_query_groups\": 8,"
-    " \"vocab_size\": 128, \"num_experts\": 8, \"swiglu\": true,"
-    " \"moe_ffn_hidden_size\": 16,"
-    " \"moe_shared_expert_intermediate_size\": 24,"
-    " \"moe_router_enable_expert_bias\": true}}";
+    "{'megatron': {'num_layers': 2, 'hidden_size': 32, 'num_attention_heads': "
+    "8, 'num_query_groups': 8, 'vocab_size': 128, 'num_experts': 8, 'swiglu': "
+    "true, 'moe_ffn_hidden_size': 16, 'moe_shared_expert_intermediate_size': "
+    "24, 'moe_router_enable_expert_bias': true}}";
 
 /* Latent attention; the real numbers of heads and of experts' ratios, small
  * matrices. */
 static const char latent[] =
-    "{\"config\": {\"model_type\": \"deepseek_v3\", \"hidden_size\": 32,"
-    " \"num_hidden_layers\": 3, \"num_attention_heads\": 64,"
-    " \"num_key_value_heads\": 64, \"intermediate_size\": 64,"
-    " \"vocab_size\": 200, \"q_lora_rank\": 12, \"kv_lora_rank\": 8,"
-    " \"qk_nope_head_dim\": 2, \"qk_rope_head_dim\": 1, \"v_head_dim\": 2,"
-    " \"n_routed_experts\": 96, \"n_shared_experts\": 1,"
-    " \"moe_intermediate_size\": 32, \"first_k_dense_replace\": 1,"
-    " \"topk_method\": \"noaux_tc\", \"tie_word_embeddings\": false}}";
+    "{'config': {'model_type': 'deepseek_v3', 'hidden_size': 32, "
+    "'num_hidden_layers': 3, 'num_attention_heads': 64, 'num_key_value_heads': "
+    "64, 'intermediate_size': 64, 'vocab_size': 200, 'q_lora_rank': 12, "
+    "'kv_lora_rank': 8, 'qk_nope_head_dim': 2, 'qk_rope_head_dim': 1, "
+    "'v_head_dim': 2, 'n_routed_experts': 96, 'n_shared_experts': 1, "
+    "'moe_intermediate_size': 32, 'first_k_dense_replace': 1, 'topk_method': "
+    "'noaux_tc', 'tie_word_embeddings': false}}";
 
 /* --- pairs ---------------------------------------------------------------- */
 
@@ -180,9 +176,9 @@ static void side_text(const struct mesh_sizes *side, bool named, char *out,
         used += (size_t)(named ? snprintf(out + used, size - used, "%s%s%u",
                                           used > 0 ? "·" : "", field->name,
                                           field->value)
-                               : snprintf(out + used, size - used,
-                                          "%s\"%s\": %u", used > 0 ? ", " : "",
-                                          field->key, field->value));
+                               : snprintf(out + used, size - used, "%s'%s': %u",
+                                          used > 0 ? ", " : "", field->key,
+                                          field->value));
     }
 }
 
@@ -200,6 +196,6 @@ void mesh_case_members(const struct mesh_case *what, char *out, size_t size)
     char from[128], to[128];
     side_text(&what->from, false, from, sizeof(from));
     side_text(&what->to, false, to, sizeof(to));
-    snprintf(out, size, "\"mode\": \"%s\", \"train\": {%s}, \"infer\": {%s}",
+    snprintf(out, size, "'mode': '%s', 'train': {%s}, 'infer': {%s}",
              what->colocated ? "colocated" : "disaggregated", from, to);
 }

@@ -6,12 +6,14 @@
 
 #include "common/mem.h"
 #include "planner/walk.h"
+#include "tests/lib/quotes.h"
 
 static enum rf_status parse(struct planned *planned, int which,
                             const char *text, struct rf_jnode *out)
 {
-    enum rf_status status = rf_json_parse(
-        text, strlen(text), "test", &planned->documents[which], &planned->err);
+    enum rf_status status =
+        rf_json_parse(Q(text), strlen(text), "test", &planned->documents[which],
+                      &planned->err);
     if (status == RF_OK) {
         *out = rf_jnode_root(planned->documents[which], "test");
     }

@@ -4,10 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tests/lib/quotes.h"
+
 static enum rf_status parse(struct lab *lab, int which, const char *text,
                             struct rf_jnode *out)
 {
-    enum rf_status status = rf_json_parse(text, strlen(text), "test",
+    enum rf_status status = rf_json_parse(Q(text), strlen(text), "test",
                                           &lab->documents[which], &lab->err);
     if (status == RF_OK) {
         *out = rf_jnode_root(lab->documents[which], "test");

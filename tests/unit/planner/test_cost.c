@@ -5,8 +5,7 @@
 #include "schedule_lab.h"
 
 #define TENSOR                                                                 \
-    "{\"tensor\": {\"name\": \"w\", \"shape\": [1024, 1000], \"dtype\": "      \
-    "\"float32\"}}"
+    "{'tensor': {'name': 'w', 'shape': [1024, 1000], 'dtype': 'float32'}}"
 #define BYTES 4096000.
 
 static const char *const names[] = {"a", "b", "c", "d"};
@@ -37,9 +36,8 @@ START_TEST(test_cost_bound_of_a_node_is_its_memory)
     const uint32_t slots[] = {4};
     lab_links(&links, 1, 8, 4, 0);
     struct rf_bound bound =
-        bound_of("{\"train\": {\"layout\": \"spec\", \"mesh\": [1, 4], "
-                 "\"spec\": \"S1R\"}, \"infer\": {\"layout\": \"spec\", "
-                 "\"mesh\": [1, 4], \"spec\": \"RS1\"}}",
+        bound_of("{'train': {'layout': 'spec', 'mesh': [1, 4], 'spec': 'S1R'}, "
+                 "'infer': {'layout': 'spec', 'mesh': [1, 4], 'spec': 'RS1'}}",
                  slots, 1);
     ck_assert_double_eq_tol(bound.ms, BYTES / 8e6, 1e-9);
     ck_assert_str_eq(bound.resource, "memory of a");
@@ -54,9 +52,8 @@ START_TEST(test_cost_bound_of_one_rank_is_its_own_gpu)
     lab_links(&links, 1, 8, 4, 0);
     links.devices = _i == 1;
     struct rf_bound bound =
-        bound_of("{\"train\": {\"layout\": \"spec\", \"mesh\": [1, 1], "
-                 "\"spec\": \"RR\"}, \"infer\": {\"layout\": \"spec\", "
-                 "\"mesh\": [1, 1], \"spec\": \"RR\"}}",
+        bound_of("{'train': {'layout': 'spec', 'mesh': [1, 1], 'spec': 'RR'}, "
+                 "'infer': {'layout': 'spec', 'mesh': [1, 1], 'spec': 'RR'}}",
                  slots, 1);
     ck_assert_double_eq_tol(bound.ms, BYTES / (_i == 1 ? 4e6 : 8e6), 1e-9);
     ck_assert_str_eq(bound.resource,
@@ -71,9 +68,8 @@ START_TEST(test_cost_bound_of_replicas_reads_once)
     const uint32_t slots[] = {4};
     lab_links(&links, 1, 8, 100, 0);
     struct rf_bound bound =
-        bound_of("{\"train\": {\"layout\": \"spec\", \"mesh\": [1, 4], "
-                 "\"spec\": \"S1R\"}, \"infer\": {\"layout\": \"spec\", "
-                 "\"mesh\": [1, 4], \"spec\": \"RR\"}}",
+        bound_of("{'train': {'layout': 'spec', 'mesh': [1, 4], 'spec': 'S1R'}, "
+                 "'infer': {'layout': 'spec', 'mesh': [1, 4], 'spec': 'RR'}}",
                  slots, 1);
     ck_assert_double_eq_tol(bound.ms, 2.5 * BYTES / 8e6, 1e-9);
     ck_assert_str_eq(bound.resource, "memory of a");
@@ -82,11 +78,10 @@ END_TEST
 
 #define ACROSS(train_mesh, train_spec, train_nodes, infer_mesh, infer_spec,    \
                infer_nodes)                                                    \
-    "{\"mode\": \"disaggregated\", \"train\": {\"layout\": \"spec\", "         \
-    "\"mesh\": " train_mesh ", \"spec\": \"" train_spec                        \
-    "\", \"nodes\": [" train_nodes "]}, \"infer\": {\"layout\": \"spec\", "    \
-    "\"mesh\": " infer_mesh ", \"spec\": \"" infer_spec                        \
-    "\", \"nodes\": [" infer_nodes "]}}"
+    "{'mode': 'disaggregated', 'train': {'layout': 'spec', "                   \
+    "'mesh': " train_mesh ", 'spec': '" train_spec "', 'nodes': [" train_nodes \
+    "]}, 'infer': {'layout': 'spec', 'mesh': " infer_mesh                      \
+    ", 'spec': '" infer_spec "', 'nodes': [" infer_nodes "]}}"
 
 START_TEST(test_cost_bound_counts_unique_bytes_into_a_node_once)
 {
@@ -197,11 +192,11 @@ START_TEST(test_cost_bound_of_many_holder_sets)
     }
     lab_links(&links, 12, 100, 100, 2);
     ck_assert_int_eq(
-        lab_make(&lab, TENSOR,
-                 "{\"train\": {\"layout\": \"spec\", \"mesh\": [12, 1], "
-                 "\"spec\": \"S0R\"}, \"infer\": {\"layout\": \"spec\", "
-                 "\"mesh\": [12, 1], \"spec\": \"RR\"}}",
-                 slots, 12),
+        lab_make(
+            &lab, TENSOR,
+            "{'train': {'layout': 'spec', 'mesh': [12, 1], 'spec': 'S0R'}, "
+            "'infer': {'layout': 'spec', 'mesh': [12, 1], 'spec': 'RR'}}",
+            slots, 12),
         RF_OK);
     ck_assert_int_eq(rf_cost_bound(lab.plan, &links, many, &bound, NULL),
                      RF_OK);
@@ -233,10 +228,9 @@ START_TEST(test_cost_bound_of_a_large_cluster_takes_little_time)
     }
     ck_assert_int_eq(
         lab_make(&lab, TENSOR,
-                 "{\"mode\": \"disaggregated\", \"train\": {\"layout\": "
-                 "\"spec\", \"mesh\": [512, 1], \"spec\": \"S0R\"}, "
-                 "\"infer\": {\"layout\": \"spec\", \"mesh\": [1, 1], "
-                 "\"spec\": \"RR\"}}",
+                 "{'mode': 'disaggregated', 'train': {'layout': 'spec', "
+                 "'mesh': [512, 1], 'spec': 'S0R'}, 'infer': {'layout': "
+                 "'spec', 'mesh': [1, 1], 'spec': 'RR'}}",
                  slots, NODES),
         RF_OK);
     ck_assert_int_eq(rf_cost_bound(lab.plan, &links, many, &bound, NULL),

@@ -8,12 +8,11 @@
 #include "tests/lib/planned.h"
 
 #define MODEL                                                                  \
-    "{\"megatron\": {\"num_layers\": 2, \"hidden_size\": 256, "                \
-    "\"num_attention_heads\": 4, \"num_query_groups\": 4, "                    \
-    "\"ffn_hidden_size\": 320, \"vocab_size\": 512, \"swiglu\": true}}"
+    "{'megatron': {'num_layers': 2, 'hidden_size': 256, "                      \
+    "'num_attention_heads': 4, 'num_query_groups': 4, 'ffn_hidden_size': "     \
+    "320, 'vocab_size': 512, 'swiglu': true}}"
 #define SCENARIO(infer)                                                        \
-    "{\"name\": \"s\", \"train\": {\"tp\": 2}, \"infer\": {\"layout\": "       \
-    "\"hf\", " infer "}}"
+    "{'name': 's', 'train': {'tp': 2}, 'infer': {'layout': 'hf', " infer "}}"
 
 static const uint32_t slots[] = {4};
 
@@ -30,7 +29,7 @@ START_TEST(test_quantize_takes_the_matrices_of_linear_layers)
     struct planned planned;
     struct rf_quantize all;
     uint64_t values = 0, scales = 0, end = 0;
-    make(&planned, MODEL, SCENARIO("\"quantize\": \"amax_448\""));
+    make(&planned, MODEL, SCENARIO("'quantize': 'amax_448'"));
     ck_assert_int_eq(rf_quantize_plan(planned.plan, 0, &all, &planned.err),
                      RF_OK);
     ck_assert_uint_eq(all.n, 2 * 7); /* q k v o, gate up down; two layers */
@@ -67,7 +66,7 @@ START_TEST(test_quantize_is_nothing_unless_asked_for)
 {
     struct planned planned;
     struct rf_quantize all;
-    make(&planned, MODEL, SCENARIO("\"tp\": 4"));
+    make(&planned, MODEL, SCENARIO("'tp': 4"));
     ck_assert_int_eq(rf_quantize_plan(planned.plan, 0, &all, &planned.err),
                      RF_OK);
     ck_assert_uint_eq(all.n, 0);
@@ -78,23 +77,22 @@ START_TEST(test_quantize_is_nothing_unless_asked_for)
 END_TEST
 
 #define TENSOR(shape)                                                          \
-    "{\"tensor\": {\"name\": \"w\", \"shape\": " shape                         \
-    ", \"dtype\": \"bfloat16\"}}"
+    "{'tensor': {'name': 'w', 'shape': " shape ", 'dtype': 'bfloat16'}}"
 #define SPEC(words)                                                            \
-    "{\"name\": \"s\", \"train\": {\"layout\": \"spec\", \"mesh\": [1, 4], "   \
-    "\"spec\": [\"R\", \"R\"]}, \"infer\": {\"layout\": \"spec\", \"mesh\": "  \
-    "[1, 4], \"spec\": " words ", \"quantize\": \"amax_448\"}}"
+    "{'name': 's', 'train': {'layout': 'spec', 'mesh': [1, 4], 'spec': ['R', " \
+    "'R']}, 'infer': {'layout': 'spec', 'mesh': [1, 4], 'spec': " words        \
+    ", 'quantize': 'amax_448'}}"
 
 /* Cuts are at multiples of a quarter of a dimension. */
 static const struct {
     const char *model, *scenario, *refusal;
 } cuts[] = {
-    {TENSOR("[512, 100]"), SPEC("[\"S1\", \"R\"]"), NULL},
-    {TENSOR("[100, 512]"), SPEC("[\"R\", \"S1\"]"), NULL},
-    {TENSOR("[1024, 7]"), SPEC("[\"S1\", \"R\"]"), NULL},
-    {TENSOR("[100, 100]"), SPEC("[\"R\", \"R\"]"), NULL},
-    {TENSOR("[256, 128]"), SPEC("[\"S1\", \"R\"]"), "rows 0 to 64"},
-    {TENSOR("[128, 768]"), SPEC("[\"R\", \"S1\"]"), "columns 0 to 192"},
+    {TENSOR("[512, 100]"), SPEC("['S1', 'R']"), NULL},
+    {TENSOR("[100, 512]"), SPEC("['R', 'S1']"), NULL},
+    {TENSOR("[1024, 7]"), SPEC("['S1', 'R']"), NULL},
+    {TENSOR("[100, 100]"), SPEC("['R', 'R']"), NULL},
+    {TENSOR("[256, 128]"), SPEC("['S1', 'R']"), "rows 0 to 64"},
+    {TENSOR("[128, 768]"), SPEC("['R', 'S1']"), "columns 0 to 192"},
 };
 
 START_TEST(test_quantize_refuses_cuts_inside_blocks)
@@ -120,7 +118,7 @@ START_TEST(test_quantize_needs_bfloat16)
     struct planned planned;
     struct rf_err err;
     make(&planned, MODEL,
-         SCENARIO("\"dtype\": \"float32\", \"quantize\": \"amax_448\""));
+         SCENARIO("'dtype': 'float32', 'quantize': 'amax_448'"));
     ck_assert_int_eq(rf_quantize_check(planned.plan, &err), RF_ERR_CONFIG);
     ck_assert_ptr_nonnull(strstr(err.text, "arrives as float32"));
     planned_free(&planned);
@@ -130,11 +128,12 @@ END_TEST
 START_TEST(test_quantize_belongs_to_inference)
 {
     struct planned planned;
-    ck_assert_int_eq(planned_make(&planned, MODEL,
-                                  "{\"name\": \"s\", \"train\": {\"quantize\": "
-                                  "\"amax_448\"}, \"infer\": {}}",
-                                  slots, 1),
-                     RF_ERR_CONFIG);
+    ck_assert_int_eq(
+        planned_make(
+            &planned, MODEL,
+            "{'name': 's', 'train': {'quantize': 'amax_448'}, 'infer': {}}",
+            slots, 1),
+        RF_ERR_CONFIG);
     ck_assert_ptr_nonnull(strstr(planned.err.text, "belongs to \"infer\""));
 }
 END_TEST

@@ -11,8 +11,8 @@
 #include "schedule_parts.h"
 
 #define MODEL                                                                  \
-    "{\"megatron\": {\"num_layers\": 4, \"hidden_size\": 32, "                 \
-    "\"num_attention_heads\": 8, \"vocab_size\": 128}}"
+    "{'megatron': {'num_layers': 4, 'hidden_size': 32, "                       \
+    "'num_attention_heads': 8, 'vocab_size': 128}}"
 
 static const uint32_t slots[] = {2, 3, 3};
 static const char *const strategies[] = {"send_recv",        "broadcast",
@@ -24,10 +24,9 @@ static void make(struct lab *lab, const char *strategy, const char *more)
 {
     char scenario[512];
     snprintf(scenario, sizeof(scenario),
-             "{\"mode\": \"disaggregated\", \"strategy\": \"%s\", "
-             "\"bucket_bytes\": 8192, \"chunk_bytes\": 4096, "
-             "\"train\": {\"tp\": 2, \"nodes\": [\"n0\"]}, "
-             "\"infer\": {\"nodes\": [\"n1\", \"n2\"]}%s}",
+             "{'mode': 'disaggregated', 'strategy': '%s', 'bucket_bytes': "
+             "8192, 'chunk_bytes': 4096, 'train': {'tp': 2, 'nodes': ['n0']}, "
+             "'infer': {'nodes': ['n1', 'n2']}%s}",
              strategy, more);
     enum rf_status status = lab_make(lab, MODEL, scenario, slots, 3);
     ck_assert_msg(status == RF_OK, "%s: %s", scenario, lab->err.text);
@@ -101,8 +100,8 @@ START_TEST(test_schedule_serialized_rounds_use_a_rank_once)
 {
     struct lab lab;
     make(&lab, "send_recv",
-         _i == 0 ? ", \"serialize\": true, \"balance\": \"order\""
-                 : ", \"serialize\": true, \"balance\": \"size\"");
+         _i == 0 ? ", 'serialize': true, 'balance': 'order'"
+                 : ", 'serialize': true, 'balance': 'size'");
     for (uint32_t round = 0; round < lab.schedule->n_rounds; round++) {
         unsigned used[8] = {0};
         for (size_t i = 0; i < lab.schedule->n_ops; i++) {
@@ -136,10 +135,10 @@ END_TEST
 START_TEST(test_schedule_refuses_unknown_casts)
 {
     struct lab lab;
-    enum rf_status status = lab_make(&lab, MODEL,
-                                     "{\"train\": {\"dtype\": \"float64\"}, "
-                                     "\"infer\": {\"dtype\": \"bfloat16\"}}",
-                                     slots, 1);
+    enum rf_status status = lab_make(
+        &lab, MODEL,
+        "{'train': {'dtype': 'float64'}, 'infer': {'dtype': 'bfloat16'}}",
+        slots, 1);
     ck_assert_int_eq(status, RF_ERR_CONFIG);
     ck_assert_ptr_nonnull(strstr(lab.err.text, "float64"));
     lab_free(&lab);
@@ -149,11 +148,10 @@ END_TEST
 START_TEST(test_schedule_has_no_cast_to_scaled_blocks)
 {
     struct lab lab;
-    enum rf_status status =
-        lab_make(&lab, MODEL,
-                 "{\"mode\": \"disaggregated\", "
-                 "\"train\": {}, \"infer\": {\"dtype\": \"float8_e4m3fn\"}}",
-                 slots, 1);
+    enum rf_status status = lab_make(&lab, MODEL,
+                                     "{'mode': 'disaggregated', 'train': {}, "
+                                     "'infer': {'dtype': 'float8_e4m3fn'}}",
+                                     slots, 1);
     ck_assert_int_eq(status, RF_ERR_CONFIG);
     ck_assert_ptr_nonnull(strstr(lab.err.text, "float8_e4m3fn"));
     lab_free(&lab);
@@ -178,7 +176,7 @@ static bool proved(const struct lab *lab)
 START_TEST(test_schedule_proof_finds_damage)
 {
     struct lab lab;
-    make(&lab, strategies[_i], ", \"serialize\": true");
+    make(&lab, strategies[_i], ", 'serialize': true");
     for (size_t i = 0; i < lab.schedule->n_ops; i += 7) {
         struct rf_op *op = &lab.schedule->ops[i];
         DAMAGE(&lab, op, op->src_offset += 2);

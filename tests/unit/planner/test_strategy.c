@@ -12,13 +12,13 @@
 #include "schedule_lab.h"
 
 #define DENSE                                                                  \
-    "{\"megatron\": {\"num_layers\": 4, \"hidden_size\": 32, "                 \
-    "\"num_attention_heads\": 8, \"num_query_groups\": 4, "                    \
-    "\"vocab_size\": 128, \"swiglu\": true}}"
+    "{'megatron': {'num_layers': 4, 'hidden_size': 32, "                       \
+    "'num_attention_heads': 8, 'num_query_groups': 4, 'vocab_size': 128, "     \
+    "'swiglu': true}}"
 #define MOE                                                                    \
-    "{\"megatron\": {\"num_layers\": 2, \"hidden_size\": 16, "                 \
-    "\"num_attention_heads\": 4, \"vocab_size\": 64, \"num_experts\": 4, "     \
-    "\"swiglu\": true}}"
+    "{'megatron': {'num_layers': 2, 'hidden_size': 16, "                       \
+    "'num_attention_heads': 4, 'vocab_size': 64, 'num_experts': 4, 'swiglu': " \
+    "true}}"
 
 static const char *const strategies[] = {"send_recv",        "broadcast",
                                          "allgather",        "allgather_global",
@@ -31,53 +31,53 @@ static const struct pair {
     uint32_t slots[4], n_nodes;
 } pairs[] = {
     /* colocated, one node and several */
-    {DENSE, "colocated", "\"tp\": 2", "\"tp\": 1", {2}, 1},
-    {DENSE, "colocated", "\"tp\": 2, \"pp\": 2", "\"tp\": 4", {2, 2}, 2},
-    {DENSE, "colocated", "\"pp\": 2", "\"tp\": 2", {1, 1}, 2},
-    {DENSE, "colocated", "\"tp\": 4", "\"tp\": 2", {2, 2, 4}, 3},
-    {DENSE, "colocated", "\"tp\": 1, \"dp\": 4", "\"tp\": 4", {3, 1}, 2},
-    {MOE, "colocated", "\"tp\": 1, \"ep\": 2", "\"tp\": 1, \"ep\": 4", {4}, 1},
+    {DENSE, "colocated", "'tp': 2", "'tp': 1", {2}, 1},
+    {DENSE, "colocated", "'tp': 2, 'pp': 2", "'tp': 4", {2, 2}, 2},
+    {DENSE, "colocated", "'pp': 2", "'tp': 2", {1, 1}, 2},
+    {DENSE, "colocated", "'tp': 4", "'tp': 2", {2, 2, 4}, 3},
+    {DENSE, "colocated", "'tp': 1, 'dp': 4", "'tp': 4", {3, 1}, 2},
+    {MOE, "colocated", "'tp': 1, 'ep': 2", "'tp': 1, 'ep': 4", {4}, 1},
     {MOE,
      "colocated",
-     "\"tp\": 2, \"ep\": 2, \"etp\": 1",
-     "\"tp\": 1, \"ep\": 4, \"layout\": \"vllm\"",
+     "'tp': 2, 'ep': 2, 'etp': 1",
+     "'tp': 1, 'ep': 4, 'layout': 'vllm'",
      {2, 2},
      2},
     {DENSE,
      "colocated",
-     "\"layout\": \"fsdp\"",
-     "\"tp\": 2, \"layout\": \"vllm\"",
+     "'layout': 'fsdp'",
+     "'tp': 2, 'layout': 'vllm'",
      {3, 1},
      2},
     /* key/value heads replicated: groups of ranks share only some boxes */
     {DENSE,
      "colocated",
-     "\"tp\": 2, \"pp\": 2",
-     "\"tp\": 8, \"layout\": \"vllm\"",
+     "'tp': 2, 'pp': 2",
+     "'tp': 8, 'layout': 'vllm'",
      {3, 5},
      2},
-    {DENSE, "colocated", "\"layout\": \"fsdp1\"", "\"tp\": 2", {2, 2}, 2},
+    {DENSE, "colocated", "'layout': 'fsdp1'", "'tp': 2", {2, 2}, 2},
     /* disaggregated */
     {DENSE,
      "disaggregated",
-     "\"tp\": 2, \"pp\": 2, \"nodes\": [\"n0\", \"n1\"]",
-     "\"tp\": 2, \"dp\": 3, \"nodes\": [\"n2\", \"n3\"]",
+     "'tp': 2, 'pp': 2, 'nodes': ['n0', 'n1']",
+     "'tp': 2, 'dp': 3, 'nodes': ['n2', 'n3']",
      {2, 2, 2, 4},
      4},
     {DENSE,
      "disaggregated",
-     "\"tp\": 1, \"nodes\": [\"n0\"]",
-     "\"tp\": 1, \"nodes\": [\"n1\", \"n2\", \"n3\"]",
+     "'tp': 1, 'nodes': ['n0']",
+     "'tp': 1, 'nodes': ['n1', 'n2', 'n3']",
      {1, 3, 2, 3},
      4},
     {MOE,
      "disaggregated",
-     "\"ep\": 2, \"dp\": 4, \"nodes\": [\"n0\", \"n1\"]",
-     "\"ep\": 1, \"tp\": 2, \"etp\": 1, \"nodes\": [\"n2\", \"n3\"]",
+     "'ep': 2, 'dp': 4, 'nodes': ['n0', 'n1']",
+     "'ep': 1, 'tp': 2, 'etp': 1, 'nodes': ['n2', 'n3']",
      {2, 2, 2, 2},
      4},
     /* both sides share a node */
-    {DENSE, "disaggregated", "\"tp\": 2", "\"tp\": 4", {3, 3}, 2},
+    {DENSE, "disaggregated", "'tp': 2", "'tp': 4", {3, 3}, 2},
 };
 #define N_COMBINATIONS (RF_ARRAY_SIZE(strategies) * RF_ARRAY_SIZE(balances) * 2)
 
@@ -88,9 +88,9 @@ static void scenario_text(const struct pair *pair, unsigned combination,
     unsigned strategy = combination / RF_ARRAY_SIZE(balances) / 2;
     bool serialize = combination / RF_ARRAY_SIZE(balances) % 2 == 1;
     snprintf(out, size,
-             "{\"mode\": \"%s\", \"train\": {%s}, \"infer\": {%s}, "
-             "\"strategy\": \"%s\", \"balance\": \"%s\", \"serialize\": %s, "
-             "\"bucket_bytes\": 4096, \"chunk_bytes\": 4096%s}",
+             "{'mode': '%s', 'train': {%s}, 'infer': {%s}, 'strategy': '%s', "
+             "'balance': '%s', 'serialize': %s, 'bucket_bytes': 4096, "
+             "'chunk_bytes': 4096%s}",
              pair->mode, pair->train, pair->infer, strategies[strategy],
              balances[balance], serialize ? "true" : "false", extra);
 }
@@ -137,12 +137,10 @@ START_TEST(test_strategy_casts_once_on_the_way)
         struct pair pair = {
             .mode = "disaggregated", .train = train, .infer = infer};
         snprintf(train, sizeof(train),
-                 "\"tp\": 2, \"nodes\": [\"n0\"], \"dtype\": \"%s\"",
-                 dtypes[_i / 2][0]);
-        snprintf(infer, sizeof(infer),
-                 "\"nodes\": [\"n1\", \"n2\"], \"dtype\": \"%s\"",
+                 "'tp': 2, 'nodes': ['n0'], 'dtype': '%s'", dtypes[_i / 2][0]);
+        snprintf(infer, sizeof(infer), "'nodes': ['n1', 'n2'], 'dtype': '%s'",
                  dtypes[_i / 2][1]);
-        snprintf(extra, sizeof(extra), ", \"cast\": \"%s\"", ends[_i % 2]);
+        snprintf(extra, sizeof(extra), ", 'cast': '%s'", ends[_i % 2]);
         scenario_text(&pair, c, extra, scenario, sizeof(scenario));
         ck_assert(execute(DENSE, scenario, slots, 3, 1));
     }
@@ -172,11 +170,11 @@ static void random_side(uint64_t *state, uint32_t devices, char *out,
             word[d] = 2;
         }
     }
-    snprintf(out, size,
-             "\"layout\": \"spec\", \"mesh\": [%u, %u], \"spec\": \"%s%s%s\", "
-             "\"nodes\": [%s]",
-             rows, devices / rows, words[word[0]], words[word[1]],
-             words[word[2]], nodes);
+    snprintf(
+        out, size,
+        "'layout': 'spec', 'mesh': [%u, %u], 'spec': '%s%s%s', 'nodes': [%s]",
+        rows, devices / rows, words[word[0]], words[word[1]], words[word[2]],
+        nodes);
 }
 
 /* Uneven shards on uneven nodes. */
@@ -197,8 +195,8 @@ START_TEST(test_strategy_moves_random_shardings)
         random_side(&state, slots[2] + slots[3], infer, sizeof(infer),
                     "\"n2\", \"n3\"");
         snprintf(model, sizeof(model),
-                 "{\"tensor\": {\"name\": \"w\", \"shape\": [%u, %u, %u], "
-                 "\"dtype\": \"float32\"}}",
+                 "{'tensor': {'name': 'w', 'shape': [%u, %u, %u], 'dtype': "
+                 "'float32'}}",
                  8 + (unsigned)pick(&state, 9), 8 + (unsigned)pick(&state, 20),
                  8 + (unsigned)pick(&state, 20));
         for (unsigned k = 0; k < 6; k++) {
@@ -218,11 +216,11 @@ static uint64_t received(const char *strategy, const char *balance,
     const uint32_t slots[] = {2, 3, 2};
     char scenario[1024];
     struct lab lab;
-    snprintf(scenario, sizeof(scenario),
-             "{\"mode\": \"disaggregated\", \"strategy\": \"%s\", "
-             "\"balance\": \"%s\", \"train\": {\"tp\": 2, \"nodes\": "
-             "[\"n0\"]}, \"infer\": {\"nodes\": [\"n1\", \"n2\"]}}",
-             strategy, balance);
+    snprintf(
+        scenario, sizeof(scenario),
+        "{'mode': 'disaggregated', 'strategy': '%s', 'balance': '%s', 'train': "
+        "{'tp': 2, 'nodes': ['n0']}, 'infer': {'nodes': ['n1', 'n2']}}",
+        strategy, balance);
     ck_assert_int_eq(lab_make(&lab, DENSE, scenario, slots, 3), RF_OK);
     uint64_t bytes = lab.schedule->node_recv[node];
     ck_assert_uint_eq(lab.schedule->inter_node_bytes,
@@ -250,12 +248,12 @@ START_TEST(test_strategy_gather_bounds_staging)
 {
     const uint32_t slots[] = {2, 2};
     struct lab lab;
-    ck_assert_int_eq(lab_make(&lab, DENSE,
-                              "{\"mode\": \"disaggregated\", \"strategy\": "
-                              "\"gather_broadcast\", \"bucket_bytes\": 4096, "
-                              "\"train\": {\"tp\": 2}, \"infer\": {}}",
-                              slots, 2),
-                     RF_OK);
+    ck_assert_int_eq(
+        lab_make(&lab, DENSE,
+                 "{'mode': 'disaggregated', 'strategy': 'gather_broadcast', "
+                 "'bucket_bytes': 4096, 'train': {'tp': 2}, 'infer': {}}",
+                 slots, 2),
+        RF_OK);
     uint32_t buckets = 0;
     for (size_t i = 0; i < lab.schedule->n_ops; i++) {
         buckets = RF_MAX(buckets, lab.schedule->ops[i].bucket + 1);

@@ -23,13 +23,13 @@ enum config {
 };
 
 static const char *const config_text[N_CONFIGS] = {
-    "\"strategy\": \"send_recv\", \"balance\": \"size\"",
-    "\"strategy\": \"allgather\", \"balance\": \"size\"",
-    "\"strategy\": \"allgather_global\", \"balance\": \"size\"",
-    "\"strategy\": \"hierarchical\", \"balance\": \"size\"",
-    "\"strategy\": \"broadcast\", \"balance\": \"none\"",
-    "\"strategy\": \"broadcast\", \"balance\": \"size\"",
-    "\"strategy\": \"broadcast\", \"balance\": \"order\"",
+    "'strategy': 'send_recv', 'balance': 'size'",
+    "'strategy': 'allgather', 'balance': 'size'",
+    "'strategy': 'allgather_global', 'balance': 'size'",
+    "'strategy': 'hierarchical', 'balance': 'size'",
+    "'strategy': 'broadcast', 'balance': 'none'",
+    "'strategy': 'broadcast', 'balance': 'size'",
+    "'strategy': 'broadcast', 'balance': 'order'",
 };
 
 static const struct suite_case {
@@ -254,16 +254,15 @@ static void make(struct lab *lab, const struct suite_case *of,
     node_list(0, of->n_src_nodes, train, sizeof(train));
     node_list(of->n_src_nodes, of->n_nodes, infer, sizeof(infer));
     snprintf(model, sizeof(model),
-             "{\"tensor\": {\"name\": \"w\", \"shape\": %s, \"dtype\": "
-             "\"int32\"}}",
+             "{'tensor': {'name': 'w', 'shape': %s, 'dtype': 'int32'}}",
              of->shape);
-    snprintf(scenario, sizeof(scenario),
-             "{\"mode\": \"disaggregated\", %s, \"serialize\": %s, "
-             "\"train\": {\"layout\": \"spec\", \"mesh\": %s, \"spec\": "
-             "\"%s\", \"nodes\": [%s]}, \"infer\": {\"layout\": \"spec\", "
-             "\"mesh\": %s, \"spec\": \"%s\", \"nodes\": [%s]}}",
-             config_text[config], serial ? "true" : "false", of->src_mesh,
-             of->src_spec, train, of->dst_mesh, of->dst_spec, infer);
+    snprintf(
+        scenario, sizeof(scenario),
+        "{'mode': 'disaggregated', %s, 'serialize': %s, 'train': {'layout': "
+        "'spec', 'mesh': %s, 'spec': '%s', 'nodes': [%s]}, 'infer': {'layout': "
+        "'spec', 'mesh': %s, 'spec': '%s', 'nodes': [%s]}}",
+        config_text[config], serial ? "true" : "false", of->src_mesh,
+        of->src_spec, train, of->dst_mesh, of->dst_spec, infer);
     enum rf_status status =
         lab_make(lab, model, scenario, of->slots, of->n_nodes);
     ck_assert_msg(status == RF_OK, "case %s: %s", of->name, lab->err.text);

@@ -127,29 +127,25 @@ static size_t compare(const struct lab *lab)
 }
 
 #define MODEL(layers)                                                          \
-    "{\"megatron\": {\"num_layers\": " #layers ", \"hidden_size\": 32,"        \
-    " \"num_attention_heads\": 8, \"num_query_groups\": 4,"                    \
-    " \"ffn_hidden_size\": 48, \"vocab_size\": 200, \"swiglu\": true,"         \
-    " \"untie_embeddings_and_output_weights\": true}}"
+    "{'megatron': {'num_layers': " #layers                                     \
+    ", 'hidden_size': 32, 'num_attention_heads': 8, 'num_query_groups': 4, "   \
+    "'ffn_hidden_size': 48, 'vocab_size': 200, 'swiglu': true, "               \
+    "'untie_embeddings_and_output_weights': true}}"
 
 static const struct {
     const char *scenario;
     uint32_t slots;
     bool some_stay;
 } worlds[] = {
-    {"\"train\": {\"tp\": 2}, \"infer\": {\"tp\": 2}", 2, true},
-    {"\"train\": {\"tp\": 2, \"pp\": 2}, \"infer\": {\"tp\": 4}", 4, true},
-    {"\"train\": {\"tp\": 4}, \"infer\": {\"tp\": 2, \"layout\": \"vllm\"}", 4,
-     true},
-    {"\"train\": {\"tp\": 2}, \"infer\": {\"tp\": 4}, \"strategy\":"
-     " \"gather_broadcast\"",
+    {"'train': {'tp': 2}, 'infer': {'tp': 2}", 2, true},
+    {"'train': {'tp': 2, 'pp': 2}, 'infer': {'tp': 4}", 4, true},
+    {"'train': {'tp': 4}, 'infer': {'tp': 2, 'layout': 'vllm'}", 4, true},
+    {"'train': {'tp': 2}, 'infer': {'tp': 4}, 'strategy': 'gather_broadcast'",
      4, false},
-    {"\"train\": {\"tp\": 2, \"dtype\": \"float32\"}, \"infer\": {\"tp\": 2}",
-     2, false},
-    {"\"train\": {\"dp\": 4, \"layout\": \"fsdp1\"}, \"infer\": {\"tp\": 2}", 4,
-     true},
-    {"\"train\": {\"dp\": 4, \"layout\": \"fsdp\"}, \"infer\": {\"dp\": 4,"
-     " \"layout\": \"fsdp1\"}",
+    {"'train': {'tp': 2, 'dtype': 'float32'}, 'infer': {'tp': 2}", 2, false},
+    {"'train': {'dp': 4, 'layout': 'fsdp1'}, 'infer': {'tp': 2}", 4, true},
+    {"'train': {'dp': 4, 'layout': 'fsdp'}, 'infer': {'dp': 4, 'layout': "
+     "'fsdp1'}",
      4, true},
 };
 
@@ -157,7 +153,7 @@ START_TEST(test_cover_agrees_with_looking_at_every_op)
 {
     struct lab lab;
     char scenario[512];
-    snprintf(scenario, sizeof(scenario), "{\"name\": \"w\", %s}",
+    snprintf(scenario, sizeof(scenario), "{'name': 'w', %s}",
              worlds[_i].scenario);
     make(&lab, MODEL(4), scenario, worlds[_i].slots);
     ck_assert_int_eq(compare(&lab) > 0, worlds[_i].some_stay);
@@ -173,11 +169,10 @@ START_TEST(test_cover_of_many_pieces)
     const struct rf_rank_layout *layout;
     size_t n = 0, n_stay = 0;
     make(&lab,
-         "{\"megatron\": {\"num_layers\": 1, \"hidden_size\": 8,"
-         " \"num_attention_heads\": 16384, \"num_query_groups\": 8192,"
-         " \"kv_channels\": 1, \"ffn_hidden_size\": 8, \"vocab_size\": 64}}",
-         "{\"name\": \"w\", \"train\": {\"tp\": 1}, \"infer\": {\"tp\": 1}}",
-         2);
+         "{'megatron': {'num_layers': 1, 'hidden_size': 8, "
+         "'num_attention_heads': 16384, 'num_query_groups': 8192, "
+         "'kv_channels': 1, 'ffn_hidden_size': 8, 'vocab_size': 64}}",
+         "{'name': 'w', 'train': {'tp': 1}, 'infer': {'tp': 1}}", 2);
     rf_covers_find(lab.planned.plan, lab.flow, 0, &covers);
     ck_assert_ptr_null(covers.ranks[1].layout);
     layout = rf_plan_layout(lab.planned.plan, RF_INFER, 0);
@@ -199,8 +194,7 @@ START_TEST(test_cover_finds_an_ops_piece)
     struct lab lab;
     struct rf_covers covers;
     make(&lab, MODEL(2),
-         "{\"name\": \"w\", \"train\": {\"tp\": 2}, \"infer\": {\"tp\": 2}}",
-         2);
+         "{'name': 'w', 'train': {'tp': 2}, 'infer': {'tp': 2}}", 2);
     rf_covers_find(lab.planned.plan, lab.flow, 1, &covers);
     for (size_t i = 0; i < lab.schedule->n_ops; i++) {
         const struct rf_op *op = &lab.schedule->ops[i];

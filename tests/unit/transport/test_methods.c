@@ -12,15 +12,13 @@
 #include "tests/lib/planned_case.h"
 
 static const char dense[] =
-    "{\"megatron\": {\"num_layers\": 4, \"hidden_size\": 64,"
-    " \"num_attention_heads\": 8, \"num_query_groups\": 4,"
-    " \"ffn_hidden_size\": 96, \"vocab_size\": 500, \"swiglu\": true,"
-    " \"untie_embeddings_and_output_weights\": true}}";
+    "{'megatron': {'num_layers': 4, 'hidden_size': 64, 'num_attention_heads': "
+    "8, 'num_query_groups': 4, 'ffn_hidden_size': 96, 'vocab_size': 500, "
+    "'swiglu': true, 'untie_embeddings_and_output_weights': true}}";
 static const char experts[] =
-    "{\"megatron\": {\"num_layers\": 2, \"hidden_size\": 64,"
-    " \"num_attention_heads\": 8, \"num_query_groups\": 4,"
-    " \"ffn_hidden_size\": 96, \"vocab_size\": 256, \"swiglu\": true,"
-    " \"num_experts\": 8, \"moe_ffn_hidden_size\": 32}}";
+    "{'megatron': {'num_layers': 2, 'hidden_size': 64, 'num_attention_heads': "
+    "8, 'num_query_groups': 4, 'ffn_hidden_size': 96, 'vocab_size': 256, "
+    "'swiglu': true, 'num_experts': 8, 'moe_ffn_hidden_size': 32}}";
 
 struct mesh {
     const char *name, *model, *sides;
@@ -30,49 +28,48 @@ struct mesh {
 static const struct mesh meshes[] = {
     {"colocated",
      dense,
-     "\"train\": {\"tp\": 2, \"pp\": 2}, \"infer\": {\"tp\": 4}",
+     "'train': {'tp': 2, 'pp': 2}, 'infer': {'tp': 4}",
      {4},
      1},
     {"replicas",
      dense,
-     "\"train\": {\"tp\": 4}, \"infer\": {\"tp\": 2, \"layout\": \"vllm\"}",
+     "'train': {'tp': 4}, 'infer': {'tp': 2, 'layout': 'vllm'}",
      {4},
      1},
     {"apart",
      dense,
-     "\"mode\": \"disaggregated\", \"train\": {\"tp\": 2, \"pp\": 2},"
-     " \"infer\": {\"tp\": 1, \"layout\": \"hf\"}",
+     "'mode': 'disaggregated', 'train': {'tp': 2, 'pp': 2}, 'infer': {'tp': 1, "
+     "'layout': 'hf'}",
      {5},
      1},
     {"experts",
      experts,
-     "\"train\": {\"tp\": 2, \"ep\": 2, \"etp\": 1}, \"infer\": {\"tp\": 4,"
-     " \"ep\": 4, \"etp\": 1}",
+     "'train': {'tp': 2, 'ep': 2, 'etp': 1}, 'infer': {'tp': 4, 'ep': 4, "
+     "'etp': 1}",
      {4},
      1},
     {"casts",
      dense,
-     "\"train\": {\"tp\": 2, \"dtype\": \"float32\"},"
-     " \"infer\": {\"tp\": 4, \"dtype\": \"bfloat16\"}, \"cast\": \"source\"",
+     "'train': {'tp': 2, 'dtype': 'float32'}, 'infer': {'tp': 4, 'dtype': "
+     "'bfloat16'}, 'cast': 'source'",
      {4},
      1},
     {"colocated-3",
      dense,
-     "\"train\": {\"tp\": 2, \"pp\": 2}, \"infer\": {\"tp\": 4}",
+     "'train': {'tp': 2, 'pp': 2}, 'infer': {'tp': 4}",
      {1, 2, 1},
      3},
     {"apart-3",
      dense,
-     "\"mode\": \"disaggregated\", \"train\": {\"tp\": 2, \"nodes\": [\"n0\"]},"
-     " \"infer\": {\"tp\": 2, \"nodes\": [\"n1\", \"n2\"],"
-     " \"layout\": \"vllm\"}",
+     "'mode': 'disaggregated', 'train': {'tp': 2, 'nodes': ['n0']}, 'infer': "
+     "{'tp': 2, 'nodes': ['n1', 'n2'], 'layout': 'vllm'}",
      {2, 2, 2},
      3},
     {"casts-3",
      dense,
-     "\"mode\": \"disaggregated\", \"train\": {\"tp\": 2, \"nodes\": [\"n0\"],"
-     " \"dtype\": \"bfloat16\"}, \"infer\": {\"tp\": 1, \"nodes\": [\"n1\","
-     " \"n2\"], \"dtype\": \"float32\"}",
+     "'mode': 'disaggregated', 'train': {'tp': 2, 'nodes': ['n0'], 'dtype': "
+     "'bfloat16'}, 'infer': {'tp': 1, 'nodes': ['n1', 'n2'], 'dtype': "
+     "'float32'}",
      {2, 1, 1},
      3},
 };
@@ -87,8 +84,8 @@ static void make(struct planned *planned, const struct mesh *mesh,
 {
     char scenario[768];
     snprintf(scenario, sizeof(scenario),
-             "{\"name\": \"%s\", %s, \"method\": \"%s\", \"strategy\": \"%s\","
-             " \"bucket_bytes\": 65536, \"chunk_bytes\": 16384%s}",
+             "{'name': '%s', %s, 'method': '%s', 'strategy': '%s', "
+             "'bucket_bytes': 65536, 'chunk_bytes': 16384%s}",
              mesh->name, mesh->sides, method, strategy, more);
     ck_assert_msg(planned_make(planned, mesh->model, scenario, mesh->slots,
                                mesh->n_nodes) == RF_OK,
@@ -126,8 +123,7 @@ END_TEST
 
 START_TEST(test_host_conforms_taking_turns)
 {
-    run_all("host", &meshes[_i],
-            ", \"balance\": \"order\", \"serialize\": true");
+    run_all("host", &meshes[_i], ", 'balance': 'order', 'serialize': true");
 }
 END_TEST
 
@@ -148,7 +144,7 @@ static void run_on_disk(const struct mesh *mesh, const char *options)
 {
     char folder[] = "/tmp/refit-test-XXXXXX", more[128];
     ck_assert_ptr_nonnull(mkdtemp(folder));
-    snprintf(more, sizeof(more), ", \"disk\": {\"folder\": \"%s\"%s}", folder,
+    snprintf(more, sizeof(more), ", 'disk': {'folder': '%s'%s}", folder,
              options);
     run_all("disk", mesh, more);
     ck_assert_msg(rmdir(folder) == 0, "files left behind in %s", folder);
@@ -162,7 +158,7 @@ END_TEST
 
 START_TEST(test_disk_conforms_with_fsync_and_without_cache)
 {
-    run_on_disk(&meshes[_i], ", \"fsync\": true, \"drop_cache\": true");
+    run_on_disk(&meshes[_i], ", 'fsync': true, 'drop_cache': true");
 }
 END_TEST
 
@@ -184,8 +180,7 @@ START_TEST(test_shm_moves_only_handles_where_layouts_agree)
     static const struct mesh same = {
         "same",
         dense,
-        "\"mode\": \"disaggregated\", \"train\": {\"tp\": 2},"
-        " \"infer\": {\"tp\": 2}",
+        "'mode': 'disaggregated', 'train': {'tp': 2}, 'infer': {'tp': 2}",
         {4},
         1};
     struct planned planned;

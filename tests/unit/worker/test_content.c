@@ -48,12 +48,11 @@ START_TEST(test_slices_of_a_cast_tensor_equal_the_whole)
     struct rf_err err;
     struct rf_content_span span = {.count = 96};
     uint16_t whole[96], part[96];
-    worker_lab_make(&lab,
-                    "{\"tensor\": {\"name\": \"w\", \"shape\": [8, 12], "
-                    "\"dtype\": \"F32\"}}",
-                    "{\"name\": \"s\", \"train\": {\"layout\": \"hf\"}, "
-                    "\"infer\": {\"layout\": \"hf\", \"dtype\": \"BF16\"}}",
-                    1, 1);
+    worker_lab_make(
+        &lab, "{'tensor': {'name': 'w', 'shape': [8, 12], 'dtype': 'F32'}}",
+        "{'name': 's', 'train': {'layout': 'hf'}, 'infer': {'layout': 'hf', "
+        "'dtype': 'BF16'}}",
+        1, 1);
     ck_assert_int_eq(rf_plan_dtype(lab.plan, RF_TRAIN, 0), RF_F32);
     ck_assert_int_eq(rf_plan_dtype(lab.plan, RF_INFER, 0), RF_BF16);
     ck_assert_int_eq(rf_content_create(lab.plan, RF_INFER, 5, &content, &err),
@@ -85,12 +84,10 @@ START_TEST(test_a_cast_without_an_exact_rule_is_refused)
     struct rf_content *content = NULL;
     struct rf_err err = {.text = ""};
     struct rf_spec changed;
-    worker_lab_make(&lab,
-                    "{\"tensor\": {\"name\": \"w\", \"shape\": [8, 12], "
-                    "\"dtype\": \"F32\"}}",
-                    "{\"name\": \"s\", \"train\": {\"layout\": \"hf\"}, "
-                    "\"infer\": {\"layout\": \"hf\"}}",
-                    1, 1);
+    worker_lab_make(
+        &lab, "{'tensor': {'name': 'w', 'shape': [8, 12], 'dtype': 'F32'}}",
+        "{'name': 's', 'train': {'layout': 'hf'}, 'infer': {'layout': 'hf'}}",
+        1, 1);
     changed = *lab.task->spec;
     changed.infer.dtype = RF_F8_E4M3;
     changed.infer.dtype_given = true;

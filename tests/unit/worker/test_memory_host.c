@@ -78,37 +78,34 @@ struct lab_case {
 };
 
 #define TENSOR(shape, dtype)                                                   \
-    "{\"tensor\": {\"name\": \"w\", \"shape\": " shape ", \"dtype\": \"" dtype \
-    "\"}, \"unknown_tensors\": \"replicate\"}"
+    "{'tensor': {'name': 'w', 'shape': " shape ", 'dtype': '" dtype            \
+    "'}, 'unknown_tensors': 'replicate'}"
 #define SCENARIO(train, infer)                                                 \
-    "{\"name\": \"s\", \"mode\": \"colocated\", \"train\": " train             \
-    ", \"infer\": " infer "}"
+    "{'name': 's', 'mode': 'colocated', 'train': " train ", 'infer': " infer "}"
 #define MOE                                                                    \
-    "{\"megatron\": {\"num_layers\": 2, \"hidden_size\": 16,"                  \
-    " \"num_attention_heads\": 4, \"ffn_hidden_size\": 24,"                    \
-    " \"vocab_size\": 60, \"num_experts\": 4, \"moe_ffn_hidden_size\": 10,"    \
-    " \"swiglu\": true}}"
+    "{'megatron': {'num_layers': 2, 'hidden_size': 16, "                       \
+    "'num_attention_heads': 4, 'ffn_hidden_size': 24, 'vocab_size': 60, "      \
+    "'num_experts': 4, 'moe_ffn_hidden_size': 10, 'swiglu': true}}"
 
 static const struct lab_case cases[] = {
-    {LAB_MODEL, SCENARIO("{\"tp\": 2}", "{\"layout\": \"hf\", \"tp\": 2}")},
-    {LAB_MODEL, SCENARIO("{\"pp\": 2}", "{\"layout\": \"vllm\", \"tp\": 2}")},
-    {LAB_MODEL,
-     SCENARIO("{\"layout\": \"fsdp\"}", "{\"layout\": \"vllm\", \"tp\": 2}")},
-    {LAB_MODEL, SCENARIO("{\"layout\": \"fsdp1\"}", "{\"tp\": 2}")},
-    {LAB_MODEL, SCENARIO("{\"tp\": 2, \"dtype\": \"float32\"}",
-                         "{\"tp\": 1, \"dtype\": \"bfloat16\"}")},
-    {LAB_MODEL, SCENARIO("{\"tp\": 2, \"dtype\": \"float32\"}",
-                         "{\"tp\": 1, \"dtype\": \"float16\"}")},
-    {LAB_MODEL, SCENARIO("{\"tp\": 1, \"dtype\": \"bfloat16\"}",
-                         "{\"tp\": 2, \"dtype\": \"float32\"}")},
-    {LAB_MODEL, SCENARIO("{\"tp\": 1, \"dtype\": \"float16\"}",
-                         "{\"tp\": 2, \"dtype\": \"float32\"}")},
-    {MOE, SCENARIO("{\"tp\": 2, \"ep\": 2, \"etp\": 1}",
-                   "{\"layout\": \"vllm\", \"tp\": 2, \"ep\": 2}")},
+    {LAB_MODEL, SCENARIO("{'tp': 2}", "{'layout': 'hf', 'tp': 2}")},
+    {LAB_MODEL, SCENARIO("{'pp': 2}", "{'layout': 'vllm', 'tp': 2}")},
+    {LAB_MODEL, SCENARIO("{'layout': 'fsdp'}", "{'layout': 'vllm', 'tp': 2}")},
+    {LAB_MODEL, SCENARIO("{'layout': 'fsdp1'}", "{'tp': 2}")},
+    {LAB_MODEL, SCENARIO("{'tp': 2, 'dtype': 'float32'}",
+                         "{'tp': 1, 'dtype': 'bfloat16'}")},
+    {LAB_MODEL, SCENARIO("{'tp': 2, 'dtype': 'float32'}",
+                         "{'tp': 1, 'dtype': 'float16'}")},
+    {LAB_MODEL, SCENARIO("{'tp': 1, 'dtype': 'bfloat16'}",
+                         "{'tp': 2, 'dtype': 'float32'}")},
+    {LAB_MODEL, SCENARIO("{'tp': 1, 'dtype': 'float16'}",
+                         "{'tp': 2, 'dtype': 'float32'}")},
+    {MOE, SCENARIO("{'tp': 2, 'ep': 2, 'etp': 1}",
+                   "{'layout': 'vllm', 'tp': 2, 'ep': 2}")},
     {TENSOR("[7, 3, 5]", "U8"),
-     SCENARIO("{\"layout\": \"fsdp\"}", "{\"layout\": \"hf\", \"tp\": 2}")},
+     SCENARIO("{'layout': 'fsdp'}", "{'layout': 'hf', 'tp': 2}")},
     {TENSOR("[9, 11]", "F64"),
-     SCENARIO("{\"layout\": \"fsdp1\"}", "{\"layout\": \"hf\", \"tp\": 2}")},
+     SCENARIO("{'layout': 'fsdp1'}", "{'layout': 'hf', 'tp': 2}")},
 };
 
 START_TEST(test_fill_writes_every_element_and_no_padding)
@@ -220,8 +217,7 @@ START_TEST(test_the_first_mismatch_is_named_by_tensor_and_index)
     uint8_t expected[8];
     uint64_t offset;
     worker_lab_make(&lab, LAB_MODEL,
-                    SCENARIO("{\"tp\": 2}", "{\"layout\": \"hf\", \"tp\": 2}"),
-                    1, 2);
+                    SCENARIO("{'tp': 2}", "{'layout': 'hf', 'tp': 2}"), 1, 2);
     arena = good_destination(lab.plan, 1);
     layout = rf_plan_layout(lab.plan, RF_INFER, 1);
     for (size_t p = 0; p < layout->n_pieces; p++) {
@@ -386,17 +382,16 @@ static void remove_checkpoint(const char *folder)
 }
 
 static const char manifest[] =
-    "{\"manifest\": {\"m\": {\"shape\": [6, 10], \"dtype\": \"BF16\"}, "
-    "\"v\": {\"shape\": [8], \"dtype\": \"BF16\"}}}";
+    "{'manifest': {'m': {'shape': [6, 10], 'dtype': 'BF16'}, 'v': {'shape': "
+    "[8], 'dtype': 'BF16'}}}";
 
 START_TEST(test_checkpoint_bytes_fill_and_verify)
 {
     struct worker_lab lab;
     struct rf_err err;
     char folder[64];
-    worker_lab_make(
-        &lab, manifest,
-        SCENARIO("{\"layout\": \"fsdp\"}", "{\"layout\": \"fsdp\"}"), 1, 2);
+    worker_lab_make(&lab, manifest,
+                    SCENARIO("{'layout': 'fsdp'}", "{'layout': 'fsdp'}"), 1, 2);
     lab.task->model->files = checkpoint_model(folder, sizeof(folder), 300);
     for (uint32_t r = 0; r < 2; r++) {
         const struct rf_rank_layout *layout =
@@ -435,8 +430,7 @@ START_TEST(test_a_short_checkpoint_file_is_named)
     struct rf_err err;
     char folder[64];
     worker_lab_make(&lab, manifest,
-                    SCENARIO("{\"layout\": \"hf\"}", "{\"layout\": \"hf\"}"), 1,
-                    1);
+                    SCENARIO("{'layout': 'hf'}", "{'layout': 'hf'}"), 1, 1);
     lab.task->model->files = checkpoint_model(folder, sizeof(folder), 230);
     arena = make_arena(lab.plan, RF_TRAIN, 0);
     ck_assert_int_eq(

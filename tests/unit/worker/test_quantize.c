@@ -21,22 +21,18 @@ static const struct {
     const char *model, *scenario;
     uint32_t ranks;
 } cases[] = {
-    {"{\"tensor\": {\"name\": \"w\", \"shape\": [200, 130], \"dtype\": "
-     "\"bfloat16\"}}",
-     "{\"name\": \"s\", \"train\": {\"layout\": \"hf\"}, \"infer\": "
-     "{\"layout\": \"hf\", \"quantize\": \"amax_448\"}}",
+    {"{'tensor': {'name': 'w', 'shape': [200, 130], 'dtype': 'bfloat16'}}",
+     "{'name': 's', 'train': {'layout': 'hf'}, 'infer': {'layout': 'hf', "
+     "'quantize': 'amax_448'}}",
      1},
-    {"{\"tensor\": {\"name\": \"w\", \"shape\": [256, 300], \"dtype\": "
-     "\"bfloat16\"}}",
-     "{\"name\": \"s\", \"train\": {\"layout\": \"hf\"}, \"infer\": "
-     "{\"layout\": \"spec\", \"mesh\": [1, 2], \"spec\": [\"S1\", \"R\"], "
-     "\"quantize\": \"amax_448\"}}",
+    {"{'tensor': {'name': 'w', 'shape': [256, 300], 'dtype': 'bfloat16'}}",
+     "{'name': 's', 'train': {'layout': 'hf'}, 'infer': {'layout': 'spec', "
+     "'mesh': [1, 2], 'spec': ['S1', 'R'], 'quantize': 'amax_448'}}",
      2},
-    {"{\"megatron\": {\"num_layers\": 2, \"hidden_size\": 256, "
-     "\"num_attention_heads\": 2, \"ffn_hidden_size\": 256, \"vocab_size\": "
-     "128}}",
-     "{\"name\": \"s\", \"train\": {\"tp\": 2}, \"infer\": {\"layout\": "
-     "\"vllm\", \"tp\": 2, \"quantize\": \"amax_448\"}}",
+    {"{'megatron': {'num_layers': 2, 'hidden_size': 256, "
+     "'num_attention_heads': 2, 'ffn_hidden_size': 256, 'vocab_size': 128}}",
+     "{'name': 's', 'train': {'tp': 2}, 'infer': {'layout': 'vllm', 'tp': 2, "
+     "'quantize': 'amax_448'}}",
      2},
 };
 

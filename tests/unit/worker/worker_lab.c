@@ -5,10 +5,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tests/lib/quotes.h"
+
 static json_t *parse(const char *text)
 {
     json_error_t why;
-    json_t *value = json_loads(text, JSON_REJECT_DUPLICATES, &why);
+    json_t *value = json_loads(Q(text), JSON_REJECT_DUPLICATES, &why);
     ck_assert_msg(value != NULL, "%s in %s", why.text, text);
     return value;
 }

@@ -31,13 +31,10 @@ static struct rf_config *load(const char *text)
     return config;
 }
 
-#define HELLO                                                                  \
-    "{\"protocol\": [1, 1], \"node\": 0, \"control\": \"tcp\", "               \
-    "\"methods\": {}"
+#define HELLO "{'protocol': [1, 1], 'node': 0, 'control': 'tcp', 'methods': {}"
 #define TOLD(sees)                                                             \
-    HELLO ", \"folders\": [{\"path\": \"/other\", \"error\": \"x\", "          \
-          "\"sees\": []}, "                                                    \
-          "{\"path\": \"/one\", \"error\": null, \"sees\": [" sees "]}]}"
+    HELLO ", 'folders': [{'path': '/other', 'error': 'x', 'sees': []}, "       \
+          "{'path': '/one', 'error': null, 'sees': [" sees "]}]}"
 
 static const struct {
     const char *hellos[3];
@@ -55,8 +52,8 @@ static const struct {
     {{TOLD(""), TOLD("0"), TOLD("1")}, {"/one", "that a makes", "seen on c;"}},
     /* not there */
     {{TOLD("1"), TOLD(""),
-      HELLO ", \"folders\": [{\"path\": \"/one\", \"error\": "
-            "\"Permission denied\", \"sees\": []}]}"},
+      HELLO ", 'folders': [{'path': '/one', 'error': 'Permission denied', "
+            "'sees': []}]}"},
      {"folder /one on c", "Permission denied", "writable"}},
     /* says nothing, or has not joined */
     {{TOLD("1"), TOLD(""), HELLO "}"}, {NULL}},
@@ -68,7 +65,7 @@ static const struct rf_msg_hello *decode(const char *text,
                                          struct rf_msg_hello *out)
 {
     struct rf_err err = {.text = ""};
-    json_t *document = text != NULL ? json_loads(text, 0, NULL) : NULL;
+    json_t *document = text != NULL ? json_loads(Q(text), 0, NULL) : NULL;
     rf_schema_init(&rf_msg_hello_schema, out);
     if (text == NULL) {
         return NULL;

@@ -194,9 +194,8 @@ enum rf_verdict rf_answers_judge(const struct rf_attempt *attempt,
     }
     /* A rank that compares less than it got must not make a good result. */
     *fault = rf_fault_make(RF_NONE, RF_NONE, RF_ERR_PROTOCOL,
-                           "%" PRIu64 " bytes were compared, %" PRIu64
-                           " are to be; are coordinator and worker of the "
-                           "same build?",
+                           "%" PRIu64 " bytes were compared instead of %" PRIu64
+                           "; are coordinator and worker of the same build?",
                            attempt->pending_checked_bytes, all);
     return RF_VERDICT_ABORT;
 }

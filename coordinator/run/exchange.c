@@ -90,7 +90,8 @@ enum rf_verdict rf_run_exchange_take(struct rf_run_exchange *exchange,
 {
     struct gather *gather = find(exchange, parts->seq);
     if (gather == NULL) {
-        (void)rf_err_set(err, RF_ERR_PROTOCOL, "an exchange out of order");
+        (void)rf_err_set(err, RF_ERR_PROTOCOL,
+                         "sent parts of an exchange out of order");
         return RF_VERDICT_ABORT;
     }
     for (size_t i = 0; i < parts->n_parts; i++) {
@@ -98,9 +99,10 @@ enum rf_verdict rf_run_exchange_take(struct rf_run_exchange *exchange,
         if (!rf_scenario_rank_on(exchange->scenario, part->rank, node) ||
             !hexadecimal(part->data) ||
             gather->parts.list[part->rank] != NULL) {
-            (void)rf_err_set(err, RF_ERR_PROTOCOL,
-                             "a part of an exchange is not its own, not "
-                             "hexadecimal or sent twice");
+            (void)rf_err_set(
+                err, RF_ERR_PROTOCOL,
+                "sent a part of an exchange that is not its own, is not "
+                "hexadecimal or came before");
             return RF_VERDICT_ABORT;
         }
         gather->parts.list[part->rank] = rf_xstrdup(part->data);

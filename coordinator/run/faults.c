@@ -178,12 +178,6 @@ void rf_run_faults_abort(struct rf_run_faults *faults)
 
 /* --- Phases --------------------------------------------------------------- */
 
-bool rf_run_faults_iterates(const char *phase)
-{
-    return strcmp(phase, "fill") == 0 || strcmp(phase, "run") == 0 ||
-           strcmp(phase, "verify") == 0;
-}
-
 /* The words and the counting of the progress display. */
 char *rf_run_faults_phase(const char *phase, uint32_t iteration,
                           const struct rf_spec *spec)

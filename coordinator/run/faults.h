@@ -57,7 +57,5 @@ void rf_run_faults_aborted(struct rf_run_faults *faults, uint32_t node,
  * frees it. */
 char *rf_run_faults_phase(const char *phase, uint32_t iteration,
                           const struct rf_spec *spec);
-/* Whether it is the name of a step that comes in each iteration. */
-bool rf_run_faults_iterates(const char *phase);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * How long the steps of a scenario may take before somebody is taken to hang,
+ * How long the steps of a scenario may take before a rank counts as hanging,
  * where that depends on how much there is to do. In seconds. Pure.
  */
 #ifndef RF_COORDINATOR_RUN_LIMITS_H

@@ -18,7 +18,8 @@ void rf_run_measure_destroy(struct rf_run_measure *measure); /* or NULL */
 /* The one in progress; warm-ups count. */
 uint32_t rf_run_measure_iteration(const struct rf_run_measure *measure);
 
-/* A state is entered. Returns how long it may take at least, in seconds. */
+/* Enters a state. Returns the seconds that it may take, unless the table of
+ * states gives it more. */
 int64_t rf_run_measure_enter(struct rf_run_measure *measure,
                              enum rf_state state);
 

@@ -50,7 +50,7 @@ static void name_phase(const struct rf_run *run, struct rf_fault *fault)
         phase = rf_xstrdup(ending(run) ? "aborting" : rf_run_state(run));
     }
     /* A step may be named late, when its iteration is being ended. */
-    if (rf_run_faults_iterates(phase) || rf_state_in_iteration(run->sm.state)) {
+    if (rf_step_in_iteration(phase) || rf_state_in_iteration(run->sm.state)) {
         fault->phase =
             rf_run_faults_phase(phase, rf_run_measure_iteration(run->measure),
                                 run->attempt->scenario->spec);

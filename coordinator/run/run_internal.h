@@ -26,7 +26,7 @@ struct rf_run {
     struct rf_run_faults *faults;
     struct rf_run_probes *probes;
 
-    struct rf_attempt *attempt; /* NULL, like the next three, between two */
+    struct rf_attempt *attempt; /* these four: NULL in between */
     struct rf_run_steps *steps;
     struct rf_run_exchange *exchange;
     struct rf_run_measure *measure;
@@ -36,12 +36,12 @@ struct rf_run {
     struct rf_run_tally tally;
     int interrupts;
     bool over;    /* begin no further scenario */
-    bool storing; /* the last scenario, by who takes results */
+    bool storing; /* the last scenario's result is not stored yet */
     bool forced;  /* STOPPING has asked with force */
 };
 
-/* run.c: moves to a state, which may take `least_s` seconds at least, whatever
- * the table says. The only place that moves. */
+/* run.c: moves to a state; the only place that does. Its deadline is the
+ * table's, or `least_s` seconds from now where that is later. */
 void rf_run_move(struct rf_run *run, enum rf_state state, int64_t least_s);
 void rf_run_set_limit(struct rf_run *run, int64_t at_ns);
 /* Wants the next scenario, or ends the run when none is left. For LAUNCHING,
@@ -54,10 +54,10 @@ bool rf_run_is_lost(const struct rf_run *run, uint32_t node);
 void rf_run_fail(struct rf_run *run, struct rf_fault *fault);
 /* Ends its ranks; `reason` is for their log. */
 void rf_run_abort(struct rf_run *run, const char *reason);
-/* Records it, whatever its ranks do. */
+/* Records the attempt, whatever its ranks do. */
 void rf_run_end_attempt(struct rf_run *run);
 void rf_run_free_attempt(struct rf_run *run);
-/* A node is lost that may have ranks in it. */
+/* A node is lost; it may have ranks in the attempt. */
 void rf_run_attempt_lost(struct rf_run *run, uint32_t node, const char *why);
 /* The time of a step, or of ABORTING, is over. */
 void rf_run_step_timeout(struct rf_run *run);

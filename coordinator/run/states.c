@@ -2,6 +2,7 @@
 #include "coordinator/run/states.h"
 
 #include <stddef.h>
+#include <string.h>
 
 #include "common/clock.h"
 
@@ -64,4 +65,14 @@ bool rf_state_in_attempt(unsigned state)
 bool rf_state_in_iteration(unsigned state)
 {
     return traits[state].scope == OF_ITERATION;
+}
+
+bool rf_step_in_iteration(const char *step)
+{
+    for (unsigned i = 0; i < RUN_STATES; i++) {
+        if (rf_state_in_iteration(i) && strcmp(traits[i].step, step) == 0) {
+            return true;
+        }
+    }
+    return false;
 }

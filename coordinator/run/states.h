@@ -48,5 +48,8 @@ const char *rf_state_step(unsigned state);
 bool rf_state_in_attempt(unsigned state);
 /* Whether it comes once in each warm-up and iteration. */
 bool rf_state_in_iteration(unsigned state);
+/* The same for a step's name, such as a node gives; false for an unknown one.
+ */
+bool rf_step_in_iteration(const char *step);
 
 #endif

@@ -50,6 +50,26 @@ START_TEST(test_run_start_message_has_all_that_ranks_need)
 }
 END_TEST
 
+START_TEST(test_run_hands_test_hooks_to_the_ranks)
+{
+    struct fake_cluster *fake = fake_cluster_create(fake_run_one, NULL, 0);
+    struct rf_msg_hook *flip = rf_xmalloc(sizeof(*flip));
+    struct rf_msg_hooks test = {.flip = flip};
+    const json_t *seen;
+    rf_schema_init(&rf_msg_hook_schema, flip);
+    flip->rank = 3;
+    flip->iteration = 1;
+    rf_run_set_test(fake->run, &test);
+    ck_assert_ptr_null(test.flip); /* moved */
+    fake_cluster_start(fake);
+    ck_assert(fake_cluster_run(fake, 60 * FAKE_S));
+    seen = json_object_get(json_object_get(fake->seen_start, "test"), "flip");
+    ck_assert_int_eq(json_integer_value(json_object_get(seen, "rank")), 3);
+    ck_assert_ptr_null(json_object_get(seen, "phase"));
+    fake_cluster_destroy(fake);
+}
+END_TEST
+
 static double limit_of(const struct fake_cluster *fake, const char *step)
 {
     const json_t *limit = json_object_get(fake->seen_limits, step);
@@ -484,6 +504,7 @@ Suite *test_run_suite(void)
     tcase_add_checked_fixture(tests, fake_run_quiet, NULL);
     tcase_add_test(tests, test_run_measures_every_scenario_and_ends_with_0);
     tcase_add_test(tests, test_run_start_message_has_all_that_ranks_need);
+    tcase_add_test(tests, test_run_hands_test_hooks_to_the_ranks);
     tcase_add_test(tests, test_run_tells_ranks_how_long_a_step_may_take);
     tcase_add_test(tests, test_run_limits_grow_with_the_memory);
     tcase_add_test(tests, test_run_null_method_is_not_verified);

@@ -4,9 +4,9 @@
  *     AWAITED ─► JOINED ─► STOPPING
  *        └─────────┴─► LOST
  *
- * In STOPPING only log lines still go upward, in LOST nothing. The launcher's
- * last call (on_fail or on_exit) destroys the launch; unless it was stopped,
- * the node is lost then, with whatever reason is known.
+ * In STOPPING only log lines still go upward, in LOST nothing. Unless the
+ * agent was stopped, the node is lost when its launch is over, with whatever
+ * reason is known.
  */
 #include "coordinator/cluster/node.h"
 
@@ -18,6 +18,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/mem.h"
+#include "coordinator/cluster/agent.h"
 #include "coordinator/cluster/boot.h"
 #include "coordinator/cluster/log_lines.h"
 #include "coordinator/cluster/verdict.h"
@@ -40,13 +41,11 @@ struct rf_node {
     void *data;
     const struct rf_node_config *config;
     enum node_state state;
-    struct rf_launch *launch; /* NULL: not started, or over */
-    struct rf_conn *stdio;    /* the launcher's stream */
-    struct rf_conn *tcp;      /* has proved the key; its owner closes it */
-    struct rf_conn *control;  /* one of these, after HELLO */
+    struct rf_agent *agent;
+    struct rf_conn *tcp;     /* has proved the key; its owner frees it */
+    struct rf_conn *control; /* that or the agent's stream, after HELLO */
     uint8_t psk[RF_PSK_BYTES];
     char identity[RF_IDENTITY_MAX + 1];
-    bool answered; /* the worker's banner has come */
     bool over_tcp;
     int64_t launched_ns, launch_ns;
     int64_t hello_by_ns;   /* INT64_MAX: not waiting */
@@ -72,24 +71,19 @@ static bool is_over(const struct rf_node *node)
 
 /* --- Losing --------------------------------------------------------------- */
 
-static void close_conns(struct rf_node *node)
+static void end_agent(struct rf_node *node, bool force)
 {
     if (node->tcp != NULL) {
         rf_conn_close(node->tcp);
     }
-    if (node->stdio != NULL) {
-        rf_conn_close(node->stdio);
-    }
+    rf_agent_stop(node->agent, force);
 }
 
 static void cut_off(struct rf_node *node, bool force)
 {
     node->state = NODE_LOST;
     node->control = NULL;
-    close_conns(node);
-    if (node->launch != NULL) {
-        node->with.launcher->stop(node->launch, force);
-    }
+    end_agent(node, force);
     node->ops.on_settled(node->with.index, node->data);
 }
 
@@ -155,10 +149,9 @@ static void reject(struct rf_node *node, struct rf_conn *conn, const char *text)
 static void identify_agent(const struct rf_node *node,
                            const struct rf_msg_hello *hello)
 {
-    if (node->launch != NULL && hello->pid != RF_ABSENT_U32 && hello->pid > 1 &&
+    if (hello->pid != RF_ABSENT_U32 && hello->pid > 1 &&
         hello->start_ticks != RF_ABSENT_U64) {
-        node->with.launcher->identify(node->launch, hello->pid,
-                                      hello->start_ticks);
+        rf_agent_identify(node->agent, hello->pid, hello->start_ticks);
     }
 }
 
@@ -167,7 +160,7 @@ static void tell_joined(const struct rf_node *node)
     rf_debug("%s joined over %s in %.0f ms", node->config->name,
              node->over_tcp ? "TCP" : "the launcher's stream",
              (double)node->launch_ns / 1e6);
-    if (!node->over_tcp && node->launch != NULL &&
+    if (!node->over_tcp && rf_agent_is_launched(node->agent) &&
         strcmp(node->with.config->control.address, "stdio") != 0) {
         rf_debug("%s: it could not connect back; control stays on the "
                  "launcher's stream",
@@ -284,7 +277,7 @@ static const char *connect_back(struct rf_node *node, uint32_t *port)
         return NULL;
     }
     if (strcmp(address, "auto") == 0) {
-        address = node->with.launcher->head_address(node->launch);
+        address = rf_agent_head_address(node->agent);
     }
     *port = address != NULL ? node->ops.open_port(address, node->data) : 0;
     return *port != 0 ? address : NULL;
@@ -314,26 +307,23 @@ static void send_boot(struct rf_node *node, struct rf_conn *conn)
         (int64_t)(launching(node)->timeout_s + HELLO_S) * RF_NS_PER_S;
 }
 
-/* --- The launcher's stream ------------------------------------------------ */
+/* --- Its agent ------------------------------------------------------------ */
 
-static void stdio_ready_cb(struct rf_conn *conn, void *data)
+static void stream_cb(struct rf_conn *conn, void *data)
 {
-    struct rf_node *node = data;
-    (void)conn;
-    node->answered = true; /* HELLO follows, here or over TCP */
+    send_boot(data, conn);
 }
 
-static void stdio_frame_cb(struct rf_conn *conn, const struct rf_frame *frame,
-                           void *data)
+static void frame_cb(struct rf_conn *conn, const struct rf_frame *frame,
+                     void *data)
 {
     rf_node_take_frame(data, conn, frame);
 }
 
-static void stdio_close_cb(struct rf_conn *conn, const struct rf_err *why,
-                           void *data)
+static void stream_end_cb(struct rf_conn *conn, const struct rf_err *why,
+                          void *data)
 {
     struct rf_node *node = data;
-    node->stdio = NULL;
     if (node->control == conn) {
         node->control = NULL;
     }
@@ -342,73 +332,34 @@ static void stdio_close_cb(struct rf_conn *conn, const struct rf_err *why,
     if (node->verdict.ended[0] != '\0') {
         judge(node); /* nothing else can follow */
     }
-    node->ops.on_close(node->data);
 }
 
-static const struct rf_conn_ops stdio_ops = {stdio_ready_cb, stdio_frame_cb,
-                                             stdio_close_cb};
-
-/* --- The launcher --------------------------------------------------------- */
-
-static void stream_cb(struct rf_launch *launch, uv_pipe_t *pipe, void *data)
+/* If the stream has not ended yet, its last words belong to the cause: the
+ * verdict waits for them. */
+static void end_cb(const struct rf_agent_end *end, void *data)
 {
     struct rf_node *node = data;
-    (void)launch;
-    node->stdio = rf_conn_open((uv_stream_t *)pipe, NULL, &stdio_ops, node);
-    if (is_over(node)) {
-        rf_conn_close(node->stdio);
-        return;
+    if (end->failed != NULL) {
+        note(node, end->failed->text, "");
+    } else if (!is_over(node)) {
+        rf_verdict_exit(&node->verdict, launching(node),
+                        node->with.local_worker, end->status, end->signal);
+        await_verdict(node);
     }
-    send_boot(node, node->stdio);
-}
-
-static void stderr_cb(struct rf_launch *launch, const char *line, void *data)
-{
-    (void)launch;
-    rf_log_lines_one(line, take_line, data);
-}
-
-static void note_cb(struct rf_launch *launch, const char *line, void *data)
-{
-    const struct rf_node *node = data;
-    (void)launch;
-    rf_info("%s: %s", node->config->name, line);
-}
-
-/* The launcher's last call. If the stream has not ended yet, its last words
- * belong to the cause: the verdict waits for them. */
-static void launch_over(struct rf_node *node, struct rf_launch *launch)
-{
-    node->launch = NULL; /* nothing is left to stop */
-    if (node->state == NODE_JOINED || node->stdio == NULL ||
+    if (node->state == NODE_JOINED || !rf_agent_has_stream(node->agent) ||
         node->verdict.cause_known) {
         judge(node);
     }
-    node->with.launcher->destroy(launch);
+}
+
+static void close_cb(void *data)
+{
+    const struct rf_node *node = data;
     node->ops.on_close(node->data);
 }
 
-static void fail_cb(struct rf_launch *launch, const struct rf_err *why,
-                    void *data)
-{
-    note(data, why->text, "");
-    launch_over(data, launch);
-}
-
-static void exit_cb(struct rf_launch *launch, int status, const char *signal,
-                    void *data)
-{
-    struct rf_node *node = data;
-    if (!is_over(node)) {
-        rf_verdict_exit(&node->verdict, launching(node),
-                        node->with.local_worker, status, signal);
-        await_verdict(node);
-    }
-    launch_over(node, launch);
-}
-
-static const struct rf_launch_ops_cb launch_callbacks = {
-    stream_cb, stderr_cb, fail_cb, exit_cb, note_cb};
+static const struct rf_agent_ops agent_ops = {
+    stream_cb, frame_cb, stream_end_cb, take_line, end_cb, close_cb};
 
 void rf_node_launch(struct rf_node *node, const char *join_address)
 {
@@ -422,9 +373,7 @@ void rf_node_launch(struct rf_node *node, const char *join_address)
     struct rf_err err = {0};
     rf_hex_encode(node->psk, RF_PSK_BYTES, key);
     node->launched_ns = now_of(node);
-    if (node->with.launcher->start(node->with.loop, &order, &launch_callbacks,
-                                   node, &node->launch, &err) != RF_OK) {
-        node->launch = NULL;
+    if (rf_agent_start(node->agent, node->with.loop, &order, &err) != RF_OK) {
         rf_verdict_note(&node->verdict, "%s", err.text);
         node->verdict_by_ns = node->launched_ns; /* reported at the next tick */
     }
@@ -537,6 +486,7 @@ struct rf_node *rf_node_create(const struct rf_node_options *options,
     node->ops = *ops;
     node->data = data;
     node->config = &options->config->nodes[options->index];
+    node->agent = rf_agent_create(options->launcher, &agent_ops, node);
     node->hello_by_ns = node->verdict_by_ns = INT64_MAX;
     memcpy(node->psk, options->psk, RF_PSK_BYTES);
     snprintf(node->identity, sizeof(node->identity), "%s", options->identity);
@@ -563,21 +513,19 @@ void rf_node_stop(struct rf_node *node, bool force)
     if (node->state != NODE_LOST) {
         node->state = NODE_STOPPING;
     }
-    close_conns(node);
-    if (node->launch != NULL) {
-        node->with.launcher->stop(node->launch, force);
-    }
+    end_agent(node, force);
 }
 
 bool rf_node_is_closed(const struct rf_node *node)
 {
-    return node->launch == NULL && node->stdio == NULL;
+    return rf_agent_is_closed(node->agent);
 }
 
 const char *rf_node_waits_for(const struct rf_node *node)
 {
     return strcmp(node->with.launcher->name, "ssh") == 0 &&
-                   node->stdio != NULL && !node->answered
+                   rf_agent_has_stream(node->agent) &&
+                   !rf_agent_has_answered(node->agent)
                ? ": SSH let us in but the worker has not answered; does its "
                  "login shell have slow start-up files (~/.bashrc, ~/.cshrc)? "
                  "A larger launch.timeout_s waits longer"
@@ -602,6 +550,7 @@ bool rf_node_over_tcp(const struct rf_node *node)
 void rf_node_destroy(struct rf_node *node)
 {
     explicit_bzero(node->psk, sizeof(node->psk));
+    rf_agent_destroy(node->agent);
     rf_verdict_free(&node->verdict);
     free(node);
 }

@@ -1,6 +1,6 @@
 /*
  * Messages: names, caps and payload parsing. Semantics are in
- * docs/PROTOCOL.md; what a key means is checked where the message is used.
+ * docs/PROTOCOL.md, members in messages.h.
  */
 #include "transport/msg.h"
 

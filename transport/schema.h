@@ -194,21 +194,21 @@ void rf_schema_print(const struct rf_schema *schema, FILE *to);
      (double)(MAX),                                                            \
      &rf_##HOW##_schema,                                                       \
      meaning},
-#define RF_SCHEMA_ENTRY_BOOL RF_SCHEMA_PLAIN
-#define RF_SCHEMA_ENTRY_U32 RF_SCHEMA_PLAIN
-#define RF_SCHEMA_ENTRY_U64 RF_SCHEMA_PLAIN
-#define RF_SCHEMA_ENTRY_I64 RF_SCHEMA_PLAIN
-#define RF_SCHEMA_ENTRY_REAL RF_SCHEMA_PLAIN
-#define RF_SCHEMA_ENTRY_TEXT RF_SCHEMA_PLAIN
-#define RF_SCHEMA_ENTRY_SECRET RF_SCHEMA_PLAIN
-#define RF_SCHEMA_ENTRY_TREE RF_SCHEMA_PLAIN
-#define RF_SCHEMA_ENTRY_PAIRS RF_SCHEMA_PLAIN
-#define RF_SCHEMA_ENTRY_U64S RF_SCHEMA_PLAIN
-#define RF_SCHEMA_ENTRY_TEXTS RF_SCHEMA_PLAIN
-#define RF_SCHEMA_ENTRY_SECRETS RF_SCHEMA_PLAIN
+#define RF_SCHEMA_ENTRY_BOOL(...) RF_SCHEMA_PLAIN(__VA_ARGS__)
+#define RF_SCHEMA_ENTRY_U32(...) RF_SCHEMA_PLAIN(__VA_ARGS__)
+#define RF_SCHEMA_ENTRY_U64(...) RF_SCHEMA_PLAIN(__VA_ARGS__)
+#define RF_SCHEMA_ENTRY_I64(...) RF_SCHEMA_PLAIN(__VA_ARGS__)
+#define RF_SCHEMA_ENTRY_REAL(...) RF_SCHEMA_PLAIN(__VA_ARGS__)
+#define RF_SCHEMA_ENTRY_TEXT(...) RF_SCHEMA_PLAIN(__VA_ARGS__)
+#define RF_SCHEMA_ENTRY_SECRET(...) RF_SCHEMA_PLAIN(__VA_ARGS__)
+#define RF_SCHEMA_ENTRY_TREE(...) RF_SCHEMA_PLAIN(__VA_ARGS__)
+#define RF_SCHEMA_ENTRY_PAIRS(...) RF_SCHEMA_PLAIN(__VA_ARGS__)
+#define RF_SCHEMA_ENTRY_U64S(...) RF_SCHEMA_PLAIN(__VA_ARGS__)
+#define RF_SCHEMA_ENTRY_TEXTS(...) RF_SCHEMA_PLAIN(__VA_ARGS__)
+#define RF_SCHEMA_ENTRY_SECRETS(...) RF_SCHEMA_PLAIN(__VA_ARGS__)
 #define RF_SCHEMA_ENTRY_PART(S, KIND, key, HOW, MIN, MAX, meaning)             \
     RF_SCHEMA_NESTED(S, KIND, key, HOW, MIN, MAX, meaning, 0)
-#define RF_SCHEMA_ENTRY_MAYBE RF_SCHEMA_ENTRY_PART
+#define RF_SCHEMA_ENTRY_MAYBE(...) RF_SCHEMA_ENTRY_PART(__VA_ARGS__)
 #define RF_SCHEMA_ENTRY_LIST(S, KIND, key, HOW, MIN, MAX, meaning)             \
     RF_SCHEMA_NESTED(S, KIND, key, HOW, MIN, MAX, meaning,                     \
                      offsetof(struct rf_##S, n_##key))

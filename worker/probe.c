@@ -157,7 +157,7 @@ static enum rf_status share(const struct rf_probe *probe, uint64_t mine,
     return status;
 }
 
-/* The rates of all ranks of the node in kind, as bytes in a second. */
+/* The rates of all ranks of the node in kind, in bytes per second. */
 static enum rf_status sum_of_node(const struct rf_probe *probe, double mine,
                                   uint64_t *values, double *sum,
                                   struct rf_err *err)

@@ -1,8 +1,7 @@
 /*
- * All messages of the control plane, in one list. docs/PROTOCOL.md says
- * when each is sent, transport/messages.h what it holds. Payloads are JSON
- * objects except LOG, which is raw bytes. C = coordinator, A = agent (one per
- * node), R = rank.
+ * All messages of the control plane, in one list. docs/PROTOCOL.md describes
+ * each payload. Payloads are JSON objects except LOG, which is raw bytes.
+ * C = coordinator, A = agent (one per node), R = rank.
  */
 #ifndef RF_TRANSPORT_MSG_H
 #define RF_TRANSPORT_MSG_H

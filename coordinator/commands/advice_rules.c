@@ -13,7 +13,8 @@
 
 #include "common/bytes.h"
 #include "common/mem.h"
-#include "coordinator/commands/hello_json.h"
+#include "coordinator/run/folders.h"
+#include "coordinator/run/hello.h"
 
 #define FEW_PARAMETERS 2e9 /* a rank of the training side */
 #define MANY_PARAMETERS 8e9

@@ -8,7 +8,7 @@
 
 #include "common/mem.h"
 #include "coordinator/commands/predict.h"
-#include "coordinator/results/report_table.h"
+#include "coordinator/results/fields.h"
 #include "transport/method.h"
 
 static uint32_t node_by_name(const struct rf_config *config, const char *name)

@@ -1,6 +1,6 @@
 /*
  * The one device a rank uses: its kernels and how tables of tiles are run on
- * it. One data thread a process, so the state is the process's.
+ * it. There is one data thread per process, so the state is the process's.
  */
 #ifndef RF_CUDA_DEVICE_H
 #define RF_CUDA_DEVICE_H

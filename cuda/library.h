@@ -1,4 +1,4 @@
-/* Libraries that are opened at run time: once, whoever asks first. */
+/* Libraries that are opened at run time, once, on first use. */
 #ifndef RF_CUDA_LIBRARY_H
 #define RF_CUDA_LIBRARY_H
 

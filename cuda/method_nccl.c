@@ -3,7 +3,7 @@
  *
  * open    rank 0 makes the unique ID, which travels to all by exchange();
  *         non-blocking communicators: one of all ranks, and where a node has
- *         several ranks and there are several nodes, one a node split from it
+ *         several ranks and there are several nodes, one per node split from it
  *         (a communicator across nodes takes its channel count from its slowest
  *         peer, so traffic inside a node gets its own). All pairs of the plan
  *         exchange a few bytes, so that connections exist before the window.
@@ -28,7 +28,7 @@
 
 #define SLOTS 2
 #define WARM_BYTES 256
-/* An event a step and stage; timing pairs where a stage has work. */
+/* One event per step and stage; timed pairs where a stage has work. */
 enum stage { PACK, WIRE, UNPACK, STAGES };
 
 struct device_step {

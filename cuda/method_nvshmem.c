@@ -26,7 +26,7 @@
 
 #define SLOTS 2
 
-/* On the wire: a header, then one entry a step, then one a message. */
+/* On the wire: a header, then one entry per step, then one per message. */
 struct table_head {
     struct rf_nvshmem_id id; /* rank 0's */
     uint64_t send_slot_bytes, recv_slot_bytes;

@@ -206,7 +206,7 @@ static void add_demand(struct rf_assign *a,
     }
 }
 
-/* Adds up what the receiver at hand needs; false when the `total` of all
+/* Adds up what the current receiver needs; false when the `total` of all
  * receivers reaches 2^63 bytes. */
 static bool sum_receiver(struct rf_assign *a,
                          const struct rf_assign_cursor *cursor,

@@ -1,6 +1,6 @@
 /*
- * Arithmetic on boxes. Boxes have RF_BOX_DIMS dimensions always; those that a
- * family lacks have start 0 and extent 1, so that no loop needs to know.
+ * Arithmetic on boxes. Boxes always have RF_BOX_DIMS dimensions; those that a
+ * family lacks have start 0 and extent 1, so that loops need not care.
  */
 #include "planner/box.h"
 

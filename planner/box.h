@@ -36,7 +36,7 @@ size_t rf_box_range(const struct rf_box *box, uint64_t from, uint64_t to,
 uint64_t rf_piece_offset(const struct rf_piece *piece, const uint64_t *at);
 
 /*
- * Sorts `boxes` and tells whether no two of them share an element. Time is
+ * Sorts `boxes` and reports whether no two of them share an element. Time is
  * O(n log n) for boxes that straight cuts can take apart, which all plans are;
  * worse inputs are answered by comparing pairs. A rejected pair is moved to
  * boxes[0] and boxes[1].

@@ -1,8 +1,8 @@
 /*
  * Lower bounds and predictions. What each bound counts and why no execution can
- * be faster is written down in docs/MEASURING.md, "The lower bound"; the names
- * of the steps here are those used there. Figures that were not measured (0)
- * set no bound.
+ * be faster is explained in docs/MEASURING.md, "The lower bound"; the names of
+ * the steps here are those used there. Figures that were not measured (0) set
+ * no bound.
  */
 #include "planner/cost.h"
 
@@ -74,7 +74,7 @@ static void RF_PRINTF(4, 5)
 /* What M1 and M2 count, in payload bytes. */
 struct copied {
     double *node, *rank;
-    uint32_t *needers; /* of the parcel at hand, by node with a holder */
+    uint32_t *needers; /* of the current parcel, by node with a holder */
     bool *held;
 };
 

@@ -6,8 +6,8 @@
  * dimension 0 over TP: vocabulary, attention heads, the columns of an MLP
  * dimension 1 over TP: o_proj, down_proj
  * experts: contiguous ranges over EP, their columns over ETP
- * whole: norms, routers, latent down-projections; what no rule knows, too,
- * where the model says so (planner/unknown.h)
+ * whole: norms, routers, latent down-projections; and what no rule knows, where
+ * the model says so (planner/unknown.h)
  *
  * A key/value head goes whole to TP / kv ranks when TP exceeds the heads.
  */

@@ -28,8 +28,8 @@ struct fused {
     size_t n, cap;
 };
 
-/* Adds what of rows [first, first + part.rows) of the fused parameter, which
- * are rows [at, …) of the family, the rank has. */
+/* Adds the part that the rank has of rows [first, first + part.rows) of the
+ * fused parameter, which are rows [at, …) of the family. */
 static void add_rows(struct fused *fused, struct group_part part,
                      uint64_t first, uint64_t at)
 {

@@ -23,7 +23,7 @@
 #define RF_DIM_EXPERT 1
 #define RF_DIM_TENSOR 2 /* the tensor's dimension d is box dimension 2 + d */
 
-/* Names as in safetensors headers; bytes an element. */
+/* Names as in safetensors headers; bytes per element. */
 #define RF_DTYPE_MAP(X)                                                        \
     X(F64, "float64", "F64", 8)                                                \
     X(F32, "float32", "F32", 4)                                                \
@@ -185,9 +185,9 @@ enum rf_status rf_model_from_json(const struct rf_jnode *node,
                                   struct rf_err *err) RF_MUST_CHECK;
 void rf_model_destroy(struct rf_model *model); /* NULL is fine */
 
-/* What a model with a config is called that has no name of its own: "base
- * (num_layers 2, hidden_size 512)", with the overrides beside the config in the
- * inline description `model` that change it. Freed with free(). */
+/* The name of a model with a config that has none of its own: "base (num_layers
+ * 2, hidden_size 512)", with the overrides beside the config in the inline
+ * description `model` that change it. Freed with free(). */
 char *rf_model_config_name(const char *base, const json_t *model);
 
 /*

@@ -332,7 +332,7 @@ static void mark_qwen_layers(struct source *source, struct rf_transformer *t)
         json_int_t number = json_integer_value(layer);
         if (!json_is_integer(layer) || number < 0) {
             fail(source, "mlp_only_layers must be an array of layer numbers");
-        } else if (number < t->layers) { /* fewer layers may be asked for */
+        } else if (number < t->layers) { /* an override may lower layers */
             t->sparse[number] = false;
         }
     }
@@ -496,7 +496,7 @@ static void check_overrides_used(struct source *source, const char *model_type)
     }
 }
 
-/* What of a config no tensor of the model follows from. */
+/* Parts of a config that make no tensor of the model. */
 static void tell_not_counted(const json_t *config, struct rf_model *model)
 {
     json_int_t layers =

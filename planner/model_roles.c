@@ -1,8 +1,8 @@
 /*
- * What a tensor is, by its checkpoint name: the one place that knows names.
+ * What a tensor is, by its checkpoint name: the only place that knows names.
  *
  * A name that is not listed, or that has another number of dimensions than
- * listed, is RF_ROLE_OTHER: nobody guesses what it is (planner/unknown.h).
+ * listed, is RF_ROLE_OTHER: its role is never guessed (planner/unknown.h).
  */
 #include "planner/model_build.h"
 

@@ -7,11 +7,11 @@
 
 #include "planner/order.h"
 
-/* What is worked on: a subset of the works, by index. */
+/* The works in question, by index. */
 struct rf_order_job {
     uint32_t work;
     size_t candidates;     /* positions in candidates[]: indices of sources */
-    uint32_t n_candidates; /* one a node */
+    uint32_t n_candidates; /* one per node */
     size_t nodes;          /* positions in nodes[]: of the receivers */
     uint32_t n_nodes;      /* distinct, ascending */
     double duration;

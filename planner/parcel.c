@@ -8,6 +8,7 @@
  */
 #include "planner/parcel.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "common/mem.h"
@@ -327,6 +328,7 @@ find_parcels(const struct rf_plan *plan, const struct tiles *src,
         size_t at = matches->first[k], n = matches->first[k + 1] - at;
         if (!add_parcels(src, to, n > 0 ? matches->source + at : NULL, n,
                          parcels)) {
+            assert(parcels->holders != NULL); /* every shard has a holder */
             return rf_err_set(
                 err, RF_ERR_INTERNAL,
                 "a part of %s that rank %u needs is on no training rank",

@@ -3,8 +3,8 @@
  * match and receiver; then totals, digest and proof of the transfers.
  *
  * Everything up to the choice of sources works on classes of ranks and on
- * families. Transfers, of which each rank has its own, are not kept: whoever
- * needs them walks over them (walk.h). Nothing is kept when a step fails.
+ * families. Transfers, of which each rank has its own, are not kept; a walk
+ * lists them (walk.h). Nothing is kept when a step fails.
  */
 #include "planner/plan.h"
 
@@ -16,7 +16,7 @@
 #include "planner/prove.h"
 #include "planner/walk.h"
 
-/* What is needed only while a plan is made. */
+/* State that is needed only while a plan is made. */
 struct making {
     struct rf_plan *plan;
     uint64_t *match_bytes;

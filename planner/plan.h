@@ -66,8 +66,8 @@ struct rf_transfer {
 };
 
 /* What a rank process needs beside its arenas and staging: code, libraries,
- * tables. Part of the memory that is predicted before launch and refused with.
- */
+ * tables. Part of the memory that is predicted before launch and checked
+ * against what a node has. */
 #define RF_PLAN_PROCESS_BYTES (UINT64_C(24) << 20)
 
 struct rf_plan_totals {
@@ -111,7 +111,7 @@ enum rf_status rf_plan_prove(const struct rf_plan *plan,
 const struct rf_rank_layout *rf_plan_layout(const struct rf_plan *plan,
                                             enum rf_side side, uint32_t rank);
 
-/* What an element of `family` is on a side. */
+/* The type of an element of `family` on a side. */
 enum rf_dtype rf_plan_dtype(const struct rf_plan *plan, enum rf_side side,
                             uint32_t family);
 /* Bytes an element of `family` has on a side. */

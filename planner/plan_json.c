@@ -19,7 +19,7 @@ static void set_u64(json_t *object, const char *key, uint64_t value)
     json_object_set_new(object, key, json_integer((json_int_t)value));
 }
 
-/* What is whole on every rank for want of a rule. */
+/* What every rank holds whole because no rule shards it. */
 static json_t *unknown_json(const struct rf_plan *plan)
 {
     struct rf_unknown unknown = rf_unknown_count(plan->model, plan->spec);
@@ -237,7 +237,7 @@ static json_t *ranks_json(const struct rf_plan *plan,
     return out;
 }
 
-/* Adds the hops of one op, one a tensor, and for staging the step beside. */
+/* Adds the hops of one op, one per tensor, and its step where it is staged. */
 static void list_op(const struct rf_plan *plan, const struct rf_op *op,
                     json_t *transfers, json_t *steps)
 {

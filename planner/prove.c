@@ -8,8 +8,8 @@
  *    the piece's.
  *
  * So each destination byte is written exactly once, from a rank that holds it.
- * Time is O(n log n) in pieces and transfers, with n the number a parameter or
- * a piece has. Any failure is RF_ERR_INTERNAL with the place.
+ * Time is O(n log n) in pieces and transfers, where n is the number per
+ * parameter or piece. Any failure is RF_ERR_INTERNAL with the place.
  */
 #include "planner/prove.h"
 
@@ -92,7 +92,7 @@ static int compare_places(const void *a, const void *b)
 }
 
 /* The pieces of one parameter, by offset; *end: where the parameter before ends
- * and this one is found to end. */
+ * and, on return, where this one does. */
 static bool check_param(const struct rf_plan *plan, enum rf_side side,
                         const struct rf_piece *const *pieces, size_t n,
                         uint64_t *end, struct rf_proof_boxes *scratch)
@@ -207,7 +207,7 @@ static enum rf_status fail_twice(const struct rf_proof *proof,
                       proof->plan->model->families[piece->family].name);
 }
 
-/* The piece at hand; NULL behind the last. */
+/* The current piece; NULL after the last. */
 static const struct rf_piece *piece_at_hand(const struct rf_proof *proof)
 {
     return proof->rank < proof->plan->world->n_ranks
@@ -216,7 +216,7 @@ static const struct rf_piece *piece_at_hand(const struct rf_proof *proof)
                : NULL;
 }
 
-/* From (rank, piece) on to the first piece that there is. */
+/* Moves on from (rank, piece) to the next piece that exists. */
 static void find_piece(struct rf_proof *proof)
 {
     const struct rf_piece *piece;

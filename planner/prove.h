@@ -1,6 +1,6 @@
 /*
- * The proof of a plan, fed with its transfers one after another, in order; what
- * it shows is said in prove.c. Internal to the planner and its tests.
+ * The proof of a plan, fed with its transfers one after another, in order;
+ * prove.c says what it shows. Internal to the planner and its tests.
  */
 #ifndef RF_PLANNER_PROVE_H
 #define RF_PLANNER_PROVE_H
@@ -14,14 +14,14 @@ struct rf_proof_boxes {
 
 struct rf_proof {
     const struct rf_plan *plan;
-    uint32_t rank;    /* the receiver at hand */
+    uint32_t rank;    /* the current receiver */
     size_t piece;     /* of its layout */
     uint64_t missing; /* elements of the piece that no transfer has brought */
     size_t n;         /* transfers so far */
     struct rf_proof_boxes scratch;
 };
 
-/* Proves the layouts. Whatever the outcome, rf_proof_free() frees it. */
+/* Proves the layouts. rf_proof_free() frees the proof, after a failure, too. */
 enum rf_status rf_proof_start(struct rf_proof *proof,
                               const struct rf_plan *plan,
                               struct rf_err *err) RF_MUST_CHECK;

@@ -4,10 +4,10 @@
  * block of the tensor (formula "amax_448" of common/fp8.h). Here: which parts
  * of a rank's arena are quantised and where the results go. Pure.
  *
- * Quantised are the matrices of linear layers; embeddings, the output head,
- * routers and whatever is no matrix stay as they arrived. A block's scale needs
- * all of the block, so a shard may be cut only where blocks end: at multiples
- * of 128, or at the tensor's edge.
+ * The matrices of linear layers are quantised; embeddings, the output head,
+ * routers and everything that is no matrix stay as they arrived. A block's
+ * scale needs all of the block, so a shard may be cut only where blocks end: at
+ * multiples of 128, or at the tensor's edge.
  */
 #ifndef RF_PLANNER_QUANTIZE_H
 #define RF_PLANNER_QUANTIZE_H

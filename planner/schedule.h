@@ -58,7 +58,7 @@ struct rf_op {
     struct rf_box box;        /* which elements, for messages and checks */
     uint64_t src_offset, dst_offset; /* bytes into those memories */
     uint64_t src_stride[RF_BOX_DIMS], dst_stride[RF_BOX_DIMS]; /* bytes */
-    uint32_t src_item, dst_item; /* bytes an element has at each end */
+    uint32_t src_item, dst_item; /* bytes per element at each end */
 };
 
 struct rf_schedule {
@@ -80,12 +80,12 @@ struct rf_schedule {
 /*
  * Makes the ops of plan->spec's strategy, balance and chunking. With `node` =
  * RF_NONE all ops are kept, otherwise those whose source or destination rank is
- * on that node (ids, totals and digest are the world's either way). The plan
- * must outlive nothing: the schedule copies what it needs. Walks over the plan.
+ * on that node (ids, totals and digest are the world's either way). The
+ * schedule copies what it needs of the plan.
  *
  * Memory on the way, beside the ops that are kept: nothing for send_recv (36
- * bytes a transfer of the world with balance order), else the world's parcels
- * and their holders and for every work (allgather: one a part and node) 64
+ * bytes per transfer of the world with balance order), else the world's parcels
+ * and their holders and for every work (allgather: one per part and node) 64
  * bytes.
  */
 enum rf_status rf_schedule_build(const struct rf_plan *plan, uint32_t node,

@@ -24,7 +24,7 @@ struct range {
     uint64_t low, high;
 };
 
-/* Staging of one rank while ops are read in order. */
+/* The staging memory of one rank while ops are read in order. */
 struct slot_state {
     uint32_t bucket;     /* in the slot now, RF_NO_BUCKET: none */
     uint32_t read_round; /* first round after its reads */
@@ -39,8 +39,8 @@ struct rank_state {
     struct range used[RF_STAGE_SLOTS]; /* addresses of all buckets there */
 };
 
-/* One write to staging memory; what of its op it is sorted by is repeated here,
- * so that sorting need not look at the ops. */
+/* One write to staging memory; the fields of its op that it is sorted by are
+ * repeated here, so that sorting need not look at the ops. */
 struct stage_write {
     uint32_t bucket, dst, family;
     uint64_t origin; /* address of element 0 of the family, modulo 2^64 */

@@ -21,7 +21,7 @@ struct placed {
     uint32_t node, rank;
 };
 
-/* What is needed only while the shards of a side are found. */
+/* State that is needed only while the shards of a side are found. */
 struct making {
     const struct rf_world *world;
     const struct rf_layouts *layouts;
@@ -32,7 +32,7 @@ struct making {
     uint32_t *set_shard;    /* a shard of each set */
     uint32_t *first_member; /* of each layout, n_layouts + 1 */
     uint32_t *members;      /* world ranks of the layouts */
-    struct placed *placed;  /* of the set at hand */
+    struct placed *placed;  /* of the current set */
     uint32_t n_ranks;       /* in out.ranks */
     struct rf_shards out;
 };

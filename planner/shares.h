@@ -1,7 +1,7 @@
 /*
  * Fair shares: demands that several suppliers can meet, divided among them so
  * that the most loaded supplier has as little as possible, then the next, and
- * so on (the lexicographically least sorted loads). Exact up to one byte a
+ * so on (the lexicographically least sorted loads). Exact up to one byte per
  * supplier, integer arithmetic only, so the same everywhere.
  */
 #ifndef RF_PLANNER_SHARES_H

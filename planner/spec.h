@@ -50,7 +50,7 @@ struct rf_side_spec {
     uint32_t first_stage_layers, last_stage_layers; /* 0 = even */
     uint32_t *nodes; /* indices into the cluster's nodes; NULL: any */
     uint32_t n_nodes;
-    /* spec layout: mesh[0] × mesh[1] devices, one entry a tensor dimension */
+    /* spec layout: mesh[0] × mesh[1] devices, one entry per tensor dimension */
     uint32_t mesh[2];
     char spec[RF_TENSOR_MAX_DIMS][4]; /* "R", "S0", "S1", "S01" */
     uint32_t n_spec;

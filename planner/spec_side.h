@@ -4,8 +4,8 @@
 
 #include "planner/spec.h"
 
-/* Fills a zeroed side, defaults included; see rf_spec_from_json(). On failure
- * too, what `side` then points to is the scenario's to free. */
+/* Fills a zeroed side, defaults included; see rf_spec_from_json(). What `side`
+ * points to is the scenario's to free, after a failure, too. */
 enum rf_status rf_side_from_json(const struct rf_jnode *node,
                                  struct rf_side_spec *side,
                                  const char *const *node_names,

@@ -1,9 +1,9 @@
 /*
- * gather_broadcast: the way of many frameworks. Full tensors are gathered, a
+ * gather_broadcast: what many frameworks do. Full tensors are gathered, a
  * bucket at a time, into staging memory of one training rank (the root), sent
  * from there to the staging memory of every inference rank, and each inference
  * rank copies its slices out of it. It moves every byte to every inference rank
- * and is here to be compared with.
+ * and serves as a baseline.
  *
  * A bucket is filled with *slabs*: whole tensors (of several layers or experts
  * where they fit), each row-major; only a tensor larger than a bucket is cut.
@@ -40,7 +40,7 @@ struct gather {
     struct rf_parcels parcels;
     struct slab *slabs;
     size_t n_slabs, slabs_capacity;
-    struct chunk *chunks; /* of the bucket at hand */
+    struct chunk *chunks; /* of the current bucket */
     size_t n_chunks, chunks_capacity;
     uint64_t slot_bytes, *load; /* bytes gathered from each rank */
     uint32_t root, *tree_node;  /* place of each rank in the tree, or RF_NONE */
@@ -135,7 +135,7 @@ static uint32_t node_of(const struct gather *gather, uint32_t rank)
 }
 
 /* Root first; then for every other node, in order from the root's on, a head
- * behind the head before; then everybody else behind the head of its node. */
+ * behind the head before; then all others behind the head of their node. */
 static void build_tree(struct gather *gather)
 {
     const struct rf_world *world = gather->builder->world;
@@ -184,8 +184,8 @@ static struct rf_view stage_view(const struct gather *gather,
     };
 }
 
-/* Who gives a chunk to the root: the root itself, else with balance none the
- * first holder, else one on the root's node, else the least loaded. */
+/* Which holder gives a chunk to the root: the root itself, else with balance
+ * none the first holder, else one on the root's node, else the least loaded. */
 static const struct rf_holder *choose_source(const struct gather *gather,
                                              const struct rf_parcel *parcel)
 {

@@ -42,7 +42,7 @@ struct maker {
     struct rf_builder *builder;
     struct rf_parcels parcels;
     struct rf_works works;
-    struct placed *far; /* of the parcel at hand */
+    struct placed *far; /* of the current parcel */
     size_t n_far, far_capacity;
     uint64_t *node_bytes; /* that come in over each node's link */
     double far_bytes;     /* to all far receivers */

@@ -8,7 +8,7 @@
 #include "common/bytes.h"
 #include "common/mem.h"
 
-#define LIST_BYTES 560 /* an error has about a thousand for all it says */
+#define LIST_BYTES 560 /* an error's whole text has about a thousand */
 
 /* Whether `side` needs to know what the family is and does not. Experts with a
  * number of their own spread over EP whatever they are; tensors of a layer go

@@ -7,14 +7,14 @@
  * only be held whole by all ranks of the group, which moves more than a real
  * framework would. So it is an error unless the model says "unknown_tensors":
  * "replicate". Layouts fsdp, fsdp1 and spec cut any tensor, and a side that
- * splits nothing has nothing to know.
+ * splits nothing need not know them.
  */
 #ifndef RF_PLANNER_UNKNOWN_H
 #define RF_PLANNER_UNKNOWN_H
 
 #include "planner/spec.h"
 
-/* Families that a side holds whole for want of a rule. */
+/* Families that a side holds whole because no rule shards them. */
 struct rf_unknown {
     uint32_t families;
     uint64_t tensors;

@@ -13,7 +13,7 @@
 struct rf_walk {
     const struct rf_plan *plan;
     struct rf_assign_cursor sources;     /* who serves next */
-    const struct rf_rank_layout *layout; /* of the receiver at hand */
+    const struct rf_rank_layout *layout; /* of the current receiver */
     uint32_t dst;                        /* the receiver */
     size_t piece, match, match_end;
     struct rf_box both;      /* what the piece and the source shard share */
@@ -31,7 +31,7 @@ enum rf_status rf_walk_start(struct rf_walk *walk, const struct rf_plan *plan,
 void rf_walk_end(struct rf_walk *walk);
 
 /* The next transfer, by destination, then by piece of its layout (so by
- * family); NULL behind the last. Valid until the next call. */
+ * family); NULL after the last. Valid until the next call. */
 const struct rf_transfer *rf_walk_next(struct rf_walk *walk);
 
 #endif

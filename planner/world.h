@@ -53,7 +53,7 @@ struct rf_world {
  * training first. World ranks: the training mesh, then the inference mesh.
  *
  * Impossible combinations are RF_ERR_CONFIG with the rule and the nearest sizes
- * that work; rules that need the model (heads % TP, layers % PP, …) included.
+ * that work. That includes rules that need the model: heads % TP, layers % PP.
  */
 enum rf_status rf_world_build(struct rf_spec *spec,
                               const struct rf_model *model,

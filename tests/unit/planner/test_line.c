@@ -71,7 +71,7 @@ END_TEST
 START_TEST(test_line_rounds_to_the_coarsest_slices_that_are_fine)
 {
     struct rf_box box = {.extent = {4, 1, 10, 8, 1, 1, 1}};
-    /* Two bytes an element: a layer has 160, a row 16. */
+    /* Two bytes per element: a layer has 160, a row 16. */
     ck_assert_uint_eq(rf_line_round(&box, 70, 2, 1000), 0);
     ck_assert_uint_eq(rf_line_round(&box, 250, 2, 160), 320);
     ck_assert_uint_eq(rf_line_round(&box, 250, 2, 159), 256);

@@ -95,7 +95,7 @@ START_TEST(test_schedule_direct_ops_are_the_transfers)
 }
 END_TEST
 
-/* In lockstep and serialised, a rank does one direct op a round. */
+/* In lockstep and serialised, a rank does one direct op per round. */
 START_TEST(test_schedule_serialized_rounds_use_a_rank_once)
 {
     struct lab lab;

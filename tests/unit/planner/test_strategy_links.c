@@ -1,7 +1,7 @@
 /*
  * Times of the cross-mesh resharding suite of Alpa (benchmark/alpa/resharding
  * in its repository; Zhuang et al., MLSys 2023) on simulated links, in units of
- * tensor bytes / link bandwidth. "Serial" is one task at a time a rank, which
+ * tensor bytes / link bandwidth. "Serial" is one task at a time per rank, which
  * is what its runtime does; "free" is everything at once.
  */
 #include <check.h>

@@ -3,13 +3,14 @@
  *
  * open    rank 0 makes the unique ID, which travels to all by exchange();
  *         non-blocking communicators: one of all ranks, and where a node has
- *         several ranks and there are several nodes, one per node split from it
+ *         several ranks and there are several nodes, one a node split from it
  *         (a communicator across nodes takes its channel count from its slowest
  *         peer, so traffic inside a node gets its own). All pairs of the plan
  *         exchange a few bytes, so that connections exist before the window.
  * start   events of a new iteration; progress() then issues one step after the
- *         other: pack on one stream, the NCCL group on a second, unpack on a
- *         third, tied by events, with two slots of send and receive buffers.
+ *         other: pack on one stream, the NCCL groups on one for each
+ *         communicator (nccl_wire.h), unpack on another, tied by events, with
+ *         two slots of send and receive buffers.
  * abort   ncclCommAbort from this same thread, which is the only one in NCCL.
  *
  * Failures: an asynchronous NCCL error, a CUDA error or the abort flag end
@@ -24,12 +25,13 @@
 #include "cuda/device.h"
 #include "cuda/methods.h"
 #include "cuda/nccl_comm.h"
+#include "cuda/nccl_wire.h"
 #include "cuda/steps.h"
 
 #define SLOTS 2
 #define WARM_BYTES 256
-/* One event per step and stage; timed pairs where a stage has work. */
-enum stage { PACK, WIRE, UNPACK, STAGES };
+/* What runs on a stream of its own. */
+enum stage { PACK, NODE_WIRE, WORLD_WIRE, UNPACK, STAGES };
 
 struct device_step {
     struct rf_device_slices pack[2], unpack[2]; /* plain, cast */
@@ -39,12 +41,13 @@ struct device_step {
 struct nccl_state {
     const struct rf_method_env *env;
     struct rf_nccl_comms comms;
+    struct rf_nccl_wire wire;
     struct rf_steps steps;
     struct device_step *device_steps;
-    cudaStream_t stream[STAGES];
-    void *send, *recv; /* SLOTS slots each */
+    cudaStream_t stream[STAGES]; /* those of the wire are `wire`'s */
+    unsigned char *send, *recv;  /* SLOTS slots each */
     size_t next_step;
-    bool in_group;    /* the step's group has not completed being issued */
+    bool in_group;    /* the step's groups are not all issued */
     bool running;     /* an iteration is under way */
     int64_t moved_ns; /* when a step was last issued */
 };
@@ -54,44 +57,6 @@ static enum rf_status nccl_probe(struct rf_err *err)
     enum rf_status status = rf_device_ready(err);
     if (status == RF_OK && rf_nccl_load(err) == NULL) {
         status = RF_ERR_UNSUPPORTED;
-    }
-    return status;
-}
-
-/* A step's messages as one group, each at most `limit` bytes long. */
-static enum rf_status issue_messages(struct nccl_state *state,
-                                     const struct rf_step *step, size_t slot,
-                                     uint64_t limit, struct rf_err *err)
-{
-    const struct rf_nccl *nccl = state->comms.nccl;
-    enum rf_status status = RF_OK;
-    unsigned char *send =
-        (unsigned char *)state->send + slot * state->steps.send_slot_bytes;
-    unsigned char *recv =
-        (unsigned char *)state->recv + slot * state->steps.recv_slot_bytes;
-    bool in_group = false;
-    int peer;
-    RF_NCCL_TRY(&state->comms, err, out, nccl->GroupStart());
-    in_group = true;
-    for (size_t i = 0; i < step->n_sends; i++) {
-        const struct rf_message *m = &step->sends[i];
-        ncclComm_t comm = rf_nccl_route(&state->comms, m->peer, &peer);
-        RF_NCCL_TRY(&state->comms, err, out,
-                    nccl->Send(send + m->offset, RF_MIN(m->bytes, limit),
-                               ncclUint8, peer, comm, state->stream[WIRE]));
-    }
-    for (size_t i = 0; i < step->n_recvs; i++) {
-        const struct rf_message *m = &step->recvs[i];
-        ncclComm_t comm = rf_nccl_route(&state->comms, m->peer, &peer);
-        RF_NCCL_TRY(&state->comms, err, out,
-                    nccl->Recv(recv + m->offset, RF_MIN(m->bytes, limit),
-                               ncclUint8, peer, comm, state->stream[WIRE]));
-    }
-    in_group = false;
-    RF_NCCL_TRY(&state->comms, err, out, nccl->GroupEnd());
-out:
-    if (in_group) { /* else an abort would become part of the group */
-        (void)nccl->GroupEnd();
     }
     return status;
 }
@@ -112,7 +77,24 @@ static struct rf_message *first_messages(const struct rf_message *messages,
     return out;
 }
 
-/* Waits, outside the window, for what is on the wire. */
+/* Whether everything that was issued has arrived. */
+static enum rf_status wire_is_idle(struct nccl_state *state, bool *idle,
+                                   struct rf_err *err)
+{
+    *idle = true;
+    for (int p = 0; p < RF_NCCL_PATHS; p++) {
+        const cudaError_t code = cudaStreamQuery(state->wire.stream[p]);
+        if (code == cudaErrorNotReady) {
+            (void)cudaGetLastError();
+            *idle = false;
+        } else if (code != cudaSuccess) {
+            return rf_cuda_error(err, "cudaStreamQuery", code);
+        }
+    }
+    return RF_OK;
+}
+
+/* Issues the exchange that is set and waits for it, outside the window. */
 static enum rf_status finish_exchange(struct nccl_state *state,
                                       const struct rf_step *step,
                                       struct rf_err *err)
@@ -120,17 +102,18 @@ static enum rf_status finish_exchange(struct nccl_state *state,
     char what[160] = "first exchange with rank ";
     rf_step_peers(step, what + strlen(what), 100);
     for (;;) {
-        enum rf_status status = rf_nccl_settle(&state->comms, what, err);
-        const cudaError_t code = status == RF_OK
-                                     ? cudaStreamQuery(state->stream[WIRE])
-                                     : cudaSuccess;
-        if (code == cudaSuccess) {
+        bool done;
+        enum rf_status status = rf_nccl_wire_issue(&state->wire, &done, err);
+        if (status == RF_OK && done) {
+            status = wire_is_idle(state, &done, err);
+        }
+        if (status != RF_OK) {
+            rf_err_wrap(err, "%s", what);
             return status;
         }
-        if (code != cudaErrorNotReady) {
-            return rf_cuda_error(err, "cudaStreamQuery", code);
+        if (done) {
+            return RF_OK;
         }
-        (void)cudaGetLastError();
         if (atomic_load(state->env->abort)) {
             return rf_err_set(err, RF_ERR_ABORTED, "%s: aborted", what);
         }
@@ -149,18 +132,24 @@ static enum rf_status warm_up(struct nccl_state *state, struct rf_err *err)
     enum rf_status status = RF_OK;
     for (size_t s = 0; s < state->steps.n && status == RF_OK; s++) {
         const struct rf_step *step = &state->steps.at[s];
-        struct rf_step first = {.round = step->round};
-        first.sends =
-            first_messages(step->sends, step->n_sends, known, &first.n_sends);
-        first.recvs = first_messages(step->recvs, step->n_recvs, known + n,
-                                     &first.n_recvs);
-        if (first.n_sends + first.n_recvs > 0) {
-            status = issue_messages(state, &first, 0, WARM_BYTES, err);
-            status =
-                status == RF_OK ? finish_exchange(state, step, err) : status;
+        size_t n_sends, n_recvs;
+        struct rf_message *sends =
+            first_messages(step->sends, step->n_sends, known, &n_sends);
+        struct rf_message *recvs =
+            first_messages(step->recvs, step->n_recvs, known + n, &n_recvs);
+        if (n_sends + n_recvs > 0) {
+            rf_nccl_wire_set(&state->wire,
+                             &(struct rf_nccl_exchange){.sends = sends,
+                                                        .n_sends = n_sends,
+                                                        .recvs = recvs,
+                                                        .n_recvs = n_recvs,
+                                                        .send = state->send,
+                                                        .recv = state->recv,
+                                                        .limit = WARM_BYTES});
+            status = finish_exchange(state, step, err);
         }
-        free(first.sends);
-        free(first.recvs);
+        free(sends);
+        free(recvs);
     }
     free(known);
     return status;
@@ -187,17 +176,24 @@ out_label:
 static enum rf_status allocate(struct nccl_state *state, struct rf_err *err)
 {
     enum rf_status status = RF_OK;
-    for (int s = 0; s < STAGES; s++) {
-        RF_CUDA_TRY(err, out,
-                    cudaStreamCreateWithFlags(&state->stream[s],
-                                              cudaStreamNonBlocking));
+    status = rf_nccl_wire_open(&state->wire, &state->comms, err);
+    if (status != RF_OK) {
+        return status;
     }
+    state->stream[NODE_WIRE] = state->wire.stream[RF_NCCL_NODE];
+    state->stream[WORLD_WIRE] = state->wire.stream[RF_NCCL_WORLD];
     RF_CUDA_TRY(
         err, out,
-        cudaMalloc(&state->send, SLOTS * state->steps.send_slot_bytes + 256));
-    RF_CUDA_TRY(
-        err, out,
-        cudaMalloc(&state->recv, SLOTS * state->steps.recv_slot_bytes + 256));
+        cudaStreamCreateWithFlags(&state->stream[PACK], cudaStreamNonBlocking));
+    RF_CUDA_TRY(err, out,
+                cudaStreamCreateWithFlags(&state->stream[UNPACK],
+                                          cudaStreamNonBlocking));
+    RF_CUDA_TRY(err, out,
+                cudaMalloc((void **)&state->send,
+                           SLOTS * state->steps.send_slot_bytes + 256));
+    RF_CUDA_TRY(err, out,
+                cudaMalloc((void **)&state->recv,
+                           SLOTS * state->steps.recv_slot_bytes + 256));
     for (size_t s = 0; s < state->steps.n; s++) {
         status = upload_step(&state->steps, s, &state->device_steps[s], err);
         if (status != RF_OK) {
@@ -259,113 +255,127 @@ static void fill_bases(const struct nccl_state *state, size_t slot,
     for (int m = 0; m < RF_MEM_COUNT; m++) {
         bases->at[m] = state->env->arena[m].base;
     }
-    bases->at[RF_BASE_SEND] =
-        (unsigned char *)state->send + slot * state->steps.send_slot_bytes;
-    bases->at[RF_BASE_RECV] =
-        (unsigned char *)state->recv + slot * state->steps.recv_slot_bytes;
+    bases->at[RF_BASE_SEND] = state->send + slot * state->steps.send_slot_bytes;
+    bases->at[RF_BASE_RECV] = state->recv + slot * state->steps.recv_slot_bytes;
 }
 
-/* Packs step `index` and hands its group to NCCL. A slot is packed again only
- * after its last group; a new round reads what earlier rounds unpacked. */
-static enum rf_status begin_step(struct nccl_state *state, size_t index,
-                                 struct rf_err *err)
+/* `stream` goes on when step `index` has ended `stage`. */
+static enum rf_status follow(struct nccl_state *state, enum stage stream,
+                             size_t index, enum stage stage, struct rf_err *err)
 {
     enum rf_status status = RF_OK;
-    struct device_step *now = &state->device_steps[index];
-    const struct rf_step *step = &state->steps.at[index];
-    struct rf_bases bases;
-    fill_bases(state, index % SLOTS, &bases);
-    if (index >= SLOTS) {
-        const struct device_step *last = &state->device_steps[index - SLOTS];
-        RF_CUDA_TRY(
-            err, out,
-            cudaStreamWaitEvent(state->stream[PACK], last->end[WIRE], 0));
-        RF_CUDA_TRY(
-            err, out,
-            cudaStreamWaitEvent(state->stream[WIRE], last->end[UNPACK], 0));
-    }
-    if (index > 0 && step->round != state->steps.at[index - 1].round) {
-        RF_CUDA_TRY(
-            err, out,
-            cudaStreamWaitEvent(state->stream[PACK],
-                                state->device_steps[index - 1].end[UNPACK], 0));
-    }
     RF_CUDA_TRY(err, out,
-                cudaEventRecord(now->begin[PACK], state->stream[PACK]));
-    status = rf_device_copies(now->pack, &bases, state->stream[PACK], err);
-    if (status != RF_OK) {
-        return status;
-    }
-    RF_CUDA_TRY(err, out, cudaEventRecord(now->end[PACK], state->stream[PACK]));
-    RF_CUDA_TRY(err, out,
-                cudaStreamWaitEvent(state->stream[WIRE], now->end[PACK], 0));
-    RF_CUDA_TRY(err, out,
-                cudaEventRecord(now->begin[WIRE], state->stream[WIRE]));
-    if (step->n_sends + step->n_recvs > 0) {
-        status = issue_messages(state, step, index % SLOTS, UINT64_MAX, err);
-    }
-    state->in_group = true;
+                cudaStreamWaitEvent(state->stream[stream],
+                                    state->device_steps[index].end[stage], 0));
 out:
     return status;
 }
 
-/* After NCCL has taken the group: unpack behind it. */
-static enum rf_status end_step(struct nccl_state *state, size_t index,
-                               struct rf_err *err)
+static enum rf_status mark(struct nccl_state *state, enum stage stage,
+                           cudaEvent_t event, struct rf_err *err)
 {
     enum rf_status status = RF_OK;
-    struct device_step *now = &state->device_steps[index];
-    struct rf_bases bases;
-    fill_bases(state, index % SLOTS, &bases);
-    RF_CUDA_TRY(err, out, cudaEventRecord(now->end[WIRE], state->stream[WIRE]));
-    RF_CUDA_TRY(err, out,
-                cudaStreamWaitEvent(state->stream[UNPACK], now->end[WIRE], 0));
-    RF_CUDA_TRY(err, out,
-                cudaEventRecord(now->begin[UNPACK], state->stream[UNPACK]));
-    status = rf_device_copies(now->unpack, &bases, state->stream[UNPACK], err);
-    if (status != RF_OK) {
-        return status;
-    }
-    RF_CUDA_TRY(err, out,
-                cudaEventRecord(now->end[UNPACK], state->stream[UNPACK]));
-    state->in_group = false;
+    RF_CUDA_TRY(err, out, cudaEventRecord(event, state->stream[stage]));
 out:
     return status;
 }
 
-static enum rf_status nccl_progress(void *opaque, bool *done,
-                                    struct rf_err *err)
+/* Runs a step's copies on their stream, between its events. */
+static enum rf_status copy_stage(struct nccl_state *state, size_t index,
+                                 enum stage stage, struct rf_err *err)
 {
-    struct nccl_state *state = opaque;
-    bool busy;
-    enum rf_status status = rf_nccl_comms_busy(&state->comms, &busy, err);
-    cudaError_t code;
-    *done = false;
-    if (status != RF_OK) {
-        return status;
+    struct device_step *step = &state->device_steps[index];
+    struct rf_bases bases;
+    enum rf_status status = mark(state, stage, step->begin[stage], err);
+    fill_bases(state, index % SLOTS, &bases);
+    if (status == RF_OK) {
+        status = rf_device_copies(stage == PACK ? step->pack : step->unpack,
+                                  &bases, state->stream[stage], err);
     }
-    if (atomic_load(state->env->abort)) {
-        return rf_err_set(err, RF_ERR_ABORTED, "aborted");
-    }
-    if (busy) {
-        return RF_OK;
-    }
-    if (state->in_group) {
-        status = end_step(state, state->next_step++, err);
-        state->moved_ns = rf_now_ns();
+    return status == RF_OK ? mark(state, stage, step->end[stage], err) : status;
+}
+
+/* A slot is packed again only after its last exchange, and received into only
+ * after what it held is unpacked; a new round reads what earlier rounds
+ * unpacked. */
+static enum rf_status wait_for_earlier(struct nccl_state *state, size_t index,
+                                       struct rf_err *err)
+{
+    enum rf_status status = RF_OK;
+    const struct rf_step *steps = state->steps.at;
+    for (int w = NODE_WIRE; w <= WORLD_WIRE && index >= SLOTS; w++) {
+        const enum stage wire = (enum stage)w;
+        status = follow(state, PACK, index - SLOTS, wire, err);
+        if (status == RF_OK) {
+            status = follow(state, wire, index - SLOTS, UNPACK, err);
+        }
         if (status != RF_OK) {
             return status;
         }
     }
-    if (state->next_step < state->steps.n) {
-        return begin_step(state, state->next_step, err);
+    if (index > 0 && steps[index].round != steps[index - 1].round) {
+        status = follow(state, PACK, index - 1, UNPACK, err);
     }
-    if (state->steps.n == 0) {
-        *done = true;
-        state->running = false;
-        return RF_OK;
+    return status;
+}
+
+/* Packs step `index` and sets its exchange. */
+static enum rf_status begin_step(struct nccl_state *state, size_t index,
+                                 struct rf_err *err)
+{
+    const struct rf_step *step = &state->steps.at[index];
+    struct device_step *now = &state->device_steps[index];
+    enum rf_status status = wait_for_earlier(state, index, err);
+    if (status == RF_OK) {
+        status = copy_stage(state, index, PACK, err);
     }
-    code = cudaEventQuery(state->device_steps[state->steps.n - 1].end[UNPACK]);
+    for (int w = NODE_WIRE; w <= WORLD_WIRE && status == RF_OK; w++) {
+        const enum stage wire = (enum stage)w;
+        status = follow(state, wire, index, PACK, err);
+        if (status == RF_OK) {
+            status = mark(state, wire, now->begin[wire], err);
+        }
+    }
+    if (status != RF_OK) {
+        return status;
+    }
+    rf_nccl_wire_set(
+        &state->wire,
+        &(struct rf_nccl_exchange){
+            .sends = step->sends,
+            .n_sends = step->n_sends,
+            .recvs = step->recvs,
+            .n_recvs = step->n_recvs,
+            .send = state->send + index % SLOTS * state->steps.send_slot_bytes,
+            .recv = state->recv + index % SLOTS * state->steps.recv_slot_bytes,
+            .limit = UINT64_MAX});
+    state->in_group = true;
+    return RF_OK;
+}
+
+/* After NCCL has taken the groups: unpack behind them. */
+static enum rf_status end_step(struct nccl_state *state, size_t index,
+                               struct rf_err *err)
+{
+    enum rf_status status = RF_OK;
+    for (int w = NODE_WIRE; w <= WORLD_WIRE && status == RF_OK; w++) {
+        const enum stage wire = (enum stage)w;
+        status = mark(state, wire, state->device_steps[index].end[wire], err);
+        if (status == RF_OK) {
+            status = follow(state, UNPACK, index, wire, err);
+        }
+    }
+    state->in_group = false;
+    return status == RF_OK ? copy_stage(state, index, UNPACK, err) : status;
+}
+
+static enum rf_status all_unpacked(struct nccl_state *state, bool *done,
+                                   struct rf_err *err)
+{
+    const size_t n = state->steps.n;
+    const cudaError_t code =
+        n == 0 ? cudaSuccess
+               : cudaEventQuery(state->device_steps[n - 1].end[UNPACK]);
     if (code == cudaErrorNotReady) {
         (void)cudaGetLastError();
         return RF_OK;
@@ -375,24 +385,66 @@ static enum rf_status nccl_progress(void *opaque, bool *done,
     return *done ? RF_OK : rf_cuda_error(err, "cudaEventQuery", code);
 }
 
+static enum rf_status nccl_progress(void *opaque, bool *done,
+                                    struct rf_err *err)
+{
+    struct nccl_state *state = opaque;
+    bool issued;
+    enum rf_status status = rf_nccl_wire_issue(&state->wire, &issued, err);
+    *done = false;
+    if (status != RF_OK) {
+        return status;
+    }
+    if (atomic_load(state->env->abort)) {
+        return rf_err_set(err, RF_ERR_ABORTED, "aborted");
+    }
+    if (!issued) {
+        return RF_OK;
+    }
+    if (state->in_group) {
+        status = end_step(state, state->next_step++, err);
+        state->moved_ns = rf_now_ns();
+        if (status != RF_OK) {
+            return status;
+        }
+    }
+    return state->next_step < state->steps.n
+               ? begin_step(state, state->next_step, err)
+               : all_unpacked(state, done, err);
+}
+
+/* Nanoseconds between two events; 0 where one was not recorded. */
+static int64_t between(cudaEvent_t begin, cudaEvent_t end)
+{
+    float ms = 0;
+    return cudaEventElapsedTime(&ms, begin, end) == cudaSuccess
+               ? (int64_t)((double)ms * RF_NS_PER_MS)
+               : 0;
+}
+
+/* Both ways of the wire begin together, behind the packing. */
 static void nccl_timing(void *opaque, struct rf_phase_times *out)
 {
     struct nccl_state *state = opaque;
-    int64_t *const into[STAGES] = {&out->pack_ns, &out->wire_ns,
-                                   &out->unpack_ns};
     memset(out, 0, sizeof(*out));
     for (size_t s = 0; s < state->steps.n; s++) {
-        for (int g = 0; g < STAGES; g++) {
-            float ms = 0;
-            if (cudaEventElapsedTime(&ms, state->device_steps[s].begin[g],
-                                     state->device_steps[s].end[g]) ==
-                cudaSuccess) {
-                *into[g] += (int64_t)((double)ms * RF_NS_PER_MS);
-            }
-        }
+        const struct device_step *step = &state->device_steps[s];
+        const int64_t node =
+            between(step->begin[NODE_WIRE], step->end[NODE_WIRE]);
+        const int64_t world =
+            between(step->begin[WORLD_WIRE], step->end[WORLD_WIRE]);
+        out->pack_ns += between(step->begin[PACK], step->end[PACK]);
+        out->wire_ns += RF_MAX(node, world);
+        out->unpack_ns += between(step->begin[UNPACK], step->end[UNPACK]);
     }
     out->sent_bytes = state->steps.sent_bytes;
     out->received_bytes = state->steps.received_bytes;
+}
+
+static bool wire_ended(const struct device_step *step)
+{
+    return cudaEventQuery(step->end[NODE_WIRE]) == cudaSuccess &&
+           cudaEventQuery(step->end[WORLD_WIRE]) == cudaSuccess;
 }
 
 /* See RF_STUCK_NS. */
@@ -403,8 +455,7 @@ static void tell_where(const struct nccl_state *state)
     if (!state->running || rf_now_ns() - state->moved_ns < RF_STUCK_NS) {
         return;
     }
-    while (at < state->next_step &&
-           cudaEventQuery(state->device_steps[at].end[WIRE]) == cudaSuccess) {
+    while (at < state->next_step && wire_ended(&state->device_steps[at])) {
         at++;
     }
     (void)cudaGetLastError();
@@ -450,10 +501,12 @@ static void nccl_close(void *opaque)
         free_step(&state->device_steps[s]);
     }
     free(state->device_steps);
-    for (int s = 0; s < STAGES; s++) {
-        if (state->stream[s] != NULL) {
-            cudaStreamDestroy(state->stream[s]);
-        }
+    rf_nccl_wire_close(&state->wire);
+    if (state->stream[PACK] != NULL) {
+        cudaStreamDestroy(state->stream[PACK]);
+    }
+    if (state->stream[UNPACK] != NULL) {
+        cudaStreamDestroy(state->stream[UNPACK]);
     }
     cudaFree(state->send);
     cudaFree(state->recv);

@@ -96,10 +96,39 @@ static bool finished(const struct op *op)
     return op->header_done && op->moved == op->bytes;
 }
 
+/* The communicator whose kernel runs: those of a group start one after the
+ * other, in the order in which the program first named them (NCCL before
+ * 2.26.2). */
+static ncclComm_t running_comm(const struct group *group)
+{
+    ncclComm_t order[MAX_OPS];
+    int n = 0;
+    for (int i = 0; i < group->n; i++) {
+        bool known = false;
+        for (int k = 0; k < n; k++) {
+            known = known || order[k] == group->ops[i].comm;
+        }
+        if (!known) {
+            order[n++] = group->ops[i].comm;
+        }
+    }
+    for (int k = 0; k < n; k++) {
+        for (int i = 0; i < group->n; i++) {
+            if (group->ops[i].comm == order[k] && !finished(&group->ops[i])) {
+                return order[k];
+            }
+        }
+    }
+    return NULL;
+}
+
 /* Messages between the same two in the same direction keep their order. */
-static bool is_next(const struct group *group, int index)
+static bool is_next(const struct group *group, ncclComm_t running, int index)
 {
     const struct op *op = &group->ops[index];
+    if (op->comm != running) {
+        return false;
+    }
     for (int i = 0; i < index; i++) {
         const struct op *other = &group->ops[i];
         if (!finished(other) && other->peer == op->peer &&
@@ -140,6 +169,7 @@ static void run_group(void *opaque)
     int64_t last = now_ns();
     const bool hang = group->hang;
     for (bool all = false; !all;) {
+        const ncclComm_t running = running_comm(group);
         bool moved = false, stop = false;
         all = !hang;
         for (int i = 0; i < group->n; i++) {
@@ -147,7 +177,7 @@ static void run_group(void *opaque)
         }
         for (int i = 0; i < group->n && !stop; i++) {
             struct op *op = &group->ops[i];
-            if (!hang && !finished(op) && is_next(group, i)) {
+            if (!hang && !finished(op) && is_next(group, running, i)) {
                 moved = move(op) || moved;
             }
             all = all && finished(op);

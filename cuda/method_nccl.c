@@ -212,10 +212,8 @@ static enum rf_status nccl_open(const struct rf_method_env *env, void **out,
     struct nccl_state *state = rf_xcalloc(1, sizeof(*state));
     enum rf_status status;
     state->env = env;
-    status = rf_nccl_load(err) == NULL
-                 ? RF_ERR_UNSUPPORTED
-                 : rf_steps_build(env->schedule, env->rank,
-                                  rf_message_bytes(env), &state->steps, err);
+    status = rf_nccl_load(err) == NULL ? RF_ERR_UNSUPPORTED
+                                       : rf_steps_open(env, &state->steps, err);
     if (status == RF_OK) {
         state->device_steps =
             rf_xcalloc(state->steps.n, sizeof(*state->device_steps));

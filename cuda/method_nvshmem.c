@@ -311,10 +311,8 @@ static enum rf_status nvshmem_open(const struct rf_method_env *env, void **out,
     enum rf_status status;
     state->env = env;
     state->api = rf_nvshmem_load(err);
-    status = state->api == NULL
-                 ? RF_ERR_UNSUPPORTED
-                 : rf_steps_build(env->schedule, env->rank,
-                                  rf_message_bytes(env), &state->steps, err);
+    status = state->api == NULL ? RF_ERR_UNSUPPORTED
+                                : rf_steps_open(env, &state->steps, err);
     if (status == RF_OK) {
         status = upload(state, err);
     }

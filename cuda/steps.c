@@ -7,14 +7,6 @@
 
 #include "common/mem.h"
 
-uint64_t rf_message_bytes(const struct rf_method_env *env)
-{
-    const uint64_t peers = RF_MAX(env->plan->world->n_ranks, 2u) - 1;
-    const uint64_t share = env->plan->spec->bucket_bytes / peers;
-    return RF_MAX(share / RF_SEGMENT_ALIGN * RF_SEGMENT_ALIGN,
-                  (uint64_t)RF_SEGMENT_ALIGN);
-}
-
 void rf_op_split(const struct rf_op *op, uint64_t max_bytes,
                  void (*emit)(const struct rf_op *part, void *data), void *data)
 {
@@ -160,49 +152,141 @@ static int by_round_peer_id(const void *a, const void *b)
     return x->id < y->id ? -1 : x->id > y->id;
 }
 
-/* Ops that rank takes part in, by round, direction and peer. */
-static enum rf_status collect(const struct rf_schedule *schedule, uint32_t rank,
-                              struct rf_steps *out, struct sort_key **keys_out,
-                              size_t *n_out, struct rf_err *err)
+/* Ops that rank takes part in, by round, direction and peer; to be freed. */
+static struct sort_key *collect(const struct rf_schedule *schedule,
+                                uint32_t rank, size_t *n_out)
 {
     struct sort_key *keys = NULL;
     size_t n = 0, capacity = 0;
     for (size_t i = 0; i < schedule->n_ops; i++) {
         const struct rf_op *op = &schedule->ops[i];
-        if (op->src != rank && op->dst != rank) {
-            continue;
-        }
-        if (!rf_device_can_cast(op->cast)) {
-            free(keys);
-            return rf_device_no_cast(err);
-        }
-        out->cast = op->cast != RF_CAST_NONE ? op->cast : out->cast;
-        RF_PUSH(keys, n, capacity,
+        if (op->src == rank || op->dst == rank) {
+            RF_PUSH(
+                keys, n, capacity,
                 ((struct sort_key){.round = op->round,
                                    .peer = op->src == rank ? op->dst : op->src,
                                    .id = op->id,
                                    .sending = op->src == rank,
                                    .op = op}));
+        }
     }
     if (n > 1) {
         qsort(keys, n, sizeof(*keys), by_round_peer_id);
     }
-    *keys_out = keys;
     *n_out = n;
+    return keys;
+}
+
+/* Of 16 parts of a bucket, 13 are for the bytes themselves. Parts of ops have
+ * at most an eighth of their message, so that up to that much of one stays
+ * empty; and one part is for pairs that exchange so little that their messages
+ * are not cut into all waves. */
+#define BUCKET_PARTS 16
+#define FILLED_PARTS 13
+#define OPS_OF_MESSAGE 8
+
+static uint64_t aligned_bytes(const struct rf_op *op)
+{
+    return rf_align_up(rf_op_bytes(op), RF_SEGMENT_ALIGN);
+}
+
+void rf_waves_count(const struct rf_schedule *schedule, uint32_t rank,
+                    uint64_t bucket_bytes, struct rf_waves *out)
+{
+    const uint64_t wave_bytes = bucket_bytes / BUCKET_PARTS * FILLED_PARTS;
+    uint64_t bytes[2] = {0, 0}; /* received, sent */
+    size_t n;
+    struct sort_key *keys = collect(schedule, rank, &n);
+    *out = (struct rf_waves){NULL, 0, 0};
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t round = keys[i].round;
+        if (keys[i].peer != rank) {
+            bytes[keys[i].sending] += aligned_bytes(keys[i].op);
+        }
+        if (i + 1 == n || keys[i + 1].round != round) {
+            const uint64_t most = RF_MAX(bytes[0], bytes[1]);
+            if (most > wave_bytes) {
+                const uint64_t waves = (most + wave_bytes - 1) / wave_bytes;
+                RF_PUSH(out->list, out->n, out->capacity,
+                        ((struct rf_wave_count){round, (uint32_t)waves}));
+            }
+            bytes[0] = bytes[1] = 0;
+        }
+    }
+    free(keys);
+}
+
+void rf_waves_free(struct rf_waves *waves)
+{
+    free(waves->list);
+    *waves = (struct rf_waves){NULL, 0, 0};
+}
+
+static uint32_t waves_in(const struct rf_waves *waves, uint32_t round)
+{
+    size_t low = 0, high = waves->n;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (waves->list[middle].round < round) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low < waves->n && waves->list[low].round == round
+               ? waves->list[low].waves
+               : 1;
+}
+
+/* How long a message may be of those that keys[first] begins: all of one
+ * round, direction and peer. */
+static uint64_t message_bytes(const struct rf_steps_of *of,
+                              const struct sort_key *keys, size_t first,
+                              size_t n)
+{
+    const struct sort_key *key = &keys[first];
+    const uint32_t waves = RF_MAX(waves_in(&of->waves[of->rank], key->round),
+                                  waves_in(&of->waves[key->peer], key->round));
+    uint64_t bytes = 0, share;
+    for (size_t i = first;
+         i < n && keys[i].round == key->round && keys[i].peer == key->peer &&
+         keys[i].sending == key->sending;
+         i++) {
+        bytes += aligned_bytes(keys[i].op);
+    }
+    share = waves > 1 ? bytes / (OPS_OF_MESSAGE - 1) * OPS_OF_MESSAGE / waves
+                      : bytes;
+    share =
+        RF_MAX(share, of->bucket_bytes / BUCKET_PARTS / of->schedule->n_ranks);
+    return RF_MAX(share / RF_SEGMENT_ALIGN * RF_SEGMENT_ALIGN,
+                  (uint64_t)RF_SEGMENT_ALIGN);
+}
+
+static enum rf_status check_casts(const struct sort_key *keys, size_t n,
+                                  struct rf_steps *out, struct rf_err *err)
+{
+    for (size_t i = 0; i < n; i++) {
+        const uint8_t cast = keys[i].op->cast;
+        if (!rf_device_can_cast(cast)) {
+            return rf_device_no_cast(err);
+        }
+        out->cast = cast != RF_CAST_NONE ? cast : out->cast;
+    }
     return RF_OK;
 }
 
-enum rf_status rf_steps_build(const struct rf_schedule *schedule, uint32_t rank,
-                              uint64_t message_bytes, struct rf_steps *out,
-                              struct rf_err *err)
+enum rf_status rf_steps_build(const struct rf_steps_of *of,
+                              struct rf_steps *out, struct rf_err *err)
 {
-    struct sort_key *keys = NULL;
-    struct pair pair = {.steps = out, .message_bytes = message_bytes};
-    size_t n = 0;
+    const uint32_t rank = of->rank;
+    struct pair pair = {.steps = out};
+    size_t n;
+    struct sort_key *keys = collect(of->schedule, rank, &n);
     enum rf_status status;
     memset(out, 0, sizeof(*out));
-    status = collect(schedule, rank, out, &keys, &n, err);
+    status = check_casts(keys, n, out, err);
     if (status != RF_OK) {
+        free(keys);
         return status;
     }
     for (size_t i = 0; i < n; i++) {
@@ -224,9 +308,13 @@ enum rf_status rf_steps_build(const struct rf_schedule *schedule, uint32_t rank,
             key->sending != keys[i - 1].sending) {
             pair.peer = key->peer;
             pair.sending = key->sending;
+            pair.message_bytes = message_bytes(of, keys, i, n);
             pair.wave = 0;
         }
-        rf_op_split(key->op, message_bytes, add_part, &pair);
+        rf_op_split(key->op,
+                    RF_MAX(pair.message_bytes / OPS_OF_MESSAGE,
+                           (uint64_t)RF_SEGMENT_ALIGN),
+                    add_part, &pair);
     }
     free(keys);
     for (size_t i = 0; i < out->n; i++) {
@@ -237,6 +325,64 @@ enum rf_status rf_steps_build(const struct rf_schedule *schedule, uint32_t rank,
             RF_MAX(out->recv_slot_bytes, slot_end(step->recvs, step->n_recvs));
     }
     return RF_OK;
+}
+
+/* A peer's list, in ascending rounds as it was made. */
+static enum rf_status take_waves(const struct rf_blob *blob, uint32_t rank,
+                                 struct rf_waves *out, struct rf_err *err)
+{
+    if (blob->size % sizeof(*out->list) != 0) {
+        return rf_err_set(err, RF_ERR_PROTOCOL,
+                          "rank %u: its list of waves has %zu bytes", rank,
+                          blob->size);
+    }
+    out->n = blob->size / sizeof(*out->list);
+    out->list = rf_xcalloc(out->n + 1, sizeof(*out->list));
+    if (out->n > 0) {
+        memcpy(out->list, blob->data, blob->size);
+    }
+    return RF_OK;
+}
+
+static enum rf_status exchange_waves(const struct rf_method_env *env,
+                                     struct rf_waves *waves, struct rf_err *err)
+{
+    const uint32_t n = env->plan->world->n_ranks;
+    struct rf_blob *all = rf_xcalloc(n, sizeof(*all));
+    struct rf_waves mine;
+    enum rf_status status;
+    rf_waves_count(env->schedule, env->rank, env->plan->spec->bucket_bytes,
+                   &mine);
+    status = env->exchange(env->exchange_data, mine.list,
+                           mine.n * sizeof(*mine.list), all, err);
+    for (uint32_t r = 0; status == RF_OK && r < n; r++) {
+        status = take_waves(&all[r], r, &waves[r], err);
+    }
+    rf_waves_free(&mine);
+    rf_blobs_free(all, n);
+    free(all);
+    return status;
+}
+
+enum rf_status rf_steps_open(const struct rf_method_env *env,
+                             struct rf_steps *out, struct rf_err *err)
+{
+    const uint32_t n = env->plan->world->n_ranks;
+    struct rf_waves *waves = rf_xcalloc(n, sizeof(*waves));
+    const struct rf_steps_of of = {.schedule = env->schedule,
+                                   .rank = env->rank,
+                                   .bucket_bytes =
+                                       env->plan->spec->bucket_bytes,
+                                   .waves = waves};
+    enum rf_status status = exchange_waves(env, waves, err);
+    if (status == RF_OK) {
+        status = rf_steps_build(&of, out, err);
+    }
+    for (uint32_t r = 0; r < n; r++) {
+        rf_waves_free(&waves[r]);
+    }
+    free(waves);
+    return status;
 }
 
 void rf_steps_free(struct rf_steps *steps)

@@ -4,9 +4,12 @@
  * Pure; made once per plan.
  *
  * A step is (round, wave). Between two ranks, the ops of a round are packed in
- * ascending id, each at a multiple of RF_SEGMENT_ALIGN, into messages of at
- * most `message_bytes`; message w of a round travels in wave w. Ops larger than
- * a message are split. Both ends compute the same cuts from the same ops, so
+ * ascending id, each at a multiple of RF_SEGMENT_ALIGN, into messages; message
+ * w of a round travels in wave w. What a rank sends and receives in a round is
+ * cut into as few waves as its bucket allows, and so is what goes between two
+ * ranks, by the one of them that needs more waves: so all of a rank's messages
+ * of a round end together, whatever their sizes. Ops larger than a part of a
+ * message are split. Both ends compute the same cuts from the same ops, so
  * nothing has to be said about them on the wire.
  */
 #ifndef RF_CUDA_STEPS_H
@@ -48,15 +51,39 @@ struct rf_steps {
     uint32_t cast;                             /* enum rf_cast of the casts */
 };
 
-/* How long a message may be, so that all of one step together stay within
- * bucket_bytes: a rank has at most n_ranks - 1 peers in it. */
-uint64_t rf_message_bytes(const struct rf_method_env *env);
+/* In how many waves a rank's bucket lets it exchange what it has in a round;
+ * rounds that take one are left out. */
+struct rf_wave_count {
+    uint32_t round, waves;
+};
+struct rf_waves {
+    struct rf_wave_count *list; /* ascending rounds */
+    size_t n, capacity;
+};
 
-/* Builds rank `rank`'s steps. Local ops become part of their round's packing
- * (straight into place). RF_ERR_UNSUPPORTED for casts that devices lack. */
-enum rf_status rf_steps_build(const struct rf_schedule *schedule, uint32_t rank,
-                              uint64_t message_bytes, struct rf_steps *out,
+/* Those of `rank`, all of whose ops the schedule has; freed with
+ * rf_waves_free(). */
+void rf_waves_count(const struct rf_schedule *schedule, uint32_t rank,
+                    uint64_t bucket_bytes, struct rf_waves *out);
+void rf_waves_free(struct rf_waves *waves);
+
+struct rf_steps_of {
+    const struct rf_schedule *schedule;
+    uint32_t rank;
+    uint64_t bucket_bytes;        /* of one step, each way */
+    const struct rf_waves *waves; /* by rank, of all ranks */
+};
+
+/* Builds rank `of->rank`'s steps. Local ops become part of their round's
+ * packing (straight into place). RF_ERR_UNSUPPORTED for casts that devices
+ * lack. */
+enum rf_status rf_steps_build(const struct rf_steps_of *of,
+                              struct rf_steps *out,
                               struct rf_err *err) RF_MUST_CHECK;
+/* The same for a method; collective, since ranks exchange their waves. */
+enum rf_status rf_steps_open(const struct rf_method_env *env,
+                             struct rf_steps *out,
+                             struct rf_err *err) RF_MUST_CHECK;
 void rf_steps_free(struct rf_steps *steps);
 
 /* "1, 4": the peers of a step's messages, for texts. */

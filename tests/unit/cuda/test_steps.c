@@ -11,7 +11,7 @@
 #include "transport/cast.h"
 
 #define RANKS 6u
-#define MESSAGE 4096u
+#define BUCKET 16384u
 
 struct host_rank {
     struct rf_steps steps;
@@ -45,6 +45,7 @@ static void settle(struct random_ops *ops)
         }
     }
     ops->all.n_ops = kept;
+    ops->all.n_ranks = RANKS;
     free(round);
     free(dropped);
 }
@@ -94,7 +95,7 @@ static void check_messages(const struct rf_message *messages, size_t n,
         ck_assert_uint_eq(messages[m].offset % RF_SEGMENT_ALIGN, 0);
         ck_assert_uint_ge(messages[m].offset, end);
         ck_assert_uint_gt(messages[m].bytes, 0);
-        ck_assert_uint_le(messages[m].bytes, MESSAGE);
+        ck_assert_uint_le(messages[m].bytes, BUCKET);
         end = messages[m].offset + messages[m].bytes;
         for (size_t k = 0; k < m; k++) {
             ck_assert_uint_ne(messages[k].peer, messages[m].peer);
@@ -185,10 +186,17 @@ static void prepare(const struct random_ops *ops, struct host_rank *ranks,
                     void *expected[][RF_MEM_COUNT])
 {
     uint64_t sent = 0, received = 0, wanted = 0;
+    struct rf_waves waves[RANKS];
     for (uint32_t r = 0; r < RANKS; r++) {
+        rf_waves_count(&ops->all, r, BUCKET, &waves[r]);
+    }
+    for (uint32_t r = 0; r < RANKS; r++) {
+        const struct rf_steps_of of = {.schedule = &ops->all,
+                                       .rank = r,
+                                       .bucket_bytes = BUCKET,
+                                       .waves = waves};
         struct rf_err err;
-        ck_assert_int_eq(
-            rf_steps_build(&ops->all, r, MESSAGE, &ranks[r].steps, &err), 0);
+        ck_assert_int_eq(rf_steps_build(&of, &ranks[r].steps, &err), 0);
         for (int m = 0; m < RF_MEM_COUNT; m++) {
             ranks[r].memory[m] = calloc(1, ops->bytes[r][m] + 1);
             expected[r][m] = calloc(1, ops->bytes[r][m] + 1);
@@ -204,10 +212,8 @@ static void prepare(const struct random_ops *ops, struct host_rank *ranks,
         ranks[r].written = calloc(1, ranks[r].steps.send_slot_bytes + 1);
         sent += ranks[r].steps.sent_bytes;
         received += ranks[r].steps.received_bytes;
-        ck_assert_uint_le(ranks[r].steps.send_slot_bytes,
-                          (RANKS - 1) * MESSAGE);
-        ck_assert_uint_le(ranks[r].steps.recv_slot_bytes,
-                          (RANKS - 1) * MESSAGE);
+        ck_assert_uint_le(ranks[r].steps.send_slot_bytes, BUCKET);
+        ck_assert_uint_le(ranks[r].steps.recv_slot_bytes, BUCKET);
     }
     for (size_t i = 0; i < ops->all.n_ops; i++) {
         const struct rf_op *op = &ops->all.ops[i];
@@ -215,6 +221,9 @@ static void prepare(const struct random_ops *ops, struct host_rank *ranks,
     }
     ck_assert_uint_eq(sent, wanted);
     ck_assert_uint_eq(received, wanted);
+    for (uint32_t r = 0; r < RANKS; r++) {
+        rf_waves_free(&waves[r]);
+    }
 }
 
 static void compare_and_free(const struct random_ops *ops,
@@ -311,14 +320,16 @@ START_TEST(test_casts_without_a_kernel_are_refused)
 {
     struct rf_op op = {
         .dst = 1, .cast = RF_CAST_F32_F16, .src_item = 4, .dst_item = 2};
-    struct rf_schedule schedule = {.ops = &op, .n_ops = 1};
+    const struct rf_schedule schedule = {.ops = &op, .n_ops = 1, .n_ranks = 2};
+    const struct rf_waves waves[2] = {{NULL, 0, 0}};
+    const struct rf_steps_of of = {
+        .schedule = &schedule, .bucket_bytes = BUCKET, .waves = waves};
     struct rf_steps steps;
     struct rf_err err;
     for (int d = 0; d < (int)RF_BOX_DIMS; d++) {
         op.box.extent[d] = 1;
     }
-    ck_assert_int_eq(rf_steps_build(&schedule, 0, MESSAGE, &steps, &err),
-                     RF_ERR_UNSUPPORTED);
+    ck_assert_int_eq(rf_steps_build(&of, &steps, &err), RF_ERR_UNSUPPORTED);
     ck_assert_ptr_nonnull(strstr(err.text, "float32 to bfloat16"));
 }
 END_TEST
@@ -340,6 +351,52 @@ START_TEST(test_peers_of_a_step_are_named_once_and_in_order)
 }
 END_TEST
 
+/* Rank 0 sends 6 and 2 units to ranks 1 and 2 in round 0, one in round 1; a
+ * wave has room for two: 13 of 16 parts of the bucket. */
+START_TEST(test_waves_follow_the_busier_end_and_end_together)
+{
+    enum { UNIT = 13 * 64 * RF_SEGMENT_ALIGN, BIN = 2 * UNIT / 13 * 16 };
+    struct rf_op ops[] = {{.id = 0, .src = 0, .dst = 1},
+                          {.id = 1, .src = 0, .dst = 2},
+                          {.id = 2, .src = 0, .dst = 2, .round = 1}};
+    const uint64_t units[] = {6, 2, 1};
+    const struct rf_schedule schedule = {
+        .ops = ops, .n_ops = RF_ARRAY_SIZE(ops), .n_ranks = 3};
+    struct rf_waves waves[3];
+    struct rf_steps steps;
+    struct rf_err err;
+    for (size_t i = 0; i < RF_ARRAY_SIZE(ops); i++) {
+        ops[i].src_item = ops[i].dst_item = 1;
+        for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
+            ops[i].box.extent[d] = d + 1 < RF_BOX_DIMS ? 1 : units[i] * UNIT;
+            ops[i].src_stride[d] = ops[i].dst_stride[d] = 1;
+        }
+    }
+    for (uint32_t r = 0; r < 3; r++) {
+        rf_waves_count(&schedule, r, BIN, &waves[r]);
+    }
+    ck_assert_uint_eq(waves[0].n, 1);
+    ck_assert_uint_eq(waves[0].list[0].round, 0);
+    ck_assert_uint_eq(waves[0].list[0].waves, 4);
+    ck_assert_uint_eq(waves[1].list[0].waves, 3);
+    ck_assert_uint_eq(waves[2].n, 0);
+    for (uint32_t r = 0; r < 3; r++) {
+        const struct rf_steps_of of = {.schedule = &schedule,
+                                       .rank = r,
+                                       .bucket_bytes = BIN,
+                                       .waves = waves};
+        const size_t expected[] = {5, 4, 5};
+        ck_assert_int_eq(rf_steps_build(&of, &steps, &err), RF_OK);
+        ck_assert_uint_eq(steps.n, expected[r]);
+        ck_assert_uint_le(steps.send_slot_bytes, BIN);
+        rf_steps_free(&steps);
+    }
+    for (uint32_t r = 0; r < 3; r++) {
+        rf_waves_free(&waves[r]);
+    }
+}
+END_TEST
+
 Suite *test_steps_suite(void);
 Suite *test_steps_suite(void)
 {
@@ -349,6 +406,7 @@ Suite *test_steps_suite(void)
     tcase_add_loop_test(tests, test_steps_of_random_schedules_move_every_byte,
                         0, 12);
     tcase_add_test(tests, test_ops_are_split_into_parts_that_fit);
+    tcase_add_test(tests, test_waves_follow_the_busier_end_and_end_together);
     tcase_add_test(tests, test_casts_without_a_kernel_are_refused);
     tcase_add_test(tests, test_peers_of_a_step_are_named_once_and_in_order);
     suite_add_tcase(suite, tests);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "common/mem.h"
+#include "cuda/turns.h"
 
 #define OWN_BASES ((uint32_t)RF_MEM_COUNT)
 
@@ -54,34 +55,37 @@ static struct rf_ipc_round *round_of(struct rf_ipc_rounds *rounds,
     return &rounds->at[rounds->n - 1];
 }
 
-static enum rf_status add_op(struct rf_ipc_rounds *rounds,
-                             const struct rf_op *op, struct rf_err *err)
+/* An op that comes here: counted, or looked at where its source has it. */
+static enum rf_status add_arrival(struct rf_ipc_rounds *rounds,
+                                  const struct rf_op *op, struct rf_err *err)
 {
-    const uint32_t rank = rounds->env->rank;
-    struct rf_ipc_round *round = round_of(rounds, op->round);
-    struct rf_op_place place = {0};
+    uint32_t base;
+    enum rf_status status;
+    if (!rf_ipc_is_view(rounds->env->plan, op)) {
+        rounds->received_bytes += op->src != op->dst ? rf_op_bytes(op) : 0;
+        return RF_OK;
+    }
+    status = base_for(rounds, op->src, op->src_mem, &base, err);
+    if (status == RF_OK) {
+        RF_PUSH(
+            rounds->aliases, rounds->n_aliases, rounds->aliases_capacity,
+            ((struct rf_ipc_alias){.op = op, .base = rounds->bases.at[base]}));
+    }
+    return status;
+}
+
+/* An op of ours, if it is to be copied. */
+static enum rf_status add_copy(struct rf_ipc_rounds *rounds,
+                               const struct rf_op *op, struct rf_err *err)
+{
+    const bool local = op->dst == op->src;
+    struct rf_copies *copies =
+        &round_of(rounds, op->round)->host[local ? RF_IPC_LOCAL : RF_IPC_LINKS];
+    struct rf_op_place place = {.src_base = op->src_mem};
     enum rf_status status;
     if (rf_ipc_is_view(rounds->env->plan, op)) {
-        if (op->dst == rank) {
-            status =
-                base_for(rounds, op->src, op->src_mem, &place.src_base, err);
-            if (status != RF_OK) {
-                return status;
-            }
-            RF_PUSH(rounds->aliases, rounds->n_aliases,
-                    rounds->aliases_capacity,
-                    ((struct rf_ipc_alias){
-                        .op = op, .base = rounds->bases.at[place.src_base]}));
-        }
         return RF_OK;
     }
-    if (op->dst == rank && op->src != rank) {
-        rounds->received_bytes += rf_op_bytes(op);
-    }
-    if (op->src != rank) {
-        return RF_OK;
-    }
-    place.src_base = op->src_mem;
     status = base_for(rounds, op->dst, op->dst_mem, &place.dst_base, err);
     if (status != RF_OK) {
         return status;
@@ -92,13 +96,33 @@ static enum rf_status add_op(struct rf_ipc_rounds *rounds,
     if (op->cast != RF_CAST_NONE) {
         rounds->cast = op->cast;
     }
-    if (op->dst != rank) {
-        rounds->sent_bytes += rf_op_bytes(op);
-    }
-    rf_slices_add_op(op->cast != RF_CAST_NONE ? &round->host.cast
-                                              : &round->host.plain,
+    rounds->sent_bytes += local ? 0 : rf_op_bytes(op);
+    rf_slices_add_op(op->cast != RF_CAST_NONE ? &copies->cast : &copies->plain,
                      op, &place);
     return RF_OK;
+}
+
+/* All rounds of the node, what comes to this rank, then what it copies, in its
+ * turns. */
+static enum rf_status add_ops(struct rf_ipc_rounds *rounds, struct rf_err *err)
+{
+    const struct rf_schedule *schedule = rounds->env->schedule;
+    const uint32_t rank = rounds->env->rank;
+    const struct rf_op **ours;
+    enum rf_status status = RF_OK;
+    size_t n;
+    for (size_t i = 0; status == RF_OK && i < schedule->n_ops; i++) {
+        (void)round_of(rounds, schedule->ops[i].round);
+        if (schedule->ops[i].dst == rank) {
+            status = add_arrival(rounds, &schedule->ops[i], err);
+        }
+    }
+    ours = rf_turns_of(schedule, rank, &n);
+    for (size_t i = 0; status == RF_OK && i < n; i++) {
+        status = add_copy(rounds, ours[i], err);
+    }
+    free(ours);
+    return status;
 }
 
 static int by_round(const void *a, const void *b)
@@ -116,14 +140,19 @@ static enum rf_status upload(struct rf_ipc_rounds *rounds, struct rf_err *err)
     }
     for (size_t r = 0; r < rounds->n; r++) {
         struct rf_ipc_round *round = &rounds->at[r];
-        status = rf_device_copies_upload(&round->host, rounds->cast,
-                                         round->copies, err);
-        rf_slices_free(&round->host.plain);
-        rf_slices_free(&round->host.cast);
+        for (int w = 0; w < RF_IPC_WAYS && status == RF_OK; w++) {
+            status = rf_device_copies_upload(&round->host[w], rounds->cast,
+                                             round->copies[w], err);
+            rf_slices_free(&round->host[w].plain);
+            rf_slices_free(&round->host[w].cast);
+        }
         if (status != RF_OK) {
             return status;
         }
         RF_CUDA_TRY(err, out, cudaEventCreate(&round->begin));
+        RF_CUDA_TRY(err, out,
+                    cudaEventCreateWithFlags(&round->local_end,
+                                             cudaEventDisableTiming));
         RF_CUDA_TRY(err, out, cudaEventCreate(&round->end));
     }
 out:
@@ -136,9 +165,8 @@ enum rf_status rf_ipc_rounds_build(const struct rf_method_env *env,
                                    struct rf_ipc_rounds *out,
                                    struct rf_err *err)
 {
-    const struct rf_schedule *schedule = env->schedule;
     const size_t places = (size_t)shm->n_peers * RF_MEM_COUNT;
-    enum rf_status status = RF_OK;
+    enum rf_status status;
     memset(out, 0, sizeof(*out));
     out->env = env;
     out->shm = shm;
@@ -149,9 +177,7 @@ enum rf_status rf_ipc_rounds_build(const struct rf_method_env *env,
     }
     out->base_index = rf_xcalloc(places, sizeof(*out->base_index));
     memset(out->base_index, 0xFF, places * sizeof(*out->base_index));
-    for (size_t i = 0; status == RF_OK && i < schedule->n_ops; i++) {
-        status = add_op(out, &schedule->ops[i], err);
-    }
+    status = add_ops(out, err);
     return status == RF_OK ? upload(out, err) : status;
 }
 
@@ -175,10 +201,15 @@ void rf_ipc_rounds_free(struct rf_ipc_rounds *rounds)
 {
     for (size_t r = 0; r < rounds->n; r++) {
         struct rf_ipc_round *round = &rounds->at[r];
-        rf_slices_free(&round->host.plain);
-        rf_slices_free(&round->host.cast);
-        rf_device_slices_free(&round->copies[0]);
-        rf_device_slices_free(&round->copies[1]);
+        for (int w = 0; w < RF_IPC_WAYS; w++) {
+            rf_slices_free(&round->host[w].plain);
+            rf_slices_free(&round->host[w].cast);
+            rf_device_slices_free(&round->copies[w][0]);
+            rf_device_slices_free(&round->copies[w][1]);
+        }
+        if (round->local_end != NULL) {
+            cudaEventDestroy(round->local_end);
+        }
         if (round->begin != NULL) {
             cudaEventDestroy(round->begin);
         }

@@ -9,11 +9,14 @@
 #include "cuda/device.h"
 #include "cuda/ipc.h"
 
+/* Copies inside the device run beside those that use its links. */
+enum rf_ipc_way { RF_IPC_LINKS, RF_IPC_LOCAL, RF_IPC_WAYS };
+
 struct rf_ipc_round {
     uint32_t round;
-    struct rf_copies host;
-    struct rf_device_slices copies[2];
-    cudaEvent_t begin, end;
+    struct rf_copies host[RF_IPC_WAYS];
+    struct rf_device_slices copies[RF_IPC_WAYS][2]; /* plain, cast */
+    cudaEvent_t begin, local_end, end;
 };
 
 struct rf_ipc_alias {

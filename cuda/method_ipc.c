@@ -1,7 +1,9 @@
 /*
  * Method ipc: each rank copies what it sends straight into the destinations'
  * arenas, which it has mapped (cuda/ipc.h): no staging, no unpacking, one
- * kernel launch a round (cuda/ipc_rounds.h).
+ * kernel launch per round for its links and one for copies inside the device,
+ * which run beside each other (cuda/ipc_rounds.h). Destinations are served in
+ * turns (cuda/turns.h).
  *
  * Order between processes: after its copies of round k a rank records its
  * interprocess event and then publishes k in shared host memory. Others see the
@@ -45,7 +47,7 @@ struct ipc_state {
     struct rf_nodeshm *shm;
     struct rf_ipc_peer *peers; /* by slot */
     struct rf_ipc_rounds rounds;
-    cudaStream_t stream;
+    cudaStream_t stream, local; /* copies to others; inside the device */
     cudaEvent_t event, first, last;
     bool by_events;   /* peers wait for our event, otherwise for the host */
     uint64_t target;  /* published rounds before this iteration */
@@ -73,6 +75,9 @@ static enum rf_status make_events(struct ipc_state *state, struct rf_err *err)
     RF_CUDA_TRY(
         err, out,
         cudaStreamCreateWithFlags(&state->stream, cudaStreamNonBlocking));
+    RF_CUDA_TRY(
+        err, out,
+        cudaStreamCreateWithFlags(&state->local, cudaStreamNonBlocking));
     if (rf_ipc_is_legacy(state->env)) {
         RF_CUDA_TRY(err, out,
                     cudaEventCreateWithFlags(&state->event,
@@ -192,11 +197,19 @@ static enum rf_status issue_round(struct ipc_state *state,
 {
     enum rf_status status = RF_OK;
     RF_CUDA_TRY(err, out, cudaEventRecord(round->begin, state->stream));
-    status = rf_device_copies(round->copies, &state->rounds.bases,
+    RF_CUDA_TRY(err, out, cudaStreamWaitEvent(state->local, round->begin, 0));
+    status = rf_device_copies(round->copies[RF_IPC_LINKS], &state->rounds.bases,
                               state->stream, err);
+    if (status == RF_OK) {
+        status = rf_device_copies(round->copies[RF_IPC_LOCAL],
+                                  &state->rounds.bases, state->local, err);
+    }
     if (status != RF_OK) {
         return status;
     }
+    RF_CUDA_TRY(err, out, cudaEventRecord(round->local_end, state->local));
+    RF_CUDA_TRY(err, out,
+                cudaStreamWaitEvent(state->stream, round->local_end, 0));
     RF_CUDA_TRY(err, out, cudaEventRecord(round->end, state->stream));
     state->next++;
     state->moved_ns = rf_now_ns();
@@ -313,6 +326,9 @@ static void free_events(struct ipc_state *state)
     }
     if (state->stream != NULL) {
         cudaStreamDestroy(state->stream);
+    }
+    if (state->local != NULL) {
+        cudaStreamDestroy(state->local);
     }
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/mem.h"
+#include "cuda/turns.h"
 
 void rf_op_split(const struct rf_op *op, uint64_t max_bytes,
                  void (*emit)(const struct rf_op *part, void *data), void *data)
@@ -132,12 +133,12 @@ static void add_part(const struct rf_op *part, void *data)
 }
 
 struct sort_key {
-    uint32_t round, peer, id;
+    uint32_t round, peer, turn, id;
     bool sending;
     const struct rf_op *op;
 };
 
-static int by_round_peer_id(const void *a, const void *b)
+static int by_round_turn_id(const void *a, const void *b)
 {
     const struct sort_key *x = a, *y = b;
     if (x->round != y->round) {
@@ -146,13 +147,14 @@ static int by_round_peer_id(const void *a, const void *b)
     if (x->sending != y->sending) {
         return x->sending ? -1 : 1;
     }
-    if (x->peer != y->peer) {
-        return x->peer < y->peer ? -1 : 1;
+    if (x->turn != y->turn) {
+        return x->turn < y->turn ? -1 : 1;
     }
     return x->id < y->id ? -1 : x->id > y->id;
 }
 
-/* Ops that rank takes part in, by round, direction and peer; to be freed. */
+/* Ops that rank takes part in, by round, direction and turn (turns.h), so by
+ * peer; to be freed. */
 static struct sort_key *collect(const struct rf_schedule *schedule,
                                 uint32_t rank, size_t *n_out)
 {
@@ -161,17 +163,19 @@ static struct sort_key *collect(const struct rf_schedule *schedule,
     for (size_t i = 0; i < schedule->n_ops; i++) {
         const struct rf_op *op = &schedule->ops[i];
         if (op->src == rank || op->dst == rank) {
-            RF_PUSH(
-                keys, n, capacity,
-                ((struct sort_key){.round = op->round,
-                                   .peer = op->src == rank ? op->dst : op->src,
-                                   .id = op->id,
-                                   .sending = op->src == rank,
-                                   .op = op}));
+            const bool sending = op->src == rank;
+            RF_PUSH(keys, n, capacity,
+                    ((struct sort_key){
+                        .round = op->round,
+                        .peer = sending ? op->dst : op->src,
+                        .turn = rf_turn(op->src, op->dst, schedule->n_ranks),
+                        .id = op->id,
+                        .sending = sending,
+                        .op = op}));
         }
     }
     if (n > 1) {
-        qsort(keys, n, sizeof(*keys), by_round_peer_id);
+        qsort(keys, n, sizeof(*keys), by_round_turn_id);
     }
     *n_out = n;
     return keys;

@@ -124,31 +124,33 @@ typedef uint8_t rf_unit1;
         const struct rf_slice *s = &args->slices[tile->slice];                 \
         const uint32_t lane = thread & ((1u << tile->group_log2) - 1);         \
         const uint32_t step = (uint32_t)RF_TILE_THREADS >> tile->group_log2;   \
+        const uint32_t row = thread >> tile->group_log2;                       \
         const uint64_t column = tile->column + (uint64_t)lane * (N);           \
         const unsigned char *from = args->bases.at[s->src_base] +              \
-                                    s->src_offset + tile->row * s->src_pitch + \
-                                    column;                                    \
+                                    s->src_offset +                            \
+                                    (tile->row + row) * s->src_pitch + column; \
         unsigned char *to = args->bases.at[s->dst_base] + s->dst_offset +      \
-                            tile->row * s->dst_pitch + column;                 \
+                            (tile->row + row) * s->dst_pitch + column;         \
+        /* In registers: a store might change the slice, for all the compiler  \
+         * knows, and it would load the pitch again for each. */               \
+        const uint64_t src_step = step * s->src_pitch;                         \
+        const uint64_t dst_step = step * s->dst_pitch;                         \
         rf_unit##N held[RF_TILE_UNROLL];                                       \
-        uint32_t row = thread >> tile->group_log2;                             \
         if (lane >= tile->units) {                                             \
             return;                                                            \
         }                                                                      \
-        RF_UNROLL for (int i = 0; i < RF_TILE_UNROLL; i++)                     \
+        RF_UNROLL for (uint32_t i = 0; i < RF_TILE_UNROLL; i++)                \
         {                                                                      \
-            const uint32_t r = row + (uint32_t)i * step;                       \
-            if (r < tile->rows) {                                              \
-                held[i] =                                                      \
-                    *(const rf_unit##N *)(const void *)(from +                 \
-                                                        r * s->src_pitch);     \
+            if (row + i * step < tile->rows) {                                 \
+                held[i] = *(const rf_unit##N *)(const void *)from;             \
+                from += src_step;                                              \
             }                                                                  \
         }                                                                      \
-        RF_UNROLL for (int i = 0; i < RF_TILE_UNROLL; i++)                     \
+        RF_UNROLL for (uint32_t i = 0; i < RF_TILE_UNROLL; i++)                \
         {                                                                      \
-            const uint32_t r = row + (uint32_t)i * step;                       \
-            if (r < tile->rows) {                                              \
-                *(rf_unit##N *)(void *)(to + r * s->dst_pitch) = held[i];      \
+            if (row + i * step < tile->rows) {                                 \
+                *(rf_unit##N *)(void *)to = held[i];                           \
+                to += dst_step;                                                \
             }                                                                  \
         }                                                                      \
     }
@@ -177,13 +179,14 @@ RF_PATTERN_FN void rf_cast_tile(const struct rf_copy_args *args,
     const uint32_t lane = thread & ((1u << tile->group_log2) - 1);
     const uint32_t step = (uint32_t)RF_TILE_THREADS >> tile->group_log2;
     const uint32_t row = thread >> tile->group_log2;
+    const uint64_t src_pitch = s->src_pitch, dst_pitch = s->dst_pitch;
     const int narrow = args->cast == RF_KERNEL_CAST_F32_BF16;
     const uint64_t element = tile->column / (narrow ? 4 : 2) + lane;
     const unsigned char *from = args->bases.at[s->src_base] + s->src_offset +
-                                tile->row * s->src_pitch +
+                                tile->row * src_pitch +
                                 element * (narrow ? 4 : 2);
     unsigned char *to = args->bases.at[s->dst_base] + s->dst_offset +
-                        tile->row * s->dst_pitch + element * (narrow ? 2 : 4);
+                        tile->row * dst_pitch + element * (narrow ? 2 : 4);
     uint32_t held[RF_TILE_UNROLL];
     if (lane >= tile->units) {
         return;
@@ -192,7 +195,7 @@ RF_PATTERN_FN void rf_cast_tile(const struct rf_copy_args *args,
     {
         const uint32_t r = row + (uint32_t)i * step;
         if (r < tile->rows) {
-            const void *in = from + r * s->src_pitch;
+            const void *in = from + r * src_pitch;
             held[i] = narrow ? *(const uint32_t *)in
                              : (uint32_t) * (const uint16_t *)in << 16;
         }
@@ -200,7 +203,7 @@ RF_PATTERN_FN void rf_cast_tile(const struct rf_copy_args *args,
     RF_UNROLL for (int i = 0; i < RF_TILE_UNROLL; i++)
     {
         const uint32_t r = row + (uint32_t)i * step;
-        void *out = to + r * s->dst_pitch;
+        void *out = to + r * dst_pitch;
         if (r < tile->rows && narrow) {
             *(uint16_t *)out = rf_f32_to_bf16(held[i]);
         } else if (r < tile->rows) {

@@ -218,7 +218,7 @@ static void add_tensor(struct rf_content_slices *slices,
     const uint64_t *start = piece->box.start + RF_DIM_TENSOR;
     const uint64_t *extent = piece->box.extent + RF_DIM_TENSOR;
     const uint64_t *stride = piece->stride + RF_DIM_TENSOR;
-    uint64_t logical[RF_TENSOR_MAX_DIMS], index[RF_TENSOR_MAX_DIMS] = {0};
+    uint64_t logical[RF_TENSOR_MAX_DIMS] = {0}, index[RF_TENSOR_MAX_DIMS] = {0};
     struct rf_content_slice slice = {.seed = tensor->seed};
     uint32_t inner = ndim - 1, outer;
     for (uint64_t d = ndim, n = tensor->train_item; d-- > 0;

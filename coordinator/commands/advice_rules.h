@@ -5,7 +5,10 @@
 #ifndef RF_COORDINATOR_COMMANDS_ADVICE_RULES_H
 #define RF_COORDINATOR_COMMANDS_ADVICE_RULES_H
 
-#include "coordinator/commands/advice.h"
+#include <jansson.h>
+
+#include "coordinator/run/scenario.h"
+#include "transport/messages.h"
 
 /* What is looked at. A rule reads only the members that its place in the table
  * fills in. */

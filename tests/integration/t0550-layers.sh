@@ -30,7 +30,7 @@ test_the_sources_follow_the_order() {
 }
 
 test_a_run_that_knows_results_is_refused() {
-    expect_refused coordinator/run/run_step.c \
+    expect_refused coordinator/run/run_attempt.c \
         '#include "coordinator/results/table.h"' coordinator/results/table.h
 }
 

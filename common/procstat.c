@@ -36,3 +36,17 @@ bool rf_procstat_read(pid_t pid, struct rf_procstat *out)
     *out = found;
     return true;
 }
+
+void rf_boot_id(char out[RF_BOOT_ID_SIZE])
+{
+    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
+    out[0] = '\0';
+    if (file == NULL) {
+        return;
+    }
+    if (fgets(out, RF_BOOT_ID_SIZE, file) == NULL ||
+        strspn(out, "0123456789abcdef-") != strlen(out)) {
+        out[0] = '\0';
+    }
+    fclose(file);
+}

@@ -1,4 +1,4 @@
-/* What the kernel says of a process. */
+/* What the kernel says of a process, and of itself. */
 #ifndef RF_COMMON_PROCSTAT_H
 #define RF_COMMON_PROCSTAT_H
 
@@ -17,5 +17,11 @@ struct rf_procstat {
 /* Reads /proc/PID/stat; false, with *out as it was, when there is no such
  * process or it cannot be read. */
 bool rf_procstat_read(pid_t pid, struct rf_procstat *out);
+
+#define RF_BOOT_ID_SIZE 37
+
+/* The random name of this boot of this machine's kernel, which containers share
+ * with their host; "" when it is not known. */
+void rf_boot_id(char out[RF_BOOT_ID_SIZE]);
 
 #endif

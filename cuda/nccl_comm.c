@@ -11,6 +11,7 @@
 
 #include "common/clock.h"
 #include "common/mem.h"
+#include "common/procstat.h"
 #include "cuda/device.h"
 #include "cuda/methods.h"
 
@@ -80,7 +81,7 @@ enum rf_status rf_nccl_settle(struct rf_nccl_comms *comms, const char *what,
 
 /* Where this rank runs, for ranks that share a device. */
 struct place {
-    uint32_t node;
+    char boot_id[RF_BOOT_ID_SIZE]; /* of the machine, whatever its nodes are */
     char bus[32];
     int version;
 };
@@ -93,10 +94,10 @@ static enum rf_status settle_places(struct rf_nccl_comms *comms,
     const struct rf_method_env *env = comms->env;
     const uint32_t n = env->plan->world->n_ranks;
     struct rf_blob *all = rf_xcalloc(n, sizeof(*all));
-    struct place mine = {.node = env->plan->world->ranks[env->rank].node,
-                         .version = comms->nccl->version};
+    struct place mine = {.version = comms->nccl->version};
     bool shared = false;
     enum rf_status status = RF_OK;
+    rf_boot_id(mine.boot_id);
     RF_CUDA_TRY(
         err, out,
         cudaDeviceGetPCIBusId(mine.bus, sizeof(mine.bus), rf_device_index()));
@@ -111,7 +112,8 @@ static enum rf_status settle_places(struct rf_nccl_comms *comms,
                 "rank %u has NCCL %d, rank %u has %d; give both nodes the same "
                 "library",
                 env->rank, mine.version, r, other->version);
-        } else if (r != env->rank && other->node == mine.node &&
+        } else if (r != env->rank &&
+                   strcmp(other->boot_id, mine.boot_id) == 0 &&
                    strcmp(other->bus, mine.bus) == 0) {
             shared = true;
         }

@@ -16,6 +16,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "common/procstat.h"
 #include "common/bytes.h"
 #include "common/mem.h"
 #include "common/memory_info.h"
@@ -292,11 +293,13 @@ static void find_devices(struct rf_msg_hello *hello)
 
 void rf_facts_collect(struct rf_msg_hello *hello)
 {
+    char boot_id[RF_BOOT_ID_SIZE];
     int64_t start_ticks = rf_process_start_ticks();
     hello->version = rf_xstrdup(rf_version());
     hello->build = rf_xstrdup(rf_build());
     hello->hostname = host_name();
-    hello->boot_id = first_line("/proc/sys/kernel/random/boot_id");
+    rf_boot_id(boot_id);
+    hello->boot_id = boot_id[0] != '\0' ? rf_xstrdup(boot_id) : NULL;
     hello->pid = (uint32_t)getpid();
     hello->start_ticks =
         start_ticks >= 0 ? (uint64_t)start_ticks : RF_ABSENT_U64;

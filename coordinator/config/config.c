@@ -293,6 +293,13 @@ uint32_t rf_config_join_limit_s(const struct rf_config *config)
            (config->launch.deploy ? 300 : 0);
 }
 
+bool rf_config_shares_gpus(const struct rf_config *config)
+{
+    const char *share =
+        json_string_value(json_object_get(config->env, "REFIT_SHARE_GPU"));
+    return share != NULL && strcmp(share, "1") == 0;
+}
+
 struct rf_jnode rf_config_scenario(const struct rf_config *config, size_t index)
 {
     struct rf_jnode node =

@@ -76,6 +76,10 @@ enum rf_status rf_config_select(struct rf_config *config,
 /* How long all nodes together may take to join, in seconds. */
 uint32_t rf_config_join_limit_s(const struct rf_config *config);
 
+/* Whether ranks may share GPUs (REFIT_SHARE_GPU of "launch.env", see
+ * refit-worker(1)): tests on small machines do. */
+bool rf_config_shares_gpus(const struct rf_config *config);
+
 /* The place of scenario `index`, for errors that name the file. */
 struct rf_jnode rf_config_scenario(const struct rf_config *config,
                                    size_t index);

@@ -38,14 +38,6 @@ static enum rf_status check_method(const struct rf_scenario *scenario,
                       host_of(scenario, node), why);
 }
 
-/* Tests on small machines let ranks share devices, see refit-worker(1). */
-static bool shares_devices(const struct rf_config *config)
-{
-    const char *share =
-        json_string_value(json_object_get(config->env, "REFIT_SHARE_GPU"));
-    return share != NULL && strcmp(share, "1") == 0;
-}
-
 /* Slots in use on a node. */
 static uint32_t slots_of(const struct rf_scenario *scenario, uint32_t node)
 {
@@ -65,7 +57,7 @@ static enum rf_status check_gpus(const struct rf_scenario *scenario,
     const size_t gpus = rf_run_join_hello(join, node)->n_gpus;
     const uint32_t slots = slots_of(scenario, node);
     if (!rf_scenario_on_device(scenario) || gpus >= slots ||
-        shares_devices(scenario->config)) {
+        rf_config_shares_gpus(scenario->config)) {
         return RF_OK;
     }
     return rf_err_set(err, RF_ERR_UNSUPPORTED,

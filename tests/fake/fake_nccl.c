@@ -88,6 +88,34 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId *out)
 
 /* --- making communicators --- */
 
+/* NCCL takes ranks for those of one host by NCCL_HOSTID, else by the machine.
+ */
+static void take_place(ncclComm_t comm)
+{
+    const char *host = getenv("NCCL_HOSTID"), *node = getenv("CUDA_FAKE_NODE");
+    snprintf(comm->meeting->place[comm->rank].host, 64, "%s",
+             host != NULL ? host : "");
+    comm->meeting->place[comm->rank].node = node != NULL ? atoi(node) : 0;
+    (void)cudaGetDevice(&comm->meeting->place[comm->rank].device);
+}
+
+static bool shares_device(const ncclComm_t comm)
+{
+    const struct meeting *m = comm->meeting;
+    for (int r = 0; r < comm->ranks; r++) {
+        if (r != comm->rank &&
+            strcmp(m->place[r].host, m->place[comm->rank].host) == 0 &&
+            m->place[r].node == m->place[comm->rank].node &&
+            m->place[r].device == m->place[comm->rank].device) {
+            fprintf(stderr,
+                    "fake NCCL: Duplicate GPU detected: rank %d and %d\n",
+                    comm->rank, r);
+            return true;
+        }
+    }
+    return false;
+}
+
 static void *join_meeting(void *opaque)
 {
     ncclComm_t comm = opaque;
@@ -96,7 +124,8 @@ static void *join_meeting(void *opaque)
            !atomic_load(&comm->aborted)) {
         nap();
     }
-    atomic_store(&comm->result, ncclSuccess);
+    atomic_store(&comm->result,
+                 shares_device(comm) ? ncclInvalidUsage : ncclSuccess);
     atomic_fetch_sub(&comm->running, 1);
     return NULL;
 }
@@ -130,6 +159,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *out, int ranks,
         free(comm);
         return ncclSystemError;
     }
+    take_place(comm);
     run_beside(comm, join_meeting, comm);
     *out = comm;
     return ncclInProgress;

@@ -21,6 +21,10 @@ struct ring {
 struct meeting { /* the memfd */
     _Atomic int joined;
     _Atomic int split_arrived;
+    struct { /* two ranks of one host may not have one device */
+        char host[64];
+        int node, device;
+    } place[MAX_RANKS];
     struct {
         int color, key;
         _Atomic int pid, fd; /* of the new meeting, from its lowest rank */

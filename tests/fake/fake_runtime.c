@@ -2,7 +2,8 @@
  * Fake CUDA runtime: errors, devices, copies and kernels. Kernels are found by
  * name and run the code of cuda/kernels.h on the processor, thread by thread.
  * FAKE_CUDA_DEVICES sets the number of devices (default 1, 0 = no driver),
- * FAKE_CUDA_NODE a number that tells this node's devices from another's.
+ * CUDA_FAKE_NODE a number that tells this node's devices from another's; ranks
+ *                get variables CUDA_* from their agents.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -93,6 +94,7 @@ cudaError_t cudaGetDeviceCount(int *count)
 }
 
 static atomic_bool has_context;
+static _Atomic int current_device;
 
 bool fake_cuda_has_context(void)
 {
@@ -106,6 +108,15 @@ cudaError_t cudaSetDevice(int device)
         return fake_set_error(cudaErrorInvalidDevice);
     }
     atomic_store(&has_context, true);
+    atomic_store(&current_device, device);
+    return cudaSuccess;
+}
+
+/* A process uses one device: all of its threads have the same. */
+cudaError_t cudaGetDevice(int *device)
+{
+    FAKE_ENTER(cudaGetDevice);
+    *device = atomic_load(&current_device);
     return cudaSuccess;
 }
 
@@ -128,7 +139,7 @@ cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute,
 
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *out, int device)
 {
-    const char *node = getenv("FAKE_CUDA_NODE");
+    const char *node = getenv("CUDA_FAKE_NODE");
     FAKE_ENTER(cudaGetDeviceProperties);
     memset(out, 0, sizeof(*out));
     snprintf(out->name, sizeof(out->name), "Fake GPU");
@@ -142,8 +153,10 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *out, int device)
 
 cudaError_t cudaDeviceGetPCIBusId(char *out, int size, int device)
 {
+    const char *node = getenv("CUDA_FAKE_NODE");
     FAKE_ENTER(cudaDeviceGetPCIBusId);
-    snprintf(out, (size_t)size, "0000:%02x:00.0", device + 1);
+    snprintf(out, (size_t)size, "%04x:%02x:00.0",
+             node != NULL ? (unsigned)atoi(node) : 0, device + 1);
     return cudaSuccess;
 }
 

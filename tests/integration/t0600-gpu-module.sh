@@ -309,6 +309,22 @@ test_ranks_share_one_device_when_asked() {
     expect_text err 'shares its GPU with another rank'
 }
 
+# One machine under two names, as on a test machine with a single GPU.
+test_two_nodes_of_one_machine_share_devices_when_asked() {
+    cluster "$two_nodes_cluster | .launch.env.REFIT_SHARE_GPU = \"1\""
+    two_nodes CUDA_FAKE_NODE=1
+    expect_exit 0
+    all_verified 2
+    expect_text err 'shares its GPU with another rank'
+}
+
+test_two_names_of_one_machine_are_refused() {
+    cluster "$two_nodes_cluster"
+    two_nodes CUDA_FAKE_NODE=1
+    expect_exit 4
+    expect_text err 'has a GPU that [ab] has too'
+}
+
 # bfloat16 arrives, then each shard becomes fp8 with block scales; both are
 # compared. Sizes of 256 and 128: tp 2 cuts where blocks end.
 quantized='.model.megatron += {hidden_size: 256, ffn_hidden_size: 512,

@@ -44,7 +44,7 @@ two_nodes() { # VARIABLE=VALUE of the second node...
     while read -r command; do
         node=$((node + 1))
         # shellcheck disable=SC2086 # words of a command line
-        env FAKE_CUDA_NODE=$node "$([ $node = 2 ] && echo "$1" || echo A=1)" \
+        env CUDA_FAKE_NODE=$node "$([ $node = 2 ] && echo "$1" || echo A=1)" \
             "$RF_BUILD_DIR"/$command >"worker-$node" 2>&1 &
     done < <(sed -n 's/.*run on this node: //p' err)
     finish_coord

@@ -125,6 +125,21 @@ START_TEST(test_join_is_strict_about_builds_on_demand)
 }
 END_TEST
 
+START_TEST(test_join_lets_names_share_a_gpu_when_asked)
+{
+    struct rf_msg_hello hello = make(RF_PROTOCOL_MIN, RF_PROTOCOL_MAX, "GPU-1");
+    struct rf_err err = {0};
+    uint32_t protocol;
+    lab.pair.config->env = json_pack("{s:s}", "REFIT_SHARE_GPU", "1");
+    (void)add(LAB_A, "GPU-1");
+    ck_assert_int_eq(
+        rf_run_join_judge(join, LAB_B, &hello, false, &protocol, &err), RF_OK);
+    json_decref(lab.pair.config->env);
+    lab.pair.config->env = NULL;
+    rf_schema_free(&rf_msg_hello_schema, &hello);
+}
+END_TEST
+
 Suite *test_join_suite(void);
 Suite *test_join_suite(void)
 {
@@ -136,6 +151,7 @@ Suite *test_join_suite(void)
     tcase_add_loop_test(tests, test_join_takes_the_newest_protocol_of_both, 0,
                         (int)RF_ARRAY_SIZE(ranges));
     tcase_add_test(tests, test_join_refuses_a_machine_under_a_second_name);
+    tcase_add_test(tests, test_join_lets_names_share_a_gpu_when_asked);
     tcase_add_test(tests, test_join_is_strict_about_builds_on_demand);
     suite_add_tcase(suite, tests);
     return suite;

@@ -39,6 +39,42 @@ test_check_gpu_passes_over_the_fakes() {
     expect_no_text out '^skipped'
 }
 
+# Without NCCL the other methods are still checked.
+test_check_gpu_skips_a_method_loudly() {
+    mkdir some
+    ln -s "$fakes"/libcudart.so.13 "$fakes"/libnvidia-ml.so.1 \
+        "$fakes"/libnvshmem_host.so.3 some/
+    export LD_LIBRARY_PATH=$PWD/some FAKE_CUDA_DEVICES=8
+    sed 's/"nccl": null/"nccl": "no such library"/' \
+        < <("$RF_BUILD_DIR/refit-worker" --probe) >told
+    mkdir bin
+    cp "$RF_BUILD_DIR"/{refit-coord,refit-cuda.so,unit-cuda} bin/
+    cat >bin/refit-worker <<EOF
+#!/bin/bash
+if [ "\$1" = --probe ]; then
+    cat "$PWD/told"
+else
+    exec "$RF_BUILD_DIR/refit-worker" "\$@"
+fi
+EOF
+    chmod +x bin/refit-worker
+    run_script "$RF_TOP/tests/gpu/check-gpu" bin 'one-rank-*'
+    expect_exit 0
+    expect_text out '^skipped: "nccl": "no such library"$'
+    expect_text out '^1 of 3 methods skipped$'
+    expect_text out '^[12] passed, 0 failed$'
+}
+
+test_check_gpu_reuses_buffers_and_crosses_nodes() {
+    export LD_LIBRARY_PATH=$fakes
+    run_script "$RF_TOP/tests/gpu/check-gpu" "$RF_BUILD_DIR" 'small-buckets-nccl-*'
+    expect_exit 0
+    expect_text out '^2 passed, 0 failed$'
+    run_script "$RF_TOP/tests/gpu/check-gpu" "$RF_BUILD_DIR" 'two-nodes-nccl-*'
+    expect_exit 0
+    expect_text out '^2 passed, 0 failed$'
+}
+
 # A processor is no GPU: what counts is that all shapes are copied and judged.
 test_bench_copies_every_shape() {
     export LD_LIBRARY_PATH=$fakes FAKE_CUDA_DELAY_US=0

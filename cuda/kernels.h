@@ -47,7 +47,8 @@ struct rf_content_slice {
 
 struct rf_tile {
     uint32_t slice;
-    uint32_t rows;   /* ≤ RF_TILE_UNROLL · (RF_TILE_THREADS >> group_log2) */
+    uint32_t rows;   /* of copies ≤ RF_TILE_UNROLL · (RF_TILE_THREADS >>
+                        group_log2), of content any number */
     uint64_t row;    /* first */
     uint64_t column; /* first, in bytes */
     uint32_t units;  /* a row of the tile has, ≤ 2^group_log2 */

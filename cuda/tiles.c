@@ -10,6 +10,11 @@
 /* A row of a tile at the widest unit: long contiguous runs are cut into rows
  * of this many bytes. */
 #define ROW_BYTES ((uint64_t)RF_TILE_THREADS * 16)
+/* The same of content, whose widest unit is 8 bytes. Its kernels go through as
+ * many rows as a tile has: larger ones keep the table of an arena of tens of
+ * gigabytes below a few megabytes. */
+#define CONTENT_ROW_BYTES ((uint64_t)RF_TILE_THREADS * 8)
+#define CONTENT_ROWS 256
 
 static uint32_t ceil_log2(uint64_t value)
 {
@@ -30,15 +35,16 @@ static uint32_t unit_class(uint64_t all_addresses)
     return log2;
 }
 
-/* Cuts rows × units into tiles; `unit` is what a unit spans in columns. */
+/* Cuts rows of `width` bytes of a slice into tiles; each group of threads moves
+ * `passes` rows of one. */
 static void cut(struct rf_tiles *tiles, uint32_t class, uint32_t slice,
-                uint64_t units, uint64_t unit, uint64_t rows)
+                uint64_t width, uint64_t rows, uint32_t passes)
 {
+    const uint64_t units = width >> class, unit = UINT64_C(1) << class;
     for (uint64_t first = 0; first < units; first += RF_TILE_THREADS) {
         const uint64_t n = RF_MIN(units - first, (uint64_t)RF_TILE_THREADS);
         const uint32_t log2 = ceil_log2(n);
-        const uint64_t step =
-            RF_TILE_UNROLL * ((uint64_t)RF_TILE_THREADS >> log2);
+        const uint64_t step = passes * ((uint64_t)RF_TILE_THREADS >> log2);
         for (uint64_t row = 0; row < rows; row += step) {
             RF_PUSH(
                 tiles->tiles[class], tiles->n[class], tiles->capacity[class],
@@ -67,8 +73,8 @@ static void add_slice(struct rf_slices *slices, const struct rf_slice *slice,
     } else {
         class = unit_class(addresses);
     }
-    cut(&slices->tiles, class, index, slice->width >> class,
-        UINT64_C(1) << class, slice->rows);
+    cut(&slices->tiles, class, index, slice->width, slice->rows,
+        RF_TILE_UNROLL);
     slices->bytes += slice->width * slice->rows;
 }
 
@@ -207,6 +213,50 @@ struct tensor {
     uint32_t cast;
 };
 
+static void add_content(struct rf_content_slices *slices,
+                        const struct tensor *tensor,
+                        const struct rf_content_slice *slice)
+{
+    uint64_t addresses = slice->arena_offset | slice->width;
+    uint32_t class;
+    if (slice->rows > 1) {
+        addresses |= slice->arena_pitch;
+    }
+    class = tensor->cast != RF_KERNEL_CAST_NONE
+                ? (tensor->item == 2 ? 1 : 2)
+                : RF_MIN(unit_class(addresses), 3);
+    cut(&slices->tiles, class, (uint32_t)slices->n, slice->width, slice->rows,
+        CONTENT_ROWS);
+    slices->bytes += slice->width * slice->rows;
+    RF_PUSH(slices->at, slices->n, slices->capacity, *slice);
+}
+
+/* One run of bytes is folded into rows that a tile can have many of. */
+static void add_folded(struct rf_content_slices *slices,
+                       const struct tensor *tensor,
+                       struct rf_content_slice slice)
+{
+    const bool one_run =
+        slice.rows == 1 || (slice.arena_pitch == slice.width &&
+                            slice.logical_pitch == slice.width);
+    const uint64_t total = slice.width * slice.rows;
+    const uint64_t whole = total / CONTENT_ROW_BYTES * CONTENT_ROW_BYTES;
+    if (!one_run || tensor->cast != RF_KERNEL_CAST_NONE || whole == 0) {
+        add_content(slices, tensor, &slice);
+        return;
+    }
+    slice.width = slice.arena_pitch = slice.logical_pitch = CONTENT_ROW_BYTES;
+    slice.rows = whole / CONTENT_ROW_BYTES;
+    add_content(slices, tensor, &slice);
+    if (total > whole) {
+        slice.arena_offset += whole;
+        slice.logical_offset += whole;
+        slice.width = total - whole;
+        slice.rows = 1;
+        add_content(slices, tensor, &slice);
+    }
+}
+
 /* Walks one logical tensor's box of a piece: dimensions from `inner` on are one
  * run, the one before is rows, the rest an odometer. */
 static void add_tensor(struct rf_content_slices *slices,
@@ -236,25 +286,14 @@ static void add_tensor(struct rf_content_slices *slices,
     slice.arena_pitch = stride[outer];
     for (;;) {
         struct rf_content_slice s = slice;
-        uint32_t d = outer, class;
-        uint64_t addresses;
+        uint32_t d = outer;
         s.arena_offset = tensor->arena_offset;
         s.logical_offset = 0;
         for (uint32_t k = 0; k < ndim; k++) {
             s.arena_offset += index[k] * stride[k];
             s.logical_offset += (start[k] + index[k]) * logical[k];
         }
-        addresses = s.arena_offset | s.width;
-        if (s.rows > 1) {
-            addresses |= s.arena_pitch;
-        }
-        class = tensor->cast != RF_KERNEL_CAST_NONE
-                    ? (tensor->item == 2 ? 1 : 2)
-                    : RF_MIN(unit_class(addresses), 3);
-        cut(&slices->tiles, class, (uint32_t)slices->n, s.width >> class,
-            UINT64_C(1) << class, s.rows);
-        slices->bytes += s.width * s.rows;
-        RF_PUSH(slices->at, slices->n, slices->capacity, s);
+        add_folded(slices, tensor, s);
         while (d-- > 0) {
             if (++index[d] < extent[d]) {
                 break;

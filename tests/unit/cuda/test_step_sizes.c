@@ -1,6 +1,7 @@
 /* How large the messages of the GPU examples are and how many groups a rank
  * issues, counted from their schedules: a group costs the host 50 to 100 us,
- * so the wire should take longer than that. */
+ * so the wire should take longer than that. And how large the tables are by
+ * which a rank fills and verifies its arenas. */
 #include <check.h>
 #include <stdlib.h>
 
@@ -82,6 +83,40 @@ START_TEST(test_gpu_examples_send_large_messages_in_few_groups)
 }
 END_TEST
 
+/* What slices and tiles take on the device. */
+static uint64_t table_bytes(const struct rf_content_slices *slices)
+{
+    uint64_t bytes = slices->n * sizeof(*slices->at);
+    for (size_t c = 0; c < RF_UNIT_CLASSES; c++) {
+        bytes += slices->tiles.n[c] * sizeof(*slices->tiles.tiles[c]);
+    }
+    return bytes;
+}
+
+START_TEST(test_gpu_8_has_small_tables_of_content)
+{
+    struct planned planned;
+    gpu_example_make(&planned, "gpu-8", "colocated", "send_recv");
+    for (uint32_t r = 0; r < planned.world->n_ranks; r++) {
+        uint64_t table = 0, arena = 0;
+        for (int side = RF_TRAIN; side <= RF_INFER; side++) {
+            const struct rf_side_content content = {
+                .plan = planned.plan, .side = (enum rf_side)side, .rank = r};
+            struct rf_content_slices slices = {0};
+            rf_content_slices_add_side(&slices, &content, RF_KERNEL_CAST_NONE,
+                                       NULL);
+            table += table_bytes(&slices);
+            arena += slices.bytes;
+            rf_content_slices_free(&slices);
+        }
+        ck_assert_uint_gt(arena, UINT64_C(20) << 30);
+        ck_assert_msg(table < (UINT64_C(4) << 20), "rank %u: %.1f MB", r,
+                      (double)table / 1e6);
+    }
+    planned_free(&planned);
+}
+END_TEST
+
 Suite *test_step_sizes_suite(void);
 Suite *test_step_sizes_suite(void)
 {
@@ -91,6 +126,7 @@ Suite *test_step_sizes_suite(void)
     tcase_add_loop_test(tests,
                         test_gpu_examples_send_large_messages_in_few_groups, 0,
                         RF_ARRAY_SIZE(examples));
+    tcase_add_test(tests, test_gpu_8_has_small_tables_of_content);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -114,11 +114,9 @@ static enum rf_status finish_exchange(struct nccl_state *state,
         if (done) {
             return RF_OK;
         }
-        if (atomic_load(state->env->abort)) {
-            return rf_err_set(err, RF_ERR_ABORTED, "%s: aborted", what);
-        }
-        if (rf_now_ns() > state->env->deadline_ns) {
-            return rf_err_set(err, RF_ERR_TIMEOUT, "%s did not end", what);
+        status = rf_nccl_wait(&state->comms, what, err);
+        if (status != RF_OK) {
+            return status;
         }
     }
 }

@@ -52,31 +52,40 @@ enum rf_status rf_nccl_comms_busy(struct rf_nccl_comms *comms, bool *busy,
     return status;
 }
 
-enum rf_status rf_nccl_settle(struct rf_nccl_comms *comms, const char *what,
-                              struct rf_err *err)
+enum rf_status rf_nccl_wait(const struct rf_nccl_comms *comms, const char *what,
+                            struct rf_err *err)
 {
-    for (;;) {
+    if (atomic_load(comms->env->abort)) {
+        return rf_err_set(err, RF_ERR_ABORTED, "%s: aborted", what);
+    }
+    if (rf_now_ns() > comms->env->deadline_ns) {
+        return rf_err_set(err, RF_ERR_TIMEOUT,
+                          "%s: still waiting for other ranks at the "
+                          "deadline; do all nodes reach each other on "
+                          "NCCL_SOCKET_IFNAME?",
+                          what);
+    }
+    rf_sleep_until_ns(rf_now_ns() + 200 * RF_NS_PER_US);
+    return RF_OK;
+}
+
+/* Waits outside the timed window until NCCL is done with both. */
+static enum rf_status settle(struct rf_nccl_comms *comms, const char *what,
+                             struct rf_err *err)
+{
+    enum rf_status status = RF_OK;
+    while (status == RF_OK) {
         bool busy;
-        enum rf_status status = rf_nccl_comms_busy(comms, &busy, err);
+        status = rf_nccl_comms_busy(comms, &busy, err);
         if (status != RF_OK) {
             rf_err_wrap(err, "%s", what);
-            return status;
+        } else if (!busy) {
+            break;
+        } else {
+            status = rf_nccl_wait(comms, what, err);
         }
-        if (!busy) {
-            return RF_OK;
-        }
-        if (atomic_load(comms->env->abort)) {
-            return rf_err_set(err, RF_ERR_ABORTED, "%s: aborted", what);
-        }
-        if (rf_now_ns() > comms->env->deadline_ns) {
-            return rf_err_set(err, RF_ERR_TIMEOUT,
-                              "%s: still waiting for other ranks at the "
-                              "deadline; do all nodes reach each other on "
-                              "NCCL_SOCKET_IFNAME?",
-                              what);
-        }
-        rf_sleep_until_ns(rf_now_ns() + 200 * RF_NS_PER_US);
     }
+    return status;
 }
 
 /* Where this rank runs, for ranks that share a device. */
@@ -196,14 +205,14 @@ enum rf_status rf_nccl_comms_open(struct rf_nccl_comms *comms,
                 comms->nccl->CommInitRankConfig(&comms->world,
                                                 (int)world->n_ranks, id,
                                                 (int)env->rank, &config));
-    status = rf_nccl_settle(comms, "ncclCommInitRankConfig", err);
+    status = settle(comms, "ncclCommInitRankConfig", err);
     /* All ranks must take part in a split, also those alone on their node. */
     if (status == RF_OK && several_nodes) {
         RF_NCCL_TRY(comms, err, out,
                     comms->nccl->CommSplit(comms->world, (int)node,
                                            (int)env->rank, &comms->node,
                                            &config));
-        status = rf_nccl_settle(comms, "ncclCommSplit", err);
+        status = settle(comms, "ncclCommSplit", err);
     }
 out:
     explicit_bzero(&id, sizeof(id));

@@ -37,10 +37,10 @@ enum rf_status rf_nccl_comms_open(struct rf_nccl_comms *comms,
 enum rf_status rf_nccl_comms_busy(struct rf_nccl_comms *comms, bool *busy,
                                   struct rf_err *err) RF_MUST_CHECK;
 
-/* Waits outside the timed window until NCCL is done with both; `what` is for
- * the error text. */
-enum rf_status rf_nccl_settle(struct rf_nccl_comms *comms, const char *what,
-                              struct rf_err *err) RF_MUST_CHECK;
+/* One pass of a wait outside the timed window: a moment's sleep, or the abort
+ * or the deadline as an error. `what` is for its text. */
+enum rf_status rf_nccl_wait(const struct rf_nccl_comms *comms, const char *what,
+                            struct rf_err *err) RF_MUST_CHECK;
 
 /* Communicator for a peer (a world rank) and the peer's rank in it. */
 ncclComm_t rf_nccl_route(const struct rf_nccl_comms *comms, uint32_t peer,

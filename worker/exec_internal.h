@@ -39,10 +39,9 @@ void rf_exec_release(struct rf_exec *exec);
 void rf_exec_note_memory(struct rf_exec *exec);
 
 /* Collective with one entry per rank; *all has as many as the world has ranks,
- * freed with rf_exec_blobs_free(). */
+ * freed with rf_blobs_free() and free(). */
 enum rf_status rf_exec_exchange(struct rf_exec *exec, const void *mine,
                                 size_t size, struct rf_blob **all,
                                 struct rf_err *err) RF_MUST_CHECK;
-void rf_exec_blobs_free(struct rf_exec *exec, struct rf_blob *all);
 
 #endif

@@ -46,7 +46,7 @@ enum rf_status rf_exec_exchange(struct rf_exec *exec, const void *mine,
     return status;
 }
 
-void rf_exec_blobs_free(struct rf_exec *exec, struct rf_blob *all)
+static void free_blobs(const struct rf_exec *exec, struct rf_blob *all)
 {
     if (all != NULL) {
         rf_blobs_free(all, exec->task->world->n_ranks);
@@ -199,7 +199,7 @@ static enum rf_status agree(struct rf_exec *exec, struct agreement *mine,
                                 r, exec->env.rank);
         }
     }
-    rf_exec_blobs_free(exec, all);
+    free_blobs(exec, all);
     if (status == RF_OK && need > available) {
         status = rf_err_set(
             err, RF_ERR_NOMEM,

@@ -18,6 +18,9 @@
 #define RF_CONFIG_MAX_SLOTS 1024
 #define RF_CONFIG_MAX_SCENARIOS 4096 /* after the matrix is expanded */
 #define RF_CONFIG_MAX_NAME 200       /* of a matrix member, in bytes */
+/* launch.env goes to every node in its BOOT message. */
+#define RF_CONFIG_MAX_ENV 1024
+#define RF_CONFIG_MAX_ENV_BYTES (32 << 10)
 
 /* One member of the matrix: a scenario object without lists as axes. */
 struct rf_scenario_config {

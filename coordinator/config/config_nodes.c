@@ -38,11 +38,16 @@ static enum rf_status read_env(const struct rf_jnode *launch,
     struct rf_jnode env = rf_jnode_get(launch, "env");
     const char *key;
     json_t *value;
+    size_t bytes = 0;
     if (env.value == NULL) {
         return RF_OK;
     }
     if (!json_is_object(env.value)) {
         return rf_jnode_fail(&env, err, "must be an object of strings");
+    }
+    if (json_object_size(env.value) > RF_CONFIG_MAX_ENV) {
+        return rf_jnode_fail(&env, err, "has %zu variables, more than %d",
+                             json_object_size(env.value), RF_CONFIG_MAX_ENV);
     }
     json_object_foreach (env.value, key, value) {
         struct rf_jnode node = rf_jnode_get(&env, key);
@@ -52,6 +57,13 @@ static enum rf_status read_env(const struct rf_jnode *launch,
         }
         if (!json_is_string(value)) {
             return rf_jnode_fail(&node, err, "must be a string");
+        }
+        bytes += strlen(key) + json_string_length(value);
+        if (bytes > RF_CONFIG_MAX_ENV_BYTES) {
+            return rf_jnode_fail(&node, err,
+                                 "the variables up to this one are longer than "
+                                 "%d bytes together",
+                                 RF_CONFIG_MAX_ENV_BYTES);
         }
         if (strcmp(key, "NCCL_COMM_ID") == 0) {
             return rf_jnode_fail(&node, err,

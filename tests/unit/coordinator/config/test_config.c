@@ -465,6 +465,43 @@ static TCase *file_tests(void)
     return tests;
 }
 
+/* What BOOT could not carry is refused before anything is launched. */
+START_TEST(test_config_limits_the_environment)
+{
+    static const struct {
+        int n, bytes;
+        const char *rule;
+    } cases[] = {{1024, 20, NULL},
+                 {1025, 1, "$.launch.env: has 1025 variables, more than 1024"},
+                 {40, 1000, "longer than 32768 bytes together"}};
+    for (size_t c = 0; c < RF_ARRAY_SIZE(cases); c++) {
+        json_t *document, *env = json_object();
+        struct rf_config *config = NULL;
+        struct rf_err err = {0};
+        char *value = rf_xcalloc(1, (size_t)cases[c].bytes + 1);
+        memset(value, 'x', (size_t)cases[c].bytes);
+        for (int i = 0; i < cases[c].n; i++) {
+            char key[16];
+            snprintf(key, sizeof(key), "V%d", i);
+            json_object_set_new(env, key, json_string(value));
+        }
+        document = json_loads(Q(FILE_WITH(NODES, SCENARIO)), 0, NULL);
+        json_object_set_new(
+            document, "launch",
+            json_pack("{s:s, s:o}", "method", "local", "env", env));
+        ck_assert_int_eq(
+            rf_config_from_json(document, "c.json", true, &config, &err),
+            cases[c].rule == NULL ? RF_OK : RF_ERR_CONFIG);
+        if (cases[c].rule != NULL) {
+            ck_assert_msg(strstr(err.text, cases[c].rule) != NULL, "%s",
+                          err.text);
+        }
+        rf_config_destroy(config);
+        free(value);
+    }
+}
+END_TEST
+
 Suite *test_config_suite(void);
 Suite *test_config_suite(void)
 {
@@ -484,6 +521,7 @@ Suite *test_config_suite(void)
     tcase_add_test(tests, test_config_refuses_a_matrix_that_is_too_large);
     tcase_add_test(tests, test_config_knows_a_model_file);
     suite_add_tcase(suite, tests);
+    tcase_add_test(tests, test_config_limits_the_environment);
     suite_add_tcase(suite, file_tests());
     return suite;
 }

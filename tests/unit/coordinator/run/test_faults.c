@@ -119,7 +119,7 @@ START_TEST(test_faults_show_the_last_eight_lines)
 {
     struct rf_fault of_rank = make(LAB_A, 1, "x");
     struct rf_fault of_node = make(LAB_A, RF_NONE, "x");
-    char line[16];
+    char line[24];
     for (int i = 0; i < 30; i++) {
         snprintf(line, sizeof(line), "line %d", i);
         rf_run_faults_log(faults, LAB_A, i < 28 ? 0 : 1, line);

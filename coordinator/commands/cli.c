@@ -142,12 +142,27 @@ static enum rf_status take_report_option(struct rf_cli *cli, int option,
     }
 }
 
+/* Every option has a long name. */
+static const char *option_name(int option)
+{
+    const struct option *o = long_options;
+    while (o->val != option) {
+        o++;
+    }
+    return o->name;
+}
+
 static enum rf_status take_option(struct parse *parse, int option,
                                   struct rf_err *err)
 {
     struct rf_cli *cli = parse->cli;
     double value = 0;
     enum rf_status status = RF_OK;
+    if (optarg != NULL && optarg[0] == '\0') {
+        return rf_err_set(err, RF_ERR_USAGE,
+                          "--%s: the value is empty; is a variable unset?",
+                          option_name(option));
+    }
     switch (option) {
     case 'o':
         cli->out = optarg;
@@ -185,16 +200,6 @@ static enum rf_status take_option(struct parse *parse, int option,
         return take_report_option(cli, option, err);
     }
     return status;
-}
-
-/* Every option has a long name. */
-static const char *option_name(int option)
-{
-    const struct option *o = long_options;
-    while (o->val != option) {
-        o++;
-    }
-    return o->name;
 }
 
 /* getopt_long() gave '?' or ':'. Of several letters behind one dash it has not
@@ -355,6 +360,11 @@ static enum rf_status take_operands(struct parse *parse, int argc, char **argv,
     }
     for (int i = optind; i < argc; i++) {
         RF_PUSH(cli->operands, cli->n_operands, cap, argv[i]);
+        if (argv[i][0] == '\0') {
+            return rf_err_set(err, RF_ERR_USAGE,
+                              "argument %zu is empty; is a variable unset?",
+                              cli->n_operands);
+        }
     }
     status = check_takers(parse, name, err);
     if (status == RF_OK) {

@@ -56,7 +56,8 @@ static size_t note_number(json_t *notes, const char *text)
 
 static void seconds_cell(struct rf_table *table, double ms)
 {
-    rf_table_cell(table, ms > 0 ? "%.4g" : "-", ms / 1e3);
+    char text[32];
+    rf_table_cell(table, "%s", ms > 0 ? rf_amount_text(ms / 1e3, text) : "-");
 }
 
 /* What was measured, or a footnote that says why nothing was. */
@@ -102,7 +103,7 @@ static void add_row(struct context *context,
         json_object_set_new(entry, "note", json_string(gap));
         rf_table_cell(table, "- [%zu]", note_number(context->notes, gap));
     } else {
-        rf_table_cell(table, "%.4g", p->ms / 1e3);
+        rf_table_cell(table, "%s", rf_amount_text(p->ms / 1e3, text));
     }
     seconds_cell(table, p->bound_ms);
     measured_cell(context, input, entry);

@@ -344,14 +344,16 @@ json_t *rf_comparisons_json(const struct rf_comparisons *comparisons)
 
 static void timing_cells(struct rf_table *table, const struct rf_timing *timing)
 {
+    char a[32], b[32];
     if (timing->median_ms <= 0) {
         rf_table_cell(table, "-");
         rf_table_cell(table, "-");
         return;
     }
-    rf_table_cell(table, "%.4g", timing->median_ms);
+    rf_table_cell(table, "%s", rf_amount_text(timing->median_ms, a));
     if (timing->has_interval) {
-        rf_table_cell(table, "%.4g to %.4g", timing->low_ms, timing->high_ms);
+        rf_table_cell(table, "%s to %s", rf_amount_text(timing->low_ms, a),
+                      rf_amount_text(timing->high_ms, b));
     } else {
         rf_table_cell(table, "too few samples");
     }

@@ -21,6 +21,11 @@ const char *rf_figure_text(double value, int decimals, char out[32])
     return out;
 }
 
+const char *rf_amount_text(double value, char out[32])
+{
+    return rf_figure_text(value, value < 10 ? 3 : value < 100 ? 2 : 1, out);
+}
+
 static const char *verdict(const json_t *result)
 {
     const char *status = rf_result_text(result, NULL, "status");
@@ -51,7 +56,7 @@ static const char *figure(enum rf_result_kind kind, double value, char out[32])
     case RF_RESULT_EFFICIENCY:
         return rf_figure_text(value, 2, out);
     default:
-        return rf_figure_text(value, value < 10 ? 3 : value < 100 ? 2 : 1, out);
+        return rf_amount_text(value, out);
     }
 }
 

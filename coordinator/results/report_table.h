@@ -21,4 +21,7 @@ void rf_report_table_add(struct rf_table *table, enum rf_report_form form,
  * take. Pure. */
 const char *rf_figure_text(double value, int decimals, char out[32]);
 
+/* The same of a time or a rate: about four significant digits, no exponent. */
+const char *rf_amount_text(double value, char out[32]);
+
 #endif

@@ -61,6 +61,14 @@ test_a_broken_scenario_is_a_regression_without_a_threshold() {
     expect_text out '^1 regression$'
 }
 
+test_times_above_ten_seconds_have_no_exponent() {
+    run_folder old 0.9 12345 12346 12347 12344 12343 12345 12346
+    run_folder new 0.9 12345 12346 12347 12344 12343 12345 12346
+    compare 0 same
+    expect_text out '^s +same +12345\.0 '
+    expect_no_text out 'e\+0'
+}
+
 test_two_samples_are_too_few_to_call_it_slower() {
     run_folder old 0.9 100 100
     run_folder new 0.9 300 300

@@ -51,6 +51,10 @@ START_TEST(test_figures_have_three_digits_or_more)
     ck_assert_str_eq(rf_figure_text(0.05, 2, text), "0.0500");
     ck_assert_str_eq(rf_figure_text(123.456, 1, text), "123.5");
     ck_assert_str_eq(rf_figure_text(1e-30, 3, text), "0.000000000000");
+    ck_assert_str_eq(rf_amount_text(12345.67, text), "12345.7");
+    ck_assert_str_eq(rf_amount_text(20, text), "20.00");
+    ck_assert_str_eq(rf_amount_text(2, text), "2.000");
+    ck_assert_str_eq(rf_amount_text(0.012345, text), "0.0123");
 }
 END_TEST
 

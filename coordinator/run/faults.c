@@ -272,8 +272,8 @@ static void name_alone(struct rf_run_faults *faults, uint32_t node,
 static void add_unanswered(struct rf_run_faults *faults, uint32_t node,
                            uint32_t rank)
 {
-    struct rf_fault fault = rf_fault_make(
-        node, rank, RF_ERR_TIMEOUT, "had not answered when the time was over");
+    struct rf_fault fault = rf_fault_make(node, rank, RF_ERR_TIMEOUT,
+                                          "had not answered by the deadline");
     fault.phase = rf_xstrdup(faults->attempt->faults[0].phase);
     rf_run_faults_add_lines(faults, &fault);
     rf_attempt_add_fault(faults->attempt, &fault);
@@ -288,16 +288,16 @@ static void name_unanswered(struct rf_run_faults *faults, uint32_t node,
     const char *plural = mine->n > 1 ? "s" : "";
     char ranks[160], *text;
     write_numbers(mine, ranks, sizeof(ranks));
-    rf_error("%s: not answered by rank%s %s", host, plural, ranks);
-    text = rf_xasprintf("%s; not answered by rank%s %s of %s", cause->text,
+    rf_error("no answer from rank%s %s of %s", plural, ranks, host);
+    text = rf_xasprintf("%s; no answer from rank%s %s of %s", cause->text,
                         plural, ranks, host);
     free(cause->text);
     cause->text = text;
     name_alone(faults, node, mine);
 }
 
-/* The ranks of a node that hung: those that had not answered when the time was
- * over. */
+/* The ranks of a node that hung: those that had not answered by the
+ * deadline. */
 static void take_unanswered(struct rf_run_faults *faults, uint32_t node,
                             const struct rf_integers *told)
 {

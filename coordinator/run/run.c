@@ -31,6 +31,7 @@ struct rf_run *rf_run_create(const struct rf_config *config, const bool *skip,
     run->join = rf_run_join_create(config);
     run->faults = rf_run_faults_create(config);
     run->probes = rf_run_probes_create(config->n_nodes);
+    run->timeout_s = timeout_s;
     run->run_deadline_ns =
         timeout_s > 0 ? ops->now(data) + S((int64_t)timeout_s) : INT64_MAX;
     rf_schema_init(&rf_msg_hooks_schema, &run->test);
@@ -362,15 +363,18 @@ static void run_deadline(struct rf_run *run)
         return;
     }
     run->over = run->tally.timed_out = true;
-    rf_error("the time given by --timeout is over");
+    rf_error("--timeout reached (%u s); raise it, or select fewer "
+             "scenarios with --scenario",
+             run->timeout_s);
     say_not_run(run);
     if (run->sm.state == RUN_LAUNCHING) {
         join_timeout(run);
     } else if (!in_attempt(run)) {
         stop(run);
     } else {
-        fault = rf_fault_make(RF_NONE, RF_NONE, RF_ERR_TIMEOUT,
-                              "the time given by --timeout was over");
+        fault =
+            rf_fault_make(RF_NONE, RF_NONE, RF_ERR_TIMEOUT,
+                          "--timeout reached (%u s); raise it", run->timeout_s);
         rf_run_fail(run, &fault);
     }
 }
@@ -450,7 +454,7 @@ void rf_run_stored(struct rf_run *run, const struct rf_err *why)
     run->storing = false;
     if (why != NULL) {
         rf_error("%s%s", why->text,
-                 run->over ? "" : "; no further scenario is begun");
+                 run->over ? "" : "; no further scenario will begin");
         run->over = run->tally.unstored = true;
     }
     if (run->sm.state == RUN_STORING) {

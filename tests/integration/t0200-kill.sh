@@ -282,6 +282,7 @@ test_a_time_limit_ends_the_run() {
     cluster ".launch.worker = \"$worker\""
     run_coord cluster.json --timeout 3
     expect_exit 1
+    expect_text err '--timeout reached .3 s.; raise it'
     wait_until 20 "no process is left" no_workers
 }
 

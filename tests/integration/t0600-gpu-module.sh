@@ -154,12 +154,12 @@ test_stuck_collective_names_its_ranks() {
     expect_verified "$(result s-next)"
     expect_json "$(result s)" '.errors[0] | .host == "localhost" and
         (.phase | startswith("running iteration 1 of ")) and
-        (.text | test("not answered by ranks [0-9, -]+ of localhost"))'
+        (.text | test("no answer from ranks [0-9, -]+ of localhost"))'
     expect_json "$(result s)" '.errors | any(.rank == 1 and
         .host == "localhost" and
         (.phase | startswith("running iteration 1 of ")) and
         (.stderr | any(test("stopped in step 1 of [0-9]+, an exchange with"))))'
-    expect_text err 'localhost: not answered by ranks'
+    expect_text err 'no answer from ranks [0-9, -]+ of localhost'
 }
 
 test_stuck_rank_of_ipc_is_named_by_the_others() {

@@ -190,7 +190,7 @@ START_TEST(test_faults_blame_the_one_rank_that_hangs)
     ck_assert_uint_eq(lab.attempt->n_faults, 2);
     ck_assert_uint_eq(lab.attempt->faults[0].node, LAB_B);
     ck_assert_uint_eq(lab.attempt->faults[0].rank, 3);
-    ck_assert_str_eq(text_of(0), "no answer; not answered by rank 3 of b");
+    ck_assert_str_eq(text_of(0), "no answer; no answer from rank 3 of b");
     ck_assert_uint_eq(lab.attempt->faults[1].rank, 3);
 }
 END_TEST
@@ -205,8 +205,8 @@ START_TEST(test_faults_blame_no_rank_when_several_hang)
     aborted(LAB_B, on_b, 1, NULL, 0);
     ck_assert_uint_eq(lab.attempt->faults[0].node, RF_NONE);
     ck_assert_uint_eq(lab.attempt->faults[0].rank, RF_NONE);
-    ck_assert_str_eq(text_of(0), "no answer; not answered by ranks 0-1 of a; "
-                                 "not answered by rank 3 of b");
+    ck_assert_str_eq(text_of(0), "no answer; no answer from ranks 0-1 of a; "
+                                 "no answer from rank 3 of b");
 }
 END_TEST
 

@@ -333,7 +333,8 @@ START_TEST(test_run_time_limit_fails_the_scenario_and_begins_no_other)
     ck_assert(told);
     ck_assert_int_eq(fake->exit_code, 1);
     ck_assert_uint_eq(fake->n_attempts, 1);
-    ck_assert(has(fake_fault(&fake->attempts[0], 0)->text, "--timeout"));
+    ck_assert(has(fake_fault(&fake->attempts[0], 0)->text,
+                  "--timeout reached (5 s)"));
     fake_cluster_destroy(fake);
 }
 END_TEST

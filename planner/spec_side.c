@@ -36,7 +36,7 @@ static enum rf_status read_pp_layers(const struct rf_jnode *node,
     }
     if (pp_given && count != side->pp) {
         return rf_jnode_fail(&list, err,
-                             "has %zu entries, but pp is %u: one entry a "
+                             "has %zu entries, but pp is %u: one entry per "
                              "stage",
                              count, side->pp);
     }

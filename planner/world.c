@@ -128,8 +128,7 @@ static enum rf_status size_of_side(const struct rf_spec *spec,
         return fail_dp(spec, which, err);
     }
     if (needed > seats->n_places) {
-        return rf_world_fail(which, err,
-                             "needs at least %llu slots, %u are there for it",
+        return rf_world_fail(which, err, "needs at least %llu slots but has %u",
                              (unsigned long long)needed, seats->n_places);
     }
     seats->size = side->dp_given ? (uint32_t)needed : seats->n_places;

@@ -85,7 +85,7 @@ struct command {
 static int usage(const char *what, const char *value)
 {
     fprintf(stderr, "refit-worker: %s%s%s\n%s", what, value != NULL ? ": " : "",
-            value != NULL ? value : "", "Try 'refit-worker --help'.\n");
+            value != NULL ? value : "", "Try \"refit-worker --help\".\n");
     return 2;
 }
 

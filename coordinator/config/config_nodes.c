@@ -68,7 +68,7 @@ static enum rf_status read_env(const struct rf_jnode *launch,
         if (strcmp(key, "NCCL_COMM_ID") == 0) {
             return rf_jnode_fail(&node, err,
                                  "may not be set: it replaces the secret "
-                                 "NCCL unique ID by a public one");
+                                 "NCCL unique ID with a public one");
         }
     }
     config->env = env.value;
@@ -153,7 +153,7 @@ static enum rf_status read_port_range(const struct rf_jnode *control,
     }
     if (out->port != 0) {
         return rf_jnode_fail(&range, err,
-                             "\"port\" and \"port_range\" exclude each other");
+                             "\"port\" and \"port_range\" cannot be combined");
     }
     out->port_first = (uint32_t)first;
     out->port_last = (uint32_t)last;

@@ -314,7 +314,7 @@ static enum rf_status find_source(const struct rf_jnode *model,
         }
         if (*key != NULL) {
             return rf_jnode_fail(model, err,
-                                 "\"%s\" and \"%s\" exclude each other", *key,
+                                 "\"%s\" and \"%s\" cannot be combined", *key,
                                  sources[i]);
         }
         *key = sources[i];

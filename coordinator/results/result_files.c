@@ -118,10 +118,11 @@ static enum rf_status check_record(const json_t *result, const char *path,
     const char *name = json_string_value(json_object_get(result, "name"));
     json_int_t version = json_integer_value(schema);
     if (!json_is_integer(schema)) {
-        return rf_err_set(err, RF_ERR_CONFIG,
-                          "%s: is no record of a scenario (schema_version is "
-                          "%s)",
-                          path, schema == NULL ? "missing" : "not an integer");
+        return rf_err_set(
+            err, RF_ERR_CONFIG,
+            "%s: is not a record of a scenario (schema_version is "
+            "%s)",
+            path, schema == NULL ? "missing" : "not an integer");
     }
     if (version < 1 || version > RF_SCHEMA_VERSION) {
         return rf_err_set(err, RF_ERR_CONFIG,
@@ -130,8 +131,8 @@ static enum rf_status check_record(const json_t *result, const char *path,
                           path, (long long)version, RF_SCHEMA_VERSION);
     }
     if (!json_is_object(json_object_get(result, "summary"))) {
-        return rf_err_set(err, RF_ERR_CONFIG, "%s: is no record with a summary",
-                          path);
+        return rf_err_set(err, RF_ERR_CONFIG,
+                          "%s: is not a record with a summary", path);
     }
     if (name == NULL || name[0] == '\0') {
         return rf_err_set(err, RF_ERR_CONFIG,
@@ -241,7 +242,7 @@ static void warn_of_lost(struct rf_result_set *set, const char *folder,
                       "%s: scenario %s is left out: it is \"%s\" in run.json, "
                       "but its file %s",
                       folder, name, status,
-                      there ? "is no record with a summary" : "is missing");
+                      there ? "is not a record with a summary" : "is missing");
         }
         free(path);
     }

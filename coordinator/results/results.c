@@ -129,7 +129,7 @@ static enum rf_status lock_folder(struct rf_results *results,
     if (flock(results->lock, LOCK_EX | LOCK_NB) != 0) {
         return rf_err_set(
             err, RF_ERR_CONFIG,
-            "%s: another refit-coord is using it; wait for its end",
+            "%s: another refit-coord is using it; wait until it ends",
             results->folder);
     }
     return RF_OK;
@@ -202,7 +202,12 @@ static enum rf_status read_old(struct rf_results *results, struct rf_err *err)
     char *path = rf_results_path(results, "run", ".json");
     json_t *index;
     enum rf_status status =
-        rf_json_load(path, RF_RESULT_MAX_BYTES, &results->document, err);
+        access(path, F_OK) != 0 && errno == ENOENT
+            ? rf_err_set(err, RF_ERR_CONFIG,
+                         "%s is not a result folder (no run.json); name the "
+                         "folder of one run, such as results/<time>-<name>",
+                         results->folder)
+            : rf_json_load(path, RF_RESULT_MAX_BYTES, &results->document, err);
     free(path);
     if (status == RF_OK) {
         status = rf_resume_check(results->document, &results->run,

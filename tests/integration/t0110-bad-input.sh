@@ -133,6 +133,10 @@ test_a_result_folder_that_cannot_be_used_is_exit_2() {
     expect_exit 2
     expect_text err 'absent.*No such file'
     [ ! -e absent ] || fail "absent/ appeared"
+    mkdir empty
+    run_coord cluster.json --resume empty
+    expect_exit 2
+    expect_text err 'empty is not a result folder \(no run\.json\); name the'
 }
 
 test_output_that_goes_nowhere_is_an_error() {
@@ -288,7 +292,7 @@ test_results_that_are_not_there_are_told() {
         run_coord $command
         expect_exit 1
         expect_text err 'scenario gone is left out.* missing'
-        expect_text err 'run/empty\.json: is no record with a summary'
+        expect_text err 'run/empty\.json: is not a record with a summary'
         expect_no_text err 'scenario (a|later) '
     done
 }

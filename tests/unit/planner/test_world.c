@@ -315,7 +315,7 @@ static const struct {
      "nearest numbers of slots that work: 6, 12",
      {4, 4}},
     {"'train': {}, 'infer': {'tp': 2, 'ep': 8}",
-     "infer: needs at least 16 slots, 8 are there",
+     "infer: needs at least 16 slots but has 8",
      {4, 4}},
     {"'train': {}, 'infer': {'ep': 8, 'etp': 1}",
      "infer: 12 slots do not divide into groups of etp·ep·pp = 1·8·1 = 8 "
@@ -326,10 +326,10 @@ static const struct {
      "1·4·1 = 4; nearest values of dp that work: 2, 4",
      {4, 4}},
     {"'train': {'tp': 2, 'dp': 5}, 'infer': {}",
-     "train: needs at least 10 slots, 8 are there",
+     "train: needs at least 10 slots but has 8",
      {4, 4}},
     {"'mode': 'disaggregated', 'train': {'tp': 4}, 'infer': {'tp': 8}",
-     "infer: needs at least 8 slots, 4 are there",
+     "infer: needs at least 8 slots but has 4",
      {4, 4}},
     {"'mode': 'disaggregated', 'train': {'nodes': ['a']}, 'infer': {'nodes': "
      "['b', 'a']}",
@@ -355,7 +355,7 @@ static const struct {
      "at most 1048576 are supported",
      {1000000, 1000000}},
     {"'train': {}, 'infer': {'cp': 2}",
-     "infer: needs at least 2 slots, 1 are there",
+     "infer: needs at least 2 slots but has 1",
      {1, 0}},
 };
 

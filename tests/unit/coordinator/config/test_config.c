@@ -269,7 +269,7 @@ static const struct {
     {FILE_WITH("'labels': 1, " NODES, SCENARIO), "$", "labels"},
     {"{" NODES ", 'model': {}, 'scenarios': []}", "$.model", "needs one"},
     {"{" NODES ", 'model': {'config': 'x', 'tensor': {}}, 'scenarios': []}",
-     "$.model", "exclude"},
+     "$.model", "cannot be combined"},
     {"{" NODES ", 'model': {'config': 'no-such-file.json'}, 'scenarios': []}",
      "$.model.config", "no-such-file.json"},
     {"{" NODES ", 'model': {'checkpoint': 7}, 'scenarios': []}",

@@ -167,7 +167,7 @@ static const struct {
     {"[1, 2]", "schema_version is missing"},
     {"{'schema_version': '1', 'name': 'bad', 'summary': {}}",
      "schema_version is not an integer"},
-    {"{'schema_version': 1, 'name': 'bad'}", "no record with a summary"},
+    {"{'schema_version': 1, 'name': 'bad'}", "not a record with a summary"},
 };
 
 struct lines {

@@ -143,7 +143,8 @@ USER_SCRIPTS := $(addprefix scripts/,private-sshd refit-suite sshd-config testbe
 DOC_FOLDER = $(DESTDIR)$(PREFIX)/share/doc/refit-coord
 install: all ## install under $(DESTDIR)$(PREFIX)
 	install -d $(DESTDIR)$(PREFIX)/bin $(MAN_FOLDER)/man1 $(MAN_FOLDER)/man5
-	install -d $(addprefix $(SHARE_FOLDER)/,models examples scripts) $(DOC_FOLDER)
+	install -d $(addprefix $(SHARE_FOLDER)/,models examples scripts)
+	install -d $(DOC_FOLDER)/docs/gpu-results
 	install $(BUILD)/refit-coord $(BUILD)/refit-worker $(DESTDIR)$(PREFIX)/bin
 	install -m 644 $(MAN1) $(MAN_FOLDER)/man1
 	install -m 644 $(MAN5) $(MAN_FOLDER)/man5
@@ -152,7 +153,9 @@ install: all ## install under $(DESTDIR)$(PREFIX)
 	    $(SHARE_FOLDER)/examples
 	install -m 644 cluster.json $(SHARE_FOLDER)
 	install $(USER_SCRIPTS) $(SHARE_FOLDER)/scripts
-	install -m 644 README.md NEWS.md LICENSE $(wildcard docs/*.md) $(DOC_FOLDER)
+	install -m 644 README.md CONTRIBUTING.md NEWS.md LICENSE $(DOC_FOLDER)
+	install -m 644 $(wildcard docs/*.md) $(DOC_FOLDER)/docs
+	install -m 644 docs/gpu-results/README.md $(DOC_FOLDER)/docs/gpu-results
 uninstall: ## remove the installed files
 	rm -f $(addprefix $(DESTDIR)$(PREFIX)/bin/,refit-coord refit-worker)
 	rm -f $(addprefix $(MAN_FOLDER)/man1/,$(notdir $(MAN1)))

@@ -64,11 +64,17 @@ test_installed_scripts_find_what_they_need() {
 }
 
 test_every_page_that_a_page_names_is_installed() {
-    local page
+    local page link links=0
     installed
-    for page in README NEWS RESULTS MEASURING GPU PROTOCOL ARCHITECTURE; do
-        [ -s "share/doc/refit-coord/$page.md" ] || fail "no $page.md"
+    for page in share/doc/refit-coord/{README,NEWS,CONTRIBUTING}.md \
+        share/doc/refit-coord/docs/*.md; do
+        [ -s "$page" ] || fail "no $page"
+        while read -r link; do
+            [ -e "${page%/*}/$link" ] || fail "$page: no $link"
+            links=$((links + 1))
+        done < <(grep -oE '\]\([^):#]+\.md' "$page" | cut -c3-)
     done
+    [ "$links" -ge 10 ] || fail "only $links links"
     [ -s share/refit-coord/examples/README.md ] || fail "no examples/README.md"
     for page in refit-coord.1 refit-worker.1 refit-cluster.5 refit-result.5; do
         [ -s "share/man/man${page##*.}/$page" ] || fail "no $page"

@@ -3,7 +3,7 @@
  * model nor the cluster.
  *
  * An error names the file, the JSON path and the rule; nothing is kept then.
- * Lists as matrix axes are expanded before (coordinator/config_matrix.h): here
+ * Lists as matrix axes are expanded before (coordinator/config/config_matrix.c): here
  * "pp_layers", "nodes", "mesh" and "spec" are the only lists.
  */
 #include "planner/spec.h"

@@ -55,6 +55,10 @@ test_installed_scripts_find_what_they_need() {
     expect_text out 1-tp2-to-tp1
     share/refit-coord/scripts/testbed --help >out || fail "testbed --help"
     expect_text out 'testbed up'
+    share/refit-coord/scripts/testbed up --hosts none >out 2>err
+    status=$?
+    expect_exit 2
+    expect_text err '--hosts must be'
     share/refit-coord/scripts/sshd-config ::1 22 . keys >out ||
         fail "sshd-config"
     cluster '.model.config |= "\(env.PWD)/\(.)"'

@@ -44,7 +44,7 @@ static void free_rank(struct oracle_rank *rank)
     free(rank->params);
 }
 
-/* One rank's memory on one side, one entry an element. */
+/* One rank's memory on one side, one entry per element. */
 struct memory {
     uint64_t *cells;
     size_t n;

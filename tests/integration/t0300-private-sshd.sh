@@ -64,4 +64,30 @@ test_usage_is_shown() {
     expect_text err '^usage: private-sshd'
 }
 
+refused() { # TEXT ARGUMENT...
+    local text=$1
+    shift
+    "$RF_TOP/scripts/private-sshd" "$@" >out 2>err
+    status=$?
+    expect_exit 2
+    expect_text err "$text"
+}
+
+test_what_it_cannot_use_is_named_at_once() {
+    cluster
+    refused 'absent: no refit-coord' absent cluster.json
+    refused 'absent.json: cannot be read' "$RF_BUILD_DIR" absent.json
+    refused '--resume is not possible' "$RF_BUILD_DIR" cluster.json --resume x
+    echo '{' >bad.json
+    refused 'bad.json: is not a cluster file' "$RF_BUILD_DIR" bad.json
+}
+
+test_a_disk_folder_stays_relative_to_the_cluster_file() {
+    cluster '.scenarios = [.scenarios[1]
+        | .method = "disk" | .disk = {folder: "weights"}]'
+    "$RF_TOP/scripts/private-sshd" "$RF_BUILD_DIR" cluster.json -n --full \
+        >out 2>err || fail "exit $?: $(cat err)"
+    expect_json out "[.. | .folder? | strings] | any(. == \"$PWD/weights\")"
+}
+
 run_tests

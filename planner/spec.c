@@ -3,8 +3,9 @@
  * model nor the cluster.
  *
  * An error names the file, the JSON path and the rule; nothing is kept then.
- * Lists as matrix axes are expanded before (coordinator/config/config_matrix.c): here
- * "pp_layers", "nodes", "mesh" and "spec" are the only lists.
+ * Lists as matrix axes are expanded before
+ * (coordinator/config/config_matrix.c): here "pp_layers", "nodes", "mesh" and
+ * "spec" are the only lists.
  */
 #include "planner/spec.h"
 

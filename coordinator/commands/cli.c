@@ -143,25 +143,26 @@ static enum rf_status take_report_option(struct rf_cli *cli, int option,
 }
 
 /* Every option has a long name. */
-static const char *option_name(int option)
+static const struct option *long_option(int option)
 {
     const struct option *o = long_options;
     while (o->val != option) {
         o++;
     }
-    return o->name;
+    return o;
 }
 
 static enum rf_status take_option(struct parse *parse, int option,
                                   struct rf_err *err)
 {
     struct rf_cli *cli = parse->cli;
+    const struct option *known = long_option(option);
     double value = 0;
     enum rf_status status = RF_OK;
-    if (optarg != NULL && optarg[0] == '\0') {
+    if (known->has_arg == required_argument && optarg[0] == '\0') {
         return rf_err_set(err, RF_ERR_USAGE,
                           "--%s: the value is empty; is a variable unset?",
-                          option_name(option));
+                          known->name);
     }
     switch (option) {
     case 'o':
@@ -228,7 +229,7 @@ static enum rf_status check_takers(const struct parse *parse,
                 !(takers[t].commands & C(parse->cli->command))) {
                 return rf_err_set(err, RF_ERR_USAGE,
                                   "--%s does not apply to \"%s\"; remove it",
-                                  option_name(parse->seen[i]), command);
+                                  long_option(parse->seen[i])->name, command);
             }
         }
     }

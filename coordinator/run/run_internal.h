@@ -17,7 +17,7 @@ struct rf_run {
     const struct rf_run_ops *ops;
     void *data;
     struct rf_sm sm;
-    int64_t limit_ns; /* deadline of the state */
+    int64_t limit_ns;   /* deadline of the state */
     uint32_t timeout_s; /* --timeout; 0: none */
     int64_t run_deadline_ns;
     struct rf_msg_hooks test;

@@ -11,7 +11,7 @@
 struct rf_node_events {
     /* A node's HELLO, whose contents may be taken (*hello is then left with all
      * members absent); false refuses it (an ERROR may have been sent before).
-     */
+     * The node may be stopped or dropped meanwhile. */
     bool (*hello)(uint32_t node, struct rf_msg_hello *hello, void *data);
     /* It could not be started, went away or fell silent. */
     void (*lost)(uint32_t node, const struct rf_err *why, void *data);

@@ -183,7 +183,8 @@ static void take_hello(struct rf_node *node, struct rf_conn *conn,
     node->ops.on_settled(node->with.index, node->data);
     identify_agent(node, hello);
     if (!node->with.events->hello(node->with.index, hello,
-                                  node->with.events_data)) {
+                                  node->with.events_data) ||
+        node->state != NODE_AWAITED) { /* the last HELLO may end the launch */
         return;
     }
     node->state = NODE_JOINED;

@@ -22,7 +22,7 @@ static int64_t later_ns; /* the test's clock is ahead by this */
 
 /* What the node has reported. */
 static unsigned n_hellos, n_lost, n_messages, n_bad, n_lines, n_settled;
-static bool refuses;
+static bool refuses, stops_at_hello;
 static struct rf_err lost_why, bad_why;
 static char taken_version[64], last_line[256], logged[4096];
 static enum rf_msg_type last_message;
@@ -106,6 +106,9 @@ static bool hello_cb(uint32_t index, struct rf_msg_hello *hello, void *data)
     snprintf(taken_version, sizeof(taken_version), "%s",
              hello->version != NULL ? hello->version : "");
     rf_schema_free(&rf_msg_hello_schema, hello); /* taken */
+    if (stops_at_hello) {
+        rf_node_stop(node, false);
+    }
     return !refuses;
 }
 
@@ -512,6 +515,19 @@ START_TEST(test_node_that_is_refused_is_sent_no_lease)
 }
 END_TEST
 
+START_TEST(test_node_that_its_hello_stops_is_not_lost)
+{
+    stops_at_hello = true;
+    joined_over_tcp();
+    ck_assert_uint_eq(n_stops, 1);
+    exits(0, NULL);
+    ends_run_until(all_is_closed);
+    pass(20 * RF_NS_PER_S);
+    ck_assert_uint_eq(n_lost, 0);
+    ck_assert_uint_eq(n_leases, 0);
+}
+END_TEST
+
 static bool has_a_line(void)
 {
     return n_lines > 0;
@@ -713,6 +729,7 @@ static void add_joining(TCase *tests)
         0, 8);
     tcase_add_test(tests, test_node_says_hello_once);
     tcase_add_test(tests, test_node_that_is_refused_is_sent_no_lease);
+    tcase_add_test(tests, test_node_that_its_hello_stops_is_not_lost);
     tcase_add_test(tests, test_node_cleans_and_keeps_what_its_agent_writes);
     tcase_add_test(tests, test_node_started_by_hand_boots_on_its_connection);
     tcase_add_loop_test(tests, test_node_started_by_hand_may_be_started_again,

@@ -4,9 +4,10 @@
  *     AWAITED ─► JOINED ─► STOPPING
  *        └─────────┴─► LOST
  *
- * In STOPPING only log lines still go upward, in LOST nothing. Unless the
- * agent was stopped, the node is lost when its launch is over, with whatever
- * reason is known.
+ * In STOPPING only what the launcher reads from its agent's standard error
+ * still goes upward; frames are dropped, also those that carry the log. In LOST
+ * nothing does. Unless the agent was stopped, the node is lost when its launch
+ * is over, with whatever reason is known.
  */
 #include "coordinator/cluster/node.h"
 

@@ -111,7 +111,7 @@ static void on_lease(struct agent *agent, const struct rf_msg_lease *lease)
     int64_t now = rf_now_ns();
     agent->peer_t = lease->t;
     agent->peer_at_ns = now;
-    if (lease->echo != RF_ABSENT_I64 && lease->echo_at != RF_ABSENT_I64) {
+    if (lease->echo > 0 && lease->echo_at != RF_ABSENT_I64) {
         rf_clock_add(&agent->clock, lease->echo, lease->echo_at, lease->t, now);
     }
 }

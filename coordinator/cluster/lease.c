@@ -21,8 +21,10 @@ bool rf_lease_due(struct rf_lease *lease, int64_t now_ns, struct rf_msg *out)
     }
     rf_msg_init(out, RF_MSG_LEASE);
     out->lease.t = now_ns;
-    out->lease.echo = lease->heard_t;
-    out->lease.echo_at = lease->heard_at_ns;
+    if (lease->heard_at_ns != 0) {
+        out->lease.echo = lease->heard_t;
+        out->lease.echo_at = lease->heard_at_ns;
+    }
     lease->next_ns = now_ns + (lease->quick > 0 ? QUICK_NS : PERIOD_NS);
     lease->quick -= lease->quick > 0;
     return true;

@@ -141,8 +141,8 @@ static void send_lease(struct fake *fake)
     fake_send(fake, RF_MSG_LEASE,
               json_pack("{s:I, s:I, s:I}", "t",
                         (json_int_t)(now + fake->clock_ns), "echo",
-                        (json_int_t)fake->heard_t, "echo_at",
-                        (json_int_t)fake->heard_at));
+                        (json_int_t)(fake->deaf ? 0 : fake->heard_t), "echo_at",
+                        (json_int_t)(fake->deaf ? 0 : fake->heard_at)));
 }
 
 static void answer_exchange(struct fake *fake, const json_t *message)

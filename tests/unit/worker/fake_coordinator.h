@@ -19,6 +19,7 @@ struct fake {
     struct rf_frame_reader reader;
     uint32_t sequence;
     bool quiet;       /* sends no leases */
+    bool deaf;        /* as if none had come: they echo 0 */
     int64_t clock_ns; /* what its clock is ahead of ours */
     int64_t lease_ns; /* when it sent one last */
     int64_t heard_t, heard_at;

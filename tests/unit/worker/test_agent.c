@@ -244,6 +244,30 @@ START_TEST(test_times_are_on_the_coordinators_clock)
 }
 END_TEST
 
+/* Leases that answer none of the agent's are no exchange: it keeps to its own
+ * clock. */
+START_TEST(test_a_lease_that_echoes_nothing_tells_no_time)
+{
+    json_t *done;
+    int64_t before_ns;
+    fake.deaf = true;
+    fake.clock_ns = -20 * RF_NS_PER_S;
+    fake_join(&fake, "{\"lease_period_ms\": 50}");
+    start_scenario("null", NULL);
+    step_ok("prepare", NULL);
+    for (int i = 0; i < 3; i++) {
+        json_decref(fake_expect(&fake, RF_MSG_LEASE));
+        fake.lease_ns = 0;
+    }
+    before_ns = rf_now_ns();
+    done = fake_step_ok(&fake, "run", json_pack("{s:i}", "index", 0));
+    ck_assert_int_ge(json_integer_value(
+                         json_object_get(part_of(done, 0, "ran"), "start_ns")),
+                     before_ns);
+    json_decref(done);
+}
+END_TEST
+
 START_TEST(test_what_does_not_fit_is_refused_with_sizes)
 {
     json_t *start, *done, *answer;
@@ -402,6 +426,7 @@ Suite *test_agent_suite(void)
     tcase_add_test(scenario,
                    test_a_flipped_byte_is_reported_with_tensor_and_index);
     tcase_add_test(scenario, test_times_are_on_the_coordinators_clock);
+    tcase_add_test(scenario, test_a_lease_that_echoes_nothing_tells_no_time);
     tcase_add_test(scenario, test_what_does_not_fit_is_refused_with_sizes);
     tcase_add_test(scenario, test_a_step_out_of_order_is_refused);
     tcase_add_loop_test(scenario,

@@ -37,7 +37,8 @@ START_TEST(test_lease_echoes_and_compares_clocks)
     struct rf_clock_sample best;
     rf_lease_begin(&lease, START);
     ck_assert(rf_lease_due(&lease, START, &message));
-    ck_assert_int_eq(message.lease.echo, 0);
+    ck_assert_int_eq(message.lease.echo, RF_ABSENT_I64); /* none heard yet */
+    ck_assert_int_eq(message.lease.echo_at, RF_ABSENT_I64);
     /* Its clock is 7 s ahead, each way takes 1 ms, it answers after 2 ms. */
     rf_lease_take(&lease,
                   &(struct rf_msg_lease){.t = START + 7 * S + 3 * MS,

@@ -3,6 +3,8 @@
  * first stream it answers EMFILE by accepting for ever. */
 #include "transport/loop.h"
 
+#include <sys/stat.h>
+
 #include "common/descriptors.h"
 
 enum rf_status rf_loop_init(uv_loop_t *loop, struct rf_err *err)
@@ -17,4 +19,11 @@ enum rf_status rf_loop_init(uv_loop_t *loop, struct rf_err *err)
                ? RF_OK
                : rf_err_set(err, RF_ERR_LAUNCH, "cannot make an event loop: %s",
                             uv_strerror(result));
+}
+
+bool rf_loop_may_open(int fd)
+{
+    struct stat file;
+    return fstat(fd, &file) == 0 &&
+           (S_ISFIFO(file.st_mode) || S_ISSOCK(file.st_mode));
 }

@@ -2,6 +2,7 @@
 #ifndef RF_TRANSPORT_LOOP_H
 #define RF_TRANSPORT_LOOP_H
 
+#include <stdbool.h>
 #include <uv.h>
 
 #include "common/err.h"
@@ -13,5 +14,10 @@
  * run out: RF_ERR_LAUNCH in place of that. Timers, signals and asynchronous
  * handles then need no descriptors of their own. */
 enum rf_status rf_loop_init(uv_loop_t *loop, struct rf_err *err) RF_MUST_CHECK;
+
+/* Whether a descriptor is a pipe or a socket. uv_pipe_open() takes others, too,
+ * and reading from them then aborts. Ask before the loop's beginning, which may
+ * take a closed descriptor's place. */
+bool rf_loop_may_open(int fd);
 
 #endif

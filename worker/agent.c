@@ -434,12 +434,20 @@ static uv_stream_t *open_pipe(struct agent *agent, int fd)
     return (uv_stream_t *)pipe;
 }
 
+static bool check_stdio(void)
+{
+    if (!rf_loop_may_open(STDIN_FILENO) || !rf_loop_may_open(STDOUT_FILENO)) {
+        rf_error("standard input and output must be pipes or sockets");
+        return false;
+    }
+    return true;
+}
+
 static bool open_stdio(struct agent *agent)
 {
     uv_stream_t *in = open_pipe(agent, STDIN_FILENO);
     uv_stream_t *out = open_pipe(agent, STDOUT_FILENO);
     if (in == NULL || out == NULL) {
-        rf_error("standard input and output must be pipes or sockets");
         return false;
     }
     agent->stdio = rf_conn_open_two(in, out, &control_ops, agent);
@@ -466,6 +474,9 @@ int rf_agent_run(struct rf_agent_options *options)
     struct rf_err err = {.text = ""};
     int64_t now = rf_now_ns();
     rf_process_harden_agent();
+    if (!options->connect && !check_stdio()) {
+        return 2;
+    }
     if (rf_loop_init(&agent.loop, &err) != RF_OK) {
         rf_error("%s", err.text);
         return 1;

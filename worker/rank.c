@@ -402,6 +402,11 @@ int rf_rank_run(const struct rf_rank_options *options)
     }
     rf_process_name_rank(options->rank);
     signal(SIGPIPE, SIG_IGN);
+    if (!rf_loop_may_open(RF_RANK_CONTROL_FD)) {
+        rf_error("descriptor %d is not a socket to an agent",
+                 RF_RANK_CONTROL_FD);
+        return 2;
+    }
     init_locks(&rank);
     if (rf_loop_init(&rank.loop, &err) != RF_OK) {
         rf_error("%s", err.text);
@@ -413,11 +418,7 @@ int rf_rank_run(const struct rf_rank_options *options)
     rank.wake.data = rank.lease.data = &rank;
     pipe = rf_xmalloc(sizeof(*pipe));
     uv_pipe_init(&rank.loop, pipe, 0);
-    if (uv_pipe_open(pipe, RF_RANK_CONTROL_FD) != 0) {
-        rf_error("descriptor %d is not a socket to an agent",
-                 RF_RANK_CONTROL_FD);
-        return 2;
-    }
+    uv_pipe_open(pipe, RF_RANK_CONTROL_FD); /* a socket, as was checked */
     rank.conn = rf_conn_open((uv_stream_t *)pipe, NULL, &agent_ops, &rank);
     rank.tick_ns = rf_now_ns();
     uv_timer_start(&rank.lease, on_lease, options->lease_period_ms,

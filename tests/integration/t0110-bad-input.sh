@@ -350,4 +350,23 @@ test_help_and_version_go_to_standard_output() {
     expect_text out '^refit-coord [0-9]'
 }
 
+test_a_worker_needs_pipes_or_sockets() {
+    local status input
+    : >file
+    for input in /dev/null file -; do
+        status=0
+        if [ "$input" = - ]; then
+            "$worker" --stdio <&- 2>err | cat >out || status=$?
+        else
+            "$worker" --stdio <"$input" 2>err | cat >out || status=$?
+        fi
+        [ "$status" = 2 ] || fail "exit $status with the input $input"
+        expect_text err 'standard input and output must be pipes or sockets'
+    done
+    status=0
+    : | "$worker" --stdio >out 2>err || status=$?
+    [ "$status" = 2 ] || fail "exit $status with a file as its output"
+    expect_text err 'standard input and output must be pipes or sockets'
+}
+
 run_tests

@@ -1,8 +1,10 @@
 /* Loops where descriptors run out. */
 #include <check.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "common/descriptors.h"
@@ -71,6 +73,28 @@ START_TEST(test_loop_works_or_is_refused_however_few_descriptors_are_left)
 }
 END_TEST
 
+START_TEST(test_loop_may_open_pipes_and_sockets_only)
+{
+    int ends[2];
+    ck_assert_int_eq(pipe(ends), 0);
+    ck_assert(rf_loop_may_open(ends[0]));
+    ck_assert(rf_loop_may_open(ends[1]));
+    close(ends[0]);
+    ck_assert(!rf_loop_may_open(ends[0]));
+    close(ends[1]);
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    ck_assert(rf_loop_may_open(ends[0]));
+    close(ends[0]);
+    close(ends[1]);
+    ends[0] = open("/dev/null", O_RDWR | O_CLOEXEC);
+    ck_assert(!rf_loop_may_open(ends[0]));
+    close(ends[0]);
+    ends[0] = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    ck_assert(!rf_loop_may_open(ends[0]));
+    close(ends[0]);
+}
+END_TEST
+
 Suite *test_loop_suite(void);
 Suite *test_loop_suite(void)
 {
@@ -79,6 +103,7 @@ Suite *test_loop_suite(void)
     tcase_add_loop_test(
         tests, test_loop_works_or_is_refused_however_few_descriptors_are_left,
         0, RF_LOOP_DESCRIPTORS + 3);
+    tcase_add_test(tests, test_loop_may_open_pipes_and_sockets_only);
     suite_add_tcase(suite, tests);
     return suite;
 }

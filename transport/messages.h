@@ -11,6 +11,7 @@
 
 #define RF_MSG_NODES_MAX 4096
 #define RF_MSG_RANKS_MAX (1 << 22)
+#define RF_MSG_RANKS_LAST (RF_MSG_RANKS_MAX - 1)
 #define RF_MSG_TEXT_MAX 4096
 #define RF_MSG_BYTES_MAX INT64_MAX
 /* Of another node's clock, which may lie before the start of ours; differences
@@ -138,7 +139,7 @@
 
 /* A fault made on purpose, at one rank. */
 #define RF_HOOK_FIELDS(F, S)                                                   \
-    F(S, U32, rank, REQUIRED, 0, RF_MSG_RANKS_MAX, "where")                    \
+    F(S, U32, rank, REQUIRED, 0, RF_MSG_RANKS_LAST, "where")                   \
     F(S, U32, iteration, OPTIONAL, 0, INT32_MAX, "when; any if absent")        \
     F(S, TEXT, phase, OPTIONAL, 1, 15,                                         \
       "at the beginning of which step; `run` if absent")                       \
@@ -175,8 +176,8 @@
     F(S, BOOL, sources, OPTIONAL, 0, 0, "verify: the training side, too")      \
     F(S, TEXT, kind, OPTIONAL, 1, 15, "probe: `copy` or `link`")               \
     F(S, U64, bytes, OPTIONAL, 0, RF_MSG_BYTES_MAX, "probe: size")             \
-    F(S, U32, from, OPTIONAL, 0, RF_MSG_RANKS_MAX, "probe link: rank")         \
-    F(S, U32, to, OPTIONAL, 0, RF_MSG_RANKS_MAX, "probe link: rank")
+    F(S, U32, from, OPTIONAL, 0, RF_MSG_RANKS_LAST, "probe link: rank")        \
+    F(S, U32, to, OPTIONAL, 0, RF_MSG_RANKS_LAST, "probe link: rank")
 
 #define RF_ARENA_BYTES_FIELDS(F, S)                                            \
     F(S, U64, train, REQUIRED, 0, RF_MSG_BYTES_MAX, "the training side's")     \
@@ -245,7 +246,7 @@
 
 /* One rank's answer to a step. */
 #define RF_ANSWER_FIELDS(F, S)                                                 \
-    F(S, U32, rank, REQUIRED, 0, RF_MSG_RANKS_MAX, "whose it is")              \
+    F(S, U32, rank, REQUIRED, 0, RF_MSG_RANKS_LAST, "whose it is")             \
     F(S, BOOL, ok, OPTIONAL, 0, 0, "the step succeeded")                       \
     F(S, TEXT, status, OPTIONAL, 1, 63, "what kind of failure")                \
     F(S, TEXT, error, OPTIONAL, 0, RF_MSG_TEXT_MAX, "its text")                \
@@ -263,7 +264,7 @@
       "a rank's own, or those of all ranks of the node")
 
 #define RF_SHARE_FIELDS(F, S)                                                  \
-    F(S, U32, rank, REQUIRED, 0, RF_MSG_RANKS_MAX, "whose it is")              \
+    F(S, U32, rank, REQUIRED, 0, RF_MSG_RANKS_LAST, "whose it is")             \
     F(S, SECRET, data, REQUIRED, 0, 16 << 20, "hexadecimal")
 
 #define RF_EXCHANGE_FIELDS(F, S)                                               \
@@ -279,13 +280,14 @@
       "hexadecimal, by rank")
 
 #define RF_LEASE_FIELDS(F, S)                                                  \
-    F(S, I64, t, REQUIRED, 0, INT64_MAX, "the sender's CLOCK_MONOTONIC, ns")   \
-    F(S, I64, echo, OPTIONAL, 0, INT64_MAX, "the last `t` received")           \
-    F(S, I64, echo_at, OPTIONAL, 0, INT64_MAX, "when that was received")
+    F(S, I64, t, REQUIRED, 0, RF_MSG_CLOCK_MAX,                                \
+      "the sender's CLOCK_MONOTONIC, ns")                                      \
+    F(S, I64, echo, OPTIONAL, 0, RF_MSG_CLOCK_MAX, "the last `t` received")    \
+    F(S, I64, echo_at, OPTIONAL, 0, RF_MSG_CLOCK_MAX, "when that was received")
 
 #define RF_RANK_EXIT_FIELDS(F, S)                                              \
     F(S, U32, attempt, REQUIRED, 1, INT32_MAX, "as in START")                  \
-    F(S, U32, rank, REQUIRED, 0, RF_MSG_RANKS_MAX, "of the rank that ended")   \
+    F(S, U32, rank, REQUIRED, 0, RF_MSG_RANKS_LAST, "of the rank that ended")  \
     F(S, U32, pid, NULLABLE, 1, INT32_MAX, "null: it could not be started")    \
     F(S, U32, status, NULLABLE, 0, 255, "of exit")                             \
     F(S, U32, signal, NULLABLE, 1, 128, "that ended it")                       \
@@ -302,11 +304,11 @@
     F(S, U32, attempt, REQUIRED, 0, INT32_MAX, "as in ABORT")                  \
     F(S, U64S, unkillable, REQUIRED, 65536, INT32_MAX,                         \
       "processes that SIGKILL did not end")                                    \
-    F(S, U64S, unanswered, REQUIRED, 65536, RF_MSG_RANKS_MAX,                  \
+    F(S, U64S, unanswered, REQUIRED, 65536, RF_MSG_RANKS_LAST,                 \
       "ranks that had not answered the last step when ABORT came")
 
 #define RF_ERROR_FIELDS(F, S)                                                  \
-    F(S, TEXT, text, REQUIRED, 0, RF_MSG_TEXT_MAX, "for a person")
+    F(S, TEXT, text, REQUIRED, 1, RF_MSG_TEXT_MAX, "for a person")
 
 /* --- Structs -------------------------------------------------------------- */
 

@@ -83,8 +83,9 @@ static struct rf_fault rank_failed(uint32_t node,
     RF_STATUS_MAP(X)
 #undef X
     fault = rf_fault_make(node, answer->rank, status, "%s",
-                          answer->error != NULL ? answer->error
-                                                : "failed without saying why");
+                          answer->error != NULL && answer->error[0] != '\0'
+                              ? answer->error
+                              : "failed without saying why");
     if (answer->phase != NULL) {
         fault.phase = rf_xstrdup(answer->phase);
     }

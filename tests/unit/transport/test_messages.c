@@ -188,17 +188,24 @@ static const struct {
     {RF_MSG_DONE, "ranks.verified.first.index", "[-1]",
      "DONE: $.ranks[0].verified.first.index[0]: must be a whole number, 0 or "
      "more"},
-    {RF_MSG_EXCHANGE, "parts.rank", "4194305",
-     "EXCHANGE: $.parts[0].rank: must be a whole number from 0 to 4194304"},
+    {RF_MSG_EXCHANGE, "parts.rank", "4194304",
+     "EXCHANGE: $.parts[0].rank: must be a whole number from 0 to 4194303"},
     {RF_MSG_EXCHANGED, "data", "[\"5ec7e7\", null]",
      "EXCHANGED: $.data[1]: must be a text of at most 16777216 bytes"},
     {RF_MSG_LEASE, "t", NULL, "LEASE: $.t: is missing"},
+    {RF_MSG_LEASE, "t", "9223372036854775807",
+     "LEASE: $.t: must be a whole number from 0 to 2305843009213693952"},
+    {RF_MSG_LEASE, "echo_at", "9223372036854775807",
+     "LEASE: $.echo_at: must be a whole number from 0 to "
+     "2305843009213693952"},
     {RF_MSG_RANK_EXIT, "stderr_lines", "\"a\"",
      "RANK_EXIT: $.stderr_lines: must be a list of at most 64"},
     {RF_MSG_ABORT, "reason", "{}",
      "ABORT: $.reason: must be a text of at most 4096 bytes"},
     {RF_MSG_ABORTED, "unkillable", NULL, "ABORTED: $.unkillable: is missing"},
     {RF_MSG_ERROR, "text", "null", "ERROR: $.text: is missing"},
+    {RF_MSG_ERROR, "text", "\"\"",
+     "ERROR: $.text: must be a text of 1 to 4096 bytes"},
 };
 
 static json_t *spoiled(size_t which)

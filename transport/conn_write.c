@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "common/mem.h"
+#include "transport/messages.h"
 
 struct write_rest {
     uv_write_t request;
@@ -33,6 +34,9 @@ void rf_conn_bytes_append(struct rf_conn_bytes *bytes, const void *data,
 
 void rf_conn_bytes_free(struct rf_conn_bytes *bytes)
 {
+    if (bytes->data != NULL) {
+        explicit_bzero(bytes->data, bytes->used);
+    }
     free(bytes->data);
     *bytes = (struct rf_conn_bytes){0};
 }
@@ -217,18 +221,34 @@ void rf_conn_send_raw(struct rf_conn *conn, enum rf_msg_type type,
     }
 }
 
+/* The text may hold secrets: it is written in one piece, of which no part stays
+ * behind as of json_dumps()'s that grow. */
+static void send_json(struct rf_conn *conn, enum rf_msg_type type,
+                      uint32_t rank, const json_t *payload)
+{
+    const size_t size = json_dumpb(payload, NULL, 0, JSON_COMPACT);
+    char *text;
+    if (size == 0) {
+        rf_conn_end_text(conn, RF_ERR_INTERNAL, "cannot encode %s",
+                         rf_msg_name((uint8_t)type));
+        return;
+    }
+    text = rf_xmalloc(size);
+    (void)json_dumpb(payload, text, size, JSON_COMPACT);
+    send_frame(conn, type, rank, text, size);
+    explicit_bzero(text, size);
+    free(text);
+}
+
 void rf_conn_send(struct rf_conn *conn, enum rf_msg_type type, uint32_t rank,
                   json_t *payload)
 {
+    const struct rf_schema *schema = rf_msg_schema((uint8_t)type);
     if (may_send(conn)) {
-        char *text = json_dumps(payload, JSON_COMPACT);
-        if (text == NULL) {
-            rf_conn_end_text(conn, RF_ERR_INTERNAL, "cannot encode %s",
-                             rf_msg_name((uint8_t)type));
-        } else {
-            send_frame(conn, type, rank, text, strlen(text));
-            free(text);
-        }
+        send_json(conn, type, rank, payload);
+    }
+    if (schema != NULL) {
+        rf_schema_wipe(schema, payload);
     }
     json_decref(payload);
 }

@@ -604,8 +604,7 @@ static void wipe_string(json_t *value)
     }
 }
 
-/* The document's copies of secrets must not outlive the decoding. */
-static void wipe_secrets(const struct rf_schema *schema, json_t *object)
+void rf_schema_wipe(const struct rf_schema *schema, json_t *object)
 {
     for (size_t i = 0; i < schema->n_fields; i++) {
         const struct rf_field *field = &schema->fields[i];
@@ -619,10 +618,10 @@ static void wipe_secrets(const struct rf_schema *schema, json_t *object)
             }
         } else if (field->kind == RF_FIELD_LIST) {
             json_array_foreach (value, at, element) {
-                wipe_secrets(field->of, element);
+                rf_schema_wipe(field->of, element);
             }
         } else if (field->of != NULL) {
-            wipe_secrets(field->of, value);
+            rf_schema_wipe(field->of, value);
         }
     }
 }
@@ -634,7 +633,7 @@ enum rf_status rf_schema_decode(const struct rf_schema *schema, json_t *object,
     enum rf_status status;
     rf_schema_init(schema, out);
     status = decode_members(schema, &root, out, err);
-    wipe_secrets(schema, object);
+    rf_schema_wipe(schema, object);
     if (status != RF_OK) {
         rf_schema_free(schema, out);
     }

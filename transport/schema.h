@@ -111,7 +111,6 @@ struct rf_schema {
 /*
  * Fills the struct `out` from `object`; rf_schema_free() it. RF_ERR_PROTOCOL
  * with the path of the first member that is missing, of another type or out of
- * with the path of the first member that is missing, of another type or out of
  * bounds ("DONE: $.ranks[3].ran.end_ns must be …"); `out` then is empty. `name`
  * is what errors call the document. Secrets are wiped from `object` in
  * any case.
@@ -122,6 +121,10 @@ enum rf_status rf_schema_decode(const struct rf_schema *schema, json_t *object,
 
 /* The object of a struct. A new reference. */
 json_t *rf_schema_encode(const struct rf_schema *schema, const void *in);
+
+/* Wipes the secrets of a struct's object. Strings that others hold, too, are
+ * wiped with it. */
+void rf_schema_wipe(const struct rf_schema *schema, json_t *object);
 
 /* All members absent. A struct that is to be encoded starts so. */
 void rf_schema_init(const struct rf_schema *schema, void *out);

@@ -73,6 +73,27 @@ START_TEST(test_conn_last_words_arrive_despite_unread_input)
 }
 END_TEST
 
+START_TEST(test_conn_wipes_the_secrets_of_what_it_sent)
+{
+    json_t *key = json_string("5ec7e7"), *shared = json_string("5ec7e7");
+    ends_open_both();
+    rf_conn_send(ends_left.conn, RF_MSG_EXCHANGED, RF_FRAME_NO_RANK,
+                 json_pack("{s:[O]}", "data", shared));
+    if (_i == 1) {
+        rf_conn_close(ends_left.conn); /* and of what it did not */
+    }
+    rf_conn_send(ends_left.conn, RF_MSG_BOOT, RF_FRAME_NO_RANK,
+                 json_pack("{s:O}", "psk", key));
+    ck_assert_str_eq(json_string_value(key), "");
+    ck_assert_str_eq(json_string_value(shared), "");
+    json_decref(key);
+    json_decref(shared);
+    rf_conn_close(ends_left.conn);
+    ends_run_until(ends_both_closed);
+    ck_assert_uint_eq(ends_right.frames, _i == 1 ? 1 : 2);
+}
+END_TEST
+
 static void fail_inside(struct conn_end *end, const struct rf_frame *frame)
 {
     struct rf_err why;
@@ -393,6 +414,8 @@ Suite *test_conn_suite(void)
     tcase_add_test(tests, test_conn_carries_frames_and_closes_in_order);
     tcase_add_test(tests, test_conn_flushes_more_than_the_socket_holds);
     tcase_add_test(tests, test_conn_last_words_arrive_despite_unread_input);
+    tcase_add_loop_test(tests, test_conn_wipes_the_secrets_of_what_it_sent, 0,
+                        2);
     tcase_add_test(tests, test_conn_may_be_failed_inside_its_own_callback);
     tcase_add_test(tests,
                    test_conn_failed_right_after_opening_still_closes_once);

@@ -62,7 +62,8 @@ struct rf_conn *rf_conn_open_two(uv_stream_t *in, uv_stream_t *out,
  * much fails with the beginning of what it sent. */
 void rf_conn_expect_banner(struct rf_conn *conn, const char *line);
 
-/* Queues one frame. `payload` is taken (decref'ed), also on failure. A frame
+/* Queues one frame. `payload` is taken (decref'ed), its secrets wiped, also on
+ * failure. A frame
  * sent after the connection has failed or closed is dropped. */
 void rf_conn_send(struct rf_conn *conn, enum rf_msg_type type, uint32_t rank,
                   json_t *payload);

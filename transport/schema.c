@@ -6,6 +6,7 @@
 
 #include "common/json.h"
 #include "common/mem.h"
+#include "common/text.h"
 
 /* What one kind of field does. `at` is the member, `node` its value, which is
  * there and not null. */
@@ -193,10 +194,24 @@ static enum rf_status decode_text(const struct rf_field *field,
     return get_text(field, field->min, node, at, err);
 }
 
+/* What is not UTF-8, as a text that was cut inside a character, is no string to
+ * jansson: it would be left out. */
+static json_t *string_of(const char *text)
+{
+    json_t *value = json_string(text);
+    if (value == NULL && text != NULL) {
+        char *copy = rf_xstrdup(text);
+        rf_text_clean(copy, strlen(copy));
+        value = json_string(copy);
+        free(copy);
+    }
+    return value;
+}
+
 static json_t *encode_text(const struct rf_field *field, const void *at)
 {
     (void)field;
-    return json_string(*(char *const *)at);
+    return string_of(*(char *const *)at);
 }
 
 static bool text_absent(const void *at)
@@ -309,7 +324,7 @@ static json_t *encode_pairs(const struct rf_field *field, const void *at)
     for (size_t i = 0; i < pairs->n; i++) {
         const char *value = pairs->list[i].value;
         json_object_set_new(object, pairs->list[i].key,
-                            value != NULL ? json_string(value) : json_null());
+                            value != NULL ? string_of(value) : json_null());
     }
     return object;
 }
@@ -406,7 +421,7 @@ static json_t *encode_texts(const struct rf_field *field, const void *at)
     json_t *array = json_array();
     (void)field;
     for (size_t i = 0; i < in->n; i++) {
-        json_array_append_new(array, json_string(in->list[i]));
+        json_array_append_new(array, string_of(in->list[i]));
     }
     return array;
 }

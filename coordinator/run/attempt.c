@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/mem.h"
+#include "common/text.h"
 
 struct rf_fault rf_fault_make(uint32_t node, uint32_t rank,
                               enum rf_status status, const char *fmt, ...)
@@ -18,6 +19,7 @@ struct rf_fault rf_fault_make(uint32_t node, uint32_t rank,
         fault.text = rf_xstrdup(rf_strstatus(status));
     }
     va_end(args);
+    rf_text_clean(fault.text, strlen(fault.text));
     return fault;
 }
 

@@ -28,7 +28,7 @@ struct rf_fault {
     struct rf_texts lines; /* the last ones that the node or rank wrote */
 };
 
-/* A fault without phase and lines; rf_fault_free() it. */
+/* A fault without phase and lines, its text cleaned; rf_fault_free() it. */
 struct rf_fault rf_fault_make(uint32_t node, uint32_t rank,
                               enum rf_status status, const char *fmt, ...)
     RF_PRINTF(4, 5);

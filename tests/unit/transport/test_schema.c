@@ -321,6 +321,39 @@ START_TEST(test_schema_wipes_secrets_from_the_document)
 }
 END_TEST
 
+START_TEST(test_schema_encodes_texts_that_are_no_utf8)
+{
+    char cut[] = "a\xc3", bad[] = "\xff";
+    struct rf_pair pair = {.key = (char[]){"b"}, .value = bad};
+    struct rf_t_pen pen = {.colour = cut, .width = RF_ABSENT_U32};
+    struct rf_t_sheet sheet, got;
+    struct rf_err err = {.text = ""};
+    json_t *object;
+    rf_schema_init(&rf_t_sheet_schema, &sheet);
+    sheet.number = 1;
+    sheet.title = cut;
+    sheet.pen.colour = cut;
+    sheet.tags = (struct rf_pairs){&pair, 1};
+    sheet.lines = (struct rf_texts){(char *[]){cut, bad}, 2};
+    sheet.pens = &pen;
+    sheet.n_pens = 1;
+    object = rf_schema_encode(&rf_t_sheet_schema, &sheet);
+    ck_assert_msg(rf_schema_decode(&rf_t_sheet_schema, object, "SHEET", &got,
+                                   &err) == RF_OK,
+                  "%s", err.text);
+    json_decref(object);
+    ck_assert_str_eq(got.title, "a?");
+    ck_assert_str_eq(got.pen.colour, "a?");
+    ck_assert_str_eq(got.tags.list[0].value, "?");
+    ck_assert_uint_eq(got.lines.n, 2);
+    ck_assert_str_eq(got.lines.list[0], "a?");
+    ck_assert_str_eq(got.lines.list[1], "?");
+    ck_assert_str_eq(got.pens[0].colour, "a?");
+    ck_assert_str_eq(cut, "a\xc3"); /* as it was */
+    rf_schema_free(&rf_t_sheet_schema, &got);
+}
+END_TEST
+
 START_TEST(test_schema_init_makes_all_absent)
 {
     struct rf_t_sheet sheet;
@@ -397,6 +430,7 @@ Suite *test_schema_suite(void)
     tcase_add_test(tests, test_schema_encodes_what_it_decoded);
     tcase_add_loop_test(tests, test_schema_wipes_secrets_from_the_document, 0,
                         5);
+    tcase_add_test(tests, test_schema_encodes_texts_that_are_no_utf8);
     tcase_add_test(tests, test_schema_init_makes_all_absent);
     tcase_add_test(tests, test_schema_free_makes_all_absent);
     tcase_add_test(tests, test_schema_prints_its_reference);

@@ -232,12 +232,22 @@ START_TEST(test_faults_count_phases_as_the_display_does)
 }
 END_TEST
 
+START_TEST(test_faults_have_texts_that_are_utf8)
+{
+    struct rf_fault fault =
+        rf_fault_make(LAB_A, 0, RF_ERR_PEER, "it said: %.2s", "a\xc3\xa4");
+    ck_assert_str_eq(fault.text, "it said: a?");
+    rf_fault_free(&fault);
+}
+END_TEST
+
 Suite *test_faults_suite(void);
 Suite *test_faults_suite(void)
 {
     Suite *suite = suite_create("faults");
     TCase *tests = tcase_create("faults");
     tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_add_test(tests, test_faults_have_texts_that_are_utf8);
     tcase_add_test(tests, test_faults_the_first_is_the_cause);
     tcase_add_test(tests, test_faults_a_cause_comes_before_who_noticed_it);
     tcase_add_test(

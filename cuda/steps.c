@@ -345,6 +345,15 @@ static enum rf_status take_waves(const struct rf_blob *blob, uint32_t rank,
     if (out->n > 0) {
         memcpy(out->list, blob->data, blob->size);
     }
+    for (size_t i = 0; i < out->n; i++) {
+        if (out->list[i].waves < 2 ||
+            (i > 0 && out->list[i].round <= out->list[i - 1].round)) {
+            return rf_err_set(err, RF_ERR_PROTOCOL,
+                              "rank %u: its list of waves is not in order, or "
+                              "round %u has %u",
+                              rank, out->list[i].round, out->list[i].waves);
+        }
+    }
     return RF_OK;
 }
 

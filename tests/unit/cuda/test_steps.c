@@ -397,6 +397,51 @@ START_TEST(test_waves_follow_the_busier_end_and_end_together)
 }
 END_TEST
 
+static const struct {
+    struct rf_wave_count of[2];
+    enum rf_status status;
+} lists[] = {
+    {{{0, 2}, {3, 9}}, RF_OK},           {{{3, 2}, {0, 2}}, RF_ERR_PROTOCOL},
+    {{{3, 2}, {3, 2}}, RF_ERR_PROTOCOL}, {{{0, 2}, {3, 1}}, RF_ERR_PROTOCOL},
+    {{{0, 0}, {3, 2}}, RF_ERR_PROTOCOL},
+};
+
+/* Rank 1 answers with the list that `data` points at. */
+static enum rf_status give_list(void *data, const void *mine, size_t size,
+                                struct rf_blob *all, struct rf_err *err)
+{
+    (void)mine;
+    (void)err;
+    ck_assert_uint_eq(size, 0);
+    all[1].size = sizeof(lists[0].of);
+    all[1].data = rf_xmalloc(all[1].size);
+    memcpy(all[1].data, data, all[1].size);
+    return RF_OK;
+}
+
+START_TEST(test_waves_of_a_peer_must_be_in_order)
+{
+    const struct rf_world world = {.n_ranks = 2};
+    const struct rf_spec spec = {.bucket_bytes = 1 << 20};
+    const struct rf_plan plan = {.world = &world, .spec = &spec};
+    const struct rf_schedule schedule = {.n_ranks = 2};
+    struct rf_wave_count list[RF_ARRAY_SIZE(lists[0].of)];
+    const struct rf_method_env env = {.plan = &plan,
+                                      .schedule = &schedule,
+                                      .exchange = give_list,
+                                      .exchange_data = list};
+    struct rf_steps steps = {0};
+    struct rf_err err = {.text = ""};
+    memcpy(list, lists[_i].of, sizeof(list));
+    ck_assert_int_eq(rf_steps_open(&env, &steps, &err), lists[_i].status);
+    if (lists[_i].status != RF_OK) {
+        ck_assert_msg(strstr(err.text, "rank 1: its list of waves") != NULL,
+                      "%s", err.text);
+    }
+    rf_steps_free(&steps);
+}
+END_TEST
+
 Suite *test_steps_suite(void);
 Suite *test_steps_suite(void)
 {
@@ -407,6 +452,8 @@ Suite *test_steps_suite(void)
                         0, 12);
     tcase_add_test(tests, test_ops_are_split_into_parts_that_fit);
     tcase_add_test(tests, test_waves_follow_the_busier_end_and_end_together);
+    tcase_add_loop_test(tests, test_waves_of_a_peer_must_be_in_order, 0,
+                        (int)RF_ARRAY_SIZE(lists));
     tcase_add_test(tests, test_casts_without_a_kernel_are_refused);
     tcase_add_test(tests, test_peers_of_a_step_are_named_once_and_in_order);
     suite_add_tcase(suite, tests);

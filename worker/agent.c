@@ -5,8 +5,8 @@
  * Happy path: BOOT on standard input, banner, connection back, HELLO, WELCOME;
  * then messages until SHUTDOWN. What ends an agent early, and always the same
  * way (kill the ranks, then leave): the end of standard input or of the control
- * connection, a lease not renewed, SIGTERM or SIGHUP, a message that makes no
- * sense, a state that lasts too long.
+ * connection, a lease not renewed, SIGTERM, SIGHUP or, with --connect, SIGINT, a
+ * message that makes no sense, a state that lasts too long.
  */
 #include "worker/agent_internal.h"
 
@@ -156,6 +156,7 @@ static void close_handles(struct agent *agent)
     uv_close((uv_handle_t *)&agent->tick, NULL);
     uv_close((uv_handle_t *)&agent->term, NULL);
     uv_close((uv_handle_t *)&agent->hangup, NULL);
+    uv_close((uv_handle_t *)&agent->interrupt, NULL);
     uv_close((uv_handle_t *)&agent->child, NULL);
 }
 
@@ -192,7 +193,10 @@ static void on_signal(uv_signal_t *handle, int number)
     if (number == SIGCHLD) {
         rf_agent_reap(agent);
     } else {
-        rf_agent_end(agent, 1, number == SIGTERM ? "SIGTERM" : "SIGHUP");
+        rf_agent_end(agent, 1,
+                     number == SIGTERM  ? "SIGTERM"
+                     : number == SIGINT ? "SIGINT"
+                                        : "SIGHUP");
     }
 }
 
@@ -456,16 +460,23 @@ static bool open_stdio(struct agent *agent)
 
 static void start_handles(struct agent *agent)
 {
+    struct sigaction interrupt;
     uv_timer_init(&agent->loop, &agent->tick);
     agent->tick.data = agent;
     uv_timer_start(&agent->tick, on_tick, TICK_MS, TICK_MS);
     uv_signal_init(&agent->loop, &agent->term);
     uv_signal_init(&agent->loop, &agent->hangup);
+    uv_signal_init(&agent->loop, &agent->interrupt);
     uv_signal_init(&agent->loop, &agent->child);
     agent->term.data = agent->hangup.data = agent->child.data = agent;
+    agent->interrupt.data = agent;
     uv_signal_start(&agent->term, on_signal, SIGTERM);
     uv_signal_start(&agent->hangup, on_signal, SIGHUP);
     uv_signal_start(&agent->child, on_signal, SIGCHLD);
+    if (sigaction(SIGINT, NULL, &interrupt) == 0 &&
+        interrupt.sa_handler != SIG_IGN) {
+        uv_signal_start(&agent->interrupt, on_signal, SIGINT);
+    }
 }
 
 int rf_agent_run(struct rf_agent_options *options)
@@ -473,7 +484,7 @@ int rf_agent_run(struct rf_agent_options *options)
     struct agent agent = {.options = options, .exit_code = 1};
     struct rf_err err = {.text = ""};
     int64_t now = rf_now_ns();
-    rf_process_harden_agent();
+    rf_process_harden_agent(options->connect);
     if (!options->connect && !check_stdio()) {
         return 2;
     }

@@ -106,7 +106,7 @@ struct agent {
     char candidate[160], local_address[INET6_ADDRSTRLEN];
 
     uv_timer_t tick;
-    uv_signal_t term, hangup, child;
+    uv_signal_t term, hangup, interrupt, child;
     int64_t tick_ns, lease_ns;  /* last tick, last lease sent */
     int64_t lease_grace_ns;     /* no lease runs out before this */
     unsigned burst;             /* leases still due in quick succession */

@@ -26,12 +26,14 @@
 
 #define NAME_SIZE 16 /* of PR_SET_NAME, with its end */
 
-void rf_process_harden_agent(void)
+void rf_process_harden_agent(bool by_hand)
 {
     rf_core_forbid();
     prctl(PR_SET_CHILD_SUBREAPER, 1L);
     signal(SIGPIPE, SIG_IGN);
-    signal(SIGINT, SIG_IGN); /* the coordinator decides what Ctrl-C means */
+    if (!by_hand) {
+        signal(SIGINT, SIG_IGN); /* the coordinator decides what Ctrl-C means */
+    }
     if (close_range(3, ~0u, CLOSE_RANGE_CLOEXEC) != 0) {
         for (int fd = 3; fd < 1024; fd++) {
             fcntl(fd, F_SETFD, FD_CLOEXEC);

@@ -12,8 +12,9 @@
 
 /* No core dumps and no reading of this process's memory by others of the same
  * user (it holds a key), no descriptors beyond the standard ones, no death by
- * SIGPIPE, and orphans of its children become its own. */
-void rf_process_harden_agent(void);
+ * SIGPIPE, and orphans of its children become its own. SIGINT is ignored unless
+ * a person started it: it comes from the coordinator's terminal. */
+void rf_process_harden_agent(bool by_hand);
 
 /* What ps and top show: "refit-rank 3" in place of the "exe" that ranks are
  * started by; "rank N" where the number is longer than the room for it. */

@@ -126,6 +126,22 @@ test_a_worker_that_is_killed_fails_its_scenario() {
         (.errors[0] | .host == "b")'
     wait_until 20 "the workers have left" no_workers
 }
+test_ctrl_c_ends_a_worker_that_a_person_started() {
+    own_worker
+    printf '%064d\n' 0 >key
+    chmod 600 key
+    # A terminal's Ctrl-C; children of this shell ignore SIGINT otherwise.
+    env --default-signal=INT "$worker" --connect 127.0.0.1:1 --identity r/0 \
+        --key-file key </dev/null >said 2>&1 &
+    wait_until 20 "it handles signals" grep -q '^SigCgt.*[1-9a-f]' \
+        "/proc/$!/status"
+    kill -INT "$!"
+    status=0
+    wait "$!" || status=$?
+    expect_exit 1
+    expect_text said 'SIGINT'
+}
+
 ranks_run() {
     [ "$(ranks | wc -l)" -ge 4 ]
 }

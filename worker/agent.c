@@ -5,8 +5,8 @@
  * Happy path: BOOT on standard input, banner, connection back, HELLO, WELCOME;
  * then messages until SHUTDOWN. What ends an agent early, and always the same
  * way (kill the ranks, then leave): the end of standard input or of the control
- * connection, a lease not renewed, SIGTERM, SIGHUP or, with --connect, SIGINT, a
- * message that makes no sense, a state that lasts too long.
+ * connection, a lease not renewed, SIGTERM, SIGHUP or, with --connect, SIGINT,
+ * a message that makes no sense, a state that lasts too long.
  */
 #include "worker/agent_internal.h"
 

@@ -39,6 +39,16 @@ enum rf_status rf_msg_decode(enum rf_msg_type type, json_t *payload,
                                   body_of(out), err);
 }
 
+struct rf_msg_bad rf_msg_bad(enum rf_msg_type type, const json_t *payload,
+                             const struct rf_err *why)
+{
+    const json_int_t attempt =
+        json_integer_value(json_object_get(payload, "attempt"));
+    const bool possible = attempt > 0 && attempt <= INT32_MAX;
+    return (struct rf_msg_bad){
+        .type = type, .attempt = possible ? (uint32_t)attempt : 0, .why = why};
+}
+
 enum rf_status rf_msg_read(const struct rf_frame *frame, struct rf_msg *out,
                            struct rf_err *err)
 {

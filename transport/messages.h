@@ -382,6 +382,15 @@ enum rf_status rf_msg_decode(enum rf_msg_type type, json_t *payload,
                              struct rf_msg *out,
                              struct rf_err *err) RF_MUST_CHECK;
 
+/* What is known of one that was refused. */
+struct rf_msg_bad {
+    enum rf_msg_type type;
+    uint32_t attempt; /* 0: it has none, or none that can be read */
+    const struct rf_err *why;
+};
+struct rf_msg_bad rf_msg_bad(enum rf_msg_type type, const json_t *payload,
+                             const struct rf_err *why);
+
 /* All members absent. */
 void rf_msg_init(struct rf_msg *message, enum rf_msg_type type);
 /* The payload to send. A new reference. */

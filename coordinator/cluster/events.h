@@ -18,7 +18,8 @@ struct rf_node_events {
     /* Any other message of a node that has joined, borrowed. */
     void (*message)(uint32_t node, const struct rf_msg *message, void *data);
     /* One that breaks its schema; the node is still there. */
-    void (*bad_message)(uint32_t node, const struct rf_err *why, void *data);
+    void (*bad_message)(uint32_t node, const struct rf_msg_bad *bad,
+                        void *data);
     /* A line of standard error of the agent (rank RF_NONE) or of a rank,
      * already fit to be shown. */
     void (*log)(uint32_t node, uint32_t rank, const char *line, void *data);

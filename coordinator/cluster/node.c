@@ -230,13 +230,13 @@ static bool may_say(const struct rf_node *node, const struct rf_conn *conn,
 
 /* A JSON object that breaks its message's schema. */
 static void take_bad(struct rf_node *node, struct rf_conn *conn,
-                     const struct rf_err *why)
+                     const struct rf_msg_bad *bad)
 {
     if (node->state == NODE_JOINED && conn == node->control) {
-        node->with.events->bad_message(node->with.index, why,
+        node->with.events->bad_message(node->with.index, bad,
                                        node->with.events_data);
     } else {
-        reject(node, conn, why->text);
+        reject(node, conn, bad->why->text);
     }
 }
 
@@ -261,7 +261,9 @@ void rf_node_take_frame(struct rf_node *node, struct rf_conn *conn,
         reject(node, conn, "it speaks before it has joined");
     } else if (rf_msg_decode((enum rf_msg_type)frame->type, payload, &message,
                              &err) != RF_OK) {
-        take_bad(node, conn, &err);
+        const struct rf_msg_bad bad =
+            rf_msg_bad((enum rf_msg_type)frame->type, payload, &err);
+        take_bad(node, conn, &bad);
     } else {
         take_message(node, conn, &message);
         rf_msg_free(&message);

@@ -111,10 +111,11 @@ static void message_cb(uint32_t node, const struct rf_msg *message, void *data)
              rf_msg_name((uint8_t)message->type));
 }
 
-static void bad_message_cb(uint32_t node, const struct rf_err *why, void *data)
+static void bad_message_cb(uint32_t node, const struct rf_msg_bad *bad,
+                           void *data)
 {
     const struct check *check = data;
-    rf_debug("%s: %s", check->config->node_names[node], why->text);
+    rf_debug("%s: %s", check->config->node_names[node], bad->why->text);
 }
 
 static void log_cb(uint32_t node, uint32_t rank, const char *line, void *data)

@@ -194,10 +194,11 @@ static void message_cb(uint32_t node, const struct rf_msg *message, void *data)
     rf_run_message(app->run, node, message);
 }
 
-static void bad_message_cb(uint32_t node, const struct rf_err *why, void *data)
+static void bad_message_cb(uint32_t node, const struct rf_msg_bad *bad,
+                           void *data)
 {
     struct rf_run_app *app = data;
-    rf_run_bad_message(app->run, node, why);
+    rf_run_bad_message(app->run, node, bad);
 }
 
 static void log_cb(uint32_t node, uint32_t rank, const char *line, void *data)

@@ -32,6 +32,7 @@ struct rf_run *rf_run_create(const struct rf_config *config, const bool *skip,
     run->faults = rf_run_faults_create(config);
     run->probes = rf_run_probes_create(config->n_nodes);
     run->timeout_s = timeout_s;
+    run->warned = rf_xcalloc(config->n_nodes, sizeof(*run->warned));
     run->run_deadline_ns =
         timeout_s > 0 ? ops->now(data) + S((int64_t)timeout_s) : INT64_MAX;
     rf_schema_init(&rf_msg_hooks_schema, &run->test);
@@ -49,6 +50,7 @@ void rf_run_destroy(struct rf_run *run)
     rf_run_join_destroy(run->join);
     rf_run_faults_destroy(run->faults);
     rf_run_probes_destroy(run->probes);
+    free(run->warned);
     rf_schema_free(&rf_msg_hooks_schema, &run->test);
     free(run);
 }

@@ -92,10 +92,12 @@ void rf_run_node_lost(struct rf_run *run, uint32_t node,
 /* A message of a node that has joined; borrowed. */
 void rf_run_message(struct rf_run *run, uint32_t node,
                     const struct rf_msg *message);
-/* The same for one that could not be decoded: a fault of that node in the
- * attempt, if it has a part in it; the node stays. */
+/* The same for one that could not be decoded. If it belongs to the attempt, or
+ * may, it is a fault of that node, which stays; others are ignored, the first
+ * of each node with a warning. A node that says so that it has failed, or that
+ * its ranks have ended, is cut off. */
 void rf_run_bad_message(struct rf_run *run, uint32_t node,
-                        const struct rf_err *why);
+                        const struct rf_msg_bad *bad);
 /* A line of standard error, of the agent (rank RF_NONE) or of a rank. */
 void rf_run_log(struct rf_run *run, uint32_t node, uint32_t rank,
                 const char *line);

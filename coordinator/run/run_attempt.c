@@ -488,15 +488,40 @@ void rf_run_message(struct rf_run *run, uint32_t node,
     take_message(run, node, message);
 }
 
+/* A message that says nothing of the attempt in progress. */
+static bool is_beside(const struct rf_run *run, uint32_t node,
+                      const struct rf_msg_bad *bad)
+{
+    return !involved(run, node) || bad->type == RF_MSG_LEASE ||
+           (bad->attempt != 0 && bad->attempt != run->attempt->number);
+}
+
+static void ignore_bad(struct rf_run *run, uint32_t node,
+                       const struct rf_msg_bad *bad)
+{
+    if (run->warned[node]) {
+        rf_debug("%s: ignored a message: %s", rf_run_host(run, node),
+                 bad->why->text);
+    } else {
+        rf_warn("%s: ignored a message: %s", rf_run_host(run, node),
+                bad->why->text);
+    }
+    run->warned[node] = true;
+}
+
 void rf_run_bad_message(struct rf_run *run, uint32_t node,
-                        const struct rf_err *why)
+                        const struct rf_msg_bad *bad)
 {
     if (rf_run_is_lost(run, node) || run->sm.state == RUN_DONE) {
         return;
     }
-    if (involved(run, node)) {
-        fail_node(run, node, why);
+    if (bad->type == RF_MSG_ERROR) {
+        drop_node(run, node, bad->why);
+    } else if (is_beside(run, node, bad)) {
+        ignore_bad(run, node, bad);
+    } else if (bad->type == RF_MSG_ABORTED && run->sm.state == RUN_ABORTING) {
+        drop_node(run, node, bad->why); /* no other will come */
     } else {
-        rf_warn("%s: ignored a message: %s", rf_run_host(run, node), why->text);
+        fail_node(run, node, bad->why);
     }
 }

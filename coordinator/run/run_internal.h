@@ -39,6 +39,7 @@ struct rf_run {
     bool over;    /* begin no further scenario */
     bool storing; /* the last scenario's result is not stored yet */
     bool forced;  /* STOPPING has asked with force */
+    bool *warned; /* per node: of a message that could not be read */
 };
 
 /* run.c: moves to a state; the only place that does. Its deadline is the

@@ -288,7 +288,8 @@ static void deliver_message(struct fake_cluster *fake, uint32_t node,
         rf_run_message(fake->run, node, &message);
         rf_msg_free(&message);
     } else {
-        rf_run_bad_message(fake->run, node, &err);
+        const struct rf_msg_bad bad = rf_msg_bad(type, payload, &err);
+        rf_run_bad_message(fake->run, node, &bad);
     }
 }
 

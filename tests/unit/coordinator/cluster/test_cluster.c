@@ -47,10 +47,11 @@ static void message_cb(uint32_t node, const struct rf_msg *message, void *data)
     (void)data;
 }
 
-static void bad_message_cb(uint32_t node, const struct rf_err *why, void *data)
+static void bad_message_cb(uint32_t node, const struct rf_msg_bad *bad,
+                           void *data)
 {
     (void)node;
-    (void)why;
+    (void)bad;
     (void)data;
 }
 

@@ -24,6 +24,7 @@ static int64_t later_ns; /* the test's clock is ahead by this */
 static unsigned n_hellos, n_lost, n_messages, n_bad, n_lines, n_settled;
 static bool refuses, stops_at_hello;
 static struct rf_err lost_why, bad_why;
+static struct rf_msg_bad last_bad;
 static char taken_version[64], last_line[256], logged[4096];
 static enum rf_msg_type last_message;
 
@@ -128,12 +129,14 @@ static void message_cb(uint32_t index, const struct rf_msg *message, void *data)
     last_message = message->type;
 }
 
-static void bad_message_cb(uint32_t index, const struct rf_err *why, void *data)
+static void bad_message_cb(uint32_t index, const struct rf_msg_bad *bad,
+                           void *data)
 {
     (void)index;
     (void)data;
     n_bad++;
-    bad_why = *why;
+    bad_why = *bad->why;
+    last_bad = *bad;
 }
 
 static void log_cb(uint32_t index, uint32_t rank, const char *line, void *data)
@@ -438,6 +441,8 @@ START_TEST(test_node_survives_a_message_that_breaks_its_schema)
                  json_pack("{s:i}", "attempt", 1));
     ends_run_until(heard_a_message);
     ck_assert_uint_eq(n_bad, 1);
+    ck_assert_int_eq(last_bad.type, RF_MSG_DONE);
+    ck_assert_uint_eq(last_bad.attempt, 1);
     ck_assert_uint_eq(n_messages, 0);
     ck_assert_ptr_nonnull(strstr(bad_why.text, "DONE: $.seq"));
     ck_assert_uint_eq(n_lost, 0);

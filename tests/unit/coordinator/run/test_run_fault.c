@@ -369,6 +369,57 @@ START_TEST(test_run_ignores_a_message_it_cannot_read_between_attempts)
 }
 END_TEST
 
+static unsigned n_warnings;
+
+static void count_warning(enum rf_log_level level, const char *line, void *data)
+{
+    (void)data;
+    n_warnings += level == RF_LOG_WARN && has(line, "ignored a message");
+}
+
+START_TEST(test_run_ignores_what_it_cannot_read_of_another_attempt)
+{
+    struct fake_cluster *fake = fake_cluster_create(fake_run_one, NULL, 0);
+    fake_cluster_start(fake);
+    ck_assert(fake_cluster_until(fake, "filling", 60 * FAKE_S));
+    n_warnings = 0;
+    rf_log_init(RF_LOG_WARN, NULL);
+    rf_log_set_sink(count_warning, NULL);
+    fake_cluster_say(fake, 1, RF_MSG_DONE, json_pack("{s:i}", "attempt", 7));
+    fake_cluster_say(fake, 1, RF_MSG_ABORTED, json_pack("{s:i}", "attempt", 7));
+    fake_cluster_say(fake, 1, RF_MSG_LEASE, json_pack("{s:s}", "t", "now"));
+    rf_log_set_sink(NULL, NULL);
+    ck_assert_str_eq(rf_run_state(fake->run), "filling");
+    ck_assert_uint_eq(n_warnings, 1);
+    ck_assert(fake_cluster_run(fake, 60 * FAKE_S));
+    ck_assert_int_eq(fake->exit_code, 0);
+    fake_cluster_destroy(fake);
+}
+END_TEST
+
+START_TEST(test_run_cuts_off_a_node_whose_end_it_cannot_read)
+{
+    struct fake_fault fault = fake_fault_at(FAKE_RANK_KILLED, 1, "run", 0);
+    struct fake_cluster *fake;
+    int64_t before_ns;
+    fault.no_aborted = true;
+    fake = fake_cluster_create(FAKE_CONFIG(FAKE_FIRST ", " FAKE_ON_ALPHA), NULL,
+                               0);
+    fake_cluster_fault(fake, fault);
+    fake_cluster_start(fake);
+    ck_assert(fake_cluster_until(fake, "aborting", 60 * FAKE_S));
+    before_ns = fake->now_ns;
+    fake_cluster_say(fake, 1, _i == 0 ? RF_MSG_ABORTED : RF_MSG_ERROR,
+                     json_object());
+    ck_assert_uint_eq(fake->drops, 1);
+    ck_assert(fake_cluster_until(fake, "preparing", 60 * FAKE_S));
+    ck_assert_int_lt(fake->now_ns - before_ns, 5 * FAKE_S);
+    ck_assert(fake_cluster_run(fake, 60 * FAKE_S));
+    ck_assert_int_eq(fake->attempts[1].outcome, RF_OUTCOME_OK);
+    fake_cluster_destroy(fake);
+}
+END_TEST
+
 START_TEST(test_run_adds_the_last_lines_of_the_node)
 {
     struct fake_cluster *fake = fake_cluster_create(fake_run_one, NULL, 0);
@@ -429,6 +480,10 @@ Suite *test_run_fault_suite(void)
         tests, test_run_takes_a_message_it_cannot_read_for_a_fault_of_the_node);
     tcase_add_test(tests,
                    test_run_ignores_a_message_it_cannot_read_between_attempts);
+    tcase_add_test(tests,
+                   test_run_ignores_what_it_cannot_read_of_another_attempt);
+    tcase_add_loop_test(
+        tests, test_run_cuts_off_a_node_whose_end_it_cannot_read, 0, 2);
     tcase_add_test(tests, test_run_adds_the_last_lines_of_the_node);
     suite_add_tcase(suite, tests);
     return suite;

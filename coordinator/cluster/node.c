@@ -22,7 +22,7 @@
 #include "coordinator/cluster/agent.h"
 #include "coordinator/cluster/boot.h"
 #include "coordinator/cluster/log_lines.h"
-#include "coordinator/cluster/verdict.h"
+#include "coordinator/cluster/cause.h"
 #include "planner/world.h"
 
 #define HELLO_S 10 /* for HELLO beyond launch.timeout_s */
@@ -51,7 +51,7 @@ struct rf_node {
     int64_t launched_ns, launch_ns;
     int64_t hello_by_ns;   /* INT64_MAX: not waiting */
     int64_t verdict_by_ns; /* INT64_MAX: nothing is wrong */
-    struct rf_verdict verdict;
+    struct rf_cause cause;
     struct rf_lease lease;
 };
 
@@ -98,7 +98,7 @@ static void lose(struct rf_node *node, const char *text)
     }
     snprintf(why.text, sizeof(why.text), "%s", text);
     if (!joined) {
-        rf_verdict_add_lines(&node->verdict, why.text, sizeof(why.text));
+        rf_cause_add_lines(&node->cause, why.text, sizeof(why.text));
     }
     cut_off(node, false);
     node->with.events->lost(node->with.index, &why, node->with.events_data);
@@ -108,7 +108,7 @@ static void lose(struct rf_node *node, const char *text)
 static void judge(struct rf_node *node)
 {
     char text[sizeof(((struct rf_err *)NULL)->text)];
-    rf_verdict_text(&node->verdict, text, sizeof(text));
+    rf_cause_text(&node->cause, text, sizeof(text));
     lose(node, text);
 }
 
@@ -126,7 +126,7 @@ static void await_verdict(struct rf_node *node)
 static void note(struct rf_node *node, const char *text, const char *more)
 {
     if (!is_over(node)) {
-        rf_verdict_note(&node->verdict, "%s%s", text, more);
+        rf_cause_note(&node->cause, "%s%s", text, more);
         await_verdict(node);
     }
 }
@@ -213,7 +213,7 @@ static void take_line(uint32_t rank, const char *line, void *data)
 {
     struct rf_node *node = data;
     if (rank == RF_NONE) {
-        rf_verdict_line(&node->verdict, line);
+        rf_cause_line(&node->cause, line);
     }
     if (node->state != NODE_LOST) {
         node->with.events->log(node->with.index, rank, line,
@@ -333,7 +333,7 @@ static void stream_end_cb(struct rf_conn *conn, const struct rf_err *why,
     }
     note(node, why->status != RF_OK ? why->text : "its agent closed the stream",
          "");
-    if (node->verdict.ended[0] != '\0') {
+    if (node->cause.ended[0] != '\0') {
         judge(node); /* nothing else can follow */
     }
 }
@@ -346,12 +346,12 @@ static void end_cb(const struct rf_agent_end *end, void *data)
     if (end->failed != NULL) {
         note(node, end->failed->text, "");
     } else if (!is_over(node)) {
-        rf_verdict_exit(&node->verdict, launching(node),
-                        node->with.local_worker, end->status, end->signal);
+        rf_cause_exit(&node->cause, launching(node), node->with.local_worker,
+                      end->status, end->signal);
         await_verdict(node);
     }
     if (node->state == NODE_JOINED || !rf_agent_has_stream(node->agent) ||
-        node->verdict.cause_known) {
+        node->cause.cause_known) {
         judge(node);
     }
 }
@@ -378,7 +378,7 @@ void rf_node_launch(struct rf_node *node, const char *join_address)
     rf_hex_encode(node->psk, RF_PSK_BYTES, key);
     node->launched_ns = now_of(node);
     if (rf_agent_start(node->agent, node->with.loop, &order, &err) != RF_OK) {
-        rf_verdict_note(&node->verdict, "%s", err.text);
+        rf_cause_note(&node->cause, "%s", err.text);
         node->verdict_by_ns = node->launched_ns; /* reported at the next tick */
     }
     explicit_bzero(key, sizeof(key));
@@ -555,6 +555,6 @@ void rf_node_destroy(struct rf_node *node)
 {
     explicit_bzero(node->psk, sizeof(node->psk));
     rf_agent_destroy(node->agent);
-    rf_verdict_free(&node->verdict);
+    rf_cause_free(&node->cause);
     free(node);
 }

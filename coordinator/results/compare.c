@@ -146,9 +146,9 @@ static struct rf_timing timing_of(const json_t *result)
     return out;
 }
 
-static enum rf_verdict judge(const struct rf_timing *a,
-                             const struct rf_timing *b, double change,
-                             double threshold)
+static enum rf_change judge(const struct rf_timing *a,
+                            const struct rf_timing *b, double change,
+                            double threshold)
 {
     if (fabs(change) <= threshold) {
         return RF_SAME;

@@ -7,7 +7,7 @@
 
 #include "coordinator/results/result_files.h"
 
-enum rf_verdict {
+enum rf_change {
     RF_SAME,      /* the median, within the threshold */
     RF_SLOWER,    /* beyond it, and the intervals do not overlap */
     RF_FASTER,    /* likewise; a finding too, but no regression */
@@ -31,7 +31,7 @@ struct rf_timing {
 
 struct rf_comparison {
     char *name;
-    enum rf_verdict verdict;
+    enum rf_change verdict;
     struct rf_timing reference, now;
     double change; /* of the median: now / reference - 1 */
     char *differs; /* what is different beside the figures, or NULL */

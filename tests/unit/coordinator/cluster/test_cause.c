@@ -3,40 +3,40 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "coordinator/cluster/verdict.h"
+#include "coordinator/cluster/cause.h"
 
 static const struct rf_launch_config how = {.worker = "/opt/refit-worker"};
-static struct rf_verdict verdict;
+static struct rf_cause cause;
 static char text[1024];
 
 static const char *told(void)
 {
-    rf_verdict_text(&verdict, text, sizeof(text));
-    rf_verdict_add_lines(&verdict, text, sizeof(text));
+    rf_cause_text(&cause, text, sizeof(text));
+    rf_cause_add_lines(&cause, text, sizeof(text));
     return text;
 }
 
 static void setup(void)
 {
-    memset(&verdict, 0, sizeof(verdict));
+    memset(&cause, 0, sizeof(cause));
 }
 
 static void teardown(void)
 {
-    rf_verdict_free(&verdict);
+    rf_cause_free(&cause);
 }
 
-START_TEST(test_verdict_tells_the_end_of_the_process_last)
+START_TEST(test_cause_tells_the_end_of_the_process_last)
 {
-    rf_verdict_exit(&verdict, &how, NULL, -1, "KILL");
-    rf_verdict_note(&verdict, "its control connection ended");
-    rf_verdict_note(&verdict, "its agent closed the %s", "stream");
+    rf_cause_exit(&cause, &how, NULL, -1, "KILL");
+    rf_cause_note(&cause, "its control connection ended");
+    rf_cause_note(&cause, "its agent closed the %s", "stream");
     ck_assert_str_eq(told(), "its control connection ended; its agent closed "
                              "the stream; its agent was killed by SIGKILL");
 }
 END_TEST
 
-START_TEST(test_verdict_of_an_exit)
+START_TEST(test_cause_of_an_exit)
 {
     static const struct {
         int status;
@@ -44,16 +44,16 @@ START_TEST(test_verdict_of_an_exit)
     } ends[] = {{3, NULL, "its agent ended with status 3"},
                 {-1, "SEGV", "its agent was killed by SIGSEGV"},
                 {-1, NULL, "the connection to it ended"}};
-    rf_verdict_exit(&verdict, &how, NULL, ends[_i].status, ends[_i].signal);
+    rf_cause_exit(&cause, &how, NULL, ends[_i].status, ends[_i].signal);
     ck_assert_str_eq(told(), ends[_i].says);
 }
 END_TEST
 
-START_TEST(test_verdict_of_a_missing_worker_stands_alone)
+START_TEST(test_cause_of_a_missing_worker_stands_alone)
 {
-    rf_verdict_note(&verdict, "its agent closed the stream");
-    rf_verdict_exit(&verdict, &how, NULL, 127, NULL);
-    rf_verdict_note(&verdict, "and more");
+    rf_cause_note(&cause, "its agent closed the stream");
+    rf_cause_exit(&cause, &how, NULL, 127, NULL);
+    rf_cause_note(&cause, "and more");
     ck_assert_str_eq(told(),
                      "the worker \"/opt/refit-worker\" was not found (status "
                      "127): say where it is with launch.worker, or use "
@@ -61,24 +61,24 @@ START_TEST(test_verdict_of_a_missing_worker_stands_alone)
 }
 END_TEST
 
-START_TEST(test_verdict_recognizes_a_worker_that_a_shell_ran)
+START_TEST(test_cause_recognizes_a_worker_that_a_shell_ran)
 {
     static const char *const lines[] = {
         "/opt/refit-worker: line 1: x: command not found",
         "/opt/refit-worker: 1: x: not found",
         "sh: 1: /opt/refit-worker: not found"};
-    rf_verdict_line(&verdict, lines[_i]);
-    rf_verdict_exit(&verdict, &how, NULL, 127, NULL);
+    rf_cause_line(&cause, lines[_i]);
+    rf_cause_exit(&cause, &how, NULL, 127, NULL);
     ck_assert_ptr_nonnull(
         strstr(told(), _i < 2 ? "is not a program" : "was not found"));
 }
 END_TEST
 
-START_TEST(test_verdict_of_a_worker_for_another_machine)
+START_TEST(test_cause_of_a_worker_for_another_machine)
 {
     struct rf_launch_config deployed = {.worker = "refit-worker",
                                         .deploy = true};
-    rf_verdict_exit(&verdict, _i == 0 ? &how : &deployed, NULL, 126, NULL);
+    rf_cause_exit(&cause, _i == 0 ? &how : &deployed, NULL, 126, NULL);
     ck_assert_ptr_nonnull(
         strstr(told(), _i == 0 ? "\"/opt/refit-worker\" cannot be executed"
                                : "that launch.deploy copied cannot"));
@@ -86,45 +86,45 @@ START_TEST(test_verdict_of_a_worker_for_another_machine)
 }
 END_TEST
 
-START_TEST(test_verdict_keeps_the_last_lines_in_order)
+START_TEST(test_cause_keeps_the_last_lines_in_order)
 {
     static const char *const lines[] = {"a", "b", "c", "d", "e", "f", "g", "h"};
-    rf_verdict_note(&verdict, "x");
+    rf_cause_note(&cause, "x");
     for (size_t i = 0; i < RF_ARRAY_SIZE(lines); i++) {
-        rf_verdict_line(&verdict, lines[i]);
+        rf_cause_line(&cause, lines[i]);
     }
     ck_assert_str_eq(told(), "x; it said: c | d | e | f | g | h");
 }
 END_TEST
 
-START_TEST(test_verdict_cuts_what_is_too_long)
+START_TEST(test_cause_cuts_what_is_too_long)
 {
     char small[16] = "0123456789";
     for (int i = 0; i < 1000; i++) {
-        rf_verdict_note(&verdict, "%0100d", i);
+        rf_cause_note(&cause, "%0100d", i);
     }
-    rf_verdict_line(&verdict, "a line");
-    ck_assert_uint_lt(strlen(told()), sizeof(verdict.trouble) + 100);
-    rf_verdict_add_lines(&verdict, small, sizeof(small));
+    rf_cause_line(&cause, "a line");
+    ck_assert_uint_lt(strlen(told()), sizeof(cause.trouble) + 100);
+    rf_cause_add_lines(&cause, small, sizeof(small));
     ck_assert_str_eq(small, "0123456789; it ");
 }
 END_TEST
 
-Suite *test_verdict_suite(void);
-Suite *test_verdict_suite(void)
+Suite *test_cause_suite(void);
+Suite *test_cause_suite(void)
 {
-    Suite *suite = suite_create("verdict");
+    Suite *suite = suite_create("cause");
     TCase *tests = tcase_create("all");
     tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_add_test(tests, test_verdict_tells_the_end_of_the_process_last);
-    tcase_add_loop_test(tests, test_verdict_of_an_exit, 0, 3);
-    tcase_add_test(tests, test_verdict_of_a_missing_worker_stands_alone);
-    tcase_add_loop_test(
-        tests, test_verdict_recognizes_a_worker_that_a_shell_ran, 0, 3);
-    tcase_add_loop_test(tests, test_verdict_of_a_worker_for_another_machine, 0,
+    tcase_add_test(tests, test_cause_tells_the_end_of_the_process_last);
+    tcase_add_loop_test(tests, test_cause_of_an_exit, 0, 3);
+    tcase_add_test(tests, test_cause_of_a_missing_worker_stands_alone);
+    tcase_add_loop_test(tests, test_cause_recognizes_a_worker_that_a_shell_ran,
+                        0, 3);
+    tcase_add_loop_test(tests, test_cause_of_a_worker_for_another_machine, 0,
                         2);
-    tcase_add_test(tests, test_verdict_keeps_the_last_lines_in_order);
-    tcase_add_test(tests, test_verdict_cuts_what_is_too_long);
+    tcase_add_test(tests, test_cause_keeps_the_last_lines_in_order);
+    tcase_add_test(tests, test_cause_cuts_what_is_too_long);
     suite_add_tcase(suite, tests);
     return suite;
 }

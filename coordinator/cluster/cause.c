@@ -1,5 +1,5 @@
-/* See verdict.h. */
-#include "coordinator/cluster/verdict.h"
+/* See cause.h. */
+#include "coordinator/cluster/cause.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -16,32 +16,32 @@ static void append(char *text, size_t size, const char *separator,
     snprintf(text + used, size - used, "%s%s", used > 0 ? separator : "", more);
 }
 
-void rf_verdict_note(struct rf_verdict *verdict, const char *fmt, ...)
+void rf_cause_note(struct rf_cause *cause, const char *fmt, ...)
 {
-    char note[sizeof(verdict->trouble)];
+    char note[sizeof(cause->trouble)];
     va_list args;
-    if (verdict->cause_known) {
+    if (cause->cause_known) {
         return;
     }
     va_start(args, fmt);
     vsnprintf(note, sizeof(note), fmt, args);
     va_end(args);
-    append(verdict->trouble, sizeof(verdict->trouble), "; ", note);
+    append(cause->trouble, sizeof(cause->trouble), "; ", note);
 }
 
 /* Sets a text that explains everything else. */
 static void RF_PRINTF(2, 3)
-    set_cause(struct rf_verdict *verdict, const char *fmt, ...)
+    set_cause(struct rf_cause *cause, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
-    vsnprintf(verdict->trouble, sizeof(verdict->trouble), fmt, args);
+    vsnprintf(cause->trouble, sizeof(cause->trouble), fmt, args);
     va_end(args);
-    verdict->cause_known = true;
+    cause->cause_known = true;
 }
 
 /* Status 126: the shell found the file but cannot execute it. */
-static void not_executable(struct rf_verdict *verdict,
+static void not_executable(struct rf_cause *cause,
                            const struct rf_launch_config *how,
                            const char *local_worker)
 {
@@ -54,14 +54,14 @@ static void not_executable(struct rf_verdict *verdict,
     }
     if (how->deploy) {
         set_cause(
-            verdict,
+            cause,
             "the worker that launch.deploy copied cannot be executed (status "
             "126): it is for %s; if the node is another machine (uname -m), "
             "build the worker there and say where it is with launch.worker",
             machine);
     } else {
         set_cause(
-            verdict,
+            cause,
             "the worker \"%s\" cannot be executed (status 126): is it built "
             "for another machine than the node (uname -m; the one beside "
             "refit-coord is for %s), or not executable (chmod +x, noexec)?",
@@ -71,11 +71,11 @@ static void not_executable(struct rf_verdict *verdict,
 
 /* Whether a shell has run the worker as a script: then its messages begin with
  * the file's name and the line, "FILE: line 1: …" or "FILE: 1: …". */
-static bool ran_as_script(const struct rf_verdict *verdict, const char *worker)
+static bool ran_as_script(const struct rf_cause *cause, const char *worker)
 {
     const size_t size = strlen(worker);
-    for (unsigned i = 0; i < RF_VERDICT_LINES; i++) {
-        const char *line = verdict->last[i];
+    for (unsigned i = 0; i < RF_CAUSE_LINES; i++) {
+        const char *line = cause->last[i];
         unsigned number;
         if (line != NULL && strncmp(line, worker, size) == 0 &&
             (sscanf(line + size, ": line %u:", &number) == 1 ||
@@ -86,65 +86,62 @@ static bool ran_as_script(const struct rf_verdict *verdict, const char *worker)
     return false;
 }
 
-static void not_found(struct rf_verdict *verdict, const char *worker)
+static void not_found(struct rf_cause *cause, const char *worker)
 {
-    if (ran_as_script(verdict, worker)) {
-        set_cause(verdict,
+    if (ran_as_script(cause, worker)) {
+        set_cause(cause,
                   "the worker \"%s\" is not a program (status 127): a shell "
                   "ran it as a script without \"#!\"; say where it is with "
                   "launch.worker, or use launch.deploy",
                   worker);
     } else {
-        set_cause(verdict,
+        set_cause(cause,
                   "the worker \"%s\" was not found (status 127): say where it "
                   "is with launch.worker, or use launch.deploy",
                   worker);
     }
 }
 
-void rf_verdict_exit(struct rf_verdict *verdict,
-                     const struct rf_launch_config *how,
-                     const char *local_worker, int status, const char *signal)
+void rf_cause_exit(struct rf_cause *cause, const struct rf_launch_config *how,
+                   const char *local_worker, int status, const char *signal)
 {
-    char *ended = verdict->ended;
+    char *ended = cause->ended;
     if (signal != NULL) {
-        snprintf(ended, sizeof(verdict->ended), "its agent was killed by SIG%s",
+        snprintf(ended, sizeof(cause->ended), "its agent was killed by SIG%s",
                  signal);
     } else if (status == 127) {
-        not_found(verdict, how->worker);
+        not_found(cause, how->worker);
     } else if (status == 126) {
-        not_executable(verdict, how, local_worker);
+        not_executable(cause, how, local_worker);
     } else if (status >= 0) {
-        snprintf(ended, sizeof(verdict->ended),
-                 "its agent ended with status %d", status);
+        snprintf(ended, sizeof(cause->ended), "its agent ended with status %d",
+                 status);
     } else {
-        snprintf(ended, sizeof(verdict->ended), "the connection to it ended");
+        snprintf(ended, sizeof(cause->ended), "the connection to it ended");
     }
 }
 
-void rf_verdict_line(struct rf_verdict *verdict, const char *line)
+void rf_cause_line(struct rf_cause *cause, const char *line)
 {
-    free(verdict->last[verdict->last_at]);
-    verdict->last[verdict->last_at] = rf_xstrdup(line);
-    verdict->last_at = (verdict->last_at + 1) % RF_VERDICT_LINES;
+    free(cause->last[cause->last_at]);
+    cause->last[cause->last_at] = rf_xstrdup(line);
+    cause->last_at = (cause->last_at + 1) % RF_CAUSE_LINES;
 }
 
-void rf_verdict_text(const struct rf_verdict *verdict, char *out, size_t size)
+void rf_cause_text(const struct rf_cause *cause, char *out, size_t size)
 {
-    snprintf(out, size, "%s", verdict->trouble);
-    if (!verdict->cause_known && verdict->ended[0] != '\0') {
-        append(out, size, "; ", verdict->ended);
+    snprintf(out, size, "%s", cause->trouble);
+    if (!cause->cause_known && cause->ended[0] != '\0') {
+        append(out, size, "; ", cause->ended);
     }
 }
 
-void rf_verdict_add_lines(const struct rf_verdict *verdict, char *text,
-                          size_t size)
+void rf_cause_add_lines(const struct rf_cause *cause, char *text, size_t size)
 {
     bool first = true;
-    for (unsigned i = 0; i < RF_VERDICT_LINES; i++) {
+    for (unsigned i = 0; i < RF_CAUSE_LINES; i++) {
         size_t used = strlen(text);
-        const char *line =
-            verdict->last[(verdict->last_at + i) % RF_VERDICT_LINES];
+        const char *line = cause->last[(cause->last_at + i) % RF_CAUSE_LINES];
         if (line != NULL && used + 1 < size) {
             snprintf(text + used, size - used, "%s%.160s",
                      first ? "; it said: " : " | ", line);
@@ -153,10 +150,10 @@ void rf_verdict_add_lines(const struct rf_verdict *verdict, char *text,
     }
 }
 
-void rf_verdict_free(struct rf_verdict *verdict)
+void rf_cause_free(struct rf_cause *cause)
 {
-    for (unsigned i = 0; i < RF_VERDICT_LINES; i++) {
-        free(verdict->last[i]);
+    for (unsigned i = 0; i < RF_CAUSE_LINES; i++) {
+        free(cause->last[i]);
     }
-    *verdict = (struct rf_verdict){.last_at = 0};
+    *cause = (struct rf_cause){.last_at = 0};
 }

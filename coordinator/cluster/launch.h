@@ -101,9 +101,9 @@ struct rf_launcher_ops {
      * is the agent's order to end. Without `force` the agent then has
      * RF_LAUNCH_GRACE_MS before its connection is cut (ssh) or its process
      * group gets SIGTERM and later SIGKILL (local). With `force` the first of
-     * that happens at once, and SIGKILL (local) follows after a second. Over
-     * ssh an identified agent is killed before the connection is cut. May be
-     * repeated, with more force. */
+     * that happens at once, and SIGKILL (local) follows after three seconds.
+     * Over ssh an identified agent is killed before the connection is cut. May
+     * be repeated, with more force. */
     void (*stop)(struct rf_launch *launch, bool force);
     /* Frees; only after on_exit or on_fail. */
     void (*destroy)(struct rf_launch *launch);

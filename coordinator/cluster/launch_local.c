@@ -25,7 +25,9 @@
 #include "coordinator/cluster/program.h"
 
 #define DRAIN_MS 500
-#define FORCE_MS 1000 /* from SIGTERM to SIGKILL when there is no time */
+/* From SIGTERM to SIGKILL when there is no time: an agent has to kill its ranks
+ * and remove their files, which takes a crowded machine more than a second. */
+#define FORCE_MS 3000
 
 enum local_state {
     LOCAL_STARTED, /* on_stream is due */

@@ -3,10 +3,11 @@
  *
  * open    rank 0 makes the unique ID, which travels to all by exchange();
  *         non-blocking communicators: one of all ranks, and where a node has
- *         several ranks and there are several nodes, one a node split from it
- *         (a communicator across nodes takes its channel count from its slowest
- *         peer, so traffic inside a node gets its own). All pairs of the plan
- *         exchange a few bytes, so that connections exist before the window.
+ *         several ranks and there are several nodes, one per node, split from
+ *         it (a communicator across nodes takes its channel count from its
+ *         slowest peer, so traffic inside a node gets its own). All pairs of
+ *         the plan exchange a few bytes, so that connections exist before the
+ *         window.
  * start   events of a new iteration; progress() then issues one step after the
  *         other: pack on one stream, the NCCL groups on one for each
  *         communicator (nccl_wire.h), unpack on another, tied by events, with

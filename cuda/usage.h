@@ -1,7 +1,7 @@
 /*
  * How much device memory a rank takes, from three sources: what its arenas
  * have, what cudaMemGetInfo lost since the context was made, and what NVML
- * tells of the device and its processes. NVML is sampled from a thread of its
+ * reports of the device and its processes. NVML is sampled from a thread of its
  * own from rf_usage_begin() to rf_usage_end(); everything is sampled at
  * rf_usage_note(), which the data thread calls outside timed windows.
  */

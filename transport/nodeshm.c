@@ -41,7 +41,7 @@ struct rf_nodeshm_bed {
 
 struct rf_nodeshm_head {
     _Alignas(RF_CACHE_LINE) _Atomic uint32_t aborted;
-    struct rf_nodeshm_bed beds[]; /* one a slot */
+    struct rf_nodeshm_bed beds[]; /* one per slot */
 };
 
 /* --- cards: what ranks tell each other ------------------------------------ */

@@ -21,8 +21,8 @@
 #include "common/mem.h"
 #include "common/text.h"
 #include "worker/process.h"
-#include "worker/task.h"
 #include "worker/signs.h"
+#include "worker/task.h"
 
 /* Streams between agent and rank: ours are [0], the rank's [1]. */
 struct streams {

@@ -16,10 +16,10 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "common/procstat.h"
 #include "common/bytes.h"
 #include "common/mem.h"
 #include "common/memory_info.h"
+#include "common/procstat.h"
 #include "common/text.h"
 #include "common/version.h"
 #include "transport/method.h"

@@ -21,8 +21,8 @@
 #include "common/mem.h"
 #include "coordinator/cluster/agent.h"
 #include "coordinator/cluster/boot.h"
-#include "coordinator/cluster/log_lines.h"
 #include "coordinator/cluster/cause.h"
+#include "coordinator/cluster/log_lines.h"
 #include "planner/world.h"
 
 #define HELLO_S 10 /* for HELLO beyond launch.timeout_s */

@@ -7,11 +7,11 @@
  */
 #include <sys/stat.h>
 
-#include "coordinator/run/scenario.h"
 #include "coordinator/commands/commands.h"
 #include "coordinator/commands/load.h"
 #include "coordinator/commands/plan_families.h"
 #include "coordinator/commands/plan_print.h"
+#include "coordinator/run/scenario.h"
 #include "planner/model_json.h"
 #include "planner/plan_json.h"
 

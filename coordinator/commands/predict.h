@@ -9,8 +9,8 @@
 
 #include "coordinator/config/links.h"
 #include "coordinator/config/timeline.h"
-#include "coordinator/run/scenario.h"
 #include "coordinator/results/result_files.h"
+#include "coordinator/run/scenario.h"
 #include "planner/cost.h"
 #include "transport/method.h"
 

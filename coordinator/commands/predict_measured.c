@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "coordinator/results/difference.h"
 #include "coordinator/commands/predict.h"
+#include "coordinator/results/difference.h"
 #include "coordinator/results/fields.h"
 
 /* The settings that make a difference to the time; takes `scenario`. */

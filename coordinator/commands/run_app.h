@@ -4,14 +4,14 @@
 
 #include <uv.h>
 
+#include "coordinator/cluster/cluster.h"
 #include "coordinator/commands/advice.h"
 #include "coordinator/commands/cli.h"
-#include "coordinator/cluster/cluster.h"
 #include "coordinator/commands/progress.h"
 #include "coordinator/commands/scenarios.h"
+#include "coordinator/commands/signals.h"
 #include "coordinator/results/results.h"
 #include "coordinator/run/run.h"
-#include "coordinator/commands/signals.h"
 
 struct rf_run_app {
     const struct rf_cli *cli;

@@ -16,12 +16,12 @@
 #include "common/log.h"
 #include "common/mem.h"
 #include "coordinator/cluster/random.h"
-#include "coordinator/run/scenario.h"
 #include "coordinator/commands/commands.h"
 #include "coordinator/commands/load.h"
 #include "coordinator/commands/planning.h"
 #include "coordinator/commands/run_app.h"
 #include "coordinator/commands/versions.h"
+#include "coordinator/run/scenario.h"
 #include "transport/loop.h"
 
 #define REDRAW_MS 500

@@ -7,8 +7,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "coordinator/run/scenario.h"
 #include "coordinator/config/config.h"
+#include "coordinator/run/scenario.h"
 #include "planner/plan.h"
 
 #define MAX_RANKS 64

@@ -2,8 +2,8 @@
 #ifndef RF_TESTS_LIB_CONFIGURED_H
 #define RF_TESTS_LIB_CONFIGURED_H
 
-#include "coordinator/run/scenario.h"
 #include "coordinator/config/config.h"
+#include "coordinator/run/scenario.h"
 #include "planner/model.h"
 
 /* As `run` reads it, but without planning; single quotes stand for double ones

@@ -11,8 +11,8 @@
 #include "common/pattern.h"
 #include "planner/plan.h"
 #include "quoted.h"
-#include "tests/lib/planned.h"
 #include "tests/lib/places.h"
+#include "tests/lib/planned.h"
 
 #define SAMPLES 400
 

@@ -11,8 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/clock.h"
 #include "agent_lab.h"
+#include "common/clock.h"
 #include "worker_lab.h"
 
 /* --- Joining -------------------------------------------------------------- */

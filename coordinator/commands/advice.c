@@ -84,11 +84,7 @@ static const struct rule {
      "{ranks} ranks share the {cpus} of {host}: times reflect "
      "scheduling more than data movement"},
     {SCENARIO_NODES, RF_ADVICE_ERROR, rf_rule_folders, "{why}"},
-    {SCENARIO_NODE, RF_ADVICE_ERROR, rf_rule_method,
-     "method {method} cannot be used on {host}: {why}"},
-    {SCENARIO_NODE, RF_ADVICE_ERROR, rf_rule_memory,
-     "needs {need} of memory on {host}, which has {available} available; use "
-     "fewer layers (\"num_layers\") or more nodes"},
+    {SCENARIO_NODE, RF_ADVICE_ERROR, rf_rule_unfit, "{why}"},
 };
 
 static const char *word(const struct rf_words *words, const char *name,

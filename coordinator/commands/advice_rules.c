@@ -15,6 +15,7 @@
 #include "common/mem.h"
 #include "coordinator/run/folders.h"
 #include "coordinator/run/hello.h"
+#include "coordinator/run/preflight.h"
 
 #define FEW_PARAMETERS 2e9 /* a rank of the training side */
 #define MANY_PARAMETERS 8e9
@@ -358,28 +359,11 @@ bool rf_rule_folders(const struct rf_view *view, struct rf_words *words)
     return status != RF_OK;
 }
 
-bool rf_rule_method(const struct rf_view *view, struct rf_words *words)
+bool rf_rule_unfit(const struct rf_view *view, struct rf_words *words)
 {
-    const struct rf_pairs *methods = &view->hello->methods;
-    const char *method = view->scenario->spec->method;
-    const char *why = "its worker does not know it";
-    for (size_t i = 0; i < methods->n; i++) {
-        if (strcmp(methods->list[i].key, method) == 0) {
-            why = methods->list[i].value;
-        }
-    }
-    say(words, "method", "%s", method);
-    say(words, "host", "%s", view->host);
-    say(words, "why", "%s", or_unknown(why));
-    return why != NULL;
-}
-
-bool rf_rule_memory(const struct rf_view *view, struct rf_words *words)
-{
-    uint64_t need = rf_scenario_node_bytes(view->scenario, view->node);
-    uint64_t available = or_none(view->hello->memory_available_bytes);
-    say_bytes(words, "need", need);
-    say(words, "host", "%s", view->host);
-    say_bytes(words, "available", available);
-    return !rf_scenario_on_device(view->scenario) && need > available;
+    struct rf_err err = {0};
+    enum rf_status status =
+        rf_preflight_node(view->scenario, view->hellos, view->node, &err);
+    say(words, "why", "%s", err.text);
+    return status != RF_OK;
 }

@@ -62,8 +62,7 @@ bool rf_rule_link_speeds(const struct rf_view *view, struct rf_words *words);
 
 bool rf_rule_processors(const struct rf_view *view, struct rf_words *words);
 bool rf_rule_folders(const struct rf_view *view, struct rf_words *words);
-bool rf_rule_method(const struct rf_view *view, struct rf_words *words);
-bool rf_rule_memory(const struct rf_view *view, struct rf_words *words);
+bool rf_rule_unfit(const struct rf_view *view, struct rf_words *words);
 
 /* The first node that is the same machine as `node`; itself where none is. */
 uint32_t rf_rule_machine(const struct rf_msg_hello *const *hellos,

@@ -13,24 +13,12 @@ static const char *host_of(const struct rf_scenario *scenario, uint32_t node)
     return scenario->config->node_names[node];
 }
 
-static enum rf_status check_alive(const struct rf_scenario *scenario,
-                                  const struct rf_run_join *join, uint32_t node,
-                                  struct rf_err *err)
-{
-    const char *lost = rf_run_join_lost(join, node);
-    if (lost == NULL) {
-        return RF_OK;
-    }
-    return rf_err_set(err, RF_ERR_PEER, "node %s was lost earlier: %s",
-                      host_of(scenario, node), lost);
-}
-
 static enum rf_status check_method(const struct rf_scenario *scenario,
-                                   const struct rf_run_join *join,
+                                   const struct rf_msg_hello *const *hellos,
                                    uint32_t node, struct rf_err *err)
 {
     const char *method = scenario->spec->method, *why;
-    if (rf_hello_offers(rf_run_join_hello(join, node), method, &why)) {
+    if (rf_hello_offers(hellos[node], method, &why)) {
         return RF_OK;
     }
     return rf_err_set(err, RF_ERR_UNSUPPORTED,
@@ -51,10 +39,10 @@ static uint32_t slots_of(const struct rf_scenario *scenario, uint32_t node)
 }
 
 static enum rf_status check_gpus(const struct rf_scenario *scenario,
-                                 const struct rf_run_join *join, uint32_t node,
-                                 struct rf_err *err)
+                                 const struct rf_msg_hello *const *hellos,
+                                 uint32_t node, struct rf_err *err)
 {
-    const size_t gpus = rf_run_join_hello(join, node)->n_gpus;
+    const size_t gpus = hellos[node]->n_gpus;
     const uint32_t slots = slots_of(scenario, node);
     if (!rf_scenario_on_device(scenario) || gpus >= slots ||
         rf_config_shares_gpus(scenario->config)) {
@@ -67,13 +55,13 @@ static enum rf_status check_gpus(const struct rf_scenario *scenario,
 
 static const char *nccl_version(const struct rf_msg_hello *hello)
 {
-    return hello->nccl != NULL ? hello->nccl->version : NULL;
+    return hello != NULL && hello->nccl != NULL ? hello->nccl->version : NULL;
 }
 
 /* One NCCL everywhere; compared with that of the first node in use. */
 static enum rf_status check_nccl(const struct rf_scenario *scenario,
-                                 const struct rf_run_join *join, uint32_t node,
-                                 struct rf_err *err)
+                                 const struct rf_msg_hello *const *hellos,
+                                 uint32_t node, struct rf_err *err)
 {
     const char *mine, *theirs;
     uint32_t first = 0;
@@ -83,8 +71,8 @@ static enum rf_status check_nccl(const struct rf_scenario *scenario,
     while (rf_scenario_node_ranks(scenario, first) == 0) {
         first++;
     }
-    mine = nccl_version(rf_run_join_hello(join, node));
-    theirs = nccl_version(rf_run_join_hello(join, first));
+    mine = nccl_version(hellos[node]);
+    theirs = nccl_version(hellos[first]);
     if (mine == NULL || theirs == NULL || strcmp(mine, theirs) == 0) {
         return RF_OK;
     }
@@ -96,17 +84,16 @@ static enum rf_status check_nccl(const struct rf_scenario *scenario,
 
 /* What a scenario needs of a machine that may go by several names. */
 static uint64_t bytes_on_machine(const struct rf_scenario *scenario,
-                                 const struct rf_run_join *join, uint32_t node,
-                                 uint32_t *names)
+                                 const struct rf_msg_hello *const *hellos,
+                                 uint32_t node, uint32_t *names)
 {
-    const struct rf_msg_hello *hello = rf_run_join_hello(join, node);
+    const struct rf_msg_hello *hello = hellos[node];
     uint64_t need = 0;
     *names = 0;
     for (uint32_t i = 0; i < scenario->config->n_nodes; i++) {
         const uint64_t bytes = rf_scenario_node_bytes(scenario, i);
         if (bytes > 0 &&
-            (i == node ||
-             rf_hello_same_machine(hello, rf_run_join_hello(join, i)))) {
+            (i == node || rf_hello_same_machine(hello, hellos[i]))) {
             need += bytes;
             ++*names;
         }
@@ -115,13 +102,12 @@ static uint64_t bytes_on_machine(const struct rf_scenario *scenario,
 }
 
 static enum rf_status check_memory(const struct rf_scenario *scenario,
-                                   const struct rf_run_join *join,
+                                   const struct rf_msg_hello *const *hellos,
                                    uint32_t node, struct rf_err *err)
 {
-    const uint64_t available =
-        rf_run_join_hello(join, node)->memory_available_bytes;
+    const uint64_t available = hellos[node]->memory_available_bytes;
     uint32_t names;
-    const uint64_t need = bytes_on_machine(scenario, join, node, &names);
+    const uint64_t need = bytes_on_machine(scenario, hellos, node, &names);
     char a[32], b[32];
     if (rf_scenario_on_device(scenario) || available == RF_ABSENT_U64 ||
         need <= available) {
@@ -138,9 +124,46 @@ static enum rf_status check_memory(const struct rf_scenario *scenario,
                       (unsigned long long)need, (unsigned long long)available);
 }
 
-static enum rf_status check_folders(const struct rf_scenario *scenario,
-                                    const struct rf_run_join *join,
-                                    struct rf_err *err)
+typedef enum rf_status (*check_fn)(const struct rf_scenario *scenario,
+                                   const struct rf_msg_hello *const *hellos,
+                                   uint32_t node, struct rf_err *err);
+
+enum rf_status rf_preflight_node(const struct rf_scenario *scenario,
+                                 const struct rf_msg_hello *const *hellos,
+                                 uint32_t node, struct rf_err *err)
+{
+    static const check_fn checks[] = {check_method, check_gpus, check_nccl,
+                                      check_memory};
+    enum rf_status status = RF_OK;
+    for (size_t c = 0; c < RF_ARRAY_SIZE(checks) && status == RF_OK; c++) {
+        status = checks[c](scenario, hellos, node, err);
+    }
+    return status;
+}
+
+static enum rf_status check_nodes(const struct rf_scenario *scenario,
+                                  const struct rf_run_join *join,
+                                  const struct rf_msg_hello *const *hellos,
+                                  struct rf_err *err)
+{
+    enum rf_status status = RF_OK;
+    for (uint32_t i = 0; i < scenario->config->n_nodes && status == RF_OK;
+         i++) {
+        const char *lost = rf_run_join_lost(join, i);
+        if (rf_scenario_node_ranks(scenario, i) == 0) {
+            continue;
+        }
+        status = lost == NULL ? rf_preflight_node(scenario, hellos, i, err)
+                              : rf_err_set(err, RF_ERR_PEER,
+                                           "node %s was lost earlier: %s",
+                                           host_of(scenario, i), lost);
+    }
+    return status;
+}
+
+enum rf_status rf_preflight_check(const struct rf_scenario *scenario,
+                                  const struct rf_run_join *join,
+                                  struct rf_err *err)
 {
     const uint32_t n = scenario->config->n_nodes;
     const struct rf_msg_hello **hellos = rf_xcalloc(n, sizeof(*hellos));
@@ -148,31 +171,10 @@ static enum rf_status check_folders(const struct rf_scenario *scenario,
     for (uint32_t i = 0; i < n; i++) {
         hellos[i] = rf_run_join_hello(join, i);
     }
-    status = rf_folders_check(scenario, hellos, err);
+    status = check_nodes(scenario, join, hellos, err);
+    if (status == RF_OK) {
+        status = rf_folders_check(scenario, hellos, err);
+    }
     free(hellos);
     return status;
-}
-
-typedef enum rf_status (*check_fn)(const struct rf_scenario *scenario,
-                                   const struct rf_run_join *join,
-                                   uint32_t node, struct rf_err *err);
-
-enum rf_status rf_preflight_check(const struct rf_scenario *scenario,
-                                  const struct rf_run_join *join,
-                                  struct rf_err *err)
-{
-    static const check_fn checks[] = {check_alive, check_method, check_gpus,
-                                      check_nccl, check_memory};
-    for (uint32_t i = 0; i < scenario->config->n_nodes; i++) {
-        if (rf_scenario_node_ranks(scenario, i) == 0) {
-            continue;
-        }
-        for (size_t c = 0; c < RF_ARRAY_SIZE(checks); c++) {
-            enum rf_status status = checks[c](scenario, join, i, err);
-            if (status != RF_OK) {
-                return status;
-            }
-        }
-    }
-    return check_folders(scenario, join, err);
 }

@@ -6,6 +6,14 @@
 #include "coordinator/run/join.h"
 #include "coordinator/run/scenario.h"
 
+/* The first thing that one node, which has joined, lacks: RF_ERR_UNSUPPORTED or
+ * RF_ERR_NOMEM with host and figures. Of the other `hellos`, by node, any may
+ * be NULL: a node that has not joined. */
+enum rf_status rf_preflight_node(const struct rf_scenario *scenario,
+                                 const struct rf_msg_hello *const *hellos,
+                                 uint32_t node,
+                                 struct rf_err *err) RF_MUST_CHECK;
+
 /* The first thing that its nodes lack, with figures: RF_ERR_PEER for a node
  * that is lost, RF_ERR_UNSUPPORTED or RF_ERR_NOMEM. */
 enum rf_status rf_preflight_check(const struct rf_scenario *scenario,

@@ -214,9 +214,12 @@ static json_t *encode_text(const struct rf_field *field, const void *at)
     return string_of(*(char *const *)at);
 }
 
-static bool text_absent(const void *at)
+/* Texts, trees, lists and structs that may be missing begin with a pointer. */
+static bool pointer_absent(const void *at)
 {
-    return *(char *const *)at == NULL;
+    const void *pointer;
+    memcpy(&pointer, at, sizeof(pointer));
+    return pointer == NULL;
 }
 
 static void free_text(const struct rf_field *field, void *at)
@@ -245,11 +248,6 @@ static json_t *encode_tree(const struct rf_field *field, const void *at)
 {
     (void)field;
     return json_incref(*(json_t *const *)at);
-}
-
-static bool tree_absent(const void *at)
-{
-    return *(json_t *const *)at == NULL;
 }
 
 static void free_tree(const struct rf_field *field, void *at)
@@ -329,11 +327,6 @@ static json_t *encode_pairs(const struct rf_field *field, const void *at)
     return object;
 }
 
-static bool pairs_absent(const void *at)
-{
-    return ((const struct rf_pairs *)at)->list == NULL;
-}
-
 static void free_pairs(const struct rf_field *field, void *at)
 {
     struct rf_pairs *pairs = at;
@@ -381,11 +374,6 @@ static json_t *encode_u64s(const struct rf_field *field, const void *at)
     return array;
 }
 
-static bool u64s_absent(const void *at)
-{
-    return ((const struct rf_integers *)at)->list == NULL;
-}
-
 static void free_u64s(const struct rf_field *field, void *at)
 {
     struct rf_integers *integers = at;
@@ -424,11 +412,6 @@ static json_t *encode_texts(const struct rf_field *field, const void *at)
         json_array_append_new(array, string_of(in->list[i]));
     }
     return array;
-}
-
-static bool texts_absent(const void *at)
-{
-    return ((const struct rf_texts *)at)->list == NULL;
 }
 
 static void free_texts(const struct rf_field *field, void *at)
@@ -479,11 +462,6 @@ static enum rf_status decode_maybe(const struct rf_field *field,
 static json_t *encode_maybe(const struct rf_field *field, const void *at)
 {
     return rf_schema_encode(field->of, *(void *const *)at);
-}
-
-static bool maybe_absent(const void *at)
-{
-    return *(void *const *)at == NULL;
 }
 
 static void free_maybe(const struct rf_field *field, void *at)
@@ -556,22 +534,22 @@ static const struct kind kinds[] = {
                       init_i64, NULL},
     [RF_FIELD_REAL] = {"number", decode_real, encode_real, real_absent,
                        init_real, NULL},
-    [RF_FIELD_TEXT] = {"text", decode_text, encode_text, text_absent, NULL,
+    [RF_FIELD_TEXT] = {"text", decode_text, encode_text, pointer_absent, NULL,
                        free_text},
-    [RF_FIELD_SECRET] = {"secret text", decode_text, encode_text, text_absent,
-                         NULL, free_text},
-    [RF_FIELD_TREE] = {"object", decode_tree, encode_tree, tree_absent, NULL,
+    [RF_FIELD_SECRET] = {"secret text", decode_text, encode_text,
+                         pointer_absent, NULL, free_text},
+    [RF_FIELD_TREE] = {"object", decode_tree, encode_tree, pointer_absent, NULL,
                        free_tree},
-    [RF_FIELD_PAIRS] = {"object", decode_pairs, encode_pairs, pairs_absent,
+    [RF_FIELD_PAIRS] = {"object", decode_pairs, encode_pairs, pointer_absent,
                         NULL, free_pairs},
-    [RF_FIELD_U64S] = {"list", decode_u64s, encode_u64s, u64s_absent, NULL,
+    [RF_FIELD_U64S] = {"list", decode_u64s, encode_u64s, pointer_absent, NULL,
                        free_u64s},
-    [RF_FIELD_TEXTS] = {"list", decode_texts, encode_texts, texts_absent, NULL,
-                        free_texts},
-    [RF_FIELD_SECRETS] = {"list", decode_texts, encode_texts, texts_absent,
+    [RF_FIELD_TEXTS] = {"list", decode_texts, encode_texts, pointer_absent,
+                        NULL, free_texts},
+    [RF_FIELD_SECRETS] = {"list", decode_texts, encode_texts, pointer_absent,
                           NULL, free_texts},
     [RF_FIELD_PART] = {"", decode_part, encode_part, NULL, NULL, free_part},
-    [RF_FIELD_MAYBE] = {"", decode_maybe, encode_maybe, maybe_absent, NULL,
+    [RF_FIELD_MAYBE] = {"", decode_maybe, encode_maybe, pointer_absent, NULL,
                         free_maybe},
     [RF_FIELD_LIST] = {"list", decode_list, encode_list, NULL, NULL, free_list},
 };

@@ -13,7 +13,6 @@
 #include "transport/method.h"
 
 #define RF_DATALINK_CONGESTION "cubic"
-#define RF_DATALINK_CONGESTION_SIZE 16 /* TCP_CA_NAME_MAX */
 
 /* What a connection is for; ends only meet within one purpose. */
 enum rf_datalink_purpose { RF_DATALINK_OPS, RF_DATALINK_PROBE };
@@ -49,8 +48,5 @@ enum rf_status rf_datalink_listen(const struct rf_datalink_how *how,
 enum rf_status rf_datalink_join(const struct rf_datalink_how *how, int listener,
                                 struct rf_datalink_end *ends, uint32_t n_ends,
                                 struct rf_err *err) RF_MUST_CHECK;
-
-/* The congestion control that a connection really uses, "" if unknown. */
-void rf_datalink_congestion(int fd, char out[RF_DATALINK_CONGESTION_SIZE]);
 
 #endif

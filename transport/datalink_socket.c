@@ -23,16 +23,6 @@ void rf_datalink_tune(int fd)
                sizeof(RF_DATALINK_CONGESTION) - 1);
 }
 
-void rf_datalink_congestion(int fd, char out[RF_DATALINK_CONGESTION_SIZE])
-{
-    socklen_t size = RF_DATALINK_CONGESTION_SIZE;
-    memset(out, 0, RF_DATALINK_CONGESTION_SIZE);
-    if (getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, out, &size) != 0) {
-        out[0] = '\0';
-    }
-    out[RF_DATALINK_CONGESTION_SIZE - 1] = '\0';
-}
-
 /* sockaddr_storage by its families, without breaking aliasing rules. */
 union address {
     struct sockaddr any;

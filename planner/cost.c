@@ -1,5 +1,5 @@
 /*
- * Lower bounds and predictions. What each bound counts and why no execution can
+ * Lower bounds. What each bound counts and why no execution can
  * be faster is explained in docs/MEASURING.md, "The lower bound"; the names of
  * the steps here are those used there. Figures that were not measured (0) set
  * no bound.
@@ -26,6 +26,8 @@ void rf_links_init(struct rf_links *links, uint32_t n_nodes)
     size_t n = RF_MAX(n_nodes, 1);
     links->n_nodes = n_nodes;
     links->devices = false;
+    links->nics_per_node = 0;
+    links->nic_gbytes_per_s = links->port_gbytes_per_s = 0;
     links->copy_gbytes_per_s = rf_xcalloc(n, sizeof(double));
     links->copy1_gbytes_per_s = rf_xcalloc(n, sizeof(double));
     links->pair_gbytes_per_s = rf_xcalloc(n * n, sizeof(double));
@@ -41,11 +43,12 @@ void rf_links_free(struct rf_links *links)
     *links = (struct rf_links){.n_nodes = 0};
 }
 
-/* The best goodput of any pair that a node sends in (or receives in). */
-static double link_capacity(const struct rf_links *links, uint32_t node,
-                            bool out)
+double rf_links_capacity(const struct rf_links *links, uint32_t node, bool out)
 {
     double best = 0;
+    if (links->nic_gbytes_per_s > 0) {
+        return links->nic_gbytes_per_s * RF_MAX(links->nics_per_node, 1);
+    }
     for (uint32_t other = 0; other < links->n_nodes; other++) {
         size_t at = out ? (size_t)node * links->n_nodes + other
                         : (size_t)other * links->n_nodes + node;
@@ -370,12 +373,12 @@ static void bound_links(const struct rf_plan *plan,
     uint64_t *set = rf_xcalloc(owners.words, sizeof(*set));
     owners.link_out = rf_xcalloc(links->n_nodes, sizeof(double));
     for (uint32_t n = 0; n < links->n_nodes; n++) {
-        owners.link_out[n] = link_capacity(links, n, true);
+        owners.link_out[n] = rf_links_capacity(links, n, true);
     }
     collect(plan, parcels, &owners, in, set);
     for (uint32_t n = 0; n < plan->world->n_nodes; n++) {
-        raise_bound(bound, in[n], link_capacity(links, n, false), "link %s in",
-                    names[n]);
+        raise_bound(bound, in[n], rf_links_capacity(links, n, false),
+                    "link %s in", names[n]);
     }
     if (owners.n <= ALL_UNIONS_MAX) {
         bound_all_unions(&owners, links, names, set, bound);
@@ -413,39 +416,4 @@ enum rf_status rf_cost_bound(const struct rf_plan *plan,
     rf_parcels_free(&parcels);
     *out = bound;
     return RF_OK;
-}
-
-double rf_cost_predict_ms(const struct rf_plan *plan,
-                          const struct rf_schedule *schedule,
-                          const struct rf_links *links, double per_op_us)
-{
-    double busiest = 0, most_ops = 0, latency_us = 0;
-    uint32_t nodes = RF_MIN(schedule->n_nodes, links->n_nodes);
-    for (uint32_t n = 0; n < nodes; n++) {
-        const struct {
-            uint64_t bytes;
-            double gbytes_per_s;
-        } uses[] = {
-            {schedule->node_copy[n], links->copy_gbytes_per_s[n]},
-            {schedule->node_send[n], link_capacity(links, n, true)},
-            {schedule->node_recv[n], link_capacity(links, n, false)},
-        };
-        for (size_t i = 0; i < RF_ARRAY_SIZE(uses); i++) {
-            if (uses[i].gbytes_per_s > 0) {
-                double ms =
-                    (double)uses[i].bytes / uses[i].gbytes_per_s / BYTES_A_MS;
-                busiest = RF_MAX(busiest, ms);
-            }
-        }
-        for (uint32_t m = 0; schedule->node_send[n] > 0 && m < nodes; m++) {
-            if (schedule->node_recv[m] > 0 && m != n) {
-                size_t at = (size_t)n * links->n_nodes + m;
-                latency_us = RF_MAX(latency_us, links->pair_latency_us[at]);
-            }
-        }
-    }
-    for (uint32_t r = 0; r < plan->world->n_ranks; r++) {
-        most_ops = RF_MAX(most_ops, (double)schedule->rank_ops[r]);
-    }
-    return busiest + (latency_us + most_ops * per_op_us) / 1000;
 }

@@ -1,5 +1,5 @@
 /*
- * Physical lower bounds and predictions from link figures. Nothing here is a
+ * Physical lower bounds from link figures. Nothing here is a
  * constant of the code: figures are measured in the same run (link probe) or
  * given in cluster.json.
  */
@@ -20,6 +20,10 @@ struct rf_links {
     double *copy1_gbytes_per_s; /* per node: by one rank alone */
     double *pair_gbytes_per_s;  /* [from·n_nodes + to]; 0: not measured */
     double *pair_latency_us;    /* [from·n_nodes + to] */
+    /* Given, never measured; 0: not given. */
+    uint32_t nics_per_node;   /* ranks share them by slot */
+    double nic_gbytes_per_s;  /* each, one way; wins over what pairs reach */
+    double port_gbytes_per_s; /* of a GPU to others of its node, one way */
 };
 
 struct rf_bound {
@@ -42,11 +46,9 @@ enum rf_status rf_cost_bound(const struct rf_plan *plan,
                              struct rf_bound *out,
                              struct rf_err *err) RF_MUST_CHECK;
 
-/* Predicted milliseconds of a schedule: α per op and β per byte over its
- * busiest resources (docs/MEASURING.md). */
-double rf_cost_predict_ms(const struct rf_plan *plan,
-                          const struct rf_schedule *schedule,
-                          const struct rf_links *links, double per_op_us);
+/* What a node sends (`out`) or receives at most: all its NICs, or the best
+ * goodput of any pair that it is in. 0 when nothing is known. */
+double rf_links_capacity(const struct rf_links *links, uint32_t node, bool out);
 
 void rf_links_init(struct rf_links *links, uint32_t n_nodes);
 void rf_links_free(struct rf_links *links);

@@ -21,6 +21,7 @@
 #include "coordinator/results/report_table.h"
 #include "coordinator/results/result_files.h"
 #include "planner/model_json.h"
+#include "planner/simulate.h"
 #include "transport/method.h"
 
 struct context {
@@ -116,8 +117,8 @@ static void add_row(struct context *context,
     json_array_append_new(context->list, entry);
 }
 
-/* Fills `p`. The schedule counts a cast once, the bound both its sides: no
- * prediction is below the bound. */
+/* Fills `p`. No prediction is below the bound, which counts both sides of a
+ * cast. */
 static void predict(const struct context *context,
                     const struct rf_predict_input *input,
                     struct rf_prediction *p)
@@ -128,9 +129,19 @@ static void predict(const struct context *context,
         p->ms = rf_predict_disk_ms(&input->figures, context->model->bytes,
                                    plan->totals.bytes_total);
     } else {
-        p->ms = rf_cost_predict_ms(plan, input->scenario->schedule,
-                                   &input->links, input->figures.per_op_us);
-        if (rf_cost_bound(plan, &input->links, context->config->node_names,
+        const struct rf_simulate_env env = {
+            .plan = plan,
+            .schedule = input->scenario->schedule,
+            .links = &input->links,
+            .node_names = context->config->node_names,
+            .per_op_us = input->figures.per_op_us,
+            .in_place = rf_method_info_find(input->method)->may_alias};
+        struct rf_simulated simulated = {.ms = 0};
+        if (rf_simulate(&env, &simulated, NULL) == RF_OK) {
+            p->ms = simulated.ms;
+        }
+        if (!env.in_place &&
+            rf_cost_bound(plan, &input->links, context->config->node_names,
                           &bound, NULL) == RF_OK) {
             p->bound_ms = bound.ms;
             p->ms = RF_MAX(p->ms, bound.ms);
@@ -160,6 +171,8 @@ static enum rf_status predict_one(struct context *context,
         }
     }
     rf_links_init(&input.links, scenario->world->n_nodes);
+    input.links.devices =
+        rf_method_info_find(method)->memory == RF_DEVICE_MEMORY;
     if (!input.own) {
         rf_predict_links(&context->measured, context->config,
                          rf_method_info_find(method)->memory, &input.links);

@@ -22,6 +22,11 @@ void rf_link_figures_spread(const struct rf_link_figures *figures,
                             struct rf_links *links)
 {
     size_t n = links->n_nodes;
+    links->nic_gbytes_per_s = figures->nic_gbytes_per_s;
+    links->nics_per_node = (uint32_t)figures->nics_per_node;
+    links->port_gbytes_per_s = figures->nvlink_gbytes_per_s > 0
+                                   ? figures->nvlink_gbytes_per_s
+                                   : figures->pcie_gbytes_per_s;
     for (size_t i = 0; i < n; i++) {
         overrule(&links->copy_gbytes_per_s[i], figures->copy_gbytes_per_s);
         overrule(&links->copy1_gbytes_per_s[i],
@@ -55,6 +60,9 @@ void rf_predict_step(const struct rf_timeline *timeline,
 
 static bool has_link(const struct rf_links *links, uint32_t node, bool out)
 {
+    if (links->nic_gbytes_per_s > 0) {
+        return true;
+    }
     for (uint32_t other = 0; other < links->n_nodes; other++) {
         size_t at = out ? (size_t)node * links->n_nodes + other
                         : (size_t)other * links->n_nodes + node;

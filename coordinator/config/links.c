@@ -4,16 +4,17 @@
 #include "common/mem.h"
 #include "transport/method.h"
 
-/* Figures of "links" in order of struct rf_link_figures; a rate of 0 would be
- * no time at all, so it is refused. */
+/* Figures of "links"; a rate of 0 would be no time at all, so it is refused. */
 static const struct {
     const char *key;
     bool is_rate;
 } figure_keys[] = {
-    {"copy_gbytes_per_s", true},  {"single_copy_gbytes_per_s", true},
-    {"link_gbytes_per_s", true},  {"link_latency_us", false},
-    {"per_op_us", false},         {"setup_ms", false},
-    {"write_gbytes_per_s", true}, {"read_gbytes_per_s", true},
+    {"copy_gbytes_per_s", true},   {"single_copy_gbytes_per_s", true},
+    {"link_gbytes_per_s", true},   {"link_latency_us", false},
+    {"per_op_us", false},          {"setup_ms", false},
+    {"write_gbytes_per_s", true},  {"read_gbytes_per_s", true},
+    {"nic_gbytes_per_s", true},    {"nics_per_node", true},
+    {"nvlink_gbytes_per_s", true}, {"pcie_gbytes_per_s", true},
 };
 
 enum rf_status rf_link_figures_read(const struct rf_jnode *node,
@@ -22,10 +23,12 @@ enum rf_status rf_link_figures_read(const struct rf_jnode *node,
 {
     const char *keys[RF_ARRAY_SIZE(figure_keys) + 2] = {"methods"};
     double *const fields[] = {
-        &out->copy_gbytes_per_s,  &out->single_copy_gbytes_per_s,
-        &out->link_gbytes_per_s,  &out->link_latency_us,
-        &out->per_op_us,          &out->setup_ms,
-        &out->write_gbytes_per_s, &out->read_gbytes_per_s};
+        &out->copy_gbytes_per_s,   &out->single_copy_gbytes_per_s,
+        &out->link_gbytes_per_s,   &out->link_latency_us,
+        &out->per_op_us,           &out->setup_ms,
+        &out->write_gbytes_per_s,  &out->read_gbytes_per_s,
+        &out->nic_gbytes_per_s,    &out->nics_per_node,
+        &out->nvlink_gbytes_per_s, &out->pcie_gbytes_per_s};
     enum rf_status status;
     for (size_t i = 0; i < RF_ARRAY_SIZE(figure_keys); i++) {
         keys[i + 1] = figure_keys[i].key;

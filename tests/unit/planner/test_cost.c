@@ -241,24 +241,6 @@ START_TEST(test_cost_bound_of_a_large_cluster_takes_little_time)
 }
 END_TEST
 
-START_TEST(test_cost_prediction_adds_bytes_operations_and_latency)
-{
-    const uint32_t slots[] = {1, 1};
-    struct lab lab;
-    lab_links(&links, 2, 10, 10, 0.5);
-    links.pair_latency_us[0 * 2 + 1] = 200;
-    ck_assert_int_eq(
-        lab_make(&lab, TENSOR,
-                 ACROSS("[1, 1]", "RR", "\"n0\"", "[1, 1]", "RR", "\"n1\""),
-                 slots, 2),
-        RF_OK);
-    ck_assert_uint_eq(lab.schedule->n_ops, 1);
-    double ms = rf_cost_predict_ms(lab.plan, lab.schedule, &links, 30);
-    ck_assert_double_eq_tol(ms, BYTES / 0.5e6 + 0.2 + 0.03, 1e-9);
-    lab_free(&lab);
-}
-END_TEST
-
 Suite *test_cost_suite(void);
 Suite *test_cost_suite(void)
 {
@@ -278,8 +260,6 @@ Suite *test_cost_suite(void)
     tcase_add_test(tests, test_cost_bound_refuses_figures_of_another_cluster);
     tcase_add_test(tests, test_cost_bound_of_many_holder_sets);
     tcase_add_test(tests, test_cost_bound_of_a_large_cluster_takes_little_time);
-    tcase_add_test(tests,
-                   test_cost_prediction_adds_bytes_operations_and_latency);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "common/compiler.h"
+#include "planner/simulate.h"
 #include "schedule_lab.h"
 
 enum config {
@@ -322,6 +323,39 @@ START_TEST(test_strategy_links_bound_agrees)
 }
 END_TEST
 
+/* What predictions are made of agrees with links on which every op is a flow of
+ * its own. */
+START_TEST(test_strategy_links_simulation_agrees)
+{
+    static const char *const names[] = {"a", "b", "c", "d", "e"};
+    const struct suite_case *of = &cases[_i];
+    for (unsigned i = 0; i < 2 * N_CONFIGS; i++) {
+        struct lab lab;
+        struct rf_links links;
+        struct rf_simulated found;
+        double time;
+        make(&lab, of, (enum config)(i / 2), i % 2 == 1);
+        time = lab_time(&lab, of->bytes);
+        lab_links(&links, of->n_nodes, 0, 0, of->bytes / 1e9);
+        ck_assert_int_eq(
+            rf_simulate(&(struct rf_simulate_env){.plan = lab.plan,
+                                                  .schedule = lab.schedule,
+                                                  .links = &links,
+                                                  .node_names = names},
+                        &found, NULL),
+            RF_OK);
+        /* Turns of ranks, which stop whole flows, are the less exact part. */
+        ck_assert_msg(found.ms / 1e3 >= time * 0.99 &&
+                          found.ms / 1e3 <= time * (i % 2 == 1 ? 1.35 : 1.05),
+                      "case %s, %s, %s: %.4f instead of %.4f", of->name,
+                      config_text[i / 2], i % 2 == 1 ? "serial" : "free",
+                      found.ms / 1e3, time);
+        rf_links_free(&links);
+        lab_free(&lab);
+    }
+}
+END_TEST
+
 Suite *test_strategy_links_suite(void);
 Suite *test_strategy_links_suite(void)
 {
@@ -334,6 +368,7 @@ Suite *test_strategy_links_suite(void)
     tcase_add_loop_test(tests, test_strategy_links_order_reaches_the_bound, 0,
                         n);
     tcase_add_loop_test(tests, test_strategy_links_bound_agrees, 0, n);
+    tcase_add_loop_test(tests, test_strategy_links_simulation_agrees, 0, n);
     suite_add_tcase(suite, tests);
     return suite;
 }

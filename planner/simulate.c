@@ -1,0 +1,618 @@
+/*
+ * From ops to jobs. Ops from one rank to another that are equally many steps
+ * from the first copy form a flow, which moves one op after the other. It is
+ * cut into jobs of equal size, one after the other, so that a chain forwards
+ * one part while it gets the next, and flows share a link by turns. See
+ * simulate.h.
+ */
+#include "planner/simulate.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/mem.h"
+#include "planner/box.h"
+#include "planner/servers.h"
+
+/* Enough that filling a pipeline shows as it is; fewer where a world is so
+ * large that memory and time would suffer. */
+#define JOBS_A_FLOW 256
+#define MAX_JOBS (UINT64_C(1) << 18)
+#define MAX_FLOWS (MAX_JOBS / 16)
+#define BYTES_A_MS 1e6 /* of 1 GB/s */
+#define LEAST_JOB_BYTES (64 << 10)
+/* Jobs of a flow that are under way at the same time; as many as one has
+ * servers keep all of them busy. */
+#define WINDOW 6
+#define MAX_TURNS (UINT32_C(1) << 16)
+#define NO_FLOW UINT32_MAX
+
+struct flow {
+    uint32_t src, dst;
+    uint32_t after; /* the flow that its ops forward, or how many steps they
+                       are from the first copy */
+    uint32_t turn;  /* with "serialize": which of its ranks' turns, else 0 */
+    uint32_t n_jobs;
+    uint64_t bytes, n_ops; /* those that are moved */
+    uint64_t first_job;
+    uint64_t done;     /* bytes of ops in jobs so far */
+    double latency_ms; /* before others may go on with what arrived */
+};
+
+struct builder {
+    const struct rf_simulate_env *env;
+    const struct rf_world *world;
+    uint32_t *flow_of;     /* of each op; NO_FLOW: it stays in place */
+    uint32_t *last_job_of; /* of each op: the one that ends with it */
+    uint32_t *depth_of;    /* of each op; NULL: flows are told apart by the flow
+                              that they forward */
+    struct flow *flows;
+    size_t n_flows, flows_capacity;
+    uint32_t *table; /* hash table of flows */
+    size_t table_size;
+    struct rf_job *jobs;
+    uint64_t n_jobs;
+    uint32_t *last_wait; /* of each job: what it came to wait for last */
+    struct rf_job_edge *edges;
+    size_t n_edges, edges_capacity;
+    uint64_t in_place;
+    uint32_t tasks_a_turn; /* 0: ranks need not take turns */
+};
+
+/* --- Servers ---------------------------------------------------------------
+ */
+
+/* A world has one of each kind for every node, pair of nodes, NIC or rank, one
+ * kind after the other. */
+enum kind {
+    MEMORY, /* of a node, all its ranks at once */
+    PAIR,   /* from one node to another */
+    NIC_OUT,
+    NIC_IN,
+    ENGINE, /* a rank's own copying */
+    PORT_OUT,
+    PORT_IN, /* between the GPUs of a node */
+    CPU,
+    KINDS
+};
+
+static uint32_t nics_of(const struct rf_links *links)
+{
+    return RF_MAX(links->nics_per_node, 1);
+}
+
+static uint32_t count_of(const struct rf_simulate_env *env, enum kind kind)
+{
+    const struct rf_world *world = env->plan->world;
+    switch (kind) {
+    case MEMORY:
+        return world->n_nodes;
+    case PAIR:
+        return world->n_nodes * world->n_nodes;
+    case NIC_OUT:
+    case NIC_IN:
+        return world->n_nodes * nics_of(env->links);
+    default:
+        return world->n_ranks;
+    }
+}
+
+static uint32_t first_of(const struct rf_simulate_env *env, unsigned kind)
+{
+    uint32_t first = 0;
+    for (unsigned k = 0; k < kind; k++) {
+        first += count_of(env, (enum kind)k);
+    }
+    return first;
+}
+
+static void name_server(const struct rf_simulate_env *env, uint32_t server,
+                        char *out, size_t size)
+{
+    static const char *const of_rank[KINDS][2] = {
+        [ENGINE] = {"copying by", ""},
+        [PORT_OUT] = {"port of", " out"},
+        [PORT_IN] = {"port of", " in"},
+        [CPU] = {"operations of", ""},
+    };
+    const char *const *names = env->node_names;
+    const uint32_t n_nodes = env->plan->world->n_nodes;
+    const uint32_t n_nics = nics_of(env->links);
+    unsigned kind = KINDS - 1;
+    while (server < first_of(env, kind)) {
+        kind--;
+    }
+    server -= first_of(env, kind);
+    if (kind == MEMORY) {
+        snprintf(out, size, "%smemory of %s", env->links->devices ? "GPU " : "",
+                 names[server]);
+    } else if (kind == PAIR) {
+        snprintf(out, size, "link from %s to %s", names[server / n_nodes],
+                 names[server % n_nodes]);
+    } else if (kind == NIC_OUT || kind == NIC_IN) {
+        snprintf(out, size, "link %s %s", names[server / n_nics],
+                 kind == NIC_OUT ? "out" : "in");
+    } else {
+        snprintf(out, size, "%s rank %u%s", of_rank[kind][0], server,
+                 of_rank[kind][1]);
+    }
+}
+
+/* --- What a flow needs ------------------------------------------------------
+ */
+
+/* Per byte; nothing of what has no figure. */
+static void need(const struct builder *b, struct rf_job *job, enum kind kind,
+                 uint32_t index, double gbytes_per_s, double share)
+{
+    if (gbytes_per_s > 0) {
+        job->needs[job->n_needs++] =
+            (struct rf_need){.server = first_of(b->env, kind) + index,
+                             .ms = share / gbytes_per_s / BYTES_A_MS};
+    }
+}
+
+static uint32_t nic_of(const struct builder *b, uint32_t rank)
+{
+    const uint32_t n_nics = nics_of(b->env->links);
+    const struct rf_rank *at = &b->world->ranks[rank];
+    return at->node * n_nics + at->slot % n_nics;
+}
+
+static void need_link(const struct builder *b, const struct flow *flow,
+                      struct rf_job *job)
+{
+    const struct rf_links *links = b->env->links;
+    const uint32_t from = b->world->ranks[flow->src].node;
+    const uint32_t to = b->world->ranks[flow->dst].node;
+    const uint32_t pair = from * links->n_nodes + to;
+    double out = links->nic_gbytes_per_s, in = links->nic_gbytes_per_s;
+    if (out <= 0) {
+        out = rf_links_capacity(links, from, true);
+        in = rf_links_capacity(links, to, false);
+    }
+    if (links->pair_gbytes_per_s[pair] < RF_MIN(out, in)) {
+        need(b, job, PAIR, pair, links->pair_gbytes_per_s[pair], 1);
+    }
+    need(b, job, NIC_OUT, nic_of(b, flow->src), out, 1);
+    need(b, job, NIC_IN, nic_of(b, flow->dst), in, 1);
+}
+
+/* In host memory both ranks of a copy may work on it, on a GPU its source. */
+static void need_memory(const struct builder *b, const struct flow *flow,
+                        struct rf_job *job)
+{
+    const struct rf_links *links = b->env->links;
+    const uint32_t node = b->world->ranks[flow->src].node;
+    const double alone = links->copy1_gbytes_per_s[node];
+    if (links->devices && flow->src != flow->dst &&
+        links->port_gbytes_per_s > 0) {
+        need(b, job, PORT_OUT, flow->src, links->port_gbytes_per_s, 1);
+        need(b, job, PORT_IN, flow->dst, links->port_gbytes_per_s, 1);
+        return;
+    }
+    need(b, job, MEMORY, node, links->copy_gbytes_per_s[node], 1);
+    if (flow->src == flow->dst || links->devices) {
+        need(b, job, ENGINE, flow->src, alone, 1);
+    } else {
+        need(b, job, ENGINE, flow->src, alone, 0.5);
+        need(b, job, ENGINE, flow->dst, alone, 0.5);
+    }
+}
+
+/* One of a flow's jobs, all alike but for the processors' part. */
+static struct rf_job job_of_flow(const struct builder *b,
+                                 const struct flow *flow)
+{
+    const double bytes = (double)flow->bytes / flow->n_jobs;
+    struct rf_job job = {.n_needs = 0};
+    if (b->world->ranks[flow->src].node == b->world->ranks[flow->dst].node) {
+        need_memory(b, flow, &job);
+    } else {
+        need_link(b, flow, &job);
+    }
+    for (uint32_t i = 0; i < job.n_needs; i++) {
+        job.needs[i].ms *= bytes;
+    }
+    return job;
+}
+
+static double latency_of(const struct builder *b, const struct flow *flow)
+{
+    const struct rf_links *links = b->env->links;
+    const uint32_t from = b->world->ranks[flow->src].node;
+    const uint32_t to = b->world->ranks[flow->dst].node;
+    return links->pair_latency_us[(size_t)from * links->n_nodes + to] / 1e3;
+}
+
+/* --- Flows ------------------------------------------------------------------
+ */
+
+static size_t slot_of(const struct builder *b, const struct flow *key)
+{
+    const uint64_t words[] = {key->src, key->dst, key->after, key->turn};
+    struct rf_hash hash;
+    size_t at;
+    rf_hash_init(&hash);
+    rf_hash_record(&hash, words, RF_ARRAY_SIZE(words));
+    at = hash.a & (b->table_size - 1);
+    while (b->table[at] != NO_FLOW) {
+        const struct flow *flow = &b->flows[b->table[at]];
+        if (flow->src == key->src && flow->dst == key->dst &&
+            flow->after == key->after && flow->turn == key->turn) {
+            break;
+        }
+        at = (at + 1) & (b->table_size - 1);
+    }
+    return at;
+}
+
+static void grow_table(struct builder *b)
+{
+    b->table_size = RF_MAX(2 * b->table_size, 1024);
+    free(b->table);
+    b->table = rf_xmalloc(b->table_size * sizeof(*b->table));
+    memset(b->table, 0xff, b->table_size * sizeof(*b->table));
+    for (size_t f = 0; f < b->n_flows; f++) {
+        b->table[slot_of(b, &b->flows[f])] = (uint32_t)f;
+    }
+}
+
+static uint32_t flow_for(struct builder *b, const struct flow *key)
+{
+    size_t at;
+    if (2 * (b->n_flows + 1) > b->table_size) {
+        grow_table(b);
+    }
+    at = slot_of(b, key);
+    if (b->table[at] == NO_FLOW) {
+        b->table[at] = (uint32_t)b->n_flows;
+        RF_PUSH(b->flows, b->n_flows, b->flows_capacity, *key);
+    }
+    return b->table[at];
+}
+
+/* Whether a method that may leave pieces in place leaves this one. */
+static bool stays(const struct builder *b, const struct rf_op *op)
+{
+    const struct rf_rank_layout *layout;
+    size_t first = 0, n;
+    if (!b->env->in_place || op->cast != RF_CAST_NONE ||
+        op->dst_mem != RF_MEM_INFER || op->src_mem != RF_MEM_TRAIN ||
+        !rf_same_slot(b->world, op->src, op->dst) ||
+        memcmp(op->src_stride, op->dst_stride, sizeof(op->src_stride)) != 0) {
+        return false;
+    }
+    layout = rf_plan_layout(b->env->plan, RF_INFER, op->dst);
+    for (n = layout->n_pieces; n > 0;) {
+        const struct rf_piece *piece = &layout->pieces[first + n / 2];
+        int order = op->family != piece->family
+                        ? (op->family > piece->family ? 1 : -1)
+                        : rf_box_compare(&op->box, &piece->box);
+        if (order == 0) {
+            return true;
+        }
+        first += order > 0 ? n / 2 + 1 : 0;
+        n = order > 0 ? n - n / 2 - 1 : n / 2;
+    }
+    return false;
+}
+
+/* Turns are numbered from 1, in the order in which a rank has them. */
+static uint32_t turn_of(const struct builder *b, const struct rf_op *op)
+{
+    return b->tasks_a_turn == 0 || op->src == op->dst
+               ? 0
+               : op->task / b->tasks_a_turn + 1;
+}
+
+/* As many turns as there is room for. */
+static void choose_turns(struct builder *b)
+{
+    const struct rf_schedule *schedule = b->env->schedule;
+    uint32_t most = 0;
+    if (!b->env->plan->spec->serialize) {
+        return;
+    }
+    for (size_t i = 0; i < schedule->n_ops; i++) {
+        most = RF_MAX(most, schedule->ops[i].task);
+    }
+    b->tasks_a_turn = most / MAX_TURNS + 1;
+}
+
+static bool too_many(const struct builder *b)
+{
+    return b->depth_of == NULL && b->n_flows > MAX_FLOWS;
+}
+
+/* What an op forwards, see struct flow. */
+static uint32_t after_of(const struct builder *b, const struct rf_op *op)
+{
+    if (b->depth_of != NULL) {
+        return op->dep == RF_NO_OP ? 0 : b->depth_of[op->dep] + 1;
+    }
+    return op->dep == RF_NO_OP ? NO_FLOW : b->flow_of[op->dep];
+}
+
+static void find_flows(struct builder *b)
+{
+    const struct rf_schedule *schedule = b->env->schedule;
+    for (size_t i = 0; i < schedule->n_ops && !too_many(b); i++) {
+        const struct rf_op *op = &schedule->ops[i];
+        const struct flow key = {.src = op->src,
+                                 .dst = op->dst,
+                                 .after = after_of(b, op),
+                                 .turn = turn_of(b, op)};
+        struct flow *flow;
+        b->flow_of[i] = NO_FLOW;
+        if (b->depth_of != NULL) {
+            b->depth_of[i] = key.after;
+        }
+        if (stays(b, op)) {
+            b->in_place += rf_op_bytes(op);
+            continue;
+        }
+        b->flow_of[i] = flow_for(b, &key);
+        flow = &b->flows[b->flow_of[i]];
+        flow->bytes += rf_op_bytes(op);
+        flow->n_ops++;
+    }
+}
+
+/* A flow for every flow that is forwarded, or where those would be too many,
+ * for every step. */
+static void choose_flows(struct builder *b)
+{
+    find_flows(b);
+    if (!too_many(b)) {
+        return;
+    }
+    b->depth_of = rf_xcalloc(b->env->schedule->n_ops, sizeof(*b->depth_of));
+    b->n_flows = 0;
+    b->in_place = 0;
+    memset(b->table, 0xff, b->table_size * sizeof(*b->table));
+    find_flows(b);
+}
+
+/* --- Jobs -------------------------------------------------------------------
+ */
+
+/* As many jobs a flow as there is room for, none smaller than it pays. */
+static void divide_flows(struct builder *b)
+{
+    uint64_t most = RF_MAX(MAX_JOBS / RF_MAX(b->n_flows, 1), 1);
+    most = RF_MIN(most, JOBS_A_FLOW);
+    for (size_t f = 0; f < b->n_flows; f++) {
+        struct flow *flow = &b->flows[f];
+        flow->first_job = b->n_jobs;
+        flow->latency_ms = latency_of(b, flow);
+        flow->n_jobs =
+            (uint32_t)RF_MIN(most, flow->bytes / LEAST_JOB_BYTES + 1);
+        b->n_jobs += flow->n_jobs;
+    }
+    b->jobs = rf_xcalloc(b->n_jobs, sizeof(*b->jobs));
+    b->last_wait = rf_xcalloc(b->n_jobs, sizeof(*b->last_wait));
+    memset(b->last_wait, 0xff, b->n_jobs * sizeof(*b->last_wait));
+}
+
+static void add_edge(struct builder *b, struct rf_job_edge edge)
+{
+    b->jobs[edge.to].n_waits++;
+    RF_PUSH(b->edges, b->n_edges, b->edges_capacity, edge);
+}
+
+static void wait_for(struct builder *b, uint32_t job, uint32_t earlier,
+                     double delay_ms)
+{
+    add_edge(b, (struct rf_job_edge){
+                    .from = earlier, .to = job, .delay_ms = delay_ms});
+}
+
+static void fill_flow(struct builder *b, const struct flow *flow)
+{
+    const struct rf_job job = job_of_flow(b, flow);
+    for (uint32_t j = 0; j < flow->n_jobs; j++) {
+        const uint32_t at = (uint32_t)flow->first_job + j;
+        b->jobs[at] = job;
+        if (j > 0) {
+            add_edge(b, (struct rf_job_edge){
+                            .from = at - 1, .to = at, .first = true});
+        }
+        if (j >= WINDOW) {
+            wait_for(b, at, at - WINDOW, 0);
+        }
+    }
+}
+
+/* Where in its flow a byte is. */
+static uint32_t job_at(const struct flow *flow, uint64_t byte)
+{
+    const double share = (double)byte / (double)RF_MAX(flow->bytes, 1);
+    const uint32_t j = (uint32_t)(share * flow->n_jobs);
+    return (uint32_t)flow->first_job + RF_MIN(j, flow->n_jobs - 1);
+}
+
+/* The job with an op's first byte waits for the job with the last byte of what
+ * the op waits for. Counts the ops that begin in each job. */
+static void place_ops(struct builder *b, uint64_t *ops_in)
+{
+    const struct rf_schedule *schedule = b->env->schedule;
+    for (size_t i = 0; i < schedule->n_ops; i++) {
+        const struct rf_op *op = &schedule->ops[i];
+        struct flow *flow;
+        uint32_t first, earlier;
+        if (b->flow_of[i] == NO_FLOW) {
+            continue;
+        }
+        flow = &b->flows[b->flow_of[i]];
+        first = job_at(flow, flow->done);
+        flow->done += rf_op_bytes(op);
+        b->last_job_of[i] = job_at(flow, flow->done - 1);
+        ops_in[first]++;
+        if (op->dep == RF_NO_OP || b->flow_of[op->dep] == NO_FLOW) {
+            continue;
+        }
+        earlier = b->last_job_of[op->dep];
+        if (b->last_wait[first] != earlier) {
+            b->last_wait[first] = earlier;
+            wait_for(b, first, earlier,
+                     b->flows[b->flow_of[op->dep]].latency_ms);
+        }
+    }
+}
+
+static void need_processors(struct builder *b, const uint64_t *ops_in)
+{
+    const uint32_t cpus = first_of(b->env, CPU);
+    for (size_t f = 0; f < b->n_flows; f++) {
+        const struct flow *flow = &b->flows[f];
+        for (uint32_t j = 0; j < flow->n_jobs; j++) {
+            struct rf_job *job = &b->jobs[flow->first_job + j];
+            const double ms =
+                (double)ops_in[flow->first_job + j] * b->env->per_op_us / 1e3;
+            if (ms > 0) {
+                job->needs[job->n_needs++] =
+                    (struct rf_need){cpus + flow->src, ms};
+            }
+            if (ms > 0 && flow->dst != flow->src) {
+                job->needs[job->n_needs++] =
+                    (struct rf_need){cpus + flow->dst, ms};
+            }
+        }
+    }
+}
+
+static void make_jobs(struct builder *b)
+{
+    uint64_t *ops_in;
+    divide_flows(b);
+    ops_in = rf_xcalloc(b->n_jobs, sizeof(*ops_in));
+    for (size_t f = 0; f < b->n_flows; f++) {
+        fill_flow(b, &b->flows[f]);
+    }
+    place_ops(b, ops_in);
+    need_processors(b, ops_in);
+    free(ops_in);
+}
+
+/* --- Turns ------------------------------------------------------------------
+ */
+
+/* A job at one of its ranks. */
+struct place {
+    uint32_t rank, turn, job;
+};
+
+static int by_rank_and_turn(const void *a, const void *b)
+{
+    const struct place *x = a, *y = b;
+    if (x->rank != y->rank) {
+        return x->rank < y->rank ? -1 : 1;
+    }
+    if (x->turn != y->turn) {
+        return x->turn < y->turn ? -1 : 1;
+    }
+    return (x->job > y->job) - (x->job < y->job);
+}
+
+/* All jobs between ranks, once for each rank. */
+static struct place *list_places(const struct builder *b, size_t *n)
+{
+    struct place *places = rf_xcalloc(2 * b->n_jobs, sizeof(*places));
+    *n = 0;
+    for (size_t f = 0; f < b->n_flows; f++) {
+        const struct flow *flow = &b->flows[f];
+        for (uint32_t j = 0; flow->turn > 0 && j < flow->n_jobs; j++) {
+            const uint32_t job = (uint32_t)flow->first_job + j;
+            places[(*n)++] = (struct place){flow->src, flow->turn, job};
+            places[(*n)++] = (struct place){flow->dst, flow->turn, job};
+        }
+    }
+    qsort(places, *n, sizeof(*places), by_rank_and_turn);
+    return places;
+}
+
+/* Between two turns of a rank stands a job without needs: it waits for all of
+ * the one, and all of the other wait for it. */
+static void take_turns(struct builder *b)
+{
+    size_t n, end;
+    struct place *places = list_places(b, &n);
+    uint32_t between = NO_FLOW;
+    b->jobs = rf_xrealloc(b->jobs, b->n_jobs + n, sizeof(*b->jobs));
+    for (size_t first = 0; first < n; first = end) {
+        const struct place *turn = &places[first];
+        uint32_t next = (uint32_t)b->n_jobs;
+        b->jobs[b->n_jobs++] = (struct rf_job){.n_needs = 0};
+        for (end = first; end < n && places[end].rank == turn->rank &&
+                          places[end].turn == turn->turn;
+             end++) {
+            if (between != NO_FLOW) {
+                wait_for(b, places[end].job, between, 0);
+            }
+            wait_for(b, next, places[end].job, 0);
+        }
+        between = end < n && places[end].rank == turn->rank ? next : NO_FLOW;
+    }
+    free(places);
+}
+
+/* --- All together -----------------------------------------------------------
+ */
+
+/* What ends last has still to arrive. */
+static double latency_of_last(const struct builder *b)
+{
+    double most = 0;
+    for (size_t f = 0; f < b->n_flows; f++) {
+        most = RF_MAX(most, b->flows[f].latency_ms);
+    }
+    return most;
+}
+
+static void run(struct builder *b, struct rf_simulated *out)
+{
+    struct rf_servers_result result;
+    rf_servers_run(b->jobs, b->n_jobs, b->edges, b->n_edges,
+                   first_of(b->env, KINDS), &result);
+    out->ms = result.ms + latency_of_last(b);
+    out->busy_ms = result.busy_ms;
+    out->in_place = b->in_place;
+    snprintf(out->busiest, sizeof(out->busiest), "nothing");
+    if (result.busy_ms > 0) {
+        name_server(b->env, result.busiest, out->busiest, sizeof(out->busiest));
+    }
+}
+
+enum rf_status rf_simulate(const struct rf_simulate_env *env,
+                           struct rf_simulated *out, struct rf_err *err)
+{
+    struct builder b = {.env = env, .world = env->plan->world};
+    const size_t n_ops = env->schedule->n_ops;
+    if (env->links->n_nodes != b.world->n_nodes) {
+        return rf_err_set(err, RF_ERR_INTERNAL,
+                          "link figures of %u nodes for a world of %u",
+                          env->links->n_nodes, b.world->n_nodes);
+    }
+    b.flows_capacity = 64;
+    b.flows = rf_xcalloc(b.flows_capacity, sizeof(*b.flows));
+    b.flow_of = rf_xcalloc(n_ops, sizeof(*b.flow_of));
+    b.last_job_of = rf_xcalloc(n_ops, sizeof(*b.last_job_of));
+    choose_turns(&b);
+    choose_flows(&b);
+    make_jobs(&b);
+    if (b.tasks_a_turn > 0) {
+        take_turns(&b);
+    }
+    run(&b, out);
+    free(b.flow_of);
+    free(b.last_job_of);
+    free(b.depth_of);
+    free(b.flows);
+    free(b.table);
+    free(b.jobs);
+    free(b.last_wait);
+    free(b.edges);
+    return RF_OK;
+}

@@ -1,0 +1,34 @@
+/*
+ * Predicted times: a schedule becomes jobs of a few ops each, in order and with
+ * what they wait for, and the memories, copy engines, ports and links that they
+ * use become servers (planner/servers.h). An estimate, not a bound; what it
+ * leaves out is listed in docs/MEASURING.md, "Predictions".
+ */
+#ifndef RF_PLANNER_SIMULATE_H
+#define RF_PLANNER_SIMULATE_H
+
+#include "planner/cost.h"
+
+struct rf_simulate_env {
+    const struct rf_plan *plan;
+    const struct rf_schedule *schedule; /* of the world */
+    const struct rf_links *links;       /* 0: no limit */
+    const char *const *node_names;
+    double per_op_us; /* of the processors of both ranks */
+    bool in_place;    /* pieces that one op fills whole and unchanged from
+                         memory of the same slot are not copied */
+};
+
+struct rf_simulated {
+    double ms;
+    double busy_ms;    /* of the server that is held longest */
+    char busiest[96];  /* "link gpu-a out", "nothing" */
+    uint64_t in_place; /* bytes that stayed where they were */
+};
+
+/* RF_ERR_INTERNAL when the links are not those of the plan's nodes. */
+enum rf_status rf_simulate(const struct rf_simulate_env *env,
+                           struct rf_simulated *out,
+                           struct rf_err *err) RF_MUST_CHECK;
+
+#endif

@@ -1,0 +1,104 @@
+/* Predicted times that can be worked out by hand; test_strategy_links.c
+ * compares with a simulation of every op. */
+#include <check.h>
+#include <string.h>
+
+#include "common/compiler.h"
+#include "planner/simulate.h"
+#include "schedule_lab.h"
+
+#define BYTES 4194304. /* 1024 x 1024 floats */
+#define TENSOR                                                                 \
+    "{'tensor': {'name': 'w', 'shape': [1024, 1024], 'dtype': 'float32'}}"
+#define ACROSS(train, infer, more)                                             \
+    "{'mode': 'disaggregated', " more                                          \
+    " 'train': {'layout': 'spec', 'nodes': ['n0'], " train                     \
+    "}, 'infer': {'layout': 'spec', 'nodes': ['n1'], " infer "}}"
+#define WHOLE "'mesh': [1, 1], 'spec': 'RR'"
+#define HALVES "'mesh': [1, 2], 'spec': 'S1R'"
+
+static const char *const names[] = {"a", "b"};
+
+static struct rf_simulated simulate(const char *scenario, uint32_t slots,
+                                    const struct rf_links *links,
+                                    double per_op_us)
+{
+    const uint32_t all[] = {slots, slots};
+    struct rf_simulated found;
+    struct lab lab;
+    ck_assert_msg(lab_make(&lab, TENSOR, scenario, all, 2) == RF_OK, "%s",
+                  lab.err.text);
+    ck_assert_int_eq(
+        rf_simulate(&(struct rf_simulate_env){.plan = lab.plan,
+                                              .schedule = lab.schedule,
+                                              .links = links,
+                                              .node_names = names,
+                                              .per_op_us = per_op_us,
+                                              .in_place = true},
+                    &found, NULL),
+        RF_OK);
+    lab_free(&lab);
+    return found;
+}
+
+START_TEST(test_simulate_adds_latency_and_operations)
+{
+    struct rf_links links;
+    struct rf_simulated found;
+    lab_links(&links, 2, 10, 10, 0.5);
+    links.pair_latency_us[0 * 2 + 1] = 200;
+    found = simulate(ACROSS(WHOLE, WHOLE, ""), 1, &links, 0);
+    ck_assert_double_eq_tol(found.ms, BYTES / 0.5e6 + 0.2, 0.15);
+    ck_assert_str_eq(found.busiest, "link a out");
+    found = simulate(ACROSS(WHOLE, WHOLE, ""), 1, &links, 1e6);
+    ck_assert_double_ge(found.ms, 1000);
+    ck_assert_str_eq(found.busiest, "operations of rank 0");
+    rf_links_free(&links);
+}
+END_TEST
+
+/* Two ranks on two NICs take half the time of two ranks on one. */
+START_TEST(test_simulate_ranks_share_nics_by_slot)
+{
+    const char *scenario = ACROSS(HALVES, HALVES, "");
+    struct rf_links links;
+    double one, two;
+    lab_links(&links, 2, 0, 0, 0);
+    links.nic_gbytes_per_s = 0.5;
+    links.nics_per_node = 1;
+    one = simulate(scenario, 2, &links, 0).ms;
+    links.nics_per_node = 2;
+    two = simulate(scenario, 2, &links, 0).ms;
+    ck_assert_double_eq_tol(one, BYTES / 0.5e6, BYTES / 0.5e6 / 20);
+    ck_assert_double_eq_tol(two, one / 2, one / 20);
+    rf_links_free(&links);
+}
+END_TEST
+
+/* A piece that stays where it is costs nothing. */
+START_TEST(test_simulate_in_place_moves_nothing)
+{
+    struct rf_links links;
+    struct rf_simulated found;
+    lab_links(&links, 2, 1, 1, 1);
+    found =
+        simulate("{'train': {'layout': 'spec', 'nodes': ['n0'], " WHOLE
+                 "}, 'infer': {'layout': 'spec', 'nodes': ['n0'], " WHOLE "}}",
+                 1, &links, 0);
+    ck_assert_uint_eq(found.in_place, (uint64_t)BYTES);
+    ck_assert_double_eq(found.ms, 0);
+    rf_links_free(&links);
+}
+END_TEST
+
+Suite *test_simulate_suite(void);
+Suite *test_simulate_suite(void)
+{
+    Suite *suite = suite_create("simulate");
+    TCase *tests = tcase_create("simulate");
+    tcase_add_test(tests, test_simulate_adds_latency_and_operations);
+    tcase_add_test(tests, test_simulate_ranks_share_nics_by_slot);
+    tcase_add_test(tests, test_simulate_in_place_moves_nothing);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

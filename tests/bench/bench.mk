@@ -29,3 +29,23 @@ $(BUILD)/check-strategies: $(BUILD)/tests/bench/check_strategies.o $(BENCH_LIBS)
 check-strategies: ## every strategy, method and mesh pair, byte for byte
 	$(call needs,build unit,$(BUILD)/check-strategies)
 	$(BUILD)/check-strategies $(JOBS)
+
+# Peers: the same refits with Open MPI and Gloo, in the same processes.
+PEERS := tests/bench/peers
+PEER_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard $(PEERS)/*.c)) \
+	$(BUILD)/$(PEERS)/gloo.o
+$(BUILD)/$(PEERS)/%.o: private RF_CPPFLAGS += $(shell pkg-config --cflags \
+	ompi-c 2>/dev/null)
+$(BUILD)/$(PEERS)/gloo.o: $(PEERS)/gloo.cc $(PEERS)/peer.h
+	@mkdir -p $(@D)
+	@echo "  CXX   $<"
+	$(Q)$(CXX) $(RF_CPPFLAGS) -std=c++17 -O2 -Wall -Wextra -pthread -c $< -o $@
+$(BUILD)/bench-peers: $(PEER_OBJECTS) $(BENCH_LIBS)
+	$(link) $(COORD_LDLIBS) $(shell pkg-config --libs ompi-c) -lgloo -lstdc++
+$(BUILD)/bench-ratios: $(BUILD)/tests/bench/bench_ratios.o $(BENCH_LIBS)
+	$(link) $(COORD_LDLIBS)
+
+.PHONY: bench
+bench: ## refits, links and launching beside Open MPI, Gloo, iperf3 and ssh
+	$(call needs,build bench,all $(BUILD)/bench-peers $(BUILD)/bench-ratios)
+	tests/bench/bench-all $(BUILD)

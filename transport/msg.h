@@ -15,7 +15,7 @@
 /* X(name, number, longest payload) */
 #define RF_MSG_MAP(X)                                                          \
     X(BOOT, 1, 64 << 10)       /* C→A, first frame on stdin */               \
-    X(HELLO, 2, 256 << 10)     /* A→C */                                     \
+    X(HELLO, 2, 256 << 10)     /* A→C, and from a survey to A */             \
     X(WELCOME, 3, 4 << 10)     /* C→A */                                     \
     X(START, 4, 64 << 20)      /* C→A→R: one scenario attempt */           \
     X(STEP, 5, 64 << 10)       /* C→A→R: do one step */                    \

@@ -2,11 +2,12 @@
  * The agent: joining, leases, dispatch, end. See agent.h, agent_internal.h and
  * docs/PROTOCOL.md.
  *
- * Happy path: BOOT on standard input, banner, connection back, HELLO, WELCOME;
- * then messages until SHUTDOWN. What ends an agent early, and always the same
- * way (kill the ranks, then leave): the end of standard input or of the control
- * connection, a lease not renewed, SIGTERM, SIGHUP or, with --connect, SIGINT,
- * a message that makes no sense, a state that lasts too long.
+ * Happy path: BOOT on standard input, banner, survey of the node, connection
+ * back, HELLO, WELCOME; then messages until SHUTDOWN. What ends an agent early,
+ * and always the same way (kill the ranks, then leave): the end of standard
+ * input or of the control connection, a lease not renewed, SIGTERM, SIGHUP or,
+ * with --connect, SIGINT, a message that makes no sense, a state that lasts too
+ * long.
  */
 #include "worker/agent_internal.h"
 
@@ -22,13 +23,15 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/mem.h"
+#include "common/text.h"
 #include "transport/loop.h"
-#include "worker/facts.h"
 #include "worker/join.h"
 #include "worker/process.h"
 #include "worker/signs.h"
+#include "worker/survey.h"
 
 #define BOOT_LIMIT_MS 60000
+#define SURVEY_LIMIT_MS 60000
 #define GREETING_LIMIT_MS 60000
 #define END_LIMIT_MS 5000
 #define MANUAL_JOIN_MS 60000
@@ -37,9 +40,13 @@
 
 static const struct rf_sm_state agent_states[AGENT_STATES] = {
     [AGENT_BOOTING] = {"booting",
-                       RF_SM_NEXT(AGENT_JOINING) | RF_SM_NEXT(AGENT_GREETING) |
-                           RF_SM_NEXT(AGENT_ENDING),
+                       RF_SM_NEXT(AGENT_SURVEYING) | RF_SM_NEXT(AGENT_ENDING),
                        0},
+    [AGENT_SURVEYING] = {"surveying",
+                         RF_SM_NEXT(AGENT_JOINING) |
+                             RF_SM_NEXT(AGENT_GREETING) |
+                             RF_SM_NEXT(AGENT_ENDING),
+                         0},
     [AGENT_JOINING] = {"joining",
                        RF_SM_NEXT(AGENT_GREETING) | RF_SM_NEXT(AGENT_BOOTING) |
                            RF_SM_NEXT(AGENT_ENDING),
@@ -66,6 +73,21 @@ void rf_agent_send(struct agent *agent, const struct rf_msg *message)
     }
 }
 
+void rf_agent_refuse(struct agent *agent, const char *why)
+{
+    struct rf_msg message;
+    char *text = rf_xstrdup(why);
+    rf_text_clean(text, strlen(text));
+    rf_msg_init(&message, RF_MSG_ERROR);
+    message.error.text = text;
+    if (agent->control == NULL) {
+        agent->control = agent->stdio;
+    }
+    rf_agent_send(agent, &message);
+    rf_agent_end(agent, 1, text);
+    rf_msg_free(&message);
+}
+
 void rf_agent_end(struct agent *agent, int exit_code, const char *why)
 {
     if (agent->sm.state == AGENT_ENDING) {
@@ -80,6 +102,10 @@ void rf_agent_end(struct agent *agent, int exit_code, const char *why)
     if (agent->join != NULL) {
         rf_join_cancel(agent->join);
         agent->join = NULL;
+    }
+    if (agent->survey != NULL) {
+        rf_survey_cancel(agent->survey);
+        agent->survey = NULL;
     }
     if (agent->control != NULL) {
         rf_conn_close(agent->control);
@@ -225,21 +251,29 @@ static char *data_address(const struct agent *agent)
     return server != NULL ? rf_xstrdup(server) : NULL;
 }
 
+/* The survey's facts, and what is this process's own. */
 static void send_hello(struct agent *agent)
 {
     struct rf_msg message;
     struct rf_msg_hello *hello = &message.hello;
     bool tcp = agent->control != agent->stdio;
-    rf_msg_init(&message, RF_MSG_HELLO);
-    rf_facts_collect(hello);
+    int64_t start_ticks = rf_process_start_ticks();
+    message.type = RF_MSG_HELLO;
+    *hello = agent->facts;
+    rf_schema_init(&rf_msg_hello_schema, &agent->facts);
+    free(hello->protocol.list);
     hello->protocol.list = rf_xcalloc(2, sizeof(*hello->protocol.list));
     hello->protocol.list[0] = RF_PROTOCOL_MIN;
     hello->protocol.list[1] = RF_PROTOCOL_MAX;
     hello->protocol.n = 2;
     hello->node = agent->boot.message.node;
+    free(hello->control);
     hello->control = rf_xstrdup(tcp ? "tcp" : "stdio");
     hello->candidate = rf_xstrdup(agent->candidate);
     hello->address = data_address(agent);
+    hello->pid = (uint32_t)getpid();
+    hello->start_ticks =
+        start_ticks >= 0 ? (uint64_t)start_ticks : RF_ABSENT_U64;
     rf_signs_leave(&agent->boot.message, hello);
     move(agent, AGENT_GREETING, GREETING_LIMIT_MS);
     rf_agent_send(agent, &message);
@@ -296,30 +330,9 @@ static bool print_banner(const char *nonce)
 
 static const struct rf_conn_ops control_ops;
 
-static void on_boot(struct agent *agent, struct rf_msg_boot *message)
+static void connect_back(struct agent *agent)
 {
-    struct rf_err err = {.text = ""};
-    if (rf_boot_read(message, &agent->boot, &err) != RF_OK) {
-        rf_agent_end(agent, 1, err.text);
-        return;
-    }
-    agent->booted = true;
-    rf_log_init((enum rf_log_level)agent->boot.message.log_level, NULL);
-    agent->environment = rf_process_environment(&agent->boot.message.env);
-    if (agent->options->connect) {
-        send_hello(agent);
-        return;
-    }
-    if (!print_banner(agent->boot.message.nonce)) {
-        rf_agent_end(agent, 1, "standard output is closed");
-        return;
-    }
     move(agent, AGENT_JOINING, 0);
-    if (agent->boot.n_candidates == 0) {
-        agent->control = agent->stdio;
-        send_hello(agent);
-        return;
-    }
     agent->join =
         rf_join_start(&agent->loop,
                       &(struct rf_join_how){
@@ -330,6 +343,48 @@ static void on_boot(struct agent *agent, struct rf_msg_boot *message)
                           .total_ms = agent->boot.limits.connect_back_ms,
                       },
                       &control_ops, on_joined, agent);
+}
+
+static void on_surveyed(struct rf_msg_hello *facts, const char *why, void *data)
+{
+    struct agent *agent = data;
+    agent->survey = NULL;
+    if (facts == NULL) {
+        rf_agent_refuse(agent, why);
+        return;
+    }
+    agent->facts = *facts;
+    rf_schema_init(&rf_msg_hello_schema, facts);
+    if (agent->control != NULL) {
+        send_hello(agent);
+    } else {
+        connect_back(agent);
+    }
+}
+
+static void on_boot(struct agent *agent, struct rf_msg_boot *message)
+{
+    struct rf_err err = {.text = ""};
+    if (rf_boot_read(message, &agent->boot, &err) != RF_OK) {
+        rf_agent_end(agent, 1, err.text);
+        return;
+    }
+    agent->booted = true;
+    rf_log_init((enum rf_log_level)agent->boot.message.log_level, NULL);
+    agent->environment = rf_process_environment(&agent->boot.message.env);
+    if (!agent->options->connect && !print_banner(agent->boot.message.nonce)) {
+        rf_agent_end(agent, 1, "standard output is closed");
+        return;
+    }
+    if (!agent->options->connect && agent->boot.n_candidates == 0) {
+        agent->control = agent->stdio;
+    }
+    move(agent, AGENT_SURVEYING, 0);
+    agent->survey = rf_survey_start(&agent->loop, agent->environment,
+                                    SURVEY_LIMIT_MS, on_surveyed, agent, &err);
+    if (agent->survey == NULL) {
+        rf_agent_refuse(agent, err.text);
+    }
 }
 
 /* --- Messages ------------------------------------------------------------- */
@@ -500,6 +555,7 @@ int rf_agent_run(struct rf_agent_options *options)
     agent.state_deadline_ns =
         options->connect ? INT64_MAX : now + BOOT_LIMIT_MS * RF_NS_PER_MS;
     rf_limits_init(&agent.boot.limits);
+    rf_schema_init(&rf_msg_hello_schema, &agent.facts);
     start_handles(&agent);
     if (options->connect) {
         agent.join = rf_join_start(&agent.loop,
@@ -520,6 +576,7 @@ int rf_agent_run(struct rf_agent_options *options)
     rf_signs_remove(&agent.boot.message, agent.exit_code == 0);
     rf_agent_free_ranks(&agent);
     rf_process_environment_free(agent.environment);
+    rf_schema_free(&rf_msg_hello_schema, &agent.facts);
     rf_boot_free(&agent.boot);
     rf_agent_forget_waiting(&agent);
     free(agent.unanswered.list);

@@ -22,13 +22,15 @@
 #define RF_AGENT_OUTPUT_RATE ((double)(64 << 10))
 
 /*
- *   BOOTING → JOINING → GREETING → READY → ENDING
- *   BOOTING: waits for BOOT. JOINING: connects back. GREETING: HELLO is sent.
- *   ENDING: ranks are killed, the process ends; from every state. Without a
- *   launcher JOINING comes before BOOTING.
+ *   BOOTING → SURVEYING → JOINING → GREETING → READY → ENDING
+ *   BOOTING: waits for BOOT. SURVEYING: finds out what the node can do.
+ *   JOINING: connects back. GREETING: HELLO is sent. ENDING: ranks are killed,
+ *   the process ends; from every state. Without a launcher JOINING comes before
+ *   BOOTING.
  */
 enum agent_state {
     AGENT_BOOTING,
+    AGENT_SURVEYING,
     AGENT_JOINING,
     AGENT_GREETING,
     AGENT_READY,
@@ -113,7 +115,9 @@ struct agent {
     int64_t peer_t, peer_at_ns; /* coordinator's last LEASE, its arrival */
     struct rf_clock_offset clock;
 
-    char **environment; /* of ranks */
+    char **environment;        /* of ranks */
+    struct rf_survey *survey;  /* while it is under way */
+    struct rf_msg_hello facts; /* what it found, until HELLO is sent */
     uint32_t attempt;
     bool abort_wanted;             /* ABORTED is to be sent */
     char phase[32];                /* last step sent to the ranks */
@@ -133,6 +137,8 @@ struct agent {
 /* agent.c */
 /* Ends ranks, connections and at last the loop; the first call counts. */
 void rf_agent_end(struct agent *agent, int exit_code, const char *why);
+/* The same after an ERROR to the coordinator, which it names the cause by. */
+void rf_agent_refuse(struct agent *agent, const char *why);
 /* To the coordinator, if there is a connection. */
 void rf_agent_send(struct agent *agent, const struct rf_msg *message);
 

@@ -19,7 +19,6 @@
 #include "common/bytes.h"
 #include "common/log.h"
 #include "common/mem.h"
-#include "common/text.h"
 #include "worker/process.h"
 #include "worker/signs.h"
 #include "worker/task.h"
@@ -149,17 +148,6 @@ static void note_files(struct agent *agent, const struct rf_spec *spec,
     explicit_bzero(key, sizeof(key));
 }
 
-/* Tells the coordinator as well: it has checked all of START before. */
-static void refuse_start(struct agent *agent, struct rf_err *err)
-{
-    struct rf_msg message;
-    rf_text_clean(err->text, strlen(err->text));
-    rf_msg_init(&message, RF_MSG_ERROR);
-    message.error.text = err->text;
-    rf_agent_send(agent, &message);
-    rf_agent_end(agent, 1, err->text);
-}
-
 static void start_ranks(struct agent *agent, const void *payload, size_t size)
 {
     if (agent->n_ranks > 0) {
@@ -180,11 +168,11 @@ static void start_now(struct agent *agent, const void *payload, size_t size)
     struct rf_err err = {.text = ""};
     struct rf_msg message;
     if (rf_msg_read(&frame, &message, &err) != RF_OK) {
-        refuse_start(agent, &err);
+        rf_agent_refuse(agent, err.text);
         return;
     }
     if (rf_task_load(&message.start, &task, &err) != RF_OK) {
-        refuse_start(agent, &err);
+        rf_agent_refuse(agent, err.text);
         goto out;
     }
     rf_signs_remove(&agent->boot.message, false);

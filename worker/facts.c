@@ -294,15 +294,11 @@ static void find_devices(struct rf_msg_hello *hello)
 void rf_facts_collect(struct rf_msg_hello *hello)
 {
     char boot_id[RF_BOOT_ID_SIZE];
-    int64_t start_ticks = rf_process_start_ticks();
     hello->version = rf_xstrdup(rf_version());
     hello->build = rf_xstrdup(rf_build());
     hello->hostname = host_name();
     rf_boot_id(boot_id);
     hello->boot_id = boot_id[0] != '\0' ? rf_xstrdup(boot_id) : NULL;
-    hello->pid = (uint32_t)getpid();
-    hello->start_ticks =
-        start_ticks >= 0 ? (uint64_t)start_ticks : RF_ABSENT_U64;
     hello->cpus = processors();
     hello->memory_bytes = rf_memory_total();
     hello->memory_available_bytes = rf_memory_available();

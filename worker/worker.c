@@ -1,6 +1,7 @@
 /*
  * Command line of refit-worker. People use --probe, --version, --help and
- * --connect; --stdio is what launchers run, --rank what an agent runs.
+ * --connect; --stdio is what launchers run, --survey and --rank what an agent
+ * runs.
  */
 #include "worker/worker.h"
 
@@ -23,6 +24,7 @@
 #include "worker/agent.h"
 #include "worker/facts.h"
 #include "worker/rank.h"
+#include "worker/survey.h"
 
 static const char help[] =
     "usage: refit-worker --stdio\n"
@@ -48,7 +50,8 @@ enum option_id {
     OPTION_PROBE,
     OPTION_VERSION,
     OPTION_HELP,
-    /* Between agent and rank only. */
+    /* Of what an agent starts only. */
+    OPTION_SURVEY,
     OPTION_RANK,
     OPTION_PARENT,
     OPTION_LEASE,
@@ -65,6 +68,7 @@ static const struct option options[] = {
     {"probe", no_argument, NULL, OPTION_PROBE},
     {"version", no_argument, NULL, OPTION_VERSION},
     {"help", no_argument, NULL, OPTION_HELP},
+    {"survey", no_argument, NULL, OPTION_SURVEY},
     {"rank", required_argument, NULL, OPTION_RANK},
     {"parent", required_argument, NULL, OPTION_PARENT},
     {"lease-ms", required_argument, NULL, OPTION_LEASE},
@@ -75,7 +79,7 @@ static const struct option options[] = {
 };
 
 struct command {
-    int mode; /* OPTION_STDIO, _CONNECT, _PROBE, _VERSION, _HELP, _RANK, 0 */
+    int mode; /* the option that says what to do; 0: none yet */
     char *connect;
     const char *key_file;
     struct rf_agent_options agent;
@@ -175,6 +179,7 @@ static bool parse_option(struct command *command, int option, char *value)
     case OPTION_PROBE:
     case OPTION_VERSION:
     case OPTION_HELP:
+    case OPTION_SURVEY:
         command->mode = option;
         return true;
     case OPTION_CONNECT:
@@ -278,6 +283,8 @@ int rf_worker_main(int argc, char **argv)
         return rf_agent_run(&command.agent);
     case OPTION_CONNECT:
         return run_connect(&command);
+    case OPTION_SURVEY:
+        return rf_survey_run(command.rank.parent);
     case OPTION_RANK:
         return rf_rank_run(&command.rank);
     case OPTION_PROBE:

@@ -9,7 +9,8 @@
  *   FAKE_NCCL_FAIL=call:count:code   the count-th such call returns code
  *   FAKE_NCCL_ASYNC=rank:group:code  an asynchronous error in that group
  *   FAKE_NCCL_HANG=rank:group        that group never ends (until an abort)
- *   FAKE_NCCL_VERSION=22809      what ncclGetVersion says
+ *   NCCL_FAKE_VERSION=22809          what ncclGetVersion says (ranks get
+ *                                    variables NCCL_* from their agents)
  *   FAKE_NCCL_STALL_S=n              a group without progress for n seconds
  *                                    (default 20) is reported and fails
  */
@@ -33,7 +34,7 @@ struct id {
 
 ncclResult_t ncclGetVersion(int *version)
 {
-    const char *text = getenv("FAKE_NCCL_VERSION");
+    const char *text = getenv("NCCL_FAKE_VERSION");
     *version = text != NULL ? atoi(text) : NCCL_VERSION_CODE;
     return ncclSuccess;
 }

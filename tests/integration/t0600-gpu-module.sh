@@ -194,7 +194,7 @@ test_probe_without_a_driver_says_so() {
 
 test_missing_driver_is_refused_with_the_method() {
     cluster '.launch.env.FAKE_CUDA_DEVICES = "0"'
-    FAKE_CUDA_DEVICES=0 run_coord cluster.json
+    run_coord cluster.json
     expect_exit 4
     expect_text err 'no driver'
 }
@@ -239,8 +239,8 @@ test_environment_names_devices_driver_and_library() {
 }
 
 test_mig_device_is_refused_before_anything_moves() {
-    cluster
-    FAKE_NVML_MIG=1 run_coord cluster.json
+    cluster '.launch.env.FAKE_NVML_MIG = "1"'
+    run_coord cluster.json
     expect_exit 4
     expect_json "$(result s)" '.iterations == []'
     expect_text err 'split by MIG'
@@ -254,8 +254,8 @@ test_busy_device_is_named() {
 }
 
 test_too_few_devices_are_refused() {
-    cluster
-    FAKE_CUDA_DEVICES=2 run_coord cluster.json
+    cluster '.launch.env.FAKE_CUDA_DEVICES = "2"'
+    run_coord cluster.json
     expect_exit 4
     expect_text err 'has 2 GPUs, 6 slots need one each'
 }
@@ -303,7 +303,7 @@ test_separate_processes_share_their_slot() {
 test_ranks_share_one_device_when_asked() {
     cluster '.launch.env += {REFIT_SHARE_GPU: "1", FAKE_CUDA_DEVICES: "1"} |
         .scenarios[0].method = ["nccl", "ipc"]'
-    FAKE_CUDA_DEVICES=1 run_coord cluster.json
+    run_coord cluster.json
     expect_exit 0
     all_verified 2
     expect_text err 'shares its GPU with another rank'
@@ -374,7 +374,7 @@ test_two_nodes_use_a_communicator_each_and_one_across() {
 
 test_other_nccl_on_another_node_is_refused() {
     cluster "$two_nodes_cluster"
-    two_nodes FAKE_NCCL_VERSION=22703
+    two_nodes NCCL_FAKE_VERSION=22703
     [ "$status" != 0 ] || fail "exit code 0 with two versions"
     expect_text err 'has NCCL 2.27.3, a has 2.28.9: they must be the same'
 }

@@ -35,8 +35,9 @@ test_missing_nvshmem_is_refused_by_name() {
     mkdir fakes
     cp -P "$fakes"/* fakes
     rm fakes/libnvshmem_host.so.3
-    cluster '.scenarios[0].method = "nvshmem"'
-    LD_LIBRARY_PATH=$PWD/fakes run_coord cluster.json
+    cluster ".scenarios[0].method = \"nvshmem\" |
+        .launch.env.LD_LIBRARY_PATH = \"$PWD/fakes\""
+    run_coord cluster.json
     expect_exit 4
     expect_text err 'method nvshmem cannot be used on localhost: libnvshmem_host'
 }

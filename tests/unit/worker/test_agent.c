@@ -44,6 +44,60 @@ START_TEST(test_agent_says_hello_with_its_facts)
 }
 END_TEST
 
+/* What the node can do is found out in the environment of its ranks. */
+START_TEST(test_hello_is_of_the_environment_of_ranks)
+{
+    const json_t *environment;
+    json_t *hello;
+    setenv("NCCL_DEBUG", "VERSION", 1);
+    setenv("NCCL_SOCKET_IFNAME", "lo", 1);
+    fake_start(&fake);
+    fake_send(&fake, RF_MSG_BOOT, fake_boot(NULL));
+    ck_assert(fake_banner(&fake));
+    hello = fake_expect(&fake, RF_MSG_HELLO);
+    environment = json_object_get(hello, "env");
+    ck_assert_str_eq(
+        json_string_value(json_object_get(environment, "NCCL_DEBUG")), "WARN");
+    ck_assert_str_eq(
+        json_string_value(json_object_get(environment, "NCCL_SOCKET_IFNAME")),
+        "lo");
+    ck_assert_ptr_null(json_object_get(environment, "NCCL_COMM_ID"));
+    json_decref(hello);
+    fake_close_input(&fake);
+    ck_assert_int_eq(WEXITSTATUS(fake_wait(&fake)), 1);
+}
+END_TEST
+
+/* A library that programs cannot be started with: the agent goes on living and
+ * says so. */
+START_TEST(test_environment_that_nothing_starts_in_is_refused)
+{
+    char folder[] = "/tmp/refit-agent-XXXXXX", path[64], errors[4096];
+    json_t *boot = fake_boot(NULL), *error;
+    FILE *file;
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    snprintf(path, sizeof(path), "%s/libc.so.6", folder);
+    file = fopen(path, "we");
+    ck_assert_ptr_nonnull(file);
+    fclose(file);
+    json_object_set_new(json_object_get(boot, "env"), "LD_LIBRARY_PATH",
+                        json_string(folder));
+    fake_start(&fake);
+    fake_send(&fake, RF_MSG_BOOT, boot);
+    ck_assert(fake_banner(&fake));
+    error = fake_expect(&fake, RF_MSG_ERROR);
+    ck_assert_ptr_nonnull(
+        strstr(json_string_value(json_object_get(error, "text")),
+               "exited with 127: check launch.env (LD_LIBRARY_PATH"));
+    json_decref(error);
+    fake_read_errors(&fake, errors, sizeof(errors));
+    ck_assert_ptr_nonnull(strstr(errors, "libc.so.6"));
+    ck_assert_int_eq(WEXITSTATUS(fake_wait(&fake)), 1);
+    unlink(path);
+    rmdir(folder);
+}
+END_TEST
+
 START_TEST(test_unreachable_candidates_leave_control_on_stdio)
 {
     json_t *boot = fake_boot("{\"connect_back_ms\": 300}"), *hello;
@@ -412,6 +466,8 @@ Suite *test_agent_suite(void)
     tcase_set_timeout(join, 30);
     tcase_set_timeout(scenario, 60);
     tcase_add_test(join, test_agent_says_hello_with_its_facts);
+    tcase_add_test(join, test_hello_is_of_the_environment_of_ranks);
+    tcase_add_test(join, test_environment_that_nothing_starts_in_is_refused);
     tcase_add_test(join, test_unreachable_candidates_leave_control_on_stdio);
     tcase_add_test(join,
                    test_other_protocol_versions_are_refused_with_both_named);

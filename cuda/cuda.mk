@@ -21,8 +21,8 @@ endif
 comma := ,
 CUDA_INCLUDES := -isystem $(CUDA_HOME)/include -isystem $(NCCL_HOME)/include
 CUDA_LIBDIR := $(firstword $(wildcard $(CUDA_HOME)/lib64 $(CUDA_HOME)/lib))
-# Where the module looks for libcudart and libnccl, after LD_LIBRARY_PATH:
-# beside itself, then where it was built.
+# Where the module looks for libnccl and others, after LD_LIBRARY_PATH: beside
+# itself, then where it was built.
 CUDA_RPATH := -Wl,--enable-new-dtags -Wl,-rpath,'$$ORIGIN' \
 	$(patsubst %,-Wl$(comma)-rpath$(comma)%,$(sort $(abspath \
 	$(CUDA_LIBDIR) $(wildcard $(NCCL_HOME)/lib64 $(NCCL_HOME)/lib))))
@@ -44,14 +44,19 @@ $(BUILD)/cuda/fatbin.o: cuda/fatbin.S $(BUILD)/cuda/kernels.fatbin
 	@echo "  AS    $<"
 	$(Q)$(CC) -Wa,-I$(BUILD)/cuda -c $< -o $@
 CUDA_OBJECTS := $(call objects,$(wildcard cuda/*.c)) $(BUILD)/cuda/fatbin.o
-$(BUILD)/refit-cuda.so: $(CUDA_OBJECTS) $(call lib,transport planner common) \
+# The runtime is linked statically, as nvcc does unless told otherwise: the
+# module needs no library but the driver's, on any node it is copied to.
+CUDART := -L$(CUDA_LIBDIR) -lcudart_static -lrt
+module_PARTS := $(CUDA_OBJECTS) $(call lib,transport planner common) \
 	cuda/exports.map
-	$(link) -shared -Wl,--version-script=cuda/exports.map -Wl,-z,defs \
-	    -Wl,--gc-sections -L$(CUDA_LIBDIR) -lcudart -lm -ldl -pthread \
-	    $(CUDA_RPATH)
+link_module = $(link) -shared -Wl,--version-script=cuda/exports.map \
+	-Wl,-z,defs -Wl,--gc-sections
+$(BUILD)/refit-cuda.so: $(module_PARTS)
+	$(link_module) $(CUDART) -lm -ldl -pthread $(CUDA_RPATH)
 
 # The module's object code is tested over fakes of CUDA's runtime, NCCL, NVML and
-# NVSHMEM with the same names, put first on the library path.
+# NVSHMEM with the same names. The folder of the fakes is a build of its own: the
+# same programs and objects, linked with the fake runtime.
 FAKE_CUDART := $(BUILD)/fake/libcudart.so.13
 FAKE_OTHERS := $(addprefix $(BUILD)/fake/,libnccl.so.2 libnvidia-ml.so.1 \
 	libnvshmem_host.so.3)
@@ -65,11 +70,19 @@ $(BUILD)/fake/libnvidia-ml.so.1: $(BUILD)/tests/fake/fake_nvml.o
 $(BUILD)/fake/libnvshmem_host.so.3: $(BUILD)/tests/fake/fake_nvshmem.o
 $(FAKE_OTHERS): $(FAKE_CUDART)
 	$(link) -shared -Wl,-soname,$(@F) $(FAKE_CUDART) -pthread
+FAKE_RPATH := -Wl,--enable-new-dtags -Wl,-rpath,'$$ORIGIN'
+$(BUILD)/fake/refit-cuda.so: $(module_PARTS) $(FAKE_CUDART)
+	$(link_module) $(FAKE_CUDART) -lm -ldl -pthread $(FAKE_RPATH)
+FAKE_PROGRAMS := $(addprefix $(BUILD)/fake/,refit-coord refit-worker unit-cuda)
+$(FAKE_PROGRAMS): $(BUILD)/fake/%: $(BUILD)/%
+	@mkdir -p $(@D)
+	$(Q)ln -f $< $@
 
 .PHONY: fake unit-cuda install-cuda uninstall-cuda
 ifeq ($(cuda_missing),)
 all: $(BUILD)/refit-cuda.so
-fake: $(FAKE_CUDART) $(FAKE_OTHERS) ## build the fake CUDA, NCCL, NVML and NVSHMEM of the tests
+fake: $(FAKE_CUDART) $(FAKE_OTHERS) $(FAKE_PROGRAMS) \
+	$(BUILD)/fake/refit-cuda.so ## build the fake CUDA, NCCL, NVML and NVSHMEM of the tests
 
 unit_cuda_LIBS := transport planner common
 unit_cuda_LDLIBS := $(FAKE_CUDART) -Wl,--enable-new-dtags \

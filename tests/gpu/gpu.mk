@@ -3,9 +3,13 @@
 # there is nothing to check, which is an error.
 .PHONY: check-gpu bench-gpu bundle
 ifeq ($(cuda_missing),)
-$(BUILD)/bench-gpu-copy: $(BUILD)/tests/gpu/bench_copy.o \
-	$(CUDA_OBJECTS) $(call lib,transport planner common)
-	$(link) -L$(CUDA_LIBDIR) -lcudart $(COORD_LDLIBS) $(CUDA_RPATH)
+bench_copy_PARTS := $(BUILD)/tests/gpu/bench_copy.o $(CUDA_OBJECTS) \
+	$(call lib,transport planner common)
+$(BUILD)/bench-gpu-copy: $(bench_copy_PARTS)
+	$(link) $(CUDART) $(COORD_LDLIBS) $(CUDA_RPATH)
+$(BUILD)/fake/bench-gpu-copy: $(bench_copy_PARTS) $(FAKE_CUDART)
+	$(link) $(FAKE_CUDART) $(COORD_LDLIBS) $(FAKE_RPATH)
+fake: $(BUILD)/fake/bench-gpu-copy
 
 # The real libraries come before the fakes that unit-cuda knows of.
 GPU_ENV = LD_LIBRARY_PATH=$(CUDA_LIBDIR):$(NCCL_HOME)/lib$${LD_LIBRARY_PATH:+:$$LD_LIBRARY_PATH}

@@ -32,12 +32,12 @@ test_nvshmem_runs_colocated_separate_and_with_casts() {
 }
 
 test_missing_nvshmem_is_refused_by_name() {
-    mkdir fakes
-    cp -P "$fakes"/* fakes
-    rm fakes/libnvshmem_host.so.3
+    mkdir build
+    cp "$fakes"/* build
+    rm build/libnvshmem_host.so.3
     cluster ".scenarios[0].method = \"nvshmem\" |
-        .launch.env.LD_LIBRARY_PATH = \"$PWD/fakes\""
-    run_coord cluster.json
+        .launch.env.LD_LIBRARY_PATH = \"$PWD/build\""
+    coord=$PWD/build/refit-coord run_coord cluster.json
     expect_exit 4
     expect_text err 'method nvshmem cannot be used on localhost: libnvshmem_host'
 }

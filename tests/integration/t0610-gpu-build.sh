@@ -20,6 +20,15 @@ test_programs_name_no_cuda_library() {
     expect_no_text libraries 'cuda|nccl|nvshmem|nvidia'
 }
 
+# Whatever node it is copied to, the module needs no library of the toolkit to be
+# loaded; NCCL and the driver's come later, by name.
+test_module_needs_no_cuda_library() {
+    [ -e "$module" ] || return 0
+    readelf -d "$module" >dynamic
+    expect_text dynamic 'NEEDED'
+    expect_no_text dynamic 'NEEDED.*(cuda|nccl|nvshmem|nvidia)'
+}
+
 test_worker_alone_says_what_is_missing() {
     own_worker
     "$worker" --probe >probe.json || fail "the probe failed"

@@ -7,8 +7,11 @@ PATH=$PATH:/usr/sbin
 command -v sshd >/dev/null || skip_all "no sshd installed"
 unset LD_LIBRARY_PATH FAKE_CUDA_DEVICES
 
-over_ssh() { # COMMAND of refit-coord...
-    "$RF_TOP/scripts/private-sshd" "$RF_BUILD_DIR" cluster.json "$@" \
+# Programs and module alone: the other libraries are where launch.env says.
+over_ssh() {
+    mkdir build
+    cp "$fakes"/{refit-coord,refit-worker,refit-cuda.so,libcudart.so.*} build
+    "$RF_TOP/scripts/private-sshd" build cluster.json \
         >out 2>err </dev/null
     status=$?
     cat out err >&2

@@ -1,12 +1,13 @@
 # What tests of refit-cuda.so over the fakes of CUDA's runtime, NCCL and NVSHMEM
-# share, beside tests/lib/test.sh, which this includes. They skip where the module
-# or the fakes are not built.
+# share, beside tests/lib/test.sh, which this includes. The programs are those of
+# the fakes' folder. They skip where the module or the fakes are not built.
 # shellcheck shell=bash source=../lib/test.sh disable=SC2034
 . "$(dirname "${BASH_SOURCE[0]}")/test.sh"
 
 [ -e "$RF_BUILD_DIR/refit-cuda.so" ] || skip_all "no CUDA toolkit to build with"
 fakes=$RF_BUILD_DIR/fake
-[ -e "$fakes/libnccl.so.2" ] || skip_all "the fakes are not built (make fake)"
+[ -e "$fakes/refit-cuda.so" ] || skip_all "the fakes are not built (make fake)"
+coord=$fakes/refit-coord worker=$fakes/refit-worker
 export LD_LIBRARY_PATH=$fakes FAKE_CUDA_DEVICES=8
 
 base='{
@@ -45,7 +46,7 @@ two_nodes() { # VARIABLE=VALUE of the second node...
         node=$((node + 1))
         # shellcheck disable=SC2086 # words of a command line
         env CUDA_FAKE_NODE=$node "$([ $node = 2 ] && echo "$1" || echo A=1)" \
-            "$RF_BUILD_DIR"/$command >"worker-$node" 2>&1 &
+            "$fakes"/$command >"worker-$node" 2>&1 &
     done < <(sed -n 's/.*run on this node: //p' err)
     finish_coord
 }

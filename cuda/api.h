@@ -7,6 +7,12 @@
 
 #include "common/err.h"
 
+/* The first runtime that loads a fat binary as a library. A module built with
+ * any of 12.8 and later of CUDA 12 runs on drivers from 525 on. */
+#if CUDART_VERSION < 12080
+#error "refit-cuda.so needs a CUDA toolkit of 12.8 or later (CUDA_HOME)"
+#endif
+
 /* Runs `call`; on an error clears CUDA's sticky copy, fills `err`, sets the
  * local variable `status` and goes to `label`. */
 #define RF_CUDA_TRY(err, label, call)                                          \

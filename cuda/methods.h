@@ -16,8 +16,9 @@ extern const struct rf_method_ops rf_cuda_method_nccl, rf_cuda_method_ipc,
  * whom it was waiting is what is needed to find out why. */
 #define RF_STUCK_NS (RF_NS_PER_S)
 
-/* RF_ERR_UNSUPPORTED with why there is no device: no driver, a stub library, no
- * visible device, or a broken stack named by CUDA. */
+/* RF_ERR_UNSUPPORTED with why there is no device: no driver, a stub library, a
+ * driver too old for the toolkit, no visible device, or a broken stack named by
+ * CUDA. */
 enum rf_status rf_device_why_none(cudaError_t code, struct rf_err *err);
 
 /* Whether methods can use this node's devices: there are some, and each can be

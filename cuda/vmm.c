@@ -17,6 +17,11 @@
 #include "cuda/api.h"
 #include "cuda/device.h"
 
+/* The version whose forms of the functions below are called: a driver refuses
+ * to look up those of a version later than its own, and it may be older than
+ * the toolkit. This is the oldest that a module of CUDA 12 runs on. */
+#define DRIVER_INTERFACE 12000
+
 #define DRIVER_FUNCTIONS(X)                                                    \
     X(cuDeviceGet)                                                             \
     X(cuDeviceGetAttribute)                                                    \
@@ -72,7 +77,7 @@ static enum rf_status load(struct rf_err *err)
 #define X(name)                                                                \
     RF_CUDA_TRY(err, out,                                                      \
                 cudaGetDriverEntryPointByVersion(                              \
-                    #name, (void **)(void *)&driver.name, CUDA_VERSION,        \
+                    #name, (void **)(void *)&driver.name, DRIVER_INTERFACE,    \
                     cudaEnableDefault, &found));                               \
     if (found != cudaDriverEntryPointSuccess) {                                \
         return rf_err_set(err, RF_ERR_UNSUPPORTED,                             \

@@ -11,6 +11,7 @@
  *   - nothing is unmapped while a stream is busy (the process ends), addresses
  *     are freed after they are unmapped, and memory goes when its handle is
  *     released and it is unmapped.
+ *   - functions of a version later than the driver's are not looked up.
  *
  * What breaks a rule gets an error. FAKE_CUDA_VMM=0: the device cannot do it.
  */
@@ -362,8 +363,13 @@ cudaGetDriverEntryPointByVersion(const char *symbol, void **out,
         {"cuMemExportToShareableHandle", (void (*)(void)) export},
         {"cuMemImportFromShareableHandle", (void (*)(void))import},
     };
-    (void)version, (void)flags;
+    int own = 0;
+    (void)flags;
     FAKE_ENTER(cudaGetDriverEntryPointByVersion);
+    (void)cudaDriverGetVersion(&own);
+    if (version > (unsigned)own) {
+        return fake_set_error(cudaErrorInvalidValue);
+    }
     *result = cudaDriverEntryPointSymbolNotFound;
     for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
         if (strcmp(functions[i].name, symbol) == 0) {

@@ -6,6 +6,7 @@
  *   FAKE_NVML_PROCESSES=0      the driver does not tell about processes
  *   FAKE_NVML_MIG=1            every device is split by MIG
  *   FAKE_NVML_COMPUTE_MODE=n   as nvidia-smi sets it
+ *   FAKE_NVML_DRIVER=version   of the driver
  *   FAKE_NVML_NVLINK=1         there are NVLinks; they moved what was asked for
  */
 #include <stdbool.h>
@@ -47,11 +48,14 @@ int nvmlInit_v2(void)
 int nvmlSystemGetDriverVersion(char *out, unsigned size);
 int nvmlSystemGetDriverVersion(char *out, unsigned size)
 {
-    static const char version[] = "580.00.00";
-    if (size < sizeof(version)) {
+    const char *version = getenv("FAKE_NVML_DRIVER");
+    if (version == NULL) {
+        version = "580.00.00";
+    }
+    if (size <= strlen(version)) {
         return 7;
     }
-    memcpy(out, version, sizeof(version));
+    strcpy(out, version);
     return 0;
 }
 

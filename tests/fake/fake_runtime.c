@@ -2,6 +2,8 @@
  * Fake CUDA runtime: errors, devices, copies and kernels. Kernels are found by
  * name and run the code of cuda/kernels.h on the processor, thread by thread.
  * FAKE_CUDA_DEVICES sets the number of devices (default 1, 0 = no driver),
+ * FAKE_CUDA_RUNTIME, FAKE_CUDA_DRIVER the versions of runtime and driver
+ *                (default 13000),
  * CUDA_FAKE_NODE a number that tells this node's devices from another's; ranks
  *                get variables CUDA_* from their agents.
  */
@@ -71,22 +73,29 @@ const char *cudaGetErrorName(cudaError_t code)
     return name;
 }
 
+static int version_of(const char *variable)
+{
+    const char *text = getenv(variable);
+    return text != NULL ? atoi(text) : 13000;
+}
+
 cudaError_t cudaDriverGetVersion(int *version)
 {
-    *version = device_count() == 0 ? 0 : 13000;
+    *version = device_count() == 0 ? 0 : version_of("FAKE_CUDA_DRIVER");
     return cudaSuccess;
 }
 
 cudaError_t cudaRuntimeGetVersion(int *version)
 {
-    *version = 13000;
+    *version = version_of("FAKE_CUDA_RUNTIME");
     return cudaSuccess;
 }
 
 cudaError_t cudaGetDeviceCount(int *count)
 {
     FAKE_ENTER(cudaGetDeviceCount);
-    if (device_count() == 0) {
+    if (device_count() == 0 || version_of("FAKE_CUDA_DRIVER") / 1000 <
+                                   version_of("FAKE_CUDA_RUNTIME") / 1000) {
         return fake_set_error(cudaErrorInsufficientDriver);
     }
     *count = device_count();

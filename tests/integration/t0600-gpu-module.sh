@@ -188,15 +188,42 @@ test_failing_send_inside_a_group_ends_the_scenario() {
 test_probe_without_a_driver_says_so() {
     FAKE_CUDA_DEVICES=0 "$worker" --probe >probe.json || fail "probe failed"
     for method in nccl ipc nvshmem; do
-        expect_json probe.json ".methods.$method == \"no driver\""
+        expect_json probe.json ".methods.$method ==
+            \"no NVIDIA driver (libcuda.so.1 not found)\""
     done
+}
+
+test_driver_too_old_for_the_toolkit_is_named_with_both_versions() {
+    cluster '.launch.env += {FAKE_CUDA_DRIVER: "12020",
+        FAKE_NVML_DRIVER: "535.129.03"}'
+    run_coord cluster.json
+    expect_exit 4
+    expect_text err 'localhost: driver 535\.129\.03 supports CUDA 12\.2; '
+    expect_text err 'built with CUDA 13\.0, which needs driver 580 or later'
+    expect_text err 'build the module with a CUDA 12 toolkit'
+    cluster '.launch.env += {FAKE_CUDA_DRIVER: "11080",
+        FAKE_CUDA_RUNTIME: "12090", FAKE_NVML_DRIVER: "520.61.05"}'
+    run_coord cluster.json -o older
+    expect_exit 4
+    expect_text err 'CUDA 12\.9, which needs driver 525 or later: update it$'
+}
+
+# Whatever driver of the same major version: also where the module asks it for
+# functions.
+test_driver_older_than_the_toolkit_of_its_major_version_works() {
+    cluster '.launch.env += {FAKE_CUDA_DRIVER: "12000",
+            FAKE_CUDA_RUNTIME: "12090", FAKE_NVML_DRIVER: "525.60.13",
+            REFIT_IPC: "vmm"} | .scenarios[0].method = ["nccl", "ipc"]'
+    run_coord cluster.json
+    expect_exit 0
+    all_verified 2
 }
 
 test_missing_driver_is_refused_with_the_method() {
     cluster '.launch.env.FAKE_CUDA_DEVICES = "0"'
     run_coord cluster.json
     expect_exit 4
-    expect_text err 'no driver'
+    expect_text err 'no NVIDIA driver'
 }
 
 test_device_memory_is_the_process_s_own() {

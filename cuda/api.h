@@ -13,6 +13,11 @@
 #error "refit-cuda.so needs a CUDA toolkit of 12.8 or later (CUDA_HOME)"
 #endif
 
+/* The version whose forms of the driver's own functions are called: a driver
+ * refuses to look up those of a version later than its own, and it may be older
+ * than the toolkit. This is the oldest that a module of CUDA 12 runs on. */
+#define RF_CUDA_DRIVER_INTERFACE 12000
+
 /* Runs `call`; on an error clears CUDA's sticky copy, fills `err`, sets the
  * local variable `status` and goes to `label`. */
 #define RF_CUDA_TRY(err, label, call)                                          \

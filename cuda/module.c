@@ -12,6 +12,7 @@
 #include "common/bytes.h"
 #include "common/mem.h"
 #include "cuda/device.h"
+#include "cuda/health.h"
 #include "cuda/memory.h"
 #include "cuda/methods.h"
 #include "cuda/nccl_api.h"
@@ -180,6 +181,7 @@ static void module_facts(struct rf_module_facts *out)
     out->n_devices = RF_MIN((uint32_t)count, (uint32_t)RF_MODULE_MAX_DEVICES);
     for (uint32_t i = 0; i < out->n_devices; i++) {
         describe_device((int)i, &out->devices[i]);
+        rf_health_of_device((int)i, &out->devices[i]);
     }
 }
 

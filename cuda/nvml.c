@@ -86,6 +86,25 @@ bool rf_nvml_processes(rf_nvml_device_t device, uint64_t *own, uint64_t *others)
     return found;
 }
 
+bool rf_nvml_others(rf_nvml_device_t device, uint32_t *count, uint64_t *bytes)
+{
+    struct rf_nvml_process list[MOST_PROCESSES];
+    unsigned n = MOST_PROCESSES;
+    if (device == NULL ||
+        table.DeviceGetComputeRunningProcesses_v3(device, &n, list) != 0) {
+        return false;
+    }
+    *count = 0;
+    *bytes = 0;
+    for (unsigned i = 0; i < RF_MIN(n, (unsigned)MOST_PROCESSES); i++) {
+        if (list[i].pid != (unsigned)getpid()) {
+            ++*count;
+            *bytes += list[i].used != RF_NVML_NOT_AVAILABLE ? list[i].used : 0;
+        }
+    }
+    return true;
+}
+
 bool rf_nvml_nvlink(rf_nvml_device_t device, uint64_t *sent, uint64_t *received)
 {
     struct rf_nvml_field fields[2] = {

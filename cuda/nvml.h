@@ -46,6 +46,16 @@ _Static_assert(sizeof(struct rf_nvml_field) == 40, "public ABI");
 
 #define RF_NVML_COMPUTE_PROHIBITED 2
 
+/* Errors that ECC could not correct, since the driver was loaded. */
+#define RF_NVML_UNCORRECTED 1
+#define RF_NVML_VOLATILE 0
+
+/* Why clocks are lower than they could be, bits. */
+#define RF_NVML_HARDWARE_SLOWDOWN 0x08ull
+#define RF_NVML_SOFTWARE_THERMAL 0x20ull
+#define RF_NVML_HARDWARE_THERMAL 0x40ull
+#define RF_NVML_POWER_BRAKE 0x80ull
+
 #define RF_NVML_FUNCTIONS(X)                                                   \
     X(Init_v2, (void))                                                         \
     X(SystemGetDriverVersion, (char *, unsigned))                              \
@@ -55,6 +65,10 @@ _Static_assert(sizeof(struct rf_nvml_field) == 40, "public ABI");
       (rf_nvml_device_t, unsigned *, struct rf_nvml_process *))                \
     X(DeviceGetMigMode, (rf_nvml_device_t, unsigned *, unsigned *))            \
     X(DeviceGetComputeMode, (rf_nvml_device_t, int *))                         \
+    X(DeviceGetTotalEccErrors,                                                 \
+      (rf_nvml_device_t, int, int, unsigned long long *))                      \
+    X(DeviceGetCurrentClocksThrottleReasons,                                   \
+      (rf_nvml_device_t, unsigned long long *))                                \
     X(DeviceGetFieldValues, (rf_nvml_device_t, int, struct rf_nvml_field *))
 
 struct rf_nvml {
@@ -77,6 +91,10 @@ bool rf_nvml_used(rf_nvml_device_t device, uint64_t *used);
  * (in a container or a virtual machine it may not); false where it does not. */
 bool rf_nvml_processes(rf_nvml_device_t device, uint64_t *own,
                        uint64_t *others);
+
+/* How many other processes compute on the device, and what they have in use (0
+ * where the driver does not tell); false where it tells of no processes. */
+bool rf_nvml_others(rf_nvml_device_t device, uint32_t *count, uint64_t *bytes);
 
 /* Bytes that went over the device's NVLinks since the driver started; false
  * where there are none. */

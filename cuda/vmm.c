@@ -17,11 +17,6 @@
 #include "cuda/api.h"
 #include "cuda/device.h"
 
-/* The version whose forms of the functions below are called: a driver refuses
- * to look up those of a version later than its own, and it may be older than
- * the toolkit. This is the oldest that a module of CUDA 12 runs on. */
-#define DRIVER_INTERFACE 12000
-
 #define DRIVER_FUNCTIONS(X)                                                    \
     X(cuDeviceGet)                                                             \
     X(cuDeviceGetAttribute)                                                    \
@@ -77,8 +72,8 @@ static enum rf_status load(struct rf_err *err)
 #define X(name)                                                                \
     RF_CUDA_TRY(err, out,                                                      \
                 cudaGetDriverEntryPointByVersion(                              \
-                    #name, (void **)(void *)&driver.name, DRIVER_INTERFACE,    \
-                    cudaEnableDefault, &found));                               \
+                    #name, (void **)(void *)&driver.name,                      \
+                    RF_CUDA_DRIVER_INTERFACE, cudaEnableDefault, &found));     \
     if (found != cudaDriverEntryPointSuccess) {                                \
         return rf_err_set(err, RF_ERR_UNSUPPORTED,                             \
                           "the driver has no " #name);                         \

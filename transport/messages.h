@@ -76,7 +76,21 @@
     F(S, TEXT, pci_bus_id, REQUIRED, 0, 63, "`DOMAIN:BUS:DEVICE.FUNCTION`")    \
     F(S, U64, memory_bytes, REQUIRED, 0, RF_MSG_BYTES_MAX, "in all")           \
     F(S, TEXT, compute_capability, REQUIRED, 0, 15, "such as `9.0`")           \
-    F(S, U32, multiprocessors, REQUIRED, 0, 65535, "SMs")
+    F(S, U32, multiprocessors, REQUIRED, 0, 65535, "SMs")                      \
+    F(S, U32, processes, OPTIONAL, 0, INT32_MAX, "others that compute on it")  \
+    F(S, U64, foreign_bytes, OPTIONAL, 0, RF_MSG_BYTES_MAX,                    \
+      "that these have in use")                                                \
+    F(S, U64, ecc_errors, OPTIONAL, 0, INT64_MAX,                              \
+      "that ECC could not correct since the driver was loaded")                \
+    F(S, TEXT, slowed, OPTIONAL, 1, 127, "what takes clocks from it")          \
+    F(S, BOOL, dmabuf, OPTIONAL, 0, 0,                                         \
+      "adapters can reach its memory as a dma-buf")
+
+#define RF_RDMA_FIELDS(F, S)                                                   \
+    F(S, U32, adapters, REQUIRED, 0, 65535, "in /sys/class/infiniband")        \
+    F(S, BOOL, verbs, REQUIRED, 0, 0,                                          \
+      "a /dev/infiniband/uverbs* can be opened")                               \
+    F(S, BOOL, peermem, REQUIRED, 0, 0, "nvidia-peermem is loaded")
 
 #define RF_CUDA_FIELDS(F, S)                                                   \
     F(S, U32, driver, REQUIRED, 0, 1000000, "13000 is 13.0; 0: none")          \
@@ -120,6 +134,9 @@
     F(S, LIST, nics, msg_nic, 0, 4096, "interfaces that are up")               \
     F(S, PAIRS, methods, REQUIRED, 64, RF_MSG_TEXT_MAX,                        \
       "each method: null, or why the node cannot use it")                      \
+    F(S, U64, memlock_bytes, NULLABLE, 0, RF_MSG_BYTES_MAX,                    \
+      "RLIMIT_MEMLOCK of ranks; null without a limit")                         \
+    F(S, MAYBE, rdma, msg_rdma, 0, 0, "what NCCL and NVSHMEM may use")         \
     F(S, LIST, gpus, msg_gpu, 0, 1024, "devices")                              \
     F(S, MAYBE, cuda, msg_cuda, 0, 0, "driver and runtime")                    \
     F(S, MAYBE, nccl, msg_nccl, 0, 0, "library")                               \
@@ -319,6 +336,7 @@
     X(msg_shared, RF_SHARED_FIELDS)                                            \
     X(msg_nic, RF_NIC_FIELDS)                                                  \
     X(msg_gpu, RF_GPU_FIELDS)                                                  \
+    X(msg_rdma, RF_RDMA_FIELDS)                                                \
     X(msg_cuda, RF_CUDA_FIELDS)                                                \
     X(msg_nccl, RF_NCCL_FIELDS)                                                \
     X(msg_folder, RF_FOLDER_FIELDS)                                            \

@@ -9,7 +9,7 @@
 
 #include "transport/method.h"
 
-#define RF_MODULE_ABI 3
+#define RF_MODULE_ABI 4
 #define RF_MODULE_FILE "refit-cuda.so"
 #define RF_MODULE_SYMBOL "rf_cuda_module"
 
@@ -20,6 +20,12 @@ struct rf_module_device {
     char compute_capability[8]; /* "9.0" */
     uint64_t memory_bytes;
     uint32_t multiprocessors;
+    uint32_t processes;     /* of others; UINT32_MAX: not known */
+    uint64_t foreign_bytes; /* in use by them; UINT64_MAX: not known */
+    uint64_t ecc_errors;    /* uncorrected, since the driver was loaded; */
+                            /* UINT64_MAX: not known */
+    char slowed[96];        /* what takes clocks from it; "": nothing known */
+    bool dmabuf;            /* others can have its memory as a dma-buf */
 };
 
 /* What the module found on the node; empty texts where there is nothing. */

@@ -25,6 +25,7 @@
 #include "transport/method.h"
 #include "transport/module.h"
 #include "worker/process.h"
+#include "worker/rdma.h"
 
 /* A text from outside, fit for JSON. */
 static char *clean_copy(const char *text)
@@ -222,6 +223,9 @@ static void list_environment(struct rf_pairs *out)
 static void list_gpus(const struct rf_module_facts *found,
                       struct rf_msg_hello *hello)
 {
+    struct utsname names;
+    const bool kernel_takes_dmabuf =
+        uname(&names) == 0 && rf_rdma_kernel_takes_dmabuf(names.release);
     hello->gpus = rf_xcalloc(found->n_devices, sizeof(*hello->gpus));
     hello->n_gpus = found->n_devices;
     for (uint32_t i = 0; i < found->n_devices; i++) {
@@ -234,6 +238,11 @@ static void list_gpus(const struct rf_module_facts *found,
             .memory_bytes = device->memory_bytes,
             .compute_capability = clean_copy(device->compute_capability),
             .multiprocessors = device->multiprocessors,
+            .processes = device->processes, /* not known: absent */
+            .foreign_bytes = device->foreign_bytes,
+            .ecc_errors = device->ecc_errors,
+            .slowed = text_or_null(device->slowed),
+            .dmabuf = device->dmabuf && kernel_takes_dmabuf,
         };
     }
 }
@@ -307,6 +316,9 @@ void rf_facts_collect(struct rf_msg_hello *hello)
     find_nics(hello);
     try_methods(&hello->methods);
     find_devices(hello);
+    hello->memlock_bytes = rf_rdma_memlock();
+    hello->rdma = rf_schema_new(&rf_msg_rdma_schema);
+    rf_rdma_find("", hello->rdma);
     hello->congestion_control =
         first_line("/proc/sys/net/ipv4/tcp_congestion_control");
     list_environment(&hello->env);

@@ -85,6 +85,37 @@ static const struct rule {
      "scheduling more than data movement"},
     {SCENARIO_NODES, RF_ADVICE_ERROR, rf_rule_folders, "{why}"},
     {SCENARIO_NODE, RF_ADVICE_ERROR, rf_rule_unfit, "{why}"},
+
+    {SCENARIO_NODE, RF_ADVICE_WARNING, rf_rule_gpus_in_use,
+     "{gpus} of {host}: other processes compute there ({processes}, {bytes}): "
+     "they take time and memory from the refit; end them (nvidia-smi lists "
+     "them) or leave these out (CUDA_VISIBLE_DEVICES in launch.env)"},
+    {SCENARIO_NODE, RF_ADVICE_WARNING, rf_rule_gpus_with_errors,
+     "{gpus} of {host}: {count} memory errors that ECC could not correct since "
+     "the driver was loaded: ranks may die there; reset the device "
+     "(nvidia-smi --gpu-reset) or leave the node out"},
+    {SCENARIO_NODE, RF_ADVICE_WARNING, rf_rule_gpus_slowed,
+     "{gpus} of {host}: clocks are held down ({why}): times are not those of "
+     "the hardware; look at cooling and power supply (nvidia-smi -q -d "
+     "PERFORMANCE)"},
+    {SCENARIO_NODE, RF_ADVICE_INFO, rf_rule_no_adapter,
+     "{host} has no RDMA adapter (/sys/class/infiniband): method {method} goes "
+     "over TCP between nodes"},
+    {SCENARIO_NODE, RF_ADVICE_WARNING, rf_rule_no_verbs,
+     "{host} has {adapters} RDMA adapters, but no /dev/infiniband/uverbs* can "
+     "be opened: NCCL falls back to TCP between nodes and NVSHMEM may not "
+     "start; give the container /dev/infiniband, or the user the right to "
+     "open it"},
+    {SCENARIO_NODE, RF_ADVICE_WARNING, rf_rule_no_peermem,
+     "{host} has neither nvidia-peermem nor GPUs that adapters reach by "
+     "dma-buf: method {method} copies through host memory between nodes; load "
+     "it (modprobe nvidia-peermem), or use NVIDIA's open kernel modules and "
+     "Linux 5.12 or later"},
+    {SCENARIO_NODE, RF_ADVICE_WARNING, rf_rule_low_memlock,
+     "ranks on {host} may lock {limit} of memory (RLIMIT_MEMLOCK), too little "
+     "for adapters to register buffers: method {method} may fail between "
+     "nodes; set memlock to unlimited (limits.conf, LimitMEMLOCK of sshd, "
+     "--ulimit memlock=-1)"},
 };
 
 static const char *word(const struct rf_words *words, const char *name,

@@ -1,6 +1,6 @@
 /*
- * Private to advice.c and advice_rules.c: what a rule of advice looks at, and
- * the conditions of the table.
+ * Private to advice.c, advice_rules.c and advice_gpu.c: what a rule of advice
+ * looks at, and the conditions of the table.
  */
 #ifndef RF_COORDINATOR_COMMANDS_ADVICE_RULES_H
 #define RF_COORDINATOR_COMMANDS_ADVICE_RULES_H
@@ -63,6 +63,23 @@ bool rf_rule_link_speeds(const struct rf_view *view, struct rf_words *words);
 bool rf_rule_processors(const struct rf_view *view, struct rf_words *words);
 bool rf_rule_folders(const struct rf_view *view, struct rf_words *words);
 bool rf_rule_unfit(const struct rf_view *view, struct rf_words *words);
+
+/* Of methods between GPUs only, on a node with ranks (advice_gpu.c). */
+bool rf_rule_gpus_in_use(const struct rf_view *view, struct rf_words *words);
+bool rf_rule_gpus_with_errors(const struct rf_view *view,
+                              struct rf_words *words);
+bool rf_rule_gpus_slowed(const struct rf_view *view, struct rf_words *words);
+/* Of those that also go from this node to others. */
+bool rf_rule_no_adapter(const struct rf_view *view, struct rf_words *words);
+bool rf_rule_no_verbs(const struct rf_view *view, struct rf_words *words);
+bool rf_rule_no_peermem(const struct rf_view *view, struct rf_words *words);
+bool rf_rule_low_memlock(const struct rf_view *view, struct rf_words *words);
+
+/* Adds a word, and one that is a number of bytes. */
+void rf_rule_say(struct rf_words *words, const char *name, const char *fmt, ...)
+    RF_PRINTF(3, 4);
+void rf_rule_say_bytes(struct rf_words *words, const char *name,
+                       uint64_t bytes);
 
 /* The first node that is the same machine as `node`; itself where none is. */
 uint32_t rf_rule_machine(const struct rf_msg_hello *const *hellos,

@@ -14,6 +14,7 @@
  *   - functions of a version later than the driver's are not looked up.
  *
  * What breaks a rule gets an error. FAKE_CUDA_VMM=0: the device cannot do it.
+ * FAKE_CUDA_DMABUF=1: adapters can have its memory as a dma-buf.
  */
 #include <cuda.h>
 #include <fcntl.h>
@@ -76,6 +77,11 @@ static CUresult device_attribute(int *out, CUdevice_attribute which,
     const char *text = getenv("FAKE_CUDA_VMM");
     (void)device;
     ENTER(cuDeviceGetAttribute);
+    if (which == CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED) {
+        text = getenv("FAKE_CUDA_DMABUF");
+        *out = text != NULL && strcmp(text, "1") == 0;
+        return CUDA_SUCCESS;
+    }
     *out =
         which ==
             CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED &&

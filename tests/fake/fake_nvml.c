@@ -6,6 +6,8 @@
  *   FAKE_NVML_PROCESSES=0      the driver does not tell about processes
  *   FAKE_NVML_MIG=1            every device is split by MIG
  *   FAKE_NVML_COMPUTE_MODE=n   as nvidia-smi sets it
+ *   FAKE_NVML_ECC=n            uncorrected errors of every device
+ *   FAKE_NVML_SLOWED=n         bits of why its clocks are low
  *   FAKE_NVML_DRIVER=version   of the driver
  *   FAKE_NVML_NVLINK=1         there are NVLinks; they moved what was asked for
  */
@@ -99,7 +101,7 @@ int nvmlDeviceGetComputeRunningProcesses_v3(rf_nvml_device_t device,
     out[0].used = own();
     out[1].pid = 1;
     out[1].used = foreign;
-    *n = 2;
+    *n = foreign > 0 ? 2 : 1;
     return 0;
 }
 
@@ -118,6 +120,29 @@ int nvmlDeviceGetComputeMode(rf_nvml_device_t device, int *mode)
 {
     (void)device;
     *mode = (int)number("FAKE_NVML_COMPUTE_MODE", 0);
+    return 0;
+}
+
+int nvmlDeviceGetTotalEccErrors(rf_nvml_device_t device, int type, int since,
+                                unsigned long long *out);
+int nvmlDeviceGetTotalEccErrors(rf_nvml_device_t device, int type, int since,
+                                unsigned long long *out)
+{
+    (void)device;
+    if (type != RF_NVML_UNCORRECTED || since != RF_NVML_VOLATILE) {
+        return NOT_SUPPORTED;
+    }
+    *out = number("FAKE_NVML_ECC", 0);
+    return 0;
+}
+
+int nvmlDeviceGetCurrentClocksThrottleReasons(rf_nvml_device_t device,
+                                              unsigned long long *out);
+int nvmlDeviceGetCurrentClocksThrottleReasons(rf_nvml_device_t device,
+                                              unsigned long long *out)
+{
+    (void)device;
+    *out = number("FAKE_NVML_SLOWED", 1); /* it idles */
     return 0;
 }
 

@@ -391,6 +391,95 @@ START_TEST(test_advice_about_a_scenario_on_the_nodes)
 }
 END_TEST
 
+/* --- Rules about GPUs ----------------------------------------------------- */
+
+#define NCCL                                                                   \
+    "{'name': 's', 'method': 'nccl', 'train': {'tp': 4}, 'infer': {'tp': 4}}"
+#define NCCL_ON_A                                                              \
+    "{'name': 's', 'method': 'nccl', 'mode': 'colocated', 'train': {'tp': 2, " \
+    "'dp': 1}, 'infer': {'tp': 2, 'dp': 1}}"
+/* HELLO of a node with two devices, the first of which has `members`. */
+#define GPU(index, members)                                                    \
+    "{'index': " index ", 'uuid': 'u', 'pci_bus_id': 'p', 'memory_bytes': "    \
+    "80, 'compute_capability': '9.0', 'multiprocessors': 1" members "}"
+#define GPUS(members, others)                                                  \
+    "{'methods': {'nccl': null}, 'gpus': [" GPU("0", members) ", " GPU(        \
+        "1", others) "]}"
+#define RDMA(adapters, verbs, peermem) RDMA_GPU(adapters, verbs, peermem, "")
+#define RDMA_GPU(adapters, verbs, peermem, of_gpu)                             \
+    "{'methods': {'nccl': null}, 'gpus': [" GPU(                               \
+        "0", of_gpu) "], 'rdma': {'adapters': " adapters ", 'verbs': " verbs   \
+                     ", 'peermem': " peermem "}}"
+#define MEMLOCK(bytes, adapters)                                               \
+    "{'methods': {'nccl': null}, 'memlock_bytes': " bytes                      \
+    ", 'rdma': {'adapters': " adapters ", 'verbs': true, 'peermem': true}}"
+#define FINE GPUS("", "")
+
+static const struct {
+    const char *scenario, *a;
+    enum rf_advice_level level;
+    const char *text;
+    bool found;
+} gpu_cases[] = {
+    {NCCL, FINE, RF_ADVICE_WARNING, "", false},
+    {NCCL, GPUS(", 'processes': 0, 'foreign_bytes': 0, 'ecc_errors': 0", ""),
+     RF_ADVICE_WARNING, "", false},
+    {NCCL, GPUS(", 'processes': 1, 'foreign_bytes': 1000", ""),
+     RF_ADVICE_WARNING,
+     "GPU 0 of a: other processes compute there (1 process, 1.00 kB)", true},
+    {NCCL, GPUS(", 'processes': 2", ", 'processes': 3"), RF_ADVICE_WARNING,
+     "GPUs 0, 1 of a: other processes compute there (5 processes, 0 B)", true},
+    {COLOCATED, GPUS(", 'processes': 1", ""), RF_ADVICE_WARNING, "GPU", false},
+    {NCCL, GPUS("", ", 'ecc_errors': 3"), RF_ADVICE_WARNING,
+     "GPU 1 of a: 3 memory errors that ECC could not correct", true},
+    {COLOCATED, GPUS("", ", 'ecc_errors': 3"), RF_ADVICE_WARNING, "ECC", false},
+    {NCCL, GPUS(", 'slowed': 'power brake'", ""), RF_ADVICE_WARNING,
+     "GPU 0 of a: clocks are held down (power brake)", true},
+    {COLOCATED, GPUS(", 'slowed': 'power brake'", ""), RF_ADVICE_WARNING,
+     "clocks", false},
+
+    {NCCL, RDMA("0", "false", "false"), RF_ADVICE_WARNING, "", false},
+    {NCCL, RDMA("0", "false", "false"), RF_ADVICE_INFO,
+     "a has no RDMA adapter (/sys/class/infiniband): method nccl goes over TCP",
+     true},
+    {NCCL_ON_A, RDMA("0", "false", "false"), RF_ADVICE_INFO, "RDMA", false},
+    {COLOCATED, RDMA("0", "false", "false"), RF_ADVICE_INFO, "RDMA", false},
+    {NCCL, RDMA("2", "false", "false"), RF_ADVICE_WARNING,
+     "a has 2 RDMA adapters, but no /dev/infiniband/uverbs* can be opened",
+     true},
+    {NCCL, RDMA("2", "false", "false"), RF_ADVICE_WARNING, "peermem", false},
+    {NCCL_ON_A, RDMA("2", "false", "false"), RF_ADVICE_WARNING, "", false},
+    {COLOCATED, RDMA("2", "false", "false"), RF_ADVICE_WARNING, "", false},
+    {NCCL, RDMA("1", "true", "false"), RF_ADVICE_WARNING,
+     "a has neither nvidia-peermem nor GPUs that adapters reach by dma-buf",
+     true},
+    {NCCL, RDMA("1", "true", "true"), RF_ADVICE_WARNING, "", false},
+    {NCCL, RDMA_GPU("1", "true", "false", ", 'dmabuf': true"),
+     RF_ADVICE_WARNING, "", false},
+    {NCCL_ON_A, RDMA("1", "true", "false"), RF_ADVICE_WARNING, "", false},
+    {NCCL, MEMLOCK("65536", "1"), RF_ADVICE_WARNING,
+     "ranks on a may lock 65.54 kB of memory (RLIMIT_MEMLOCK)", true},
+    {NCCL, MEMLOCK("null", "1"), RF_ADVICE_WARNING, "", false},
+    {NCCL, MEMLOCK("17179869184", "1"), RF_ADVICE_WARNING, "", false},
+    {NCCL, MEMLOCK("65536", "0"), RF_ADVICE_WARNING, "", false},
+    {NCCL_ON_A, MEMLOCK("65536", "1"), RF_ADVICE_WARNING, "", false},
+};
+
+START_TEST(test_advice_about_gpus_and_adapters)
+{
+    struct advised advised =
+        advise(gpu_cases[_i].scenario, gpu_cases[_i].a, FINE);
+    rf_advise_fit(advised.pair.scenario, hellos(&advised), &advised.findings);
+    ck_assert_int_eq(
+        says(&advised.findings, gpu_cases[_i].level, gpu_cases[_i].text),
+        gpu_cases[_i].found);
+    for (size_t i = 0; i < advised.findings.n; i++) {
+        ck_assert_ptr_null(strpbrk(advised.findings.list[i].text, "{}"));
+    }
+    advised_free(&advised);
+}
+END_TEST
+
 START_TEST(test_nodes_that_have_not_joined_get_no_advice)
 {
     struct advised advised = advise(COLOCATED, "{}", NULL);
@@ -423,6 +512,8 @@ Suite *test_advice_suite(void)
                         0, 5);
     tcase_add_loop_test(tests, test_advice_about_a_scenario_on_the_nodes, 0,
                         RF_ARRAY_SIZE(fit_cases));
+    tcase_add_loop_test(tests, test_advice_about_gpus_and_adapters, 0,
+                        RF_ARRAY_SIZE(gpu_cases));
     tcase_add_test(tests, test_nodes_that_have_not_joined_get_no_advice);
     suite_add_tcase(suite, tests);
     return suite;

@@ -18,7 +18,7 @@ extern const unsigned char rf_cuda_fatbin[];
 
 static const char *const kernel_names[] = {
 #define X(name, args, tile) #name,
-    RF_TILE_KERNELS(X)
+    RF_KERNELS(X)
 #undef X
 };
 

@@ -8,10 +8,10 @@
 #include "cuda/api.h"
 #include "cuda/tiles.h"
 
-/* Kernels in the order of RF_TILE_KERNELS. */
+/* Kernels in the order of RF_KERNELS. */
 enum rf_kernel {
 #define X(name, args, tile) RF_K_##name,
-    RF_TILE_KERNELS(X)
+    RF_KERNELS(X)
 #undef X
         RF_KERNEL_COUNT
 };

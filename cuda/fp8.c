@@ -7,8 +7,6 @@
 
 struct rf_fp8_job {
     struct rf_tiles tiles; /* in class 0; gone once they are on the device */
-    uint64_t blocks;
-    unsigned *amax; /* of all blocks */
     void *memory;
     struct rf_fp8_args args;
 };
@@ -21,17 +19,25 @@ static void add_tiles(struct rf_fp8_job *job, uint32_t slice,
              column += RF_FP8_BLOCK) {
             const uint64_t rows = matrix->rows - row;
             const uint64_t columns = matrix->columns - column;
-            RF_PUSH(
-                job->tiles.tiles[0], job->tiles.n[0], job->tiles.capacity[0],
-                ((struct rf_tile){
-                    .slice = slice,
-                    .rows = (uint32_t)RF_MIN(rows, (uint64_t)RF_FP8_BLOCK),
-                    .row = row,
-                    .column = column,
-                    .units = (uint32_t)RF_MIN(columns, (uint64_t)RF_FP8_BLOCK),
-                    .group_log2 = 7}));
+            RF_PUSH(job->tiles.tiles[0], job->tiles.n[0],
+                    job->tiles.capacity[0],
+                    ((struct rf_tile){
+                        .slice = slice,
+                        .rows = (uint32_t)RF_MIN(rows, (uint64_t)RF_FP8_BLOCK),
+                        .row = row,
+                        .column = column,
+                        .units = (uint32_t)RF_MIN(columns,
+                                                  (uint64_t)RF_FP8_BLOCK)}));
         }
     }
+}
+
+/* Whether all rows of a matrix begin where eight elements may be moved at once;
+ * every block then does. */
+static uint32_t is_wide(const void *base, uint64_t pitch, size_t element)
+{
+    const uint64_t unit = RF_FP8_WIDE * element;
+    return (uintptr_t)base % unit == 0 && pitch * element % unit == 0;
 }
 
 static enum rf_status upload(struct rf_fp8_job *job,
@@ -58,29 +64,20 @@ enum rf_status rf_fp8_job_create(const struct rf_fp8_matrix *matrices, size_t n,
     struct rf_fp8_job *job = rf_xcalloc(1, sizeof(*job));
     struct rf_fp8_slice *slices = rf_xcalloc(n, sizeof(*slices));
     enum rf_status status = RF_OK;
-    uint64_t at = 0;
-    for (size_t i = 0; i < n; i++) {
-        job->blocks += rf_quantize_blocks(matrices[i].rows) *
-                       rf_quantize_blocks(matrices[i].columns);
-    }
-    RF_CUDA_TRY(err, out,
-                cudaMalloc((void **)&job->amax,
-                           (job->blocks + 1) * sizeof(*job->amax)));
     for (size_t i = 0; i < n; i++) {
         const struct rf_fp8_matrix *m = &matrices[i];
-        const uint64_t across = rf_quantize_blocks(m->columns);
-        slices[i] = (struct rf_fp8_slice){.src = m->src,
-                                          .dst = m->dst,
-                                          .scale_inv = m->scale_inv,
-                                          .amax = job->amax + at,
-                                          .src_pitch = m->src_pitch,
-                                          .dst_pitch = m->dst_pitch,
-                                          .block_columns = across};
-        at += rf_quantize_blocks(m->rows) * across;
+        slices[i] = (struct rf_fp8_slice){
+            .src = m->src,
+            .dst = m->dst,
+            .scale_inv = m->scale_inv,
+            .src_pitch = m->src_pitch,
+            .dst_pitch = m->dst_pitch,
+            .block_columns = rf_quantize_blocks(m->columns),
+            .src_wide = is_wide(m->src, m->src_pitch, sizeof(uint16_t)),
+            .dst_wide = is_wide(m->dst, m->dst_pitch, sizeof(uint8_t))};
         add_tiles(job, (uint32_t)i, m);
     }
     status = upload(job, slices, n, err);
-out:
     free(slices);
     if (status != RF_OK) {
         rf_fp8_job_destroy(job);
@@ -92,16 +89,8 @@ out:
 
 enum rf_status rf_fp8_job_run(struct rf_fp8_job *job, struct rf_err *err)
 {
-    enum rf_status status = RF_OK;
-    RF_CUDA_TRY(
-        err, out,
-        cudaMemset(job->amax, 0, (job->blocks + 1) * sizeof(*job->amax)));
-    status = rf_device_launch(RF_K_rf_kernel_fp8_amax, job->args.n_tiles,
-                              &job->args, NULL, err);
-    if (status == RF_OK) {
-        status = rf_device_launch(RF_K_rf_kernel_fp8_cast, job->args.n_tiles,
-                                  &job->args, NULL, err);
-    }
+    enum rf_status status = rf_device_launch(
+        RF_K_rf_kernel_fp8, job->args.n_tiles, &job->args, NULL, err);
     if (status == RF_OK) {
         RF_CUDA_TRY(err, out, cudaStreamSynchronize(NULL));
     }
@@ -115,7 +104,6 @@ void rf_fp8_job_destroy(struct rf_fp8_job *job)
         return;
     }
     if (!rf_device_abandoned()) {
-        cudaFree(job->amax);
         cudaFree(job->memory);
     }
     free(job);

@@ -83,7 +83,6 @@ struct rf_verify_counts {
 #ifdef __CUDACC__
 #define RF_ATOMIC_ADD(p, v) atomicAdd((p), (v))
 #define RF_ATOMIC_MIN(p, v) atomicMin((p), (v))
-#define RF_ATOMIC_MAX(p, v) atomicMax((p), (v))
 struct __align__(16) rf_v16
 {
     uint64_t low, high;
@@ -94,14 +93,6 @@ struct __align__(16) rf_v16
     do {                                                                       \
         unsigned long long seen_ = *(p);                                       \
         while ((v) < seen_ &&                                                  \
-               !__atomic_compare_exchange_n(                                   \
-                   (p), &seen_, (v), 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) { \
-        }                                                                      \
-    } while (0)
-#define RF_ATOMIC_MAX(p, v)                                                    \
-    do {                                                                       \
-        unsigned seen_ = *(p);                                                 \
-        while ((v) > seen_ &&                                                  \
                !__atomic_compare_exchange_n(                                   \
                    (p), &seen_, (v), 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) { \
         }                                                                      \
@@ -320,10 +311,11 @@ RF_DEFINE_CONTENT_TILE(1)
 #include "cuda/kernels_fp8.h"
 
 /*
- * Every kernel by name, its argument struct and the function that does a tile;
- * the device build makes a __global__ of each, the fake runtime a table.
+ * Every kernel by name, its argument struct and the function that does a tile:
+ * one thread's part of it, or all of it where the threads need one another. The
+ * device build makes a __global__ of each, the fake runtime a table.
  */
-#define RF_TILE_KERNELS(X)                                                     \
+#define RF_THREAD_KERNELS(X)                                                   \
     X(rf_kernel_copy16, rf_copy_args, rf_copy_tile16)                          \
     X(rf_kernel_copy8, rf_copy_args, rf_copy_tile8)                            \
     X(rf_kernel_copy4, rf_copy_args, rf_copy_tile4)                            \
@@ -337,8 +329,8 @@ RF_DEFINE_CONTENT_TILE(1)
     X(rf_kernel_verify8, rf_content_args, rf_verify_tile8)                     \
     X(rf_kernel_verify4, rf_content_args, rf_verify_tile4)                     \
     X(rf_kernel_verify2, rf_content_args, rf_verify_tile2)                     \
-    X(rf_kernel_verify1, rf_content_args, rf_verify_tile1)                     \
-    X(rf_kernel_fp8_amax, rf_fp8_args, rf_fp8_amax_tile)                       \
-    X(rf_kernel_fp8_cast, rf_fp8_args, rf_fp8_cast_tile)
+    X(rf_kernel_verify1, rf_content_args, rf_verify_tile1)
+#define RF_BLOCK_KERNELS(X) X(rf_kernel_fp8, rf_fp8_args, rf_fp8_tile)
+#define RF_KERNELS(X) RF_THREAD_KERNELS(X) RF_BLOCK_KERNELS(X)
 
 #endif

@@ -269,7 +269,6 @@ static void real_rf_fp8_args(struct rf_fp8_args *args)
         s->src = fake_cuda_shadow(s->src);
         s->dst = fake_cuda_shadow(s->dst);
         s->scale_inv = fake_cuda_shadow(s->scale_inv);
-        s->amax = fake_cuda_shadow(s->amax);
     }
 }
 
@@ -280,26 +279,35 @@ struct kernel {
     void (*run)(const union kernel_args *args);
 };
 
-#define DEFINE_KERNEL(name, args_type, tile_function)                          \
+#define DEFINE_KERNEL(name, args_type, do_tile)                                \
     static void run_##name(const union kernel_args *all)                       \
     {                                                                          \
         const struct args_type *args = (const void *)all;                      \
         for (uint32_t t = 0; t < args->n_tiles; t++) {                         \
-            for (uint32_t thread = 0; thread < RF_TILE_THREADS; thread++) {    \
-                tile_function(args, &args->tiles[t], thread);                  \
-            }                                                                  \
+            const struct rf_tile *tile = &args->tiles[t];                      \
+            do_tile;                                                           \
         }                                                                      \
     }                                                                          \
     static void real_##name(union kernel_args *all)                            \
     {                                                                          \
         real_##args_type((void *)all);                                         \
     }
-RF_TILE_KERNELS(DEFINE_KERNEL)
+#define EACH_THREAD(do_thread)                                                 \
+    for (uint32_t thread = 0; thread < RF_TILE_THREADS; thread++) {            \
+        do_thread;                                                             \
+    }
+#define DEFINE_THREAD_KERNEL(name, args_type, tile_function)                   \
+    DEFINE_KERNEL(name, args_type,                                             \
+                  EACH_THREAD(tile_function(args, tile, thread)))
+#define DEFINE_BLOCK_KERNEL(name, args_type, tile_function)                    \
+    DEFINE_KERNEL(name, args_type, tile_function(args, tile))
+RF_THREAD_KERNELS(DEFINE_THREAD_KERNEL)
+RF_BLOCK_KERNELS(DEFINE_BLOCK_KERNEL)
 
 static const struct kernel kernels[] = {
 #define ENTRY(name, args_type, tile_function)                                  \
     {#name, sizeof(struct args_type), real_##name, run_##name},
-    RF_TILE_KERNELS(ENTRY)};
+    RF_KERNELS(ENTRY)};
 
 cudaError_t cudaLibraryLoadData(cudaLibrary_t *out, const void *code,
                                 enum cudaJitOption *jit, void **jit_values,

@@ -4,11 +4,13 @@
 #include <stdlib.h>
 
 #include "common/mem.h"
+#include "cuda/timing.h"
 
 struct rf_fp8_job {
     struct rf_tiles tiles; /* in class 0; gone once they are on the device */
     void *memory;
     struct rf_fp8_args args;
+    cudaEvent_t begin, end;
 };
 
 static void add_tiles(struct rf_fp8_job *job, uint32_t slice,
@@ -78,6 +80,11 @@ enum rf_status rf_fp8_job_create(const struct rf_fp8_matrix *matrices, size_t n,
         add_tiles(job, (uint32_t)i, m);
     }
     status = upload(job, slices, n, err);
+    if (status == RF_OK) {
+        RF_CUDA_TRY(err, out, cudaEventCreate(&job->begin));
+        RF_CUDA_TRY(err, out, cudaEventCreate(&job->end));
+    }
+out:
     free(slices);
     if (status != RF_OK) {
         rf_fp8_job_destroy(job);
@@ -87,12 +94,17 @@ enum rf_status rf_fp8_job_create(const struct rf_fp8_matrix *matrices, size_t n,
     return RF_OK;
 }
 
-enum rf_status rf_fp8_job_run(struct rf_fp8_job *job, struct rf_err *err)
+enum rf_status rf_fp8_job_run(struct rf_fp8_job *job, int64_t *ns,
+                              struct rf_err *err)
 {
-    enum rf_status status = rf_device_launch(
-        RF_K_rf_kernel_fp8, job->args.n_tiles, &job->args, NULL, err);
+    enum rf_status status = RF_OK;
+    RF_CUDA_TRY(err, out, cudaEventRecord(job->begin, NULL));
+    status = rf_device_launch(RF_K_rf_kernel_fp8, job->args.n_tiles, &job->args,
+                              NULL, err);
     if (status == RF_OK) {
-        RF_CUDA_TRY(err, out, cudaStreamSynchronize(NULL));
+        RF_CUDA_TRY(err, out, cudaEventRecord(job->end, NULL));
+        RF_CUDA_TRY(err, out, cudaEventSynchronize(job->end));
+        *ns = rf_events_ns(job->begin, job->end);
     }
 out:
     return status;
@@ -105,6 +117,12 @@ void rf_fp8_job_destroy(struct rf_fp8_job *job)
     }
     if (!rf_device_abandoned()) {
         cudaFree(job->memory);
+        if (job->begin != NULL) {
+            cudaEventDestroy(job->begin);
+        }
+        if (job->end != NULL) {
+            cudaEventDestroy(job->end);
+        }
     }
     free(job);
 }
@@ -141,9 +159,10 @@ enum rf_status rf_fp8_quantizer_create(const struct rf_quantizer_env *env,
     return status;
 }
 
-enum rf_status rf_fp8_quantizer_run(void *quantizer, struct rf_err *err)
+enum rf_status rf_fp8_quantizer_run(void *quantizer, int64_t *ns,
+                                    struct rf_err *err)
 {
-    return rf_fp8_job_run(quantizer, err);
+    return rf_fp8_job_run(quantizer, ns, err);
 }
 
 void rf_fp8_quantizer_destroy(void *quantizer)

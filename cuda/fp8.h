@@ -24,14 +24,15 @@ struct rf_fp8_job;
 enum rf_status rf_fp8_job_create(const struct rf_fp8_matrix *matrices, size_t n,
                                  struct rf_fp8_job **out,
                                  struct rf_err *err) RF_MUST_CHECK;
-/* Casts and waits. */
-enum rf_status rf_fp8_job_run(struct rf_fp8_job *job,
+/* Casts and waits; *ns is how long it took by the device's clock. */
+enum rf_status rf_fp8_job_run(struct rf_fp8_job *job, int64_t *ns,
                               struct rf_err *err) RF_MUST_CHECK;
 void rf_fp8_job_destroy(struct rf_fp8_job *job); /* NULL is fine */
 
 enum rf_status rf_fp8_quantizer_create(const struct rf_quantizer_env *env,
                                        void **out, struct rf_err *err);
-enum rf_status rf_fp8_quantizer_run(void *quantizer, struct rf_err *err);
+enum rf_status rf_fp8_quantizer_run(void *quantizer, int64_t *ns,
+                                    struct rf_err *err);
 void rf_fp8_quantizer_destroy(void *quantizer);
 
 #endif

@@ -32,6 +32,7 @@
 #include "cuda/device.h"
 #include "cuda/ipc_rounds.h"
 #include "cuda/methods.h"
+#include "cuda/timing.h"
 #include "transport/nodeshm.h"
 
 #define CLOSE_WAIT_NS (2 * RF_NS_PER_S)
@@ -264,17 +265,13 @@ out:
 static void ipc_timing(void *opaque, struct rf_phase_times *out)
 {
     struct ipc_state *state = opaque;
-    float ms = 0;
     memset(out, 0, sizeof(*out));
     for (size_t r = 0; r < state->rounds.n; r++) {
-        if (cudaEventElapsedTime(&ms, state->rounds.at[r].begin,
-                                 state->rounds.at[r].end) == cudaSuccess) {
-            out->wire_ns += (int64_t)((double)ms * 1e6);
-        }
+        out->wire_ns +=
+            rf_events_ns(state->rounds.at[r].begin, state->rounds.at[r].end);
     }
-    if (cudaEventElapsedTime(&ms, state->first, state->last) == cudaSuccess) {
-        out->sync_ns = RF_MAX((int64_t)((double)ms * 1e6) - out->wire_ns, 0);
-    }
+    out->device_ns = rf_events_ns(state->first, state->last);
+    out->sync_ns = RF_MAX(out->device_ns - out->wire_ns, 0);
     out->sent_bytes = state->rounds.sent_bytes;
     out->received_bytes = state->rounds.received_bytes;
 }

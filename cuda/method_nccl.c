@@ -28,6 +28,7 @@
 #include "cuda/nccl_comm.h"
 #include "cuda/nccl_wire.h"
 #include "cuda/steps.h"
+#include "cuda/timing.h"
 
 #define SLOTS 2
 #define WARM_BYTES 256
@@ -410,29 +411,26 @@ static enum rf_status nccl_progress(void *opaque, bool *done,
                : all_unpacked(state, done, err);
 }
 
-/* Nanoseconds between two events; 0 where one was not recorded. */
-static int64_t between(cudaEvent_t begin, cudaEvent_t end)
-{
-    float ms = 0;
-    return cudaEventElapsedTime(&ms, begin, end) == cudaSuccess
-               ? (int64_t)((double)ms * RF_NS_PER_MS)
-               : 0;
-}
-
-/* Both ways of the wire begin together, behind the packing. */
+/* Both ways of the wire begin together, behind the packing. The first step's
+ * packing begins before all else, and the last one's unpacking ends last. */
 static void nccl_timing(void *opaque, struct rf_phase_times *out)
 {
     struct nccl_state *state = opaque;
+    const size_t n = state->steps.n;
     memset(out, 0, sizeof(*out));
-    for (size_t s = 0; s < state->steps.n; s++) {
+    for (size_t s = 0; s < n; s++) {
         const struct device_step *step = &state->device_steps[s];
         const int64_t node =
-            between(step->begin[NODE_WIRE], step->end[NODE_WIRE]);
+            rf_events_ns(step->begin[NODE_WIRE], step->end[NODE_WIRE]);
         const int64_t world =
-            between(step->begin[WORLD_WIRE], step->end[WORLD_WIRE]);
-        out->pack_ns += between(step->begin[PACK], step->end[PACK]);
+            rf_events_ns(step->begin[WORLD_WIRE], step->end[WORLD_WIRE]);
+        out->pack_ns += rf_events_ns(step->begin[PACK], step->end[PACK]);
         out->wire_ns += RF_MAX(node, world);
-        out->unpack_ns += between(step->begin[UNPACK], step->end[UNPACK]);
+        out->unpack_ns += rf_events_ns(step->begin[UNPACK], step->end[UNPACK]);
+    }
+    if (n > 0) {
+        out->device_ns = rf_events_ns(state->device_steps[0].begin[PACK],
+                                      state->device_steps[n - 1].end[UNPACK]);
     }
     out->sent_bytes = state->steps.sent_bytes;
     out->received_bytes = state->steps.received_bytes;

@@ -23,6 +23,7 @@
 #include "cuda/methods.h"
 #include "cuda/nvshmem_api.h"
 #include "cuda/steps.h"
+#include "cuda/timing.h"
 
 #define SLOTS 2
 
@@ -400,11 +401,9 @@ static enum rf_status nvshmem_progress(void *opaque, bool *done,
 static void nvshmem_timing(void *opaque, struct rf_phase_times *out)
 {
     struct shmem_state *state = opaque;
-    float ms = 0;
     memset(out, 0, sizeof(*out));
-    if (cudaEventElapsedTime(&ms, state->first, state->last) == cudaSuccess) {
-        out->wire_ns = (int64_t)((double)ms * 1e6);
-    }
+    out->device_ns = rf_events_ns(state->first, state->last);
+    out->wire_ns = out->device_ns;
     out->sent_bytes = state->steps.sent_bytes;
     out->received_bytes = state->steps.received_bytes;
 }

@@ -107,10 +107,12 @@ struct rf_memory_ops {
     enum rf_status (*read)(const struct rf_arena *arena, uint64_t offset,
                            uint64_t bytes, void *dst, struct rf_err *err);
     /* Quantising after each iteration: everything is made at create, run only
-     * computes, and waits for it. */
+     * computes, and waits for it; *ns is how long that took by the clock of the
+     * memory's kind: a device's events, the host's clock. */
     enum rf_status (*quantizer_create)(const struct rf_quantizer_env *env,
                                        void **out, struct rf_err *err);
-    enum rf_status (*quantizer_run)(void *quantizer, struct rf_err *err);
+    enum rf_status (*quantizer_run)(void *quantizer, int64_t *ns,
+                                    struct rf_err *err);
     void (*quantizer_destroy)(void *quantizer); /* NULL is fine */
     /* Bytes in use now by this process, and free on the device or node. */
     void (*usage)(uint64_t *used, uint64_t *available);

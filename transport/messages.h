@@ -226,6 +226,8 @@
     F(S, I64, wire_ns, REQUIRED, 0, RF_MSG_LONGEST_NS, "sending, receiving")   \
     F(S, I64, unpack_ns, REQUIRED, 0, RF_MSG_LONGEST_NS, "unpacking")          \
     F(S, I64, sync_ns, REQUIRED, 0, RF_MSG_LONGEST_NS, "waiting for others")   \
+    F(S, I64, device_ns, OPTIONAL, 0, RF_MSG_LONGEST_NS,                       \
+      "the refit by the device's clock; absent in host memory")                \
     F(S, U64, sent_bytes, REQUIRED, 0, RF_MSG_BYTES_MAX, "to other ranks")     \
     F(S, U64, received_bytes, REQUIRED, 0, RF_MSG_BYTES_MAX, "from others")
 

@@ -59,9 +59,12 @@ struct rf_method_env {
  *           rank runs for its neighbours included), socket calls;
  *   unpack  scattering or casting from a receive buffer, or reading files;
  *   sync    waiting for other ranks with nothing else to do.
+ * Device methods take them from pairs of events on their streams.
  */
 struct rf_phase_times {
     int64_t pack_ns, wire_ns, unpack_ns, sync_ns;
+    int64_t device_ns; /* of device methods: from the first to the last of their
+                          events, by the device's clock; host methods: 0 */
     uint64_t sent_bytes, received_bytes; /* between different ranks */
 };
 

@@ -158,7 +158,7 @@ static enum rf_status step_run(struct rf_exec *exec,
                                struct rf_msg_answer *answer, struct rf_err *err)
 {
     struct rf_phase_times times = {0};
-    int64_t start_ns, moved_ns, end_ns;
+    int64_t start_ns, end_ns, quantized_ns = 0;
     bool done = false;
     enum rf_status status = wait_for_start(exec, step->start_at_ns, err);
     if (status != RF_OK) {
@@ -172,18 +172,15 @@ static enum rf_status step_run(struct rf_exec *exec,
             status = rf_err_set(err, RF_ERR_ABORTED, "aborted");
         }
     }
-    moved_ns = rf_now_ns();
     if (status == RF_OK && exec->quantizer != NULL) {
-        status = exec->memory->quantizer_run(exec->quantizer, err);
+        status =
+            exec->memory->quantizer_run(exec->quantizer, &quantized_ns, err);
     }
     end_ns = rf_now_ns();
     if (status != RF_OK) {
         return status;
     }
     exec->method->timing(exec->state, &times);
-    if (exec->quantizer != NULL) {
-        times.unpack_ns += end_ns - moved_ns;
-    }
     rf_exec_note_memory(exec);
     answer->ran = rf_schema_new(&rf_msg_ran_schema);
     *answer->ran = (struct rf_msg_ran){
@@ -192,8 +189,10 @@ static enum rf_status step_run(struct rf_exec *exec,
         .ns = end_ns - start_ns,
         .pack_ns = times.pack_ns,
         .wire_ns = times.wire_ns,
-        .unpack_ns = times.unpack_ns,
+        .unpack_ns = times.unpack_ns + quantized_ns,
         .sync_ns = times.sync_ns,
+        .device_ns = exec->module != NULL ? times.device_ns + quantized_ns
+                                          : RF_ABSENT_I64,
         .sent_bytes = times.sent_bytes,
         .received_bytes = times.received_bytes,
     };

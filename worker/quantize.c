@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/clock.h"
 #include "common/fp8.h"
 #include "common/mem.h"
 #include "common/pattern.h"
@@ -101,9 +102,10 @@ enum rf_status rf_quantizer_create(const struct rf_quantizer_env *env,
     return RF_OK;
 }
 
-enum rf_status rf_quantizer_run(void *opaque, struct rf_err *err)
+enum rf_status rf_quantizer_run(void *opaque, int64_t *ns, struct rf_err *err)
 {
     const struct quantizer *quantizer = opaque;
+    const int64_t before = rf_now_ns();
     uint8_t *result = quantizer->env.result->base;
     (void)err;
     for (size_t i = 0; i < quantizer->env.what->n; i++) {
@@ -119,6 +121,7 @@ enum rf_status rf_quantizer_run(void *opaque, struct rf_err *err)
             scales += across;
         }
     }
+    *ns = rf_now_ns() - before;
     return RF_OK;
 }
 

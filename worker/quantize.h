@@ -10,7 +10,8 @@
 /* The hooks of host memory. */
 enum rf_status rf_quantizer_create(const struct rf_quantizer_env *env,
                                    void **out, struct rf_err *err);
-enum rf_status rf_quantizer_run(void *quantizer, struct rf_err *err);
+enum rf_status rf_quantizer_run(void *quantizer, int64_t *ns,
+                                struct rf_err *err);
 void rf_quantizer_destroy(void *quantizer);
 
 /*

@@ -161,6 +161,9 @@ static json_t *sample_json(const struct rf_sample *sample, uint32_t rank,
     for (size_t i = 0; i < N_PHASES; i++) {
         put(out, phase_names[i], ms(phases[i]));
     }
+    if (sample->device_ns != RF_ABSENT_I64) {
+        put(out, "device_ms", ms(sample->device_ns));
+    }
     put(out, "start_us",
         json_real((double)(sample->start_ns - origin_ns) / 1e3));
     put(out, "sent_bytes", json_integer((json_int_t)sample->sent_bytes));

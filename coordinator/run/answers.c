@@ -76,6 +76,7 @@ enum rf_status rf_answers_ran(struct rf_attempt *attempt,
                            .wire_ns = ran->wire_ns,
                            .unpack_ns = ran->unpack_ns,
                            .sync_ns = ran->sync_ns,
+                           .device_ns = ran->device_ns,
                            .sent_bytes = ran->sent_bytes,
                            .received_bytes = ran->received_bytes};
     return RF_OK;

@@ -40,6 +40,7 @@ struct rf_sample {
     int64_t start_ns, end_ns;
     int64_t ns; /* its own window */
     int64_t pack_ns, wire_ns, unpack_ns, sync_ns;
+    int64_t device_ns; /* by the device's clock; RF_ABSENT_I64: no device */
     uint64_t sent_bytes, received_bytes;
 };
 

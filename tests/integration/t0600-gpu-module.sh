@@ -371,6 +371,25 @@ test_arrived_weights_are_quantized_to_fp8() {
     done
 }
 
+# Every rank has the device's own time, which lies within the host's and holds
+# each phase, quantising included; in host memory there is none.
+test_device_time_lies_within_the_host_s() {
+    local method
+    cluster "$quantized"' |
+        .scenarios[0].method = ["nccl", "ipc", "nvshmem",
+        "host"]'
+    run_coord cluster.json
+    expect_exit 0
+    for method in nccl ipc nvshmem; do
+        expect_json "$(result "s-method=$method")" '[.iterations[].ranks[]] |
+            length > 0 and all(.device_ms > 0 and .device_ms <= .ms and
+                ([.pack_ms, .wire_ms, .unpack_ms] | max) <=
+                    .device_ms + 0.001)'
+    done
+    expect_json "$(result s-method=host)" '[.iterations[].ranks[] |
+        has("device_ms")] | any | not'
+}
+
 test_quantizing_a_shard_cut_inside_a_block_is_refused() {
     cluster "$quantized | .scenarios[0].infer.tp = 4 |
         .scenarios[0].infer.dp = 1"

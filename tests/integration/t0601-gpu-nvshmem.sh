@@ -10,6 +10,10 @@ test_every_strategy_runs_on_nvshmem() {
     run_coord cluster.json
     expect_exit 0
     all_verified 6
+    for file in results/*/s*.json; do
+        expect_json "$file" '[.iterations[].ranks[]] |
+            all(.device_ms > 0 and .device_ms <= .ms)'
+    done
 }
 
 test_nvshmem_runs_colocated_separate_and_with_casts() {

@@ -83,6 +83,7 @@ static void run_answer(const struct fake_cluster *fake,
                                     .ns = 5 * FAKE_MS,
                                     .wire_ns = 4 * FAKE_MS,
                                     .sync_ns = 1000,
+                                    .device_ns = RF_ABSENT_I64,
                                     .sent_bytes = 100,
                                     .received_bytes = 100};
 }

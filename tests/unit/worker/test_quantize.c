@@ -53,6 +53,7 @@ static void open_bench(struct bench *bench, int index, uint32_t rank)
 {
     struct rf_quantizer_env env;
     void *quantizer = NULL;
+    int64_t ns = 0;
     memset(bench, 0, sizeof(*bench));
     worker_lab_make(&bench->lab, cases[index].model, cases[index].scenario,
                     cases[index].ranks, 1);
@@ -74,7 +75,8 @@ static void open_bench(struct bench *bench, int index, uint32_t rank)
                                     .result = &bench->result};
     must(bench, rf_memory_host.poison(ITERATION, &bench->result, &bench->err));
     must(bench, rf_memory_host.quantizer_create(&env, &quantizer, &bench->err));
-    must(bench, rf_memory_host.quantizer_run(quantizer, &bench->err));
+    must(bench, rf_memory_host.quantizer_run(quantizer, &ns, &bench->err));
+    ck_assert_int_gt(ns, 0);
     rf_memory_host.quantizer_destroy(quantizer);
 }
 

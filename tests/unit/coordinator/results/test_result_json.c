@@ -93,6 +93,21 @@ START_TEST(test_results_iteration_takes_as_long_as_its_slowest_rank)
 }
 END_TEST
 
+START_TEST(test_results_have_a_device_s_time_where_a_rank_reports_one)
+{
+    struct rf_attempt *attempt = result_lab_attempt(0);
+    json_t *record = record_of(attempt);
+    const json_t *list = json_object_get(record, "iterations");
+    const json_t *ranks = json_object_get(json_array_get(list, 0), "ranks");
+    const json_t *first = json_array_get(ranks, 0);
+    ck_assert_double_eq_tol(
+        json_number_value(json_object_get(first, "device_ms")), 9, 1e-9);
+    ck_assert_ptr_null(json_object_get(json_array_get(ranks, 1), "device_ms"));
+    json_decref(record);
+    rf_attempt_destroy(attempt);
+}
+END_TEST
+
 START_TEST(test_results_summary_bound_and_efficiency_are_known)
 {
     struct rf_attempt *attempt = result_lab_attempt(0);
@@ -285,6 +300,8 @@ Suite *test_result_json_suite(void)
     tcase_add_test(tests, test_results_record_has_every_field);
     tcase_add_test(tests,
                    test_results_iteration_takes_as_long_as_its_slowest_rank);
+    tcase_add_test(tests,
+                   test_results_have_a_device_s_time_where_a_rank_reports_one);
     tcase_add_test(tests, test_results_summary_bound_and_efficiency_are_known);
     tcase_add_test(
         tests, test_results_of_a_method_that_moves_nothing_claim_no_bandwidth);

@@ -3,17 +3,29 @@
  * the host's stream calls into symmetric memory.
  *
  * open    rank 0's unique ID and every rank's table of where it wants its
- *         messages travel by exchange(). All ranks go through the same list of
- *         steps, the union of everybody's, because the barrier that ends a step
- *         is of all. Two slots alternate: a put into slot s of a peer comes two
- *         barriers after what it overwrites, and the peer unpacked before the
- *         first of them.
- * start   enqueues the whole iteration on one stream; progress() only looks.
+ *         messages travel by exchange() (cuda/nvshmem_table.h).
+ * start   begins an iteration; progress() then enqueues one step after the
+ *         other, some ahead of the device. Packing, puts and unpacking have a
+ *         stream each, tied by events, with two slots of buffers, so
+ *         neighbouring steps overlap.
+ *
+ * Two words of symmetric memory per slot and pair order the ranks. `arrived` is
+ * set by a message's put, after its bytes: the receiver unpacks when all
+ * messages of its step are there. `room` is set by the receiver when a slot is
+ * unpacked, for those that put into it next: they wait for it. Values only
+ * grow, over all iterations. A step's slot is that of the receiver's own count
+ * of steps, which is in the table. All ranks go through their steps in one
+ * order, so the first step that somebody waits for can always go on.
+ *
+ * Where ranks share a device NVSHMEM cannot wait for signals (it supports that
+ * with MPS only): there a barrier of all ranks ends each step instead, also in
+ * ranks that have no part in it. A barrier comes after all unpacking of earlier
+ * steps, so a slot is free two steps later.
  *
  * NVSHMEM ends the process on its own errors, so those reach the user as a rank
  * that exited, with its last lines of standard error. It has no way out of a
- * barrier that a lost rank does not reach: an abort leaves the device alone and
- * the process ends.
+ * wait for a rank that is lost: an abort leaves the device alone and the
+ * process ends.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -22,42 +34,37 @@
 #include "cuda/device.h"
 #include "cuda/methods.h"
 #include "cuda/nvshmem_api.h"
+#include "cuda/nvshmem_table.h"
 #include "cuda/steps.h"
 #include "cuda/timing.h"
 
 #define SLOTS 2
+/* Steps that are enqueued before the first of them is done: enough to keep the
+ * device busy, few enough for the driver's queues. */
+#define AHEAD 8
 
-/* On the wire: a header, then one entry per step, then one per message. */
-struct table_head {
-    struct rf_nvshmem_id id; /* rank 0's */
-    uint64_t send_slot_bytes, recv_slot_bytes;
-    uint32_t n_steps, n_entries;
-};
-struct table_step {
-    uint32_t round, wave;
-};
-struct table_entry {
-    uint32_t round, wave, from;
-    uint64_t offset; /* in the receiver's slot */
-};
+/* What runs on a stream of its own; ARRIVE is the first part of what UNPACK's
+ * stream does. */
+enum stage { PACK, PUT, UNPACK, STREAMS, ARRIVE = STREAMS, STAGES };
 
-struct global_step {
-    uint32_t round, wave;
-    size_t local;      /* index of ours, SIZE_MAX: we only keep step */
-    uint64_t *offsets; /* where each of our sends goes in its peer's slot */
+enum word { ARRIVED, ROOM, WORDS };
+
+struct device_step {
+    struct rf_device_slices pack[2], unpack[2]; /* plain, cast */
+    cudaEvent_t begin[STAGES], end[STAGES];
 };
 
 struct shmem_state {
     const struct rf_method_env *env;
     const struct rf_nvshmem *api;
     struct rf_steps steps;
-    struct global_step *global;
-    size_t n_global, global_capacity;
-    struct rf_device_slices (*pack)[2], (*unpack)[2];
-    unsigned char *send, *recv; /* symmetric */
-    uint64_t send_slot, recv_slot;
-    cudaStream_t stream;
-    cudaEvent_t first, last;
+    struct rf_nvshmem_table table;
+    struct device_step *device_steps;
+    unsigned char *send, *recv; /* symmetric, SLOTS slots each */
+    uint64_t *words;            /* symmetric: [word][slot][rank] */
+    cudaStream_t stream[STREAMS];
+    uint64_t iteration; /* from 1 */
+    size_t next_turn;
     bool initialised;
 };
 
@@ -70,153 +77,32 @@ static enum rf_status nvshmem_probe(struct rf_err *err)
     return status;
 }
 
-/* The number of a step within its round. */
-static uint32_t wave_of(const struct rf_steps *steps, size_t index)
+static enum rf_status allocate(struct shmem_state *state, struct rf_err *err)
 {
-    uint32_t wave = 0;
-    while (index > 0 && steps->at[index - 1].round == steps->at[index].round) {
-        index--;
-        wave++;
-    }
-    return wave;
-}
-
-static void *make_table(struct shmem_state *state,
-                        const struct rf_nvshmem_id *id, size_t *size)
-{
-    const struct rf_steps *steps = &state->steps;
-    struct table_head head = {.id = *id,
-                              .send_slot_bytes = steps->send_slot_bytes,
-                              .recv_slot_bytes = steps->recv_slot_bytes,
-                              .n_steps = (uint32_t)steps->n};
-    struct table_step *rows;
-    struct table_entry *entry;
-    unsigned char *table;
-    for (size_t s = 0; s < steps->n; s++) {
-        head.n_entries += (uint32_t)steps->at[s].n_recvs;
-    }
-    *size = sizeof(head) + head.n_steps * sizeof(*rows) +
-            head.n_entries * sizeof(*entry);
-    table = rf_xcalloc(1, *size);
-    memcpy(table, &head, sizeof(head));
-    rows = (void *)(table + sizeof(head));
-    entry = (void *)(rows + head.n_steps);
-    for (size_t s = 0; s < steps->n; s++) {
-        const struct rf_step *step = &steps->at[s];
-        const uint32_t wave = wave_of(steps, s);
-        rows[s] = (struct table_step){.round = step->round, .wave = wave};
-        for (size_t m = 0; m < step->n_recvs; m++) {
-            *entry++ = (struct table_entry){.round = step->round,
-                                            .wave = wave,
-                                            .from = step->recvs[m].peer,
-                                            .offset = step->recvs[m].offset};
-        }
-    }
-    return table;
-}
-
-static int by_round_wave(const void *a, const void *b)
-{
-    const struct global_step *x = a, *y = b;
-    if (x->round != y->round) {
-        return x->round < y->round ? -1 : 1;
-    }
-    return x->wave < y->wave ? -1 : x->wave > y->wave;
-}
-
-/* A peer's table with its lengths checked. */
-static const struct table_head *checked(const struct rf_blob *blob)
-{
-    const struct table_head *head = blob->data;
-    return blob->size >= sizeof(*head) &&
-                   blob->size ==
-                       sizeof(*head) +
-                           head->n_steps * sizeof(struct table_step) +
-                           head->n_entries * sizeof(struct table_entry)
-               ? head
-               : NULL;
-}
-
-static void unite_steps(struct shmem_state *state, const struct rf_blob *all)
-{
-    size_t kept = 0;
-    for (uint32_t r = 0; r < state->env->plan->world->n_ranks; r++) {
-        const struct table_head *head = all[r].data;
-        const struct table_step *rows = (const void *)(head + 1);
-        for (uint32_t s = 0; s < head->n_steps; s++) {
-            RF_PUSH(state->global, state->n_global, state->global_capacity,
-                    ((struct global_step){.round = rows[s].round,
-                                          .wave = rows[s].wave,
-                                          .local = SIZE_MAX}));
-        }
-        state->send_slot = RF_MAX(state->send_slot, head->send_slot_bytes);
-        state->recv_slot = RF_MAX(state->recv_slot, head->recv_slot_bytes);
-    }
-    if (state->n_global > 1) {
-        qsort(state->global, state->n_global, sizeof(*state->global),
-              by_round_wave);
-    }
-    for (size_t g = 0; g < state->n_global; g++) {
-        if (kept == 0 ||
-            by_round_wave(&state->global[kept - 1], &state->global[g]) != 0) {
-            state->global[kept++] = state->global[g];
-        }
-    }
-    state->n_global = kept;
-}
-
-/* Where one of our sends goes: the peer's entry for us in that step. */
-static bool find_offset(const struct table_head *head, uint32_t rank,
-                        const struct global_step *step, uint64_t *out)
-{
-    const struct table_step *rows = (const void *)(head + 1);
-    const struct table_entry *entries = (const void *)(rows + head->n_steps);
-    for (uint32_t e = 0; e < head->n_entries; e++) {
-        if (entries[e].from == rank && entries[e].round == step->round &&
-            entries[e].wave == step->wave) {
-            *out = entries[e].offset;
-            return true;
-        }
-    }
-    return false;
-}
-
-static enum rf_status join_steps(struct shmem_state *state,
-                                 const struct rf_blob *all, struct rf_err *err)
-{
-    size_t local = 0;
-    for (size_t g = 0; g < state->n_global && local < state->steps.n; g++) {
-        struct global_step *step = &state->global[g];
-        const struct rf_step *ours = &state->steps.at[local];
-        if (ours->round != step->round ||
-            wave_of(&state->steps, local) != step->wave) {
-            continue;
-        }
-        step->local = local++;
-        step->offsets = rf_xcalloc(ours->n_sends, sizeof(*step->offsets));
-        for (size_t m = 0; m < ours->n_sends; m++) {
-            const uint32_t peer = ours->sends[m].peer;
-            if (!find_offset(all[peer].data, state->env->rank, step,
-                             &step->offsets[m])) {
-                return rf_err_set(err, RF_ERR_INTERNAL,
-                                  "rank %u does not expect the message of "
-                                  "round %u, wave %u",
-                                  peer, step->round, step->wave);
-            }
-        }
+    const uint64_t send = SLOTS * state->table.send_slot_bytes;
+    const uint64_t recv = SLOTS * state->table.recv_slot_bytes;
+    const uint32_t ranks = state->env->plan->world->n_ranks;
+    state->send = state->api->nvshmem_malloc((size_t)(send + 256));
+    state->recv = state->api->nvshmem_malloc((size_t)(recv + 256));
+    state->words = state->api->nvshmem_calloc((size_t)WORDS * SLOTS * ranks,
+                                              sizeof(*state->words));
+    if (state->send == NULL || state->recv == NULL || state->words == NULL) {
+        return rf_err_set(err, RF_ERR_NOMEM,
+                          "the symmetric heap cannot hold %llu bytes; raise "
+                          "NVSHMEM_SYMMETRIC_SIZE or lower bucket_bytes",
+                          (unsigned long long)(send + recv));
     }
     return RF_OK;
 }
 
-static enum rf_status initialise(struct shmem_state *state,
-                                 struct rf_nvshmem_id *id, struct rf_err *err)
+static enum rf_status initialise(struct shmem_state *state, struct rf_err *err)
 {
     struct rf_nvshmem_attr attr;
     memset(&attr, 0, sizeof(attr));
     attr.version = RF_NVSHMEM_VERSION(sizeof(attr));
     attr.args.version = RF_NVSHMEM_VERSION(sizeof(attr.args));
     attr.args.uid.version = RF_NVSHMEM_VERSION(sizeof(attr.args.uid));
-    attr.args.uid.id = id;
+    attr.args.uid.id = &state->table.id;
     attr.args.uid.rank = (int)state->env->rank;
     attr.args.uid.ranks = (int)state->env->plan->world->n_ranks;
     if (state->api->nvshmemx_hostlib_init_attr(RF_NVSHMEM_INIT_WITH_UNIQUEID,
@@ -226,79 +112,58 @@ static enum rf_status initialise(struct shmem_state *state,
                           "launch.env says more)");
     }
     state->initialised = true;
-    state->send =
-        state->api->nvshmem_malloc((size_t)(SLOTS * state->send_slot + 256));
-    state->recv =
-        state->api->nvshmem_malloc((size_t)(SLOTS * state->recv_slot + 256));
-    if (state->send == NULL || state->recv == NULL) {
-        return rf_err_set(err, RF_ERR_NOMEM,
-                          "the symmetric heap cannot hold %llu bytes; raise "
-                          "NVSHMEM_SYMMETRIC_SIZE or lower bucket_bytes",
-                          (unsigned long long)(SLOTS * (state->send_slot +
-                                                        state->recv_slot)));
-    }
-    return RF_OK;
+    return allocate(state, err);
 }
 
 static enum rf_status meet(struct shmem_state *state, struct rf_err *err)
 {
-    const struct rf_method_env *env = state->env;
-    const uint32_t n = env->plan->world->n_ranks;
-    struct rf_blob *all = rf_xcalloc(n, sizeof(*all));
     struct rf_nvshmem_id id;
-    enum rf_status status = RF_OK;
-    void *table = NULL;
-    size_t size;
+    enum rf_status status;
     memset(&id, 0, sizeof(id));
     id.version = RF_NVSHMEM_VERSION(sizeof(id));
-    if (env->rank == 0 && state->api->nvshmemx_get_uniqueid(&id) != 0) {
-        status = rf_err_set(err, RF_ERR_DEVICE, "nvshmemx_get_uniqueid failed");
+    if (state->env->rank == 0 && state->api->nvshmemx_get_uniqueid(&id) != 0) {
+        return rf_err_set(err, RF_ERR_DEVICE, "nvshmemx_get_uniqueid failed");
     }
+    status = rf_nvshmem_table_open(state->env, &state->steps, &id,
+                                   &state->table, err);
+    return status == RF_OK ? initialise(state, err) : status;
+}
+
+static enum rf_status upload_step(struct shmem_state *state, size_t index,
+                                  struct rf_err *err)
+{
+    const struct rf_step *step = &state->steps.at[index];
+    struct device_step *out = &state->device_steps[index];
+    enum rf_status status =
+        rf_device_copies_upload(&step->pack, state->steps.cast, out->pack, err);
     if (status == RF_OK) {
-        table = make_table(state, &id, &size);
-        status = env->exchange(env->exchange_data, table, size, all, err);
+        status = rf_device_copies_upload(&step->unpack, state->steps.cast,
+                                         out->unpack, err);
     }
-    for (uint32_t r = 0; status == RF_OK && r < n; r++) {
-        if (checked(&all[r]) == NULL) {
-            status = rf_err_set(err, RF_ERR_PROTOCOL, "rank %u: bad table", r);
-        }
+    if (status != RF_OK) {
+        return status;
     }
-    if (status == RF_OK) {
-        unite_steps(state, all);
-        status = join_steps(state, all, err);
+    for (int s = 0; s < STAGES; s++) {
+        RF_CUDA_TRY(err, out, cudaEventCreate(&out->begin[s]));
+        RF_CUDA_TRY(err, out, cudaEventCreate(&out->end[s]));
     }
-    if (status == RF_OK) {
-        id = ((const struct table_head *)all[0].data)->id;
-        status = initialise(state, &id, err);
-    }
-    rf_blobs_free(all, n);
-    free(all);
-    free(table);
+out:
     return status;
 }
 
 static enum rf_status upload(struct shmem_state *state, struct rf_err *err)
 {
     enum rf_status status = RF_OK;
-    state->pack = rf_xcalloc(state->steps.n, sizeof(*state->pack));
-    state->unpack = rf_xcalloc(state->steps.n, sizeof(*state->unpack));
-    for (size_t s = 0; s < state->steps.n; s++) {
-        const struct rf_step *step = &state->steps.at[s];
-        status = rf_device_copies_upload(&step->pack, state->steps.cast,
-                                         state->pack[s], err);
-        if (status == RF_OK) {
-            status = rf_device_copies_upload(&step->unpack, state->steps.cast,
-                                             state->unpack[s], err);
-        }
-        if (status != RF_OK) {
-            return status;
-        }
+    state->device_steps =
+        rf_xcalloc(state->steps.n, sizeof(*state->device_steps));
+    for (int s = 0; s < STREAMS; s++) {
+        RF_CUDA_TRY(err, out,
+                    cudaStreamCreateWithFlags(&state->stream[s],
+                                              cudaStreamNonBlocking));
     }
-    RF_CUDA_TRY(
-        err, out,
-        cudaStreamCreateWithFlags(&state->stream, cudaStreamNonBlocking));
-    RF_CUDA_TRY(err, out, cudaEventCreate(&state->first));
-    RF_CUDA_TRY(err, out, cudaEventCreate(&state->last));
+    for (size_t s = 0; s < state->steps.n && status == RF_OK; s++) {
+        status = upload_step(state, s, err);
+    }
 out:
     return status;
 }
@@ -328,82 +193,321 @@ static enum rf_status nvshmem_open(const struct rf_method_env *env, void **out,
     return RF_OK;
 }
 
-static enum rf_status enqueue_step(struct shmem_state *state, size_t index,
+/* --- A step --------------------------------------------------------------- */
+
+/* This rank's copy of the word between it and `rank`, or the other way round on
+ * a peer. */
+static uint64_t *word_of(const struct shmem_state *state, enum word word,
+                         uint64_t index, uint32_t rank)
+{
+    const uint32_t ranks = state->env->plan->world->n_ranks;
+    return &state->words[((uint64_t)word * SLOTS + index % SLOTS) * ranks +
+                         rank];
+}
+
+/* What a word has from the receiver's step `index` of this iteration on. */
+static uint64_t value_of(const struct shmem_state *state, uint64_t index)
+{
+    return state->iteration * (state->table.most_steps + 1) + index;
+}
+
+static void fill_bases(const struct shmem_state *state, size_t index,
+                       struct rf_bases *bases)
+{
+    const uint64_t slot = index % SLOTS;
+    memset(bases, 0, sizeof(*bases));
+    for (int m = 0; m < RF_MEM_COUNT; m++) {
+        bases->at[m] = state->env->arena[m].base;
+    }
+    bases->at[RF_BASE_SEND] = state->send + slot * state->table.send_slot_bytes;
+    bases->at[RF_BASE_RECV] = state->recv + slot * state->table.recv_slot_bytes;
+}
+
+/* `stream` goes on when step `index` has ended `stage`. */
+static enum rf_status follow(struct shmem_state *state, enum stage stream,
+                             size_t index, enum stage stage, struct rf_err *err)
+{
+    enum rf_status status = RF_OK;
+    RF_CUDA_TRY(err, out,
+                cudaStreamWaitEvent(state->stream[stream],
+                                    state->device_steps[index].end[stage], 0));
+out:
+    return status;
+}
+
+static enum rf_status mark(struct shmem_state *state, enum stage stream,
+                           cudaEvent_t event, struct rf_err *err)
+{
+    enum rf_status status = RF_OK;
+    RF_CUDA_TRY(err, out, cudaEventRecord(event, state->stream[stream]));
+out:
+    return status;
+}
+
+/* A slot is packed again only after its last puts; a new round reads what
+ * earlier rounds unpacked. */
+static enum rf_status pack(struct shmem_state *state, size_t index,
+                           const struct rf_bases *bases, struct rf_err *err)
+{
+    struct device_step *step = &state->device_steps[index];
+    enum rf_status status = RF_OK;
+    if (index >= SLOTS) {
+        status = follow(state, PACK, index - SLOTS, PUT, err);
+    }
+    if (status == RF_OK && index > 0 &&
+        state->steps.at[index].round != state->steps.at[index - 1].round) {
+        status = follow(state, PACK, index - 1, UNPACK, err);
+    }
+    if (status == RF_OK) {
+        status = mark(state, PACK, step->begin[PACK], err);
+    }
+    if (status == RF_OK) {
+        status = rf_device_copies(step->pack, bases, state->stream[PACK], err);
+    }
+    return status == RF_OK ? mark(state, PACK, step->end[PACK], err) : status;
+}
+
+/* A message with its signal, when its place is free. */
+static void send_with_signal(struct shmem_state *state,
+                             const struct rf_message *message,
+                             const struct rf_nvshmem_place *place,
+                             const unsigned char *from)
+{
+    const uint64_t value = value_of(state, place->index);
+    if (place->index >= SLOTS) {
+        state->api->nvshmemx_signal_wait_until_on_stream(
+            word_of(state, ROOM, place->index, message->peer),
+            RF_NVSHMEM_CMP_GE, value, state->stream[PUT]);
+    }
+    state->api->nvshmemx_putmem_signal_on_stream(
+        state->recv + place->index % SLOTS * state->table.recv_slot_bytes +
+            place->offset,
+        from, (size_t)message->bytes,
+        word_of(state, ARRIVED, place->index, state->env->rank), value,
+        RF_NVSHMEM_SIGNAL_SET, (int)message->peer, state->stream[PUT]);
+}
+
+static void send_before_barrier(struct shmem_state *state,
+                                const struct rf_message *message,
+                                const struct rf_nvshmem_place *place,
+                                const unsigned char *from)
+{
+    state->api->nvshmemx_putmem_nbi_on_stream(
+        state->recv + place->index % SLOTS * state->table.recv_slot_bytes +
+            place->offset,
+        from, (size_t)message->bytes, (int)message->peer, state->stream[PUT]);
+}
+
+static void barrier(struct shmem_state *state)
+{
+    state->api->nvshmemx_quiet_on_stream(state->stream[PUT]);
+    state->api->nvshmemx_barrier_all_on_stream(state->stream[PUT]);
+}
+
+static enum rf_status put(struct shmem_state *state,
+                          const struct rf_nvshmem_turn *turn,
+                          const struct rf_bases *bases, struct rf_err *err)
+{
+    const size_t index = turn->local;
+    const struct rf_step *step = &state->steps.at[index];
+    const bool barriers = state->table.share_device;
+    enum rf_status status = follow(state, PUT, index, PACK, err);
+    if (status == RF_OK && barriers && index > 0) {
+        status = follow(state, PUT, index - 1, UNPACK, err);
+    }
+    if (status == RF_OK) {
+        status = mark(state, PUT, state->device_steps[index].begin[PUT], err);
+    }
+    for (size_t m = 0; m < step->n_sends && status == RF_OK; m++) {
+        (barriers ? send_before_barrier : send_with_signal)(
+            state, &step->sends[m], &turn->places[m],
+            bases->at[RF_BASE_SEND] + step->sends[m].offset);
+    }
+    if (status == RF_OK && barriers) {
+        barrier(state);
+    }
+    return status == RF_OK
+               ? mark(state, PUT, state->device_steps[index].end[PUT], err)
+               : status;
+}
+
+/* Unpacking waits for everything of its step, also for our own packing, which
+ * may read what it overwrites. */
+static enum rf_status await_arrivals(struct shmem_state *state, size_t index,
+                                     struct rf_err *err)
+{
+    const struct rf_step *step = &state->steps.at[index];
+    struct device_step *now = &state->device_steps[index];
+    const bool barriers = state->table.share_device;
+    enum rf_status status =
+        follow(state, UNPACK, index, barriers ? PUT : PACK, err);
+    if (status == RF_OK) {
+        status = mark(state, UNPACK, now->begin[ARRIVE], err);
+    }
+    for (size_t m = 0; m < step->n_recvs && status == RF_OK && !barriers; m++) {
+        state->api->nvshmemx_signal_wait_until_on_stream(
+            word_of(state, ARRIVED, index, step->recvs[m].peer),
+            RF_NVSHMEM_CMP_GE, value_of(state, index), state->stream[UNPACK]);
+    }
+    return status == RF_OK ? mark(state, UNPACK, now->end[ARRIVE], err)
+                           : status;
+}
+
+/* Tells those that put into this step's slot next that it is free. */
+static void make_room(struct shmem_state *state, size_t index)
+{
+    const size_t next = index + SLOTS;
+    if (next >= state->steps.n || state->table.share_device) {
+        return;
+    }
+    for (size_t m = 0; m < state->steps.at[next].n_recvs; m++) {
+        state->api->nvshmemx_signal_op_on_stream(
+            word_of(state, ROOM, next, state->env->rank), value_of(state, next),
+            RF_NVSHMEM_SIGNAL_SET, (int)state->steps.at[next].recvs[m].peer,
+            state->stream[UNPACK]);
+    }
+}
+
+static enum rf_status unpack(struct shmem_state *state, size_t index,
+                             const struct rf_bases *bases, struct rf_err *err)
+{
+    struct device_step *step = &state->device_steps[index];
+    enum rf_status status = await_arrivals(state, index, err);
+    if (status == RF_OK) {
+        status = mark(state, UNPACK, step->begin[UNPACK], err);
+    }
+    if (status == RF_OK) {
+        status =
+            rf_device_copies(step->unpack, bases, state->stream[UNPACK], err);
+    }
+    if (status == RF_OK) {
+        status = mark(state, UNPACK, step->end[UNPACK], err);
+    }
+    if (status == RF_OK) {
+        make_room(state, index);
+    }
+    return status;
+}
+
+static enum rf_status enqueue_turn(struct shmem_state *state,
+                                   const struct rf_nvshmem_turn *turn,
                                    struct rf_err *err)
 {
-    const struct global_step *global = &state->global[index];
-    const uint64_t slot = index % SLOTS;
-    const struct rf_step *step;
     struct rf_bases bases;
     enum rf_status status;
-    if (global->local == SIZE_MAX) {
-        state->api->nvshmemx_barrier_all_on_stream(state->stream);
+    if (turn->local == SIZE_MAX) {
+        if (state->table.share_device) {
+            barrier(state);
+        }
         return RF_OK;
     }
-    step = &state->steps.at[global->local];
-    memset(&bases, 0, sizeof(bases));
-    for (int m = 0; m < RF_MEM_COUNT; m++) {
-        bases.at[m] = state->env->arena[m].base;
+    fill_bases(state, turn->local, &bases);
+    status = pack(state, turn->local, &bases, err);
+    if (status == RF_OK) {
+        status = put(state, turn, &bases, err);
     }
-    bases.at[RF_BASE_SEND] = state->send + slot * state->send_slot;
-    bases.at[RF_BASE_RECV] = state->recv + slot * state->recv_slot;
-    status = rf_device_copies(state->pack[global->local], &bases, state->stream,
-                              err);
-    if (status != RF_OK) {
-        return status;
-    }
-    for (size_t m = 0; m < step->n_sends; m++) {
-        state->api->nvshmemx_putmem_nbi_on_stream(
-            bases.at[RF_BASE_RECV] + global->offsets[m],
-            bases.at[RF_BASE_SEND] + step->sends[m].offset,
-            (size_t)step->sends[m].bytes, (int)step->sends[m].peer,
-            state->stream);
-    }
-    state->api->nvshmemx_quiet_on_stream(state->stream);
-    state->api->nvshmemx_barrier_all_on_stream(state->stream);
-    return rf_device_copies(state->unpack[global->local], &bases, state->stream,
-                            err);
+    return status == RF_OK ? unpack(state, turn->local, &bases, err) : status;
 }
+
+/* --- An iteration --------------------------------------------------------- */
 
 static enum rf_status nvshmem_start(void *opaque, uint64_t iteration,
                                     struct rf_err *err)
 {
     struct shmem_state *state = opaque;
-    enum rf_status status = RF_OK;
-    (void)iteration;
-    RF_CUDA_TRY(err, out, cudaEventRecord(state->first, state->stream));
-    for (size_t g = 0; g < state->n_global && status == RF_OK; g++) {
-        status = enqueue_step(state, g, err);
+    (void)err;
+    state->iteration = iteration + 1;
+    state->next_turn = 0;
+    return RF_OK;
+}
+
+/* Whether the device is near enough to step `index` of ours to take it. */
+static enum rf_status can_take(const struct shmem_state *state, size_t index,
+                               bool *out, struct rf_err *err)
+{
+    cudaError_t code = cudaSuccess;
+    if (index != SIZE_MAX && index >= AHEAD) {
+        code = cudaEventQuery(state->device_steps[index - AHEAD].end[UNPACK]);
     }
-    if (status == RF_OK) {
-        RF_CUDA_TRY(err, out, cudaEventRecord(state->last, state->stream));
+    *out = code == cudaSuccess;
+    if (code == cudaErrorNotReady) {
+        (void)cudaGetLastError();
+        return RF_OK;
     }
-out:
-    return status;
+    return *out ? RF_OK : rf_cuda_error(err, "cudaEventQuery", code);
+}
+
+/* After all steps: also what others are told has left. */
+static enum rf_status is_idle(const struct shmem_state *state, bool *idle,
+                              struct rf_err *err)
+{
+    *idle = true;
+    for (int s = 0; s < STREAMS && *idle; s++) {
+        const cudaError_t code = cudaStreamQuery(state->stream[s]);
+        *idle = code == cudaSuccess;
+        if (code == cudaErrorNotReady) {
+            (void)cudaGetLastError();
+        } else if (code != cudaSuccess) {
+            return rf_cuda_error(err, "cudaStreamQuery", code);
+        }
+    }
+    return RF_OK;
 }
 
 static enum rf_status nvshmem_progress(void *opaque, bool *done,
                                        struct rf_err *err)
 {
     struct shmem_state *state = opaque;
-    const cudaError_t code = cudaEventQuery(state->last);
-    *done = code == cudaSuccess;
+    const struct rf_nvshmem_turn *turn;
+    enum rf_status status;
+    bool ready;
+    *done = false;
     if (atomic_load(state->env->abort)) {
         return rf_err_set(err, RF_ERR_ABORTED, "aborted");
     }
-    if (code == cudaErrorNotReady) {
-        (void)cudaGetLastError();
-        return RF_OK;
+    if (state->next_turn == state->table.n) {
+        return is_idle(state, done, err);
     }
-    return *done ? RF_OK : rf_cuda_error(err, "cudaEventQuery", code);
+    turn = &state->table.at[state->next_turn];
+    status = can_take(state, turn->local, &ready, err);
+    if (status == RF_OK && ready) {
+        state->next_turn++;
+        status = enqueue_turn(state, turn, err);
+    }
+    return status;
 }
 
+static int64_t spent_in(const struct shmem_state *state, enum stage stage)
+{
+    int64_t sum = 0;
+    for (size_t s = 0; s < state->steps.n; s++) {
+        const struct device_step *step = &state->device_steps[s];
+        sum += rf_events_ns(step->begin[stage], step->end[stage]);
+    }
+    return sum;
+}
+
+/* From the first step's packing to the last step's end, whichever stage's. */
+static int64_t spent_in_all(const struct shmem_state *state)
+{
+    const struct device_step *first = state->device_steps, *last;
+    if (state->steps.n == 0) {
+        return 0;
+    }
+    last = &first[state->steps.n - 1];
+    return RF_MAX(rf_events_ns(first->begin[PACK], last->end[PUT]),
+                  rf_events_ns(first->begin[PACK], last->end[UNPACK]));
+}
+
+/* Puts and waiting for those of others go on at the same time. */
 static void nvshmem_timing(void *opaque, struct rf_phase_times *out)
 {
-    struct shmem_state *state = opaque;
+    const struct shmem_state *state = opaque;
     memset(out, 0, sizeof(*out));
-    out->device_ns = rf_events_ns(state->first, state->last);
-    out->wire_ns = out->device_ns;
+    out->device_ns = spent_in_all(state);
+    out->pack_ns = spent_in(state, PACK);
+    out->wire_ns = RF_MAX(spent_in(state, PUT), spent_in(state, ARRIVE));
+    out->unpack_ns = spent_in(state, UNPACK);
     out->sent_bytes = state->steps.sent_bytes;
     out->received_bytes = state->steps.received_bytes;
 }
@@ -417,27 +521,39 @@ static const void *nvshmem_base_of(const struct rf_piece *piece,
     return NULL;
 }
 
-/* NVSHMEM has no abort, and its barrier waits for ever: everything on the
- * device stays as it is until the process ends, which is now. */
+/* NVSHMEM has no abort, and its waits have no end: everything on the device
+ * stays as it is until the process ends, which is now. */
 static void nvshmem_abort(void *opaque)
 {
     (void)opaque;
     rf_device_abandon();
 }
 
+static void free_events(struct device_step *step)
+{
+    for (int s = 0; s < STAGES; s++) {
+        if (step->begin[s] != NULL) {
+            cudaEventDestroy(step->begin[s]);
+        }
+        if (step->end[s] != NULL) {
+            cudaEventDestroy(step->end[s]);
+        }
+    }
+}
+
 /* Collective where NVSHMEM is concerned. */
 static void free_device(struct shmem_state *state)
 {
-    if (state->first != NULL) {
-        cudaEventDestroy(state->first);
+    for (size_t s = 0; state->device_steps != NULL && s < state->steps.n; s++) {
+        free_events(&state->device_steps[s]);
     }
-    if (state->last != NULL) {
-        cudaEventDestroy(state->last);
-    }
-    if (state->stream != NULL) {
-        cudaStreamDestroy(state->stream);
+    for (int s = 0; s < STREAMS; s++) {
+        if (state->stream[s] != NULL) {
+            cudaStreamDestroy(state->stream[s]);
+        }
     }
     if (state->initialised) {
+        state->api->nvshmem_free(state->words);
         state->api->nvshmem_free(state->send);
         state->api->nvshmem_free(state->recv);
         state->api->nvshmemx_hostlib_finalize();
@@ -450,23 +566,17 @@ static void nvshmem_close(void *opaque)
     if (state == NULL) {
         return;
     }
-    for (size_t s = 0; s < state->steps.n; s++) {
+    for (size_t s = 0; state->device_steps != NULL && s < state->steps.n; s++) {
         for (int c = 0; c < 2; c++) {
-            if (state->pack != NULL && state->unpack != NULL) {
-                rf_device_slices_free(&state->pack[s][c]);
-                rf_device_slices_free(&state->unpack[s][c]);
-            }
+            rf_device_slices_free(&state->device_steps[s].pack[c]);
+            rf_device_slices_free(&state->device_steps[s].unpack[c]);
         }
     }
     if (!rf_device_abandoned()) {
         free_device(state);
     }
-    for (size_t g = 0; g < state->n_global; g++) {
-        free(state->global[g].offsets);
-    }
-    free(state->global);
-    free(state->pack);
-    free(state->unpack);
+    rf_nvshmem_table_free(&state->table);
+    free(state->device_steps);
     rf_steps_free(&state->steps);
     free(state);
 }

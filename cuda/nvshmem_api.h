@@ -9,6 +9,7 @@
 
 #include <driver_types.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "common/err.h"
 
@@ -41,15 +42,25 @@ _Static_assert(sizeof(struct rf_nvshmem_attr) == RF_NVSHMEM_ATTR_BYTES,
 
 #define RF_NVSHMEM_VERSION(size) ((1 << 16) + (int)(size))
 #define RF_NVSHMEM_INIT_WITH_UNIQUEID (1u << 3)
+#define RF_NVSHMEM_SIGNAL_SET 9
+#define RF_NVSHMEM_CMP_GE 5
 
 #define RF_NVSHMEM_FUNCTIONS(X)                                                \
     X(nvshmemx_get_uniqueid, int, (struct rf_nvshmem_id *))                    \
     X(nvshmemx_hostlib_init_attr, int, (unsigned, struct rf_nvshmem_attr *))   \
     X(nvshmemx_hostlib_finalize, void, (void))                                 \
     X(nvshmem_malloc, void *, (size_t))                                        \
+    X(nvshmem_calloc, void *, (size_t, size_t))                                \
     X(nvshmem_free, void, (void *))                                            \
     X(nvshmemx_putmem_nbi_on_stream, void,                                     \
       (void *, const void *, size_t, int, cudaStream_t))                       \
+    X(nvshmemx_putmem_signal_on_stream, void,                                  \
+      (void *, const void *, size_t, uint64_t *, uint64_t, int, int,           \
+       cudaStream_t))                                                          \
+    X(nvshmemx_signal_op_on_stream, void,                                      \
+      (uint64_t *, uint64_t, int, int, cudaStream_t))                          \
+    X(nvshmemx_signal_wait_until_on_stream, void,                              \
+      (uint64_t *, int, uint64_t, cudaStream_t))                               \
     X(nvshmemx_quiet_on_stream, void, (cudaStream_t))                          \
     X(nvshmemx_barrier_all_on_stream, void, (cudaStream_t))
 

@@ -10,14 +10,19 @@
  *   - a put goes from device memory to the address of the caller's own copy of
  *     a symmetric object; whether it happens at once or as late as the next
  *     quiet or barrier is left open, so both happen here, in turn;
+ *   - a put with a signal and a signal alone take their data when the stream
+ *     reaches them and arrive some time later, in any order, each with its
+ *     signal after its data;
+ *   - where two PEs have one device, waiting for a signal ends the process, as
+ *     it does without MPS;
  *   - calls in a stream act when the stream reaches them;
  *   - there are no error codes for those: the process ends.
  *
  *   NVSHMEM_SYMMETRIC_SIZE=bytes        of the heap (default 1 GiB)
  *   FAKE_NVSHMEM_FAIL=call:count:code   the count-th such call returns code (or
  *                                       NULL), or ends the process
- *   FAKE_NVSHMEM_HANG=pe:barrier        that barrier in a stream is never
- * reached
+ *   FAKE_NVSHMEM_HANG=pe:count          the count-th barrier or wait for a
+ *                                       signal in its streams never ends
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -38,6 +43,7 @@
 #define MAX_OBJECTS 64
 #define OBJECT_ALIGN 512
 #define MAX_PUTS 65536
+#define LONGEST_WAY_NS 500000
 
 #define X(name, result, args) result name args;
 RF_NVSHMEM_FUNCTIONS(X)
@@ -53,6 +59,7 @@ struct meeting { /* the memfd */
         cudaIpcMemHandle_t heap;
         _Atomic uint64_t wanted;          /* of the last nvshmem_malloc */
         _Atomic uint64_t calls, barriers; /* collectives, those in streams */
+        _Atomic int node, device;
     } pe[MAX_PES];
 };
 
@@ -60,6 +67,16 @@ struct put {
     void *to;
     const void *from;
     size_t bytes;
+};
+
+/* What is on its way to another PE: bytes, a signal, or both. */
+struct parcel {
+    void *to;
+    void *copy; /* of the bytes */
+    size_t bytes;
+    uint64_t *signal, value;
+    int64_t due_ns;
+    struct parcel *next;
 };
 
 static struct {
@@ -76,7 +93,13 @@ static struct {
     struct put puts[MAX_PUTS];
     size_t n_puts;
     uint64_t puts_seen;
-} self = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    _Atomic uint64_t stops; /* barriers and waits in streams */
+    struct parcel *parcels; /* under way */
+    pthread_t network;      /* delivers them */
+    pthread_cond_t changed;
+    bool closing;
+} self = {.lock = PTHREAD_MUTEX_INITIALIZER,
+          .changed = PTHREAD_COND_INITIALIZER};
 
 static void nap(void)
 {
@@ -152,6 +175,93 @@ static void meet(void)
     }
 }
 
+static int64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+/* Called with the lock held. */
+static void deliver(const struct parcel *parcel)
+{
+    if (parcel->bytes > 0) {
+        memcpy(parcel->to, parcel->copy, parcel->bytes);
+    }
+    __atomic_store_n(parcel->signal, parcel->value, __ATOMIC_RELEASE);
+}
+
+static void *run_network(void *unused)
+{
+    (void)unused;
+    pthread_mutex_lock(&self.lock);
+    while (!self.closing || self.parcels != NULL) {
+        struct parcel **at = &self.parcels;
+        const int64_t now = now_ns();
+        if (self.parcels == NULL) {
+            pthread_cond_wait(&self.changed, &self.lock);
+            continue;
+        }
+        while (*at != NULL) {
+            struct parcel *parcel = *at;
+            if (parcel->due_ns > now) {
+                at = &parcel->next;
+                continue;
+            }
+            deliver(parcel);
+            *at = parcel->next;
+            free(parcel->copy);
+            free(parcel);
+        }
+        pthread_cond_broadcast(&self.changed);
+        pthread_mutex_unlock(&self.lock);
+        nap();
+        pthread_mutex_lock(&self.lock);
+    }
+    pthread_mutex_unlock(&self.lock);
+    return NULL;
+}
+
+/* Takes parcel->copy. */
+static void send_parcel(const struct parcel *what)
+{
+    struct parcel *parcel = malloc(sizeof(*parcel));
+    *parcel = *what;
+    pthread_mutex_lock(&self.lock);
+    self.puts_seen = self.puts_seen * 6364136223846793005u + 1;
+    parcel->due_ns =
+        now_ns() + (int64_t)((self.puts_seen >> 33) % LONGEST_WAY_NS);
+    parcel->next = self.parcels;
+    self.parcels = parcel;
+    pthread_cond_broadcast(&self.changed);
+    pthread_mutex_unlock(&self.lock);
+}
+
+static void take_place(void)
+{
+    const char *node = getenv("CUDA_FAKE_NODE");
+    int device = 0;
+    (void)cudaGetDevice(&device);
+    atomic_store(&self.meeting->pe[self.rank].node,
+                 node != NULL ? atoi(node) : 0);
+    atomic_store(&self.meeting->pe[self.rank].device, device);
+}
+
+static bool shares_a_device(void)
+{
+    const struct meeting *m = self.meeting;
+    for (int a = 0; a < self.ranks; a++) {
+        for (int b = 0; b < a; b++) {
+            if (atomic_load(&m->pe[a].node) == atomic_load(&m->pe[b].node) &&
+                atomic_load(&m->pe[a].device) ==
+                    atomic_load(&m->pe[b].device)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 static bool open_heaps(void)
 {
     const char *text = getenv("NVSHMEM_SYMMETRIC_SIZE");
@@ -199,12 +309,22 @@ int nvshmemx_hostlib_init_attr(unsigned flags, struct rf_nvshmem_attr *attr)
     }
     self.rank = uid->rank;
     self.ranks = uid->ranks;
+    self.closing = false;
+    take_place();
+    if (pthread_create(&self.network, NULL, run_network, NULL) != 0) {
+        return 1;
+    }
     return open_heaps() ? 0 : 1;
 }
 
 void nvshmemx_hostlib_finalize(void)
 {
     ENTER(nvshmemx_hostlib_finalize);
+    pthread_mutex_lock(&self.lock);
+    self.closing = true;
+    pthread_cond_broadcast(&self.changed);
+    pthread_mutex_unlock(&self.lock);
+    pthread_join(self.network, NULL);
     meet();
     for (int pe = 0; pe < self.ranks; pe++) {
         if (pe != self.rank) {
@@ -215,6 +335,7 @@ void nvshmemx_hostlib_finalize(void)
     (void)cudaFree(self.heap[self.rank]);
     munmap(self.meeting, sizeof(*self.meeting));
     self.meeting = NULL;
+    atomic_store(&self.stops, 0);
 }
 
 /* --- symmetric memory --- */
@@ -247,6 +368,16 @@ void *nvshmem_malloc(size_t bytes)
     return at;
 }
 
+void *nvshmem_calloc(size_t count, size_t size)
+{
+    void *at = nvshmem_malloc(count * size);
+    if (at != NULL) {
+        (void)cudaMemset(at, 0, count * size);
+    }
+    meet(); /* zero everywhere before anybody signals */
+    return at;
+}
+
 void nvshmem_free(void *at)
 {
     ENTER(nvshmem_free);
@@ -263,8 +394,9 @@ void nvshmem_free(void *at)
     end_process("nvshmem_free", "not an object of the symmetric heap");
 }
 
-static bool is_symmetric(const unsigned char *at, size_t bytes)
+static bool is_symmetric(const void *memory, size_t bytes)
 {
+    const unsigned char *at = memory;
     for (size_t i = 0; i < self.n_objects; i++) {
         if (at >= self.objects[i].at &&
             at + bytes <= self.objects[i].at + self.objects[i].bytes) {
@@ -276,11 +408,37 @@ static bool is_symmetric(const unsigned char *at, size_t bytes)
 
 /* --- in a stream --- */
 
+/* Another PE's copy of a symmetric object, as this process sees its bytes. */
+static void *copy_of(const void *own, int pe)
+{
+    return fake_cuda_shadow(
+        self.heap[pe] + ((const unsigned char *)own - self.heap[self.rank]));
+}
+
+static void check_put(const char *call, const void *to, const void *from,
+                      size_t bytes, int pe)
+{
+    if (pe < 0 || pe >= self.ranks || !is_symmetric(to, bytes) ||
+        !fake_cuda_is_device(from, bytes)) {
+        end_process(call, "not a PE, or not symmetric and device memory");
+    }
+}
+
+static void check_signal(const char *call, const uint64_t *signal, int op,
+                         int pe)
+{
+    if (pe < 0 || pe >= self.ranks || op != RF_NVSHMEM_SIGNAL_SET ||
+        !is_symmetric((const void *)signal, sizeof(*signal))) {
+        end_process(call, "not a PE, a known operation, or symmetric");
+    }
+}
+
 static void run_put(void *opaque)
 {
     struct put *put = opaque;
     pthread_mutex_lock(&self.lock);
-    if (self.puts_seen++ % 2 == 0) {
+    self.puts_seen++;
+    if (self.puts_seen % 2 == 0) {
         memcpy(put->to, put->from, put->bytes);
     } else if (self.n_puts == MAX_PUTS) {
         end_process("nvshmemx_putmem_nbi_on_stream", "too many puts at once");
@@ -296,18 +454,101 @@ void nvshmemx_putmem_nbi_on_stream(void *to, const void *from, size_t bytes,
 {
     struct put *put;
     ENTER(nvshmemx_putmem_nbi_on_stream);
-    if (pe < 0 || pe >= self.ranks || !is_symmetric(to, bytes) ||
-        !fake_cuda_is_device(from, bytes)) {
-        end_process("nvshmemx_putmem_nbi_on_stream",
-                    "not a PE, or not symmetric and device memory");
-    }
+    check_put("nvshmemx_putmem_nbi_on_stream", to, from, bytes, pe);
     put = malloc(sizeof(*put));
     *put = (struct put){
-        .to = fake_cuda_shadow(self.heap[pe] +
-                               ((unsigned char *)to - self.heap[self.rank])),
-        .from = fake_cuda_shadow(from),
-        .bytes = bytes};
+        .to = copy_of(to, pe), .from = fake_cuda_shadow(from), .bytes = bytes};
     fake_cuda_enqueue(stream, run_put, put);
+}
+
+/* The source may be written again when the stream goes on. */
+static void run_put_signal(void *opaque)
+{
+    struct parcel *parcel = opaque;
+    void *copy = malloc(parcel->bytes + 1);
+    memcpy(copy, parcel->copy, parcel->bytes);
+    parcel->copy = copy;
+    send_parcel(parcel);
+    free(parcel);
+}
+
+void nvshmemx_putmem_signal_on_stream(void *to, const void *from, size_t bytes,
+                                      uint64_t *signal, uint64_t value, int op,
+                                      int pe, cudaStream_t stream)
+{
+    struct parcel *parcel;
+    ENTER(nvshmemx_putmem_signal_on_stream);
+    check_put("nvshmemx_putmem_signal_on_stream", to, from, bytes, pe);
+    check_signal("nvshmemx_putmem_signal_on_stream", signal, op, pe);
+    parcel = malloc(sizeof(*parcel));
+    *parcel = (struct parcel){.to = copy_of(to, pe),
+                              .copy = fake_cuda_shadow(from),
+                              .bytes = bytes,
+                              .signal = copy_of(signal, pe),
+                              .value = value};
+    fake_cuda_enqueue(stream, run_put_signal, parcel);
+}
+
+static void run_signal(void *opaque)
+{
+    send_parcel(opaque);
+    free(opaque);
+}
+
+void nvshmemx_signal_op_on_stream(uint64_t *signal, uint64_t value, int op,
+                                  int pe, cudaStream_t stream)
+{
+    struct parcel *parcel;
+    ENTER(nvshmemx_signal_op_on_stream);
+    check_signal("nvshmemx_signal_op_on_stream", signal, op, pe);
+    parcel = malloc(sizeof(*parcel));
+    *parcel = (struct parcel){.signal = copy_of(signal, pe), .value = value};
+    fake_cuda_enqueue(stream, run_signal, parcel);
+}
+
+static void hang_if_asked(void)
+{
+    const char *text = getenv("FAKE_NVSHMEM_HANG");
+    const uint64_t stop = atomic_fetch_add(&self.stops, 1) + 1;
+    unsigned long long number;
+    int pe;
+    while (text != NULL && sscanf(text, "%d:%llu", &pe, &number) == 2 &&
+           pe == self.rank && number == stop) {
+        nap();
+    }
+}
+
+struct signal_wait {
+    const uint64_t *signal;
+    uint64_t least;
+};
+
+static void run_signal_wait(void *opaque)
+{
+    struct signal_wait *wait = opaque;
+    hang_if_asked();
+    while (__atomic_load_n(wait->signal, __ATOMIC_ACQUIRE) < wait->least) {
+        nap();
+    }
+    free(wait);
+}
+
+void nvshmemx_signal_wait_until_on_stream(uint64_t *signal, int compare,
+                                          uint64_t value, cudaStream_t stream)
+{
+    struct signal_wait *wait;
+    ENTER(nvshmemx_signal_wait_until_on_stream);
+    if (shares_a_device()) {
+        end_process("nvshmemx_signal_wait_until_on_stream",
+                    "not supported with limited MPG");
+    }
+    check_signal("nvshmemx_signal_wait_until_on_stream", signal,
+                 compare == RF_NVSHMEM_CMP_GE ? RF_NVSHMEM_SIGNAL_SET : -1,
+                 self.rank);
+    wait = malloc(sizeof(*wait));
+    *wait = (struct signal_wait){.signal = copy_of(signal, self.rank),
+                                 .least = value};
+    fake_cuda_enqueue(stream, run_signal_wait, wait);
 }
 
 static void run_quiet(void *unused)
@@ -318,6 +559,9 @@ static void run_quiet(void *unused)
         memcpy(self.puts[i].to, self.puts[i].from, self.puts[i].bytes);
     }
     self.n_puts = 0;
+    while (self.parcels != NULL) {
+        pthread_cond_wait(&self.changed, &self.lock);
+    }
     pthread_mutex_unlock(&self.lock);
 }
 
@@ -327,23 +571,12 @@ void nvshmemx_quiet_on_stream(cudaStream_t stream)
     fake_cuda_enqueue(stream, run_quiet, NULL);
 }
 
-static bool must_hang(uint64_t barrier)
-{
-    const char *text = getenv("FAKE_NVSHMEM_HANG");
-    unsigned long long number;
-    int pe;
-    return text != NULL && sscanf(text, "%d:%llu", &pe, &number) == 2 &&
-           pe == self.rank && number == barrier;
-}
-
 static void run_barrier(void *unused)
 {
     struct meeting *m = self.meeting;
     const uint64_t mine = atomic_load(&m->pe[self.rank].barriers) + 1;
     run_quiet(unused);
-    while (must_hang(mine)) {
-        nap();
-    }
+    hang_if_asked();
     atomic_store(&m->pe[self.rank].barriers, mine);
     for (int pe = 0; pe < self.ranks; pe++) {
         while (atomic_load(&m->pe[pe].barriers) < mine) {

@@ -1,8 +1,10 @@
 /*
  * Fake streams and events: each stream is a thread with a queue, so work really
  * is asynchronous and races show. Before a task a seeded random delay of up to
- * FAKE_CUDA_DELAY_US microseconds (default 100) passes. The NULL stream runs at
- * once on the caller's thread; streams made here do not wait for it, as with
+ * FAKE_CUDA_DELAY_US microseconds (default 100) passes; FAKE_CUDA_SLOW=n:us
+ * adds that many for each task of the n-th stream of the process, from 0, so
+ * that who should wait for it and does not shows. The NULL stream runs at once
+ * on the caller's thread; streams made here do not wait for it, as with
  * cudaStreamNonBlocking.
  *
  * An event lives in a page of a memfd, so that an interprocess one can be
@@ -39,6 +41,7 @@ struct CUstream_st {
     struct task *first, *last;
     bool busy, stop;
     uint64_t seed;
+    long slow_ns; /* added before each task */
 };
 
 struct event_page {
@@ -87,6 +90,9 @@ static void random_delay(struct CUstream_st *stream)
 {
     const char *text = getenv("FAKE_CUDA_DELAY_US");
     const uint64_t most = text != NULL ? strtoull(text, NULL, 10) : 100;
+    if (stream->slow_ns > 0) {
+        pause_ns(stream->slow_ns);
+    }
     if (most == 0) {
         return;
     }
@@ -184,6 +190,17 @@ bool fake_streams_idle(void)
     return idle;
 }
 
+static long slowness_of(size_t index)
+{
+    const char *text = getenv("FAKE_CUDA_SLOW");
+    size_t slow;
+    long us;
+    return text != NULL && sscanf(text, "%zu:%ld", &slow, &us) == 2 &&
+                   slow == index
+               ? us * 1000
+               : 0;
+}
+
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned flags)
 {
     struct CUstream_st *stream;
@@ -202,6 +219,7 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned flags)
         if (all.streams[i] == NULL) {
             all.streams[i] = stream;
             stream->seed += i;
+            stream->slow_ns = slowness_of(i);
             break;
         }
     }

@@ -62,20 +62,54 @@ test_nvshmem_that_does_not_start_is_named() {
     expect_text err 'rank [0-9]: method nvshmem: NVSHMEM did not start'
 }
 
+# Steps are ordered by signals alone: with one of the streams of each rank slow
+# (packing, puts, unpacking) a wait that is missing would show in the bytes.
+steps_keep_their_order() { # STREAM
+    cluster '.scenarios[0] += {method: "nvshmem", bucket_bytes: 16384,
+            strategy: ["send_recv", "broadcast", "gather_broadcast"]} |
+        .launch.env += {FAKE_CUDA_SLOW: "'"$1"':1500",
+            FAKE_NVSHMEM_FAIL: "nvshmemx_barrier_all_on_stream:1:7"}'
+    run_coord cluster.json
+    expect_exit 0
+    all_verified 3
+}
+test_signals_order_steps_when_packing_is_slow() {
+    steps_keep_their_order 0
+}
+test_signals_order_steps_when_puts_are_slow() {
+    steps_keep_their_order 1
+}
+test_signals_order_steps_when_unpacking_is_slow() {
+    steps_keep_their_order 2
+}
+
+# Without MPS the library cannot wait for signals there; barriers do instead.
+test_ranks_of_one_device_use_barriers() {
+    for stream in 0 1 2; do
+        cluster '.launch.env += {REFIT_SHARE_GPU: "1", FAKE_CUDA_DEVICES: "1",
+                FAKE_CUDA_SLOW: "'"$stream"':1000"} |
+            .scenarios[0] += {method: "nvshmem", bucket_bytes: 16384,
+                strategy: ["send_recv", "broadcast"], iterations: 1}'
+        FAKE_CUDA_DEVICES=1 run_coord cluster.json
+        expect_exit 0
+    done
+    all_verified 6
+}
+
 # The library ends the process on its own errors.
 test_nvshmem_error_is_reported_with_the_last_words() {
     cluster '.scenarios[0].method = "nvshmem" | .launch.env.FAKE_NVSHMEM_FAIL =
-        "nvshmemx_putmem_nbi_on_stream:5:7"'
+        "nvshmemx_putmem_signal_on_stream:5:7"'
     run_coord cluster.json
     expect_exit 1
     expect_json "$(result s)" '.errors[0] | (.rank | type == "number") and
         (.phase | startswith("run iteration 1 of ")) and
-        (.stderr | any(test("nvshmemx_putmem_nbi_on_stream: injected")))'
+        (.stderr | any(test("nvshmemx_putmem_signal_on_stream: injected")))'
     expect_no_text err 'the abort did not end in time'
 }
 
-test_stuck_nvshmem_barrier_ends_at_its_deadline() {
-    cluster '.launch.env.FAKE_NVSHMEM_HANG = "1:2" |
+test_stuck_nvshmem_wait_ends_at_its_deadline() {
+    cluster '.launch.env.FAKE_NVSHMEM_HANG = "3:2" |
         .scenarios = [.scenarios[0] + {method: "nvshmem", timeout_s: 3},
             .scenarios[0] + {name: "s-next"}]'
     run_coord cluster.json

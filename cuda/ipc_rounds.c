@@ -74,13 +74,40 @@ static enum rf_status add_arrival(struct rf_ipc_rounds *rounds,
     return status;
 }
 
+/* Where slices of one op go. */
+struct sorting {
+    struct rf_ipc_rounds *rounds;
+    struct rf_ipc_round *round;
+    bool local;
+};
+
+/* Inside a device kernels are several times faster than an engine, and only
+ * they cast. */
+static void sort_slice(const struct rf_slice *slice, uint32_t cast, void *data)
+{
+    const struct sorting *sorting = data;
+    struct rf_ipc_rounds *rounds = sorting->rounds;
+    const uint64_t bytes = slice->width * slice->rows;
+    struct rf_copies *copies =
+        &sorting->round->host[sorting->local ? RF_IPC_LOCAL : RF_IPC_LINKS];
+    if (!sorting->local && cast == RF_KERNEL_CAST_NONE &&
+        rf_engine_run_bytes(slice) >= rounds->choice.from_bytes) {
+        rf_engine_add(&sorting->round->engine, slice, &rounds->bases);
+        rounds->engine_bytes += bytes;
+        return;
+    }
+    rf_slices_add(cast != RF_KERNEL_CAST_NONE ? &copies->cast : &copies->plain,
+                  *slice, cast);
+    rounds->kernel_bytes += bytes;
+}
+
 /* An op of ours, if it is to be copied. */
 static enum rf_status add_copy(struct rf_ipc_rounds *rounds,
                                const struct rf_op *op, struct rf_err *err)
 {
     const bool local = op->dst == op->src;
-    struct rf_copies *copies =
-        &round_of(rounds, op->round)->host[local ? RF_IPC_LOCAL : RF_IPC_LINKS];
+    struct sorting sorting = {
+        .rounds = rounds, .round = round_of(rounds, op->round), .local = local};
     struct rf_op_place place = {.src_base = op->src_mem};
     enum rf_status status;
     if (rf_ipc_is_view(rounds->env->plan, op)) {
@@ -97,8 +124,7 @@ static enum rf_status add_copy(struct rf_ipc_rounds *rounds,
         rounds->cast = op->cast;
     }
     rounds->sent_bytes += local ? 0 : rf_op_bytes(op);
-    rf_slices_add_op(op->cast != RF_CAST_NONE ? &copies->cast : &copies->plain,
-                     op, &place);
+    rf_op_slices(op, &place, sort_slice, &sorting);
     return RF_OK;
 }
 
@@ -153,6 +179,9 @@ static enum rf_status upload(struct rf_ipc_rounds *rounds, struct rf_err *err)
         RF_CUDA_TRY(err, out,
                     cudaEventCreateWithFlags(&round->local_end,
                                              cudaEventDisableTiming));
+        RF_CUDA_TRY(err, out,
+                    cudaEventCreateWithFlags(&round->engine_end,
+                                             cudaEventDisableTiming));
         RF_CUDA_TRY(err, out, cudaEventCreate(&round->end));
     }
 out:
@@ -162,6 +191,7 @@ out:
 enum rf_status rf_ipc_rounds_build(const struct rf_method_env *env,
                                    const struct rf_nodeshm *shm,
                                    struct rf_ipc_peer *peers,
+                                   const struct rf_ipc_choice *choice,
                                    struct rf_ipc_rounds *out,
                                    struct rf_err *err)
 {
@@ -171,6 +201,7 @@ enum rf_status rf_ipc_rounds_build(const struct rf_method_env *env,
     out->env = env;
     out->shm = shm;
     out->peers = peers;
+    out->choice = *choice;
     out->n_bases = OWN_BASES;
     for (uint32_t m = 0; m < RF_MEM_COUNT; m++) {
         out->bases.at[m] = env->arena[m].base;
@@ -197,6 +228,17 @@ const void *rf_ipc_rounds_base_of(const struct rf_ipc_rounds *rounds,
     return NULL;
 }
 
+static void free_events(struct rf_ipc_round *round)
+{
+    cudaEvent_t events[] = {round->begin, round->local_end, round->engine_end,
+                            round->end};
+    for (size_t e = 0; e < RF_ARRAY_SIZE(events); e++) {
+        if (events[e] != NULL) {
+            cudaEventDestroy(events[e]);
+        }
+    }
+}
+
 void rf_ipc_rounds_free(struct rf_ipc_rounds *rounds)
 {
     for (size_t r = 0; r < rounds->n; r++) {
@@ -207,15 +249,8 @@ void rf_ipc_rounds_free(struct rf_ipc_rounds *rounds)
             rf_device_slices_free(&round->copies[w][0]);
             rf_device_slices_free(&round->copies[w][1]);
         }
-        if (round->local_end != NULL) {
-            cudaEventDestroy(round->local_end);
-        }
-        if (round->begin != NULL) {
-            cudaEventDestroy(round->begin);
-        }
-        if (round->end != NULL) {
-            cudaEventDestroy(round->end);
-        }
+        rf_engine_free(&round->engine);
+        free_events(round);
     }
     free(rounds->base_index);
     free(rounds->at);

@@ -6,17 +6,21 @@
 #ifndef RF_CUDA_IPC_ROUNDS_H
 #define RF_CUDA_IPC_ROUNDS_H
 
+#include "cuda/copy_engine.h"
 #include "cuda/device.h"
 #include "cuda/ipc.h"
+#include "cuda/ipc_choice.h"
 
-/* Copies inside the device run beside those that use its links. */
+/* Copies by kernels: those inside the device run beside those that use its
+ * links. */
 enum rf_ipc_way { RF_IPC_LINKS, RF_IPC_LOCAL, RF_IPC_WAYS };
 
 struct rf_ipc_round {
     uint32_t round;
     struct rf_copies host[RF_IPC_WAYS];
     struct rf_device_slices copies[RF_IPC_WAYS][2]; /* plain, cast */
-    cudaEvent_t begin, local_end, end;
+    struct rf_engine_list engine;                   /* long runs over links */
+    cudaEvent_t begin, local_end, engine_end, end;
 };
 
 struct rf_ipc_alias {
@@ -36,7 +40,8 @@ struct rf_ipc_rounds {
     struct rf_ipc_alias *aliases; /* pieces of ours that are views */
     size_t n_aliases, aliases_capacity;
     uint32_t cast;
-    uint64_t sent_bytes, received_bytes;
+    struct rf_ipc_choice choice;
+    uint64_t sent_bytes, received_bytes, engine_bytes, kernel_bytes;
 };
 
 /* Opens the arenas that are written to or looked at. All is borrowed; freed
@@ -44,6 +49,7 @@ struct rf_ipc_rounds {
 enum rf_status rf_ipc_rounds_build(const struct rf_method_env *env,
                                    const struct rf_nodeshm *shm,
                                    struct rf_ipc_peer *peers,
+                                   const struct rf_ipc_choice *choice,
                                    struct rf_ipc_rounds *out,
                                    struct rf_err *err) RF_MUST_CHECK;
 void rf_ipc_rounds_free(struct rf_ipc_rounds *rounds);

@@ -1,9 +1,11 @@
 /*
  * Method ipc: each rank copies what it sends straight into the destinations'
- * arenas, which it has mapped (cuda/ipc.h): no staging, no unpacking, one
- * kernel launch per round for its links and one for copies inside the device,
- * which run beside each other (cuda/ipc_rounds.h). Destinations are served in
- * turns (cuda/turns.h).
+ * arenas, which it has mapped (cuda/ipc.h): no staging, no unpacking. In a
+ * round long runs go over the links by the copy engines (cuda/copy_engine.h),
+ * short ones by kernels, and copies inside the device by kernels; the three run
+ * beside one another on a stream each (cuda/ipc_rounds.h). Which runs are long
+ * is measured (cuda/ipc_choice.h). Destinations are served in turns
+ * (cuda/turns.h).
  *
  * Order between processes: after its copies of round k a rank records its
  * interprocess event and then publishes k in shared host memory. Others see the
@@ -48,7 +50,8 @@ struct ipc_state {
     struct rf_nodeshm *shm;
     struct rf_ipc_peer *peers; /* by slot */
     struct rf_ipc_rounds rounds;
-    cudaStream_t stream, local; /* copies to others; inside the device */
+    /* kernels to others; inside the device; copy engines */
+    cudaStream_t stream, local, engine;
     cudaEvent_t event, first, last;
     bool by_events;   /* peers wait for our event, otherwise for the host */
     uint64_t target;  /* published rounds before this iteration */
@@ -79,6 +82,9 @@ static enum rf_status make_events(struct ipc_state *state, struct rf_err *err)
     RF_CUDA_TRY(
         err, out,
         cudaStreamCreateWithFlags(&state->local, cudaStreamNonBlocking));
+    RF_CUDA_TRY(
+        err, out,
+        cudaStreamCreateWithFlags(&state->engine, cudaStreamNonBlocking));
     if (rf_ipc_is_legacy(state->env)) {
         RF_CUDA_TRY(err, out,
                     cudaEventCreateWithFlags(&state->event,
@@ -98,6 +104,7 @@ static enum rf_status ipc_open(const struct rf_method_env *env, void **out,
 {
     struct ipc_state *state = rf_xcalloc(1, sizeof(*state));
     const uint32_t n = env->plan->world->n_ranks;
+    struct rf_ipc_choice choice;
     enum rf_status status;
     state->env = env;
     status = make_events(state, err);
@@ -111,7 +118,10 @@ static enum rf_status ipc_open(const struct rf_method_env *env, void **out,
                              &state->by_events, err);
     }
     if (status == RF_OK) {
-        status = rf_ipc_rounds_build(env, state->shm, state->peers,
+        status = rf_ipc_choose(env, state->shm, state->peers, &choice, err);
+    }
+    if (status == RF_OK) {
+        status = rf_ipc_rounds_build(env, state->shm, state->peers, &choice,
                                      &state->rounds, err);
     }
     if (status != RF_OK) {
@@ -192,6 +202,25 @@ out:
     return status;
 }
 
+/* The round's copies on their streams, behind its beginning. */
+static enum rf_status issue_copies(struct ipc_state *state,
+                                   struct rf_ipc_round *round,
+                                   struct rf_err *err)
+{
+    const struct rf_bases *bases = &state->rounds.bases;
+    enum rf_status status = rf_engine_run(
+        &round->engine, state->rounds.choice.batches, state->engine, err);
+    if (status == RF_OK) {
+        status = rf_device_copies(round->copies[RF_IPC_LINKS], bases,
+                                  state->stream, err);
+    }
+    if (status == RF_OK) {
+        status = rf_device_copies(round->copies[RF_IPC_LOCAL], bases,
+                                  state->local, err);
+    }
+    return status;
+}
+
 static enum rf_status issue_round(struct ipc_state *state,
                                   struct rf_ipc_round *round,
                                   struct rf_err *err)
@@ -199,18 +228,17 @@ static enum rf_status issue_round(struct ipc_state *state,
     enum rf_status status = RF_OK;
     RF_CUDA_TRY(err, out, cudaEventRecord(round->begin, state->stream));
     RF_CUDA_TRY(err, out, cudaStreamWaitEvent(state->local, round->begin, 0));
-    status = rf_device_copies(round->copies[RF_IPC_LINKS], &state->rounds.bases,
-                              state->stream, err);
-    if (status == RF_OK) {
-        status = rf_device_copies(round->copies[RF_IPC_LOCAL],
-                                  &state->rounds.bases, state->local, err);
-    }
+    RF_CUDA_TRY(err, out, cudaStreamWaitEvent(state->engine, round->begin, 0));
+    status = issue_copies(state, round, err);
     if (status != RF_OK) {
         return status;
     }
     RF_CUDA_TRY(err, out, cudaEventRecord(round->local_end, state->local));
     RF_CUDA_TRY(err, out,
                 cudaStreamWaitEvent(state->stream, round->local_end, 0));
+    RF_CUDA_TRY(err, out, cudaEventRecord(round->engine_end, state->engine));
+    RF_CUDA_TRY(err, out,
+                cudaStreamWaitEvent(state->stream, round->engine_end, 0));
     RF_CUDA_TRY(err, out, cudaEventRecord(round->end, state->stream));
     state->next++;
     state->moved_ns = rf_now_ns();
@@ -276,6 +304,16 @@ static void ipc_timing(void *opaque, struct rf_phase_times *out)
     out->received_bytes = state->rounds.received_bytes;
 }
 
+static void ipc_ways(const void *opaque, struct rf_copy_ways *out)
+{
+    const struct rf_ipc_rounds *rounds =
+        &((const struct ipc_state *)opaque)->rounds;
+    *out = (struct rf_copy_ways){.rule = rounds->choice.rule,
+                                 .engine_from_bytes = rounds->choice.from_bytes,
+                                 .engine_bytes = rounds->engine_bytes,
+                                 .kernel_bytes = rounds->kernel_bytes};
+}
+
 static const void *ipc_base_of(const struct rf_piece *piece,
                                uint64_t stride[RF_BOX_DIMS], void *opaque)
 {
@@ -316,16 +354,16 @@ static void ipc_abort(void *opaque)
 static void free_events(struct ipc_state *state)
 {
     cudaEvent_t events[] = {state->event, state->first, state->last};
+    cudaStream_t streams[] = {state->stream, state->local, state->engine};
     for (size_t e = 0; e < RF_ARRAY_SIZE(events); e++) {
         if (events[e] != NULL) {
             cudaEventDestroy(events[e]);
         }
     }
-    if (state->stream != NULL) {
-        cudaStreamDestroy(state->stream);
-    }
-    if (state->local != NULL) {
-        cudaStreamDestroy(state->local);
+    for (size_t s = 0; s < RF_ARRAY_SIZE(streams); s++) {
+        if (streams[s] != NULL) {
+            cudaStreamDestroy(streams[s]);
+        }
     }
 }
 
@@ -373,6 +411,7 @@ const struct rf_method_ops rf_cuda_method_ipc = {
     .start = ipc_start,
     .progress = ipc_progress,
     .timing = ipc_timing,
+    .ways = ipc_ways,
     .base_of = ipc_base_of,
     .abort = ipc_abort,
     .close = ipc_close,

@@ -525,6 +525,7 @@ const struct rf_method_ops rf_cuda_method_nccl = {
     .start = nccl_start,
     .progress = nccl_progress,
     .timing = nccl_timing,
+    .ways = rf_method_one_way,
     .base_of = nccl_base_of,
     .abort = nccl_abort,
     .close = nccl_close,

@@ -588,6 +588,7 @@ const struct rf_method_ops rf_cuda_method_nvshmem = {
     .start = nvshmem_start,
     .progress = nvshmem_progress,
     .timing = nvshmem_timing,
+    .ways = rf_method_one_way,
     .base_of = nvshmem_base_of,
     .abort = nvshmem_abort,
     .close = nvshmem_close,

@@ -135,9 +135,11 @@ static void pack_strides(const struct rf_op *op, uint32_t item,
     }
 }
 
-static void add_shape(struct rf_slices *slices,
-                      const struct rf_copy_shape *shape,
-                      const struct rf_slice *origin, uint32_t cast)
+static void emit_shape(const struct rf_copy_shape *shape,
+                       const struct rf_slice *origin, uint32_t cast,
+                       void (*emit)(const struct rf_slice *slice, uint32_t cast,
+                                    void *data),
+                       void *data)
 {
     /* The innermost loop becomes rows, the outer ones separate slices. */
     const uint32_t inner = shape->n_dims == 0 ? 0 : shape->n_dims - 1;
@@ -153,12 +155,14 @@ static void add_shape(struct rf_slices *slices,
         slice.width = shape->run_items * shape->src_item;
         slice.src_pitch = shape->n_dims == 0 ? 0 : shape->src_stride[inner];
         slice.dst_pitch = shape->n_dims == 0 ? 0 : shape->dst_stride[inner];
-        rf_slices_add(slices, slice, cast);
+        emit(&slice, cast, data);
     }
 }
 
-void rf_slices_add_op(struct rf_slices *slices, const struct rf_op *op,
-                      const struct rf_op_place *place)
+void rf_op_slices(const struct rf_op *op, const struct rf_op_place *place,
+                  void (*emit)(const struct rf_slice *slice, uint32_t cast,
+                               void *data),
+                  void *data)
 {
     struct rf_op copy = *op;
     struct rf_copy_shape shape;
@@ -187,7 +191,18 @@ void rf_slices_add_op(struct rf_slices *slices, const struct rf_op *op,
     origin.src_offset = copy.src_offset;
     origin.dst_offset = copy.dst_offset;
     rf_copy_shape_of(&copy, &shape);
-    add_shape(slices, &shape, &origin, copy.cast);
+    emit_shape(&shape, &origin, copy.cast, emit, data);
+}
+
+static void add_emitted(const struct rf_slice *slice, uint32_t cast, void *data)
+{
+    rf_slices_add(data, *slice, cast);
+}
+
+void rf_slices_add_op(struct rf_slices *slices, const struct rf_op *op,
+                      const struct rf_op_place *place)
+{
+    rf_op_slices(op, place, add_emitted, slices);
 }
 
 static void free_tiles(struct rf_tiles *tiles)

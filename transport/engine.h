@@ -94,8 +94,8 @@ void rf_engine_close(void *engine);
 #define RF_ENGINE_HOOKS                                                        \
     .probe = rf_engine_probe, .start = rf_engine_start,                        \
     .progress = rf_engine_progress, .timing = rf_engine_timing,                \
-    .base_of = rf_engine_base_of, .abort = rf_engine_abort,                    \
-    .close = rf_engine_close
+    .ways = rf_method_one_way, .base_of = rf_engine_base_of,                   \
+    .abort = rf_engine_abort, .close = rf_engine_close
 /* clang-format on */
 
 /* For carriers: one of this rank's actions is complete. */

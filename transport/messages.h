@@ -201,12 +201,22 @@
     F(S, U64, infer, REQUIRED, 0, RF_MSG_BYTES_MAX, "the inference side's")    \
     F(S, U64, stage, REQUIRED, 0, RF_MSG_BYTES_MAX, "of strategies that stage")
 
+#define RF_COPY_WAYS_FIELDS(F, S)                                              \
+    F(S, TEXT, rule, REQUIRED, 1, 15, "`measured`, `engine` or `kernel`")      \
+    F(S, U64, engine_from_bytes, OPTIONAL, 0, RF_MSG_BYTES_MAX,                \
+      "run from which on copies go by copy engine; absent: none does")         \
+    F(S, U64, engine_bytes, REQUIRED, 0, RF_MSG_BYTES_MAX,                     \
+      "of an iteration, by copy engines")                                      \
+    F(S, U64, kernel_bytes, REQUIRED, 0, RF_MSG_BYTES_MAX, "by kernels")
+
 #define RF_PREPARED_FIELDS(F, S)                                               \
     F(S, TEXT, plan_digest, REQUIRED, 1, 64, "hexadecimal")                    \
     F(S, TEXT, schedule_digest, REQUIRED, 1, 64, "hexadecimal")                \
     F(S, REAL, plan_ms, REQUIRED, 0, 1e10, "making the plan")                  \
     F(S, REAL, open_ms, REQUIRED, 0, 1e10, "opening the method")               \
-    F(S, PART, arena_bytes, msg_arena_bytes, 0, 0, "memory for weights")
+    F(S, PART, arena_bytes, msg_arena_bytes, 0, 0, "memory for weights")       \
+    F(S, MAYBE, copies, msg_copy_ways, 0, 0,                                   \
+      "method ipc: which way its copies go")
 
 #define RF_PROBED_FIELDS(F, S)                                                 \
     F(S, REAL, gbytes_per_s, OPTIONAL, 0, RF_MSG_RATE_MAX,                     \
@@ -346,6 +356,7 @@
     X(msg_hook, RF_HOOK_FIELDS)                                                \
     X(msg_hooks, RF_HOOKS_FIELDS)                                              \
     X(msg_arena_bytes, RF_ARENA_BYTES_FIELDS)                                  \
+    X(msg_copy_ways, RF_COPY_WAYS_FIELDS)                                      \
     X(msg_prepared, RF_PREPARED_FIELDS)                                        \
     X(msg_probed, RF_PROBED_FIELDS)                                            \
     X(msg_ran, RF_RAN_FIELDS)                                                  \

@@ -68,6 +68,14 @@ struct rf_phase_times {
     uint64_t sent_bytes, received_bytes; /* between different ranks */
 };
 
+/* By which way a method's copies go on one rank, where it has two: a device's
+ * copy engines and kernels. */
+struct rf_copy_ways {
+    const char *rule; /* how they are chosen; NULL: there is one way */
+    uint64_t engine_from_bytes; /* least run of an engine, UINT64_MAX: none */
+    uint64_t engine_bytes, kernel_bytes; /* of an iteration */
+};
+
 enum rf_memory_kind { RF_HOST_MEMORY, RF_DEVICE_MEMORY };
 
 /* What must hold before a method can be used; checked before launch. */
@@ -94,6 +102,8 @@ struct rf_method_ops {
      * receives has arrived. */
     enum rf_status (*progress)(void *state, bool *done, struct rf_err *err);
     void (*timing)(void *state, struct rf_phase_times *out);
+    /* After open. */
+    void (*ways)(const void *state, struct rf_copy_ways *out);
     /* Where a destination piece lives after an iteration, for verification:
      * NULL = in the arena (see rf_memory_ops.verify). */
     const void *(*base_of)(const struct rf_piece *piece,
@@ -146,6 +156,9 @@ const struct rf_method_ops *rf_method_find(const char *name,
 /* Host methods, one per file. */
 extern const struct rf_method_ops rf_method_null, rf_method_host, rf_method_tcp,
     rf_method_shm, rf_method_disk;
+
+/* For methods with one way. */
+void rf_method_one_way(const void *state, struct rf_copy_ways *out);
 
 void rf_blobs_free(struct rf_blob *blobs, uint32_t count);
 

@@ -74,6 +74,7 @@ const struct rf_method_ops rf_method_null = {
     .start = null_start,
     .progress = null_progress,
     .timing = null_timing,
+    .ways = rf_method_one_way,
     .base_of = null_base_of,
     .abort = null_abort,
     .close = free,

@@ -197,6 +197,7 @@ const struct rf_method_ops rf_method_shm = {
     .start = start,
     .progress = progress,
     .timing = timing,
+    .ways = rf_method_one_way,
     .base_of = base_of,
     .abort = abort_shm,
     .close = close_shm,

@@ -276,6 +276,25 @@ static enum rf_status open_method(struct rf_exec *exec, struct rf_err *err)
     return status;
 }
 
+/* NULL for a method that has one way. */
+static struct rf_msg_copy_ways *describe_copies(const struct rf_exec *exec)
+{
+    struct rf_copy_ways ways;
+    struct rf_msg_copy_ways *out;
+    exec->method->ways(exec->state, &ways);
+    if (ways.rule == NULL) {
+        return NULL;
+    }
+    out = rf_schema_new(&rf_msg_copy_ways_schema);
+    out->rule = rf_xstrdup(ways.rule);
+    if (ways.engine_from_bytes != UINT64_MAX) {
+        out->engine_from_bytes = ways.engine_from_bytes;
+    }
+    out->engine_bytes = ways.engine_bytes;
+    out->kernel_bytes = ways.kernel_bytes;
+    return out;
+}
+
 static struct rf_msg_prepared *
 describe_preparation(const struct rf_exec *exec,
                      const struct agreement *agreement, int64_t open_ns)
@@ -289,6 +308,7 @@ describe_preparation(const struct rf_exec *exec,
     out->arena_bytes.train = arenas[RF_MEM_TRAIN].bytes;
     out->arena_bytes.infer = arenas[RF_MEM_INFER].bytes;
     out->arena_bytes.stage = arenas[RF_MEM_STAGE].bytes;
+    out->copies = describe_copies(exec);
     return out;
 }
 

@@ -441,10 +441,34 @@ static json_t *verification_json(const struct rf_attempt *attempt)
     return out;
 }
 
+/* Of the ranks whose method has two ways to copy; NULL if none has. */
+static json_t *copies_json(const struct rf_attempt *attempt)
+{
+    json_t *list = NULL;
+    for (uint32_t r = 0; r < rf_attempt_ranks(attempt); r++) {
+        const struct rf_rank_facts *facts = &attempt->ranks[r];
+        json_t *out;
+        if (facts->copy_rule[0] == '\0') {
+            continue;
+        }
+        list = list != NULL ? list : json_array();
+        out = json_pack("{s:i, s:s, s:I, s:I}", "rank", (int)r, "rule",
+                        facts->copy_rule, "engine_bytes",
+                        (json_int_t)facts->engine_bytes, "kernel_bytes",
+                        (json_int_t)facts->kernel_bytes);
+        put(out, "engine_from_bytes",
+            facts->engine_from_bytes != RF_ABSENT_U64
+                ? json_integer((json_int_t)facts->engine_from_bytes)
+                : NULL);
+        json_array_append_new(list, out);
+    }
+    return list;
+}
+
 static json_t *setup_json(const struct rf_attempt *attempt)
 {
     int64_t plan = 0, open = 0;
-    json_t *out = json_object();
+    json_t *out = json_object(), *copies = copies_json(attempt);
     for (uint32_t r = 0; r < rf_attempt_ranks(attempt); r++) {
         plan = RF_MAX(plan, attempt->ranks[r].plan_ns);
         open = RF_MAX(open, attempt->ranks[r].open_ns);
@@ -452,6 +476,9 @@ static json_t *setup_json(const struct rf_attempt *attempt)
     put(out, "rank_plan_ms", ms(plan));
     put(out, "rank_open_ms", ms(open));
     put(out, "total_ms", ms(attempt->finished_ns - attempt->started_ns));
+    if (copies != NULL) {
+        put(out, "copies", copies);
+    }
     return out;
 }
 

@@ -27,6 +27,18 @@ static enum rf_status same_digest(const char *name, const char *theirs,
                       name, theirs, text);
 }
 
+static void note_copies(const struct rf_msg_copy_ways *copies,
+                        struct rf_rank_facts *facts)
+{
+    if (copies == NULL) {
+        return;
+    }
+    snprintf(facts->copy_rule, sizeof(facts->copy_rule), "%s", copies->rule);
+    facts->engine_from_bytes = copies->engine_from_bytes;
+    facts->engine_bytes = copies->engine_bytes;
+    facts->kernel_bytes = copies->kernel_bytes;
+}
+
 enum rf_status rf_answers_prepared(struct rf_attempt *attempt,
                                    const struct rf_msg_answer *answer,
                                    struct rf_err *err)
@@ -51,6 +63,7 @@ enum rf_status rf_answers_prepared(struct rf_attempt *attempt,
     facts->arena_bytes[RF_MEM_TRAIN] = prepared->arena_bytes.train;
     facts->arena_bytes[RF_MEM_INFER] = prepared->arena_bytes.infer;
     facts->arena_bytes[RF_MEM_STAGE] = prepared->arena_bytes.stage;
+    note_copies(prepared->copies, facts);
     return RF_OK;
 }
 

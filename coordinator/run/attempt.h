@@ -56,6 +56,9 @@ struct rf_rank_facts {
     bool has_device; /* `device` says where device_peak_bytes comes from */
     struct rf_msg_device_usage device;
     uint64_t arena_bytes[RF_MEM_COUNT];
+    char copy_rule[16];         /* empty: the method has one way to copy */
+    uint64_t engine_from_bytes; /* RF_ABSENT_U64: never */
+    uint64_t engine_bytes, kernel_bytes;
 };
 
 /* The first wrong element that was found. */

@@ -222,6 +222,48 @@ cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes,
     return cudaMemcpyAsync(to, from, bytes, kind, NULL);
 }
 
+cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from,
+                              size_t from_pitch, size_t width, size_t rows,
+                              enum cudaMemcpyKind kind, cudaStream_t stream)
+{
+    cudaError_t code = cudaSuccess;
+    FAKE_ENTER(cudaMemcpy2DAsync);
+    if (width > to_pitch || width > from_pitch) {
+        return fake_set_error(cudaErrorInvalidPitchValue);
+    }
+    for (size_t r = 0; r < rows && code == cudaSuccess; r++) {
+        code = cudaMemcpyAsync((unsigned char *)to + r * to_pitch,
+                               (const unsigned char *)from + r * from_pitch,
+                               width, kind, stream);
+    }
+    return code;
+}
+
+/* Without an order inside the batch: here backwards. FAKE_CUDA_BATCHES=0 is a
+ * driver that has none. */
+cudaError_t cudaMemcpyBatchAsync(void *const *to, const void *const *from,
+                                 const size_t *bytes, size_t n,
+                                 struct cudaMemcpyAttributes *attributes,
+                                 size_t *first, size_t n_attributes,
+                                 cudaStream_t stream)
+{
+    const char *text = getenv("FAKE_CUDA_BATCHES");
+    cudaError_t code = cudaSuccess;
+    FAKE_ENTER(cudaMemcpyBatchAsync);
+    if (text != NULL && strcmp(text, "0") == 0) {
+        return fake_set_error(cudaErrorNotSupported);
+    }
+    if (n == 0 || n_attributes != 1 || first[0] != 0 || stream == NULL ||
+        attributes->srcAccessOrder != cudaMemcpySrcAccessOrderStream) {
+        return fake_set_error(cudaErrorInvalidValue);
+    }
+    for (size_t i = n; i-- > 0 && code == cudaSuccess;) {
+        code = cudaMemcpyAsync(to[i], from[i], bytes[i],
+                               cudaMemcpyDeviceToDevice, stream);
+    }
+    return code;
+}
+
 cudaError_t cudaMemset(void *to, int value, size_t bytes)
 {
     FAKE_ENTER(cudaMemset);

@@ -33,6 +33,72 @@ test_every_strategy_runs_on_ipc_by_descriptor() {
     all_verified 6
 }
 
+# All plain copies between ranks by copy engines, whatever their length, while
+# each of the streams in turn (kernels, local copies, engines) is slow.
+test_every_strategy_runs_on_ipc_by_copy_engines() {
+    local stream results
+    for stream in 0 1 2; do
+        cluster '.scenarios[0] += {method: "ipc", iterations: 1,
+                strategy: ["send_recv", "broadcast", "allgather",
+                "allgather_global", "hierarchical", "gather_broadcast"]} |
+            .launch.env += {REFIT_IPC_COPY: "engine",
+                FAKE_CUDA_SLOW: "'"$stream"':2000"}'
+        run_coord cluster.json
+        expect_exit 0
+    done
+    all_verified 18
+    results=(results/*/s-strategy=broadcast.json)
+    expect_json "${results[0]}" \
+        '.setup.copies | length == 6 and all(.rule == "engine" and
+        .engine_from_bytes == 0) and any(.engine_bytes > 0)'
+}
+
+# The first batch is the question whether the driver takes any.
+test_ipc_without_copy_engines_uses_kernels_alone() {
+    cluster '.scenarios[0].method = "ipc" | .launch.env += {
+        REFIT_IPC_COPY: "kernel", FAKE_CUDA_FAIL: "cudaMemcpyBatchAsync:2:1"}'
+    run_coord cluster.json
+    expect_exit 0
+    all_verified 1
+    expect_json "$(result s)" '.setup.copies | all(.rule == "kernel" and
+        .engine_from_bytes == null and .engine_bytes == 0) and
+        any(.kernel_bytes > 0)'
+}
+
+test_ipc_copies_one_by_one_where_the_driver_has_no_batches() {
+    cluster '.scenarios[0].method = "ipc" | .launch.env += {
+        REFIT_IPC_COPY: "engine", FAKE_CUDA_BATCHES: "0"}'
+    run_coord cluster.json
+    expect_exit 0
+    all_verified 1
+    expect_json "$(result s)" '.setup.copies | any(.engine_bytes > 0)'
+}
+
+# One rank measures for all; what is shorter than what it found goes by kernel,
+# and no byte goes both ways.
+test_ipc_measures_which_way_to_copy_and_records_it() {
+    cluster '.model.megatron += {hidden_size: 256, ffn_hidden_size: 1024,
+            vocab_size: 4096} | .scenarios[0].method = "ipc"'
+    run_coord cluster.json
+    expect_exit 0
+    all_verified 1
+    expect_json "$(result s)" '.setup.copies as $copies | $copies |
+        length == 6 and all(.rule == "measured" and
+            .engine_from_bytes == $copies[0].engine_from_bytes and
+            (.engine_from_bytes != null or .engine_bytes == 0))'
+    expect_json "$(result s)" '(.setup.copies |
+        map(.engine_bytes + .kernel_bytes) | add) ==
+        ([.iterations[0].ranks[].sent_bytes] | add)'
+}
+
+test_unknown_way_to_copy_is_named() {
+    cluster '.scenarios[0].method = "ipc" |
+        .launch.env.REFIT_IPC_COPY = "both"'
+    run_coord cluster.json
+    expect_exit 1
+    expect_text err 'REFIT_IPC_COPY is "both"; auto, engine and kernel are'
+}
+
 test_ipc_by_descriptor_views_separate_processes_and_casts() {
     cluster '.nodes[0].slots = 2 | .launch.env.REFIT_IPC = "vmm" |
         .scenarios = [

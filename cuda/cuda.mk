@@ -61,7 +61,7 @@ FAKE_CUDART := $(BUILD)/fake/libcudart.so.13
 FAKE_OTHERS := $(addprefix $(BUILD)/fake/,libnccl.so.2 libnvidia-ml.so.1 \
 	libnvshmem_host.so.3)
 $(FAKE_CUDART): $(patsubst %,$(BUILD)/tests/fake/fake_%.o,driver memory runtime \
-	stream) tests/fake/cudart.map
+	stream trace) tests/fake/cudart.map
 	$(link) -shared -Wl,-soname,$(@F) \
 	    -Wl,--version-script=tests/fake/cudart.map -pthread
 $(BUILD)/fake/libnccl.so.2: $(BUILD)/tests/fake/fake_nccl.o \

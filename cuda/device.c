@@ -12,6 +12,7 @@
 #include "common/mem.h"
 #include "cuda/methods.h"
 #include "cuda/nvml.h"
+#include "cuda/share.h"
 #include "cuda/usage.h"
 
 extern const unsigned char rf_cuda_fatbin[];
@@ -24,7 +25,7 @@ static const char *const kernel_names[] = {
 
 static struct {
     int device;
-    int blocks;
+    int processors;
     cudaLibrary_t image;
     cudaKernel_t kernels[RF_KERNEL_COUNT];
     bool abandoned;
@@ -99,7 +100,6 @@ enum rf_status rf_device_use(uint32_t slot, struct rf_err *err)
     uint32_t device = 0;
     enum rf_status status = device_of_slot(slot, &device, err);
     cudaError_t code;
-    int processors = 0;
     if (status != RF_OK) {
         return status;
     }
@@ -128,8 +128,9 @@ enum rf_status rf_device_use(uint32_t slot, struct rf_err *err)
     RF_CUDA_TRY(err, out, code);
     rf_usage_have_context();
     RF_CUDA_TRY(err, out,
-                cudaDeviceGetAttribute(
-                    &processors, cudaDevAttrMultiProcessorCount, (int)device));
+                cudaDeviceGetAttribute(&state.processors,
+                                       cudaDevAttrMultiProcessorCount,
+                                       (int)device));
     RF_CUDA_TRY(err, out,
                 cudaLibraryLoadData(&state.image, rf_cuda_fatbin, NULL, NULL, 0,
                                     NULL, NULL, 0));
@@ -138,7 +139,6 @@ enum rf_status rf_device_use(uint32_t slot, struct rf_err *err)
                     cudaLibraryGetKernel(&state.kernels[k], state.image,
                                          kernel_names[k]));
     }
-    state.blocks = RF_TILE_BLOCKS * processors;
     state.device = (int)device;
 out:
     return status;
@@ -197,13 +197,13 @@ static void table_free(struct rf_device_table *table)
     }
 }
 
-enum rf_status rf_device_launch(enum rf_kernel kernel, uint32_t n_tiles,
-                                void *args, cudaStream_t stream,
-                                struct rf_err *err)
+static enum rf_status launch(enum rf_kernel kernel, uint32_t n_tiles,
+                             uint32_t most_blocks, void *args,
+                             cudaStream_t stream, struct rf_err *err)
 {
     enum rf_status status = RF_OK;
     const dim3 block = {RF_TILE_THREADS, 1, 1};
-    const dim3 grid = {RF_MIN(n_tiles, (uint32_t)state.blocks), 1, 1};
+    const dim3 grid = {RF_MIN(n_tiles, most_blocks), 1, 1};
     void *list[] = {args};
     if (n_tiles == 0) {
         return RF_OK;
@@ -213,6 +213,38 @@ enum rf_status rf_device_launch(enum rf_kernel kernel, uint32_t n_tiles,
                                  block, list, 0, stream));
 out:
     return status;
+}
+
+static uint32_t all_blocks(void)
+{
+    return RF_TILE_BLOCKS * (uint32_t)state.processors;
+}
+
+enum rf_status rf_device_launch(enum rf_kernel kernel, uint32_t n_tiles,
+                                void *args, cudaStream_t stream,
+                                struct rf_err *err)
+{
+    return launch(kernel, n_tiles, all_blocks(), args, stream, err);
+}
+
+enum rf_status rf_device_stream(enum rf_stream_use use, cudaStream_t *out,
+                                struct rf_err *err)
+{
+    enum rf_status status = RF_OK;
+    int least = 0, greatest = 0;
+    RF_CUDA_TRY(err, out, cudaDeviceGetStreamPriorityRange(&least, &greatest));
+    RF_CUDA_TRY(
+        err, out,
+        cudaStreamCreateWithPriority(out, cudaStreamNonBlocking,
+                                     use == RF_STREAM_WIRE ? greatest : least));
+out:
+    return status;
+}
+
+enum rf_status rf_device_pack_blocks(uint32_t *out, struct rf_err *err)
+{
+    return rf_share_blocks((uint32_t)state.processors,
+                           getenv(RF_SHARE_VARIABLE), out, err);
 }
 
 enum rf_status rf_device_slices_upload(const struct rf_slices *slices,
@@ -226,6 +258,7 @@ enum rf_status rf_device_slices_upload(const struct rf_slices *slices,
                               &slices->tiles, 0, &out->table, err);
     out->cast = cast;
     out->bytes = slices->bytes;
+    out->most_blocks = all_blocks();
     return status;
 }
 
@@ -248,10 +281,10 @@ enum rf_status rf_device_copy(const struct rf_device_slices *slices,
         enum rf_status status;
         args.tiles = slices->table.tiles[c];
         args.n_tiles = slices->table.n[c];
-        status = rf_device_launch(slices->cast == RF_KERNEL_CAST_NONE
-                                      ? by_class[c]
-                                      : RF_K_rf_kernel_cast,
-                                  slices->table.n[c], &args, stream, err);
+        status =
+            launch(slices->cast == RF_KERNEL_CAST_NONE ? by_class[c]
+                                                       : RF_K_rf_kernel_cast,
+                   slices->table.n[c], slices->most_blocks, &args, stream, err);
         if (status != RF_OK) {
             return status;
         }
@@ -274,6 +307,12 @@ enum rf_status rf_device_copies_upload(const struct rf_copies *copies,
         status = rf_device_slices_upload(&copies->cast, cast, &out[1], err);
     }
     return status;
+}
+
+void rf_device_copies_limit(struct rf_device_slices copies[2],
+                            uint32_t most_blocks)
+{
+    copies[0].most_blocks = copies[1].most_blocks = most_blocks;
 }
 
 enum rf_status rf_device_copies(const struct rf_device_slices copies[2],

@@ -42,6 +42,13 @@ enum rf_status rf_device_upload(const void *table, size_t bytes,
                                 struct rf_device_table *out,
                                 struct rf_err *err) RF_MUST_CHECK;
 
+/* What a stream is for: blocks of the wire's go before those of copies, where
+ * both wait for a multiprocessor. */
+enum rf_stream_use { RF_STREAM_COPIES, RF_STREAM_WIRE };
+/* A stream that does not wait for the NULL stream; cudaStreamDestroy(). */
+enum rf_status rf_device_stream(enum rf_stream_use use, cudaStream_t *out,
+                                struct rf_err *err) RF_MUST_CHECK;
+
 /* Enqueues a kernel over n_tiles tiles (none is fine); `args` is its struct. */
 enum rf_status rf_device_launch(enum rf_kernel kernel, uint32_t n_tiles,
                                 void *args, cudaStream_t stream,
@@ -51,7 +58,9 @@ enum rf_status rf_device_launch(enum rf_kernel kernel, uint32_t n_tiles,
 struct rf_device_slices {
     struct rf_device_table table; /* of struct rf_slice */
     uint32_t cast;
-    uint64_t bytes; /* a run of them copies */
+    uint32_t most_blocks; /* of a launch: all that the device runs at once,
+                             unless it is limited */
+    uint64_t bytes;       /* a run of them copies */
 };
 
 enum rf_status rf_device_slices_upload(const struct rf_slices *slices,
@@ -71,6 +80,12 @@ enum rf_status rf_device_copies_upload(const struct rf_copies *copies,
                                        uint32_t cast,
                                        struct rf_device_slices out[2],
                                        struct rf_err *err) RF_MUST_CHECK;
+/* For copies that leave room to the wire (cuda/share.h): how many blocks those
+ * may have that pack or that unpack, and holding them to it. */
+enum rf_status rf_device_pack_blocks(uint32_t *out,
+                                     struct rf_err *err) RF_MUST_CHECK;
+void rf_device_copies_limit(struct rf_device_slices copies[2],
+                            uint32_t most_blocks);
 enum rf_status rf_device_copies(const struct rf_device_slices copies[2],
                                 const struct rf_bases *bases,
                                 cudaStream_t stream,

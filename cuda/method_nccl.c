@@ -17,6 +17,7 @@
  * Failures: an asynchronous NCCL error, a CUDA error or the abort flag end
  * progress() with a status; nothing waits without looking at the flag.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,6 +33,11 @@
 
 #define SLOTS 2
 #define WARM_BYTES 256
+/* Packing and unpacking 4 MiB go through the device's memory four times, about
+ * 4 us of an H200's; a message costs NCCL a few microseconds on each channel.
+ * Shorter runs are cheaper in one message. */
+#define DIRECT_BYTES (UINT64_C(4) << 20)
+#define DIRECT_VARIABLE "REFIT_DIRECT_BYTES"
 /* What runs on a stream of its own. */
 enum stage { PACK, NODE_WIRE, WORLD_WIRE, UNPACK, STAGES };
 
@@ -63,17 +69,24 @@ static enum rf_status nccl_probe(struct rf_err *err)
     return status;
 }
 
-/* Those of a step's messages whose peer is not in `known` yet, which then has
- * them. Both ends of a message leave it out or not alike. */
+/* A few bytes of `base`, a buffer, for each of a step's messages whose peer is
+ * not in `known` yet, which then has it. Both ends of a message leave it out or
+ * not alike. */
 static struct rf_message *first_messages(const struct rf_message *messages,
-                                         size_t n, bool *known, size_t *n_out)
+                                         size_t n, enum rf_step_base base,
+                                         bool *known, size_t *n_out)
 {
     struct rf_message *out = rf_xcalloc(n, sizeof(*out));
     *n_out = 0;
     for (size_t i = 0; i < n; i++) {
-        if (!known[messages[i].peer]) {
-            known[messages[i].peer] = true;
-            out[(*n_out)++] = messages[i];
+        const uint32_t peer = messages[i].peer;
+        if (!known[peer]) {
+            known[peer] = true;
+            out[(*n_out)++] =
+                (struct rf_message){.peer = peer,
+                                    .base = base,
+                                    .offset = (uint64_t)peer * WARM_BYTES,
+                                    .bytes = WARM_BYTES};
         }
     }
     return out;
@@ -133,19 +146,19 @@ static enum rf_status warm_up(struct nccl_state *state, struct rf_err *err)
     for (size_t s = 0; s < state->steps.n && status == RF_OK; s++) {
         const struct rf_step *step = &state->steps.at[s];
         size_t n_sends, n_recvs;
-        struct rf_message *sends =
-            first_messages(step->sends, step->n_sends, known, &n_sends);
-        struct rf_message *recvs =
-            first_messages(step->recvs, step->n_recvs, known + n, &n_recvs);
+        struct rf_message *sends = first_messages(
+            step->sends, step->n_sends, RF_BASE_SEND, known, &n_sends);
+        struct rf_message *recvs = first_messages(
+            step->recvs, step->n_recvs, RF_BASE_RECV, known + n, &n_recvs);
         if (n_sends + n_recvs > 0) {
             rf_nccl_wire_set(&state->wire,
-                             &(struct rf_nccl_exchange){.sends = sends,
-                                                        .n_sends = n_sends,
-                                                        .recvs = recvs,
-                                                        .n_recvs = n_recvs,
-                                                        .send = state->send,
-                                                        .recv = state->recv,
-                                                        .limit = WARM_BYTES});
+                             &(struct rf_nccl_exchange){
+                                 .sends = sends,
+                                 .n_sends = n_sends,
+                                 .recvs = recvs,
+                                 .n_recvs = n_recvs,
+                                 .at = {[RF_BASE_SEND] = state->send,
+                                        [RF_BASE_RECV] = state->recv}});
             status = finish_exchange(state, step, err);
         }
         free(sends);
@@ -156,7 +169,8 @@ static enum rf_status warm_up(struct nccl_state *state, struct rf_err *err)
 }
 
 static enum rf_status upload_step(const struct rf_steps *steps, size_t index,
-                                  struct device_step *out, struct rf_err *err)
+                                  uint32_t most_blocks, struct device_step *out,
+                                  struct rf_err *err)
 {
     const struct rf_step *step = &steps->at[index];
     enum rf_status status =
@@ -165,6 +179,8 @@ static enum rf_status upload_step(const struct rf_steps *steps, size_t index,
         status = rf_device_copies_upload(&step->unpack, steps->cast,
                                          out->unpack, err);
     }
+    rf_device_copies_limit(out->pack, most_blocks);
+    rf_device_copies_limit(out->unpack, most_blocks);
     for (int s = 0; status == RF_OK && s < STAGES; s++) {
         RF_CUDA_TRY(err, out_label, cudaEventCreate(&out->begin[s]));
         RF_CUDA_TRY(err, out_label, cudaEventCreate(&out->end[s]));
@@ -173,35 +189,77 @@ out_label:
     return status;
 }
 
+/* SLOTS slots each, and at least what the first exchanges use. */
+static enum rf_status allocate_buffers(struct nccl_state *state,
+                                       struct rf_err *err)
+{
+    const struct rf_steps *steps = &state->steps;
+    const uint64_t warm =
+        (uint64_t)state->env->plan->world->n_ranks * WARM_BYTES;
+    enum rf_status status = RF_OK;
+    RF_CUDA_TRY(err, out,
+                cudaMalloc((void **)&state->send,
+                           RF_MAX(SLOTS * steps->send_slot_bytes, warm)));
+    RF_CUDA_TRY(err, out,
+                cudaMalloc((void **)&state->recv,
+                           RF_MAX(SLOTS * steps->recv_slot_bytes, warm)));
+out:
+    return status;
+}
+
 static enum rf_status allocate(struct nccl_state *state, struct rf_err *err)
 {
-    enum rf_status status = RF_OK;
-    status = rf_nccl_wire_open(&state->wire, &state->comms, err);
+    uint32_t blocks = 0;
+    enum rf_status status = rf_nccl_wire_open(&state->wire, &state->comms, err);
     if (status != RF_OK) {
         return status;
     }
     state->stream[NODE_WIRE] = state->wire.stream[RF_NCCL_NODE];
     state->stream[WORLD_WIRE] = state->wire.stream[RF_NCCL_WORLD];
-    RF_CUDA_TRY(
-        err, out,
-        cudaStreamCreateWithFlags(&state->stream[PACK], cudaStreamNonBlocking));
-    RF_CUDA_TRY(err, out,
-                cudaStreamCreateWithFlags(&state->stream[UNPACK],
-                                          cudaStreamNonBlocking));
-    RF_CUDA_TRY(err, out,
-                cudaMalloc((void **)&state->send,
-                           SLOTS * state->steps.send_slot_bytes + 256));
-    RF_CUDA_TRY(err, out,
-                cudaMalloc((void **)&state->recv,
-                           SLOTS * state->steps.recv_slot_bytes + 256));
-    for (size_t s = 0; s < state->steps.n; s++) {
-        status = upload_step(&state->steps, s, &state->device_steps[s], err);
-        if (status != RF_OK) {
-            return status;
-        }
+    status = rf_device_stream(RF_STREAM_COPIES, &state->stream[PACK], err);
+    if (status == RF_OK) {
+        status =
+            rf_device_stream(RF_STREAM_COPIES, &state->stream[UNPACK], err);
     }
-out:
+    if (status == RF_OK) {
+        status = rf_device_pack_blocks(&blocks, err);
+    }
+    if (status == RF_OK) {
+        status = allocate_buffers(state, err);
+    }
+    for (size_t s = 0; s < state->steps.n && status == RF_OK; s++) {
+        status =
+            upload_step(&state->steps, s, blocks, &state->device_steps[s], err);
+    }
     return status;
+}
+
+/* From which length runs of bytes are not packed. See docs/GPU.md. */
+static enum rf_status direct_bytes(uint64_t *out, struct rf_err *err)
+{
+    const char *text = getenv(DIRECT_VARIABLE);
+    char *end;
+    *out = DIRECT_BYTES;
+    if (text == NULL) {
+        return RF_OK;
+    }
+    errno = 0;
+    *out = strtoull(text, &end, 10);
+    return end != text && *end == '\0' && *text != '-' && errno == 0
+               ? RF_OK
+               : rf_err_set(err, RF_ERR_CONFIG,
+                            DIRECT_VARIABLE " is \"%.40s\"; a number of "
+                                            "bytes is wanted (0: pack all)",
+                            text);
+}
+
+static enum rf_status open_steps(struct nccl_state *state, struct rf_err *err)
+{
+    uint64_t least;
+    enum rf_status status = direct_bytes(&least, err);
+    return status != RF_OK
+               ? status
+               : rf_steps_open_direct(state->env, least, &state->steps, err);
 }
 
 static void nccl_close(void *opaque);
@@ -212,8 +270,8 @@ static enum rf_status nccl_open(const struct rf_method_env *env, void **out,
     struct nccl_state *state = rf_xcalloc(1, sizeof(*state));
     enum rf_status status;
     state->env = env;
-    status = rf_nccl_load(err) == NULL ? RF_ERR_UNSUPPORTED
-                                       : rf_steps_open(env, &state->steps, err);
+    status =
+        rf_nccl_load(err) == NULL ? RF_ERR_UNSUPPORTED : open_steps(state, err);
     if (status == RF_OK) {
         state->device_steps =
             rf_xcalloc(state->steps.n, sizeof(*state->device_steps));
@@ -294,13 +352,14 @@ static enum rf_status copy_stage(struct nccl_state *state, size_t index,
 }
 
 /* A slot is packed again only after its last exchange, and received into only
- * after what it held is unpacked; a new round reads what earlier rounds
- * unpacked. */
+ * after what it held is unpacked. Else a step waits for no more than the steps
+ * whose bytes it reads or overwrites, so it is packed while earlier rounds are
+ * still on the wire. */
 static enum rf_status wait_for_earlier(struct nccl_state *state, size_t index,
                                        struct rf_err *err)
 {
     enum rf_status status = RF_OK;
-    const struct rf_step *steps = state->steps.at;
+    const size_t after = state->steps.at[index].after;
     for (int w = NODE_WIRE; w <= WORLD_WIRE && index >= SLOTS; w++) {
         const enum stage wire = (enum stage)w;
         status = follow(state, PACK, index - SLOTS, wire, err);
@@ -311,10 +370,7 @@ static enum rf_status wait_for_earlier(struct nccl_state *state, size_t index,
             return status;
         }
     }
-    if (index > 0 && steps[index].round != steps[index - 1].round) {
-        status = follow(state, PACK, index - 1, UNPACK, err);
-    }
-    return status;
+    return after > 0 ? follow(state, PACK, after - 1, UNPACK, err) : status;
 }
 
 /* Packs step `index` and sets its exchange. */
@@ -323,6 +379,11 @@ static enum rf_status begin_step(struct nccl_state *state, size_t index,
 {
     const struct rf_step *step = &state->steps.at[index];
     struct device_step *now = &state->device_steps[index];
+    struct rf_nccl_exchange exchange = {.sends = step->sends,
+                                        .n_sends = step->n_sends,
+                                        .recvs = step->recvs,
+                                        .n_recvs = step->n_recvs};
+    struct rf_bases bases;
     enum rf_status status = wait_for_earlier(state, index, err);
     if (status == RF_OK) {
         status = copy_stage(state, index, PACK, err);
@@ -337,16 +398,9 @@ static enum rf_status begin_step(struct nccl_state *state, size_t index,
     if (status != RF_OK) {
         return status;
     }
-    rf_nccl_wire_set(
-        &state->wire,
-        &(struct rf_nccl_exchange){
-            .sends = step->sends,
-            .n_sends = step->n_sends,
-            .recvs = step->recvs,
-            .n_recvs = step->n_recvs,
-            .send = state->send + index % SLOTS * state->steps.send_slot_bytes,
-            .recv = state->recv + index % SLOTS * state->steps.recv_slot_bytes,
-            .limit = UINT64_MAX});
+    fill_bases(state, index % SLOTS, &bases);
+    memcpy(exchange.at, bases.at, sizeof(exchange.at));
+    rf_nccl_wire_set(&state->wire, &exchange);
     state->in_group = true;
     return RF_OK;
 }

@@ -15,11 +15,11 @@ enum rf_status rf_nccl_wire_open(struct rf_nccl_wire *wire,
     wire->comms = comms;
     wire->next = RF_NCCL_PATHS;
     for (int p = 0; p < RF_NCCL_PATHS; p++) {
-        RF_CUDA_TRY(
-            err, out,
-            cudaStreamCreateWithFlags(&wire->stream[p], cudaStreamNonBlocking));
+        status = rf_device_stream(RF_STREAM_WIRE, &wire->stream[p], err);
+        if (status != RF_OK) {
+            break;
+        }
     }
-out:
     return status;
 }
 
@@ -79,18 +79,16 @@ static enum rf_status issue_group(struct rf_nccl_wire *wire,
         const struct rf_message *m = &now->sends[i];
         if (takes(wire, path, m->peer, &comm, &rank)) {
             RF_NCCL_TRY(wire->comms, err, out,
-                        nccl->Send(now->send + m->offset,
-                                   RF_MIN(m->bytes, now->limit), ncclUint8,
-                                   rank, comm, wire->stream[path]));
+                        nccl->Send(now->at[m->base] + m->offset, m->bytes,
+                                   ncclUint8, rank, comm, wire->stream[path]));
         }
     }
     for (size_t i = 0; i < now->n_recvs; i++) {
         const struct rf_message *m = &now->recvs[i];
         if (takes(wire, path, m->peer, &comm, &rank)) {
             RF_NCCL_TRY(wire->comms, err, out,
-                        nccl->Recv(now->recv + m->offset,
-                                   RF_MIN(m->bytes, now->limit), ncclUint8,
-                                   rank, comm, wire->stream[path]));
+                        nccl->Recv(now->at[m->base] + m->offset, m->bytes,
+                                   ncclUint8, rank, comm, wire->stream[path]));
         }
     }
     in_group = false;

@@ -23,8 +23,7 @@ enum rf_nccl_path { RF_NCCL_NODE, RF_NCCL_WORLD, RF_NCCL_PATHS };
 struct rf_nccl_exchange {
     const struct rf_message *sends, *recvs;
     size_t n_sends, n_recvs;
-    unsigned char *send, *recv; /* messages' offsets are from here */
-    uint64_t limit;             /* of a message's bytes */
+    unsigned char *at[RF_STEP_BASES]; /* messages' bases */
 };
 
 struct rf_nccl_wire {

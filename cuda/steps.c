@@ -6,131 +6,15 @@
 #include <string.h>
 
 #include "common/mem.h"
+#include "cuda/pair.h"
 #include "cuda/turns.h"
 
-void rf_op_split(const struct rf_op *op, uint64_t max_bytes,
-                 void (*emit)(const struct rf_op *part, void *data), void *data)
-{
-    uint64_t inner = rf_op_bytes(op), index[RF_BOX_DIMS] = {0};
-    uint32_t cut = 0;
-    uint64_t chunk;
-    /* The first dimension whose single index fits is cut into chunks, the ones
-     * before it are walked one by one. */
-    for (;; cut++) {
-        inner /= op->box.extent[cut];
-        if (inner <= max_bytes || cut + 1 == RF_BOX_DIMS) {
-            break;
-        }
-    }
-    chunk = RF_MAX(max_bytes / RF_MAX(inner, (uint64_t)1), (uint64_t)1);
-    for (;;) {
-        struct rf_op part = *op;
-        uint32_t d = cut + 1;
-        for (uint32_t k = 0; k <= cut; k++) {
-            part.box.start[k] += index[k];
-            part.src_offset += index[k] * op->src_stride[k];
-            part.dst_offset += index[k] * op->dst_stride[k];
-            part.box.extent[k] = 1;
-        }
-        part.box.extent[cut] = RF_MIN(chunk, op->box.extent[cut] - index[cut]);
-        emit(&part, data);
-        index[cut] += chunk - 1;
-        while (d-- > 0) {
-            if (++index[d] < op->box.extent[d]) {
-                break;
-            }
-            index[d] = 0;
-        }
-        if (d == UINT32_MAX) {
-            return;
-        }
-    }
-}
-
-/* One direction of one pair in one round, while it is cut into messages. */
-struct pair {
-    struct rf_steps *steps;
-    size_t first_step; /* of the round */
-    uint32_t round, peer;
-    bool sending;
-    uint64_t message_bytes;
-    uint32_t wave;
-    uint64_t used; /* of the current message */
+/* What a staging slot's memory was last sent from without packing: the step,
+ * and that of the bucket before, both counted from 1. */
+struct stage_reads {
+    uint32_t bucket;
+    size_t step, step_before;
 };
-
-static struct rf_step *step_at(struct rf_steps *steps, size_t index,
-                               uint32_t round)
-{
-    while (steps->n <= index) {
-        RF_PUSH(steps->at, steps->n, steps->capacity,
-                ((struct rf_step){.round = round}));
-    }
-    return &steps->at[index];
-}
-
-static uint64_t slot_end(const struct rf_message *messages, size_t n)
-{
-    return n == 0 ? 0
-                  : rf_align_up(messages[n - 1].offset + messages[n - 1].bytes,
-                                RF_SEGMENT_ALIGN);
-}
-
-/* Opens the pair's next message at the end of the step's slot. */
-static void open_message(struct pair *pair)
-{
-    struct rf_step *step =
-        step_at(pair->steps, pair->first_step + pair->wave, pair->round);
-    const struct rf_message fresh = {
-        .peer = pair->peer,
-        .offset = pair->sending ? slot_end(step->sends, step->n_sends)
-                                : slot_end(step->recvs, step->n_recvs)};
-    if (pair->sending) {
-        RF_PUSH(step->sends, step->n_sends, step->sends_capacity, fresh);
-    } else {
-        RF_PUSH(step->recvs, step->n_recvs, step->recvs_capacity, fresh);
-    }
-    pair->wave++;
-    pair->used = 0;
-}
-
-static void add_copy(struct rf_copies *copies, const struct rf_op *op,
-                     const struct rf_op_place *place, bool casts)
-{
-    rf_slices_add_op(casts ? &copies->cast : &copies->plain, op, place);
-}
-
-static void add_part(const struct rf_op *part, void *data)
-{
-    struct pair *pair = data;
-    const uint64_t bytes = rf_op_bytes(part);
-    const bool casts = part->cast != RF_CAST_NONE &&
-                       (part->cast_at_source != 0) == pair->sending;
-    struct rf_op_place place = {.src_base = part->src_mem,
-                                .dst_base = part->dst_mem};
-    struct rf_step *step;
-    struct rf_message *message;
-    if (pair->wave == 0 || pair->used + bytes > pair->message_bytes) {
-        open_message(pair);
-    }
-    step = &pair->steps->at[pair->first_step + pair->wave - 1];
-    message = pair->sending ? &step->sends[step->n_sends - 1]
-                            : &step->recvs[step->n_recvs - 1];
-    if (pair->sending) {
-        place.dst_base = RF_BASE_SEND;
-        place.packed_dst = true;
-        place.dst_offset = message->offset + pair->used;
-        add_copy(&step->pack, part, &place, casts);
-        pair->steps->sent_bytes += bytes;
-    } else {
-        place.src_base = RF_BASE_RECV;
-        place.packed_src = true;
-        place.src_offset = message->offset + pair->used;
-        add_copy(&step->unpack, part, &place, casts);
-        pair->steps->received_bytes += bytes;
-    }
-    message->bytes = pair->used + bytes;
-    pair->used = rf_align_up(pair->used + bytes, RF_SEGMENT_ALIGN);
-}
 
 struct sort_key {
     uint32_t round, peer, turn, id;
@@ -187,7 +71,6 @@ static struct sort_key *collect(const struct rf_schedule *schedule,
  * are not cut into all waves. */
 #define BUCKET_PARTS 16
 #define FILLED_PARTS 13
-#define OPS_OF_MESSAGE 8
 
 static uint64_t aligned_bytes(const struct rf_op *op)
 {
@@ -258,8 +141,8 @@ static uint64_t message_bytes(const struct rf_steps_of *of,
          i++) {
         bytes += aligned_bytes(keys[i].op);
     }
-    share = waves > 1 ? bytes / (OPS_OF_MESSAGE - 1) * OPS_OF_MESSAGE / waves
-                      : bytes;
+    share =
+        waves > 1 ? bytes / (RF_PAIR_PARTS - 1) * RF_PAIR_PARTS / waves : bytes;
     share =
         RF_MAX(share, of->bucket_bytes / BUCKET_PARTS / of->schedule->n_ranks);
     return RF_MAX(share / RF_SEGMENT_ALIGN * RF_SEGMENT_ALIGN,
@@ -279,13 +162,125 @@ static enum rf_status check_casts(const struct sort_key *keys, size_t n,
     return RF_OK;
 }
 
+/* What the steps so far did that later ones wait for. */
+struct history {
+    const struct rf_steps_of *of;
+    size_t *landed; /* by op of the schedule: the last step, from 1, in which
+                       some of it arrives here; 0: not yet, or not from afar */
+    struct stage_reads reads[RF_STAGE_SLOTS];
+};
+
+static int by_id(const void *key, const void *op)
+{
+    const uint32_t x = *(const uint32_t *)key;
+    const uint32_t y = ((const struct rf_op *)op)->id;
+    return (x > y) - (x < y);
+}
+
+/* Which steps an op waits for here. What it reads was written by its `dep`: in
+ * a step that must be unpacked, or by a copy on the stream that packs, which
+ * keeps its order. A staging slot that it writes may still be sent from, if
+ * that is direct: reads of packing are behind us on that stream. */
+static size_t steps_before(const struct history *history,
+                           const struct rf_op *op)
+{
+    const struct rf_schedule *schedule = history->of->schedule;
+    size_t after = 0;
+    if (op->src == history->of->rank && op->dep != RF_NO_OP) {
+        const struct rf_op *dep = bsearch(&op->dep, schedule->ops,
+                                          schedule->n_ops, sizeof(*dep), by_id);
+        after = dep != NULL ? history->landed[dep - schedule->ops] : 0;
+    }
+    if (op->dst == history->of->rank && op->dst_mem == RF_MEM_STAGE) {
+        const struct stage_reads *reads =
+            &history->reads[op->bucket % RF_STAGE_SLOTS];
+        const size_t read =
+            reads->bucket == op->bucket ? reads->step_before : reads->step;
+        after = RF_MAX(after, read);
+    }
+    return after;
+}
+
+static void note_read(struct history *history, uint32_t bucket, size_t step)
+{
+    struct stage_reads *reads = &history->reads[bucket % RF_STAGE_SLOTS];
+    if (reads->bucket != bucket) {
+        reads->bucket = bucket;
+        reads->step_before = reads->step;
+    }
+    reads->step = RF_MAX(reads->step, step);
+}
+
+/* A round's first step; with `serialize` all earlier ones are before it. */
+static void open_round(struct rf_pair *pair, const struct rf_steps_of *of,
+                       uint32_t round)
+{
+    struct rf_steps *steps = pair->steps;
+    pair->first_step = steps->n;
+    pair->round = round;
+    rf_step_at(steps, pair->first_step, round)->after =
+        of->serialize ? pair->first_step : 0;
+}
+
+static void open_pair(struct rf_pair *pair, const struct rf_steps_of *of,
+                      const struct sort_key *keys, size_t first, size_t n)
+{
+    pair->peer = keys[first].peer;
+    pair->sending = keys[first].sending;
+    pair->message_bytes = message_bytes(of, keys, first, n);
+    pair->direct_bytes =
+        pair->message_bytes >= of->direct_bytes ? of->direct_bytes : 0;
+    pair->wave = 0;
+}
+
+/* Stays here: straight into place. */
+static void add_local(const struct rf_pair *pair, const struct rf_op *op)
+{
+    struct rf_step *step = &pair->steps->at[pair->first_step];
+    const struct rf_op_place place = {.src_base = op->src_mem,
+                                      .dst_base = op->dst_mem};
+    step->after = RF_MAX(step->after, pair->after);
+    rf_slices_add_op(op->cast != RF_CAST_NONE ? &step->pack.cast
+                                              : &step->pack.plain,
+                     op, &place);
+}
+
+static void build(const struct rf_steps_of *of, const struct sort_key *keys,
+                  size_t n, struct history *history, struct rf_steps *out)
+{
+    struct rf_pair pair = {.steps = out};
+    for (size_t i = 0; i < n; i++) {
+        const struct sort_key *key = &keys[i], *last = i > 0 ? key - 1 : NULL;
+        const bool new_round = last == NULL || key->round != last->round;
+        bool direct;
+        if (new_round) {
+            open_round(&pair, of, key->round);
+        }
+        pair.after = steps_before(history, key->op);
+        if (key->peer == of->rank) {
+            add_local(&pair, key->op);
+            continue;
+        }
+        if (new_round || key->peer != last->peer ||
+            key->sending != last->sending) {
+            open_pair(&pair, of, keys, i, n);
+        }
+        direct = rf_pair_add(&pair, key->op);
+        if (!key->sending) {
+            history->landed[key->op - of->schedule->ops] =
+                pair.first_step + pair.wave;
+        } else if (direct && key->op->src_mem == RF_MEM_STAGE) {
+            note_read(history, key->op->bucket, pair.first_step + pair.wave);
+        }
+    }
+}
+
 enum rf_status rf_steps_build(const struct rf_steps_of *of,
                               struct rf_steps *out, struct rf_err *err)
 {
-    const uint32_t rank = of->rank;
-    struct pair pair = {.steps = out};
+    struct history history = {.of = of};
     size_t n;
-    struct sort_key *keys = collect(of->schedule, rank, &n);
+    struct sort_key *keys = collect(of->schedule, of->rank, &n);
     enum rf_status status;
     memset(out, 0, sizeof(*out));
     status = check_casts(keys, n, out, err);
@@ -293,40 +288,20 @@ enum rf_status rf_steps_build(const struct rf_steps_of *of,
         free(keys);
         return status;
     }
-    for (size_t i = 0; i < n; i++) {
-        const struct sort_key *key = &keys[i];
-        if (i == 0 || key->round != keys[i - 1].round) {
-            pair.first_step = out->n;
-            pair.round = key->round;
-            step_at(out, pair.first_step, key->round);
-        }
-        if (key->peer == rank) { /* stays here: straight into place */
-            const struct rf_op_place place = {.src_base = key->op->src_mem,
-                                              .dst_base = key->op->dst_mem};
-            add_copy(&out->at[pair.first_step].pack, key->op, &place,
-                     key->op->cast != RF_CAST_NONE);
-            continue;
-        }
-        if (i == 0 || key->round != keys[i - 1].round ||
-            key->peer != keys[i - 1].peer ||
-            key->sending != keys[i - 1].sending) {
-            pair.peer = key->peer;
-            pair.sending = key->sending;
-            pair.message_bytes = message_bytes(of, keys, i, n);
-            pair.wave = 0;
-        }
-        rf_op_split(key->op,
-                    RF_MAX(pair.message_bytes / OPS_OF_MESSAGE,
-                           (uint64_t)RF_SEGMENT_ALIGN),
-                    add_part, &pair);
+    history.landed =
+        rf_xcalloc(of->schedule->n_ops + 1, sizeof(*history.landed));
+    for (size_t s = 0; s < RF_STAGE_SLOTS; s++) {
+        history.reads[s].bucket = RF_NO_BUCKET;
     }
+    build(of, keys, n, &history, out);
+    free(history.landed);
     free(keys);
     for (size_t i = 0; i < out->n; i++) {
         const struct rf_step *step = &out->at[i];
-        out->send_slot_bytes =
-            RF_MAX(out->send_slot_bytes, slot_end(step->sends, step->n_sends));
-        out->recv_slot_bytes =
-            RF_MAX(out->recv_slot_bytes, slot_end(step->recvs, step->n_recvs));
+        out->send_slot_bytes = RF_MAX(out->send_slot_bytes,
+                                      rf_slot_end(step->sends, step->n_sends));
+        out->recv_slot_bytes = RF_MAX(out->recv_slot_bytes,
+                                      rf_slot_end(step->recvs, step->n_recvs));
     }
     return RF_OK;
 }
@@ -380,13 +355,22 @@ static enum rf_status exchange_waves(const struct rf_method_env *env,
 enum rf_status rf_steps_open(const struct rf_method_env *env,
                              struct rf_steps *out, struct rf_err *err)
 {
+    return rf_steps_open_direct(env, 0, out, err);
+}
+
+enum rf_status rf_steps_open_direct(const struct rf_method_env *env,
+                                    uint64_t direct_bytes, struct rf_steps *out,
+                                    struct rf_err *err)
+{
     const uint32_t n = env->plan->world->n_ranks;
     struct rf_waves *waves = rf_xcalloc(n, sizeof(*waves));
     const struct rf_steps_of of = {.schedule = env->schedule,
                                    .rank = env->rank,
                                    .bucket_bytes =
                                        env->plan->spec->bucket_bytes,
-                                   .waves = waves};
+                                   .direct_bytes = direct_bytes,
+                                   .waves = waves,
+                                   .serialize = env->plan->spec->serialize};
     enum rf_status status = exchange_waves(env, waves, err);
     if (status == RF_OK) {
         status = rf_steps_build(&of, out, err);

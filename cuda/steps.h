@@ -11,6 +11,14 @@
  * of a round end together, whatever their sizes. Ops larger than a part of a
  * message are split. Both ends compute the same cuts from the same ops, so
  * nothing has to be said about them on the wire.
+ *
+ * Long runs of bytes that are whole at both ends need no packing: where the
+ * caller wants it (rf_steps_of.direct_bytes), each is a message of its own,
+ * from memory to memory. It counts in its wave like packed bytes, but takes no
+ * room in a slot. Messages of one pair have the same order at both ends.
+ *
+ * Rounds do not wait for each other as a whole: a step says how many of the
+ * steps before it must have arrived (rf_step.after).
  */
 #ifndef RF_CUDA_STEPS_H
 #define RF_CUDA_STEPS_H
@@ -32,12 +40,16 @@ enum rf_step_base {
 
 struct rf_message {
     uint32_t peer;   /* world rank */
-    uint64_t offset; /* in the send or receive slot */
+    uint32_t base;   /* RF_BASE_SEND or RF_BASE_RECV: packed; else the memory
+                        that it leaves or reaches as it is */
+    uint64_t offset; /* from the base */
     uint64_t bytes;
 };
 
 struct rf_step {
     uint32_t round;
+    size_t after; /* so many of the first steps must be unpacked, and what they
+                     sent be gone, before this one is packed */
     struct rf_copies pack, unpack;
     struct rf_message *sends, *recvs;
     size_t n_sends, sends_capacity, n_recvs, recvs_capacity;
@@ -70,8 +82,10 @@ void rf_waves_free(struct rf_waves *waves);
 struct rf_steps_of {
     const struct rf_schedule *schedule;
     uint32_t rank;
-    uint64_t bucket_bytes;        /* of one step, each way */
+    uint64_t bucket_bytes; /* of one step, each way */
+    uint64_t direct_bytes; /* runs that long are not packed; 0: all are */
     const struct rf_waves *waves; /* by rank, of all ranks */
+    bool serialize;               /* a round begins when the last has ended */
 };
 
 /* Builds rank `of->rank`'s steps. Local ops become part of their round's
@@ -80,7 +94,12 @@ struct rf_steps_of {
 enum rf_status rf_steps_build(const struct rf_steps_of *of,
                               struct rf_steps *out,
                               struct rf_err *err) RF_MUST_CHECK;
-/* The same for a method; collective, since ranks exchange their waves. */
+/* The same for a method; collective, since ranks exchange their waves. All give
+ * the same `direct_bytes`. */
+enum rf_status rf_steps_open_direct(const struct rf_method_env *env,
+                                    uint64_t direct_bytes, struct rf_steps *out,
+                                    struct rf_err *err) RF_MUST_CHECK;
+/* With everything packed. */
 enum rf_status rf_steps_open(const struct rf_method_env *env,
                              struct rf_steps *out,
                              struct rf_err *err) RF_MUST_CHECK;

@@ -27,6 +27,12 @@ bool fake_cuda_has_context(void);
 void fake_cuda_enqueue(cudaStream_t stream, void (*task)(void *data),
                        void *data);
 
+/* Adds a line to the trace (fake_trace.c); a stream's number in it, the NULL
+ * stream's is 0. */
+void fake_cuda_trace(const char *fmt, ...)
+    __attribute__((format(printf, 1, 2)));
+unsigned fake_cuda_stream_number(cudaStream_t stream);
+
 /* The text of environment variable FAKE_CUDA_FAIL or FAKE_NCCL_FAIL names a
  * call and its count: "cudaMalloc:3:2" makes the third cudaMalloc return 2.
  * Returns that code when this is the call, else 0. Thread safe. */

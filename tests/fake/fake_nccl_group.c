@@ -272,6 +272,8 @@ static ncclResult_t add(const void *at, size_t count, ncclDataType_t type,
                 comm->rank, at);
         return ncclInvalidArgument;
     }
+    fake_cuda_trace("%s %u %d %zu", sending ? "send" : "recv",
+                    fake_cuda_stream_number(stream), peer, count);
     group->stream = stream;
     group->ops[group->n++] = (struct op){.comm = comm,
                                          .peer = peer,

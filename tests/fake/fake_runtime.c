@@ -401,6 +401,7 @@ cudaError_t cudaLaunchKernel(const void *function, dim3 grid, dim3 block,
     launch->kernel = function;
     memcpy(&launch->args, args[0], launch->kernel->args_bytes);
     launch->kernel->make_real(&launch->args);
+    fake_cuda_trace("launch %u %u", fake_cuda_stream_number(stream), grid.x);
     fake_cuda_enqueue(stream, run_launch, launch);
     return cudaSuccess;
 }

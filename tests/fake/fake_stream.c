@@ -27,6 +27,9 @@
 #define POLL_NS 20000
 #define EVENT_MAGIC 0x4556454Eu
 #define MAX_STREAMS 256
+/* A high priority is a small number. */
+#define PRIORITY_LEAST 0
+#define PRIORITY_GREATEST (-5)
 
 struct task {
     void (*run)(void *data);
@@ -42,6 +45,7 @@ struct CUstream_st {
     bool busy, stop;
     uint64_t seed;
     long slow_ns; /* added before each task */
+    unsigned number;
 };
 
 struct event_page {
@@ -52,6 +56,7 @@ struct event_page {
 struct CUevent_st {
     struct event_page *page;
     int fd;
+    unsigned number;
     bool interprocess, timing, imported;
 };
 
@@ -64,6 +69,8 @@ struct event_handle {
 static struct {
     pthread_mutex_t lock;
     struct CUstream_st *streams[MAX_STREAMS];
+    unsigned streams_made;
+    _Atomic unsigned events_made;
 } all = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static int64_t now_ns(void)
@@ -201,11 +208,32 @@ static long slowness_of(size_t index)
                : 0;
 }
 
+unsigned fake_cuda_stream_number(cudaStream_t stream)
+{
+    return stream == NULL ? 0 : stream->number;
+}
+
+cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
+{
+    FAKE_ENTER(cudaDeviceGetStreamPriorityRange);
+    *least = PRIORITY_LEAST;
+    *greatest = PRIORITY_GREATEST;
+    return cudaSuccess;
+}
+
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned flags)
 {
-    struct CUstream_st *stream;
     FAKE_ENTER(cudaStreamCreateWithFlags);
-    if (flags != cudaStreamNonBlocking) {
+    return cudaStreamCreateWithPriority(out, flags, PRIORITY_LEAST);
+}
+
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *out, unsigned flags,
+                                         int priority)
+{
+    struct CUstream_st *stream;
+    FAKE_ENTER(cudaStreamCreateWithPriority);
+    if (flags != cudaStreamNonBlocking || priority > PRIORITY_LEAST ||
+        priority < PRIORITY_GREATEST) {
         return fake_set_error(cudaErrorInvalidValue);
     }
     stream = calloc(1, sizeof(*stream));
@@ -215,6 +243,7 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned flags)
     pthread_cond_init(&stream->idle, NULL);
     pthread_create(&stream->thread, NULL, run_stream, stream);
     pthread_mutex_lock(&all.lock);
+    stream->number = ++all.streams_made;
     for (size_t i = 0; i < MAX_STREAMS; i++) {
         if (all.streams[i] == NULL) {
             all.streams[i] = stream;
@@ -224,6 +253,7 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned flags)
         }
     }
     pthread_mutex_unlock(&all.lock);
+    fake_cuda_trace("stream %u %d", stream->number, priority);
     *out = stream;
     return cudaSuccess;
 }
@@ -282,6 +312,7 @@ cudaError_t cudaDeviceSynchronize(void)
 static cudaError_t event_create(cudaEvent_t *out, unsigned flags)
 {
     struct CUevent_st *event = calloc(1, sizeof(*event));
+    event->number = atomic_fetch_add(&all.events_made, 1) + 1;
     event->interprocess = (flags & cudaEventInterprocess) != 0;
     event->timing = (flags & cudaEventDisableTiming) == 0;
     if (event->interprocess && event->timing) {
@@ -355,6 +386,8 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
     task = malloc(sizeof(*task));
     task->page = event->page;
     task->number = atomic_fetch_add(&event->page->recorded, 1) + 1;
+    fake_cuda_trace("record %u %u", event->number,
+                    fake_cuda_stream_number(stream));
     fake_cuda_enqueue(stream, complete_record, task);
     return cudaSuccess;
 }
@@ -368,6 +401,8 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event,
     task = malloc(sizeof(*task));
     task->page = event->page;
     task->number = atomic_load(&event->page->recorded);
+    fake_cuda_trace("wait %u %u", fake_cuda_stream_number(stream),
+                    event->number);
     fake_cuda_enqueue(stream, await_record, task);
     return cudaSuccess;
 }

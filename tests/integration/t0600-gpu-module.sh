@@ -13,6 +13,25 @@ test_every_strategy_runs_on_nccl() {
     all_verified 6
 }
 
+# The runs of the small model go from arena to arena, in buckets of few waves and
+# of many.
+test_every_strategy_runs_on_nccl_without_packing_long_runs() {
+    cluster '.launch.env += {REFIT_DIRECT_BYTES: "512", REFIT_PACK_SMS: "2"} |
+        .scenarios[0] += {bucket_bytes: [65536, 1048576],
+        strategy: ["send_recv", "broadcast", "allgather",
+            "allgather_global", "hierarchical", "gather_broadcast"]}'
+    run_coord cluster.json
+    expect_exit 0
+    all_verified 12
+}
+
+test_direct_bytes_that_are_no_number_are_refused() {
+    cluster '.launch.env.REFIT_DIRECT_BYTES = "4 MiB"'
+    run_coord cluster.json
+    expect_exit 1
+    expect_text err 'REFIT_DIRECT_BYTES is "4 MiB"; a number of bytes is wanted'
+}
+
 test_every_strategy_runs_on_ipc() {
     cluster '.scenarios[0].method = "ipc" |
         .scenarios[0].strategy = ["send_recv", "broadcast", "allgather",
@@ -482,6 +501,14 @@ test_two_nodes_use_a_communicator_each_and_one_across() {
     two_nodes A=1
     expect_exit 0
     all_verified 2
+}
+
+test_two_nodes_send_long_runs_from_arena_to_arena() {
+    cluster "$two_nodes_cluster | .launch.env.REFIT_DIRECT_BYTES = \"512\" |
+        .scenarios[0].strategy += [\"hierarchical\", \"allgather\"]"
+    two_nodes A=1
+    expect_exit 0
+    all_verified 4
 }
 
 test_other_nccl_on_another_node_is_refused() {

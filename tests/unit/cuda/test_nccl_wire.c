@@ -6,17 +6,14 @@
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "common/clock.h"
 #include "common/mem.h"
 #include "planner/world.h"
+#include "tests/unit/cuda/forked_ranks.h"
 
 #define RANKS 4u
 #define BYTES (1u << 20) /* more than the fake buffers on the way */
-#define BLOB 512u        /* longer than what communicators exchange */
 
 /* The node of each rank; whom it sends to and receives from, in the order in
  * which it would name them. Rank 0's world kernel waits for rank 2's, which
@@ -24,38 +21,6 @@
 static const uint32_t node_of[RANKS] = {0, 0, 1, 1};
 static const uint32_t sends_to[RANKS] = {2, 0, 3, 1};
 static const uint32_t gets_from[RANKS] = {1, 3, 0, 2};
-
-struct shared {
-    _Atomic uint32_t arrived; /* at exchanges, of all ranks together */
-    unsigned char blobs[8][RANKS][BLOB];
-    size_t sizes[8][RANKS];
-};
-
-struct player {
-    struct shared *shared;
-    uint32_t rank, calls;
-};
-
-static enum rf_status exchange(void *data, const void *mine, size_t size,
-                               struct rf_blob *all, struct rf_err *err)
-{
-    struct player *player = data;
-    struct shared *shared = player->shared;
-    const uint32_t call = player->calls++;
-    (void)err;
-    memcpy(shared->blobs[call][player->rank], mine, size);
-    shared->sizes[call][player->rank] = size;
-    atomic_fetch_add(&shared->arrived, 1);
-    while (atomic_load(&shared->arrived) < RANKS * (call + 1)) {
-        rf_sleep_until_ns(rf_now_ns() + RF_NS_PER_MS);
-    }
-    for (uint32_t r = 0; r < RANKS; r++) {
-        all[r].size = shared->sizes[call][r];
-        all[r].data = rf_xcalloc(1, all[r].size + 1);
-        memcpy(all[r].data, shared->blobs[call][r], all[r].size);
-    }
-    return RF_OK;
-}
 
 /* One rank's buffers on its device, and its message each way. */
 struct ends {
@@ -72,8 +37,10 @@ static void open_ends(struct ends *ends, uint32_t rank)
     ck_assert_int_eq(
         cudaMemcpy(ends->send, host, BYTES, cudaMemcpyHostToDevice),
         cudaSuccess);
-    ends->out = (struct rf_message){.peer = sends_to[rank], .bytes = BYTES};
-    ends->in = (struct rf_message){.peer = gets_from[rank], .bytes = BYTES};
+    ends->out = (struct rf_message){
+        .peer = sends_to[rank], .base = RF_BASE_SEND, .bytes = BYTES};
+    ends->in = (struct rf_message){
+        .peer = gets_from[rank], .base = RF_BASE_RECV, .bytes = BYTES};
     free(host);
 }
 
@@ -115,13 +82,14 @@ static enum rf_status in_order(struct rf_nccl_wire *wire,
 {
     enum rf_status status = RF_OK;
     bool issued = false;
-    rf_nccl_wire_set(wire, &(struct rf_nccl_exchange){.sends = &ends->out,
-                                                      .n_sends = 1,
-                                                      .recvs = &ends->in,
-                                                      .n_recvs = 1,
-                                                      .send = ends->send,
-                                                      .recv = ends->recv,
-                                                      .limit = UINT64_MAX});
+    rf_nccl_wire_set(
+        wire,
+        &(struct rf_nccl_exchange){
+            .sends = &ends->out,
+            .n_sends = 1,
+            .recvs = &ends->in,
+            .n_recvs = 1,
+            .at = {[RF_BASE_SEND] = ends->send, [RF_BASE_RECV] = ends->recv}});
     while (status == RF_OK && !issued) {
         status = rf_nccl_wire_issue(wire, &issued, err);
     }
@@ -129,10 +97,11 @@ static enum rf_status in_order(struct rf_nccl_wire *wire,
 }
 
 /* 0: every byte has come, 1: the exchange hung, else something else failed. */
-static int play(struct shared *shared, uint32_t rank, bool ordered)
+static int play(struct forked_rank *player, void *data)
 {
     static atomic_bool calm;
-    struct player player = {.shared = shared, .rank = rank};
+    const bool *ordered = data;
+    const uint32_t rank = player->rank;
     struct rf_rank ranks[RANKS] = {{0}};
     struct rf_world world = {.ranks = ranks, .n_ranks = RANKS, .n_nodes = 2};
     const struct rf_plan plan = {.world = &world};
@@ -141,8 +110,8 @@ static int play(struct shared *shared, uint32_t rank, bool ordered)
                                       .deadline_ns =
                                           rf_now_ns() + 60 * RF_NS_PER_S,
                                       .abort = &calm,
-                                      .exchange = exchange,
-                                      .exchange_data = &player};
+                                      .exchange = forked_exchange,
+                                      .exchange_data = player};
     struct rf_nccl_comms comms;
     struct rf_nccl_wire wire;
     struct ends ends;
@@ -158,8 +127,8 @@ static int play(struct shared *shared, uint32_t rank, bool ordered)
         return 2;
     }
     open_ends(&ends, rank);
-    status = ordered ? in_order(&wire, &ends, &err)
-                     : in_one_group(&wire, &ends, &err);
+    status = *ordered ? in_order(&wire, &ends, &err)
+                      : in_one_group(&wire, &ends, &err);
     if (status == RF_OK) {
         (void)cudaStreamSynchronize(wire.stream[RF_NCCL_NODE]);
         (void)cudaStreamSynchronize(wire.stream[RF_NCCL_WORLD]);
@@ -170,28 +139,9 @@ static int play(struct shared *shared, uint32_t rank, bool ordered)
 /* How many of the ranks hung. */
 static unsigned run(bool ordered)
 {
-    unsigned hung = 0;
-    pid_t children[RANKS];
-    struct shared *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
-                                 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    ck_assert_ptr_ne(shared, MAP_FAILED);
     setenv("FAKE_CUDA_DEVICES", "4", 1);
     setenv("FAKE_NCCL_STALL_S", "2", 1);
-    for (uint32_t r = 0; r < RANKS; r++) {
-        children[r] = fork();
-        if (children[r] == 0) {
-            _exit(play(shared, r, ordered));
-        }
-    }
-    for (uint32_t r = 0; r < RANKS; r++) {
-        int status = -1;
-        ck_assert_int_eq(waitpid(children[r], &status, 0), children[r]);
-        ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) <= 1,
-                      "rank %u: status %x", r, (unsigned)status);
-        hung += (unsigned)WEXITSTATUS(status);
-    }
-    munmap(shared, sizeof(*shared));
-    return hung;
+    return forked_run(RANKS, play, &ordered);
 }
 
 START_TEST(test_nccl_wire_cycle_of_first_peers_hangs_in_one_group)

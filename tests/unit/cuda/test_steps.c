@@ -12,6 +12,8 @@
 
 #define RANKS 6u
 #define BUCKET 16384u
+#define DIRECT 256u /* bytes of runs that are not packed */
+#define SLOTS 2u
 
 struct host_rank {
     struct rf_steps steps;
@@ -85,20 +87,30 @@ static void run_copies(const struct rf_copies *copies, struct host_rank *rank)
     run_slices(&copies->cast, rank, rank->steps.cast);
 }
 
-/* Messages lie one behind the other, aligned, within the slot, no two to or
- * from one peer. */
+static bool is_packed(const struct rf_message *message)
+{
+    return message->base == RF_BASE_SEND || message->base == RF_BASE_RECV;
+}
+
+/* Packed messages lie one behind the other, aligned, within the slot, no two to
+ * or from one peer. */
 static void check_messages(const struct rf_message *messages, size_t n,
                            uint64_t slot_bytes)
 {
     uint64_t end = 0;
     for (size_t m = 0; m < n; m++) {
+        if (!is_packed(&messages[m])) {
+            ck_assert_uint_ge(messages[m].bytes, DIRECT / 8);
+            continue;
+        }
         ck_assert_uint_eq(messages[m].offset % RF_SEGMENT_ALIGN, 0);
         ck_assert_uint_ge(messages[m].offset, end);
         ck_assert_uint_gt(messages[m].bytes, 0);
         ck_assert_uint_le(messages[m].bytes, BUCKET);
         end = messages[m].offset + messages[m].bytes;
         for (size_t k = 0; k < m; k++) {
-            ck_assert_uint_ne(messages[k].peer, messages[m].peer);
+            ck_assert(!is_packed(&messages[k]) ||
+                      messages[k].peer != messages[m].peer);
         }
     }
     ck_assert_uint_le(end, slot_bytes);
@@ -124,6 +136,9 @@ static void pack(struct host_rank *rank, struct rf_step *step)
     check_messages(step->recvs, step->n_recvs, rank->steps.recv_slot_bytes);
     for (size_t m = 0; m < step->n_sends; m++) {
         const struct rf_message *sent = &step->sends[m];
+        if (!is_packed(sent)) {
+            continue;
+        }
         ck_assert_uint_eq(rank->written[sent->offset], 1);
         ck_assert_uint_eq(rank->written[sent->offset + sent->bytes - 1], 1);
     }
@@ -182,8 +197,8 @@ static void run_wave(struct host_rank *ranks, uint32_t round, uint32_t wave,
     }
 }
 
-static void prepare(const struct random_ops *ops, struct host_rank *ranks,
-                    void *expected[][RF_MEM_COUNT])
+static void prepare(const struct random_ops *ops, uint64_t direct_bytes,
+                    struct host_rank *ranks, void *expected[][RF_MEM_COUNT])
 {
     uint64_t sent = 0, received = 0, wanted = 0;
     struct rf_waves waves[RANKS];
@@ -194,6 +209,7 @@ static void prepare(const struct random_ops *ops, struct host_rank *ranks,
         const struct rf_steps_of of = {.schedule = &ops->all,
                                        .rank = r,
                                        .bucket_bytes = BUCKET,
+                                       .direct_bytes = direct_bytes,
                                        .waves = waves};
         struct rf_err err;
         ck_assert_int_eq(rf_steps_build(&of, &ranks[r].steps, &err), 0);
@@ -206,9 +222,9 @@ static void prepare(const struct random_ops *ops, struct host_rank *ranks,
         random_ops_fill(r, 1, expected[r][RF_MEM_TRAIN],
                         ops->bytes[r][RF_MEM_TRAIN]);
         ranks[r].memory[RF_BASE_SEND] =
-            malloc(ranks[r].steps.send_slot_bytes + 1);
+            malloc(SLOTS * ranks[r].steps.send_slot_bytes + 1);
         ranks[r].memory[RF_BASE_RECV] =
-            malloc(ranks[r].steps.recv_slot_bytes + 1);
+            malloc(SLOTS * ranks[r].steps.recv_slot_bytes + 1);
         ranks[r].written = calloc(1, ranks[r].steps.send_slot_bytes + 1);
         sent += ranks[r].steps.sent_bytes;
         received += ranks[r].steps.received_bytes;
@@ -245,9 +261,9 @@ static void compare_and_free(const struct random_ops *ops,
     }
 }
 
-START_TEST(test_steps_of_random_schedules_move_every_byte)
+static void make(int seed, struct random_ops *ops)
 {
-    const struct random_ops_options options = {.seed = (uint64_t)_i,
+    const struct random_ops_options options = {.seed = (uint64_t)seed,
                                                .n_ranks = RANKS,
                                                .n_nodes = 2,
                                                .n_steps = 25,
@@ -255,13 +271,18 @@ START_TEST(test_steps_of_random_schedules_move_every_byte)
                                                .staging = true,
                                                .casts = true,
                                                .large_bytes = 100000};
+    random_ops_make(&options, ops);
+    settle(ops);
+}
+
+START_TEST(test_steps_of_random_schedules_move_every_byte)
+{
     struct host_rank ranks[RANKS] = {0};
     void *expected[RANKS][RF_MEM_COUNT];
     struct random_ops ops;
     uint32_t last = 0;
-    random_ops_make(&options, &ops);
-    settle(&ops);
-    prepare(&ops, ranks, expected);
+    make(_i, &ops);
+    prepare(&ops, 0, ranks, expected);
     for (size_t i = 0; i < ops.all.n_ops; i++) {
         last = RF_MAX(last, ops.all.ops[i].round);
     }
@@ -271,6 +292,208 @@ START_TEST(test_steps_of_random_schedules_move_every_byte)
             run_wave(ranks, round, wave, &any);
         }
     }
+    random_ops_run(&ops, expected);
+    compare_and_free(&ops, ranks, expected);
+    random_ops_free(&ops);
+}
+END_TEST
+
+/* --- the same steps as streams run them --- */
+
+#define PATHS 2u /* within a node, and between nodes: a stream each */
+
+/* How many steps a rank's streams have done, and how many messages each rank
+ * has had from each. */
+struct streams {
+    struct host_rank *ranks;
+    size_t packed[RANKS], unpacked[RANKS], wired[RANKS][PATHS];
+    size_t moved[RANKS][RANKS]; /* [from][to] */
+    size_t direct;              /* messages */
+    uint64_t chance;            /* state of chance() */
+};
+
+static uint32_t chance(struct streams *streams)
+{
+    streams->chance =
+        streams->chance * UINT64_C(6364136223846793005) + 1442695040888963407u;
+    return (uint32_t)(streams->chance >> 33);
+}
+
+static uint32_t path_between(uint32_t a, uint32_t b)
+{
+    return a % 2 == b % 2 ? 0 : 1;
+}
+
+/* A rank's message number `index` to or from a peer, and its step. */
+static const struct rf_message *message_at(const struct rf_steps *steps,
+                                           bool sending, uint32_t peer,
+                                           size_t index, size_t *step)
+{
+    for (size_t s = 0; s < steps->n; s++) {
+        const struct rf_step *at = &steps->at[s];
+        const struct rf_message *list = sending ? at->sends : at->recvs;
+        for (size_t m = 0; m < (sending ? at->n_sends : at->n_recvs); m++) {
+            if (list[m].peer == peer && index-- == 0) {
+                *step = s;
+                return &list[m];
+            }
+        }
+    }
+    return NULL;
+}
+
+static bool on_the_wire(const struct streams *streams, uint32_t rank,
+                        uint32_t path, size_t step)
+{
+    return streams->wired[rank][path] == step && streams->packed[rank] > step &&
+           (step < SLOTS || streams->unpacked[rank] > step - SLOTS);
+}
+
+static unsigned char *address(const struct host_rank *rank, size_t step,
+                              const struct rf_message *message)
+{
+    unsigned char *base = rank->memory[message->base];
+    const uint64_t slot =
+        message->base == RF_BASE_SEND   ? rank->steps.send_slot_bytes
+        : message->base == RF_BASE_RECV ? rank->steps.recv_slot_bytes
+                                        : 0;
+    return base + step % SLOTS * slot + message->offset;
+}
+
+static bool try_message(struct streams *streams, uint32_t from, uint32_t to)
+{
+    const size_t index = streams->moved[from][to];
+    const uint32_t path = path_between(from, to);
+    size_t send_step, recv_step;
+    const struct rf_message *sent =
+        message_at(&streams->ranks[from].steps, true, to, index, &send_step);
+    const struct rf_message *recv =
+        message_at(&streams->ranks[to].steps, false, from, index, &recv_step);
+    if (sent == NULL || !on_the_wire(streams, from, path, send_step) ||
+        !on_the_wire(streams, to, path, recv_step)) {
+        return false;
+    }
+    ck_assert_ptr_nonnull(recv);
+    ck_assert_uint_eq(sent->bytes, recv->bytes);
+    memcpy(address(&streams->ranks[to], recv_step, recv),
+           address(&streams->ranks[from], send_step, sent), sent->bytes);
+    streams->direct += !is_packed(sent);
+    streams->moved[from][to]++;
+    return true;
+}
+
+/* A path's step ends when none of its messages is left. */
+static bool try_wire(struct streams *streams, uint32_t rank, uint32_t path)
+{
+    const size_t step = streams->wired[rank][path];
+    const struct rf_steps *steps = &streams->ranks[rank].steps;
+    if (step == steps->n || !on_the_wire(streams, rank, path, step)) {
+        return false;
+    }
+    for (uint32_t peer = 0; peer < RANKS; peer++) {
+        size_t next;
+        if (path_between(rank, peer) == path &&
+            ((message_at(steps, true, peer, streams->moved[rank][peer],
+                         &next) != NULL &&
+              next == step) ||
+             (message_at(steps, false, peer, streams->moved[peer][rank],
+                         &next) != NULL &&
+              next == step))) {
+            return false;
+        }
+    }
+    streams->wired[rank][path]++;
+    return true;
+}
+
+static void copy_in_slot(struct host_rank *rank, size_t step,
+                         const struct rf_copies *copies)
+{
+    struct host_rank slot = *rank;
+    slot.memory[RF_BASE_SEND] = (unsigned char *)rank->memory[RF_BASE_SEND] +
+                                step % SLOTS * rank->steps.send_slot_bytes;
+    slot.memory[RF_BASE_RECV] = (unsigned char *)rank->memory[RF_BASE_RECV] +
+                                step % SLOTS * rank->steps.recv_slot_bytes;
+    memset(slot.written, 0, rank->steps.send_slot_bytes);
+    run_copies(copies, &slot);
+}
+
+static bool try_pack(struct streams *streams, uint32_t r)
+{
+    struct host_rank *rank = &streams->ranks[r];
+    const size_t step = streams->packed[r];
+    if (step == rank->steps.n ||
+        streams->unpacked[r] < rank->steps.at[step].after ||
+        (step >= SLOTS && (streams->wired[r][0] <= step - SLOTS ||
+                           streams->wired[r][1] <= step - SLOTS))) {
+        return false;
+    }
+    ck_assert_uint_le(rank->steps.at[step].after, step);
+    copy_in_slot(rank, step, &rank->steps.at[step].pack);
+    streams->packed[r]++;
+    return true;
+}
+
+static bool try_unpack(struct streams *streams, uint32_t r)
+{
+    const size_t step = streams->unpacked[r];
+    if (step == streams->ranks[r].steps.n || streams->wired[r][0] <= step ||
+        streams->wired[r][1] <= step) {
+        return false;
+    }
+    copy_in_slot(&streams->ranks[r], step,
+                 &streams->ranks[r].steps.at[step].unpack);
+    streams->unpacked[r]++;
+    return true;
+}
+
+/* One thing that any stream may do next, the kinds of things in an order that
+ * begins at `first`: so packing runs ahead of all else, or messages do. */
+static bool try_any(struct streams *streams, unsigned first)
+{
+    const uint32_t r = chance(streams) % RANKS;
+    for (unsigned k = 0; k < 4; k++) {
+        for (uint32_t i = 0; i < RANKS; i++) {
+            const uint32_t rank = (r + i) % RANKS;
+            bool done = false;
+            switch ((first + k) % 4) {
+            case 0:
+                done = try_pack(streams, rank);
+                break;
+            case 1:
+                for (uint32_t to = 0; to < RANKS && !done; to++) {
+                    done = try_message(streams, rank, to);
+                }
+                break;
+            case 2:
+                done = try_wire(streams, rank, 0) || try_wire(streams, rank, 1);
+                break;
+            default:
+                done = try_unpack(streams, rank);
+            }
+            if (done) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+START_TEST(test_steps_in_any_order_that_they_allow_move_every_byte)
+{
+    struct host_rank ranks[RANKS] = {0};
+    struct streams streams = {.ranks = ranks, .chance = (uint64_t)_i};
+    void *expected[RANKS][RF_MEM_COUNT];
+    struct random_ops ops;
+    make(_i, &ops);
+    prepare(&ops, DIRECT, ranks, expected);
+    while (try_any(&streams, chance(&streams) % 4 != 0 ? (unsigned)_i
+                                                       : chance(&streams))) {
+    }
+    for (uint32_t r = 0; r < RANKS; r++) {
+        ck_assert_uint_eq(streams.unpacked[r], ranks[r].steps.n);
+    }
+    ck_assert_uint_gt(streams.direct, 0);
     random_ops_run(&ops, expected);
     compare_and_free(&ops, ranks, expected);
     random_ops_free(&ops);
@@ -397,6 +620,79 @@ START_TEST(test_waves_follow_the_busier_end_and_end_together)
 }
 END_TEST
 
+/* Rank 1 forwards bucket 0 from staging memory, while more of it arrives, and
+ * bucket 2 comes to the same slot: after what was sent from it is gone, also if
+ * nothing is packed. */
+START_TEST(test_steps_receive_into_a_staging_slot_that_is_not_read_any_more)
+{
+    struct rf_op ops[] = {
+        {.src = 0, .dst = 1, .dep = RF_NO_OP, .dst_mem = RF_MEM_STAGE},
+        {.src = 0, .dst = 1, .dep = RF_NO_OP, .dst_mem = RF_MEM_STAGE},
+        {.src = 1, .dst = 2, .dep = 0, .src_mem = RF_MEM_STAGE},
+        {.src = 0, .dst = 1, .dep = RF_NO_OP, .dst_mem = RF_MEM_STAGE}};
+    const uint32_t round[] = {0, 1, 1, 2}, bucket[] = {0, 0, 0, 2};
+    const struct rf_schedule schedule = {
+        .ops = ops, .n_ops = RF_ARRAY_SIZE(ops), .n_ranks = 3};
+    const struct rf_waves waves[3] = {{NULL, 0, 0}};
+    const size_t after[2][3] = {{0, 1, 0}, {0, 1, 2}}; /* packed, direct */
+    for (size_t i = 0; i < RF_ARRAY_SIZE(ops); i++) {
+        ops[i].id = (uint32_t)i;
+        ops[i].round = round[i];
+        ops[i].bucket = bucket[i];
+        ops[i].src_item = ops[i].dst_item = 1;
+        ops[i].dst_mem = i == 2 ? RF_MEM_INFER : RF_MEM_STAGE;
+        for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
+            ops[i].box.extent[d] = d + 1 < RF_BOX_DIMS ? 1 : DIRECT;
+            ops[i].src_stride[d] = ops[i].dst_stride[d] = 1;
+        }
+    }
+    for (uint32_t direct = 0; direct < 2; direct++) {
+        const struct rf_steps_of of = {.schedule = &schedule,
+                                       .rank = 1,
+                                       .bucket_bytes = 1 << 20,
+                                       .direct_bytes = direct == 1 ? DIRECT : 0,
+                                       .waves = waves};
+        struct rf_steps steps;
+        struct rf_err err;
+        ck_assert_int_eq(rf_steps_build(&of, &steps, &err), RF_OK);
+        ck_assert_uint_eq(steps.n, 3);
+        for (size_t s = 0; s < steps.n; s++) {
+            ck_assert_uint_eq(steps.at[s].after, after[direct][s]);
+        }
+        ck_assert_uint_eq(steps.recv_slot_bytes, direct ? 0 : DIRECT);
+        rf_steps_free(&steps);
+    }
+}
+END_TEST
+
+/* With `serialize` a rank takes part in one task at a time. */
+START_TEST(test_serialized_rounds_wait_for_each_other)
+{
+    struct rf_op ops[] = {{.id = 0, .dst = 1, .dep = RF_NO_OP},
+                          {.id = 1, .dst = 1, .dep = RF_NO_OP, .round = 1}};
+    const struct rf_schedule schedule = {
+        .ops = ops, .n_ops = RF_ARRAY_SIZE(ops), .n_ranks = 2};
+    const struct rf_waves waves[2] = {{NULL, 0, 0}};
+    for (size_t i = 0; i < RF_ARRAY_SIZE(ops); i++) {
+        ops[i].src_item = ops[i].dst_item = 1;
+        for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
+            ops[i].box.extent[d] = 1;
+        }
+    }
+    for (size_t serialize = 0; serialize < 2; serialize++) {
+        const struct rf_steps_of of = {.schedule = &schedule,
+                                       .bucket_bytes = BUCKET,
+                                       .waves = waves,
+                                       .serialize = serialize == 1};
+        struct rf_steps steps;
+        struct rf_err err;
+        ck_assert_int_eq(rf_steps_build(&of, &steps, &err), RF_OK);
+        ck_assert_uint_eq(steps.at[1].after, serialize);
+        rf_steps_free(&steps);
+    }
+}
+END_TEST
+
 static const struct {
     struct rf_wave_count of[2];
     enum rf_status status;
@@ -450,6 +746,12 @@ Suite *test_steps_suite(void)
     tcase_set_timeout(tests, 60);
     tcase_add_loop_test(tests, test_steps_of_random_schedules_move_every_byte,
                         0, 12);
+    tcase_add_loop_test(
+        tests, test_steps_in_any_order_that_they_allow_move_every_byte, 0, 40);
+    tcase_add_test(
+        tests,
+        test_steps_receive_into_a_staging_slot_that_is_not_read_any_more);
+    tcase_add_test(tests, test_serialized_rounds_wait_for_each_other);
     tcase_add_test(tests, test_ops_are_split_into_parts_that_fit);
     tcase_add_test(tests, test_waves_follow_the_busier_end_and_end_together);
     tcase_add_loop_test(tests, test_waves_of_a_peer_must_be_in_order, 0,

@@ -1,0 +1,39 @@
+/*
+ * What a process asks of its fake device, in the order of its calls: with
+ * FAKE_CUDA_TRACE=file a line for each, behind the process's number. Streams
+ * and events have numbers of their own, from 1 in the order of their making.
+ *
+ *   stream S PRIORITY      is made
+ *   record E S, wait S E   an event on a stream
+ *   launch S BLOCKS        a kernel
+ *   send S PEER BYTES, recv S PEER BYTES   of NCCL, PEER as NCCL counts
+ */
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "tests/fake/fake_cuda.h"
+
+void fake_cuda_trace(const char *fmt, ...)
+{
+    const char *path = getenv("FAKE_CUDA_TRACE");
+    char line[128];
+    va_list args;
+    int n, file;
+    if (path == NULL) {
+        return;
+    }
+    n = snprintf(line, sizeof(line), "%d ", (int)getpid());
+    va_start(args, fmt);
+    n += vsnprintf(line + n, sizeof(line) - (size_t)n - 1, fmt, args);
+    va_end(args);
+    line[n++] = '\n';
+    file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    if (file < 0 || write(file, line, (size_t)n) != n) {
+        perror("fake CUDA: trace");
+        abort();
+    }
+    close(file);
+}

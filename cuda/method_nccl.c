@@ -27,6 +27,7 @@
 #include "cuda/device.h"
 #include "cuda/methods.h"
 #include "cuda/nccl_comm.h"
+#include "cuda/nccl_register.h"
 #include "cuda/nccl_wire.h"
 #include "cuda/steps.h"
 #include "cuda/timing.h"
@@ -49,11 +50,13 @@ struct device_step {
 struct nccl_state {
     const struct rf_method_env *env;
     struct rf_nccl_comms comms;
+    struct rf_nccl_registration registration;
     struct rf_nccl_wire wire;
     struct rf_steps steps;
     struct device_step *device_steps;
     cudaStream_t stream[STAGES]; /* those of the wire are `wire`'s */
-    unsigned char *send, *recv;  /* SLOTS slots each */
+    struct rf_arena buffer[RF_NCCL_BUFFERS]; /* of SLOTS slots each */
+    unsigned char *send, *recv;              /* those */
     size_t next_step;
     bool in_group;    /* the step's groups are not all issued */
     bool running;     /* an iteration is under way */
@@ -197,12 +200,14 @@ static enum rf_status allocate_buffers(struct nccl_state *state,
     const uint64_t warm =
         (uint64_t)state->env->plan->world->n_ranks * WARM_BYTES;
     enum rf_status status = RF_OK;
-    RF_CUDA_TRY(err, out,
-                cudaMalloc((void **)&state->send,
-                           RF_MAX(SLOTS * steps->send_slot_bytes, warm)));
-    RF_CUDA_TRY(err, out,
-                cudaMalloc((void **)&state->recv,
-                           RF_MAX(SLOTS * steps->recv_slot_bytes, warm)));
+    state->buffer[0].bytes = RF_MAX(SLOTS * steps->send_slot_bytes, warm);
+    state->buffer[1].bytes = RF_MAX(SLOTS * steps->recv_slot_bytes, warm);
+    for (size_t b = 0; b < RF_NCCL_BUFFERS; b++) {
+        RF_CUDA_TRY(err, out,
+                    cudaMalloc(&state->buffer[b].base, state->buffer[b].bytes));
+    }
+    state->send = state->buffer[0].base;
+    state->recv = state->buffer[1].base;
 out:
     return status;
 }
@@ -281,11 +286,19 @@ static enum rf_status nccl_open(const struct rf_method_env *env, void **out,
         status = rf_nccl_comms_open(&state->comms, env, err);
     }
     if (status == RF_OK) {
+        status = rf_nccl_register(&state->registration, &state->comms,
+                                  state->buffer, err);
+    }
+    if (status == RF_OK) {
         status = warm_up(state, err);
     }
     if (status != RF_OK) {
         nccl_close(state);
         return status;
+    }
+    if (env->registration != NULL) {
+        snprintf(env->registration, RF_REGISTRATION_SIZE, "%s",
+                 state->registration.text);
     }
     *out = state;
     return RF_OK;
@@ -520,6 +533,7 @@ static void nccl_abort(void *opaque)
 {
     struct nccl_state *state = opaque;
     tell_where(state);
+    rf_nccl_deregister(&state->registration);
     rf_nccl_comms_abort(&state->comms);
 }
 
@@ -545,7 +559,8 @@ static void nccl_close(void *opaque)
     if (state == NULL) {
         return;
     }
-    rf_nccl_comms_abort(&state->comms); /* nothing is in flight */
+    rf_nccl_deregister(&state->registration); /* nothing is in flight */
+    rf_nccl_comms_abort(&state->comms);
     for (size_t s = 0; state->device_steps != NULL && s < state->steps.n; s++) {
         free_step(&state->device_steps[s]);
     }
@@ -557,8 +572,9 @@ static void nccl_close(void *opaque)
     if (state->stream[UNPACK] != NULL) {
         cudaStreamDestroy(state->stream[UNPACK]);
     }
-    cudaFree(state->send);
-    cudaFree(state->recv);
+    for (size_t b = 0; b < RF_NCCL_BUFFERS; b++) {
+        cudaFree(state->buffer[b].base);
+    }
     rf_steps_free(&state->steps);
     free(state);
 }

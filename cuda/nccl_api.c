@@ -35,6 +35,9 @@ static enum rf_status load(struct rf_err *err)
                           "NCCL version code %d is older than %d", version,
                           RF_NCCL_MIN_VERSION);
     }
+#define X(name) *(void **)(void *)&table.name = dlsym(library, "nccl" #name);
+    RF_NCCL_OPTIONAL(X)
+#undef X
     if (dlinfo(library, RTLD_DI_LINKMAP, &map) == 0 && map != NULL) {
         snprintf(table.path, sizeof(table.path), "%s", map->l_name);
     }

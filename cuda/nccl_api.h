@@ -25,9 +25,15 @@
     X(GetErrorString)                                                          \
     X(GetLastError)
 
+/* Those that a library may lack; NULL then. */
+#define RF_NCCL_OPTIONAL(X)                                                    \
+    X(CommRegister)                                                            \
+    X(CommDeregister)
+
 struct rf_nccl {
 #define X(name) __typeof__(nccl##name) *name;
     RF_NCCL_FUNCTIONS(X)
+    RF_NCCL_OPTIONAL(X)
 #undef X
     int version;    /* NCCL_VERSION_CODE of the library found */
     char path[512]; /* of the library found */

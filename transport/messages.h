@@ -214,6 +214,8 @@
     F(S, TEXT, schedule_digest, REQUIRED, 1, 64, "hexadecimal")                \
     F(S, REAL, plan_ms, REQUIRED, 0, 1e10, "making the plan")                  \
     F(S, REAL, open_ms, REQUIRED, 0, 1e10, "opening the method")               \
+    F(S, TEXT, registration, OPTIONAL, 1, 159,                                 \
+      "memory that the method registered, or why none")                        \
     F(S, PART, arena_bytes, msg_arena_bytes, 0, 0, "memory for weights")       \
     F(S, MAYBE, copies, msg_copy_ways, 0, 0,                                   \
       "method ipc: which way its copies go")

@@ -25,6 +25,7 @@
 #include "transport/memory.h"
 
 #define RF_DATA_KEY_BYTES 32
+#define RF_REGISTRATION_SIZE 160
 
 struct rf_blob {
     void *data; /* malloc'ed; NULL when size is 0 */
@@ -49,6 +50,9 @@ struct rf_method_env {
                                size_t size, struct rf_blob *all,
                                struct rf_err *err);
     void *exchange_data;
+    /* Where `open` says what memory it registered with its library, or why
+     * none; NULL: nobody asks. Untouched by methods that register nothing. */
+    char *registration; /* RF_REGISTRATION_SIZE bytes */
 };
 
 /*

@@ -23,6 +23,7 @@ struct rf_exec {
     void *quantizer;
     int64_t deadline_ns; /* of the step, for exchanges */
     uint64_t private_peak;
+    char registration[RF_REGISTRATION_SIZE]; /* what the method says of it */
     bool prepared, closed;
     bool broken; /* a step has failed: only the end may follow */
 };

@@ -269,6 +269,7 @@ static enum rf_status open_method(struct rf_exec *exec, struct rf_err *err)
     env->abort = exec->env.abort;
     env->exchange = method_exchange;
     env->exchange_data = exec;
+    env->registration = exec->registration;
     status = exec->method->open(env, &exec->state, err);
     if (status != RF_OK) {
         rf_err_wrap(err, "method %s", exec->method->info->name);
@@ -305,6 +306,9 @@ describe_preparation(const struct rf_exec *exec,
     out->schedule_digest = rf_xstrdup(agreement->schedule);
     out->plan_ms = (double)exec->plan->plan_ns / 1e6;
     out->open_ms = (double)open_ns / 1e6;
+    if (exec->registration[0] != '\0') {
+        out->registration = rf_xstrdup(exec->registration);
+    }
     out->arena_bytes.train = arenas[RF_MEM_TRAIN].bytes;
     out->arena_bytes.infer = arenas[RF_MEM_INFER].bytes;
     out->arena_bytes.stage = arenas[RF_MEM_STAGE].bytes;

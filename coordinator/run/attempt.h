@@ -11,6 +11,7 @@
 #include "coordinator/run/scenario.h"
 #include "planner/cost.h"
 #include "transport/messages.h"
+#include "transport/method.h"
 
 enum rf_outcome {
     RF_OUTCOME_OK,
@@ -59,6 +60,7 @@ struct rf_rank_facts {
     char copy_rule[16];         /* empty: the method has one way to copy */
     uint64_t engine_from_bytes; /* RF_ABSENT_U64: never */
     uint64_t engine_bytes, kernel_bytes;
+    char registration[RF_REGISTRATION_SIZE]; /* empty: not said */
 };
 
 /* The first wrong element that was found. */

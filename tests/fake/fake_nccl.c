@@ -248,8 +248,37 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *out)
     return ncclSuccess;
 }
 
+/* Every byte must be live device memory. */
+ncclResult_t ncclCommRegister(const ncclComm_t comm, void *at, size_t bytes,
+                              void **handle)
+{
+    ENTER(ncclCommRegister);
+    if (!fake_cuda_is_device(at, bytes)) {
+        return ncclInvalidArgument;
+    }
+    fake_cuda_trace("register %d %zu", ++comm->registered, bytes);
+    *handle = at;
+    return ncclSuccess;
+}
+
+ncclResult_t ncclCommDeregister(const ncclComm_t comm, void *handle)
+{
+    ENTER(ncclCommDeregister);
+    if (comm->registered == 0 || !fake_cuda_is_device(handle, 1)) {
+        return ncclInvalidUsage;
+    }
+    fake_cuda_trace("deregister %d 0", --comm->registered);
+    return ncclSuccess;
+}
+
+/* Registered memory would have to outlive the communicator. */
 ncclResult_t ncclCommAbort(ncclComm_t comm)
 {
+    if (comm->registered > 0) {
+        fprintf(stderr, "fake NCCL: rank %d: %d buffers are registered\n",
+                comm->rank, comm->registered);
+        abort();
+    }
     atomic_store(&comm->aborted, true);
     while (atomic_load(&comm->running) > 0) {
         nap();

@@ -38,6 +38,7 @@ struct ncclComm {
     _Atomic int result; /* ncclResult_t */
     _Atomic int64_t busy_until;
     _Atomic bool aborted;
+    int registered;      /* buffers now */
     _Atomic int running; /* threads and tasks that look at us */
 };
 

@@ -25,6 +25,19 @@ test_every_strategy_runs_on_nccl_without_packing_long_runs() {
     all_verified 12
 }
 
+test_registration_and_why_there_is_none_are_in_the_result() {
+    cluster
+    run_coord cluster.json
+    expect_exit 0
+    expect_json "$(result s)" '.setup.registration == "buffers"'
+    cluster '.launch.env.FAKE_NCCL_FAIL = "ncclCommRegister:3:5"'
+    run_coord cluster.json -o refused
+    expect_exit 0
+    expect_json "$(echo refused/*/s.json)" '.setup.registration |
+        startswith("none: rank 0: ncclCommRegister: ")'
+    expect_verified "$(echo refused/*/s.json)"
+}
+
 test_direct_bytes_that_are_no_number_are_refused() {
     cluster '.launch.env.REFIT_DIRECT_BYTES = "4 MiB"'
     run_coord cluster.json

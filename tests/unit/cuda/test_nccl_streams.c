@@ -146,7 +146,7 @@ static int play(struct forked_rank *rank, void *data)
 
 struct line {
     int pid;
-    char what[8];
+    char what[16];
     long a, b, c;
 };
 
@@ -166,7 +166,7 @@ static void read_lines(const char *path, struct trace *out)
     while (fgets(text, sizeof(text), file) != NULL) {
         struct line *line = &out->lines[out->n++];
         ck_assert_uint_lt(out->n, MAX_LINES);
-        ck_assert_int_ge(sscanf(text, "%d %7s %ld %ld %ld", &line->pid,
+        ck_assert_int_ge(sscanf(text, "%d %15s %ld %ld %ld", &line->pid,
                                 line->what, &line->a, &line->b, &line->c),
                          3);
     }

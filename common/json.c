@@ -131,6 +131,36 @@ enum rf_status rf_json_load(const char *path, size_t max_bytes, json_t **out,
     return status;
 }
 
+enum rf_status rf_json_read(int fd, const char *name, size_t max_bytes,
+                            json_t **out, struct rf_err *err)
+{
+    size_t have = 0, cap = 64 << 10;
+    char *text = rf_xmalloc(cap);
+    enum rf_status status = RF_OK;
+    ssize_t got = 1;
+    while (status == RF_OK && got > 0) {
+        if (have == cap) {
+            text = rf_xrealloc(text, cap *= 2, 1);
+        }
+        got = read(fd, text + have, cap - have);
+        have += got > 0 ? (size_t)got : 0;
+        if (got < 0 && errno == EINTR) {
+            got = 1;
+        } else if (got < 0) {
+            status = rf_err_errno(err, RF_ERR_CONFIG, errno, "%s: read", name);
+        } else if (have > max_bytes) {
+            status = rf_err_set(err, RF_ERR_CONFIG,
+                                "%s: more than the limit of %zu bytes", name,
+                                max_bytes);
+        }
+    }
+    if (status == RF_OK) {
+        status = rf_json_parse(text, have, name, out, err);
+    }
+    free(text);
+    return status;
+}
+
 char *rf_json_text(const json_t *value)
 {
     char *text = json_dumps(value, JSON_INDENT(2) | JSON_PRESERVE_ORDER |

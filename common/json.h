@@ -30,6 +30,10 @@ enum rf_status rf_json_parse(const char *text, size_t size, const char *name,
 enum rf_status rf_json_load(const char *path, size_t max_bytes, json_t **out,
                             struct rf_err *err) RF_MUST_CHECK;
 
+/* The same from a descriptor, to its end. */
+enum rf_status rf_json_read(int fd, const char *name, size_t max_bytes,
+                            json_t **out, struct rf_err *err) RF_MUST_CHECK;
+
 /* What rf_json_store() writes, to be freed; NULL when it cannot be encoded. */
 char *rf_json_text(const json_t *value);
 

@@ -142,8 +142,7 @@ static int plan_file(const struct rf_cli *cli, struct rf_err *err)
                    cli->config, cli->config);
         return RF_EXIT_USAGE;
     }
-    if (rf_json_load(cli->config, RF_CONFIG_MAX_BYTES, &document, err) !=
-        RF_OK) {
+    if (rf_config_read(cli->config, &document, err) != RF_OK) {
         return RF_EXIT_USAGE;
     }
     return cli->command == RF_CMD_PLAN && rf_config_is_model(document)

@@ -24,6 +24,8 @@
 #include "coordinator/config/timeline.h"
 #include "planner/spec.h"
 
+#define INPUT_NAME "standard input"
+
 static const char *const top_keys[] = {"name",  "launch",   "control",
                                        "nodes", "model",    "scenarios",
                                        "links", "timeline", NULL};
@@ -54,8 +56,9 @@ static enum rf_status read_name(const struct rf_jnode *root,
         struct rf_jnode node = rf_jnode_get(root, "name");
         return rf_jnode_fail(&node, err,
                              "must be at most 64 letters, digits, \".\", "
-                             "\"_\" or \"-\", and not start with \".\" or "
-                             "\"-\" (it names the result folder)");
+                             "\"_\", \"-\", \"+\" or \"=\", and not start "
+                             "with \".\" or \"-\" (it names the result "
+                             "folder)");
     }
     config->name = rf_xstrdup(name);
     return RF_OK;
@@ -95,16 +98,12 @@ static void place_folder(const struct rf_config *config,
 {
     json_t *disk = json_object_get(scenario->value, "disk");
     const char *folder = json_string_value(json_object_get(disk, "folder"));
-    char *path, *here, *whole;
+    char *path;
     if (folder == NULL || folder[0] == '\0') {
         return;
     }
-    path = rf_paths_resolve(config->folder, folder);
-    here = path[0] != '/' ? getcwd(NULL, 0) : NULL;
-    whole = here != NULL ? rf_xasprintf("%s/%s", here, path) : rf_xstrdup(path);
-    json_object_set_new(disk, "folder", json_string(whole));
-    free(whole);
-    free(here);
+    path = rf_paths_absolute(config->folder, folder);
+    json_object_set_new(disk, "folder", json_string(path));
     free(path);
 }
 
@@ -209,6 +208,20 @@ static enum rf_status read_all(struct rf_config *config, bool need_nodes,
     return status;
 }
 
+static bool is_standard_input(const char *file)
+{
+    return strcmp(file, "-") == 0;
+}
+
+enum rf_status rf_config_read(const char *file, json_t **out,
+                              struct rf_err *err)
+{
+    return is_standard_input(file)
+               ? rf_json_read(STDIN_FILENO, INPUT_NAME, RF_CONFIG_MAX_BYTES,
+                              out, err)
+               : rf_json_load(file, RF_CONFIG_MAX_BYTES, out, err);
+}
+
 enum rf_status rf_config_from_json(json_t *document, const char *file,
                                    bool need_nodes, struct rf_config **out,
                                    struct rf_err *err)
@@ -216,7 +229,7 @@ enum rf_status rf_config_from_json(json_t *document, const char *file,
     struct rf_config *config = rf_xcalloc(1, sizeof(*config));
     char *copy = rf_xstrdup(file);
     enum rf_status status;
-    config->file = rf_xstrdup(file);
+    config->file = rf_xstrdup(is_standard_input(file) ? INPUT_NAME : file);
     config->folder = rf_xstrdup(dirname(copy));
     config->document = document;
     free(copy);
@@ -233,12 +246,10 @@ enum rf_status rf_config_load(const char *file, bool need_nodes,
                               struct rf_config **out, struct rf_err *err)
 {
     json_t *document = NULL;
-    enum rf_status status =
-        rf_json_load(file, RF_CONFIG_MAX_BYTES, &document, err);
-    if (status != RF_OK) {
-        return status;
-    }
-    return rf_config_from_json(document, file, need_nodes, out, err);
+    enum rf_status status = rf_config_read(file, &document, err);
+    return status != RF_OK
+               ? status
+               : rf_config_from_json(document, file, need_nodes, out, err);
 }
 
 static void free_scenario(struct rf_scenario_config *scenario)

@@ -13,7 +13,8 @@
 #include "common/json.h"
 #include "coordinator/config/launching.h"
 
-#define RF_CONFIG_MAX_BYTES ((size_t)4 << 20)
+#define RF_CONFIG_MAX_BYTES                                                    \
+    ((size_t)68 << 20) /* a model's manifest may be described in place */
 #define RF_CONFIG_MAX_NODES 4096
 #define RF_CONFIG_MAX_SLOTS 1024
 #define RF_CONFIG_MAX_SCENARIOS 4096 /* after the matrix is expanded */
@@ -58,9 +59,13 @@ struct rf_config {
     size_t n_strings, cap_strings;
 };
 
-/* Reads and checks `file`, reads the model files that it names. With
- * `need_nodes` a file without nodes is an error. RF_ERR_CONFIG with file, JSON
- * path and rule. */
+/* Reads `file` ("-": standard input) without looking at what it says. */
+enum rf_status rf_config_read(const char *file, json_t **out,
+                              struct rf_err *err) RF_MUST_CHECK;
+
+/* Reads and checks `file`, which may be "-", reads the model files that it
+ * names. With `need_nodes` a file without nodes is an error. RF_ERR_CONFIG with
+ * file, JSON path and rule. */
 enum rf_status rf_config_load(const char *file, bool need_nodes,
                               struct rf_config **out,
                               struct rf_err *err) RF_MUST_CHECK;

@@ -220,12 +220,13 @@ enum rf_status rf_config_expand(const struct rf_jnode *scenario,
     if (status != RF_OK) {
         return status;
     }
-    if (!rf_names_valid_file(base, 100)) {
+    if (!rf_names_valid_file(base, RF_CONFIG_MAX_NAME)) {
         struct rf_jnode node = rf_jnode_get(scenario, "name");
         return rf_jnode_fail(&node, err,
-                             "must be at most 100 letters, digits, \".\", "
-                             "\"_\" or \"-\", and not start with \".\" or "
-                             "\"-\" (it names a result file)");
+                             "must be at most %d letters, digits, \".\", "
+                             "\"_\", \"-\", \"+\" or \"=\", and not start "
+                             "with \".\" or \"-\" (it names a result file)",
+                             RF_CONFIG_MAX_NAME);
     }
     status = find_axes(scenario, "", 0, &axes, err);
     if (status == RF_OK) {

@@ -62,5 +62,5 @@ bool rf_names_valid_worker(const char *path)
 
 bool rf_names_valid_file(const char *name, size_t longest)
 {
-    return made_of(name, "._-", longest) && name[0] != '-' && name[0] != '.';
+    return made_of(name, "._-+=", longest) && name[0] != '-' && name[0] != '.';
 }

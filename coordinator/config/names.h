@@ -16,8 +16,8 @@ bool rf_names_valid_user(const char *user);
 /* A name or path of letters, digits and "._/+-", perhaps with a leading "~/",
  * no "..", no leading dash. */
 bool rf_names_valid_worker(const char *path);
-/* Of a run or a scenario, which name files: letters, digits and "._-", no
- * leading dash or dot, at most `longest` bytes. */
+/* Of a run or a scenario, which name files: letters, digits and "._-+=", as
+ * members of a matrix have, no leading dash or dot, at most `longest` bytes. */
 bool rf_names_valid_file(const char *name, size_t longest);
 
 #endif

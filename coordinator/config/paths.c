@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/mem.h"
 
@@ -16,4 +17,18 @@ char *rf_paths_resolve(const char *folder, const char *path)
         return rf_xstrdup(path);
     }
     return rf_xasprintf("%s/%s", folder, path);
+}
+
+char *rf_paths_absolute(const char *folder, const char *path)
+{
+    char *resolved = rf_paths_resolve(folder, path);
+    char *here = resolved[0] != '/' ? getcwd(NULL, 0) : NULL;
+    char *whole;
+    if (here == NULL) {
+        return resolved;
+    }
+    whole = rf_xasprintf("%s/%s", here, resolved);
+    free(here);
+    free(resolved);
+    return whole;
 }

@@ -5,4 +5,7 @@
 /* "~/" is the home folder, a relative path starts in `folder`. malloc'ed. */
 char *rf_paths_resolve(const char *folder, const char *path);
 
+/* The same, never relative to the current folder. */
+char *rf_paths_absolute(const char *folder, const char *path);
+
 #endif

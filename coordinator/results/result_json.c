@@ -13,6 +13,7 @@
 #include "common/mem.h"
 #include "common/stats.h"
 #include "common/version.h"
+#include "coordinator/config/complete.h"
 #include "planner/model_json.h"
 #include "planner/plan_json.h"
 #include "transport/method.h"
@@ -540,13 +541,13 @@ static json_t *errors_json(const struct rf_config *config,
     return list;
 }
 
-/* The rest of cluster.json, so that one file is enough to run it again. */
-static json_t *cluster_json(const struct rf_config *config)
+/* A cluster.json with this scenario alone, so that one file is enough to run it
+ * again. */
+static json_t *cluster_json(const struct rf_config *config, json_t *scenario)
 {
-    json_t *copy = rf_result_configuration(config);
-    json_object_del(copy, "scenarios");
-    put(copy, "file", json_string(config->file));
-    return copy;
+    json_t *out = rf_config_complete(config, scenario);
+    redact_env(json_object_get(json_object_get(out, "launch"), "env"));
+    return out;
 }
 
 json_t *rf_result_json(const struct rf_result_run *run,
@@ -555,6 +556,7 @@ json_t *rf_result_json(const struct rf_result_run *run,
     const struct rf_scenario_config *member =
         &run->config->scenarios[attempt->index];
     const struct rf_scenario *scenario = attempt->scenario;
+    json_t *document = scenario != NULL ? scenario->document : member->value;
     json_t *out = json_object();
     put(out, "schema_version", json_integer(RF_SCHEMA_VERSION));
     put(out, "tool", rf_result_tool());
@@ -568,9 +570,9 @@ json_t *rf_result_json(const struct rf_result_run *run,
     put(out, "environment", json_incref(run->environment));
     put(out, "head", rf_result_head(&run->maker));
     put(out, "model", rf_model_json(run->model));
-    put(out, "scenario",
-        json_incref(scenario != NULL ? scenario->document : member->value));
-    put(out, "cluster", cluster_json(run->config));
+    put(out, "scenario", json_incref(document));
+    put(out, "file", json_string(run->config->file));
+    put(out, "cluster", cluster_json(run->config, document));
     put(out, "plan",
         scenario != NULL ? rf_plan_summary_json(scenario->plan) : NULL);
     put(out, "schedule",

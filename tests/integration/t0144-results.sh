@@ -62,7 +62,6 @@ test_the_manual_page_has_exactly_the_fields_of_a_record() {
     {
         written_keys ./*/*/quantized.json ./*/*/across.json
         device_keys
-        echo file # of "cluster"
     } | sort -u >written
     sed -n '/^.Ss Fields of a scenario/,/^.Sh/p' \
         "$RF_TOP/docs/man/refit-result.5" |

@@ -62,6 +62,7 @@ START_TEST(test_names_of_files_are_short_and_plain)
     static const char *const bad[] = {"",    "-x",  ".x",
                                       "a/b", "a b", "abcdefghi"};
     ck_assert(rf_names_valid_file("a_b-c.d9", 8));
+    ck_assert(rf_names_valid_file("s-tp=2+4", 8));
     for (size_t i = 0; i < RF_ARRAY_SIZE(bad); i++) {
         ck_assert_msg(!rf_names_valid_file(bad[i], 8), "%s", bad[i]);
     }

@@ -26,6 +26,7 @@ enum {
     OPT_MARKDOWN,
     OPT_HTML,
     OPT_THRESHOLD,
+    OPT_NODES,
 };
 
 static const struct option long_options[] = {
@@ -42,6 +43,7 @@ static const struct option long_options[] = {
     {"markdown", no_argument, NULL, OPT_MARKDOWN},
     {"html", required_argument, NULL, OPT_HTML},
     {"threshold", required_argument, NULL, OPT_THRESHOLD},
+    {"nodes", required_argument, NULL, OPT_NODES},
     {"verbose", no_argument, NULL, 'v'},
     {"quiet", no_argument, NULL, 'q'},
     {"help", no_argument, NULL, 'h'},
@@ -52,27 +54,28 @@ static const struct option long_options[] = {
 #define C(command) (1u << (command))
 #define ALL_COMMANDS                                                           \
     (C(RF_CMD_RUN) | C(RF_CMD_PLAN) | C(RF_CMD_CHECK) | C(RF_CMD_PREDICT) |    \
-     C(RF_CMD_REPORT) | C(RF_CMD_COMPARE))
+     C(RF_CMD_REPORT) | C(RF_CMD_COMPARE) | C(RF_CMD_RERUN))
 
 /* Which commands take an option. */
 static const struct {
     int option;
     unsigned commands;
 } takers[] = {
-    {'o', C(RF_CMD_RUN)},
+    {'o', C(RF_CMD_RUN) | C(RF_CMD_RERUN)},
     {'s', C(RF_CMD_RUN) | C(RF_CMD_PLAN) | C(RF_CMD_PREDICT)},
     {'n', C(RF_CMD_RUN)},
     {OPT_RESUME, C(RF_CMD_RUN)},
-    {OPT_TIMEOUT, C(RF_CMD_RUN) | C(RF_CMD_CHECK)},
-    {OPT_STRICT, C(RF_CMD_RUN) | C(RF_CMD_CHECK)},
+    {OPT_TIMEOUT, C(RF_CMD_RUN) | C(RF_CMD_CHECK) | C(RF_CMD_RERUN)},
+    {OPT_STRICT, C(RF_CMD_RUN) | C(RF_CMD_CHECK) | C(RF_CMD_RERUN)},
     {OPT_JSON, C(RF_CMD_RUN) | C(RF_CMD_PLAN) | C(RF_CMD_CHECK) |
-                   C(RF_CMD_PREDICT) | C(RF_CMD_COMPARE)},
+                   C(RF_CMD_PREDICT) | C(RF_CMD_COMPARE) | C(RF_CMD_RERUN)},
     {OPT_FULL, C(RF_CMD_RUN) | C(RF_CMD_PLAN)},
     {OPT_CSV, C(RF_CMD_REPORT)},
     {OPT_LATEX, C(RF_CMD_REPORT)},
     {OPT_MARKDOWN, C(RF_CMD_REPORT)},
     {OPT_HTML, C(RF_CMD_REPORT)},
-    {OPT_THRESHOLD, C(RF_CMD_COMPARE)},
+    {OPT_THRESHOLD, C(RF_CMD_COMPARE) | C(RF_CMD_RERUN)},
+    {OPT_NODES, C(RF_CMD_RERUN)},
     {'v', ALL_COMMANDS},
     {'q', ALL_COMMANDS},
 };
@@ -81,10 +84,11 @@ static const struct {
     const char *name;
     enum rf_command command;
 } commands[] = {
-    {"run", RF_CMD_RUN},       {"plan", RF_CMD_PLAN},
-    {"check", RF_CMD_CHECK},   {"predict", RF_CMD_PREDICT},
-    {"report", RF_CMD_REPORT}, {"compare", RF_CMD_COMPARE},
-    {"help", RF_CMD_HELP},     {"version", RF_CMD_VERSION},
+    {"run", RF_CMD_RUN},         {"plan", RF_CMD_PLAN},
+    {"check", RF_CMD_CHECK},     {"predict", RF_CMD_PREDICT},
+    {"report", RF_CMD_REPORT},   {"compare", RF_CMD_COMPARE},
+    {"rerun", RF_CMD_RERUN},     {"help", RF_CMD_HELP},
+    {"version", RF_CMD_VERSION},
 };
 
 /* What getopt saw, before it is known which command takes it. */
@@ -187,6 +191,9 @@ static enum rf_status take_option(struct parse *parse, int option,
     case OPT_TIMEOUT:
         status = number("--timeout", optarg, 1, 1e7, &value, err);
         cli->timeout_s = (uint32_t)value;
+        break;
+    case OPT_NODES:
+        cli->nodes = optarg;
         break;
     case OPT_STRICT:
         cli->strict = true;
@@ -293,8 +300,8 @@ static enum rf_status too_many(const struct rf_cli *cli, struct rf_err *err)
         return rf_err_set(
             err, RF_ERR_USAGE,
             "unknown command \"%.80s\", and no file has that name; "
-            "the commands are run, plan, check, predict, report "
-            "and compare",
+            "the commands are run, plan, check, predict, report, "
+            "compare and rerun",
             cli->operands[0]);
     }
     return rf_err_set(err, RF_ERR_USAGE,
@@ -321,6 +328,13 @@ static enum rf_status check_operands(struct rf_cli *cli, struct rf_err *err)
                       : rf_err_set(err, RF_ERR_USAGE,
                                    "compare: expected two result folders, "
                                    "REFERENCE_DIR and NEW_DIR, not %zu",
+                                   n);
+    case RF_CMD_RERUN:
+        cli->config = n == 1 ? cli->operands[0] : NULL;
+        return n == 1 ? RF_OK
+                      : rf_err_set(err, RF_ERR_USAGE,
+                                   "rerun: expected one file, RESULT.json, the "
+                                   "result of a scenario, not %zu",
                                    n);
     default:
         break;

@@ -19,19 +19,21 @@ enum rf_command {
     RF_CMD_PREDICT,
     RF_CMD_REPORT,
     RF_CMD_COMPARE,
+    RF_CMD_RERUN,
     RF_CMD_HELP,
     RF_CMD_VERSION,
 };
 
 struct rf_cli {
     enum rf_command command;
-    const char *config;    /* CLUSTER.json */
+    const char *config;    /* CLUSTER.json; rerun: RESULT.json */
     const char **operands; /* report, compare: folders */
     size_t n_operands;
     const char **globs; /* -s */
     size_t n_globs;
     const char *out; /* -o, default "results" */
     const char *resume;
+    const char *nodes; /* --nodes of rerun, or NULL */
     bool dry_run, json, full;
     bool strict; /* --strict: no workers of another build */
     enum rf_log_level level;

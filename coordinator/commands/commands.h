@@ -16,5 +16,6 @@ int rf_check_command(const struct rf_cli *cli, struct rf_output *output);
 int rf_predict_command(const struct rf_cli *cli);
 int rf_report_command(const struct rf_cli *cli);
 int rf_compare_command(const struct rf_cli *cli);
+int rf_rerun_command(const struct rf_cli *cli, struct rf_output *output);
 
 #endif

@@ -5,9 +5,9 @@
  */
 #include "common/log.h"
 #include "coordinator/commands/commands.h"
-#include "coordinator/results/compare.h"
+#include "coordinator/commands/compare_cmd.h"
 
-static void print(const struct rf_comparisons *all, bool json)
+void rf_compare_print(const struct rf_comparisons *all, bool json)
 {
     json_t *document;
     if (!json) {
@@ -37,7 +37,7 @@ int rf_compare_command(const struct rf_cli *cli)
         goto out;
     }
     rf_compare(&reference, &now, cli->threshold, &all);
-    print(&all, cli->json);
+    rf_compare_print(&all, cli->json);
     code =
         rf_comparisons_regressions(&all) > 0 || reference.n_bad + now.n_bad > 0
             ? RF_EXIT_FAILED

@@ -18,8 +18,9 @@ static int dispatch_run(const struct rf_cli *cli)
     int code;
     rf_output_take_log(output);
     signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of write() */
-    code = cli->command == RF_CMD_CHECK ? rf_check_command(cli, output)
-                                        : rf_run_command(cli, output);
+    code = cli->command == RF_CMD_CHECK   ? rf_check_command(cli, output)
+           : cli->command == RF_CMD_RERUN ? rf_rerun_command(cli, output)
+                                          : rf_run_command(cli, output);
     /* It remains the log's sink: a launch that hangs may still log. */
     rf_output_end(output, RF_OUTPUT_WAIT_MS);
     return code;
@@ -32,6 +33,7 @@ static int dispatch(const struct rf_cli *cli)
         return cli->dry_run ? rf_plan_command(cli) : dispatch_run(cli);
     case RF_CMD_PLAN:
         return rf_plan_command(cli);
+    case RF_CMD_RERUN:
     case RF_CMD_CHECK:
         return dispatch_run(cli);
     case RF_CMD_PREDICT:

@@ -1,4 +1,5 @@
-/* Private to run_cmd.c and run_end.c: the command `run` at work. */
+/* Private to run_cmd.c, run_end.c and rerun_cmd.c: the command `run` at work.
+ */
 #ifndef RF_COORDINATOR_COMMANDS_RUN_APP_H
 #define RF_COORDINATOR_COMMANDS_RUN_APP_H
 
@@ -44,6 +45,13 @@ struct rf_run_app {
     bool unfinished;  /* it could not be stored */
     int exit_code;
 };
+
+/* Runs what was loaded and planned: cli, config, model, scenarios, libraries
+ * and output are set. Sets the exit code, also with an error. The results stay
+ * open until rf_run_free(), which destroys what is set. */
+enum rf_status rf_run_planned(struct rf_run_app *app,
+                              struct rf_err *err) RF_MUST_CHECK;
+void rf_run_free(struct rf_run_app *app);
 
 /* How results are stored: beside the loop. `data` is the struct rf_run_app. */
 extern const struct rf_results_ops rf_run_end_storing;

@@ -401,8 +401,7 @@ static enum rf_status run_in_folder(struct rf_run_app *app, struct rf_err *err)
     return run_all(app, err);
 }
 
-/* What is loaded. Sets the exit code, also with an error. */
-static enum rf_status run_loaded(struct rf_run_app *app, struct rf_err *err)
+enum rf_status rf_run_planned(struct rf_run_app *app, struct rf_err *err)
 {
     enum rf_status status = rf_cluster_check_limits(app->config, err);
     if (status == RF_OK) {
@@ -428,6 +427,16 @@ static enum rf_status run_loaded(struct rf_run_app *app, struct rf_err *err)
     return status;
 }
 
+void rf_run_free(struct rf_run_app *app)
+{
+    rf_findings_free(&app->findings);
+    rf_results_close(app->results);
+    rf_scenarios_destroy(app->scenarios);
+    rf_model_destroy(app->model);
+    rf_config_destroy(app->config);
+    json_decref(app->libraries);
+}
+
 int rf_run_command(const struct rf_cli *cli, struct rf_output *output)
 {
     struct rf_run_app app = {
@@ -437,16 +446,11 @@ int rf_run_command(const struct rf_cli *cli, struct rf_output *output)
     if (status != RF_OK) {
         app.exit_code = RF_EXIT_USAGE;
     } else {
-        status = run_loaded(&app, &err);
+        status = rf_run_planned(&app, &err);
     }
     if (status != RF_OK) {
         rf_error("%s", err.text);
     }
-    rf_findings_free(&app.findings);
-    rf_results_close(app.results);
-    rf_scenarios_destroy(app.scenarios);
-    rf_model_destroy(app.model);
-    rf_config_destroy(app.config);
-    json_decref(app.libraries);
+    rf_run_free(&app);
     return app.exit_code;
 }

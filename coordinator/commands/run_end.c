@@ -243,7 +243,9 @@ void rf_run_end(struct rf_run_app *app)
         app->exit_code = RF_EXIT_FAILED;
     }
     (void)rf_output_flush(app->output, RF_OUTPUT_WAIT_MS);
-    rf_results_print(app->results, stdout);
+    if (!app->cli->json) {
+        rf_results_print(app->results, stdout);
+    }
     rf_info("results in %s", rf_results_folder(app->results));
     if (cut_short(app)) {
         rf_info("to continue: --resume %s", rf_results_folder(app->results));

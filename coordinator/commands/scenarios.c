@@ -104,6 +104,12 @@ enum rf_status rf_scenarios_take(struct rf_scenarios *scenarios, size_t index,
     return RF_OK;
 }
 
+void rf_scenarios_return(struct rf_scenarios *scenarios,
+                         struct rf_scenario *scenario)
+{
+    keep(scenarios, scenario);
+}
+
 size_t rf_scenarios_planned(const struct rf_scenarios *scenarios)
 {
     return scenarios->n_planned;

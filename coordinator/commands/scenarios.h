@@ -31,6 +31,10 @@ enum rf_status rf_scenarios_take(struct rf_scenarios *scenarios, size_t index,
                                  struct rf_scenario **out,
                                  struct rf_err *err) RF_MUST_CHECK;
 
+/* Takes one back that was given away. */
+void rf_scenarios_return(struct rf_scenarios *scenarios,
+                         struct rf_scenario *scenario);
+
 /* How often a scenario was planned so far. */
 size_t rf_scenarios_planned(const struct rf_scenarios *scenarios);
 

@@ -16,6 +16,7 @@
 
 #include "common/mem.h"
 #include "common/stats.h"
+#include "common/text.h"
 #include "coordinator/results/difference.h"
 #include "coordinator/results/fields.h"
 #include "coordinator/results/report_table.h"
@@ -253,6 +254,16 @@ void rf_compare(const struct rf_result_set *reference,
             add(out, (struct rf_comparison){.verdict = RF_NEW}, name);
         }
     }
+}
+
+void rf_compare_records(const json_t *reference, const json_t *now,
+                        double threshold, struct rf_comparisons *out)
+{
+    char *name = rf_xstrdup(rf_result_text(now, NULL, "name"));
+    rf_text_clean_line(name, strlen(name));
+    out->threshold = threshold;
+    compare_pair(name, reference, now, out);
+    free(name);
 }
 
 void rf_comparisons_free(struct rf_comparisons *comparisons)

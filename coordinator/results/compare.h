@@ -57,6 +57,10 @@ enum rf_status rf_compare_check(const struct rf_result_set *reference,
 void rf_compare(const struct rf_result_set *reference,
                 const struct rf_result_set *now, double threshold,
                 struct rf_comparisons *out);
+
+/* The same for two records of one scenario. */
+void rf_compare_records(const json_t *reference, const json_t *now,
+                        double threshold, struct rf_comparisons *out);
 void rf_comparisons_free(struct rf_comparisons *comparisons);
 
 bool rf_comparison_is_regression(const struct rf_comparison *comparison);

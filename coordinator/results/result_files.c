@@ -110,9 +110,8 @@ static bool is_copy(const char *path, const char *name)
     return is;
 }
 
-/* Only whole records of scenarios belong in a run's folder. */
-static enum rf_status check_record(const json_t *result, const char *path,
-                                   struct rf_err *err)
+enum rf_status rf_result_check(const json_t *result, const char *path,
+                               struct rf_err *err)
 {
     const json_t *schema = json_object_get(result, "schema_version");
     const char *name = json_string_value(json_object_get(result, "name"));
@@ -138,18 +137,22 @@ static enum rf_status check_record(const json_t *result, const char *path,
         return rf_err_set(err, RF_ERR_CONFIG,
                           "%s: has a summary but no scenario name", path);
     }
-    return is_copy(path, name)
-               ? rf_err_set(err, RF_ERR_CONFIG, "%s: is a copy of %s.json",
-                            path, name)
-               : RF_OK;
+    return RF_OK;
 }
 
 /* rf_result_set_take() without a name of the run. */
 static enum rf_status take(struct rf_result_set *set, const char *path,
                            json_t *document, struct rf_err *err)
 {
-    enum rf_status status = check_record(document, path, err);
+    enum rf_status status = rf_result_check(document, path, err);
     char *name;
+    if (status == RF_OK) {
+        const char *own = rf_result_text(document, NULL, "name");
+        status = is_copy(path, own)
+                     ? rf_err_set(err, RF_ERR_CONFIG,
+                                  "%s: is a copy of %s.json", path, own)
+                     : RF_OK;
+    }
     if (status != RF_OK) {
         rf_text_clean_line(err->text, strlen(err->text));
         json_decref(document);

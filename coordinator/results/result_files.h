@@ -50,6 +50,11 @@ enum rf_status rf_result_set_take(struct rf_result_set *set, const char *path,
                                   json_t *document,
                                   struct rf_err *err) RF_MUST_CHECK;
 
+/* Refuses what is no whole record of a scenario, or of a newer schema_version.
+ */
+enum rf_status rf_result_check(const json_t *result, const char *path,
+                               struct rf_err *err) RF_MUST_CHECK;
+
 /* Whether the results are of more than one run. */
 bool rf_result_set_has_runs(const struct rf_result_set *set);
 void rf_result_set_free(struct rf_result_set *set);

@@ -23,6 +23,7 @@ first_run() { # [JQ_PROGRAM]
     run_coord gone/cluster.json -s 's-method=host' -o gone/results
     expect_exit 0
     mv gone/results/*/'s-method=host.json' old.json
+    mv gone/results/*/run.json .
     rm -r gone
 }
 
@@ -35,6 +36,126 @@ test_cluster_of_a_result_is_a_cluster_file() {
     jq .cluster old.json | "$coord" run - -o again >out 2>err ||
         fail "its cluster does not run: $(cat err)"
     expect_json again/*/'s-method=host.json' '.status == "ok"'
+}
+
+again() { # EXIT_CODE [FILE [OPTION...]]
+    local code=$1 file=${2-old.json}
+    shift 2 2>/dev/null || shift
+    run_coord rerun "$file" -o new --threshold 100 "$@"
+    expect_exit "$code"
+}
+
+# Nothing was launched, and the message says so much.
+refused() { # JQ_PROGRAM REGEX...
+    local regex
+    jq "$1" old.json >edited.json
+    again 2 edited.json
+    [ ! -e new ] || fail "there are results"
+    for regex in "${@:2}"; do
+        expect_text err "$regex"
+    done
+}
+
+test_rerun_makes_the_same_plan_and_compares() {
+    first_run
+    again 0
+    expect_text out '^s-method=host +(same|faster|unclear) '
+    local new
+    new=$(echo new/*/'s-method=host.json')
+    expect_json "$new" '.status == "ok" and .file == "old.json"'
+    [ "$(jq -S '[.plan, .schedule | .digest], .scenario, .cluster' "$new")" = \
+        "$(jq -S '[.plan, .schedule | .digest], .scenario, .cluster' \
+            old.json)" ] || fail "not what was run before"
+    mv "$new" second.json
+    rm -r new
+    again 0 second.json --json
+    expect_json out '.comparisons | length == 1 and
+        .[0].scenario == "s-method=host"'
+}
+
+test_rerun_keeps_a_checkpoint_where_it_is() {
+    local tensor='"w": {"dtype": "F32", "shape": [64, 8], "data_offsets": [0, 2048]}'
+    mkdir -p gone/weights
+    # A header of 80 bytes, its length before it in little endian.
+    printf 'P\0\0\0\0\0\0\0%-80s' "{$tensor}" >weights.safetensors
+    head -c 2048 /dev/urandom >>weights.safetensors
+    mkdir weights
+    mv weights.safetensors weights
+    jq '. + {model: {checkpoint: "../weights", unknown_tensors: "replicate"},
+        scenarios: [{name: "s-method=host", train: {tp: 2}, infer: {tp: 4},
+            warmup: 0, iterations: 1}]}' <<<"$four_slots" >gone/cluster.json
+    run_coord gone/cluster.json -o gone/results
+    expect_exit 0
+    mv gone/results/*/s*.json old.json
+    rm -r gone
+    again 0
+}
+
+test_rerun_refuses_another_plan_and_says_what_differs() {
+    first_run
+    refused '.cluster.model.num_layers = 3' 'plan would be another' \
+        'model\.[a-z]+ is .* in the file and .* now'
+    refused '.cluster.scenarios[0].infer.layout = "hf"' \
+        'scenario\.infer\.layout is "vllm" in the file and "hf" now'
+    refused '.cluster.scenarios[0].infer |= (.tp = 1 | .etp = 1)' \
+        'scenario\.infer\..* 2 in the file and 1 now' \
+        'world has 4 ranks in the file and 3 now'
+    refused '.plan.digest = "00"' 'digest 00 in the file, [0-9a-f]+ now' \
+        'nothing else differs'
+}
+
+test_rerun_refuses_what_is_no_result() {
+    first_run
+    head -c 3000 old.json >cut.json
+    again 2 cut.json
+    expect_text err 'cut\.json:[0-9]+:[0-9]+: '
+    echo '{"a": 1}' >foreign.json
+    again 2 foreign.json
+    expect_text err 'is not a record of a scenario'
+    cluster
+    run_coord rerun cluster.json
+    expect_exit 2
+    expect_text err 'cluster.json: is not a record of a scenario'
+    again 2 absent.json
+    expect_text err 'absent.json: cannot open'
+    refused '.schema_version = 99' 'schema_version 99'
+    refused 'del(.cluster.scenarios) | .cluster.file = "c.json"' \
+        'cluster: is not complete: build .* c\.json again instead'
+    refused '.plan = null' 'plan\.digest: is missing'
+    refused '.cluster.nodes[0].slots = "x"' '\$\.nodes\[0\]\.slots'
+    run_coord rerun
+    expect_exit 2
+    expect_text err 'expected one file, RESULT.json'
+}
+
+test_rerun_refuses_the_record_of_a_whole_run() {
+    first_run
+    again 2 run.json
+    expect_text err 'describes a whole run; name the file of one'
+}
+
+test_rerun_takes_secrets_from_the_environment() {
+    first_run '.launch.env = {"MY_TOKEN": "hunter2", "NCCL_DEBUG": "WARN"}'
+    expect_no_text old.json hunter2
+    again 2
+    expect_text err 'launch\.env\.MY_TOKEN: is a secret.*; set MY_TOKEN in'
+    MY_TOKEN=hunter3 again 0
+    [ "$(grep -rl hunter new)" = "" ] || fail "a secret in the results"
+}
+
+test_rerun_on_other_nodes() {
+    first_run '.nodes = [{host: "a", slots: 2}, {host: "b", slots: 2}]
+        | .scenarios[0].train.nodes = ["a"] | .scenarios[0].infer.nodes = ["b"]'
+    again 0 old.json --nodes c,d
+    local new
+    new=$(echo new/*/'s-method=host.json')
+    expect_json "$new" '.scenario.train.nodes == ["c"] and
+        .scenario.infer.nodes == ["d"] and
+        ([.environment[].host] == ["c", "d"])'
+    again 2 old.json --nodes c
+    expect_text err '1 names for the 2 nodes of old.json'
+    again 2 old.json --nodes c,c
+    expect_text err 'host "c" is listed already'
 }
 
 run_tests

@@ -1,0 +1,95 @@
+/*
+ * `refit-coord rerun`: runs the scenario of a result file again and compares.
+ *
+ * Everything comes from that file; nothing is launched unless the plan is the
+ * same (results/rerun.h). The exit code is that of the run, or 1 when the run
+ * is fine but a regression.
+ */
+#include "common/log.h"
+#include "coordinator/commands/commands.h"
+#include "coordinator/commands/compare_cmd.h"
+#include "coordinator/commands/load.h"
+#include "coordinator/commands/run_app.h"
+#include "coordinator/commands/versions.h"
+#include "coordinator/results/rerun.h"
+
+static enum rf_status check_plan(struct rf_run_app *app, const json_t *old,
+                                 struct rf_err *err)
+{
+    struct rf_scenario *scenario = NULL;
+    enum rf_status status =
+        rf_scenarios_take(app->scenarios, 0, &scenario, err);
+    if (status == RF_OK) {
+        status =
+            rf_rerun_check(old, app->cli->config, app->model, scenario, err);
+        rf_scenarios_return(app->scenarios, scenario);
+    }
+    return status;
+}
+
+static enum rf_status load(struct rf_run_app *app, const json_t *old,
+                           struct rf_err *err)
+{
+    const char *path = app->cli->config;
+    json_t *cluster = NULL;
+    enum rf_status status =
+        rf_rerun_cluster(old, path, app->cli->nodes, &cluster, err);
+    if (status != RF_OK) {
+        return status;
+    }
+    status = rf_config_from_json(cluster, path, true, &app->config, err);
+    if (status == RF_OK) {
+        status = rf_load_model(app->config, &app->model, err);
+    }
+    if (status == RF_OK) {
+        status = rf_scenarios_plan(app->config, app->model, RF_SCENARIOS_BYTES,
+                                   &app->scenarios, err);
+    }
+    if (status != RF_OK) {
+        rf_err_wrap(err, "\"cluster\" of the result");
+        return status;
+    }
+    return check_plan(app, old, err);
+}
+
+static void compare(struct rf_run_app *app, const json_t *old)
+{
+    const json_t *now =
+        app->results != NULL ? rf_results_last(app->results) : NULL;
+    struct rf_comparisons all = {0};
+    if (now == NULL) {
+        return;
+    }
+    rf_compare_records(old, now, app->cli->threshold, &all);
+    rf_compare_print(&all, app->cli->json);
+    if (app->exit_code == RF_EXIT_OK && rf_comparisons_regressions(&all) > 0) {
+        app->exit_code = RF_EXIT_FAILED;
+    }
+    rf_comparisons_free(&all);
+}
+
+int rf_rerun_command(const struct rf_cli *cli, struct rf_output *output)
+{
+    struct rf_run_app app = {.cli = cli,
+                             .output = output,
+                             .libraries = rf_library_versions(),
+                             .exit_code = RF_EXIT_USAGE};
+    struct rf_err err = {0};
+    json_t *old = NULL;
+    enum rf_status status =
+        rf_json_load(cli->config, RF_RESULT_MAX_BYTES, &old, &err);
+    if (status == RF_OK) {
+        status = load(&app, old, &err);
+    }
+    if (status == RF_OK) {
+        status = rf_run_planned(&app, &err);
+    }
+    if (status == RF_OK) {
+        compare(&app, old);
+    } else {
+        rf_error("%s", err.text);
+    }
+    rf_run_free(&app);
+    json_decref(old);
+    return app.exit_code;
+}

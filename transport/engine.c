@@ -275,6 +275,37 @@ void *rf_engine_memory(const struct rf_engine *engine, uint8_t mem)
     return engine->env->arena[mem].base;
 }
 
+static int64_t *phase_of(struct rf_engine *engine, enum rf_trace_kind kind)
+{
+    struct rf_phase_times *times = &engine->times;
+    switch (kind) {
+    case RF_TRACE_PACK:
+    case RF_TRACE_WRITE:
+        return &times->pack_ns;
+    case RF_TRACE_UNPACK:
+    case RF_TRACE_READ:
+    case RF_TRACE_QUANTIZE:
+        return &times->unpack_ns;
+    case RF_TRACE_WAIT:
+        return &times->sync_ns;
+    default:
+        return &times->wire_ns;
+    }
+}
+
+void rf_engine_spent(struct rf_engine *engine, enum rf_trace_kind kind,
+                     int64_t since_ns, uint32_t op, uint64_t bytes)
+{
+    const int64_t now_ns = rf_now_ns();
+    *phase_of(engine, kind) += now_ns - since_ns;
+    if (engine->env->trace != NULL) {
+        const struct rf_trace_event event = {
+            since_ns, now_ns, bytes,
+            op != RF_NONE ? engine->env->schedule->ops[op].id : RF_NO_OP, kind};
+        rf_trace_add(engine->env->trace, &event);
+    }
+}
+
 void rf_engine_complete(struct rf_engine *engine, uint32_t action)
 {
     engine->own_left--;
@@ -323,10 +354,12 @@ static bool copy_own(struct rf_engine *engine)
     const struct rf_op *op;
     const struct rf_copy_shape *shape;
     struct rf_nodeshm *shm = engine->shm;
-    uint64_t n;
+    int64_t before;
+    uint64_t n, bytes = 0;
     if (engine->copies_in == engine->copies_out) {
         return false;
     }
+    before = rf_now_ns();
     index = engine->copies[engine->copies_out % engine->n_own];
     shape = &engine->copy_shapes[index];
     op = &engine->env->schedule->ops[engine->flow->actions[index].op];
@@ -342,6 +375,7 @@ static bool copy_own(struct rf_engine *engine)
             shape, engine->copy_at, n,
             (uint8_t *)rf_engine_memory(engine, op->dst_mem) + op->dst_offset,
             (const uint8_t *)from->arena[op->src_mem] + op->src_offset, true);
+        bytes = n * shape->dst_item;
     }
     engine->copy_at += n;
     if (engine->copy_at == shape->total_items) {
@@ -350,6 +384,25 @@ static bool copy_own(struct rf_engine *engine)
         rf_copy_fence();
         rf_engine_complete(engine, index);
     }
+    rf_engine_spent(engine, RF_TRACE_COPY, before,
+                    engine->flow->actions[index].op, bytes);
+    return true;
+}
+
+static bool run_portion(struct rf_engine *engine)
+{
+    struct rf_portion_about about = {RF_NONE, 0};
+    uint32_t index;
+    int64_t before;
+    if (!rf_flow_claim_portion(engine->flow, &index)) {
+        return false;
+    }
+    before = rf_now_ns();
+    rf_portions_run(engine->portions, index, engine->flow, engine->shm);
+    if (engine->env->trace != NULL) {
+        about = rf_portions_about(engine->portions, index);
+    }
+    rf_engine_spent(engine, RF_TRACE_COPY, before, about.op, about.bytes);
     return true;
 }
 
@@ -391,8 +444,6 @@ static enum rf_status work(struct rf_engine *engine, bool *worked,
 {
     enum rf_status status;
     uint32_t index;
-    int64_t before;
-    bool copied;
     *worked = false;
     if (engine->watches_sockets) {
         look_at_events(engine, 0);
@@ -405,16 +456,8 @@ static enum rf_status work(struct rf_engine *engine, bool *worked,
     if (status != RF_OK) {
         return status;
     }
-    before = rf_now_ns();
-    copied = copy_own(engine);
-    if (rf_flow_claim_portion(engine->flow, &index)) {
-        rf_portions_run(engine->portions, index, engine->flow, engine->shm);
-        copied = true;
-    }
-    if (copied) {
-        engine->times.wire_ns += rf_now_ns() - before;
-        *worked = true;
-    }
+    *worked |= copy_own(engine);
+    *worked |= run_portion(engine);
     return RF_OK;
 }
 
@@ -434,7 +477,7 @@ static void wait_for_work(struct rf_engine *engine, uint32_t *idle)
         }
         rf_nodeshm_awake(engine->shm);
     }
-    engine->times.sync_ns += rf_now_ns() - before;
+    rf_engine_spent(engine, RF_TRACE_WAIT, before, RF_NONE, 0);
 }
 
 enum rf_status rf_engine_progress(void *state, bool *done, struct rf_err *err)

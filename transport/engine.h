@@ -98,6 +98,11 @@ void rf_engine_close(void *engine);
     .abort = rf_engine_abort, .close = rf_engine_close
 /* clang-format on */
 
+/* Counts the time since `since_ns` for the phase that `kind` belongs to, and
+ * records it if a trace is wanted. `op` is an index of the schedule's ops,
+ * RF_NONE: none. */
+void rf_engine_spent(struct rf_engine *engine, enum rf_trace_kind kind,
+                     int64_t since_ns, uint32_t op, uint64_t bytes);
 /* For carriers: one of this rank's actions is complete. */
 void rf_engine_complete(struct rf_engine *engine, uint32_t action);
 /* Watches a descriptor for reading and writing, edge-triggered. */

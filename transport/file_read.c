@@ -282,6 +282,7 @@ static enum rf_status read_some(struct rf_files *files, struct rf_err *err)
         return status;
     }
     files->get_done += n;
+    files->moved_bytes += n * get.shape->src_item;
     if (files->get_done == get.shape->total_items) {
         files->get_done = 0;
         files->gets_out++;
@@ -304,9 +305,14 @@ enum rf_status rf_files_read(struct rf_files *files, bool *worked,
         status = look_far(files, worked, err);
     }
     if (status == RF_OK && files->gets_in != files->gets_out) {
+        const uint32_t action =
+            files->gets[files->gets_out % files->engine->flow->n_actions];
+        const uint64_t moved = files->moved_bytes;
         int64_t before = rf_now_ns();
         status = read_some(files, err);
-        files->engine->times.unpack_ns += rf_now_ns() - before;
+        rf_engine_spent(files->engine, RF_TRACE_READ, before,
+                        files->engine->flow->actions[action].op,
+                        files->moved_bytes - moved);
         *worked = true;
     }
     return status;

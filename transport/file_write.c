@@ -228,6 +228,7 @@ static enum rf_status write_image_block(struct rf_files *files,
     enum rf_status status =
         write_at(files, own_files(files)->data, from + at, n, at, err);
     files->range_done += n;
+    files->moved_bytes += n;
     if (at + n == range->end) {
         files->range_at++;
         files->range_done = 0;
@@ -268,6 +269,7 @@ static enum rf_status write_packed_block(struct rf_files *files, uint32_t send,
     status = write_at(files, own_files(files)->data, files->stage, n * item,
                       files->put_offset + files->put_done * item, err);
     files->put_done += n;
+    files->moved_bytes += n * item;
     *whole = files->put_done == shape->total_items;
     return status;
 }
@@ -411,12 +413,14 @@ static enum rf_status write_some(struct rf_files *files, bool *worked,
 enum rf_status rf_files_write(struct rf_files *files, bool *worked,
                               struct rf_err *err)
 {
+    const uint64_t moved = files->moved_bytes;
     int64_t before = rf_now_ns();
     bool wrote = false;
     enum rf_status status = files->syncing ? end_sync(files, &wrote, err)
                                            : write_some(files, &wrote, err);
     if (wrote) {
-        files->engine->times.pack_ns += rf_now_ns() - before;
+        rf_engine_spent(files->engine, RF_TRACE_WRITE, before, RF_NONE,
+                        files->moved_bytes - moved);
         *worked = true;
     }
     return status;

@@ -77,6 +77,7 @@ struct rf_files {
     uint32_t *far; /* all recv actions from other nodes */
     uint32_t n_far;
     uint8_t *stage; /* RF_FILE_BLOCK */
+    uint64_t moved_bytes; /* to and from files, over all iterations */
 };
 
 extern const struct rf_carrier_ops rf_carrier_files;

@@ -145,7 +145,8 @@ static enum rf_status take_ahead(struct rf_link *link, struct rf_err *err)
             rf_copy_unpack(&op->shape, link->current_at, n, destination(link),
                            link->ahead + link->ahead_at,
                            casts_here(op_of(link)));
-            engine->times.unpack_ns += rf_now_ns() - before;
+            rf_engine_spent(engine, RF_TRACE_UNPACK, before, op->op,
+                            n * op->wire_item);
             link->ahead_at += n * op->wire_item;
             link->current_at += n;
             end_if_whole(link);
@@ -196,6 +197,8 @@ static ssize_t read_direct(struct rf_link *link)
 static ssize_t read_some(struct rf_link *link)
 {
     struct rf_engine *engine = link->links->engine;
+    const uint32_t op =
+        link->current != RF_NONE ? link->ops[link->current].op : RF_NONE;
     int64_t before = rf_now_ns();
     ssize_t n;
     if (link->current == RF_NONE) {
@@ -205,7 +208,8 @@ static ssize_t read_some(struct rf_link *link)
     } else {
         n = read_direct(link);
     }
-    engine->times.wire_ns += rf_now_ns() - before;
+    rf_engine_spent(engine, RF_TRACE_RECEIVE, before, op,
+                    n > 0 ? (uint64_t)n : 0);
     return n;
 }
 

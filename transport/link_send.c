@@ -103,7 +103,8 @@ static void add_payload(struct rf_link *link)
         rf_copy_pack(&of->shape, link->current_at, n,
                      batch->stage + batch->staged, src, cast);
         add_staged(batch, n * of->wire_item);
-        engine->times.pack_ns += rf_now_ns() - before;
+        rf_engine_spent(engine, RF_TRACE_PACK, before, of->op,
+                        n * of->wire_item);
     } else {
         const struct rf_copy_span span = {RF_COPY_SRC, src, link->current_at,
                                           n};
@@ -220,6 +221,16 @@ static enum rf_status read_notes(struct rf_link *link, bool *worked,
 
 /* --- writing -------------------------------------------------------------- */
 
+/* The op whose bytes are next to be written. */
+static uint32_t op_at_front(const struct rf_link *link)
+{
+    const struct rf_link_batch *batch = link->batch;
+    uint32_t at = batch->end_at < batch->n_ends
+                      ? batch->ends[batch->end_at].index
+                      : link->current;
+    return at != RF_NONE ? link->ops[at].op : RF_NONE;
+}
+
 enum rf_status rf_link_send(struct rf_link *link, bool *worked,
                             struct rf_err *err)
 {
@@ -241,7 +252,8 @@ enum rf_status rf_link_send(struct rf_link *link, bool *worked,
         message.msg_iovlen = batch->n_iov - batch->iov_at;
         before = rf_now_ns();
         n = sendmsg(link->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-        engine->times.wire_ns += rf_now_ns() - before;
+        rf_engine_spent(engine, RF_TRACE_SEND, before, op_at_front(link),
+                        n > 0 ? (uint64_t)n : 0);
         if (n < 0 && errno == EAGAIN) {
             link->writable = false;
         } else if (n < 0 && errno != EINTR) {

@@ -18,7 +18,9 @@
  * of two do not overflow. */
 #define RF_MSG_CLOCK_MAX (INT64_MAX / 4)
 #define RF_MSG_LONGEST_NS (INT64_C(30) * 24 * 3600 * 1000000000)
-#define RF_MSG_RATE_MAX 1e6 /* GB/s */
+#define RF_MSG_TRACE_MAX 16384 /* events of a rank */
+#define RF_MSG_TRACE_NUMBERS 5 /* of an event */
+#define RF_MSG_RATE_MAX 1e6    /* GB/s */
 
 /* --- Joining -------------------------------------------------------------- */
 
@@ -190,6 +192,8 @@
       "fill, run, verify: the iteration, counts warm-ups")                     \
     F(S, I64, start_at_ns, OPTIONAL, -RF_MSG_CLOCK_MAX, RF_MSG_CLOCK_MAX,      \
       "run: when, on the sender's clock")                                      \
+    F(S, U32, trace, OPTIONAL, 1, RF_MSG_TRACE_MAX,                            \
+      "run: record what the rank does, this many events at most")              \
     F(S, BOOL, sources, OPTIONAL, 0, 0, "verify: the training side, too")      \
     F(S, TEXT, kind, OPTIONAL, 1, 15, "probe: `copy` or `link`")               \
     F(S, U64, bytes, OPTIONAL, 0, RF_MSG_BYTES_MAX, "probe: size")             \
@@ -243,6 +247,15 @@
     F(S, U64, sent_bytes, REQUIRED, 0, RF_MSG_BYTES_MAX, "to other ranks")     \
     F(S, U64, received_bytes, REQUIRED, 0, RF_MSG_BYTES_MAX, "from others")
 
+#define RF_TRACED_FIELDS(F, S)                                                 \
+    F(S, U64S, events, REQUIRED, RF_MSG_TRACE_NUMBERS *RF_MSG_TRACE_MAX,       \
+      RF_MSG_BYTES_MAX,                                                        \
+      "five numbers each, in order of time: nanoseconds from `start_ns`, "     \
+      "nanoseconds it took, kind (transport/trace.h), id of the operation "    \
+      "+ 1 or 0, bytes")                                                       \
+    F(S, U64, dropped, REQUIRED, 0, RF_MSG_BYTES_MAX,                          \
+      "events for which there was no room")
+
 #define RF_MISMATCH_FIELDS(F, S)                                               \
     F(S, TEXT, side, REQUIRED, 1, 15, "`train` or `infer`")                    \
     F(S, TEXT, tensor, REQUIRED, 1, 1023, "or `padding`")                      \
@@ -285,6 +298,7 @@
     F(S, MAYBE, prepared, msg_prepared, 0, 0, "of prepare")                    \
     F(S, MAYBE, probed, msg_probed, 0, 0, "of probe")                          \
     F(S, MAYBE, ran, msg_ran, 0, 0, "of run")                                  \
+    F(S, MAYBE, traced, msg_traced, 0, 0, "of run with `trace`")               \
     F(S, MAYBE, verified, msg_verified, 0, 0, "of verify")                     \
     F(S, MAYBE, closed, msg_closed, 0, 0, "of close")
 
@@ -362,6 +376,7 @@
     X(msg_prepared, RF_PREPARED_FIELDS)                                        \
     X(msg_probed, RF_PROBED_FIELDS)                                            \
     X(msg_ran, RF_RAN_FIELDS)                                                  \
+    X(msg_traced, RF_TRACED_FIELDS)                                            \
     X(msg_mismatch, RF_MISMATCH_FIELDS)                                        \
     X(msg_verified, RF_VERIFIED_FIELDS)                                        \
     X(msg_device_usage, RF_DEVICE_USAGE_FIELDS)                                \

@@ -23,6 +23,7 @@
 #include "common/err.h"
 #include "planner/schedule.h"
 #include "transport/memory.h"
+#include "transport/trace.h"
 
 #define RF_DATA_KEY_BYTES 32
 #define RF_REGISTRATION_SIZE 160
@@ -43,6 +44,7 @@ struct rf_method_env {
     uint8_t data_key[RF_DATA_KEY_BYTES]; /* of this attempt */
     int64_t deadline_ns;                 /* of open */
     const atomic_bool *abort;
+    struct rf_trace *trace; /* of the iteration; NULL: not wanted */
     /* Collective over all ranks of the scenario, same order of calls on each:
      * gives `mine` to all and returns everybody's in `all` (n_ranks entries,
      * freed with rf_blobs_free). Blocks; honours abort and deadline. */

@@ -363,3 +363,23 @@ void rf_portions_run(const struct rf_portions *portions, uint32_t portion,
     }
     rf_flow_portion_done(flow);
 }
+
+struct rf_portion_about rf_portions_about(const struct rf_portions *portions,
+                                          uint32_t portion)
+{
+    const struct portion *what = &portions->of[portion];
+    struct rf_portion_about about = {RF_NONE, 0};
+    for (uint32_t p = 0; p < what->n_parts; p++) {
+        const struct part *part = &portions->parts[what->first_part + p];
+        const struct group *group = &portions->groups[part->group];
+        about.op = RF_MIN(about.op, portions->members[group->first_member].op);
+        for (uint32_t m = 0; m < group->n_members; m++) {
+            const struct rf_copy_shape *shape =
+                &portions->shapes[group->first_member + m];
+            about.bytes += part->count *
+                           (group->by_rows ? shape->run_items : 1) *
+                           shape->dst_item;
+        }
+    }
+    return about;
+}

@@ -23,6 +23,14 @@ struct rf_portions;
 void rf_portions_build(struct rf_flow *flow, struct rf_portions **out);
 void rf_portions_destroy(struct rf_portions *portions);
 
+/* The first of a portion's ops, as an index, and the bytes it writes. */
+struct rf_portion_about {
+    uint32_t op;
+    uint64_t bytes;
+};
+struct rf_portion_about rf_portions_about(const struct rf_portions *portions,
+                                          uint32_t portion);
+
 /* Runs one claimed portion on the mapped arenas and reports what it completed
  * to `flow`. */
 void rf_portions_run(const struct rf_portions *portions, uint32_t portion,

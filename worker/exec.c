@@ -153,12 +153,32 @@ static enum rf_status wait_for_start(const struct rf_exec *exec,
     return RF_OK;
 }
 
-static enum rf_status step_run(struct rf_exec *exec,
+/* The events as numbers; see RF_TRACED_FIELDS. */
+static struct rf_msg_traced *traced(const struct rf_trace *trace,
+                                    int64_t start_ns)
+{
+    struct rf_msg_traced *out = rf_schema_new(&rf_msg_traced_schema);
+    uint64_t *at = rf_xcalloc(trace->n * RF_MSG_TRACE_NUMBERS + 1, sizeof(*at));
+    out->events.list = at;
+    out->events.n = trace->n * RF_MSG_TRACE_NUMBERS;
+    out->dropped = trace->dropped;
+    for (size_t i = 0; i < trace->n; i++) {
+        const struct rf_trace_event *event = &trace->events[i];
+        *at++ = (uint64_t)(event->start_ns - start_ns);
+        *at++ = (uint64_t)(event->end_ns - event->start_ns);
+        *at++ = (uint64_t)event->kind;
+        *at++ = event->op != RF_NO_OP ? (uint64_t)event->op + 1 : 0;
+        *at++ = event->bytes;
+    }
+    return out;
+}
+
+static enum rf_status run_once(struct rf_exec *exec,
                                const struct rf_msg_step *step,
                                struct rf_msg_answer *answer, struct rf_err *err)
 {
     struct rf_phase_times times = {0};
-    int64_t start_ns, end_ns, quantized_ns = 0;
+    int64_t start_ns, moved_ns, end_ns, quantized_ns = 0;
     bool done = false;
     enum rf_status status = wait_for_start(exec, step->start_at_ns, err);
     if (status != RF_OK) {
@@ -172,6 +192,7 @@ static enum rf_status step_run(struct rf_exec *exec,
             status = rf_err_set(err, RF_ERR_ABORTED, "aborted");
         }
     }
+    moved_ns = rf_now_ns();
     if (status == RF_OK && exec->quantizer != NULL) {
         status =
             exec->memory->quantizer_run(exec->quantizer, &quantized_ns, err);
@@ -180,7 +201,15 @@ static enum rf_status step_run(struct rf_exec *exec,
     if (status != RF_OK) {
         return status;
     }
+    if (exec->method_env.trace != NULL && exec->quantizer != NULL) {
+        const struct rf_trace_event event = {moved_ns, end_ns, 0, RF_NO_OP,
+                                             RF_TRACE_QUANTIZE};
+        rf_trace_add(exec->method_env.trace, &event);
+    }
     exec->method->timing(exec->state, &times);
+    if (exec->method_env.trace != NULL) {
+        answer->traced = traced(exec->method_env.trace, start_ns);
+    }
     rf_exec_note_memory(exec);
     answer->ran = rf_schema_new(&rf_msg_ran_schema);
     *answer->ran = (struct rf_msg_ran){
@@ -197,6 +226,23 @@ static enum rf_status step_run(struct rf_exec *exec,
         .received_bytes = times.received_bytes,
     };
     return RF_OK;
+}
+
+static enum rf_status step_run(struct rf_exec *exec,
+                               const struct rf_msg_step *step,
+                               struct rf_msg_answer *answer, struct rf_err *err)
+{
+    struct rf_trace trace = {0};
+    enum rf_status status;
+    if (step->trace == RF_ABSENT_U32) {
+        return run_once(exec, step, answer, err);
+    }
+    rf_trace_init(&trace, step->trace);
+    exec->method_env.trace = &trace;
+    status = run_once(exec, step, answer, err);
+    exec->method_env.trace = NULL;
+    rf_trace_free(&trace);
+    return status;
 }
 
 /* Test hook: one byte that a piece covers changes behind the method's back, of

@@ -27,6 +27,7 @@ enum {
     OPT_HTML,
     OPT_THRESHOLD,
     OPT_NODES,
+    OPT_TRACE,
 };
 
 static const struct option long_options[] = {
@@ -44,6 +45,7 @@ static const struct option long_options[] = {
     {"html", required_argument, NULL, OPT_HTML},
     {"threshold", required_argument, NULL, OPT_THRESHOLD},
     {"nodes", required_argument, NULL, OPT_NODES},
+    {"trace", required_argument, NULL, OPT_TRACE},
     {"verbose", no_argument, NULL, 'v'},
     {"quiet", no_argument, NULL, 'q'},
     {"help", no_argument, NULL, 'h'},
@@ -76,6 +78,7 @@ static const struct {
     {OPT_HTML, C(RF_CMD_REPORT)},
     {OPT_THRESHOLD, C(RF_CMD_COMPARE) | C(RF_CMD_RERUN)},
     {OPT_NODES, C(RF_CMD_RERUN)},
+    {OPT_TRACE, C(RF_CMD_RUN) | C(RF_CMD_RERUN)},
     {'v', ALL_COMMANDS},
     {'q', ALL_COMMANDS},
 };
@@ -195,6 +198,9 @@ static enum rf_status take_option(struct parse *parse, int option,
     case OPT_NODES:
         cli->nodes = optarg;
         break;
+    case OPT_TRACE:
+        cli->trace = optarg;
+        break;
     case OPT_STRICT:
         cli->strict = true;
         break;
@@ -260,6 +266,11 @@ static enum rf_status check_pairs(const struct parse *parse, struct rf_err *err)
         return rf_err_set(err, RF_ERR_USAGE,
                           "--resume continues in its own folder; remove "
                           "--output");
+    }
+    if (was_seen(parse, OPT_TRACE) && was_seen(parse, 'n')) {
+        return rf_err_set(err, RF_ERR_USAGE,
+                          "--dry-run runs nothing that --trace could record; "
+                          "remove one");
     }
     if (was_seen(parse, 'q') && was_seen(parse, 'v')) {
         return rf_err_set(

@@ -33,6 +33,7 @@ struct rf_cli {
     size_t n_globs;
     const char *out; /* -o, default "results" */
     const char *resume;
+    const char *trace; /* file of --trace, or NULL */
     const char *nodes; /* --nodes of rerun, or NULL */
     bool dry_run, json, full;
     bool strict; /* --strict: no workers of another build */

@@ -12,6 +12,7 @@
 #include "coordinator/commands/scenarios.h"
 #include "coordinator/commands/signals.h"
 #include "coordinator/results/results.h"
+#include "coordinator/results/trace_file.h"
 #include "coordinator/run/run.h"
 
 struct rf_run_app {
@@ -21,6 +22,7 @@ struct rf_run_app {
     struct rf_scenarios *scenarios; /* planned, those left to run */
     json_t *libraries;              /* of the head */
     struct rf_results *results;
+    struct rf_trace_file *trace; /* of --trace, until it is stored */
     struct rf_output *output;
     struct rf_progress *progress;
     uv_loop_t loop;
@@ -41,6 +43,7 @@ struct rf_run_app {
     int64_t since_ns; /* since then */
     bool explained;   /* what it waits for */
     bool discarding;  /* the folder */
+    bool tracing;     /* the file of --trace is being stored */
     bool finishing;   /* run.json for the last time */
     bool unfinished;  /* it could not be stored */
     int exit_code;

@@ -126,6 +126,9 @@ static void end_op(const struct rf_attempt *attempt, void *data)
 {
     struct rf_run_app *app = data;
     rf_results_store(app->results, attempt);
+    if (app->trace != NULL) {
+        rf_trace_file_add(app->trace, attempt, rf_results_last(app->results));
+    }
     rf_progress_scenario(app->progress, rf_results_last(app->results));
 }
 
@@ -309,6 +312,10 @@ static enum rf_status run_all(struct rf_run_app *app, struct rf_err *err)
                              app->cli->timeout_s, &run_ops, app);
     if (app->cli->strict) {
         rf_run_set_strict(app->run);
+    }
+    if (app->cli->trace != NULL) {
+        app->trace = rf_trace_file_create();
+        rf_run_set_trace(app->run);
     }
     app->progress = rf_progress_create(app->output, app->cli->quiet);
     set_test_hooks(app);

@@ -12,6 +12,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/mem.h"
 #include "coordinator/commands/commands.h"
 #include "coordinator/commands/storing.h"
 
@@ -35,6 +36,9 @@ static const char *awaited(const struct rf_run_app *app, const char **state)
         return rf_results_folder(app->results);
     }
     *state = "stored";
+    if (app->tracing) {
+        return app->cli->trace;
+    }
     return rf_results_storing(app->results);
 }
 
@@ -215,6 +219,48 @@ void rf_run_end_discard(struct rf_run_app *app)
     settle(app);
 }
 
+static void traced_cb(const struct rf_err *why, void *data)
+{
+    struct rf_run_app *app = data;
+    if (why != NULL) {
+        rf_error("%s", why->text);
+        app->unfinished = true;
+    }
+    app->tracing = false;
+}
+
+static bool is_standard_output(const struct rf_run_app *app)
+{
+    return app->cli->trace != NULL && strcmp(app->cli->trace, "-") == 0;
+}
+
+static void discard_trace(struct rf_run_app *app)
+{
+    if (app->trace != NULL) {
+        free(rf_trace_file_end(app->trace));
+        app->trace = NULL;
+    }
+}
+
+/* Stores what --trace asks for. */
+static void store_trace(struct rf_run_app *app)
+{
+    char *text = rf_trace_file_end(app->trace);
+    app->trace = NULL;
+    if (text == NULL) {
+        rf_error("%s: no memory is left for the trace", app->cli->trace);
+        app->unfinished = true;
+    } else if (is_standard_output(app)) {
+        fputs(text, stdout);
+        free(text);
+    } else {
+        app->tracing = true;
+        rf_storing_start(&app->loop, rf_xstrdup(app->cli->trace), text,
+                         traced_cb, app);
+        settle(app);
+    }
+}
+
 void rf_run_end(struct rf_run_app *app)
 {
     settle(app);
@@ -234,16 +280,20 @@ void rf_run_end(struct rf_run_app *app)
             rf_info("stopped before the first scenario: no results are kept");
         }
         rf_run_end_discard(app);
+        discard_trace(app);
         return;
     }
     app->finishing = true;
     rf_results_finish(app->results, app->exit_code);
     settle(app);
+    if (app->trace != NULL) {
+        store_trace(app);
+    }
     if (app->unfinished && app->exit_code == RF_EXIT_OK) {
         app->exit_code = RF_EXIT_FAILED;
     }
     (void)rf_output_flush(app->output, RF_OUTPUT_WAIT_MS);
-    if (!app->cli->json) {
+    if (!app->cli->json && !is_standard_output(app)) {
         rf_results_print(app->results, stdout);
     }
     rf_info("results in %s", rf_results_folder(app->results));

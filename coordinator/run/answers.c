@@ -69,6 +69,41 @@ enum rf_status rf_answers_prepared(struct rf_attempt *attempt,
     return RF_OK;
 }
 
+/* The events of a trace, which lie inside the window and do not overlap. */
+static enum rf_status take_trace(struct rf_attempt *attempt, uint32_t rank,
+                                 const struct rf_msg_traced *traced,
+                                 int64_t window_ns, struct rf_err *err)
+{
+    struct rf_rank_trace *trace = &attempt->traces[rank];
+    const uint64_t n_ops = attempt->scenario->schedule->n_world_ops;
+    const size_t n = traced->events.n / RF_MSG_TRACE_NUMBERS;
+    uint64_t at = 0;
+    free(trace->events);
+    *trace = (struct rf_rank_trace){
+        .events = rf_xcalloc(n + 1, sizeof(*trace->events)),
+        .n = n,
+        .dropped = traced->dropped};
+    for (size_t i = 0; i < n; i++) {
+        const uint64_t *of = &traced->events.list[i * RF_MSG_TRACE_NUMBERS];
+        if (of[0] < at || of[0] > (uint64_t)window_ns ||
+            of[1] > (uint64_t)window_ns - of[0] || of[2] >= RF_TRACE_KINDS ||
+            of[3] > n_ops) {
+            return rf_err_set(err, RF_ERR_PROTOCOL,
+                              "event %zu of its trace is not one of this "
+                              "iteration",
+                              i);
+        }
+        at = of[0] + of[1];
+        trace->events[i] = (struct rf_trace_event){
+            .start_ns = (int64_t)of[0],
+            .end_ns = (int64_t)at,
+            .kind = (enum rf_trace_kind)of[2],
+            .op = of[3] > 0 ? (uint32_t)(of[3] - 1) : RF_NO_OP,
+            .bytes = of[4]};
+    }
+    return RF_OK;
+}
+
 enum rf_status rf_answers_ran(struct rf_attempt *attempt,
                               const struct rf_msg_answer *answer,
                               struct rf_err *err)
@@ -94,7 +129,10 @@ enum rf_status rf_answers_ran(struct rf_attempt *attempt,
                            .device_ns = ran->device_ns,
                            .sent_bytes = ran->sent_bytes,
                            .received_bytes = ran->received_bytes};
-    return RF_OK;
+    return answer->traced != NULL
+               ? take_trace(attempt, answer->rank, answer->traced,
+                            ran->end_ns - ran->start_ns, err)
+               : RF_OK;
 }
 
 static char *copy_of(const char *text)
@@ -136,7 +174,7 @@ enum rf_status rf_answers_verified(struct rf_attempt *attempt,
     attempt->pending_checked_bytes += verified->checked_bytes;
     if (rf_attempt_warmup(attempt, iteration)) {
         attempt->warmup_checked_bytes += verified->checked_bytes;
-    } else {
+    } else if (!rf_attempt_is_traced(attempt, iteration)) {
         attempt->checked_bytes += verified->checked_bytes;
         attempt->quantized_bytes += verified->quantized_bytes != RF_ABSENT_U64
                                         ? verified->quantized_bytes

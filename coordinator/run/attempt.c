@@ -45,6 +45,7 @@ struct rf_attempt *rf_attempt_create(uint32_t number, size_t index,
         uint32_t n = scenario->world->n_ranks;
         attempt->pending = rf_xcalloc(n, sizeof(*attempt->pending));
         attempt->ranks = rf_xcalloc(n, sizeof(*attempt->ranks));
+        attempt->traces = rf_xcalloc(n, sizeof(*attempt->traces));
         rf_links_init(&attempt->before, scenario->world->n_nodes);
         rf_links_init(&attempt->after, scenario->world->n_nodes);
     }
@@ -70,6 +71,11 @@ void rf_attempt_destroy(struct rf_attempt *attempt)
         rf_links_free(&attempt->before);
         rf_links_free(&attempt->after);
     }
+    for (uint32_t r = 0; r < rf_attempt_ranks(attempt); r++) {
+        free(attempt->traces[r].events);
+    }
+    free(attempt->traces);
+    free(attempt->trace_samples);
     free(attempt->iterations);
     free(attempt->pending);
     free(attempt->ranks);
@@ -88,15 +94,32 @@ bool rf_attempt_warmup(const struct rf_attempt *attempt, uint32_t iteration)
     return iteration < attempt->scenario->spec->warmup;
 }
 
+bool rf_attempt_is_traced(const struct rf_attempt *attempt, uint32_t iteration)
+{
+    const struct rf_spec *spec = attempt->scenario->spec;
+    return iteration >= spec->warmup + spec->iterations;
+}
+
+static struct rf_sample *take_pending(struct rf_attempt *attempt)
+{
+    struct rf_sample *taken = attempt->pending;
+    attempt->pending =
+        rf_xcalloc(rf_attempt_ranks(attempt), sizeof(*attempt->pending));
+    return taken;
+}
+
 void rf_attempt_keep(struct rf_attempt *attempt, uint32_t iteration)
 {
     struct rf_iteration kept = {.index = iteration,
                                 .warmup = rf_attempt_warmup(attempt, iteration),
-                                .ranks = attempt->pending};
+                                .ranks = take_pending(attempt)};
+    if (rf_attempt_is_traced(attempt, iteration)) {
+        attempt->trace_samples = kept.ranks;
+        attempt->traced = true;
+        return;
+    }
     RF_PUSH(attempt->iterations, attempt->n_iterations, attempt->cap_iterations,
             kept);
-    attempt->pending =
-        rf_xcalloc(rf_attempt_ranks(attempt), sizeof(*attempt->pending));
 }
 
 void rf_attempt_add_fault(struct rf_attempt *attempt, struct rf_fault *fault)

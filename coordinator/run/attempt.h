@@ -12,6 +12,7 @@
 #include "planner/cost.h"
 #include "transport/messages.h"
 #include "transport/method.h"
+#include "transport/trace.h"
 
 enum rf_outcome {
     RF_OUTCOME_OK,
@@ -51,6 +52,13 @@ struct rf_iteration {
     struct rf_sample *ranks; /* one for each rank of the world */
 };
 
+/* What one rank did in the traced iteration. */
+struct rf_rank_trace {
+    struct rf_trace_event *events; /* in order; times from the window's start */
+    size_t n;
+    uint64_t dropped;
+};
+
 struct rf_rank_facts {
     int64_t plan_ns, open_ns;
     uint64_t host_peak_bytes, device_peak_bytes;
@@ -86,6 +94,11 @@ struct rf_attempt {
     uint64_t pending_checked_bytes; /* likewise */
     struct rf_rank_facts *ranks;
 
+    /* An iteration after the others, in none of the figures. */
+    bool traced;                     /* it has been run and verified */
+    struct rf_sample *trace_samples; /* one per rank; NULL: none */
+    struct rf_rank_trace *traces;    /* one per rank */
+
     uint32_t verified; /* measured iterations */
     uint64_t checked_bytes, warmup_checked_bytes, mismatched_bytes;
     uint64_t quantized_bytes;       /* compared in measured iterations */
@@ -106,7 +119,10 @@ uint32_t rf_attempt_ranks(const struct rf_attempt *attempt);
 /* Whether it is a warm-up. */
 bool rf_attempt_warmup(const struct rf_attempt *attempt, uint32_t iteration);
 
-/* Moves `pending` to the iterations. */
+/* Whether it comes after those that are measured, for its trace. */
+bool rf_attempt_is_traced(const struct rf_attempt *attempt, uint32_t iteration);
+
+/* Moves `pending` to the iterations, or to the trace. */
 void rf_attempt_keep(struct rf_attempt *attempt, uint32_t iteration);
 
 /* Moves a fault to the end of the list. The first one makes the outcome failed

@@ -8,10 +8,14 @@
 #include "coordinator/run/limits.h"
 #include "transport/method.h"
 
+#define NODE_EVENTS 100000U
+#define WORLD_EVENTS 1000000U
+
 struct rf_run_measure {
     struct rf_attempt *attempt;
     struct rf_run_probes *probes;
     uint32_t iteration;
+    bool trace;      /* run once more for it */
     double bound_ms; /* of an iteration, from the first probe; 0: not known */
 };
 
@@ -30,6 +34,11 @@ void rf_run_measure_destroy(struct rf_run_measure *measure)
     free(measure);
 }
 
+void rf_run_measure_trace(struct rf_run_measure *measure)
+{
+    measure->trace = true;
+}
+
 uint32_t rf_run_measure_iteration(const struct rf_run_measure *measure)
 {
     return measure->iteration;
@@ -39,6 +48,19 @@ static uint32_t iterations_of(const struct rf_run_measure *measure)
 {
     const struct rf_spec *spec = measure->attempt->scenario->spec;
     return spec->warmup + spec->iterations;
+}
+
+/* The events that each rank may record: all of a node's have to fit in one
+ * DONE, all of the world's in memory. */
+static uint32_t trace_limit(const struct rf_scenario *scenario)
+{
+    const uint32_t n_ranks = RF_MAX(scenario->world->n_ranks, 1U);
+    uint32_t most = 1;
+    for (uint32_t n = 0; n < scenario->config->n_nodes; n++) {
+        most = RF_MAX(most, rf_scenario_node_ranks(scenario, n));
+    }
+    most = RF_MIN(NODE_EVENTS / most, WORLD_EVENTS / n_ranks);
+    return RF_MAX(RF_MIN(most, (uint32_t)RF_MSG_TRACE_MAX), 16U);
 }
 
 int64_t rf_run_measure_enter(struct rf_run_measure *measure,
@@ -73,6 +95,10 @@ void rf_run_measure_ask(const struct rf_run_measure *measure,
     }
     if (state == RUN_PROBING || state == RUN_PROBING_AGAIN) {
         rf_run_probes_ask(measure->probes, step);
+    }
+    if (state == RUN_RUNNING &&
+        rf_attempt_is_traced(measure->attempt, measure->iteration)) {
+        step->trace = trace_limit(measure->attempt->scenario);
     }
     step->sources = state == RUN_VERIFYING &&
                     measure->iteration + 1 == iterations_of(measure);
@@ -123,8 +149,9 @@ static void find_bound(struct rf_run_measure *measure)
 static enum rf_state next_iteration(struct rf_run_measure *measure)
 {
     measure->iteration++;
-    return measure->iteration < iterations_of(measure) ? RUN_FILLING
-                                                       : RUN_PROBING_AGAIN;
+    return measure->iteration < iterations_of(measure) + measure->trace
+               ? RUN_FILLING
+               : RUN_PROBING_AGAIN;
 }
 
 static enum rf_verdict probed(struct rf_run_measure *measure,
@@ -172,7 +199,8 @@ static enum rf_verdict verified(struct rf_run_measure *measure,
         return verdict;
     }
     rf_attempt_keep(attempt, measure->iteration);
-    attempt->verified += !rf_attempt_warmup(attempt, measure->iteration);
+    attempt->verified += !rf_attempt_warmup(attempt, measure->iteration) &&
+                         !rf_attempt_is_traced(attempt, measure->iteration);
     if (verdict == RF_VERDICT_NEXT) {
         *next = next_iteration(measure);
     } else {

@@ -15,6 +15,9 @@ struct rf_run_measure *rf_run_measure_create(struct rf_attempt *attempt,
                                              struct rf_run_probes *probes);
 void rf_run_measure_destroy(struct rf_run_measure *measure); /* or NULL */
 
+/* Asks for one more iteration, with a trace. Before the first. */
+void rf_run_measure_trace(struct rf_run_measure *measure);
+
 /* The one in progress; warm-ups count. */
 uint32_t rf_run_measure_iteration(const struct rf_run_measure *measure);
 

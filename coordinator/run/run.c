@@ -67,6 +67,11 @@ void rf_run_set_strict(struct rf_run *run)
     run->strict = true;
 }
 
+void rf_run_set_trace(struct rf_run *run)
+{
+    run->trace = true;
+}
+
 const char *rf_run_state(const struct rf_run *run)
 {
     return rf_sm_state_name(&run->sm);

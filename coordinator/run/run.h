@@ -76,6 +76,9 @@ void rf_run_destroy(struct rf_run *run);
 /* Refuses workers of another build than ours. */
 void rf_run_set_strict(struct rf_run *run);
 
+/* Has every scenario run once more, after what is measured, for its trace. */
+void rf_run_set_trace(struct rf_run *run);
+
 /* Faults for the ranks to make on purpose; the contents are moved. */
 void rf_run_set_test(struct rf_run *run, struct rf_msg_hooks *test);
 

@@ -206,6 +206,9 @@ static void begin_steps(struct rf_run *run)
     run->steps = rf_run_steps_create(scenario);
     run->exchange = rf_run_exchange_create(scenario);
     run->measure = rf_run_measure_create(run->attempt, run->probes);
+    if (run->trace) {
+        rf_run_measure_trace(run->measure);
+    }
     run->ops->scenario_begin(run->attempt, run->data);
     send_start(run);
     enter(run, RUN_PREPARING);

@@ -21,6 +21,7 @@ struct rf_run {
     uint32_t timeout_s; /* --timeout; 0: none */
     int64_t run_deadline_ns;
     struct rf_msg_hooks test;
+    bool trace;  /* every scenario */
     bool strict; /* about the workers' builds */
 
     struct rf_run_join *join;

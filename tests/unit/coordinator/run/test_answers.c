@@ -1,6 +1,7 @@
 /* Answers that a schema lets pass and that still cannot be. */
 #include <check.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "common/mem.h"
 #include "coordinator/run/answers.h"
@@ -70,6 +71,42 @@ START_TEST(test_answers_end_after_they_start)
     ck_assert_int_eq(rf_answers_ran(lab.attempt, &answer, &err),
                      RF_ERR_PROTOCOL);
     ck_assert(has(err.text, "end_ns (-6)"));
+}
+END_TEST
+
+START_TEST(test_answers_trace_what_lies_in_the_window)
+{
+    static const struct {
+        uint64_t events[2 * RF_MSG_TRACE_NUMBERS];
+        bool good;
+    } cases[] = {
+        {{0, 10, RF_TRACE_COPY, 1, 5, 10, 90, RF_TRACE_WAIT, 0, 0}, true},
+        {{0, 10, RF_TRACE_COPY, 1, 5, 9, 5, RF_TRACE_WAIT, 0, 0}, false},
+        {{0, 10, RF_TRACE_COPY, 1, 5, 10, 91, RF_TRACE_WAIT, 0, 0}, false},
+        {{0, 10, RF_TRACE_COPY, 1, 5, 101, 0, RF_TRACE_WAIT, 0, 0}, false},
+        {{0, 10, RF_TRACE_KINDS, 1, 5, 10, 1, RF_TRACE_WAIT, 0, 0}, false},
+        {{0, 1, RF_TRACE_COPY, 1 << 30, 5, 2, 1, RF_TRACE_WAIT, 0, 0}, false},
+    };
+    for (size_t i = 0; i < RF_ARRAY_SIZE(cases); i++) {
+        struct rf_msg_ran ran = {.start_ns = 1000, .end_ns = 1100};
+        uint64_t numbers[RF_ARRAY_SIZE(cases[i].events)];
+        struct rf_msg_traced traced = {
+            .events = {.list = numbers, .n = RF_ARRAY_SIZE(numbers)},
+            .dropped = 7};
+        const struct rf_msg_answer answer = {
+            .rank = 2, .ran = &ran, .traced = &traced};
+        memcpy(numbers, cases[i].events, sizeof(numbers));
+        ck_assert_int_eq(rf_answers_ran(lab.attempt, &answer, &err),
+                         cases[i].good ? RF_OK : RF_ERR_PROTOCOL);
+        if (cases[i].good) {
+            const struct rf_rank_trace *trace = &lab.attempt->traces[2];
+            ck_assert_uint_eq(trace->n, 2);
+            ck_assert_uint_eq(trace->dropped, 7);
+            ck_assert_uint_eq(trace->events[0].op, 0);
+            ck_assert_uint_eq(trace->events[1].op, RF_NO_OP);
+            ck_assert_int_eq(trace->events[1].end_ns, 100);
+        }
+    }
 }
 END_TEST
 
@@ -149,6 +186,7 @@ Suite *test_answers_suite(void)
     tcase_add_test(tests, test_answers_need_the_part_of_their_step);
     tcase_add_test(tests, test_answers_compare_both_digests);
     tcase_add_test(tests, test_answers_end_after_they_start);
+    tcase_add_test(tests, test_answers_trace_what_lies_in_the_window);
     tcase_add_test(tests, test_answers_are_judged_by_the_bytes_compared);
     tcase_add_test(tests, test_answers_name_the_first_wrong_element);
     tcase_add_test(tests, test_answers_keep_what_a_device_used);

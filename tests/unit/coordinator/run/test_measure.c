@@ -94,6 +94,50 @@ START_TEST(test_measure_verifies_each_iteration)
 }
 END_TEST
 
+/* What STEP asks for in the iteration in progress. */
+static uint32_t trace_asked(void)
+{
+    struct rf_msg_step step;
+    uint32_t asked;
+    rf_schema_init(&rf_msg_step_schema, &step);
+    rf_run_measure_ask(measure, RUN_RUNNING, &step);
+    asked = step.trace;
+    rf_schema_free(&rf_msg_step_schema, &step);
+    return asked;
+}
+
+START_TEST(test_measure_keeps_a_traced_iteration_out_of_the_figures)
+{
+    create("");
+    rf_run_measure_trace(measure);
+    ck_assert_uint_eq(trace_asked(), RF_ABSENT_U32);
+    ck_assert_str_eq(way(NULL), "prepare probe fill run verify fill run verify "
+                                "fill run verify fill run verify probe close ");
+    ck_assert_uint_eq(lab.attempt->n_iterations, 3);
+    ck_assert_uint_eq(lab.attempt->verified, 2);
+    ck_assert_uint_eq(lab.attempt->checked_bytes,
+                      2 * lab.scenario->plan->totals.bytes_total);
+    ck_assert(lab.attempt->traced);
+    ck_assert_ptr_nonnull(lab.attempt->trace_samples);
+    teardown();
+}
+END_TEST
+
+START_TEST(test_measure_asks_for_a_trace_in_the_last_iteration_only)
+{
+    create("");
+    rf_run_measure_trace(measure);
+    for (enum rf_state state = RUN_PREPARING; state != RUN_PROBING_AGAIN;
+         state = pass(state, NULL)) {
+        const bool last = rf_run_measure_iteration(measure) == 3;
+        if (state == RUN_RUNNING) {
+            ck_assert_int_eq(trace_asked() != RF_ABSENT_U32, last);
+        }
+    }
+    teardown();
+}
+END_TEST
+
 START_TEST(test_measure_does_not_verify_what_moves_nothing)
 {
     create(", \"method\": \"null\"");
@@ -168,6 +212,10 @@ Suite *test_measure_suite(void)
     TCase *tests = tcase_create("measure");
     tcase_add_checked_fixture(tests, fake_run_quiet, NULL);
     tcase_add_test(tests, test_measure_verifies_each_iteration);
+    tcase_add_test(tests,
+                   test_measure_keeps_a_traced_iteration_out_of_the_figures);
+    tcase_add_test(tests,
+                   test_measure_asks_for_a_trace_in_the_last_iteration_only);
     tcase_add_test(tests, test_measure_does_not_verify_what_moves_nothing);
     tcase_add_test(tests, test_measure_ends_in_order_after_wrong_bytes);
     tcase_add_test(tests, test_measure_stops_where_bytes_were_not_compared);

@@ -1,0 +1,102 @@
+# --trace writes what every rank did in one more iteration.
+# limit: 240
+# shellcheck shell=bash source=../lib/test.sh disable=SC2034
+. "$(dirname "$0")/../lib/test.sh"
+
+command -v python3 >/dev/null || skip_all "no python3 to check the format"
+
+base=$(jq '. + {nodes: [{host: "a", slots: 2}, {host: "b", slots: 2}],
+  scenarios: [
+    {"name": "s", "mode": "disaggregated", "train": {"nodes": ["a"], "tp": 2},
+     "infer": {"nodes": ["b"], "tp": 2, "layout": "vllm"}, "warmup": 1,
+     "iterations": 3}]}' <<<"$four_slots")
+
+check_trace() { # FILE; leaves the number of each kind in counts
+    "$RF_TOP/tests/lib/check-trace" "$1" >counts || fail "$1 is not a trace"
+}
+
+test_a_trace_shows_operations_and_waits() {
+    cluster
+    run_coord cluster.json --trace t.json
+    expect_exit 0
+    expect_verified "$(result s)" # without the traced iteration
+    check_trace t.json
+    expect_json counts '.tracks == 4 and .refit == 4 and .send > 0 and
+        .receive > 0 and .arrows > 0'
+    expect_json t.json '[.traceEvents[] | select(.name == "process_name")
+        .args.name] == ["s: refit, a", "s: refit, b"]'
+    expect_json t.json '[.traceEvents[] | select(.name == "send") | .args
+        | select(.tensor)] | length > 0 and
+        all(.[]; .bytes >= 0 and .peer >= 2 and .from < 2)'
+}
+
+test_the_bytes_of_a_trace_are_those_of_the_refit() {
+    cluster '.scenarios[0].method = "tcp"'
+    run_coord cluster.json --trace t.json
+    expect_exit 0
+    check_trace t.json
+    # Headers, of 16 bytes, are sent along.
+    jq -e --slurpfile result "$(result s)" '
+        ([.traceEvents[] | select(.name == "send") | .args.bytes] | add)
+            - 16 * $result[0].schedule.operations
+            == $result[0].schedule.wire_bytes' t.json >/dev/null ||
+        fail "the trace has other bytes"
+}
+
+test_every_host_method_has_a_trace() {
+    local method
+    cluster '.nodes = [{host: "a", slots: 4}] |
+        del(.scenarios[0] | .train.nodes, .infer.nodes) |
+        .scenarios[0] += {method: ["host", "tcp", "shm", "disk", "null"],
+            disk: {folder: "."}}'
+    run_coord cluster.json --trace t.json
+    expect_exit 0
+    check_trace t.json
+    expect_json counts '.tracks == 20 and .copy > 0 and .send > 0 and
+        .read > 0 and .write > 0 and .wait > 0'
+    expect_json t.json '.otherData.scenarios | length == 5 and
+        all(.[]; .traced_ms > 0 and .untraced_median_ms > 0 and
+            .dropped_events == 0)'
+    # The slowest rank of each is what the file says of the iteration.
+    expect_json t.json '([.traceEvents[] | select(.name == "refit") | .dur]
+        | max / 1000) as $longest | [.otherData.scenarios[].traced_ms] | max
+        | . > $longest * 0.98 and . < $longest * 1.02'
+}
+
+test_quantising_is_in_the_trace() {
+    cluster '.scenarios[0].infer.quantize = "amax_448" | .model.megatron
+        |= (.hidden_size = 512 | .vocab_size = 2048)'
+    run_coord cluster.json --trace t.json
+    expect_exit 0
+    check_trace t.json
+    expect_json counts '.quantize == 2'
+}
+
+test_without_it_no_iteration_is_added() {
+    cluster '.scenarios[0] += {warmup: 0, iterations: 1}'
+    REFIT_TEST_EXIT=0:1 run_coord cluster.json
+    expect_exit 0
+    REFIT_TEST_EXIT=0:1 run_coord cluster.json --trace t.json -o failed
+    expect_exit 1
+    expect_json t.json '.traceEvents == [] and .otherData.scenarios == []'
+}
+
+test_a_trace_that_cannot_be_written_is_an_error() {
+    cluster
+    run_coord cluster.json --trace absent/t.json
+    expect_exit 1
+    expect_text err 'absent/t\.json'
+    expect_verified "$(result s)"
+    run_coord cluster.json --trace t.json -n
+    expect_exit 2
+    expect_text err 'dry-run runs nothing that --trace could record'
+}
+
+test_a_trace_may_go_to_standard_output() {
+    cluster
+    run_coord cluster.json --trace -
+    expect_exit 0
+    check_trace out
+}
+
+run_tests

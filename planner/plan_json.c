@@ -283,9 +283,12 @@ json_t *rf_plan_json(const struct rf_plan *plan,
     json_object_set_new(out, "memory", memory_json(plan, schedule, node_names));
     if (full) {
         json_t *transfers = json_array(), *steps = json_array();
+        struct rf_schedule_walk walk;
+        const struct rf_op *op;
         json_object_set_new(out, "ranks", ranks_json(plan, node_names));
-        for (size_t i = 0; i < schedule->n_ops; i++) {
-            list_op(plan, &schedule->ops[i], transfers, steps);
+        rf_schedule_walk_start(&walk, schedule);
+        while ((op = rf_schedule_walk_next(&walk)) != NULL) {
+            list_op(plan, op, transfers, steps);
         }
         json_object_set_new(out, "transfers", transfers);
         json_object_set_new(out, "steps", steps);

@@ -11,6 +11,7 @@
  */
 #include "planner/schedule.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,7 +19,7 @@
 #include "common/mem.h"
 #include "common/memory_info.h"
 #include "planner/box.h"
-#include "planner/strategy.h"
+#include "planner/fold.h"
 
 uint64_t rf_op_bytes(const struct rf_op *op)
 {
@@ -47,11 +48,12 @@ void rf_builder_fail(struct rf_builder *builder, enum rf_status status,
 }
 
 /* rf_world_build() let no other dtypes pass. */
-static enum rf_cast cast_of(const struct rf_plan *plan, uint32_t family)
+enum rf_cast rf_builder_cast(const struct rf_builder *builder, uint32_t family)
 {
     enum rf_cast cast;
-    (void)rf_cast_between(rf_plan_dtype(plan, RF_TRAIN, family),
-                          rf_plan_dtype(plan, RF_INFER, family), &cast);
+    (void)rf_cast_between(rf_plan_dtype(builder->plan, RF_TRAIN, family),
+                          rf_plan_dtype(builder->plan, RF_INFER, family),
+                          &cast);
     return cast;
 }
 
@@ -65,22 +67,21 @@ static uint64_t view_offset(const struct rf_view *view,
     return offset;
 }
 
-static void count_op(struct rf_builder *builder, const struct rf_op *op)
+void rf_builder_count(struct rf_builder *builder, uint32_t src, uint32_t dst,
+                      uint64_t n, uint64_t bytes)
 {
     struct rf_schedule *schedule = builder->schedule;
-    uint64_t bytes = rf_op_bytes(op);
-    uint32_t from = builder->world->ranks[op->src].node;
-    uint32_t to = builder->world->ranks[op->dst].node;
-    schedule->n_rounds = RF_MAX(schedule->n_rounds, op->round + 1);
-    schedule->rank_ops[op->src]++;
-    if (op->src == op->dst) {
+    uint32_t from = builder->world->ranks[src].node;
+    uint32_t to = builder->world->ranks[dst].node;
+    schedule->rank_ops[src] += n;
+    if (src == dst) {
         schedule->node_copy[to] += bytes;
         return;
     }
-    schedule->rank_ops[op->dst]++;
+    schedule->rank_ops[dst] += n;
     schedule->wire_bytes += bytes;
-    schedule->rank_send[op->src] += bytes;
-    schedule->rank_recv[op->dst] += bytes;
+    schedule->rank_send[src] += bytes;
+    schedule->rank_recv[dst] += bytes;
     if (from == to) {
         schedule->node_copy[to] += bytes;
         return;
@@ -135,8 +136,7 @@ static bool grow_ops(struct rf_builder *builder)
     return true;
 }
 
-/* RF_ERR_NOMEM with what was tried and what there is. */
-static void fail_memory(struct rf_builder *builder)
+void rf_builder_fail_memory(struct rf_builder *builder)
 {
     char available[32];
     if (builder->status != RF_OK) {
@@ -145,45 +145,52 @@ static void fail_memory(struct rf_builder *builder)
     rf_format_bytes(rf_memory_available(), available, sizeof(available));
     builder->status = rf_err_set(
         builder->err, RF_ERR_NOMEM,
-        "the schedule has more than %zu operations, too many for the %s of "
+        "the schedule has more than %" PRIu64
+        " operations, too many for the %s of "
         "memory that this machine has left: larger chunk_bytes or bucket_bytes "
         "make fewer",
-        builder->schedule->n_ops, available);
+        builder->schedule->n_world_ops - 1, available);
 }
 
-static bool keep_op(struct rf_builder *builder, const struct rf_op *op)
+void rf_builder_keep(struct rf_builder *builder, const struct rf_op *op)
 {
     struct rf_schedule *schedule = builder->schedule;
     const struct rf_rank *ranks = builder->world->ranks;
-    if (builder->node != RF_NONE && ranks[op->src].node != builder->node &&
-        ranks[op->dst].node != builder->node) {
-        return true;
+    if (builder->status != RF_OK ||
+        (builder->node != RF_NONE && ranks[op->src].node != builder->node &&
+         ranks[op->dst].node != builder->node)) {
+        return;
     }
     if (schedule->n_ops == builder->capacity && !grow_ops(builder)) {
-        return false;
+        rf_builder_fail_memory(builder);
+        return;
     }
     schedule->ops[schedule->n_ops++] = *op;
-    return true;
 }
 
-uint32_t rf_builder_emit(struct rf_builder *builder,
-                         const struct rf_op_draft *step,
-                         const struct rf_view *src, const struct rf_view *dst)
+bool rf_builder_number(struct rf_builder *builder, uint64_t n, uint32_t *first)
 {
-    const struct rf_plan *plan = builder->plan;
-    struct rf_op op;
-    if (builder->status != RF_OK) {
-        return RF_NO_OP;
-    }
-    if (builder->schedule->n_world_ops == RF_NO_OP) {
+    uint64_t *used = &builder->schedule->n_world_ops;
+    if (n > RF_NO_OP - *used) {
         rf_builder_fail(builder, RF_ERR_CONFIG,
                         "the schedule has more than 2^32 - 2 operations: use "
                         "larger chunks or buckets");
-        return RF_NO_OP;
     }
+    if (builder->status != RF_OK) {
+        return false;
+    }
+    *first = (uint32_t)*used;
+    *used += n;
+    return true;
+}
+
+void rf_builder_make(const struct rf_builder *builder,
+                     const struct rf_op_draft *step, const struct rf_view *src,
+                     const struct rf_view *dst, struct rf_op *out)
+{
+    const struct rf_plan *plan = builder->plan;
+    struct rf_op op;
     memset(&op, 0, sizeof(op));
-    op.id = (uint32_t)builder->schedule->n_world_ops;
-    op.id = builder->ids != NULL ? builder->ids[op.id] : op.id;
     op.src = src->rank;
     op.dst = dst->rank;
     op.dep = step->dep;
@@ -198,7 +205,7 @@ uint32_t rf_builder_emit(struct rf_builder *builder,
     op.dst_item = rf_plan_item_bytes(plan, dst->converted ? RF_INFER : RF_TRAIN,
                                      step->family);
     if (src->converted != dst->converted) {
-        op.cast = (uint8_t)cast_of(plan, step->family);
+        op.cast = (uint8_t)rf_builder_cast(builder, step->family);
     }
     op.cast_at_source =
         op.cast != RF_CAST_NONE && builder->spec->cast_at_source;
@@ -207,13 +214,25 @@ uint32_t rf_builder_emit(struct rf_builder *builder,
     op.dst_offset = view_offset(dst, &op.box);
     memcpy(op.src_stride, src->stride, sizeof(op.src_stride));
     memcpy(op.dst_stride, dst->stride, sizeof(op.dst_stride));
-    if (!keep_op(builder, &op)) {
-        fail_memory(builder);
+    *out = op;
+}
+
+uint32_t rf_builder_emit(struct rf_builder *builder,
+                         const struct rf_op_draft *step,
+                         const struct rf_view *src, const struct rf_view *dst)
+{
+    struct rf_schedule *schedule = builder->schedule;
+    struct rf_op op;
+    uint32_t id;
+    if (!rf_builder_number(builder, 1, &id)) {
         return RF_NO_OP;
     }
-    builder->schedule->n_world_ops++;
-    count_op(builder, &op);
-    hash_op(&builder->schedule->digest, &op);
+    rf_builder_make(builder, step, src, dst, &op);
+    op.id = builder->ids != NULL ? builder->ids[id] : id;
+    rf_builder_keep(builder, &op);
+    schedule->n_rounds = RF_MAX(schedule->n_rounds, op.round + 1);
+    rf_builder_count(builder, op.src, op.dst, 1, rf_op_bytes(&op));
+    hash_op(&schedule->digest, &op);
     rf_builder_occupy(builder, op.src, op.dst, op.round);
     return op.id;
 }
@@ -260,6 +279,7 @@ void rf_schedule_destroy(struct rf_schedule *schedule)
         return;
     }
     free(schedule->ops);
+    rf_fold_destroy(schedule->fold);
     free(schedule->stage_bytes);
     free(schedule->rank_send);
     free(schedule->rank_recv);

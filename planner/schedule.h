@@ -61,9 +61,13 @@ struct rf_op {
     uint32_t src_item, dst_item; /* bytes per element at each end */
 };
 
+struct rf_fold;
+
 struct rf_schedule {
-    struct rf_op *ops; /* ascending id */
+    struct rf_op *ops; /* ascending id; of a node: all that touch it */
     size_t n_ops;
+    struct rf_fold *fold; /* ops of the world that are not in `ops` because
+                             they repeat over ranks; NULL: none */
     uint64_t n_world_ops; /* over all ranks */
     uint32_t n_rounds;
     uint64_t *stage_bytes; /* staging memory of each world rank, or NULL: 0 */
@@ -79,9 +83,11 @@ struct rf_schedule {
 
 /*
  * Makes the ops of plan->spec's strategy, balance and chunking. With `node` =
- * RF_NONE all ops are kept, otherwise those whose source or destination rank is
- * on that node (ids, totals and digest are the world's either way). The
- * schedule copies what it needs of the plan.
+ * RF_NONE those of the world, otherwise those whose source or destination rank
+ * is on that node (ids, totals and digest are the world's either way). Ops of
+ * the world that repeat over ranks are kept once (`fold`): rf_schedule_walk
+ * lists all ops, rf_schedule_pairs() and rf_schedule_sizes() sum them up. A
+ * node's ops are all in `ops`. The plan must outlive a schedule of the world.
  *
  * Memory on the way, beside the ops that are kept: nothing for send_recv (36
  * bytes per transfer of the world with balance order), else the world's parcels
@@ -92,6 +98,37 @@ enum rf_status rf_schedule_build(const struct rf_plan *plan, uint32_t node,
                                  struct rf_schedule **out,
                                  struct rf_err *err) RF_MUST_CHECK;
 void rf_schedule_destroy(struct rf_schedule *schedule);
+
+/* The ops of a schedule, ascending by id. It changes neither. */
+struct rf_schedule_walk {
+    const struct rf_schedule *schedule;
+    size_t op, spread;   /* the next ones of `ops` and of `fold` */
+    uint64_t at;         /* the next op of the spread */
+    struct rf_op folded; /* what rf_schedule_walk_next() last returned of it */
+};
+
+void rf_schedule_walk_start(struct rf_schedule_walk *walk,
+                            const struct rf_schedule *schedule);
+/* The next op; NULL after the last. Valid until the next call. */
+const struct rf_op *rf_schedule_walk_next(struct rf_schedule_walk *walk);
+
+/* Calls `each` with the ops from one rank to another and their bytes, for
+ * every two ranks that have any, at least once. Takes time in proportion to
+ * what is stored, not to the ops of the world. */
+typedef void (*rf_schedule_pair_fn)(uint32_t src, uint32_t dst, uint64_t n_ops,
+                                    uint64_t bytes, void *data);
+void rf_schedule_pairs(const struct rf_schedule *schedule,
+                       rf_schedule_pair_fn each, void *data);
+
+/* Calls `each` with a number of ops between different ranks that have so many
+ * bytes each, until all are named; likewise in proportion to what is stored. */
+typedef void (*rf_schedule_size_fn)(uint64_t bytes, uint64_t n_ops, void *data);
+void rf_schedule_sizes(const struct rf_schedule *schedule,
+                       rf_schedule_size_fn each, void *data);
+
+/* About the memory of the ops, rather more than less: arrays grow by up to
+ * doubling. */
+uint64_t rf_schedule_memory(const struct rf_schedule *schedule);
 
 /* Every destination byte of the plan is written exactly once to RF_MEM_INFER,
  * every op reads bytes that the training side holds or an earlier op (its dep)

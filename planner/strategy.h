@@ -2,7 +2,8 @@
  * Internal to the planner: what the strategies share. A strategy turns a plan
  * into ops through a *builder*, which numbers them, counts bytes, digests them
  * and keeps those that the caller wants. Nothing here is per op in memory, so a
- * rank can build its part of a large world's schedule.
+ * rank can build its part of a large world's schedule. Ops that repeat over
+ * ranks are added as spreads (fold.h), without listing them.
  */
 #ifndef RF_PLANNER_STRATEGY_H
 #define RF_PLANNER_STRATEGY_H
@@ -51,6 +52,26 @@ struct rf_op_draft {
 uint32_t rf_builder_emit(struct rf_builder *builder,
                          const struct rf_op_draft *step,
                          const struct rf_view *src, const struct rf_view *dst);
+
+/* An op as emitting it would make it, without an id. */
+void rf_builder_make(const struct rf_builder *builder,
+                     const struct rf_op_draft *step, const struct rf_view *src,
+                     const struct rf_view *dst, struct rf_op *out);
+
+/* Reserves the ids of `n` ops, of which the first is *first; false where there
+ * are too many or something has failed. Not with builder->ids. */
+bool rf_builder_number(struct rf_builder *builder, uint64_t n, uint32_t *first);
+
+/* Keeps a numbered op. Emitting one does this, too, as it counts it. */
+void rf_builder_keep(struct rf_builder *builder, const struct rf_op *op);
+
+/* Adds `n` ops of `bytes` in all to the totals of the world. */
+void rf_builder_count(struct rf_builder *builder, uint32_t src, uint32_t dst,
+                      uint64_t n, uint64_t bytes);
+
+/* What converts elements of a family from the training side's dtype to the
+ * inference side's. */
+enum rf_cast rf_builder_cast(const struct rf_builder *builder, uint32_t family);
 
 /* The round for an op of `src` and `dst` that depends on nothing: 0 unless
  * serialised, then the first in which both are free. */
@@ -119,6 +140,9 @@ uint64_t rf_builder_elements(const struct rf_builder *builder, uint32_t family,
 /* Allocation failed: remembered, so that emitting code stays simple. */
 void rf_builder_fail(struct rf_builder *builder, enum rf_status status,
                      const char *text);
+
+/* Likewise RF_ERR_NOMEM, with what was tried and what there is. */
+void rf_builder_fail_memory(struct rf_builder *builder);
 
 /* The strategies: each emits all ops of the world. */
 void rf_strategy_direct(struct rf_builder *builder);

@@ -17,7 +17,7 @@
 
 #include "common/mem.h"
 #include "planner/box.h"
-#include "planner/strategy.h"
+#include "planner/fold.h"
 
 #define SLAB_ALIGN 64
 #define CHUNK_BYTES_MIN 65536
@@ -37,14 +37,16 @@ struct chunk {
 
 struct gather {
     struct rf_builder *builder;
-    struct rf_parcels parcels;
+    struct rf_fold *fold; /* the tree of the broadcast and the parcels */
+    struct rf_folding folding;
     struct slab *slabs;
     size_t n_slabs, slabs_capacity;
     struct chunk *chunks; /* of the current bucket */
     size_t n_chunks, chunks_capacity;
     uint64_t slot_bytes, *load; /* bytes gathered from each rank */
-    uint32_t root, *tree_node;  /* place of each rank in the tree, or RF_NONE */
-    struct rf_tree tree;
+    uint32_t root;
+    bool has_chain;       /* of heads, behind the root */
+    uint32_t next_spread; /* the first round for another chunk on the chain */
     uint32_t slot_end[RF_STAGE_SLOTS]; /* first round after the slot's reads */
 };
 
@@ -119,9 +121,9 @@ static uint32_t pack(struct gather *gather)
 {
     uint32_t bucket = 0;
     uint64_t used = 0;
-    for (size_t u = 0; u < gather->parcels.n; u++) {
-        uint32_t family = gather->parcels.of[u].family;
-        if (u == 0 || family != gather->parcels.of[u - 1].family) {
+    for (size_t u = 0; u < gather->fold->parcels.n; u++) {
+        uint32_t family = gather->fold->parcels.of[u].family;
+        if (u == 0 || family != gather->fold->parcels.of[u - 1].family) {
             pack_family(gather, family, &bucket, &used);
         }
     }
@@ -139,35 +141,34 @@ static uint32_t node_of(const struct gather *gather, uint32_t rank)
 static void build_tree(struct gather *gather)
 {
     const struct rf_world *world = gather->builder->world;
-    struct rf_tree *tree = &gather->tree;
+    struct rf_fold *fold = gather->fold;
     uint32_t *head = rf_xmalloc(world->n_nodes * sizeof(*head));
-    uint32_t parent = 0;
-    rf_tree_reset(tree, &(struct rf_view){.rank = gather->root});
-    memset(head, 0xff, world->n_nodes * sizeof(*head));
-    memset(gather->tree_node, 0xff,
-           world->n_ranks * sizeof(*gather->tree_node));
-    head[node_of(gather, gather->root)] = 0;
-    gather->tree_node[gather->root] = 0;
+    uint32_t *first = rf_xmalloc(world->n_nodes * sizeof(*first));
+    uint32_t root_node = node_of(gather, gather->root), parent = 0;
+    rf_fold_add_hop(fold, 0, gather->root);
+    memset(first, 0xff, world->n_nodes * sizeof(*first));
+    for (uint32_t r = world->n_ranks; r-- > 0;) {
+        if (world->ranks[r].index[RF_INFER] != RF_NONE) {
+            first[world->ranks[r].node] = r;
+        }
+    }
+    head[root_node] = 0;
     for (uint32_t step = 1; step < world->n_nodes; step++) {
-        uint32_t node = (node_of(gather, gather->root) + step) % world->n_nodes;
-        for (uint32_t r = 0; r < world->n_ranks && head[node] == RF_NONE; r++) {
-            if (world->ranks[r].index[RF_INFER] != RF_NONE &&
-                world->ranks[r].node == node) {
-                parent =
-                    rf_tree_add(tree, parent, &(struct rf_view){.rank = r});
-                head[node] = gather->tree_node[r] = parent;
-                tree->n_heads++;
-            }
+        uint32_t node = (root_node + step) % world->n_nodes;
+        if (first[node] != RF_NONE) {
+            rf_fold_add_hop(fold, parent, first[node]);
+            parent = head[node] = fold->place[first[node]];
+            gather->has_chain = true;
         }
     }
     for (uint32_t r = 0; r < world->n_ranks; r++) {
         if (world->ranks[r].index[RF_INFER] != RF_NONE &&
-            gather->tree_node[r] == RF_NONE) {
-            gather->tree_node[r] = rf_tree_add(tree, head[world->ranks[r].node],
-                                               &(struct rf_view){.rank = r});
+            fold->place[r] == RF_NONE) {
+            rf_fold_add_hop(fold, head[world->ranks[r].node], r);
         }
     }
     free(head);
+    free(first);
 }
 
 static struct rf_view stage_view(const struct gather *gather,
@@ -189,7 +190,8 @@ static struct rf_view stage_view(const struct gather *gather,
 static const struct rf_holder *choose_source(const struct gather *gather,
                                              const struct rf_parcel *parcel)
 {
-    const struct rf_holder *from = gather->parcels.holders + parcel->first_src;
+    const struct rf_holder *from =
+        gather->fold->parcels.holders + parcel->first_src;
     const struct rf_holder *best = &from[0];
     if (gather->builder->spec->balance == RF_BALANCE_NONE) {
         return best;
@@ -218,7 +220,7 @@ static uint32_t gather_part(struct gather *gather, uint32_t slab_index,
     struct rf_builder *builder = gather->builder;
     const struct slab *slab = &gather->slabs[slab_index];
     const struct rf_holder *source =
-        choose_source(gather, &gather->parcels.of[parcel_index]);
+        choose_source(gather, &gather->fold->parcels.of[parcel_index]);
     struct rf_view from = rf_view_of_piece(source, RF_MEM_TRAIN);
     struct rf_view to = stage_view(gather, slab, gather->root);
     uint64_t bytes = builder->chunk_bytes;
@@ -248,61 +250,95 @@ static uint32_t gather_part(struct gather *gather, uint32_t slab_index,
     return end;
 }
 
-/* Broadcasts a chunk from `round` on and takes the slices out. */
-static uint32_t spread_chunk(struct gather *gather, const struct chunk *chunk,
-                             uint32_t task, uint32_t round)
+/* The first round, from `round` on, in which all ranks of the tree are free;
+ * unless serialised, that a link of its chain carries no other chunk in. */
+static uint32_t spread_round(const struct gather *gather, uint32_t round)
+{
+    const struct rf_builder *builder = gather->builder;
+    const struct rf_fold *fold = gather->fold;
+    for (uint32_t i = 0; builder->spec->serialize && i < fold->n_hops; i++) {
+        round = RF_MAX(round, builder->next_round[fold->hops[i].rank]);
+    }
+    return RF_MAX(round, gather->next_spread);
+}
+
+/* After the last spread of a bucket, which began in `round`. */
+static void occupy_tree(const struct gather *gather, uint32_t round)
 {
     struct rf_builder *builder = gather->builder;
+    const struct rf_fold *fold = gather->fold;
+    for (uint32_t i = 0; builder->spec->serialize && i < fold->n_hops; i++) {
+        uint32_t *next = &builder->next_round[fold->hops[i].rank], first, end;
+        rf_fold_rounds(fold, i, &first, &end);
+        *next = end > first ? RF_MAX(*next, round + end) : *next;
+    }
+}
+
+/* Broadcasts a chunk from `round` on and takes the slices out. */
+static void spread_chunk(struct gather *gather, const struct chunk *chunk,
+                         uint32_t task, uint32_t round)
+{
+    const struct rf_builder *builder = gather->builder;
     const struct slab *slab = &gather->slabs[chunk->slab];
-    const struct rf_parcel *parcel = &gather->parcels.of[chunk->parcel];
-    struct rf_tree *tree = &gather->tree;
-    struct rf_tree_how how = {.family = slab->family,
-                              .task = task,
-                              .bucket = slab->bucket,
-                              .first_round = round,
-                              .root_dep = chunk->op,
-                              .max_elements = UINT64_MAX,
-                              .paced = true};
-    struct rf_op_draft step = {.family = slab->family,
-                               .box = chunk->box,
-                               .bucket = slab->bucket,
-                               .task = task};
-    for (uint32_t i = 0; i < tree->n; i++) {
-        tree->nodes[i].view =
-            stage_view(gather, slab, tree->nodes[i].view.rank);
+    struct rf_view stage = stage_view(gather, slab, gather->root);
+    const struct rf_op_draft step = {.family = slab->family,
+                                     .box = chunk->box,
+                                     .dep = chunk->op,
+                                     .bucket = slab->bucket,
+                                     .round = round,
+                                     .task = task};
+    struct rf_spread spread = {
+        .parcel = chunk->parcel,
+        .take_round = round + gather->fold->height,
+        .take_item = rf_plan_item_bytes(builder->plan, RF_INFER, slab->family),
+    };
+    if (!stage.converted) {
+        spread.take_cast = (uint8_t)rf_builder_cast(builder, slab->family);
     }
-    step.round = rf_tree_emit(builder, tree, &chunk->box, &how);
-    for (uint32_t i = 0; i < parcel->n_dst; i++) {
-        const struct rf_holder *to =
-            &gather->parcels.holders[parcel->first_dst + i];
-        const struct rf_tree_node *at =
-            &tree->nodes[gather->tree_node[to->rank]];
-        struct rf_view from = at->view;
-        struct rf_view slice = rf_view_of_piece(to, RF_MEM_INFER);
-        step.dep = at->op;
-        rf_builder_emit(builder, &step, &from, &slice);
+    rf_builder_make(builder, &step, &stage, &stage, &spread.op);
+    rf_folding_add(&gather->folding, &spread);
+}
+
+/* All chunks of a bucket, one after another from `round` on. */
+static void spread_bucket(struct gather *gather, uint32_t slot, uint32_t round)
+{
+    const struct rf_fold *fold = gather->fold;
+    uint32_t task = gather->builder->next_task++, at = round;
+    round = spread_round(gather, round);
+    for (size_t p = 0; p < gather->n_chunks; p++) {
+        at = round;
+        spread_chunk(gather, &gather->chunks[p], task, at);
+        if (gather->builder->spec->serialize) {
+            round += fold->height;
+        } else if (gather->has_chain) {
+            round++;
+        }
     }
-    return step.round + 1;
+    if (gather->n_chunks > 0) {
+        gather->slot_end[slot] = at + fold->height + 1;
+        gather->next_spread = gather->has_chain ? at + 1 : 0;
+        occupy_tree(gather, at);
+    }
 }
 
 /* One bucket: the slabs [first, end). */
 static void move_bucket(struct gather *gather, size_t first, size_t end)
 {
-    struct rf_builder *builder = gather->builder;
     uint32_t slot = gather->slabs[first].bucket % RF_STAGE_SLOTS;
-    uint32_t start = gather->slot_end[slot], gathered = start, task;
+    uint32_t start = gather->slot_end[slot], gathered = start;
     size_t u = 0;
     gather->n_chunks = 0;
     for (size_t s = first; s < end; s++) {
         const struct slab *slab = &gather->slabs[s];
-        const struct rf_parcel *parcels = gather->parcels.of;
+        const struct rf_parcel *parcels = gather->fold->parcels.of;
         while (u > 0 && parcels[u - 1].family >= slab->family) {
             u--;
         }
-        while (u < gather->parcels.n && parcels[u].family < slab->family) {
+        while (u < gather->fold->parcels.n &&
+               parcels[u].family < slab->family) {
             u++;
         }
-        for (; u < gather->parcels.n && parcels[u].family == slab->family;
+        for (; u < gather->fold->parcels.n && parcels[u].family == slab->family;
              u++) {
             struct rf_box part;
             if (rf_box_intersect(&slab->box, &parcels[u].box, &part)) {
@@ -312,12 +348,7 @@ static void move_bucket(struct gather *gather, size_t first, size_t end)
             }
         }
     }
-    task = builder->next_task++;
-    for (size_t p = 0; p < gather->n_chunks; p++) {
-        uint32_t done =
-            spread_chunk(gather, &gather->chunks[p], task, gathered);
-        gather->slot_end[slot] = RF_MAX(gather->slot_end[slot], done);
-    }
+    spread_bucket(gather, slot, gathered);
 }
 
 static void set_stage_bytes(struct gather *gather, uint32_t buckets)
@@ -326,8 +357,8 @@ static void set_stage_bytes(struct gather *gather, uint32_t buckets)
     uint32_t slots = RF_MIN(buckets, RF_STAGE_SLOTS);
     schedule->stage_bytes =
         rf_xcalloc(gather->builder->world->n_ranks, sizeof(uint64_t));
-    for (uint32_t i = 0; i < gather->tree.n; i++) {
-        schedule->stage_bytes[gather->tree.nodes[i].view.rank] =
+    for (uint32_t i = 0; i < gather->fold->n_hops; i++) {
+        schedule->stage_bytes[gather->fold->hops[i].rank] =
             gather->slot_bytes * slots;
     }
 }
@@ -343,17 +374,20 @@ void rf_strategy_gather(struct rf_builder *builder)
                         "least 64");
         return;
     }
-    status = rf_parcels_build(builder->plan, &gather.parcels, builder->err);
+    gather.fold = rf_fold_create(world->n_ranks);
+    status =
+        rf_parcels_build(builder->plan, &gather.fold->parcels, builder->err);
     if (status != RF_OK) {
+        rf_fold_destroy(gather.fold);
         builder->status = status;
         return;
     }
     gather.root = world->rank_of[RF_TRAIN][0];
     gather.load = rf_xcalloc(world->n_ranks, sizeof(*gather.load));
-    gather.tree_node = rf_xcalloc(world->n_ranks, sizeof(*gather.tree_node));
     uint32_t buckets = pack(&gather);
     build_tree(&gather);
     set_stage_bytes(&gather, buckets);
+    rf_folding_start(&gather.folding, builder, gather.fold);
     for (size_t first = 0, end; first < gather.n_slabs; first = end) {
         end = first;
         while (end < gather.n_slabs &&
@@ -362,10 +396,8 @@ void rf_strategy_gather(struct rf_builder *builder)
         }
         move_bucket(&gather, first, end);
     }
+    rf_folding_end(&gather.folding);
     free(gather.slabs);
     free(gather.chunks);
     free(gather.load);
-    free(gather.tree_node);
-    rf_tree_free(&gather.tree);
-    rf_parcels_free(&gather.parcels);
 }

@@ -49,18 +49,21 @@ const struct rf_method_ops *rf_method_find(const char *name, struct rf_err *err)
 
 /* --- what must hold before launch ----------------------------------------- */
 
-/* The first op that goes from one node to another, in a whole schedule. */
-static const struct rf_op *crossing_op(const struct rf_plan *plan,
-                                       const struct rf_schedule *schedule)
+/* The first op of a whole schedule that goes from one node to another. */
+static bool crossing_op(const struct rf_plan *plan,
+                        const struct rf_schedule *schedule, struct rf_op *out)
 {
-    for (size_t i = 0; i < schedule->n_ops; i++) {
-        const struct rf_op *op = &schedule->ops[i];
+    struct rf_schedule_walk walk;
+    const struct rf_op *op;
+    rf_schedule_walk_start(&walk, schedule);
+    while ((op = rf_schedule_walk_next(&walk)) != NULL) {
         if (plan->world->ranks[op->src].node !=
             plan->world->ranks[op->dst].node) {
-            return op;
+            *out = *op;
+            return true;
         }
     }
-    return NULL;
+    return false;
 }
 
 static bool one_node(const struct rf_world *world)
@@ -79,7 +82,7 @@ static enum rf_status check_crossing(const struct rf_method_info *info,
                                      struct rf_err *err)
 {
     struct rf_schedule *schedule;
-    const struct rf_op *op;
+    struct rf_op op;
     enum rf_status status;
     if (info->crosses_nodes || one_node(plan->world)) {
         return RF_OK;
@@ -95,15 +98,14 @@ static enum rf_status check_crossing(const struct rf_method_info *info,
     if (status != RF_OK) {
         return status;
     }
-    op = crossing_op(plan, schedule);
-    if (op != NULL) {
+    if (crossing_op(plan, schedule, &op)) {
         const struct rf_rank *ranks = plan->world->ranks;
         status =
             rf_err_set(err, RF_ERR_CONFIG,
                        "method %s works inside one node only, but rank %" PRIu32
                        " on %s would send to rank %" PRIu32 " on %s",
-                       info->name, op->src, node_names[ranks[op->src].node],
-                       op->dst, node_names[ranks[op->dst].node]);
+                       info->name, op.src, node_names[ranks[op.src].node],
+                       op.dst, node_names[ranks[op.dst].node]);
     }
     rf_schedule_destroy(schedule);
     return status;

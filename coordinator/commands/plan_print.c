@@ -239,36 +239,61 @@ static void print_loads(const struct rf_scenario *scenario)
     rf_table_destroy(table);
 }
 
-static int by_value(const void *a, const void *b)
+/* Ops of one size, and all of them. */
+struct size {
+    uint64_t bytes, n_ops;
+};
+
+struct sizes {
+    struct size *of;
+    size_t n, capacity;
+    uint64_t n_ops;
+};
+
+static int by_bytes(const void *a, const void *b)
 {
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return x < y ? -1 : x > y;
+    const struct size *x = a, *y = b;
+    return (x->bytes > y->bytes) - (x->bytes < y->bytes);
+}
+
+static void note_size(uint64_t bytes, uint64_t n_ops, void *data)
+{
+    struct sizes *sizes = data;
+    sizes->n_ops += n_ops;
+    if (sizes->n > 0 && sizes->of[sizes->n - 1].bytes == bytes) {
+        sizes->of[sizes->n - 1].n_ops += n_ops;
+    } else {
+        RF_PUSH(sizes->of, sizes->n, sizes->capacity,
+                ((struct size){bytes, n_ops}));
+    }
+}
+
+/* Of the upper half the first, where there is no middle. */
+static uint64_t median(const struct sizes *sizes)
+{
+    uint64_t before = 0;
+    size_t i = 0;
+    while (before + sizes->of[i].n_ops <= sizes->n_ops / 2) {
+        before += sizes->of[i++].n_ops;
+    }
+    return sizes->of[i].bytes;
 }
 
 /* Sizes of the operations between different ranks. */
 static void print_messages(const struct rf_scenario *scenario)
 {
-    const struct rf_schedule *s = scenario->schedule;
-    uint64_t *sizes = rf_calloc(s->n_ops + 1, sizeof(*sizes));
-    size_t n = 0;
+    struct sizes sizes = {.of = NULL};
     char a[32], b[32], c[32];
-    if (sizes == NULL) {
-        return; /* a line of statistics is not worth failing for */
+    rf_schedule_sizes(scenario->schedule, note_size, &sizes);
+    if (sizes.n > 0) {
+        qsort(sizes.of, sizes.n, sizeof(*sizes.of), by_bytes);
+        printf("  messages    %" PRIu64
+               " between ranks; smallest %s, median %s, largest %s\n",
+               sizes.n_ops, rf_format_bytes(sizes.of[0].bytes, a, sizeof(a)),
+               rf_format_bytes(median(&sizes), b, sizeof(b)),
+               rf_format_bytes(sizes.of[sizes.n - 1].bytes, c, sizeof(c)));
     }
-    for (size_t i = 0; i < s->n_ops; i++) {
-        if (s->ops[i].src != s->ops[i].dst) {
-            sizes[n++] = rf_op_bytes(&s->ops[i]);
-        }
-    }
-    if (n > 0) {
-        qsort(sizes, n, sizeof(*sizes), by_value);
-        printf("  messages    %zu between ranks; smallest %s, median %s, "
-               "largest %s\n",
-               n, rf_format_bytes(sizes[0], a, sizeof(a)),
-               rf_format_bytes(sizes[n / 2], b, sizeof(b)),
-               rf_format_bytes(sizes[n - 1], c, sizeof(c)));
-    }
-    free(sizes);
+    free(sizes.of);
 }
 
 static uint64_t unique_source_bytes(const struct rf_scenario *scenario)

@@ -36,12 +36,11 @@ static enum rf_status plan(struct rf_scenarios *scenarios, size_t index,
     return RF_OK;
 }
 
-/* About the memory that a scenario holds, rather more than less: the array of
- * operations grows by doubling. */
+/* About the memory that a scenario holds, rather more than less. */
 static uint64_t memory_of(const struct rf_scenario *scenario)
 {
     return BASE_BYTES + RANK_BYTES * (uint64_t)scenario->world->n_ranks +
-           2 * (uint64_t)scenario->schedule->n_ops * sizeof(struct rf_op);
+           rf_schedule_memory(scenario->schedule);
 }
 
 static void keep(struct rf_scenarios *scenarios, struct rf_scenario *scenario)

@@ -82,23 +82,27 @@ static size_t keep_covering(struct pair *pairs, size_t n, uint32_t n_nodes)
     return kept;
 }
 
-/* Adds up what the schedule moves between each two nodes. */
-static void add_up(const struct rf_scenario *scenario, struct pair *all,
-                   uint32_t n_nodes)
+/* What the schedule moves between each two nodes. */
+struct sums {
+    const struct rf_rank *ranks;
+    struct pair *all; /* n_nodes² */
+    uint32_t n_nodes;
+};
+
+static void add_up(uint32_t src, uint32_t dst, uint64_t n_ops, uint64_t bytes,
+                   void *data)
 {
-    const struct rf_rank *ranks = scenario->world->ranks;
-    for (size_t i = 0; i < scenario->schedule->n_ops; i++) {
-        const struct rf_op *op = &scenario->schedule->ops[i];
-        uint32_t from = ranks[op->src].node, to = ranks[op->dst].node;
-        struct pair *pair = &all[(size_t)from * n_nodes + to];
-        if (from == to) {
-            continue;
-        }
-        if (pair->bytes == 0) {
-            *pair = (struct pair){op->src, op->dst, from, to, 0};
-        }
-        pair->bytes += rf_op_bytes(op);
+    const struct sums *sums = data;
+    uint32_t from = sums->ranks[src].node, to = sums->ranks[dst].node;
+    struct pair *pair = &sums->all[(size_t)from * sums->n_nodes + to];
+    (void)n_ops;
+    if (from == to) {
+        return;
     }
+    if (pair->bytes == 0) {
+        *pair = (struct pair){src, dst, from, to, 0};
+    }
+    pair->bytes += bytes;
 }
 
 void rf_run_probes_plan(struct rf_run_probes *probes,
@@ -114,7 +118,8 @@ void rf_run_probes_plan(struct rf_run_probes *probes,
     if (all == NULL) {
         return; /* no figures of links, then, and no bound from them */
     }
-    add_up(scenario, all, probes->n_nodes);
+    struct sums sums = {scenario->world->ranks, all, probes->n_nodes};
+    rf_schedule_pairs(scenario->schedule, add_up, &sums);
     for (size_t i = 0; i < n; i++) {
         if (all[i].bytes > 0) {
             all[used++] = all[i];

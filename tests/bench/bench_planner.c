@@ -1,10 +1,11 @@
 /*
  * How long plans take, proof included, and how that grows: a table over 256 to
- * 16,384 ranks and a few large refits with limits. Then what a rank makes of
- * the world: the plan and its node's part of the schedule, by strategy. Each
- * row is made in processes of its own, so that its peak memory is its own. Exit
- * status 1 when a limit is passed. Run in the source folder, on an idle
- * machine; about a minute.
+ * 16,384 ranks and a few large refits with limits. Then what the coordinator
+ * makes of the world, the plan and the proved schedule, and what a rank makes
+ * of it, the plan and its node's part of the schedule, by strategy. Each row is
+ * made in processes of its own, so that its peak memory is its own. Exit status
+ * 1 when a limit is passed. Run in the source folder, on an idle machine; about
+ * a minute.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,6 +27,7 @@ struct row {
     double limit_s; /* 0: none */
     long limit_mb;
     const char *strategy, *balance; /* NULL: the plan alone */
+    uint32_t node;                  /* whose part of the schedule */
 };
 
 /* What a child reports. */
@@ -34,7 +36,7 @@ struct result {
     uint64_t n, transfers;
     double seconds, cpu_seconds, prove_seconds, send_over_bound;
     double schedule_seconds;
-    uint64_t ops, world_ops; /* of the first node, of all */
+    uint64_t ops, world_ops; /* that are kept, of all */
 };
 
 #define LLAMA_2048                                                             \
@@ -48,32 +50,39 @@ struct result {
         "\"tp\": 8, \"dp\": 1024, \"ep\": 128, \"layout\": \"vllm\""
 
 static const struct row limits[] = {
-    {LLAMA_2048, 0.25, 16, NULL, NULL},
+    {LLAMA_2048, 0.25, 16, NULL, NULL, 0},
     {"deepseek-v3",
      "\"tp\": 4, \"pp\": 16, \"ep\": 16, \"dp\": 16, "
      "\"num_layers_in_first_pipeline_stage\": 3, "
      "\"num_layers_in_last_pipeline_stage\": 2",
-     "\"tp\": 32, \"dp\": 8", 1, 0, NULL, NULL},
-    {KIMI_16384, 10, 64, NULL, NULL},
+     "\"tp\": 32, \"dp\": 8", 1, 0, NULL, NULL, 0},
+    {KIMI_16384, 10, 64, NULL, NULL, 0},
     {"kimi-k2", "\"tp\": 16, \"ep\": 16, \"dp\": 512",
-     "\"tp\": 8, \"ep\": 32, \"dp\": 1024", 10, 0, NULL, NULL},
+     "\"tp\": 8, \"ep\": 32, \"dp\": 1024", 10, 0, NULL, NULL, 0},
     {"qwen3-235b-a22b", "\"dp\": 512, \"layout\": \"fsdp\"",
      "\"tp\": 8, \"ep\": 32, \"dp\": 64, \"layout\": \"vllm\"", 10, 0, NULL,
-     NULL},
+     NULL, 0},
+};
+
+/* Those of the world. */
+static const struct row worlds[] = {
+    {LLAMA_2048, 2, 512, "send_recv", "size", RF_NONE},
+    {LLAMA_2048, 2, 512, "gather_broadcast", "size", RF_NONE},
 };
 
 static const struct row slices[] = {
-    {LLAMA_2048, 0.5, 16, "send_recv", "size"},
-    {LLAMA_2048, 0.5, 16, "send_recv", "order"},
-    {LLAMA_2048, 0, 0, "broadcast", "size"},
-    {LLAMA_2048, 0, 0, "hierarchical", "size"},
-    {LLAMA_2048, 0, 0, "allgather", "size"},
-    {LLAMA_2048, 0, 0, "gather_broadcast", "size"},
-    {KIMI_16384, 10, 64, "send_recv", "size"},
-    {KIMI_16384, 10, 128, "send_recv", "order"},
-    {KIMI_16384, 0, 0, "broadcast", "size"},
-    {KIMI_16384, 0, 0, "hierarchical", "size"},
-    {KIMI_16384, 0, 0, "allgather", "size"},
+    {LLAMA_2048, 0.5, 16, "send_recv", "size", 0},
+    {LLAMA_2048, 0.5, 16, "send_recv", "order", 0},
+    {LLAMA_2048, 0, 0, "broadcast", "size", 0},
+    {LLAMA_2048, 0, 0, "hierarchical", "size", 0},
+    {LLAMA_2048, 0, 0, "allgather", "size", 0},
+    {LLAMA_2048, 2, 512, "gather_broadcast", "size", 0},
+    {LLAMA_2048, 2, 512, "gather_broadcast", "size", 200},
+    {KIMI_16384, 10, 64, "send_recv", "size", 0},
+    {KIMI_16384, 10, 128, "send_recv", "order", 0},
+    {KIMI_16384, 0, 0, "broadcast", "size", 0},
+    {KIMI_16384, 0, 0, "hierarchical", "size", 0},
+    {KIMI_16384, 0, 0, "allgather", "size", 0},
 };
 
 static void die(const struct rf_err *err)
@@ -147,12 +156,14 @@ static void prove(const struct rf_plan *plan, struct result *result)
     result->prove_seconds = seconds_since(started);
 }
 
-static void schedule(const struct rf_plan *plan, struct result *result)
+static void schedule(const struct rf_plan *plan, uint32_t node,
+                     struct result *result)
 {
     struct rf_err err = {0};
     struct rf_schedule *part;
     int64_t started = rf_now_ns();
-    if (rf_schedule_build(plan, 0, &part, &err) != RF_OK) {
+    if (rf_schedule_build(plan, node, &part, &err) != RF_OK ||
+        (node == RF_NONE && rf_schedule_prove(plan, part, &err) != RF_OK)) {
         die(&err);
     }
     result->schedule_seconds = seconds_since(started);
@@ -185,7 +196,7 @@ static void plan_once(const struct row *row, int to)
     if (row->strategy == NULL) {
         prove(plan, &result);
     } else {
-        schedule(plan, &result);
+        schedule(plan, row->node, &result);
     }
     result.seconds = (double)plan->plan_ns / (double)RF_NS_PER_S;
     result.ranks = world->n_ranks;
@@ -260,15 +271,16 @@ static void print_slice(const struct row *row, bool *ok)
     *ok &= !over;
 }
 
-static void print_slices(bool *ok)
+static void print_slices(const char *title, const struct row *rows, size_t n,
+                         bool *ok)
 {
-    printf("\nOn a rank of the first node: the plan and its node's ops\n");
+    printf("\n%s\n", title);
     printf("%-16s %6s %-16s %-7s %9s %9s %7s %10s %7s\n", "model", "ranks",
-           "strategy", "balance", "node ops", "world ops", "plan s",
+           "strategy", "balance", "kept ops", "world ops", "plan s",
            "schedule s", "peak MB");
     fflush(stdout);
-    for (size_t i = 0; i < RF_ARRAY_SIZE(slices); i++) {
-        print_slice(&slices[i], ok);
+    for (size_t i = 0; i < n; i++) {
+        print_slice(&rows[i], ok);
     }
 }
 
@@ -298,7 +310,7 @@ int main(void)
     fflush(stdout);
     for (uint32_t ranks = 256; ranks <= 16384; ranks *= 2) {
         char train[64], infer[64];
-        struct row row = {"llama-3.1-70b", train, infer, 0, 0, NULL, NULL};
+        struct row row = {"llama-3.1-70b", train, infer, 0, 0, NULL, NULL, 0};
         snprintf(train, sizeof(train), "\"tp\": 8, \"pp\": 8, \"dp\": %u",
                  ranks / 128);
         snprintf(infer, sizeof(infer), "\"tp\": 8, \"dp\": %u", ranks / 16);
@@ -314,6 +326,10 @@ int main(void)
         printf("growth is worse than linear\n");
         ok = false;
     }
-    print_slices(&ok);
+    print_slices(
+        "On the coordinator: the plan, the world's ops and their proof", worlds,
+        RF_ARRAY_SIZE(worlds), &ok);
+    print_slices("On a rank: the plan and its node's ops", slices,
+                 RF_ARRAY_SIZE(slices), &ok);
     return ok ? 0 : 1;
 }

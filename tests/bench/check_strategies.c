@@ -122,8 +122,10 @@ static bool crosses_nodes(const struct planned *planned,
                           const struct rf_schedule *schedule)
 {
     const struct rf_rank *ranks = planned->world->ranks;
-    for (size_t i = 0; i < schedule->n_ops; i++) {
-        const struct rf_op *op = &schedule->ops[i];
+    struct rf_schedule_walk walk;
+    const struct rf_op *op;
+    rf_schedule_walk_start(&walk, schedule);
+    while ((op = rf_schedule_walk_next(&walk)) != NULL) {
         if (ranks[op->src].node != ranks[op->dst].node) {
             return true;
         }

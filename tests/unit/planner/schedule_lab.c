@@ -2,8 +2,11 @@
 #include "schedule_lab.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "common/mem.h"
+#include "planner/fold.h"
 #include "tests/lib/quotes.h"
 
 static enum rf_status parse(struct lab *lab, int which, const char *text,
@@ -39,7 +42,29 @@ enum rf_status lab_make(struct lab *lab, const char *model,
                                     &lab->err)) != RF_OK) {
         return status;
     }
-    return rf_schedule_prove(lab->plan, lab->schedule, &lab->err);
+    status = rf_schedule_prove(lab->plan, lab->schedule, &lab->err);
+    lab_unfold(lab->schedule);
+    return status == RF_OK
+               ? rf_schedule_prove(lab->plan, lab->schedule, &lab->err)
+               : status;
+}
+
+void lab_unfold(struct rf_schedule *schedule)
+{
+    struct rf_schedule_walk walk;
+    const struct rf_op *op;
+    struct rf_op *ops = rf_xcalloc(schedule->n_world_ops + 1, sizeof(*ops));
+    size_t n = 0;
+    rf_schedule_walk_start(&walk, schedule);
+    while (n < schedule->n_world_ops &&
+           (op = rf_schedule_walk_next(&walk)) != NULL) {
+        ops[n++] = *op;
+    }
+    rf_fold_destroy(schedule->fold);
+    free(schedule->ops);
+    schedule->fold = NULL;
+    schedule->ops = ops;
+    schedule->n_ops = n;
 }
 
 void lab_free(struct lab *lab)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/mem.h"
+#include "schedule_lab.h"
 
 static void assert_same_world(const struct rf_schedule *part,
                               const struct rf_schedule *whole, const char *what)
@@ -43,6 +44,9 @@ void schedule_parts_check(const struct rf_plan *plan, const char *what)
                   "%s: %s", what, err.text);
     ck_assert_msg(rf_schedule_prove(plan, whole, &err) == RF_OK, "%s: %s", what,
                   err.text);
+    lab_unfold(whole);
+    ck_assert_msg(rf_schedule_prove(plan, whole, &err) == RF_OK,
+                  "%s: listed: %s", what, err.text);
     seen = rf_xcalloc(whole->n_ops + 1, sizeof(*seen));
     for (uint32_t node = 0; node < plan->world->n_nodes; node++) {
         size_t at = 0;

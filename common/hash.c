@@ -48,19 +48,40 @@ static uint64_t fold(uint64_t x, uint64_t y)
     return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
-void rf_hash_record(struct rf_hash *hash, const uint64_t *words, size_t n)
+/* The sums over words [from, n) of a record; `from` is even. */
+static struct rf_hash_tail sum_up(const uint64_t *words, size_t from, size_t n)
 {
-    uint64_t key = 0x452821E638D01377u, sum_a = 0, sum_b = 0;
-    for (size_t i = 0; i < n; i += 2) {
+    uint64_t key = 0x452821E638D01377u + from * 0x9E3779B97F4A7C15u;
+    struct rf_hash_tail sums = {0, 0};
+    for (size_t i = from; i < n; i += 2) {
         uint64_t x = words[i], y = i + 1 < n ? words[i + 1] : 0;
         uint64_t next = key + 0x9E3779B97F4A7C15u;
-        sum_a += fold(x ^ key, y ^ next);
-        sum_b += fold(x + next, y ^ ~key);
+        sums.a += fold(x ^ key, y ^ next);
+        sums.b += fold(x + next, y ^ ~key);
         key = next + 0x9E3779B97F4A7C15u;
     }
+    return sums;
+}
+
+struct rf_hash_tail rf_hash_tail_of(const uint64_t *words, size_t head,
+                                    size_t n)
+{
+    return sum_up(words, head, n);
+}
+
+void rf_hash_record_with(struct rf_hash *hash, const uint64_t *words,
+                         size_t head, const struct rf_hash_tail *tail, size_t n)
+{
+    struct rf_hash_tail first = sum_up(words, 0, head);
     rf_hash_u64(hash, n);
-    rf_hash_u64(hash, sum_a);
-    rf_hash_u64(hash, sum_b);
+    rf_hash_u64(hash, first.a + tail->a);
+    rf_hash_u64(hash, first.b + tail->b);
+}
+
+void rf_hash_record(struct rf_hash *hash, const uint64_t *words, size_t n)
+{
+    static const struct rf_hash_tail nothing = {0, 0};
+    rf_hash_record_with(hash, words, n, &nothing, n);
 }
 
 void rf_hash_text(const struct rf_hash *hash, char out[RF_HASH_TEXT_SIZE])

@@ -20,6 +20,17 @@ void rf_hash_bytes(struct rf_hash *hash, const void *data, size_t size);
 /* A record of n words in one step. Its words are mixed independently of each
  * other, which takes a fraction of the time of n calls of rf_hash_u64(). */
 void rf_hash_record(struct rf_hash *hash, const uint64_t *words, size_t n);
+/* The same in two parts, for records that differ in their first words only:
+ * what the words from `head` (even) on add to a record, and a record of n words
+ * in all of which the first `head` are given with that. */
+struct rf_hash_tail {
+    uint64_t a, b;
+};
+struct rf_hash_tail rf_hash_tail_of(const uint64_t *words, size_t head,
+                                    size_t n);
+void rf_hash_record_with(struct rf_hash *hash, const uint64_t *words,
+                         size_t head, const struct rf_hash_tail *tail,
+                         size_t n);
 void rf_hash_text(const struct rf_hash *hash, char out[RF_HASH_TEXT_SIZE]);
 
 #endif

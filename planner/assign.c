@@ -28,6 +28,7 @@ void rf_assign_destroy(struct rf_assign *assign)
     }
     free(assign->own_source);
     free(assign->first_rank);
+    free(assign->has_sources);
     free(assign->near);
     free(assign->far);
     free(assign->forced);
@@ -49,6 +50,7 @@ static bool allocate(struct rf_assign *a)
     size_t groups = source->n_groups, positions = rf_assign_positions(source);
     a->own_source = rf_calloc(ranks, sizeof(*a->own_source));
     a->first_rank = rf_calloc(sets, sizeof(*a->first_rank));
+    a->has_sources = rf_calloc(a->in.world->n_nodes, sizeof(bool));
     a->near = rf_calloc(groups, sizeof(*a->near));
     a->far = rf_calloc(sets, sizeof(*a->far));
     a->forced = rf_calloc(ranks, sizeof(*a->forced));
@@ -60,10 +62,10 @@ static bool allocate(struct rf_assign *a)
     a->far_pool.owner = rf_calloc(positions, sizeof(uint32_t));
     a->far_pool.amount = rf_calloc(positions, sizeof(uint64_t));
     a->rank_slack = rf_calloc(ranks, sizeof(*a->rank_slack));
-    return a->own_source && a->first_rank && a->near && a->far && a->forced &&
-           a->remote && a->near_lines && a->far_lines && a->near_pool.owner &&
-           a->near_pool.amount && a->far_pool.owner && a->far_pool.amount &&
-           a->rank_slack;
+    return a->own_source && a->first_rank && a->has_sources && a->near &&
+           a->far && a->forced && a->remote && a->near_lines && a->far_lines &&
+           a->near_pool.owner && a->near_pool.amount && a->far_pool.owner &&
+           a->far_pool.amount && a->rank_slack;
 }
 
 struct seat {
@@ -115,9 +117,12 @@ static bool find_own_sources(struct rf_assign *a)
     return true;
 }
 
-static void find_first_ranks(struct rf_assign *a)
+static void find_sources(struct rf_assign *a)
 {
     const struct rf_shards *source = a->in.source;
+    for (uint32_t g = 0; g < source->n_groups; g++) {
+        a->has_sources[source->groups[g].node] = true;
+    }
     for (uint32_t set = 0; set < source->n_sets; set++) {
         uint32_t lowest = UINT32_MAX;
         for (uint32_t g = source->set_group[set];
@@ -175,6 +180,14 @@ void rf_assign_receiver(struct rf_assign_cursor *cursor, uint32_t rank)
     }
 }
 
+/* The members of a set on a node; NULL: none. */
+static const struct rf_group *group_on(const struct rf_assign *a, uint32_t set,
+                                       uint32_t node)
+{
+    return a->has_sources[node] ? rf_set_on_node(a->in.source, set, node)
+                                : NULL;
+}
+
 /* Sums of one receiver while demand is added up. */
 struct needs {
     uint64_t recv, node_recv;
@@ -197,7 +210,7 @@ static void add_demand(struct rf_assign *a,
         a->forced[a->own_source[rank]] += bytes;
         return;
     }
-    group = rf_set_on_node(a->in.source, set, node);
+    group = group_on(a, set, node);
     if (group != NULL) {
         a->near[group - a->in.source->groups] += bytes;
     } else {
@@ -366,7 +379,7 @@ enum rf_status rf_assign_build(const struct rf_assign_input *input,
     if (!allocate(a) || !find_own_sources(a)) {
         goto destroy_assign;
     }
-    find_first_ranks(a);
+    find_sources(a);
     status = sum_demand(a, &found, err);
     if (status != RF_OK) {
         goto destroy_assign;
@@ -402,8 +415,8 @@ static struct turn find_turn(const struct rf_assign_cursor *cursor,
                              uint32_t set, uint64_t bytes)
 {
     const struct rf_assign *a = cursor->assign;
-    const struct rf_group *group = rf_set_on_node(
-        a->in.source, set, a->in.world->ranks[cursor->receiver].node);
+    const struct rf_group *group =
+        group_on(a, set, a->in.world->ranks[cursor->receiver].node);
     struct turn turn = {.pool = &a->near_pool, .by_group = bytes};
     if (group != NULL) {
         turn.rank_line = &cursor->near_lines[group - a->in.source->groups];
@@ -443,7 +456,10 @@ uint32_t rf_assign_next(struct rf_assign_cursor *cursor,
             uint64_t from = need->done * need->item;
             uint64_t fine =
                 RF_MIN(a->rank_slack[owner], RF_MAX(a->node_slack, 1));
-            part = rf_line_round(need->box, from + part, need->item, fine);
+            struct rf_box both = *need->wanted;
+            rf_box_intersect(&a->in.source->shards[need->shard].box, &both,
+                             &both);
+            part = rf_line_round(&both, from + part, need->item, fine);
             part = RF_MIN(part > from ? part - from : 0, bytes);
         }
         if (part > 0) {

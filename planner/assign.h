@@ -63,9 +63,9 @@ void rf_assign_receiver(struct rf_assign_cursor *cursor, uint32_t rank);
 /* What the current receiver still needs of a source shard. */
 struct rf_assign_need {
     uint32_t shard;
-    const struct rf_box *box; /* the part of the shard that it needs */
-    uint64_t elements, done;  /* of the box, and served so far */
-    uint32_t item;            /* bytes of an element at the receiver */
+    const struct rf_box *wanted; /* shares a box with the shard */
+    uint64_t elements, done;     /* of that box, and served so far */
+    uint32_t item;               /* bytes of an element at the receiver */
 };
 
 /* Who sends the next part, and how many elements; the last part ends at the

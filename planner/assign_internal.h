@@ -8,6 +8,7 @@ struct rf_assign {
     struct rf_assign_input in;
     uint32_t *own_source; /* per rank: the source rank on its slot, or none */
     uint32_t *first_rank; /* per set: its lowest rank */
+    bool *has_sources;    /* per node */
     /* demand */
     uint64_t *near, *far; /* per group, per set */
     uint64_t *forced;     /* per rank: to another rank on its slot */

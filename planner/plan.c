@@ -14,12 +14,21 @@
 #include "common/mem.h"
 #include "planner/plan_internal.h"
 #include "planner/prove.h"
-#include "planner/walk.h"
+
+#define TRANSFER_WORDS (2 + 2 * RF_BOX_DIMS)
+
+/* What transfers of all of a match add to totals and digest, whichever ranks
+ * take part; as of the last one that was proved on its own. */
+struct repeat {
+    uint64_t tensors, piece_word;
+    struct rf_hash_tail box;
+};
 
 /* State that is needed only while a plan is made. */
 struct making {
     struct rf_plan *plan;
     uint64_t *match_bytes;
+    struct repeat *repeats; /* by match */
     struct rf_assign_bounds bounds;
     uint64_t *send, *recv, *node_send, *node_recv; /* one allocation */
 };
@@ -35,6 +44,7 @@ void rf_plan_destroy(struct rf_plan *plan)
         rf_shards_free(&plan->priv->source);
         rf_shards_free(&plan->priv->target);
         rf_matches_free(&plan->priv->matches);
+        free(plan->priv->match_elements);
         rf_assign_destroy(plan->priv->assign);
         free(plan->priv);
     }
@@ -65,13 +75,14 @@ uint32_t rf_plan_item_bytes(const struct rf_plan *plan, enum rf_side side,
     return rf_dtype_bytes(rf_plan_dtype(plan, side, family));
 }
 
-/* Bytes of every match at the destination's dtype. */
+/* Elements of every match, and bytes at the destination's dtype. */
 static enum rf_status weigh_matches(struct making *making, struct rf_err *err)
 {
-    const struct rf_plan_private *priv = making->plan->priv;
+    struct rf_plan_private *priv = making->plan->priv;
     const struct rf_matches *matches = &priv->matches;
     making->match_bytes = rf_calloc(matches->n, sizeof(uint64_t));
-    if (making->match_bytes == NULL) {
+    priv->match_elements = rf_calloc(matches->n, sizeof(uint64_t));
+    if (making->match_bytes == NULL || priv->match_elements == NULL) {
         return rf_err_set(err, RF_ERR_NOMEM, "no memory for %zu matches",
                           matches->n);
     }
@@ -83,7 +94,8 @@ static enum rf_status weigh_matches(struct making *making, struct rf_err *err)
             struct rf_box both = target->box;
             rf_box_intersect(&priv->source.shards[matches->source[m]].box,
                              &target->box, &both);
-            making->match_bytes[m] = rf_box_elements(&both) * item;
+            priv->match_elements[m] = rf_box_elements(&both);
+            making->match_bytes[m] = priv->match_elements[m] * item;
         }
     }
     return RF_OK;
@@ -181,42 +193,72 @@ static void hash_world(struct rf_plan *plan)
 
 /* Addresses follow from the layouts, so a transfer's ranks, piece and box say
  * all of it. */
-static void hash_transfer(struct rf_hash *hash, const struct rf_transfer *t)
+static void transfer_words(const struct rf_transfer *t,
+                           uint64_t words[TRANSFER_WORDS])
 {
-    uint64_t words[2 + 2 * RF_BOX_DIMS] = {(uint64_t)t->src << 32 | t->dst,
-                                           (uint64_t)t->family << 32 |
-                                               t->src_piece};
+    words[0] = (uint64_t)t->src << 32 | t->dst;
+    words[1] = (uint64_t)t->family << 32 | t->src_piece;
     for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
         words[2 + 2 * d] = t->box.start[d];
         words[3 + 2 * d] = t->box.extent[d];
     }
-    rf_hash_record(hash, words, RF_ARRAY_SIZE(words));
 }
 
-static void count_transfer(struct making *making, const struct rf_transfer *t)
+static void count_bytes(struct making *making, uint32_t src, uint32_t dst,
+                        uint64_t tensors, uint64_t bytes)
 {
     struct rf_plan *plan = making->plan;
     struct rf_plan_totals *totals = &plan->totals;
-    uint64_t bytes = rf_box_elements(&t->box) *
-                     rf_plan_item_bytes(plan, RF_INFER, t->family);
-    uint32_t from = plan->world->ranks[t->src].node;
-    uint32_t to = plan->world->ranks[t->dst].node;
+    uint32_t from = plan->world->ranks[src].node;
+    uint32_t to = plan->world->ranks[dst].node;
     plan->n_transfers++;
-    totals->transfers +=
-        t->box.extent[RF_DIM_LAYER] * t->box.extent[RF_DIM_EXPERT];
+    totals->transfers += tensors;
     totals->bytes_total += bytes;
-    if (t->src == t->dst) {
+    if (src == dst) {
         totals->bytes_local += bytes;
         return;
     }
-    making->send[t->src] += bytes;
-    making->recv[t->dst] += bytes;
+    making->send[src] += bytes;
+    making->recv[dst] += bytes;
     if (from == to) {
         totals->bytes_intra_node += bytes;
     } else {
         totals->bytes_inter_node += bytes;
         making->node_send[from] += bytes;
         making->node_recv[to] += bytes;
+    }
+}
+
+/* Totals and digest of the transfer that `walk` is at, which repeats another's
+ * pieces and box. */
+static void count_repeat(struct making *making, const struct rf_walk *walk)
+{
+    const struct repeat *repeat = &making->repeats[walk->match];
+    const uint64_t words[2] = {(uint64_t)walk->src << 32 | walk->dst,
+                               repeat->piece_word};
+    count_bytes(making, walk->src, walk->dst, repeat->tensors,
+                walk->elements * walk->item);
+    rf_hash_record_with(&making->plan->digest, words, 2, &repeat->box,
+                        TRANSFER_WORDS);
+}
+
+/* The same of a transfer that is none, and what its repeats will need. */
+static void count_transfer(struct making *making, const struct rf_walk *walk,
+                           const struct rf_transfer *t)
+{
+    uint64_t words[TRANSFER_WORDS];
+    uint64_t tensors =
+        t->box.extent[RF_DIM_LAYER] * t->box.extent[RF_DIM_EXPERT];
+    transfer_words(t, words);
+    count_bytes(making, t->src, t->dst, tensors,
+                rf_box_elements(&t->box) * walk->item);
+    rf_hash_record(&making->plan->digest, words, TRANSFER_WORDS);
+    if (walk->whole) {
+        making->repeats[walk->match] = (struct repeat){
+            .tensors = tensors,
+            .piece_word = words[1],
+            .box = rf_hash_tail_of(words, 2, TRANSFER_WORDS),
+        };
     }
 }
 
@@ -253,7 +295,9 @@ static enum rf_status take_stock(struct making *making, struct rf_err *err)
     const struct rf_transfer *transfer;
     enum rf_status status;
     making->send = rf_calloc(2 * ((size_t)ranks + nodes) + 1, sizeof(uint64_t));
-    if (making->send == NULL) {
+    making->repeats =
+        rf_calloc(plan->priv->matches.n, sizeof(*making->repeats));
+    if (making->send == NULL || making->repeats == NULL) {
         return rf_err_set(err, RF_ERR_NOMEM, "no memory for %u ranks", ranks);
     }
     making->recv = making->send + ranks;
@@ -267,10 +311,14 @@ static enum rf_status take_stock(struct making *making, struct rf_err *err)
     if (status != RF_OK) {
         goto free_proof;
     }
-    while (status == RF_OK && (transfer = rf_walk_next(&walk)) != NULL) {
-        count_transfer(making, transfer);
-        hash_transfer(&plan->digest, transfer);
-        status = rf_proof_add(&proof, transfer, err);
+    while (status == RF_OK && rf_walk_step(&walk)) {
+        if (rf_proof_repeats(&proof, &walk)) {
+            count_repeat(making, &walk);
+            continue;
+        }
+        transfer = rf_walk_transfer(&walk);
+        count_transfer(making, &walk, transfer);
+        status = rf_proof_add_step(&proof, &walk, transfer, err);
     }
     if (status == RF_OK) {
         status = rf_proof_end(&proof, err);
@@ -302,6 +350,7 @@ enum rf_status rf_plan_build(const struct rf_model *model,
     }
     status = take_stock(&making, err);
     free(making.send);
+    free(making.repeats);
     if (status != RF_OK) {
         goto destroy_plan;
     }

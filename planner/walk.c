@@ -64,40 +64,64 @@ static bool next_match(struct rf_walk *walk)
         walk->match = priv->matches.first[shard];
         walk->match_end = priv->matches.first[shard + 1];
     }
-    walk->both = walk->layout->pieces[walk->piece].box;
-    rf_box_intersect(
-        &priv->source.shards[priv->matches.source[walk->match]].box,
-        &walk->both, &walk->both);
-    walk->elements = rf_box_elements(&walk->both);
+    walk->item = rf_plan_item_bytes(walk->plan, RF_INFER,
+                                    walk->layout->pieces[walk->piece].family);
+    walk->elements = priv->match_elements[walk->match];
     walk->done = 0;
     return true;
+}
+
+/* What the piece and the source shard share. */
+static struct rf_box shared_box(const struct rf_walk *walk)
+{
+    const struct rf_plan_private *priv = walk->plan->priv;
+    struct rf_box both = walk->layout->pieces[walk->piece].box;
+    rf_box_intersect(
+        &priv->source.shards[priv->matches.source[walk->match]].box, &both,
+        &both);
+    return both;
 }
 
 /* Who sends the next part of the match. */
 static void decide(struct rf_walk *walk)
 {
-    uint32_t family = walk->layout->pieces[walk->piece].family;
     const struct rf_assign_need need = {
         .shard = walk->plan->priv->matches.source[walk->match],
-        .box = &walk->both,
+        .wanted = &walk->layout->pieces[walk->piece].box,
         .elements = walk->elements,
         .done = walk->done,
-        .item = rf_plan_item_bytes(walk->plan, RF_INFER, family),
+        .item = walk->item,
     };
     uint64_t count;
     walk->src = rf_assign_next(&walk->sources, &need, &count);
     walk->box = 0;
     walk->n_boxes = 1;
-    walk->boxes[0] = walk->both;
-    if (count < walk->elements) {
-        walk->n_boxes = rf_box_range(&walk->both, walk->done,
-                                     walk->done + count, walk->boxes);
+    walk->whole = count == walk->elements;
+    if (!walk->whole) {
+        struct rf_box both = shared_box(walk);
+        walk->n_boxes =
+            rf_box_range(&both, walk->done, walk->done + count, walk->boxes);
     }
     walk->done += count;
 }
 
-static void fill_transfer(struct rf_walk *walk, const struct rf_box *box)
+bool rf_walk_step(struct rf_walk *walk)
 {
+    while (walk->box == walk->n_boxes) {
+        if (walk->done < walk->elements || next_match(walk)) {
+            decide(walk);
+        } else {
+            return false;
+        }
+    }
+    walk->box++;
+    return true;
+}
+
+const struct rf_transfer *rf_walk_transfer(struct rf_walk *walk)
+{
+    const struct rf_box box =
+        walk->whole ? shared_box(walk) : walk->boxes[walk->box - 1];
     const struct rf_plan_private *priv = walk->plan->priv;
     const struct rf_layouts *layouts = &priv->layouts[RF_TRAIN];
     const struct rf_piece *to = &walk->layout->pieces[walk->piece], *from;
@@ -111,25 +135,18 @@ static void fill_transfer(struct rf_walk *walk, const struct rf_box *box)
         .src = walk->src,
         .dst = walk->dst,
         .src_piece = (uint32_t)number,
-        .box = *box,
-        .src_offset = rf_piece_offset(from, box->start),
-        .dst_offset = rf_piece_offset(to, box->start),
+        .box = box,
+        .src_offset = rf_piece_offset(from, box.start),
+        .dst_offset = rf_piece_offset(to, box.start),
     };
     for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
         walk->transfer.src_stride[d] = from->stride[d];
         walk->transfer.dst_stride[d] = to->stride[d];
     }
+    return &walk->transfer;
 }
 
 const struct rf_transfer *rf_walk_next(struct rf_walk *walk)
 {
-    while (walk->box == walk->n_boxes) {
-        if (walk->done < walk->elements || next_match(walk)) {
-            decide(walk);
-        } else {
-            return NULL;
-        }
-    }
-    fill_transfer(walk, &walk->boxes[walk->box++]);
-    return &walk->transfer;
+    return rf_walk_step(walk) ? rf_walk_transfer(walk) : NULL;
 }

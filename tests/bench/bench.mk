@@ -16,7 +16,7 @@ bench-alpa: ## the resharding suite on shaped links; needs root, takes minutes
 	tests/bench/bench-alpa $(BUILD)
 
 .PHONY: bench-planner check-planner
-bench-planner: ## plan time and memory at 256 to 16,384 ranks
+bench-planner: ## plan time and memory at 256 to 131,072 ranks
 	$(call needs,build unit,$(BUILD)/bench-planner)
 	$(BUILD)/bench-planner
 check-planner: ## the planner's tests with 10,000 random pairs

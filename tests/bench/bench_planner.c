@@ -1,11 +1,11 @@
 /*
  * How long plans take, proof included, and how that grows: a table over 256 to
- * 16,384 ranks and a few large refits with limits. Then what the coordinator
- * makes of the world, the plan and the proved schedule, and what a rank makes
- * of it, the plan and its node's part of the schedule, by strategy. Each row is
- * made in processes of its own, so that its peak memory is its own. Exit status
- * 1 when a limit is passed. Run in the source folder, on an idle machine; about
- * a minute.
+ * 16,384 ranks and large refits, of up to 131,072 ranks, with limits. Then what
+ * the coordinator makes of the world, the plan and the proved schedule, and
+ * what a rank makes of it, the plan and its node's part of the schedule, by
+ * strategy. Each row is made in processes of its own, so that its peak memory
+ * is its own. Exit status 1 when a limit is passed. Run in the source folder,
+ * on an idle machine; about a minute.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +19,7 @@
 #include "common/mem.h"
 #include "planner/schedule.h"
 
+#define NODES 16384
 #define SLOTS 8
 #define ROUNDS 3
 
@@ -49,6 +50,16 @@ struct result {
         "\"num_layers_in_last_pipeline_stage\": 2",                            \
         "\"tp\": 8, \"dp\": 1024, \"ep\": 128, \"layout\": \"vllm\""
 
+#define LLAMA_131072                                                           \
+    "llama-3.1-70b", "\"tp\": 8, \"pp\": 8, \"dp\": 1024",                     \
+        "\"tp\": 8, \"dp\": 8192"
+#define KIMI_131072                                                            \
+    "kimi-k2",                                                                 \
+        "\"tp\": 8, \"pp\": 16, \"ep\": 64, \"etp\": 1, \"dp\": 512, "         \
+        "\"num_layers_in_first_pipeline_stage\": 3, "                          \
+        "\"num_layers_in_last_pipeline_stage\": 2",                            \
+        "\"tp\": 8, \"dp\": 8192, \"ep\": 128, \"layout\": \"vllm\""
+
 static const struct row limits[] = {
     {LLAMA_2048, 0.25, 16, NULL, NULL, 0},
     {"deepseek-v3",
@@ -62,6 +73,8 @@ static const struct row limits[] = {
     {"qwen3-235b-a22b", "\"dp\": 512, \"layout\": \"fsdp\"",
      "\"tp\": 8, \"ep\": 32, \"dp\": 64, \"layout\": \"vllm\"", 10, 0, NULL,
      NULL, 0},
+    {LLAMA_131072, 2, 64, NULL, NULL, 0},
+    {KIMI_131072, 2, 64, NULL, NULL, 0},
 };
 
 /* Those of the world. */
@@ -181,11 +194,11 @@ static void plan_once(const struct row *row, int to)
     struct rf_spec *spec = load_spec(row);
     struct rf_world *world = NULL;
     struct rf_plan *plan = NULL;
-    uint32_t *slots = rf_xcalloc(8192, sizeof(*slots));
-    for (uint32_t i = 0; i < 8192; i++) {
+    uint32_t *slots = rf_xcalloc(NODES, sizeof(*slots));
+    for (uint32_t i = 0; i < NODES; i++) {
         slots[i] = SLOTS;
     }
-    if (rf_world_build(spec, model, slots, 8192, &world, &err) != RF_OK) {
+    if (rf_world_build(spec, model, slots, NODES, &world, &err) != RF_OK) {
         die(&err);
     }
     result.cpu_seconds = cpu_seconds();

@@ -100,6 +100,21 @@ START_TEST(test_hash_of_a_record_sees_every_bit_and_the_order)
 }
 END_TEST
 
+START_TEST(test_hash_of_a_record_in_two_parts_is_that_of_the_whole)
+{
+    const uint64_t words[7] = {1, 2, 3, 5, 8, 13, 21};
+    for (size_t head = 0; head < 7; head += 2) {
+        struct rf_hash whole, parts;
+        struct rf_hash_tail tail = rf_hash_tail_of(words, head, 7);
+        rf_hash_init(&whole);
+        rf_hash_init(&parts);
+        rf_hash_record(&whole, words, 7);
+        rf_hash_record_with(&parts, words, head, &tail, 7);
+        ck_assert_mem_eq(&parts, &whole, sizeof(whole));
+    }
+}
+END_TEST
+
 Suite *test_hash_suite(void);
 Suite *test_hash_suite(void)
 {
@@ -110,6 +125,8 @@ Suite *test_hash_suite(void)
     tcase_add_test(tests, test_hash_sees_every_bit);
     tcase_add_test(tests, test_hash_sees_length_and_order);
     tcase_add_test(tests, test_hash_of_a_record_sees_every_bit_and_the_order);
+    tcase_add_test(tests,
+                   test_hash_of_a_record_in_two_parts_is_that_of_the_whole);
     suite_add_tcase(suite, tests);
     return suite;
 }

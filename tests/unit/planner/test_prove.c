@@ -192,6 +192,102 @@ START_TEST(test_prove_notices_an_arena_that_is_too_short)
 }
 END_TEST
 
+/* Sixteen replicas, of which most repeat what the first one gets. */
+static struct fixture replicated(void)
+{
+    struct fixture f = {.model = NULL};
+    f.model = quoted_model(
+        "{'megatron': {'num_layers': 2, 'hidden_size': 32, "
+        "'num_attention_heads': 8, 'num_query_groups': 4, 'vocab_size': 128, "
+        "'num_experts': 4, 'moe_ffn_hidden_size': 16, 'swiglu': true}}");
+    f.spec = quoted_spec("'mode': 'disaggregated', 'train': {'tp': 2, 'dp': 2, "
+                         "'ep': 2, 'etp': 1}, 'infer': {'tp': 2, 'dp': 16}");
+    ck_assert_int_eq(rf_world_build(f.spec, f.model, NULL, 0, &f.world, NULL),
+                     RF_OK);
+    ck_assert_int_eq(rf_plan_build(f.model, f.world, f.spec, &f.plan, NULL),
+                     RF_OK);
+    f.transfers = planned_transfers(f.plan);
+    f.n = f.plan->n_transfers;
+    return f;
+}
+
+/* Proves a walk as plans do, without the transfer `lost` and with `doubled`
+ * twice (SIZE_MAX: none); how many were taken as proved. */
+static enum rf_status prove_walk(const struct fixture *f, size_t lost,
+                                 size_t doubled, size_t *repeats)
+{
+    struct rf_proof proof;
+    struct rf_walk walk;
+    enum rf_status status = rf_proof_start(&proof, f->plan, NULL);
+    ck_assert_int_eq(status, RF_OK);
+    ck_assert_int_eq(rf_walk_start(&walk, f->plan, NULL), RF_OK);
+    *repeats = 0;
+    for (size_t i = 0; status == RF_OK && rf_walk_step(&walk); i++) {
+        for (int k = i == lost; k < (i == doubled ? 2 : 1); k++) {
+            if (status == RF_OK && rf_proof_repeats(&proof, &walk)) {
+                ++*repeats;
+            } else if (status == RF_OK) {
+                status = rf_proof_add_step(&proof, &walk,
+                                           rf_walk_transfer(&walk), NULL);
+            }
+        }
+    }
+    if (status == RF_OK) {
+        status = rf_proof_end(&proof, NULL);
+    }
+    rf_walk_end(&walk);
+    rf_proof_free(&proof);
+    return status;
+}
+
+START_TEST(test_prove_of_repeats_notices_lost_and_doubled_transfers)
+{
+    struct fixture f = replicated();
+    size_t repeats;
+    ck_assert_int_eq(prove_walk(&f, SIZE_MAX, SIZE_MAX, &repeats), RF_OK);
+    ck_assert_uint_gt(repeats, f.n / 2);
+    for (size_t i = 0; i < f.n; i++) {
+        ck_assert_int_ne(prove_walk(&f, i, SIZE_MAX, &repeats), RF_OK);
+        ck_assert_int_ne(prove_walk(&f, SIZE_MAX, i, &repeats), RF_OK);
+    }
+    dispose(&f);
+}
+END_TEST
+
+/* What is taken as proved is what was proved, but for the ranks. */
+START_TEST(test_prove_repeats_only_what_is_alike)
+{
+    struct fixture f = replicated();
+    const struct rf_plan_private *priv = f.plan->priv;
+    struct rf_transfer *proved = calloc(priv->matches.n, sizeof(*proved));
+    struct rf_proof proof;
+    struct rf_walk walk;
+    ck_assert_ptr_nonnull(proved);
+    ck_assert_int_eq(rf_proof_start(&proof, f.plan, NULL), RF_OK);
+    ck_assert_int_eq(rf_walk_start(&walk, f.plan, NULL), RF_OK);
+    while (rf_walk_step(&walk)) {
+        bool repeats = rf_proof_repeats(&proof, &walk);
+        struct rf_transfer transfer = *rf_walk_transfer(&walk);
+        struct rf_transfer *like = &proved[walk.match];
+        if (repeats) {
+            ck_assert_uint_eq(transfer.src_piece, like->src_piece);
+            ck_assert_uint_eq(transfer.src_offset, like->src_offset);
+            ck_assert_mem_eq(&transfer.box, &like->box, sizeof(like->box));
+            ck_assert_mem_eq(transfer.src_stride, like->src_stride,
+                             sizeof(like->src_stride));
+        } else {
+            *like = transfer;
+            ck_assert_int_eq(rf_proof_add_step(&proof, &walk, &transfer, NULL),
+                             RF_OK);
+        }
+    }
+    rf_walk_end(&walk);
+    rf_proof_free(&proof);
+    free(proved);
+    dispose(&f);
+}
+END_TEST
+
 Suite *test_prove_suite(void);
 Suite *test_prove_suite(void)
 {
@@ -207,6 +303,9 @@ Suite *test_prove_suite(void)
     tcase_add_test(tests, test_prove_notices_a_stray_transfer);
     tcase_add_test(tests, test_prove_notices_pieces_that_share_memory);
     tcase_add_test(tests, test_prove_notices_an_arena_that_is_too_short);
+    tcase_add_test(tests,
+                   test_prove_of_repeats_notices_lost_and_doubled_transfers);
+    tcase_add_test(tests, test_prove_repeats_only_what_is_alike);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -225,7 +225,8 @@ check-unit: $(UNIT_RUNNERS) $(FUZZ_REPLAYS) ## unit tests only
 	@scripts/run-tests $(BUILD) unit replay
 
 # Two more builds. Leak checks do not report on processes that are killed on
-# purpose, so they cover runs that end by themselves.
+# purpose, so they cover runs that end by themselves. A sanitizer's dlopen() knows
+# no run path of its caller, so it is told where the fakes are.
 .PHONY: check-san check-asan check-tsan
 check-san: check-asan check-tsan ## tests under the sanitizers
 check-asan: private SANITIZERS := address,undefined
@@ -233,9 +234,10 @@ check-tsan: private SANITIZERS := thread
 check-asan check-tsan: export CK_TIMEOUT_MULTIPLIER := 8
 check-asan check-tsan: check-%:
 	@scripts/deps build test
-	@$(MAKE) BUILD=$(BUILD)/$* CUDA=0 DEVELOPER=1 SAN=$(SANITIZERS) \
+	@$(MAKE) BUILD=$(BUILD)/$* DEVELOPER=1 SAN=$(SANITIZERS) \
 	    CFLAGS='-O1 -g' test-programs
-	@scripts/run-tests $(BUILD)/$* unit replay san
+	@LD_LIBRARY_PATH=$(abspath $(BUILD)/$*/fake) \
+	    scripts/run-tests $(BUILD)/$* unit replay san
 
 .PHONY: fuzz fuzz-smoke fuzzers
 FUZZ_CC ?= clang

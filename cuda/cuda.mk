@@ -49,10 +49,12 @@ CUDA_OBJECTS := $(call objects,$(wildcard cuda/*.c)) $(BUILD)/cuda/fatbin.o
 CUDART := -L$(CUDA_LIBDIR) -lcudart_static -lrt
 module_PARTS := $(CUDA_OBJECTS) $(call lib,transport planner common) \
 	cuda/exports.map
+# Sanitizers keep sections that nothing uses, and those use Jansson.
+MODULE_LDLIBS := -lm -ldl -pthread $(if $(SAN),-ljansson)
 link_module = $(link) -shared -Wl,--version-script=cuda/exports.map \
 	-Wl,-z,defs -Wl,--gc-sections
 $(BUILD)/refit-cuda.so: $(module_PARTS)
-	$(link_module) $(CUDART) -lm -ldl -pthread $(CUDA_RPATH)
+	$(link_module) $(CUDART) $(MODULE_LDLIBS) $(CUDA_RPATH)
 
 # The module's object code is tested over fakes of CUDA's runtime, NCCL, NVML and
 # NVSHMEM with the same names. The folder of the fakes is a build of its own: the
@@ -72,7 +74,7 @@ $(FAKE_OTHERS): $(FAKE_CUDART)
 	$(link) -shared -Wl,-soname,$(@F) $(FAKE_CUDART) -pthread
 FAKE_RPATH := -Wl,--enable-new-dtags -Wl,-rpath,'$$ORIGIN'
 $(BUILD)/fake/refit-cuda.so: $(module_PARTS) $(FAKE_CUDART)
-	$(link_module) $(FAKE_CUDART) -lm -ldl -pthread $(FAKE_RPATH)
+	$(link_module) $(FAKE_CUDART) $(MODULE_LDLIBS) $(FAKE_RPATH)
 FAKE_PROGRAMS := $(addprefix $(BUILD)/fake/,refit-coord refit-worker unit-cuda)
 $(FAKE_PROGRAMS): $(BUILD)/fake/%: $(BUILD)/%
 	@mkdir -p $(@D)

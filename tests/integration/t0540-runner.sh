@@ -49,6 +49,23 @@ test_lint_that_fails_fails_the_run() {
     expect_sum "1 passed, 1 failed"
 }
 
+test_sanitizers_get_the_module_over_the_fakes() {
+    local top=$PWD/top
+    mkdir -p "$top/tests/integration" "$top/scripts"
+    cp "$RF_TOP"/scripts/{run-tests,tap-summary} "$top/scripts"
+    for name in t0100-a t0200-b t0600-c t0601-d t0620-e; do
+        printf 'echo 1..1\necho "ok 1 - %s"\n' "$name" \
+            >"$top/tests/integration/$name.sh"
+    done
+    "$top/scripts/run-tests" "$work/fake" san >out 2>&1
+    status=$?
+    cat out >&2
+    expect_exit 0
+    expect_text out '^== t0600-c'
+    expect_text out '^== t0601-d'
+    expect_sum "3 passed, 0 failed"
+}
+
 test_tests_run_side_by_side() {
     new_test a 'touch "$dir/a"; wait_until 20 "b runs" test -e "$dir/b"'
     new_test b 'touch "$dir/b"; wait_until 20 "a runs" test -e "$dir/a"'

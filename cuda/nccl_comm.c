@@ -46,7 +46,10 @@ enum rf_status rf_nccl_comms_busy(struct rf_nccl_comms *comms, bool *busy,
     bool node_busy = false;
     enum rf_status status = comm_state(comms, comms->world, busy, err);
     if (status == RF_OK) {
-        status = comm_state(comms, comms->node, &node_busy, err);
+        /* While a split is under way a thread of NCCL's stores it. */
+        status =
+            comm_state(comms, __atomic_load_n(&comms->node, __ATOMIC_ACQUIRE),
+                       &node_busy, err);
     }
     *busy = *busy || node_busy;
     return status;

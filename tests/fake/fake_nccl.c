@@ -213,7 +213,7 @@ static void *split_beside(void *opaque)
 {
     struct split_call *call = opaque;
     ncclComm_t parent = call->parent;
-    *call->out = split_now(call);
+    __atomic_store_n(call->out, split_now(call), __ATOMIC_RELEASE);
     free(call);
     atomic_store(&parent->result, ncclSuccess);
     atomic_fetch_sub(&parent->running, 1);

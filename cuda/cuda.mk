@@ -75,7 +75,8 @@ $(FAKE_OTHERS): $(FAKE_CUDART)
 FAKE_RPATH := -Wl,--enable-new-dtags -Wl,-rpath,'$$ORIGIN'
 $(BUILD)/fake/refit-cuda.so: $(module_PARTS) $(FAKE_CUDART)
 	$(link_module) $(FAKE_CUDART) $(MODULE_LDLIBS) $(FAKE_RPATH)
-FAKE_PROGRAMS := $(addprefix $(BUILD)/fake/,refit-coord refit-worker unit-cuda)
+FAKE_PROGRAMS := $(addprefix $(BUILD)/fake/,refit-coord refit-worker \
+	unit-cuda first-hour)
 $(FAKE_PROGRAMS): $(BUILD)/fake/%: $(BUILD)/%
 	@mkdir -p $(@D)
 	$(Q)ln -f $< $@

@@ -149,7 +149,11 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *out, int ranks,
     ENTER(ncclCommInitRankConfig);
     memcpy(&id, &opaque, sizeof(id));
     if (id.magic != ID_MAGIC || ranks > MAX_RANKS || rank < 0 ||
-        rank >= ranks || config->blocking != 0) {
+        rank >= ranks) {
+        return ncclInvalidArgument;
+    }
+    /* Ranks that block could not be aborted; one alone waits for nobody. */
+    if (config->blocking != 0 && ranks > 1) {
         return ncclInvalidArgument;
     }
     comm = calloc(1, sizeof(*comm));

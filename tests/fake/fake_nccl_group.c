@@ -261,7 +261,7 @@ static ncclResult_t add(const void *at, size_t count, ncclDataType_t type,
 {
     struct group *group = calling.group;
     if (group == NULL || type != ncclUint8 || peer < 0 || peer >= comm->ranks ||
-        peer == comm->rank) {
+        (peer == comm->rank && comm->ranks > 1)) {
         return ncclInvalidUsage;
     }
     if (group->n == MAX_OPS || (group->n > 0 && group->stream != stream)) {

@@ -1,31 +1,45 @@
 # Checks and benchmarks that need a GPU, and a folder that carries them to one.
 # Without a GPU they say why they skip and count nothing. Without the module
 # there is nothing to check, which is an error.
-.PHONY: check-gpu bench-gpu bundle
+.PHONY: check-gpu bench-gpu first-hour bundle
 ifeq ($(cuda_missing),)
-bench_copy_PARTS := $(BUILD)/tests/gpu/bench_copy.o $(CUDA_OBJECTS) \
+GPU_BENCHES := $(addprefix $(BUILD)/bench-gpu-,copy kernels wire)
+FAKE_BENCHES := $(GPU_BENCHES:$(BUILD)/%=$(BUILD)/fake/%)
+gpu_bench_PARTS := $(BUILD)/tests/gpu/bench_lib.o $(CUDA_OBJECTS) \
 	$(call lib,transport planner common)
-$(BUILD)/bench-gpu-copy: $(bench_copy_PARTS)
+$(GPU_BENCHES): $(BUILD)/bench-gpu-%: \
+	$(BUILD)/tests/gpu/bench_%.o $(gpu_bench_PARTS)
 	$(link) $(CUDART) $(COORD_LDLIBS) $(CUDA_RPATH)
-$(BUILD)/fake/bench-gpu-copy: $(bench_copy_PARTS) $(FAKE_CUDART)
+$(FAKE_BENCHES): $(BUILD)/fake/bench-gpu-%: \
+	$(BUILD)/tests/gpu/bench_%.o $(gpu_bench_PARTS) $(FAKE_CUDART)
 	$(link) $(FAKE_CUDART) $(COORD_LDLIBS) $(FAKE_RPATH)
-fake: $(BUILD)/fake/bench-gpu-copy
+fake: $(FAKE_BENCHES)
+
+# Links Jansson statically: it starts with nothing but a C library.
+$(BUILD)/first-hour: $(patsubst %,$(BUILD)/tests/gpu/%.o,first_hour hour_child \
+	hour_parts hour_report) $(call lib,common)
+	$(link) -Wl,-Bstatic -ljansson -Wl,-Bdynamic
 
 # The real libraries come before the fakes that unit-cuda knows of.
 GPU_ENV = LD_LIBRARY_PATH=$(CUDA_LIBDIR):$(NCCL_HOME)/lib$${LD_LIBRARY_PATH:+:$$LD_LIBRARY_PATH}
-test-programs: $(BUILD)/bench-gpu-copy
+test-programs: $(GPU_BENCHES) $(BUILD)/first-hour
 GPU_PROGRAMS := $(BUILD)/refit-coord $(BUILD)/refit-worker \
-	$(BUILD)/refit-cuda.so $(BUILD)/unit-cuda $(BUILD)/bench-gpu-copy
+	$(BUILD)/refit-cuda.so $(BUILD)/unit-cuda $(GPU_BENCHES) \
+	$(BUILD)/first-hour
 check-gpu: ## tests on this machine's GPU
 	$(call needs,build unit,$(GPU_PROGRAMS))
 	@$(GPU_ENV) tests/gpu/check-gpu $(BUILD) || [ $$? = 77 ]
 bench-gpu: ## copy kernels and an example on this machine's GPU
 	$(call needs,build unit,$(GPU_PROGRAMS))
 	@$(GPU_ENV) tests/gpu/bench-gpu $(BUILD) || [ $$? = 77 ]
+first-hour: ## what to ask a GPU first, within FIRST_HOUR_MINUTES (30)
+	$(call needs,build unit,$(GPU_PROGRAMS))
+	@$(GPU_ENV) $(BUILD)/first-hour --limit $(or $(FIRST_HOUR_MINUTES),30) \
+	    --out $(BUILD)/first-hour.d
 bundle: ## a folder that runs both on a bare GPU machine
 	$(call needs,build unit,$(GPU_PROGRAMS))
 	tests/gpu/make-bundle $(BUILD) $(BUILD)/bundle $(CUDA_LIBDIR)
 else
-check-gpu bench-gpu bundle:
+check-gpu bench-gpu first-hour bundle:
 	@echo '$@: $(cuda_missing)' >&2; exit 77
 endif

@@ -265,6 +265,7 @@ Suite *test_fp8_suite(void)
     TCase *tests = tcase_create("fp8");
     const int n_edges = (int)RF_ARRAY_SIZE(edges);
     tcase_set_timeout(tests, 60);
+    tcase_set_tags(tests, "device");
     tcase_add_test(tests, test_every_bfloat16_becomes_what_cuda_makes_of_it);
     tcase_add_test(tests, test_float32_rounds_as_cuda_does);
     tcase_add_loop_test(

@@ -348,6 +348,7 @@ Suite *test_memory_suite(void)
     Suite *suite = suite_create("memory");
     TCase *tests = tcase_create("memory");
     tcase_set_timeout(tests, 60);
+    tcase_set_tags(tests, "device");
     tcase_add_loop_test(tests, test_fill_writes_the_pattern_and_nothing_else, 0,
                         n);
     tcase_add_loop_test(tests, test_any_flipped_byte_is_found_and_named, 0, n);

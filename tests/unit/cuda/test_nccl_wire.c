@@ -162,6 +162,7 @@ Suite *test_nccl_wire_suite(void)
     Suite *suite = suite_create("nccl_wire");
     TCase *cycle = tcase_create("cycle");
     tcase_set_timeout(cycle, 60);
+    tcase_set_tags(cycle, "device");
     tcase_add_test(cycle,
                    test_nccl_wire_cycle_of_first_peers_hangs_in_one_group);
     tcase_add_test(cycle,

@@ -169,6 +169,7 @@ Suite *test_tiles_suite(void)
     Suite *suite = suite_create("tiles");
     TCase *tests = tcase_create("tiles");
     tcase_set_timeout(tests, 60);
+    tcase_set_tags(tests, "device");
     tcase_add_checked_fixture(tests, setup, NULL);
     tcase_add_loop_test(tests, test_random_slices_land_byte_for_byte, 0, 5);
     tcase_add_test(tests, test_cast_rounds_to_nearest_even);

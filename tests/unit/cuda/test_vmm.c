@@ -220,6 +220,7 @@ Suite *test_vmm_suite(void)
      * a real device must not fork. tests/gpu/check-gpu does not let us. */
     const char *fork_text = getenv("CK_FORK");
     const bool forks = fork_text == NULL || strcmp(fork_text, "no") != 0;
+    tcase_set_tags(tests, "device");
     tcase_add_checked_fixture(tests, setup, clean);
     tcase_add_test(tests, test_vmm_memory_is_whole_grains_and_usable);
     tcase_add_test(tests, test_vmm_mapping_outlives_the_exporter);

@@ -1,0 +1,465 @@
+/*
+ * first-hour: one command for the first half hour on a GPU. It runs the parts
+ * of hour_parts.c one by one, each within a limit, and writes first-hour.json
+ * and first-hour.md after each, so that what was learned stays if the machine
+ * goes. Parts that the machine cannot run are skipped with the reason.
+ */
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/json.h"
+#include "common/mem.h"
+#include "tests/gpu/hour.h"
+
+struct hour {
+    char bin[PATH_MAX], top[PATH_MAX], out[PATH_MAX];
+    char shell[PATH_MAX + 16],
+        run[PATH_MAX + 16]; /* of a bundle; "" elsewhere */
+    const char *only;       /* NULL: all */
+    bool small;
+    int64_t end_ns;
+    double minutes, part_s;         /* limits */
+    json_t *report, *parts, *probe; /* the probe: owned, NULL before it */
+    int count[RF_HOUR_VERDICTS];
+};
+
+static void help(FILE *to)
+{
+    const char *group = "";
+    fputs("usage: first-hour [--limit MINUTES] [--part-limit SECONDS]\n"
+          "                  [--only PART,...] [--out DIR] [--small]\n\n"
+          "Runs what a GPU machine is asked first and writes first-hour.json "
+          "and\nfirst-hour.md into DIR (first-hour). Exit code 0: whatever "
+          "could run passed.\n\n"
+          "  --limit MINUTES       for everything (30)\n"
+          "  --part-limit SECONDS  no part gets more\n"
+          "  --only PART,...       parts or groups of parts, as below\n"
+          "  --out DIR             made if need be\n"
+          "  --small               little work, to try it out: figures mean "
+          "nothing\n",
+          to);
+    for (size_t i = 0; i < rf_hour_n_parts; i++) {
+        const struct rf_hour_part *part = &rf_hour_parts[i];
+        if (strcmp(part->group, group) != 0) {
+            group = part->group;
+            fprintf(to, "\n%s: %s\n", group, rf_hour_group(group));
+        }
+        fprintf(to, "  %-14s %s\n", part->name, part->teaches);
+    }
+}
+
+/* --- Where things are --- */
+
+static bool parent_has(char *dir, const char *name)
+{
+    char path[PATH_MAX + 64];
+    char *slash = strrchr(dir, '/');
+    if (slash == NULL) {
+        return false;
+    }
+    *slash = '\0';
+    snprintf(path, sizeof(path), "%s/%s", dir, name);
+    return access(path, F_OK) == 0;
+}
+
+/* Programs are beside this one; scripts in a folder above, in a bundle and in a
+ * source tree. */
+static bool find_folders(struct hour *hour, const char *self)
+{
+    char path[PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 1);
+    if (length > 0) {
+        path[length] = '\0';
+    } else if (realpath(self, path) == NULL) {
+        perror("first-hour: finding itself");
+        return false;
+    }
+    *strrchr(path, '/') = '\0';
+    snprintf(hour->bin, sizeof(hour->bin), "%s", path);
+    while (!parent_has(path, "tests/gpu/check-gpu")) {
+        if (path[0] == '\0') {
+            fprintf(stderr,
+                    "first-hour: no tests/gpu/check-gpu above %s: run it in a "
+                    "bundle or a source tree\n",
+                    hour->bin);
+            return false;
+        }
+    }
+    snprintf(hour->top, sizeof(hour->top), "%s", path);
+    return true;
+}
+
+static void prepend(const char *variable, const char *folder)
+{
+    const char *old = getenv(variable);
+    char *value;
+    if (asprintf(&value, "%s%s%s", folder, old != NULL ? ":" : "",
+                 old != NULL ? old : "") > 0) {
+        setenv(variable, value, 1);
+        free(value);
+    }
+}
+
+/* A bundle brings a shell, tools and libraries; its script `run` finds those of
+ * the machine. */
+static void use_bundle(struct hour *hour)
+{
+    char folder[PATH_MAX + 16];
+    snprintf(folder, sizeof(folder), "%s/tools/bash", hour->top);
+    if (access(folder, X_OK) != 0) {
+        return;
+    }
+    memcpy(hour->shell, folder, sizeof(hour->shell));
+    snprintf(hour->run, sizeof(hour->run), "%s/run", hour->top);
+    *strrchr(folder, '/') = '\0';
+    if (getenv("PATH") == NULL) {
+        setenv("PATH", "/usr/local/bin:/usr/bin:/bin", 1);
+    }
+    prepend("PATH", folder);
+    snprintf(folder, sizeof(folder), "%s/lib", hour->top);
+    prepend("LD_LIBRARY_PATH", folder);
+}
+
+static bool find_tool(const char *name, char *out, size_t size)
+{
+    static const char usual[] =
+        "/usr/local/cuda/bin:/opt/nvidia/nsight-compute";
+    const char *path = getenv("PATH");
+    char *folders, *rest, *folder;
+    bool found = false;
+    if (asprintf(&folders, "%s:%s", path != NULL ? path : "", usual) < 0) {
+        return false;
+    }
+    rest = folders;
+    while (!found && (folder = strsep(&rest, ":")) != NULL) {
+        snprintf(out, size, "%s/%s", folder, name);
+        found = access(out, X_OK) == 0;
+    }
+    free(folders);
+    return found;
+}
+
+/* --- One part --- */
+
+static void log_path(const struct hour *hour, const struct rf_hour_part *part,
+                     char *out, size_t size)
+{
+    snprintf(out, size, "%s/%s-%s.log", hour->out, part->group, part->name);
+}
+
+static char *filled_in(const struct hour *hour, const struct rf_hour_part *part,
+                       const char *tool, const char *word)
+{
+    const struct {
+        const char *name, *value;
+    } known[] = {{"{bin}", hour->bin},
+                 {"{top}", hour->top},
+                 {"{out}", hour->out},
+                 {"{tool}", tool},
+                 {"{size}", hour->small ? part->small : part->size}};
+    char *made;
+    for (size_t i = 0; i < RF_ARRAY_SIZE(known); i++) {
+        const size_t length = strlen(known[i].name);
+        if (strncmp(word, known[i].name, length) == 0) {
+            return asprintf(&made, "%s%s", known[i].value, word + length) < 0
+                       ? NULL
+                       : made;
+        }
+    }
+    return rf_xstrdup(word);
+}
+
+static void run_part(struct hour *hour, const struct rf_hour_part *part,
+                     const char *tool, struct rf_hour_result *result)
+{
+    const double left =
+        (double)(hour->end_ns - rf_now_ns()) / (double)RF_NS_PER_S;
+    char *argv[RF_HOUR_WORDS + 3] = {0};
+    char log[PATH_MAX + 64];
+    size_t n = 0, own = 0;
+    if (hour->shell[0] != '\0') {
+        argv[n++] = hour->shell;
+        argv[n++] = hour->run;
+        own = n;
+    }
+    for (size_t i = 0; i < RF_HOUR_WORDS && part->words[i] != NULL; i++) {
+        argv[n++] = filled_in(hour, part, tool, part->words[i]);
+    }
+    log_path(hour, part, log, sizeof(log));
+    if (part->variable != NULL) {
+        setenv(part->variable, part->value, 1);
+    }
+    rf_hour_run(argv, log,
+                RF_MIN(RF_MIN((double)part->limit_s, hour->part_s), left),
+                result);
+    if (part->variable != NULL) {
+        unsetenv(part->variable);
+    }
+    for (size_t i = own; i < n; i++) {
+        free(argv[i]);
+    }
+}
+
+static void skip(struct rf_hour_result *result, const char *why)
+{
+    result->verdict = RF_HOUR_SKIPPED;
+    snprintf(result->reason, sizeof(result->reason), "%s", why);
+}
+
+/* Why the probe says that a method cannot be used; NULL where it can. */
+static const char *method_unusable(const struct hour *hour, const char *method)
+{
+    const json_t *why =
+        json_object_get(json_object_get(hour->probe, "methods"), method);
+    return why == NULL           ? "the probe did not say"
+           : json_is_string(why) ? json_string_value(why)
+                                 : NULL;
+}
+
+static void do_part(struct hour *hour, const struct rf_hour_part *part,
+                    struct rf_hour_result *result)
+{
+    char tool[PATH_MAX] = "", why[128];
+    const char *unusable = NULL;
+    if (rf_hour_stop) {
+        skip(result, "interrupted");
+        return;
+    }
+    if (rf_now_ns() >= hour->end_ns) {
+        snprintf(why, sizeof(why), "the limit of %g minutes is reached",
+                 hour->minutes);
+        skip(result, why);
+        return;
+    }
+    if (part->tool != NULL && !find_tool(part->tool, tool, sizeof(tool))) {
+        snprintf(why, sizeof(why), "no %s on this machine", part->tool);
+        skip(result, why);
+        return;
+    }
+    if (part->device) { /* every method needs one, ipc no more than that */
+        unusable = method_unusable(hour, "ipc");
+    }
+    if (unusable == NULL && part->method != NULL) {
+        unusable = method_unusable(hour, part->method);
+    }
+    if (unusable != NULL) {
+        skip(result, unusable);
+        return;
+    }
+    run_part(hour, part, tool, result);
+}
+
+/* --- The report --- */
+
+static void say_machine(json_t *machine, const char *key, const json_t *value)
+{
+    char number[32];
+    if (json_is_string(value)) {
+        json_object_set(machine, key, (json_t *)value);
+    } else if (json_is_integer(value)) {
+        snprintf(number, sizeof(number), "%" JSON_INTEGER_FORMAT,
+                 json_integer_value(value));
+        json_object_set_new(machine, key, json_string(number));
+    } else {
+        json_object_set_new(machine, key, json_string("none"));
+    }
+}
+
+/* What to know of the machine before reading on; the whole probe is kept, too.
+ */
+static void describe_machine(struct hour *hour)
+{
+    json_t *machine = json_object_get(hour->report, "machine");
+    const json_t *gpus = json_object_get(hour->probe, "gpus");
+    const json_t *cuda = json_object_get(hour->probe, "cuda");
+    say_machine(machine, "host", json_object_get(hour->probe, "hostname"));
+    say_machine(machine, "kernel", json_object_get(hour->probe, "kernel"));
+    say_machine(machine, "build", json_object_get(hour->probe, "build"));
+    say_machine(machine, "GPU",
+                json_object_get(json_array_get(gpus, 0), "name"));
+    json_object_set_new(machine, "GPUs",
+                        json_sprintf("%zu", json_array_size(gpus)));
+    say_machine(machine, "driver", json_object_get(cuda, "driver_version"));
+    say_machine(machine, "CUDA driver", json_object_get(cuda, "driver"));
+    say_machine(machine, "CUDA runtime", json_object_get(cuda, "runtime"));
+    say_machine(
+        machine, "NCCL",
+        json_object_get(json_object_get(hour->probe, "nccl"), "version"));
+    json_object_set_new(machine, "NVSHMEM",
+                        json_string(method_unusable(hour, "nvshmem") == NULL
+                                        ? "usable"
+                                        : "not usable"));
+    json_object_set(hour->report, "probe", hour->probe);
+}
+
+/* The probe comes first even where it is not asked for: it decides what can
+ * run. */
+static bool probe_machine(struct hour *hour, struct rf_hour_result *result)
+{
+    char log[PATH_MAX + 64];
+    struct rf_err err;
+    run_part(hour, &rf_hour_parts[0], "", result);
+    log_path(hour, &rf_hour_parts[0], log, sizeof(log));
+    if (result->verdict == RF_HOUR_OK &&
+        rf_json_load(log, (size_t)1 << 20, &hour->probe, &err) != RF_OK) {
+        result->verdict = RF_HOUR_FAILED;
+        snprintf(result->reason, sizeof(result->reason), "%.255s", err.text);
+    }
+    describe_machine(hour);
+    return result->verdict == RF_HOUR_OK;
+}
+
+static bool keep(struct hour *hour, const struct rf_hour_part *part,
+                 const struct rf_hour_result *result)
+{
+    char log[PATH_MAX + 64];
+    struct rf_err err;
+    log_path(hour, part, log, sizeof(log));
+    hour->count[result->verdict]++;
+    json_array_append_new(hour->parts, rf_hour_part_json(part, log, result));
+    json_object_set_new(
+        hour->report, "summary",
+        json_sprintf("%d ok, %d failed, %d timed out, %d skipped",
+                     hour->count[RF_HOUR_OK], hour->count[RF_HOUR_FAILED],
+                     hour->count[RF_HOUR_TIMED_OUT],
+                     hour->count[RF_HOUR_SKIPPED]));
+    printf("%s %-14s %s%s%s (%.1f s)\n", part->group, part->name,
+           rf_hour_verdicts[result->verdict],
+           result->reason[0] != '\0' ? ": " : "", result->reason,
+           result->seconds);
+    fflush(stdout);
+    if (rf_hour_write(hour->report, hour->out, &err) != RF_OK) {
+        fprintf(stderr, "first-hour: %s\n", err.text);
+        return false;
+    }
+    return true;
+}
+
+static int run_all(struct hour *hour)
+{
+    char stamp[32];
+    bool written = true;
+    rf_utc_stamp(stamp, sizeof(stamp));
+    hour->parts = json_array();
+    hour->report = json_pack("{s:i, s:s, s:b, s:s, s:{}, s:o}", "format", 1,
+                             "date", stamp, "small", hour->small, "summary", "",
+                             "machine", "parts", hour->parts);
+    for (size_t i = 0; i < rf_hour_n_parts && written; i++) {
+        const struct rf_hour_part *part = &rf_hour_parts[i];
+        struct rf_hour_result result = {.verdict = RF_HOUR_OK};
+        const bool chosen =
+            hour->only == NULL || rf_hour_chosen(hour->only, part);
+        if (i == 0) {
+            (void)probe_machine(hour, &result);
+        } else if (chosen) {
+            do_part(hour, part, &result);
+        }
+        if (chosen || i == 0) {
+            written = keep(hour, part, &result);
+        }
+    }
+    printf("%s; %s/first-hour.md\n",
+           json_string_value(json_object_get(hour->report, "summary")),
+           hour->out);
+    json_decref(hour->report);
+    json_decref(hour->probe);
+    return written && hour->count[RF_HOUR_FAILED] == 0 &&
+                   hour->count[RF_HOUR_TIMED_OUT] == 0
+               ? 0
+               : 1;
+}
+
+/* --- Start --- */
+
+static void on_signal(int number)
+{
+    (void)number;
+    rf_hour_stop = 1;
+}
+
+static void catch_signals(void)
+{
+    struct sigaction action = {.sa_handler = on_signal};
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGHUP, &action, NULL);
+}
+
+/* 0: go on; otherwise the exit code plus one. */
+static int read_options(struct hour *hour, int argc, char **argv,
+                        const char **out)
+{
+    static const struct option options[] = {
+        {"limit", required_argument, NULL, 'l'},
+        {"part-limit", required_argument, NULL, 'p'},
+        {"only", required_argument, NULL, 'o'},
+        {"out", required_argument, NULL, 'd'},
+        {"small", no_argument, NULL, 's'},
+        {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0}};
+    char word[64], *end = NULL;
+    int option;
+    while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+        if (option == 'l' || option == 'p') {
+            double *limit = option == 'l' ? &hour->minutes : &hour->part_s;
+            *limit = strtod(optarg, &end);
+            if (*end != '\0' || !(*limit > 0) || *limit > 86400) {
+                fputs("first-hour: a limit is a number up to 86400\n", stderr);
+                return 3;
+            }
+        } else if (option == 'o') {
+            hour->only = optarg;
+            if (rf_hour_unknown(optarg, word, sizeof(word))) {
+                fprintf(stderr, "first-hour: no part \"%s\"; see --help\n",
+                        word);
+                return 3;
+            }
+        } else if (option == 'd') {
+            *out = optarg;
+        } else if (option == 's') {
+            hour->small = true;
+        } else {
+            help(option == 'h' ? stdout : stderr);
+            return option == 'h' ? 1 : 3;
+        }
+    }
+    if (optind < argc) {
+        help(stderr);
+        return 3;
+    }
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    static struct hour hour = {.minutes = 30, .part_s = 86400};
+    const char *out = "first-hour";
+    const int code = read_options(&hour, argc, argv, &out);
+    if (code != 0) {
+        return code - 1;
+    }
+    if (!find_folders(&hour, argv[0])) {
+        return 1;
+    }
+    if ((mkdir(out, 0755) != 0 && access(out, W_OK) != 0) ||
+        realpath(out, hour.out) == NULL) {
+        fprintf(stderr, "first-hour: cannot write to %s\n", out);
+        return 1;
+    }
+    use_bundle(&hour);
+    if (chdir(hour.top) != 0) { /* parts name files from there */
+        perror(hour.top);
+        return 1;
+    }
+    setenv("CK_FORK", "no", 1); /* a device's context survives no fork */
+    hour.end_ns =
+        rf_now_ns() + (int64_t)(hour.minutes * 60 * (double)RF_NS_PER_S);
+    rf_hour_own_orphans();
+    catch_signals();
+    return run_all(&hour);
+}

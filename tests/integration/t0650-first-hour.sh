@@ -1,0 +1,165 @@
+# first-hour, what a GPU is asked first: over the fakes, and from a bundle in a
+# root that holds nothing but that and a C library.
+# limit: 600
+# shellcheck shell=bash source=../lib/test.sh disable=SC2034
+. "$(dirname "$0")/../lib/test.sh"
+
+hour=$RF_BUILD_DIR/first-hour
+fakes=$RF_BUILD_DIR/fake
+[ -x "$hour" ] || skip_all "first-hour is not built (no CUDA toolkit)"
+[ -e "$fakes/libnvidia-ml.so.1" ] || skip_all "the fakes are not built (make fake)"
+
+over_fakes() { # ARGUMENT...
+    LD_LIBRARY_PATH=$fakes FAKE_CUDA_DEVICES=1 FAKE_CUDA_DELAY_US=0 \
+        "$hour" --small --out out "$@" >told 2>&1
+    status=$?
+    cat told >&2
+}
+
+# Its report, in both forms, has each part that was asked for.
+report_has() { # PARTS
+    jq -e . out/first-hour.json >/dev/null || fail "first-hour.json: no JSON"
+    expect_json out/first-hour.json ".parts | length == $1"
+    [ "$(grep -c '^### ' out/first-hour.md)" = "$1" ] ||
+        fail "first-hour.md does not have $1 parts"
+}
+verdict_of() { # PART
+    jq -r ".parts[] | select(.name == \"$1\") | .verdict" out/first-hour.json
+}
+
+test_machine_and_benchmarks_run_over_the_fakes() {
+    over_fakes --only probe,driver,refit-host,tables,memcheck,kernels,d
+    expect_exit 0
+    report_has 9
+    expect_json out/first-hour.json '.parts | all(
+        .verdict == "ok" or .verdict == "skipped" and .reason != "")'
+    for part in probe refit-host tables kernels group priority steps; do
+        [ "$(verdict_of "$part")" = ok ] || fail "$part is not ok"
+    done
+    # Raw samples, and what they are of cudaMemcpy.
+    expect_json out/first-hour.json '.parts[] | select(.name == "steps") |
+        .figures | length == 10 and all(.samples | length == 15) and
+        all(.of_memcpy > 0)'
+    expect_json out/first-hour.json '.parts[] | select(.name == "kernels") |
+        [.figures[].figure | split(",")[0]] | unique |
+        . == ["copy1", "copy16", "cudaMemcpyAsync", "fill8", "fp8", "verify8"]'
+    expect_json out/first-hour.json '.machine | .GPU == "Fake GPU" and
+        .NCCL == "2.28.9" and .driver == "580.00.00" and .host != ""'
+    expect_text out/first-hour.md '^\| 2 MB: wire \| [0-9.e-]+ \| ms \| 15 \|'
+}
+
+test_checks_are_run_by_part() {
+    over_fakes --only flipped,separate
+    expect_exit 0
+    report_has 3 # the probe decides what can run, so it always does
+    expect_json out/first-hour.json '.parts[] | select(.name == "separate") |
+        .tail | any(test("4 passed, 0 failed"))'
+}
+
+# The shell that runs a part's script, with what a test wants of it instead.
+shell_that() { # COMMANDS
+    mkdir -p bin
+    printf '#!/bin/sh\n%s\n' "$1" >bin/bash
+    chmod +x bin/bash
+}
+
+test_part_that_hangs_is_ended_and_others_go_on() {
+    # With a child in a process group of its own, as timeout(1) has.
+    shell_that "case \$3 in flipped*) ;; *) exit 0 ;; esac
+        echo started; setsid sleep 1000 & echo \$! >$PWD/pid; sleep 1000"
+    PATH=$PWD/bin:$PATH over_fakes --part-limit 5 --only flipped,separate
+    expect_exit 1
+    [ "$(verdict_of flipped)" = "timed out" ] || fail "flipped did not time out"
+    [ "$(verdict_of separate)" = ok ] || fail "separate did not run"
+    expect_json out/first-hour.json '.parts[] | select(.name == "flipped") |
+        .tail == ["started"] and .reason == "still running after 5 s"'
+    if kill -0 "$(cat pid)" 2>/dev/null; then
+        fail "what a part had started outlived it"
+    fi
+}
+
+test_limit_of_the_whole_skips_the_rest() {
+    shell_that "sleep 1000"
+    PATH=$PWD/bin:$PATH over_fakes --limit 0.1 --only flipped,separate
+    expect_exit 1
+    [ "$(verdict_of flipped)" = "timed out" ] || fail "flipped did not time out"
+    expect_json out/first-hour.json '.parts[] | select(.name == "separate") |
+        .verdict == "skipped" and (.reason | test("limit of 0.1 minutes"))'
+}
+
+test_part_that_fails_is_told_and_others_go_on() {
+    # shellcheck disable=SC2016 # for the script
+    shell_that 'echo "out of luck"; case $3 in flipped*) exit 3 ;; esac'
+    PATH=$PWD/bin:$PATH over_fakes --only flipped,separate
+    expect_exit 1
+    [ "$(verdict_of flipped)" = failed ] || fail "flipped did not fail"
+    [ "$(verdict_of separate)" = ok ] || fail "separate did not run"
+    expect_text told '^b flipped +failed: exit code 3'
+    expect_text out/first-hour.md '^out of luck$'
+    expect_text told '^2 ok, 1 failed, 0 timed out, 0 skipped'
+}
+
+test_unknown_parts_and_options_are_refused() {
+    over_fakes --only a,wrong
+    expect_exit 2
+    expect_text told 'no part "wrong"'
+    over_fakes --limit soon
+    expect_exit 2
+    "$hour" --help >told || fail "no help"
+    expect_text told '^d: NCCL with one rank'
+}
+
+# --- The bundle -----------------------------------------------------------------
+
+# A root with the C library and what the kernel gives; nothing else.
+empty_root() { # FOLDER
+    local name file
+    mkdir -p "$1"/{proc,tmp,dev,bundle}
+    touch "$1/dev/null"
+    ldd "$1/../bundle"/{bin,tools}/* 2>/dev/null |
+        awk '$2 == "=>" && $3 ~ /^\// {print $3} $1 ~ /^\// {print $1}' |
+        grep -E '/(libc|libm|libdl|libpthread|librt|libresolv|ld-linux.*)\.so' |
+        sort -u | while read -r file; do
+        mkdir -p "$1$(dirname "$file")"
+        cp -L "$file" "$1$file"
+    done
+    cp -a "$1/../bundle/." "$1/bundle"
+}
+
+# shellcheck disable=SC2016 # for the shell inside
+in_empty_root() { # FOLDER COMMAND...
+    env -i PATH="$PATH" unshare --user --map-root-user --mount --pid --fork \
+        bash -c 'mount --bind /dev/null "$1/dev/null" &&
+            mount -t proc proc "$1/proc" && cd "$1" && exec chroot . \
+            "${@:2}"' bash "$@" 2>&1
+}
+
+test_bundle_runs_in_an_empty_root() {
+    local libraries
+    if ! unshare --user --map-root-user --mount --pid --fork true; then
+        echo "# skipped: no user namespaces here" >&2
+        return 0
+    fi
+    libraries=$(dirname "$(ldd "$RF_BUILD_DIR/refit-cuda.so" |
+        awk '/libcudart/ {print $3}')")
+    "$RF_TOP/tests/gpu/make-bundle" "$RF_BUILD_DIR" "$PWD/bundle" \
+        "$libraries" >made || fail "make-bundle failed"
+    expect_text made 'bundle: [0-9]+ MiB$'
+    [ "$(sed -E 's/.*: ([0-9]+) MiB/\1/' made)" -le 64 ] ||
+        fail "the bundle is too large to carry: $(cat made)"
+    empty_root "$PWD/root"
+    in_empty_root "$PWD/root" /bundle/first-hour --out /tmp/out >told
+    status=$?
+    cat told >&2
+    expect_exit 0
+    cp -r root/tmp/out out
+    report_has "$("$hour" --help | grep -cE '^  [a-z]')"
+    for part in probe refit-host tables; do
+        [ "$(verdict_of "$part")" = ok ] || fail "$part is not ok"
+    done
+    expect_text told '^b kills +skipped: no driver'
+    expect_json out/first-hour.json '[.parts[] | select(.verdict != "ok" and
+        .verdict != "skipped")] == []'
+}
+
+run_tests

@@ -275,16 +275,17 @@ void rf_folding_end(struct rf_folding *folding)
     const struct rf_fold *fold = folding->fold;
     for (uint32_t i = 1; i < fold->n_hops; i++) {
         const struct rf_hop *hop = &fold->hops[i];
-        rf_builder_count(folding->builder, fold->hops[hop->parent].rank,
-                         hop->rank, folding->n, folding->bytes);
+        rf_schedule_count(schedule, folding->builder->world,
+                          fold->hops[hop->parent].rank, hop->rank, folding->n,
+                          folding->bytes);
     }
     for (size_t u = 0; u < fold->parcels.n; u++) {
         const struct rf_parcel *parcel = &fold->parcels.of[u];
         const struct rf_takes *takes = &folding->takes[u];
         for (uint32_t i = 0; i < parcel->n_dst; i++) {
             uint32_t rank = fold->parcels.holders[parcel->first_dst + i].rank;
-            rf_builder_count(folding->builder, rank, rank, takes->n,
-                             takes->bytes);
+            rf_schedule_count(schedule, folding->builder->world, rank, rank,
+                              takes->n, takes->bytes);
         }
     }
     if (folding->builder->node != RF_NONE) {

@@ -67,12 +67,12 @@ static uint64_t view_offset(const struct rf_view *view,
     return offset;
 }
 
-void rf_builder_count(struct rf_builder *builder, uint32_t src, uint32_t dst,
-                      uint64_t n, uint64_t bytes)
+void rf_schedule_count(struct rf_schedule *schedule,
+                       const struct rf_world *world, uint32_t src, uint32_t dst,
+                       uint64_t n, uint64_t bytes)
 {
-    struct rf_schedule *schedule = builder->schedule;
-    uint32_t from = builder->world->ranks[src].node;
-    uint32_t to = builder->world->ranks[dst].node;
+    uint32_t from = world->ranks[src].node;
+    uint32_t to = world->ranks[dst].node;
     schedule->rank_ops[src] += n;
     if (src == dst) {
         schedule->node_copy[to] += bytes;
@@ -231,7 +231,8 @@ uint32_t rf_builder_emit(struct rf_builder *builder,
     op.id = builder->ids != NULL ? builder->ids[id] : id;
     rf_builder_keep(builder, &op);
     schedule->n_rounds = RF_MAX(schedule->n_rounds, op.round + 1);
-    rf_builder_count(builder, op.src, op.dst, 1, rf_op_bytes(&op));
+    rf_schedule_count(schedule, builder->world, op.src, op.dst, 1,
+                      rf_op_bytes(&op));
     hash_op(&schedule->digest, &op);
     rf_builder_occupy(builder, op.src, op.dst, op.round);
     return op.id;
@@ -256,7 +257,7 @@ uint32_t rf_builder_round(const struct rf_builder *builder, uint32_t src,
     return RF_MAX(builder->next_round[src], builder->next_round[dst]);
 }
 
-static struct rf_schedule *schedule_create(const struct rf_world *world)
+struct rf_schedule *rf_schedule_create(const struct rf_world *world)
 {
     struct rf_schedule *schedule = rf_xcalloc(1, sizeof(*schedule));
     uint32_t ranks = RF_MAX(world->n_ranks, 1);
@@ -319,7 +320,7 @@ enum rf_status rf_schedule_build(const struct rf_plan *plan, uint32_t node,
         .chunk_bytes = plan->spec->chunk_bytes,
         .err = err,
     };
-    builder.schedule = schedule_create(plan->world);
+    builder.schedule = rf_schedule_create(plan->world);
     builder.next_round =
         rf_xcalloc(RF_MAX(plan->world->n_ranks, 1), sizeof(uint32_t));
     switch (plan->spec->strategy) {

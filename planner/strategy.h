@@ -28,6 +28,14 @@ struct rf_builder {
     enum rf_status status; /* first failure; later emits do nothing */
 };
 
+/* Without ops, with its sums at 0. */
+struct rf_schedule *rf_schedule_create(const struct rf_world *world);
+/* Adds `n` ops of `bytes` in all to the sums of the world, whether or not the
+ * schedule keeps them. */
+void rf_schedule_count(struct rf_schedule *schedule,
+                       const struct rf_world *world, uint32_t src, uint32_t dst,
+                       uint64_t n, uint64_t bytes);
+
 /* Where a box lies at one end of an op. */
 struct rf_view {
     uint32_t rank;
@@ -64,10 +72,6 @@ bool rf_builder_number(struct rf_builder *builder, uint64_t n, uint32_t *first);
 
 /* Keeps a numbered op. Emitting one does this, too, as it counts it. */
 void rf_builder_keep(struct rf_builder *builder, const struct rf_op *op);
-
-/* Adds `n` ops of `bytes` in all to the totals of the world. */
-void rf_builder_count(struct rf_builder *builder, uint32_t src, uint32_t dst,
-                      uint64_t n, uint64_t bytes);
 
 /* What converts elements of a family from the training side's dtype to the
  * inference side's. */

@@ -151,7 +151,6 @@ static void bench_verify(const struct bench *bench)
     free(tiles.tiles[3]);
 }
 
-/* By the host's clock: a job waits for its end. */
 static void bench_fp8(const struct bench *bench)
 {
     const uint64_t columns = 4096, rows = bench->bytes / 2 / columns;
@@ -170,9 +169,9 @@ static void bench_fp8(const struct bench *bench)
     struct rf_err err;
     rf_bench_must(rf_fp8_job_create(&matrix, 1, &job, &err), &err);
     for (unsigned i = 0; i < bench->rounds; i++) {
-        const int64_t begin = rf_now_ns();
-        rf_bench_must(rf_fp8_job_run(job, &err), &err);
-        rf_sample(&samples, (double)(rf_now_ns() - begin) / 1e6);
+        int64_t ns;
+        rf_bench_must(rf_fp8_job_run(job, &ns, &err), &err);
+        rf_sample(&samples, (double)ns / 1e6);
     }
     rf_figure("fp8, the grid of refits", "ms", moved,
               (double)moved / rf_samples_median(&samples) /

@@ -321,6 +321,12 @@ static const void *ipc_base_of(const struct rf_piece *piece,
     return rf_ipc_rounds_base_of(&state->rounds, piece, stride);
 }
 
+static bool ipc_leaves(size_t op, const void *opaque)
+{
+    const struct ipc_state *state = opaque;
+    return rf_ipc_is_view(state->env->plan, &state->env->schedule->ops[op]);
+}
+
 /* See RF_STUCK_NS. */
 static void tell_where(const struct ipc_state *state)
 {
@@ -413,6 +419,7 @@ const struct rf_method_ops rf_cuda_method_ipc = {
     .timing = ipc_timing,
     .ways = ipc_ways,
     .base_of = ipc_base_of,
+    .leaves = ipc_leaves,
     .abort = ipc_abort,
     .close = ipc_close,
 };

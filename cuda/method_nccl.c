@@ -588,6 +588,13 @@ static const void *nccl_base_of(const struct rf_piece *piece,
     return NULL;
 }
 
+static bool nccl_leaves(size_t op, const void *opaque)
+{
+    (void)op;
+    (void)opaque;
+    return false;
+}
+
 const struct rf_method_ops rf_cuda_method_nccl = {
     .info = &rf_method_infos[RF_METHOD_NCCL],
     .probe = nccl_probe,
@@ -597,6 +604,7 @@ const struct rf_method_ops rf_cuda_method_nccl = {
     .timing = nccl_timing,
     .ways = rf_method_one_way,
     .base_of = nccl_base_of,
+    .leaves = nccl_leaves,
     .abort = nccl_abort,
     .close = nccl_close,
 };

@@ -105,8 +105,7 @@ static enum rf_status initialise(struct shmem_state *state, struct rf_err *err)
     attr.args.uid.id = &state->table.id;
     attr.args.uid.rank = (int)state->env->rank;
     attr.args.uid.ranks = (int)state->env->plan->world->n_ranks;
-    if (state->api->nvshmemx_hostlib_init_attr(RF_NVSHMEM_INIT_WITH_UNIQUEID,
-                                               &attr) != 0) {
+    if (rf_nvshmem_start(&attr) != 0) {
         return rf_err_set(err, RF_ERR_DEVICE,
                           "NVSHMEM did not start (NVSHMEM_DEBUG=INFO in "
                           "launch.env says more)");
@@ -521,6 +520,13 @@ static const void *nvshmem_base_of(const struct rf_piece *piece,
     return NULL;
 }
 
+static bool nvshmem_leaves(size_t op, const void *opaque)
+{
+    (void)op;
+    (void)opaque;
+    return false;
+}
+
 /* NVSHMEM has no abort, and its waits have no end: everything on the device
  * stays as it is until the process ends, which is now. */
 static void nvshmem_abort(void *opaque)
@@ -556,7 +562,7 @@ static void free_device(struct shmem_state *state)
         state->api->nvshmem_free(state->words);
         state->api->nvshmem_free(state->send);
         state->api->nvshmem_free(state->recv);
-        state->api->nvshmemx_hostlib_finalize();
+        rf_nvshmem_stop();
     }
 }
 
@@ -590,6 +596,7 @@ const struct rf_method_ops rf_cuda_method_nvshmem = {
     .timing = nvshmem_timing,
     .ways = rf_method_one_way,
     .base_of = nvshmem_base_of,
+    .leaves = nvshmem_leaves,
     .abort = nvshmem_abort,
     .close = nvshmem_close,
 };

@@ -9,6 +9,7 @@
 #define BOOTSTRAP "nvshmem_bootstrap_uid.so.3"
 
 static struct rf_nvshmem table;
+static unsigned users; /* of the started library */
 
 static const struct rf_library_symbol symbols[] = {
 #define X(name, result, args) {#name, (void **)(void *)&table.name},
@@ -30,4 +31,20 @@ const struct rf_nvshmem *rf_nvshmem_load(struct rf_err *err)
 {
     static struct rf_library library = RF_LIBRARY_INIT;
     return rf_library_load(&library, load, err) == RF_OK ? &table : NULL;
+}
+
+int rf_nvshmem_start(struct rf_nvshmem_attr *attr)
+{
+    const int code = users > 0 ? 0
+                               : table.nvshmemx_hostlib_init_attr(
+                                     RF_NVSHMEM_INIT_WITH_UNIQUEID, attr);
+    users += code == 0;
+    return code;
+}
+
+void rf_nvshmem_stop(void)
+{
+    if (--users == 0) {
+        table.nvshmemx_hostlib_finalize();
+    }
 }

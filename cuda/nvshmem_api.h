@@ -73,4 +73,10 @@ struct rf_nvshmem {
 /* The table, or NULL with why. */
 const struct rf_nvshmem *rf_nvshmem_load(struct rf_err *err);
 
+/* The library, once loaded, can be started once: the first call does it, and
+ * its error is returned; the call of stop that belongs to it, as brackets do,
+ * ends it. Collective, from one thread. */
+int rf_nvshmem_start(struct rf_nvshmem_attr *attr);
+void rf_nvshmem_stop(void);
+
 #endif

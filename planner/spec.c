@@ -194,6 +194,8 @@ static enum rf_status read_amounts(const struct rf_jnode *node,
                                err)) != RF_OK ||
         (status = rf_jnode_u32(node, "iterations", 1, 1000000,
                                &spec->iterations, err)) != RF_OK ||
+        (status = rf_jnode_bool(node, "yardstick", &spec->yardstick, err)) !=
+            RF_OK ||
         (status = rf_jnode_u64(node, "bucket_bytes", MIN_BUCKET_BYTES,
                                MAX_BUCKET_BYTES, &spec->bucket_bytes, err)) !=
             RF_OK ||
@@ -242,7 +244,7 @@ static enum rf_status read_scenario(const struct rf_jnode *node,
         "balance",     "serialize",  "colocated_processes",
         "warmup",      "iterations", "bucket_bytes",
         "chunk_bytes", "cast",       "disk",
-        "timeout_s",   NULL};
+        "timeout_s",   "yardstick",  NULL};
     struct rf_jnode train = rf_jnode_get(node, "train");
     struct rf_jnode infer = rf_jnode_get(node, "infer");
     enum rf_status status;
@@ -276,6 +278,7 @@ enum rf_status rf_spec_from_json(const struct rf_jnode *node,
     enum rf_status status;
     spec->warmup = DEFAULT_WARMUP;
     spec->iterations = DEFAULT_ITERATIONS;
+    spec->yardstick = true;
     spec->bucket_bytes = DEFAULT_BUCKET_BYTES;
     status = read_scenario(node, node_names, n_node_names, spec, err);
     if (status != RF_OK) {

@@ -67,6 +67,7 @@ struct rf_spec {
     bool separate_processes; /* colocated: trainer and engine apart */
     bool cast_at_source;     /* where a dtype change happens */
     uint32_t warmup, iterations;
+    bool yardstick;        /* is measured beside every iteration */
     uint64_t bucket_bytes; /* bound of staging memory */
     uint64_t chunk_bytes; /* forwarding granularity; 0: chosen by the planner */
     char *disk_folder;    /* method disk; NULL otherwise */

@@ -98,6 +98,7 @@ json_t *rf_spec_to_json(const struct rf_spec *spec,
         json_string(spec->cast_at_source ? "source" : "destination"));
     set_u64(object, "warmup", spec->warmup);
     set_u64(object, "iterations", spec->iterations);
+    json_object_set_new(object, "yardstick", json_boolean(spec->yardstick));
     set_u64(object, "bucket_bytes", spec->bucket_bytes);
     set_u64(object, "chunk_bytes", spec->chunk_bytes);
     if (spec->disk_folder != NULL) {

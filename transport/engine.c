@@ -374,7 +374,8 @@ static bool copy_own(struct rf_engine *engine)
         rf_copy_range(
             shape, engine->copy_at, n,
             (uint8_t *)rf_engine_memory(engine, op->dst_mem) + op->dst_offset,
-            (const uint8_t *)from->arena[op->src_mem] + op->src_offset, true);
+            (const uint8_t *)from->arena[op->src_mem] + op->src_offset,
+            !engine->env->plain_stores);
         bytes = n * shape->dst_item;
     }
     engine->copy_at += n;
@@ -398,7 +399,8 @@ static bool run_portion(struct rf_engine *engine)
         return false;
     }
     before = rf_now_ns();
-    rf_portions_run(engine->portions, index, engine->flow, engine->shm);
+    rf_portions_run(engine->portions, index, engine->flow, engine->shm,
+                    !engine->env->plain_stores);
     if (engine->env->trace != NULL) {
         about = rf_portions_about(engine->portions, index);
     }
@@ -513,6 +515,12 @@ enum rf_status rf_engine_progress(void *state, bool *done, struct rf_err *err)
 void rf_engine_timing(void *state, struct rf_phase_times *out)
 {
     *out = ((struct rf_engine *)state)->times;
+}
+
+bool rf_engine_leaves(size_t op, const void *state)
+{
+    const struct rf_engine *engine = state;
+    return engine->nothing != NULL && engine->nothing[op];
 }
 
 const void *rf_engine_base_of(const struct rf_piece *piece,

@@ -189,11 +189,11 @@
     F(S, REAL, timeout_s, OPTIONAL, 0, 1e12,                                   \
       "how long exchanges and connections may take; until ABORT if absent")    \
     F(S, U32, index, OPTIONAL, 0, INT32_MAX,                                   \
-      "fill, run, verify: the iteration, counts warm-ups")                     \
+      "fill, run, verify, yardstick: the iteration, counts warm-ups")          \
     F(S, I64, start_at_ns, OPTIONAL, -RF_MSG_CLOCK_MAX, RF_MSG_CLOCK_MAX,      \
-      "run: when, on the sender's clock")                                      \
+      "run, yardstick: when, on the sender's clock")                           \
     F(S, U32, trace, OPTIONAL, 1, RF_MSG_TRACE_MAX,                            \
-      "run: record what the rank does, this many events at most")              \
+      "run, yardstick: record what the rank does, this many events at most")   \
     F(S, BOOL, sources, OPTIONAL, 0, 0, "verify: the training side, too")      \
     F(S, TEXT, kind, OPTIONAL, 1, 15, "probe: `copy` or `link`")               \
     F(S, U64, bytes, OPTIONAL, 0, RF_MSG_BYTES_MAX, "probe: size")             \
@@ -213,6 +213,14 @@
       "of an iteration, by copy engines")                                      \
     F(S, U64, kernel_bytes, REQUIRED, 0, RF_MSG_BYTES_MAX, "by kernels")
 
+#define RF_YARDSTICK_FIELDS(F, S)                                              \
+    F(S, U64, copied_bytes, REQUIRED, 0, RF_MSG_BYTES_MAX,                     \
+      "copied to this rank from ranks of its node, itself included")           \
+    F(S, U64, peer_bytes, REQUIRED, 0, RF_MSG_BYTES_MAX,                       \
+      "to this rank from all others")                                          \
+    F(S, U64, sent_bytes, REQUIRED, 0, RF_MSG_BYTES_MAX, "to other nodes")     \
+    F(S, U64, received_bytes, REQUIRED, 0, RF_MSG_BYTES_MAX, "from other nodes")
+
 #define RF_PREPARED_FIELDS(F, S)                                               \
     F(S, TEXT, plan_digest, REQUIRED, 1, 64, "hexadecimal")                    \
     F(S, TEXT, schedule_digest, REQUIRED, 1, 64, "hexadecimal")                \
@@ -222,7 +230,9 @@
       "memory that the method registered, or why none")                        \
     F(S, PART, arena_bytes, msg_arena_bytes, 0, 0, "memory for weights")       \
     F(S, MAYBE, copies, msg_copy_ways, 0, 0,                                   \
-      "method ipc: which way its copies go")
+      "method ipc: which way its copies go")                                   \
+    F(S, MAYBE, yardstick, msg_yardstick, 0, 0,                                \
+      "what this rank's part of the yardstick moves; absent: there is none")
 
 #define RF_PROBED_FIELDS(F, S)                                                 \
     F(S, REAL, gbytes_per_s, OPTIONAL, 0, RF_MSG_RATE_MAX,                     \
@@ -297,8 +307,8 @@
     F(S, TEXT, phase, OPTIONAL, 0, 63, "the step that failed")                 \
     F(S, MAYBE, prepared, msg_prepared, 0, 0, "of prepare")                    \
     F(S, MAYBE, probed, msg_probed, 0, 0, "of probe")                          \
-    F(S, MAYBE, ran, msg_ran, 0, 0, "of run")                                  \
-    F(S, MAYBE, traced, msg_traced, 0, 0, "of run with `trace`")               \
+    F(S, MAYBE, ran, msg_ran, 0, 0, "of run and yardstick")                    \
+    F(S, MAYBE, traced, msg_traced, 0, 0, "of run and yardstick with `trace`") \
     F(S, MAYBE, verified, msg_verified, 0, 0, "of verify")                     \
     F(S, MAYBE, closed, msg_closed, 0, 0, "of close")
 
@@ -373,6 +383,7 @@
     X(msg_hooks, RF_HOOKS_FIELDS)                                              \
     X(msg_arena_bytes, RF_ARENA_BYTES_FIELDS)                                  \
     X(msg_copy_ways, RF_COPY_WAYS_FIELDS)                                      \
+    X(msg_yardstick, RF_YARDSTICK_FIELDS)                                      \
     X(msg_prepared, RF_PREPARED_FIELDS)                                        \
     X(msg_probed, RF_PROBED_FIELDS)                                            \
     X(msg_ran, RF_RAN_FIELDS)                                                  \

@@ -5,6 +5,8 @@
  *
  * Life of a method on a rank, all calls from the rank's data thread:
  *     probe → open → { start → progress … → timing }* → close
+ * A rank may have opened a method twice, with two schedules over the same
+ * arenas; their iterations take turns.
  * `open` may block (connecting, exchanging handles) within env->deadline_ns;
  * start and progress may not block longer than about 10 ms, and look at
  * env->abort: when it is set they return RF_ERR_ABORTED. After an error or an
@@ -43,6 +45,9 @@ struct rf_method_env {
     const struct rf_memory_ops *memory;
     uint8_t data_key[RF_DATA_KEY_BYTES]; /* of this attempt */
     int64_t deadline_ns;                 /* of open */
+    /* Host methods copy with plain stores, where streaming ones are slower.
+     * Read when an iteration starts; the same on all ranks of a node. */
+    bool plain_stores;
     const atomic_bool *abort;
     struct rf_trace *trace; /* of the iteration; NULL: not wanted */
     /* Collective over all ranks of the scenario, same order of calls on each:
@@ -114,6 +119,10 @@ struct rf_method_ops {
      * NULL = in the arena (see rf_memory_ops.verify). */
     const void *(*base_of)(const struct rf_piece *piece,
                            uint64_t stride[RF_BOX_DIMS], void *state);
+    /* Whether an op, by its index in env->schedule, moves no bytes because its
+     * destination is read where the source has it. The same answer on every
+     * rank of the node. */
+    bool (*leaves)(size_t op, const void *state);
     void (*abort)(void *state);
     void (*close)(void *state); /* NULL state is fine */
 };

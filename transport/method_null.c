@@ -62,6 +62,13 @@ static const void *null_base_of(const struct rf_piece *piece,
     return NULL;
 }
 
+static bool null_leaves(size_t op, const void *state)
+{
+    (void)op;
+    (void)state;
+    return false;
+}
+
 static void null_abort(void *state)
 {
     (void)state;
@@ -76,6 +83,7 @@ const struct rf_method_ops rf_method_null = {
     .timing = null_timing,
     .ways = rf_method_one_way,
     .base_of = null_base_of,
+    .leaves = null_leaves,
     .abort = null_abort,
     .close = free,
 };

@@ -174,6 +174,12 @@ static const void *base_of(const struct rf_piece *piece,
     return place->base;
 }
 
+static bool leaves(size_t op, const void *state)
+{
+    const struct shm_state *shm = state;
+    return rf_engine_leaves(op, shm->engine);
+}
+
 static void abort_shm(void *state)
 {
     struct shm_state *shm = state;
@@ -199,6 +205,7 @@ const struct rf_method_ops rf_method_shm = {
     .timing = timing,
     .ways = rf_method_one_way,
     .base_of = base_of,
+    .leaves = leaves,
     .abort = abort_shm,
     .close = close_shm,
 };

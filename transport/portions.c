@@ -323,7 +323,8 @@ static void place_members(const struct rf_portions *portions,
 }
 
 static void run_part(const struct rf_portions *portions,
-                     const struct part *part, const struct rf_nodeshm *shm)
+                     const struct part *part, const struct rf_nodeshm *shm,
+                     bool streaming)
 {
     const struct group *group = &portions->groups[part->group];
     struct rf_copy_member members[RF_COPY_MEMBERS_MAX];
@@ -340,18 +341,19 @@ static void run_part(const struct rf_portions *portions,
         uint64_t n = RF_MIN(block, part->count - at);
         for (uint32_t m = 0; m < group->n_members; m++) {
             rf_copy_range(members[m].shape, part->first + at, n, members[m].dst,
-                          members[m].src, true);
+                          members[m].src, streaming);
         }
     }
 }
 
 void rf_portions_run(const struct rf_portions *portions, uint32_t portion,
-                     struct rf_flow *flow, const struct rf_nodeshm *shm)
+                     struct rf_flow *flow, const struct rf_nodeshm *shm,
+                     bool streaming)
 {
     const struct portion *what = &portions->of[portion];
     const struct part *parts = &portions->parts[what->first_part];
     for (uint32_t p = 0; p < what->n_parts; p++) {
-        run_part(portions, &parts[p], shm);
+        run_part(portions, &parts[p], shm, streaming);
     }
     rf_copy_fence();
     for (uint32_t p = 0; p < what->n_parts; p++) {

@@ -2,8 +2,9 @@
  * The steps of a scenario attempt. See exec.h; "prepare" is in exec_prepare.c,
  * the probes are in probe.c.
  *
- * Only "run" is timed, and only from after the wait for the common start until
- * the method reports completion. Nothing is allocated in between.
+ * Only "run" and "yardstick" are timed, and only from after the wait for the
+ * common start until the method reports completion. Nothing is allocated in
+ * between.
  *
  * Test hooks (START "test", see docs/PROTOCOL.md) make faults on purpose: a
  * flipped byte, a thread that hangs, a process that ends or prints too much.
@@ -47,6 +48,9 @@ void rf_exec_destroy(struct rf_exec *exec)
 {
     if (exec == NULL) {
         return;
+    }
+    if (exec->yardstick.state != NULL) {
+        exec->method->abort(exec->yardstick.state);
     }
     if (exec->state != NULL) {
         exec->method->abort(exec->state);
@@ -173,25 +177,59 @@ static struct rf_msg_traced *traced(const struct rf_trace *trace,
     return out;
 }
 
-static enum rf_status run_once(struct rf_exec *exec,
-                               const struct rf_msg_step *step,
-                               struct rf_msg_answer *answer, struct rf_err *err)
+/* An iteration of a method from the common start until it is complete. */
+static enum rf_status move_bytes(struct rf_exec *exec, void *state,
+                                 const struct rf_msg_step *step,
+                                 int64_t *start_ns, struct rf_err *err)
 {
-    struct rf_phase_times times = {0};
-    int64_t start_ns, moved_ns, end_ns, quantized_ns = 0;
     bool done = false;
     enum rf_status status = wait_for_start(exec, step->start_at_ns, err);
     if (status != RF_OK) {
         return status;
     }
-    start_ns = rf_now_ns();
-    status = exec->method->start(exec->state, step->index, err);
+    *start_ns = rf_now_ns();
+    status = exec->method->start(state, step->index, err);
     while (status == RF_OK && !done) {
-        status = exec->method->progress(exec->state, &done, err);
+        status = exec->method->progress(state, &done, err);
         if (status == RF_OK && !done && atomic_load(exec->env.abort)) {
             status = rf_err_set(err, RF_ERR_ABORTED, "aborted");
         }
     }
+    return status;
+}
+
+static void report_times(struct rf_exec *exec, const struct rf_trace *trace,
+                         const struct rf_phase_times *times, int64_t start_ns,
+                         int64_t end_ns, struct rf_msg_answer *answer)
+{
+    rf_exec_note_memory(exec);
+    if (trace != NULL) {
+        answer->traced = traced(trace, start_ns);
+    }
+    answer->ran = rf_schema_new(&rf_msg_ran_schema);
+    *answer->ran = (struct rf_msg_ran){
+        .start_ns = start_ns,
+        .end_ns = end_ns,
+        .ns = end_ns - start_ns,
+        .pack_ns = times->pack_ns,
+        .wire_ns = times->wire_ns,
+        .unpack_ns = times->unpack_ns,
+        .sync_ns = times->sync_ns,
+        .device_ns = exec->module != NULL ? times->device_ns : RF_ABSENT_I64,
+        .sent_bytes = times->sent_bytes,
+        .received_bytes = times->received_bytes,
+    };
+}
+
+static enum rf_status run_refit(struct rf_exec *exec,
+                                const struct rf_msg_step *step,
+                                struct rf_msg_answer *answer,
+                                struct rf_err *err)
+{
+    struct rf_trace *trace = exec->method_env.trace;
+    struct rf_phase_times times = {0};
+    int64_t start_ns, moved_ns, end_ns, quantized_ns = 0;
+    enum rf_status status = move_bytes(exec, exec->state, step, &start_ns, err);
     moved_ns = rf_now_ns();
     if (status == RF_OK && exec->quantizer != NULL) {
         status =
@@ -201,48 +239,80 @@ static enum rf_status run_once(struct rf_exec *exec,
     if (status != RF_OK) {
         return status;
     }
-    if (exec->method_env.trace != NULL && exec->quantizer != NULL) {
+    if (trace != NULL && exec->quantizer != NULL) {
         const struct rf_trace_event event = {moved_ns, end_ns, 0, RF_NO_OP,
                                              RF_TRACE_QUANTIZE};
-        rf_trace_add(exec->method_env.trace, &event);
+        rf_trace_add(trace, &event);
     }
     exec->method->timing(exec->state, &times);
-    if (exec->method_env.trace != NULL) {
-        answer->traced = traced(exec->method_env.trace, start_ns);
-    }
-    rf_exec_note_memory(exec);
-    answer->ran = rf_schema_new(&rf_msg_ran_schema);
-    *answer->ran = (struct rf_msg_ran){
-        .start_ns = start_ns,
-        .end_ns = end_ns,
-        .ns = end_ns - start_ns,
-        .pack_ns = times.pack_ns,
-        .wire_ns = times.wire_ns,
-        .unpack_ns = times.unpack_ns + quantized_ns,
-        .sync_ns = times.sync_ns,
-        .device_ns = exec->module != NULL ? times.device_ns + quantized_ns
-                                          : RF_ABSENT_I64,
-        .sent_bytes = times.sent_bytes,
-        .received_bytes = times.received_bytes,
-    };
+    times.unpack_ns += quantized_ns;
+    times.device_ns += quantized_ns;
+    report_times(exec, trace, &times, start_ns, end_ns, answer);
     return RF_OK;
+}
+
+/* Leaves rubbish in the destinations: the next step must be "fill". */
+static enum rf_status run_yardstick(struct rf_exec *exec,
+                                    const struct rf_msg_step *step,
+                                    struct rf_msg_answer *answer,
+                                    struct rf_err *err)
+{
+    struct rf_phase_times times = {0};
+    int64_t start_ns, end_ns;
+    enum rf_status status;
+    if (exec->yardstick.state == NULL) {
+        return rf_err_set(err, RF_ERR_PROTOCOL,
+                          "the scenario has no yardstick");
+    }
+    status = move_bytes(exec, exec->yardstick.state, step, &start_ns, err);
+    end_ns = rf_now_ns();
+    if (status == RF_OK) {
+        exec->method->timing(exec->yardstick.state, &times);
+        report_times(exec, exec->yardstick.env.trace, &times, start_ns, end_ns,
+                     answer);
+    }
+    return status;
+}
+
+typedef enum rf_status (*run_fn)(struct rf_exec *exec,
+                                 const struct rf_msg_step *step,
+                                 struct rf_msg_answer *answer,
+                                 struct rf_err *err);
+
+/* With a trace in the method's environment, where the step asks for one. */
+static enum rf_status run_recorded(struct rf_exec *exec, run_fn run,
+                                   struct rf_method_env *env,
+                                   const struct rf_msg_step *step,
+                                   struct rf_msg_answer *answer,
+                                   struct rf_err *err)
+{
+    struct rf_trace trace = {0};
+    enum rf_status status;
+    if (step->trace == RF_ABSENT_U32) {
+        return run(exec, step, answer, err);
+    }
+    rf_trace_init(&trace, step->trace);
+    env->trace = &trace;
+    status = run(exec, step, answer, err);
+    env->trace = NULL;
+    rf_trace_free(&trace);
+    return status;
 }
 
 static enum rf_status step_run(struct rf_exec *exec,
                                const struct rf_msg_step *step,
                                struct rf_msg_answer *answer, struct rf_err *err)
 {
-    struct rf_trace trace = {0};
-    enum rf_status status;
-    if (step->trace == RF_ABSENT_U32) {
-        return run_once(exec, step, answer, err);
-    }
-    rf_trace_init(&trace, step->trace);
-    exec->method_env.trace = &trace;
-    status = run_once(exec, step, answer, err);
-    exec->method_env.trace = NULL;
-    rf_trace_free(&trace);
-    return status;
+    return run_recorded(exec, run_refit, &exec->method_env, step, answer, err);
+}
+
+static enum rf_status step_yardstick(struct rf_exec *exec,
+                                     const struct rf_msg_step *step,
+                                     struct rf_msg_answer *answer,
+                                     struct rf_err *err)
+{
+    return run_recorded(exec, run_yardstick, &exec->yardstick.env, step, answer,
+                        err);
 }
 
 /* Test hook: one byte that a piece covers changes behind the method's back, of
@@ -394,6 +464,7 @@ static enum rf_status step_probe(struct rf_exec *exec,
         .deadline_ns = exec->deadline_ns,
         .abort = exec->env.abort,
         .module = exec->module,
+        .plain_stores = &exec->yardstick.env.plain_stores,
         .exchange = probe_exchange,
         .exchange_data = exec,
     };
@@ -460,6 +531,7 @@ static const struct step {
     {"fill", true, true, step_fill},
     {"run", true, true, step_run},
     {"verify", true, true, step_verify},
+    {"yardstick", true, true, step_yardstick},
     {"close", false, false, step_close},
 };
 

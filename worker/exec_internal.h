@@ -18,6 +18,11 @@ struct rf_exec {
     const struct rf_module *module; /* device methods only */
     struct rf_method_env method_env;
     void *state;
+    struct {
+        struct rf_schedule *schedule; /* planner/yardstick.h; NULL: none */
+        struct rf_method_env env;
+        void *state;
+    } yardstick;
     struct rf_quantize quantize; /* what this rank quantises, maybe nothing */
     struct rf_arena quantized;
     void *quantizer;

@@ -18,6 +18,7 @@
 #include "common/clock.h"
 #include "common/mem.h"
 #include "common/memory_info.h"
+#include "planner/yardstick.h"
 #include "worker/memory_host.h"
 
 void rf_exec_note_memory(struct rf_exec *exec)
@@ -296,6 +297,60 @@ static struct rf_msg_copy_ways *describe_copies(const struct rf_exec *exec)
     return out;
 }
 
+/* Which ops of the refit move no bytes. */
+static bool *list_left(const struct rf_exec *exec)
+{
+    bool *left = rf_calloc(exec->schedule->n_ops + 1, sizeof(*left));
+    for (size_t i = 0; left != NULL && i < exec->schedule->n_ops; i++) {
+        left[i] = exec->method->leaves(i, exec->state);
+    }
+    return left;
+}
+
+/* The same method once more, over the same arenas. Collective, so also where
+ * this node has nothing to move. */
+static enum rf_status open_yardstick(struct rf_exec *exec, struct rf_err *err)
+{
+    struct rf_method_env *env = &exec->yardstick.env;
+    enum rf_status status;
+    bool *left;
+    if (!exec->plan->spec->yardstick || !exec->method->info->moves_bytes) {
+        return RF_OK;
+    }
+    left = list_left(exec);
+    status = left == NULL
+                 ? rf_err_set(err, RF_ERR_NOMEM, "no memory for a list of ops")
+                 : rf_yardstick_build(exec->plan, exec->schedule, left,
+                                      &exec->yardstick.schedule, err);
+    free(left);
+    if (status == RF_OK) {
+        *env = exec->method_env;
+        env->schedule = exec->yardstick.schedule;
+        status = exec->method->open(env, &exec->yardstick.state, err);
+    }
+    if (status != RF_OK) {
+        rf_err_wrap(err, "yardstick");
+    }
+    return status;
+}
+
+static struct rf_msg_yardstick *describe_yardstick(const struct rf_exec *exec)
+{
+    struct rf_yardstick_traffic traffic;
+    struct rf_msg_yardstick *out;
+    if (exec->yardstick.schedule == NULL) {
+        return NULL;
+    }
+    rf_yardstick_traffic(exec->plan, exec->yardstick.schedule, exec->env.rank,
+                         &traffic);
+    out = rf_schema_new(&rf_msg_yardstick_schema);
+    out->copied_bytes = traffic.copied_bytes;
+    out->peer_bytes = traffic.peer_bytes;
+    out->sent_bytes = traffic.sent_bytes;
+    out->received_bytes = traffic.received_bytes;
+    return out;
+}
+
 static struct rf_msg_prepared *
 describe_preparation(const struct rf_exec *exec,
                      const struct agreement *agreement, int64_t open_ns)
@@ -313,6 +368,7 @@ describe_preparation(const struct rf_exec *exec,
     out->arena_bytes.infer = arenas[RF_MEM_INFER].bytes;
     out->arena_bytes.stage = arenas[RF_MEM_STAGE].bytes;
     out->copies = describe_copies(exec);
+    out->yardstick = describe_yardstick(exec);
     return out;
 }
 
@@ -322,7 +378,7 @@ enum rf_status rf_exec_prepare(struct rf_exec *exec,
 {
     struct agreement agreement;
     enum rf_status status;
-    int64_t opening_ns;
+    int64_t opening_ns, opened_ns;
     (void)step;
     if (exec->task != NULL) {
         return rf_err_set(err, RF_ERR_PROTOCOL, "prepared twice");
@@ -348,13 +404,17 @@ enum rf_status rf_exec_prepare(struct rf_exec *exec,
     if (status == RF_OK) {
         status = prepare_quantizer(exec, err);
     }
+    opened_ns = rf_now_ns();
+    if (status == RF_OK) {
+        status = open_yardstick(exec, err);
+    }
     if (status != RF_OK) {
         return status;
     }
     exec->prepared = true;
     rf_exec_note_memory(exec);
     answer->prepared =
-        describe_preparation(exec, &agreement, rf_now_ns() - opening_ns);
+        describe_preparation(exec, &agreement, opened_ns - opening_ns);
     return RF_OK;
 }
 
@@ -363,6 +423,10 @@ void rf_exec_release(struct rf_exec *exec)
     if (exec->quantizer != NULL) {
         exec->memory->quantizer_destroy(exec->quantizer);
         exec->quantizer = NULL;
+    }
+    if (exec->yardstick.state != NULL) {
+        exec->method->close(exec->yardstick.state);
+        exec->yardstick.state = NULL;
     }
     if (exec->state != NULL) {
         exec->method->close(exec->state);
@@ -377,9 +441,11 @@ void rf_exec_release(struct rf_exec *exec)
         exec->memory->free(&exec->quantized);
     }
     rf_quantize_free(&exec->quantize);
+    rf_schedule_destroy(exec->yardstick.schedule);
     rf_schedule_destroy(exec->schedule);
     rf_plan_destroy(exec->plan);
     rf_task_destroy(exec->task);
+    exec->yardstick.schedule = NULL;
     exec->schedule = NULL;
     exec->plan = NULL;
     exec->task = NULL;

@@ -219,6 +219,7 @@ static enum rf_status host_copy(const struct rf_probe *probe,
     }
     if (status == RF_OK) {
         *together = rate[typical_window(sum)];
+        *probe->plain_stores = typical_window(sum) % KIND_COUNT == KIND_MEMCPY;
     }
     return status;
 }

@@ -19,6 +19,7 @@ struct rf_probe {
     int64_t deadline_ns;
     const atomic_bool *abort;
     const struct rf_module *module; /* NULL: host memory */
+    bool *plain_stores; /* set by "copy" in host memory: they were faster */
     /* Collective over all ranks: one entry per rank in *all, to be freed with
      * rf_blobs_free() and free(). */
     enum rf_status (*exchange)(void *data, const void *mine, size_t size,

@@ -269,6 +269,68 @@ START_TEST(test_a_flipped_byte_is_reported_with_tensor_and_index)
 }
 END_TEST
 
+/* Wrong bytes of both ranks in an iteration, and how many were compared. */
+static json_int_t wrong_bytes(int iteration, json_int_t *checked)
+{
+    json_t *done = fake_step_ok(&fake, "verify", index_argument(iteration));
+    json_int_t wrong = sum_of(done, "verified", "mismatched_bytes");
+    *checked = sum_of(done, "verified", "checked_bytes");
+    json_decref(done);
+    return wrong;
+}
+
+/* A refit that leaves out what it should write is found behind a yardstick,
+ * too: the destinations are poisoned again, not full of its bytes. */
+START_TEST(test_nothing_of_a_yardstick_passes_for_a_refit)
+{
+    static const char *const movers[] = {"host", "tcp", "shm"};
+    json_int_t checked, moved, without;
+    json_t *done;
+    fake_join(&fake, NULL);
+    start_scenario(movers[_i], NULL);
+    done = fake_step_ok(&fake, "prepare", NULL);
+    for (int rank = 0; rank < 2; rank++) {
+        json_t *yardstick =
+            json_object_get(part_of(done, rank, "prepared"), "yardstick");
+        ck_assert_int_gt(
+            json_integer_value(json_object_get(yardstick, "copied_bytes")), 0);
+    }
+    json_decref(done);
+    step_ok("fill", index_argument(0));
+    without = wrong_bytes(0, &checked);
+    ck_assert_int_gt(checked, 0);
+    for (int round = 0; round < 2; round++) {
+        done = fake_step_ok(&fake, "yardstick", index_argument(0));
+        moved = sum_of(done, "ran", "ns");
+        ck_assert_int_gt(moved, 0);
+        json_decref(done);
+        ck_assert_int_gt(wrong_bytes(0, &checked), 0);
+        step_ok("fill", index_argument(0));
+        ck_assert_int_eq(wrong_bytes(0, &checked), without);
+        step_ok("run", index_argument(0));
+        ck_assert_int_eq(wrong_bytes(0, &checked), 0);
+    }
+    step_ok("close", NULL);
+}
+END_TEST
+
+START_TEST(test_a_scenario_may_have_no_yardstick)
+{
+    json_t *done, *answer;
+    fake_join(&fake, NULL);
+    start_scenario("null", NULL);
+    done = fake_step_ok(&fake, "prepare", NULL);
+    ck_assert_ptr_null(
+        json_object_get(part_of(done, 0, "prepared"), "yardstick"));
+    json_decref(done);
+    done = fake_step(&fake, "yardstick", index_argument(0));
+    answer = json_array_get(json_object_get(done, "ranks"), 0);
+    ck_assert_str_eq(json_string_value(json_object_get(answer, "error")),
+                     "the scenario has no yardstick");
+    json_decref(done);
+}
+END_TEST
+
 START_TEST(test_times_are_on_the_coordinators_clock)
 {
     json_t *done, *leases;
@@ -363,7 +425,7 @@ END_TEST
 
 START_TEST(test_a_step_that_names_no_iteration_is_refused)
 {
-    static const char *const steps[] = {"fill", "run", "verify"};
+    static const char *const steps[] = {"fill", "run", "verify", "yardstick"};
     json_t *done, *answer;
     fake_join(&fake, NULL);
     start_scenario("null", NULL);
@@ -481,12 +543,15 @@ Suite *test_agent_suite(void)
     tcase_add_test(scenario, test_a_link_probe_of_any_size_gives_a_figure);
     tcase_add_test(scenario,
                    test_a_flipped_byte_is_reported_with_tensor_and_index);
+    tcase_add_loop_test(scenario,
+                        test_nothing_of_a_yardstick_passes_for_a_refit, 0, 3);
+    tcase_add_test(scenario, test_a_scenario_may_have_no_yardstick);
     tcase_add_test(scenario, test_times_are_on_the_coordinators_clock);
     tcase_add_test(scenario, test_a_lease_that_echoes_nothing_tells_no_time);
     tcase_add_test(scenario, test_what_does_not_fit_is_refused_with_sizes);
     tcase_add_test(scenario, test_a_step_out_of_order_is_refused);
     tcase_add_loop_test(scenario,
-                        test_a_step_that_names_no_iteration_is_refused, 0, 3);
+                        test_a_step_that_names_no_iteration_is_refused, 0, 4);
     tcase_add_test(scenario, test_a_message_out_of_bounds_ends_the_agent);
     tcase_add_test(scenario, test_ranks_inherit_only_what_they_need);
     suite_add_tcase(suite, join);

@@ -30,22 +30,29 @@ void rf_links_init(struct rf_links *links, uint32_t n_nodes)
     links->nic_gbytes_per_s = links->port_gbytes_per_s = 0;
     links->copy_gbytes_per_s = rf_xcalloc(n, sizeof(double));
     links->copy1_gbytes_per_s = rf_xcalloc(n, sizeof(double));
+    links->out_gbytes_per_s = rf_xcalloc(n, sizeof(double));
+    links->in_gbytes_per_s = rf_xcalloc(n, sizeof(double));
     links->pair_gbytes_per_s = rf_xcalloc(n * n, sizeof(double));
     links->pair_latency_us = rf_xcalloc(n * n, sizeof(double));
+    links->peer_gbytes_per_s = NULL;
 }
 
 void rf_links_free(struct rf_links *links)
 {
     free(links->copy_gbytes_per_s);
     free(links->copy1_gbytes_per_s);
+    free(links->out_gbytes_per_s);
+    free(links->in_gbytes_per_s);
     free(links->pair_gbytes_per_s);
     free(links->pair_latency_us);
+    free(links->peer_gbytes_per_s);
     *links = (struct rf_links){.n_nodes = 0};
 }
 
 double rf_links_capacity(const struct rf_links *links, uint32_t node, bool out)
 {
-    double best = 0;
+    double best =
+        out ? links->out_gbytes_per_s[node] : links->in_gbytes_per_s[node];
     if (links->nic_gbytes_per_s > 0) {
         return links->nic_gbytes_per_s * RF_MAX(links->nics_per_node, 1);
     }
@@ -74,9 +81,11 @@ static void RF_PRINTF(4, 5)
     va_end(args);
 }
 
-/* What M1 and M2 count, in payload bytes. */
+/* What M1, M2, M3 and S1 count, in payload bytes. */
 struct copied {
     double *node, *rank;
+    double *read;      /* by node: the part of `node` that is read */
+    double *peer;      /* by rank: what others have to give it */
     uint32_t *needers; /* of the current parcel, by node with a holder */
     bool *held;
 };
@@ -111,20 +120,29 @@ static void add_copies(const struct rf_plan *plan,
     const struct rf_holder *dst = &parcels->holders[parcel->first_dst];
     uint32_t items = rf_plan_item_bytes(plan, RF_TRAIN, parcel->family) +
                      rf_plan_item_bytes(plan, RF_INFER, parcel->family);
-    double half = (double)rf_box_elements(&parcel->box) * items / 4;
+    const double elements = (double)rf_box_elements(&parcel->box);
+    const double half = elements * items / 4;
+    const double read =
+        elements * rf_plan_item_bytes(plan, RF_TRAIN, parcel->family) / 2;
+    const enum rf_side sent = plan->spec->cast_at_source ? RF_INFER : RF_TRAIN;
+    const double wire =
+        elements * rf_plan_item_bytes(plan, sent, parcel->family);
     for (uint32_t i = 0; i < parcel->n_src; i++) {
         copied->held[ranks[src[i].rank].node] = true;
     }
     for (uint32_t i = 0; i < parcel->n_dst; i++) {
         uint32_t node = ranks[dst[i].rank].node;
         if (copied->held[node]) {
+            copied->read[node] += copied->needers[node] == 0 ? read : 0;
             copied->node[node] +=
                 copied->needers[node]++ == 0 ? 2 * half : half;
         }
     }
     for (uint32_t i = 0; i < parcel->n_dst; i++) {
         uint32_t rank = dst[i].rank, node = ranks[rank].node;
-        if (copied->held[node] && holds(src, parcel->n_src, rank)) {
+        if (!holds(src, parcel->n_src, rank)) {
+            copied->peer[rank] += wire;
+        } else {
             copied->rank[rank] += copied->needers[node] == 1 ? 2 * half : half;
         }
     }
@@ -134,35 +152,75 @@ static void add_copies(const struct rf_plan *plan,
     }
 }
 
-/* M1, M2: what has to be copied inside nodes and inside GPUs. In host memory
- * any rank of the node may copy for another. */
+static void copied_make(const struct rf_plan *plan,
+                        const struct rf_parcels *parcels, struct copied *copied)
+{
+    const struct rf_world *world = plan->world;
+    *copied =
+        (struct copied){.node = rf_xcalloc(world->n_nodes, sizeof(double)),
+                        .read = rf_xcalloc(world->n_nodes, sizeof(double)),
+                        .rank = rf_xcalloc(world->n_ranks, sizeof(double)),
+                        .peer = rf_xcalloc(world->n_ranks, sizeof(double)),
+                        .needers = rf_xcalloc(world->n_nodes, sizeof(uint32_t)),
+                        .held = rf_xcalloc(world->n_nodes, sizeof(bool))};
+    for (size_t u = 0; u < parcels->n; u++) {
+        add_copies(plan, parcels, &parcels->of[u], copied);
+    }
+}
+
+static void copied_free(struct copied *copied)
+{
+    free(copied->node);
+    free(copied->read);
+    free(copied->rank);
+    free(copied->peer);
+    free(copied->needers);
+    free(copied->held);
+}
+
+/* M1, M2, M3: what has to be copied inside nodes and inside GPUs, and to come
+ * into GPUs. In host memory any rank of the node may copy for another; ranks
+ * that share a GPU may give each other what comes into it. */
 static void bound_memory(const struct rf_plan *plan,
-                         const struct rf_parcels *parcels,
+                         const struct copied *copied,
                          const struct rf_links *links, const char *const *names,
                          struct rf_bound *bound)
 {
     const struct rf_world *world = plan->world;
-    struct copied copied = {
-        .node = rf_xcalloc(world->n_nodes, sizeof(*copied.node)),
-        .rank = rf_xcalloc(world->n_ranks, sizeof(*copied.rank)),
-        .needers = rf_xcalloc(world->n_nodes, sizeof(*copied.needers)),
-        .held = rf_xcalloc(world->n_nodes, sizeof(*copied.held))};
-    for (size_t u = 0; u < parcels->n; u++) {
-        add_copies(plan, parcels, &parcels->of[u], &copied);
-    }
     for (uint32_t n = 0; n < world->n_nodes; n++) {
-        raise_bound(bound, copied.node[n], links->copy_gbytes_per_s[n],
+        raise_bound(bound, copied->node[n], links->copy_gbytes_per_s[n],
                     "%smemory of %s", links->devices ? "GPU " : "", names[n]);
     }
     for (uint32_t r = 0; links->devices && r < world->n_ranks; r++) {
         uint32_t at = world->ranks[r].node;
-        raise_bound(bound, copied.rank[r], links->copy1_gbytes_per_s[at],
+        raise_bound(bound, copied->rank[r], links->copy1_gbytes_per_s[at],
                     "GPU copying by rank %u on %s", r, names[at]);
+        if (links->peer_gbytes_per_s != NULL &&
+            !plan->spec->separate_processes) {
+            raise_bound(bound, copied->peer[r], links->peer_gbytes_per_s[r],
+                        "GPU links into rank %u on %s", r, names[at]);
+        }
     }
-    free(copied.node);
-    free(copied.rank);
-    free(copied.needers);
-    free(copied.held);
+}
+
+/* S1: the operations' copies inside a node. Each writes, and what the node's
+ * ranks hold has to be read once; what is read again may be in a cache. Where a
+ * remote source may stand in for one of the node, nothing need be read. */
+static void bound_copies(const struct rf_plan *plan,
+                         const struct rf_schedule *schedule,
+                         const struct copied *copied,
+                         const struct rf_links *links, const char *const *names,
+                         struct rf_bound *bound)
+{
+    for (uint32_t n = 0; n < plan->world->n_nodes; n++) {
+        const bool local = plan->spec->balance != RF_BALANCE_NONE ||
+                           schedule->node_recv[n] == 0;
+        raise_bound(bound,
+                    (double)schedule->node_write[n] / 2 +
+                        (local ? copied->read[n] : 0),
+                    links->copy_gbytes_per_s[n], "%smemory of %s",
+                    links->devices ? "GPU " : "", names[n]);
+    }
 }
 
 /* Bytes that only the nodes of a set hold, and that others need. */
@@ -394,13 +452,29 @@ static void bound_links(const struct rf_plan *plan,
     free(set);
 }
 
-enum rf_status rf_cost_bound(const struct rf_plan *plan,
-                             const struct rf_links *links,
-                             const char *const *node_names,
-                             struct rf_bound *out, struct rf_err *err)
+/* S2: the operations' bytes on the nodes' links. */
+static void bound_traffic(const struct rf_schedule *schedule,
+                          const struct rf_links *links,
+                          const char *const *names, struct rf_bound *bound)
+{
+    for (uint32_t n = 0; n < links->n_nodes; n++) {
+        raise_bound(bound, (double)schedule->node_send[n],
+                    rf_links_capacity(links, n, true), "link %s out", names[n]);
+        raise_bound(bound, (double)schedule->node_recv[n],
+                    rf_links_capacity(links, n, false), "link %s in", names[n]);
+    }
+}
+
+/* `schedule` NULL: by any strategy. */
+static enum rf_status find_bound(const struct rf_plan *plan,
+                                 const struct rf_schedule *schedule,
+                                 const struct rf_links *links,
+                                 const char *const *names, struct rf_bound *out,
+                                 struct rf_err *err)
 {
     struct rf_bound bound = {.ms = 0, .resource = "nothing"};
     struct rf_parcels parcels;
+    struct copied copied;
     enum rf_status status;
     if (links->n_nodes != plan->world->n_nodes) {
         return rf_err_set(err, RF_ERR_INTERNAL,
@@ -411,9 +485,32 @@ enum rf_status rf_cost_bound(const struct rf_plan *plan,
     if (status != RF_OK) {
         return status;
     }
-    bound_memory(plan, &parcels, links, node_names, &bound);
-    bound_links(plan, &parcels, links, node_names, &bound);
+    copied_make(plan, &parcels, &copied);
+    bound_memory(plan, &copied, links, names, &bound);
+    bound_links(plan, &parcels, links, names, &bound);
+    if (schedule != NULL) {
+        bound_copies(plan, schedule, &copied, links, names, &bound);
+        bound_traffic(schedule, links, names, &bound);
+    }
+    copied_free(&copied);
     rf_parcels_free(&parcels);
     *out = bound;
     return RF_OK;
+}
+
+enum rf_status rf_cost_bound(const struct rf_plan *plan,
+                             const struct rf_links *links,
+                             const char *const *node_names,
+                             struct rf_bound *out, struct rf_err *err)
+{
+    return find_bound(plan, NULL, links, node_names, out, err);
+}
+
+enum rf_status rf_cost_schedule_bound(const struct rf_plan *plan,
+                                      const struct rf_schedule *schedule,
+                                      const struct rf_links *links,
+                                      const char *const *node_names,
+                                      struct rf_bound *out, struct rf_err *err)
+{
+    return find_bound(plan, schedule, links, node_names, out, err);
 }

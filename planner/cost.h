@@ -15,11 +15,14 @@
 struct rf_links {
     uint32_t n_nodes;
     bool devices; /* copies are in GPU memory, every rank in its own GPU's */
-    double *copy_gbytes_per_s;  /* per node: payload copied by all ranks of the
-                                   node at once */
-    double *copy1_gbytes_per_s; /* per node: by one rank alone */
-    double *pair_gbytes_per_s;  /* [from·n_nodes + to]; 0: not measured */
-    double *pair_latency_us;    /* [from·n_nodes + to] */
+    /* per node: payload copied by all its ranks at once, and by one alone */
+    double *copy_gbytes_per_s, *copy1_gbytes_per_s;
+    /* per node: to and from all others at once; 0: not measured */
+    double *out_gbytes_per_s, *in_gbytes_per_s;
+    double *pair_gbytes_per_s; /* [from·n_nodes + to]; 0: not measured */
+    double *pair_latency_us;   /* [from·n_nodes + to] */
+    /* per rank: into its GPU from all others; NULL: not measured */
+    double *peer_gbytes_per_s;
     /* Given, never measured; 0: not given. */
     uint32_t nics_per_node;   /* ranks share them by slot */
     double nic_gbytes_per_s;  /* each, one way; wins over what pairs reach */
@@ -35,10 +38,10 @@ struct rf_bound {
  * The least time in which any execution of the refit can finish: the largest
  * over all resources of bytes / capacity. Resources: each node's memory (what
  * its ranks need and one of them holds: read once, written for each), with
- * devices each rank's GPU, each node's link out and in (inter-node bytes, each
- * destination node's unique bytes counted once, since strategies may fan out
- * inside a node; capacity the best pair's goodput). Formula and proof:
- * docs/MEASURING.md.
+ * devices each rank's GPU and what comes into it, each node's link out and in
+ * (inter-node bytes, each destination node's unique bytes counted once, since
+ * strategies may fan out inside a node; capacity the best pair's goodput).
+ * Formula and proof: docs/MEASURING.md.
  */
 enum rf_status rf_cost_bound(const struct rf_plan *plan,
                              const struct rf_links *links,
@@ -46,8 +49,21 @@ enum rf_status rf_cost_bound(const struct rf_plan *plan,
                              struct rf_bound *out,
                              struct rf_err *err) RF_MUST_CHECK;
 
+/*
+ * The same for one schedule: what its own operations move through each node's
+ * memory and links, which may be more than any strategy has to. Never less than
+ * rf_cost_bound().
+ */
+enum rf_status rf_cost_schedule_bound(const struct rf_plan *plan,
+                                      const struct rf_schedule *schedule,
+                                      const struct rf_links *links,
+                                      const char *const *node_names,
+                                      struct rf_bound *out,
+                                      struct rf_err *err) RF_MUST_CHECK;
+
 /* What a node sends (`out`) or receives at most: all its NICs, or the best
- * goodput of any pair that it is in. 0 when nothing is known. */
+ * goodput of any pair that it is in, or of all of them together. 0 when nothing
+ * is known. */
 double rf_links_capacity(const struct rf_links *links, uint32_t node, bool out);
 
 void rf_links_init(struct rf_links *links, uint32_t n_nodes);

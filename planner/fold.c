@@ -259,8 +259,11 @@ void rf_folding_add(struct rf_folding *folding, struct rf_spread *spread)
     schedule->n_rounds = RF_MAX(schedule->n_rounds, spread->take_round + 1);
     folding->n++;
     folding->bytes += bytes;
+    folding->written += rf_op_written(&spread->op);
     folding->takes[spread->parcel].n++;
     folding->takes[spread->parcel].bytes += bytes;
+    folding->takes[spread->parcel].written +=
+        rf_box_elements(&spread->op.box) * spread->take_item;
     hash_spread(folding, spread);
     if (builder->node == RF_NONE) {
         keep_spread(folding, spread);
@@ -277,7 +280,7 @@ void rf_folding_end(struct rf_folding *folding)
         const struct rf_hop *hop = &fold->hops[i];
         rf_schedule_count(schedule, folding->builder->world,
                           fold->hops[hop->parent].rank, hop->rank, folding->n,
-                          folding->bytes);
+                          folding->bytes, folding->written);
     }
     for (size_t u = 0; u < fold->parcels.n; u++) {
         const struct rf_parcel *parcel = &fold->parcels.of[u];
@@ -285,7 +288,7 @@ void rf_folding_end(struct rf_folding *folding)
         for (uint32_t i = 0; i < parcel->n_dst; i++) {
             uint32_t rank = fold->parcels.holders[parcel->first_dst + i].rank;
             rf_schedule_count(schedule, folding->builder->world, rank, rank,
-                              takes->n, takes->bytes);
+                              takes->n, takes->bytes, takes->written);
         }
     }
     if (folding->builder->node != RF_NONE) {

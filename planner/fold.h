@@ -58,7 +58,7 @@ void rf_fold_op(const struct rf_fold *fold, const struct rf_spread *spread,
 
 /* What the spreads of one parcel add up to. */
 struct rf_takes {
-    uint64_t n, bytes; /* of each receiver */
+    uint64_t n, bytes, written; /* of each receiver */
     struct rf_hash hash;
     size_t near, near_end; /* in rf_folding.near: receivers on the node */
 };
@@ -68,8 +68,8 @@ struct rf_takes {
 struct rf_folding {
     struct rf_builder *builder;
     struct rf_fold *fold;
-    uint64_t n, bytes;      /* of each hop */
-    struct rf_takes *takes; /* by parcel */
+    uint64_t n, bytes, written; /* of each hop */
+    struct rf_takes *takes;     /* by parcel */
     struct rf_hash tree_hash;
     uint32_t *near_hops, *near; /* indices of what touches the node */
     size_t n_near_hops, near_hops_capacity, n_near, near_capacity;

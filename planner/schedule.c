@@ -27,6 +27,11 @@ uint64_t rf_op_bytes(const struct rf_op *op)
     return rf_box_elements(&op->box) * item;
 }
 
+uint64_t rf_op_written(const struct rf_op *op)
+{
+    return rf_box_elements(&op->box) * op->dst_item;
+}
+
 struct rf_view rf_view_of_piece(const struct rf_holder *holder, enum rf_mem mem)
 {
     return (struct rf_view){
@@ -69,11 +74,14 @@ static uint64_t view_offset(const struct rf_view *view,
 
 void rf_schedule_count(struct rf_schedule *schedule,
                        const struct rf_world *world, uint32_t src, uint32_t dst,
-                       uint64_t n, uint64_t bytes)
+                       uint64_t n, uint64_t bytes, uint64_t written)
 {
     uint32_t from = world->ranks[src].node;
     uint32_t to = world->ranks[dst].node;
     schedule->rank_ops[src] += n;
+    if (from == to) {
+        schedule->node_write[to] += written;
+    }
     if (src == dst) {
         schedule->node_copy[to] += bytes;
         return;
@@ -232,7 +240,7 @@ uint32_t rf_builder_emit(struct rf_builder *builder,
     rf_builder_keep(builder, &op);
     schedule->n_rounds = RF_MAX(schedule->n_rounds, op.round + 1);
     rf_schedule_count(schedule, builder->world, op.src, op.dst, 1,
-                      rf_op_bytes(&op));
+                      rf_op_bytes(&op), rf_op_written(&op));
     hash_op(&schedule->digest, &op);
     rf_builder_occupy(builder, op.src, op.dst, op.round);
     return op.id;
@@ -270,6 +278,7 @@ struct rf_schedule *rf_schedule_create(const struct rf_world *world)
     schedule->node_send = rf_xcalloc(nodes, sizeof(uint64_t));
     schedule->node_recv = rf_xcalloc(nodes, sizeof(uint64_t));
     schedule->node_copy = rf_xcalloc(nodes, sizeof(uint64_t));
+    schedule->node_write = rf_xcalloc(nodes, sizeof(uint64_t));
     rf_hash_init(&schedule->digest);
     return schedule;
 }
@@ -288,6 +297,7 @@ void rf_schedule_destroy(struct rf_schedule *schedule)
     free(schedule->node_send);
     free(schedule->node_recv);
     free(schedule->node_copy);
+    free(schedule->node_write);
     free(schedule);
 }
 

@@ -76,6 +76,7 @@ struct rf_schedule {
     uint64_t *rank_send, *rank_recv; /* bytes of each world rank (all ops) */
     uint64_t *node_send, *node_recv; /* bytes of each node's link (all ops) */
     uint64_t *node_copy;       /* bytes copied inside each node (all ops) */
+    uint64_t *node_write;      /* bytes that these copies write */
     uint64_t *rank_ops;        /* ops that touch each world rank */
     uint32_t n_ranks, n_nodes; /* lengths of these arrays */
     struct rf_hash digest;     /* over all ops of the world */
@@ -141,5 +142,7 @@ enum rf_status rf_schedule_prove(const struct rf_plan *plan,
 /* Bytes of an op on the wire: at the destination's item size when cast at the
  * source, else at the source's. */
 uint64_t rf_op_bytes(const struct rf_op *op);
+/* Bytes that it writes. */
+uint64_t rf_op_written(const struct rf_op *op);
 
 #endif

@@ -257,7 +257,7 @@ enum rf_status rf_yardstick_build(const struct rf_plan *plan,
     for (size_t i = 0; i < build.out->n_ops; i++) {
         const struct rf_op *run = &build.out->ops[i];
         rf_schedule_count(build.out, plan->world, run->src, run->dst, 1,
-                          rf_op_bytes(run));
+                          rf_op_bytes(run), rf_op_written(run));
     }
     /* Ids are those of the schedule, and rounds are everybody's. */
     build.out->n_world_ops = schedule->n_world_ops;

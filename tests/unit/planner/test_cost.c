@@ -1,7 +1,9 @@
 /* Bounds and predictions with known answers. */
 #include <check.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "common/mem.h"
 #include "schedule_lab.h"
 
 #define TENSOR                                                                 \
@@ -241,6 +243,99 @@ START_TEST(test_cost_bound_of_a_large_cluster_takes_little_time)
 }
 END_TEST
 
+/* The bound of the strategy's own bytes, and of any strategy's. */
+static void both_bounds(const char *scenario, const uint32_t *slots, uint32_t n,
+                        struct rf_bound *own, struct rf_bound *any)
+{
+    struct lab lab;
+    enum rf_status status = lab_make(&lab, TENSOR, scenario, slots, n);
+    ck_assert_msg(status == RF_OK, "%s", lab.err.text);
+    ck_assert_int_eq(rf_cost_schedule_bound(lab.plan, lab.schedule, &links,
+                                            names, own, NULL),
+                     RF_OK);
+    ck_assert_int_eq(rf_cost_bound(lab.plan, &links, names, any, NULL), RF_OK);
+    lab_free(&lab);
+}
+
+#define TWO_REPLICAS                                                           \
+    "{'mode': 'disaggregated', 'train': {'layout': 'spec', 'mesh': [1, 1], "   \
+    "'spec': 'RR', 'nodes': ['n0']}, 'infer': {'layout': 'spec', 'mesh': "     \
+    "[1, 2], 'spec': 'RR', 'nodes': ['n1']}, 'strategy': '%s'}"
+
+/* Two replicas over one link: send_recv has to send twice what any strategy
+ * has to. */
+START_TEST(test_cost_bound_of_a_strategy_counts_what_it_sends)
+{
+    static const char *const strategies[] = {"send_recv", "broadcast"};
+    const uint32_t slots[] = {1, 2};
+    struct rf_bound own, any;
+    char scenario[400];
+    snprintf(scenario, sizeof(scenario), TWO_REPLICAS, strategies[_i]);
+    lab_links(&links, 2, 100, 100, 0.5);
+    both_bounds(scenario, slots, 2, &own, &any);
+    ck_assert_double_eq_tol(any.ms, BYTES / 0.5e6, 1e-9);
+    ck_assert_double_eq_tol(own.ms, (_i == 0 ? 2 : 1) * any.ms, 1e-9);
+    ck_assert_str_eq(own.resource, _i == 0 ? "link a out" : any.resource);
+}
+END_TEST
+
+/* gather_broadcast copies what it gathers once more: that is written, too. */
+START_TEST(test_cost_bound_of_a_strategy_counts_what_it_writes)
+{
+    const uint32_t slots[] = {4};
+    struct rf_bound own, any;
+    lab_links(&links, 1, 8, 100, 0);
+    both_bounds("{'train': {'layout': 'spec', 'mesh': [1, 4], 'spec': 'S1R'}, "
+                "'infer': {'layout': 'spec', 'mesh': [1, 4], 'spec': 'RR'}}",
+                slots, 1, &own, &any);
+    ck_assert_double_eq_tol(own.ms, any.ms, 1e-9);
+    rf_links_free(&links);
+    lab_links(&links, 1, 8, 100, 0);
+    both_bounds("{'train': {'layout': 'spec', 'mesh': [1, 4], 'spec': 'S1R'}, "
+                "'infer': {'layout': 'spec', 'mesh': [1, 4], 'spec': 'RS1'}, "
+                "'strategy': 'gather_broadcast'}",
+                slots, 1, &own, &any);
+    ck_assert_double_gt(own.ms, 1.2 * any.ms);
+    ck_assert_str_eq(own.resource, "memory of a");
+}
+END_TEST
+
+/* What a node sends to all others at once may be more than one pair reaches. */
+START_TEST(test_cost_bound_takes_the_best_that_a_link_has_done)
+{
+    const uint32_t slots[] = {1, 2};
+    struct rf_bound own, any;
+    char scenario[400];
+    snprintf(scenario, sizeof(scenario), TWO_REPLICAS, "send_recv");
+    lab_links(&links, 2, 100, 100, 0.5);
+    links.out_gbytes_per_s[0] = 2;
+    links.in_gbytes_per_s[1] = 1;
+    both_bounds(scenario, slots, 2, &own, &any);
+    ck_assert_double_eq_tol(any.ms, BYTES / 1e6, 1e-9);
+    ck_assert_str_eq(any.resource, "link b in");
+    ck_assert_double_eq_tol(own.ms, 2 * BYTES / 1e6, 1e-9);
+}
+END_TEST
+
+/* Each GPU gets three quarters of its part from the others. */
+START_TEST(test_cost_bound_of_gpus_is_what_comes_into_them)
+{
+    const uint32_t slots[] = {4};
+    lab_links(&links, 1, 1000, 1000, 0);
+    links.devices = true;
+    links.peer_gbytes_per_s = rf_xcalloc(4, sizeof(double));
+    for (uint32_t r = 0; r < 4; r++) {
+        links.peer_gbytes_per_s[r] = r == 2 ? 0.25 : 0.5;
+    }
+    struct rf_bound bound =
+        bound_of("{'train': {'layout': 'spec', 'mesh': [1, 4], 'spec': 'S1R'}, "
+                 "'infer': {'layout': 'spec', 'mesh': [1, 4], 'spec': 'RS1'}}",
+                 slots, 1);
+    ck_assert_double_eq_tol(bound.ms, BYTES / 4 * 3 / 4 / 0.25e6, 1e-9);
+    ck_assert_str_eq(bound.resource, "GPU links into rank 2 on a");
+}
+END_TEST
+
 Suite *test_cost_suite(void);
 Suite *test_cost_suite(void)
 {
@@ -251,6 +346,11 @@ Suite *test_cost_suite(void)
     tcase_add_test(tests, test_cost_bound_of_replicas_reads_once);
     tcase_add_loop_test(tests, test_cost_bound_of_one_rank_is_its_own_gpu, 0,
                         2);
+    tcase_add_loop_test(
+        tests, test_cost_bound_of_a_strategy_counts_what_it_sends, 0, 2);
+    tcase_add_test(tests, test_cost_bound_of_a_strategy_counts_what_it_writes);
+    tcase_add_test(tests, test_cost_bound_takes_the_best_that_a_link_has_done);
+    tcase_add_test(tests, test_cost_bound_of_gpus_is_what_comes_into_them);
     tcase_add_test(tests, test_cost_bound_counts_unique_bytes_into_a_node_once);
     tcase_add_test(tests, test_cost_bound_of_an_only_holder_is_its_link_out);
     tcase_add_test(tests, test_cost_bound_shares_sending_among_replicas);

@@ -16,7 +16,7 @@
 static json_t *settings_of(json_t *scenario, bool disk)
 {
     static const char *const others[] = {"name", "warmup", "iterations",
-                                         "timeout_s"};
+                                         "timeout_s", "yardstick"};
     for (size_t i = 0; i < RF_ARRAY_SIZE(others); i++) {
         json_object_del(scenario, others[i]);
     }

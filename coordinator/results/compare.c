@@ -33,10 +33,13 @@ static const struct rf_result_file *find(const struct rf_result_set *set,
 }
 
 /* Whether a value is what older records imply by not having it: unknown tensors
- * are errors, so there are none. */
+ * are errors, so there are none. Yardsticks do not change a refit. */
 static bool is_default(const char *key, const json_t *value)
 {
     double tensors = 0;
+    if (strcmp(key, "yardstick") == 0) {
+        return true;
+    }
     return strcmp(key, "unknown_tensors") == 0
                ? json_is_string(value) &&
                      strcmp(json_string_value(value), "error") == 0
@@ -47,7 +50,8 @@ static bool is_default(const char *key, const json_t *value)
 /* Drops defaults that the other record is too old to have. */
 static void drop_defaults(json_t *part, const json_t *other)
 {
-    static const char *const keys[] = {"unknown_tensors", "unknown"};
+    static const char *const keys[] = {"unknown_tensors", "unknown",
+                                       "yardstick"};
     for (size_t i = 0; i < RF_ARRAY_SIZE(keys); i++) {
         const json_t *value = json_object_get(part, keys[i]);
         if (value != NULL && json_object_get(other, keys[i]) == NULL &&
@@ -144,6 +148,8 @@ static struct rf_timing timing_of(const json_t *result)
                                                 &out.low_ms, &out.high_ms);
     free(samples);
     (void)rf_result_number(result, "bound", "efficiency", &out.efficiency);
+    (void)rf_result_number(result, "summary.yardstick_ratio", "median",
+                           &out.yardstick_ratio);
     return out;
 }
 
@@ -314,19 +320,24 @@ static size_t count_unclear(const struct rf_comparisons *all, bool intervals)
     return n;
 }
 
+static json_t *figure_or_null(double figure)
+{
+    return figure > 0 ? json_real(figure) : json_null();
+}
+
 static json_t *timing_json(const struct rf_timing *timing)
 {
     if (timing->median_ms <= 0) {
         return json_null();
     }
-    return json_pack("{s:f, s:o, s:I, s:o}", "median_ms", timing->median_ms,
-                     "median_ci95_ms",
+    return json_pack("{s:f, s:o, s:I, s:o, s:o}", "median_ms",
+                     timing->median_ms, "median_ci95_ms",
                      timing->has_interval
                          ? json_pack("[f, f]", timing->low_ms, timing->high_ms)
                          : json_null(),
                      "samples", (json_int_t)timing->n_samples, "efficiency",
-                     timing->efficiency > 0 ? json_real(timing->efficiency)
-                                            : json_null());
+                     figure_or_null(timing->efficiency), "yardstick_ratio",
+                     figure_or_null(timing->yardstick_ratio));
 }
 
 json_t *rf_comparisons_json(const struct rf_comparisons *comparisons)
@@ -370,7 +381,7 @@ static void timing_cells(struct rf_table *table, const struct rf_timing *timing)
     }
 }
 
-static void efficiency_cell(struct rf_table *table, double old, double now)
+static void change_cell(struct rf_table *table, double old, double now)
 {
     char a[32] = "-", b[32] = "-";
     if (old <= 0 && now <= 0) {
@@ -384,10 +395,12 @@ static void efficiency_cell(struct rf_table *table, double old, double now)
 void rf_comparisons_print(const struct rf_comparisons *all, FILE *to)
 {
     static const char *const heads[] = {
-        "scenario",  "verdict", ">old ms",    ">old 95 %",    ">new ms",
-        ">new 95 %", ">change", "efficiency", "also differs", NULL};
-    static const char *const drops[] = {"efficiency", "also differs",
-                                        "old 95 %", "new 95 %", NULL};
+        "scenario",   "verdict",      ">old ms", ">old 95 %",
+        ">new ms",    ">new 95 %",    ">change", "x yardstick",
+        "efficiency", "also differs", NULL};
+    static const char *const drops[] = {"efficiency",  "also differs",
+                                        "x yardstick", "old 95 %",
+                                        "new 95 %",    NULL};
     struct rf_table *table = rf_table_create(heads);
     rf_table_set_drops(table, drops, "refit-coord compare OLD NEW | less -S");
     for (size_t i = 0; i < all->n; i++) {
@@ -398,7 +411,9 @@ void rf_comparisons_print(const struct rf_comparisons *all, FILE *to)
         timing_cells(table, &one->now);
         rf_table_cell(table, has_change(one) ? "%+.1f %%" : "-",
                       one->change * 100);
-        efficiency_cell(table, one->reference.efficiency, one->now.efficiency);
+        change_cell(table, one->reference.yardstick_ratio,
+                    one->now.yardstick_ratio);
+        change_cell(table, one->reference.efficiency, one->now.efficiency);
         rf_table_cell(table, "%s", one->differs != NULL ? one->differs : "");
     }
     rf_table_print(table, to, RF_REPORT_TABLE, 0);

@@ -26,7 +26,8 @@ struct rf_timing {
     size_t n_samples; /* measured iterations */
     bool has_interval;
     double low_ms, high_ms; /* 95 % interval of the median */
-    double efficiency;      /* to be shown, never judged; 0: not known */
+    /* to be shown, never judged; 0: not known */
+    double efficiency, yardstick_ratio;
 };
 
 struct rf_comparison {

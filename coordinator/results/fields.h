@@ -13,6 +13,7 @@ enum rf_result_kind {
     RF_RESULT_GBYTES_PER_S, /* GB are 1e9 bytes */
     RF_RESULT_PERCENT,      /* of change: may be below 0 */
     RF_RESULT_EFFICIENCY,   /* a ratio, unless the run was zero copy */
+    RF_RESULT_RATIO,        /* with "low" and "high" beside it */
     RF_RESULT_VERDICT,      /* wrong bytes; for people a word */
 };
 

@@ -128,7 +128,8 @@ static void print_bar(const json_t *result, size_t y, double scale, FILE *to)
             "<rect x=\"320\" y=\"%zu\" width=\"%.1f\" height=\"16\" "
             "fill=\"#9bc\"/>",
             y, median * scale);
-    if (rf_result_number(result, "bound", "efficiency", &efficiency) &&
+    if (!json_is_false(rf_result_value(result, "bound", "valid")) &&
+        rf_result_number(result, "bound", "efficiency", &efficiency) &&
         rf_result_number(result, "bound", "ms", &bound)) {
         fprintf(to,
                 "<rect x=\"320\" y=\"%zu\" width=\"%.1f\" height=\"16\" "
@@ -155,7 +156,8 @@ static void print_bars(const struct rf_result_set *set, FILE *to)
     fprintf(to,
             "<h2>Median time (light) and lower bound (dark)</h2>\n"
             "<p>The bound is the least time that the memory and the links, as "
-            "probed, allow; results without an efficiency have none.</p>\n"
+            "measured, allow; results without an efficiency have none, nor "
+            "have those whose bound is not valid.</p>\n"
             "<svg role=\"img\" width=\"100%%\" viewBox=\"0 0 900 %zu\" "
             "xmlns=\"http://www.w3.org/2000/svg\">\n",
             height);

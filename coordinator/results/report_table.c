@@ -10,6 +10,7 @@
 #include "coordinator/results/fields.h"
 
 #define MOST_COLUMNS 40
+#define TEXT_BYTES 160 /* of a cell made here */
 
 const char *rf_figure_text(double value, int decimals, char out[32])
 {
@@ -53,15 +54,45 @@ static const char *figure(enum rf_result_kind kind, double value, char out[32])
     switch (kind) {
     case RF_RESULT_BYTES:
         return rf_format_bytes((uint64_t)value, out, 32);
-    case RF_RESULT_EFFICIENCY:
-        return rf_figure_text(value, 2, out);
     default:
         return rf_amount_text(value, out);
     }
 }
 
+/* "1.02 [0.99, 1.04]" */
+static const char *ratio(const json_t *result,
+                         const struct rf_result_field *field, double value,
+                         char out[TEXT_BYTES])
+{
+    char middle[32], from[32], to[32];
+    double low, high;
+    rf_figure_text(value, 2, middle);
+    if (rf_result_number(result, field->object, "low", &low) &&
+        rf_result_number(result, field->object, "high", &high)) {
+        snprintf(out, TEXT_BYTES, "%s [%s, %s]", middle,
+                 rf_figure_text(low, 2, from), rf_figure_text(high, 2, to));
+    } else {
+        snprintf(out, TEXT_BYTES, "%s", middle);
+    }
+    return out;
+}
+
+/* A bound that was beaten is none: its resource can do more. */
+static const char *efficiency(const json_t *result,
+                              const struct rf_result_field *field, double value,
+                              char out[TEXT_BYTES])
+{
+    if (json_is_false(rf_result_value(result, field->object, "valid"))) {
+        snprintf(out, TEXT_BYTES, "bound not valid (%s)",
+                 rf_result_text(result, field->object, "underestimated"));
+        return out;
+    }
+    return rf_figure_text(value, 2, out);
+}
+
 static const char *shown(const json_t *result,
-                         const struct rf_result_field *field, char out[32])
+                         const struct rf_result_field *field,
+                         char out[TEXT_BYTES])
 {
     double value;
     if (field->kind == RF_RESULT_TEXT) {
@@ -71,7 +102,14 @@ static const char *shown(const json_t *result,
         return verdict(result);
     }
     if (rf_result_number(result, field->object, field->key, &value)) {
-        return figure(field->kind, value, out);
+        switch (field->kind) {
+        case RF_RESULT_RATIO:
+            return ratio(result, field, value, out);
+        case RF_RESULT_EFFICIENCY:
+            return efficiency(result, field, value, out);
+        default:
+            return figure(field->kind, value, out);
+        }
     }
     return field->kind == RF_RESULT_EFFICIENCY &&
                    json_is_true(rf_result_value(result, "bound", "zero_copy"))
@@ -119,7 +157,7 @@ void rf_report_table_add(struct rf_table *table, enum rf_report_form form,
                          const char *run, const json_t *result)
 {
     const struct rf_result_field *f = rf_result_fields;
-    char text[32];
+    char text[TEXT_BYTES];
     if (run != NULL) {
         rf_table_cell(table, "%s", run);
     }

@@ -110,6 +110,12 @@ json_t *rf_result_head(const struct rf_result_maker *maker)
     return head;
 }
 
+/* A time that may not have been measured. */
+static json_t *ms_or_null(int64_t ns)
+{
+    return ns > 0 ? ms(ns) : NULL;
+}
+
 /* An iteration's times over all ranks. */
 struct span {
     int64_t slowest_ns, first_start, last_start, last_end;
@@ -173,6 +179,15 @@ static json_t *sample_json(const struct rf_sample *sample, uint32_t rank,
     return out;
 }
 
+static json_t *yardstick_ratio(const struct rf_iteration *iteration,
+                               const struct span *span)
+{
+    return iteration->yardstick_ns > 0
+               ? json_real((double)span->slowest_ns /
+                           (double)iteration->yardstick_ns)
+               : NULL;
+}
+
 static json_t *iterations_json(const struct rf_attempt *attempt, bool warmup)
 {
     json_t *list = json_array();
@@ -196,6 +211,8 @@ static json_t *iterations_json(const struct rf_attempt *attempt, bool warmup)
         put(out, "start_skew_us",
             json_real((double)(s.last_start - s.first_start) / 1e3));
         put(out, "slowest_rank", json_integer(s.slowest));
+        put(out, "yardstick_ms", ms_or_null(iteration->yardstick_ns));
+        put(out, "yardstick_ratio", yardstick_ratio(iteration, &s));
         put(out, "ranks", ranks);
         json_array_append_new(list, out);
     }
@@ -251,30 +268,37 @@ static bool moves_bytes(const struct rf_attempt *attempt)
     return rf_method_info_find(attempt->scenario->spec->method)->moves_bytes;
 }
 
-/* Whether the links were probed the way the method uses them: over TCP. */
+/* Whether the links were measured the way the method uses them: probed over
+ * TCP, or else by yardsticks. */
 static bool links_are_known(const struct rf_attempt *attempt)
 {
     const struct rf_method_info *info =
         rf_method_info_find(attempt->scenario->spec->method);
     return attempt->scenario->plan->totals.bytes_inter_node == 0 ||
-           (info->memory == RF_HOST_MEMORY && !info->needs_folder);
+           (info->memory == RF_HOST_MEMORY && !info->needs_folder) ||
+           rf_attempt_yardstick_crossed(attempt);
 }
 
-/* The physical lower bound from the probes, if it can be known. */
-static bool bound_of(const struct rf_attempt *attempt, struct rf_bound *out)
+/* The physical lower bounds from the best probe or yardstick, if they can be
+ * known: of the refit, or of the schedule's own operations. */
+static bool bound_of(const struct rf_attempt *attempt, bool of_schedule,
+                     struct rf_bound *out)
 {
+    const struct rf_scenario *scenario = attempt->scenario;
     struct rf_links links;
-    bool known = false;
-    if (attempt->scenario == NULL || !links_are_known(attempt)) {
+    enum rf_status status;
+    if (scenario == NULL || !links_are_known(attempt) ||
+        !rf_attempt_links(attempt, &links)) {
         return false;
     }
-    if (rf_attempt_links(attempt, &links)) {
-        known = rf_cost_bound(attempt->scenario->plan, &links,
-                              attempt->scenario->config->node_names, out,
-                              NULL) == RF_OK;
-        rf_links_free(&links);
-    }
-    return known;
+    status =
+        of_schedule
+            ? rf_cost_schedule_bound(scenario->plan, scenario->schedule, &links,
+                                     scenario->config->node_names, out, NULL)
+            : rf_cost_bound(scenario->plan, &links,
+                            scenario->config->node_names, out, NULL);
+    rf_links_free(&links);
+    return status == RF_OK;
 }
 
 /* Whether a method that may leave pieces in place did so: it was faster than
@@ -283,7 +307,36 @@ static bool was_zero_copy(const struct rf_attempt *attempt, double median_ms)
 {
     struct rf_bound bound;
     return rf_method_info_find(attempt->scenario->spec->method)->may_alias &&
-           bound_of(attempt, &bound) && median_ms < bound.ms;
+           bound_of(attempt, false, &bound) && median_ms < bound.ms;
+}
+
+/* Refit over yardstick, of the measured iterations that have both. */
+static json_t *ratios_json(const struct rf_attempt *attempt)
+{
+    double *ratios = rf_xcalloc(attempt->n_iterations + 1, sizeof(*ratios));
+    struct rf_stats stats;
+    double low, high;
+    size_t count = 0;
+    json_t *out = json_object();
+    for (size_t i = 0; i < attempt->n_iterations; i++) {
+        const struct rf_iteration *it = &attempt->iterations[i];
+        if (!it->warmup && it->yardstick_ns > 0) {
+            struct span s = span_of(it, rf_attempt_ranks(attempt));
+            ratios[count++] = (double)s.slowest_ns / (double)it->yardstick_ns;
+        }
+    }
+    rf_stats_compute(ratios, count, &stats);
+    put(out, "median", count > 0 ? json_real(stats.median) : NULL);
+    if (rf_stats_median_interval(ratios, count, &low, &high)) {
+        put(out, "low", json_real(low));
+        put(out, "high", json_real(high));
+    } else {
+        put(out, "low", NULL);
+        put(out, "high", NULL);
+    }
+    put(out, "count", json_integer((json_int_t)count));
+    free(ratios);
+    return out;
 }
 
 static json_t *summary_json(const struct rf_attempt *attempt)
@@ -310,6 +363,7 @@ static json_t *summary_json(const struct rf_attempt *attempt)
                         1e6 / s.median)
             : NULL);
     put(out, "drift_percent", any ? json_real(s.drift_percent) : NULL);
+    put(out, "yardstick_ratio", ratios_json(attempt));
     put(out, "phases", phases_json(attempt));
     return out;
 }
@@ -342,14 +396,62 @@ static json_t *links_json(const struct rf_attempt *attempt,
     return json_pack("{s:o, s:o}", "nodes", nodes, "pairs", pairs);
 }
 
-static json_t *bound_json(const struct rf_attempt *attempt)
+/* Nothing is faster than a bound, but medians of both are measured. */
+#define VALID_EFFICIENCY 1.02
+
+/* Adds a bound, how near the median came to it, and whether it can be one. An
+ * efficiency above VALID_EFFICIENCY says that the capacity of its resource was
+ * underestimated. */
+static void put_bound(json_t *out, const struct rf_attempt *attempt,
+                      bool of_schedule)
 {
     struct rf_bound bound = {0};
     struct rf_stats stats;
-    bool known = bound_of(attempt, &bound), zero_copy;
-    bool any = summarise(attempt, &stats) && stats.median > 0;
+    const bool known = bound_of(attempt, of_schedule, &bound);
+    const bool judged = known && summarise(attempt, &stats) &&
+                        stats.median > 0 && moves_bytes(attempt) &&
+                        !was_zero_copy(attempt, stats.median);
+    const double efficiency = judged ? bound.ms / stats.median : 0;
+    const bool valid = efficiency <= VALID_EFFICIENCY;
+    put(out, "ms", known ? json_real(bound.ms) : NULL);
+    put(out, "resource", known ? json_string(bound.resource) : NULL);
+    put(out, "efficiency", judged ? json_real(efficiency) : NULL);
+    put(out, "valid", judged ? json_boolean(valid) : NULL);
+    put(out, "underestimated",
+        judged && !valid ? json_string(bound.resource) : NULL);
+}
+
+static json_t *schedule_bound_json(const struct rf_attempt *attempt)
+{
+    json_t *out = json_object();
+    put_bound(out, attempt, true);
+    return out;
+}
+
+/* What each node reached in its best yardstick; null: nothing was to move. */
+static json_t *yardstick_json(const struct rf_attempt *attempt)
+{
+    json_t *nodes = json_array();
+    for (uint32_t n = 0; n < attempt->yardstick.n_nodes; n++) {
+        const double rates[] = {attempt->yardstick.copy_gbytes_per_s[n],
+                                attempt->yardstick.out_gbytes_per_s[n],
+                                attempt->yardstick.in_gbytes_per_s[n]};
+        static const char *const keys[] = {
+            "copy_gbytes_per_s", "sent_gbytes_per_s", "received_gbytes_per_s"};
+        json_t *node = json_pack("{s:s}", "host",
+                                 attempt->scenario->config->node_names[n]);
+        for (size_t i = 0; i < RF_ARRAY_SIZE(keys); i++) {
+            put(node, keys[i], rates[i] > 0 ? json_real(rates[i]) : NULL);
+        }
+        json_array_append_new(nodes, node);
+    }
+    return json_pack("{s:o}", "nodes", nodes);
+}
+
+static json_t *bound_json(const struct rf_attempt *attempt)
+{
+    struct rf_stats stats;
     json_t *out = json_object(), *probe = NULL;
-    zero_copy = any && was_zero_copy(attempt, stats.median);
     if (attempt->probed_before || attempt->probed_after) {
         probe = json_pack(
             "{s:o, s:o}", "before",
@@ -357,15 +459,32 @@ static json_t *bound_json(const struct rf_attempt *attempt)
             "after",
             links_json(attempt, &attempt->after, attempt->probed_after));
     }
-    put(out, "ms", known ? json_real(bound.ms) : NULL);
-    put(out, "resource", known ? json_string(bound.resource) : NULL);
-    put(out, "efficiency",
-        known && any && moves_bytes(attempt) && !zero_copy
-            ? json_real(bound.ms / stats.median)
-            : NULL);
-    put(out, "zero_copy", json_boolean(zero_copy));
+    put_bound(out, attempt, false);
+    put(out, "zero_copy",
+        json_boolean(summarise(attempt, &stats) && stats.median > 0 &&
+                     was_zero_copy(attempt, stats.median)));
     put(out, "probe", probe);
+    put(out, "yardstick",
+        attempt->scenario != NULL && rf_attempt_has_yardstick(attempt)
+            ? yardstick_json(attempt)
+            : NULL);
     return out;
+}
+
+/* What is doubtful about the figures. */
+static json_t *flags_json(const json_t *record)
+{
+    static const char *const bounds[] = {"bound", "schedule_bound"};
+    json_t *flags = json_array();
+    bool valid = true;
+    for (size_t i = 0; i < RF_ARRAY_SIZE(bounds); i++) {
+        valid = valid && !json_is_false(json_object_get(
+                             json_object_get(record, bounds[i]), "valid"));
+    }
+    if (!valid) {
+        json_array_append_new(flags, json_string("bound_not_valid"));
+    }
+    return flags;
 }
 
 static json_t *host_json(const struct rf_config *config, uint32_t node)
@@ -584,6 +703,8 @@ json_t *rf_result_json(const struct rf_result_run *run,
     put(out, "iterations", iterations_json(attempt, false));
     put(out, "summary", summary_json(attempt));
     put(out, "bound", bound_json(attempt));
+    put(out, "schedule_bound", schedule_bound_json(attempt));
+    put(out, "flags", flags_json(out));
     put(out, "memory", memory_json(attempt));
     put(out, "verification", verification_json(attempt));
     return out;

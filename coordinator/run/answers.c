@@ -66,6 +66,9 @@ enum rf_status rf_answers_prepared(struct rf_attempt *attempt,
     facts->arena_bytes[RF_MEM_INFER] = prepared->arena_bytes.infer;
     facts->arena_bytes[RF_MEM_STAGE] = prepared->arena_bytes.stage;
     note_copies(prepared->copies, facts);
+    if (prepared->yardstick != NULL) {
+        facts->yardstick = *prepared->yardstick;
+    }
     return RF_OK;
 }
 
@@ -104,11 +107,9 @@ static enum rf_status take_trace(struct rf_attempt *attempt, uint32_t rank,
     return RF_OK;
 }
 
-enum rf_status rf_answers_ran(struct rf_attempt *attempt,
-                              const struct rf_msg_answer *answer,
-                              struct rf_err *err)
+static enum rf_status check_ran(const struct rf_msg_ran *ran,
+                                struct rf_err *err)
 {
-    const struct rf_msg_ran *ran = answer->ran;
     if (ran == NULL) {
         return missing("ran", err);
     }
@@ -117,6 +118,29 @@ enum rf_status rf_answers_ran(struct rf_attempt *attempt,
                           "its end_ns (%" PRId64 ") lies before its start_ns "
                           "(%" PRId64 ")",
                           ran->end_ns, ran->start_ns);
+    }
+    return RF_OK;
+}
+
+enum rf_status rf_answers_yardstick(struct rf_attempt *attempt,
+                                    const struct rf_msg_answer *answer,
+                                    struct rf_err *err)
+{
+    enum rf_status status = check_ran(answer->ran, err);
+    if (status == RF_OK) {
+        attempt->pending_yardstick[answer->rank] = answer->ran->ns;
+    }
+    return status;
+}
+
+enum rf_status rf_answers_ran(struct rf_attempt *attempt,
+                              const struct rf_msg_answer *answer,
+                              struct rf_err *err)
+{
+    const struct rf_msg_ran *ran = answer->ran;
+    enum rf_status status = check_ran(ran, err);
+    if (status != RF_OK) {
+        return status;
     }
     attempt->pending[answer->rank] =
         (struct rf_sample){.start_ns = ran->start_ns,

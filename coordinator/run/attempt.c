@@ -8,6 +8,7 @@
 
 #include "common/mem.h"
 #include "common/text.h"
+#include "transport/method.h"
 
 struct rf_fault rf_fault_make(uint32_t node, uint32_t rank,
                               enum rf_status status, const char *fmt, ...)
@@ -46,6 +47,10 @@ struct rf_attempt *rf_attempt_create(uint32_t number, size_t index,
         attempt->pending = rf_xcalloc(n, sizeof(*attempt->pending));
         attempt->ranks = rf_xcalloc(n, sizeof(*attempt->ranks));
         attempt->traces = rf_xcalloc(n, sizeof(*attempt->traces));
+        attempt->pending_yardstick =
+            rf_xcalloc(n, sizeof(*attempt->pending_yardstick));
+        rf_links_init(&attempt->yardstick, scenario->world->n_nodes);
+        attempt->yardstick.peer_gbytes_per_s = rf_xcalloc(n, sizeof(double));
         rf_links_init(&attempt->before, scenario->world->n_nodes);
         rf_links_init(&attempt->after, scenario->world->n_nodes);
     }
@@ -68,6 +73,7 @@ void rf_attempt_destroy(struct rf_attempt *attempt)
         free(attempt->wrong);
     }
     if (attempt->scenario != NULL) {
+        rf_links_free(&attempt->yardstick);
         rf_links_free(&attempt->before);
         rf_links_free(&attempt->after);
     }
@@ -78,6 +84,7 @@ void rf_attempt_destroy(struct rf_attempt *attempt)
     free(attempt->trace_samples);
     free(attempt->iterations);
     free(attempt->pending);
+    free(attempt->pending_yardstick);
     free(attempt->ranks);
     free(attempt->faults);
     rf_scenario_destroy(attempt->scenario);
@@ -118,8 +125,95 @@ void rf_attempt_keep(struct rf_attempt *attempt, uint32_t iteration)
         attempt->traced = true;
         return;
     }
+    kept.yardstick_ns = attempt->pending_yardstick_ns;
+    attempt->pending_yardstick_ns = 0;
     RF_PUSH(attempt->iterations, attempt->n_iterations, attempt->cap_iterations,
             kept);
+}
+
+bool rf_attempt_has_yardstick(const struct rf_attempt *attempt)
+{
+    for (uint32_t r = 0; r < rf_attempt_ranks(attempt); r++) {
+        const struct rf_msg_yardstick *part = &attempt->ranks[r].yardstick;
+        if (part->copied_bytes + part->peer_bytes > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool rf_attempt_yardstick_crossed(const struct rf_attempt *attempt)
+{
+    for (uint32_t n = 0; n < attempt->yardstick.n_nodes; n++) {
+        if (attempt->yardstick.in_gbytes_per_s[n] > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What a node's ranks moved in a yardstick, and when the last was through. */
+struct moved {
+    double copied, sent, received; /* bytes */
+    int64_t ns;
+};
+
+static struct moved *moved_by_node(const struct rf_attempt *attempt)
+{
+    const struct rf_world *world = attempt->scenario->world;
+    struct moved *nodes = rf_xcalloc(world->n_nodes, sizeof(*nodes));
+    for (uint32_t r = 0; r < world->n_ranks; r++) {
+        const struct rf_msg_yardstick *part = &attempt->ranks[r].yardstick;
+        struct moved *node = &nodes[world->ranks[r].node];
+        node->copied += (double)part->copied_bytes;
+        node->sent += (double)part->sent_bytes;
+        node->received += (double)part->received_bytes;
+        node->ns = RF_MAX(node->ns, attempt->pending_yardstick[r]);
+    }
+    return nodes;
+}
+
+static void raise_rate(double *gbytes_per_s, double bytes, int64_t ns)
+{
+    *gbytes_per_s = RF_MAX(*gbytes_per_s, bytes / (double)RF_MAX(ns, 1));
+}
+
+/* A node's memory is free when its own ranks are through, its link when the
+ * other end is, too. */
+static void take_rates(struct rf_attempt *attempt, int64_t slowest_ns)
+{
+    struct moved *nodes = moved_by_node(attempt);
+    struct rf_links *best = &attempt->yardstick;
+    for (uint32_t n = 0; n < best->n_nodes; n++) {
+        const struct moved *node = &nodes[n];
+        raise_rate(&best->copy_gbytes_per_s[n], node->copied, node->ns);
+        raise_rate(&best->out_gbytes_per_s[n], node->sent, slowest_ns);
+        raise_rate(&best->in_gbytes_per_s[n], node->received, slowest_ns);
+    }
+    for (uint32_t r = 0; r < rf_attempt_ranks(attempt); r++) {
+        raise_rate(&best->peer_gbytes_per_s[r],
+                   (double)attempt->ranks[r].yardstick.peer_bytes,
+                   attempt->pending_yardstick[r]);
+    }
+    free(nodes);
+}
+
+void rf_attempt_keep_yardstick(struct rf_attempt *attempt, uint32_t iteration)
+{
+    struct rf_iteration *last =
+        attempt->n_iterations > 0
+            ? &attempt->iterations[attempt->n_iterations - 1]
+            : NULL;
+    int64_t slowest_ns = 1;
+    for (uint32_t r = 0; r < rf_attempt_ranks(attempt); r++) {
+        slowest_ns = RF_MAX(slowest_ns, attempt->pending_yardstick[r]);
+    }
+    take_rates(attempt, slowest_ns);
+    if (last != NULL && last->index == iteration) {
+        last->yardstick_ns = slowest_ns;
+    } else {
+        attempt->pending_yardstick_ns = slowest_ns;
+    }
 }
 
 void rf_attempt_add_fault(struct rf_attempt *attempt, struct rf_fault *fault)
@@ -132,6 +226,7 @@ void rf_attempt_add_fault(struct rf_attempt *attempt, struct rf_fault *fault)
     *fault = (struct rf_fault){.node = RF_NONE, .rank = RF_NONE};
 }
 
+/* Figures that are 0 were not measured. */
 static void take_better(double *out, const double *a, const double *b, size_t n,
                         bool less)
 {
@@ -141,9 +236,26 @@ static void take_better(double *out, const double *a, const double *b, size_t n,
     }
 }
 
+/* Between nodes TCP was probed. What goes another way is known from its
+ * yardsticks alone. */
+static bool probed_as_used(const struct rf_attempt *attempt)
+{
+    const struct rf_method_info *info =
+        rf_method_info_find(attempt->scenario->spec->method);
+    return info->memory == RF_HOST_MEMORY && !info->needs_folder;
+}
+
+static double *copy_of(const double *values, size_t n)
+{
+    double *out = rf_xcalloc(n, sizeof(*out));
+    memcpy(out, values, n * sizeof(*out));
+    return out;
+}
+
 bool rf_attempt_links(const struct rf_attempt *attempt, struct rf_links *out)
 {
     const struct rf_links *a = &attempt->before, *b = &attempt->after;
+    const struct rf_links *y = &attempt->yardstick;
     size_t n = a->n_nodes;
     if (attempt->scenario == NULL ||
         (!attempt->probed_before && !attempt->probed_after)) {
@@ -153,10 +265,18 @@ bool rf_attempt_links(const struct rf_attempt *attempt, struct rf_links *out)
     out->devices = rf_scenario_on_device(attempt->scenario);
     take_better(out->copy_gbytes_per_s, a->copy_gbytes_per_s,
                 b->copy_gbytes_per_s, n, false);
+    take_better(out->copy_gbytes_per_s, out->copy_gbytes_per_s,
+                y->copy_gbytes_per_s, n, false);
     take_better(out->copy1_gbytes_per_s, a->copy1_gbytes_per_s,
                 b->copy1_gbytes_per_s, n, false);
-    take_better(out->pair_gbytes_per_s, a->pair_gbytes_per_s,
-                b->pair_gbytes_per_s, n * n, false);
+    memcpy(out->out_gbytes_per_s, y->out_gbytes_per_s, n * sizeof(double));
+    memcpy(out->in_gbytes_per_s, y->in_gbytes_per_s, n * sizeof(double));
+    out->peer_gbytes_per_s =
+        copy_of(y->peer_gbytes_per_s, rf_attempt_ranks(attempt));
+    if (probed_as_used(attempt)) {
+        take_better(out->pair_gbytes_per_s, a->pair_gbytes_per_s,
+                    b->pair_gbytes_per_s, n * n, false);
+    }
     take_better(out->pair_latency_us, a->pair_latency_us, b->pair_latency_us,
                 n * n, true);
     return true;

@@ -50,6 +50,7 @@ struct rf_iteration {
     uint32_t index; /* counts warm-ups */
     bool warmup;
     struct rf_sample *ranks; /* one for each rank of the world */
+    int64_t yardstick_ns;    /* of the slowest rank; 0: not measured */
 };
 
 /* What one rank did in the traced iteration. */
@@ -69,6 +70,7 @@ struct rf_rank_facts {
     uint64_t engine_from_bytes; /* RF_ABSENT_U64: never */
     uint64_t engine_bytes, kernel_bytes;
     char registration[RF_REGISTRATION_SIZE]; /* empty: not said */
+    struct rf_msg_yardstick yardstick; /* what its part moves; 0: nothing */
 };
 
 /* The first wrong element that was found. */
@@ -92,6 +94,8 @@ struct rf_attempt {
     size_t n_iterations, cap_iterations;
     struct rf_sample *pending;      /* of the iteration in progress */
     uint64_t pending_checked_bytes; /* likewise */
+    int64_t *pending_yardstick;     /* ns by rank, likewise */
+    int64_t pending_yardstick_ns;   /* that came before its refit; 0: none */
     struct rf_rank_facts *ranks;
 
     /* An iteration after the others, in none of the figures. */
@@ -106,7 +110,8 @@ struct rf_attempt {
 
     struct rf_links before, after;
     bool probed_before, probed_after;
-    bool closed; /* every rank reported its peak memory */
+    struct rf_links yardstick; /* the best that any yardstick reached */
+    bool closed;               /* every rank reported its peak memory */
 };
 
 /* `scenario` is taken and may be NULL. */
@@ -122,15 +127,27 @@ bool rf_attempt_warmup(const struct rf_attempt *attempt, uint32_t iteration);
 /* Whether it comes after those that are measured, for its trace. */
 bool rf_attempt_is_traced(const struct rf_attempt *attempt, uint32_t iteration);
 
-/* Moves `pending` to the iterations, or to the trace. */
+/* Moves `pending` to the iterations, with the yardstick that came before, or to
+ * the trace. */
 void rf_attempt_keep(struct rf_attempt *attempt, uint32_t iteration);
+
+/* Whether the ranks have yardsticks, and these move bytes. */
+bool rf_attempt_has_yardstick(const struct rf_attempt *attempt);
+
+/* Whether some yardstick has moved bytes between nodes. */
+bool rf_attempt_yardstick_crossed(const struct rf_attempt *attempt);
+
+/* All ranks have measured the yardstick of `iteration`, which is kept already
+ * or will be: takes what each resource reached in it. */
+void rf_attempt_keep_yardstick(struct rf_attempt *attempt, uint32_t iteration);
 
 /* Moves a fault to the end of the list. The first one makes the outcome failed
  * (or a mismatch) unless the run was interrupted before. */
 void rf_attempt_add_fault(struct rf_attempt *attempt, struct rf_fault *fault);
 
-/* The better of both probes, figure by figure: the bound must hold for the
- * faster of the two. `out` is initialised here. False without any probe. */
+/* The best of both probes and of all yardsticks, figure by figure: the bound
+ * must hold for the fastest of them. `out` is initialised here. False without
+ * any probe. */
 bool rf_attempt_links(const struct rf_attempt *attempt, struct rf_links *out);
 
 const char *rf_outcome_name(enum rf_outcome outcome);

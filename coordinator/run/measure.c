@@ -77,6 +77,7 @@ int64_t rf_run_measure_enter(struct rf_run_measure *measure,
         rf_run_probes_begin(measure->probes, &attempt->after);
         return 0;
     case RUN_RUNNING:
+    case RUN_YARDSTICK:
         return rf_run_limit_iteration_s(attempt->scenario, measure->bound_ms);
     case RUN_VERIFYING:
         attempt->pending_checked_bytes = 0;
@@ -117,6 +118,8 @@ enum rf_status rf_run_measure_take(struct rf_run_measure *measure,
         return rf_run_probes_take(measure->probes, answer, err);
     case RUN_RUNNING:
         return rf_answers_ran(measure->attempt, answer, err);
+    case RUN_YARDSTICK:
+        return rf_answers_yardstick(measure->attempt, answer, err);
     case RUN_VERIFYING:
         return rf_answers_verified(measure->attempt, measure->iteration, answer,
                                    err);
@@ -146,12 +149,42 @@ static void find_bound(struct rf_run_measure *measure)
     rf_links_free(&links);
 }
 
+/* Whether the iteration in progress has one. */
+static bool has_yardstick(const struct rf_run_measure *measure)
+{
+    return rf_attempt_has_yardstick(measure->attempt) &&
+           !rf_attempt_is_traced(measure->attempt, measure->iteration);
+}
+
+/* The order changes from iteration to iteration, so that what drifts favours
+ * neither: refit, yardstick, yardstick, refit, refit, … */
+static bool yardstick_comes_first(const struct rf_run_measure *measure)
+{
+    return measure->iteration % 2 == 1 && has_yardstick(measure);
+}
+
 static enum rf_state next_iteration(struct rf_run_measure *measure)
 {
     measure->iteration++;
-    return measure->iteration < iterations_of(measure) + measure->trace
-               ? RUN_FILLING
-               : RUN_PROBING_AGAIN;
+    if (measure->iteration == iterations_of(measure) + measure->trace) {
+        return RUN_PROBING_AGAIN;
+    }
+    return yardstick_comes_first(measure) ? RUN_YARDSTICK : RUN_FILLING;
+}
+
+/* A verified iteration is followed by its yardstick or by the next one. */
+static enum rf_state after_refit(struct rf_run_measure *measure)
+{
+    return has_yardstick(measure) && !yardstick_comes_first(measure)
+               ? RUN_YARDSTICK
+               : next_iteration(measure);
+}
+
+static enum rf_state after_yardstick(struct rf_run_measure *measure)
+{
+    rf_attempt_keep_yardstick(measure->attempt, measure->iteration);
+    return yardstick_comes_first(measure) ? RUN_FILLING
+                                          : next_iteration(measure);
 }
 
 static enum rf_verdict probed(struct rf_run_measure *measure,
@@ -202,7 +235,7 @@ static enum rf_verdict verified(struct rf_run_measure *measure,
     attempt->verified += !rf_attempt_warmup(attempt, measure->iteration) &&
                          !rf_attempt_is_traced(attempt, measure->iteration);
     if (verdict == RF_VERDICT_NEXT) {
-        *next = next_iteration(measure);
+        *next = after_refit(measure);
     } else {
         report_mismatch(measure, fault);
         *next = RUN_PROBING_AGAIN;
@@ -230,6 +263,9 @@ enum rf_verdict rf_run_measure_answered(struct rf_run_measure *measure,
         return RF_VERDICT_NEXT;
     case RUN_VERIFYING:
         return verified(measure, next, fault);
+    case RUN_YARDSTICK:
+        *next = after_yardstick(measure);
+        return RF_VERDICT_NEXT;
     case RUN_PROBING_AGAIN:
         *next = RUN_CLOSING;
         return probed(measure, next, fault);

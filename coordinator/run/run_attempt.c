@@ -168,13 +168,19 @@ static double seconds_left(const struct rf_run *run)
     return (double)RF_MAX(left_ns, (int64_t)0) / 1e9;
 }
 
+/* Whether ranks begin at a common start and are timed. */
+static bool is_timed(const struct rf_run *run)
+{
+    return run->sm.state == RUN_RUNNING || run->sm.state == RUN_YARDSTICK;
+}
+
 /* Asks the ranks for the step of this state. */
 static void ask(struct rf_run *run)
 {
     struct rf_msg step;
     rf_msg_init(&step, RF_MSG_STEP);
     rf_run_measure_ask(run->measure, run->sm.state, &step.step);
-    if (run->sm.state == RUN_RUNNING) {
+    if (is_timed(run)) {
         step.step.start_at_ns = plan_start(run);
     }
     step.step.attempt = run->attempt->number;
@@ -323,9 +329,8 @@ static void take_exchange(struct rf_run *run, uint32_t node,
 void rf_run_step_timeout(struct rf_run *run)
 {
     const int64_t stay_ns = run->ops->now(run->data) - run->sm.entered_ns;
-    const uint32_t timeout_s = run->sm.state == RUN_RUNNING
-                                   ? run->attempt->scenario->spec->timeout_s
-                                   : 0;
+    const uint32_t timeout_s =
+        is_timed(run) ? run->attempt->scenario->spec->timeout_s : 0;
     struct rf_fault fault =
         rf_run_steps_silence(run->steps, rf_state_step(run->sm.state),
                              (double)stay_ns / 1e9, timeout_s);

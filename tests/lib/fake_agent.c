@@ -7,6 +7,7 @@
 
 #include "common/mem.h"
 #include "tests/lib/fake_cluster_internal.h"
+#include "transport/method.h"
 
 #define STEP_NS (10 * FAKE_MS)
 
@@ -58,6 +59,12 @@ static void prepare_answer(const struct fake_cluster *fake,
         .plan_ms = 1.5,
         .open_ms = 2.5,
         .arena_bytes = {1, 2, 3}};
+    if (rf_method_info_find(fake->scenario->spec->method)->moves_bytes) {
+        out->prepared->yardstick =
+            rf_xcalloc(1, sizeof(*out->prepared->yardstick));
+        *out->prepared->yardstick =
+            (struct rf_msg_yardstick){1 << 20, 100, 100, 100};
+    }
 }
 
 /* Of a link only the receiving rank has figures. */
@@ -120,7 +127,8 @@ static void good_answer(const struct fake_cluster *fake, uint32_t rank,
         prepare_answer(fake, out);
     } else if (strcmp(step->step, "probe") == 0) {
         probe_answer(step, out);
-    } else if (strcmp(step->step, "run") == 0) {
+    } else if (strcmp(step->step, "run") == 0 ||
+               strcmp(step->step, "yardstick") == 0) {
         run_answer(fake, out);
     } else if (strcmp(step->step, "verify") == 0) {
         verify_answer(fake, out);

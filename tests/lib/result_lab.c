@@ -72,6 +72,10 @@ static void fill_iteration(struct rf_attempt *attempt, uint32_t iteration)
         s->received_bytes = 200 + r;
     }
     rf_attempt_keep(attempt, iteration);
+    for (uint32_t r = 0; r < rf_attempt_ranks(attempt); r++) {
+        attempt->pending_yardstick[r] = (int64_t)(7 + r) * 1000000;
+    }
+    rf_attempt_keep_yardstick(attempt, iteration);
 }
 
 struct rf_attempt *result_lab_attempt(size_t index)

@@ -32,17 +32,15 @@ static double number(const json_t *record, const char *object, const char *key)
 
 START_TEST(test_results_record_has_every_field)
 {
-    static const char *const keys[] = {"schema_version", "tool",
-                                       "run_id",         "argv",
-                                       "started_at",     "finished_at",
-                                       "status",         "errors",
-                                       "environment",    "model",
-                                       "scenario",       "plan",
-                                       "iterations",     "summary",
-                                       "bound",          "memory",
-                                       "verification",   "warmup_iterations",
-                                       "schedule",       "setup",
-                                       "cluster",        "name"};
+    static const char *const keys[] = {
+        "schema_version", "tool",           "run_id",
+        "argv",           "started_at",     "finished_at",
+        "status",         "errors",         "environment",
+        "model",          "scenario",       "plan",
+        "iterations",     "summary",        "bound",
+        "memory",         "verification",   "warmup_iterations",
+        "schedule",       "setup",          "cluster",
+        "name",           "schedule_bound", "flags"};
     static const char *const plan_keys[] = {
         "digest",           "transfers",        "bytes_total",
         "bytes_local",      "bytes_intra_node", "bytes_inter_node",
@@ -125,6 +123,77 @@ START_TEST(test_results_summary_bound_and_efficiency_are_known)
                             number(record, "bound", "ms") / 15, 1e-9);
     ck_assert_str_ne(rf_result_text(record, "bound", "resource"), "-");
     json_decref(record);
+    rf_attempt_destroy(attempt);
+}
+END_TEST
+
+START_TEST(test_results_have_the_yardstick_of_each_iteration)
+{
+    struct rf_attempt *attempt = result_lab_attempt(0);
+    json_t *record = record_of(attempt);
+    const json_t *list = json_object_get(record, "iterations");
+    for (size_t i = 0; i < 3; i++) { /* the slowest of 4 ranks */
+        const json_t *one = json_array_get(list, i);
+        ck_assert_double_eq_tol(
+            json_number_value(json_object_get(one, "yardstick_ms")), 10, 1e-9);
+        ck_assert_double_eq_tol(
+            json_number_value(json_object_get(one, "yardstick_ratio")),
+            (14.0 + (double)i) / 10, 1e-9);
+    }
+    ck_assert_double_eq_tol(number(record, "summary.yardstick_ratio", "median"),
+                            1.5, 1e-9);
+    ck_assert_double_eq_tol(number(record, "summary.yardstick_ratio", "low"),
+                            1.4, 1e-9);
+    ck_assert_double_eq_tol(number(record, "summary.yardstick_ratio", "high"),
+                            1.6, 1e-9);
+    ck_assert_double_eq_tol(number(record, "summary.yardstick_ratio", "count"),
+                            3, 1e-9);
+    json_decref(record);
+    rf_attempt_destroy(attempt);
+}
+END_TEST
+
+/* Nothing is faster than a bound. */
+START_TEST(test_results_know_a_bound_that_was_beaten)
+{
+    struct rf_attempt *attempt = result_lab_attempt(0);
+    json_t *record = record_of(attempt);
+    ck_assert(json_is_true(rf_result_value(record, "bound", "valid")));
+    ck_assert_uint_eq(json_array_size(json_object_get(record, "flags")), 0);
+    json_decref(record);
+    for (uint32_t n = 0; n < 2; n++) { /* memory that is far too slow */
+        attempt->before.copy_gbytes_per_s[n] = 1e-9;
+        attempt->after.copy_gbytes_per_s[n] = 1e-9;
+    }
+    record = record_of(attempt);
+    ck_assert(number(record, "bound", "efficiency") > 1.02);
+    ck_assert(json_is_false(rf_result_value(record, "bound", "valid")));
+    ck_assert_ptr_nonnull(
+        strstr(rf_result_text(record, "bound", "underestimated"), "memory of"));
+    ck_assert_str_eq(
+        json_string_value(json_array_get(json_object_get(record, "flags"), 0)),
+        "bound_not_valid");
+    json_decref(record);
+    rf_attempt_destroy(attempt);
+}
+END_TEST
+
+/* A yardstick that did better than the probes raises the capacity. */
+START_TEST(test_results_bound_takes_the_best_yardstick)
+{
+    struct rf_attempt *attempt = result_lab_attempt(0);
+    struct rf_links links;
+    for (uint32_t r = 0; r < 4; r++) {
+        attempt->ranks[r].yardstick = (struct rf_msg_yardstick){
+            .copied_bytes = 20000000, .sent_bytes = 10000000};
+    }
+    rf_attempt_keep_yardstick(attempt, 3);
+    ck_assert(rf_attempt_links(attempt, &links));
+    ck_assert_double_eq_tol(links.copy_gbytes_per_s[0], 5, 1e-9); /* in 8 ms */
+    ck_assert_double_eq_tol(links.copy_gbytes_per_s[1], 4, 1e-9);
+    ck_assert_double_eq_tol(links.out_gbytes_per_s[0], 2, 1e-9); /* in 10 ms */
+    ck_assert_double_eq(links.pair_gbytes_per_s[1], 0.5);
+    rf_links_free(&links);
     rf_attempt_destroy(attempt);
 }
 END_TEST
@@ -305,6 +374,9 @@ Suite *test_result_json_suite(void)
     tcase_add_test(tests, test_results_summary_bound_and_efficiency_are_known);
     tcase_add_test(
         tests, test_results_of_a_method_that_moves_nothing_claim_no_bandwidth);
+    tcase_add_test(tests, test_results_have_the_yardstick_of_each_iteration);
+    tcase_add_test(tests, test_results_know_a_bound_that_was_beaten);
+    tcase_add_test(tests, test_results_bound_takes_the_best_yardstick);
     tcase_add_test(tests, test_results_bound_takes_the_better_probe);
     tcase_add_test(tests, test_results_of_a_scenario_that_could_not_begin);
     tcase_add_test(tests, test_results_first_error_is_the_cause);

@@ -36,6 +36,37 @@ static void answer_probe(enum rf_state state)
     }
 }
 
+/* Two ranks have a yardstick that moves bytes, the others have none. */
+static void answer_prepare(void)
+{
+    char plan[RF_HASH_TEXT_SIZE], schedule[RF_HASH_TEXT_SIZE];
+    struct rf_msg_yardstick part = {.copied_bytes = 3000000,
+                                    .sent_bytes = 600000};
+    struct rf_msg_prepared prepared = {
+        .plan_digest = plan, .schedule_digest = schedule, .yardstick = &part};
+    rf_hash_text(&lab.scenario->plan->digest, plan);
+    rf_hash_text(&lab.scenario->schedule->digest, schedule);
+    for (uint32_t r = 0; r < LAB_RANKS; r++) {
+        const struct rf_msg_answer answer = {.rank = r, .prepared = &prepared};
+        prepared.yardstick = r < 2 ? &part : NULL;
+        ck_assert_int_eq(
+            rf_run_measure_take(measure, RUN_PREPARING, &answer, NULL), RF_OK);
+    }
+}
+
+/* Rank r takes r + 1 ms, in each measurement 1 ms more. */
+static void answer_yardstick(void)
+{
+    static int64_t round;
+    for (uint32_t r = 0; r < LAB_RANKS; r++) {
+        struct rf_msg_ran ran = {.ns = (r + 1) * 1000000 + round};
+        const struct rf_msg_answer answer = {.rank = r, .ran = &ran};
+        ck_assert_int_eq(
+            rf_run_measure_take(measure, RUN_YARDSTICK, &answer, NULL), RF_OK);
+    }
+    round += 1000000;
+}
+
 /* One rank compares everything. */
 static void answer_verify(struct rf_msg_mismatch *first)
 {
@@ -60,6 +91,8 @@ static enum rf_state pass(enum rf_state state, struct rf_msg_mismatch *first)
             answer_probe(state);
         } else if (state == RUN_VERIFYING) {
             answer_verify(first);
+        } else if (state == RUN_YARDSTICK) {
+            answer_yardstick();
         }
         verdict = rf_run_measure_answered(measure, state, &next, &fault);
     }
@@ -134,6 +167,30 @@ START_TEST(test_measure_asks_for_a_trace_in_the_last_iteration_only)
             ck_assert_int_eq(trace_asked() != RF_ABSENT_U32, last);
         }
     }
+    teardown();
+}
+END_TEST
+
+/* Before each iteration and after it in turn, and never between a refit and its
+ * verification. */
+START_TEST(test_measure_has_a_yardstick_beside_each_iteration)
+{
+    const struct rf_iteration *kept;
+    create("");
+    answer_prepare();
+    ck_assert_str_eq(way(NULL),
+                     "prepare probe fill run verify yardstick yardstick fill "
+                     "run verify fill run verify yardstick probe close ");
+    ck_assert_uint_eq(lab.attempt->n_iterations, 3);
+    kept = lab.attempt->iterations;
+    for (uint32_t i = 0; i < 3; i++) { /* of the slowest rank */
+        ck_assert_int_eq(kept[i].yardstick_ns, (LAB_RANKS + i) * 1000000);
+    }
+    /* 6 MB by two ranks in at least 2 ms; their link is free with the last */
+    ck_assert_double_eq_tol(lab.attempt->yardstick.copy_gbytes_per_s[0], 3,
+                            1e-9);
+    ck_assert_double_eq_tol(lab.attempt->yardstick.out_gbytes_per_s[0],
+                            1.2 / LAB_RANKS, 1e-9);
     teardown();
 }
 END_TEST
@@ -216,6 +273,7 @@ Suite *test_measure_suite(void)
                    test_measure_keeps_a_traced_iteration_out_of_the_figures);
     tcase_add_test(tests,
                    test_measure_asks_for_a_trace_in_the_last_iteration_only);
+    tcase_add_test(tests, test_measure_has_a_yardstick_beside_each_iteration);
     tcase_add_test(tests, test_measure_does_not_verify_what_moves_nothing);
     tcase_add_test(tests, test_measure_ends_in_order_after_wrong_bytes);
     tcase_add_test(tests, test_measure_stops_where_bytes_were_not_compared);

@@ -79,8 +79,8 @@ static double limit_of(const struct fake_cluster *fake, const char *step)
 
 START_TEST(test_run_tells_ranks_how_long_a_step_may_take)
 {
-    static const char *const steps[] = {"prepare", "probe",  "fill",
-                                        "run",     "verify", "close"};
+    static const char *const steps[] = {"prepare", "probe",     "fill", "run",
+                                        "verify",  "yardstick", "close"};
     struct fake_cluster *fake = fake_run(fake_run_one);
     for (size_t i = 0; i < RF_ARRAY_SIZE(steps); i++) {
         ck_assert_double_ge(limit_of(fake, steps[i]), 59);

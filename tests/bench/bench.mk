@@ -10,6 +10,11 @@ bench-host: ## method host against the memory's own limit
 	$(BUILD)/bench-refit models/qwen3-0.6b.json \
 	    '{"name": "colocated", "method": "host", "train": {"tp": 2, "pp": 2}, "infer": {"tp": 4}}' 4
 
+.PHONY: bench-numbers
+bench-numbers: ## how far apart the figures of ten runs lie
+	$(call needs,build,all)
+	tests/bench/bench-numbers $(BUILD)
+
 .PHONY: bench-alpa
 bench-alpa: ## the resharding suite on shaped links; needs root, takes minutes
 	$(call needs,build test,all)

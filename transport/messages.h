@@ -219,7 +219,10 @@
     F(S, U64, peer_bytes, REQUIRED, 0, RF_MSG_BYTES_MAX,                       \
       "to this rank from all others")                                          \
     F(S, U64, sent_bytes, REQUIRED, 0, RF_MSG_BYTES_MAX, "to other nodes")     \
-    F(S, U64, received_bytes, REQUIRED, 0, RF_MSG_BYTES_MAX, "from other nodes")
+    F(S, U64, received_bytes, REQUIRED, 0, RF_MSG_BYTES_MAX,                   \
+      "from other nodes")                                                      \
+    F(S, U64, left_bytes, REQUIRED, 0, RF_MSG_BYTES_MAX,                       \
+      "not moved: this rank reads them where the source has them")
 
 #define RF_PREPARED_FIELDS(F, S)                                               \
     F(S, TEXT, plan_digest, REQUIRED, 1, 64, "hexadecimal")                    \

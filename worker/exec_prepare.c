@@ -334,6 +334,19 @@ static enum rf_status open_yardstick(struct rf_exec *exec, struct rf_err *err)
     return status;
 }
 
+/* What this rank gets without any bytes moving. */
+static uint64_t left_bytes(const struct rf_exec *exec)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < exec->schedule->n_ops; i++) {
+        const struct rf_op *op = &exec->schedule->ops[i];
+        if (op->dst == exec->env.rank && exec->method->leaves(i, exec->state)) {
+            bytes += rf_op_bytes(op);
+        }
+    }
+    return bytes;
+}
+
 static struct rf_msg_yardstick *describe_yardstick(const struct rf_exec *exec)
 {
     struct rf_yardstick_traffic traffic;
@@ -348,6 +361,7 @@ static struct rf_msg_yardstick *describe_yardstick(const struct rf_exec *exec)
     out->peer_bytes = traffic.peer_bytes;
     out->sent_bytes = traffic.sent_bytes;
     out->received_bytes = traffic.received_bytes;
+    out->left_bytes = left_bytes(exec);
     return out;
 }
 

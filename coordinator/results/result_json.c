@@ -301,12 +301,25 @@ static bool bound_of(const struct rf_attempt *attempt, bool of_schedule,
     return status == RF_OK;
 }
 
+/* Whether a method may have left pieces in place. Its ranks say so if they have
+ * yardsticks. */
+static bool may_have_left(const struct rf_attempt *attempt)
+{
+    for (uint32_t r = 0; r < rf_attempt_ranks(attempt); r++) {
+        if (attempt->ranks[r].yardstick.left_bytes > 0) {
+            return true;
+        }
+    }
+    return !rf_attempt_has_yardstick(attempt) &&
+           rf_method_info_find(attempt->scenario->spec->method)->may_alias;
+}
+
 /* Whether a method that may leave pieces in place did so: it was faster than
  * copying could be. Then no bytes moved in that time. */
 static bool was_zero_copy(const struct rf_attempt *attempt, double median_ms)
 {
     struct rf_bound bound;
-    return rf_method_info_find(attempt->scenario->spec->method)->may_alias &&
+    return attempt->scenario != NULL && may_have_left(attempt) &&
            bound_of(attempt, false, &bound) && median_ms < bound.ms;
 }
 

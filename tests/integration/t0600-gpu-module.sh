@@ -11,6 +11,7 @@ test_every_strategy_runs_on_nccl() {
     run_coord cluster.json
     expect_exit 0
     all_verified 6
+    all_beside_yardsticks
 }
 
 # The runs of the small model go from arena to arena, in buckets of few waves and
@@ -52,6 +53,7 @@ test_every_strategy_runs_on_ipc() {
     run_coord cluster.json
     expect_exit 0
     all_verified 6
+    all_beside_yardsticks
 }
 
 # With a fault where legacy handles would be opened: nobody opens one.
@@ -514,6 +516,9 @@ test_two_nodes_use_a_communicator_each_and_one_across() {
     two_nodes A=1
     expect_exit 0
     all_verified 2
+    all_beside_yardsticks
+    expect_json results/*/s-strategy=send_recv.json '.bound.yardstick.nodes |
+        all(.sent_gbytes_per_s > 0 and .received_gbytes_per_s > 0)'
 }
 
 test_two_nodes_send_long_runs_from_arena_to_arena() {

@@ -14,6 +14,7 @@ test_every_strategy_runs_on_nvshmem() {
         expect_json "$file" '[.iterations[].ranks[]] |
             all(.device_ms > 0 and .device_ms <= .ms)'
     done
+    all_beside_yardsticks
 }
 
 test_nvshmem_runs_colocated_separate_and_with_casts() {

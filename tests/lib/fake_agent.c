@@ -63,7 +63,7 @@ static void prepare_answer(const struct fake_cluster *fake,
         out->prepared->yardstick =
             rf_xcalloc(1, sizeof(*out->prepared->yardstick));
         *out->prepared->yardstick =
-            (struct rf_msg_yardstick){1 << 20, 100, 100, 100};
+            (struct rf_msg_yardstick){1 << 20, 100, 100, 100, 0};
     }
 }
 

@@ -33,6 +33,15 @@ all_verified() { # COUNT
     [ "$n" = "$1" ] || fail "$n result files, expected $1"
 }
 
+# Every iteration has a yardstick, and with it every scenario a bound.
+all_beside_yardsticks() {
+    local file
+    for file in results/*/s*.json; do
+        expect_json "$file" '(.iterations | all(.yardstick_ms > 0)) and
+            .bound.efficiency > 0 and .schedule_bound.efficiency > 0'
+    done
+}
+
 # Two nodes of two devices each on this machine: the commands that the launcher
 # `manual` prints, each with an environment of its own.
 commands_printed() {

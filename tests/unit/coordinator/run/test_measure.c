@@ -59,7 +59,7 @@ static void answer_yardstick(void)
 {
     static int64_t round;
     for (uint32_t r = 0; r < LAB_RANKS; r++) {
-        struct rf_msg_ran ran = {.ns = (r + 1) * 1000000 + round};
+        struct rf_msg_ran ran = {.ns = (int64_t)(r + 1) * 1000000 + round};
         const struct rf_msg_answer answer = {.rank = r, .ran = &ran};
         ck_assert_int_eq(
             rf_run_measure_take(measure, RUN_YARDSTICK, &answer, NULL), RF_OK);
@@ -184,7 +184,8 @@ START_TEST(test_measure_has_a_yardstick_beside_each_iteration)
     ck_assert_uint_eq(lab.attempt->n_iterations, 3);
     kept = lab.attempt->iterations;
     for (uint32_t i = 0; i < 3; i++) { /* of the slowest rank */
-        ck_assert_int_eq(kept[i].yardstick_ns, (LAB_RANKS + i) * 1000000);
+        ck_assert_int_eq(kept[i].yardstick_ns,
+                         (int64_t)(LAB_RANKS + i) * 1000000);
     }
     /* 6 MB by two ranks in at least 2 ms; their link is free with the last */
     ck_assert_double_eq_tol(lab.attempt->yardstick.copy_gbytes_per_s[0], 3,

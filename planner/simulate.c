@@ -14,6 +14,7 @@
 #include "common/mem.h"
 #include "planner/box.h"
 #include "planner/servers.h"
+#include "planner/simulate_internal.h"
 
 /* Enough that filling a pipeline shows as it is; fewer where a world is so
  * large that memory and time would suffer. */
@@ -26,39 +27,6 @@
  * servers keep all of them busy. */
 #define WINDOW 6
 #define MAX_TURNS (UINT32_C(1) << 16)
-#define NO_FLOW UINT32_MAX
-
-struct flow {
-    uint32_t src, dst;
-    uint32_t after; /* the flow that its ops forward, or how many steps they
-                       are from the first copy */
-    uint32_t turn;  /* with "serialize": which of its ranks' turns, else 0 */
-    uint32_t n_jobs;
-    uint64_t bytes, n_ops; /* those that are moved */
-    uint64_t first_job;
-    uint64_t done;     /* bytes of ops in jobs so far */
-    double latency_ms; /* before others may go on with what arrived */
-};
-
-struct builder {
-    const struct rf_simulate_env *env;
-    const struct rf_world *world;
-    uint32_t *flow_of;     /* of each op; NO_FLOW: it stays in place */
-    uint32_t *last_job_of; /* of each op: the one that ends with it */
-    uint32_t *depth_of;    /* of each op; NULL: flows are told apart by the flow
-                              that they forward */
-    struct flow *flows;
-    size_t n_flows, flows_capacity;
-    uint32_t *table; /* hash table of flows */
-    size_t table_size;
-    struct rf_job *jobs;
-    uint64_t n_jobs;
-    uint32_t *last_wait; /* of each job: what it came to wait for last */
-    struct rf_job_edge *edges;
-    size_t n_edges, edges_capacity;
-    uint64_t in_place;
-    uint32_t tasks_a_turn; /* 0: ranks need not take turns */
-};
 
 /* --- Servers ---------------------------------------------------------------
  */
@@ -143,8 +111,9 @@ static void name_server(const struct rf_simulate_env *env, uint32_t server,
  */
 
 /* Per byte; nothing of what has no figure. */
-static void need(const struct builder *b, struct rf_job *job, enum kind kind,
-                 uint32_t index, double gbytes_per_s, double share)
+static void need(const struct rf_simulation *b, struct rf_job *job,
+                 enum kind kind, uint32_t index, double gbytes_per_s,
+                 double share)
 {
     if (gbytes_per_s > 0) {
         job->needs[job->n_needs++] =
@@ -153,14 +122,14 @@ static void need(const struct builder *b, struct rf_job *job, enum kind kind,
     }
 }
 
-static uint32_t nic_of(const struct builder *b, uint32_t rank)
+static uint32_t nic_of(const struct rf_simulation *b, uint32_t rank)
 {
     const uint32_t n_nics = nics_of(b->env->links);
     const struct rf_rank *at = &b->world->ranks[rank];
     return at->node * n_nics + at->slot % n_nics;
 }
 
-static void need_link(const struct builder *b, const struct flow *flow,
+static void need_link(const struct rf_simulation *b, const struct rf_flow *flow,
                       struct rf_job *job)
 {
     const struct rf_links *links = b->env->links;
@@ -180,8 +149,8 @@ static void need_link(const struct builder *b, const struct flow *flow,
 }
 
 /* In host memory both ranks of a copy may work on it, on a GPU its source. */
-static void need_memory(const struct builder *b, const struct flow *flow,
-                        struct rf_job *job)
+static void need_memory(const struct rf_simulation *b,
+                        const struct rf_flow *flow, struct rf_job *job)
 {
     const struct rf_links *links = b->env->links;
     const uint32_t node = b->world->ranks[flow->src].node;
@@ -202,8 +171,8 @@ static void need_memory(const struct builder *b, const struct flow *flow,
 }
 
 /* One of a flow's jobs, all alike but for the processors' part. */
-static struct rf_job job_of_flow(const struct builder *b,
-                                 const struct flow *flow)
+static struct rf_job job_of_flow(const struct rf_simulation *b,
+                                 const struct rf_flow *flow)
 {
     const double bytes = (double)flow->bytes / flow->n_jobs;
     struct rf_job job = {.n_needs = 0};
@@ -218,7 +187,8 @@ static struct rf_job job_of_flow(const struct builder *b,
     return job;
 }
 
-static double latency_of(const struct builder *b, const struct flow *flow)
+static double latency_of(const struct rf_simulation *b,
+                         const struct rf_flow *flow)
 {
     const struct rf_links *links = b->env->links;
     const uint32_t from = b->world->ranks[flow->src].node;
@@ -229,7 +199,7 @@ static double latency_of(const struct builder *b, const struct flow *flow)
 /* --- Flows ------------------------------------------------------------------
  */
 
-static size_t slot_of(const struct builder *b, const struct flow *key)
+static size_t slot_of(const struct rf_simulation *b, const struct rf_flow *key)
 {
     const uint64_t words[] = {key->src, key->dst, key->after, key->turn};
     struct rf_hash hash;
@@ -238,7 +208,7 @@ static size_t slot_of(const struct builder *b, const struct flow *key)
     rf_hash_record(&hash, words, RF_ARRAY_SIZE(words));
     at = hash.a & (b->table_size - 1);
     while (b->table[at] != NO_FLOW) {
-        const struct flow *flow = &b->flows[b->table[at]];
+        const struct rf_flow *flow = &b->flows[b->table[at]];
         if (flow->src == key->src && flow->dst == key->dst &&
             flow->after == key->after && flow->turn == key->turn) {
             break;
@@ -248,7 +218,7 @@ static size_t slot_of(const struct builder *b, const struct flow *key)
     return at;
 }
 
-static void grow_table(struct builder *b)
+static void grow_table(struct rf_simulation *b)
 {
     b->table_size = RF_MAX(2 * b->table_size, 1024);
     free(b->table);
@@ -259,7 +229,7 @@ static void grow_table(struct builder *b)
     }
 }
 
-static uint32_t flow_for(struct builder *b, const struct flow *key)
+static uint32_t flow_for(struct rf_simulation *b, const struct rf_flow *key)
 {
     size_t at;
     if (2 * (b->n_flows + 1) > b->table_size) {
@@ -273,8 +243,13 @@ static uint32_t flow_for(struct builder *b, const struct flow *key)
     return b->table[at];
 }
 
+void rf_simulation_add_flow(struct rf_simulation *b, const struct rf_flow *flow)
+{
+    RF_PUSH(b->flows, b->n_flows, b->flows_capacity, *flow);
+}
+
 /* Whether a method that may leave pieces in place leaves this one. */
-static bool stays(const struct builder *b, const struct rf_op *op)
+static bool stays(const struct rf_simulation *b, const struct rf_op *op)
 {
     const struct rf_rank_layout *layout;
     size_t first = 0, n;
@@ -300,7 +275,7 @@ static bool stays(const struct builder *b, const struct rf_op *op)
 }
 
 /* Turns are numbered from 1, in the order in which a rank has them. */
-static uint32_t turn_of(const struct builder *b, const struct rf_op *op)
+static uint32_t turn_of(const struct rf_simulation *b, const struct rf_op *op)
 {
     return b->tasks_a_turn == 0 || op->src == op->dst
                ? 0
@@ -308,7 +283,7 @@ static uint32_t turn_of(const struct builder *b, const struct rf_op *op)
 }
 
 /* As many turns as there is room for. */
-static void choose_turns(struct builder *b)
+static void choose_turns(struct rf_simulation *b)
 {
     const struct rf_schedule *schedule = b->env->schedule;
     uint32_t most = 0;
@@ -321,13 +296,13 @@ static void choose_turns(struct builder *b)
     b->tasks_a_turn = most / MAX_TURNS + 1;
 }
 
-static bool too_many(const struct builder *b)
+static bool too_many(const struct rf_simulation *b)
 {
     return b->depth_of == NULL && b->n_flows > MAX_FLOWS;
 }
 
-/* What an op forwards, see struct flow. */
-static uint32_t after_of(const struct builder *b, const struct rf_op *op)
+/* What an op forwards, see struct rf_flow. */
+static uint32_t after_of(const struct rf_simulation *b, const struct rf_op *op)
 {
     if (b->depth_of != NULL) {
         return op->dep == RF_NO_OP ? 0 : b->depth_of[op->dep] + 1;
@@ -335,16 +310,16 @@ static uint32_t after_of(const struct builder *b, const struct rf_op *op)
     return op->dep == RF_NO_OP ? NO_FLOW : b->flow_of[op->dep];
 }
 
-static void find_flows(struct builder *b)
+static void find_flows(struct rf_simulation *b)
 {
     const struct rf_schedule *schedule = b->env->schedule;
     for (size_t i = 0; i < schedule->n_ops && !too_many(b); i++) {
         const struct rf_op *op = &schedule->ops[i];
-        const struct flow key = {.src = op->src,
-                                 .dst = op->dst,
-                                 .after = after_of(b, op),
-                                 .turn = turn_of(b, op)};
-        struct flow *flow;
+        const struct rf_flow key = {.src = op->src,
+                                    .dst = op->dst,
+                                    .after = after_of(b, op),
+                                    .turn = turn_of(b, op)};
+        struct rf_flow *flow;
         b->flow_of[i] = NO_FLOW;
         if (b->depth_of != NULL) {
             b->depth_of[i] = key.after;
@@ -362,7 +337,7 @@ static void find_flows(struct builder *b)
 
 /* A flow for every flow that is forwarded, or where those would be too many,
  * for every step. */
-static void choose_flows(struct builder *b)
+static void choose_flows(struct rf_simulation *b)
 {
     find_flows(b);
     if (!too_many(b)) {
@@ -379,12 +354,12 @@ static void choose_flows(struct builder *b)
  */
 
 /* As many jobs a flow as there is room for, none smaller than it pays. */
-static void divide_flows(struct builder *b)
+static void divide_flows(struct rf_simulation *b)
 {
     uint64_t most = RF_MAX(MAX_JOBS / RF_MAX(b->n_flows, 1), 1);
     most = RF_MIN(most, JOBS_A_FLOW);
     for (size_t f = 0; f < b->n_flows; f++) {
-        struct flow *flow = &b->flows[f];
+        struct rf_flow *flow = &b->flows[f];
         flow->first_job = b->n_jobs;
         flow->latency_ms = latency_of(b, flow);
         flow->n_jobs =
@@ -396,20 +371,20 @@ static void divide_flows(struct builder *b)
     memset(b->last_wait, 0xff, b->n_jobs * sizeof(*b->last_wait));
 }
 
-static void add_edge(struct builder *b, struct rf_job_edge edge)
+static void add_edge(struct rf_simulation *b, struct rf_job_edge edge)
 {
     b->jobs[edge.to].n_waits++;
     RF_PUSH(b->edges, b->n_edges, b->edges_capacity, edge);
 }
 
-static void wait_for(struct builder *b, uint32_t job, uint32_t earlier,
-                     double delay_ms)
+void rf_simulation_wait(struct rf_simulation *b, uint32_t job, uint32_t earlier,
+                        double delay_ms)
 {
     add_edge(b, (struct rf_job_edge){
                     .from = earlier, .to = job, .delay_ms = delay_ms});
 }
 
-static void fill_flow(struct builder *b, const struct flow *flow)
+static void fill_flow(struct rf_simulation *b, const struct rf_flow *flow)
 {
     const struct rf_job job = job_of_flow(b, flow);
     for (uint32_t j = 0; j < flow->n_jobs; j++) {
@@ -420,13 +395,12 @@ static void fill_flow(struct builder *b, const struct flow *flow)
                             .from = at - 1, .to = at, .first = true});
         }
         if (j >= WINDOW) {
-            wait_for(b, at, at - WINDOW, 0);
+            rf_simulation_wait(b, at, at - WINDOW, 0);
         }
     }
 }
 
-/* Where in its flow a byte is. */
-static uint32_t job_at(const struct flow *flow, uint64_t byte)
+uint32_t rf_simulation_job_at(const struct rf_flow *flow, uint64_t byte)
 {
     const double share = (double)byte / (double)RF_MAX(flow->bytes, 1);
     const uint32_t j = (uint32_t)(share * flow->n_jobs);
@@ -434,48 +408,45 @@ static uint32_t job_at(const struct flow *flow, uint64_t byte)
 }
 
 /* The job with an op's first byte waits for the job with the last byte of what
- * the op waits for. Counts the ops that begin in each job. */
-static void place_ops(struct builder *b, uint64_t *ops_in)
+ * the op waits for. */
+static void place_ops(struct rf_simulation *b)
 {
     const struct rf_schedule *schedule = b->env->schedule;
     for (size_t i = 0; i < schedule->n_ops; i++) {
         const struct rf_op *op = &schedule->ops[i];
-        struct flow *flow;
+        struct rf_flow *flow;
         uint32_t first, earlier;
         if (b->flow_of[i] == NO_FLOW) {
             continue;
         }
         flow = &b->flows[b->flow_of[i]];
-        first = job_at(flow, flow->done);
+        first = rf_simulation_job_at(flow, flow->done);
         flow->done += rf_op_bytes(op);
-        b->last_job_of[i] = job_at(flow, flow->done - 1);
-        ops_in[first]++;
+        b->last_job_of[i] = rf_simulation_job_at(flow, flow->done - 1);
         if (op->dep == RF_NO_OP || b->flow_of[op->dep] == NO_FLOW) {
             continue;
         }
         earlier = b->last_job_of[op->dep];
         if (b->last_wait[first] != earlier) {
             b->last_wait[first] = earlier;
-            wait_for(b, first, earlier,
-                     b->flows[b->flow_of[op->dep]].latency_ms);
+            rf_simulation_wait(b, first, earlier,
+                               b->flows[b->flow_of[op->dep]].latency_ms);
         }
     }
 }
 
-static void need_processors(struct builder *b, const uint64_t *ops_in)
+/* Ops are as evenly spread over a flow's jobs as its bytes. */
+static void need_processors(struct rf_simulation *b)
 {
     const uint32_t cpus = first_of(b->env, CPU);
     for (size_t f = 0; f < b->n_flows; f++) {
-        const struct flow *flow = &b->flows[f];
-        for (uint32_t j = 0; j < flow->n_jobs; j++) {
+        const struct rf_flow *flow = &b->flows[f];
+        const double ms =
+            (double)flow->n_ops / flow->n_jobs * b->env->per_op_us / 1e3;
+        for (uint32_t j = 0; ms > 0 && j < flow->n_jobs; j++) {
             struct rf_job *job = &b->jobs[flow->first_job + j];
-            const double ms =
-                (double)ops_in[flow->first_job + j] * b->env->per_op_us / 1e3;
-            if (ms > 0) {
-                job->needs[job->n_needs++] =
-                    (struct rf_need){cpus + flow->src, ms};
-            }
-            if (ms > 0 && flow->dst != flow->src) {
+            job->needs[job->n_needs++] = (struct rf_need){cpus + flow->src, ms};
+            if (flow->dst != flow->src) {
                 job->needs[job->n_needs++] =
                     (struct rf_need){cpus + flow->dst, ms};
             }
@@ -483,17 +454,15 @@ static void need_processors(struct builder *b, const uint64_t *ops_in)
     }
 }
 
-static void make_jobs(struct builder *b)
+static void make_jobs(struct rf_simulation *b)
 {
-    uint64_t *ops_in;
     divide_flows(b);
-    ops_in = rf_xcalloc(b->n_jobs, sizeof(*ops_in));
     for (size_t f = 0; f < b->n_flows; f++) {
         fill_flow(b, &b->flows[f]);
     }
-    place_ops(b, ops_in);
-    need_processors(b, ops_in);
-    free(ops_in);
+    place_ops(b);
+    rf_simulation_place_folded(b);
+    need_processors(b);
 }
 
 /* --- Turns ------------------------------------------------------------------
@@ -517,12 +486,12 @@ static int by_rank_and_turn(const void *a, const void *b)
 }
 
 /* All jobs between ranks, once for each rank. */
-static struct place *list_places(const struct builder *b, size_t *n)
+static struct place *list_places(const struct rf_simulation *b, size_t *n)
 {
     struct place *places = rf_xcalloc(2 * b->n_jobs, sizeof(*places));
     *n = 0;
     for (size_t f = 0; f < b->n_flows; f++) {
-        const struct flow *flow = &b->flows[f];
+        const struct rf_flow *flow = &b->flows[f];
         for (uint32_t j = 0; flow->turn > 0 && j < flow->n_jobs; j++) {
             const uint32_t job = (uint32_t)flow->first_job + j;
             places[(*n)++] = (struct place){flow->src, flow->turn, job};
@@ -535,7 +504,7 @@ static struct place *list_places(const struct builder *b, size_t *n)
 
 /* Between two turns of a rank stands a job without needs: it waits for all of
  * the one, and all of the other wait for it. */
-static void take_turns(struct builder *b)
+static void take_turns(struct rf_simulation *b)
 {
     size_t n, end;
     struct place *places = list_places(b, &n);
@@ -549,9 +518,9 @@ static void take_turns(struct builder *b)
                           places[end].turn == turn->turn;
              end++) {
             if (between != NO_FLOW) {
-                wait_for(b, places[end].job, between, 0);
+                rf_simulation_wait(b, places[end].job, between, 0);
             }
-            wait_for(b, next, places[end].job, 0);
+            rf_simulation_wait(b, next, places[end].job, 0);
         }
         between = end < n && places[end].rank == turn->rank ? next : NO_FLOW;
     }
@@ -562,7 +531,7 @@ static void take_turns(struct builder *b)
  */
 
 /* What ends last has still to arrive. */
-static double latency_of_last(const struct builder *b)
+static double latency_of_last(const struct rf_simulation *b)
 {
     double most = 0;
     for (size_t f = 0; f < b->n_flows; f++) {
@@ -571,7 +540,7 @@ static double latency_of_last(const struct builder *b)
     return most;
 }
 
-static void run(struct builder *b, struct rf_simulated *out)
+static void run(struct rf_simulation *b, struct rf_simulated *out)
 {
     struct rf_servers_result result;
     rf_servers_run(b->jobs, b->n_jobs, b->edges, b->n_edges,
@@ -588,7 +557,7 @@ static void run(struct builder *b, struct rf_simulated *out)
 enum rf_status rf_simulate(const struct rf_simulate_env *env,
                            struct rf_simulated *out, struct rf_err *err)
 {
-    struct builder b = {.env = env, .world = env->plan->world};
+    struct rf_simulation b = {.env = env, .world = env->plan->world};
     const size_t n_ops = env->schedule->n_ops;
     if (env->links->n_nodes != b.world->n_nodes) {
         return rf_err_set(err, RF_ERR_INTERNAL,
@@ -601,6 +570,7 @@ enum rf_status rf_simulate(const struct rf_simulate_env *env,
     b.last_job_of = rf_xcalloc(n_ops, sizeof(*b.last_job_of));
     choose_turns(&b);
     choose_flows(&b);
+    rf_simulation_find_folded(&b);
     make_jobs(&b);
     if (b.tasks_a_turn > 0) {
         take_turns(&b);

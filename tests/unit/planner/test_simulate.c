@@ -91,6 +91,24 @@ START_TEST(test_simulate_in_place_moves_nothing)
 }
 END_TEST
 
+/* What is kept once for all ranks takes as long as it would op by op: the root
+ * has to send everything to the other node, and gets half of it from there. */
+START_TEST(test_simulate_counts_folded_ops)
+{
+    struct rf_links links;
+    struct rf_simulated found;
+    lab_links(&links, 2, 0, 0, 0.5);
+    found = simulate("{'strategy': 'gather_broadcast', 'train': {'layout': "
+                     "'spec', 'mesh': [2, 1], 'spec': 'S0R'}, 'infer': "
+                     "{'layout': 'spec', 'mesh': [2, 1], 'spec': 'RR'}}",
+                     1, &links, 0);
+    ck_assert_double_ge(found.ms, BYTES / 0.5e6);
+    ck_assert_double_le(found.ms, 1.6 * BYTES / 0.5e6);
+    ck_assert_str_eq(found.busiest, "link a out");
+    rf_links_free(&links);
+}
+END_TEST
+
 Suite *test_simulate_suite(void);
 Suite *test_simulate_suite(void)
 {
@@ -99,6 +117,7 @@ Suite *test_simulate_suite(void)
     tcase_add_test(tests, test_simulate_adds_latency_and_operations);
     tcase_add_test(tests, test_simulate_ranks_share_nics_by_slot);
     tcase_add_test(tests, test_simulate_in_place_moves_nothing);
+    tcase_add_test(tests, test_simulate_counts_folded_ops);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "cuda/turns.h"
+#include "planner/turns.h"
 
 #define OWN_BASES ((uint32_t)RF_MEM_COUNT)
 

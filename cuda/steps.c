@@ -7,7 +7,7 @@
 
 #include "common/mem.h"
 #include "cuda/pair.h"
-#include "cuda/turns.h"
+#include "planner/turns.h"
 
 /* What a staging slot's memory was last sent from without packing: the step,
  * and that of the bucket before, both counted from 1. */
@@ -37,27 +37,29 @@ static int by_round_turn_id(const void *a, const void *b)
     return x->id < y->id ? -1 : x->id > y->id;
 }
 
-/* Ops that rank takes part in, by round, direction and turn (turns.h), so by
- * peer; to be freed. */
+/* Ops that rank takes part in, by round, direction and peer, sends by the
+ * peer's turn (turns.h); to be freed. */
 static struct sort_key *collect(const struct rf_schedule *schedule,
                                 uint32_t rank, size_t *n_out)
 {
     struct sort_key *keys = NULL;
+    uint32_t *turn_to = rf_turns_make(schedule, rank);
     size_t n = 0, capacity = 0;
     for (size_t i = 0; i < schedule->n_ops; i++) {
         const struct rf_op *op = &schedule->ops[i];
         if (op->src == rank || op->dst == rank) {
             const bool sending = op->src == rank;
-            RF_PUSH(keys, n, capacity,
-                    ((struct sort_key){
-                        .round = op->round,
-                        .peer = sending ? op->dst : op->src,
-                        .turn = rf_turn(op->src, op->dst, schedule->n_ranks),
-                        .id = op->id,
-                        .sending = sending,
-                        .op = op}));
+            RF_PUSH(
+                keys, n, capacity,
+                ((struct sort_key){.round = op->round,
+                                   .peer = sending ? op->dst : op->src,
+                                   .turn = sending ? turn_to[op->dst] : op->src,
+                                   .id = op->id,
+                                   .sending = sending,
+                                   .op = op}));
         }
     }
+    free(turn_to);
     if (n > 1) {
         qsort(keys, n, sizeof(*keys), by_round_turn_id);
     }

@@ -1,7 +1,7 @@
 /*
  * A fluid model of links: sources that send one thing after the other, and
  * links into destinations that what flows at one time shares evenly (max-min
- * fair). Deterministic, pure; its own tests are in tests/unit/cuda.
+ * fair). Deterministic, pure; its own tests are in tests/unit/planner.
  */
 #ifndef RF_TESTS_LIB_FLUID_H
 #define RF_TESTS_LIB_FLUID_H

@@ -693,6 +693,42 @@ START_TEST(test_serialized_rounds_wait_for_each_other)
 }
 END_TEST
 
+/* Ranks 0 and 1 serve only rank 2, both in their first turn, by ops of which
+ * neither has all before the other's. */
+START_TEST(test_sources_of_one_turn_have_a_message_each)
+{
+    struct rf_op ops[4];
+    uint64_t send[] = {2, 2, 0}, recv[] = {0, 0, 4};
+    const struct rf_schedule schedule = {.ops = ops,
+                                         .n_ops = RF_ARRAY_SIZE(ops),
+                                         .rank_send = send,
+                                         .rank_recv = recv,
+                                         .n_ranks = 3};
+    const struct rf_waves waves[3] = {{NULL, 0, 0}};
+    const struct rf_steps_of of = {.schedule = &schedule,
+                                   .rank = 2,
+                                   .bucket_bytes = BUCKET,
+                                   .waves = waves};
+    struct rf_steps steps;
+    struct rf_err err;
+    for (uint32_t i = 0; i < RF_ARRAY_SIZE(ops); i++) {
+        ops[i] = (struct rf_op){
+            .id = i, .src = i % 2, .dst = 2, .src_item = 1, .dst_item = 1};
+        for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
+            ops[i].box.extent[d] = 1;
+        }
+    }
+    ck_assert_int_eq(rf_steps_build(&of, &steps, &err), RF_OK);
+    ck_assert_uint_eq(steps.n, 1);
+    ck_assert_uint_eq(steps.at[0].n_recvs, 2);
+    for (uint32_t m = 0; m < 2; m++) {
+        ck_assert_uint_eq(steps.at[0].recvs[m].peer, m);
+        ck_assert_uint_eq(steps.at[0].recvs[m].bytes, RF_SEGMENT_ALIGN + 1);
+    }
+    rf_steps_free(&steps);
+}
+END_TEST
+
 static const struct {
     struct rf_wave_count of[2];
     enum rf_status status;
@@ -756,6 +792,7 @@ Suite *test_steps_suite(void)
     tcase_add_test(tests, test_waves_follow_the_busier_end_and_end_together);
     tcase_add_loop_test(tests, test_waves_of_a_peer_must_be_in_order, 0,
                         (int)RF_ARRAY_SIZE(lists));
+    tcase_add_test(tests, test_sources_of_one_turn_have_a_message_each);
     tcase_add_test(tests, test_casts_without_a_kernel_are_refused);
     tcase_add_test(tests, test_peers_of_a_step_are_named_once_and_in_order);
     suite_add_tcase(suite, tests);

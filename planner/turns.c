@@ -15,7 +15,7 @@ uint32_t rf_turns_source(const struct rf_schedule *schedule, uint32_t rank)
     return n;
 }
 
-void rf_turns_number(uint32_t *turn, uint32_t n_ranks, uint32_t source)
+uint32_t rf_turns_number(uint32_t *turn, uint32_t n_ranks, uint32_t source)
 {
     uint32_t n = 0, place = 0;
     for (uint32_t r = 0; r < n_ranks; r++) {
@@ -26,6 +26,7 @@ void rf_turns_number(uint32_t *turn, uint32_t n_ranks, uint32_t source)
             turn[r] = (place++ + n - source % n) % n;
         }
     }
+    return n;
 }
 
 uint32_t *rf_turns_make(const struct rf_schedule *schedule, uint32_t rank)
@@ -39,7 +40,7 @@ uint32_t *rf_turns_make(const struct rf_schedule *schedule, uint32_t rank)
             turn[op->dst] = 0;
         }
     }
-    rf_turns_number(turn, n, rf_turns_source(schedule, rank));
+    (void)rf_turns_number(turn, n, rf_turns_source(schedule, rank));
     turn[rank] = n;
     return turn;
 }

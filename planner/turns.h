@@ -21,8 +21,9 @@
 uint32_t rf_turns_source(const struct rf_schedule *schedule, uint32_t rank);
 
 /* Numbers the turns of source number `source`: turn[r] is RF_NONE for a rank
- * that it does not serve, and stays so; else it becomes the turn, from 0. */
-void rf_turns_number(uint32_t *turn, uint32_t n_ranks, uint32_t source);
+ * that it does not serve, and stays so; else it becomes the turn, from 0.
+ * Returns how many it serves. */
+uint32_t rf_turns_number(uint32_t *turn, uint32_t n_ranks, uint32_t source);
 
 /* By world rank the turn in which `rank` sends to it, all of whose ops the
  * schedule has; to itself last, RF_NONE: never. To be freed. */

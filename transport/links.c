@@ -21,26 +21,9 @@
 
 #include "common/bytes.h"
 #include "common/mem.h"
+#include "planner/turns.h"
 
 /* --- opening -------------------------------------------------------------- */
-
-/* The link of a pair, made if it is new. */
-static struct rf_link *link_of_pair(struct rf_links_carrier *links,
-                                    uint32_t *by_peer, uint32_t peer,
-                                    bool sends)
-{
-    uint32_t *at = &by_peer[2 * peer + sends];
-    if (*at == RF_NONE) {
-        struct rf_link link = {.links = links,
-                               .peer = peer,
-                               .fd = -1,
-                               .sends = sends,
-                               .current = RF_NONE};
-        *at = links->n_links;
-        RF_PUSH(links->links, links->n_links, links->links_cap, link);
-    }
-    return &links->links[*at];
-}
 
 static void add_op(struct rf_links_carrier *links, struct rf_link *link,
                    uint32_t action)
@@ -58,29 +41,88 @@ static void add_op(struct rf_links_carrier *links, struct rf_link *link,
     RF_PUSH(link->ops, link->n_ops, link->ops_cap, entry);
 }
 
+/* What an action does on a link, if this rank does it there. */
+static bool is_ours(const struct rf_links_carrier *links, uint32_t index,
+                    uint32_t *peer, bool *sends)
+{
+    const struct rf_flow *flow = links->engine->flow;
+    const struct rf_action *action = &flow->actions[index];
+    const struct rf_op *op;
+    *sends = action->kind == RF_ACTION_SEND;
+    if (action->owner != flow->slots[links->engine->env->rank] ||
+        (!*sends && action->kind != RF_ACTION_RECV)) {
+        return false;
+    }
+    op = &flow->schedule->ops[action->op];
+    *peer = *sends ? op->dst : op->src;
+    return true;
+}
+
+/* Fills in, for each direction, by peer the turn of its link or RF_NONE.
+ * Several ranks of a node send at once: they begin with different peers. In
+ * which order one receives is nobody else's concern. */
+static void number_turns(struct rf_links_carrier *links, uint32_t *turn[2],
+                         uint32_t n[2])
+{
+    const struct rf_flow *flow = links->engine->flow;
+    const struct rf_method_env *env = links->engine->env;
+    const uint32_t n_ranks = env->plan->world->n_ranks;
+    const uint32_t source = rf_turns_source(flow->schedule, env->rank);
+    for (uint32_t i = 0; i < flow->n_actions; i++) {
+        uint32_t peer;
+        bool sends;
+        if (is_ours(links, i, &peer, &sends)) {
+            turn[sends][peer] = 0;
+        }
+    }
+    n[false] = rf_turns_number(turn[false], n_ranks, 0);
+    n[true] = rf_turns_number(turn[true], n_ranks, source);
+}
+
+/* Makes the links in the order in which they are visited: a sending and a
+ * receiving one by turns, then what is left. `at` has their turns and gets
+ * their indices. */
+static void make_links(struct rf_links_carrier *links, uint32_t *at[2],
+                       const uint32_t n[2])
+{
+    const uint32_t n_ranks = links->engine->env->plan->world->n_ranks;
+    links->n_links = n[false] + n[true];
+    links->links = rf_xcalloc(links->n_links, sizeof(*links->links));
+    for (int sends = 0; sends < 2; sends++) {
+        for (uint32_t peer = 0; peer < n_ranks; peer++) {
+            uint32_t *index = &at[sends][peer];
+            if (*index == RF_NONE) {
+                continue;
+            }
+            *index += RF_MIN(*index + !sends, n[!sends]);
+            links->links[*index] = (struct rf_link){.links = links,
+                                                    .peer = peer,
+                                                    .fd = -1,
+                                                    .sends = sends != 0,
+                                                    .current = RF_NONE};
+        }
+    }
+}
+
 static void find_links(struct rf_links_carrier *links)
 {
     const struct rf_flow *flow = links->engine->flow;
-    uint32_t n_ranks = links->engine->env->plan->world->n_ranks;
-    uint32_t *by_peer = rf_xcalloc(n_ranks, 2 * sizeof(*by_peer));
-    uint32_t self = flow->slots[links->engine->env->rank];
-    memset(by_peer, 0xFF, 2 * sizeof(*by_peer) * n_ranks);
+    const uint32_t n_ranks = links->engine->env->plan->world->n_ranks;
+    uint32_t *both = rf_xcalloc(n_ranks, 2 * sizeof(*both));
+    uint32_t *at[2] = {both, both + n_ranks}, n[2];
+    memset(both, 0xFF, 2 * sizeof(*both) * n_ranks);
+    number_turns(links, at, n);
+    make_links(links, at, n);
     links->link_of = rf_xcalloc(flow->n_actions, sizeof(*links->link_of));
     links->place_of = rf_xcalloc(flow->n_actions, sizeof(*links->place_of));
     for (uint32_t i = 0; i < flow->n_actions; i++) {
-        const struct rf_action *action = &flow->actions[i];
-        const struct rf_op *op;
-        bool sends = action->kind == RF_ACTION_SEND;
-        if (action->owner != self ||
-            (!sends && action->kind != RF_ACTION_RECV)) {
-            continue;
+        uint32_t peer;
+        bool sends;
+        if (is_ours(links, i, &peer, &sends)) {
+            add_op(links, &links->links[at[sends][peer]], i);
         }
-        op = &flow->schedule->ops[action->op];
-        add_op(links,
-               link_of_pair(links, by_peer, sends ? op->dst : op->src, sends),
-               i);
     }
-    free(by_peer);
+    free(both);
 }
 
 static bool needs_listener(const struct rf_links_carrier *links)

@@ -87,8 +87,8 @@ struct rf_link {
 struct rf_links_carrier {
     struct rf_engine *engine;
     int listener;
-    struct rf_link *links;
-    uint32_t n_links, links_cap;
+    struct rf_link *links; /* in the order in which they are visited */
+    uint32_t n_links;
     struct rf_datalink_end *ends; /* of the same order */
     uint32_t *link_of;            /* by action: index of its link */
     uint32_t *place_of;           /* by action: position in the link's ops */

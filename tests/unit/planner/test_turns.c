@@ -91,9 +91,9 @@ START_TEST(test_sources_count_those_that_send)
     const uint32_t second[] = {2, RF_NONE, RF_NONE, RF_NONE, 0, RF_NONE, 1};
     ck_assert_uint_eq(rf_turns_source(&schedule, 2), 0);
     ck_assert_uint_eq(rf_turns_source(&schedule, 5), 1);
-    rf_turns_number(turn, RF_ARRAY_SIZE(turn), 1);
+    ck_assert_uint_eq(rf_turns_number(turn, RF_ARRAY_SIZE(turn), 1), 3);
     ck_assert_mem_eq(turn, second, sizeof(turn));
-    rf_turns_number(turn, RF_ARRAY_SIZE(turn), 0);
+    ck_assert_uint_eq(rf_turns_number(turn, RF_ARRAY_SIZE(turn), 0), 3);
     ck_assert_uint_eq(turn[0], 0);
     ck_assert_uint_eq(turn[4], 1);
     ck_assert_uint_eq(turn[6], 2);

@@ -113,6 +113,10 @@ void rf_schedule_walk_start(struct rf_schedule_walk *walk,
 /* The next op; NULL after the last. Valid until the next call. */
 const struct rf_op *rf_schedule_walk_next(struct rf_schedule_walk *walk);
 
+/* The op with an id, in *out. False where the schedule does not have it. */
+bool rf_schedule_find(const struct rf_schedule *schedule, uint32_t id,
+                      struct rf_op *out);
+
 /* Calls `each` with the ops from one rank to another and their bytes, for
  * every two ranks that have any, at least once. Takes time in proportion to
  * what is stored, not to the ops of the world. */

@@ -2,6 +2,8 @@
  * Walks over a schedule's ops, and sums over them. Spreads (fold.h) are made
  * into ops one at a time, where their ids come up.
  */
+#include <stdlib.h>
+
 #include "common/mem.h"
 #include "planner/fold.h"
 
@@ -40,6 +42,47 @@ const struct rf_op *rf_schedule_walk_next(struct rf_schedule_walk *walk)
         walk->at = 0;
     }
     return &walk->folded;
+}
+
+static int compare_op(const void *id, const void *op)
+{
+    const uint32_t wanted = *(const uint32_t *)id;
+    const uint32_t found = ((const struct rf_op *)op)->id;
+    return (wanted > found) - (wanted < found);
+}
+
+/* Spreads have as many ids as they have ops. */
+static bool find_folded(const struct rf_fold *fold, uint32_t id,
+                        struct rf_op *out)
+{
+    size_t first = 0, n = fold->n_spreads;
+    while (n > 0) {
+        const struct rf_spread *spread = &fold->spreads[first + n / 2];
+        if (id < spread->op.id) {
+            n /= 2;
+        } else if (id - spread->op.id >= rf_fold_ops(fold, spread)) {
+            first += n / 2 + 1;
+            n -= n / 2 + 1;
+        } else {
+            rf_fold_op(fold, spread, id - spread->op.id, out);
+            return true;
+        }
+    }
+    return false;
+}
+
+bool rf_schedule_find(const struct rf_schedule *schedule, uint32_t id,
+                      struct rf_op *out)
+{
+    const struct rf_op *op = schedule->n_ops > 0
+                                 ? bsearch(&id, schedule->ops, schedule->n_ops,
+                                           sizeof(*op), compare_op)
+                                 : NULL;
+    if (op != NULL) {
+        *out = *op;
+        return true;
+    }
+    return schedule->fold != NULL && find_folded(schedule->fold, id, out);
 }
 
 void rf_schedule_pairs(const struct rf_schedule *schedule,

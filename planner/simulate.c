@@ -23,8 +23,8 @@
 #define MAX_FLOWS (MAX_JOBS / 16)
 #define BYTES_A_MS 1e6 /* of 1 GB/s */
 #define LEAST_JOB_BYTES (64 << 10)
-/* Jobs of a flow that are under way at the same time; as many as one has
- * servers keep all of them busy. */
+/* How many jobs of a flow may be under way at once: one for each server that it
+ * passes, so that none of them idles. */
 #define WINDOW 6
 #define MAX_TURNS (UINT32_C(1) << 16)
 
@@ -138,8 +138,8 @@ static void need_link(const struct rf_simulation *b, const struct rf_flow *flow,
     const uint32_t pair = from * links->n_nodes + to;
     double out = links->nic_gbytes_per_s, in = links->nic_gbytes_per_s;
     if (out <= 0) {
-        out = rf_links_capacity(links, from, true);
-        in = rf_links_capacity(links, to, false);
+        out = rf_links_capacity(links, from, true) / nics_of(links);
+        in = rf_links_capacity(links, to, false) / nics_of(links);
     }
     if (links->pair_gbytes_per_s[pair] < RF_MIN(out, in)) {
         need(b, job, PAIR, pair, links->pair_gbytes_per_s[pair], 1);
@@ -530,7 +530,7 @@ static void take_turns(struct rf_simulation *b)
 /* --- All together -----------------------------------------------------------
  */
 
-/* What ends last has still to arrive. */
+/* At the end of everything, the longest latency of any flow. */
 static double latency_of_last(const struct rf_simulation *b)
 {
     double most = 0;
@@ -540,7 +540,8 @@ static double latency_of_last(const struct rf_simulation *b)
     return most;
 }
 
-static void run(struct rf_simulation *b, struct rf_simulated *out)
+static enum rf_status run(struct rf_simulation *b, struct rf_simulated *out,
+                          struct rf_err *err)
 {
     struct rf_servers_result result;
     rf_servers_run(b->jobs, b->n_jobs, b->edges, b->n_edges,
@@ -552,6 +553,11 @@ static void run(struct rf_simulation *b, struct rf_simulated *out)
     if (result.busy_ms > 0) {
         name_server(b->env, result.busiest, out->busiest, sizeof(out->busiest));
     }
+    return result.n_stuck == 0
+               ? RF_OK
+               : rf_err_set(err, RF_ERR_INTERNAL,
+                            "%zu parts of the schedule wait for each other",
+                            result.n_stuck);
 }
 
 enum rf_status rf_simulate(const struct rf_simulate_env *env,
@@ -559,6 +565,12 @@ enum rf_status rf_simulate(const struct rf_simulate_env *env,
 {
     struct rf_simulation b = {.env = env, .world = env->plan->world};
     const size_t n_ops = env->schedule->n_ops;
+    enum rf_status status;
+    if (env->schedule->fold != NULL && env->plan->spec->serialize) {
+        return rf_err_set(err, RF_ERR_UNSUPPORTED,
+                          "the time of %s with \"serialize\" is not modelled",
+                          rf_strategy_name(env->plan->spec->strategy));
+    }
     if (env->links->n_nodes != b.world->n_nodes) {
         return rf_err_set(err, RF_ERR_INTERNAL,
                           "link figures of %u nodes for a world of %u",
@@ -575,7 +587,7 @@ enum rf_status rf_simulate(const struct rf_simulate_env *env,
     if (b.tasks_a_turn > 0) {
         take_turns(&b);
     }
-    run(&b, out);
+    status = run(&b, out, err);
     free(b.flow_of);
     free(b.last_job_of);
     free(b.depth_of);
@@ -584,5 +596,5 @@ enum rf_status rf_simulate(const struct rf_simulate_env *env,
     free(b.jobs);
     free(b.last_wait);
     free(b.edges);
-    return RF_OK;
+    return status;
 }

@@ -31,7 +31,8 @@
 #include "worker/survey.h"
 
 #define BOOT_LIMIT_MS 60000
-#define SURVEY_LIMIT_MS 60000
+/* Less than what the coordinator gives a launched agent until HELLO. */
+#define SURVEY_LIMIT_MS 30000
 #define GREETING_LIMIT_MS 60000
 #define END_LIMIT_MS 5000
 #define MANUAL_JOIN_MS 60000

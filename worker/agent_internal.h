@@ -137,7 +137,7 @@ struct agent {
 /* agent.c */
 /* Ends ranks, connections and at last the loop; the first call counts. */
 void rf_agent_end(struct agent *agent, int exit_code, const char *why);
-/* The same after an ERROR to the coordinator, which it names the cause by. */
+/* The same after sending the coordinator an ERROR that gives the reason. */
 void rf_agent_refuse(struct agent *agent, const char *why);
 /* To the coordinator, if there is a connection. */
 void rf_agent_send(struct agent *agent, const struct rf_msg *message);

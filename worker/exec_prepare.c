@@ -326,10 +326,12 @@ static enum rf_status open_yardstick(struct rf_exec *exec, struct rf_err *err)
     if (status == RF_OK) {
         *env = exec->method_env;
         env->schedule = exec->yardstick.schedule;
+        env->registration = NULL; /* the refit's is what counts */
         status = exec->method->open(env, &exec->yardstick.state, err);
     }
     if (status != RF_OK) {
-        rf_err_wrap(err, "yardstick");
+        rf_err_wrap(err, "opening the method once more for the yardstick "
+                         "(\"yardstick\": false does without)");
     }
     return status;
 }

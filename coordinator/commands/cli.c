@@ -272,6 +272,12 @@ static enum rf_status check_pairs(const struct parse *parse, struct rf_err *err)
                           "--dry-run runs nothing that --trace could record; "
                           "remove one");
     }
+    if (was_seen(parse, OPT_TRACE) && parse->cli->command == RF_CMD_RERUN &&
+        strcmp(parse->cli->trace, "-") == 0) {
+        return rf_err_set(err, RF_ERR_USAGE,
+                          "rerun prints its comparison on standard output; "
+                          "name a file for --trace");
+    }
     if (was_seen(parse, 'q') && was_seen(parse, 'v')) {
         return rf_err_set(
             err, RF_ERR_USAGE,

@@ -6,6 +6,7 @@
  */
 #include "coordinator/commands/run_app.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -251,7 +252,11 @@ static void store_trace(struct rf_run_app *app)
         rf_error("%s: no memory is left for the trace", app->cli->trace);
         app->unfinished = true;
     } else if (is_standard_output(app)) {
-        fputs(text, stdout);
+        if (fputs(text, stdout) == EOF || fflush(stdout) != 0) {
+            rf_error("standard output: %s; the trace is not whole",
+                     strerror(errno));
+            app->unfinished = true;
+        }
         free(text);
     } else {
         app->tracing = true;

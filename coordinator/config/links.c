@@ -4,6 +4,8 @@
 #include "common/mem.h"
 #include "transport/method.h"
 
+#define MAX_NICS 64
+
 /* Figures of "links"; a rate of 0 would be no time at all, so it is refused. */
 static const struct {
     const char *key;
@@ -16,6 +18,26 @@ static const struct {
     {"nic_gbytes_per_s", true},    {"nics_per_node", true},
     {"nvlink_gbytes_per_s", true}, {"pcie_gbytes_per_s", true},
 };
+
+/* A node has whole NICs, and how many matters only with their speed. */
+static enum rf_status check_nics(const struct rf_jnode *node,
+                                 const struct rf_link_figures *figures,
+                                 struct rf_err *err)
+{
+    struct rf_jnode nics = rf_jnode_get(node, "nics_per_node");
+    const double n = figures->nics_per_node;
+    if (nics.value == NULL) {
+        return RF_OK;
+    }
+    if (n > MAX_NICS || n < 1 || n != (double)(uint32_t)n) {
+        return rf_jnode_fail(&nics, err, "must be a whole number from 1 to %d",
+                             MAX_NICS);
+    }
+    return figures->nic_gbytes_per_s > 0
+               ? RF_OK
+               : rf_jnode_fail(&nics, err,
+                               "says nothing without nic_gbytes_per_s");
+}
 
 enum rf_status rf_link_figures_read(const struct rf_jnode *node,
                                     struct rf_link_figures *out,
@@ -44,6 +66,9 @@ enum rf_status rf_link_figures_read(const struct rf_jnode *node,
                 &figure, err,
                 "must be above 0; leave out a rate that is not known");
         }
+    }
+    if (status == RF_OK) {
+        status = check_nics(node, out, err);
     }
     return status;
 }

@@ -77,7 +77,7 @@ static const char *ratio(const json_t *result,
     return out;
 }
 
-/* A bound that was beaten is none: its resource can do more. */
+/* A bound that was beaten is not a bound: its resource can do more. */
 static const char *efficiency(const json_t *result,
                               const struct rf_result_field *field, double value,
                               char out[TEXT_BYTES])

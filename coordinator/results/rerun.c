@@ -79,7 +79,12 @@ static enum rf_status restore_secrets(json_t *env, const char *path,
                               "environment of refit-coord",
                               path, key, key);
         }
-        json_object_set_new(env, key, json_string(own));
+        if (json_object_set_new(env, key, json_string(own)) != 0) {
+            return rf_err_set(err, RF_ERR_CONFIG,
+                              "%s: $.cluster.launch.env.%.128s: its value in "
+                              "the environment of refit-coord is not UTF-8",
+                              path, key);
+        }
     }
     return RF_OK;
 }

@@ -316,11 +316,12 @@ static bool may_have_left(const struct rf_attempt *attempt)
 
 /* Whether a method that may leave pieces in place did so: it was faster than
  * copying could be. Then no bytes moved in that time. */
-static bool was_zero_copy(const struct rf_attempt *attempt, double median_ms)
+static bool was_zero_copy(const struct rf_attempt *attempt, bool of_schedule,
+                          double median_ms)
 {
     struct rf_bound bound;
     return attempt->scenario != NULL && may_have_left(attempt) &&
-           bound_of(attempt, false, &bound) && median_ms < bound.ms;
+           bound_of(attempt, of_schedule, &bound) && median_ms < bound.ms;
 }
 
 /* Refit over yardstick, of the measured iterations that have both. */
@@ -371,7 +372,7 @@ static json_t *summary_json(const struct rf_attempt *attempt)
         any ? json_pack("[f, f]", s.ci95_low, s.ci95_high) : NULL);
     put(out, "algbw_gbytes_per_s",
         any && s.median > 0 && moves_bytes(attempt) &&
-                !was_zero_copy(attempt, s.median)
+                !was_zero_copy(attempt, false, s.median)
             ? json_real((double)attempt->scenario->plan->totals.bytes_total /
                         1e6 / s.median)
             : NULL);
@@ -423,7 +424,7 @@ static void put_bound(json_t *out, const struct rf_attempt *attempt,
     const bool known = bound_of(attempt, of_schedule, &bound);
     const bool judged = known && summarise(attempt, &stats) &&
                         stats.median > 0 && moves_bytes(attempt) &&
-                        !was_zero_copy(attempt, stats.median);
+                        !was_zero_copy(attempt, of_schedule, stats.median);
     const double efficiency = judged ? bound.ms / stats.median : 0;
     const bool valid = efficiency <= VALID_EFFICIENCY;
     put(out, "ms", known ? json_real(bound.ms) : NULL);
@@ -475,7 +476,7 @@ static json_t *bound_json(const struct rf_attempt *attempt)
     put_bound(out, attempt, false);
     put(out, "zero_copy",
         json_boolean(summarise(attempt, &stats) && stats.median > 0 &&
-                     was_zero_copy(attempt, stats.median)));
+                     was_zero_copy(attempt, false, stats.median)));
     put(out, "probe", probe);
     put(out, "yardstick",
         attempt->scenario != NULL && rf_attempt_has_yardstick(attempt)

@@ -130,18 +130,21 @@ static void put_op(struct rf_trace_file *file, const struct timeline *line,
                    uint32_t rank, uint32_t id)
 {
     const struct rf_scenario *scenario = line->attempt->scenario;
-    const struct rf_op *op = &scenario->schedule->ops[id];
+    struct rf_op op;
+    if (!rf_schedule_find(scenario->schedule, id, &op)) {
+        return;
+    }
     fprintf(file->to,
             ", \"operation\": %" PRIu32 ", \"from\": %" PRIu32
             ", \"to\": %" PRIu32 ", \"round\": %" PRIu32,
-            id, op->src, op->dst, op->round);
-    if (op->src != op->dst && (op->src == rank || op->dst == rank)) {
+            id, op.src, op.dst, op.round);
+    if (op.src != op.dst && (op.src == rank || op.dst == rank)) {
         fprintf(file->to, ", \"peer\": %" PRIu32,
-                op->src == rank ? op->dst : op->src);
+                op.src == rank ? op.dst : op.src);
     }
-    if (op->family != RF_NONE) {
+    if (op.family != RF_NONE) {
         fputs(", \"tensor\": ", file->to);
-        put_text(file, scenario->plan->model->families[op->family].name);
+        put_text(file, scenario->plan->model->families[op.family].name);
     }
 }
 

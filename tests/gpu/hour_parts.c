@@ -1,4 +1,4 @@
-/* What first-hour runs, in order of what it teaches. See hour.h. */
+/* What first-hour runs, most informative first. See hour.h. */
 #include <stdio.h>
 #include <string.h>
 

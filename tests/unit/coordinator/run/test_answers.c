@@ -87,6 +87,7 @@ START_TEST(test_answers_trace_what_lies_in_the_window)
         {{0, 10, RF_TRACE_KINDS, 1, 5, 10, 1, RF_TRACE_WAIT, 0, 0}, false},
         {{0, 1, RF_TRACE_COPY, 1 << 30, 5, 2, 1, RF_TRACE_WAIT, 0, 0}, false},
     };
+    lab.attempt->n_iterations = 3; /* all that are measured */
     for (size_t i = 0; i < RF_ARRAY_SIZE(cases); i++) {
         struct rf_msg_ran ran = {.start_ns = 1000, .end_ns = 1100};
         uint64_t numbers[RF_ARRAY_SIZE(cases[i].events)];
@@ -106,7 +107,11 @@ START_TEST(test_answers_trace_what_lies_in_the_window)
             ck_assert_uint_eq(trace->events[1].op, RF_NO_OP);
             ck_assert_int_eq(trace->events[1].end_ns, 100);
         }
+        traced.events.n--;
+        ck_assert_int_eq(rf_answers_ran(lab.attempt, &answer, &err),
+                         RF_ERR_PROTOCOL);
     }
+    lab.attempt->n_iterations = 0;
 }
 END_TEST
 

@@ -169,6 +169,11 @@ void rf_builder_keep(struct rf_builder *builder, const struct rf_op *op)
          ranks[op->dst].node != builder->node)) {
         return;
     }
+    if (schedule->n_ops == builder->max_ops) {
+        builder->full = true;
+        builder->status = RF_ERR_UNSUPPORTED; /* nobody is told */
+        return;
+    }
     if (schedule->n_ops == builder->capacity && !grow_ops(builder)) {
         rf_builder_fail_memory(builder);
         return;
@@ -319,17 +324,21 @@ static void sort_ops(struct rf_schedule *schedule)
     }
 }
 
-enum rf_status rf_schedule_build(const struct rf_plan *plan, uint32_t node,
-                                 struct rf_schedule **out, struct rf_err *err)
+/* With NULL where it would be larger than that. */
+static enum rf_status build(const struct rf_plan *plan, uint32_t node,
+                            uint64_t max_ops, struct rf_schedule **out,
+                            struct rf_err *err)
 {
     struct rf_builder builder = {
         .plan = plan,
         .world = plan->world,
         .spec = plan->spec,
         .node = node,
+        .max_ops = max_ops,
         .chunk_bytes = plan->spec->chunk_bytes,
         .err = err,
     };
+    *out = NULL;
     builder.schedule = rf_schedule_create(plan->world);
     builder.next_round =
         rf_xcalloc(RF_MAX(plan->world->n_ranks, 1), sizeof(uint32_t));
@@ -346,13 +355,31 @@ enum rf_status rf_schedule_build(const struct rf_plan *plan, uint32_t node,
     case RF_HIERARCHICAL:
         rf_strategy_replicate(&builder);
         break;
+    case RF_STRATEGY_AUTO:
+        rf_builder_fail(&builder, RF_ERR_CONFIG,
+                        "strategy auto: no strategy has been chosen yet");
+        break;
     }
     free(builder.next_round);
     if (builder.status != RF_OK) {
         rf_schedule_destroy(builder.schedule);
-        return builder.status;
+        return builder.full ? RF_OK : builder.status;
     }
     sort_ops(builder.schedule);
     *out = builder.schedule;
     return RF_OK;
+}
+
+enum rf_status rf_schedule_build(const struct rf_plan *plan, uint32_t node,
+                                 struct rf_schedule **out, struct rf_err *err)
+{
+    return build(plan, node, UINT64_MAX, out, err);
+}
+
+enum rf_status rf_schedule_build_up_to(const struct rf_plan *plan,
+                                       uint64_t max_ops,
+                                       struct rf_schedule **out,
+                                       struct rf_err *err)
+{
+    return build(plan, RF_NONE, max_ops, out, err);
 }

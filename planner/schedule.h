@@ -93,11 +93,17 @@ struct rf_schedule {
  * Memory on the way, beside the ops that are kept: nothing for send_recv (36
  * bytes per transfer of the world with balance order), else the world's parcels
  * and their holders and for every work (allgather: one per part and node) 64
- * bytes.
+ * bytes. Strategy auto is RF_ERR_CONFIG: one has to be chosen first.
  */
 enum rf_status rf_schedule_build(const struct rf_plan *plan, uint32_t node,
                                  struct rf_schedule **out,
                                  struct rf_err *err) RF_MUST_CHECK;
+/* That of the world, or NULL where more than `max_ops` operations would be
+ * kept; memory is bounded by these. */
+enum rf_status rf_schedule_build_up_to(const struct rf_plan *plan,
+                                       uint64_t max_ops,
+                                       struct rf_schedule **out,
+                                       struct rf_err *err) RF_MUST_CHECK;
 void rf_schedule_destroy(struct rf_schedule *schedule);
 
 /* The ops of a schedule, ascending by id. It changes neither. */

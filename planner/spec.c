@@ -33,7 +33,7 @@ static const enum rf_mode modes[] = {
 };
 static const char *const strategy_names[] = {
     "send_recv",        "broadcast",    "allgather", "allgather_global",
-    "gather_broadcast", "hierarchical", NULL,
+    "gather_broadcast", "hierarchical", "auto",      NULL,
 };
 static const char *const balance_names[] = {"none", "size", "order", NULL};
 

@@ -30,6 +30,8 @@ enum rf_strategy {
     RF_ALLGATHER_GLOBAL, /* completed across all replicas */
     RF_GATHER_BROADCAST,
     RF_HIERARCHICAL,
+    RF_STRATEGIES,                    /* how many there are */
+    RF_STRATEGY_AUTO = RF_STRATEGIES, /* until one is chosen, see choose.h */
 };
 
 #define RF_SIDE_SIZE_MAX 65536 /* of any one parallel size */

@@ -18,7 +18,9 @@ struct rf_builder {
     const struct rf_spec *spec;
     struct rf_schedule *schedule; /* under construction */
     size_t capacity;              /* of schedule->ops */
-    uint32_t node;                /* whose ops are kept; RF_NONE: all */
+    uint64_t max_ops;             /* to keep; with more it ends, see `full` */
+    bool full;
+    uint32_t node;       /* whose ops are kept; RF_NONE: all */
     const uint32_t *ids; /* of the ops in the order in which they are emitted;
                             NULL: ascending from 0 */
     uint32_t next_task;

@@ -13,6 +13,7 @@
 #include "common/bytes.h"
 #include "common/mem.h"
 #include "coordinator/commands/plan_families.h"
+#include "coordinator/results/report_table.h"
 #include "coordinator/results/table.h"
 #include "planner/unknown.h"
 
@@ -348,15 +349,49 @@ static void print_memory(const struct rf_scenario *scenario)
     putchar('\n');
 }
 
+/* Why strategy auto is what it is. */
+static void print_choice(const struct rf_scenario *scenario)
+{
+    static const char *const heads[] = {"auto", ">predicted ms", "busiest",
+                                        NULL};
+    struct rf_table *table;
+    if (scenario->choice == NULL) {
+        return;
+    }
+    table = rf_table_create(heads);
+    for (unsigned s = 0; s < RF_STRATEGIES; s++) {
+        const struct rf_candidate *of = &scenario->choice->candidates[s];
+        const bool taken = of->strategy == scenario->spec->strategy;
+        char ms[32];
+        rf_table_cell(table, "%s%s", rf_strategy_name(of->strategy),
+                      taken ? " (taken)" : "");
+        if (of->why_not[0] != '\0') {
+            rf_table_cell(table, "-");
+            rf_table_cell(table, "%s", of->why_not);
+        } else {
+            rf_table_cell(table, "%s", rf_amount_text(of->ms, ms));
+            rf_table_cell(table, "%s", of->busiest);
+        }
+    }
+    rf_table_print(table, stdout, RF_REPORT_TABLE, 2);
+    rf_table_destroy(table);
+    if (scenario->links_assumed) {
+        printf("  assumed     links without figures, see \"links\" in "
+               "refit-cluster(5)\n");
+    }
+}
+
 void rf_plan_print_scenario(const struct rf_scenario *scenario, bool families)
 {
     char digest[RF_HASH_TEXT_SIZE];
     uint64_t unique = unique_source_bytes(scenario);
     printf("\nscenario %s\n", scenario->spec->name);
-    printf("  %s, method %s, strategy %s, balance %s\n",
+    printf("  %s, method %s, strategy %s%s, balance %s\n",
            scenario->spec->mode == RF_COLOCATED ? "colocated" : "disaggregated",
            scenario->spec->method, rf_strategy_name(scenario->spec->strategy),
+           scenario->choice != NULL ? " (auto)" : "",
            rf_balance_name(scenario->spec->balance));
+    print_choice(scenario);
     print_side("training", scenario, RF_TRAIN);
     print_side("inference", scenario, RF_INFER);
     print_totals(scenario);

@@ -20,11 +20,6 @@ struct rf_prediction {
     double share;        /* of the step that refits take */
 };
 
-/* Gives every node and pair of `links` the same figures, in place of those that
- * are there; what is not given stays. */
-void rf_link_figures_spread(const struct rf_link_figures *figures,
-                            struct rf_links *links);
-
 /* Time on disk, both rates given: all unique bytes written, then what every
  * reader wants read, both over the rates of the file system as a whole. */
 double rf_predict_disk_ms(const struct rf_link_figures *figures,

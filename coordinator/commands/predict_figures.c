@@ -11,37 +11,6 @@
 #include "common/mem.h"
 #include "transport/method.h"
 
-static void overrule(double *figure, double given)
-{
-    if (given > 0) {
-        *figure = given;
-    }
-}
-
-void rf_link_figures_spread(const struct rf_link_figures *figures,
-                            struct rf_links *links)
-{
-    size_t n = links->n_nodes;
-    links->nic_gbytes_per_s = figures->nic_gbytes_per_s;
-    links->nics_per_node = (uint32_t)figures->nics_per_node;
-    links->port_gbytes_per_s = figures->nvlink_gbytes_per_s > 0
-                                   ? figures->nvlink_gbytes_per_s
-                                   : figures->pcie_gbytes_per_s;
-    for (size_t i = 0; i < n; i++) {
-        overrule(&links->copy_gbytes_per_s[i], figures->copy_gbytes_per_s);
-        overrule(&links->copy1_gbytes_per_s[i],
-                 figures->single_copy_gbytes_per_s);
-        for (size_t j = 0; j < n; j++) {
-            if (i != j) {
-                overrule(&links->pair_gbytes_per_s[i * n + j],
-                         figures->link_gbytes_per_s);
-                overrule(&links->pair_latency_us[i * n + j],
-                         figures->link_latency_us);
-            }
-        }
-    }
-}
-
 double rf_predict_disk_ms(const struct rf_link_figures *figures,
                           uint64_t written_bytes, uint64_t read_bytes)
 {

@@ -73,6 +73,56 @@ enum rf_status rf_link_figures_read(const struct rf_jnode *node,
     return status;
 }
 
+enum rf_status rf_link_figures_of(const struct rf_jnode *root,
+                                  const char *method,
+                                  struct rf_link_figures *out,
+                                  struct rf_err *err)
+{
+    struct rf_jnode links = rf_jnode_get(root, "links");
+    struct rf_jnode methods = rf_jnode_get(&links, "methods");
+    struct rf_jnode own = rf_jnode_get(&methods, method);
+    enum rf_status status = RF_OK;
+    *out = (struct rf_link_figures){.copy_gbytes_per_s = 0};
+    if (links.value != NULL) {
+        status = rf_link_figures_read(&links, out, err);
+    }
+    if (status == RF_OK && own.value != NULL) {
+        status = rf_link_figures_read(&own, out, err);
+    }
+    return status;
+}
+
+static void overrule(double *figure, double given)
+{
+    if (given > 0) {
+        *figure = given;
+    }
+}
+
+void rf_link_figures_spread(const struct rf_link_figures *figures,
+                            struct rf_links *links)
+{
+    size_t n = links->n_nodes;
+    links->nic_gbytes_per_s = figures->nic_gbytes_per_s;
+    links->nics_per_node = (uint32_t)figures->nics_per_node;
+    links->port_gbytes_per_s = figures->nvlink_gbytes_per_s > 0
+                                   ? figures->nvlink_gbytes_per_s
+                                   : figures->pcie_gbytes_per_s;
+    for (size_t i = 0; i < n; i++) {
+        overrule(&links->copy_gbytes_per_s[i], figures->copy_gbytes_per_s);
+        overrule(&links->copy1_gbytes_per_s[i],
+                 figures->single_copy_gbytes_per_s);
+        for (size_t j = 0; j < n; j++) {
+            if (i != j) {
+                overrule(&links->pair_gbytes_per_s[i * n + j],
+                         figures->link_gbytes_per_s);
+                overrule(&links->pair_latency_us[i * n + j],
+                         figures->link_latency_us);
+            }
+        }
+    }
+}
+
 static enum rf_status check_method(const struct rf_jnode *methods,
                                    const char *method, struct rf_err *err)
 {

@@ -5,6 +5,7 @@
 
 #include "common/err.h"
 #include "common/json.h"
+#include "planner/cost.h"
 
 /* "links", or one entry of its "methods". 0: not given. */
 struct rf_link_figures {
@@ -25,6 +26,16 @@ struct rf_link_figures {
 enum rf_status rf_link_figures_read(const struct rf_jnode *node,
                                     struct rf_link_figures *out,
                                     struct rf_err *err) RF_MUST_CHECK;
+/* Those of a method in "links" of `root`, which need not be there: the entry of
+ * its "methods" over what stands beside it. */
+enum rf_status rf_link_figures_of(const struct rf_jnode *root,
+                                  const char *method,
+                                  struct rf_link_figures *out,
+                                  struct rf_err *err) RF_MUST_CHECK;
+/* Gives every node and pair of `links` the same figures, in place of those that
+ * are there; what is not given stays. */
+void rf_link_figures_spread(const struct rf_link_figures *figures,
+                            struct rf_links *links);
 /* Whether "links" of `root`, which need not be there, can be read, with every
  * entry of its "methods". */
 enum rf_status rf_links_check(const struct rf_jnode *root,

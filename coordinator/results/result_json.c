@@ -704,6 +704,8 @@ json_t *rf_result_json(const struct rf_result_run *run,
     put(out, "head", rf_result_head(&run->maker));
     put(out, "model", rf_model_json(run->model));
     put(out, "scenario", json_incref(document));
+    put(out, "strategy_choice",
+        scenario != NULL ? rf_scenario_choice_json(scenario) : NULL);
     put(out, "file", json_string(run->config->file));
     put(out, "cluster", cluster_json(run->config, document));
     put(out, "plan",

@@ -4,7 +4,74 @@
 #include <stdlib.h>
 
 #include "common/mem.h"
+#include "coordinator/config/links.h"
 #include "transport/method.h"
+
+/* Strategy auto becomes the fastest by the figures of "links", before anything
+ * is sent or digested: ranks only ever see a strategy. */
+static enum rf_status choose_strategy(struct rf_scenario *scenario,
+                                      const struct rf_method_info *info,
+                                      struct rf_err *err)
+{
+    static const char *const one_node[] = {"node"};
+    const struct rf_config *config = scenario->config;
+    struct rf_jnode root = rf_jnode_root(config->document, config->file);
+    struct rf_link_figures figures;
+    struct rf_links links;
+    enum rf_status status =
+        rf_link_figures_of(&root, info->name, &figures, err);
+    if (status != RF_OK) {
+        return status;
+    }
+    rf_links_init(&links, scenario->world->n_nodes);
+    links.devices = info->memory == RF_DEVICE_MEMORY;
+    rf_link_figures_spread(&figures, &links);
+    scenario->links_assumed = rf_links_assume(&links);
+    scenario->choice = rf_xcalloc(1, sizeof(*scenario->choice));
+    status = rf_choose_strategy(
+        &(struct rf_choose_env){
+            .plan = scenario->plan,
+            .links = &links,
+            .node_names = config->n_nodes > 0 ? config->node_names : one_node,
+            .per_op_us =
+                figures.per_op_us > 0 ? figures.per_op_us : RF_CHOOSE_PER_OP_US,
+            .in_place = info->may_alias,
+            .crosses_nodes = info->crosses_nodes,
+            .max_ops = RF_CHOOSE_MAX_OPS},
+        scenario->choice, err);
+    if (status == RF_OK) {
+        scenario->spec->strategy = scenario->choice->taken;
+    }
+    rf_links_free(&links);
+    return status;
+}
+
+static json_t *candidate_json(const struct rf_candidate *candidate)
+{
+    const bool left_out = candidate->why_not[0] != '\0';
+    return json_pack("{s:s, s:o?, s:s?, s:s?}", "strategy",
+                     rf_strategy_name(candidate->strategy), "predicted_ms",
+                     left_out ? NULL : json_real(candidate->ms), "busiest",
+                     left_out ? NULL : candidate->busiest, "note",
+                     left_out ? candidate->why_not : NULL);
+}
+
+json_t *rf_scenario_choice_json(const struct rf_scenario *scenario)
+{
+    json_t *candidates;
+    if (scenario->choice == NULL) {
+        return NULL;
+    }
+    candidates = json_array();
+    for (unsigned s = 0; s < RF_STRATEGIES; s++) {
+        json_array_append_new(candidates,
+                              candidate_json(&scenario->choice->candidates[s]));
+    }
+    return json_pack("{s:s, s:s, s:b, s:o}", "asked", "auto", "taken",
+                     rf_strategy_name(scenario->spec->strategy),
+                     "links_assumed", (int)scenario->links_assumed,
+                     "candidates", candidates);
+}
 
 static enum rf_status build(struct rf_scenario *scenario,
                             const struct rf_model *model, struct rf_err *err)
@@ -29,6 +96,9 @@ static enum rf_status build(struct rf_scenario *scenario,
     if (status == RF_OK) {
         status = rf_plan_build(model, scenario->world, scenario->spec,
                                &scenario->plan, err);
+    }
+    if (status == RF_OK && scenario->spec->strategy == RF_STRATEGY_AUTO) {
+        status = choose_strategy(scenario, info, err);
     }
     if (status == RF_OK) {
         status = rf_method_check(info, scenario->plan, config->node_names, err);
@@ -73,6 +143,7 @@ void rf_scenario_destroy(struct rf_scenario *scenario)
         return;
     }
     json_decref(scenario->document);
+    free(scenario->choice);
     rf_schedule_destroy(scenario->schedule);
     rf_plan_destroy(scenario->plan);
     rf_world_destroy(scenario->world);

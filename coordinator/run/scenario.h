@@ -7,6 +7,7 @@
 #define RF_COORDINATOR_RUN_SCENARIO_H
 
 #include "coordinator/config/config.h"
+#include "planner/choose.h"
 #include "planner/model.h"
 #include "planner/schedule.h"
 
@@ -17,6 +18,9 @@ struct rf_scenario {
     struct rf_world *world;
     struct rf_plan *plan;
     struct rf_schedule *schedule;
+    struct rf_choice *choice; /* of strategy auto, NULL: a strategy was given;
+                                 everything else here has the one taken */
+    bool links_assumed;       /* the choice rests on links without figures */
     json_t *document; /* with defaults, as sent to the ranks and printed */
 };
 
@@ -27,6 +31,10 @@ enum rf_status rf_scenario_build(const struct rf_config *config,
                                  struct rf_scenario **out,
                                  struct rf_err *err) RF_MUST_CHECK;
 void rf_scenario_destroy(struct rf_scenario *scenario); /* NULL is fine */
+
+/* How strategy auto was resolved; NULL where the file names a strategy. A new
+ * reference. */
+json_t *rf_scenario_choice_json(const struct rf_scenario *scenario);
 
 /* Predicted peak memory of a rank: arenas of both sides and staging, in host or
  * device memory (as the method has it); on hosts also RF_PLAN_PROCESS_BYTES. */

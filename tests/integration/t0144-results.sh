@@ -17,8 +17,8 @@ record_everything() {
         scenarios: [
             {name: "quantized", train: {tp: 4},
                 infer: {tp: 2, quantize: "amax_448"}, warmup: 1, iterations: 2},
-            {name: "across", mode: "disaggregated", train: {tp: 4},
-                infer: {tp: 4}, warmup: 0, iterations: 2}]}' \
+            {name: "across", mode: "disaggregated", strategy: "auto",
+                train: {tp: 4}, infer: {tp: 4}, warmup: 0, iterations: 2}]}' \
         <<<"$four_slots" >cluster.json
     run_coord cluster.json -o ok
     expect_exit 0

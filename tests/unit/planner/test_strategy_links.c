@@ -5,11 +5,12 @@
  * is what its runtime does; "free" is everything at once.
  */
 #include <check.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "common/compiler.h"
-#include "planner/simulate.h"
+#include "planner/choose.h"
 #include "schedule_lab.h"
 
 enum config {
@@ -356,6 +357,55 @@ START_TEST(test_strategy_links_simulation_agrees)
 }
 END_TEST
 
+/* Seconds of a case with a strategy, every op a flow of its own. */
+static double seconds(const struct suite_case *of, enum rf_strategy strategy)
+{
+    struct lab lab;
+    double time;
+    make(&lab, of, SEND_RECV, false);
+    rf_schedule_destroy(lab.schedule);
+    lab.spec->strategy = strategy;
+    ck_assert_int_eq(
+        rf_schedule_build(lab.plan, RF_NONE, &lab.schedule, &lab.err), RF_OK);
+    lab_unfold(lab.schedule);
+    time = lab_time(&lab, of->bytes);
+    lab_free(&lab);
+    return time;
+}
+
+/* By the same independent simulation of ops, no strategy is more than 5 %
+ * faster than the one that auto takes. */
+START_TEST(test_strategy_links_auto_takes_the_fastest)
+{
+    static const char *const names[] = {"a", "b", "c", "d", "e"};
+    const struct suite_case *of = &cases[_i];
+    struct lab lab;
+    struct rf_links links;
+    struct rf_choice choice;
+    double best = INFINITY;
+    make(&lab, of, SEND_RECV, false);
+    lab_links(&links, of->n_nodes, 0, 0, of->bytes / 1e9);
+    ck_assert(rf_links_assume(&links));
+    ck_assert_int_eq(rf_choose_strategy(
+                         &(struct rf_choose_env){.plan = lab.plan,
+                                                 .links = &links,
+                                                 .node_names = names,
+                                                 .crosses_nodes = true,
+                                                 .max_ops = RF_CHOOSE_MAX_OPS},
+                         &choice, NULL),
+                     RF_OK);
+    for (unsigned s = 0; s < RF_STRATEGIES; s++) {
+        best = RF_MIN(best, seconds(of, (enum rf_strategy)s));
+    }
+    ck_assert_msg(seconds(of, choice.taken) <= best * 1.05,
+                  "case %s: %s takes %.4f, the best %.4f", of->name,
+                  rf_strategy_name(choice.taken), seconds(of, choice.taken),
+                  best);
+    rf_links_free(&links);
+    lab_free(&lab);
+}
+END_TEST
+
 Suite *test_strategy_links_suite(void);
 Suite *test_strategy_links_suite(void)
 {
@@ -369,6 +419,8 @@ Suite *test_strategy_links_suite(void)
                         n);
     tcase_add_loop_test(tests, test_strategy_links_bound_agrees, 0, n);
     tcase_add_loop_test(tests, test_strategy_links_simulation_agrees, 0, n);
+    tcase_add_loop_test(tests, test_strategy_links_auto_takes_the_fastest, 0,
+                        n);
     suite_add_tcase(suite, tests);
     return suite;
 }

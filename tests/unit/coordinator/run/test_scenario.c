@@ -14,7 +14,7 @@
     "{'host': 'c', 'slots': 2}], 'launch': {'method': 'local'}, 'model': "     \
     "{'megatron': {'num_layers': 2, 'hidden_size': 48, "                       \
     "'num_attention_heads': 12, 'vocab_size': 700}}, 'scenarios': [{'name': "  \
-    "'it', %s}]}"
+    "'it', %s}], 'links': {%s}}"
 
 struct lab {
     struct rf_config *config;
@@ -23,14 +23,15 @@ struct lab {
     struct rf_err err;
 };
 
-static enum rf_status work_out(struct lab *lab, const char *members)
+static enum rf_status work_out_with(struct lab *lab, const char *members,
+                                    const char *links)
 {
     char text[2048];
     json_t *document = NULL;
     struct rf_jnode node;
     enum rf_status status;
     memset(lab, 0, sizeof(*lab));
-    snprintf(text, sizeof(text), CLUSTER, members);
+    snprintf(text, sizeof(text), CLUSTER, members, links);
     ck_assert_int_eq(
         rf_json_parse(Q(text), strlen(text), "c.json", &document, &lab->err),
         RF_OK);
@@ -45,6 +46,11 @@ static enum rf_status work_out(struct lab *lab, const char *members)
                              &lab->err);
 }
 
+static enum rf_status work_out(struct lab *lab, const char *members)
+{
+    return work_out_with(lab, members, "");
+}
+
 static void done(struct lab *lab)
 {
     rf_scenario_destroy(lab->scenario);
@@ -54,6 +60,7 @@ static void done(struct lab *lab)
 
 #define SIDES "'train': {'tp': 6}, 'infer': {'tp': 3}, "
 #define APART "'mode': 'disaggregated', 'train': {'tp': 2, 'nodes': ['a']}, "
+#define FAN_OUT APART "'infer': {'tp': 1, 'dp': 4, 'nodes': ['b', 'c']}"
 #define CASTS(from, to)                                                        \
     "'train': {'tp': 6, 'dtype': '" from                                       \
     "'}, 'infer': {'tp': 3, 'dtype': '" to "'}, "
@@ -121,6 +128,72 @@ START_TEST(test_case_that_can_work_is_worked_out)
 }
 END_TEST
 
+static json_t *choice_of(const struct lab *lab)
+{
+    json_t *choice = rf_scenario_choice_json(lab->scenario);
+    ck_assert_ptr_nonnull(choice);
+    ck_assert_str_eq(json_string_value(json_object_get(choice, "asked")),
+                     "auto");
+    ck_assert_uint_eq(json_array_size(json_object_get(choice, "candidates")),
+                      RF_STRATEGIES);
+    return choice;
+}
+
+/* What is sent to the ranks, digested and stored names a strategy: the same as
+ * if the file had. */
+START_TEST(test_case_strategy_auto_is_resolved_before_anything_is_sent)
+{
+    const char *strategy;
+    char members[256];
+    struct lab lab, given;
+    json_t *choice;
+    ck_assert_msg(work_out_with(&lab, FAN_OUT ", 'strategy': 'auto'",
+                                "'link_gbytes_per_s': 0.01") == RF_OK,
+                  "%s", lab.err.text);
+    choice = choice_of(&lab);
+    ck_assert(json_is_true(json_object_get(choice, "links_assumed")));
+    strategy =
+        json_string_value(json_object_get(lab.scenario->document, "strategy"));
+    ck_assert_str_eq(strategy,
+                     json_string_value(json_object_get(choice, "taken")));
+    ck_assert_str_ne(strategy, "send_recv");
+    ck_assert_int_eq(lab.scenario->spec->strategy, lab.scenario->choice->taken);
+    snprintf(members, sizeof(members), FAN_OUT ", 'strategy': '%s'", strategy);
+    ck_assert_int_eq(work_out(&given, members), RF_OK);
+    ck_assert_ptr_null(rf_scenario_choice_json(given.scenario));
+    ck_assert(json_equal(given.scenario->document, lab.scenario->document));
+    ck_assert_uint_eq(given.scenario->schedule->digest.a,
+                      lab.scenario->schedule->digest.a);
+    json_decref(choice);
+    done(&given);
+    done(&lab);
+}
+END_TEST
+
+/* The figures of its method decide: where memory is slower than the link,
+ * passing on inside a node costs more than it saves. */
+START_TEST(test_case_strategy_auto_takes_figures_of_the_method)
+{
+    static const char *const links[] = {
+        "'link_gbytes_per_s': 0.01, 'copy_gbytes_per_s': 1",
+        "'link_gbytes_per_s': 0.01, 'copy_gbytes_per_s': 1, 'methods': "
+        "{'host': "
+        "{'link_gbytes_per_s': 1, 'copy_gbytes_per_s': 0.01}}"};
+    for (unsigned i = 0; i < 2; i++) {
+        struct lab lab;
+        json_t *choice;
+        ck_assert_msg(work_out_with(&lab, FAN_OUT ", 'strategy': 'auto'",
+                                    links[i]) == RF_OK,
+                      "%s", lab.err.text);
+        choice = choice_of(&lab);
+        ck_assert(json_is_false(json_object_get(choice, "links_assumed")));
+        ck_assert_int_eq(lab.scenario->spec->strategy == RF_SEND_RECV, i == 1);
+        json_decref(choice);
+        done(&lab);
+    }
+}
+END_TEST
+
 START_TEST(test_case_memory_is_arenas_staging_and_process)
 {
     struct configured_pair pair = configured_pair(
@@ -152,6 +225,9 @@ Suite *test_scenario_suite(void)
                         0, RF_ARRAY_SIZE(refusals));
     tcase_add_loop_test(tests, test_case_that_can_work_is_worked_out, 0,
                         RF_ARRAY_SIZE(legal));
+    tcase_add_test(tests,
+                   test_case_strategy_auto_is_resolved_before_anything_is_sent);
+    tcase_add_test(tests, test_case_strategy_auto_takes_figures_of_the_method);
     tcase_add_test(tests, test_case_memory_is_arenas_staging_and_process);
     suite_add_tcase(suite, tests);
     return suite;

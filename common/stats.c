@@ -119,6 +119,18 @@ bool rf_stats_median_interval(const double *samples, size_t count, double *low,
     return true;
 }
 
+bool rf_stats_median_known(const double *samples, size_t count, double percent)
+{
+    double low, high, *sorted, median;
+    if (!rf_stats_median_interval(samples, count, &low, &high)) {
+        return false;
+    }
+    sorted = sorted_copy(samples, count);
+    median = rf_percentile(sorted, count, 50);
+    free(sorted);
+    return (high - low) / 2 * 100 < percent * median;
+}
+
 static double drift_percent(const double *samples, size_t count, double mean)
 {
     double mid = (double)(count - 1) / 2.0, sxy = 0, sxx = 0;
@@ -154,4 +166,93 @@ void rf_stats_compute(const double *samples, size_t count, struct rf_stats *out)
     mean_interval(samples, count, &out->ci95_low, &out->ci95_high);
     out->drift_percent = drift_percent(samples, count, out->mean);
     free(sorted);
+}
+
+static bool matters(double difference, double whole)
+{
+    return fabs(difference) * 100 > RF_STATS_MATTERS * fabs(whole);
+}
+
+size_t rf_stats_outliers(const double *samples, size_t count)
+{
+    double *sorted, q1, q3, median;
+    size_t n = 0;
+    if (count < RF_STATS_SIGN_SAMPLES) {
+        return 0;
+    }
+    sorted = sorted_copy(samples, count);
+    q1 = rf_percentile(sorted, count, 25);
+    median = rf_percentile(sorted, count, 50);
+    q3 = rf_percentile(sorted, count, 75);
+    free(sorted);
+    for (size_t i = 0; i < count; i++) {
+        n += (samples[i] < q1 - 3 * (q3 - q1) ||
+              samples[i] > q3 + 3 * (q3 - q1)) &&
+             matters(samples[i] - median, median);
+    }
+    return n;
+}
+
+bool rf_stats_drifts(const double *samples, size_t count)
+{
+    struct rf_stats s;
+    double n = (double)count, slope, r;
+    if (count < RF_STATS_SIGN_SAMPLES) {
+        return false;
+    }
+    rf_stats_compute(samples, count, &s);
+    if (s.stddev <= 0 || !matters(s.drift_percent, 100)) {
+        return false;
+    }
+    /* 0 … n - 1 have the standard deviation sqrt(n (n + 1) / 12) */
+    slope = s.drift_percent / 100 * s.mean / (n - 1);
+    r = RF_MIN(fabs(slope) * sqrt(n * (n + 1) / 12) / s.stddev, 1.0);
+    return atanh(r) * sqrt(n - 3) > 1.96;
+}
+
+/* Whether two neighbours among the middle three fifths are far apart. */
+static bool has_gap(const double *sorted, size_t count)
+{
+    const size_t fifth = (count + 4) / 5;
+    double median = rf_percentile(sorted, count, 50);
+    for (size_t i = fifth; i <= count - fifth; i++) {
+        if (matters(sorted[i] - sorted[i - 1], median)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Sarle's; the skewness and kurtosis are those of SAS, without bias. */
+static double bimodality(const double *samples, size_t count)
+{
+    double mean = mean_of(samples, count), n = (double)count;
+    double m2 = 0, m3 = 0, m4 = 0, skewness, kurtosis;
+    for (size_t i = 0; i < count; i++) {
+        double d = samples[i] - mean;
+        m2 += d * d / n;
+        m3 += d * d * d / n;
+        m4 += d * d * d * d / n;
+    }
+    if (m2 <= 0) {
+        return 0;
+    }
+    skewness = m3 / pow(m2, 1.5) * sqrt(n * (n - 1)) / (n - 2);
+    kurtosis =
+        ((n + 1) * (m4 / (m2 * m2) - 3) + 6) * (n - 1) / ((n - 2) * (n - 3));
+    return (skewness * skewness + 1) /
+           (kurtosis + 3 * (n - 1) * (n - 1) / ((n - 2) * (n - 3)));
+}
+
+bool rf_stats_bimodal(const double *samples, size_t count)
+{
+    double *sorted;
+    bool gap;
+    if (count < RF_STATS_MODES_SAMPLES) {
+        return false;
+    }
+    sorted = sorted_copy(samples, count);
+    gap = has_gap(sorted, count);
+    free(sorted);
+    return gap && bimodality(samples, count) > 5.0 / 9;
 }

@@ -35,4 +35,35 @@ void rf_stats_compute(const double *samples, size_t count,
 bool rf_stats_median_interval(const double *samples, size_t count, double *low,
                               double *high);
 
+/* Whether half of that interval is less than `percent` of the median. */
+bool rf_stats_median_known(const double *samples, size_t count, double percent);
+
+/*
+ * Signs that samples in the order of their measurement are not of one kind.
+ * What is less than RF_STATS_MATTERS percent of the median (of a drift: of the
+ * mean) is no sign, however unlikely; nor is anything among less than
+ * RF_STATS_SIGN_SAMPLES, for two modes RF_STATS_MODES_SAMPLES.
+ */
+#define RF_STATS_MATTERS 5.0
+#define RF_STATS_SIGN_SAMPLES 5
+#define RF_STATS_MODES_SAMPLES 10
+
+/* How many are beyond the outer fences, Q1 - 3 (Q3 - Q1) and Q3 + 3 (Q3 - Q1)
+ * (J. W. Tukey, Exploratory Data Analysis, 1977). */
+size_t rf_stats_outliers(const double *samples, size_t count);
+
+/* Whether the drift is significant at 5 %: |artanh r| sqrt(n - 3) > 1.96, with
+ * r the correlation with the order (R. A. Fisher, Metron 1, 1921). */
+bool rf_stats_drifts(const double *samples, size_t count);
+
+/*
+ * Whether there are two modes: Sarle's coefficient
+ *   (g^2 + 1) / (k + 3 (n - 1)^2 / ((n - 2) (n - 3))) > 5/9,
+ * with g the skewness and k the excess kurtosis of the sample (SAS/STAT User's
+ * Guide, 1990, CLUSTER; 5/9 is a uniform distribution's). A long tail has a
+ * large one, too, so there must be a gap between the two, with a fifth of the
+ * samples on either side.
+ */
+bool rf_stats_bimodal(const double *samples, size_t count);
+
 #endif

@@ -185,6 +185,45 @@ static enum rf_status read_choices(const struct rf_jnode *node,
     return RF_OK;
 }
 
+/* A number, or when to stop. */
+static enum rf_status read_iterations(const struct rf_jnode *node,
+                                      struct rf_spec *spec, struct rf_err *err)
+{
+    static const char *const keys[] = {"min", "max", "ci_percent", "max_s",
+                                       NULL};
+    struct rf_jnode rule = rf_jnode_get(node, "iterations");
+    enum rf_status status;
+    if (rule.value == NULL || json_is_number(rule.value)) {
+        return rf_jnode_u32(node, "iterations", 1, 1000000, &spec->iterations,
+                            err);
+    }
+    if (!json_is_object(rule.value)) {
+        return rf_jnode_fail(&rule, err,
+                             "must be an integer from 1 to 1000000 or an "
+                             "object with \"max\" and \"ci_percent\"");
+    }
+    spec->min_iterations = DEFAULT_ITERATIONS;
+    if ((status = rf_jnode_check_keys(&rule, keys, err)) != RF_OK ||
+        (status = rf_jnode_require(&rule, "max", err)) != RF_OK ||
+        (status = rf_jnode_require(&rule, "ci_percent", err)) != RF_OK ||
+        (status = rf_jnode_u32(&rule, "min", 3, 10000, &spec->min_iterations,
+                               err)) != RF_OK ||
+        (status = rf_jnode_u32(&rule, "max", 3, 10000, &spec->iterations,
+                               err)) != RF_OK ||
+        (status = rf_jnode_number(&rule, "ci_percent", 0.01, 100,
+                                  &spec->ci_percent, err)) != RF_OK ||
+        (status = rf_jnode_u32(&rule, "max_s", 1, 604800, &spec->max_s, err)) !=
+            RF_OK) {
+        return status;
+    }
+    if (spec->min_iterations > spec->iterations) {
+        struct rf_jnode max = rf_jnode_get(&rule, "max");
+        return rf_jnode_fail(&max, err, "is %u, less than \"min\", %u",
+                             spec->iterations, spec->min_iterations);
+    }
+    return RF_OK;
+}
+
 static enum rf_status read_amounts(const struct rf_jnode *node,
                                    struct rf_spec *spec, struct rf_err *err)
 {
@@ -192,8 +231,7 @@ static enum rf_status read_amounts(const struct rf_jnode *node,
     enum rf_status status;
     if ((status = rf_jnode_u32(node, "warmup", 0, 1000000, &spec->warmup,
                                err)) != RF_OK ||
-        (status = rf_jnode_u32(node, "iterations", 1, 1000000,
-                               &spec->iterations, err)) != RF_OK ||
+        (status = read_iterations(node, spec, err)) != RF_OK ||
         (status = rf_jnode_bool(node, "yardstick", &spec->yardstick, err)) !=
             RF_OK ||
         (status = rf_jnode_u64(node, "bucket_bytes", MIN_BUCKET_BYTES,

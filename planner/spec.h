@@ -68,8 +68,12 @@ struct rf_spec {
     bool serialize;
     bool separate_processes; /* colocated: trainer and engine apart */
     bool cast_at_source;     /* where a dtype change happens */
-    uint32_t warmup, iterations;
-    bool yardstick;        /* is measured beside every iteration */
+    uint32_t warmup;
+    uint32_t iterations;     /* or the most of them, with ci_percent */
+    uint32_t min_iterations; /* with ci_percent */
+    double ci_percent; /* how near the medians are to be known; 0: any way */
+    uint32_t max_s;    /* of measuring, with ci_percent; 0: no limit */
+    bool yardstick;    /* is measured beside every iteration */
     uint64_t bucket_bytes; /* bound of staging memory */
     uint64_t chunk_bytes; /* forwarding granularity; 0: chosen by the planner */
     char *disk_folder;    /* method disk; NULL otherwise */

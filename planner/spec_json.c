@@ -74,6 +74,22 @@ static json_t *side_json(const struct rf_side_spec *side,
     return object;
 }
 
+static json_t *iterations_json(const struct rf_spec *spec)
+{
+    json_t *rule;
+    if (spec->ci_percent <= 0) {
+        return json_integer(spec->iterations);
+    }
+    rule = json_object();
+    set_u64(rule, "min", spec->min_iterations);
+    set_u64(rule, "max", spec->iterations);
+    json_object_set_new(rule, "ci_percent", json_real(spec->ci_percent));
+    if (spec->max_s > 0) {
+        set_u64(rule, "max_s", spec->max_s);
+    }
+    return rule;
+}
+
 json_t *rf_spec_to_json(const struct rf_spec *spec,
                         const char *const *node_names)
 {
@@ -97,7 +113,7 @@ json_t *rf_spec_to_json(const struct rf_spec *spec,
         object, "cast",
         json_string(spec->cast_at_source ? "source" : "destination"));
     set_u64(object, "warmup", spec->warmup);
-    set_u64(object, "iterations", spec->iterations);
+    json_object_set_new(object, "iterations", iterations_json(spec));
     json_object_set_new(object, "yardstick", json_boolean(spec->yardstick));
     set_u64(object, "bucket_bytes", spec->bucket_bytes);
     set_u64(object, "chunk_bytes", spec->chunk_bytes);

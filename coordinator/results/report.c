@@ -15,6 +15,7 @@
 #include "common/text.h"
 #include "coordinator/results/escape.h"
 #include "coordinator/results/fields.h"
+#include "coordinator/results/flags.h"
 #include "coordinator/results/report_table.h"
 
 #define LABEL_BYTES 48 /* of one line */
@@ -231,6 +232,32 @@ static void print_remarks(const struct rf_result_set *set, const char *before,
     }
 }
 
+/* Under the table, one sentence. */
+static void print_unstable(const struct rf_result_set *set,
+                           enum rf_report_form form, FILE *to)
+{
+    char *unstable = NULL;
+    for (size_t i = 0; i < set->n; i++) {
+        rf_flags_collect(&unstable, set->files[i].result);
+    }
+    if (unstable == NULL || form == RF_REPORT_CSV) {
+        free(unstable);
+        return;
+    }
+    if (form == RF_REPORT_HTML) {
+        fputs("<table><tr>", to);
+        print_html_cell(to, unstable);
+        fputs("</tr></table>\n", to);
+    } else if (form == RF_REPORT_TABLE) {
+        fprintf(to, "%s\n", unstable);
+    } else {
+        fputs(form == RF_REPORT_LATEX ? "% " : "<!-- ", to);
+        rf_escape_remark(to, unstable);
+        fputs(form == RF_REPORT_LATEX ? "\n" : " -->\n", to);
+    }
+    free(unstable);
+}
+
 static void print_html(const struct rf_result_set *set,
                        const struct rf_table *table, FILE *to)
 {
@@ -246,6 +273,7 @@ static void print_html(const struct rf_result_set *set,
     }
     fputs("</tbody>\n</table>\n<h2>Scenarios</h2>\n", to);
     rf_table_print(table, to, RF_REPORT_HTML, 0);
+    print_unstable(set, RF_REPORT_HTML, to);
     print_bars(set, to);
     fputs("</body>\n</html>\n", to);
 }
@@ -263,6 +291,7 @@ void rf_report_print(const struct rf_result_set *set, enum rf_report_form form,
             print_remarks(set, "<!-- ", " -->\n", to);
         }
         rf_table_print(table, to, form, 0);
+        print_unstable(set, form, to);
     }
     rf_table_destroy(table);
 }

@@ -14,6 +14,7 @@
 #include "common/stats.h"
 #include "common/version.h"
 #include "coordinator/config/complete.h"
+#include "coordinator/results/flags.h"
 #include "planner/model_json.h"
 #include "planner/plan_json.h"
 #include "transport/method.h"
@@ -116,31 +117,6 @@ static json_t *ms_or_null(int64_t ns)
     return ns > 0 ? ms(ns) : NULL;
 }
 
-/* An iteration's times over all ranks. */
-struct span {
-    int64_t slowest_ns, first_start, last_start, last_end;
-    uint32_t slowest;
-};
-
-static struct span span_of(const struct rf_iteration *iteration, uint32_t n)
-{
-    struct span s = {.first_start = INT64_MAX,
-                     .last_start = INT64_MIN,
-                     .last_end = INT64_MIN,
-                     .slowest_ns = -1};
-    for (uint32_t r = 0; r < n; r++) {
-        const struct rf_sample *sample = &iteration->ranks[r];
-        s.first_start = RF_MIN(s.first_start, sample->start_ns);
-        s.last_start = RF_MAX(s.last_start, sample->start_ns);
-        s.last_end = RF_MAX(s.last_end, sample->end_ns);
-        if (sample->ns > s.slowest_ns) {
-            s.slowest_ns = sample->ns;
-            s.slowest = r;
-        }
-    }
-    return s;
-}
-
 #define N_PHASES 5
 static const char *const phase_names[N_PHASES] = {
     "pack_ms", "wire_ms", "unpack_ms", "sync_ms", "unattributed_ms"};
@@ -180,7 +156,7 @@ static json_t *sample_json(const struct rf_sample *sample, uint32_t rank,
 }
 
 static json_t *yardstick_ratio(const struct rf_iteration *iteration,
-                               const struct span *span)
+                               const struct rf_span *span)
 {
     return iteration->yardstick_ns > 0
                ? json_real((double)span->slowest_ns /
@@ -194,7 +170,7 @@ static json_t *iterations_json(const struct rf_attempt *attempt, bool warmup)
     uint32_t n = rf_attempt_ranks(attempt), index = 0;
     for (size_t i = 0; i < attempt->n_iterations; i++) {
         const struct rf_iteration *iteration = &attempt->iterations[i];
-        struct span s = span_of(iteration, n);
+        struct rf_span s = rf_span_of(iteration->ranks, n);
         json_t *out, *ranks;
         if (iteration->warmup != warmup) {
             continue;
@@ -219,6 +195,14 @@ static json_t *iterations_json(const struct rf_attempt *attempt, bool warmup)
     return list;
 }
 
+/* Null unless all that were wanted are there. */
+static json_t *ended_by_json(const struct rf_attempt *attempt)
+{
+    return attempt->n_wanted > 0 && attempt->n_iterations == attempt->n_wanted
+               ? json_string(attempt->ended_by)
+               : NULL;
+}
+
 /* The slowest rank's phases, averaged over the measured iterations. */
 static json_t *phases_json(const struct rf_attempt *attempt)
 {
@@ -231,7 +215,7 @@ static json_t *phases_json(const struct rf_attempt *attempt)
         if (it->warmup) {
             continue;
         }
-        phases_of(&it->ranks[span_of(it, n).slowest], phases);
+        phases_of(&it->ranks[rf_span_of(it->ranks, n).slowest], phases);
         for (size_t p = 0; p < N_PHASES; p++) {
             sums[p] += (double)phases[p];
         }
@@ -251,8 +235,8 @@ static bool summarise(const struct rf_attempt *attempt, struct rf_stats *out)
     size_t count = 0;
     for (size_t i = 0; i < attempt->n_iterations; i++) {
         if (!attempt->iterations[i].warmup) {
-            struct span s =
-                span_of(&attempt->iterations[i], rf_attempt_ranks(attempt));
+            struct rf_span s = rf_span_of(attempt->iterations[i].ranks,
+                                          rf_attempt_ranks(attempt));
             samples[count++] = (double)s.slowest_ns / 1e6;
         }
     }
@@ -335,7 +319,7 @@ static json_t *ratios_json(const struct rf_attempt *attempt)
     for (size_t i = 0; i < attempt->n_iterations; i++) {
         const struct rf_iteration *it = &attempt->iterations[i];
         if (!it->warmup && it->yardstick_ns > 0) {
-            struct span s = span_of(it, rf_attempt_ranks(attempt));
+            struct rf_span s = rf_span_of(it->ranks, rf_attempt_ranks(attempt));
             ratios[count++] = (double)s.slowest_ns / (double)it->yardstick_ns;
         }
     }
@@ -483,22 +467,6 @@ static json_t *bound_json(const struct rf_attempt *attempt)
             ? yardstick_json(attempt)
             : NULL);
     return out;
-}
-
-/* What is doubtful about the figures. */
-static json_t *flags_json(const json_t *record)
-{
-    static const char *const bounds[] = {"bound", "schedule_bound"};
-    json_t *flags = json_array();
-    bool valid = true;
-    for (size_t i = 0; i < RF_ARRAY_SIZE(bounds); i++) {
-        valid = valid && !json_is_false(json_object_get(
-                             json_object_get(record, bounds[i]), "valid"));
-    }
-    if (!valid) {
-        json_array_append_new(flags, json_string("bound_not_valid"));
-    }
-    return flags;
 }
 
 static json_t *host_json(const struct rf_config *config, uint32_t node)
@@ -717,11 +685,12 @@ json_t *rf_result_json(const struct rf_result_run *run,
     put(out, "setup", setup_json(attempt));
     put(out, "warmup_iterations", iterations_json(attempt, true));
     put(out, "iterations", iterations_json(attempt, false));
+    put(out, "iterations_ended_by", ended_by_json(attempt));
     put(out, "summary", summary_json(attempt));
     put(out, "bound", bound_json(attempt));
     put(out, "schedule_bound", schedule_bound_json(attempt));
-    put(out, "flags", flags_json(out));
     put(out, "memory", memory_json(attempt));
+    put(out, "flags", rf_flags_json(out));
     put(out, "verification", verification_json(attempt));
     return out;
 }

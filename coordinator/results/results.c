@@ -19,6 +19,7 @@
 #include "common/mem.h"
 #include "common/text.h"
 #include "coordinator/results/fields.h"
+#include "coordinator/results/flags.h"
 #include "coordinator/results/report_table.h"
 #include "coordinator/results/result_json.h"
 #include "coordinator/results/results_internal.h"
@@ -333,16 +334,22 @@ void rf_results_print(const struct rf_results *results, FILE *to)
 {
     const struct rf_config *config = results->run.config;
     struct rf_table *table = rf_report_table_create(RF_REPORT_TABLE, false);
+    char *unstable = NULL;
     for (size_t i = 0; i < config->n_scenarios; i++) {
         const json_t *row =
             json_object_get(results->shown, config->scenarios[i].name);
         if (row != NULL) {
             rf_report_table_add(table, RF_REPORT_TABLE, NULL, row);
+            rf_flags_collect(&unstable, row);
         }
     }
     if (rf_table_rows(table) > 0) {
         rf_table_print(table, to, RF_REPORT_TABLE, 0);
     }
+    if (unstable != NULL) {
+        fprintf(to, "%s\n", unstable);
+    }
+    free(unstable);
     rf_table_destroy(table);
 }
 

@@ -44,6 +44,8 @@ struct rf_attempt *rf_attempt_create(uint32_t number, size_t index,
     attempt->scenario = scenario;
     if (scenario != NULL) {
         uint32_t n = scenario->world->n_ranks;
+        attempt->n_wanted = scenario->spec->warmup + scenario->spec->iterations;
+        attempt->ended_by = "max";
         attempt->pending = rf_xcalloc(n, sizeof(*attempt->pending));
         attempt->ranks = rf_xcalloc(n, sizeof(*attempt->ranks));
         attempt->traces = rf_xcalloc(n, sizeof(*attempt->traces));
@@ -103,8 +105,26 @@ bool rf_attempt_warmup(const struct rf_attempt *attempt, uint32_t iteration)
 
 bool rf_attempt_is_traced(const struct rf_attempt *attempt, uint32_t iteration)
 {
-    const struct rf_spec *spec = attempt->scenario->spec;
-    return iteration >= spec->warmup + spec->iterations;
+    return iteration >= attempt->n_wanted;
+}
+
+struct rf_span rf_span_of(const struct rf_sample *ranks, uint32_t n)
+{
+    struct rf_span s = {.first_start = INT64_MAX,
+                        .last_start = INT64_MIN,
+                        .last_end = INT64_MIN,
+                        .slowest_ns = -1};
+    for (uint32_t r = 0; r < n; r++) {
+        const struct rf_sample *sample = &ranks[r];
+        s.first_start = RF_MIN(s.first_start, sample->start_ns);
+        s.last_start = RF_MAX(s.last_start, sample->start_ns);
+        s.last_end = RF_MAX(s.last_end, sample->end_ns);
+        if (sample->ns > s.slowest_ns) {
+            s.slowest_ns = sample->ns;
+            s.slowest = r;
+        }
+    }
+    return s;
 }
 
 static struct rf_sample *take_pending(struct rf_attempt *attempt)

@@ -103,7 +103,9 @@ struct rf_attempt {
     struct rf_sample *trace_samples; /* one per rank; NULL: none */
     struct rf_rank_trace *traces;    /* one per rank */
 
-    uint32_t verified; /* measured iterations */
+    const char *ended_by; /* what limited iterations: "max", "max_s", "ci" */
+    uint32_t n_wanted;    /* of them, with warm-ups; but for the trace */
+    uint32_t verified;    /* measured iterations */
     uint64_t checked_bytes, warmup_checked_bytes, mismatched_bytes;
     uint64_t quantized_bytes;       /* compared in measured iterations */
     struct rf_wrong_element *wrong; /* NULL: none */
@@ -126,6 +128,15 @@ bool rf_attempt_warmup(const struct rf_attempt *attempt, uint32_t iteration);
 
 /* Whether it comes after those that are measured, for its trace. */
 bool rf_attempt_is_traced(const struct rf_attempt *attempt, uint32_t iteration);
+
+/* An iteration's times over all ranks. */
+struct rf_span {
+    int64_t slowest_ns, first_start, last_start, last_end;
+    uint32_t slowest;
+};
+
+/* Of `n` ranks. Pure. */
+struct rf_span rf_span_of(const struct rf_sample *ranks, uint32_t n);
 
 /* Moves `pending` to the iterations, with the yardstick that came before, or to
  * the trace. */

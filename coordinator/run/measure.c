@@ -5,6 +5,7 @@
 #include "common/log.h"
 #include "common/mem.h"
 #include "coordinator/run/answers.h"
+#include "coordinator/run/enough.h"
 #include "coordinator/run/limits.h"
 #include "transport/method.h"
 
@@ -16,6 +17,7 @@ struct rf_run_measure {
     struct rf_run_probes *probes;
     uint32_t iteration;
     bool trace;      /* run once more for it */
+    uint32_t judged; /* iterations when it was last asked if they are enough */
     double bound_ms; /* of an iteration, from the first probe; 0: not known */
 };
 
@@ -42,12 +44,6 @@ void rf_run_measure_trace(struct rf_run_measure *measure)
 uint32_t rf_run_measure_iteration(const struct rf_run_measure *measure)
 {
     return measure->iteration;
-}
-
-static uint32_t iterations_of(const struct rf_run_measure *measure)
-{
-    const struct rf_spec *spec = measure->attempt->scenario->spec;
-    return spec->warmup + spec->iterations;
 }
 
 /* The events that each rank may record: all of a node's have to fit in one
@@ -102,7 +98,7 @@ void rf_run_measure_ask(const struct rf_run_measure *measure,
         step->trace = trace_limit(measure->attempt->scenario);
     }
     step->sources = state == RUN_VERIFYING &&
-                    measure->iteration + 1 == iterations_of(measure);
+                    measure->iteration + 1 == measure->attempt->n_wanted;
 }
 
 enum rf_status rf_run_measure_take(struct rf_run_measure *measure,
@@ -166,7 +162,7 @@ static bool yardstick_comes_first(const struct rf_run_measure *measure)
 static enum rf_state next_iteration(struct rf_run_measure *measure)
 {
     measure->iteration++;
-    if (measure->iteration == iterations_of(measure) + measure->trace) {
+    if (measure->iteration == measure->attempt->n_wanted + measure->trace) {
         return RUN_PROBING_AGAIN;
     }
     return yardstick_comes_first(measure) ? RUN_YARDSTICK : RUN_FILLING;
@@ -200,9 +196,38 @@ static enum rf_verdict probed(struct rf_run_measure *measure,
     return verdict;
 }
 
+/*
+ * Before the bytes of an iteration are compared it is settled whether it is the
+ * last one, since the sources are compared then, too. The interval is judged
+ * where the yardstick is behind: after each second iteration. Among very many
+ * it is judged after each hundredth of them.
+ */
+static void settle_last(struct rf_run_measure *measure)
+{
+    struct rf_attempt *attempt = measure->attempt;
+    const uint32_t at = measure->iteration;
+    const bool complete =
+        !has_yardstick(measure) || yardstick_comes_first(measure);
+    const char *why;
+    if (attempt->scenario->spec->ci_percent <= 0 ||
+        rf_attempt_warmup(attempt, at) || at + 1 >= attempt->n_wanted) {
+        return;
+    }
+    why = rf_enough_time(attempt, at) ? "max_s" : NULL;
+    if (complete && at >= measure->judged + measure->judged / 100) {
+        measure->judged = at;
+        why = rf_enough_samples(attempt, at) ? "ci" : why;
+    }
+    if (why != NULL) {
+        attempt->n_wanted = at + 1;
+        attempt->ended_by = why;
+    }
+}
+
 static enum rf_state after_run(struct rf_run_measure *measure)
 {
     const char *method = measure->attempt->scenario->spec->method;
+    settle_last(measure);
     if (rf_method_info_find(method)->moves_bytes) {
         return RUN_VERIFYING;
     }

@@ -142,7 +142,7 @@ static void show_progress(struct rf_run *run)
         view.scenario = spec->name;
         view.iteration = rf_run_measure_iteration(run->measure);
         view.n_warmup = spec->warmup;
-        view.n_iterations = spec->warmup + spec->iterations;
+        view.n_iterations = run->attempt->n_wanted;
     }
     run->ops->progress(&view, run->data);
 }

@@ -82,6 +82,61 @@ START_TEST(test_stats_median_interval_needs_three_samples)
 }
 END_TEST
 
+START_TEST(test_stats_median_is_known_from_a_narrow_interval)
+{
+    const double narrow[] = {99, 99.5, 100, 100.5, 101};
+    const double wide[] = {90, 95, 100, 105, 110};
+    ck_assert(rf_stats_median_known(narrow, 5, 2));
+    ck_assert(!rf_stats_median_known(narrow, 5, 0.5));
+    ck_assert(!rf_stats_median_known(wide, 5, 2));
+    ck_assert(!rf_stats_median_known(narrow, 2, 100));
+}
+END_TEST
+
+START_TEST(test_stats_outliers_are_far_out_and_matter)
+{
+    const double calm[] = {100, 102, 98, 101, 99, 103, 97};
+    const double wild[] = {100, 102, 98, 150, 99, 103, 20};
+    const double small[] = {100, 100.001, 99.999, 104, 100, 100, 100};
+    const double few[] = {100, 100, 100, 500};
+    ck_assert_uint_eq(rf_stats_outliers(calm, 7), 0);
+    ck_assert_uint_eq(rf_stats_outliers(wild, 7), 2);
+    ck_assert_uint_eq(rf_stats_outliers(small, 7), 0);
+    ck_assert_uint_eq(rf_stats_outliers(few, 4), 0);
+}
+END_TEST
+
+START_TEST(test_stats_drift_is_significant_and_matters)
+{
+    const double up[] = {100, 103, 104, 108, 110, 111};
+    const double down[] = {111, 110, 108, 104, 103, 100};
+    const double noise[] = {100, 111, 103, 110, 104, 108};
+    const double small[] = {100, 101, 102, 103, 104, 104.5};
+    const double line[] = {1, 2, 3, 4, 5}, flat[] = {7, 7, 7, 7, 7};
+    ck_assert(rf_stats_drifts(up, 6));
+    ck_assert(rf_stats_drifts(down, 6));
+    ck_assert(!rf_stats_drifts(noise, 6));
+    ck_assert(!rf_stats_drifts(small, 6));
+    ck_assert(rf_stats_drifts(line, 5));
+    ck_assert(!rf_stats_drifts(line, 4));
+    ck_assert(!rf_stats_drifts(flat, 5));
+}
+END_TEST
+
+START_TEST(test_stats_two_modes_have_a_gap_between_them)
+{
+    const double two[] = {100, 150, 101, 151, 99, 149, 102, 152, 98, 148};
+    const double near[] = {100, 104, 100, 104, 100, 104, 100, 104, 100, 104};
+    const double even[] = {100, 103, 106, 109, 112, 115, 118, 121, 124, 127};
+    const double tail[] = {100, 101, 102, 99, 98, 100, 101, 99, 100, 200};
+    ck_assert(rf_stats_bimodal(two, 10));
+    ck_assert(!rf_stats_bimodal(two, 9));
+    ck_assert(!rf_stats_bimodal(near, 10));
+    ck_assert(!rf_stats_bimodal(even, 10));
+    ck_assert(!rf_stats_bimodal(tail, 10));
+}
+END_TEST
+
 Suite *test_stats_suite(void);
 Suite *test_stats_suite(void)
 {
@@ -94,6 +149,10 @@ Suite *test_stats_suite(void)
                    test_stats_median_interval_takes_no_notice_of_outliers);
     tcase_add_test(tests, test_stats_median_interval_of_an_even_count);
     tcase_add_test(tests, test_stats_median_interval_needs_three_samples);
+    tcase_add_test(tests, test_stats_median_is_known_from_a_narrow_interval);
+    tcase_add_test(tests, test_stats_outliers_are_far_out_and_matter);
+    tcase_add_test(tests, test_stats_drift_is_significant_and_matters);
+    tcase_add_test(tests, test_stats_two_modes_have_a_gap_between_them);
     suite_add_tcase(suite, tests);
     return suite;
 }

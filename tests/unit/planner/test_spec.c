@@ -149,6 +149,8 @@ static const struct {
     {"'colocated_processes': 'separate', 'method': 'disk', 'disk': {'folder': "
      "'/x', 'drop_cache': true}, 'train': {'layout': 'fsdp1', 'dp': 3}, "
      "'infer': {'layout': 'spec', 'mesh': [2, 2], 'spec': 'S0S1R'}"},
+    {"'train': {}, 'infer': {}, 'iterations': {'min': 7, 'max': 70, "
+     "'ci_percent': 1.5, 'max_s': 10}"},
     {"'train': {'pp': 4, 'vpp': 2, 'num_layers_in_first_pipeline_stage': 2, "
      "'num_layers_in_last_pipeline_stage': 4}, 'infer': {'layout': 'hf'}"},
 };
@@ -196,6 +198,18 @@ static const struct {
     {SIDES ", 'cast': 'x'", "$.cast: must be one of"},
     {SIDES ", 'serialize': 1", "must be true or false"},
     {SIDES ", 'iterations': 0", "must be an integer from 1"},
+    {SIDES ", 'iterations': 'many'", "iterations: must be an integer"},
+    {SIDES ", 'iterations': {'max': 9}",
+     "iterations: \"ci_percent\" is missing"},
+    {SIDES ", 'iterations': {'ci_percent': 2}",
+     "iterations: \"max\" is missing"},
+    {SIDES ", 'iterations': {'max': 9, 'ci_percent': 0}",
+     "iterations.ci_percent: must be"},
+    {SIDES ", 'iterations': {'max': 9, 'ci_percent': 2, 'min': 10}",
+     "iterations.max: is 9, less than"},
+    {SIDES ", 'iterations': {'max': 9, 'ci_percent': 2, 'max_s': 0}",
+     "iterations.max_s: must be"},
+    {SIDES ", 'iterations': {'max': 9, 'ci_percent': 2, 'mix': 3}", "\"mix\""},
     {SIDES ", 'warmup': -1", "must be an integer from 0"},
     {SIDES ", 'bucket_bytes': 1", "must be an integer from 4096"},
     {SIDES ", 'chunk_bytes': 1", "must be 0 (chosen by the planner)"},

@@ -32,15 +32,31 @@ static double number(const json_t *record, const char *object, const char *key)
 
 START_TEST(test_results_record_has_every_field)
 {
-    static const char *const keys[] = {
-        "schema_version", "tool",           "run_id",
-        "argv",           "started_at",     "finished_at",
-        "status",         "errors",         "environment",
-        "model",          "scenario",       "plan",
-        "iterations",     "summary",        "bound",
-        "memory",         "verification",   "warmup_iterations",
-        "schedule",       "setup",          "cluster",
-        "name",           "schedule_bound", "flags"};
+    static const char *const keys[] = {"schema_version",
+                                       "tool",
+                                       "run_id",
+                                       "argv",
+                                       "started_at",
+                                       "finished_at",
+                                       "status",
+                                       "errors",
+                                       "environment",
+                                       "model",
+                                       "scenario",
+                                       "plan",
+                                       "iterations",
+                                       "summary",
+                                       "bound",
+                                       "memory",
+                                       "verification",
+                                       "warmup_iterations",
+                                       "schedule",
+                                       "setup",
+                                       "cluster",
+                                       "name",
+                                       "schedule_bound",
+                                       "flags",
+                                       "iterations_ended_by"};
     static const char *const plan_keys[] = {
         "digest",           "transfers",        "bytes_total",
         "bytes_local",      "bytes_intra_node", "bytes_inter_node",

@@ -6,10 +6,16 @@
 
 struct attempt_lab attempt_lab_create(const char *more)
 {
+    return attempt_lab_create_until("2", more);
+}
+
+struct attempt_lab attempt_lab_create_until(const char *iterations,
+                                            const char *more)
+{
     char *text = rf_xasprintf("{\"name\": \"s\", \"train\": {\"tp\": 4}, "
                               "\"infer\": {\"tp\": 2}, \"warmup\": 1, "
-                              "\"iterations\": 2%s}",
-                              more);
+                              "\"iterations\": %s%s}",
+                              iterations, more);
     struct attempt_lab lab = {.pair = configured_pair(text)};
     lab.attempt = rf_attempt_create(7, 0, lab.pair.scenario);
     lab.scenario = lab.pair.scenario;

@@ -18,6 +18,9 @@ struct attempt_lab {
 
 /* `more` is further members of the scenario, such as ", \"timeout_s\": 5". */
 struct attempt_lab attempt_lab_create(const char *more);
+/* With "iterations" as given. */
+struct attempt_lab attempt_lab_create_until(const char *iterations,
+                                            const char *more);
 void attempt_lab_free(struct attempt_lab *lab);
 
 #endif

@@ -1,8 +1,10 @@
 /* Which state follows which while a scenario is measured. */
 #include <check.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "common/clock.h"
 #include "common/mem.h"
 #include "coordinator/run/measure.h"
 #include "tests/unit/coordinator/run/attempt_lab.h"
@@ -11,11 +13,16 @@ static struct attempt_lab lab;
 static struct rf_run_probes *probes;
 static struct rf_run_measure *measure;
 
-static void create(const char *more)
+static void create_until(const char *iterations, const char *more)
 {
-    lab = attempt_lab_create(more);
+    lab = attempt_lab_create_until(iterations, more);
     probes = rf_run_probes_create(2);
     measure = rf_run_measure_create(lab.attempt, probes);
+}
+
+static void create(const char *more)
+{
+    create_until("2", more);
 }
 
 static void teardown(void)
@@ -67,6 +74,21 @@ static void answer_yardstick(void)
     round += 1000000;
 }
 
+/* Every rank takes that long, from the iteration's number in seconds on. */
+static int64_t refit_ns;
+
+static void answer_run(void)
+{
+    int64_t start = rf_run_measure_iteration(measure) * RF_NS_PER_S;
+    for (uint32_t r = 0; r < LAB_RANKS; r++) {
+        struct rf_msg_ran ran = {
+            .ns = refit_ns, .start_ns = start, .end_ns = start + refit_ns};
+        const struct rf_msg_answer answer = {.rank = r, .ran = &ran};
+        ck_assert_int_eq(
+            rf_run_measure_take(measure, RUN_RUNNING, &answer, NULL), RF_OK);
+    }
+}
+
 /* One rank compares everything. */
 static void answer_verify(struct rf_msg_mismatch *first)
 {
@@ -93,6 +115,8 @@ static enum rf_state pass(enum rf_state state, struct rf_msg_mismatch *first)
             answer_verify(first);
         } else if (state == RUN_YARDSTICK) {
             answer_yardstick();
+        } else if (state == RUN_RUNNING) {
+            answer_run();
         }
         verdict = rf_run_measure_answered(measure, state, &next, &fault);
     }
@@ -196,6 +220,54 @@ START_TEST(test_measure_has_a_yardstick_beside_each_iteration)
 }
 END_TEST
 
+/* All take the same time, so that the interval is narrow after the least. */
+START_TEST(test_measure_ends_when_the_interval_is_narrow)
+{
+    create_until("{\"min\": 4, \"max\": 9, "
+                 "\"ci_percent\": 2}",
+                 "");
+    refit_ns = RF_NS_PER_MS;
+    rf_run_measure_trace(measure); /* is none of them */
+    (void)way(NULL);
+    ck_assert_uint_eq(lab.attempt->n_iterations, 5);
+    ck_assert_str_eq(lab.attempt->ended_by, "ci");
+    ck_assert(lab.attempt->traced);
+    teardown();
+}
+END_TEST
+
+/* One iteration begins in each second. */
+START_TEST(test_measure_ends_when_the_time_is_up_but_not_before_the_least)
+{
+    static const unsigned least[] = {3, 7};
+    char *more = rf_xasprintf("{\"min\": %u, \"max\": 9, "
+                              "\"ci_percent\": 2, \"max_s\": 4}",
+                              least[_i]);
+    create_until(more, "");
+    free(more);
+    refit_ns = 0; /* no interval is less than 2 % of nothing */
+    (void)way(NULL);
+    ck_assert_uint_eq(lab.attempt->n_iterations, 1 + RF_MAX(least[_i], 5U));
+    ck_assert_str_eq(lab.attempt->ended_by, "max_s");
+    teardown();
+}
+END_TEST
+
+/* The yardsticks become slower: the ratio is not known although the time is. */
+START_TEST(test_measure_goes_on_while_the_ratio_is_not_known)
+{
+    create_until("{\"min\": 3, \"max\": 6, "
+                 "\"ci_percent\": 1}",
+                 "");
+    refit_ns = RF_NS_PER_MS;
+    answer_prepare();
+    (void)way(NULL);
+    ck_assert_uint_eq(lab.attempt->n_iterations, 7);
+    ck_assert_str_eq(lab.attempt->ended_by, "max");
+    teardown();
+}
+END_TEST
+
 START_TEST(test_measure_does_not_verify_what_moves_nothing)
 {
     create(", \"method\": \"null\"");
@@ -275,6 +347,11 @@ Suite *test_measure_suite(void)
     tcase_add_test(tests,
                    test_measure_asks_for_a_trace_in_the_last_iteration_only);
     tcase_add_test(tests, test_measure_has_a_yardstick_beside_each_iteration);
+    tcase_add_test(tests, test_measure_ends_when_the_interval_is_narrow);
+    tcase_add_loop_test(
+        tests, test_measure_ends_when_the_time_is_up_but_not_before_the_least,
+        0, 2);
+    tcase_add_test(tests, test_measure_goes_on_while_the_ratio_is_not_known);
     tcase_add_test(tests, test_measure_does_not_verify_what_moves_nothing);
     tcase_add_test(tests, test_measure_ends_in_order_after_wrong_bytes);
     tcase_add_test(tests, test_measure_stops_where_bytes_were_not_compared);

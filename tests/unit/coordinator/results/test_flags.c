@@ -1,0 +1,101 @@
+/* What makes a scenario's figures doubtful. */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/mem.h"
+#include "coordinator/results/flags.h"
+
+/* Ten iterations with these times and one start skew; two ranks on node a. */
+static json_t *record_of(const double times[10], double skew_us, int cpus)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < 10; i++) {
+        json_array_append_new(list, json_pack("{s:f, s:f, s:n}", "refit_ms",
+                                              times[i], "start_skew_us",
+                                              skew_us, "yardstick_ratio"));
+    }
+    return json_pack("{s:s, s:o, s:[{s:s, s:i}], s:[{s:s}, {s:s}], "
+                     "s:{s:{s:i, s:f}}}",
+                     "name", "x", "iterations", list, "environment", "host",
+                     "a", "cpus", cpus, "memory", "host", "a", "host", "a",
+                     "scenario", "iterations", "max", 10, "ci_percent", 2.0);
+}
+
+static const double calm[10] = {100, 101, 99, 100, 101, 99, 100, 101, 99, 100};
+
+/* The flags, each with a space behind it. */
+static const char *flags_of(json_t *record)
+{
+    static char out[200];
+    json_t *flags = rf_flags_json(record);
+    out[0] = '\0';
+    for (size_t i = 0; i < json_array_size(flags); i++) {
+        strcat(out, json_string_value(json_array_get(flags, i)));
+        strcat(out, " ");
+    }
+    json_decref(flags);
+    json_decref(record);
+    return out;
+}
+
+START_TEST(test_flags_name_what_is_unstable)
+{
+    const double outlier[10] = {100, 101, 99, 100, 101, 99, 100, 101, 250, 100};
+    const double drift[10] = {100, 101, 102, 103, 104, 105, 106, 107, 108, 109};
+    const double modes[10] = {100, 150, 150, 100, 101, 151, 151, 101, 100, 150};
+    ck_assert_str_eq(flags_of(record_of(calm, 0, 2)), "");
+    ck_assert_str_eq(flags_of(record_of(outlier, 0, 2)), "outliers unstable ");
+    ck_assert_str_eq(flags_of(record_of(drift, 0, 2)),
+                     "wide_interval drift unstable ");
+    ck_assert_str_eq(flags_of(record_of(modes, 0, 2)),
+                     "wide_interval bimodal unstable ");
+}
+END_TEST
+
+/* Of 100 ms, 4 %, 6 % and 26 %. */
+START_TEST(test_flags_allow_more_start_skew_where_ranks_share_cores)
+{
+    ck_assert_str_eq(flags_of(record_of(calm, 4000, 2)), "");
+    ck_assert_str_eq(flags_of(record_of(calm, 6000, 2)),
+                     "start_skew unstable ");
+    ck_assert_str_eq(flags_of(record_of(calm, 6000, 1)), "");
+    ck_assert_str_eq(flags_of(record_of(calm, 26000, 1)),
+                     "start_skew unstable ");
+}
+END_TEST
+
+START_TEST(test_flags_make_one_sentence)
+{
+    char *text = NULL;
+    json_t *valid =
+        json_pack("{s:s, s:[s]}", "name", "fine", "flags", "bound_not_valid");
+    json_t *one = json_pack("{s:s, s:[s, s, s]}", "name", "a\nb", "flags",
+                            "drift", "bimodal", "unstable");
+    json_t *two =
+        json_pack("{s:s, s:[s, i]}", "name", "c", "flags", "unstable", 5);
+    rf_flags_collect(&text, valid);
+    ck_assert_ptr_null(text);
+    rf_flags_collect(&text, one);
+    rf_flags_collect(&text, two);
+    ck_assert_ptr_null(strchr(text, '\n'));
+    ck_assert_ptr_nonnull(strstr(text, "b (drift, bimodal); c ("));
+    free(text);
+    json_decref(valid);
+    json_decref(one);
+    json_decref(two);
+}
+END_TEST
+
+Suite *test_flags_suite(void);
+Suite *test_flags_suite(void)
+{
+    Suite *suite = suite_create("flags");
+    TCase *tests = tcase_create("flags");
+    tcase_add_test(tests, test_flags_name_what_is_unstable);
+    tcase_add_test(tests,
+                   test_flags_allow_more_start_skew_where_ranks_share_cores);
+    tcase_add_test(tests, test_flags_make_one_sentence);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

@@ -30,6 +30,16 @@ test_a_trace_shows_operations_and_waits() {
         all(.[]; .bytes >= 0 and .peer >= 2 and .from < 2)'
 }
 
+test_operations_that_repeat_over_ranks_are_named() {
+    cluster '.scenarios[0].strategy = "gather_broadcast"'
+    run_coord cluster.json --trace t.json
+    expect_exit 0
+    check_trace t.json
+    expect_json t.json '[.traceEvents[] |
+        select(.cat == "refit" and (.name | IN("send", "copy"))) | .args] |
+        length > 0 and all(.[]; .tensor and .from < 4 and .to < 4)'
+}
+
 test_the_bytes_of_a_trace_are_those_of_the_refit() {
     cluster '.scenarios[0].method = "tcp"'
     run_coord cluster.json --trace t.json

@@ -50,7 +50,7 @@ static struct rf_schedule *make(struct lab *lab, const char *world,
     return schedule;
 }
 
-START_TEST(test_fold_lists_all_ops_in_order)
+START_TEST(test_fold_lists_and_finds_all_ops_in_order)
 {
     struct lab lab;
     struct rf_schedule *schedule = make(&lab, worlds[_i], 6);
@@ -59,9 +59,17 @@ START_TEST(test_fold_lists_all_ops_in_order)
     uint64_t n = 0;
     rf_schedule_walk_start(&walk, schedule);
     while ((op = rf_schedule_walk_next(&walk)) != NULL) {
+        struct rf_op found = {0};
         ck_assert_uint_eq(op->id, n++);
+        ck_assert(rf_schedule_find(schedule, op->id, &found));
+        ck_assert_uint_eq(found.id, op->id);
+        ck_assert_uint_eq(found.src, op->src);
+        ck_assert_uint_eq(found.dst, op->dst);
+        ck_assert_uint_eq(found.round, op->round);
+        ck_assert_uint_eq(found.dst_offset, op->dst_offset);
     }
     ck_assert_uint_eq(n, schedule->n_world_ops);
+    ck_assert(!rf_schedule_find(schedule, (uint32_t)n, &(struct rf_op){0}));
     ck_assert_uint_lt(schedule->n_ops + schedule->fold->n_spreads, n);
     rf_schedule_destroy(schedule);
     lab_free(&lab);
@@ -238,7 +246,8 @@ Suite *test_fold_suite(void)
     Suite *suite = suite_create("fold");
     TCase *tests = tcase_create("fold");
     tcase_set_timeout(tests, 60);
-    tcase_add_loop_test(tests, test_fold_lists_all_ops_in_order, 0, N_WORLDS);
+    tcase_add_loop_test(tests, test_fold_lists_and_finds_all_ops_in_order, 0,
+                        N_WORLDS);
     tcase_add_test(tests, test_fold_does_not_grow_with_the_receivers);
     tcase_add_loop_test(tests, test_fold_sums_are_those_of_its_ops, 0,
                         N_WORLDS);

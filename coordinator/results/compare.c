@@ -114,20 +114,6 @@ static char *differences(const json_t *a, const json_t *b)
     return list;
 }
 
-/* Times of the measured iterations; freed with free(). */
-static double *take_samples(const json_t *result, size_t *count)
-{
-    const json_t *iterations = json_object_get(result, "iterations");
-    double *samples =
-        rf_xcalloc(json_array_size(iterations) + 1, sizeof(*samples));
-    *count = 0;
-    for (size_t i = 0; i < json_array_size(iterations); i++) {
-        *count += rf_result_number(json_array_get(iterations, i), NULL,
-                                   "refit_ms", &samples[*count]);
-    }
-    return samples;
-}
-
 static bool is_ok(const json_t *result)
 {
     return strcmp(rf_result_text(result, NULL, "status"), "ok") == 0;
@@ -143,7 +129,7 @@ static struct rf_timing timing_of(const json_t *result)
         out.median_ms <= 0) {
         return (struct rf_timing){0};
     }
-    samples = take_samples(result, &out.n_samples);
+    samples = rf_result_samples(result, "refit_ms", &out.n_samples);
     out.has_interval = rf_stats_median_interval(samples, out.n_samples,
                                                 &out.low_ms, &out.high_ms);
     free(samples);

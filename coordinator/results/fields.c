@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "common/mem.h"
+
 /* Anybody may have written a file. Bytes, times, rates and counts are not below
  * 0; what is in these limits can be a uint64_t, and ratios are finite. */
 #define MOST 1e18
@@ -109,6 +111,19 @@ bool rf_result_number(const json_t *result, const char *object, const char *key,
     }
     *out = json_number_value(value);
     return true;
+}
+
+double *rf_result_samples(const json_t *result, const char *key, size_t *count)
+{
+    const json_t *iterations = json_object_get(result, "iterations");
+    double *samples =
+        rf_xcalloc(json_array_size(iterations) + 1, sizeof(*samples));
+    *count = 0;
+    for (size_t i = 0; i < json_array_size(iterations); i++) {
+        *count += rf_result_number(json_array_get(iterations, i), NULL, key,
+                                   &samples[*count]);
+    }
+    return samples;
 }
 
 const char *rf_result_text(const json_t *result, const char *object,

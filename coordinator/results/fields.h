@@ -39,6 +39,10 @@ const json_t *rf_result_value(const json_t *result, const char *object,
  * result file is read by this. */
 bool rf_result_number(const json_t *result, const char *object, const char *key,
                       double *out);
+
+/* A figure of all measured iterations that have it, in order; free() it. */
+double *rf_result_samples(const json_t *result, const char *key, size_t *count);
+
 const char *rf_result_text(const json_t *result, const char *object,
                            const char *key); /* "-" when absent */
 

@@ -4,8 +4,9 @@
  *
  * A process is a node in one scenario, a thread a rank. A rank's window is one
  * event; inside, its recorded events and, between them, what no event explains
- * ("other") add up to exactly that window. All windows of a scenario begin at
- * its first rank's start, on the coordinator's clock.
+ * ("other") add up to exactly that window. The yardstick of a scenario has
+ * processes of its own. All windows begin at their first rank's start, on the
+ * coordinator's clock, so that both lie below each other.
  */
 #include "coordinator/results/trace_file.h"
 
@@ -14,6 +15,7 @@
 #include <stdlib.h>
 
 #include "common/mem.h"
+#include "common/stats.h"
 #include "common/version.h"
 #include "coordinator/results/fields.h"
 
@@ -27,12 +29,21 @@ struct rf_trace_file {
     json_t *scenarios;
 };
 
-/* One iteration of all ranks. */
+/* A refit or a yardstick: what is said of it, and which field of iterations is
+ * its time. */
+struct kind {
+    const char *what, *time_key;
+    bool names_parts; /* an operation is one of the schedule's, not many */
+};
+
+static const struct kind refit = {"refit", "refit_ms", true};
+static const struct kind yardstick = {"yardstick", "yardstick_ms", false};
+
+/* One of all ranks. */
 struct timeline {
     const struct rf_attempt *attempt;
-    const char *what; /* "refit" */
-    const struct rf_sample *samples;
-    const struct rf_rank_trace *traces;
+    const struct kind *kind;
+    const struct rf_window_trace *window;
     int64_t origin_ns;
     uint32_t first_process;
     uint8_t *flows; /* by operation: which ends were seen, or NULL */
@@ -90,7 +101,7 @@ static void put_event(struct rf_trace_file *file, const struct timeline *line,
     fprintf(file->to,
             "{\"name\": \"%s\", \"cat\": \"%s\", \"ph\": \"%c\", \"pid\": "
             "%" PRIu32 ", \"tid\": %" PRIu32,
-            name, line->what, phase, process_of(line, rank), rank);
+            name, line->kind->what, phase, process_of(line, rank), rank);
 }
 
 /* `key` is what a viewer names: "process_name", "thread_name". */
@@ -110,8 +121,9 @@ static void name_tracks(struct rf_trace_file *file, const struct timeline *line)
 {
     const struct rf_scenario *scenario = line->attempt->scenario;
     for (uint32_t n = 0; n < scenario->config->n_nodes; n++) {
-        char *name = rf_xasprintf("%s: %s, %s", scenario->spec->name,
-                                  line->what, scenario->config->node_names[n]);
+        char *name =
+            rf_xasprintf("%s: %s, %s", scenario->spec->name, line->kind->what,
+                         scenario->config->node_names[n]);
         if (rf_scenario_node_ranks(scenario, n) > 0) {
             put_name(file, "process_name", line->first_process + n, 0, name);
         }
@@ -136,13 +148,16 @@ static void put_op(struct rf_trace_file *file, const struct timeline *line,
     }
     fprintf(file->to,
             ", \"operation\": %" PRIu32 ", \"from\": %" PRIu32
-            ", \"to\": %" PRIu32 ", \"round\": %" PRIu32,
-            id, op.src, op.dst, op.round);
+            ", \"to\": %" PRIu32,
+            id, op.src, op.dst);
     if (op.src != op.dst && (op.src == rank || op.dst == rank)) {
         fprintf(file->to, ", \"peer\": %" PRIu32,
                 op.src == rank ? op.dst : op.src);
     }
-    if (op.family != RF_NONE) {
+    if (line->kind->names_parts) {
+        fprintf(file->to, ", \"round\": %" PRIu32, op.round);
+    }
+    if (line->kind->names_parts && op.family != RF_NONE) {
         fputs(", \"tensor\": ", file->to);
         put_text(file, scenario->plan->model->families[op.family].name);
     }
@@ -165,8 +180,9 @@ static void find_flows(struct timeline *line)
     line->flows = rf_calloc(scenario->schedule->n_world_ops + 1, 1);
     for (uint32_t r = 0; line->flows != NULL && r < scenario->world->n_ranks;
          r++) {
-        for (size_t i = 0; i < line->traces[r].n; i++) {
-            const struct rf_trace_event *event = &line->traces[r].events[i];
+        const struct rf_rank_trace *trace = &line->window->ranks[r];
+        for (size_t i = 0; i < trace->n; i++) {
+            const struct rf_trace_event *event = &trace->events[i];
             if (event->op != RF_NO_OP) {
                 line->flows[event->op] |=
                     (uint8_t)((leaves(event) ? SENT : 0) |
@@ -232,24 +248,26 @@ static void put_rest(struct rf_trace_file *file, const struct timeline *line,
 static void put_window(struct rf_trace_file *file, const struct timeline *line,
                        uint32_t rank, int64_t start_ns, int64_t end_ns)
 {
-    const struct rf_sample *sample = &line->samples[rank];
-    put_span(file, line, rank, line->what, start_ns, end_ns);
-    fprintf(
-        file->to,
-        ", \"args\": {\"pack_ms\": %.6f, \"wire_ms\": %.6f, "
-        "\"unpack_ms\": %.6f, \"sync_ms\": %.6f, \"sent_bytes\": %" PRIu64
-        ", \"received_bytes\": %" PRIu64 ", \"dropped_events\": %" PRIu64 "}}",
-        (double)sample->pack_ns / 1e6, (double)sample->wire_ns / 1e6,
-        (double)sample->unpack_ns / 1e6, (double)sample->sync_ns / 1e6,
-        sample->sent_bytes, sample->received_bytes, line->traces[rank].dropped);
+    const struct rf_sample *sample = &line->window->samples[rank];
+    put_span(file, line, rank, line->kind->what, start_ns, end_ns);
+    fprintf(file->to,
+            ", \"args\": {\"pack_ms\": %.6f, \"wire_ms\": %.6f, "
+            "\"unpack_ms\": %.6f, \"sync_ms\": %.6f, \"sent_bytes\": %" PRIu64
+            ", \"received_bytes\": %" PRIu64 ", \"dropped_events\": %" PRIu64
+            "}}",
+            (double)sample->pack_ns / 1e6, (double)sample->wire_ns / 1e6,
+            (double)sample->unpack_ns / 1e6, (double)sample->sync_ns / 1e6,
+            sample->sent_bytes, sample->received_bytes,
+            line->window->ranks[rank].dropped);
 }
 
 static void put_rank(struct rf_trace_file *file, const struct timeline *line,
                      uint32_t rank)
 {
-    const struct rf_rank_trace *trace = &line->traces[rank];
-    const int64_t start = line->samples[rank].start_ns - line->origin_ns;
-    const int64_t end = line->samples[rank].end_ns - line->origin_ns;
+    const struct rf_rank_trace *trace = &line->window->ranks[rank];
+    const struct rf_sample *sample = &line->window->samples[rank];
+    const int64_t start = sample->start_ns - line->origin_ns;
+    const int64_t end = sample->end_ns - line->origin_ns;
     int64_t at = start;
     put_window(file, line, rank, start, end);
     for (size_t i = 0; i < trace->n; i++) {
@@ -268,7 +286,8 @@ static void put_timeline(struct rf_trace_file *file, struct timeline *line)
     line->first_process = file->n_processes + 1;
     line->origin_ns = INT64_MAX;
     for (uint32_t r = 0; r < scenario->world->n_ranks; r++) {
-        line->origin_ns = RF_MIN(line->origin_ns, line->samples[r].start_ns);
+        line->origin_ns =
+            RF_MIN(line->origin_ns, line->window->samples[r].start_ns);
     }
     find_flows(line);
     name_tracks(file, line);
@@ -280,24 +299,34 @@ static void put_timeline(struct rf_trace_file *file, struct timeline *line)
     file->first_flow += scenario->schedule->n_world_ops;
 }
 
+/* The median of the iterations that were timed; 0: none was. */
+static double untraced_ms(const struct kind *kind, const json_t *record)
+{
+    struct rf_stats stats;
+    size_t count;
+    double *samples = rf_result_samples(record, kind->time_key, &count);
+    rf_stats_compute(samples, count, &stats);
+    free(samples);
+    return stats.median;
+}
+
 /* What recording cost: this iteration beside those that were timed. */
-static void note_scenario(struct rf_trace_file *file,
+static void note_timeline(struct rf_trace_file *file,
                           const struct timeline *line, const json_t *record)
 {
+    const double median_ms = untraced_ms(line->kind, record);
     int64_t slowest_ns = 0;
     uint64_t dropped = 0;
-    double median_ms = 0;
     json_t *out;
     for (uint32_t r = 0; r < rf_attempt_ranks(line->attempt); r++) {
-        slowest_ns = RF_MAX(slowest_ns, line->samples[r].ns);
-        dropped += line->traces[r].dropped;
+        slowest_ns = RF_MAX(slowest_ns, line->window->samples[r].ns);
+        dropped += line->window->ranks[r].dropped;
     }
     out = json_pack("{s:s, s:s, s:f, s:I}", "name",
-                    line->attempt->scenario->spec->name, "what", line->what,
-                    "traced_ms", (double)slowest_ns / 1e6, "dropped_events",
-                    (json_int_t)dropped);
-    if (rf_result_number(record, "summary", "median_ms", &median_ms) &&
-        median_ms > 0) {
+                    line->attempt->scenario->spec->name, "what",
+                    line->kind->what, "traced_ms", (double)slowest_ns / 1e6,
+                    "dropped_events", (json_int_t)dropped);
+    if (median_ms > 0) {
         json_object_set_new(out, "untraced_median_ms", json_real(median_ms));
         json_object_set_new(
             out, "overhead_percent",
@@ -306,17 +335,24 @@ static void note_scenario(struct rf_trace_file *file,
     json_array_append_new(file->scenarios, out);
 }
 
+static void add_timeline(struct rf_trace_file *file,
+                         const struct rf_attempt *attempt,
+                         const struct kind *kind,
+                         const struct rf_window_trace *window,
+                         const json_t *record)
+{
+    struct timeline line = {.attempt = attempt, .kind = kind, .window = window};
+    if (window->samples != NULL) {
+        put_timeline(file, &line);
+        note_timeline(file, &line, record);
+    }
+}
+
 void rf_trace_file_add(struct rf_trace_file *file,
                        const struct rf_attempt *attempt, const json_t *record)
 {
-    struct timeline line = {.attempt = attempt,
-                            .what = "refit",
-                            .samples = attempt->trace_samples,
-                            .traces = attempt->traces};
-    if (attempt->traced) {
-        put_timeline(file, &line);
-        note_scenario(file, &line, record);
-    }
+    add_timeline(file, attempt, &refit, &attempt->traced_refit, record);
+    add_timeline(file, attempt, &yardstick, &attempt->traced_yardstick, record);
 }
 
 char *rf_trace_file_end(struct rf_trace_file *file)

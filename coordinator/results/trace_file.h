@@ -11,8 +11,9 @@ struct rf_trace_file;
 
 struct rf_trace_file *rf_trace_file_create(void);
 
-/* Adds what the ranks did in the attempt's traced iteration, if it has one.
- * `record` is the attempt's, for the times of the other iterations. */
+/* Adds what the ranks did in the attempt's traced iteration, if it has one: the
+ * refit and, beside it, its yardstick. `record` is the attempt's, for the times
+ * of the other iterations. */
 void rf_trace_file_add(struct rf_trace_file *file,
                        const struct rf_attempt *attempt, const json_t *record);
 

@@ -73,11 +73,11 @@ enum rf_status rf_answers_prepared(struct rf_attempt *attempt,
 }
 
 /* The events of a trace, which lie inside the window and do not overlap. */
-static enum rf_status take_trace(struct rf_attempt *attempt, uint32_t rank,
+static enum rf_status take_trace(const struct rf_attempt *attempt,
                                  const struct rf_msg_traced *traced,
-                                 int64_t window_ns, struct rf_err *err)
+                                 int64_t window_ns, struct rf_rank_trace *trace,
+                                 struct rf_err *err)
 {
-    struct rf_rank_trace *trace = &attempt->traces[rank];
     const uint64_t n_ops = attempt->scenario->schedule->n_world_ops;
     const size_t n = traced->events.n / RF_MSG_TRACE_NUMBERS;
     uint64_t at = 0;
@@ -127,27 +127,19 @@ static enum rf_status check_ran(const struct rf_msg_ran *ran,
     return RF_OK;
 }
 
-enum rf_status rf_answers_yardstick(struct rf_attempt *attempt,
-                                    const struct rf_msg_answer *answer,
-                                    struct rf_err *err)
-{
-    enum rf_status status = check_ran(answer->ran, err);
-    if (status == RF_OK) {
-        attempt->pending_yardstick[answer->rank] = answer->ran->ns;
-    }
-    return status;
-}
-
-enum rf_status rf_answers_ran(struct rf_attempt *attempt,
-                              const struct rf_msg_answer *answer,
-                              struct rf_err *err)
+/* A window that a rank has been through, and what it recorded there. */
+static enum rf_status take_window(const struct rf_attempt *attempt,
+                                  const struct rf_msg_answer *answer,
+                                  struct rf_sample *samples,
+                                  struct rf_window_trace *traced,
+                                  struct rf_err *err)
 {
     const struct rf_msg_ran *ran = answer->ran;
     enum rf_status status = check_ran(ran, err);
     if (status != RF_OK) {
         return status;
     }
-    attempt->pending[answer->rank] =
+    samples[answer->rank] =
         (struct rf_sample){.start_ns = ran->start_ns,
                            .end_ns = ran->end_ns,
                            .ns = ran->ns,
@@ -159,9 +151,26 @@ enum rf_status rf_answers_ran(struct rf_attempt *attempt,
                            .sent_bytes = ran->sent_bytes,
                            .received_bytes = ran->received_bytes};
     return answer->traced != NULL
-               ? take_trace(attempt, answer->rank, answer->traced,
-                            ran->end_ns - ran->start_ns, err)
+               ? take_trace(attempt, answer->traced,
+                            ran->end_ns - ran->start_ns,
+                            &traced->ranks[answer->rank], err)
                : RF_OK;
+}
+
+enum rf_status rf_answers_yardstick(struct rf_attempt *attempt,
+                                    const struct rf_msg_answer *answer,
+                                    struct rf_err *err)
+{
+    return take_window(attempt, answer, attempt->pending_yardstick,
+                       &attempt->traced_yardstick, err);
+}
+
+enum rf_status rf_answers_ran(struct rf_attempt *attempt,
+                              const struct rf_msg_answer *answer,
+                              struct rf_err *err)
+{
+    return take_window(attempt, answer, attempt->pending,
+                       &attempt->traced_refit, err);
 }
 
 static char *copy_of(const char *text)

@@ -48,15 +48,27 @@ struct rf_attempt *rf_attempt_create(uint32_t number, size_t index,
         attempt->ended_by = "max";
         attempt->pending = rf_xcalloc(n, sizeof(*attempt->pending));
         attempt->ranks = rf_xcalloc(n, sizeof(*attempt->ranks));
-        attempt->traces = rf_xcalloc(n, sizeof(*attempt->traces));
         attempt->pending_yardstick =
             rf_xcalloc(n, sizeof(*attempt->pending_yardstick));
+        attempt->traced_refit.ranks =
+            rf_xcalloc(n, sizeof(*attempt->traced_refit.ranks));
+        attempt->traced_yardstick.ranks =
+            rf_xcalloc(n, sizeof(*attempt->traced_yardstick.ranks));
         rf_links_init(&attempt->yardstick, scenario->world->n_nodes);
         attempt->yardstick.peer_gbytes_per_s = rf_xcalloc(n, sizeof(double));
         rf_links_init(&attempt->before, scenario->world->n_nodes);
         rf_links_init(&attempt->after, scenario->world->n_nodes);
     }
     return attempt;
+}
+
+static void free_window(struct rf_window_trace *window, uint32_t n_ranks)
+{
+    for (uint32_t r = 0; r < n_ranks; r++) {
+        free(window->ranks[r].events);
+    }
+    free(window->ranks);
+    free(window->samples);
 }
 
 void rf_attempt_destroy(struct rf_attempt *attempt)
@@ -79,11 +91,8 @@ void rf_attempt_destroy(struct rf_attempt *attempt)
         rf_links_free(&attempt->before);
         rf_links_free(&attempt->after);
     }
-    for (uint32_t r = 0; r < rf_attempt_ranks(attempt); r++) {
-        free(attempt->traces[r].events);
-    }
-    free(attempt->traces);
-    free(attempt->trace_samples);
+    free_window(&attempt->traced_refit, rf_attempt_ranks(attempt));
+    free_window(&attempt->traced_yardstick, rf_attempt_ranks(attempt));
     free(attempt->iterations);
     free(attempt->pending);
     free(attempt->pending_yardstick);
@@ -127,11 +136,12 @@ struct rf_span rf_span_of(const struct rf_sample *ranks, uint32_t n)
     return s;
 }
 
-static struct rf_sample *take_pending(struct rf_attempt *attempt)
+/* Takes them away and leaves as many empty ones. */
+static struct rf_sample *take_samples(const struct rf_attempt *attempt,
+                                      struct rf_sample **pending)
 {
-    struct rf_sample *taken = attempt->pending;
-    attempt->pending =
-        rf_xcalloc(rf_attempt_ranks(attempt), sizeof(*attempt->pending));
+    struct rf_sample *taken = *pending;
+    *pending = rf_xcalloc(rf_attempt_ranks(attempt), sizeof(**pending));
     return taken;
 }
 
@@ -139,10 +149,10 @@ void rf_attempt_keep(struct rf_attempt *attempt, uint32_t iteration)
 {
     struct rf_iteration kept = {.index = iteration,
                                 .warmup = rf_attempt_warmup(attempt, iteration),
-                                .ranks = take_pending(attempt)};
+                                .ranks =
+                                    take_samples(attempt, &attempt->pending)};
     if (rf_attempt_is_traced(attempt, iteration)) {
-        attempt->trace_samples = kept.ranks;
-        attempt->traced = true;
+        attempt->traced_refit.samples = kept.ranks;
         return;
     }
     kept.yardstick_ns = attempt->pending_yardstick_ns;
@@ -188,7 +198,7 @@ static struct moved *moved_by_node(const struct rf_attempt *attempt)
         node->copied += (double)part->copied_bytes;
         node->sent += (double)part->sent_bytes;
         node->received += (double)part->received_bytes;
-        node->ns = RF_MAX(node->ns, attempt->pending_yardstick[r]);
+        node->ns = RF_MAX(node->ns, attempt->pending_yardstick[r].ns);
     }
     return nodes;
 }
@@ -213,7 +223,7 @@ static void take_rates(struct rf_attempt *attempt, int64_t slowest_ns)
     for (uint32_t r = 0; r < rf_attempt_ranks(attempt); r++) {
         raise_rate(&best->peer_gbytes_per_s[r],
                    (double)attempt->ranks[r].yardstick.peer_bytes,
-                   attempt->pending_yardstick[r]);
+                   attempt->pending_yardstick[r].ns);
     }
     free(nodes);
 }
@@ -225,8 +235,13 @@ void rf_attempt_keep_yardstick(struct rf_attempt *attempt, uint32_t iteration)
             ? &attempt->iterations[attempt->n_iterations - 1]
             : NULL;
     int64_t slowest_ns = 1;
+    if (rf_attempt_is_traced(attempt, iteration)) {
+        attempt->traced_yardstick.samples =
+            take_samples(attempt, &attempt->pending_yardstick);
+        return;
+    }
     for (uint32_t r = 0; r < rf_attempt_ranks(attempt); r++) {
-        slowest_ns = RF_MAX(slowest_ns, attempt->pending_yardstick[r]);
+        slowest_ns = RF_MAX(slowest_ns, attempt->pending_yardstick[r].ns);
     }
     take_rates(attempt, slowest_ns);
     if (last != NULL && last->index == iteration) {

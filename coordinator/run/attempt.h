@@ -53,11 +53,17 @@ struct rf_iteration {
     int64_t yardstick_ns;    /* of the slowest rank; 0: not measured */
 };
 
-/* What one rank did in the traced iteration. */
+/* What one rank did in a window of the traced iteration. */
 struct rf_rank_trace {
     struct rf_trace_event *events; /* in order; times from the window's start */
     size_t n;
     uint64_t dropped;
+};
+
+/* What all of them did: the refit, or its yardstick. */
+struct rf_window_trace {
+    struct rf_sample *samples; /* one per rank; NULL: not measured */
+    struct rf_rank_trace *ranks;
 };
 
 struct rf_rank_facts {
@@ -92,16 +98,14 @@ struct rf_attempt {
 
     struct rf_iteration *iterations; /* verified, or run without bytes */
     size_t n_iterations, cap_iterations;
-    struct rf_sample *pending;      /* of the iteration in progress */
-    uint64_t pending_checked_bytes; /* likewise */
-    int64_t *pending_yardstick;     /* ns by rank, likewise */
-    int64_t pending_yardstick_ns;   /* that came before its refit; 0: none */
+    struct rf_sample *pending;           /* of the iteration in progress */
+    uint64_t pending_checked_bytes;      /* likewise */
+    struct rf_sample *pending_yardstick; /* likewise */
+    int64_t pending_yardstick_ns; /* that came before its refit; 0: none */
     struct rf_rank_facts *ranks;
 
     /* An iteration after the others, in none of the figures. */
-    bool traced;                     /* it has been run and verified */
-    struct rf_sample *trace_samples; /* one per rank; NULL: none */
-    struct rf_rank_trace *traces;    /* one per rank */
+    struct rf_window_trace traced_refit, traced_yardstick;
 
     const char *ended_by; /* what limited iterations: "max", "max_s", "ci" */
     uint32_t n_wanted;    /* of them, with warm-ups; but for the trace */
@@ -149,7 +153,8 @@ bool rf_attempt_has_yardstick(const struct rf_attempt *attempt);
 bool rf_attempt_yardstick_crossed(const struct rf_attempt *attempt);
 
 /* All ranks have measured the yardstick of `iteration`, which is kept already
- * or will be: takes what each resource reached in it. */
+ * or will be: takes what each resource reached in it. That of the traced
+ * iteration moves to the trace and counts for nothing else. */
 void rf_attempt_keep_yardstick(struct rf_attempt *attempt, uint32_t iteration);
 
 /* Moves a fault to the end of the list. The first one makes the outcome failed

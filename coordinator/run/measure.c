@@ -93,7 +93,7 @@ void rf_run_measure_ask(const struct rf_run_measure *measure,
     if (state == RUN_PROBING || state == RUN_PROBING_AGAIN) {
         rf_run_probes_ask(measure->probes, step);
     }
-    if (state == RUN_RUNNING &&
+    if ((state == RUN_RUNNING || state == RUN_YARDSTICK) &&
         rf_attempt_is_traced(measure->attempt, measure->iteration)) {
         step->trace = trace_limit(measure->attempt->scenario);
     }
@@ -145,18 +145,14 @@ static void find_bound(struct rf_run_measure *measure)
     rf_links_free(&links);
 }
 
-/* Whether the iteration in progress has one. */
-static bool has_yardstick(const struct rf_run_measure *measure)
-{
-    return rf_attempt_has_yardstick(measure->attempt) &&
-           !rf_attempt_is_traced(measure->attempt, measure->iteration);
-}
-
 /* The order changes from iteration to iteration, so that what drifts favours
- * neither: refit, yardstick, yardstick, refit, refit, … */
+ * neither: refit, yardstick, yardstick, refit, refit, … A trace always has the
+ * refit first. */
 static bool yardstick_comes_first(const struct rf_run_measure *measure)
 {
-    return measure->iteration % 2 == 1 && has_yardstick(measure);
+    return measure->iteration % 2 == 1 &&
+           rf_attempt_has_yardstick(measure->attempt) &&
+           !rf_attempt_is_traced(measure->attempt, measure->iteration);
 }
 
 static enum rf_state next_iteration(struct rf_run_measure *measure)
@@ -171,7 +167,8 @@ static enum rf_state next_iteration(struct rf_run_measure *measure)
 /* A verified iteration is followed by its yardstick or by the next one. */
 static enum rf_state after_refit(struct rf_run_measure *measure)
 {
-    return has_yardstick(measure) && !yardstick_comes_first(measure)
+    return rf_attempt_has_yardstick(measure->attempt) &&
+                   !yardstick_comes_first(measure)
                ? RUN_YARDSTICK
                : next_iteration(measure);
 }

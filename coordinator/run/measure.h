@@ -15,7 +15,8 @@ struct rf_run_measure *rf_run_measure_create(struct rf_attempt *attempt,
                                              struct rf_run_probes *probes);
 void rf_run_measure_destroy(struct rf_run_measure *measure); /* or NULL */
 
-/* Asks for one more iteration, with a trace. Before the first. */
+/* Asks for one more iteration, with a trace, and for its yardstick if the
+ * others have one. Before the first. */
 void rf_run_measure_trace(struct rf_run_measure *measure);
 
 /* The one in progress; warm-ups count. */

@@ -21,23 +21,54 @@ test_a_trace_shows_operations_and_waits() {
     expect_exit 0
     expect_verified "$(result s)" # without the traced iteration
     check_trace t.json
-    expect_json counts '.tracks == 4 and .refit == 4 and .send > 0 and
+    expect_json counts '.refit | .tracks == 4 and .refit == 4 and .send > 0 and
         .receive > 0 and .arrows > 0'
+    expect_json t.json '[.traceEvents[] |
+        select(.cat == "refit" and .name == "send") | .args | select(.tensor)] |
+        length > 0 and all(.[]; .bytes >= 0 and .peer >= 2 and .from < 2)'
+}
+
+test_a_trace_has_the_yardstick_beside_the_refit() {
+    cluster
+    run_coord cluster.json --trace t.json
+    expect_exit 0
+    check_trace t.json
+    expect_json counts '.yardstick | .tracks == 4 and .yardstick == 4 and
+        .send > 0 and .receive > 0 and .arrows > 0'
     expect_json t.json '[.traceEvents[] | select(.name == "process_name")
-        .args.name] == ["s: refit, a", "s: refit, b"]'
-    expect_json t.json '[.traceEvents[] | select(.name == "send") | .args
-        | select(.tensor)] | length > 0 and
-        all(.[]; .bytes >= 0 and .peer >= 2 and .from < 2)'
+        .args.name] == ["s: refit, a", "s: refit, b", "s: yardstick, a",
+            "s: yardstick, b"]'
+    # Each stands for all that its two ranks exchange.
+    expect_json t.json '[.traceEvents[] |
+        select(.cat == "yardstick" and .name == "send") | .args |
+        select(.operation)] | length > 0 and
+        all(.[]; .peer >= 2 and .from < 2 and .tensor == null)'
+    # The first rank of each begins at 0.
+    expect_json t.json '[.traceEvents[] | select(.name == .cat)] |
+        group_by(.cat) | map(map(.ts) | min) == [0, 0]'
+    expect_json t.json '.otherData.scenarios |
+        map(.what) == ["refit", "yardstick"] and
+        all(.[]; .traced_ms > 0 and .untraced_median_ms > 0)'
+    jq -e --slurpfile result "$(result s)" '.otherData.scenarios |
+        map(.untraced_median_ms) ==
+        ($result[0].iterations | [map(.refit_ms), map(.yardstick_ms)] |
+            map(sort[1]))' t.json >/dev/null || fail "other medians"
+    cluster '.scenarios[0].yardstick = false'
+    run_coord cluster.json --trace t.json -o none
+    expect_exit 0
+    check_trace t.json
+    expect_json counts 'keys == ["refit"]'
 }
 
 test_operations_that_repeat_over_ranks_are_named() {
-    cluster '.scenarios[0].strategy = "gather_broadcast"'
+    cluster '.scenarios[0] += {strategy: "gather_broadcast", serialize: true}'
     run_coord cluster.json --trace t.json
     expect_exit 0
     check_trace t.json
     expect_json t.json '[.traceEvents[] |
         select(.cat == "refit" and (.name | IN("send", "copy"))) | .args] |
         length > 0 and all(.[]; .tensor and .from < 4 and .to < 4)'
+    expect_json counts '.refit.wait > 0' # for their turn
 }
 
 test_the_bytes_of_a_trace_are_those_of_the_refit() {
@@ -47,8 +78,8 @@ test_the_bytes_of_a_trace_are_those_of_the_refit() {
     check_trace t.json
     # Headers, of 16 bytes, are sent along.
     jq -e --slurpfile result "$(result s)" '
-        ([.traceEvents[] | select(.name == "send") | .args.bytes] | add)
-            - 16 * $result[0].schedule.operations
+        ([.traceEvents[] | select(.cat == "refit" and .name == "send") |
+            .args.bytes] | add) - 16 * $result[0].schedule.operations
             == $result[0].schedule.wire_bytes' t.json >/dev/null ||
         fail "the trace has other bytes"
 }
@@ -62,13 +93,15 @@ test_every_host_method_has_a_trace() {
     run_coord cluster.json --trace t.json
     expect_exit 0
     check_trace t.json
-    expect_json counts '.tracks == 20 and .copy > 0 and .send > 0 and
-        .read > 0 and .write > 0 and .wait > 0'
-    expect_json t.json '.otherData.scenarios | length == 5 and
-        all(.[]; .traced_ms > 0 and .untraced_median_ms > 0 and
+    expect_json counts '.refit | .tracks == 20 and .copy > 0 and .send > 0 and
+        .read > 0 and .write > 0'
+    expect_json counts '.yardstick | .copy > 0 and .send > 0 and .read > 0 and
+        .write > 0'
+    expect_json t.json '.otherData.scenarios |
+        (map(select(.what == "refit")) | length == 5) and all(.[]; .traced_ms > 0 and .untraced_median_ms > 0 and
             .dropped_events == 0)'
     # The slowest rank of each is what the file says of the iteration.
-    expect_json t.json '([.traceEvents[] | select(.name == "refit") | .dur]
+    expect_json t.json '([.traceEvents[] | select(.name == .cat) | .dur]
         | max / 1000) as $longest | [.otherData.scenarios[].traced_ms] | max
         | . > $longest * 0.98 and . < $longest * 1.02'
 }
@@ -79,7 +112,7 @@ test_quantising_is_in_the_trace() {
     run_coord cluster.json --trace t.json
     expect_exit 0
     check_trace t.json
-    expect_json counts '.quantize == 2'
+    expect_json counts '.refit.quantize == 2 and .yardstick.quantize == null'
 }
 
 test_without_it_no_iteration_is_added() {

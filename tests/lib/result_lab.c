@@ -73,7 +73,7 @@ static void fill_iteration(struct rf_attempt *attempt, uint32_t iteration)
     }
     rf_attempt_keep(attempt, iteration);
     for (uint32_t r = 0; r < rf_attempt_ranks(attempt); r++) {
-        attempt->pending_yardstick[r] = (int64_t)(7 + r) * 1000000;
+        attempt->pending_yardstick[r].ns = (int64_t)(7 + r) * 1000000;
     }
     rf_attempt_keep_yardstick(attempt, iteration);
 }

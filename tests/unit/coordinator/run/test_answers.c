@@ -100,7 +100,8 @@ START_TEST(test_answers_trace_what_lies_in_the_window)
         ck_assert_int_eq(rf_answers_ran(lab.attempt, &answer, &err),
                          cases[i].good ? RF_OK : RF_ERR_PROTOCOL);
         if (cases[i].good) {
-            const struct rf_rank_trace *trace = &lab.attempt->traces[2];
+            const struct rf_rank_trace *trace =
+                &lab.attempt->traced_refit.ranks[2];
             ck_assert_uint_eq(trace->n, 2);
             ck_assert_uint_eq(trace->dropped, 7);
             ck_assert_uint_eq(trace->events[0].op, 0);

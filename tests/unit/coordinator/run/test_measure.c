@@ -152,12 +152,12 @@ START_TEST(test_measure_verifies_each_iteration)
 END_TEST
 
 /* What STEP asks for in the iteration in progress. */
-static uint32_t trace_asked(void)
+static uint32_t trace_asked(enum rf_state state)
 {
     struct rf_msg_step step;
     uint32_t asked;
     rf_schema_init(&rf_msg_step_schema, &step);
-    rf_run_measure_ask(measure, RUN_RUNNING, &step);
+    rf_run_measure_ask(measure, state, &step);
     asked = step.trace;
     rf_schema_free(&rf_msg_step_schema, &step);
     return asked;
@@ -167,30 +167,60 @@ START_TEST(test_measure_keeps_a_traced_iteration_out_of_the_figures)
 {
     create("");
     rf_run_measure_trace(measure);
-    ck_assert_uint_eq(trace_asked(), RF_ABSENT_U32);
+    ck_assert_uint_eq(trace_asked(RUN_RUNNING), RF_ABSENT_U32);
     ck_assert_str_eq(way(NULL), "prepare probe fill run verify fill run verify "
                                 "fill run verify fill run verify probe close ");
     ck_assert_uint_eq(lab.attempt->n_iterations, 3);
     ck_assert_uint_eq(lab.attempt->verified, 2);
     ck_assert_uint_eq(lab.attempt->checked_bytes,
                       2 * lab.scenario->plan->totals.bytes_total);
-    ck_assert(lab.attempt->traced);
-    ck_assert_ptr_nonnull(lab.attempt->trace_samples);
+    ck_assert_ptr_nonnull(lab.attempt->traced_refit.samples);
+    ck_assert_ptr_null(lab.attempt->traced_yardstick.samples);
     teardown();
 }
 END_TEST
 
 START_TEST(test_measure_asks_for_a_trace_in_the_last_iteration_only)
 {
+    uint32_t asked = 0;
     create("");
+    answer_prepare();
     rf_run_measure_trace(measure);
     for (enum rf_state state = RUN_PREPARING; state != RUN_PROBING_AGAIN;
          state = pass(state, NULL)) {
         const bool last = rf_run_measure_iteration(measure) == 3;
-        if (state == RUN_RUNNING) {
-            ck_assert_int_eq(trace_asked() != RF_ABSENT_U32, last);
-        }
+        const bool timed = state == RUN_RUNNING || state == RUN_YARDSTICK;
+        ck_assert_int_eq(trace_asked(state) != RF_ABSENT_U32, last && timed);
+        asked += last && timed;
     }
+    ck_assert_uint_eq(asked, 2);
+    teardown();
+}
+END_TEST
+
+/* It comes after the refit, though it would be its turn to come before. */
+START_TEST(test_measure_traces_the_yardstick_for_the_trace_alone)
+{
+    double rate;
+    create("");
+    answer_prepare();
+    rf_run_measure_trace(measure);
+    ck_assert_str_eq(way(NULL),
+                     "prepare probe fill run verify yardstick yardstick fill "
+                     "run verify fill run verify yardstick fill run verify "
+                     "yardstick probe close ");
+    ck_assert_uint_eq(lab.attempt->n_iterations, 3);
+    /* 1 ms more than the one before, of which the last rank's is kept */
+    ck_assert_int_eq(lab.attempt->traced_yardstick.samples[0].ns,
+                     lab.attempt->iterations[2].yardstick_ns -
+                         (int64_t)(LAB_RANKS - 2) * 1000000);
+    rate = lab.attempt->yardstick.copy_gbytes_per_s[0];
+    free(lab.attempt->traced_yardstick.samples); /* and a much faster one */
+    for (uint32_t r = 0; r < LAB_RANKS; r++) {
+        lab.attempt->pending_yardstick[r].ns = 100000;
+    }
+    rf_attempt_keep_yardstick(lab.attempt, 3);
+    ck_assert_double_eq(lab.attempt->yardstick.copy_gbytes_per_s[0], rate);
     teardown();
 }
 END_TEST
@@ -346,6 +376,8 @@ Suite *test_measure_suite(void)
                    test_measure_keeps_a_traced_iteration_out_of_the_figures);
     tcase_add_test(tests,
                    test_measure_asks_for_a_trace_in_the_last_iteration_only);
+    tcase_add_test(tests,
+                   test_measure_traces_the_yardstick_for_the_trace_alone);
     tcase_add_test(tests, test_measure_has_a_yardstick_beside_each_iteration);
     tcase_add_test(tests, test_measure_ends_when_the_interval_is_narrow);
     tcase_add_loop_test(

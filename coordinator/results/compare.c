@@ -1,12 +1,14 @@
 /*
- * What moved between two sets of results. Only the
- * median time is judged, and noise is not taken for a change: it has moved when
- * it is beyond the threshold and the intervals of both medians lie apart. The
- * threshold is two-sided: faster is reported as well, since an unexplained gain
- * is often a mistake, but only slower, broken or missing makes the exit code 1.
- * Beside each finding stands what else differs (machine, versions, scenario,
- * plan), so that a change of the question is not taken for a change of the
- * answer.
+ * What moved between two sets of results. One median is judged: that of refit
+ * over yardstick where both sides have measured the same yardstick, since a
+ * shared machine changes its speed between two runs, but not between two
+ * neighbours; else that of the time. Noise is not taken for a change: a median
+ * has moved when it is beyond the threshold and the intervals of both lie
+ * apart. The threshold is two-sided: faster is reported as well, since an
+ * unexplained gain is often a mistake, but only slower, broken or missing makes
+ * the exit code 1. Beside each finding stands what else differs (machine,
+ * versions, scenario, plan), so that a change of the question is not taken for
+ * a change of the answer.
  */
 #include "coordinator/results/compare.h"
 
@@ -19,7 +21,6 @@
 #include "common/text.h"
 #include "coordinator/results/difference.h"
 #include "coordinator/results/fields.h"
-#include "coordinator/results/report_table.h"
 
 static const struct rf_result_file *find(const struct rf_result_set *set,
                                          const char *name)
@@ -119,28 +120,73 @@ static bool is_ok(const json_t *result)
     return strcmp(rf_result_text(result, NULL, "status"), "ok") == 0;
 }
 
+/* The median is the file's, its interval that of the samples. */
+static struct rf_middle middle_of(const json_t *result, const char *object,
+                                  const char *key, const char *samples_key)
+{
+    struct rf_middle out = {0};
+    double *samples;
+    if (!rf_result_number(result, object, key, &out.median) ||
+        out.median <= 0) {
+        return (struct rf_middle){0};
+    }
+    samples = rf_result_samples(result, samples_key, &out.n_samples);
+    out.has_interval =
+        rf_stats_median_interval(samples, out.n_samples, &out.low, &out.high);
+    free(samples);
+    return out;
+}
+
 /* No figures unless the scenario was ok. */
 static struct rf_timing timing_of(const json_t *result)
 {
     struct rf_timing out = {0};
-    double *samples;
-    if (!is_ok(result) ||
-        !rf_result_number(result, "summary", "median_ms", &out.median_ms) ||
-        out.median_ms <= 0) {
-        return (struct rf_timing){0};
+    if (!is_ok(result)) {
+        return out;
     }
-    samples = rf_result_samples(result, "refit_ms", &out.n_samples);
-    out.has_interval = rf_stats_median_interval(samples, out.n_samples,
-                                                &out.low_ms, &out.high_ms);
-    free(samples);
-    (void)rf_result_number(result, "bound", "efficiency", &out.efficiency);
-    (void)rf_result_number(result, "summary.yardstick_ratio", "median",
-                           &out.yardstick_ratio);
+    out.ms = middle_of(result, "summary", "median_ms", "refit_ms");
+    if (out.ms.median > 0) {
+        out.ratio = middle_of(result, "summary.yardstick_ratio", "median",
+                              "yardstick_ratio");
+        (void)rf_result_number(result, "bound", "efficiency", &out.efficiency);
+    }
     return out;
 }
 
-static enum rf_change judge(const struct rf_timing *a,
-                            const struct rf_timing *b, double change,
+/* Whether the yardsticks of two results move the same bytes the same way. If
+ * not, their ratios say nothing of which refit takes longer. */
+static bool same_yardstick(const json_t *a, const json_t *b)
+{
+    static const char *const keys[][2] = {{"plan", "digest"},
+                                          {"scenario", "method"},
+                                          {"scenario", "strategy"},
+                                          {"scenario", "balance"},
+                                          {"scenario", "serialize"},
+                                          {"schedule", "wire_bytes"},
+                                          {"schedule", "inter_node_bytes"}};
+    for (size_t i = 0; i < RF_ARRAY_SIZE(keys); i++) {
+        const json_t *x = rf_result_value(a, keys[i][0], keys[i][1]);
+        const json_t *y = rf_result_value(b, keys[i][0], keys[i][1]);
+        if (x != y && !json_equal(x, y)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+const struct rf_middle *rf_comparison_judged(const struct rf_comparison *one,
+                                             const struct rf_timing *timing)
+{
+    return one->by_ratio ? &timing->ratio : &timing->ms;
+}
+
+static double change_of(const struct rf_middle *a, const struct rf_middle *b)
+{
+    return b->median / a->median - 1;
+}
+
+static enum rf_change judge(const struct rf_middle *a,
+                            const struct rf_middle *b, double change,
                             double threshold)
 {
     if (fabs(change) <= threshold) {
@@ -150,9 +196,9 @@ static enum rf_change judge(const struct rf_timing *a,
         return RF_UNCLEAR;
     }
     if (change > 0) {
-        return b->low_ms > a->high_ms ? RF_SLOWER : RF_UNCLEAR;
+        return b->low > a->high ? RF_SLOWER : RF_UNCLEAR;
     }
-    return b->high_ms < a->low_ms ? RF_FASTER : RF_UNCLEAR;
+    return b->high < a->low ? RF_FASTER : RF_UNCLEAR;
 }
 
 static void add(struct rf_comparisons *out, struct rf_comparison entry,
@@ -162,9 +208,23 @@ static void add(struct rf_comparisons *out, struct rf_comparison entry,
     RF_PUSH(out->list, out->n, out->cap, entry);
 }
 
-static bool has_change(const struct rf_comparison *one)
+bool rf_comparison_has_change(const struct rf_comparison *one)
 {
-    return one->reference.median_ms > 0 && one->now.median_ms > 0;
+    return one->reference.ms.median > 0 && one->now.ms.median > 0;
+}
+
+/* Both have figures. */
+static void judge_pair(struct rf_comparison *one, bool same_yardsticks,
+                       double threshold)
+{
+    const struct rf_middle *a, *b;
+    one->by_ratio = same_yardsticks && one->reference.ratio.median > 0 &&
+                    one->now.ratio.median > 0;
+    a = rf_comparison_judged(one, &one->reference);
+    b = rf_comparison_judged(one, &one->now);
+    one->time_change = change_of(&one->reference.ms, &one->now.ms);
+    one->change = change_of(a, b);
+    one->verdict = judge(a, b, one->change, threshold);
 }
 
 static void compare_pair(const char *name, const json_t *a, const json_t *b,
@@ -174,10 +234,8 @@ static void compare_pair(const char *name, const json_t *a, const json_t *b,
                                   .now = timing_of(b),
                                   .differs = differences(a, b)};
     bool was = is_ok(a), is = is_ok(b);
-    if (has_change(&entry)) {
-        entry.change = entry.now.median_ms / entry.reference.median_ms - 1;
-        entry.verdict =
-            judge(&entry.reference, &entry.now, entry.change, out->threshold);
+    if (rf_comparison_has_change(&entry)) {
+        judge_pair(&entry, same_yardstick(a, b), out->threshold);
     } else {
         entry.verdict = was && is ? RF_NO_FIGURE
                         : was     ? RF_BROKEN
@@ -279,6 +337,11 @@ static const struct {
     [RF_NOT_OK] = {"not ok", false},  [RF_NO_FIGURE] = {"no figure", false},
 };
 
+const char *rf_change_name(enum rf_change verdict)
+{
+    return verdicts[verdict].name;
+}
+
 bool rf_comparison_is_regression(const struct rf_comparison *comparison)
 {
     return verdicts[comparison->verdict].is_regression;
@@ -291,145 +354,4 @@ size_t rf_comparisons_regressions(const struct rf_comparisons *all)
         n += rf_comparison_is_regression(&all->list[i]);
     }
     return n;
-}
-
-/* Counts those with both intervals, or the others. */
-static size_t count_unclear(const struct rf_comparisons *all, bool intervals)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < all->n; i++) {
-        const struct rf_comparison *one = &all->list[i];
-        n +=
-            one->verdict == RF_UNCLEAR &&
-            intervals == (one->reference.has_interval && one->now.has_interval);
-    }
-    return n;
-}
-
-static json_t *figure_or_null(double figure)
-{
-    return figure > 0 ? json_real(figure) : json_null();
-}
-
-static json_t *timing_json(const struct rf_timing *timing)
-{
-    if (timing->median_ms <= 0) {
-        return json_null();
-    }
-    return json_pack("{s:f, s:o, s:I, s:o, s:o}", "median_ms",
-                     timing->median_ms, "median_ci95_ms",
-                     timing->has_interval
-                         ? json_pack("[f, f]", timing->low_ms, timing->high_ms)
-                         : json_null(),
-                     "samples", (json_int_t)timing->n_samples, "efficiency",
-                     figure_or_null(timing->efficiency), "yardstick_ratio",
-                     figure_or_null(timing->yardstick_ratio));
-}
-
-json_t *rf_comparisons_json(const struct rf_comparisons *comparisons)
-{
-    json_t *list = json_array();
-    for (size_t i = 0; i < comparisons->n; i++) {
-        const struct rf_comparison *one = &comparisons->list[i];
-        json_array_append_new(
-            list,
-            json_pack("{s:s, s:s, s:o, s:o, s:o, s:b, s:s?}", "scenario",
-                      one->name, "verdict", verdicts[one->verdict].name,
-                      "reference", timing_json(&one->reference), "new",
-                      timing_json(&one->now), "change",
-                      has_change(one) ? json_real(one->change) : json_null(),
-                      "regression", rf_comparison_is_regression(one), "differs",
-                      one->differs));
-    }
-    return json_pack("{s:f, s:I, s:I, s:o}", "threshold",
-                     comparisons->threshold, "regressions",
-                     (json_int_t)rf_comparisons_regressions(comparisons),
-                     "unclear",
-                     (json_int_t)(count_unclear(comparisons, false) +
-                                  count_unclear(comparisons, true)),
-                     "comparisons", list);
-}
-
-static void timing_cells(struct rf_table *table, const struct rf_timing *timing)
-{
-    char a[32], b[32];
-    if (timing->median_ms <= 0) {
-        rf_table_cell(table, "-");
-        rf_table_cell(table, "-");
-        return;
-    }
-    rf_table_cell(table, "%s", rf_amount_text(timing->median_ms, a));
-    if (timing->has_interval) {
-        rf_table_cell(table, "%s to %s", rf_amount_text(timing->low_ms, a),
-                      rf_amount_text(timing->high_ms, b));
-    } else {
-        rf_table_cell(table, "too few samples");
-    }
-}
-
-static void change_cell(struct rf_table *table, double old, double now)
-{
-    char a[32] = "-", b[32] = "-";
-    if (old <= 0 && now <= 0) {
-        rf_table_cell(table, "-");
-        return;
-    }
-    rf_table_cell(table, "%s -> %s", old > 0 ? rf_figure_text(old, 2, a) : a,
-                  now > 0 ? rf_figure_text(now, 2, b) : b);
-}
-
-void rf_comparisons_print(const struct rf_comparisons *all, FILE *to)
-{
-    static const char *const heads[] = {
-        "scenario",   "verdict",      ">old ms", ">old 95 %",
-        ">new ms",    ">new 95 %",    ">change", "x yardstick",
-        "efficiency", "also differs", NULL};
-    static const char *const drops[] = {"efficiency",  "also differs",
-                                        "x yardstick", "old 95 %",
-                                        "new 95 %",    NULL};
-    struct rf_table *table = rf_table_create(heads);
-    rf_table_set_drops(table, drops, "refit-coord compare OLD NEW | less -S");
-    for (size_t i = 0; i < all->n; i++) {
-        const struct rf_comparison *one = &all->list[i];
-        rf_table_cell(table, "%s", one->name);
-        rf_table_cell(table, "%s", verdicts[one->verdict].name);
-        timing_cells(table, &one->reference);
-        timing_cells(table, &one->now);
-        rf_table_cell(table, has_change(one) ? "%+.1f %%" : "-",
-                      one->change * 100);
-        change_cell(table, one->reference.yardstick_ratio,
-                    one->now.yardstick_ratio);
-        change_cell(table, one->reference.efficiency, one->now.efficiency);
-        rf_table_cell(table, "%s", one->differs != NULL ? one->differs : "");
-    }
-    rf_table_print(table, to, RF_REPORT_TABLE, 0);
-    rf_table_destroy(table);
-}
-
-void rf_comparisons_print_totals(const struct rf_comparisons *all, FILE *to)
-{
-    size_t regressions = rf_comparisons_regressions(all), slower = 0;
-    size_t overlaps = count_unclear(all, true);
-    size_t few = count_unclear(all, false);
-    double percent = all->threshold * 100;
-    for (size_t i = 0; i < all->n; i++) {
-        slower += all->list[i].verdict == RF_SLOWER;
-    }
-    fprintf(to, "%zu regression%s", regressions, regressions == 1 ? "" : "s");
-    if (slower > 0) {
-        fprintf(to, ", %zu slower by more than %.3g %%", slower, percent);
-    }
-    fputc('\n', to);
-    if (overlaps > 0) {
-        fprintf(to,
-                "%zu unclear: beyond %.3g %%, but the intervals overlap; more "
-                "iterations make them narrower\n",
-                overlaps, percent);
-    }
-    if (few > 0) {
-        fprintf(to,
-                "%zu unclear: beyond %.3g %%, but with too few samples for an "
-                "interval; both runs need %d iterations or more\n",
-                few, percent, RF_STATS_INTERVAL_SAMPLES);
-    }
 }

@@ -8,7 +8,7 @@
 #include "coordinator/results/result_files.h"
 
 enum rf_change {
-    RF_SAME,      /* the median, within the threshold */
+    RF_SAME,      /* the median that is judged, within the threshold */
     RF_SLOWER,    /* beyond it, and the intervals do not overlap */
     RF_FASTER,    /* likewise; a finding too, but no regression */
     RF_UNCLEAR,   /* beyond it, but they overlap or one is not known */
@@ -20,21 +20,27 @@ enum rf_change {
     RF_NO_FIGURE, /* ok in both, but one has no median that can be one */
 };
 
+/* A median of the measured iterations. */
+struct rf_middle {
+    double median; /* 0: none */
+    size_t n_samples;
+    bool has_interval;
+    double low, high; /* 95 % */
+};
+
 /* What one of the sets has of a scenario. */
 struct rf_timing {
-    double median_ms; /* 0: no figures */
-    size_t n_samples; /* measured iterations */
-    bool has_interval;
-    double low_ms, high_ms; /* 95 % interval of the median */
-    /* to be shown, never judged; 0: not known */
-    double efficiency, yardstick_ratio;
+    struct rf_middle ms, ratio; /* refit; refit over yardstick */
+    double efficiency;          /* shown, never judged; 0: not known */
 };
 
 struct rf_comparison {
     char *name;
     enum rf_change verdict;
     struct rf_timing reference, now;
-    double change; /* of the median: now / reference - 1 */
+    bool by_ratio;              /* the ratio is judged, not the time */
+    double change, time_change; /* of the median that is judged, and of the
+                                   time: now / reference - 1 */
     char *differs; /* what is different beside the figures, or NULL */
 };
 
@@ -53,8 +59,9 @@ enum rf_status rf_compare_check(const struct rf_result_set *reference,
                                 struct rf_err *err) RF_MUST_CHECK;
 
 /* One entry for each scenario of either set: whether its median moved by more
- * than `threshold` either way. Scenarios are matched by name, of which
- * rf_compare_check has found one each. */
+ * than `threshold` either way: that of the ratio where both have measured the
+ * same yardstick, else that of the time. Scenarios are matched by name, of
+ * which rf_compare_check has found one each. */
 void rf_compare(const struct rf_result_set *reference,
                 const struct rf_result_set *now, double threshold,
                 struct rf_comparisons *out);
@@ -63,6 +70,15 @@ void rf_compare(const struct rf_result_set *reference,
 void rf_compare_records(const json_t *reference, const json_t *now,
                         double threshold, struct rf_comparisons *out);
 void rf_comparisons_free(struct rf_comparisons *comparisons);
+
+const char *rf_change_name(enum rf_change verdict);
+
+/* Whether both sides have figures, so that one of them was judged. */
+bool rf_comparison_has_change(const struct rf_comparison *comparison);
+/* The median of one of its sides that was, or would have been. */
+const struct rf_middle *
+rf_comparison_judged(const struct rf_comparison *comparison,
+                     const struct rf_timing *side);
 
 bool rf_comparison_is_regression(const struct rf_comparison *comparison);
 size_t rf_comparisons_regressions(const struct rf_comparisons *all);

@@ -80,4 +80,43 @@ test_two_samples_are_too_few_to_call_it_slower() {
         (.comparisons[0].reference | .samples == 2 and .median_ci95_ms == null)'
 }
 
+# The same file with ratios around this one beside its times.
+add_ratios() { # FOLDER RATIO
+    jq --argjson ratio "$2" '.summary.yardstick_ratio.median = $ratio |
+        .iterations |= (to_entries | map(.value.yardstick_ratio =
+            $ratio + (.key % 3 - 1) / 100 | .value))' "$1/s.json" >with
+    mv with "$1/s.json"
+}
+
+test_a_machine_at_half_speed_is_no_regression() {
+    run_folder old 0.9 100 101 102 99 98 100 101
+    run_folder new 0.9 200 201 202 199 198 200 201
+    compare 1 slower
+    add_ratios old 1.00
+    compare 1 slower
+    add_ratios new 1.02
+    compare 0 same
+    expect_text out '^s .* \+100\.0 % +x yardstick +\+2\.0 % +1\.00 \[0\.99, 1\.01\] -> 1\.02 \['
+    expect_text out '^1 with a time beyond 10 % that the yardstick shares'
+    run_coord compare old new --json
+    expect_json out '.comparisons[0] | .judged == "yardstick_ratio" and
+        (.change - 0.02 | fabs) < 1e-6 and (.time_change - 1 | fabs) < 1e-6 and
+        .new.yardsticks == 7 and .new.yardstick_ratio_ci95[1] <= 1.0301'
+}
+
+test_a_worse_ratio_is_a_regression_though_the_machine_is_faster() {
+    run_folder old 0.9 100 101 102 99 98 100 101
+    run_folder new 0.9 60 61 62 59 58 60 61
+    add_ratios old 1.00
+    add_ratios new 1.25
+    compare 1 slower
+    run_coord compare old new --threshold 0.3
+    expect_exit 0
+    expect_text out '^s +same '
+    jq '.scenario.method = "tcp"' new/s.json >other
+    mv other new/s.json
+    compare 0 faster
+    expect_text out ' time +-40\.0 % '
+}
+
 run_tests

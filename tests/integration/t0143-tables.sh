@@ -82,7 +82,7 @@ test_comparisons_and_predictions_fit_too() {
     on_terminal 60 compare old new
     expect_exit 0
     expect_columns 60
-    expect_text screen '^disaggreg.*broadcast  same .* 100\.1 +100\.1 +\+0\.0 %$'
+    expect_text screen '^disaggreg.*broadcast  same .* 100\.1 +100\.1 +time +\+0\.0 %$'
     expect_text screen '^not shown in 60 columns: efficiency, also differs, '
     cluster
     on_terminal 60 predict cluster.json

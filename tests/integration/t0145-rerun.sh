@@ -70,7 +70,7 @@ test_rerun_makes_the_same_plan_and_compares() {
     rm -r new
     again 0 second.json --json
     expect_json out '.comparisons | length == 1 and
-        .[0].scenario == "s-method=host"'
+        .[0].scenario == "s-method=host" and .[0].judged == "yardstick_ratio"'
 }
 
 test_rerun_keeps_a_checkpoint_where_it_is() {

@@ -74,6 +74,99 @@ START_TEST(test_compare_is_two_sided)
 }
 END_TEST
 
+/* Five iterations of `ms` each, whose ratios are around `ratio`. */
+static void add_ratio(struct rf_result_set *set, const char *name, double ms,
+                      double ratio, double spread)
+{
+    json_t *result, *iterations;
+    add(set, name, "ok", ms, 0.9);
+    result = set->files[set->n - 1].result;
+    iterations = json_object_get(result, "iterations");
+    json_object_set_new(json_object_get(result, "summary"), "yardstick_ratio",
+                        json_pack("{s:f}", "median", ratio));
+    for (int i = 0; i < 5; i++) {
+        json_object_set_new(json_array_get(iterations, (size_t)i),
+                            "yardstick_ratio",
+                            json_real(ratio + (i - 2) * spread / 2));
+    }
+}
+
+/* A machine that is half as fast is no regression, and one that is twice as
+ * fast hides none. */
+START_TEST(test_compare_judges_the_ratio_where_both_have_one)
+{
+    json_t *document;
+    add_ratio(&reference, "moment", 100, 1.0, 0.02);
+    add_ratio(&now, "moment", 200, 1.03, 0.02);
+    add_ratio(&reference, "slow", 100, 1.0, 0.02);
+    add_ratio(&now, "slow", 60, 1.2, 0.02);
+    add_ratio(&reference, "fast", 100, 1.2, 0.02);
+    add_ratio(&now, "fast", 150, 1.0, 0.02);
+    add_ratio(&reference, "unclear", 100, 1.0, 0.3);
+    add_ratio(&now, "unclear", 100, 1.2, 0.3);
+    rf_compare(&reference, &now, 0.10, &all);
+    ck_assert_int_eq(find("moment")->verdict, RF_SAME);
+    ck_assert_int_eq(find("slow")->verdict, RF_SLOWER);
+    ck_assert_int_eq(find("fast")->verdict, RF_FASTER);
+    ck_assert_int_eq(find("unclear")->verdict, RF_UNCLEAR);
+    ck_assert(find("moment")->by_ratio);
+    ck_assert_double_eq_tol(find("moment")->change, 0.03, 1e-9);
+    ck_assert_double_eq_tol(find("moment")->time_change, 1, 1e-9);
+    ck_assert_double_eq_tol(find("slow")->reference.ratio.low, 0.98, 1e-9);
+    document = rf_comparisons_json(&all);
+    ck_assert_str_eq(
+        rf_result_text(
+            json_array_get(json_object_get(document, "comparisons"), 0), NULL,
+            "judged"),
+        "yardstick_ratio");
+    json_decref(document);
+}
+END_TEST
+
+START_TEST(test_compare_judges_the_time_without_a_common_yardstick)
+{
+    add_ratio(&reference, "one", 100, 1.0, 0.02);
+    add(&now, "one", "ok", 200, 0.9);
+    add(&reference, "other", "ok", 100, 0.9);
+    add_ratio(&now, "other", 100, 2.0, 0.02);
+    add_ratio(&reference, "method", 100, 1.0, 0.02);
+    add_ratio(&now, "method", 200, 1.0, 0.02);
+    json_object_set_new(json_object_get(now.files[2].result, "scenario"),
+                        "method", json_string("tcp"));
+    add_ratio(&reference, "bytes", 200, 1.0, 0.02);
+    add_ratio(&now, "bytes", 100, 1.0, 0.02);
+    json_object_set_new(now.files[3].result, "schedule",
+                        json_pack("{s:i}", "wire_bytes", 7));
+    rf_compare(&reference, &now, 0.10, &all);
+    for (size_t i = 0; i < all.n; i++) {
+        ck_assert(!all.list[i].by_ratio);
+        ck_assert_double_eq(all.list[i].change, all.list[i].time_change);
+    }
+    ck_assert_int_eq(find("one")->verdict, RF_SLOWER);
+    ck_assert_int_eq(find("other")->verdict, RF_SAME);
+    ck_assert_int_eq(find("method")->verdict, RF_SLOWER);
+    ck_assert_int_eq(find("bytes")->verdict, RF_FASTER);
+}
+END_TEST
+
+/* As with times: nothing is slower on two samples. */
+START_TEST(test_compare_takes_an_interval_of_the_ratios)
+{
+    json_t *iterations;
+    add_ratio(&reference, "few", 100, 1.0, 0.02);
+    add_ratio(&now, "few", 100, 2.0, 0.02);
+    iterations = json_object_get(now.files[0].result, "iterations");
+    for (size_t i = 0; i < 3; i++) {
+        json_object_set_new(json_array_get(iterations, i), "yardstick_ratio",
+                            json_null());
+    }
+    rf_compare(&reference, &now, 0.10, &all);
+    ck_assert(find("few")->by_ratio);
+    ck_assert_int_eq(find("few")->verdict, RF_UNCLEAR);
+    ck_assert_uint_eq(find("few")->now.ratio.n_samples, 2);
+}
+END_TEST
+
 START_TEST(test_compare_shows_efficiency_but_does_not_judge_it)
 {
     add(&reference, "same", "ok", 100, 0.9);
@@ -102,8 +195,8 @@ START_TEST(test_compare_calls_overlapping_intervals_unclear)
     ck_assert_int_eq(find("down")->verdict, RF_UNCLEAR);
     ck_assert_int_eq(find("apart")->verdict, RF_SLOWER);
     ck_assert(!rf_comparison_is_regression(find("up")));
-    ck_assert_double_eq(find("up")->reference.low_ms, 90);
-    ck_assert_double_eq(find("up")->reference.high_ms, 110);
+    ck_assert_double_eq(find("up")->reference.ms.low, 90);
+    ck_assert_double_eq(find("up")->reference.ms.high, 110);
 }
 END_TEST
 
@@ -115,9 +208,9 @@ START_TEST(test_compare_calls_nothing_slower_on_too_few_samples)
     add_spread(&now, "near", "ok", 101, 0.9, 0);
     rf_compare(&reference, &now, 0.10, &all);
     ck_assert_int_eq(find("s")->verdict, RF_UNCLEAR);
-    ck_assert(!find("s")->reference.has_interval);
-    ck_assert_uint_eq(find("s")->reference.n_samples, 1);
-    ck_assert(find("s")->now.has_interval);
+    ck_assert(!find("s")->reference.ms.has_interval);
+    ck_assert_uint_eq(find("s")->reference.ms.n_samples, 1);
+    ck_assert(find("s")->now.ms.has_interval);
     ck_assert_int_eq(find("near")->verdict, RF_SAME);
 }
 END_TEST
@@ -133,8 +226,8 @@ START_TEST(test_compare_takes_no_samples_that_cannot_be)
             json_pack("{s:f}", "refit_ms", bad[i]));
     }
     rf_compare(&reference, &now, 0.10, &all);
-    ck_assert_uint_eq(find("s")->reference.n_samples, 5);
-    ck_assert_uint_eq(find("s")->now.n_samples, 5);
+    ck_assert_uint_eq(find("s")->reference.ms.n_samples, 5);
+    ck_assert_uint_eq(find("s")->now.ms.n_samples, 5);
 }
 END_TEST
 
@@ -285,6 +378,10 @@ Suite *test_compare_suite(void)
     TCase *tests = tcase_create("compare");
     tcase_add_checked_fixture(tests, NULL, forget);
     tcase_add_test(tests, test_compare_is_two_sided);
+    tcase_add_test(tests, test_compare_judges_the_ratio_where_both_have_one);
+    tcase_add_test(tests,
+                   test_compare_judges_the_time_without_a_common_yardstick);
+    tcase_add_test(tests, test_compare_takes_an_interval_of_the_ratios);
     tcase_add_test(tests, test_compare_shows_efficiency_but_does_not_judge_it);
     tcase_add_test(tests, test_compare_calls_overlapping_intervals_unclear);
     tcase_add_test(tests, test_compare_calls_nothing_slower_on_too_few_samples);

@@ -7,6 +7,7 @@
 
 enum rf_result_kind {
     RF_RESULT_TEXT,
+    RF_RESULT_TRUTH, /* true or false */
     RF_RESULT_COUNT,
     RF_RESULT_BYTES,
     RF_RESULT_MS,           /* milliseconds */

@@ -9,7 +9,7 @@
 #include "common/mem.h"
 #include "coordinator/results/fields.h"
 
-#define MOST_COLUMNS 40
+#define MOST_COLUMNS 48
 #define TEXT_BYTES 160 /* of a cell made here */
 
 const char *rf_figure_text(double value, int decimals, char out[32])
@@ -124,6 +124,8 @@ static void csv_cell(struct rf_table *table, const json_t *result,
     double number;
     if (json_is_string(value)) {
         rf_table_cell(table, "%s", json_string_value(value));
+    } else if (json_is_boolean(value)) {
+        rf_table_cell(table, "%s", json_is_true(value) ? "true" : "false");
     } else if (!rf_result_number(result, field->object, field->key, &number)) {
         rf_table_cell(table, "%s", "");
     } else if (json_is_integer(value)) {

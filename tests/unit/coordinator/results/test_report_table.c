@@ -111,6 +111,49 @@ START_TEST(test_summary_row_has_all_figures_or_nothing)
 }
 END_TEST
 
+/* The cell under a head in the only row. */
+static char *cell_under(const char *csv, const char *head)
+{
+    const char *row = strchr(csv, '\n') + 1;
+    size_t size = strlen(head);
+    while (strncmp(csv, head, size) != 0 ||
+           (csv[size] != ',' && csv[size] != '\n')) {
+        ck_assert(csv[0] != '\n');
+        csv += strcspn(csv, ",\n");
+        csv += csv[0] == ',';
+        row += strcspn(row, ",\n");
+        row += row[0] == ',';
+    }
+    return strndup(row, strcspn(row, ",\n"));
+}
+
+START_TEST(test_summary_says_whether_bounds_are_valid)
+{
+    struct rf_table *table = rf_report_table_create(RF_REPORT_CSV, false);
+    json_t *result = result_record("x", "ok", 20, 1.1);
+    char *text, *of_any, *of_strategy, *last;
+    json_object_set_new(json_object_get(result, "bound"), "valid",
+                        json_false());
+    json_object_set_new(
+        result, "schedule_bound",
+        json_pack("{s:o}", "valid", _i == 0 ? json_true() : json_null()));
+    rf_report_table_add(table, RF_REPORT_CSV, NULL, result);
+    text = table_text(table, RF_REPORT_CSV);
+    of_any = cell_under(text, "bound_valid");
+    of_strategy = cell_under(text, "schedule_bound_valid");
+    last = cell_under(text, "unknown_tensors");
+    ck_assert_str_eq(of_any, "false");
+    ck_assert_str_eq(of_strategy, _i == 0 ? "true" : "");
+    ck_assert_str_eq(last, "");
+    json_decref(result);
+    rf_table_destroy(table);
+    free(text);
+    free(of_any);
+    free(of_strategy);
+    free(last);
+}
+END_TEST
+
 START_TEST(test_rows_count_unknown_tensors_that_are_replicated)
 {
     struct rf_table *summary = rf_report_table_create(RF_REPORT_CSV, false);
@@ -174,7 +217,7 @@ START_TEST(test_summary_has_no_figures_that_cannot_be)
     rf_report_table_add(table, RF_REPORT_CSV, NULL, result);
     text = table_text(table, RF_REPORT_CSV);
     ck_assert_msg(
-        strstr(text, "\nx,ok,,,,,,,,,,,,,,,,,,1e-17,-2.5,,,,,,,,,,,,,,\n") !=
+        strstr(text, "\nx,ok,,,,,,,,,,,,,,,,,,1e-17,-2.5,,,,,,,,,,,,,,,,\n") !=
             NULL,
         "%s", text);
     free(text);
@@ -195,6 +238,8 @@ Suite *test_report_table_suite(void)
     tcase_add_test(tests, test_report_of_several_runs_says_which);
     tcase_add_test(tests, test_summary_row_has_all_figures_or_nothing);
     tcase_add_loop_test(tests, test_figures_that_cannot_be_are_not_shown, 0, 8);
+    tcase_add_loop_test(tests, test_summary_says_whether_bounds_are_valid, 0,
+                        2);
     tcase_add_test(tests, test_rows_count_unknown_tensors_that_are_replicated);
     tcase_add_test(tests, test_summary_has_no_figures_that_cannot_be);
     suite_add_tcase(suite, tests);

@@ -71,8 +71,15 @@ static cudaError_t run_batch(void *const *to, const void *const *from,
         .srcAccessOrder = cudaMemcpySrcAccessOrderStream,
         .flags = cudaMemcpyFlagPreferOverlapWithCompute};
     size_t first = 0;
+#if CUDART_VERSION >= 13000
     return cudaMemcpyBatchAsync(to, from, bytes, n, &attributes, &first, 1,
                                 stream);
+#else
+    /* That of CUDA 12 only reads the arrays, too, and says which failed. */
+    size_t failed = 0;
+    return cudaMemcpyBatchAsync((void **)to, (void **)from, (size_t *)bytes, n,
+                                &attributes, &first, 1, &failed, stream);
+#endif
 }
 
 enum rf_status rf_engine_has_batches(bool *out, struct rf_err *err)

@@ -241,11 +241,19 @@ cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from,
 
 /* Without an order inside the batch: here backwards. FAKE_CUDA_BATCHES=0 is a
  * driver that has none. */
+#if CUDART_VERSION >= 13000
 cudaError_t cudaMemcpyBatchAsync(void *const *to, const void *const *from,
                                  const size_t *bytes, size_t n,
                                  struct cudaMemcpyAttributes *attributes,
                                  size_t *first, size_t n_attributes,
                                  cudaStream_t stream)
+#else
+cudaError_t cudaMemcpyBatchAsync(void **to, void **from, size_t *bytes,
+                                 size_t n,
+                                 struct cudaMemcpyAttributes *attributes,
+                                 size_t *first, size_t n_attributes,
+                                 size_t *failed, cudaStream_t stream)
+#endif
 {
     const char *text = getenv("FAKE_CUDA_BATCHES");
     cudaError_t code = cudaSuccess;
@@ -257,6 +265,9 @@ cudaError_t cudaMemcpyBatchAsync(void *const *to, const void *const *from,
         attributes->srcAccessOrder != cudaMemcpySrcAccessOrderStream) {
         return fake_set_error(cudaErrorInvalidValue);
     }
+#if CUDART_VERSION < 13000
+    *failed = SIZE_MAX;
+#endif
     for (size_t i = n; i-- > 0 && code == cudaSuccess;) {
         code = cudaMemcpyAsync(to[i], from[i], bytes[i],
                                cudaMemcpyDeviceToDevice, stream);

@@ -94,6 +94,8 @@ const struct rf_hour_part rf_hour_parts[] = {
           "cast-ipc", "quantize-ipc"),
     CHECK("nccl", "nccl", 300, "several ranks by NCCL, over sockets",
           "*-ranks-nccl*", "cast-nccl", "quantize-nccl"),
+    CHECK("fp8", NULL, 180, "that fp8 values are the processor's, bit for bit",
+          "fp8-equals-the-processor"),
     CHECK("flipped", "ipc", 60, "that a wrong byte is found", "flipped-byte-*"),
     CHECK("separate", "ipc", 90, "trainer and engine in processes of their own",
           "separate-processes-*"),

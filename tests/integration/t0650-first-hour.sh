@@ -4,10 +4,10 @@
 # shellcheck shell=bash source=../lib/test.sh disable=SC2034
 . "$(dirname "$0")/../lib/test.sh"
 
-hour=$RF_BUILD_DIR/first-hour
 fakes=$RF_BUILD_DIR/fake
-[ -x "$hour" ] || skip_all "first-hour is not built (no CUDA toolkit)"
-[ -e "$fakes/libnvidia-ml.so.1" ] || skip_all "the fakes are not built (make fake)"
+hour=$fakes/first-hour
+[ -x "$RF_BUILD_DIR/first-hour" ] || skip_all "first-hour is not built (no CUDA toolkit)"
+[ -x "$hour" ] || skip_all "the fakes are not built (make fake)"
 
 over_fakes() { # ARGUMENT...
     LD_LIBRARY_PATH=$fakes FAKE_CUDA_DEVICES=1 FAKE_CUDA_DELAY_US=0 \
@@ -49,11 +49,13 @@ test_machine_and_benchmarks_run_over_the_fakes() {
 }
 
 test_checks_are_run_by_part() {
-    over_fakes --only flipped,separate
+    over_fakes --only flipped,separate,fp8
     expect_exit 0
-    report_has 3 # the probe decides what can run, so it always does
+    report_has 4 # the probe decides what can run, so it always does
     expect_json out/first-hour.json '.parts[] | select(.name == "separate") |
         .tail | any(test("4 passed, 0 failed"))'
+    expect_json out/first-hour.json '.parts[] | select(.name == "fp8") |
+        .tail == ["ok - fp8-equals-the-processor", "1 passed, 0 failed"]'
 }
 
 # The shell that runs a part's script, with what a test wants of it instead.
@@ -140,8 +142,8 @@ test_bundle_runs_in_an_empty_root() {
         echo "# skipped: no user namespaces here" >&2
         return 0
     fi
-    libraries=$(dirname "$(ldd "$RF_BUILD_DIR/refit-cuda.so" |
-        awk '/libcudart/ {print $3}')")
+    libraries=$(readelf -d "$RF_BUILD_DIR/refit-cuda.so" |
+        sed -nE 's/.*\[\$ORIGIN:([^]:]+).*/\1/p')
     "$RF_TOP/tests/gpu/make-bundle" "$RF_BUILD_DIR" "$PWD/bundle" \
         "$libraries" >made || fail "make-bundle failed"
     expect_text made 'bundle: [0-9]+ MiB$'
@@ -157,7 +159,7 @@ test_bundle_runs_in_an_empty_root() {
     for part in probe refit-host tables; do
         [ "$(verdict_of "$part")" = ok ] || fail "$part is not ok"
     done
-    expect_text told '^b kills +skipped: no driver'
+    expect_text told '^b kills +skipped: no NVIDIA driver'
     expect_json out/first-hour.json '[.parts[] | select(.verdict != "ok" and
         .verdict != "skipped")] == []'
 }

@@ -159,19 +159,21 @@ Suite *test_copy_engine_suite(void);
 Suite *test_copy_engine_suite(void)
 {
     Suite *suite = suite_create("copy_engine");
-    TCase *tests = tcase_create("copy_engine");
+    TCase *copies = tcase_create("copies"), *lists = tcase_create("lists");
     /* See test_vmm.c. */
     const char *fork_text = getenv("CK_FORK");
     const bool forks = fork_text == NULL || strcmp(fork_text, "no") != 0;
-    tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_add_loop_test(tests, test_engine_copies_runs_and_rows, forks ? 0 : 1,
+    tcase_set_tags(copies, "device");
+    tcase_add_checked_fixture(copies, setup, teardown);
+    tcase_add_loop_test(copies, test_engine_copies_runs_and_rows, forks ? 0 : 1,
                         2);
-    tcase_add_test(tests, test_engine_makes_one_batch_per_destination);
     if (forks) {
-        tcase_add_test(tests, test_engine_failure_names_the_call);
+        tcase_add_test(copies, test_engine_failure_names_the_call);
     }
-    tcase_add_loop_test(tests, test_engine_is_taken_from_where_it_stays_as_fast,
+    tcase_add_test(lists, test_engine_makes_one_batch_per_destination);
+    tcase_add_loop_test(lists, test_engine_is_taken_from_where_it_stays_as_fast,
                         0, RF_ARRAY_SIZE(rules));
-    suite_add_tcase(suite, tests);
+    suite_add_tcase(suite, copies);
+    suite_add_tcase(suite, lists);
     return suite;
 }

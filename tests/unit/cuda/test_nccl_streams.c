@@ -322,6 +322,7 @@ Suite *test_nccl_streams_suite(void)
     Suite *suite = suite_create("nccl_streams");
     TCase *tests = tcase_create("order");
     tcase_set_timeout(tests, 60);
+    tcase_set_tags(tests, "device");
     tcase_add_test(tests,
                    test_nccl_packs_a_round_while_the_last_one_is_on_the_wire);
     tcase_add_test(tests,

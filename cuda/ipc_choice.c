@@ -216,7 +216,7 @@ enum rf_status rf_ipc_choose(const struct rf_method_env *env,
     bool batches = false;
     enum mode mode;
     enum rf_status status = read_mode(&mode, err);
-    if (status == RF_OK) {
+    if (status == RF_OK && mode != KERNEL) {
         status = rf_engine_has_batches(&batches, err);
     }
     if (status == RF_OK && mode == AUTO && op != NULL && op->src == env->rank) {

@@ -117,7 +117,9 @@ static enum rf_status ipc_open(const struct rf_method_env *env, void **out,
         status = rf_ipc_meet(env, state->shm, state->event, state->peers,
                              &state->by_events, err);
     }
-    if (status == RF_OK) {
+    if (status == RF_OK && env->like != NULL) {
+        choice = ((const struct ipc_state *)env->like)->rounds.choice;
+    } else if (status == RF_OK) {
         status = rf_ipc_choose(env, state->shm, state->peers, &choice, err);
     }
     if (status == RF_OK) {

@@ -60,6 +60,10 @@ struct rf_method_env {
     /* Where `open` says what memory it registered with its library, or why
      * none; NULL: nobody asks. Untouched by methods that register nothing. */
     char *registration; /* RF_REGISTRATION_SIZE bytes */
+    /* The state of an earlier `open` of the same method over the same arenas,
+     * still open: this one copies by the same ways without measuring them.
+     * NULL: none. The same on all ranks. */
+    const void *like;
 };
 
 /*

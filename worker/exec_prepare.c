@@ -327,6 +327,7 @@ static enum rf_status open_yardstick(struct rf_exec *exec, struct rf_err *err)
         *env = exec->method_env;
         env->schedule = exec->yardstick.schedule;
         env->registration = NULL; /* the refit's is what counts */
+        env->like = exec->state;
         status = exec->method->open(env, &exec->yardstick.state, err);
     }
     if (status != RF_OK) {

@@ -90,7 +90,7 @@ test_every_strategy_runs_on_ipc_by_copy_engines() {
 # The first batch is the question whether the driver takes any.
 test_ipc_without_copy_engines_uses_kernels_alone() {
     cluster '.scenarios[0].method = "ipc" | .launch.env += {
-        REFIT_IPC_COPY: "kernel", FAKE_CUDA_FAIL: "cudaMemcpyBatchAsync:2:1"}'
+        REFIT_IPC_COPY: "kernel", FAKE_CUDA_FAIL: "cudaMemcpyBatchAsync:1:1"}'
     run_coord cluster.json
     expect_exit 0
     all_verified 1
@@ -123,6 +123,15 @@ test_ipc_measures_which_way_to_copy_and_records_it() {
     expect_json "$(result s)" '(.setup.copies |
         map(.engine_bytes + .kernel_bytes) | add) ==
         ([.iterations[0].ranks[].sent_bytes] | add)'
+}
+
+# The driver is asked once, by the refit: the second call is the first batch.
+test_yardstick_of_ipc_copies_by_the_ways_of_the_refit() {
+    cluster '.scenarios[0].method = "ipc" | .launch.env += {
+        REFIT_IPC_COPY: "engine", FAKE_CUDA_FAIL: "cudaMemcpyBatchAsync:2:1"}'
+    run_coord cluster.json
+    expect_exit 1
+    expect_text err 'scenario s failed \(run '
 }
 
 test_unknown_way_to_copy_is_named() {

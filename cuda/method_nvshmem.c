@@ -120,7 +120,8 @@ static enum rf_status meet(struct shmem_state *state, struct rf_err *err)
     enum rf_status status;
     memset(&id, 0, sizeof(id));
     id.version = RF_NVSHMEM_VERSION(sizeof(id));
-    if (state->env->rank == 0 && state->api->nvshmemx_get_uniqueid(&id) != 0) {
+    if (state->env->rank == 0 && !rf_nvshmem_started() &&
+        state->api->nvshmemx_get_uniqueid(&id) != 0) {
         return rf_err_set(err, RF_ERR_DEVICE, "nvshmemx_get_uniqueid failed");
     }
     status = rf_nvshmem_table_open(state->env, &state->steps, &id,

@@ -42,6 +42,11 @@ int rf_nvshmem_start(struct rf_nvshmem_attr *attr)
     return code;
 }
 
+bool rf_nvshmem_started(void)
+{
+    return users > 0;
+}
+
 void rf_nvshmem_stop(void)
 {
     if (--users == 0) {

@@ -8,6 +8,7 @@
 #define RF_CUDA_NVSHMEM_API_H
 
 #include <driver_types.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -77,6 +78,7 @@ const struct rf_nvshmem *rf_nvshmem_load(struct rf_err *err);
  * its error is returned; the call of stop that belongs to it, as brackets do,
  * ends it. Collective, from one thread. */
 int rf_nvshmem_start(struct rf_nvshmem_attr *attr);
+bool rf_nvshmem_started(void);
 void rf_nvshmem_stop(void);
 
 #endif

@@ -136,7 +136,8 @@ int nvshmemx_get_uniqueid(struct rf_nvshmem_id *out)
 {
     struct id id = {.magic = ID_MAGIC, .pid = getpid()};
     const int code = injected("nvshmemx_get_uniqueid");
-    if (code != 0 || out->version != RF_NVSHMEM_VERSION(sizeof(*out))) {
+    if (code != 0 || out->version != RF_NVSHMEM_VERSION(sizeof(*out)) ||
+        self.meeting != NULL) { /* an ID that nobody would meet under */
         return code != 0 ? code : 1;
     }
     id.fd = memfd_create("fake-nvshmem", MFD_CLOEXEC);

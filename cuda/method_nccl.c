@@ -267,6 +267,7 @@ static enum rf_status open_steps(struct nccl_state *state, struct rf_err *err)
                : rf_steps_open_direct(state->env, least, &state->steps, err);
 }
 
+static void nccl_abort(void *opaque);
 static void nccl_close(void *opaque);
 
 static enum rf_status nccl_open(const struct rf_method_env *env, void **out,
@@ -293,6 +294,7 @@ static enum rf_status nccl_open(const struct rf_method_env *env, void **out,
         status = warm_up(state, err);
     }
     if (status != RF_OK) {
+        nccl_abort(state);
         nccl_close(state);
         return status;
     }
@@ -529,12 +531,14 @@ static void tell_where(const struct nccl_state *state)
     }
 }
 
+/* What is registered is in use, and deregistering may wait for a peer: it ends
+ * with the communicators. */
 static void nccl_abort(void *opaque)
 {
     struct nccl_state *state = opaque;
     tell_where(state);
-    rf_nccl_deregister(&state->registration);
     rf_nccl_comms_abort(&state->comms);
+    state->registration.n = 0;
 }
 
 static void free_step(struct device_step *step)

@@ -257,31 +257,46 @@ ncclResult_t ncclCommRegister(const ncclComm_t comm, void *at, size_t bytes,
                               void **handle)
 {
     ENTER(ncclCommRegister);
-    if (!fake_cuda_is_device(at, bytes)) {
+    if (!fake_cuda_is_device(at, bytes) || comm->registered == MAX_REGISTERED) {
         return ncclInvalidArgument;
     }
+    comm->memory[comm->registered] = at;
     fake_cuda_trace("register %d %zu", ++comm->registered, bytes);
     *handle = at;
     return ncclSuccess;
 }
 
+/* Its memory may be in use by what is under way. */
 ncclResult_t ncclCommDeregister(const ncclComm_t comm, void *handle)
 {
     ENTER(ncclCommDeregister);
     if (comm->registered == 0 || !fake_cuda_is_device(handle, 1)) {
         return ncclInvalidUsage;
     }
+    if (atomic_load(&comm->running) > 0) {
+        fprintf(stderr, "fake NCCL: rank %d deregisters what is in use\n",
+                comm->rank);
+        abort();
+    }
+    for (int i = 0; i < comm->registered; i++) {
+        if (comm->memory[i] == handle) {
+            comm->memory[i] = comm->memory[comm->registered - 1];
+            break;
+        }
+    }
     fake_cuda_trace("deregister %d 0", --comm->registered);
     return ncclSuccess;
 }
 
-/* Registered memory would have to outlive the communicator. */
+/* Registered memory must outlive the communicator. */
 ncclResult_t ncclCommAbort(ncclComm_t comm)
 {
-    if (comm->registered > 0) {
-        fprintf(stderr, "fake NCCL: rank %d: %d buffers are registered\n",
-                comm->rank, comm->registered);
-        abort();
+    for (int i = 0; i < comm->registered; i++) {
+        if (!fake_cuda_is_device(comm->memory[i], 1)) {
+            fprintf(stderr, "fake NCCL: rank %d: registered memory is freed\n",
+                    comm->rank);
+            abort();
+        }
     }
     atomic_store(&comm->aborted, true);
     while (atomic_load(&comm->running) > 0) {

@@ -11,6 +11,7 @@
 #include "tests/fake/fake_cuda.h"
 
 #define MAX_RANKS 32
+#define MAX_REGISTERED 16
 #define RING_BYTES (1u << 16)
 
 struct ring {
@@ -38,7 +39,8 @@ struct ncclComm {
     _Atomic int result; /* ncclResult_t */
     _Atomic int64_t busy_until;
     _Atomic bool aborted;
-    int registered;      /* buffers now */
+    void *memory[MAX_REGISTERED];
+    int registered;      /* memories now */
     _Atomic int running; /* threads and tasks that look at us */
 };
 

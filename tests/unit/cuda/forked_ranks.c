@@ -11,6 +11,12 @@
 #include "common/clock.h"
 #include "common/mem.h"
 
+bool forked_allowed(void)
+{
+    const char *text = getenv("CK_FORK");
+    return text == NULL || strcmp(text, "no") != 0;
+}
+
 enum rf_status forked_exchange(void *data, const void *mine, size_t size,
                                struct rf_blob *all, struct rf_err *err)
 {

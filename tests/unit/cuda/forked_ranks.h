@@ -20,6 +20,10 @@ struct forked_rank {
     uint32_t rank, calls;
 };
 
+/* Whether tests may fork: not with CK_FORK=no, which tests/gpu sets since a
+ * process that has a real device must not. Over the fakes alone. */
+bool forked_allowed(void);
+
 /* For rf_method_env. */
 enum rf_status forked_exchange(void *data, const void *mine, size_t size,
                                struct rf_blob *all, struct rf_err *err);

@@ -7,6 +7,7 @@
 
 #include "cuda/device.h"
 #include "cuda/ipc_choice.h"
+#include "tests/unit/cuda/forked_ranks.h"
 
 #define BYTES 65536
 
@@ -160,9 +161,7 @@ Suite *test_copy_engine_suite(void)
 {
     Suite *suite = suite_create("copy_engine");
     TCase *copies = tcase_create("copies"), *lists = tcase_create("lists");
-    /* See test_vmm.c. */
-    const char *fork_text = getenv("CK_FORK");
-    const bool forks = fork_text == NULL || strcmp(fork_text, "no") != 0;
+    const bool forks = forked_allowed(); /* see test_vmm.c */
     tcase_set_tags(copies, "device");
     tcase_add_checked_fixture(copies, setup, teardown);
     tcase_add_loop_test(copies, test_engine_copies_runs_and_rows, forks ? 0 : 1,

@@ -323,12 +323,14 @@ Suite *test_nccl_streams_suite(void)
     TCase *tests = tcase_create("order");
     tcase_set_timeout(tests, 60);
     tcase_set_tags(tests, "device");
-    tcase_add_test(tests,
-                   test_nccl_packs_a_round_while_the_last_one_is_on_the_wire);
-    tcase_add_test(tests,
-                   test_nccl_packs_what_was_received_after_its_unpacking);
-    tcase_add_test(tests, test_nccl_sends_long_runs_from_arena_to_arena);
-    tcase_add_test(tests, test_nccl_wire_has_priority_over_packing);
+    if (forked_allowed()) {
+        tcase_add_test(
+            tests, test_nccl_packs_a_round_while_the_last_one_is_on_the_wire);
+        tcase_add_test(tests,
+                       test_nccl_packs_what_was_received_after_its_unpacking);
+        tcase_add_test(tests, test_nccl_sends_long_runs_from_arena_to_arena);
+        tcase_add_test(tests, test_nccl_wire_has_priority_over_packing);
+    }
     suite_add_tcase(suite, tests);
     return suite;
 }

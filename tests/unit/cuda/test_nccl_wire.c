@@ -163,10 +163,12 @@ Suite *test_nccl_wire_suite(void)
     TCase *cycle = tcase_create("cycle");
     tcase_set_timeout(cycle, 60);
     tcase_set_tags(cycle, "device");
-    tcase_add_test(cycle,
-                   test_nccl_wire_cycle_of_first_peers_hangs_in_one_group);
-    tcase_add_test(cycle,
-                   test_nccl_wire_groups_of_their_own_end_the_same_cycle);
+    if (forked_allowed()) {
+        tcase_add_test(cycle,
+                       test_nccl_wire_cycle_of_first_peers_hangs_in_one_group);
+        tcase_add_test(cycle,
+                       test_nccl_wire_groups_of_their_own_end_the_same_cycle);
+    }
     suite_add_tcase(suite, cycle);
     return suite;
 }

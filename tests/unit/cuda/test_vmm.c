@@ -11,6 +11,7 @@
 
 #include "cuda/device.h"
 #include "cuda/memory.h"
+#include "tests/unit/cuda/forked_ranks.h"
 
 static struct rf_err err;
 
@@ -216,10 +217,8 @@ Suite *test_vmm_suite(void)
 {
     Suite *suite = suite_create("vmm");
     TCase *tests = tcase_create("vmm");
-    /* The fake counts calls for its faults by process, and a process that has
-     * a real device must not fork. tests/gpu/check-gpu does not let us. */
-    const char *fork_text = getenv("CK_FORK");
-    const bool forks = fork_text == NULL || strcmp(fork_text, "no") != 0;
+    /* The fake counts calls for its faults by process. */
+    const bool forks = forked_allowed();
     tcase_set_tags(tests, "device");
     tcase_add_checked_fixture(tests, setup, clean);
     tcase_add_test(tests, test_vmm_memory_is_whole_grains_and_usable);

@@ -1,7 +1,8 @@
 /*
  * Copies by the device's copy engines, which need no multiprocessor: contiguous
- * runs in batches (cudaMemcpyBatchAsync, of CUDA 12.8 on), rows at a distance as two-dimensional copies. Lists are made once per
- * plan; running one allocates nothing.
+ * runs in batches (cudaMemcpyBatchAsync, of CUDA 12.8 on), rows at a distance
+ * as two-dimensional copies. Lists are made once per plan; running one
+ * allocates nothing.
  */
 #ifndef RF_CUDA_COPY_ENGINE_H
 #define RF_CUDA_COPY_ENGINE_H

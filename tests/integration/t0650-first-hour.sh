@@ -6,7 +6,8 @@
 
 fakes=$RF_BUILD_DIR/fake
 hour=$fakes/first-hour
-[ -x "$RF_BUILD_DIR/first-hour" ] || skip_all "first-hour is not built (no CUDA toolkit)"
+[ -x "$RF_BUILD_DIR/first-hour" ] ||
+    skip_all "first-hour is not built (no CUDA toolkit)"
 [ -x "$hour" ] || skip_all "the fakes are not built (make fake)"
 
 over_fakes() { # ARGUMENT...

@@ -75,6 +75,29 @@ static uint32_t first_of(const struct rf_simulate_env *env, unsigned kind)
     return first;
 }
 
+static enum kind kind_of(const struct rf_simulate_env *env, uint32_t server)
+{
+    unsigned kind = KINDS - 1;
+    while (server < first_of(env, kind)) {
+        kind--;
+    }
+    return (enum kind)kind;
+}
+
+static enum rf_path path_of(enum kind kind)
+{
+    switch (kind) {
+    case PAIR:
+    case NIC_OUT:
+    case NIC_IN:
+        return RF_PATH_BETWEEN;
+    case CPU:
+        return RF_PATH_CPU;
+    default:
+        return RF_PATH_INSIDE;
+    }
+}
+
 static void name_server(const struct rf_simulate_env *env, uint32_t server,
                         char *out, size_t size)
 {
@@ -87,10 +110,7 @@ static void name_server(const struct rf_simulate_env *env, uint32_t server,
     const char *const *names = env->node_names;
     const uint32_t n_nodes = env->plan->world->n_nodes;
     const uint32_t n_nics = nics_of(env->links);
-    unsigned kind = KINDS - 1;
-    while (server < first_of(env, kind)) {
-        kind--;
-    }
+    const enum kind kind = kind_of(env, server);
     server -= first_of(env, kind);
     if (kind == MEMORY) {
         snprintf(out, size, "%smemory of %s", env->links->devices ? "GPU " : "",
@@ -549,8 +569,10 @@ static enum rf_status run(struct rf_simulation *b, struct rf_simulated *out,
     out->ms = result.ms + latency_of_last(b);
     out->busy_ms = result.busy_ms;
     out->in_place = b->in_place;
+    out->path = RF_PATH_IN_PLACE;
     snprintf(out->busiest, sizeof(out->busiest), "nothing");
     if (result.busy_ms > 0) {
+        out->path = path_of(kind_of(b->env, result.busiest));
         name_server(b->env, result.busiest, out->busiest, sizeof(out->busiest));
     }
     return result.n_stuck == 0

@@ -19,10 +19,19 @@ struct rf_simulate_env {
                          memory of the same slot are not copied */
 };
 
+/* Where the time goes: what kind of server is held longest. */
+enum rf_path {
+    RF_PATH_IN_PLACE, /* none: nothing is moved */
+    RF_PATH_INSIDE,   /* memory, ranks' own copying and ports of a node */
+    RF_PATH_BETWEEN,  /* links and NICs between nodes */
+    RF_PATH_CPU,      /* the cost of each operation */
+};
+
 struct rf_simulated {
     double ms;
     double busy_ms;    /* of the server that is held longest */
     char busiest[96];  /* "link gpu-a out", "nothing" */
+    enum rf_path path; /* of that server */
     uint64_t in_place; /* bytes that stayed where they were */
 };
 

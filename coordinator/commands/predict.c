@@ -2,9 +2,9 @@
  * `refit-coord predict`: seconds for each scenario and method before anything
  * runs. Figures come from "links" in cluster.json, missing ones from the probes
  * in result folders; if these measured the same refit, that is shown beside the
- * prediction. Nothing is assumed: having no figures is an error, a method
- * without figures of its own takes those of "links", and what the model does
- * not cover gets "-" and a footnote.
+ * prediction and calibrates it and those like it. Nothing is assumed: having no
+ * figures is an error, a method without figures of its own takes those of
+ * "links", and what the model does not cover gets "-" and a footnote.
  */
 #include "coordinator/commands/predict.h"
 
@@ -13,12 +13,8 @@
 
 #include "common/log.h"
 #include "common/mem.h"
-#include "common/text.h"
 #include "coordinator/commands/commands.h"
 #include "coordinator/commands/load.h"
-#include "coordinator/results/escape.h"
-#include "coordinator/results/fields.h"
-#include "coordinator/results/report_table.h"
 #include "coordinator/results/result_files.h"
 #include "planner/model_json.h"
 #include "planner/simulate.h"
@@ -33,89 +29,9 @@ struct context {
     struct rf_jnode methods; /* "links.methods", value NULL when absent */
     struct rf_timeline timeline;
     struct rf_result_set measured;
-    struct rf_table *table;
-    json_t *list;
+    struct rf_predict_rows rows;
     json_t *noted; /* object: rows that are or will be there, by note_row() */
-    json_t *notes; /* array: why there are no figures, each reason once */
 };
-
-/* The number of a footnote, from 1; names of runs may be any bytes. */
-static size_t note_number(json_t *notes, const char *text)
-{
-    json_t *note = rf_text_json(text, strlen(text));
-    size_t i = 0;
-    while (i < json_array_size(notes) &&
-           !json_equal(json_array_get(notes, i), note)) {
-        i++;
-    }
-    if (i == json_array_size(notes)) {
-        json_array_append(notes, note);
-    }
-    json_decref(note);
-    return i + 1;
-}
-
-static void seconds_cell(struct rf_table *table, double ms)
-{
-    char text[32];
-    rf_table_cell(table, "%s", ms > 0 ? rf_amount_text(ms / 1e3, text) : "-");
-}
-
-/* What was measured, or a footnote that says why nothing was. */
-static void measured_cell(struct context *context,
-                          const struct rf_predict_input *input, json_t *entry)
-{
-    char *why = NULL;
-    double ms = rf_predict_measured(&context->measured, input->scenario,
-                                    input->method, context->model_json, &why);
-    if (why != NULL) {
-        rf_table_cell(context->table, "- [%zu]",
-                      note_number(context->notes, why));
-        json_object_set_new(entry, "measured_note",
-                            rf_text_json(why, strlen(why)));
-    } else {
-        seconds_cell(context->table, ms);
-    }
-    if (ms > 0) {
-        json_object_set_new(entry, "measured_ms", json_real(ms));
-    }
-    free(why);
-}
-
-/* `gap`: why there is no prediction, or NULL. */
-static void add_row(struct context *context,
-                    const struct rf_predict_input *input,
-                    const struct rf_prediction *p, const char *gap)
-{
-    const char *name = input->scenario->spec->name;
-    const char *strategy = rf_strategy_name(input->scenario->spec->strategy);
-    bool step = context->timeline.given && gap == NULL;
-    struct rf_table *table = context->table;
-    char text[32];
-    json_t *entry =
-        json_pack("{s:s, s:s, s:s, s:o, s:o}", "scenario", name, "method",
-                  input->method, "strategy", strategy, "predicted_ms",
-                  gap == NULL ? json_real(p->ms) : json_null(), "bound_ms",
-                  p->bound_ms > 0 ? json_real(p->bound_ms) : json_null());
-    rf_table_cell(table, "%s", name);
-    rf_table_cell(table, "%s", input->method);
-    rf_table_cell(table, "%s", strategy);
-    if (gap != NULL) {
-        json_object_set_new(entry, "note", json_string(gap));
-        rf_table_cell(table, "- [%zu]", note_number(context->notes, gap));
-    } else {
-        rf_table_cell(table, "%s", rf_amount_text(p->ms / 1e3, text));
-    }
-    seconds_cell(table, p->bound_ms);
-    measured_cell(context, input, entry);
-    rf_table_cell(table, "%s", step ? rf_figure_text(p->step_s, 2, text) : "-");
-    rf_table_cell(table, step ? "%.3g %%" : "-", p->share * 100);
-    if (step) {
-        json_object_set_new(entry, "step_s", json_real(p->step_s));
-        json_object_set_new(entry, "refit_share", json_real(p->share));
-    }
-    json_array_append_new(context->list, entry);
-}
 
 /* Fills `p`. No prediction is below the bound, which counts both sides of a
  * cast. */
@@ -126,8 +42,8 @@ static void predict(const struct context *context,
     const struct rf_plan *plan = input->scenario->plan;
     struct rf_bound bound = {0};
     if (rf_method_info_find(input->method)->needs_folder) {
-        p->ms = rf_predict_disk_ms(&input->figures, context->model->bytes,
-                                   plan->totals.bytes_total);
+        p->simulated_ms = rf_predict_disk_ms(
+            &input->figures, context->model->bytes, plan->totals.bytes_total);
     } else {
         const struct rf_simulate_env env = {
             .plan = plan,
@@ -138,17 +54,34 @@ static void predict(const struct context *context,
             .in_place = rf_method_info_find(input->method)->may_alias};
         struct rf_simulated simulated = {.ms = 0};
         if (rf_simulate(&env, &simulated, NULL) == RF_OK) {
-            p->ms = simulated.ms;
+            p->simulated_ms = simulated.ms;
+            p->path = simulated.path;
         }
         if (!env.in_place &&
             rf_cost_bound(plan, &input->links, context->config->node_names,
                           &bound, NULL) == RF_OK) {
             p->bound_ms = bound.ms;
-            p->ms = RF_MAX(p->ms, bound.ms);
+            p->simulated_ms = RF_MAX(p->simulated_ms, bound.ms);
         }
     }
-    p->ms += input->figures.setup_ms;
-    rf_predict_step(&context->timeline, p);
+    p->simulated_ms += input->figures.setup_ms;
+}
+
+static void add_row(struct context *context,
+                    const struct rf_predict_input *input)
+{
+    const struct rf_spec *spec = input->scenario->spec;
+    struct rf_predict_row row = {.scenario = rf_xstrdup(spec->name),
+                                 .method = rf_method_info_find(input->method),
+                                 .strategy = rf_strategy_name(spec->strategy),
+                                 .gap = rf_predict_gap(input)};
+    if (row.gap == NULL) {
+        predict(context, input, &row.p);
+    }
+    row.measured_ms =
+        rf_predict_measured(&context->measured, input->scenario, input->method,
+                            context->model_json, &row.result, &row.why);
+    RF_PUSH(context->rows.rows, context->rows.n, context->rows.capacity, row);
 }
 
 static enum rf_status predict_one(struct context *context,
@@ -160,8 +93,6 @@ static enum rf_status predict_one(struct context *context,
         .method = method,
         .figures = context->links,
         .own = json_object_get(context->methods.value, method) != NULL};
-    struct rf_prediction p = {0};
-    char *gap;
     if (input.own) {
         struct rf_jnode node = rf_jnode_get(&context->methods, method);
         enum rf_status status =
@@ -178,12 +109,7 @@ static enum rf_status predict_one(struct context *context,
                          rf_method_info_find(method)->memory, &input.links);
     }
     rf_link_figures_spread(&input.figures, &input.links); /* these win */
-    gap = rf_predict_gap(&input);
-    if (gap == NULL) {
-        predict(context, &input, &p);
-    }
-    add_row(context, &input, &p, gap);
-    free(gap);
+    add_row(context, &input);
     rf_links_free(&input.links);
     return RF_OK;
 }
@@ -313,38 +239,6 @@ static enum rf_status read_figures(struct context *context,
                : check_measured(context, err);
 }
 
-static void print_out(const struct rf_cli *cli, const struct context *context)
-{
-    if (cli->json) {
-        json_t *document = json_pack("{s:i, s:O}", "schema_version", 1,
-                                     "predictions", context->list);
-        json_dumpf(document, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
-        putchar('\n');
-        json_decref(document);
-    } else {
-        rf_table_print(context->table, stdout, RF_REPORT_TABLE, 0);
-        for (size_t i = 0; i < json_array_size(context->notes); i++) {
-            printf("[%zu] ", i + 1);
-            rf_escape(stdout, RF_REPORT_TABLE,
-                      json_string_value(json_array_get(context->notes, i)));
-            putchar('\n');
-        }
-    }
-}
-
-static struct rf_table *create_table(void)
-{
-    static const char *const heads[] = {
-        "scenario",     "method",       "strategy",
-        ">predicted s", ">bound s",     ">measured s",
-        ">step s",      ">refit share", NULL};
-    static const char *const drops[] = {"refit share", "step s", "strategy",
-                                        "bound s", NULL};
-    struct rf_table *table = rf_table_create(heads);
-    rf_table_set_drops(table, drops, "refit-coord predict FILE | less -S");
-    return table;
-}
-
 static enum rf_status load(struct context *context, const struct rf_cli *cli,
                            struct rf_err *err)
 {
@@ -360,22 +254,29 @@ static enum rf_status load(struct context *context, const struct rf_cli *cli,
 static void free_context(struct context *context)
 {
     json_decref(context->model_json);
-    json_decref(context->list);
     json_decref(context->noted);
-    json_decref(context->notes);
-    rf_table_destroy(context->table);
+    rf_predict_rows_free(&context->rows);
     rf_result_set_free(&context->measured);
     rf_model_destroy(context->model);
     rf_config_destroy(context->config);
 }
 
+static void print_out(const struct rf_cli *cli, struct context *context)
+{
+    const struct rf_timeline *timeline = &context->timeline;
+    struct rf_leave_one_out error;
+    rf_predict_calibrate(&context->rows, &error);
+    for (size_t i = 0; i < context->rows.n; i++) {
+        rf_predict_step(timeline, &context->rows.rows[i].p);
+    }
+    (cli->json ? rf_predict_print_json : rf_predict_print_table)(
+        &context->rows, &error, timeline->given, stdout);
+}
+
 int rf_predict_command(const struct rf_cli *cli)
 {
     struct rf_err err = {0};
-    struct context context = {.table = create_table(),
-                              .list = json_array(),
-                              .noted = json_object(),
-                              .notes = json_array()};
+    struct context context = {.noted = json_object()};
     int code = RF_EXIT_USAGE;
     if (load(&context, cli, &err) != RF_OK ||
         predict_all(&context, &err) != RF_OK) {

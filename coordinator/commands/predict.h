@@ -1,23 +1,31 @@
 /* Predicted times. The arithmetic is pure and in predict_figures.c, figures
  * from probes come from predict_probes.c, what was measured from
- * predict_measured.c; predict.c has the command. Formulae: docs/MEASURING.md,
- * "Predictions". */
+ * predict_measured.c, calibration predict_calibrate.c; predict.c has the
+ * command. Formulae: docs/MEASURING.md, "Predictions". */
 #ifndef RF_COORDINATOR_COMMANDS_PREDICT_H
 #define RF_COORDINATOR_COMMANDS_PREDICT_H
 
+#include <jansson.h>
 #include <stdbool.h>
+#include <stdio.h>
 
 #include "coordinator/config/links.h"
 #include "coordinator/config/timeline.h"
 #include "coordinator/results/result_files.h"
 #include "coordinator/run/scenario.h"
-#include "planner/cost.h"
+#include "planner/simulate.h"
 #include "transport/method.h"
 
 struct rf_prediction {
-    double ms, bound_ms; /* bound 0: unknown */
-    double step_s;       /* of the whole timeline */
-    double share;        /* of the step that refits take */
+    double simulated_ms;
+    enum rf_path path; /* of the simulation; nothing where there is none */
+    double bound_ms;   /* 0: unknown */
+    double ms;         /* simulated and calibrated */
+    double factor;     /* of the calibration, 1 without */
+    size_t n_results;  /* that it is from */
+    double others_ms;  /* from all results but the row's own */
+    double step_s;     /* of the whole timeline */
+    double share;      /* of the step that refits take */
 };
 
 /* Time on disk, both rates given: all unique bytes written, then what every
@@ -55,17 +63,64 @@ char *rf_predict_gap(const struct rf_predict_input *input);
 /*
  * The median of the last result that measured just this: a model of the same
  * size, the same plan, schedule and settings on the same nodes, whatever its
- * name. 0 where there is none; `why`, which must be NULL, then gets a malloc'ed
- * text if a result has the scenario's name and `method` is the scenario's: what
- * is different there.
- * `model` is rf_model_json()'s.
+ * name; `from` gets that result. 0 and NULL where there is none; `why`, which
+ * must be NULL, then gets a malloc'ed text if a result has the scenario's name
+ * and `method` is the scenario's: what is different there. `model` is
+ * rf_model_json()'s.
  */
 double rf_predict_measured(const struct rf_result_set *set,
                            const struct rf_scenario *scenario,
-                           const char *method, const json_t *model, char **why);
+                           const char *method, const json_t *model,
+                           const struct rf_result_file **from, char **why);
 
 /* Adds the timeline to p->ms. */
 void rf_predict_step(const struct rf_timeline *timeline,
                      struct rf_prediction *p);
+
+/* One scenario with one method. */
+struct rf_predict_row {
+    char *scenario;
+    const struct rf_method_info *method;
+    const char *strategy;
+    char *gap; /* why there is no prediction, or NULL */
+    char *why; /* there is no measurement, or NULL */
+    struct rf_prediction p;
+    const struct rf_result_file *result; /* that measured it, or NULL */
+    double measured_ms;                  /* 0: none */
+};
+
+struct rf_predict_rows {
+    struct rf_predict_row *rows;
+    size_t n, capacity;
+};
+
+/* How far predictions are off that know only the other results. */
+struct rf_leave_one_out {
+    size_t n;
+    double median, worst; /* |predicted / measured - 1| */
+    const struct rf_predict_row *worst_row;
+};
+
+/*
+ * Multiplies what was simulated with what results of the same method and path
+ * took of it: the median of measured / simulated, each result counted once.
+ * Rows without such results stay as simulated; none gets below its bound.
+ * Fills p.ms, p.factor, p.n_results and p.others_ms. Pure.
+ */
+void rf_predict_calibrate(struct rf_predict_rows *rows,
+                          struct rf_leave_one_out *out);
+
+/* "between nodes": where the time of a row goes. */
+const char *rf_predict_path_text(const struct rf_predict_row *row);
+
+/* `step`: whether there is a timeline. */
+void rf_predict_print_table(const struct rf_predict_rows *rows,
+                            const struct rf_leave_one_out *error, bool step,
+                            FILE *to);
+void rf_predict_print_json(const struct rf_predict_rows *rows,
+                           const struct rf_leave_one_out *error, bool step,
+                           FILE *to);
+
+void rf_predict_rows_free(struct rf_predict_rows *rows);
 
 #endif

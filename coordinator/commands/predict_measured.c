@@ -150,18 +150,22 @@ static char *difference_text(const struct rf_result_file *file,
 
 double rf_predict_measured(const struct rf_result_set *set,
                            const struct rf_scenario *scenario,
-                           const char *method, const json_t *model, char **why)
+                           const char *method, const json_t *model,
+                           const struct rf_result_file **from, char **why)
 {
     bool own = strcmp(method, scenario->spec->method) == 0;
     json_t *here = wanted_of(scenario, method, model);
     double ms = 0;
+    *from = NULL;
     for (size_t i = 0; i < set->n; i++) {
         const struct rf_result_file *file = &set->files[i];
         json_t *there = found_in(file->result, scenario, method);
         char *difference = difference_text(file, there, here);
         json_decref(there);
         if (difference == NULL) {
-            (void)rf_result_number(file->result, "summary", "median_ms", &ms);
+            if (rf_result_number(file->result, "summary", "median_ms", &ms)) {
+                *from = file;
+            }
         } else if (own && strcmp(file->name, scenario->spec->name) == 0) {
             free(*why);
             *why = difference;

@@ -174,6 +174,31 @@ test_predictions_show_only_measurements_of_the_same_refit() {
     expect_text out '^\[1\] not measured: .*colocated.*model.parameters is'
 }
 
+test_results_calibrate_predictions() {
+    cluster '.scenarios |= .[:1] |
+        .scenarios += [.scenarios[0] + {name: "wider", train: {tp: 1}, infer: {tp: 4}}]'
+    run_coord cluster.json
+    expect_exit 0
+    cluster '.scenarios |= .[:1] |
+        .scenarios += [.scenarios[0] + {name: "wider", train: {tp: 1}, infer: {tp: 4}},
+            .scenarios[0] + {name: "new", train: {tp: 4}, infer: {tp: 2}}] |
+        .links.copy_gbytes_per_s = 1000'
+    run_coord predict cluster.json results --json
+    expect_exit 0
+    expect_json out '.predictions | all(.path == "inside nodes" and
+        .calibration.results == 2 and .simulated_ms < .predicted_ms and
+        (.simulated_ms * .calibration.factor / .predicted_ms - 1 | fabs) < 1e-6)
+        and all(.[:2][]; .leave_one_out_ms > 0) and .[2].leave_one_out_ms == null'
+    expect_json out '.leave_one_out | .results == 2 and
+        .worst_error >= .median_error and .worst_method == "host"'
+    run_coord predict cluster.json results
+    expect_text out '^host, inside nodes: calibrated by 2 results: x[0-9]'
+    expect_text out \
+        '^leave-one-out error over 2 results: median [0-9.]+ %, worst [0-9.]+ % \('
+    run_coord predict cluster.json
+    expect_no_text out 'calibrated|leave-one-out'
+}
+
 test_probes_of_host_memory_predict_no_refit_between_gpus() {
     cluster '.scenarios |= .[:1]'
     run_coord cluster.json

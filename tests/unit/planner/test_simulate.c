@@ -50,9 +50,11 @@ START_TEST(test_simulate_adds_latency_and_operations)
     found = simulate(ACROSS(WHOLE, WHOLE, ""), 1, &links, 0);
     ck_assert_double_eq_tol(found.ms, BYTES / 0.5e6 + 0.2, 0.15);
     ck_assert_str_eq(found.busiest, "link a out");
+    ck_assert_int_eq(found.path, RF_PATH_BETWEEN);
     found = simulate(ACROSS(WHOLE, WHOLE, ""), 1, &links, 1e6);
     ck_assert_double_ge(found.ms, 1000);
     ck_assert_str_eq(found.busiest, "operations of rank 0");
+    ck_assert_int_eq(found.path, RF_PATH_CPU);
     rf_links_free(&links);
 }
 END_TEST
@@ -87,6 +89,7 @@ START_TEST(test_simulate_in_place_moves_nothing)
                  1, &links, 0);
     ck_assert_uint_eq(found.in_place, (uint64_t)BYTES);
     ck_assert_double_eq(found.ms, 0);
+    ck_assert_int_eq(found.path, RF_PATH_IN_PLACE);
     rf_links_free(&links);
 }
 END_TEST

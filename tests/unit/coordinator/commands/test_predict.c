@@ -143,6 +143,7 @@ static double measured_with(const char *name, const char *method,
         .name = rf_xstrdup(name), .run = rf_xstrdup("r"), .result = NULL};
     struct rf_result_set set = {.files = &file, .n = 1};
     json_t *model = rf_model_json(pair.model);
+    const struct rf_result_file *from;
     double ms;
     file.result = result_of(&pair, name);
     if (key != NULL) {
@@ -150,7 +151,8 @@ static double measured_with(const char *name, const char *method,
                                        : file.result,
                         key, value);
     }
-    ms = rf_predict_measured(&set, pair.scenario, method, model, why);
+    ms = rf_predict_measured(&set, pair.scenario, method, model, &from, why);
+    ck_assert_ptr_eq(from, ms > 0 ? &file : NULL);
     json_decref(value);
     json_decref(model);
     json_decref(file.result);

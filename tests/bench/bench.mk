@@ -20,6 +20,11 @@ bench-alpa: ## the resharding suite on shaped links; needs root, takes minutes
 	$(call needs,build test,all)
 	tests/bench/bench-alpa $(BUILD)
 
+.PHONY: predict-published
+predict-published: ## predictions beside published times
+	$(call needs,build unit,all)
+	tests/bench/published/predict-published $(BUILD)
+
 .PHONY: bench-planner check-planner
 bench-planner: ## plan time and memory at 256 to 131,072 ranks
 	$(call needs,build unit,$(BUILD)/bench-planner)

@@ -1,0 +1,30 @@
+# Predictions of refits whose times others published.
+# limit: 240
+# shellcheck shell=bash source=../lib/test.sh disable=SC2034
+. "$(dirname "$0")/../lib/test.sh"
+
+published() {
+    "$RF_TOP/tests/bench/published/predict-published" "$RF_BUILD_DIR" "$@"
+}
+
+test_phases_and_handles_take_what_their_constants_say() {
+    published --json >all.json || fail "predict-published failed"
+    expect_json all.json '[.[] | select(.name | test("^demo-(gather|transfer|broadcast)$"))
+        | .predicted_s] | length == 3 and (add / 9.8 - 1 | fabs) < 0.02'
+    expect_json all.json '.[] | select(.name == "demo-ipc")
+        | (.predicted_s / 0.001 - 1 | fabs) < 0.02'
+    # Of two strategies for the same refit the faster is predicted faster.
+    expect_json all.json 'INDEX(.name) | map_values(.predicted_s)
+        | ."m2n-deepseek-v3-h" < ."m2n-deepseek-v3" and ."m2n-235b-h" < ."m2n-235b"'
+}
+
+test_the_table_of_published_times_is_current() {
+    local line
+    published >table || fail "predict-published failed"
+    while IFS= read -r line; do
+        grep -qxF -- "$line" "$RF_TOP/docs/MEASURING.md" ||
+            fail "docs/MEASURING.md has another line than: $line"
+    done <table
+}
+
+run_tests

@@ -104,8 +104,9 @@ struct rf_leave_one_out {
 /*
  * Multiplies what was simulated with what results of the same method and path
  * took of it: the median of measured / simulated, each result counted once.
- * Rows without such results stay as simulated; none gets below its bound.
- * Fills p.ms, p.factor, p.n_results and p.others_ms. Pure.
+ * Rows without such results stay as simulated. None gets below its bound,
+ * unless a result of its method and path did. Fills p.ms, p.factor, p.n_results
+ * and p.others_ms. Pure.
  */
 void rf_predict_calibrate(struct rf_predict_rows *rows,
                           struct rf_leave_one_out *out);

@@ -33,39 +33,52 @@ static bool counts(const struct rf_predict_rows *rows, size_t i)
     return true;
 }
 
-/* The median of measured / simulated for the method and path of `row`, of all
- * results or of those that are not the row's. 1 where there are none. */
-static double factor_for(const struct rf_predict_rows *rows,
-                         const struct rf_predict_row *row, bool others,
-                         size_t *n)
+struct factor {
+    double value; /* 1 where there are no results */
+    size_t n;
+    bool beaten; /* a result is below its bound: figures are too low */
+};
+
+/* From the results with the method and path of `row`: all, or those that are
+ * not its own. */
+static struct factor factor_for(const struct rf_predict_rows *rows,
+                                const struct rf_predict_row *row, bool others)
 {
     double *ratios = rf_xcalloc(rows->n, sizeof(*ratios));
-    double factor = 1;
-    *n = 0;
+    struct factor factor = {.value = 1};
     for (size_t i = 0; i < rows->n; i++) {
         const struct rf_predict_row *at = &rows->rows[i];
         if (at->method == row->method && at->p.path == row->p.path &&
             counts(rows, i) && !(others && at->result == row->result)) {
-            ratios[(*n)++] = at->measured_ms / at->p.simulated_ms;
+            ratios[factor.n++] = at->measured_ms / at->p.simulated_ms;
+            factor.beaten |= at->measured_ms < at->p.bound_ms;
         }
     }
-    if (*n > 0) {
-        factor = median_of(ratios, *n);
+    if (factor.n > 0) {
+        factor.value = median_of(ratios, factor.n);
     }
     free(ratios);
     return factor;
+}
+
+static double calibrated_ms(const struct rf_prediction *p,
+                            const struct factor *factor)
+{
+    const double ms = p->simulated_ms * factor->value;
+    return factor->beaten ? ms : RF_MAX(ms, p->bound_ms);
 }
 
 static void calibrate_row(const struct rf_predict_rows *rows,
                           struct rf_predict_row *row)
 {
     struct rf_prediction *p = &row->p;
-    size_t n;
-    p->factor = factor_for(rows, row, false, &p->n_results);
-    p->ms = RF_MAX(p->simulated_ms * p->factor, p->bound_ms);
+    struct factor factor = factor_for(rows, row, false);
+    p->factor = factor.value;
+    p->n_results = factor.n;
+    p->ms = calibrated_ms(p, &factor);
     if (row->result != NULL) {
-        p->others_ms = p->simulated_ms * factor_for(rows, row, true, &n);
-        p->others_ms = RF_MAX(p->others_ms, p->bound_ms);
+        factor = factor_for(rows, row, true);
+        p->others_ms = calibrated_ms(p, &factor);
     }
 }
 

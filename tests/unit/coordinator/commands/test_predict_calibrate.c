@@ -106,6 +106,22 @@ START_TEST(test_calibrate_keeps_methods_apart_and_above_the_bound)
 }
 END_TEST
 
+/* A bound that a result is below is from figures that are too low. */
+START_TEST(test_calibrate_ignores_bounds_that_results_beat)
+{
+    struct rf_predict_rows rows = {.n = 0};
+    struct rf_leave_one_out error;
+    add(&rows, row_of(0, RF_PATH_INSIDE, 10, 5));
+    rows.rows[0].p.bound_ms = 9;
+    add(&rows, row_of(1, RF_PATH_INSIDE, 20, 0));
+    rows.rows[1].p.bound_ms = 18;
+    rf_predict_calibrate(&rows, &error);
+    ck_assert_double_eq_tol(rows.rows[1].p.ms, 10, 1e-9);
+    ck_assert_double_eq_tol(rows.rows[0].p.others_ms, 10, 1e-9);
+    rf_predict_rows_free(&rows);
+}
+END_TEST
+
 /* No prediction, nothing simulated, no results. */
 START_TEST(test_calibrate_leaves_alone_what_it_cannot_compare)
 {
@@ -166,6 +182,7 @@ Suite *test_predict_calibrate_suite(void)
     tcase_add_test(tests, test_calibrate_counts_a_result_once);
     tcase_add_test(tests,
                    test_calibrate_keeps_methods_apart_and_above_the_bound);
+    tcase_add_test(tests, test_calibrate_ignores_bounds_that_results_beat);
     tcase_add_test(tests, test_calibrate_leaves_alone_what_it_cannot_compare);
     tcase_add_test(tests, test_calibrate_is_said_under_the_table);
     suite_add_tcase(suite, tests);

@@ -20,7 +20,10 @@ bench-alpa: ## the resharding suite on shaped links; needs root, takes minutes
 	$(call needs,build test,all)
 	tests/bench/bench-alpa $(BUILD)
 
-.PHONY: predict-published
+.PHONY: bench-predict predict-published
+bench-predict: ## predictions beside shaped links; needs root, takes minutes
+	$(call needs,build test,all)
+	tests/bench/bench-predict $(BUILD)
 predict-published: ## predictions beside published times
 	$(call needs,build unit,all)
 	tests/bench/published/predict-published $(BUILD)

@@ -182,6 +182,11 @@
       "of data connections, 32 bytes in hexadecimal")                          \
     F(S, MAYBE, test, msg_hooks, 0, 0, "faults made on purpose")
 
+#define RF_LINK_FIELDS(F, S)                                                   \
+    F(S, U32, from, REQUIRED, 0, RF_MSG_RANKS_LAST, "the rank that sends")     \
+    F(S, U32, to, REQUIRED, 0, RF_MSG_RANKS_LAST, "the rank that receives")    \
+    F(S, U64, bytes, REQUIRED, 1, RF_MSG_BYTES_MAX, "payload")
+
 #define RF_STEP_FIELDS(F, S)                                                   \
     F(S, U32, attempt, REQUIRED, 1, INT32_MAX, "as in START")                  \
     F(S, U64, seq, REQUIRED, 0, INT64_MAX, "number, counts up")                \
@@ -196,9 +201,9 @@
       "run, yardstick: record what the rank does, this many events at most")   \
     F(S, BOOL, sources, OPTIONAL, 0, 0, "verify: the training side, too")      \
     F(S, TEXT, kind, OPTIONAL, 1, 15, "probe: `copy` or `link`")               \
-    F(S, U64, bytes, OPTIONAL, 0, RF_MSG_BYTES_MAX, "probe: size")             \
-    F(S, U32, from, OPTIONAL, 0, RF_MSG_RANKS_LAST, "probe link: rank")        \
-    F(S, U32, to, OPTIONAL, 0, RF_MSG_RANKS_LAST, "probe link: rank")
+    F(S, U64, bytes, OPTIONAL, 0, RF_MSG_BYTES_MAX, "probe copy: size")        \
+    F(S, LIST, links, msg_link, 0, RF_MSG_NODES_MAX,                           \
+      "probe link: what to measure at once; no rank is in two of them")
 
 #define RF_ARENA_BYTES_FIELDS(F, S)                                            \
     F(S, U64, train, REQUIRED, 0, RF_MSG_BYTES_MAX, "the training side's")     \
@@ -384,6 +389,7 @@
     X(msg_member, RF_MEMBER_FIELDS)                                            \
     X(msg_hook, RF_HOOK_FIELDS)                                                \
     X(msg_hooks, RF_HOOKS_FIELDS)                                              \
+    X(msg_link, RF_LINK_FIELDS)                                                \
     X(msg_arena_bytes, RF_ARENA_BYTES_FIELDS)                                  \
     X(msg_copy_ways, RF_COPY_WAYS_FIELDS)                                      \
     X(msg_yardstick, RF_YARDSTICK_FIELDS)                                      \

@@ -21,7 +21,10 @@
 #include "worker/memory_host.h"
 #include "worker/probe_link.h"
 
-#define WINDOW_NS (50 * RF_NS_PER_MS)
+/* A window is as long as a slow memory needs to copy the buffer once. */
+#define WINDOW_LEAST_NS (10 * RF_NS_PER_MS)
+#define WINDOW_MOST_NS (50 * RF_NS_PER_MS)
+#define SLOW_BYTES_PER_NS 1
 #define WINDOWS 6 /* memcpy and streaming in turn */
 #define CHUNK_BYTES ((uint64_t)1 << 20)
 #define DEFAULT_BYTES ((uint64_t)64 << 20)
@@ -32,6 +35,7 @@ enum kind { KIND_MEMCPY, KIND_STREAMING, KIND_COUNT };
 struct buffers {
     struct rf_arena src, dst;
     uint64_t bytes; /* each, a multiple of CHUNK_BYTES */
+    int64_t window_ns;
 };
 
 static void free_buffers(struct buffers *buffers)
@@ -40,12 +44,14 @@ static void free_buffers(struct buffers *buffers)
     rf_memory_host.free(&buffers->dst);
 }
 
-static enum rf_status alloc_buffers(uint64_t bytes, struct buffers *out,
-                                    struct rf_err *err)
+static enum rf_status alloc_buffers(uint64_t bytes, int64_t window_ns,
+                                    struct buffers *out, struct rf_err *err)
 {
     enum rf_status status;
-    *out =
-        (struct buffers){.src = {.fd = -1}, .dst = {.fd = -1}, .bytes = bytes};
+    *out = (struct buffers){.src = {.fd = -1},
+                            .dst = {.fd = -1},
+                            .bytes = bytes,
+                            .window_ns = window_ns};
     status = rf_memory_host.alloc(bytes, &out->src, err);
     if (status == RF_OK) {
         status = rf_memory_host.alloc(bytes, &out->dst, err);
@@ -57,11 +63,11 @@ static enum rf_status alloc_buffers(uint64_t bytes, struct buffers *out,
     return status;
 }
 
-/* Bytes copied between start_ns and start_ns + WINDOW_NS. */
+/* Bytes copied in the window that begins at start_ns. */
 static uint64_t copy_window(const struct buffers *buffers, enum kind kind,
                             int64_t start_ns, const atomic_bool *abort)
 {
-    int64_t end_ns = start_ns + WINDOW_NS;
+    int64_t end_ns = start_ns + buffers->window_ns;
     uint8_t *dst = buffers->dst.base;
     const uint8_t *src = buffers->src.base;
     uint64_t at = 0, copied = 0;
@@ -83,14 +89,13 @@ static uint64_t copy_window(const struct buffers *buffers, enum kind kind,
 static void measure(const struct buffers *buffers, int64_t start_ns,
                     const atomic_bool *abort, double rate[WINDOWS])
 {
+    /* A little room between windows for the chunk that is under way. */
+    const int64_t step_ns = buffers->window_ns + RF_NS_PER_MS;
     for (int window = 0; window < WINDOWS; window++) {
         enum kind kind = (enum kind)(window % KIND_COUNT);
-        /* A little room between windows for the chunk that is under way. */
-        rate[window] =
-            (double)copy_window(buffers, kind,
-                                start_ns + window * (WINDOW_NS + RF_NS_PER_MS),
-                                abort) /
-            (double)WINDOW_NS;
+        rate[window] = (double)copy_window(buffers, kind,
+                                           start_ns + window * step_ns, abort) /
+                       (double)buffers->window_ns;
     }
 }
 
@@ -135,59 +140,102 @@ static void free_all(const struct rf_probe *probe, struct rf_blob *all)
     }
 }
 
-/* Gives one value to all; fills values[] of this node's ranks (0 elsewhere). */
-static enum rf_status share(const struct rf_probe *probe, uint64_t mine,
-                            uint64_t *values, struct rf_err *err)
+/* Gives n values to all; fills values[], n by rank, of this node's ranks (0
+ * elsewhere). */
+static enum rf_status share(const struct rf_probe *probe, const uint64_t *mine,
+                            size_t n, uint64_t *values, struct rf_err *err)
 {
-    uint8_t encoded[8];
+    uint8_t encoded[8 * WINDOWS];
     struct rf_blob *all = NULL;
     enum rf_status status;
-    rf_put_u64(encoded, mine);
-    status = probe->exchange(probe->exchange_data, encoded, sizeof(encoded),
-                             &all, err);
+    for (size_t i = 0; i < n; i++) {
+        rf_put_u64(encoded + 8 * i, mine[i]);
+    }
+    status = probe->exchange(probe->exchange_data, encoded, 8 * n, &all, err);
     for (uint32_t r = 0; status == RF_OK && r < probe->world->n_ranks; r++) {
-        if (all[r].size != sizeof(encoded)) {
+        if (all[r].size != 8 * n) {
             status = rf_err_set(err, RF_ERR_PROTOCOL,
                                 "rank %u is not in the same probe", r);
-        } else {
-            values[r] = on_my_node(probe, r) ? rf_get_u64(all[r].data) : 0;
+        }
+        for (size_t i = 0; i < n && status == RF_OK; i++) {
+            values[r * n + i] =
+                on_my_node(probe, r)
+                    ? rf_get_u64((const uint8_t *)all[r].data + 8 * i)
+                    : 0;
         }
     }
     free_all(probe, all);
     return status;
 }
 
-/* The rates of all ranks of the node in kind, in bytes per second. */
-static enum rf_status sum_of_node(const struct rf_probe *probe, double mine,
-                                  uint64_t *values, double *sum,
-                                  struct rf_err *err)
+/* Waits for all ranks. */
+static enum rf_status meet(const struct rf_probe *probe, uint64_t *values,
+                           struct rf_err *err)
 {
-    enum rf_status status = share(probe, (uint64_t)(mine * 1e9), values, err);
-    *sum = 0;
+    const uint64_t nothing = 0;
+    return share(probe, &nothing, 1, values, err);
+}
+
+/* What the node's first rank, and nobody else meanwhile, gets. Says how long
+ * an exchange takes that all have come to. */
+static enum rf_status copy_alone(const struct rf_probe *probe,
+                                 const struct buffers *buffers,
+                                 uint64_t *values, double *single,
+                                 int64_t *exchange_ns, struct rf_err *err)
+{
+    double alone[WINDOWS] = {0};
+    uint64_t mine = 0;
+    int64_t asked_ns;
+    enum rf_status status = meet(probe, values, err);
+    if (status == RF_OK && first_of_node(probe)) {
+        measure(buffers, rf_now_ns(), probe->abort, alone);
+        mine = (uint64_t)(alone[typical_window(alone)] * 1e9);
+    }
+    asked_ns = rf_now_ns();
+    if (status == RF_OK) {
+        status = share(probe, &mine, 1, values, err);
+    }
+    *exchange_ns = rf_now_ns() - asked_ns;
+    *single = 0;
     for (uint32_t r = 0; status == RF_OK && r < probe->world->n_ranks; r++) {
-        *sum += (double)values[r] / 1e9;
+        *single = RF_MAX(*single, (double)values[r] / 1e9);
     }
     return status;
 }
 
-/* A time soon after which all ranks of the node can begin: an exchange is timed
- * first, and the start lies that long behind the next one. */
+/* A time soon after which all ranks of the node can begin: its first rank,
+ * which has seen how long an exchange takes, lays it that long behind the next
+ * one. */
 static enum rf_status common_start(const struct rf_probe *probe,
-                                   uint64_t *values, int64_t *start_ns,
-                                   struct rf_err *err)
+                                   int64_t exchange_ns, uint64_t *values,
+                                   int64_t *start_ns, struct rf_err *err)
 {
-    int64_t asked_ns = rf_now_ns(), took_ns;
-    enum rf_status status = share(probe, 0, values, err);
-    if (status == RF_OK) {
-        took_ns = rf_now_ns() - asked_ns;
-        status = share(
-            probe,
-            (uint64_t)(rf_now_ns() + took_ns + took_ns / 2 + 10 * RF_NS_PER_MS),
-            values, err);
-    }
+    const int64_t ahead_ns = exchange_ns + exchange_ns / 2 + 10 * RF_NS_PER_MS;
+    const uint64_t mine =
+        first_of_node(probe) ? (uint64_t)(rf_now_ns() + ahead_ns) : 0;
+    enum rf_status status = share(probe, &mine, 1, values, err);
     *start_ns = 0;
     for (uint32_t r = 0; status == RF_OK && r < probe->world->n_ranks; r++) {
         *start_ns = RF_MAX(*start_ns, (int64_t)values[r]);
+    }
+    return status;
+}
+
+/* What the node's ranks got in each window together. */
+static enum rf_status sums_of_node(const struct rf_probe *probe,
+                                   const double mine[WINDOWS], uint64_t *values,
+                                   double sum[WINDOWS], struct rf_err *err)
+{
+    uint64_t rates[WINDOWS];
+    enum rf_status status;
+    for (int w = 0; w < WINDOWS; w++) {
+        rates[w] = (uint64_t)(mine[w] * 1e9);
+        sum[w] = 0;
+    }
+    status = share(probe, rates, WINDOWS, values, err);
+    for (size_t i = 0;
+         status == RF_OK && i < (size_t)probe->world->n_ranks * WINDOWS; i++) {
+        sum[i % WINDOWS] += (double)values[i] / 1e9;
     }
     return status;
 }
@@ -197,26 +245,18 @@ static enum rf_status host_copy(const struct rf_probe *probe,
                                 double *together, double *single,
                                 struct rf_err *err)
 {
-    double alone[WINDOWS] = {0}, rate[WINDOWS], sum[WINDOWS];
-    int64_t start_ns = 0;
-    enum rf_status status = share(probe, 0, values, err);
-    if (status == RF_OK && first_of_node(probe)) {
-        measure(buffers, rf_now_ns(), probe->abort, alone);
-    }
+    double rate[WINDOWS], sum[WINDOWS];
+    int64_t start_ns = 0, exchange_ns = 0;
+    enum rf_status status =
+        copy_alone(probe, buffers, values, single, &exchange_ns, err);
     if (status == RF_OK) {
-        status = sum_of_node(probe, alone[typical_window(alone)], values,
-                             single, err);
-    }
-    if (status == RF_OK) {
-        status = common_start(probe, values, &start_ns, err);
+        status = common_start(probe, exchange_ns, values, &start_ns, err);
     }
     if (status != RF_OK) {
         return status;
     }
     measure(buffers, start_ns, probe->abort, rate);
-    for (int w = 0; status == RF_OK && w < WINDOWS; w++) {
-        status = sum_of_node(probe, rate[w], values, &sum[w], err);
-    }
+    status = sums_of_node(probe, rate, values, sum, err);
     if (status == RF_OK) {
         *together = rate[typical_window(sum)];
         *probe->plain_stores = typical_window(sum) % KIND_COUNT == KIND_MEMCPY;
@@ -224,15 +264,26 @@ static enum rf_status host_copy(const struct rf_probe *probe,
     return status;
 }
 
+static uint64_t asked_bytes(const struct rf_msg_step *step)
+{
+    return step->bytes != RF_ABSENT_U64 && step->bytes > 0 ? step->bytes
+                                                           : DEFAULT_BYTES;
+}
+
+/* The same on all ranks, whatever memory they have. */
+static int64_t window_ns(const struct rf_msg_step *step)
+{
+    const uint64_t ns =
+        RF_MIN(asked_bytes(step) / SLOW_BYTES_PER_NS, (uint64_t)WINDOW_MOST_NS);
+    return RF_MAX((int64_t)ns, WINDOW_LEAST_NS);
+}
+
 /* As much as asked for, but never more than a quarter of what the node's ranks
  * can have together. */
 static uint64_t buffer_bytes(const struct rf_probe *probe,
                              const struct rf_msg_step *step)
 {
-    uint64_t bytes = step->bytes != RF_ABSENT_U64 && step->bytes > 0
-                         ? step->bytes
-                         : DEFAULT_BYTES;
-    uint64_t ranks = 0, limit;
+    uint64_t bytes = asked_bytes(step), ranks = 0, limit;
     for (uint32_t r = 0; r < probe->world->n_ranks; r++) {
         ranks += on_my_node(probe, r);
     }
@@ -266,13 +317,15 @@ static enum rf_status device_copy(const struct rf_probe *probe,
     uint64_t *values = rf_xcalloc(probe->world->n_ranks, sizeof(*values));
     uint32_t first = probe->rank;
     const uint32_t n = sharers(probe, &first);
+    uint64_t mine;
     double rate = 0;
-    enum rf_status status = share(probe, 0, values, err);
+    enum rf_status status = meet(probe, values, err);
     if (status == RF_OK && first == probe->rank) {
         status = probe->module->copy_probe(&rate, err);
     }
     if (status == RF_OK) {
-        status = share(probe, (uint64_t)(rate * 1e9), values, err);
+        mine = (uint64_t)(rate * 1e9);
+        status = share(probe, &mine, 1, values, err);
     }
     if (status == RF_OK) {
         *single = (double)values[first] / 1e9;
@@ -293,11 +346,13 @@ static enum rf_status probe_copy(const struct rf_probe *probe,
     if (probe->module != NULL) {
         status = device_copy(probe, &together, &single, err);
     } else {
-        status = alloc_buffers(buffer_bytes(probe, step), &buffers, err);
+        status = alloc_buffers(buffer_bytes(probe, step), window_ns(step),
+                               &buffers, err);
         if (status != RF_OK) {
             return status;
         }
-        values = rf_xcalloc(probe->world->n_ranks, sizeof(*values));
+        values = rf_xcalloc((size_t)probe->world->n_ranks * WINDOWS,
+                            sizeof(*values));
         status = host_copy(probe, &buffers, values, &together, &single, err);
         free(values);
         free_buffers(&buffers);

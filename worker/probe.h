@@ -32,8 +32,8 @@ struct rf_probe {
  * "copy": "gbytes_per_s" is this rank's share when all ranks of its node copy
  * at the same time, by whichever of memcpy and streaming stores gives the node
  * more in sum; "single_gbytes_per_s" is what the node's first rank reaches
- * alone. "link": goodput and latency between the ranks "from" and "to", in the
- * answer of "to" only. *out is initialised.
+ * alone. "link": goodput and latency of each of "links", all at once, in the
+ * answer of its "to" only. *out is initialised.
  */
 enum rf_status rf_probe_run(const struct rf_probe *probe,
                             const struct rf_msg_step *step,

@@ -1,11 +1,13 @@
 /*
- * Link probe: what one pair of ranks of two nodes moves over TCP, and how long
- * a small message takes. See probe.h.
+ * Link probe: what pairs of ranks of two nodes each move over TCP, and how long
+ * a small message takes. See probe.h. No rank is in two pairs of a step, so
+ * that each has at most one link to look after.
  *
  * Two connections with a thread each at both ends, 1 MiB writes from memory
- * that is not in any cache: what a good sender of weights can do. The receiver
- * counts from its first bytes to its last, so that neither clocks nor start-up
- * matter. All ranks take part in the exchanges; the others have nothing to do.
+ * that is in no cache unless all of it fits: what a good sender of weights can
+ * do. The receiver counts from its first bytes to its last, so that neither
+ * clocks nor start-up matter. All ranks take part in the exchange; those in no
+ * pair have nothing else to do.
  */
 #include "worker/probe_link.h"
 
@@ -25,7 +27,7 @@
 
 #define STREAMS ((size_t)2)
 #define WRITE_BYTES ((size_t)1 << 20)
-#define BUFFER_BYTES ((size_t)32 << 20)
+#define BUFFER_BYTES ((size_t)32 << 20) /* at most */
 /* What a receiver takes first, and does not count: never all there is. */
 #define FIRST_BYTES ((size_t)4 << 10)
 #define PINGS 21
@@ -34,7 +36,8 @@
 
 struct stream {
     const struct rf_probe *probe;
-    uint8_t *buffer; /* BUFFER_BYTES */
+    uint8_t *buffer;
+    size_t buffer_bytes;
     uint64_t bytes;
     /* Of a receiver: how many bytes came first and when, its last. */
     uint64_t first_bytes;
@@ -108,7 +111,7 @@ static void *run_stream(void *data)
     struct stream *stream = data;
     size_t at = 0, moved = 0;
     for (uint64_t done = 0; done < stream->bytes; done += moved) {
-        size_t size = RF_MIN(WRITE_BYTES, BUFFER_BYTES - at);
+        size_t size = RF_MIN(WRITE_BYTES, stream->buffer_bytes - at);
         size = (size_t)RF_MIN((uint64_t)size, stream->bytes - done);
         if (done == 0 && !stream->sends) {
             size = RF_MIN(size, FIRST_BYTES);
@@ -123,7 +126,7 @@ static void *run_stream(void *data)
             stream->first_ns = stream->last_ns;
             stream->first_bytes = moved;
         }
-        at = (at + moved) % BUFFER_BYTES;
+        at = (at + moved) % stream->buffer_bytes;
     }
     return NULL;
 }
@@ -221,11 +224,13 @@ static struct rf_datalink_how how_to_join(const struct rf_probe *probe)
                                     .abort = probe->abort};
 }
 
-/* Opens the doors on `to`, then tells everybody. */
-static enum rf_status share_doors(const struct rf_probe *probe, uint32_t to,
+/* Opens the doors where this rank receives, then tells everybody. */
+static enum rf_status share_doors(const struct rf_probe *probe,
+                                  const struct rf_msg_link *mine,
                                   struct doors *doors, struct rf_err *err)
 {
     const struct rf_datalink_how how = how_to_join(probe);
+    const bool receives = mine != NULL && probe->rank == mine->to;
     uint8_t encoded[2 * STREAMS];
     struct rf_blob *all = NULL;
     enum rf_status status = RF_OK;
@@ -233,10 +238,9 @@ static enum rf_status share_doors(const struct rf_probe *probe, uint32_t to,
         doors->listeners[i] = -1;
         doors->ports[i] = 0;
     }
-    for (size_t i = 0; i < STREAMS && probe->rank == to && status == RF_OK;
-         i++) {
+    for (size_t i = 0; i < STREAMS && receives && status == RF_OK; i++) {
         status = rf_datalink_listen(
-            &how, probe->node_addresses[probe->world->ranks[to].node],
+            &how, probe->node_addresses[probe->world->ranks[mine->to].node],
             &doors->listeners[i], &doors->ports[i], err);
     }
     for (size_t i = 0; i < STREAMS; i++) {
@@ -246,12 +250,14 @@ static enum rf_status share_doors(const struct rf_probe *probe, uint32_t to,
         status = probe->exchange(probe->exchange_data, encoded, sizeof(encoded),
                                  &all, err);
     }
-    if (status == RF_OK && all[to].size != sizeof(encoded)) {
-        status = rf_err_set(err, RF_ERR_PROTOCOL,
-                            "rank %" PRIu32 " is not in the same probe", to);
+    if (status == RF_OK && mine != NULL &&
+        all[mine->to].size != sizeof(encoded)) {
+        status =
+            rf_err_set(err, RF_ERR_PROTOCOL,
+                       "rank %" PRIu32 " is not in the same probe", mine->to);
     }
-    for (size_t i = 0; i < STREAMS && status == RF_OK; i++) {
-        doors->ports[i] = rf_get_u16((uint8_t *)all[to].data + 2 * i);
+    for (size_t i = 0; i < STREAMS && mine != NULL && status == RF_OK; i++) {
+        doors->ports[i] = rf_get_u16((uint8_t *)all[mine->to].data + 2 * i);
     }
     if (all != NULL) {
         rf_blobs_free(all, probe->world->n_ranks);
@@ -261,16 +267,16 @@ static enum rf_status share_doors(const struct rf_probe *probe, uint32_t to,
 }
 
 static enum rf_status connect_streams(const struct rf_probe *probe,
-                                      const struct rf_msg_step *step,
+                                      const struct rf_msg_link *mine,
                                       const struct doors *doors,
                                       struct stream streams[STREAMS],
                                       struct rf_err *err)
 {
     const struct rf_datalink_how how = how_to_join(probe);
-    const uint32_t node = probe->world->ranks[step->to].node;
+    const uint32_t node = probe->world->ranks[mine->to].node;
     for (size_t i = 0; i < STREAMS; i++) {
-        struct rf_datalink_end end = {.from = step->from,
-                                      .to = step->to,
+        struct rf_datalink_end end = {.from = mine->from,
+                                      .to = mine->to,
                                       .address = probe->node_addresses[node],
                                       .port = doors->ports[i],
                                       .fd = -1};
@@ -284,31 +290,40 @@ static enum rf_status connect_streams(const struct rf_probe *probe,
     return RF_OK;
 }
 
+/* What each stream moves, and the memory that it needs for that: short probes
+ * need not wait for much of it. */
+static uint64_t stream_bytes(const struct rf_msg_link *mine)
+{
+    return RF_MAX(mine->bytes / STREAMS, (uint64_t)2 * FIRST_BYTES);
+}
+
 /* What this end of the link sees; only the receiver's figures count. */
 static enum rf_status probe_pair(const struct rf_probe *probe,
-                                 const struct rf_msg_step *step,
+                                 const struct rf_msg_link *mine,
                                  const struct doors *doors,
                                  struct rf_msg_probed *seen, struct rf_err *err)
 {
     struct stream streams[STREAMS];
     enum rf_status status;
-    uint8_t *memory = mmap(NULL, STREAMS * BUFFER_BYTES, PROT_READ | PROT_WRITE,
+    const uint64_t bytes = stream_bytes(mine);
+    const size_t each = (size_t)RF_MIN(bytes, (uint64_t)BUFFER_BYTES);
+    uint8_t *memory = mmap(NULL, STREAMS * each, PROT_READ | PROT_WRITE,
                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
     if (memory == MAP_FAILED) {
         return rf_err_errno(err, RF_ERR_NOMEM, errno,
                             "buffers of the link probe");
     }
-    memset(memory, 1, STREAMS * BUFFER_BYTES);
+    memset(memory, 1, STREAMS * each);
     memset(streams, 0, sizeof(streams));
     for (size_t i = 0; i < STREAMS; i++) {
         streams[i].probe = probe;
         streams[i].fd = -1;
-        streams[i].buffer = memory + i * BUFFER_BYTES;
-        streams[i].bytes =
-            RF_MAX(step->bytes / STREAMS, (uint64_t)2 * FIRST_BYTES);
-        streams[i].sends = probe->rank == step->from;
+        streams[i].buffer = memory + i * each;
+        streams[i].buffer_bytes = each;
+        streams[i].bytes = bytes;
+        streams[i].sends = probe->rank == mine->from;
     }
-    status = connect_streams(probe, step, doors, streams, err);
+    status = connect_streams(probe, mine, doors, streams, err);
     if (status == RF_OK) {
         status = measure_latency(&streams[0], &seen->latency_us, err);
     }
@@ -320,36 +335,66 @@ static enum rf_status probe_pair(const struct rf_probe *probe,
             close(streams[i].fd);
         }
     }
-    munmap(memory, STREAMS * BUFFER_BYTES);
+    munmap(memory, STREAMS * each);
     return status;
+}
+
+/* The link that this rank is an end of; NULL: none. */
+static enum rf_status find_mine(const struct rf_probe *probe,
+                                const struct rf_msg_step *step,
+                                const struct rf_msg_link **out,
+                                struct rf_err *err)
+{
+    const uint32_t n_ranks = probe->world->n_ranks;
+    const struct rf_msg_link *mine = NULL;
+    bool twice = false;
+    if (step->n_links == 0) {
+        return rf_err_set(err, RF_ERR_PROTOCOL, "a link probe without links");
+    }
+    for (size_t i = 0; i < step->n_links; i++) {
+        const struct rf_msg_link *link = &step->links[i];
+        if (link->from >= n_ranks || link->to >= n_ranks ||
+            link->from == link->to) {
+            return rf_err_set(err, RF_ERR_PROTOCOL,
+                              "a link probe without two ranks");
+        }
+        if (link->from == probe->rank || link->to == probe->rank) {
+            twice = mine != NULL;
+            mine = link;
+        }
+        if (twice) {
+            return rf_err_set(err, RF_ERR_PROTOCOL,
+                              "a link probe with rank %" PRIu32
+                              " in two links at once",
+                              probe->rank);
+        }
+    }
+    *out = mine;
+    return RF_OK;
 }
 
 enum rf_status rf_probe_link(const struct rf_probe *probe,
                              const struct rf_msg_step *step,
                              struct rf_msg_probed *out, struct rf_err *err)
 {
-    const uint32_t n_ranks = probe->world->n_ranks;
+    const struct rf_msg_link *mine = NULL;
     struct rf_msg_probed seen = *out;
     struct doors doors;
-    enum rf_status status;
-    if (step->from >= n_ranks || step->to >= n_ranks ||
-        step->from == step->to || step->bytes == RF_ABSENT_U64 ||
-        step->bytes == 0) {
-        return rf_err_set(err, RF_ERR_PROTOCOL,
-                          "a link probe without two ranks and a size");
+    enum rf_status status = find_mine(probe, step, &mine, err);
+    if (status != RF_OK) {
+        return status;
     }
-    status = share_doors(probe, step->to, &doors, err);
-    if (status == RF_OK &&
-        (probe->rank == step->from || probe->rank == step->to)) {
-        status = probe_pair(probe, step, &doors, &seen, err);
+    status = share_doors(probe, mine, &doors, err);
+    if (status == RF_OK && mine != NULL) {
+        status = probe_pair(probe, mine, &doors, &seen, err);
     }
     close_doors(&doors);
-    if (status == RF_OK && probe->rank == step->to) {
+    if (status == RF_OK && mine != NULL && probe->rank == mine->to) {
         *out = seen;
     }
-    if (status != RF_OK) {
+    if (status != RF_OK && mine != NULL) {
         rf_err_wrap(err, "link from rank %" PRIu32 " to rank %" PRIu32,
-                    step->from, step->to);
+                    mine->from, mine->to);
     }
     return status;
 }

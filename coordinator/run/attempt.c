@@ -271,15 +271,6 @@ static void take_better(double *out, const double *a, const double *b, size_t n,
     }
 }
 
-/* Between nodes TCP was probed. What goes another way is known from its
- * yardsticks alone. */
-static bool probed_as_used(const struct rf_attempt *attempt)
-{
-    const struct rf_method_info *info =
-        rf_method_info_find(attempt->scenario->spec->method);
-    return info->memory == RF_HOST_MEMORY && !info->needs_folder;
-}
-
 static double *copy_of(const double *values, size_t n)
 {
     double *out = rf_xcalloc(n, sizeof(*out));
@@ -321,7 +312,7 @@ bool rf_attempt_links(const struct rf_attempt *attempt, struct rf_links *out)
     memcpy(out->in_gbytes_per_s, y->in_gbytes_per_s, n * sizeof(double));
     out->peer_gbytes_per_s =
         copy_of(y->peer_gbytes_per_s, rf_attempt_ranks(attempt));
-    if (probed_as_used(attempt)) {
+    if (rf_scenario_crosses_by_tcp(attempt->scenario)) {
         take_better(out->pair_gbytes_per_s, a->pair_gbytes_per_s,
                     b->pair_gbytes_per_s, n * n, false);
     } else {

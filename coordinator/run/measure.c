@@ -67,10 +67,10 @@ int64_t rf_run_measure_enter(struct rf_run_measure *measure,
     case RUN_PREPARING:
         return rf_run_limit_prepare_s(attempt->scenario);
     case RUN_PROBING:
-        rf_run_probes_begin(measure->probes, &attempt->before);
+        rf_run_probes_begin(measure->probes, &attempt->before, false);
         return 0;
     case RUN_PROBING_AGAIN:
-        rf_run_probes_begin(measure->probes, &attempt->after);
+        rf_run_probes_begin(measure->probes, &attempt->after, true);
         return 0;
     case RUN_RUNNING:
     case RUN_YARDSTICK:
@@ -155,11 +155,23 @@ static bool yardstick_comes_first(const struct rf_run_measure *measure)
            !rf_attempt_is_traced(measure->attempt, measure->iteration);
 }
 
+/* Yardsticks have measured the machine beside each iteration; without them it
+ * is probed a second time, unless nothing is compared with a bound. */
+static enum rf_state after_iterations(const struct rf_run_measure *measure)
+{
+    const struct rf_attempt *attempt = measure->attempt;
+    const struct rf_method_info *info =
+        rf_method_info_find(attempt->scenario->spec->method);
+    return rf_attempt_has_yardstick(attempt) || !info->moves_bytes
+               ? RUN_CLOSING
+               : RUN_PROBING_AGAIN;
+}
+
 static enum rf_state next_iteration(struct rf_run_measure *measure)
 {
     measure->iteration++;
     if (measure->iteration == measure->attempt->n_wanted + measure->trace) {
-        return RUN_PROBING_AGAIN;
+        return after_iterations(measure);
     }
     return yardstick_comes_first(measure) ? RUN_YARDSTICK : RUN_FILLING;
 }
@@ -260,7 +272,7 @@ static enum rf_verdict verified(struct rf_run_measure *measure,
         *next = after_refit(measure);
     } else {
         report_mismatch(measure, fault);
-        *next = RUN_PROBING_AGAIN;
+        *next = after_iterations(measure);
     }
     return RF_VERDICT_NEXT;
 }

@@ -2,13 +2,16 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/mem.h"
 
 #define COPY_LEAST_BYTES (UINT64_C(1) << 20)
 #define COPY_MOST_BYTES (UINT64_C(64) << 20)
-#define ROUGH_BYTES (UINT64_C(1) << 20) /* finds a link's rate roughly */
-#define PAIRS_MAX 16
+/* Finds a link's rate roughly, and is enough where no more is moved. */
+#define ROUGH_BYTES (UINT64_C(1) << 20)
+#define FEW_PAIRS 16 /* all of which are measured */
+#define ROUNDS_LEAST 8
 
 /* The real probe moves one of a few fixed amounts, so that two runs on one
  * network put the same load on it and can be subtracted from each other; the
@@ -21,26 +24,36 @@ static const struct {
 /* A link to probe: ranks and their nodes. */
 struct pair {
     uint32_t from_rank, to_rank, from_node, to_node;
-    uint64_t bytes; /* that the schedule moves there */
+    uint64_t bytes;  /* that the schedule moves there */
+    uint64_t enough; /* no probe of it has to move more */
+    uint32_t round;  /* RF_NONE: not probed */
+    uint64_t ask;    /* bytes of its next probe; 0: it is measured */
+    struct rf_msg_probed seen;
+};
+
+/* What is known of the link between two nodes; 0 bytes: nothing. */
+struct figure {
+    double gbytes_per_s, latency_us;
+    uint64_t bytes; /* that the probe moved */
 };
 
 struct rf_run_probes {
     const struct rf_scenario *scenario;
     struct rf_links *into;
     uint32_t n_nodes;
-    bool copying; /* or else probing pairs[at] */
-    bool rough;   /* whose rate is not known yet */
+    bool copying; /* or else probing the pairs of `round` */
     struct pair *pairs;
-    size_t n_pairs, at;
-    double *rates; /* GB/s found last, by pair of nodes; 0: never */
+    size_t n_pairs;
+    uint32_t n_rounds, round;
+    struct figure *known; /* in this run, by pair of nodes */
 };
 
 struct rf_run_probes *rf_run_probes_create(uint32_t n_nodes)
 {
     struct rf_run_probes *probes = rf_xcalloc(1, sizeof(*probes));
     probes->n_nodes = n_nodes;
-    probes->rates =
-        rf_xcalloc((size_t)n_nodes * n_nodes, sizeof(*probes->rates));
+    probes->known =
+        rf_xcalloc((size_t)n_nodes * n_nodes, sizeof(*probes->known));
     return probes;
 }
 
@@ -48,12 +61,12 @@ void rf_run_probes_destroy(struct rf_run_probes *probes)
 {
     if (probes != NULL) {
         free(probes->pairs);
-        free(probes->rates);
+        free(probes->known);
         free(probes);
     }
 }
 
-/* --- Which links ---------------------------------------------------------- */
+/* --- Which links, and when ------------------------------------------------ */
 
 static int by_bytes(const void *a, const void *b)
 {
@@ -64,22 +77,68 @@ static int by_bytes(const void *a, const void *b)
     return x->from_rank < y->from_rank ? -1 : x->from_rank > y->from_rank;
 }
 
-/* Keeps of many pairs those that give each sending and each receiving node at
- * least one figure; returns their number. */
-static size_t keep_covering(struct pair *pairs, size_t n, uint32_t n_nodes)
+/* What nodes have while rounds are made. */
+struct cover {
+    bool *sends, *receives; /* a figure in an earlier round or this one */
+    bool *busy;             /* in this round */
+};
+
+/* Puts into a round what fits there and gives its nodes at least so many first
+ * figures; returns how many pairs that were. */
+static size_t add_to_round(struct pair *pairs, size_t n, uint32_t round,
+                           unsigned first_figures, struct cover *cover)
 {
-    bool *sends = rf_xcalloc(n_nodes, sizeof(bool));
-    bool *receives = rf_xcalloc(n_nodes, sizeof(bool));
-    size_t kept = 0;
+    size_t added = 0;
     for (size_t i = 0; i < n; i++) {
-        if (!sends[pairs[i].from_node] || !receives[pairs[i].to_node]) {
-            sends[pairs[i].from_node] = receives[pairs[i].to_node] = true;
-            pairs[kept++] = pairs[i];
+        struct pair *pair = &pairs[i];
+        const uint32_t from = pair->from_node, to = pair->to_node;
+        const unsigned news =
+            (unsigned)!cover->sends[from] + !cover->receives[to];
+        if (pair->round != RF_NONE || cover->busy[from] || cover->busy[to] ||
+            news < first_figures) {
+            continue;
         }
+        pair->round = round;
+        cover->busy[from] = cover->busy[to] = true;
+        cover->sends[from] = cover->receives[to] = true;
+        added++;
     }
-    free(sends);
-    free(receives);
-    return kept;
+    return added;
+}
+
+static uint32_t rounds_most(uint32_t n_nodes)
+{
+    uint32_t log2 = 0;
+    while (n_nodes > UINT32_C(1) << log2 && log2 < 31) {
+        log2++;
+    }
+    return ROUNDS_LEAST + 2 * log2;
+}
+
+/* Rounds of disjoint pairs. Of few pairs all are measured, of many those that
+ * give a sending or receiving node its first figure. Returns how many rounds.
+ */
+static uint32_t make_rounds(struct pair *pairs, size_t n, uint32_t n_nodes)
+{
+    const unsigned least = n > FEW_PAIRS ? 1 : 0;
+    const uint32_t most = rounds_most(n_nodes);
+    struct cover cover = {rf_xcalloc(n_nodes, sizeof(bool)),
+                          rf_xcalloc(n_nodes, sizeof(bool)),
+                          rf_xcalloc(n_nodes, sizeof(bool))};
+    uint32_t round = 0;
+    size_t added = n;
+    while (added > 0 && round < most) {
+        added = 0;
+        memset(cover.busy, 0, n_nodes * sizeof(bool));
+        for (unsigned pass = 0; pass <= 2 - least; pass++) {
+            added += add_to_round(pairs, n, round, 2 - pass, &cover);
+        }
+        round += added > 0;
+    }
+    free(cover.sends);
+    free(cover.receives);
+    free(cover.busy);
+    return round;
 }
 
 /* What the schedule moves between each two nodes. */
@@ -100,49 +159,124 @@ static void add_up(uint32_t src, uint32_t dst, uint64_t n_ops, uint64_t bytes,
         return;
     }
     if (pair->bytes == 0) {
-        *pair = (struct pair){src, dst, from, to, 0};
+        *pair = (struct pair){.from_rank = src,
+                              .to_rank = dst,
+                              .from_node = from,
+                              .to_node = to,
+                              .round = RF_NONE};
     }
     pair->bytes += bytes;
 }
 
-void rf_run_probes_plan(struct rf_run_probes *probes,
-                        const struct rf_scenario *scenario)
+/* The pairs that the schedule uses come first in the list, the busiest before
+ * the others. */
+static size_t list_used(struct pair *all, size_t n)
 {
-    const size_t n = (size_t)probes->n_nodes * probes->n_nodes;
-    struct pair *all = rf_calloc(n, sizeof(*all));
     size_t used = 0;
-    free(probes->pairs);
-    probes->scenario = scenario;
-    probes->pairs = all;
-    probes->n_pairs = 0;
-    if (all == NULL) {
-        return; /* no figures of links, then, and no bound from them */
-    }
-    struct sums sums = {scenario->world->ranks, all, probes->n_nodes};
-    rf_schedule_pairs(scenario->schedule, add_up, &sums);
     for (size_t i = 0; i < n; i++) {
         if (all[i].bytes > 0) {
             all[used++] = all[i];
         }
     }
-    qsort(all, used, sizeof(*all), by_bytes); /* the busiest first */
-    probes->n_pairs =
-        used > PAIRS_MAX ? keep_covering(all, used, probes->n_nodes) : used;
+    qsort(all, used, sizeof(*all), by_bytes);
+    return used;
 }
 
-/* --- One after the other -------------------------------------------------- */
-
-static size_t place_of(const struct rf_run_probes *probes,
-                       const struct pair *pair)
+void rf_run_probes_plan(struct rf_run_probes *probes,
+                        const struct rf_scenario *scenario)
 {
-    return (size_t)pair->from_node * probes->n_nodes + pair->to_node;
+    const struct rf_schedule *schedule = scenario->schedule;
+    const size_t n = (size_t)probes->n_nodes * probes->n_nodes;
+    struct sums sums = {scenario->world->ranks, NULL, probes->n_nodes};
+    free(probes->pairs);
+    probes->scenario = scenario;
+    probes->pairs = NULL;
+    probes->n_pairs = probes->n_rounds = 0;
+    if (!rf_scenario_crosses_by_tcp(scenario)) {
+        return; /* its yardsticks know its links */
+    }
+    sums.all = rf_calloc(n, sizeof(*sums.all));
+    if (sums.all == NULL) {
+        return; /* no figures of links, then, and no bound from them */
+    }
+    rf_schedule_pairs(schedule, add_up, &sums);
+    probes->pairs = sums.all;
+    probes->n_pairs = list_used(sums.all, n);
+    for (size_t i = 0; i < probes->n_pairs; i++) {
+        struct pair *pair = &probes->pairs[i];
+        pair->enough = RF_MAX(schedule->node_send[pair->from_node],
+                              schedule->node_recv[pair->to_node]);
+        pair->enough = RF_MAX(pair->enough, ROUGH_BYTES);
+    }
+    probes->n_rounds =
+        make_rounds(probes->pairs, probes->n_pairs, probes->n_nodes);
 }
 
-void rf_run_probes_begin(struct rf_run_probes *probes, struct rf_links *into)
+/* --- One round after the other -------------------------------------------- */
+
+static struct figure *known_of(const struct rf_run_probes *probes,
+                               const struct pair *pair)
+{
+    return &probes->known[(size_t)pair->from_node * probes->n_nodes +
+                          pair->to_node];
+}
+
+/* What a probe of the link has to move, now that its rate is known. */
+static uint64_t wanted_bytes(const struct rf_run_probes *probes,
+                             const struct pair *pair)
+{
+    size_t i = 0;
+    while (known_of(probes, pair)->gbytes_per_s >=
+           sizes[i].below_gbytes_per_s) {
+        i++;
+    }
+    return RF_MIN(sizes[i].bytes, pair->enough);
+}
+
+/* The link is measured: its figure belongs to the scenario. */
+static void settle(struct rf_run_probes *probes, struct pair *pair)
+{
+    const struct figure *known = known_of(probes, pair);
+    const size_t place =
+        (size_t)pair->from_node * probes->n_nodes + pair->to_node;
+    probes->into->pair_gbytes_per_s[place] = known->gbytes_per_s;
+    probes->into->pair_latency_us[place] = known->latency_us;
+    pair->ask = 0;
+}
+
+static bool in_turn(const struct rf_run_probes *probes, const struct pair *pair)
+{
+    return pair->round == probes->round && pair->ask > 0;
+}
+
+/* Goes on to the next round that has a link to measure, if there is one. */
+static void find_round(struct rf_run_probes *probes)
+{
+    while (probes->round < probes->n_rounds) {
+        for (size_t i = 0; i < probes->n_pairs; i++) {
+            if (in_turn(probes, &probes->pairs[i])) {
+                return;
+            }
+        }
+        probes->round++;
+    }
+}
+
+void rf_run_probes_begin(struct rf_run_probes *probes, struct rf_links *into,
+                         bool again)
 {
     probes->into = into;
     probes->copying = true;
-    probes->at = 0;
+    probes->round = 0;
+    for (size_t i = 0; i < probes->n_pairs; i++) {
+        struct pair *pair = &probes->pairs[i];
+        const uint64_t moved = known_of(probes, pair)->bytes;
+        pair->ask = moved > 0 ? wanted_bytes(probes, pair) : ROUGH_BYTES;
+        if (!again && moved >= pair->ask) {
+            settle(probes, pair);
+        }
+    }
+    find_round(probes);
 }
 
 static uint64_t copy_bytes(const struct rf_scenario *scenario)
@@ -155,24 +289,6 @@ static uint64_t copy_bytes(const struct rf_scenario *scenario)
     return RF_MIN(most, COPY_MOST_BYTES);
 }
 
-/* The rate found last of the link in turn. */
-static double *rate_of(const struct rf_run_probes *probes)
-{
-    return &probes->rates[place_of(probes, &probes->pairs[probes->at])];
-}
-
-static uint64_t link_bytes(const struct rf_run_probes *probes)
-{
-    size_t i = 0;
-    if (probes->rough) {
-        return ROUGH_BYTES;
-    }
-    while (*rate_of(probes) >= sizes[i].below_gbytes_per_s) {
-        i++;
-    }
-    return sizes[i].bytes;
-}
-
 void rf_run_probes_ask(const struct rf_run_probes *probes,
                        struct rf_msg_step *step)
 {
@@ -182,9 +298,27 @@ void rf_run_probes_ask(const struct rf_run_probes *probes,
         return;
     }
     step->kind = rf_xstrdup("link");
-    step->bytes = link_bytes(probes);
-    step->from = probes->pairs[probes->at].from_rank;
-    step->to = probes->pairs[probes->at].to_rank;
+    step->links = rf_xcalloc(probes->n_nodes, sizeof(*step->links));
+    for (size_t i = 0; i < probes->n_pairs; i++) {
+        const struct pair *pair = &probes->pairs[i];
+        if (in_turn(probes, pair)) {
+            step->links[step->n_links++] =
+                (struct rf_msg_link){pair->from_rank, pair->to_rank, pair->ask};
+        }
+    }
+}
+
+/* The link in turn that the rank receives on; NULL: none. */
+static struct pair *received_by(const struct rf_run_probes *probes,
+                                uint32_t rank)
+{
+    for (size_t i = 0; i < probes->n_pairs; i++) {
+        struct pair *pair = &probes->pairs[i];
+        if (pair->to_rank == rank && in_turn(probes, pair)) {
+            return pair;
+        }
+    }
+    return NULL;
 }
 
 static enum rf_status missing(struct rf_err *err, const char *figure)
@@ -209,22 +343,17 @@ static enum rf_status take_copy(struct rf_run_probes *probes, uint32_t node,
     return RF_OK;
 }
 
-static enum rf_status take_link(struct rf_run_probes *probes,
+static enum rf_status take_link(struct pair *pair,
                                 const struct rf_msg_probed *probed,
                                 struct rf_err *err)
 {
-    const size_t place = place_of(probes, &probes->pairs[probes->at]);
     if (isnan(probed->gbytes_per_s)) {
         return missing(err, "gbytes_per_s");
     }
     if (isnan(probed->latency_us)) {
         return missing(err, "latency_us");
     }
-    probes->rates[place] = probed->gbytes_per_s;
-    if (!probes->rough) {
-        probes->into->pair_gbytes_per_s[place] = probed->gbytes_per_s;
-        probes->into->pair_latency_us[place] = probed->latency_us;
-    }
+    pair->seen = *probed;
     return RF_OK;
 }
 
@@ -232,8 +361,10 @@ enum rf_status rf_run_probes_take(struct rf_run_probes *probes,
                                   const struct rf_msg_answer *answer,
                                   struct rf_err *err)
 {
-    if (!probes->copying && answer->rank != probes->pairs[probes->at].to_rank) {
-        return RF_OK; /* only the receiving rank has seen anything */
+    struct pair *pair =
+        probes->copying ? NULL : received_by(probes, answer->rank);
+    if (!probes->copying && pair == NULL) {
+        return RF_OK; /* only a receiving rank has seen anything */
     }
     if (answer->probed == NULL) {
         return missing(err, "probed");
@@ -242,25 +373,42 @@ enum rf_status rf_run_probes_take(struct rf_run_probes *probes,
                ? take_copy(probes,
                            probes->scenario->world->ranks[answer->rank].node,
                            answer->probed, err)
-               : take_link(probes, answer->probed, err);
+               : take_link(pair, answer->probed, err);
+}
+
+/* The link was measured with `ask` bytes: once is enough, unless that only
+ * found its rate. */
+static void note(struct rf_run_probes *probes, struct pair *pair)
+{
+    struct figure *known = known_of(probes, pair);
+    const bool rough = known->bytes == 0;
+    *known = (struct figure){pair->seen.gbytes_per_s, pair->seen.latency_us,
+                             pair->ask};
+    if (rough && wanted_bytes(probes, pair) > pair->ask) {
+        pair->ask = wanted_bytes(probes, pair);
+        pair->seen = (struct rf_msg_probed){0};
+    } else {
+        settle(probes, pair);
+    }
 }
 
 enum rf_verdict rf_run_probes_answered(struct rf_run_probes *probes,
                                        struct rf_fault *fault)
 {
-    if (probes->copying) {
-        probes->copying = false;
-    } else if (!probes->rough) {
-        probes->at++;
-    } else if (*rate_of(probes) <= 0) {
-        *fault =
-            rf_fault_make(RF_NONE, probes->pairs[probes->at].to_rank,
-                          RF_ERR_PROTOCOL, "the link probe gave no figure");
-        return RF_VERDICT_ABORT;
+    for (size_t i = 0; i < probes->n_pairs && !probes->copying; i++) {
+        struct pair *pair = &probes->pairs[i];
+        if (!in_turn(probes, pair)) {
+            continue;
+        }
+        if (pair->seen.gbytes_per_s <= 0) {
+            *fault = rf_fault_make(RF_NONE, pair->to_rank, RF_ERR_PROTOCOL,
+                                   "the link probe gave no figure");
+            return RF_VERDICT_ABORT;
+        }
+        note(probes, pair);
     }
-    if (probes->at == probes->n_pairs) {
-        return RF_VERDICT_NEXT;
-    }
-    probes->rough = *rate_of(probes) <= 0;
-    return RF_VERDICT_GO_ON;
+    probes->copying = false;
+    find_round(probes);
+    return probes->round < probes->n_rounds ? RF_VERDICT_GO_ON
+                                            : RF_VERDICT_NEXT;
 }

@@ -1,8 +1,9 @@
 /*
- * Probes of an attempt's links: memory copies on every node, then one link
- * after the other between the nodes that the schedule joins. The rate found
- * last between two nodes is remembered for the whole run, so that a link is
- * measured roughly only once.
+ * Probes of an attempt: memory copies on every node, then the links between
+ * nodes that its schedule uses, in rounds of pairs that have no node in common.
+ * There are at most 8 + 2⌈log2 nodes⌉ rounds. What was found of a link is kept
+ * for the whole run: a later scenario measures it again only if it moves more
+ * than the probe did.
  */
 #ifndef RF_COORDINATOR_RUN_PROBES_H
 #define RF_COORDINATOR_RUN_PROBES_H
@@ -19,8 +20,10 @@ void rf_run_probes_destroy(struct rf_run_probes *probes); /* or NULL */
 void rf_run_probes_plan(struct rf_run_probes *probes,
                         const struct rf_scenario *scenario);
 
-/* Begins anew, with the copies. Figures go to `into`, borrowed. */
-void rf_run_probes_begin(struct rf_run_probes *probes, struct rf_links *into);
+/* Begins anew, with the copies. Figures go to `into`, borrowed. `again`:
+ * measures links that are known, too. */
+void rf_run_probes_begin(struct rf_run_probes *probes, struct rf_links *into,
+                         bool again);
 
 /* What the STEP in turn asks for. */
 void rf_run_probes_ask(const struct rf_run_probes *probes,

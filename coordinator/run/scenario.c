@@ -158,6 +158,13 @@ bool rf_scenario_on_device(const struct rf_scenario *scenario)
     return info != NULL && info->memory == RF_DEVICE_MEMORY;
 }
 
+bool rf_scenario_crosses_by_tcp(const struct rf_scenario *scenario)
+{
+    const struct rf_method_info *info =
+        rf_method_info_find(scenario->spec->method);
+    return info->memory == RF_HOST_MEMORY && !info->needs_folder;
+}
+
 uint64_t rf_scenario_rank_bytes(const struct rf_scenario *scenario,
                                 uint32_t rank)
 {

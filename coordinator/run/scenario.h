@@ -51,4 +51,8 @@ bool rf_scenario_rank_on(const struct rf_scenario *scenario, uint32_t rank,
 /* Whether the weights live in device memory. */
 bool rf_scenario_on_device(const struct rf_scenario *scenario);
 
+/* Whether what crosses nodes goes over TCP, as link probes do. Others are known
+ * from their yardsticks alone. */
+bool rf_scenario_crosses_by_tcp(const struct rf_scenario *scenario);
+
 #endif

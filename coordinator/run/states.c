@@ -24,10 +24,10 @@ enum scope { OF_RUN, OF_ATTEMPT, OF_ITERATION };
       TO(PROBING) | FAULT)                                                     \
     X(PROBING, "probing", 60000, "probe", OF_ATTEMPT, TO(FILLING) | FAULT)     \
     X(YARDSTICK, "yardstick", 60000, "yardstick", OF_ITERATION,                \
-      TO(YARDSTICK) | TO(FILLING) | TO(PROBING_AGAIN) | FAULT)                 \
+      TO(YARDSTICK) | TO(FILLING) | TO(PROBING_AGAIN) | TO(CLOSING) | FAULT)   \
     X(FILLING, "filling", 60000, "fill", OF_ITERATION, TO(RUNNING) | FAULT)    \
     X(RUNNING, "running", 60000, "run", OF_ITERATION,                          \
-      TO(VERIFYING) | TO(FILLING) | TO(PROBING_AGAIN) | FAULT)                 \
+      TO(VERIFYING) | TO(FILLING) | TO(CLOSING) | FAULT)                       \
     X(VERIFYING, "verifying", 60000, "verify", OF_ITERATION,                   \
       TO(YARDSTICK) | TO(FILLING) | TO(PROBING_AGAIN) | TO(CLOSING) | FAULT)   \
     X(PROBING_AGAIN, "probing again", 60000, "probe", OF_ATTEMPT,              \

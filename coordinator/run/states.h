@@ -2,9 +2,9 @@
  * The states of a run and what is fixed about each of them.
  *
  *   IDLE → LAUNCHING → STARTING → PREPARING → PROBING → FILLING
- *   FILLING → RUNNING → VERIFYING → FILLING … → PROBING_AGAIN → CLOSING
+ *   FILLING → RUNNING → VERIFYING → FILLING … → (PROBING_AGAIN →) CLOSING
  *   VERIFYING → YARDSTICK → YARDSTICK → FILLING: beside each iteration, before
- *   it and after it in turn
+ *   it and after it in turn; if there are none, PROBING_AGAIN
  *   CLOSING → (STORING →) STARTING … → STOPPING → DONE
  *
  *   PREPARING … CLOSING → (SETTLING →) ABORTING

@@ -100,6 +100,8 @@ hold_in() { # STATE [JQ_PROGRAM [OPTION...]]
     state=${1%_files}
     state_name=${state//_/ }
     [ "$state" != launching ] || gate
+    # beside yardsticks nothing is probed again
+    [ "$state" != probing_again ] || program+=' | .scenarios[].yardstick = false'
     cluster "$program"
     mkdir -p control
     ln -sf control/err err

@@ -59,7 +59,8 @@ static void prepare_answer(const struct fake_cluster *fake,
         .plan_ms = 1.5,
         .open_ms = 2.5,
         .arena_bytes = {1, 2, 3}};
-    if (rf_method_info_find(fake->scenario->spec->method)->moves_bytes) {
+    if (rf_method_info_find(fake->scenario->spec->method)->moves_bytes &&
+        fake->scenario->spec->yardstick) {
         out->prepared->yardstick =
             rf_xcalloc(1, sizeof(*out->prepared->yardstick));
         *out->prepared->yardstick =
@@ -67,11 +68,21 @@ static void prepare_answer(const struct fake_cluster *fake,
     }
 }
 
+static bool receives(const struct rf_msg_step *step, uint32_t rank)
+{
+    for (size_t i = 0; i < step->n_links; i++) {
+        if (step->links[i].to == rank) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Of a link only the receiving rank has figures. */
 static void probe_answer(const struct rf_msg_step *step,
                          struct rf_msg_answer *out)
 {
-    if (strcmp(step->kind, "link") != 0 || step->to == out->rank) {
+    if (strcmp(step->kind, "link") != 0 || receives(step, out->rank)) {
         out->probed = rf_xcalloc(1, sizeof(*out->probed));
         *out->probed = (struct rf_msg_probed){.gbytes_per_s = 2.0,
                                               .single_gbytes_per_s = 3.0,

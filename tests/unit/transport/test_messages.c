@@ -55,7 +55,8 @@ static const struct {
     {RF_MSG_STEP,
      "{\"attempt\": 1, \"seq\": 2, \"step\": \"probe\", \"timeout_s\": 1.5, "
      "\"index\": 3, \"start_at_ns\": -4, \"sources\": true, \"kind\": "
-     "\"link\", \"bytes\": 5, \"from\": 6, \"to\": 7}"},
+     "\"link\", \"bytes\": 5, \"links\": [{\"from\": 6, "
+     "\"to\": 7, \"bytes\": 8}]}"},
     {RF_MSG_DONE,
      "{\"attempt\": 1, \"seq\": 2, \"ranks\": [{\"rank\": 0, \"ok\": true, "
      "\"prepared\": {\"plan_digest\": \"p\", \"schedule_digest\": \"s\", "

@@ -234,8 +234,9 @@ START_TEST(test_measure_has_a_yardstick_beside_each_iteration)
     answer_prepare();
     ck_assert_str_eq(way(NULL),
                      "prepare probe fill run verify yardstick yardstick fill "
-                     "run verify fill run verify yardstick probe close ");
+                     "run verify fill run verify yardstick close ");
     ck_assert_uint_eq(lab.attempt->n_iterations, 3);
+    ck_assert(lab.attempt->probed_before && !lab.attempt->probed_after);
     kept = lab.attempt->iterations;
     for (uint32_t i = 0; i < 3; i++) { /* of the slowest rank */
         ck_assert_int_eq(kept[i].yardstick_ns,
@@ -302,7 +303,7 @@ START_TEST(test_measure_does_not_verify_what_moves_nothing)
 {
     create(", \"method\": \"null\"");
     ck_assert_str_eq(way(NULL),
-                     "prepare probe fill run fill run fill run probe close ");
+                     "prepare probe fill run fill run fill run close ");
     ck_assert_uint_eq(lab.attempt->n_iterations, 3);
     ck_assert_uint_eq(lab.attempt->verified, 0);
     teardown();

@@ -1,9 +1,11 @@
 /* Which links are probed, with how many bytes, and what becomes of it. */
 #include <check.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/mem.h"
 #include "coordinator/run/probes.h"
+#include "tests/lib/configured.h"
 #include "tests/unit/coordinator/run/attempt_lab.h"
 
 static struct attempt_lab lab;
@@ -15,7 +17,7 @@ static void setup(void)
     lab = attempt_lab_create("");
     probes = rf_run_probes_create(2);
     rf_run_probes_plan(probes, lab.scenario);
-    rf_run_probes_begin(probes, &lab.attempt->before);
+    rf_run_probes_begin(probes, &lab.attempt->before, false);
     rf_msg_init(&step, RF_MSG_STEP);
 }
 
@@ -49,23 +51,28 @@ static enum rf_verdict answered(void)
 }
 
 /* All ranks answer with a rate. */
-static enum rf_verdict answer_all(double gbytes_per_s)
+static enum rf_verdict answer_ranks(uint32_t n, double gbytes_per_s)
 {
     const struct rf_msg_probed figures = {.gbytes_per_s = gbytes_per_s,
                                           .single_gbytes_per_s =
                                               2 * gbytes_per_s,
                                           .latency_us = 20};
-    for (uint32_t r = 0; r < LAB_RANKS; r++) {
+    for (uint32_t r = 0; r < n; r++) {
         ck_assert_int_eq(say(r, figures, NULL), RF_OK);
     }
     return answered();
+}
+
+static enum rf_verdict answer_all(double gbytes_per_s)
+{
+    return answer_ranks(LAB_RANKS, gbytes_per_s);
 }
 
 START_TEST(test_probes_begin_with_copies_on_each_node)
 {
     ck_assert_str_eq(ask()->kind, "copy");
     ck_assert_uint_eq(ask()->bytes, 1 << 20);
-    ck_assert_uint_eq(ask()->from, RF_ABSENT_U32);
+    ck_assert_uint_eq(ask()->n_links, 0);
     ck_assert_int_eq(answer_all(3), RF_VERDICT_GO_ON);
     ck_assert_double_eq(lab.attempt->before.copy_gbytes_per_s[0], 6);
     ck_assert_double_eq(lab.attempt->before.copy_gbytes_per_s[1], 6);
@@ -74,48 +81,204 @@ START_TEST(test_probes_begin_with_copies_on_each_node)
 }
 END_TEST
 
-START_TEST(test_probes_measure_a_link_roughly_first)
-{
-    (void)answer_all(3);
-    ck_assert_uint_eq(ask()->bytes, 1 << 20);
-    ck_assert_int_eq(answer_all(0.05), RF_VERDICT_GO_ON);
-    ck_assert_double_eq(lab.attempt->before.pair_gbytes_per_s[1], 0);
-    ck_assert_double_eq(lab.attempt->before.pair_gbytes_per_s[2], 0);
-    ck_assert_uint_eq(ask()->bytes, 8 << 20);
-    (void)answer_all(0.06);
-    ck_assert_double_eq(lab.attempt->before.pair_gbytes_per_s[1] +
-                            lab.attempt->before.pair_gbytes_per_s[2],
-                        0.06);
-}
-END_TEST
+/* Goes through all links; returns in how many steps, and what most of them
+ * moved and how many were measured at once. */
+struct seen {
+    unsigned steps;
+    uint64_t most_bytes;
+    size_t most_links;
+};
 
-/* Whatever links there are, each comes to an end. */
-static unsigned count_links(double gbytes_per_s)
+static void see_step(uint32_t n_ranks, struct seen *seen)
 {
-    unsigned n = 0;
-    enum rf_verdict verdict = answer_all(3);
+    bool *busy = rf_xcalloc(n_ranks, sizeof(*busy));
+    const struct rf_msg_step *asked = ask();
+    ck_assert_str_eq(asked->kind, "link");
+    ck_assert_uint_ge(asked->n_links, 1);
+    for (size_t i = 0; i < asked->n_links; i++) {
+        const struct rf_msg_link *link = &asked->links[i];
+        ck_assert(!busy[link->from] && !busy[link->to]);
+        busy[link->from] = busy[link->to] = true;
+        seen->most_bytes = RF_MAX(seen->most_bytes, link->bytes);
+    }
+    seen->most_links = RF_MAX(seen->most_links, asked->n_links);
+    seen->steps++;
+    free(busy);
+}
+
+static struct seen measure_links(uint32_t n_ranks, double gbytes_per_s)
+{
+    struct seen seen = {0};
+    enum rf_verdict verdict = answer_ranks(n_ranks, 3);
     while (verdict == RF_VERDICT_GO_ON) {
-        ck_assert_str_eq(ask()->kind, "link");
-        verdict = answer_all(gbytes_per_s);
-        ck_assert_uint_le(++n, 4);
+        see_step(n_ranks, &seen);
+        verdict = answer_ranks(n_ranks, gbytes_per_s);
+        ck_assert_uint_le(seen.steps, 1000);
     }
     ck_assert_int_eq(verdict, RF_VERDICT_NEXT);
-    return n;
+    return seen;
 }
 
-START_TEST(test_probes_remember_rates_for_the_next_time)
+START_TEST(test_probes_are_short_where_little_is_moved)
 {
-    const unsigned first = count_links(1);
-    ck_assert_uint_ge(first, 2);
-    rf_run_probes_begin(probes, &lab.attempt->after);
-    ck_assert_uint_eq(count_links(2), first / 2);
-    ck_assert_uint_eq(ask()->bytes, 64 << 20);
+    const struct seen seen = measure_links(LAB_RANKS, 1);
+    ck_assert_uint_ge(seen.steps, 1);
+    ck_assert_uint_eq(seen.most_bytes, 1 << 20);
     ck_assert_double_eq(RF_MAX(lab.attempt->before.pair_gbytes_per_s[1],
                                lab.attempt->before.pair_gbytes_per_s[2]),
                         1);
-    ck_assert_double_eq(RF_MAX(lab.attempt->after.pair_gbytes_per_s[1],
-                               lab.attempt->after.pair_gbytes_per_s[2]),
-                        2);
+}
+END_TEST
+
+/* Many nodes of one slot each. */
+struct large {
+    struct rf_config *config;
+    struct rf_model *model;
+    struct rf_scenario *scenario;
+    struct rf_links links;
+    uint32_t n;
+};
+
+/* "'n2', 'n3'", or those nodes with what a configuration says of each. */
+static char *node_list(uint32_t first, uint32_t n, bool described)
+{
+    char *text = rf_xstrdup("");
+    for (uint32_t i = first; i < first + n; i++) {
+        char *more = rf_xasprintf("%s%s%s'n%u'%s", text, i > first ? ", " : "",
+                                  described ? "{'host': " : "", i,
+                                  described ? ", 'slots': 1}" : "");
+        free(text);
+        text = more;
+    }
+    return text;
+}
+
+static struct large large_create(uint32_t n_train, uint32_t n_infer,
+                                 const char *hidden_size, const char *more)
+{
+    struct large large = {.n = n_train + n_infer};
+    struct rf_err err = {0};
+    char *nodes = node_list(0, large.n, true);
+    char *train = node_list(0, n_train, false);
+    char *infer = node_list(n_train, n_infer, false);
+    char *text = rf_xasprintf(
+        "{'launch': {'method': 'local'}, 'nodes': [%s], 'model': {'megatron': "
+        "{'num_layers': 1, 'hidden_size': %s, 'num_attention_heads': 64, "
+        "'vocab_size': 4096}}, 'scenarios': [{'name': 's', 'mode': "
+        "'disaggregated', 'train': {'nodes': [%s], 'tp': %u}, 'infer': "
+        "{'nodes': [%s], 'tp': %u}%s}]}",
+        nodes, hidden_size, train, n_train, infer, n_infer, more);
+    configured(text, &large.config, &large.model);
+    ck_assert_msg(rf_scenario_build(large.config, large.model, 0,
+                                    &large.scenario, &err) == RF_OK,
+                  "%s", err.text);
+    rf_links_init(&large.links, large.n);
+    free(nodes);
+    free(train);
+    free(infer);
+    free(text);
+    return large;
+}
+
+static void large_free(struct large *large)
+{
+    rf_links_free(&large->links);
+    rf_scenario_destroy(large->scenario);
+    rf_model_destroy(large->model);
+    rf_config_destroy(large->config);
+}
+
+static struct seen measure_large(struct large *large, double gbytes_per_s)
+{
+    rf_run_probes_plan(probes, large->scenario);
+    rf_run_probes_begin(probes, &large->links, false);
+    return measure_links(large->n, gbytes_per_s);
+}
+
+/* For each large cluster its own, beside those of the fixture. */
+static void use_probes(uint32_t n_nodes)
+{
+    rf_run_probes_destroy(probes);
+    probes = rf_run_probes_create(n_nodes);
+}
+
+START_TEST(test_probes_measure_disjoint_links_at_once)
+{
+    struct large large = large_create(16, 16, "512", "");
+    struct seen seen;
+    use_probes(32);
+    seen = measure_large(&large, 1);
+    ck_assert_uint_le(seen.steps, 2);
+    ck_assert_uint_ge(seen.most_links, 12);
+    for (uint32_t i = 0; i < 32; i++) {
+        ck_assert_double_eq(rf_links_capacity(&large.links, i, i < 16), 1);
+    }
+    large_free(&large);
+}
+END_TEST
+
+/* All links of one receiver: as many rounds, but only to a limit. */
+START_TEST(test_probes_have_rounds_that_grow_with_the_logarithm)
+{
+    struct large large = large_create(64, 1, "512", "");
+    struct seen seen;
+    use_probes(65);
+    seen = measure_large(&large, 1);
+    ck_assert_uint_ge(seen.steps, 8);
+    ck_assert_uint_le(seen.steps, 44); /* two in 8 + 2⌈log2 65⌉ rounds */
+    ck_assert_uint_eq(seen.most_links, 1);
+    ck_assert_double_eq(rf_links_capacity(&large.links, 64, false), 1);
+    large_free(&large);
+}
+END_TEST
+
+/* Roughly with 1 MiB first; 4096² elements are moved. */
+START_TEST(test_probes_are_long_where_much_is_moved)
+{
+    static const struct {
+        double gbytes_per_s;
+        uint64_t bytes;
+    } rates[] = {{0.001, 1 << 20}, {0.05, 8 << 20}, {1, 64 << 20}};
+    struct large large = large_create(1, 1, "4096", "");
+    for (size_t i = 0; i < RF_ARRAY_SIZE(rates); i++) {
+        use_probes(2);
+        ck_assert_uint_eq(
+            measure_large(&large, rates[i].gbytes_per_s).most_bytes,
+            rates[i].bytes);
+    }
+    large_free(&large);
+}
+END_TEST
+
+/* A later scenario measures only what would be too short for it. */
+START_TEST(test_probes_keep_links_over_the_scenarios_of_a_run)
+{
+    struct large tiny = large_create(2, 2, "64", "");
+    struct large large = large_create(2, 2, "4096", "");
+    use_probes(4);
+    ck_assert_uint_ge(measure_large(&tiny, 0.5).steps, 1);
+    rf_links_free(&tiny.links);
+    rf_links_init(&tiny.links, 4);
+    ck_assert_uint_eq(measure_large(&tiny, 2).steps, 0);
+    ck_assert_double_eq(rf_links_capacity(&tiny.links, 0, true), 0.5);
+    ck_assert_uint_ge(measure_large(&large, 1).steps, 1);
+    ck_assert_double_eq(rf_links_capacity(&large.links, 0, true), 1);
+    ck_assert_uint_eq(measure_large(&large, 2).steps, 0);
+    rf_run_probes_begin(probes, &large.links, true); /* unless asked to */
+    ck_assert_uint_ge(measure_links(4, 3).steps, 1);
+    ck_assert_double_eq(rf_links_capacity(&large.links, 0, true), 3);
+    large_free(&tiny);
+    large_free(&large);
+}
+END_TEST
+
+START_TEST(test_probes_leave_out_links_that_the_method_does_not_use)
+{
+    struct large large = large_create(
+        2, 2, "64", ", 'method': 'disk', 'disk': {'folder': '/nowhere'}");
+    use_probes(4);
+    ck_assert_uint_eq(measure_large(&large, 1).steps, 0);
+    large_free(&large);
 }
 END_TEST
 
@@ -124,7 +287,7 @@ START_TEST(test_probes_fail_on_a_link_without_a_figure)
     struct rf_fault fault;
     (void)answer_all(3);
     ck_assert_int_eq(rf_run_probes_answered(probes, &fault), RF_VERDICT_ABORT);
-    ck_assert_uint_eq(fault.rank, ask()->to);
+    ck_assert_uint_eq(fault.rank, ask()->links[0].to);
     ck_assert(has(fault.text, "gave no figure"));
     rf_fault_free(&fault);
 }
@@ -146,9 +309,9 @@ START_TEST(test_probes_need_every_figure)
     ck_assert_int_eq(say(0, figures, &err), RF_ERR_PROTOCOL);
     ck_assert(has(err.text, "single_gbytes_per_s"));
     (void)answer_all(3);
-    ck_assert_int_eq(say(ask()->to, figures, &err), RF_ERR_PROTOCOL);
+    ck_assert_int_eq(say(ask()->links[0].to, figures, &err), RF_ERR_PROTOCOL);
     ck_assert(has(err.text, "latency_us"));
-    ck_assert_int_eq(say(ask()->from, none, &err), RF_OK); /* it only sends */
+    ck_assert_int_eq(say(ask()->links[0].from, none, &err), RF_OK);
 }
 END_TEST
 
@@ -159,8 +322,13 @@ Suite *test_probes_suite(void)
     TCase *tests = tcase_create("probes");
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_test(tests, test_probes_begin_with_copies_on_each_node);
-    tcase_add_test(tests, test_probes_measure_a_link_roughly_first);
-    tcase_add_test(tests, test_probes_remember_rates_for_the_next_time);
+    tcase_add_test(tests, test_probes_are_short_where_little_is_moved);
+    tcase_add_test(tests, test_probes_are_long_where_much_is_moved);
+    tcase_add_test(tests, test_probes_measure_disjoint_links_at_once);
+    tcase_add_test(tests, test_probes_have_rounds_that_grow_with_the_logarithm);
+    tcase_add_test(tests, test_probes_keep_links_over_the_scenarios_of_a_run);
+    tcase_add_test(tests,
+                   test_probes_leave_out_links_that_the_method_does_not_use);
     tcase_add_test(tests, test_probes_fail_on_a_link_without_a_figure);
     tcase_add_test(tests, test_probes_need_every_figure);
     suite_add_tcase(suite, tests);

@@ -21,7 +21,7 @@ START_TEST(test_run_measures_every_scenario_and_ends_with_0)
                       2 * fake->attempts[0].bytes_total);
     ck_assert_uint_eq(fake->attempts[0].n_faults, 0);
     ck_assert(fake->attempts[0].probed_before);
-    ck_assert(fake->attempts[0].probed_after);
+    ck_assert(!fake->attempts[0].probed_after); /* it has yardsticks */
     ck_assert(fake->attempts[0].closed);
     ck_assert_double_eq(fake->attempts[0].copy_gbytes_per_s, 4.0);
     ck_assert_double_eq(fake->attempts[0].pair_gbytes_per_s, 2.0);
@@ -255,9 +255,13 @@ static const char *const busy_states[] = {
     "preparing", "probing",       "filling", "running",
     "verifying", "probing again", "closing"};
 
+/* Without yardsticks, so that it is probed again. */
 START_TEST(test_run_interrupt_keeps_what_was_measured_in_every_state)
 {
-    struct fake_cluster *fake = fake_cluster_create(fake_run_two, NULL, 0);
+    static const char two[] = FAKE_CONFIG(
+        "{'name': 'bare', 'train': {'tp': 4}, 'infer': {'tp': 2}, "
+        "'warmup': 1, 'iterations': 2, 'yardstick': false}, " FAKE_SECOND);
+    struct fake_cluster *fake = fake_cluster_create(two, NULL, 0);
     fake_cluster_start(fake);
     ck_assert(fake_cluster_until(fake, busy_states[_i], 60 * FAKE_S));
     rf_run_interrupt(fake->run, 130);

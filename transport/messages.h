@@ -234,6 +234,8 @@
     F(S, TEXT, schedule_digest, REQUIRED, 1, 64, "hexadecimal")                \
     F(S, REAL, plan_ms, REQUIRED, 0, 1e10, "making the plan")                  \
     F(S, REAL, open_ms, REQUIRED, 0, 1e10, "opening the method")               \
+    F(S, REAL, connect_ms, REQUIRED, 0, 1e10,                                  \
+      "opening the method and its yardstick")                                  \
     F(S, TEXT, registration, OPTIONAL, 1, 159,                                 \
       "memory that the method registered, or why none")                        \
     F(S, PART, arena_bytes, msg_arena_bytes, 0, 0, "memory for weights")       \

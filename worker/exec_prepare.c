@@ -370,7 +370,8 @@ static struct rf_msg_yardstick *describe_yardstick(const struct rf_exec *exec)
 
 static struct rf_msg_prepared *
 describe_preparation(const struct rf_exec *exec,
-                     const struct agreement *agreement, int64_t open_ns)
+                     const struct agreement *agreement, int64_t open_ns,
+                     int64_t connect_ns)
 {
     const struct rf_arena *arenas = exec->method_env.arena;
     struct rf_msg_prepared *out = rf_schema_new(&rf_msg_prepared_schema);
@@ -378,6 +379,7 @@ describe_preparation(const struct rf_exec *exec,
     out->schedule_digest = rf_xstrdup(agreement->schedule);
     out->plan_ms = (double)exec->plan->plan_ns / 1e6;
     out->open_ms = (double)open_ns / 1e6;
+    out->connect_ms = (double)connect_ns / 1e6;
     if (exec->registration[0] != '\0') {
         out->registration = rf_xstrdup(exec->registration);
     }
@@ -395,7 +397,7 @@ enum rf_status rf_exec_prepare(struct rf_exec *exec,
 {
     struct agreement agreement;
     enum rf_status status;
-    int64_t opening_ns, opened_ns;
+    int64_t opening_ns, opened_ns, connected_ns;
     (void)step;
     if (exec->task != NULL) {
         return rf_err_set(err, RF_ERR_PROTOCOL, "prepared twice");
@@ -425,13 +427,14 @@ enum rf_status rf_exec_prepare(struct rf_exec *exec,
     if (status == RF_OK) {
         status = open_yardstick(exec, err);
     }
+    connected_ns = rf_now_ns();
     if (status != RF_OK) {
         return status;
     }
     exec->prepared = true;
     rf_exec_note_memory(exec);
-    answer->prepared =
-        describe_preparation(exec, &agreement, opened_ns - opening_ns);
+    answer->prepared = describe_preparation(
+        exec, &agreement, opened_ns - opening_ns, connected_ns - opening_ns);
     return RF_OK;
 }
 

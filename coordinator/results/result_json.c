@@ -567,6 +567,36 @@ static json_t *copies_json(const struct rf_attempt *attempt)
     return list;
 }
 
+/* Where the scenario's time went. It is planned before the launch where that is
+ * kept. */
+static void put_phases(json_t *out, const struct rf_attempt *attempt)
+{
+    static const char *const keys[RF_PHASES] = {
+        [RF_PHASE_LAUNCH] = "launch_ms", [RF_PHASE_PLAN] = "plan_ms",
+        [RF_PHASE_STORE] = "store_ms",   [RF_PHASE_PREPARE] = "prepare_ms",
+        [RF_PHASE_PROBE] = "probe_ms",   [RF_PHASE_FILL] = "fill_ms",
+        [RF_PHASE_REFIT] = "refit_ms",   [RF_PHASE_YARDSTICK] = "yardstick_ms",
+        [RF_PHASE_VERIFY] = "verify_ms", [RF_PHASE_CLOSE] = "close_ms"};
+    const int64_t *spent = attempt->phase_ns;
+    const int64_t planned =
+        attempt->scenario != NULL ? attempt->scenario->built_ns : 0;
+    const int64_t earlier = RF_MAX(planned - spent[RF_PHASE_PLAN], 0);
+    int64_t connect = 0;
+    for (uint32_t r = 0; r < rf_attempt_ranks(attempt); r++) {
+        connect = RF_MAX(connect, attempt->ranks[r].connect_ns);
+    }
+    connect = RF_MIN(connect, spent[RF_PHASE_PREPARE]);
+    for (size_t i = 0; i < RF_PHASES; i++) {
+        const int64_t other = i == RF_PHASE_PLAN      ? earlier
+                              : i == RF_PHASE_PREPARE ? -connect
+                                                      : 0;
+        put(out, keys[i], ms(spent[i] + other));
+    }
+    put(out, "connect_ms", ms(connect));
+    put(out, "total_ms",
+        ms(attempt->finished_ns - attempt->begun_ns + earlier));
+}
+
 static json_t *setup_json(const struct rf_attempt *attempt)
 {
     int64_t plan = 0, open = 0;
@@ -580,7 +610,7 @@ static json_t *setup_json(const struct rf_attempt *attempt)
     if (rf_attempt_ranks(attempt) > 0 && attempt->ranks[0].registration[0]) {
         put(out, "registration", json_string(attempt->ranks[0].registration));
     }
-    put(out, "total_ms", ms(attempt->finished_ns - attempt->started_ns));
+    put_phases(out, attempt);
     if (copies != NULL) {
         put(out, "copies", copies);
     }

@@ -21,6 +21,21 @@ enum rf_outcome {
     RF_OUTCOME_INTERRUPTED,
 };
 
+/* What a run does for a scenario, one thing at a time. */
+enum rf_phase {
+    RF_PHASE_LAUNCH, /* of the run's first scenario */
+    RF_PHASE_PLAN,
+    RF_PHASE_STORE, /* waiting until the one before is stored */
+    RF_PHASE_PREPARE,
+    RF_PHASE_PROBE,
+    RF_PHASE_FILL,
+    RF_PHASE_REFIT,
+    RF_PHASE_YARDSTICK,
+    RF_PHASE_VERIFY,
+    RF_PHASE_CLOSE, /* or abort */
+    RF_PHASES
+};
+
 /* Something that went wrong, from where it is found to the result. */
 struct rf_fault {
     uint32_t node, rank; /* RF_NONE: none in particular */
@@ -67,7 +82,7 @@ struct rf_window_trace {
 };
 
 struct rf_rank_facts {
-    int64_t plan_ns, open_ns;
+    int64_t plan_ns, open_ns, connect_ns;
     uint64_t host_peak_bytes, device_peak_bytes;
     bool has_device; /* `device` says where device_peak_bytes comes from */
     struct rf_msg_device_usage device;
@@ -87,11 +102,13 @@ struct rf_wrong_element {
 
 struct rf_attempt {
     uint32_t number;
+    enum rf_outcome outcome;
     size_t index;                 /* of config->scenarios */
     struct rf_scenario *scenario; /* owned; NULL when it could not be built */
-    enum rf_outcome outcome;
     char started_at[24], finished_at[24];
-    int64_t started_ns, finished_ns;
+    /* From the end of the one before, or the run's beginning. */
+    int64_t begun_ns, finished_ns;
+    int64_t phase_ns[RF_PHASES];
 
     struct rf_fault *faults; /* the cause first, consequences after it */
     size_t n_faults, cap_faults;
@@ -115,9 +132,9 @@ struct rf_attempt {
     struct rf_wrong_element *wrong; /* NULL: none */
 
     struct rf_links before, after;
-    bool probed_before, probed_after;
     struct rf_links yardstick; /* the best that any yardstick reached */
-    bool closed;               /* every rank reported its peak memory */
+    bool probed_before, probed_after;
+    bool closed; /* every rank reported its peak memory */
 };
 
 /* `scenario` is taken and may be NULL. */

@@ -33,6 +33,7 @@ struct rf_run *rf_run_create(const struct rf_config *config, const bool *skip,
     run->probes = rf_run_probes_create(config->n_nodes);
     run->timeout_s = timeout_s;
     run->warned = rf_xcalloc(config->n_nodes, sizeof(*run->warned));
+    run->begun_ns = run->counted_ns = ops->now(data);
     run->run_deadline_ns =
         timeout_s > 0 ? ops->now(data) + S((int64_t)timeout_s) : INT64_MAX;
     rf_schema_init(&rf_msg_hooks_schema, &run->test);
@@ -147,9 +148,17 @@ static void show_progress(struct rf_run *run)
     run->ops->progress(&view, run->data);
 }
 
+void rf_run_count_time(struct rf_run *run)
+{
+    const int64_t now = run->ops->now(run->data);
+    run->phase_ns[rf_state_phase(run->sm.state)] += now - run->counted_ns;
+    run->counted_ns = now;
+}
+
 void rf_run_move(struct rf_run *run, enum rf_state state, int64_t least_s)
 {
     int64_t now = run->ops->now(run->data), at;
+    rf_run_count_time(run);
     rf_sm_move(&run->sm, state, now);
     at = rf_sm_deadline_ns(&run->sm);
     rf_run_set_limit(run, at != INT64_MAX ? RF_MAX(at, now + S(least_s)) : at);

@@ -103,7 +103,12 @@ static void fail_node(struct rf_run *run, uint32_t node,
 void rf_run_end_attempt(struct rf_run *run)
 {
     struct rf_attempt *attempt = run->attempt;
-    attempt->finished_ns = run->ops->now(run->data);
+    rf_run_count_time(run);
+    attempt->begun_ns = run->begun_ns;
+    attempt->finished_ns = run->counted_ns;
+    memcpy(attempt->phase_ns, run->phase_ns, sizeof(attempt->phase_ns));
+    memset(run->phase_ns, 0, sizeof(run->phase_ns));
+    run->begun_ns = run->counted_ns;
     run->ops->utc(attempt->finished_at, sizeof(attempt->finished_at),
                   run->data);
     rf_run_tally_add(&run->tally, attempt->outcome);
@@ -201,7 +206,6 @@ static void begin_attempt(struct rf_run *run, struct rf_scenario *scenario)
     struct rf_attempt *attempt =
         rf_attempt_create(++run->attempts, run->next_scenario++, scenario);
     run->attempt = attempt;
-    attempt->started_ns = run->ops->now(run->data);
     run->ops->utc(attempt->started_at, sizeof(attempt->started_at), run->data);
     rf_run_faults_begin(run->faults, attempt);
 }

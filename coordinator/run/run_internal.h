@@ -33,6 +33,10 @@ struct rf_run {
     struct rf_run_exchange *exchange;
     struct rf_run_measure *measure;
 
+    /* Since the scenario before ended, or the run began. */
+    int64_t begun_ns, counted_ns; /* counted: until when */
+    int64_t phase_ns[RF_PHASES];
+
     size_t next_scenario;
     uint32_t attempts;
     struct rf_run_tally tally;
@@ -47,6 +51,9 @@ struct rf_run {
  * table's, or `least_s` seconds from now where that is later. */
 void rf_run_move(struct rf_run *run, enum rf_state state, int64_t least_s);
 void rf_run_set_limit(struct rf_run *run, int64_t at_ns);
+/* Adds the time since the last call to the phase of the state; every move
+ * does. */
+void rf_run_count_time(struct rf_run *run);
 /* Wants the next scenario, or ends the run when none is left. For LAUNCHING,
  * STORING, STARTING, CLOSING and ABORTING. */
 void rf_run_next_scenario(struct rf_run *run);

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "common/clock.h"
 #include "common/mem.h"
 #include "coordinator/config/links.h"
 #include "transport/method.h"
@@ -125,10 +126,12 @@ enum rf_status rf_scenario_build(const struct rf_config *config,
                                  struct rf_scenario **out, struct rf_err *err)
 {
     struct rf_scenario *scenario = rf_xcalloc(1, sizeof(*scenario));
+    const int64_t begun_ns = rf_now_ns();
     enum rf_status status;
     scenario->config = config;
     scenario->index = index;
     status = build(scenario, model, err);
+    scenario->built_ns = rf_now_ns() - begun_ns;
     if (status != RF_OK) {
         rf_scenario_destroy(scenario);
         return status;

@@ -21,6 +21,7 @@ struct rf_scenario {
     struct rf_choice *choice; /* of strategy auto, NULL: a strategy was given;
                                  everything else here has the one taken */
     bool links_assumed;       /* the choice rests on links without figures */
+    int64_t built_ns;         /* how long all that took */
     json_t *document; /* with defaults, as sent to the ranks and printed */
 };
 

@@ -13,33 +13,35 @@ enum scope { OF_RUN, OF_ATTEMPT, OF_ITERATION };
 #define FAULT (TO(SETTLING) | TO(ABORTING))
 #define AFTER (TO(STORING) | TO(STARTING) | TO(STOPPING))
 
-/* X(state, name, deadline in ms, step, scope, next states) */
+/* X(state, name, deadline in ms, step, scope, phase, next states) */
 #define STATES(X)                                                              \
-    X(IDLE, "idle", 0, NULL, OF_RUN, TO(LAUNCHING))                            \
-    X(LAUNCHING, "launching", 60000, NULL, OF_RUN,                             \
+    X(IDLE, "idle", 0, NULL, OF_RUN, LAUNCH, TO(LAUNCHING))                    \
+    X(LAUNCHING, "launching", 60000, NULL, OF_RUN, LAUNCH,                     \
       TO(STARTING) | TO(STOPPING))                                             \
-    X(STORING, "storing", 0, NULL, OF_RUN, TO(STARTING) | TO(STOPPING))        \
-    X(STARTING, "starting", 600000, NULL, OF_RUN, TO(PREPARING) | AFTER)       \
-    X(PREPARING, "preparing", 120000, "prepare", OF_ATTEMPT,                   \
+    X(STORING, "storing", 0, NULL, OF_RUN, STORE, TO(STARTING) | TO(STOPPING)) \
+    X(STARTING, "starting", 600000, NULL, OF_RUN, PLAN, TO(PREPARING) | AFTER) \
+    X(PREPARING, "preparing", 120000, "prepare", OF_ATTEMPT, PREPARE,          \
       TO(PROBING) | FAULT)                                                     \
-    X(PROBING, "probing", 60000, "probe", OF_ATTEMPT, TO(FILLING) | FAULT)     \
-    X(YARDSTICK, "yardstick", 60000, "yardstick", OF_ITERATION,                \
+    X(PROBING, "probing", 60000, "probe", OF_ATTEMPT, PROBE,                   \
+      TO(FILLING) | FAULT)                                                     \
+    X(YARDSTICK, "yardstick", 60000, "yardstick", OF_ITERATION, YARDSTICK,     \
       TO(YARDSTICK) | TO(FILLING) | TO(PROBING_AGAIN) | TO(CLOSING) | FAULT)   \
-    X(FILLING, "filling", 60000, "fill", OF_ITERATION, TO(RUNNING) | FAULT)    \
-    X(RUNNING, "running", 60000, "run", OF_ITERATION,                          \
+    X(FILLING, "filling", 60000, "fill", OF_ITERATION, FILL,                   \
+      TO(RUNNING) | FAULT)                                                     \
+    X(RUNNING, "running", 60000, "run", OF_ITERATION, REFIT,                   \
       TO(VERIFYING) | TO(FILLING) | TO(CLOSING) | FAULT)                       \
-    X(VERIFYING, "verifying", 60000, "verify", OF_ITERATION,                   \
+    X(VERIFYING, "verifying", 60000, "verify", OF_ITERATION, VERIFY,           \
       TO(YARDSTICK) | TO(FILLING) | TO(PROBING_AGAIN) | TO(CLOSING) | FAULT)   \
-    X(PROBING_AGAIN, "probing again", 60000, "probe", OF_ATTEMPT,              \
+    X(PROBING_AGAIN, "probing again", 60000, "probe", OF_ATTEMPT, PROBE,       \
       TO(CLOSING) | FAULT)                                                     \
-    X(CLOSING, "closing", 60000, "close", OF_ATTEMPT, AFTER | FAULT)           \
-    X(SETTLING, "settling", 500, NULL, OF_ATTEMPT, TO(ABORTING))               \
-    X(ABORTING, "aborting", 30000, NULL, OF_ATTEMPT, AFTER)                    \
-    X(STOPPING, "stopping", 20000, NULL, OF_RUN, TO(DONE))                     \
-    X(DONE, "done", 0, NULL, OF_RUN, 0)
+    X(CLOSING, "closing", 60000, "close", OF_ATTEMPT, CLOSE, AFTER | FAULT)    \
+    X(SETTLING, "settling", 500, NULL, OF_ATTEMPT, CLOSE, TO(ABORTING))        \
+    X(ABORTING, "aborting", 30000, NULL, OF_ATTEMPT, CLOSE, AFTER)             \
+    X(STOPPING, "stopping", 20000, NULL, OF_RUN, CLOSE, TO(DONE))              \
+    X(DONE, "done", 0, NULL, OF_RUN, CLOSE, 0)
 
 const struct rf_sm_state rf_states[RUN_STATES] = {
-#define X(state, name, ms, step, scope, next)                                  \
+#define X(state, name, ms, step, scope, phase, next)                           \
     [RUN_##state] = {name, next, (ms)*RF_NS_PER_MS},
     STATES(X)
 #undef X
@@ -48,8 +50,10 @@ const struct rf_sm_state rf_states[RUN_STATES] = {
 static const struct {
     const char *step;
     enum scope scope;
+    enum rf_phase phase;
 } traits[RUN_STATES] = {
-#define X(state, name, ms, step, scope, next) [RUN_##state] = {step, scope},
+#define X(state, name, ms, step, scope, phase, next)                           \
+    [RUN_##state] = {step, scope, RF_PHASE_##phase},
     STATES(X)
 #undef X
 };
@@ -57,6 +61,11 @@ static const struct {
 const char *rf_state_step(unsigned state)
 {
     return traits[state].step;
+}
+
+enum rf_phase rf_state_phase(unsigned state)
+{
+    return traits[state].phase;
 }
 
 bool rf_state_in_attempt(unsigned state)

@@ -20,6 +20,7 @@
 #define RF_COORDINATOR_RUN_STATES_H
 
 #include "common/sm.h"
+#include "coordinator/run/attempt.h"
 
 enum rf_state {
     RUN_IDLE,
@@ -46,6 +47,9 @@ extern const struct rf_sm_state rf_states[RUN_STATES];
 
 /* What a state asks of the ranks, as STEP names it; NULL: nothing. */
 const char *rf_state_step(unsigned state);
+
+/* What of a scenario its time belongs to. */
+enum rf_phase rf_state_phase(unsigned state);
 
 /* Whether ranks are at work in it, or being ended. */
 bool rf_state_in_attempt(unsigned state);

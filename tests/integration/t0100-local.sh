@@ -199,6 +199,25 @@ test_results_calibrate_predictions() {
     expect_no_text out 'calibrated|leave-one-out'
 }
 
+# Each scenario begins where the one before ends.
+test_setup_says_where_the_time_went() {
+    cluster
+    run_coord cluster.json
+    expect_exit 0
+    local file
+    for file in results/*/*.json; do
+        [ "${file##*/}" != run.json ] || continue
+        expect_json "$file" '.setup | .total_ms as $total |
+            ([.launch_ms, .plan_ms, .store_ms, .prepare_ms, .connect_ms,
+              .probe_ms, .fill_ms, .refit_ms, .yardstick_ms, .verify_ms,
+              .close_ms] | all(. >= 0) and
+                (add / $total - 1 | fabs) < 0.05) and
+            .plan_ms > 0 and .connect_ms > 0 and .probe_ms > 0 and
+            .connect_ms >= .rank_open_ms'
+    done
+    expect_json results/*/run.json '.scenarios | length > 1'
+}
+
 test_probes_of_host_memory_predict_no_refit_between_gpus() {
     cluster '.scenarios |= .[:1]'
     run_coord cluster.json

@@ -58,6 +58,7 @@ static void prepare_answer(const struct fake_cluster *fake,
         .schedule_digest = rf_xstrdup(fake->schedule_digest),
         .plan_ms = 1.5,
         .open_ms = 2.5,
+        .connect_ms = 3.5,
         .arena_bytes = {1, 2, 3}};
     if (rf_method_info_find(fake->scenario->spec->method)->moves_bytes &&
         fake->scenario->spec->yardstick) {

@@ -228,6 +228,8 @@ static void op_end(const struct rf_attempt *attempt, void *data)
     kept->probed_before = attempt->probed_before;
     kept->probed_after = attempt->probed_after;
     kept->closed = attempt->closed;
+    kept->total_ns = attempt->finished_ns - attempt->begun_ns;
+    memcpy(kept->phase_ns, attempt->phase_ns, sizeof(kept->phase_ns));
     if (attempt->scenario != NULL) {
         kept->copy_gbytes_per_s = attempt->before.copy_gbytes_per_s[0];
         kept->pair_gbytes_per_s = attempt->before.n_nodes > 1

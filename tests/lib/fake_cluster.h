@@ -63,6 +63,7 @@ struct fake_attempt {
     size_t n_faults;
     bool probed_before, probed_after, closed;
     double copy_gbytes_per_s, pair_gbytes_per_s;
+    int64_t total_ns, phase_ns[RF_PHASES];
 };
 
 struct fake_cluster {

@@ -60,7 +60,8 @@ static const struct {
     {RF_MSG_DONE,
      "{\"attempt\": 1, \"seq\": 2, \"ranks\": [{\"rank\": 0, \"ok\": true, "
      "\"prepared\": {\"plan_digest\": \"p\", \"schedule_digest\": \"s\", "
-     "\"plan_ms\": 1.5, \"open_ms\": 2.5, \"arena_bytes\": {\"train\": 1, "
+     "\"plan_ms\": 1.5, \"open_ms\": 2.5, \"connect_ms\": 3.5, "
+     "\"arena_bytes\": {\"train\": 1, "
      "\"infer\": 2, \"stage\": 3}, \"copies\": {\"rule\": \"measured\", "
      "\"engine_from_bytes\": 1, \"engine_bytes\": 2, \"kernel_bytes\": 3}}, "
      "\"probed\": {\"gbytes_per_s\": 1.5, "

@@ -81,6 +81,46 @@ START_TEST(test_results_record_has_every_field)
 }
 END_TEST
 
+static double setup_of(const json_t *record, const char *key)
+{
+    const json_t *value =
+        json_object_get(json_object_get(record, "setup"), key);
+    ck_assert_msg(json_is_real(value), "%s", key);
+    return json_real_value(value);
+}
+
+/* Connecting is part of the ranks' preparation; planning came before the run.
+ */
+START_TEST(test_results_setup_adds_up_to_its_total)
+{
+    static const char *const keys[] = {
+        "launch_ms",    "plan_ms",   "store_ms", "prepare_ms",
+        "connect_ms",   "probe_ms",  "fill_ms",  "refit_ms",
+        "yardstick_ms", "verify_ms", "close_ms"};
+    struct rf_attempt *attempt = result_lab_attempt(0);
+    json_t *record;
+    double sum = 0;
+    attempt->begun_ns = 5000000;
+    attempt->finished_ns = attempt->begun_ns;
+    for (int64_t p = 0; p < RF_PHASES; p++) {
+        attempt->phase_ns[p] = (p + 1) * 1000000;
+        attempt->finished_ns += attempt->phase_ns[p];
+    }
+    attempt->scenario->built_ns = 9000000;
+    attempt->ranks[1].connect_ns = 1500000;
+    record = record_of(attempt);
+    for (size_t i = 0; i < RF_ARRAY_SIZE(keys); i++) {
+        sum += setup_of(record, keys[i]);
+    }
+    ck_assert_double_eq_tol(sum, setup_of(record, "total_ms"), 1e-6);
+    ck_assert_double_eq_tol(setup_of(record, "plan_ms"), 9, 1e-6);
+    ck_assert_double_eq_tol(setup_of(record, "connect_ms"), 1.5, 1e-6);
+    ck_assert_double_eq_tol(setup_of(record, "prepare_ms"), 2.5, 1e-6);
+    json_decref(record);
+    rf_attempt_destroy(attempt);
+}
+END_TEST
+
 START_TEST(test_results_iteration_takes_as_long_as_its_slowest_rank)
 {
     struct rf_attempt *attempt = result_lab_attempt(0);
@@ -383,6 +423,7 @@ Suite *test_result_json_suite(void)
     TCase *tests = tcase_create("result_json");
     tcase_add_checked_fixture(tests, result_lab_open, result_lab_close);
     tcase_add_test(tests, test_results_record_has_every_field);
+    tcase_add_test(tests, test_results_setup_adds_up_to_its_total);
     tcase_add_test(tests,
                    test_results_iteration_takes_as_long_as_its_slowest_rank);
     tcase_add_test(tests,

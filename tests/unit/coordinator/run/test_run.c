@@ -32,6 +32,32 @@ START_TEST(test_run_measures_every_scenario_and_ends_with_0)
 }
 END_TEST
 
+/* The second begins where the first ends, without a launch. */
+START_TEST(test_run_counts_the_time_of_each_phase)
+{
+    struct fake_cluster *fake = fake_run(fake_run_two);
+    for (size_t i = 0; i < fake->n_attempts; i++) {
+        const struct fake_attempt *attempt = &fake->attempts[i];
+        int64_t sum = 0;
+        for (size_t p = 0; p < RF_PHASES; p++) {
+            ck_assert_int_ge(attempt->phase_ns[p], 0);
+            sum += attempt->phase_ns[p];
+        }
+        ck_assert_int_eq(sum, attempt->total_ns);
+        ck_assert_int_gt(attempt->phase_ns[RF_PHASE_PREPARE], 0);
+        ck_assert_int_gt(attempt->phase_ns[RF_PHASE_PROBE], 0);
+        ck_assert_int_gt(attempt->phase_ns[RF_PHASE_FILL], 0);
+        ck_assert_int_gt(attempt->phase_ns[RF_PHASE_REFIT], 0);
+        ck_assert_int_gt(attempt->phase_ns[RF_PHASE_YARDSTICK], 0);
+        ck_assert_int_gt(attempt->phase_ns[RF_PHASE_VERIFY], 0);
+        ck_assert_int_gt(attempt->phase_ns[RF_PHASE_CLOSE], 0);
+    }
+    ck_assert_int_gt(fake->attempts[0].phase_ns[RF_PHASE_LAUNCH], 0);
+    ck_assert_int_eq(fake->attempts[1].phase_ns[RF_PHASE_LAUNCH], 0);
+    fake_cluster_destroy(fake);
+}
+END_TEST
+
 START_TEST(test_run_start_message_has_all_that_ranks_need)
 {
     struct fake_cluster *fake = fake_run(fake_run_one);
@@ -508,6 +534,7 @@ Suite *test_run_suite(void)
     TCase *tests = tcase_create("run");
     tcase_add_checked_fixture(tests, fake_run_quiet, NULL);
     tcase_add_test(tests, test_run_measures_every_scenario_and_ends_with_0);
+    tcase_add_test(tests, test_run_counts_the_time_of_each_phase);
     tcase_add_test(tests, test_run_start_message_has_all_that_ranks_need);
     tcase_add_test(tests, test_run_hands_test_hooks_to_the_ranks);
     tcase_add_test(tests, test_run_tells_ranks_how_long_a_step_may_take);

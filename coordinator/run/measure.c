@@ -216,7 +216,7 @@ static void settle_last(struct rf_run_measure *measure)
     struct rf_attempt *attempt = measure->attempt;
     const uint32_t at = measure->iteration;
     const bool complete =
-        !has_yardstick(measure) || yardstick_comes_first(measure);
+        !rf_attempt_has_yardstick(attempt) || yardstick_comes_first(measure);
     const char *why;
     if (attempt->scenario->spec->ci_percent <= 0 ||
         rf_attempt_warmup(attempt, at) || at + 1 >= attempt->n_wanted) {

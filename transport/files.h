@@ -76,7 +76,7 @@ struct rf_files {
     uint32_t n_waiting;
     uint32_t *far; /* all recv actions from other nodes */
     uint32_t n_far;
-    uint8_t *stage; /* RF_FILE_BLOCK */
+    uint8_t *stage;       /* RF_FILE_BLOCK */
     uint64_t moved_bytes; /* to and from files, over all iterations */
 };
 

@@ -93,7 +93,7 @@ static enum rf_status take_trace(const struct rf_attempt *attempt,
         .n = n,
         .dropped = traced->dropped};
     for (size_t i = 0; i < n; i++) {
-        const uint64_t *of = &traced->events.list[i * RF_MSG_TRACE_NUMBERS];
+        const uint64_t *of = traced->events.list + i * RF_MSG_TRACE_NUMBERS;
         if (of[0] < at || of[0] > (uint64_t)window_ns ||
             of[1] > (uint64_t)window_ns - of[0] || of[2] >= RF_TRACE_KINDS ||
             of[3] > n_ops) {

@@ -179,6 +179,10 @@ extern const struct rf_method_ops rf_method_null, rf_method_host, rf_method_tcp,
 /* For methods with one way. */
 void rf_method_one_way(const void *state, struct rf_copy_ways *out);
 
+/* The key of a yardstick's instance of a method, made of the refit's in place:
+ * its connections and files must not meet the refit's. */
+void rf_method_yardstick_key(uint8_t key[RF_DATA_KEY_BYTES]);
+
 void rf_blobs_free(struct rf_blob *blobs, uint32_t count);
 
 #endif

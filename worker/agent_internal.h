@@ -124,8 +124,8 @@ struct agent {
     struct rf_integers unanswered; /* ranks that hung when ABORT came */
     struct agent_rank **ranks;
     size_t n_ranks;
-    char *disk_folder; /* where ranks keep files of this label, or NULL */
-    char disk_label[RF_FILE_LABEL_SIZE];
+    char *disk_folder; /* where ranks keep files of these labels, or NULL */
+    char disk_label[RF_FILE_LABEL_SIZE], yardstick_label[RF_FILE_LABEL_SIZE];
     struct gather step, exchange;
     /* START that came before the ranks of the last attempt were gone, and the
      * step that followed it. */

@@ -81,6 +81,8 @@ void rf_agent_free_ranks(struct agent *agent)
         if (agent->disk_folder != NULL && !agent->ranks[i]->closed) {
             rf_file_remove(agent->disk_folder, agent->disk_label,
                            agent->ranks[i]->rank);
+            rf_file_remove(agent->disk_folder, agent->yardstick_label,
+                           agent->ranks[i]->rank);
         }
         free(agent->ranks[i]);
     }

@@ -143,7 +143,10 @@ static void note_files(struct agent *agent, const struct rf_spec *spec,
     if (spec->disk_folder != NULL &&
         rf_hex_decode(data_key, key, sizeof(key)) &&
         rf_file_label(key, getpid(), agent->disk_label)) {
-        agent->disk_folder = rf_xstrdup(spec->disk_folder);
+        rf_method_yardstick_key(key);
+        if (rf_file_label(key, getpid(), agent->yardstick_label)) {
+            agent->disk_folder = rf_xstrdup(spec->disk_folder);
+        }
     }
     explicit_bzero(key, sizeof(key));
 }

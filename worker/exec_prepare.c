@@ -326,6 +326,7 @@ static enum rf_status open_yardstick(struct rf_exec *exec, struct rf_err *err)
     if (status == RF_OK) {
         *env = exec->method_env;
         env->schedule = exec->yardstick.schedule;
+        rf_method_yardstick_key(env->data_key);
         env->registration = NULL; /* the refit's is what counts */
         env->like = exec->state;
         status = exec->method->open(env, &exec->yardstick.state, err);

@@ -29,10 +29,11 @@
 /* Connections that have not proved a key; see listener.h. */
 #define STRANGERS 128
 
-/* The limit that a rank of method host needs for itself and, twice, for each
- * rank of its node: streams, loop, arenas, and the probes' shared memory. */
-#define RANK_DESCRIPTORS 17
-#define RANK_DESCRIPTORS_EACH 2
+/* The limit that a rank of method host needs for itself and for each rank of
+ * its node: streams, arenas, the probes' shared memory and, for the refit and
+ * for its yardstick, a loop and the others' arenas. */
+#define RANK_DESCRIPTORS 20
+#define RANK_DESCRIPTORS_EACH 4
 
 /* Of the whole run, in this process. */
 static uint32_t descriptors_of(const struct rf_config *config)

@@ -42,7 +42,7 @@ written_keys() { # FILE...
 # Those of device methods, which messages carry, and of GPUs.
 device_keys() {
     echo device
-    echo copies
+    printf '%s\n' copies device_ms registration
     sed -n '/^#define RF_\(DEVICE_USAGE\|GPU\|COPY_WAYS\)_FIELDS/,/[^\\]$/p' \
         "$RF_TOP/transport/messages.h" |
         sed -nE 's/^ *F\(S, [A-Z0-9]+, ([a-z_0-9]+),.*/\1/p'

@@ -52,16 +52,16 @@ test_few_descriptors_are_told() {
             .scenarios[0].train.dp = $slots / 2 |
             .scenarios[0].infer.dp = $slots / 2"
         tried=
-        for n in 4 {8..40..4}; do
+        for n in 4 {8..48..4}; do
             limited -n "$n" check cluster.json
             [ "$status" = 0 ] || advice_is_enough
         done
-        for n in 5 6 7 9 10 15 20 {23..30}; do
+        for n in 5 6 7 9 10 15 20 {23..29} {40..45}; do
             limited -n "$n" cluster.json
             [ "$status" = 0 ] || advice_is_enough
         done
     done
-    expect_exit 0 # 30 are enough
+    expect_exit 0 # 45 are enough
     wait_until 20 "the workers have left" no_workers
 }
 

@@ -45,7 +45,7 @@ test_a_terminal_that_is_stopped_does_not_hold_up_the_run() {
     wait_until 60 "the run has ended and is stored" run_is_stored
     ! shown 'stopping -> done' || fail "the terminal was not stopped"
     printf '\021' >&9
-    wait_until 20 "the table" shown '^first +host'
+    wait_until 20 "the table" shown '^first +.* yes'
     wait "$coord_pid"
     status=$?
     expect_exit 0

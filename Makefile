@@ -231,6 +231,7 @@ check-unit: $(UNIT_RUNNERS) $(FUZZ_REPLAYS) ## unit tests only
 check-san: check-asan check-tsan ## tests under the sanitizers
 check-asan: private SANITIZERS := address,undefined
 check-tsan: private SANITIZERS := thread
+check-tsan: export RF_TSAN := 1
 check-asan check-tsan: export CK_TIMEOUT_MULTIPLIER := 8
 check-asan check-tsan: check-%:
 	@scripts/deps build test

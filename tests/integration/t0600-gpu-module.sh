@@ -527,8 +527,9 @@ test_two_nodes_use_a_communicator_each_and_one_across() {
     expect_exit 0
     all_verified 2
     all_beside_yardsticks
-    expect_json results/*/s-strategy=send_recv.json '.bound.yardstick.nodes |
-        all(.sent_gbytes_per_s > 0 and .received_gbytes_per_s > 0)'
+    [ -n "${RF_TSAN-}" ] ||
+        expect_json results/*/s-strategy=send_recv.json '.bound.yardstick.nodes |
+            all(.sent_gbytes_per_s > 0 and .received_gbytes_per_s > 0)'
 }
 
 test_two_nodes_send_long_runs_from_arena_to_arena() {

@@ -24,6 +24,16 @@ base='{
      "warmup": 0, "iterations": 2, "bucket_bytes": 65536}
   ]}'
 
+# Under the thread sanitizer scenarios have no yardsticks: the runs of one are not
+# ordered, and those that forward read what others write, on purpose. Nobody
+# looks at what they move.
+if [ -n "${RF_TSAN-}" ]; then
+    cluster() { # [JQ_PROGRAM]
+        jq "(${1-.}) | .scenarios |= map({yardstick: false} + .)" \
+            <<<"$base" >cluster.json || fail "bad jq program: $1"
+    }
+fi
+
 all_verified() { # COUNT
     local file n=0
     for file in results/*/s*.json; do
@@ -36,6 +46,7 @@ all_verified() { # COUNT
 # Every iteration has a yardstick, and with it every scenario a bound.
 all_beside_yardsticks() {
     local file
+    [ -z "${RF_TSAN-}" ] || return 0
     for file in results/*/s*.json; do
         expect_json "$file" '(.iterations | all(.yardstick_ms > 0)) and
             .bound.efficiency > 0 and .schedule_bound.efficiency > 0'

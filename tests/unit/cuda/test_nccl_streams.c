@@ -153,7 +153,7 @@ struct line {
 struct trace {
     struct line lines[MAX_LINES];
     size_t n;
-    int pid[2];            /* of the rank that sends first, and the other */
+    int pid[2];            /* of the rank that sends more, and the other */
     unsigned pack, unpack; /* streams, the same in both */
     long copies, wire;     /* their priorities */
 };
@@ -177,12 +177,19 @@ static void read_lines(const char *path, struct trace *out)
  * others that have a priority like each other's, the first packs. */
 static void find_streams(struct trace *trace)
 {
+    const int first = trace->lines[0].pid;
+    int lead = 0; /* of the first one's messages over the other's */
     for (size_t i = 0; i < trace->n; i++) {
         const struct line *line = &trace->lines[i];
-        if (strcmp(line->what, "send") == 0 && line->c > 256 &&
-            trace->pid[0] == 0) {
+        if (strcmp(line->what, "send") == 0 && line->c > 256) {
+            lead += line->pid == first ? 1 : -1;
+        }
+        if (line->pid != first) {
             trace->pid[0] = line->pid;
         }
+    }
+    if (lead > 0) {
+        trace->pid[0] = first;
     }
     for (size_t i = 0; i < trace->n; i++) {
         const struct line *line = &trace->lines[i];

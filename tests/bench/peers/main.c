@@ -31,9 +31,8 @@
 #define FIXED_ARGS 7
 
 static const struct peer *const known[] = {
-    &peer_copy,      &peer_host,         &peer_shm,
-    &peer_tcp,       &peer_mpi_messages, &peer_mpi_packed,
-    &peer_mpi_types, &peer_mpi_gather,   &peer_gloo_messages};
+    &peer_copy,       &peer_host,      &peer_tcp,        &peer_mpi_messages,
+    &peer_mpi_packed, &peer_mpi_types, &peer_mpi_gather, &peer_gloo_messages};
 
 struct bench {
     const char *row;

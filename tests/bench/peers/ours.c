@@ -110,11 +110,6 @@ static bool host_open(const struct peer_env *env, void **state)
     return ours_open(env, "host", state);
 }
 
-static bool shm_open_method(const struct peer_env *env, void **state)
-{
-    return ours_open(env, "shm", state);
-}
-
 static bool tcp_open(const struct peer_env *env, void **state)
 {
     return ours_open(env, "tcp", state);
@@ -144,6 +139,4 @@ static void ours_close(void *state)
 }
 
 const struct peer peer_host = {"host", false, host_open, ours_run, ours_close};
-const struct peer peer_shm = {"shm", false, shm_open_method, ours_run,
-                              ours_close};
 const struct peer peer_tcp = {"tcp", false, tcp_open, ours_run, ours_close};

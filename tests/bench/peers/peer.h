@@ -35,9 +35,8 @@ struct peer {
     void (*close)(void *state);
 };
 
-extern const struct peer peer_copy, peer_host, peer_shm, peer_tcp,
-    peer_mpi_messages, peer_mpi_packed, peer_mpi_types, peer_mpi_gather,
-    peer_gloo_messages;
+extern const struct peer peer_copy, peer_host, peer_tcp, peer_mpi_messages,
+    peer_mpi_packed, peer_mpi_types, peer_mpi_gather, peer_gloo_messages;
 
 /* --- Messages: what send and receive libraries move ------------------------
  */

@@ -54,7 +54,7 @@ bool rf_links_assume(struct rf_links *links)
 
 static void rule_out(struct rf_candidate *candidate, const char *why)
 {
-    snprintf(candidate->why_not, sizeof(candidate->why_not), "%s", why);
+    snprintf(candidate->why_not, sizeof(candidate->why_not), "%.95s", why);
 }
 
 /* The plan is the same for all strategies but for the one that it names. */
@@ -88,9 +88,14 @@ static enum rf_status try_strategy(const struct rf_choose_env *env,
                                             .per_op_us = env->per_op_us,
                                             .in_place = env->in_place};
         status = rf_simulate(&how, &simulated, err);
-        candidate->ms = simulated.ms;
-        snprintf(candidate->busiest, sizeof(candidate->busiest), "%s",
-                 simulated.busiest);
+        if (status == RF_ERR_UNSUPPORTED) {
+            rule_out(candidate, err->text);
+            status = RF_OK;
+        } else if (status == RF_OK) {
+            candidate->ms = simulated.ms;
+            snprintf(candidate->busiest, sizeof(candidate->busiest), "%s",
+                     simulated.busiest);
+        }
     }
     rf_schedule_destroy(schedule);
     return status;

@@ -24,7 +24,6 @@ struct context {
     struct rf_config *config;
     struct rf_model *model;
     json_t *model_json;
-    struct rf_link_figures links;
     bool have_links;
     struct rf_jnode methods; /* "links.methods", value NULL when absent */
     struct rf_timeline timeline;
@@ -34,10 +33,10 @@ struct context {
 };
 
 /* Fills `p`. No prediction is below the bound, which counts both sides of a
- * cast. */
-static void predict(const struct context *context,
-                    const struct rf_predict_input *input,
-                    struct rf_prediction *p)
+ * cast. RF_ERR_UNSUPPORTED: what cannot be predicted. */
+static enum rf_status predict(const struct context *context,
+                              const struct rf_predict_input *input,
+                              struct rf_prediction *p, struct rf_err *err)
 {
     const struct rf_plan *plan = input->scenario->plan;
     struct rf_bound bound = {0};
@@ -53,10 +52,12 @@ static void predict(const struct context *context,
             .per_op_us = input->figures.per_op_us,
             .in_place = rf_method_info_find(input->method)->may_alias};
         struct rf_simulated simulated = {.ms = 0};
-        if (rf_simulate(&env, &simulated, NULL) == RF_OK) {
-            p->simulated_ms = simulated.ms;
-            p->path = simulated.path;
+        enum rf_status status = rf_simulate(&env, &simulated, err);
+        if (status != RF_OK) {
+            return status;
         }
+        p->simulated_ms = simulated.ms;
+        p->path = simulated.path;
         if (!env.in_place &&
             rf_cost_bound(plan, &input->links, context->config->node_names,
                           &bound, NULL) == RF_OK) {
@@ -65,6 +66,7 @@ static void predict(const struct context *context,
         }
     }
     p->simulated_ms += input->figures.setup_ms;
+    return RF_OK;
 }
 
 static void add_row(struct context *context,
@@ -75,8 +77,9 @@ static void add_row(struct context *context,
                                  .method = rf_method_info_find(input->method),
                                  .strategy = rf_strategy_name(spec->strategy),
                                  .gap = rf_predict_gap(input)};
-    if (row.gap == NULL) {
-        predict(context, input, &row.p);
+    struct rf_err err = {.text = ""};
+    if (row.gap == NULL && predict(context, input, &row.p, &err) != RF_OK) {
+        row.gap = rf_xstrdup(err.text);
     }
     row.measured_ms =
         rf_predict_measured(&context->measured, input->scenario, input->method,
@@ -88,18 +91,16 @@ static enum rf_status predict_one(struct context *context,
                                   const struct rf_scenario *scenario,
                                   const char *method, struct rf_err *err)
 {
+    const struct rf_config *config = context->config;
+    const struct rf_jnode root = rf_jnode_root(config->document, config->file);
     struct rf_predict_input input = {
         .scenario = scenario,
         .method = method,
-        .figures = context->links,
         .own = json_object_get(context->methods.value, method) != NULL};
-    if (input.own) {
-        struct rf_jnode node = rf_jnode_get(&context->methods, method);
-        enum rf_status status =
-            rf_link_figures_read(&node, &input.figures, err);
-        if (status != RF_OK) {
-            return status;
-        }
+    enum rf_status status =
+        rf_link_figures_of(&root, method, &input.figures, err);
+    if (status != RF_OK) {
+        return status;
     }
     rf_links_init(&input.links, scenario->world->n_nodes);
     input.links.devices =
@@ -228,7 +229,6 @@ static enum rf_status read_figures(struct context *context,
     enum rf_status status = rf_timeline_read(&root, &context->timeline, err);
     if (status == RF_OK && links.value != NULL) {
         context->have_links = true;
-        status = rf_link_figures_read(&links, &context->links, err);
         context->methods = rf_jnode_get(&links, "methods");
     }
     for (size_t i = 1; status == RF_OK && i < cli->n_operands; i++) {

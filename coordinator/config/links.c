@@ -123,7 +123,8 @@ void rf_link_figures_spread(const struct rf_link_figures *figures,
     }
 }
 
-static enum rf_status check_method(const struct rf_jnode *methods,
+static enum rf_status check_method(const struct rf_jnode *root,
+                                   const struct rf_jnode *methods,
                                    const char *method, struct rf_err *err)
 {
     struct rf_jnode node = rf_jnode_get(methods, method);
@@ -133,14 +134,14 @@ static enum rf_status check_method(const struct rf_jnode *methods,
         rf_method_unknown(method, &why);
         return rf_jnode_fail(&node, err, "%s", why.text);
     }
-    return rf_link_figures_read(&node, &figures, err);
+    return rf_link_figures_of(root, method, &figures, err);
 }
 
 enum rf_status rf_links_check(const struct rf_jnode *root, struct rf_err *err)
 {
     struct rf_jnode links = rf_jnode_get(root, "links");
     struct rf_jnode methods = rf_jnode_get(&links, "methods");
-    struct rf_link_figures figures;
+    struct rf_link_figures figures = {.copy_gbytes_per_s = 0};
     const char *method;
     json_t *value;
     enum rf_status status;
@@ -155,7 +156,7 @@ enum rf_status rf_links_check(const struct rf_jnode *root, struct rf_err *err)
     }
     json_object_foreach (methods.value, method, value) {
         if (status == RF_OK) {
-            status = check_method(&methods, method, err);
+            status = check_method(root, &methods, method, err);
         }
     }
     return status;

@@ -65,4 +65,20 @@ test_auto_follows_the_figures_and_says_why() {
     expect_text out 'assumed +links without figures'
 }
 
+# gather_broadcast by turns is not simulated: auto does without it, and predict
+# says so instead of a time.
+test_serialized_gather_broadcast_is_left_out() {
+    cluster '.scenarios[0].serialize = true'
+    run_coord plan cluster.json --json
+    expect_exit 0
+    expect_json out '.scenarios[0].strategy_choice.candidates[] |
+        select(.strategy == "gather_broadcast") |
+        .predicted_ms == null and (.note | test("not modelled"))'
+    cluster '.scenarios[0] += {serialize: true, strategy: "gather_broadcast"}'
+    run_coord predict cluster.json
+    expect_exit 0
+    expect_text out '^s +host +gather_broadcast +- \[1\]'
+    expect_text out '^\[1\] the time of gather_broadcast with "serialize" is not'
+}
+
 run_tests

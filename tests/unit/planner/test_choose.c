@@ -9,11 +9,12 @@
 #define TENSOR                                                                 \
     "{'tensor': {'name': 'w', 'shape': [4096, 1024], 'dtype': 'float32'}}"
 /* One sender on n0, two receivers on each of two other nodes. */
-#define TO_FOUR(strategy)                                                      \
-    "{'mode': 'disaggregated', 'strategy': '" strategy "', "                   \
+#define TO_FOUR_REST                                                           \
+    "'mode': 'disaggregated', "                                                \
     "'train': {'layout': 'spec', 'nodes': ['n0'], 'mesh': [1, 1], 'spec': "    \
     "'RR'}, 'infer': {'layout': 'spec', 'nodes': ['n1', 'n2'], 'mesh': [2, "   \
     "2], 'spec': 'RR'}}"
+#define TO_FOUR(strategy) "{'strategy': '" strategy "', " TO_FOUR_REST
 #define TO_ONE                                                                 \
     "{'mode': 'disaggregated', 'train': {'layout': 'spec', 'nodes': ['n0'], "  \
     "'mesh': [1, 1], 'spec': 'RR'}, 'infer': {'layout': 'spec', 'nodes': "     \
@@ -151,6 +152,21 @@ START_TEST(test_choose_must_come_before_a_schedule)
 }
 END_TEST
 
+/* What the simulation does not cover is left out, with its reason. */
+START_TEST(test_choose_leaves_out_what_is_not_modelled)
+{
+    struct rf_links links;
+    struct rf_choice choice;
+    lab_links(&links, 3, 100, 100, 1);
+    choice = choose("{'serialize': true, " TO_FOUR_REST, &links,
+                    RF_CHOOSE_MAX_OPS, true);
+    ck_assert(strstr(choice.candidates[RF_GATHER_BROADCAST].why_not,
+                     "not modelled") != NULL);
+    ck_assert_int_ne(choice.taken, RF_GATHER_BROADCAST);
+    rf_links_free(&links);
+}
+END_TEST
+
 Suite *test_choose_suite(void);
 Suite *test_choose_suite(void)
 {
@@ -163,6 +179,7 @@ Suite *test_choose_suite(void)
     tcase_add_test(tests, test_choose_leaves_out_what_a_method_cannot_do);
     tcase_add_test(tests, test_choose_assumes_what_has_no_figure);
     tcase_add_test(tests, test_choose_must_come_before_a_schedule);
+    tcase_add_test(tests, test_choose_leaves_out_what_is_not_modelled);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -44,6 +44,37 @@ START_TEST(test_links_refuses_a_method_that_does_not_exist)
 }
 END_TEST
 
+/* A method's NICs may have their speed from the figures that all share. */
+START_TEST(test_links_of_nics_are_whole_and_have_a_speed)
+{
+    static const struct {
+        const char *links, *says; /* NULL: good */
+    } cases[] = {
+        {"{\"nic_gbytes_per_s\": 50, \"nics_per_node\": 8}", NULL},
+        {"{\"nic_gbytes_per_s\": 50, \"methods\": {\"nccl\": "
+         "{\"nics_per_node\": 8}}}",
+         NULL},
+        {"{\"nics_per_node\": 8}", "$.links.nics_per_node"},
+        {"{\"nic_gbytes_per_s\": 50, \"nics_per_node\": 2.5}",
+         "whole number from 1 to 64"},
+        {"{\"nic_gbytes_per_s\": 50, \"nics_per_node\": 65}",
+         "whole number from 1 to 64"},
+        {"{\"methods\": {\"nccl\": {\"nics_per_node\": 8}}}",
+         "$.links.methods.nccl.nics_per_node"},
+    };
+    json_t *value =
+        json_pack("{s:o}", "links", json_loads(cases[_i].links, 0, NULL));
+    struct rf_jnode root = rf_jnode_root(value, "c.json");
+    struct rf_err err = {.text = ""};
+    ck_assert_int_eq(rf_links_check(&root, &err),
+                     cases[_i].says == NULL ? RF_OK : RF_ERR_CONFIG);
+    ck_assert_msg(cases[_i].says == NULL ||
+                      strstr(err.text, cases[_i].says) != NULL,
+                  "%s", err.text);
+    json_decref(value);
+}
+END_TEST
+
 START_TEST(test_links_need_not_be_given)
 {
     json_t *value = json_object();
@@ -84,6 +115,8 @@ Suite *test_links_suite(void)
     tcase_add_test(tests, test_links_refuses_unknown_figures);
     tcase_add_test(tests, test_links_refuses_a_rate_of_nothing);
     tcase_add_test(tests, test_links_refuses_a_method_that_does_not_exist);
+    tcase_add_loop_test(tests, test_links_of_nics_are_whole_and_have_a_speed, 0,
+                        6);
     tcase_add_test(tests, test_links_need_not_be_given);
     tcase_add_test(tests, test_timeline_has_one_refit_unless_it_says_more);
     suite_add_tcase(suite, tests);

@@ -11,7 +11,7 @@ bench-host: ## method host against the memory's own limit
 	    '{"name": "colocated", "method": "host", "train": {"tp": 2, "pp": 2}, "infer": {"tp": 4}}' 4
 
 .PHONY: bench-numbers
-bench-numbers: ## how far apart ten runs and a rerun of each lie
+bench-numbers: ## how well figures repeat, with limits; needs root and minutes
 	$(call needs,build,all)
 	tests/bench/bench-numbers $(BUILD)
 

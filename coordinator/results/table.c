@@ -32,7 +32,6 @@ struct rf_table {
 struct fit {
     size_t *widths;
     size_t total; /* of a line */
-    size_t n_dropped;
 };
 
 struct rf_table *rf_table_create(const char *const *heads)
@@ -180,15 +179,33 @@ static size_t widest_text(const struct rf_table *table, const struct fit *fit)
     return widest;
 }
 
+/* Leaves out columns until a line fits; those that were left out in vain, since
+ * a wider one had to go after them, come back. */
+static void drop_columns(const struct rf_table *table, size_t width,
+                         struct fit *fit)
+{
+    struct fit whole = measure(table, 0);
+    size_t n = 0;
+    for (; fit->total > width && n < table->n_drops; n++) {
+        size_t c = table->drops[n];
+        fit->total -= fit->widths[c] + GAP;
+        fit->widths[c] = 0;
+    }
+    while (n-- > 0) {
+        size_t c = table->drops[n];
+        if (fit->total + whole.widths[c] + GAP <= width) {
+            fit->widths[c] = whole.widths[c];
+            fit->total += whole.widths[c] + GAP;
+        }
+    }
+    free(whole.widths);
+}
+
 static void make_fit(const struct rf_table *table, size_t width,
                      struct fit *fit)
 {
     size_t c;
-    while (fit->total > width && fit->n_dropped < table->n_drops) {
-        c = table->drops[fit->n_dropped++];
-        fit->total -= fit->widths[c] + GAP;
-        fit->widths[c] = 0;
-    }
+    drop_columns(table, width, fit);
     while (fit->total > width &&
            (c = widest_text(table, fit)) < table->n_columns) {
         fit->widths[c]--;
@@ -220,18 +237,26 @@ static void put_wrapped(FILE *to, char *text, size_t indent, size_t width)
     free(text);
 }
 
+/* Names the columns that are left out, if any. */
 static void print_dropped(const struct rf_table *table, FILE *to,
                           const struct fit *fit, size_t indent, size_t width)
 {
-    char *text = rf_xasprintf("not shown in %zu columns:", width);
-    for (size_t i = 0; i < fit->n_dropped; i++) {
-        char *longer =
-            rf_xasprintf("%s %s%s", text, table->cells[table->drops[i]],
-                         i + 1 < fit->n_dropped ? "," : "");
-        free(text);
-        text = longer;
+    char *text = NULL;
+    for (size_t i = 0; i < table->n_drops; i++) {
+        char *before = text;
+        if (fit->widths[table->drops[i]] == 0) {
+            text = rf_xasprintf("%s%s%s", before != NULL ? before : "",
+                                before != NULL ? ", " : "",
+                                table->cells[table->drops[i]]);
+            free(before);
+        }
     }
-    put_wrapped(to, text, indent, width);
+    if (text == NULL) {
+        return;
+    }
+    put_wrapped(to, rf_xasprintf("not shown in %zu columns: %s", width, text),
+                indent, width);
+    free(text);
     put_wrapped(to, rf_xasprintf("all columns: %s", table->all), indent, width);
 }
 
@@ -245,9 +270,7 @@ void rf_table_print_text(const struct rf_table *table, FILE *to, int indent,
     for (size_t row = 0; row <= rf_table_rows(table); row++) {
         print_text_row(table, to, row, &fit, (size_t)indent);
     }
-    if (fit.n_dropped > 0) {
-        print_dropped(table, to, &fit, (size_t)indent, width);
-    }
+    print_dropped(table, to, &fit, (size_t)indent, width);
     free(fit.widths);
 }
 

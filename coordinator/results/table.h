@@ -37,9 +37,10 @@ void rf_table_print(const struct rf_table *table, FILE *to,
 /*
  * As aligned text: two spaces between columns and `indent` spaces before each
  * line. If that takes more than `width` columns (0: no limit), the droppable
- * ones are left out one after another until it fits, and a last line names
- * them. If that is not enough, the longest texts lose their middle, down to 12
- * columns, but never figures and columns marked with '='.
+ * ones are left out one after another until it fits (but come back if there is
+ * room for them in the end), and a last line names them. If that is not enough,
+ * the longest texts lose their middle, down to 12 columns, but never figures
+ * and columns marked with '='.
  */
 void rf_table_print_text(const struct rf_table *table, FILE *to, int indent,
                          size_t width);

@@ -131,6 +131,29 @@ START_TEST(test_table_leaves_out_columns_in_order)
 }
 END_TEST
 
+START_TEST(test_table_brings_back_columns_that_fit_after_all)
+{
+    static const char *const heads[] = {"name", "slim", "=wide", NULL};
+    static const char *const drops[] = {"slim", "wide", NULL};
+    struct rf_table *table = rf_table_create(heads);
+    char *text = NULL;
+    size_t size = 0;
+    FILE *file = open_memstream(&text, &size);
+    rf_table_set_drops(table, drops, "x");
+    rf_table_cell(table, "a");
+    rf_table_cell(table, "b");
+    rf_table_cell(table, "a cell of twenty-six columns");
+    rf_table_print_text(table, file, 0, 30);
+    fclose(file);
+    ck_assert_str_eq(text, "name  slim\n"
+                           "a     b\n"
+                           "not shown in 30 columns: wide\n"
+                           "all columns: x\n");
+    free(text);
+    rf_table_destroy(table);
+}
+END_TEST
+
 START_TEST(test_table_counts_wide_characters_twice)
 {
     char *text = fitted("\u8a9e\u8a9e e\u0301", 0, 0);
@@ -191,6 +214,7 @@ Suite *test_table_suite(void)
     tcase_add_test(tests,
                    test_table_shortens_names_only_when_no_column_is_left);
     tcase_add_test(tests, test_table_keeps_marked_columns_whole);
+    tcase_add_test(tests, test_table_brings_back_columns_that_fit_after_all);
     tcase_add_test(tests, test_table_counts_wide_characters_twice);
     suite_add_tcase(suite, tests);
     return suite;

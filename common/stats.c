@@ -39,25 +39,72 @@ static size_t draw(uint64_t *state, size_t count)
     return rf_mix64((*state)++) % count;
 }
 
-static double resampled_mean(const double *samples, size_t count,
-                             uint64_t *state)
+/* Nothing is drawn where there is no choice, so that one repeat is resampled as
+ * if it were not called one. */
+static size_t draw_repeat(const struct rf_stats_repeats *repeats,
+                          uint64_t *state)
+{
+    return repeats->n > 1 ? draw(state, repeats->n) : 0;
+}
+
+static size_t count_of(const struct rf_stats_repeats *repeats)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < repeats->n; i++) {
+        count += repeats->counts[i];
+    }
+    return count;
+}
+
+/* Where the samples of each repeat begin; freed with free(). */
+static size_t *starts_of(const struct rf_stats_repeats *repeats)
+{
+    size_t *starts = rf_xcalloc(repeats->n, sizeof(*starts)), at = 0;
+    for (size_t i = 0; i < repeats->n; i++) {
+        starts[i] = at;
+        at += repeats->counts[i];
+    }
+    return starts;
+}
+
+static double resampled_mean(const struct rf_stats_repeats *repeats,
+                             const size_t *starts, uint64_t *state)
 {
     double sum = 0;
-    for (size_t i = 0; i < count; i++) {
-        sum += samples[draw(state, count)];
+    size_t count = 0;
+    for (size_t i = 0; i < repeats->n; i++) {
+        const size_t r = draw_repeat(repeats, state);
+        for (size_t j = 0; j < repeats->counts[r]; j++) {
+            sum +=
+                repeats->samples[starts[r] + draw(state, repeats->counts[r])];
+        }
+        count += repeats->counts[r];
     }
     return sum / (double)count;
 }
 
-/* `drawn` has room for `count`: how often each sample is in the resample, which
- * so needs no sorting. */
-static double resampled_median(const double *sorted, size_t count,
-                               uint64_t *state, size_t *drawn)
+/* All samples in ascending order, and for each repeat, from its start on, where
+ * its samples are there. */
+struct order {
+    double *sorted;
+    size_t *starts, *places;
+    size_t *drawn; /* how often each is in a resample */
+};
+
+/* `order` has what is drawn, so that a resample needs no sorting. */
+static double resampled_median(const struct rf_stats_repeats *repeats,
+                               const struct order *order, uint64_t *state)
 {
-    size_t lower = 0, upper, below;
-    memset(drawn, 0, count * sizeof(*drawn));
-    for (size_t i = 0; i < count; i++) {
-        drawn[draw(state, count)]++;
+    size_t *drawn = order->drawn;
+    size_t count = 0, lower = 0, upper, below;
+    memset(drawn, 0, count_of(repeats) * sizeof(*drawn));
+    for (size_t i = 0; i < repeats->n; i++) {
+        const size_t r = draw_repeat(repeats, state);
+        const size_t *places = order->places + order->starts[r];
+        for (size_t j = 0; j < repeats->counts[r]; j++) {
+            drawn[places[draw(state, repeats->counts[r])]]++;
+        }
+        count += repeats->counts[r];
     }
     for (below = drawn[0]; below <= (count - 1) / 2; below += drawn[lower]) {
         lower++;
@@ -65,7 +112,7 @@ static double resampled_median(const double *sorted, size_t count,
     for (upper = lower; below <= count / 2; below += drawn[upper]) {
         upper++;
     }
-    return (sorted[lower] + sorted[upper]) / 2;
+    return (order->sorted[lower] + order->sorted[upper]) / 2;
 }
 
 /* The middle 95 % of the estimates, which it sorts. */
@@ -77,15 +124,17 @@ static void take_interval(double estimates[BOOTSTRAP_RESAMPLES], double *low,
     *high = rf_percentile(estimates, BOOTSTRAP_RESAMPLES, 97.5);
 }
 
-static void mean_interval(const double *samples, size_t count, double *low,
+static void mean_interval(const struct rf_stats_repeats *repeats, double *low,
                           double *high)
 {
     double *means = rf_xcalloc(BOOTSTRAP_RESAMPLES, sizeof(*means));
+    size_t *starts = starts_of(repeats);
     uint64_t state = 1;
     for (size_t r = 0; r < BOOTSTRAP_RESAMPLES; r++) {
-        means[r] = resampled_mean(samples, count, &state);
+        means[r] = resampled_mean(repeats, starts, &state);
     }
     take_interval(means, low, high);
+    free(starts);
     free(means);
 }
 
@@ -97,38 +146,96 @@ static double *sorted_copy(const double *samples, size_t count)
     return sorted;
 }
 
+struct placed {
+    double value;
+    size_t repeat;
+};
+
+static int compare_placed(const void *a, const void *b)
+{
+    const struct placed *x = a, *y = b;
+    int by_value = compare_doubles(&x->value, &y->value);
+    return by_value != 0 ? by_value
+                         : (x->repeat > y->repeat) - (x->repeat < y->repeat);
+}
+
+static void put_in_order(const struct rf_stats_repeats *repeats,
+                         struct order *out)
+{
+    const size_t count = count_of(repeats);
+    struct placed *all = rf_xcalloc(count, sizeof(*all));
+    size_t *next = starts_of(repeats), at = 0;
+    *out = (struct order){.sorted = rf_xcalloc(count, sizeof(*out->sorted)),
+                          .starts = starts_of(repeats),
+                          .places = rf_xcalloc(count, sizeof(*out->places)),
+                          .drawn = rf_xcalloc(count, sizeof(*out->drawn))};
+    for (size_t r = 0; r < repeats->n; r++) {
+        for (size_t i = 0; i < repeats->counts[r]; i++, at++) {
+            all[at] = (struct placed){repeats->samples[at], r};
+        }
+    }
+    qsort(all, count, sizeof(*all), compare_placed);
+    for (size_t i = 0; i < count; i++) {
+        out->sorted[i] = all[i].value;
+        out->places[next[all[i].repeat]++] = i;
+    }
+    free(next);
+    free(all);
+}
+
+static void free_order(struct order *order)
+{
+    free(order->sorted);
+    free(order->starts);
+    free(order->places);
+    free(order->drawn);
+}
+
+bool rf_stats_repeats_median_interval(const struct rf_stats_repeats *repeats,
+                                      double *low, double *high)
+{
+    struct order order;
+    double *medians;
+    uint64_t state = 1;
+    if (count_of(repeats) < RF_STATS_INTERVAL_SAMPLES) {
+        return false;
+    }
+    put_in_order(repeats, &order);
+    medians = rf_xcalloc(BOOTSTRAP_RESAMPLES, sizeof(*medians));
+    for (size_t r = 0; r < BOOTSTRAP_RESAMPLES; r++) {
+        medians[r] = resampled_median(repeats, &order, &state);
+    }
+    take_interval(medians, low, high);
+    free(medians);
+    free_order(&order);
+    return true;
+}
+
 bool rf_stats_median_interval(const double *samples, size_t count, double *low,
                               double *high)
 {
-    double *sorted, *medians;
-    size_t *drawn;
-    uint64_t state = 1;
-    if (count < RF_STATS_INTERVAL_SAMPLES) {
+    const struct rf_stats_repeats one = {samples, &count, 1};
+    return rf_stats_repeats_median_interval(&one, low, high);
+}
+
+bool rf_stats_repeats_median_known(const struct rf_stats_repeats *repeats,
+                                   double percent)
+{
+    const size_t count = count_of(repeats);
+    double low, high, *sorted, median;
+    if (!rf_stats_repeats_median_interval(repeats, &low, &high)) {
         return false;
     }
-    sorted = sorted_copy(samples, count);
-    medians = rf_xcalloc(BOOTSTRAP_RESAMPLES, sizeof(*medians));
-    drawn = rf_xcalloc(count, sizeof(*drawn));
-    for (size_t r = 0; r < BOOTSTRAP_RESAMPLES; r++) {
-        medians[r] = resampled_median(sorted, count, &state, drawn);
-    }
-    take_interval(medians, low, high);
-    free(drawn);
-    free(medians);
+    sorted = sorted_copy(repeats->samples, count);
+    median = rf_percentile(sorted, count, 50);
     free(sorted);
-    return true;
+    return (high - low) / 2 * 100 < percent * median;
 }
 
 bool rf_stats_median_known(const double *samples, size_t count, double percent)
 {
-    double low, high, *sorted, median;
-    if (!rf_stats_median_interval(samples, count, &low, &high)) {
-        return false;
-    }
-    sorted = sorted_copy(samples, count);
-    median = rf_percentile(sorted, count, 50);
-    free(sorted);
-    return (high - low) / 2 * 100 < percent * median;
+    const struct rf_stats_repeats one = {samples, &count, 1};
+    return rf_stats_repeats_median_known(&one, percent);
 }
 
 static double drift_percent(const double *samples, size_t count, double mean)
@@ -144,8 +251,11 @@ static double drift_percent(const double *samples, size_t count, double mean)
     return sxy / sxx * (double)(count - 1) / mean * 100.0;
 }
 
-void rf_stats_compute(const double *samples, size_t count, struct rf_stats *out)
+void rf_stats_repeats_compute(const struct rf_stats_repeats *repeats,
+                              struct rf_stats *out)
 {
+    const double *samples = repeats->samples;
+    const size_t count = count_of(repeats);
     double *sorted, squares = 0;
     memset(out, 0, sizeof(*out));
     if (count == 0) {
@@ -163,9 +273,15 @@ void rf_stats_compute(const double *samples, size_t count, struct rf_stats *out)
         squares += (samples[i] - out->mean) * (samples[i] - out->mean);
     }
     out->stddev = count > 1 ? sqrt(squares / (double)(count - 1)) : 0;
-    mean_interval(samples, count, &out->ci95_low, &out->ci95_high);
+    mean_interval(repeats, &out->ci95_low, &out->ci95_high);
     out->drift_percent = drift_percent(samples, count, out->mean);
     free(sorted);
+}
+
+void rf_stats_compute(const double *samples, size_t count, struct rf_stats *out)
+{
+    const struct rf_stats_repeats one = {samples, &count, 1};
+    rf_stats_repeats_compute(&one, out);
 }
 
 static bool matters(double difference, double whole)

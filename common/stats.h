@@ -5,6 +5,11 @@
  * deviation is the sample one (n-1); the intervals are percentile bootstraps of
  * the mean and of the median with a fixed seed; drift is the least-squares
  * slope over the samples' order, as percent of the mean from first to last.
+ *
+ * Samples of one repeat have more in common than those of several. So where
+ * there are several, a resample draws as many repeats, with replacement, and
+ * from each as many samples as it has (hierarchical bootstrap: A. C. Davison
+ * and D. V. Hinkley, Bootstrap Methods and their Application, 1997, 3.8).
  */
 #ifndef RF_COMMON_STATS_H
 #define RF_COMMON_STATS_H
@@ -14,6 +19,15 @@
 
 /* Fewer samples say nothing about how far their median can be trusted. */
 #define RF_STATS_INTERVAL_SAMPLES 3
+
+/* Samples of several repeats of one measurement: those of the first, then those
+ * of the next, at least one of each. One repeat is what the functions without
+ * `repeats` in their names take. */
+struct rf_stats_repeats {
+    const double *samples;
+    const size_t *counts; /* of each repeat */
+    size_t n;             /* repeats */
+};
 
 struct rf_stats {
     size_t count;
@@ -29,14 +43,21 @@ double rf_percentile(const double *sorted, size_t count, double p);
 /* Fills `out` from `samples` (not modified). count 0 gives all zeros. */
 void rf_stats_compute(const double *samples, size_t count,
                       struct rf_stats *out);
+/* The same for all samples of all repeats. */
+void rf_stats_repeats_compute(const struct rf_stats_repeats *repeats,
+                              struct rf_stats *out);
 
 /* The 95 % interval of the median of `samples` (not modified). False, with the
  * outputs as they were, below RF_STATS_INTERVAL_SAMPLES. */
 bool rf_stats_median_interval(const double *samples, size_t count, double *low,
                               double *high);
+bool rf_stats_repeats_median_interval(const struct rf_stats_repeats *repeats,
+                                      double *low, double *high);
 
 /* Whether half of that interval is less than `percent` of the median. */
 bool rf_stats_median_known(const double *samples, size_t count, double percent);
+bool rf_stats_repeats_median_known(const struct rf_stats_repeats *repeats,
+                                   double percent);
 
 /*
  * Signs that samples in the order of their measurement are not of one kind.

@@ -301,6 +301,9 @@ static enum rf_status run_all(struct rf_run_app *app, struct rf_err *err)
 {
     struct rf_cluster_options options = {&app->loop, app->config,
                                          rf_results_run_id(app->results)};
+    const struct rf_run_extent extent = {.skip =
+                                             rf_results_complete(app->results),
+                                         .timeout_s = app->cli->timeout_s};
     enum rf_status status =
         rf_cluster_create(&options, &cluster_ops, app, &app->cluster, err);
     if (status != RF_OK) {
@@ -308,8 +311,7 @@ static enum rf_status run_all(struct rf_run_app *app, struct rf_err *err)
         return status;
     }
     app->stopped = false;
-    app->run = rf_run_create(app->config, rf_results_complete(app->results),
-                             app->cli->timeout_s, &run_ops, app);
+    app->run = rf_run_create(app->config, &extent, &run_ops, app);
     if (app->cli->strict) {
         rf_run_set_strict(app->run);
     }

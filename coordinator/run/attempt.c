@@ -41,6 +41,7 @@ struct rf_attempt *rf_attempt_create(uint32_t number, size_t index,
     struct rf_attempt *attempt = rf_xcalloc(1, sizeof(*attempt));
     attempt->number = number;
     attempt->index = index;
+    attempt->n_repeats = 1;
     attempt->scenario = scenario;
     if (scenario != NULL) {
         uint32_t n = scenario->world->n_ranks;

@@ -104,6 +104,7 @@ struct rf_attempt {
     uint32_t number;
     enum rf_outcome outcome;
     size_t index;                 /* of config->scenarios */
+    uint32_t repeat, n_repeats;   /* from 0; 1: it is not repeated */
     struct rf_scenario *scenario; /* owned; NULL when it could not be built */
     char started_at[24], finished_at[24];
     /* From the end of the one before, or the run's beginning. */

@@ -19,20 +19,23 @@
 
 /* --- Life ----------------------------------------------------------------- */
 
-struct rf_run *rf_run_create(const struct rf_config *config, const bool *skip,
-                             uint32_t timeout_s, const struct rf_run_ops *ops,
-                             void *data)
+struct rf_run *rf_run_create(const struct rf_config *config,
+                             const struct rf_run_extent *extent,
+                             const struct rf_run_ops *ops, void *data)
 {
+    const uint32_t timeout_s = extent->timeout_s;
     struct rf_run *run = rf_xcalloc(1, sizeof(*run));
     run->config = config;
-    run->skip = skip;
     run->ops = ops;
     run->data = data;
+    run->agenda = rf_run_agenda_create(
+        config->n_scenarios, RF_MAX(extent->n_repeats, 1), extent->skip);
     run->join = rf_run_join_create(config);
     run->faults = rf_run_faults_create(config);
     run->probes = rf_run_probes_create(config->n_nodes);
     run->timeout_s = timeout_s;
     run->warned = rf_xcalloc(config->n_nodes, sizeof(*run->warned));
+    run->traced = rf_xcalloc(config->n_scenarios + 1, sizeof(*run->traced));
     run->begun_ns = run->counted_ns = ops->now(data);
     run->run_deadline_ns =
         timeout_s > 0 ? ops->now(data) + S((int64_t)timeout_s) : INT64_MAX;
@@ -48,10 +51,12 @@ void rf_run_destroy(struct rf_run *run)
         return;
     }
     rf_run_free_attempt(run);
+    rf_run_agenda_destroy(run->agenda);
     rf_run_join_destroy(run->join);
     rf_run_faults_destroy(run->faults);
     rf_run_probes_destroy(run->probes);
     free(run->warned);
+    free(run->traced);
     rf_schema_free(&rf_msg_hooks_schema, &run->test);
     free(run);
 }
@@ -103,11 +108,6 @@ bool rf_run_is_lost(const struct rf_run *run, uint32_t node)
     return rf_run_join_lost(run->join, node) != NULL;
 }
 
-static bool skips(const struct rf_run *run, size_t scenario)
-{
-    return run->skip != NULL && run->skip[scenario];
-}
-
 /* Whether ranks are at work, or being ended. */
 static bool in_attempt(const struct rf_run *run)
 {
@@ -132,15 +132,15 @@ static void show_progress(struct rf_run *run)
 {
     struct rf_run_view view = {.state = rf_sm_state_name(&run->sm),
                                .scenario_at = run->tally.begun,
+                               .n_scenarios = rf_run_agenda_count(run->agenda),
+                               .n_repeats = rf_run_agenda_repeats(run->agenda),
                                .nodes_joined = rf_run_join_count(run->join),
                                .n_nodes = run->config->n_nodes,
                                .over = run->sm.state >= RUN_STOPPING};
-    for (size_t i = 0; i < run->config->n_scenarios; i++) {
-        view.n_scenarios += !skips(run, i);
-    }
     if (run->measure != NULL) {
         const struct rf_spec *spec = run->attempt->scenario->spec;
         view.scenario = spec->name;
+        view.repeat = run->attempt->repeat;
         view.iteration = rf_run_measure_iteration(run->measure);
         view.n_warmup = spec->warmup;
         view.n_iterations = run->attempt->n_wanted;
@@ -278,11 +278,8 @@ static void join_timeout(struct rf_run *run)
 
 void rf_run_next_scenario(struct rf_run *run)
 {
-    while (run->next_scenario < run->config->n_scenarios &&
-           skips(run, run->next_scenario)) {
-        run->next_scenario++;
-    }
-    if (run->over || run->next_scenario == run->config->n_scenarios) {
+    struct rf_run_turn turn;
+    if (run->over || !rf_run_agenda_left(run->agenda, 0, &turn)) {
         stop(run);
         return;
     }
@@ -292,7 +289,7 @@ void rf_run_next_scenario(struct rf_run *run)
     }
     run->tally.begun++;
     rf_run_move(run, RUN_STARTING, 0);
-    run->ops->build(run->next_scenario, run->data);
+    run->ops->build(turn.scenario, run->data);
 }
 
 void rf_run_log(struct rf_run *run, uint32_t node, uint32_t rank,
@@ -355,13 +352,20 @@ static void say_not_run(const struct rf_run *run)
 {
     char names[400] = "";
     size_t count = 0;
-    for (size_t i = run->next_scenario; i < run->config->n_scenarios; i++) {
+    struct rf_run_turn turn;
+    for (; rf_run_agenda_left(run->agenda, count, &turn); count++) {
         size_t used = strlen(names);
-        if (skips(run, i) || ++count > NOT_RUN_SHOWN) {
+        if (count >= NOT_RUN_SHOWN) {
             continue;
         }
         snprintf(names + used, sizeof(names) - used, "%s%.80s",
-                 used > 0 ? ", " : "", run->config->scenarios[i].name);
+                 used > 0 ? ", " : "",
+                 run->config->scenarios[turn.scenario].name);
+        used = strlen(names);
+        if (rf_run_agenda_repeats(run->agenda) > 1) {
+            snprintf(names + used, sizeof(names) - used, " (repeat %u)",
+                     turn.repeat + 1);
+        }
     }
     if (count > NOT_RUN_SHOWN) {
         rf_error("not run: %s and %zu more", names, count - NOT_RUN_SHOWN);

@@ -7,8 +7,8 @@
  *
  * Rules that hold in every state: a deadline; loss of a node, an interrupt and
  * an unexpected message are handled; the first fault is the one reported, later
- * ones are its consequences; a scenario that was begun is recorded exactly
- * once.
+ * ones are its consequences; an attempt at a scenario that was begun is
+ * recorded exactly once.
  */
 #ifndef RF_COORDINATOR_RUN_RUN_H
 #define RF_COORDINATOR_RUN_RUN_H
@@ -26,7 +26,8 @@ struct rf_run;
 struct rf_run_view {
     const char *state;                /* "filling" */
     const char *scenario;             /* NULL outside scenarios */
-    size_t scenario_at, n_scenarios;  /* scenarios begun, to run */
+    size_t scenario_at, n_scenarios;  /* begun, to run; each repeat counts */
+    uint32_t repeat, n_repeats;       /* of the scenario, from 0 */
     uint32_t iteration, n_iterations; /* of the scenario, with warm-ups */
     uint32_t n_warmup;
     uint32_t nodes_joined, n_nodes;
@@ -66,17 +67,25 @@ struct rf_run_ops {
     void (*done)(void *data);
 };
 
-/* `skip[i]` (may be NULL) leaves out scenario i, `timeout_s` bounds the whole
- * run (0: not). All borrowed until rf_run_destroy(). */
-struct rf_run *rf_run_create(const struct rf_config *config, const bool *skip,
-                             uint32_t timeout_s, const struct rf_run_ops *ops,
-                             void *data);
+/* How often and what to run. */
+struct rf_run_extent {
+    uint32_t
+        n_repeats;    /* of every scenario, each an attempt of its own; 0: 1 */
+    const bool *skip; /* as rf_run_agenda_create() takes it; may be NULL */
+    uint32_t timeout_s; /* of the whole run; 0: none */
+};
+
+/* All borrowed until rf_run_destroy(), but for `extent` itself. */
+struct rf_run *rf_run_create(const struct rf_config *config,
+                             const struct rf_run_extent *extent,
+                             const struct rf_run_ops *ops, void *data);
 void rf_run_destroy(struct rf_run *run);
 
 /* Refuses workers of another build than ours. */
 void rf_run_set_strict(struct rf_run *run);
 
-/* Has every scenario run once more, after what is measured, for its trace. */
+/* Has every scenario run once more, after what is measured, for its trace: in
+ * the first of its repeats that this run begins. */
 void rf_run_set_trace(struct rf_run *run);
 
 /* Faults for the ranks to make on purpose; the contents are moved. */

@@ -100,6 +100,20 @@ static void fail_node(struct rf_run *run, uint32_t node,
 
 /* --- Beginning and end ---------------------------------------------------- */
 
+/* What was not ok once would hardly be the next time, and cost as much. */
+static void drop_repeats(struct rf_run *run)
+{
+    const struct rf_attempt *attempt = run->attempt;
+    if (attempt->outcome == RF_OUTCOME_OK ||
+        !rf_run_agenda_drop(run->agenda, attempt->index) || run->over) {
+        return;
+    }
+    rf_warn("scenario %s: repeat %u of %u has failed, so no other follows%s",
+            run->config->scenarios[attempt->index].name, attempt->repeat + 1,
+            attempt->n_repeats,
+            attempt->repeat > 0 ? "; what was measured before is kept" : "");
+}
+
 void rf_run_end_attempt(struct rf_run *run)
 {
     struct rf_attempt *attempt = run->attempt;
@@ -112,6 +126,7 @@ void rf_run_end_attempt(struct rf_run *run)
     run->ops->utc(attempt->finished_at, sizeof(attempt->finished_at),
                   run->data);
     rf_run_tally_add(&run->tally, attempt->outcome);
+    drop_repeats(run);
     run->storing = true;
     run->ops->scenario_end(attempt, run->data);
     rf_run_free_attempt(run);
@@ -203,8 +218,13 @@ static void enter(struct rf_run *run, enum rf_state state)
 
 static void begin_attempt(struct rf_run *run, struct rf_scenario *scenario)
 {
-    struct rf_attempt *attempt =
-        rf_attempt_create(++run->attempts, run->next_scenario++, scenario);
+    struct rf_run_turn turn = {0};
+    struct rf_attempt *attempt;
+    (void)rf_run_agenda_left(run->agenda, 0, &turn);
+    rf_run_agenda_take(run->agenda);
+    attempt = rf_attempt_create(++run->attempts, turn.scenario, scenario);
+    attempt->repeat = turn.repeat;
+    attempt->n_repeats = rf_run_agenda_repeats(run->agenda);
     run->attempt = attempt;
     run->ops->utc(attempt->started_at, sizeof(attempt->started_at), run->data);
     rf_run_faults_begin(run->faults, attempt);
@@ -213,10 +233,12 @@ static void begin_attempt(struct rf_run *run, struct rf_scenario *scenario)
 static void begin_steps(struct rf_run *run)
 {
     const struct rf_scenario *scenario = run->attempt->scenario;
+    bool *traced = &run->traced[run->attempt->index];
     run->steps = rf_run_steps_create(scenario);
     run->exchange = rf_run_exchange_create(scenario);
     run->measure = rf_run_measure_create(run->attempt, run->probes);
-    if (run->trace) {
+    if (run->trace && !*traced) {
+        *traced = true;
         rf_run_measure_trace(run->measure);
     }
     run->ops->scenario_begin(run->attempt, run->data);

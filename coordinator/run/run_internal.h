@@ -2,6 +2,7 @@
 #ifndef RF_COORDINATOR_RUN_RUN_INTERNAL_H
 #define RF_COORDINATOR_RUN_RUN_INTERNAL_H
 
+#include "coordinator/run/agenda.h"
 #include "coordinator/run/exchange.h"
 #include "coordinator/run/faults.h"
 #include "coordinator/run/join.h"
@@ -13,7 +14,6 @@
 
 struct rf_run {
     const struct rf_config *config;
-    const bool *skip;
     const struct rf_run_ops *ops;
     void *data;
     struct rf_sm sm;
@@ -24,6 +24,7 @@ struct rf_run {
     bool trace;  /* every scenario */
     bool strict; /* about the workers' builds */
 
+    struct rf_run_agenda *agenda;
     struct rf_run_join *join;
     struct rf_run_faults *faults;
     struct rf_run_probes *probes;
@@ -37,7 +38,6 @@ struct rf_run {
     int64_t begun_ns, counted_ns; /* counted: until when */
     int64_t phase_ns[RF_PHASES];
 
-    size_t next_scenario;
     uint32_t attempts;
     struct rf_run_tally tally;
     int interrupts;
@@ -45,6 +45,7 @@ struct rf_run {
     bool storing; /* the last scenario's result is not stored yet */
     bool forced;  /* STOPPING has asked with force */
     bool *warned; /* per node: of a message that could not be read */
+    bool *traced; /* per scenario, in some attempt */
 };
 
 /* run.c: moves to a state; the only place that does. Its deadline is the

@@ -216,6 +216,8 @@ static void op_end(const struct rf_attempt *attempt, void *data)
     ck_assert_uint_le(fake->n_attempts, FAKE_ATTEMPTS_MAX);
     snprintf(kept->name, sizeof(kept->name), "%s",
              fake->config->scenarios[attempt->index].name);
+    kept->repeat = attempt->repeat;
+    kept->n_repeats = attempt->n_repeats;
     kept->outcome = attempt->outcome;
     kept->n_iterations = attempt->n_iterations;
     kept->verified = attempt->verified;
@@ -374,12 +376,19 @@ void fake_cluster_say(struct fake_cluster *fake, uint32_t node,
 struct fake_cluster *fake_cluster_create(const char *text, const bool *skip,
                                          uint32_t timeout_s)
 {
+    return fake_cluster_repeat(
+        text, (struct rf_run_extent){.skip = skip, .timeout_s = timeout_s});
+}
+
+struct fake_cluster *fake_cluster_repeat(const char *text,
+                                         struct rf_run_extent extent)
+{
     struct fake_cluster *fake = rf_xcalloc(1, sizeof(*fake));
     configured(text, &fake->config, &fake->model);
     fake->now_ns = 1000 * FAKE_S;
     fake->timer_ns = INT64_MAX;
     fake->seen_limits = json_object();
-    fake->run = rf_run_create(fake->config, skip, timeout_s, &fake_ops, fake);
+    fake->run = rf_run_create(fake->config, &extent, &fake_ops, fake);
     return fake;
 }
 

@@ -55,6 +55,7 @@ struct fake_fault {
 
 struct fake_attempt {
     char name[64];
+    uint32_t repeat, n_repeats;
     enum rf_outcome outcome;
     size_t n_iterations;
     uint32_t verified;
@@ -93,6 +94,9 @@ struct fake_cluster {
 /* `config` is JSON text of a cluster.json. Fails the test when it is bad. */
 struct fake_cluster *fake_cluster_create(const char *config, const bool *skip,
                                          uint32_t timeout_s);
+/* The same for a run of more than one repeat. */
+struct fake_cluster *fake_cluster_repeat(const char *config,
+                                         struct rf_run_extent extent);
 void fake_cluster_destroy(struct fake_cluster *fake);
 void fake_cluster_fault(struct fake_cluster *fake, struct fake_fault fault);
 

@@ -1,6 +1,7 @@
 /* The run's state machine on a virtual clock: order, limits, interrupts. Its
  * faults are in test_run_fault.c. */
 #include <check.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "common/log.h"
@@ -464,6 +465,74 @@ static struct fake_cluster *run_that_stores(void)
     return fake;
 }
 
+/* Which scenario and repeat each attempt was of: "first 0, second 0". */
+static const char *order_of(const struct fake_cluster *fake)
+{
+    static char out[400];
+    size_t used = 0;
+    out[0] = '\0';
+    for (size_t i = 0; i < fake->n_attempts; i++) {
+        used += (size_t)snprintf(out + used, sizeof(out) - used, "%s%s %u",
+                                 i > 0 ? ", " : "", fake->attempts[i].name,
+                                 fake->attempts[i].repeat);
+    }
+    return out;
+}
+
+static struct fake_cluster *repeated(struct rf_run_extent extent,
+                                     struct fake_fault fault)
+{
+    struct fake_cluster *fake = fake_cluster_repeat(fake_run_two, extent);
+    if (fault.kind != FAKE_NO_FAULT) {
+        fake_cluster_fault(fake, fault);
+    }
+    fake_cluster_start(fake);
+    ck_assert(fake_cluster_run(fake, 600 * FAKE_S));
+    return fake;
+}
+
+START_TEST(test_run_repeats_all_scenarios_in_turn_with_new_ranks)
+{
+    struct fake_cluster *fake = repeated((struct rf_run_extent){.n_repeats = 3},
+                                         (struct fake_fault){0});
+    ck_assert_int_eq(fake->exit_code, 0);
+    ck_assert_str_eq(order_of(fake), "first 0, second 0, first 1, second 1, "
+                                     "first 2, second 2");
+    ck_assert_uint_eq(fake->starts, 12); /* START, to both nodes */
+    ck_assert_uint_eq(fake->attempts[5].n_repeats, 3);
+    ck_assert_uint_eq(fake->attempts[5].verified, 3);
+    fake_cluster_destroy(fake);
+}
+END_TEST
+
+START_TEST(test_run_does_not_repeat_a_scenario_that_failed)
+{
+    struct fake_fault fault = fake_fault_at(FAKE_RANK_KILLED, ALPHA, "run", -1);
+    struct fake_cluster *fake;
+    fault.attempt = 3; /* the first scenario's second */
+    fake_run_quiet();
+    fake = repeated((struct rf_run_extent){.n_repeats = 3}, fault);
+    ck_assert_int_eq(fake->exit_code, 1);
+    ck_assert_str_eq(order_of(fake), "first 0, second 0, first 1, second 1, "
+                                     "second 2");
+    ck_assert_int_eq(fake->attempts[0].outcome, RF_OUTCOME_OK);
+    ck_assert_int_eq(fake->attempts[2].outcome, RF_OUTCOME_FAILED);
+    ck_assert_int_eq(fake->attempts[4].outcome, RF_OUTCOME_OK);
+    fake_cluster_destroy(fake);
+}
+END_TEST
+
+START_TEST(test_run_skips_repeats_that_are_complete)
+{
+    const bool skip[] = {true, true, false, true};
+    struct fake_cluster *fake =
+        repeated((struct rf_run_extent){.n_repeats = 2, .skip = skip},
+                 (struct fake_fault){0});
+    ck_assert_str_eq(order_of(fake), "first 1");
+    fake_cluster_destroy(fake);
+}
+END_TEST
+
 START_TEST(test_run_stops_when_results_cannot_be_stored)
 {
     struct fake_cluster *fake = run_that_stores();
@@ -567,6 +636,10 @@ Suite *test_run_suite(void)
     tcase_add_test(tests, test_run_gives_up_on_a_plan_that_takes_too_long);
     tcase_add_test(tests, test_run_names_a_node_that_is_lost_while_planning);
     tcase_add_test(tests, test_run_skips_what_is_complete);
+    tcase_add_test(tests,
+                   test_run_repeats_all_scenarios_in_turn_with_new_ranks);
+    tcase_add_test(tests, test_run_does_not_repeat_a_scenario_that_failed);
+    tcase_add_test(tests, test_run_skips_repeats_that_are_complete);
     tcase_add_test(tests, test_run_stops_when_results_cannot_be_stored);
     tcase_add_test(tests,
                    test_run_begins_no_scenario_before_the_last_is_stored);

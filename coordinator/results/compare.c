@@ -125,15 +125,18 @@ static struct rf_middle middle_of(const json_t *result, const char *object,
                                   const char *key, const char *samples_key)
 {
     struct rf_middle out = {0};
-    double *samples;
+    struct rf_result_samples samples;
+    struct rf_stats_repeats repeats;
     if (!rf_result_number(result, object, key, &out.median) ||
         out.median <= 0) {
         return (struct rf_middle){0};
     }
-    samples = rf_result_samples(result, samples_key, &out.n_samples);
+    samples = rf_result_samples(result, samples_key);
+    repeats = rf_result_repeats(&samples);
+    out.n_samples = samples.count;
     out.has_interval =
-        rf_stats_median_interval(samples, out.n_samples, &out.low, &out.high);
-    free(samples);
+        rf_stats_repeats_median_interval(&repeats, &out.low, &out.high);
+    rf_result_samples_free(&samples);
     return out;
 }
 

@@ -2,6 +2,7 @@
 #include "coordinator/results/fields.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/mem.h"
@@ -69,6 +70,7 @@ const struct rf_result_field rf_result_fields[] = {
     SHOWN("verification", "mismatched_bytes", VERDICT, "mismatched_bytes",
           "verified", 0),
     PLAIN("plan.unknown", "tensors", COUNT, "unknown_tensors"),
+    PLAIN("summary", "repeats", COUNT, "repeats"),
     VARIES("environment", "memory_available_bytes", BYTES),
     VARIES("environment", "candidate", TEXT), /* has a port */
     PLAIN(NULL, NULL, TEXT, NULL),
@@ -115,17 +117,42 @@ bool rf_result_number(const json_t *result, const char *object, const char *key,
     return true;
 }
 
-double *rf_result_samples(const json_t *result, const char *key, size_t *count)
+struct rf_result_samples rf_result_samples(const json_t *result,
+                                           const char *key)
 {
-    const json_t *iterations = json_object_get(result, "iterations");
-    double *samples =
-        rf_xcalloc(json_array_size(iterations) + 1, sizeof(*samples));
-    *count = 0;
-    for (size_t i = 0; i < json_array_size(iterations); i++) {
-        *count += rf_result_number(json_array_get(iterations, i), NULL, key,
-                                   &samples[*count]);
+    const json_t *iterations = json_object_get(result, "iterations"), *one;
+    const size_t most = json_array_size(iterations) + 1;
+    struct rf_result_samples out = {
+        .values = rf_xcalloc(most, sizeof(*out.values)),
+        .counts = rf_xcalloc(most, sizeof(*out.counts))};
+    json_int_t last = 0;
+    size_t i;
+    json_array_foreach (iterations, i, one) {
+        const json_int_t repeat =
+            json_integer_value(json_object_get(one, "repeat"));
+        if (!rf_result_number(one, NULL, key, &out.values[out.count])) {
+            continue;
+        }
+        out.n_repeats += out.count == 0 || repeat != last;
+        out.counts[out.n_repeats - 1]++;
+        out.count++;
+        last = repeat;
     }
-    return samples;
+    return out;
+}
+
+void rf_result_samples_free(struct rf_result_samples *samples)
+{
+    free(samples->values);
+    free(samples->counts);
+    *samples = (struct rf_result_samples){0};
+}
+
+struct rf_stats_repeats
+rf_result_repeats(const struct rf_result_samples *samples)
+{
+    return (struct rf_stats_repeats){samples->values, samples->counts,
+                                     samples->n_repeats};
 }
 
 const char *rf_result_text(const json_t *result, const char *object,

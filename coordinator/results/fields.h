@@ -5,6 +5,8 @@
 #include <jansson.h>
 #include <stdbool.h>
 
+#include "common/stats.h"
+
 enum rf_result_kind {
     RF_RESULT_TEXT,
     RF_RESULT_TRUTH, /* true or false */
@@ -41,8 +43,21 @@ const json_t *rf_result_value(const json_t *result, const char *object,
 bool rf_result_number(const json_t *result, const char *object, const char *key,
                       double *out);
 
-/* A figure of all measured iterations that have it, in order; free() it. */
-double *rf_result_samples(const json_t *result, const char *key, size_t *count);
+/* A figure of all measured iterations that have it, in order. */
+struct rf_result_samples {
+    double *values;
+    size_t count;
+    size_t *counts; /* of these, in each repeat that has any */
+    size_t n_repeats;
+};
+
+struct rf_result_samples rf_result_samples(const json_t *result,
+                                           const char *key);
+void rf_result_samples_free(struct rf_result_samples *samples);
+
+/* They belong to `samples`. */
+struct rf_stats_repeats
+rf_result_repeats(const struct rf_result_samples *samples);
 
 const char *rf_result_text(const json_t *result, const char *object,
                            const char *key); /* "-" when absent */

@@ -6,9 +6,11 @@
 #include "common/mem.h"
 #include "common/stats.h"
 #include "common/text.h"
+#include "common/variance.h"
 #include "coordinator/results/fields.h"
 
 #define UNSTABLE "unstable"
+#define REPEATS_DIFFER "repeats_differ"
 #define SKEW_PERCENT 5.0         /* of the refit's time */
 #define SHARED_SKEW_PERCENT 25.0 /* where ranks share cores */
 
@@ -25,25 +27,13 @@ static bool bounds_hold(const json_t *record)
            !json_is_false(rf_result_value(record, "schedule_bound", "valid"));
 }
 
-/* One figure of all measured iterations that have it; freed with free(). */
-static double *figures(const json_t *record, const char *key, size_t *count)
-{
-    const json_t *list = json_object_get(record, "iterations"), *one;
-    double *out = rf_xcalloc(json_array_size(list) + 1, sizeof(*out));
-    size_t i;
-    *count = 0;
-    json_array_foreach (list, i, one) {
-        *count += rf_result_number(one, NULL, key, &out[*count]);
-    }
-    return out;
-}
-
 static bool is_known(const json_t *record, const char *key, double percent)
 {
-    size_t count;
-    double *values = figures(record, key, &count);
-    bool known = count == 0 || rf_stats_median_known(values, count, percent);
-    free(values);
+    struct rf_result_samples samples = rf_result_samples(record, key);
+    const struct rf_stats_repeats repeats = rf_result_repeats(&samples);
+    bool known =
+        samples.count == 0 || rf_stats_repeats_median_known(&repeats, percent);
+    rf_result_samples_free(&samples);
     return known;
 }
 
@@ -95,21 +85,119 @@ static bool starts_apart(const json_t *record)
            (share_cores(record) ? SHARED_SKEW_PERCENT : SKEW_PERCENT);
 }
 
+static bool has_outliers(const json_t *record)
+{
+    struct rf_result_samples times = rf_result_samples(record, "refit_ms");
+    bool has = rf_stats_outliers(times.values, times.count) > 0;
+    rf_result_samples_free(&times);
+    return has;
+}
+
+static bool drifts(const json_t *record)
+{
+    struct rf_result_samples times = rf_result_samples(record, "refit_ms");
+    bool drifts = rf_stats_drifts(times.values, times.count);
+    rf_result_samples_free(&times);
+    return drifts;
+}
+
+static bool is_bimodal(const json_t *record)
+{
+    struct rf_result_samples times = rf_result_samples(record, "refit_ms");
+    bool is = rf_stats_bimodal(times.values, times.count);
+    rf_result_samples_free(&times);
+    return is;
+}
+
+/* Whether repeats differ by more than the iterations of one do. */
+static bool repeats_differ(const json_t *record)
+{
+    static const char *const keys[] = {"refit_ms", "yardstick_ratio"};
+    bool differ = false;
+    for (size_t i = 0; i < RF_ARRAY_SIZE(keys); i++) {
+        struct rf_result_samples samples = rf_result_samples(record, keys[i]);
+        const struct rf_stats_repeats repeats = rf_result_repeats(&samples);
+        struct rf_variance variance;
+        differ = differ || (rf_variance_of(&repeats, &variance) &&
+                            rf_variance_dominates(&variance));
+        rf_result_samples_free(&samples);
+    }
+    return differ;
+}
+
+static bool has_flag(const json_t *record, const char *name)
+{
+    const json_t *flags = json_object_get(record, "flags"), *flag;
+    size_t i;
+    json_array_foreach (flags, i, flag) {
+        if (json_is_string(flag) &&
+            strcmp(json_string_value(flag), name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What is judged in each repeat by itself, so that what differs between them is
+ * not taken for a sign of something else. */
+static bool shows(const json_t *record, const char *name,
+                  bool (*sign)(const json_t *record))
+{
+    const json_t *repeats = json_object_get(record, "repeats"), *one;
+    size_t i;
+    if (!json_is_array(repeats)) {
+        return sign(record);
+    }
+    json_array_foreach (repeats, i, one) {
+        if (has_flag(one, name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 json_t *rf_flags_json(const json_t *record)
 {
+    static const struct {
+        const char *name;
+        bool (*sign)(const json_t *record);
+    } signs[] = {{"outliers", has_outliers},
+                 {"drift", drifts},
+                 {"bimodal", is_bimodal},
+                 {"start_skew", starts_apart}};
     json_t *flags = json_array();
-    size_t count, before;
-    double *times = figures(record, "refit_ms", &count);
+    size_t before;
     add(flags, !bounds_hold(record), "bound_not_valid");
     before = json_array_size(flags);
     add(flags, is_wide(record), "wide_interval");
-    add(flags, rf_stats_outliers(times, count) > 0, "outliers");
-    add(flags, rf_stats_drifts(times, count), "drift");
-    add(flags, rf_stats_bimodal(times, count), "bimodal");
-    add(flags, starts_apart(record), "start_skew");
+    for (size_t i = 0; i < RF_ARRAY_SIZE(signs); i++) {
+        add(flags, shows(record, signs[i].name, signs[i].sign), signs[i].name);
+    }
+    add(flags, repeats_differ(record), REPEATS_DIFFER);
     add(flags, json_array_size(flags) > before, UNSTABLE);
-    free(times);
     return flags;
+}
+
+/* A reason as it is shown; of repeats with the figure that differs more between
+ * them than within. To be freed. */
+static char *reason_of(const json_t *record, const char *name)
+{
+    static const char *const figures[][2] = {
+        {"summary.variance.refit_ms", "time"},
+        {"summary.variance.yardstick_ratio", "x yardstick"}};
+    for (size_t i = 0;
+         strcmp(name, REPEATS_DIFFER) == 0 && i < RF_ARRAY_SIZE(figures); i++) {
+        double between, within;
+        if (rf_result_number(record, figures[i][0], "between_percent",
+                             &between) &&
+            rf_result_number(record, figures[i][0], "within_percent",
+                             &within) &&
+            between > within) {
+            return rf_xasprintf("%s: %s %.1f %% between, %.1f %% within", name,
+                                figures[i][1], between, within);
+        }
+    }
+    return rf_xasprintf("%.40s", name);
 }
 
 /* The reasons: "drift, outliers"; NULL if it is not unstable. */
@@ -121,12 +209,14 @@ static char *reasons_of(const json_t *record)
     size_t i;
     json_array_foreach (flags, i, flag) {
         const char *name = json_is_string(flag) ? json_string_value(flag) : "";
-        char *longer;
+        char *longer, *reason;
         if (strcmp(name, UNSTABLE) == 0) {
             unstable = true;
         } else {
-            longer = rf_xasprintf("%s%s%.40s", list != NULL ? list : "",
-                                  list != NULL ? ", " : "", name);
+            reason = reason_of(record, name);
+            longer = rf_xasprintf("%s%s%s", list != NULL ? list : "",
+                                  list != NULL ? ", " : "", reason);
+            free(reason);
             free(list);
             list = longer;
         }

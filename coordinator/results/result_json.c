@@ -15,6 +15,7 @@
 #include "common/version.h"
 #include "coordinator/config/complete.h"
 #include "coordinator/results/flags.h"
+#include "coordinator/results/summary.h"
 #include "planner/model_json.h"
 #include "planner/plan_json.h"
 #include "transport/method.h"
@@ -117,12 +118,9 @@ static json_t *ms_or_null(int64_t ns)
     return ns > 0 ? ms(ns) : NULL;
 }
 
-#define N_PHASES 5
-static const char *const phase_names[N_PHASES] = {
-    "pack_ms", "wire_ms", "unpack_ms", "sync_ms", "unattributed_ms"};
-
 /* In the order of their names. */
-static void phases_of(const struct rf_sample *sample, int64_t ns[N_PHASES])
+static void phases_of(const struct rf_sample *sample,
+                      int64_t ns[RF_SUMMARY_PHASES])
 {
     int64_t rest = sample->ns - sample->pack_ns - sample->wire_ns -
                    sample->unpack_ns - sample->sync_ns;
@@ -136,13 +134,13 @@ static void phases_of(const struct rf_sample *sample, int64_t ns[N_PHASES])
 static json_t *sample_json(const struct rf_sample *sample, uint32_t rank,
                            int64_t origin_ns)
 {
-    int64_t phases[N_PHASES];
+    int64_t phases[RF_SUMMARY_PHASES];
     json_t *out = json_object();
     put(out, "rank", json_integer(rank));
     put(out, "ms", ms(sample->ns));
     phases_of(sample, phases);
-    for (size_t i = 0; i < N_PHASES; i++) {
-        put(out, phase_names[i], ms(phases[i]));
+    for (size_t i = 0; i < RF_SUMMARY_PHASES; i++) {
+        put(out, rf_summary_phases[i], ms(phases[i]));
     }
     if (sample->device_ns != RF_ABSENT_I64) {
         put(out, "device_ms", ms(sample->device_ns));
@@ -201,31 +199,6 @@ static json_t *ended_by_json(const struct rf_attempt *attempt)
     return attempt->n_wanted > 0 && attempt->n_iterations == attempt->n_wanted
                ? json_string(attempt->ended_by)
                : NULL;
-}
-
-/* The slowest rank's phases, averaged over the measured iterations. */
-static json_t *phases_json(const struct rf_attempt *attempt)
-{
-    uint32_t n = rf_attempt_ranks(attempt);
-    double sums[N_PHASES] = {0}, count = 0;
-    json_t *out = json_object();
-    for (size_t i = 0; i < attempt->n_iterations; i++) {
-        const struct rf_iteration *it = &attempt->iterations[i];
-        int64_t phases[N_PHASES];
-        if (it->warmup) {
-            continue;
-        }
-        phases_of(&it->ranks[rf_span_of(it->ranks, n).slowest], phases);
-        for (size_t p = 0; p < N_PHASES; p++) {
-            sums[p] += (double)phases[p];
-        }
-        count++;
-    }
-    for (size_t p = 0; p < N_PHASES; p++) {
-        put(out, phase_names[p],
-            count > 0 ? json_real(sums[p] / count / 1e6) : NULL);
-    }
-    return out;
 }
 
 /* Statistics of the measured iterations; false when there are none. */
@@ -308,62 +281,12 @@ static bool was_zero_copy(const struct rf_attempt *attempt, bool of_schedule,
            bound_of(attempt, of_schedule, &bound) && median_ms < bound.ms;
 }
 
-/* Refit over yardstick, of the measured iterations that have both. */
-static json_t *ratios_json(const struct rf_attempt *attempt)
+/* Whether the time of the measured iterations is one of moving all bytes. */
+static bool has_rate(const struct rf_attempt *attempt)
 {
-    double *ratios = rf_xcalloc(attempt->n_iterations + 1, sizeof(*ratios));
     struct rf_stats stats;
-    double low, high;
-    size_t count = 0;
-    json_t *out = json_object();
-    for (size_t i = 0; i < attempt->n_iterations; i++) {
-        const struct rf_iteration *it = &attempt->iterations[i];
-        if (!it->warmup && it->yardstick_ns > 0) {
-            struct rf_span s = rf_span_of(it->ranks, rf_attempt_ranks(attempt));
-            ratios[count++] = (double)s.slowest_ns / (double)it->yardstick_ns;
-        }
-    }
-    rf_stats_compute(ratios, count, &stats);
-    put(out, "median", count > 0 ? json_real(stats.median) : NULL);
-    if (rf_stats_median_interval(ratios, count, &low, &high)) {
-        put(out, "low", json_real(low));
-        put(out, "high", json_real(high));
-    } else {
-        put(out, "low", NULL);
-        put(out, "high", NULL);
-    }
-    put(out, "count", json_integer((json_int_t)count));
-    free(ratios);
-    return out;
-}
-
-static json_t *summary_json(const struct rf_attempt *attempt)
-{
-    struct rf_stats s;
-    bool any = summarise(attempt, &s);
-    json_t *out = json_object();
-    const struct {
-        const char *key;
-        double value;
-    } fields[] = {{"mean_ms", s.mean},     {"min_ms", s.min}, {"max_ms", s.max},
-                  {"median_ms", s.median}, {"p95_ms", s.p95}, {"p99_ms", s.p99},
-                  {"stddev_ms", s.stddev}};
-    put(out, "count", json_integer((json_int_t)s.count));
-    for (size_t i = 0; i < RF_ARRAY_SIZE(fields); i++) {
-        put(out, fields[i].key, any ? json_real(fields[i].value) : NULL);
-    }
-    put(out, "ci95_ms",
-        any ? json_pack("[f, f]", s.ci95_low, s.ci95_high) : NULL);
-    put(out, "algbw_gbytes_per_s",
-        any && s.median > 0 && moves_bytes(attempt) &&
-                !was_zero_copy(attempt, false, s.median)
-            ? json_real((double)attempt->scenario->plan->totals.bytes_total /
-                        1e6 / s.median)
-            : NULL);
-    put(out, "drift_percent", any ? json_real(s.drift_percent) : NULL);
-    put(out, "yardstick_ratio", ratios_json(attempt));
-    put(out, "phases", phases_json(attempt));
-    return out;
+    return summarise(attempt, &stats) && moves_bytes(attempt) &&
+           !was_zero_copy(attempt, false, stats.median);
 }
 
 static json_t *links_json(const struct rf_attempt *attempt,
@@ -394,12 +317,7 @@ static json_t *links_json(const struct rf_attempt *attempt,
     return json_pack("{s:o, s:o}", "nodes", nodes, "pairs", pairs);
 }
 
-/* Nothing is faster than a bound, but medians of both are measured. */
-#define VALID_EFFICIENCY 1.02
-
-/* Adds a bound, how near the median came to it, and whether it can be one. An
- * efficiency above VALID_EFFICIENCY says that the capacity of its resource was
- * underestimated. */
+/* Adds a bound and how near the median came to it. */
 static void put_bound(json_t *out, const struct rf_attempt *attempt,
                       bool of_schedule)
 {
@@ -407,16 +325,11 @@ static void put_bound(json_t *out, const struct rf_attempt *attempt,
     struct rf_stats stats;
     const bool known = bound_of(attempt, of_schedule, &bound);
     const bool judged = known && summarise(attempt, &stats) &&
-                        stats.median > 0 && moves_bytes(attempt) &&
+                        moves_bytes(attempt) &&
                         !was_zero_copy(attempt, of_schedule, stats.median);
-    const double efficiency = judged ? bound.ms / stats.median : 0;
-    const bool valid = efficiency <= VALID_EFFICIENCY;
     put(out, "ms", known ? json_real(bound.ms) : NULL);
     put(out, "resource", known ? json_string(bound.resource) : NULL);
-    put(out, "efficiency", judged ? json_real(efficiency) : NULL);
-    put(out, "valid", judged ? json_boolean(valid) : NULL);
-    put(out, "underestimated",
-        judged && !valid ? json_string(bound.resource) : NULL);
+    rf_summary_judge_bound(out, judged ? stats.median : 0);
 }
 
 static json_t *schedule_bound_json(const struct rf_attempt *attempt)
@@ -716,7 +629,7 @@ json_t *rf_result_json(const struct rf_result_run *run,
     put(out, "warmup_iterations", iterations_json(attempt, true));
     put(out, "iterations", iterations_json(attempt, false));
     put(out, "iterations_ended_by", ended_by_json(attempt));
-    put(out, "summary", summary_json(attempt));
+    put(out, "summary", rf_summary_json(out, has_rate(attempt)));
     put(out, "bound", bound_json(attempt));
     put(out, "schedule_bound", schedule_bound_json(attempt));
     put(out, "memory", memory_json(attempt));

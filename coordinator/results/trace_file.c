@@ -303,10 +303,10 @@ static void put_timeline(struct rf_trace_file *file, struct timeline *line)
 static double untraced_ms(const struct kind *kind, const json_t *record)
 {
     struct rf_stats stats;
-    size_t count;
-    double *samples = rf_result_samples(record, kind->time_key, &count);
-    rf_stats_compute(samples, count, &stats);
-    free(samples);
+    struct rf_result_samples samples =
+        rf_result_samples(record, kind->time_key);
+    rf_stats_compute(samples.values, samples.count, &stats);
+    rf_result_samples_free(&samples);
     return stats.median;
 }
 

@@ -3,16 +3,17 @@
 #include <string.h>
 
 #include "coordinator/results/fields.h"
+#include "coordinator/results/repeats.h"
 #include "tests/lib/result_lab.h"
 
-static json_t *record;
+static json_t *record; /* of two repeats */
 
 static void open_record(void)
 {
     struct rf_result_run run;
     struct rf_msg_hello hello;
     struct rf_attempt *attempt;
-    json_t *nodes = json_array();
+    json_t *nodes = json_array(), *one;
     result_lab_open();
     rf_schema_init(&rf_msg_hello_schema, &hello);
     json_array_append_new(nodes, rf_result_node("a", &hello));
@@ -22,7 +23,9 @@ static void open_record(void)
                                  .maker = result_lab.settings.maker,
                                  .environment = nodes};
     attempt = result_lab_attempt(0);
-    record = rf_result_json(&run, attempt);
+    one = rf_result_json(&run, attempt);
+    record = rf_repeats_add(one, one, 1);
+    json_decref(one);
     rf_attempt_destroy(attempt);
     json_decref(nodes);
 }

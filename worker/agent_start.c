@@ -89,6 +89,7 @@ static enum rf_status launch_rank(struct agent_rank *rank, struct rf_err *err)
         close(streams.control[0]);
         goto close_theirs;
     }
+    rf_debug("rank %" PRIu32 " is process %d", rank->rank, (int)rank->pid);
     pipe = rf_xmalloc(sizeof(*pipe));
     uv_pipe_init(&rank->agent->loop, pipe, 0);
     uv_pipe_open(pipe, streams.control[0]); /* a socket just made */

@@ -14,6 +14,7 @@
 
 #include "common/json.h"
 #include "common/mem.h"
+#include "coordinator/results/results.h"
 
 enum {
     OPT_RESUME = 256,
@@ -28,6 +29,7 @@ enum {
     OPT_THRESHOLD,
     OPT_NODES,
     OPT_TRACE,
+    OPT_REPEAT,
 };
 
 static const struct option long_options[] = {
@@ -46,6 +48,7 @@ static const struct option long_options[] = {
     {"threshold", required_argument, NULL, OPT_THRESHOLD},
     {"nodes", required_argument, NULL, OPT_NODES},
     {"trace", required_argument, NULL, OPT_TRACE},
+    {"repeat", required_argument, NULL, OPT_REPEAT},
     {"verbose", no_argument, NULL, 'v'},
     {"quiet", no_argument, NULL, 'q'},
     {"help", no_argument, NULL, 'h'},
@@ -79,6 +82,7 @@ static const struct {
     {OPT_THRESHOLD, C(RF_CMD_COMPARE) | C(RF_CMD_RERUN)},
     {OPT_NODES, C(RF_CMD_RERUN)},
     {OPT_TRACE, C(RF_CMD_RUN) | C(RF_CMD_RERUN)},
+    {OPT_REPEAT, C(RF_CMD_RUN) | C(RF_CMD_RERUN)},
     {'v', ALL_COMMANDS},
     {'q', ALL_COMMANDS},
 };
@@ -117,6 +121,23 @@ static enum rf_status number(const char *option, const char *text, double min,
     }
     *out = value;
     return RF_OK;
+}
+
+static enum rf_status whole_number(const char *option, const char *text,
+                                   uint32_t max, uint32_t *out,
+                                   struct rf_err *err)
+{
+    double value = 0;
+    enum rf_status status = number(option, text, 1, max, &value, err);
+    if (status == RF_OK && value > floor(value)) {
+        return rf_err_set(err, RF_ERR_USAGE,
+                          "%s %.40s: must be a whole number from 1 to %u",
+                          option, text, max);
+    }
+    if (status == RF_OK) {
+        *out = (uint32_t)value;
+    }
+    return status;
 }
 
 static enum rf_status set_form(struct rf_cli *cli, enum rf_report_form form,
@@ -201,6 +222,10 @@ static enum rf_status take_option(struct parse *parse, int option,
     case OPT_TRACE:
         cli->trace = optarg;
         break;
+    case OPT_REPEAT:
+        status = whole_number("--repeat", optarg, RF_RESULTS_MOST_REPEATS,
+                              &cli->repeat, err);
+        break;
     case OPT_STRICT:
         cli->strict = true;
         break;
@@ -270,6 +295,11 @@ static enum rf_status check_pairs(const struct parse *parse, struct rf_err *err)
     if (was_seen(parse, OPT_TRACE) && was_seen(parse, 'n')) {
         return rf_err_set(err, RF_ERR_USAGE,
                           "--dry-run runs nothing that --trace could record; "
+                          "remove one");
+    }
+    if (was_seen(parse, OPT_REPEAT) && was_seen(parse, 'n')) {
+        return rf_err_set(err, RF_ERR_USAGE,
+                          "--dry-run runs nothing that --repeat could repeat; "
                           "remove one");
     }
     if (was_seen(parse, OPT_TRACE) && parse->cli->command == RF_CMD_RERUN &&

@@ -40,6 +40,7 @@ struct rf_cli {
     enum rf_log_level level;
     bool quiet;
     uint32_t timeout_s; /* 0: none */
+    uint32_t repeat;    /* 0: not given */
     double threshold;
     enum rf_report_form form;
     const char *html; /* file of --html */

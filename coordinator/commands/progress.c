@@ -53,19 +53,32 @@ const char *rf_progress_clock(int64_t seconds, char out[32])
     return out;
 }
 
+/* ", repeat 2 of 3", or nothing. */
+static const char *repeat_text(const struct rf_run_view *view, char out[48])
+{
+    out[0] = '\0';
+    if (view->n_repeats > 1) {
+        snprintf(out, 48, ", repeat %u of %u", view->repeat + 1,
+                 view->n_repeats);
+    }
+    return out;
+}
+
 /* "running 3/6" */
 static void describe(const struct rf_progress *progress, char *out, size_t size)
 {
     const struct rf_run_view *view = &progress->view;
+    char repeat[48];
     if (progress->scenario[0] == '\0') {
         snprintf(out, size, "%s, %u of %u nodes", progress->state,
                  view->nodes_joined, view->n_nodes);
     } else if (view->iteration < view->n_warmup) {
-        snprintf(out, size, "%s: %s, warm-up %u of %u", progress->scenario,
-                 progress->state, view->iteration + 1, view->n_warmup);
+        snprintf(out, size, "%s%s: %s, warm-up %u of %u", progress->scenario,
+                 repeat_text(view, repeat), progress->state,
+                 view->iteration + 1, view->n_warmup);
     } else {
-        snprintf(out, size, "%s: %s, iteration %u of %u", progress->scenario,
-                 progress->state,
+        snprintf(out, size, "%s%s: %s, iteration %u of %u", progress->scenario,
+                 repeat_text(view, repeat), progress->state,
                  RF_MIN(view->iteration - view->n_warmup + 1,
                         view->n_iterations - view->n_warmup),
                  view->n_iterations - view->n_warmup);
@@ -151,6 +164,7 @@ void rf_progress_update(struct rf_progress *progress,
 {
     bool other = view->scenario != NULL &&
                  strcmp(progress->scenario, view->scenario) != 0;
+    char repeat[48];
     progress->view = *view;
     snprintf(progress->state, sizeof(progress->state), "%s", view->state);
     snprintf(progress->scenario, sizeof(progress->scenario), "%s",
@@ -158,8 +172,9 @@ void rf_progress_update(struct rf_progress *progress,
     progress->view.state = progress->state;
     progress->view.scenario = progress->scenario;
     if (other && !progress->bar && !progress->quiet) {
-        rf_info("scenario %zu of %zu: %s", view->scenario_at, view->n_scenarios,
-                view->scenario);
+        rf_info("%s %zu of %zu: %s%s",
+                view->n_repeats > 1 ? "attempt" : "scenario", view->scenario_at,
+                view->n_scenarios, view->scenario, repeat_text(view, repeat));
         progress->last_plain_ns = now_ns;
     }
     plain(progress, now_ns);
@@ -176,10 +191,10 @@ void rf_progress_tick(struct rf_progress *progress, int64_t now_ns)
 
 void rf_progress_result(const json_t *result, char *out, size_t size)
 {
-    double median, rate, efficiency;
+    double median, rate, efficiency, repeats;
     const char *name = rf_result_text(result, NULL, "name");
     const char *status = rf_result_text(result, NULL, "status");
-    char speed[48] = "", share[48] = "", figure[32];
+    char speed[48] = "", share[48] = "", of[48] = "", figure[32];
     if (!rf_result_number(result, "summary", "median_ms", &median)) {
         snprintf(out, size, "%s: %s", name, status);
         return;
@@ -192,8 +207,12 @@ void rf_progress_result(const json_t *result, char *out, size_t size)
         snprintf(share, sizeof(share), ", %s of the bound",
                  rf_figure_text(efficiency, 2, figure));
     }
-    snprintf(out, size, "%s: %s, median %s ms%s%s", name, status,
-             rf_figure_text(median, 3, figure), speed, share);
+    if (rf_result_number(result, "summary", "repeats", &repeats)) {
+        snprintf(of, sizeof(of), " of %.0f repeat%s", repeats,
+                 repeats > 1 ? "s" : "");
+    }
+    snprintf(out, size, "%s: %s, median %s ms%s%s%s", name, status,
+             rf_figure_text(median, 3, figure), of, speed, share);
 }
 
 void rf_progress_scenario(struct rf_progress *progress, const json_t *result)

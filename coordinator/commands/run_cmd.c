@@ -301,9 +301,10 @@ static enum rf_status run_all(struct rf_run_app *app, struct rf_err *err)
 {
     struct rf_cluster_options options = {&app->loop, app->config,
                                          rf_results_run_id(app->results)};
-    const struct rf_run_extent extent = {.skip =
-                                             rf_results_complete(app->results),
-                                         .timeout_s = app->cli->timeout_s};
+    const struct rf_run_extent extent = {
+        .n_repeats = rf_results_repeats(app->results),
+        .skip = rf_results_complete(app->results),
+        .timeout_s = app->cli->timeout_s};
     enum rf_status status =
         rf_cluster_create(&options, &cluster_ops, app, &app->cluster, err);
     if (status != RF_OK) {
@@ -338,18 +339,6 @@ static enum rf_status run_all(struct rf_run_app *app, struct rf_err *err)
     return RF_OK;
 }
 
-/* A resumed folder in which nothing is left to do needs no node. */
-static bool all_complete(const struct rf_run_app *app)
-{
-    const bool *complete = rf_results_complete(app->results);
-    for (size_t i = 0; i < app->config->n_scenarios; i++) {
-        if (!complete[i]) {
-            return false;
-        }
-    }
-    return true;
-}
-
 static int exit_for(enum rf_status status)
 {
     return status == RF_ERR_CONFIG || status == RF_ERR_USAGE ||
@@ -366,6 +355,7 @@ static void open_cb(uv_work_t *work)
     struct rf_results_settings settings = {
         app->cli->out,
         app->cli->resume,
+        app->cli->repeat,
         {app->cli->argc, app->cli->argv, app->libraries}};
     app->open_status = rf_results_open(&settings, app->config, app->model,
                                        &app->results, &app->open_why);
@@ -402,7 +392,7 @@ static enum rf_status run_in_folder(struct rf_run_app *app, struct rf_err *err)
         rf_run_end(app);
         return RF_OK;
     }
-    if (all_complete(app)) {
+    if (rf_results_all_complete(app->results)) { /* no node is needed */
         rf_info("nothing to do: every scenario in that folder is complete");
         rf_run_end(app);
         return RF_OK;

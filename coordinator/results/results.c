@@ -20,6 +20,7 @@
 #include "common/text.h"
 #include "coordinator/results/fields.h"
 #include "coordinator/results/flags.h"
+#include "coordinator/results/repeats.h"
 #include "coordinator/results/report_table.h"
 #include "coordinator/results/result_json.h"
 #include "coordinator/results/results_internal.h"
@@ -151,6 +152,19 @@ static void fill_index(struct rf_results *results)
     }
 }
 
+/* Room for what is complete, and run.json says how many there are. */
+static void set_repeats(struct rf_results *results, uint32_t n_repeats)
+{
+    results->n_repeats = n_repeats;
+    results->complete =
+        rf_xcalloc(results->run.config->n_scenarios * n_repeats + 1,
+                   sizeof(*results->complete));
+    if (n_repeats > 1) {
+        json_object_set_new(results->document, "repeat",
+                            json_integer(n_repeats));
+    }
+}
+
 static void new_document(struct rf_results *results)
 {
     const struct rf_result_run *run = &results->run;
@@ -173,8 +187,20 @@ static void new_document(struct rf_results *results)
         "model", rf_resume_model(run), "probe", "scenarios", json_array());
 }
 
-/* Notes that the folder has a record of a scenario, which does not run again if
- * that is ok. */
+/* What is ok in the record of a scenario does not run again. */
+static bool note_complete(struct rf_results *results, size_t scenario,
+                          const json_t *result)
+{
+    bool any = false;
+    for (uint32_t r = 0; r < results->n_repeats; r++) {
+        const size_t at = r * results->run.config->n_scenarios + scenario;
+        results->complete[at] = rf_repeats_has(result, r);
+        any |= results->complete[at];
+    }
+    return any;
+}
+
+/* Notes that the folder has a record of a scenario. */
 static void load_earlier(struct rf_results *results, const char *name)
 {
     const struct rf_config *config = results->run.config;
@@ -187,20 +213,44 @@ static void load_earlier(struct rf_results *results, const char *name)
     }
     if (rf_json_load(path, RF_RESULT_MAX_BYTES, &result, NULL) == RF_OK) {
         rf_results_keep_row(results->rows, name, result);
-        if (i < config->n_scenarios &&
-            strcmp(rf_result_text(result, NULL, "status"), "ok") == 0) {
-            results->complete[i] = true;
+        if (i < config->n_scenarios && note_complete(results, i, result)) {
             rf_results_keep_row(results->shown, name, result);
+        }
+        if (results->n_repeats > 1) {
+            json_object_set(results->repeated, name, result);
         }
     }
     json_decref(result);
     free(path);
 }
 
-static enum rf_status read_old(struct rf_results *results, struct rf_err *err)
+/* How often the folder to resume has every scenario, `asked` or (0) as before.
+ */
+static enum rf_status resume_repeats(const struct rf_results *results,
+                                     uint32_t asked, uint32_t *out,
+                                     struct rf_err *err)
+{
+    const json_t *value = json_object_get(results->document, "repeat");
+    const json_int_t number = json_integer_value(value);
+    const uint32_t before =
+        number >= 1 && number <= RF_RESULTS_MOST_REPEATS ? (uint32_t)number : 1;
+    if (asked > 0 && asked < before) {
+        return rf_err_set(err, RF_ERR_CONFIG,
+                          "%s: was begun with --repeat %u, and what it has is "
+                          "not given up: leave --repeat out, or give at least "
+                          "%u",
+                          results->folder, before, before);
+    }
+    *out = RF_MAX(asked, before);
+    return RF_OK;
+}
+
+static enum rf_status read_old(struct rf_results *results, uint32_t asked,
+                               struct rf_err *err)
 {
     const struct rf_config *config = results->run.config;
     char *path = rf_results_path(results, "run", ".json");
+    uint32_t n_repeats = 1;
     json_t *index;
     enum rf_status status =
         access(path, F_OK) != 0 && errno == ENOENT
@@ -214,13 +264,17 @@ static enum rf_status read_old(struct rf_results *results, struct rf_err *err)
         status = rf_resume_check(results->document, &results->run,
                                  results->folder, err);
     }
+    if (status == RF_OK) {
+        status = resume_repeats(results, asked, &n_repeats, err);
+    }
     if (status != RF_OK) {
         return status;
     }
+    results->before = json_deep_copy(results->document);
+    set_repeats(results, n_repeats);
     rf_text_fit(results->run_id, sizeof(results->run_id),
                 snprintf(results->run_id, sizeof(results->run_id), "%s",
                          rf_result_text(results->document, NULL, "run_id")));
-    results->before = json_deep_copy(results->document);
     json_object_set_new(results->document, "argv",
                         rf_result_argv(&results->run.maker));
     json_object_set_new(results->document, "status", json_string("running"));
@@ -248,7 +302,7 @@ static enum rf_status open_folder(struct rf_results *results,
         results->folder = rf_xstrdup(settings->resume);
         status = lock_folder(results, err);
         if (status == RF_OK) {
-            status = read_old(results, err);
+            status = read_old(results, settings->n_repeats, err);
         }
         return status;
     }
@@ -258,6 +312,7 @@ static enum rf_status open_folder(struct rf_results *results,
     }
     if (status == RF_OK) {
         new_document(results);
+        set_repeats(results, RF_MAX(settings->n_repeats, 1));
     }
     return status;
 }
@@ -276,8 +331,7 @@ enum rf_status rf_results_open(const struct rf_results_settings *settings,
                                           .model = model,
                                           .run_id = results->run_id,
                                           .environment = json_array()};
-    results->complete =
-        rf_xcalloc(config->n_scenarios, sizeof(*results->complete));
+    results->repeated = json_object();
     results->rows = json_object();
     results->shown = json_object();
     for (uint32_t i = 0; i < config->n_nodes; i++) {
@@ -300,9 +354,25 @@ enum rf_status rf_results_open(const struct rf_results_settings *settings,
     return RF_OK;
 }
 
+uint32_t rf_results_repeats(const struct rf_results *results)
+{
+    return results->n_repeats;
+}
+
 const bool *rf_results_complete(const struct rf_results *results)
 {
     return results->complete;
+}
+
+bool rf_results_all_complete(const struct rf_results *results)
+{
+    const size_t n = results->run.config->n_scenarios * results->n_repeats;
+    for (size_t i = 0; i < n; i++) {
+        if (!results->complete[i]) {
+            return false;
+        }
+    }
+    return true;
 }
 
 const char *rf_results_folder(const struct rf_results *results)
@@ -379,6 +449,7 @@ void rf_results_close(struct rf_results *results)
     if (results->lock >= 0) {
         close(results->lock);
     }
+    json_decref(results->repeated);
     json_decref(results->rows);
     json_decref(results->shown);
     json_decref(results->run.environment);

@@ -9,11 +9,15 @@
 
 #include "coordinator/results/result_json.h"
 
+#define RF_RESULTS_MOST_REPEATS 1000
+
 struct rf_results;
 
 struct rf_results_settings {
     const char *out;    /* gets the run's folder */
     const char *resume; /* the run's folder, to go on in; NULL: a new one */
+    uint32_t n_repeats; /* of every scenario; 0: 1, or as many as the folder to
+                           resume was begun with, and never less */
     struct rf_result_maker maker;
 };
 
@@ -31,8 +35,12 @@ enum rf_status rf_results_open(const struct rf_results_settings *settings,
                                struct rf_results **out,
                                struct rf_err *err) RF_MUST_CHECK;
 
-/* Which scenarios a resumed folder has complete; one entry per scenario. */
+uint32_t rf_results_repeats(const struct rf_results *results);
+/* What a resumed folder has complete: an entry per scenario for each repeat, as
+ * rf_run_agenda_create() takes them. */
 const bool *rf_results_complete(const struct rf_results *results);
+/* Whether that is everything. */
+bool rf_results_all_complete(const struct rf_results *results);
 const char *rf_results_folder(const struct rf_results *results);
 const char *rf_results_run_id(const struct rf_results *results);
 
@@ -56,7 +64,8 @@ void rf_results_serve(struct rf_results *results,
 /* The file that was handed to ops->store is stored, or `why` it is not. */
 void rf_results_stored(struct rf_results *results, const struct rf_err *why);
 
-/* Stores one scenario, and run.json and summary.csv with it; `attempt` is not
+/* Stores one attempt with the scenario's other repeats, and run.json and
+ * summary.csv with it; `attempt` is not
  * needed any more when this returns. Call it only while nothing is being
  * stored. */
 void rf_results_store(struct rf_results *results,

@@ -24,10 +24,12 @@ struct rf_results {
     json_t *document; /* run.json */
     json_t *index;    /* its "scenarios", borrowed */
     json_t *before;   /* run.json as it was, of a resumed folder */
+    uint32_t n_repeats;
     bool *complete;
     json_t *last;
-    json_t *rows;  /* by scenario: its record for summary.csv */
-    json_t *shown; /* likewise for the table at the end */
+    json_t *repeated; /* by scenario: its record so far, with repeats */
+    json_t *rows;     /* by scenario: its record for summary.csv */
+    json_t *shown;    /* likewise for the table at the end */
     const struct rf_results_ops *ops;
     void *data;
     struct {

@@ -15,6 +15,7 @@
 
 #include "common/clock.h"
 #include "common/mem.h"
+#include "coordinator/results/repeats.h"
 #include "coordinator/results/report_table.h"
 #include "coordinator/results/result_probe.h"
 #include "coordinator/run/exit_code.h"
@@ -45,6 +46,7 @@ void rf_results_keep_row(json_t *rows, const char *name, json_t *result)
     json_t *row = json_copy(result);
     json_object_del(row, "iterations");
     json_object_del(row, "warmup_iterations");
+    json_object_del(row, "repeats");
     json_object_set_new(rows, name, row);
 }
 
@@ -171,14 +173,29 @@ const char *rf_results_storing(const struct rf_results *results)
                                                     : NULL;
 }
 
+/* The scenario's record with one attempt's, which is taken, as a repeat. A new
+ * reference. */
+static json_t *pool(struct rf_results *results, const char *name, json_t *one,
+                    uint32_t repeat)
+{
+    json_t *all =
+        rf_repeats_add(json_object_get(results->repeated, name), one, repeat);
+    json_decref(one);
+    json_object_set(results->repeated, name, all);
+    return all;
+}
+
 void rf_results_store(struct rf_results *results,
                       const struct rf_attempt *attempt)
 {
     const char *name = results->run.config->scenarios[attempt->index].name;
     json_t *result = rf_result_json(&results->run, attempt);
     assert(rf_results_storing(results) == NULL);
-    rf_results_keep_row(results->shown, name, result);
     rf_result_probe_add(results->document, result);
+    if (results->n_repeats > 1) {
+        result = pool(results, name, result, attempt->repeat);
+    }
+    rf_results_keep_row(results->shown, name, result);
     json_decref(results->last);
     results->last = result;
     results->storing.scenario = name;

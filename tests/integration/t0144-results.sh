@@ -22,12 +22,14 @@ record_everything() {
         <<<"$four_slots" >cluster.json
     run_coord cluster.json -o ok
     expect_exit 0
+    run_coord cluster.json -s quantized --repeat 2 -o repeated
+    expect_exit 0
     REFIT_TEST_FLIP=2:1 run_coord cluster.json -s quantized -o flip
     expect_exit 3
     REFIT_TEST_EXIT=1:1 run_coord cluster.json -s across -o exit
     expect_exit 1
     mkdir "$work/runs"
-    mv ok flip exit "$work/runs"
+    mv ok repeated flip exit "$work/runs"
     cd "$work/runs" || exit
 }
 

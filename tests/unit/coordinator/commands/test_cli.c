@@ -69,6 +69,32 @@ START_TEST(test_cli_resume_names_its_folder)
 }
 END_TEST
 
+START_TEST(test_cli_repeat_is_a_whole_number)
+{
+    static const char *const wrong[] = {"0", "1001", "2.5", "-1", "x", "3x"};
+    struct rf_cli cli;
+    struct rf_err err = {0};
+    ck_assert_int_eq(parse(ARGS("c.json"), &cli, NULL), RF_OK);
+    ck_assert_uint_eq(cli.repeat, 0);
+    rf_cli_free(&cli);
+    ck_assert_int_eq(
+        parse(ARGS("rerun", "r.json", "--repeat", "1000"), &cli, NULL), RF_OK);
+    ck_assert_uint_eq(cli.repeat, 1000);
+    rf_cli_free(&cli);
+    for (size_t i = 0; i < RF_ARRAY_SIZE(wrong); i++) {
+        ck_assert_int_eq(
+            parse(ARGS("c.json", "--repeat", wrong[i]), &cli, &err),
+            RF_ERR_USAGE);
+        ck_assert_msg(strstr(err.text, "number from 1 to 1000") != NULL, "%s",
+                      err.text);
+    }
+    ck_assert_int_eq(parse(ARGS("plan", "c.json", "--repeat", "2"), &cli, &err),
+                     RF_ERR_USAGE);
+    ck_assert_int_eq(parse(ARGS("c.json", "--repeat", "2", "-n"), &cli, &err),
+                     RF_ERR_USAGE);
+}
+END_TEST
+
 START_TEST(test_cli_knows_every_command)
 {
     static const struct {
@@ -186,7 +212,7 @@ START_TEST(test_cli_help_names_every_option)
         "--output",  "--scenario",  "--dry-run",  "--resume", "--timeout",
         "--json",    "--full",      "--csv",      "--latex",  "--markdown",
         "--html",    "--threshold", "--verbose",  "--quiet",  "--help",
-        "--version", "--strict",    "MODEL.json", "-q or -v"};
+        "--version", "--strict",    "MODEL.json", "-q or -v", "--repeat"};
     char *text = NULL;
     size_t size = 0;
     FILE *file = open_memstream(&text, &size);
@@ -207,6 +233,7 @@ Suite *test_cli_suite(void)
     tcase_add_test(tests, test_cli_a_file_alone_is_a_run);
     tcase_add_test(tests, test_cli_options_may_stand_anywhere);
     tcase_add_test(tests, test_cli_resume_names_its_folder);
+    tcase_add_test(tests, test_cli_repeat_is_a_whole_number);
     tcase_add_test(tests, test_cli_knows_every_command);
     tcase_add_test(tests, test_cli_compare_takes_two_folders_and_a_threshold);
     tcase_add_test(tests, test_cli_help_and_version_need_no_file);

@@ -56,6 +56,13 @@ START_TEST(test_progress_of_a_scenario_says_what_was_measured)
     rf_progress_result(result, text, sizeof(text));
     ck_assert_str_eq(text, "s: ok, median 52.125 ms");
     json_decref(result);
+    result = result_record("r", "ok", 52.125, 0.91);
+    json_object_set_new(json_object_get(result, "summary"), "repeats",
+                        json_integer(2));
+    rf_progress_result(result, text, sizeof(text));
+    ck_assert_str_eq(text, "r: ok, median 52.125 ms of 2 repeats, 1.50 GB/s, "
+                           "0.91 of the bound");
+    json_decref(result);
     result = result_record("tiny", "ok", 0.0213, 0.00412);
     rf_progress_result(result, text, sizeof(text));
     ck_assert_str_eq(text, "tiny: ok, median 0.0213 ms, 1.50 GB/s, 0.00412 of "

@@ -143,8 +143,9 @@ START_TEST(test_repeats_keep_their_samples_and_what_is_their_own)
     add(&record, slower(10), 1);
     for (size_t i = 0; i < 6; i++) {
         const json_t *one = entry(record, "iterations", i);
-        ck_assert_double_eq(number(one, NULL, "repeat"), (double)(i / 3));
-        ck_assert_double_eq(number(one, NULL, "index"), (double)(i % 3));
+        const size_t repeat = i / 3, index = i % 3;
+        ck_assert_double_eq(number(one, NULL, "repeat"), (double)repeat);
+        ck_assert_double_eq(number(one, NULL, "index"), (double)index);
     }
     ck_assert_uint_eq(
         json_array_size(json_object_get(record, "warmup_iterations")), 2);

@@ -109,6 +109,129 @@ START_TEST(test_results_run_json_exists_from_the_start)
 }
 END_TEST
 
+static void resume_with(const char *folder, uint32_t n_repeats)
+{
+    result_lab.settings.resume = folder;
+    result_lab.settings.n_repeats = n_repeats;
+}
+
+/* One attempt at a scenario, stored as a repeat. */
+static void store_repeat(struct rf_results *results, size_t index,
+                         uint32_t repeat, bool ok)
+{
+    struct rf_attempt *attempt = result_lab_attempt(index);
+    attempt->repeat = repeat;
+    attempt->outcome = ok ? RF_OUTCOME_OK : RF_OUTCOME_FAILED;
+    ck_assert_msg(store(results, attempt), "%s", seen.text);
+    rf_attempt_destroy(attempt);
+}
+
+START_TEST(test_results_have_every_repeat_on_disk_as_soon_as_it_ends)
+{
+    struct rf_results *results;
+    json_t *run, *record;
+    resume_with(NULL, 2);
+    results = open_results();
+    ck_assert_uint_eq(rf_results_repeats(results), 2);
+    run = read_json(rf_results_folder(results), "run.json");
+    ck_assert_int_eq(json_integer_value(json_object_get(run, "repeat")), 2);
+    for (uint32_t r = 0; r < 2; r++) {
+        store_repeat(results, 0, r, true);
+        record = read_json(rf_results_folder(results), "one.json");
+        ck_assert_uint_eq(json_array_size(json_object_get(record, "repeats")),
+                          r + 1);
+        ck_assert_uint_eq(
+            json_array_size(json_object_get(record, "iterations")),
+            (size_t)3 * (r + 1));
+        json_decref(record);
+    }
+    json_decref(run);
+    rf_results_close(results);
+}
+END_TEST
+
+START_TEST(test_results_that_are_resumed_keep_complete_repeats)
+{
+    struct rf_results *results;
+    const bool expected[] = {true, false, false, false, true, false};
+    char *folder;
+    json_t *record;
+    resume_with(NULL, 3);
+    results = open_results();
+    store_repeat(results, 0, 0, true);
+    store_repeat(results, 1, 0, false);
+    store_repeat(results, 0, 1, false);
+    store_repeat(results, 0, 2, true);
+    folder = rf_xstrdup(rf_results_folder(results));
+    rf_results_close(results);
+    resume_with(folder, 0);
+    results = open_results();
+    ck_assert_uint_eq(rf_results_repeats(results), 3);
+    ck_assert_mem_eq(rf_results_complete(results), expected, sizeof(expected));
+    ck_assert(!rf_results_all_complete(results));
+    store_repeat(results, 0, 1, true);
+    record = read_json(folder, "one.json");
+    ck_assert_str_eq(rf_result_text(record, NULL, "status"), "ok");
+    ck_assert_uint_eq(json_array_size(json_object_get(record, "iterations")),
+                      9);
+    json_decref(record);
+    rf_results_close(results);
+    free(folder);
+}
+END_TEST
+
+START_TEST(test_results_may_be_repeated_more_often_but_not_less)
+{
+    struct rf_results *results;
+    struct rf_err err = {0};
+    json_t *before, *after;
+    char *folder;
+    resume_with(NULL, 0);
+    results = open_results();
+    store_repeat(results, 0, 0, true);
+    folder = rf_xstrdup(rf_results_folder(results));
+    rf_results_close(results);
+    resume_with(folder, 2); /* from 1 */
+    results = open_results();
+    ck_assert(rf_results_complete(results)[0]);
+    ck_assert(!rf_results_complete(results)[2]);
+    store_repeat(results, 0, 1, true);
+    rf_results_close(results);
+    before = read_json(folder, "run.json");
+    resume_with(folder, 1);
+    ck_assert_int_eq(rf_results_open(&result_lab.settings, result_lab.config,
+                                     result_lab.model, &results, &err),
+                     RF_ERR_CONFIG);
+    ck_assert_msg(strstr(err.text, "begun with --repeat 2") != NULL, "%s",
+                  err.text);
+    after = read_json(folder, "run.json");
+    ck_assert(json_equal(before, after));
+    json_decref(before);
+    json_decref(after);
+    free(folder);
+}
+END_TEST
+
+START_TEST(test_results_without_repeats_do_not_speak_of_them)
+{
+    struct rf_results *results;
+    json_t *record, *run;
+    resume_with(NULL, 1);
+    results = open_results();
+    store_repeat(results, 0, 0, true);
+    record = read_json(rf_results_folder(results), "one.json");
+    run = read_json(rf_results_folder(results), "run.json");
+    ck_assert_ptr_null(json_object_get(record, "repeats"));
+    ck_assert_ptr_null(rf_result_value(record, "summary", "repeats"));
+    ck_assert_ptr_null(json_object_get(
+        json_array_get(json_object_get(record, "iterations"), 0), "repeat"));
+    ck_assert_ptr_null(json_object_get(run, "repeat"));
+    json_decref(record);
+    json_decref(run);
+    rf_results_close(results);
+}
+END_TEST
+
 START_TEST(test_results_are_stored_one_by_one)
 {
     struct rf_results *results = open_results();
@@ -526,6 +649,11 @@ Suite *test_results_suite(void)
     tcase_add_checked_fixture(tests, result_lab_open, result_lab_close);
     tcase_add_test(tests, test_results_run_json_exists_from_the_start);
     tcase_add_test(tests, test_results_are_stored_one_by_one);
+    tcase_add_test(tests,
+                   test_results_have_every_repeat_on_disk_as_soon_as_it_ends);
+    tcase_add_test(tests, test_results_that_are_resumed_keep_complete_repeats);
+    tcase_add_test(tests, test_results_may_be_repeated_more_often_but_not_less);
+    tcase_add_test(tests, test_results_without_repeats_do_not_speak_of_them);
     tcase_add_test(tests, test_results_are_shown_in_the_order_of_the_file);
     tcase_add_test(tests,
                    test_results_that_are_not_stored_are_not_in_the_index);

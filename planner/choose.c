@@ -37,7 +37,8 @@ bool rf_links_assume(struct rf_links *links)
     bool missing = false;
     for (uint32_t i = 0; i < links->n_nodes * links->n_nodes; i++) {
         const bool other = i / links->n_nodes != i % links->n_nodes;
-        if (other && links->nic_gbytes_per_s <= 0) {
+        if (other && (links->nic_gbytes_per_s[i / links->n_nodes] <= 0 ||
+                      links->nic_gbytes_per_s[i % links->n_nodes] <= 0)) {
             missing |= assume(&links->pair_gbytes_per_s[i], link);
         }
         if (other) {

@@ -26,8 +26,9 @@ void rf_links_init(struct rf_links *links, uint32_t n_nodes)
     size_t n = RF_MAX(n_nodes, 1);
     links->n_nodes = n_nodes;
     links->devices = false;
-    links->nics_per_node = 0;
-    links->nic_gbytes_per_s = links->port_gbytes_per_s = 0;
+    links->port_gbytes_per_s = 0;
+    links->nic_gbytes_per_s = rf_xcalloc(n, sizeof(double));
+    links->nics = rf_xcalloc(n, sizeof(uint32_t));
     links->copy_gbytes_per_s = rf_xcalloc(n, sizeof(double));
     links->copy1_gbytes_per_s = rf_xcalloc(n, sizeof(double));
     links->out_gbytes_per_s = rf_xcalloc(n, sizeof(double));
@@ -46,6 +47,8 @@ void rf_links_free(struct rf_links *links)
     free(links->pair_gbytes_per_s);
     free(links->pair_latency_us);
     free(links->peer_gbytes_per_s);
+    free(links->nic_gbytes_per_s);
+    free(links->nics);
     *links = (struct rf_links){.n_nodes = 0};
 }
 
@@ -53,8 +56,8 @@ double rf_links_capacity(const struct rf_links *links, uint32_t node, bool out)
 {
     double best =
         out ? links->out_gbytes_per_s[node] : links->in_gbytes_per_s[node];
-    if (links->nic_gbytes_per_s > 0) {
-        return links->nic_gbytes_per_s * RF_MAX(links->nics_per_node, 1);
+    if (links->nic_gbytes_per_s[node] > 0) {
+        return links->nic_gbytes_per_s[node] * rf_links_nics(links, node);
     }
     for (uint32_t other = 0; other < links->n_nodes; other++) {
         size_t at = out ? (size_t)node * links->n_nodes + other
@@ -64,6 +67,17 @@ double rf_links_capacity(const struct rf_links *links, uint32_t node, bool out)
         }
     }
     return best;
+}
+
+uint32_t rf_links_nics(const struct rf_links *links, uint32_t node)
+{
+    return RF_MAX(links->nics[node], 1);
+}
+
+double rf_links_nic_capacity(const struct rf_links *links, uint32_t node,
+                             bool out)
+{
+    return rf_links_capacity(links, node, out) / rf_links_nics(links, node);
 }
 
 /* Takes a bound if it is larger than the one known. */

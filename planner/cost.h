@@ -23,9 +23,10 @@ struct rf_links {
     double *pair_latency_us;   /* [from·n_nodes + to] */
     /* per rank: into its GPU from all others; NULL: not measured */
     double *peer_gbytes_per_s;
-    /* Given, never measured; 0: not given. */
-    uint32_t nics_per_node;   /* ranks share them by slot */
-    double nic_gbytes_per_s;  /* each, one way; wins over what pairs reach */
+    /* Given, never measured; 0: not given. Per node: each of its NICs, one way,
+     * which wins over what pairs reach; ranks share them by slot. */
+    double *nic_gbytes_per_s;
+    uint32_t *nics;
     double port_gbytes_per_s; /* of a GPU to others of its node, one way */
 };
 
@@ -65,6 +66,11 @@ enum rf_status rf_cost_schedule_bound(const struct rf_plan *plan,
  * goodput of any pair that it is in, or of all of them together. 0 when nothing
  * is known. */
 double rf_links_capacity(const struct rf_links *links, uint32_t node, bool out);
+/* How many NICs a node has, 1 where nobody says. */
+uint32_t rf_links_nics(const struct rf_links *links, uint32_t node);
+/* What one of them sends (`out`) or receives at most; 0: not known. */
+double rf_links_nic_capacity(const struct rf_links *links, uint32_t node,
+                             bool out);
 
 void rf_links_init(struct rf_links *links, uint32_t n_nodes);
 void rf_links_free(struct rf_links *links);

@@ -45,9 +45,14 @@ enum kind {
     KINDS
 };
 
-static uint32_t nics_of(const struct rf_links *links)
+/* Places for the NICs of every node, as many as the node with most has. */
+static uint32_t most_nics(const struct rf_links *links)
 {
-    return RF_MAX(links->nics_per_node, 1);
+    uint32_t most = 1;
+    for (uint32_t n = 0; n < links->n_nodes; n++) {
+        most = RF_MAX(most, links->nics[n]);
+    }
+    return most;
 }
 
 static uint32_t count_of(const struct rf_simulate_env *env, enum kind kind)
@@ -60,7 +65,7 @@ static uint32_t count_of(const struct rf_simulate_env *env, enum kind kind)
         return world->n_nodes * world->n_nodes;
     case NIC_OUT:
     case NIC_IN:
-        return world->n_nodes * nics_of(env->links);
+        return world->n_nodes * most_nics(env->links);
     default:
         return world->n_ranks;
     }
@@ -109,7 +114,7 @@ static void name_server(const struct rf_simulate_env *env, uint32_t server,
     };
     const char *const *names = env->node_names;
     const uint32_t n_nodes = env->plan->world->n_nodes;
-    const uint32_t n_nics = nics_of(env->links);
+    const uint32_t n_nics = most_nics(env->links);
     const enum kind kind = kind_of(env, server);
     server -= first_of(env, kind);
     if (kind == MEMORY) {
@@ -144,9 +149,10 @@ static void need(const struct rf_simulation *b, struct rf_job *job,
 
 static uint32_t nic_of(const struct rf_simulation *b, uint32_t rank)
 {
-    const uint32_t n_nics = nics_of(b->env->links);
+    const struct rf_links *links = b->env->links;
     const struct rf_rank *at = &b->world->ranks[rank];
-    return at->node * n_nics + at->slot % n_nics;
+    return at->node * most_nics(links) +
+           at->slot % rf_links_nics(links, at->node);
 }
 
 static void need_link(const struct rf_simulation *b, const struct rf_flow *flow,
@@ -156,11 +162,8 @@ static void need_link(const struct rf_simulation *b, const struct rf_flow *flow,
     const uint32_t from = b->world->ranks[flow->src].node;
     const uint32_t to = b->world->ranks[flow->dst].node;
     const uint32_t pair = from * links->n_nodes + to;
-    double out = links->nic_gbytes_per_s, in = links->nic_gbytes_per_s;
-    if (out <= 0) {
-        out = rf_links_capacity(links, from, true) / nics_of(links);
-        in = rf_links_capacity(links, to, false) / nics_of(links);
-    }
+    const double out = rf_links_nic_capacity(links, from, true);
+    const double in = rf_links_nic_capacity(links, to, false);
     if (links->pair_gbytes_per_s[pair] < RF_MIN(out, in)) {
         need(b, job, PAIR, pair, links->pair_gbytes_per_s[pair], 1);
     }

@@ -17,11 +17,8 @@
 
 static json_t *scenario_json(const struct rf_scenario *scenario, bool full)
 {
-    static const char *const one_node[] = {"node"};
-    json_t *out = rf_plan_json(
-        scenario->plan, scenario->schedule,
-        scenario->config->n_nodes > 0 ? scenario->config->node_names : one_node,
-        full);
+    json_t *out = rf_plan_json(scenario->plan, scenario->schedule,
+                               rf_scenario_node_names(scenario), full);
     if (scenario->choice != NULL) {
         json_object_set_new(out, "strategy_choice",
                             rf_scenario_choice_json(scenario));

@@ -109,10 +109,14 @@ static enum rf_status predict_one(struct context *context,
         rf_predict_links(&context->measured, context->config,
                          rf_method_info_find(method)->memory, &input.links);
     }
-    rf_link_figures_spread(&input.figures, &input.links); /* these win */
-    add_row(context, &input);
+    status =
+        rf_links_apply(&root, method, &input.figures, /* these win */
+                       rf_scenario_node_names(scenario), &input.links, err);
+    if (status == RF_OK) {
+        add_row(context, &input);
+    }
     rf_links_free(&input.links);
-    return RF_OK;
+    return status;
 }
 
 /* Scenarios that are equal but for their name, method and its folder have equal

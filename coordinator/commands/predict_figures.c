@@ -29,7 +29,7 @@ void rf_predict_step(const struct rf_timeline *timeline,
 
 static bool has_link(const struct rf_links *links, uint32_t node, bool out)
 {
-    if (links->nic_gbytes_per_s > 0) {
+    if (links->nic_gbytes_per_s[node] > 0) {
         return true;
     }
     for (uint32_t other = 0; other < links->n_nodes; other++) {

@@ -201,7 +201,8 @@ static enum rf_status read_all(struct rf_config *config, bool need_nodes,
         status = rf_timeline_read(&root, &timeline, err);
     }
     if (status == RF_OK) {
-        status = rf_links_check(&root, err);
+        status =
+            rf_links_check(&root, config->node_names, config->n_nodes, err);
     }
     config->links = json_object_get(config->document, "links");
     config->timeline = json_object_get(config->document, "timeline");

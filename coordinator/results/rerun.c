@@ -134,6 +134,18 @@ static json_t *split(const char *text)
     }
 }
 
+/* Figures of single nodes, in "links" and in each of its "methods", are those
+ * of the old machines. */
+static void forget_node_links(json_t *links)
+{
+    const char *method;
+    json_t *level;
+    json_object_del(links, "nodes");
+    json_object_foreach (json_object_get(links, "methods"), method, level) {
+        json_object_del(level, "nodes");
+    }
+}
+
 /* A node gets another name; what belongs to the old machine goes. */
 static void replace_node(json_t *node, json_t *name)
 {
@@ -162,6 +174,7 @@ static enum rf_status replace_nodes(json_t *cluster, const char *path,
         replace_node(json_array_get(nodes, i), json_array_get(now, i));
     }
     if (status == RF_OK) {
+        forget_node_links(json_object_get(cluster, "links"));
         rename_sides(json_array_get(json_object_get(cluster, "scenarios"), 0),
                      old, now);
     }

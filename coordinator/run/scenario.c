@@ -8,15 +8,22 @@
 #include "coordinator/config/links.h"
 #include "transport/method.h"
 
+const char *const *rf_scenario_node_names(const struct rf_scenario *scenario)
+{
+    static const char *const one_node[] = {"node"};
+    return scenario->config->n_nodes > 0 ? scenario->config->node_names
+                                         : one_node;
+}
+
 /* Strategy auto becomes the fastest by the figures of "links", before anything
  * is sent or digested: ranks only ever see a strategy. */
 static enum rf_status choose_strategy(struct rf_scenario *scenario,
                                       const struct rf_method_info *info,
                                       struct rf_err *err)
 {
-    static const char *const one_node[] = {"node"};
     const struct rf_config *config = scenario->config;
     struct rf_jnode root = rf_jnode_root(config->document, config->file);
+    const char *const *names = rf_scenario_node_names(scenario);
     struct rf_link_figures figures;
     struct rf_links links;
     enum rf_status status =
@@ -26,23 +33,27 @@ static enum rf_status choose_strategy(struct rf_scenario *scenario,
     }
     rf_links_init(&links, scenario->world->n_nodes);
     links.devices = info->memory == RF_DEVICE_MEMORY;
-    rf_link_figures_spread(&figures, &links);
+    status = rf_links_apply(&root, info->name, &figures, names, &links, err);
+    if (status != RF_OK) {
+        goto free_links;
+    }
     scenario->links_assumed = rf_links_assume(&links);
     scenario->choice = rf_xcalloc(1, sizeof(*scenario->choice));
     status = rf_choose_strategy(
-        &(struct rf_choose_env){
-            .plan = scenario->plan,
-            .links = &links,
-            .node_names = config->n_nodes > 0 ? config->node_names : one_node,
-            .per_op_us =
-                figures.per_op_us > 0 ? figures.per_op_us : RF_CHOOSE_PER_OP_US,
-            .in_place = info->may_alias,
-            .crosses_nodes = info->crosses_nodes,
-            .max_ops = RF_CHOOSE_MAX_OPS},
+        &(struct rf_choose_env){.plan = scenario->plan,
+                                .links = &links,
+                                .node_names = names,
+                                .per_op_us = figures.per_op_us > 0
+                                                 ? figures.per_op_us
+                                                 : RF_CHOOSE_PER_OP_US,
+                                .in_place = info->may_alias,
+                                .crosses_nodes = info->crosses_nodes,
+                                .max_ops = RF_CHOOSE_MAX_OPS},
         scenario->choice, err);
     if (status == RF_OK) {
         scenario->spec->strategy = scenario->choice->taken;
     }
+free_links:
     rf_links_free(&links);
     return status;
 }

@@ -33,6 +33,9 @@ enum rf_status rf_scenario_build(const struct rf_config *config,
                                  struct rf_err *err) RF_MUST_CHECK;
 void rf_scenario_destroy(struct rf_scenario *scenario); /* NULL is fine */
 
+/* The names of its nodes; of the imaginary one where the file has none. */
+const char *const *rf_scenario_node_names(const struct rf_scenario *scenario);
+
 /* How strategy auto was resolved; NULL where the file names a strategy. A new
  * reference. */
 json_t *rf_scenario_choice_json(const struct rf_scenario *scenario);

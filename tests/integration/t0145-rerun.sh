@@ -145,13 +145,16 @@ test_rerun_takes_secrets_from_the_environment() {
 
 test_rerun_on_other_nodes() {
     first_run '.nodes = [{host: "a", slots: 2}, {host: "b", slots: 2}]
-        | .scenarios[0].train.nodes = ["a"] | .scenarios[0].infer.nodes = ["b"]'
+        | .scenarios[0].train.nodes = ["a"] | .scenarios[0].infer.nodes = ["b"]
+        | .links = {nodes: {b: {nic_gbytes_per_s: 1}},
+                    methods: {tcp: {nodes: {a: {link_gbytes_per_s: 2}}}}}'
     again 0 old.json --nodes c,d
     local new
     new=$(echo new/*/'s-method=host.json')
     expect_json "$new" '.scenario.train.nodes == ["c"] and
         .scenario.infer.nodes == ["d"] and
-        ([.environment[].host] == ["c", "d"])'
+        ([.environment[].host] == ["c", "d"]) and
+        .cluster.links == {methods: {tcp: {}}}'
     again 2 old.json --nodes c
     expect_text err '1 names for the 2 nodes of old.json'
     again 2 old.json --nodes c,c

@@ -133,8 +133,10 @@ START_TEST(test_choose_assumes_what_has_no_figure)
     rf_links_free(&links);
 
     rf_links_init(&links, 3);
-    links.nic_gbytes_per_s = 2;
-    links.nics_per_node = 4;
+    for (uint32_t n = 0; n < 3; n++) {
+        links.nic_gbytes_per_s[n] = 2;
+        links.nics[n] = 4;
+    }
     ck_assert(rf_links_assume(&links));
     ck_assert_double_eq(links.copy_gbytes_per_s[2], 80);
     ck_assert_double_eq(links.pair_gbytes_per_s[1], 0);

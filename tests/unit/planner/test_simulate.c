@@ -64,15 +64,27 @@ START_TEST(test_simulate_ranks_share_nics_by_slot)
 {
     const char *scenario = ACROSS(HALVES, HALVES, "");
     struct rf_links links;
-    double one, two;
+    struct rf_simulated one, two, from;
     lab_links(&links, 2, 0, 0, 0);
-    links.nic_gbytes_per_s = 0.5;
-    links.nics_per_node = 1;
-    one = simulate(scenario, 2, &links, 0).ms;
-    links.nics_per_node = 2;
-    two = simulate(scenario, 2, &links, 0).ms;
-    ck_assert_double_eq_tol(one, BYTES / 0.5e6, BYTES / 0.5e6 / 20);
-    ck_assert_double_eq_tol(two, one / 2, one / 20);
+    links.nic_gbytes_per_s[0] = links.nic_gbytes_per_s[1] = 0.5;
+    one = simulate(scenario, 2, &links, 0);
+    links.nics[0] = links.nics[1] = 2;
+    two = simulate(scenario, 2, &links, 0);
+    ck_assert_double_eq_tol(one.ms, BYTES / 0.5e6, BYTES / 0.5e6 / 20);
+    ck_assert_double_eq_tol(two.ms, one.ms / 2, one.ms / 20);
+    /* Two NICs at one end alone are of no use … */
+    links.nics[0] = 1;
+    from = simulate(scenario, 2, &links, 0);
+    ck_assert_double_eq_tol(from.ms, one.ms, one.ms / 20);
+    ck_assert_str_eq(from.busiest, "link a out");
+    /* … unless the other's only one is as fast as both. */
+    links.nic_gbytes_per_s[0] = 1;
+    ck_assert_double_eq_tol(simulate(scenario, 2, &links, 0).ms, two.ms,
+                            two.ms / 20);
+    links.nic_gbytes_per_s[1] = 0.25;
+    from = simulate(scenario, 2, &links, 0);
+    ck_assert_double_eq_tol(from.ms, one.ms, one.ms / 20);
+    ck_assert_str_eq(from.busiest, "link b in");
     rf_links_free(&links);
 }
 END_TEST

@@ -1,7 +1,8 @@
 /*
  * Decomposition by minimum cuts. A problem is a set of demands and the
- * suppliers left to them. Let the level be their average load. If a maximum
- * flow with that capacity at every supplier meets all demands, the loads are
+ * suppliers left to them. Let the level be their average load per weight. If a
+ * maximum flow with that capacity at every supplier, times its weight, meets
+ * all demands, the loads are
  * even and the problem is solved. Otherwise a minimum cut separates demands
  * that their suppliers can only meet above the level from the rest; in the best
  * division these two parts do not share suppliers (no flow crosses the cut), so
@@ -30,8 +31,8 @@ struct solver {
     uint32_t *demands, *suppliers; /* permuted, parts are slices */
     uint32_t *part_of;             /* per supplier */
     uint32_t current;              /* the part being solved */
-    uint64_t level;
-    uint64_t *missing; /* per demand, not yet met */
+    uint64_t *capacity;            /* per supplier, at the part's level */
+    uint64_t *missing;             /* per demand, not yet met */
     /* edges by supplier */
     uint32_t *back_first, *back_edge, *demand_of;
     /* breadth-first search and depth-first search */
@@ -45,6 +46,7 @@ static void free_solver(struct solver *s)
     free(s->demands);
     free(s->suppliers);
     free(s->part_of);
+    free(s->capacity);
     free(s->missing);
     free(s->back_first);
     free(s->back_edge);
@@ -76,7 +78,8 @@ static bool make_solver(struct solver *s)
         ok &= *arrays[i] != NULL;
     }
     s->missing = rf_calloc(n, sizeof(*s->missing));
-    return ok && s->missing != NULL;
+    s->capacity = rf_calloc(m, sizeof(*s->capacity));
+    return ok && s->missing != NULL && s->capacity != NULL;
 }
 
 static void index_edges(struct solver *s)
@@ -124,7 +127,7 @@ static bool search(struct solver *s, const struct part *part)
                 continue;
             }
             s->supplier_depth[r] = s->demand_depth[d] + 1;
-            if (shares->load[r] < s->level) {
+            if (shares->load[r] < s->capacity[r]) {
                 reached = true;
                 continue;
             }
@@ -147,7 +150,8 @@ static void push_path(struct solver *s, uint32_t root, uint32_t length)
 {
     struct rf_shares *shares = s->shares;
     uint32_t end = shares->to[s->path[length - 1]];
-    uint64_t bytes = RF_MIN(s->missing[root], s->level - shares->load[end]);
+    uint64_t bytes =
+        RF_MIN(s->missing[root], s->capacity[end] - shares->load[end]);
     for (uint32_t i = 1; i < length; i += 2) {
         bytes = RF_MIN(bytes, shares->amount[s->path[i]]);
     }
@@ -212,7 +216,7 @@ static void augment_from(struct solver *s, uint32_t root)
             continue;
         }
         uint32_t r = shares->to[s->path[length - 1]];
-        if (shares->load[r] < s->level) {
+        if (shares->load[r] < s->capacity[r]) {
             push_path(s, root, length);
             length = 0;
         } else if (step_back(s, r, length)) {
@@ -224,7 +228,7 @@ static void augment_from(struct solver *s, uint32_t root)
     }
 }
 
-/* A maximum flow with capacity `level` at each supplier of the part; whether it
+/* A maximum flow with the capacity of each supplier of the part; whether it
  * meets all demands. Afterwards depths tell the minimum cut. */
 static bool fill(struct solver *s, const struct part *part)
 {
@@ -267,6 +271,29 @@ static uint32_t divide(uint32_t *members, uint32_t n, const uint32_t *depth)
     return front;
 }
 
+static uint32_t weight_of(const struct rf_shares *shares, uint32_t supplier)
+{
+    return shares->weight != NULL ? shares->weight[supplier] : 1;
+}
+
+/* Sets the capacities of a part that is to meet `total`: a share by weight,
+ * rounded up. No product exceeds 64 bits: a remainder is below 2^43, a weight
+ * at most 2^20. */
+static void set_capacities(struct solver *s, const struct part *part,
+                           uint64_t total)
+{
+    uint64_t weights = 0;
+    for (uint32_t i = 0; i < part->n_suppliers; i++) {
+        weights += weight_of(s->shares, s->suppliers[part->first_supplier + i]);
+    }
+    for (uint32_t i = 0; i < part->n_suppliers; i++) {
+        uint32_t r = s->suppliers[part->first_supplier + i];
+        uint64_t weight = weight_of(s->shares, r);
+        s->capacity[r] = total / weights * weight +
+                         rf_div_up(total % weights * weight, weights);
+    }
+}
+
 static void start_part(struct solver *s, const struct part *part)
 {
     struct rf_shares *shares = s->shares;
@@ -285,7 +312,7 @@ static void start_part(struct solver *s, const struct part *part)
             shares->amount[e] = 0;
         }
     }
-    s->level = rf_div_up(total, RF_MAX(part->n_suppliers, 1));
+    set_capacities(s, part, total);
 }
 
 static void solve_parts(struct solver *s, struct part whole)
@@ -341,7 +368,8 @@ enum rf_status rf_shares_solve(struct rf_shares *shares, struct rf_err *err)
     solve_parts(&s, whole);
     shares->max_load = 0;
     for (uint32_t r = 0; r < shares->n_suppliers; r++) {
-        shares->max_load = RF_MAX(shares->max_load, shares->load[r]);
+        shares->max_load = RF_MAX(
+            shares->max_load, rf_div_up(shares->load[r], weight_of(shares, r)));
     }
     free_solver(&s);
     return RF_OK;

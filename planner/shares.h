@@ -1,8 +1,9 @@
 /*
  * Fair shares: demands that several suppliers can meet, divided among them so
  * that the most loaded supplier has as little as possible, then the next, and
- * so on (the lexicographically least sorted loads). Exact up to one byte per
- * supplier, integer arithmetic only, so the same everywhere.
+ * so on (the lexicographically least sorted loads). A load counts in relation
+ * to its supplier's weight. Exact up to one byte per supplier, integer
+ * arithmetic only, so the same everywhere.
  */
 #ifndef RF_PLANNER_SHARES_H
 #define RF_PLANNER_SHARES_H
@@ -11,19 +12,23 @@
 
 #include "common/err.h"
 
+#define RF_SHARES_WEIGHT_MAX (UINT32_C(1) << 20)
+
 struct rf_shares {
     uint32_t n_demands, n_suppliers;
     const uint64_t *demand; /* bytes */
     const uint32_t *first;  /* n_demands + 1: edges of each demand */
     const uint32_t *to;     /* supplier of each edge; no duplicates in one
                                demand; demands above 0 have an edge */
+    const uint32_t *weight; /* per supplier, 1 to RF_SHARES_WEIGHT_MAX;
+                               NULL: 1 each */
     uint64_t *amount;       /* out, per edge */
     uint64_t *load;         /* out, per supplier */
-    uint64_t max_load;      /* out */
+    uint64_t max_load;      /* out, most of load / weight, rounded up */
 };
 
 /* Fills the outputs, whose arrays the caller gives. RF_ERR_NOMEM only. The sum
- * of the demands is below 2^63. */
+ * of the demands is below 2^63, that of the weights below 2^43. */
 enum rf_status rf_shares_solve(struct rf_shares *shares,
                                struct rf_err *err) RF_MUST_CHECK;
 

@@ -13,6 +13,7 @@ struct problem {
     uint32_t n_demands, n_suppliers;
     uint64_t demand[MOST];
     uint32_t first[MOST + 1], to[MOST * MOST];
+    uint32_t weight[MOST]; /* 0: all alike */
     uint64_t amount[MOST * MOST], load[MOST];
 };
 
@@ -24,6 +25,7 @@ static uint64_t solve(struct problem *p)
         .demand = p->demand,
         .first = p->first,
         .to = p->to,
+        .weight = p->weight[0] > 0 ? p->weight : NULL,
         .amount = p->amount,
         .load = p->load,
     };
@@ -31,8 +33,14 @@ static uint64_t solve(struct problem *p)
     return shares.max_load;
 }
 
-/* The largest over all sets of demands of what they need divided by how many
- * suppliers they have: no division can be better, and one is as good. */
+static uint32_t weight_of(const struct problem *p, uint32_t supplier)
+{
+    return p->weight[0] > 0 ? p->weight[supplier] : 1;
+}
+
+/* The largest over all sets of demands of what they need divided by the weight
+ * of the suppliers that they have: no division can be better, and one is as
+ * good. */
 static uint64_t least_possible(const struct problem *p)
 {
     uint64_t most = 0;
@@ -48,7 +56,9 @@ static uint64_t least_possible(const struct problem *p)
                 suppliers |= 1u << p->to[e];
             }
         }
-        n = (uint32_t)__builtin_popcount(suppliers);
+        for (uint32_t r = 0; r < p->n_suppliers; r++) {
+            n += suppliers >> r & 1 ? weight_of(p, r) : 0;
+        }
         most = RF_MAX(most, n == 0 ? 0 : rf_div_up(sum, n));
     }
     return most;
@@ -67,11 +77,12 @@ static void assert_met(const struct problem *p, uint64_t max_load)
     }
     for (uint32_t r = 0; r < p->n_suppliers; r++) {
         ck_assert_uint_eq(load[r], p->load[r]);
-        most = RF_MAX(most, load[r]);
+        most = RF_MAX(most, rf_div_up(load[r], weight_of(p, r)));
     }
     ck_assert_uint_eq(most, max_load);
 }
 
+/* Suppliers that are all alike, then of different weights. */
 START_TEST(test_shares_reach_the_least_possible_maximum)
 {
     uint64_t seed = 4711;
@@ -93,8 +104,12 @@ START_TEST(test_shares_reach_the_least_possible_maximum)
             }
             p.first[d + 1] = edges;
         }
+        for (uint32_t r = 0; _i > 0 && r < p.n_suppliers; r++) {
+            p.weight[r] = 1 + (uint32_t)(rf_mix64(++seed) % 5);
+        }
         assert_met(&p, solve(&p));
-        ck_assert_uint_eq(solve(&p), least_possible(&p));
+        ck_assert_uint_ge(solve(&p), least_possible(&p));
+        ck_assert_uint_le(solve(&p), least_possible(&p) + (_i > 0));
     }
 }
 END_TEST
@@ -115,6 +130,28 @@ START_TEST(test_shares_even_out_below_the_maximum_too)
 }
 END_TEST
 
+START_TEST(test_shares_follow_weights)
+{
+    /* 0 and 1 share 100 as 1 to 3, and 2, which is alone, has its 80. */
+    struct problem p = {
+        .n_demands = 2,
+        .n_suppliers = 3,
+        .demand = {100, 80},
+        .first = {0, 2, 3},
+        .to = {0, 1, 2},
+        .weight = {1, 3, RF_SHARES_WEIGHT_MAX},
+    };
+    ck_assert_uint_eq(solve(&p), 25);
+    ck_assert_uint_eq(p.load[0], 25);
+    ck_assert_uint_eq(p.load[1], 75);
+    ck_assert_uint_eq(p.load[2], 80);
+    /* The most that fits. */
+    p.demand[0] = INT64_MAX - 80;
+    p.weight[1] = RF_SHARES_WEIGHT_MAX;
+    assert_met(&p, solve(&p));
+}
+END_TEST
+
 START_TEST(test_shares_of_no_demand_are_zero)
 {
     struct problem p = {
@@ -130,8 +167,10 @@ Suite *test_shares_suite(void)
 {
     Suite *suite = suite_create("shares");
     TCase *tests = tcase_create("shares");
-    tcase_add_test(tests, test_shares_reach_the_least_possible_maximum);
+    tcase_add_loop_test(tests, test_shares_reach_the_least_possible_maximum, 0,
+                        2);
     tcase_add_test(tests, test_shares_even_out_below_the_maximum_too);
+    tcase_add_test(tests, test_shares_follow_weights);
     tcase_add_test(tests, test_shares_of_no_demand_are_zero);
     suite_add_tcase(suite, tests);
     return suite;

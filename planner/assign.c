@@ -12,6 +12,9 @@
  *    are handed out along the line in order, so only those that lie across the
  *    end of a share are cut, and not even those when one side may carry the
  *    whole without exceeding the busiest link by more than 0.4 %.
+ *
+ * With weights, near and far demand are divided apart, far demand among NICs:
+ * what stays in a node is copied there and keeps none of them busy.
  */
 #include "planner/assign_internal.h"
 
@@ -20,6 +23,7 @@
 
 #include "common/mem.h"
 #include "planner/box.h"
+#include "planner/shares.h"
 
 void rf_assign_destroy(struct rf_assign *assign)
 {
@@ -40,6 +44,7 @@ void rf_assign_destroy(struct rf_assign *assign)
     free(assign->far_pool.owner);
     free(assign->far_pool.amount);
     free(assign->rank_slack);
+    free(assign->far_slack);
     free(assign);
 }
 
@@ -62,10 +67,12 @@ static bool allocate(struct rf_assign *a)
     a->far_pool.owner = rf_calloc(positions, sizeof(uint32_t));
     a->far_pool.amount = rf_calloc(positions, sizeof(uint64_t));
     a->rank_slack = rf_calloc(ranks, sizeof(*a->rank_slack));
+    a->far_slack = rf_calloc(a->in.weights->rank != NULL ? ranks : 0,
+                             sizeof(*a->far_slack));
     return a->own_source && a->first_rank && a->has_sources && a->near &&
            a->far && a->forced && a->remote && a->near_lines && a->far_lines &&
            a->near_pool.owner && a->near_pool.amount && a->far_pool.owner &&
-           a->far_pool.amount && a->rank_slack;
+           a->far_pool.amount && a->rank_slack && a->far_slack;
 }
 
 struct seat {
@@ -279,13 +286,13 @@ free_sums:
     return status;
 }
 
-/* Makes the lines of step 3. `share` per group when far demand goes by node. */
-static void form_lines(struct rf_assign *a, const struct rf_division *division,
-                       const uint64_t *share)
+/* Makes the lines of step 3; `near` and `far` count those of each rank. `share`
+ * per group when far demand goes by node. */
+static void form_lines(struct rf_assign *a, const uint64_t *near_amount,
+                       const uint64_t *far_amount, const uint64_t *share,
+                       uint32_t *near, uint32_t *far)
 {
     const struct rf_shards *source = a->in.source;
-    uint64_t top = division->max_load + division->max_load / 250;
-    uint32_t *lines = rf_xcalloc(a->in.world->n_ranks, sizeof(*lines));
     for (uint32_t g = 0; g < source->n_groups; g++) {
         const struct rf_group *group = &source->groups[g];
         if (share != NULL) {
@@ -295,61 +302,129 @@ static void form_lines(struct rf_assign *a, const struct rf_division *division,
         for (uint32_t i = group->first; i < group->first + group->count; i++) {
             uint32_t rank = source->ranks[i];
             rf_line_join(&a->near_lines[g], &a->near_pool, i, rank,
-                         division->near_amount[i]);
-            lines[rank] += division->near_amount[i] > 0;
+                         near_amount[i]);
+            near[rank] += near_amount[i] > 0;
             if (share == NULL) {
                 rf_line_join(&a->far_lines[group->set], &a->far_pool, i, rank,
-                             division->far_amount[i]);
-                lines[rank] += division->far_amount[i] > 0;
+                             far_amount[i]);
+                far[rank] += far_amount[i] > 0;
             }
         }
     }
+    a->by_node = share != NULL;
+}
+
+/* What each rank may take beyond the end of one of its `lines`. */
+static void set_rank_slack(struct rf_assign *a,
+                           const struct rf_division *division,
+                           const uint32_t *lines)
+{
+    uint64_t top = division->max_load + division->max_load / 250;
     for (uint32_t r = 0; r < a->in.world->n_ranks; r++) {
         uint64_t room = top - division->load[r];
         a->rank_slack[r] = room / ((uint64_t)2 * RF_MAX(lines[r], 1));
     }
-    a->node_slack = division->max_load / 2000;
-    a->by_node = share != NULL;
-    free(lines);
 }
 
-/* Steps 2 and 3. */
-static enum rf_status divide(struct rf_assign *a, uint64_t *node_bound,
-                             struct rf_err *err)
+/* The same of far lines, all of which on a NIC use what is left of it. */
+static enum rf_status set_far_slack(struct rf_assign *a,
+                                    const struct rf_nic_division *division,
+                                    const uint32_t *lines)
 {
-    const struct rf_shards *source = a->in.source;
+    const struct rf_weights *weights = a->in.weights;
+    uint64_t top = division->max_load + division->max_load / 250;
+    uint32_t *of_nic = rf_calloc(weights->n_nics, sizeof(*of_nic));
+    if (of_nic == NULL) {
+        return RF_ERR_NOMEM;
+    }
+    for (uint32_t r = 0; r < a->in.world->n_ranks; r++) {
+        of_nic[weights->nic_of[r]] += lines[r];
+    }
+    for (uint32_t r = 0; r < a->in.world->n_ranks; r++) {
+        uint32_t nic = weights->nic_of[r];
+        uint64_t most =
+            rf_shares_scale(top, division->max_weight, weights->nic[nic]);
+        uint64_t room =
+            most > division->load[nic] ? most - division->load[nic] : 0;
+        a->far_slack[r] = room / ((uint64_t)2 * RF_MAX(of_nic[nic], 1));
+    }
+    free(of_nic);
+    return RF_OK;
+}
+
+/* Steps 2 and 3, with `share` from the node step. `near` is room for as many
+ * figures, `lines` for one per rank. */
+static enum rf_status divide_together(struct rf_assign *a,
+                                      const uint64_t *share, uint64_t *near,
+                                      uint32_t *lines, struct rf_err *err)
+{
     struct rf_division direct = {
         .near = a->near, .far = a->far, .forced = a->forced};
-    struct rf_division staged = {.forced = a->forced};
-    uint64_t *share = rf_calloc(source->n_groups, sizeof(*share));
-    uint64_t *near = rf_calloc(source->n_groups, sizeof(*near));
-    enum rf_status status = RF_ERR_NOMEM;
-    if (share == NULL || near == NULL) {
-        goto free_shares;
-    }
-    status = rf_assign_divide_nodes(a, share, node_bound, err);
-    if (status != RF_OK || a->in.balance == RF_BALANCE_NONE) {
-        goto free_shares;
-    }
-    for (uint32_t g = 0; g < source->n_groups; g++) {
+    struct rf_division staged = {.near = near, .forced = a->forced};
+    enum rf_status status;
+    for (uint32_t g = 0; g < a->in.source->n_groups; g++) {
         near[g] = a->near[g] + share[g];
     }
-    staged.near = near;
     status = rf_assign_divide_ranks(a, &staged, err);
     if (status != RF_OK) {
-        goto free_shares;
+        goto free_divisions;
     }
     status = rf_assign_divide_ranks(a, &direct, err);
     if (status != RF_OK) {
-        goto free_shares;
+        goto free_divisions;
     }
     bool cheap = staged.max_load <= direct.max_load + direct.max_load / 250;
-    form_lines(a, cheap ? &staged : &direct, cheap ? share : NULL);
-free_shares:
+    const struct rf_division *taken = cheap ? &staged : &direct;
+    form_lines(a, taken->near_amount, taken->far_amount, cheap ? share : NULL,
+               lines, lines);
+    set_rank_slack(a, taken, lines);
+    a->node_slack = taken->max_load / 2000;
+free_divisions:
     rf_division_free(&staged);
     rf_division_free(&direct);
+    return status;
+}
+
+/* The same by weights, near and far demand apart. `lines` is room for two
+ * figures per rank. */
+static enum rf_status divide_apart(struct rf_assign *a, uint32_t *lines,
+                                   struct rf_err *err)
+{
+    struct rf_division near = {.near = a->near, .forced = a->forced};
+    struct rf_nic_division far = {.amount = NULL};
+    uint32_t *far_lines = lines + a->in.world->n_ranks;
+    enum rf_status status = rf_assign_divide_ranks(a, &near, err);
+    if (status == RF_OK) {
+        status = rf_assign_divide_nics(a, &far, err);
+    }
+    if (status == RF_OK) {
+        form_lines(a, near.near_amount, far.amount, NULL, lines, far_lines);
+        set_rank_slack(a, &near, lines);
+        status = set_far_slack(a, &far, far_lines);
+        a->node_slack = RF_MAX(near.max_load, far.max_load) / 2000;
+    }
+    rf_division_free(&near);
+    rf_nic_division_free(&far);
+    return status;
+}
+
+static enum rf_status divide(struct rf_assign *a, uint64_t *node_bound,
+                             struct rf_err *err)
+{
+    size_t groups = a->in.source->n_groups;
+    uint64_t *share = rf_calloc(groups, 2 * sizeof(*share));
+    uint32_t *lines = rf_calloc(a->in.world->n_ranks, 2 * sizeof(*lines));
+    enum rf_status status = RF_ERR_NOMEM;
+    if (share != NULL && lines != NULL) {
+        status = rf_assign_divide_nodes(a, share, node_bound, err);
+    }
+    if (status == RF_OK && a->in.weights->rank != NULL) {
+        status = divide_apart(a, lines, err);
+    } else if (status == RF_OK && a->in.balance != RF_BALANCE_NONE) {
+        status = divide_together(a, share, share + groups, lines, err);
+    }
     free(share);
-    free(near);
+    free(lines);
     return status;
 }
 
@@ -408,6 +483,7 @@ destroy_assign:
 struct turn {
     struct rf_line *rank_line, *group_line; /* group_line may be NULL */
     const struct rf_pool *pool;             /* of rank_line */
+    const uint64_t *slack;                  /* of ranks in it */
     uint64_t by_group;                      /* bytes that the group takes */
 };
 
@@ -417,10 +493,13 @@ static struct turn find_turn(const struct rf_assign_cursor *cursor,
     const struct rf_assign *a = cursor->assign;
     const struct rf_group *group =
         group_on(a, set, a->in.world->ranks[cursor->receiver].node);
-    struct turn turn = {.pool = &a->near_pool, .by_group = bytes};
+    struct turn turn = {
+        .pool = &a->near_pool, .slack = a->rank_slack, .by_group = bytes};
     if (group != NULL) {
         turn.rank_line = &cursor->near_lines[group - a->in.source->groups];
-    } else if (a->by_node) {
+        return turn;
+    }
+    if (a->by_node) {
         turn.group_line = &cursor->far_lines[set];
         turn.by_group = rf_line_turn(turn.group_line, &a->far_pool, bytes, NULL,
                                      a->node_slack);
@@ -429,6 +508,7 @@ static struct turn find_turn(const struct rf_assign_cursor *cursor,
     } else {
         turn.rank_line = &cursor->far_lines[set];
         turn.pool = &a->far_pool;
+        turn.slack = a->in.weights->rank != NULL ? a->far_slack : a->rank_slack;
     }
     return turn;
 }
@@ -449,13 +529,12 @@ uint32_t rf_assign_next(struct rf_assign_cursor *cursor,
     for (;;) {
         struct turn turn = find_turn(cursor, set, bytes);
         uint64_t part = rf_line_turn(turn.rank_line, turn.pool, turn.by_group,
-                                     a->rank_slack, 0);
+                                     turn.slack, 0);
         bool cut_by_rank = turn.group_line == NULL || part < turn.by_group;
         uint32_t owner = rf_line_owner(turn.rank_line, turn.pool);
         if (part < bytes) {
             uint64_t from = need->done * need->item;
-            uint64_t fine =
-                RF_MIN(a->rank_slack[owner], RF_MAX(a->node_slack, 1));
+            uint64_t fine = RF_MIN(turn.slack[owner], RF_MAX(a->node_slack, 1));
             struct rf_box both = *need->wanted;
             rf_box_intersect(&a->in.source->shards[need->shard].box, &both,
                              &both);

@@ -1,10 +1,12 @@
 /*
  * Source choice: which replica sends what to whom.
  *
- * Under `size` and `order` a replica on the receiver's own slot always serves
- * it; else the replicas on its node; else all. What can be chosen is divided so
- * that the busiest rank link and the busiest node link carry as little as
- * possible, by cutting boxes only where that lowers the busiest link. Under
+ * Under `size`, `order` and `time` a replica on the receiver's own slot always
+ * serves it; else the replicas on its node; else all. What can be chosen is
+ * divided so that the busiest rank link and the busiest node link carry as
+ * little as possible, by cutting boxes only where that lowers the busiest link.
+ * Under `time` a link counts as busy for what it sends in relation to its
+ * weight (planner/weights.h), and only what leaves a node uses one. Under
  * `none` the first replica serves everyone.
  *
  * The same module computes the least possible loads over all replica choices.
@@ -14,6 +16,7 @@
 
 #include "planner/line.h"
 #include "planner/match.h"
+#include "planner/weights.h"
 
 struct rf_assign_input {
     const struct rf_world *world;
@@ -22,6 +25,7 @@ struct rf_assign_input {
     const struct rf_shards *source, *target;
     const struct rf_matches *matches;
     const uint64_t *match_bytes; /* of each match, at the destination's dtype */
+    const struct rf_weights *weights; /* of links, with balance time */
 };
 
 /* Least possible loads over all choices of replicas, transfers inside one rank

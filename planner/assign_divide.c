@@ -4,6 +4,7 @@
  * the nodes that have members.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/mem.h"
 #include "planner/assign_internal.h"
@@ -82,12 +83,14 @@ enum rf_status rf_assign_divide_ranks(const struct rf_assign *a,
             .demand = demand,
             .first = first,
             .to = to,
+            .weight = division->weight,
             .amount = division->near_amount,
             .load = division->load,
         };
         list_edges(a, division, demand, first, to);
         status = rf_shares_solve(&shares, err);
         division->max_load = shares.max_load;
+        division->max_weight = shares.max_weight;
     }
     free(demand);
     free(first);
@@ -121,5 +124,132 @@ enum rf_status rf_assign_divide_nodes(const struct rf_assign *a,
     }
     free(to);
     free(load);
+    return status;
+}
+
+void rf_nic_division_free(struct rf_nic_division *division)
+{
+    free(division->amount);
+    free(division->load);
+    *division = (struct rf_nic_division){.amount = NULL};
+}
+
+/* Members of a set that share a NIC get equal parts of its share. `sum` and
+ * `members` are by NIC, and 0 before and after. */
+static void even_out(const struct rf_assign *a, uint32_t set, uint64_t *amount,
+                     uint64_t *sum, uint32_t *members)
+{
+    const struct rf_shards *source = a->in.source;
+    const struct rf_group *from = &source->groups[source->set_group[set]];
+    const struct rf_group *last =
+        &source->groups[source->set_group[set + 1] - 1];
+    const uint32_t end = last->first + last->count;
+    for (uint32_t i = from->first; i < end; i++) {
+        uint32_t nic = a->in.weights->nic_of[source->ranks[i]];
+        sum[nic] += amount[i];
+        members[nic]++;
+    }
+    for (uint32_t i = from->first; i < end; i++) {
+        uint32_t nic = a->in.weights->nic_of[source->ranks[i]];
+        amount[i] = sum[nic] / members[nic];
+        sum[nic] -= amount[i];
+        members[nic]--;
+    }
+}
+
+/* Far demand as a problem of shares among NICs. */
+static enum rf_status solve_nics(const struct rf_assign *a,
+                                 struct rf_shares *shares, struct rf_err *err)
+{
+    const struct rf_shards *source = a->in.source;
+    size_t positions = rf_assign_positions(source);
+    uint32_t *to = rf_calloc(positions, sizeof(*to));
+    uint32_t *first = rf_calloc((size_t)source->n_sets + 1, sizeof(*first));
+    uint32_t *members = rf_calloc(shares->n_suppliers, sizeof(*members));
+    uint64_t *sum = rf_calloc(shares->n_suppliers, sizeof(*sum));
+    enum rf_status status = RF_ERR_NOMEM;
+    if (to == NULL || first == NULL || members == NULL || sum == NULL) {
+        goto free_room;
+    }
+    for (uint32_t set = 0; set < source->n_sets; set++) {
+        first[set] = source->groups[source->set_group[set]].first;
+    }
+    first[source->n_sets] = (uint32_t)positions;
+    for (size_t i = 0; i < positions; i++) {
+        to[i] = a->in.weights->nic_of[source->ranks[i]];
+    }
+    shares->first = first;
+    shares->to = to;
+    status = rf_shares_solve(shares, err);
+    for (uint32_t set = 0; status == RF_OK && set < source->n_sets; set++) {
+        even_out(a, set, shares->amount, sum, members);
+    }
+free_room:
+    free(to);
+    free(first);
+    free(members);
+    free(sum);
+    return status;
+}
+
+/* The same by the ranks' parts of their NICs, if no NIC is busy for longer. */
+static enum rf_status prefer_even_ranks(const struct rf_assign *a,
+                                        struct rf_shares *nics,
+                                        struct rf_err *err)
+{
+    const struct rf_shards *source = a->in.source;
+    struct rf_division ranks = {.far = a->far, .weight = a->in.weights->rank};
+    size_t positions = rf_assign_positions(source);
+    uint64_t *load = rf_calloc(nics->n_suppliers, sizeof(*load));
+    struct rf_shares found = {
+        .n_suppliers = nics->n_suppliers, .weight = nics->weight, .load = load};
+    enum rf_status status = rf_assign_divide_ranks(a, &ranks, err);
+    if (load == NULL) {
+        status = RF_ERR_NOMEM;
+    }
+    if (status != RF_OK) {
+        goto free_ranks;
+    }
+    for (size_t i = 0; i < positions; i++) {
+        load[a->in.weights->nic_of[source->ranks[i]]] += ranks.far_amount[i];
+    }
+    rf_shares_find_most(&found);
+    if (rf_shares_scale(found.max_load, found.max_weight, nics->max_weight) <=
+        nics->max_load + nics->max_load / 250) {
+        memcpy(nics->amount, ranks.far_amount, positions * sizeof(uint64_t));
+        memcpy(nics->load, load, nics->n_suppliers * sizeof(uint64_t));
+        nics->max_load = found.max_load;
+        nics->max_weight = found.max_weight;
+    }
+free_ranks:
+    rf_division_free(&ranks);
+    free(load);
+    return status;
+}
+
+enum rf_status rf_assign_divide_nics(const struct rf_assign *a,
+                                     struct rf_nic_division *out,
+                                     struct rf_err *err)
+{
+    const struct rf_weights *weights = a->in.weights;
+    struct rf_shares shares = {.n_demands = a->in.source->n_sets,
+                               .n_suppliers = weights->n_nics,
+                               .weight = weights->nic,
+                               .demand = a->far};
+    enum rf_status status;
+    out->amount =
+        rf_calloc(rf_assign_positions(a->in.source), sizeof(*out->amount));
+    out->load = rf_calloc(weights->n_nics, sizeof(*out->load));
+    if (out->amount == NULL || out->load == NULL) {
+        return RF_ERR_NOMEM;
+    }
+    shares.amount = out->amount;
+    shares.load = out->load;
+    status = solve_nics(a, &shares, err);
+    if (status == RF_OK) {
+        status = prefer_even_ranks(a, &shares, err);
+    }
+    out->max_load = shares.max_load;
+    out->max_weight = shares.max_weight;
     return status;
 }

@@ -17,7 +17,9 @@ struct rf_assign {
     bool by_node;
     struct rf_line *near_lines, *far_lines;
     struct rf_pool near_pool, far_pool;
-    uint64_t *rank_slack; /* what a rank may take beyond a share's end */
+    /* what a rank may take beyond a share's end; far_slack only where far
+     * demand is divided by itself */
+    uint64_t *rank_slack, *far_slack;
     uint64_t node_slack;
 };
 
@@ -25,9 +27,11 @@ struct rf_assign {
  * lie at the members' positions in shards->ranks. */
 struct rf_division {
     const uint64_t *near, *far, *forced; /* NULL: none */
+    const uint32_t *weight;              /* of ranks, or NULL */
     uint64_t *near_amount, *far_amount;
     uint64_t *load;
-    uint64_t max_load;
+    uint64_t max_load; /* of the rank with the largest load / weight */
+    uint32_t max_weight;
 };
 
 /* Members of all sets together. */
@@ -44,5 +48,21 @@ void rf_division_free(struct rf_division *division);
 enum rf_status rf_assign_divide_nodes(const struct rf_assign *a,
                                       uint64_t *share, uint64_t *max_load,
                                       struct rf_err *err) RF_MUST_CHECK;
+
+/* Far demand divided by what NICs can send. */
+struct rf_nic_division {
+    uint64_t *amount; /* at the members' positions */
+    uint64_t *load;   /* of each NIC */
+    uint64_t max_load;
+    uint32_t max_weight; /* of the NIC with the largest load / weight */
+};
+
+/* Such that the busiest NIC is busy as briefly as possible, and if that does
+ * not prolong it by more than 0.4 %, the busiest rank, too. Freed with
+ * rf_nic_division_free(), also after failure. */
+enum rf_status rf_assign_divide_nics(const struct rf_assign *a,
+                                     struct rf_nic_division *out,
+                                     struct rf_err *err) RF_MUST_CHECK;
+void rf_nic_division_free(struct rf_nic_division *division);
 
 #endif

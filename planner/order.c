@@ -53,13 +53,33 @@ static enum reach reach_of(const struct rf_world *world,
     return NEAR;
 }
 
-/* Loads so far, for the choice by size. */
+/* Loads so far, for the choice by size or time. */
 struct loads {
+    const struct rf_world *world;
+    const struct rf_weights *weights; /* of links, which far works use */
     uint64_t *node, *rank;
 };
 
-static void choose_by_size(const struct rf_world *world,
-                           const struct rf_works *works, struct rf_work *work,
+/* Whether rank `a`'s node link, or else `a` itself, would be less loaded than
+ * `b`'s if it had `bytes` more; 1: yes, -1: no, 0: equal. */
+static int compare_links(const struct loads *loads, uint32_t a, uint32_t b,
+                         uint64_t bytes)
+{
+    uint32_t x = loads->world->ranks[a].node, y = loads->world->ranks[b].node;
+    uint64_t at_x = loads->node[x] + bytes, at_y = loads->node[y] + bytes;
+    const uint32_t *weight = loads->weights->node;
+    return rf_weights_less(weight, x, at_x, y, at_y) -
+           rf_weights_less(weight, y, at_y, x, at_x);
+}
+
+static bool less_loaded(const struct loads *loads, enum reach reach, uint32_t a,
+                        uint32_t b, uint64_t bytes)
+{
+    return rf_weights_less(reach == FAR ? loads->weights->rank : NULL, a,
+                           loads->rank[a] + bytes, b, loads->rank[b] + bytes);
+}
+
+static void choose_by_load(const struct rf_works *works, struct rf_work *work,
                            enum reach reach, bool serialize,
                            struct loads *loads)
 {
@@ -67,11 +87,11 @@ static void choose_by_size(const struct rf_world *world,
     for (uint32_t i = 1; i < work->n_sources; i++) {
         uint32_t rank = works->pool[work->sources + i].rank;
         uint32_t known = works->pool[work->sources + best].rank;
-        uint64_t link = loads->node[world->ranks[rank].node];
-        uint64_t known_link = loads->node[world->ranks[known].node];
-        if (reach == FAR && link != known_link) {
-            best = link < known_link ? i : best;
-        } else if (loads->rank[rank] < loads->rank[known] &&
+        int link =
+            reach == FAR ? compare_links(loads, rank, known, work->bytes) : 0;
+        if (link != 0) {
+            best = link > 0 ? i : best;
+        } else if (less_loaded(loads, reach, rank, known, work->bytes) &&
                    !(reach == FAR && serialize && work->whole)) {
             best = i;
         }
@@ -79,7 +99,7 @@ static void choose_by_size(const struct rf_world *world,
     work->source = best;
     uint32_t rank = works->pool[work->sources + best].rank;
     if (reach == FAR) {
-        loads->node[world->ranks[rank].node] += work->bytes;
+        loads->node[loads->world->ranks[rank].node] += work->bytes;
     }
     loads->rank[rank] += work->bytes;
 }
@@ -321,11 +341,13 @@ static void order_works(const struct rf_world *world, struct rf_works *works,
 }
 
 void rf_order_choose(const struct rf_world *world, enum rf_balance balance,
-                     bool serialize, struct rf_works *works,
-                     uint32_t *permutation)
+                     const struct rf_weights *weights, bool serialize,
+                     struct rf_works *works, uint32_t *permutation)
 {
     uint32_t placed = 0;
-    struct loads loads = {.node = rf_xcalloc(world->n_nodes, sizeof(uint64_t)),
+    struct loads loads = {.world = world,
+                          .weights = weights,
+                          .node = rf_xcalloc(world->n_nodes, sizeof(uint64_t)),
                           .rank = rf_xcalloc(world->n_ranks, sizeof(uint64_t))};
     for (unsigned reach = FAR; reach < REACHES; reach++) {
         uint32_t first = placed;
@@ -337,7 +359,7 @@ void rf_order_choose(const struct rf_world *world, enum rf_balance balance,
             permutation[placed++] = i;
             work->source = 0;
             if (balance != RF_BALANCE_NONE) {
-                choose_by_size(world, works, work, reach, serialize, &loads);
+                choose_by_load(works, work, reach, serialize, &loads);
             }
         }
         if (balance == RF_BALANCE_ORDER && reach != LOCAL && placed > first) {

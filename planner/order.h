@@ -4,6 +4,7 @@
  *
  *   none   the first replica; works in the order given
  *   size   the replica whose node link, then whose own load, is least so far
+ *   time   the same by what each can send (planner/weights.h)
  *   order  source and order such that no two works meet at a sender or
  *          receiver: exact search for few works, a list schedule for many, the
  *          better of all candidates by simulation
@@ -15,6 +16,7 @@
 
 #include "planner/box.h"
 #include "planner/parcel.h"
+#include "planner/weights.h"
 
 /* Up to so many works the best order is searched for. */
 #define RF_ORDER_SEARCH_MAX 8
@@ -51,8 +53,8 @@ void rf_works_free(struct rf_works *works);
  * node's link while both hold up all their receivers.
  */
 void rf_order_choose(const struct rf_world *world, enum rf_balance balance,
-                     bool serialize, struct rf_works *works,
-                     uint32_t *permutation);
+                     const struct rf_weights *weights, bool serialize,
+                     struct rf_works *works, uint32_t *permutation);
 
 /*
  * The same for works of one sender and one receiver each, too many to compare:

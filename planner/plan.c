@@ -46,6 +46,7 @@ void rf_plan_destroy(struct rf_plan *plan)
         rf_matches_free(&plan->priv->matches);
         free(plan->priv->match_elements);
         rf_assign_destroy(plan->priv->assign);
+        rf_weights_free(&plan->priv->weights);
         free(plan->priv);
     }
     free(plan);
@@ -120,6 +121,11 @@ static enum rf_status choose_sources(struct making *making, struct rf_err *err)
 {
     const struct rf_plan *plan = making->plan;
     struct rf_plan_private *priv = plan->priv;
+    enum rf_status status =
+        rf_weights_build(plan->world, plan->spec, &priv->weights, err);
+    if (status != RF_OK) {
+        return status;
+    }
     const struct rf_assign_input input = {
         .world = plan->world,
         .balance = plan->spec->balance,
@@ -129,6 +135,7 @@ static enum rf_status choose_sources(struct making *making, struct rf_err *err)
         .target = &priv->target,
         .matches = &priv->matches,
         .match_bytes = making->match_bytes,
+        .weights = &priv->weights,
     };
     return rf_assign_build(&input, &priv->assign, &making->bounds, err);
 }

@@ -344,6 +344,30 @@ static void solve_parts(struct solver *s, struct part whole)
     free(stack);
 }
 
+uint64_t rf_shares_scale(uint64_t load, uint32_t from, uint32_t to)
+{
+    uint64_t whole, part = load % from * to / from;
+    if (!rf_mul_u64(load / from, to, &whole) ||
+        !rf_add_u64(whole, part, &whole)) {
+        return UINT64_MAX;
+    }
+    return whole;
+}
+
+void rf_shares_find_most(struct rf_shares *shares)
+{
+    shares->max_load = 0;
+    shares->max_weight = 1;
+    for (uint32_t r = 0; r < shares->n_suppliers; r++) {
+        uint32_t weight = weight_of(shares, r);
+        if (shares->load[r] >
+            rf_shares_scale(shares->max_load, shares->max_weight, weight)) {
+            shares->max_load = shares->load[r];
+            shares->max_weight = weight;
+        }
+    }
+}
+
 enum rf_status rf_shares_solve(struct rf_shares *shares, struct rf_err *err)
 {
     struct solver s = {.shares = shares};
@@ -366,11 +390,7 @@ enum rf_status rf_shares_solve(struct rf_shares *shares, struct rf_err *err)
         }
     }
     solve_parts(&s, whole);
-    shares->max_load = 0;
-    for (uint32_t r = 0; r < shares->n_suppliers; r++) {
-        shares->max_load = RF_MAX(
-            shares->max_load, rf_div_up(shares->load[r], weight_of(shares, r)));
-    }
+    rf_shares_find_most(shares);
     free_solver(&s);
     return RF_OK;
 }

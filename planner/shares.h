@@ -24,12 +24,21 @@ struct rf_shares {
                                NULL: 1 each */
     uint64_t *amount;       /* out, per edge */
     uint64_t *load;         /* out, per supplier */
-    uint64_t max_load;      /* out, most of load / weight, rounded up */
+    /* out: of the supplier with the largest load / weight */
+    uint64_t max_load;
+    uint32_t max_weight; /* 1 where there are no weights */
 };
 
 /* Fills the outputs, whose arrays the caller gives. RF_ERR_NOMEM only. The sum
  * of the demands is below 2^63, that of the weights below 2^43. */
 enum rf_status rf_shares_solve(struct rf_shares *shares,
                                struct rf_err *err) RF_MUST_CHECK;
+
+/* Sets max_load and max_weight from load and weight alone. */
+void rf_shares_find_most(struct rf_shares *shares);
+
+/* What a supplier of weight `to` has for its weight when one of weight `from`
+ * has `load`: load · to / from, rounded down; UINT64_MAX where that is more. */
+uint64_t rf_shares_scale(uint64_t load, uint32_t from, uint32_t to);
 
 #endif

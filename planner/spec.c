@@ -35,7 +35,8 @@ static const char *const strategy_names[] = {
     "send_recv",        "broadcast",    "allgather", "allgather_global",
     "gather_broadcast", "hierarchical", "auto",      NULL,
 };
-static const char *const balance_names[] = {"none", "size", "order", NULL};
+static const char *const balance_names[] = {"none", "size", "order", "time",
+                                            NULL};
 
 /* Other names under which users know a method. */
 static const struct {
@@ -185,6 +186,49 @@ static enum rf_status read_choices(const struct rf_jnode *node,
     return RF_OK;
 }
 
+static enum rf_status read_link_weight(const struct rf_jnode *node,
+                                       struct rf_link_weight *out,
+                                       struct rf_err *err)
+{
+    static const char *const keys[] = {"nics", "weight", NULL};
+    enum rf_status status;
+    if ((status = rf_jnode_check_keys(node, keys, err)) != RF_OK ||
+        (status = rf_jnode_require(node, "weight", err)) != RF_OK ||
+        (status = rf_jnode_u32(node, "weight", 1, RF_LINK_WEIGHT_MAX,
+                               &out->weight, err)) != RF_OK) {
+        return status;
+    }
+    out->nics = 1;
+    return rf_jnode_u32(node, "nics", 1, RF_NODE_NICS_MAX, &out->nics, err);
+}
+
+static enum rf_status read_balance_links(const struct rf_jnode *node,
+                                         uint32_t n_nodes, struct rf_spec *spec,
+                                         struct rf_err *err)
+{
+    struct rf_jnode list = rf_jnode_get(node, "balance_links");
+    enum rf_status status = RF_OK;
+    if (list.value == NULL) {
+        return RF_OK;
+    }
+    if (spec->balance != RF_BALANCE_TIME) {
+        return rf_jnode_fail(&list, err, "needs \"balance\": \"time\"");
+    }
+    if (n_nodes == 0 || json_array_size(list.value) != n_nodes) {
+        return rf_jnode_fail(&list, err,
+                             "must be a list with an object for each of the "
+                             "%u nodes, such as {\"nics\": 2, \"weight\": 1}",
+                             n_nodes);
+    }
+    spec->n_balance_links = n_nodes;
+    spec->balance_links = rf_xcalloc(n_nodes, sizeof(*spec->balance_links));
+    for (uint32_t n = 0; n < n_nodes && status == RF_OK; n++) {
+        struct rf_jnode item = rf_jnode_at(&list, n);
+        status = read_link_weight(&item, &spec->balance_links[n], err);
+    }
+    return status;
+}
+
 /* A number, or when to stop. */
 static enum rf_status read_iterations(const struct rf_jnode *node,
                                       struct rf_spec *spec, struct rf_err *err)
@@ -282,7 +326,8 @@ static enum rf_status read_scenario(const struct rf_jnode *node,
         "balance",     "serialize",  "colocated_processes",
         "warmup",      "iterations", "bucket_bytes",
         "chunk_bytes", "cast",       "disk",
-        "timeout_s",   "yardstick",  NULL};
+        "timeout_s",   "yardstick",  "balance_links",
+        NULL};
     struct rf_jnode train = rf_jnode_get(node, "train");
     struct rf_jnode infer = rf_jnode_get(node, "infer");
     enum rf_status status;
@@ -292,6 +337,7 @@ static enum rf_status read_scenario(const struct rf_jnode *node,
         (status = rf_jnode_require(node, "infer", err)) != RF_OK ||
         (status = read_name(node, spec, err)) != RF_OK ||
         (status = read_choices(node, spec, err)) != RF_OK ||
+        (status = read_balance_links(node, n_node_names, spec, err)) != RF_OK ||
         (status = read_method(node, spec, err)) != RF_OK ||
         (status = read_disk(node, spec, err)) != RF_OK ||
         (status = read_amounts(node, spec, err)) != RF_OK ||
@@ -336,6 +382,7 @@ void rf_spec_destroy(struct rf_spec *spec)
     free(spec->train.nodes);
     free(spec->infer.pp_layers);
     free(spec->infer.nodes);
+    free(spec->balance_links);
     free(spec->name);
     free(spec->method);
     free(spec->disk_folder);

@@ -36,7 +36,22 @@ enum rf_strategy {
 
 #define RF_SIDE_SIZE_MAX 65536 /* of any one parallel size */
 
-enum rf_balance { RF_BALANCE_NONE, RF_BALANCE_SIZE, RF_BALANCE_ORDER };
+enum rf_balance {
+    RF_BALANCE_NONE,
+    RF_BALANCE_SIZE,
+    RF_BALANCE_ORDER,
+    RF_BALANCE_TIME, /* as `size`, by what links can send: planner/weights.h */
+};
+
+#define RF_NODE_NICS_MAX 64
+#define RF_LINK_WEIGHT_MAX 1000
+
+/* What the NICs of a node send in relation to those of other nodes. Ranks share
+ * them by slot. */
+struct rf_link_weight {
+    uint32_t nics;
+    uint32_t weight; /* of each, 1 to RF_LINK_WEIGHT_MAX */
+};
 
 /* One side of a refit. */
 struct rf_side_spec {
@@ -65,6 +80,10 @@ struct rf_spec {
     char *method; /* canonical name, e.g. "host" */
     enum rf_strategy strategy;
     enum rf_balance balance;
+    /* with balance time, per node of the cluster; NULL until they are chosen,
+     * see choose.h */
+    struct rf_link_weight *balance_links;
+    uint32_t n_balance_links;
     bool serialize;
     bool separate_processes; /* colocated: trainer and engine apart */
     bool cast_at_source;     /* where a dtype change happens */

@@ -74,6 +74,18 @@ static json_t *side_json(const struct rf_side_spec *side,
     return object;
 }
 
+static json_t *links_json(const struct rf_spec *spec)
+{
+    json_t *list = json_array();
+    for (uint32_t n = 0; n < spec->n_balance_links; n++) {
+        json_t *link = json_object();
+        set_u64(link, "nics", spec->balance_links[n].nics);
+        set_u64(link, "weight", spec->balance_links[n].weight);
+        json_array_append_new(list, link);
+    }
+    return list;
+}
+
 static json_t *iterations_json(const struct rf_spec *spec)
 {
     json_t *rule;
@@ -103,6 +115,9 @@ json_t *rf_spec_to_json(const struct rf_spec *spec,
                         json_string(rf_strategy_name(spec->strategy)));
     json_object_set_new(object, "balance",
                         json_string(rf_balance_name(spec->balance)));
+    if (spec->balance_links != NULL) {
+        json_object_set_new(object, "balance_links", links_json(spec));
+    }
     json_object_set_new(object, "serialize", json_boolean(spec->serialize));
     if (spec->mode == RF_COLOCATED) {
         json_object_set_new(

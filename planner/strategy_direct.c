@@ -74,8 +74,8 @@ static void schedule_few(struct rf_builder *builder, uint32_t *order)
         RF_PUSH(works.works, works.n, works.capacity, work);
     }
     rf_walk_end(&walk);
-    rf_order_choose(plan->world, RF_BALANCE_ORDER, plan->spec->serialize,
-                    &works, order);
+    rf_order_choose(plan->world, RF_BALANCE_ORDER, &(struct rf_weights){NULL},
+                    plan->spec->serialize, &works, order);
     rf_works_free(&works);
 }
 

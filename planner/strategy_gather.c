@@ -17,6 +17,7 @@
 
 #include "common/mem.h"
 #include "planner/box.h"
+#include "planner/plan_internal.h"
 #include "planner/fold.h"
 
 #define SLAB_ALIGN 64
@@ -185,10 +186,21 @@ static struct rf_view stage_view(const struct gather *gather,
     };
 }
 
+/* Whether rank `a` would be less loaded than `b` with `bytes` more; what is
+ * `near` the root uses no link. */
+static bool less_loaded(const struct gather *gather, uint32_t a, uint32_t b,
+                        bool near, uint64_t bytes)
+{
+    const uint32_t *weights = gather->builder->plan->priv->weights.rank;
+    return rf_weights_less(near ? NULL : weights, a, gather->load[a] + bytes, b,
+                           gather->load[b] + bytes);
+}
+
 /* Which holder gives a chunk to the root: the root itself, else with balance
  * none the first holder, else one on the root's node, else the least loaded. */
 static const struct rf_holder *choose_source(const struct gather *gather,
-                                             const struct rf_parcel *parcel)
+                                             const struct rf_parcel *parcel,
+                                             uint64_t bytes)
 {
     const struct rf_holder *from =
         gather->fold->parcels.holders + parcel->first_src;
@@ -205,7 +217,7 @@ static const struct rf_holder *choose_source(const struct gather *gather,
         }
         if (near != best_near
                 ? near
-                : gather->load[from[i].rank] < gather->load[best->rank]) {
+                : less_loaded(gather, from[i].rank, best->rank, near, bytes)) {
             best = &from[i];
         }
     }
@@ -219,8 +231,10 @@ static uint32_t gather_part(struct gather *gather, uint32_t slab_index,
 {
     struct rf_builder *builder = gather->builder;
     const struct slab *slab = &gather->slabs[slab_index];
-    const struct rf_holder *source =
-        choose_source(gather, &gather->fold->parcels.of[parcel_index]);
+    const uint64_t part_bytes =
+        rf_box_elements(part) * stage_item(gather, slab->family);
+    const struct rf_holder *source = choose_source(
+        gather, &gather->fold->parcels.of[parcel_index], part_bytes);
     struct rf_view from = rf_view_of_piece(source, RF_MEM_TRAIN);
     struct rf_view to = stage_view(gather, slab, gather->root);
     uint64_t bytes = builder->chunk_bytes;
@@ -245,8 +259,7 @@ static uint32_t gather_part(struct gather *gather, uint32_t slab_index,
         RF_PUSH(gather->chunks, gather->n_chunks, gather->chunks_capacity,
                 chunk);
     }
-    gather->load[source->rank] +=
-        rf_box_elements(part) * stage_item(gather, slab->family);
+    gather->load[source->rank] += part_bytes;
     return end;
 }
 

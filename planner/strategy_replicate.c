@@ -20,6 +20,7 @@
 #include "common/mem.h"
 #include "planner/box.h"
 #include "planner/order.h"
+#include "planner/plan_internal.h"
 #include "planner/strategy.h"
 
 /* A part for one receiver is not made smaller than this. */
@@ -499,7 +500,8 @@ void rf_strategy_replicate(struct rf_builder *builder)
         goto free_works;
     }
     rf_order_choose(builder->world, builder->spec->balance,
-                    builder->spec->serialize, &maker.works, order);
+                    &builder->plan->priv->weights, builder->spec->serialize,
+                    &maker.works, order);
     emit_works(&maker, order);
     free(order);
 free_works:

@@ -3,10 +3,11 @@
  * lists becomes one object for each combination of their values.
  *
  * The axes are found in the order of the file, nested objects included; the
- * first varies slowest. pp_layers, nodes, spec and mesh are lists by nature and
- * never axes. A member is called <scenario>-<axis>=<value>-… (nested axes as
- * "train.tp"), with bytes unfit for a file name replaced by "_". The product is
- * bounded before any member is made.
+ * first varies slowest. pp_layers, nodes, spec, mesh and balance_links are
+ * lists by nature and never axes. A member is called
+ * <scenario>-<axis>=<value>-… (nested axes as "train.tp"), with bytes unfit for
+ * a file name replaced by "_". The product is bounded before any member is
+ * made.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +28,8 @@ struct axes {
 
 static bool list_by_nature(const char *key)
 {
-    static const char *const names[] = {"pp_layers", "nodes", "spec", "mesh"};
+    static const char *const names[] = {"pp_layers", "nodes", "spec", "mesh",
+                                        "balance_links"};
     for (size_t i = 0; i < RF_ARRAY_SIZE(names); i++) {
         if (strcmp(key, names[i]) == 0) {
             return true;

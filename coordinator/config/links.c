@@ -7,8 +7,6 @@
 #include "common/mem.h"
 #include "transport/method.h"
 
-#define MAX_NICS 64
-
 /* Figures of "links"; a rate of 0 would be no time at all, so it is refused.
  * Some may be those of one node. */
 static const struct {
@@ -43,9 +41,9 @@ static enum rf_status check_nics(const struct rf_jnode *node, double n,
     if (nics.value == NULL) {
         return RF_OK;
     }
-    if (n > MAX_NICS || n < 1 || n != (double)(uint32_t)n) {
+    if (n > RF_NODE_NICS_MAX || n < 1 || n != (double)(uint32_t)n) {
         return rf_jnode_fail(&nics, err, "must be a whole number from 1 to %d",
-                             MAX_NICS);
+                             RF_NODE_NICS_MAX);
     }
     return nic_gbytes_per_s > 0
                ? RF_OK

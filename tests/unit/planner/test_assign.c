@@ -5,6 +5,7 @@
  */
 #include <check.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "planner/plan.h"
 #include "quoted.h"
@@ -211,6 +212,85 @@ START_TEST(test_assign_is_the_same_every_time)
 }
 END_TEST
 
+/* Trainers on a and b, each with all of it; receivers on c and d. */
+static const struct {
+    uint32_t slots;
+    const char *links, *train;
+    double node, rank; /* the busiest's part of what leaves nodes */
+} weighed[] = {
+    {1, "{'weight': 1}, {'weight': 1}", "'nodes': ['a', 'b']", 0.5, 0.5},
+    {1, "{'weight': 1}, {'weight': 1, 'nics': 3}", "'nodes': ['a', 'b']", 0.5,
+     0.5}, /* one rank uses one NIC */
+    {3, "{'weight': 1}, {'weight': 1, 'nics': 3}", "'nodes': ['a', 'b']", 0.75,
+     0.25},
+    {1, "{'weight': 1000}, {'weight': 1}", "'nodes': ['a', 'b']", 0.999, 0.999},
+    /* three ranks on two NICs: the first and the last share one */
+    {3, "{'weight': 1, 'nics': 2}, {'weight': 1}", "'nodes': ['a']", 1, 0.5},
+    {4, "{'weight': 5, 'nics': 4}, {'weight': 4}",
+     "'tp': 2, 'nodes': ['a', 'b']", 20. / 24, 5. / 24},
+};
+
+START_TEST(test_assign_by_time_divides_as_links_can_send)
+{
+    struct rf_model *model = small();
+    struct rf_plan_totals t;
+    char text[512];
+    snprintf(text, sizeof(text),
+             "'mode': 'disaggregated', 'balance': 'time', 'balance_links': "
+             "[%s, {'weight': 1}, {'weight': 1}], 'train': {%s}, 'infer': "
+             "{'tp': 2, 'nodes': ['c', 'd']}",
+             weighed[_i].links, weighed[_i].train);
+    t = totals_of(model, weighed[_i].slots, 4, text);
+    ck_assert_uint_eq(t.bytes_total, t.bytes_inter_node);
+    ck_assert_double_eq_tol((double)t.max_node_send_bytes,
+                            weighed[_i].node * (double)t.bytes_total,
+                            0.01 * (double)t.bytes_total);
+    ck_assert_double_eq_tol((double)t.max_send_bytes,
+                            weighed[_i].rank * (double)t.bytes_total,
+                            0.01 * (double)t.bytes_total);
+    rf_model_destroy(model);
+}
+END_TEST
+
+#define INSIDE "'mode': 'disaggregated', 'train': {'dp': 4}, 'infer': {'dp': 4}"
+
+/* What stays in a node is divided evenly there, whatever its links are. */
+START_TEST(test_assign_by_time_weighs_only_what_leaves_nodes)
+{
+    struct rf_model *model = small();
+    struct rf_plan_totals size, time;
+    size = totals_of(model, 8, 4, INSIDE);
+    time = totals_of(model, 8, 4,
+                     INSIDE ", 'balance': 'time', 'balance_links': "
+                            "[{'weight': 9, 'nics': 3}, {'weight': 1}, "
+                            "{'weight': 1}, {'weight': 1}]");
+    ck_assert_uint_eq(size.bytes_inter_node, 0);
+    ck_assert_uint_eq(time.max_send_bytes, size.max_send_bytes);
+    ck_assert_uint_eq(time.transfers, size.transfers);
+    rf_model_destroy(model);
+}
+END_TEST
+
+START_TEST(test_assign_by_time_needs_weights)
+{
+    struct rf_err err = {0};
+    struct rf_model *model = small();
+    struct rf_spec *spec = quoted_spec("'balance': 'time', 'train': {}, "
+                                       "'infer': {}");
+    const uint32_t slots[] = {1, 1};
+    struct rf_world *world = NULL;
+    struct rf_plan *plan = NULL;
+    ck_assert_int_eq(rf_world_build(spec, model, slots, 2, &world, &err),
+                     RF_OK);
+    ck_assert_int_eq(rf_plan_build(model, world, spec, &plan, &err),
+                     RF_ERR_CONFIG);
+    ck_assert_ptr_nonnull(strstr(err.text, "weights of the links of 2 nodes"));
+    rf_world_destroy(world);
+    rf_spec_destroy(spec);
+    rf_model_destroy(model);
+}
+END_TEST
+
 Suite *test_assign_suite(void);
 Suite *test_assign_suite(void)
 {
@@ -225,6 +305,10 @@ Suite *test_assign_suite(void)
     tcase_add_test(tests, test_assign_prefers_the_own_slot_then_the_own_node);
     tcase_add_test(tests, test_assign_does_not_cut_where_whole_boxes_are_even);
     tcase_add_test(tests, test_assign_is_the_same_every_time);
+    tcase_add_loop_test(tests, test_assign_by_time_divides_as_links_can_send, 0,
+                        RF_ARRAY_SIZE(weighed));
+    tcase_add_test(tests, test_assign_by_time_weighs_only_what_leaves_nodes);
+    tcase_add_test(tests, test_assign_by_time_needs_weights);
     suite_add_tcase(suite, tests);
     return suite;
 }

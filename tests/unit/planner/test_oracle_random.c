@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/mem.h"
 #include "common/pattern.h"
 #include "oracle.h"
 #include "quoted.h"
@@ -172,6 +173,19 @@ static struct rf_spec *try_spec(const struct text *text)
     return spec;
 }
 
+/* With balance time: links that are far from alike. */
+static void weigh_links(struct rf_spec *spec, uint32_t n_nodes)
+{
+    if (spec->balance == RF_BALANCE_TIME) {
+        spec->n_balance_links = n_nodes;
+        spec->balance_links = rf_xcalloc(n_nodes, sizeof(*spec->balance_links));
+    }
+    for (uint32_t n = 0; n < spec->n_balance_links; n++) {
+        spec->balance_links[n] = (struct rf_link_weight){
+            .nics = 1 + n % 3, .weight = 1 + (n * 7 + spec->train.tp) % 11};
+    }
+}
+
 /* Plans and checks on some machines; false when these do not fit. */
 static bool check_on(const struct rf_model *model, const struct text *text,
                      const uint32_t *slots, uint32_t n_nodes, uint32_t *n_ranks)
@@ -183,6 +197,7 @@ static bool check_on(const struct rf_model *model, const struct text *text,
     bool fits = spec != NULL && rf_world_build(spec, model, slots, n_nodes,
                                                &world, NULL) == RF_OK;
     if (fits && world->n_ranks <= MOST_RANKS) {
+        weigh_links(spec, world->n_nodes);
         enum rf_status status = rf_plan_build(model, world, spec, &plan, &err);
         oracle_assert(status == RF_OK ||
                           (status == RF_ERR_CONFIG &&
@@ -209,12 +224,12 @@ static bool check_on(const struct rf_model *model, const struct text *text,
 /* One random case; whether it was possible. */
 static bool check_random(struct random *random)
 {
-    static const char *const balances[] = {"size", "order", "none"};
+    static const char *const balances[] = {"size", "order", "none", "time"};
     struct text model_text = {.used = 0}, text = {.used = 0};
     uint32_t n_ranks = 0;
     text_add(&text, "'mode': '%s', 'balance': '%s', ",
              below(random, 2) ? "colocated" : "disaggregated",
-             balances[below(random, 3)]);
+             balances[below(random, 4)]);
     if (below(random, 8) == 0) {
         add_tensor_case(random, &model_text, &text);
     } else {

@@ -17,6 +17,8 @@ static struct rf_rank ranks[RANKS];
 static const struct rf_world world = {
     .n_ranks = RANKS, .ranks = ranks, .n_nodes = NODES};
 
+static const struct rf_weights alike = {.rank = NULL};
+
 static void make_world(void)
 {
     for (uint32_t r = 0; r < RANKS; r++) {
@@ -62,7 +64,7 @@ START_TEST(test_order_none_takes_the_first_holder)
     make_world();
     add_work(&works, 0xf, 0x100, 10);
     add_work(&works, 0xf, 0x400, 10);
-    rf_order_choose(&world, RF_BALANCE_NONE, false, &works, order);
+    rf_order_choose(&world, RF_BALANCE_NONE, &alike, false, &works, order);
     ck_assert_uint_eq(source_rank(&works, 0), 0);
     ck_assert_uint_eq(source_rank(&works, 1), 0);
     ck_assert_uint_eq(order[0], 0);
@@ -80,7 +82,7 @@ START_TEST(test_order_size_balances_links_then_ranks)
     add_work(&works, 0xf, 0x400, 4);
     add_work(&works, 0xf, 0x400, 4);
     add_work(&works, 0x7, 0x400, 4);
-    rf_order_choose(&world, RF_BALANCE_SIZE, false, &works, order);
+    rf_order_choose(&world, RF_BALANCE_SIZE, &alike, false, &works, order);
     ck_assert_uint_eq(source_rank(&works, 0), 0); /* 10 on node 0 */
     ck_assert_uint_eq(source_rank(&works, 1), 2); /* 4 on node 1 */
     ck_assert_uint_eq(source_rank(&works, 2), 3); /* 8 on node 1 */
@@ -90,10 +92,36 @@ START_TEST(test_order_size_balances_links_then_ranks)
 }
 END_TEST
 
+/* Of eight equal works, the node with three times the link sends six. */
+START_TEST(test_order_time_balances_links_by_weight)
+{
+    uint32_t node[NODES] = {1, 3, 1, 1, 1, 1}, rank[RANKS];
+    const struct rf_weights weights = {.rank = rank, .node = node};
+    struct rf_works works = {.works = NULL};
+    uint32_t order[8], sent[RANKS] = {0};
+    make_world();
+    for (uint32_t r = 0; r < RANKS; r++) {
+        rank[r] = node[r / RANKS_A_NODE];
+    }
+    rank[2] = 6; /* twice what rank 3 can */
+    for (uint32_t i = 0; i < 8; i++) {
+        add_work(&works, 0xd, 0x100, 10);
+    }
+    rf_order_choose(&world, RF_BALANCE_TIME, &weights, false, &works, order);
+    for (uint32_t i = 0; i < 8; i++) {
+        sent[source_rank(&works, i)]++;
+    }
+    ck_assert_uint_eq(sent[0], 2);
+    ck_assert_uint_eq(sent[2], 4);
+    ck_assert_uint_eq(sent[3], 2);
+    rf_works_free(&works);
+}
+END_TEST
+
 START_TEST(test_order_puts_links_before_copies)
 {
     static const enum rf_balance all[] = {RF_BALANCE_NONE, RF_BALANCE_SIZE,
-                                          RF_BALANCE_ORDER};
+                                          RF_BALANCE_ORDER, RF_BALANCE_TIME};
     make_world();
     for (size_t i = 0; i < RF_ARRAY_SIZE(all); i++) {
         struct rf_works works = {.works = NULL};
@@ -101,7 +129,7 @@ START_TEST(test_order_puts_links_before_copies)
         add_work(&works, 0x1, 0x1, 10);   /* inside a rank */
         add_work(&works, 0x1, 0x2, 10);   /* inside a node */
         add_work(&works, 0x1, 0x100, 10); /* between nodes */
-        rf_order_choose(&world, all[i], true, &works, order);
+        rf_order_choose(&world, all[i], &alike, true, &works, order);
         ck_assert_uint_eq(order[0], 2);
         ck_assert_uint_eq(order[1], 1);
         ck_assert_uint_eq(order[2], 0);
@@ -158,7 +186,8 @@ START_TEST(test_order_of_few_works_is_the_best_there_is)
             add_work(&works, sources, 1u << to | 1u << (4 + pick(&state, 8)),
                      1 + pick(&state, 5));
         }
-        rf_order_choose(&world, RF_BALANCE_ORDER, serialize, &works, order);
+        rf_order_choose(&world, RF_BALANCE_ORDER, &alike, serialize, &works,
+                        order);
         double found = rf_order_makespan(&world, serialize, &works, order);
         memcpy(again, order, sizeof(again));
         double best = exhaustive(&works, serialize, again, 0);
@@ -180,7 +209,7 @@ START_TEST(test_order_of_many_works_keeps_all_links_busy)
         }
     }
     ck_assert_uint_eq(works.n, 36);
-    rf_order_choose(&world, RF_BALANCE_ORDER, true, &works, order);
+    rf_order_choose(&world, RF_BALANCE_ORDER, &alike, true, &works, order);
     /* three links out, three in: 12 works each */
     ck_assert_double_eq_tol(rf_order_makespan(&world, true, &works, order),
                             1200, 1e-9);
@@ -199,7 +228,7 @@ START_TEST(test_order_is_deterministic)
             add_work(&works, 1 + (uint32_t)pick(&state, 15),
                      1u << (4 + pick(&state, 8)), 1 + pick(&state, 100));
         }
-        rf_order_choose(&world, RF_BALANCE_ORDER, false, &works,
+        rf_order_choose(&world, RF_BALANCE_ORDER, &alike, false, &works,
                         pass == 0 ? first : second);
         rf_works_free(&works);
     }
@@ -238,6 +267,7 @@ Suite *test_order_suite(void)
     tcase_set_timeout(tests, 30);
     tcase_add_test(tests, test_order_none_takes_the_first_holder);
     tcase_add_test(tests, test_order_size_balances_links_then_ranks);
+    tcase_add_test(tests, test_order_time_balances_links_by_weight);
     tcase_add_test(tests, test_order_puts_links_before_copies);
     tcase_add_loop_test(tests, test_order_of_few_works_is_the_best_there_is, 0,
                         6);

@@ -30,7 +30,7 @@ static uint64_t solve(struct problem *p)
         .load = p->load,
     };
     ck_assert_int_eq(rf_shares_solve(&shares, NULL), RF_OK);
-    return shares.max_load;
+    return rf_div_up(shares.max_load, shares.max_weight);
 }
 
 static uint32_t weight_of(const struct problem *p, uint32_t supplier)

@@ -151,6 +151,10 @@ static const struct {
      "'infer': {'layout': 'spec', 'mesh': [2, 2], 'spec': 'S0S1R'}"},
     {"'train': {}, 'infer': {}, 'iterations': {'min': 7, 'max': 70, "
      "'ci_percent': 1.5, 'max_s': 10}"},
+    {"'train': {}, 'infer': {}, 'balance': 'time'"},
+    {"'train': {}, 'infer': {}, 'balance': 'time', 'balance_links': "
+     "[{'weight': 1000}, {'weight': 1, 'nics': 64}, {'weight': 3}, {'weight': "
+     "4}]"},
     {"'train': {'pp': 4, 'vpp': 2, 'num_layers_in_first_pipeline_stage': 2, "
      "'num_layers_in_last_pipeline_stage': 4}, 'infer': {'layout': 'hf'}"},
 };
@@ -179,6 +183,7 @@ START_TEST(test_spec_round_trips)
 END_TEST
 
 #define SIDES "'train': {}, 'infer': {}"
+#define TIME ", 'balance': 'time', 'balance_links': "
 #define TRAIN(side) "'train': {" side "}, 'infer': {}"
 
 static const struct {
@@ -195,6 +200,15 @@ static const struct {
     {TRAIN("'dtype': 'fp8'"), "\"fp8\"; known: float64"},
     {SIDES ", 'strategy': 'x'", "\"gather_broadcast\""},
     {SIDES ", 'balance': 'x'", "$.balance: must be one of"},
+    {SIDES ", 'balance_links': []", "needs \"balance\": \"time\""},
+    {SIDES TIME "[{'weight': 1}]", "for each of the 4 nodes"},
+    {SIDES TIME "[1, 2, 3, 4]", "balance_links[0]: must be an object"},
+    {SIDES TIME "[{'weight': 1}, {}, {}, {}]",
+     "balance_links[1]: \"weight\" is missing"},
+    {SIDES TIME "[{'weight': 0}, {}, {}, {}]", "weight: must be an integer"},
+    {SIDES TIME "[{'weight': 1001}, {}, {}, {}]", "from 1 to 1000"},
+    {SIDES TIME "[{'weight': 1, 'nics': 65}, {}, {}, {}]", "from 1 to 64"},
+    {SIDES TIME "[{'weight': 1, 'nic': 2}, {}, {}, {}]", "\"nics\"?"},
     {SIDES ", 'cast': 'x'", "$.cast: must be one of"},
     {SIDES ", 'serialize': 1", "must be true or false"},
     {SIDES ", 'iterations': 0", "must be an integer from 1"},

@@ -23,7 +23,7 @@
 static const char *const strategies[] = {"send_recv",        "broadcast",
                                          "allgather",        "allgather_global",
                                          "gather_broadcast", "hierarchical"};
-static const char *const balances[] = {"none", "size", "order"};
+static const char *const balances[] = {"none", "size", "order", "time"};
 
 /* Meshes, and nodes for the disaggregated ones: the first are the trainer's. */
 static const struct pair {
@@ -81,18 +81,34 @@ static const struct pair {
 };
 #define N_COMBINATIONS (RF_ARRAY_SIZE(strategies) * RF_ARRAY_SIZE(balances) * 2)
 
+/* With time, links that are far from alike. */
+static void links_text(const char *balance, uint32_t n_nodes, char *out,
+                       size_t size)
+{
+    size_t used = 0;
+    out[0] = '\0';
+    for (uint32_t n = 0; strcmp(balance, "time") == 0 && n < n_nodes; n++) {
+        used += (size_t)snprintf(
+            out + used, size - used, "%s{'nics': %u, 'weight': %u}%s",
+            n == 0 ? ", 'balance_links': [" : ", ", 1 + n % 3, 1 + 7 * n % 11,
+            n + 1 == n_nodes ? "]" : "");
+    }
+}
+
 static void scenario_text(const struct pair *pair, unsigned combination,
                           const char *extra, char *out, size_t size)
 {
     unsigned balance = combination % RF_ARRAY_SIZE(balances);
     unsigned strategy = combination / RF_ARRAY_SIZE(balances) / 2;
     bool serialize = combination / RF_ARRAY_SIZE(balances) % 2 == 1;
+    char links[512];
+    links_text(balances[balance], pair->n_nodes, links, sizeof(links));
     snprintf(out, size,
              "{'mode': '%s', 'train': {%s}, 'infer': {%s}, 'strategy': '%s', "
              "'balance': '%s', 'serialize': %s, 'bucket_bytes': 4096, "
-             "'chunk_bytes': 4096%s}",
+             "'chunk_bytes': 4096%s%s}",
              pair->mode, pair->train, pair->infer, strategies[strategy],
-             balances[balance], serialize ? "true" : "false", extra);
+             balances[balance], serialize ? "true" : "false", extra, links);
 }
 
 /* False when the layout is impossible, which only random ones may be. */
@@ -117,7 +133,7 @@ static bool execute(const char *model, const char *scenario,
 START_TEST(test_strategy_moves_every_byte_in_any_legal_order)
 {
     const struct pair *pair = &pairs[_i];
-    char scenario[1024];
+    char scenario[2048];
     for (unsigned c = 0; c < N_COMBINATIONS; c++) {
         scenario_text(pair, c, "", scenario, sizeof(scenario));
         ck_assert(
@@ -131,11 +147,13 @@ START_TEST(test_strategy_casts_once_on_the_way)
     static const char *const ends[] = {"destination", "source"};
     static const char *const dtypes[][2] = {{"float32", "bfloat16"},
                                             {"float16", "float32"}};
-    char train[128], infer[128], extra[64], scenario[1024];
+    char train[128], infer[128], extra[64], scenario[2048];
     const uint32_t slots[] = {2, 2, 2};
     for (unsigned c = 0; c < N_COMBINATIONS; c++) {
-        struct pair pair = {
-            .mode = "disaggregated", .train = train, .infer = infer};
+        struct pair pair = {.mode = "disaggregated",
+                            .train = train,
+                            .infer = infer,
+                            .n_nodes = 3};
         snprintf(train, sizeof(train),
                  "'tp': 2, 'nodes': ['n0'], 'dtype': '%s'", dtypes[_i / 2][0]);
         snprintf(infer, sizeof(infer), "'nodes': ['n1', 'n2'], 'dtype': '%s'",
@@ -183,10 +201,12 @@ START_TEST(test_strategy_moves_random_shardings)
     uint64_t state = (uint64_t)_i;
     unsigned possible = 0;
     for (unsigned pass = 0; pass < 12; pass++) {
-        char train[256], infer[256], model[256], scenario[1024];
+        char train[256], infer[256], model[256], scenario[2048];
         uint32_t slots[4];
-        struct pair pair = {
-            .mode = "disaggregated", .train = train, .infer = infer};
+        struct pair pair = {.mode = "disaggregated",
+                            .train = train,
+                            .infer = infer,
+                            .n_nodes = 4};
         for (unsigned n = 0; n < 4; n++) {
             slots[n] = 1 + (uint32_t)pick(&state, 4);
         }
@@ -214,13 +234,14 @@ static uint64_t received(const char *strategy, const char *balance,
                          uint32_t node)
 {
     const uint32_t slots[] = {2, 3, 2};
-    char scenario[1024];
+    char scenario[1024], links[512];
     struct lab lab;
+    links_text(balance, 3, links, sizeof(links));
     snprintf(
         scenario, sizeof(scenario),
         "{'mode': 'disaggregated', 'strategy': '%s', 'balance': '%s', 'train': "
-        "{'tp': 2, 'nodes': ['n0']}, 'infer': {'nodes': ['n1', 'n2']}}",
-        strategy, balance);
+        "{'tp': 2, 'nodes': ['n0']}, 'infer': {'nodes': ['n1', 'n2']}%s}",
+        strategy, balance, links);
     ck_assert_int_eq(lab_make(&lab, DENSE, scenario, slots, 3), RF_OK);
     uint64_t bytes = lab.schedule->node_recv[node];
     ck_assert_uint_eq(lab.schedule->inter_node_bytes,

@@ -10,16 +10,19 @@
     "{\"megatron\": {\"num_layers\": 3, \"hidden_size\": 32, "                 \
     "\"num_attention_heads\": 8, \"vocab_size\": 128}}"
 
-static const char *const balances[] = {"none", "size", "order"};
+static const char *const balances[] = {
+    "\"none\"", "\"size\"", "\"order\"",
+    "\"time\", \"balance_links\": [{\"weight\": 2}, {\"weight\": 3, "
+    "\"nics\": 2}, {\"weight\": 1}]"};
 static const uint32_t slots[] = {3, 5, 4};
 
 /* Six trainers that hold everything for six receivers: shares are cut. */
 static struct planned make(int balance)
 {
     struct planned planned;
-    char scenario[256];
+    char scenario[512];
     snprintf(scenario, sizeof(scenario),
-             "{\"mode\": \"disaggregated\", \"balance\": \"%s\", "
+             "{\"mode\": \"disaggregated\", \"balance\": %s, "
              "\"train\": {\"tp\": 1, \"dp\": 6}, "
              "\"infer\": {\"tp\": 2, \"dp\": 3}}",
              balances[balance]);
@@ -134,12 +137,16 @@ Suite *test_walk_suite(void)
 {
     Suite *suite = suite_create("walk");
     TCase *tests = tcase_create("walk");
-    tcase_add_loop_test(tests, test_walk_is_the_same_each_time, 0, 3);
-    tcase_add_loop_test(
-        tests, test_walk_starts_anew_after_one_that_stopped_midway, 0, 3);
-    tcase_add_loop_test(
-        tests, test_walk_does_not_disturb_another_over_the_same_plan, 0, 3);
-    tcase_add_loop_test(tests, test_walk_goes_by_destination_and_ends, 0, 3);
+    tcase_add_loop_test(tests, test_walk_is_the_same_each_time, 0,
+                        RF_ARRAY_SIZE(balances));
+    tcase_add_loop_test(tests,
+                        test_walk_starts_anew_after_one_that_stopped_midway, 0,
+                        RF_ARRAY_SIZE(balances));
+    tcase_add_loop_test(tests,
+                        test_walk_does_not_disturb_another_over_the_same_plan,
+                        0, RF_ARRAY_SIZE(balances));
+    tcase_add_loop_test(tests, test_walk_goes_by_destination_and_ends, 0,
+                        RF_ARRAY_SIZE(balances));
     suite_add_tcase(suite, tests);
     return suite;
 }

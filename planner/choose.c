@@ -59,9 +59,8 @@ static void rule_out(struct rf_candidate *candidate, const char *why)
 }
 
 /* The plan is the same for all strategies but for the one that it names. */
-static enum rf_status try_strategy(const struct rf_choose_env *env,
-                                   struct rf_candidate *candidate,
-                                   struct rf_err *err)
+enum rf_status rf_choose_try(const struct rf_choose_env *env,
+                             struct rf_candidate *candidate, struct rf_err *err)
 {
     struct rf_spec spec = *env->plan->spec;
     struct rf_plan plan = *env->plan;
@@ -126,7 +125,7 @@ enum rf_status rf_choose_strategy(const struct rf_choose_env *env,
     *out = (struct rf_choice){.taken = RF_SEND_RECV};
     for (unsigned s = 0; s < RF_STRATEGIES; s++) {
         out->candidates[s].strategy = (enum rf_strategy)s;
-        enum rf_status status = try_strategy(env, &out->candidates[s], err);
+        enum rf_status status = rf_choose_try(env, &out->candidates[s], err);
         if (status != RF_OK) {
             return status;
         }

@@ -1,7 +1,8 @@
 /*
- * Strategy "auto": the schedule of every strategy is simulated on the same
- * links, and the fastest is taken. Only the order matters, so links that have
- * no figures get assumed ones. Pure and deterministic.
+ * Strategy "auto" (balance "time": choose_balance.h): the schedule of every
+ * strategy is simulated on the same links, and the fastest is taken. Only the
+ * order matters, so links that have no figures get assumed ones. Pure and
+ * deterministic.
  */
 #ifndef RF_PLANNER_CHOOSE_H
 #define RF_PLANNER_CHOOSE_H
@@ -40,6 +41,11 @@ struct rf_choice {
 enum rf_status rf_choose_strategy(const struct rf_choose_env *env,
                                   struct rf_choice *out,
                                   struct rf_err *err) RF_MUST_CHECK;
+
+/* Predicts the time of `env->plan` by out->strategy, or says why it cannot. */
+enum rf_status rf_choose_try(const struct rf_choose_env *env,
+                             struct rf_candidate *out,
+                             struct rf_err *err) RF_MUST_CHECK;
 
 /*
  * Gives what has no figure one that keeps the usual order: links between nodes

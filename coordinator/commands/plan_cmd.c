@@ -23,6 +23,10 @@ static json_t *scenario_json(const struct rf_scenario *scenario, bool full)
         json_object_set_new(out, "strategy_choice",
                             rf_scenario_choice_json(scenario));
     }
+    if (scenario->balance_choice != NULL) {
+        json_object_set_new(out, "balance_choice",
+                            rf_scenario_balance_choice_json(scenario));
+    }
     return out;
 }
 

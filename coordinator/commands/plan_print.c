@@ -375,9 +375,28 @@ static void print_choice(const struct rf_scenario *scenario)
     }
     rf_table_print(table, stdout, RF_REPORT_TABLE, 2);
     rf_table_destroy(table);
-    if (scenario->links_assumed) {
-        printf("  assumed     links without figures, see \"links\" in "
-               "refit-cluster(5)\n");
+}
+
+#define WEIGHTS_SHOWN 8 /* nodes */
+
+static void print_balance_choice(const struct rf_scenario *scenario)
+{
+    const struct rf_balance_choice *choice = scenario->balance_choice;
+    const uint32_t n_links = scenario->spec->n_balance_links;
+    if (choice != NULL) {
+        printf("  balance     %s: %s\n", rf_balance_name(choice->taken),
+               choice->why);
+    }
+    for (uint32_t n = 0; n < RF_MIN(n_links, WEIGHTS_SHOWN); n++) {
+        const struct rf_link_weight *link = &scenario->spec->balance_links[n];
+        printf("%s%s %u x %u", n == 0 ? "  NIC weights " : ", ",
+               rf_scenario_node_names(scenario)[n], link->nics, link->weight);
+    }
+    if (n_links > WEIGHTS_SHOWN) {
+        printf(" and those of %u more", n_links - WEIGHTS_SHOWN);
+    }
+    if (n_links > 0) {
+        putchar('\n');
     }
 }
 
@@ -386,12 +405,18 @@ void rf_plan_print_scenario(const struct rf_scenario *scenario, bool families)
     char digest[RF_HASH_TEXT_SIZE];
     uint64_t unique = unique_source_bytes(scenario);
     printf("\nscenario %s\n", scenario->spec->name);
-    printf("  %s, method %s, strategy %s%s, balance %s\n",
+    printf("  %s, method %s, strategy %s%s, balance %s%s\n",
            scenario->spec->mode == RF_COLOCATED ? "colocated" : "disaggregated",
            scenario->spec->method, rf_strategy_name(scenario->spec->strategy),
            scenario->choice != NULL ? " (auto)" : "",
-           rf_balance_name(scenario->spec->balance));
+           rf_balance_name(scenario->spec->balance),
+           scenario->balance_choice != NULL ? " (of time)" : "");
     print_choice(scenario);
+    print_balance_choice(scenario);
+    if (scenario->links_assumed) {
+        printf("  assumed     links without figures, see \"links\" in "
+               "refit-cluster(5)\n");
+    }
     print_side("training", scenario, RF_TRAIN);
     print_side("inference", scenario, RF_INFER);
     print_totals(scenario);

@@ -617,6 +617,8 @@ json_t *rf_result_json(const struct rf_result_run *run,
     put(out, "scenario", json_incref(document));
     put(out, "strategy_choice",
         scenario != NULL ? rf_scenario_choice_json(scenario) : NULL);
+    put(out, "balance_choice",
+        scenario != NULL ? rf_scenario_balance_choice_json(scenario) : NULL);
     put(out, "file", json_string(run->config->file));
     put(out, "cluster", cluster_json(run->config, document));
     put(out, "plan",

@@ -15,15 +15,81 @@ const char *const *rf_scenario_node_names(const struct rf_scenario *scenario)
                                          : one_node;
 }
 
-/* Strategy auto becomes the fastest by the figures of "links", before anything
- * is sent or digested: ranks only ever see a strategy. */
-static enum rf_status choose_strategy(struct rf_scenario *scenario,
-                                      const struct rf_method_info *info,
-                                      struct rf_err *err)
+/* Balance time becomes weights, or size where these make nothing faster. */
+static enum rf_status choose_balance(struct rf_scenario *scenario,
+                                     const struct rf_choose_env *env,
+                                     struct rf_link_weight *weights,
+                                     struct rf_err *err)
+{
+    struct rf_spec *spec = scenario->spec;
+    struct rf_plan *by_time = NULL;
+    scenario->balance_choice = rf_xcalloc(1, sizeof(*scenario->balance_choice));
+    enum rf_status status = rf_choose_balance(
+        env, weights, scenario->balance_choice, &by_time, err);
+    if (by_time == NULL) {
+        free(weights);
+        return status;
+    }
+    spec->balance = RF_BALANCE_TIME;
+    spec->balance_links = weights;
+    spec->n_balance_links = scenario->world->n_nodes;
+    by_time->spec = spec;
+    rf_plan_destroy(scenario->plan);
+    scenario->plan = by_time;
+    return RF_OK;
+}
+
+static struct rf_link_weight *weigh(const struct rf_links *links)
+{
+    struct rf_link_weight *weights =
+        rf_xcalloc(links->n_nodes, sizeof(*weights));
+    if (!rf_links_weigh(links, weights)) {
+        free(weights);
+        return NULL;
+    }
+    return weights;
+}
+
+/* With the figures of links, of which those missing are assumed. */
+static enum rf_status choose_with(struct rf_scenario *scenario,
+                                  const struct rf_method_info *info,
+                                  const struct rf_link_figures *figures,
+                                  struct rf_links *links, bool by_time,
+                                  struct rf_err *err)
+{
+    struct rf_link_weight *weights = by_time ? weigh(links) : NULL;
+    scenario->links_assumed = rf_links_assume(links);
+    struct rf_choose_env env = {.plan = scenario->plan,
+                                .links = links,
+                                .node_names = rf_scenario_node_names(scenario),
+                                .per_op_us = figures->per_op_us > 0
+                                                 ? figures->per_op_us
+                                                 : RF_CHOOSE_PER_OP_US,
+                                .in_place = info->may_alias,
+                                .crosses_nodes = info->crosses_nodes,
+                                .max_ops = RF_CHOOSE_MAX_OPS};
+    enum rf_status status =
+        by_time ? choose_balance(scenario, &env, weights, err) : RF_OK;
+    if (status == RF_OK && scenario->spec->strategy == RF_STRATEGY_AUTO) {
+        env.plan = scenario->plan;
+        scenario->choice = rf_xcalloc(1, sizeof(*scenario->choice));
+        status = rf_choose_strategy(&env, scenario->choice, err);
+        if (status == RF_OK) {
+            scenario->spec->strategy = scenario->choice->taken;
+        }
+    }
+    return status;
+}
+
+/* Balance time and strategy auto become what is fastest by the figures of
+ * "links", before anything is sent or digested: ranks only ever see weights and
+ * a strategy. */
+static enum rf_status choose(struct rf_scenario *scenario,
+                             const struct rf_method_info *info, bool by_time,
+                             struct rf_err *err)
 {
     const struct rf_config *config = scenario->config;
     struct rf_jnode root = rf_jnode_root(config->document, config->file);
-    const char *const *names = rf_scenario_node_names(scenario);
     struct rf_link_figures figures;
     struct rf_links links;
     enum rf_status status =
@@ -33,27 +99,11 @@ static enum rf_status choose_strategy(struct rf_scenario *scenario,
     }
     rf_links_init(&links, scenario->world->n_nodes);
     links.devices = info->memory == RF_DEVICE_MEMORY;
-    status = rf_links_apply(&root, info->name, &figures, names, &links, err);
-    if (status != RF_OK) {
-        goto free_links;
-    }
-    scenario->links_assumed = rf_links_assume(&links);
-    scenario->choice = rf_xcalloc(1, sizeof(*scenario->choice));
-    status = rf_choose_strategy(
-        &(struct rf_choose_env){.plan = scenario->plan,
-                                .links = &links,
-                                .node_names = names,
-                                .per_op_us = figures.per_op_us > 0
-                                                 ? figures.per_op_us
-                                                 : RF_CHOOSE_PER_OP_US,
-                                .in_place = info->may_alias,
-                                .crosses_nodes = info->crosses_nodes,
-                                .max_ops = RF_CHOOSE_MAX_OPS},
-        scenario->choice, err);
+    status = rf_links_apply(&root, info->name, &figures,
+                            rf_scenario_node_names(scenario), &links, err);
     if (status == RF_OK) {
-        scenario->spec->strategy = scenario->choice->taken;
+        status = choose_with(scenario, info, &figures, &links, by_time, err);
     }
-free_links:
     rf_links_free(&links);
     return status;
 }
@@ -85,6 +135,38 @@ json_t *rf_scenario_choice_json(const struct rf_scenario *scenario)
                      "candidates", candidates);
 }
 
+json_t *rf_scenario_balance_choice_json(const struct rf_scenario *scenario)
+{
+    const struct rf_balance_choice *choice = scenario->balance_choice;
+    json_t *candidates;
+    if (choice == NULL) {
+        return NULL;
+    }
+    candidates = json_array();
+    if (choice->compared) {
+        json_t *size = candidate_json(&choice->size);
+        json_t *time = candidate_json(&choice->time);
+        json_object_set_new(size, "balance", json_string("size"));
+        json_object_set_new(time, "balance", json_string("time"));
+        json_array_append_new(candidates, size);
+        json_array_append_new(candidates, time);
+    }
+    return json_pack("{s:s, s:s, s:s, s:b, s:o}", "asked", "time", "taken",
+                     rf_balance_name(choice->taken), "why", choice->why,
+                     "links_assumed", (int)scenario->links_assumed,
+                     "candidates", candidates);
+}
+
+/* Whether the file asks for balance time and leaves the weights to us; the plan
+ * by size then comes first. */
+static bool take_balance_time(struct rf_spec *spec)
+{
+    bool asked =
+        spec->balance == RF_BALANCE_TIME && spec->balance_links == NULL;
+    spec->balance = asked ? RF_BALANCE_SIZE : spec->balance;
+    return asked;
+}
+
 static enum rf_status build(struct rf_scenario *scenario,
                             const struct rf_model *model, struct rf_err *err)
 {
@@ -96,6 +178,7 @@ static enum rf_status build(struct rf_scenario *scenario,
     if (status != RF_OK) {
         return status; /* names the place itself */
     }
+    const bool by_time = take_balance_time(scenario->spec);
     info = rf_method_info_find(scenario->spec->method);
     if (info == NULL) {
         struct rf_jnode method = rf_jnode_get(&node, "method");
@@ -109,8 +192,9 @@ static enum rf_status build(struct rf_scenario *scenario,
         status = rf_plan_build(model, scenario->world, scenario->spec,
                                &scenario->plan, err);
     }
-    if (status == RF_OK && scenario->spec->strategy == RF_STRATEGY_AUTO) {
-        status = choose_strategy(scenario, info, err);
+    if (status == RF_OK &&
+        (by_time || scenario->spec->strategy == RF_STRATEGY_AUTO)) {
+        status = choose(scenario, info, by_time, err);
     }
     if (status == RF_OK) {
         status = rf_method_check(info, scenario->plan, config->node_names, err);
@@ -158,6 +242,7 @@ void rf_scenario_destroy(struct rf_scenario *scenario)
     }
     json_decref(scenario->document);
     free(scenario->choice);
+    free(scenario->balance_choice);
     rf_schedule_destroy(scenario->schedule);
     rf_plan_destroy(scenario->plan);
     rf_world_destroy(scenario->world);

@@ -7,7 +7,7 @@
 #define RF_COORDINATOR_RUN_SCENARIO_H
 
 #include "coordinator/config/config.h"
-#include "planner/choose.h"
+#include "planner/choose_balance.h"
 #include "planner/model.h"
 #include "planner/schedule.h"
 
@@ -20,9 +20,10 @@ struct rf_scenario {
     struct rf_schedule *schedule;
     struct rf_choice *choice; /* of strategy auto, NULL: a strategy was given;
                                  everything else here has the one taken */
-    bool links_assumed;       /* the choice rests on links without figures */
-    int64_t built_ns;         /* how long all that took */
-    json_t *document; /* with defaults, as sent to the ranks and printed */
+    struct rf_balance_choice *balance_choice; /* the same of balance time */
+    bool links_assumed; /* the choice rests on links without figures */
+    int64_t built_ns;   /* how long all that took */
+    json_t *document;   /* with defaults, as sent to the ranks and printed */
 };
 
 /* Builds and proves all of it. Errors name the file, the scenario and the rule
@@ -39,6 +40,9 @@ const char *const *rf_scenario_node_names(const struct rf_scenario *scenario);
 /* How strategy auto was resolved; NULL where the file names a strategy. A new
  * reference. */
 json_t *rf_scenario_choice_json(const struct rf_scenario *scenario);
+/* The same of balance time; NULL where the file names another balance, or the
+ * weights. */
+json_t *rf_scenario_balance_choice_json(const struct rf_scenario *scenario);
 
 /* Predicted peak memory of a rank: arenas of both sides and staging, in host or
  * device memory (as the method has it); on hosts also RF_PLAN_PROCESS_BYTES. */

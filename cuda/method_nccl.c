@@ -17,7 +17,6 @@
  * Failures: an asynchronous NCCL error, a CUDA error or the abort flag end
  * progress() with a status; nothing waits without looking at the flag.
  */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,16 +28,12 @@
 #include "cuda/nccl_comm.h"
 #include "cuda/nccl_register.h"
 #include "cuda/nccl_wire.h"
+#include "cuda/pair.h"
 #include "cuda/steps.h"
 #include "cuda/timing.h"
 
 #define SLOTS 2
 #define WARM_BYTES 256
-/* Packing and unpacking 4 MiB go through the device's memory four times, about
- * 4 us of an H200's; a message costs NCCL a few microseconds on each channel.
- * Shorter runs are cheaper in one message. */
-#define DIRECT_BYTES (UINT64_C(4) << 20)
-#define DIRECT_VARIABLE "REFIT_DIRECT_BYTES"
 /* What runs on a stream of its own. */
 enum stage { PACK, NODE_WIRE, WORLD_WIRE, UNPACK, STAGES };
 
@@ -239,32 +234,14 @@ static enum rf_status allocate(struct nccl_state *state, struct rf_err *err)
     return status;
 }
 
-/* From which length runs of bytes are not packed. See docs/GPU.md. */
-static enum rf_status direct_bytes(uint64_t *out, struct rf_err *err)
-{
-    const char *text = getenv(DIRECT_VARIABLE);
-    char *end;
-    *out = DIRECT_BYTES;
-    if (text == NULL) {
-        return RF_OK;
-    }
-    errno = 0;
-    *out = strtoull(text, &end, 10);
-    return end != text && *end == '\0' && *text != '-' && errno == 0
-               ? RF_OK
-               : rf_err_set(err, RF_ERR_CONFIG,
-                            DIRECT_VARIABLE " is \"%.40s\"; a number of "
-                                            "bytes is wanted (0: pack all)",
-                            text);
-}
-
 static enum rf_status open_steps(struct nccl_state *state, struct rf_err *err)
 {
     uint64_t least;
-    enum rf_status status = direct_bytes(&least, err);
+    enum rf_status status =
+        rf_direct_bytes(getenv(RF_DIRECT_VARIABLE), &least, err);
     return status != RF_OK
                ? status
-               : rf_steps_open_direct(state->env, least, &state->steps, err);
+               : rf_steps_open(state->env, least, false, &state->steps, err);
 }
 
 static void nccl_abort(void *opaque);

@@ -2,16 +2,18 @@
  * Method nvshmem: the lockstep steps of cuda/steps.h with one-sided puts from
  * the host's stream calls into symmetric memory.
  *
- * open    rank 0's unique ID and every rank's table of where it wants its
- *         messages travel by exchange() (cuda/nvshmem_table.h).
+ * open    the library is started and arenas are registered with it
+ *         (cuda/nvshmem_setup.h); every rank's table of where it wants its
+ *         messages travels by exchange() (cuda/nvshmem_table.h).
  * start   begins an iteration; progress() then enqueues one step after the
  *         other, some ahead of the device. Packing, puts and unpacking have a
  *         stream each, tied by events, with two slots of buffers, so
  *         neighbouring steps overlap.
  *
  * Two words of symmetric memory per slot and pair order the ranks. `arrived` is
- * set by a message's put, after its bytes: the receiver unpacks when all
- * messages of its step are there. `room` is set by the receiver when a slot is
+ * set by the put of the step's last message to a rank, after its bytes and when
+ * those of earlier ones are complete: the receiver unpacks when all messages of
+ * its step are there. `room` is set by the receiver when a slot is
  * unpacked, for those that put into it next: they wait for it. Values only
  * grow, over all iterations. A step's slot is that of the receiver's own count
  * of steps, which is in the table. All ranks go through their steps in one
@@ -27,14 +29,16 @@
  * wait for a rank that is lost: an abort leaves the device alone and the
  * process ends.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/mem.h"
 #include "cuda/device.h"
 #include "cuda/methods.h"
-#include "cuda/nvshmem_api.h"
+#include "cuda/nvshmem_setup.h"
 #include "cuda/nvshmem_table.h"
+#include "cuda/pair.h"
 #include "cuda/steps.h"
 #include "cuda/timing.h"
 
@@ -56,7 +60,7 @@ struct device_step {
 
 struct shmem_state {
     const struct rf_method_env *env;
-    const struct rf_nvshmem *api;
+    struct rf_nvshmem_setup setup;
     struct rf_steps steps;
     struct rf_nvshmem_table table;
     struct device_step *device_steps;
@@ -65,7 +69,6 @@ struct shmem_state {
     cudaStream_t stream[STREAMS];
     uint64_t iteration; /* from 1 */
     size_t next_turn;
-    bool initialised;
 };
 
 static enum rf_status nvshmem_probe(struct rf_err *err)
@@ -82,10 +85,10 @@ static enum rf_status allocate(struct shmem_state *state, struct rf_err *err)
     const uint64_t send = SLOTS * state->table.send_slot_bytes;
     const uint64_t recv = SLOTS * state->table.recv_slot_bytes;
     const uint32_t ranks = state->env->plan->world->n_ranks;
-    state->send = state->api->nvshmem_malloc((size_t)(send + 256));
-    state->recv = state->api->nvshmem_malloc((size_t)(recv + 256));
-    state->words = state->api->nvshmem_calloc((size_t)WORDS * SLOTS * ranks,
-                                              sizeof(*state->words));
+    state->send = state->setup.api->nvshmem_malloc((size_t)(send + 256));
+    state->recv = state->setup.api->nvshmem_malloc((size_t)(recv + 256));
+    state->words = state->setup.api->nvshmem_calloc(
+        (size_t)WORDS * SLOTS * ranks, sizeof(*state->words));
     if (state->send == NULL || state->recv == NULL || state->words == NULL) {
         return rf_err_set(err, RF_ERR_NOMEM,
                           "the symmetric heap cannot hold %llu bytes; raise "
@@ -93,40 +96,6 @@ static enum rf_status allocate(struct shmem_state *state, struct rf_err *err)
                           (unsigned long long)(send + recv));
     }
     return RF_OK;
-}
-
-static enum rf_status initialise(struct shmem_state *state, struct rf_err *err)
-{
-    struct rf_nvshmem_attr attr;
-    memset(&attr, 0, sizeof(attr));
-    attr.version = RF_NVSHMEM_VERSION(sizeof(attr));
-    attr.args.version = RF_NVSHMEM_VERSION(sizeof(attr.args));
-    attr.args.uid.version = RF_NVSHMEM_VERSION(sizeof(attr.args.uid));
-    attr.args.uid.id = &state->table.id;
-    attr.args.uid.rank = (int)state->env->rank;
-    attr.args.uid.ranks = (int)state->env->plan->world->n_ranks;
-    if (rf_nvshmem_start(&attr) != 0) {
-        return rf_err_set(err, RF_ERR_DEVICE,
-                          "NVSHMEM did not start (NVSHMEM_DEBUG=INFO in "
-                          "launch.env says more)");
-    }
-    state->initialised = true;
-    return allocate(state, err);
-}
-
-static enum rf_status meet(struct shmem_state *state, struct rf_err *err)
-{
-    struct rf_nvshmem_id id;
-    enum rf_status status;
-    memset(&id, 0, sizeof(id));
-    id.version = RF_NVSHMEM_VERSION(sizeof(id));
-    if (state->env->rank == 0 && !rf_nvshmem_started() &&
-        state->api->nvshmemx_get_uniqueid(&id) != 0) {
-        return rf_err_set(err, RF_ERR_DEVICE, "nvshmemx_get_uniqueid failed");
-    }
-    status = rf_nvshmem_table_open(state->env, &state->steps, &id,
-                                   &state->table, err);
-    return status == RF_OK ? initialise(state, err) : status;
 }
 
 static enum rf_status upload_step(struct shmem_state *state, size_t index,
@@ -168,7 +137,34 @@ out:
     return status;
 }
 
+static void nvshmem_abort(void *opaque);
 static void nvshmem_close(void *opaque);
+
+/* The library first: only then it is known whether arenas are registered, so
+ * that runs may leave them without packing. */
+static enum rf_status prepare(struct shmem_state *state, struct rf_err *err)
+{
+    const struct rf_method_env *env = state->env;
+    const struct shmem_state *like = env->like;
+    uint64_t least;
+    enum rf_status status =
+        rf_direct_bytes(getenv(RF_DIRECT_VARIABLE), &least, err);
+    if (status == RF_OK) {
+        status = rf_nvshmem_setup_open(&state->setup, env,
+                                       like != NULL ? &like->setup : NULL, err);
+    }
+    if (status == RF_OK) {
+        status = rf_steps_open(env, state->setup.registered ? least : 0, true,
+                               &state->steps, err);
+    }
+    if (status == RF_OK) {
+        status = upload(state, err);
+    }
+    if (status == RF_OK) {
+        status = rf_nvshmem_table_open(env, &state->steps, &state->table, err);
+    }
+    return status == RF_OK ? allocate(state, err) : status;
+}
 
 static enum rf_status nvshmem_open(const struct rf_method_env *env, void **out,
                                    struct rf_err *err)
@@ -176,18 +172,17 @@ static enum rf_status nvshmem_open(const struct rf_method_env *env, void **out,
     struct shmem_state *state = rf_xcalloc(1, sizeof(*state));
     enum rf_status status;
     state->env = env;
-    state->api = rf_nvshmem_load(err);
-    status = state->api == NULL ? RF_ERR_UNSUPPORTED
-                                : rf_steps_open(env, &state->steps, err);
-    if (status == RF_OK) {
-        status = upload(state, err);
-    }
-    if (status == RF_OK) {
-        status = meet(state, err);
-    }
+    status = prepare(state, err);
     if (status != RF_OK) {
+        if (state->setup.started) { /* the others may not be with us */
+            nvshmem_abort(state);
+        }
         nvshmem_close(state);
         return status;
+    }
+    if (env->registration != NULL) {
+        snprintf(env->registration, RF_REGISTRATION_SIZE, "%s",
+                 state->setup.text);
     }
     *out = state;
     return RF_OK;
@@ -244,20 +239,30 @@ out:
     return status;
 }
 
-/* A slot is packed again only after its last puts; a new round reads what
- * earlier rounds unpacked. */
-static enum rf_status pack(struct shmem_state *state, size_t index,
-                           const struct rf_bases *bases, struct rf_err *err)
+/* A slot is packed again only after its last puts. Else a step waits for no
+ * more than the steps whose bytes it reads or overwrites. */
+static enum rf_status wait_for_earlier(struct shmem_state *state, size_t index,
+                                       struct rf_err *err)
 {
-    struct device_step *step = &state->device_steps[index];
+    const size_t after = state->steps.at[index].after;
     enum rf_status status = RF_OK;
     if (index >= SLOTS) {
         status = follow(state, PACK, index - SLOTS, PUT, err);
     }
-    if (status == RF_OK && index > 0 &&
-        state->steps.at[index].round != state->steps.at[index - 1].round) {
-        status = follow(state, PACK, index - 1, UNPACK, err);
+    if (status == RF_OK && after > 0) {
+        status = follow(state, PACK, after - 1, PUT, err);
     }
+    if (status == RF_OK && after > 0) {
+        status = follow(state, PACK, after - 1, UNPACK, err);
+    }
+    return status;
+}
+
+static enum rf_status pack(struct shmem_state *state, size_t index,
+                           const struct rf_bases *bases, struct rf_err *err)
+{
+    struct device_step *step = &state->device_steps[index];
+    enum rf_status status = wait_for_earlier(state, index, err);
     if (status == RF_OK) {
         status = mark(state, PACK, step->begin[PACK], err);
     }
@@ -267,49 +272,108 @@ static enum rf_status pack(struct shmem_state *state, size_t index,
     return status == RF_OK ? mark(state, PACK, step->end[PACK], err) : status;
 }
 
-/* A message with its signal, when its place is free. */
-static void send_with_signal(struct shmem_state *state,
-                             const struct rf_message *message,
-                             const struct rf_nvshmem_place *place,
-                             const unsigned char *from)
+static bool first_of_peer(const struct rf_message *messages, size_t index)
 {
-    const uint64_t value = value_of(state, place->index);
-    if (place->index >= SLOTS) {
-        state->api->nvshmemx_signal_wait_until_on_stream(
-            word_of(state, ROOM, place->index, message->peer),
-            RF_NVSHMEM_CMP_GE, value, state->stream[PUT]);
-    }
-    state->api->nvshmemx_putmem_signal_on_stream(
-        state->recv + place->index % SLOTS * state->table.recv_slot_bytes +
-            place->offset,
-        from, (size_t)message->bytes,
-        word_of(state, ARRIVED, place->index, state->env->rank), value,
-        RF_NVSHMEM_SIGNAL_SET, (int)message->peer, state->stream[PUT]);
+    return index == 0 || messages[index - 1].peer != messages[index].peer;
 }
 
-static void send_before_barrier(struct shmem_state *state,
-                                const struct rf_message *message,
-                                const struct rf_nvshmem_place *place,
-                                const unsigned char *from)
+static bool last_of_peer(const struct rf_message *messages, size_t n,
+                         size_t index)
 {
-    state->api->nvshmemx_putmem_nbi_on_stream(
-        state->recv + place->index % SLOTS * state->table.recv_slot_bytes +
-            place->offset,
-        from, (size_t)message->bytes, (int)message->peer, state->stream[PUT]);
+    return index + 1 == n || messages[index + 1].peer != messages[index].peer;
+}
+
+/* One put: what it moves, and where to. */
+struct put {
+    const struct rf_message *message;
+    const struct rf_nvshmem_place *place;
+    const unsigned char *from;
+    unsigned char *to;
+};
+
+static struct put put_of(const struct shmem_state *state,
+                         const struct rf_nvshmem_turn *turn, size_t index,
+                         const struct rf_bases *bases)
+{
+    const struct rf_message *message =
+        &state->steps.at[turn->local].sends[index];
+    const struct rf_nvshmem_place *place = &turn->places[index];
+    return (struct put){
+        .message = message,
+        .place = place,
+        .from =
+            (const unsigned char *)bases->at[message->base] + message->offset,
+        .to = state->recv +
+              place->index % SLOTS * state->table.recv_slot_bytes +
+              place->offset};
+}
+
+static void put_without_signal(struct shmem_state *state, const struct put *put)
+{
+    state->setup.api->nvshmemx_putmem_nbi_on_stream(
+        put->to, put->from, (size_t)put->message->bytes,
+        (int)put->message->peer, state->stream[PUT]);
+}
+
+static void put_with_signal(struct shmem_state *state, const struct put *put)
+{
+    const uint32_t index = put->place->index;
+    state->setup.api->nvshmemx_putmem_signal_on_stream(
+        put->to, put->from, (size_t)put->message->bytes,
+        word_of(state, ARRIVED, index, state->env->rank),
+        value_of(state, index), RF_NVSHMEM_SIGNAL_SET, (int)put->message->peer,
+        state->stream[PUT]);
+}
+
+/* The first message to a peer waits until its slot is free. */
+static void await_room(struct shmem_state *state, const struct put *put)
+{
+    const uint32_t index = put->place->index;
+    if (index >= SLOTS) {
+        state->setup.api->nvshmemx_signal_wait_until_on_stream(
+            word_of(state, ROOM, index, put->message->peer), RF_NVSHMEM_CMP_GE,
+            value_of(state, index), state->stream[PUT]);
+    }
+}
+
+/* A signal comes after the bytes of its own put, but says nothing of others: so
+ * those to each peer but the last go first, and are complete before any that
+ * has a signal. */
+static void put_by_signals(struct shmem_state *state,
+                           const struct rf_nvshmem_turn *turn,
+                           const struct rf_bases *bases)
+{
+    const struct rf_step *step = &state->steps.at[turn->local];
+    bool any = false;
+    for (int signals = 0; signals < 2; signals++) {
+        for (size_t m = 0; m < step->n_sends; m++) {
+            const struct put put = put_of(state, turn, m, bases);
+            if (last_of_peer(step->sends, step->n_sends, m) != (signals == 1)) {
+                continue;
+            }
+            if (first_of_peer(step->sends, m)) {
+                await_room(state, &put);
+            }
+            (signals == 1 ? put_with_signal : put_without_signal)(state, &put);
+            any = true;
+        }
+        if (signals == 0 && any) {
+            state->setup.api->nvshmemx_quiet_on_stream(state->stream[PUT]);
+        }
+    }
 }
 
 static void barrier(struct shmem_state *state)
 {
-    state->api->nvshmemx_quiet_on_stream(state->stream[PUT]);
-    state->api->nvshmemx_barrier_all_on_stream(state->stream[PUT]);
+    state->setup.api->nvshmemx_quiet_on_stream(state->stream[PUT]);
+    state->setup.api->nvshmemx_barrier_all_on_stream(state->stream[PUT]);
 }
 
-static enum rf_status put(struct shmem_state *state,
-                          const struct rf_nvshmem_turn *turn,
-                          const struct rf_bases *bases, struct rf_err *err)
+static enum rf_status put_all(struct shmem_state *state,
+                              const struct rf_nvshmem_turn *turn,
+                              const struct rf_bases *bases, struct rf_err *err)
 {
     const size_t index = turn->local;
-    const struct rf_step *step = &state->steps.at[index];
     const bool barriers = state->table.share_device;
     enum rf_status status = follow(state, PUT, index, PACK, err);
     if (status == RF_OK && barriers && index > 0) {
@@ -318,13 +382,14 @@ static enum rf_status put(struct shmem_state *state,
     if (status == RF_OK) {
         status = mark(state, PUT, state->device_steps[index].begin[PUT], err);
     }
-    for (size_t m = 0; m < step->n_sends && status == RF_OK; m++) {
-        (barriers ? send_before_barrier : send_with_signal)(
-            state, &step->sends[m], &turn->places[m],
-            bases->at[RF_BASE_SEND] + step->sends[m].offset);
-    }
     if (status == RF_OK && barriers) {
+        for (size_t m = 0; m < state->steps.at[index].n_sends; m++) {
+            const struct put put = put_of(state, turn, m, bases);
+            put_without_signal(state, &put);
+        }
         barrier(state);
+    } else if (status == RF_OK) {
+        put_by_signals(state, turn, bases);
     }
     return status == RF_OK
                ? mark(state, PUT, state->device_steps[index].end[PUT], err)
@@ -345,7 +410,10 @@ static enum rf_status await_arrivals(struct shmem_state *state, size_t index,
         status = mark(state, UNPACK, now->begin[ARRIVE], err);
     }
     for (size_t m = 0; m < step->n_recvs && status == RF_OK && !barriers; m++) {
-        state->api->nvshmemx_signal_wait_until_on_stream(
+        if (!last_of_peer(step->recvs, step->n_recvs, m)) {
+            continue;
+        }
+        state->setup.api->nvshmemx_signal_wait_until_on_stream(
             word_of(state, ARRIVED, index, step->recvs[m].peer),
             RF_NVSHMEM_CMP_GE, value_of(state, index), state->stream[UNPACK]);
     }
@@ -357,14 +425,18 @@ static enum rf_status await_arrivals(struct shmem_state *state, size_t index,
 static void make_room(struct shmem_state *state, size_t index)
 {
     const size_t next = index + SLOTS;
+    const struct rf_step *step;
     if (next >= state->steps.n || state->table.share_device) {
         return;
     }
-    for (size_t m = 0; m < state->steps.at[next].n_recvs; m++) {
-        state->api->nvshmemx_signal_op_on_stream(
-            word_of(state, ROOM, next, state->env->rank), value_of(state, next),
-            RF_NVSHMEM_SIGNAL_SET, (int)state->steps.at[next].recvs[m].peer,
-            state->stream[UNPACK]);
+    step = &state->steps.at[next];
+    for (size_t m = 0; m < step->n_recvs; m++) {
+        if (last_of_peer(step->recvs, step->n_recvs, m)) {
+            state->setup.api->nvshmemx_signal_op_on_stream(
+                word_of(state, ROOM, next, state->env->rank),
+                value_of(state, next), RF_NVSHMEM_SIGNAL_SET,
+                (int)step->recvs[m].peer, state->stream[UNPACK]);
+        }
     }
 }
 
@@ -404,7 +476,7 @@ static enum rf_status enqueue_turn(struct shmem_state *state,
     fill_bases(state, turn->local, &bases);
     status = pack(state, turn->local, &bases, err);
     if (status == RF_OK) {
-        status = put(state, turn, &bases, err);
+        status = put_all(state, turn, &bases, err);
     }
     return status == RF_OK ? unpack(state, turn->local, &bases, err) : status;
 }
@@ -559,11 +631,11 @@ static void free_device(struct shmem_state *state)
             cudaStreamDestroy(state->stream[s]);
         }
     }
-    if (state->initialised) {
-        state->api->nvshmem_free(state->words);
-        state->api->nvshmem_free(state->send);
-        state->api->nvshmem_free(state->recv);
-        rf_nvshmem_stop();
+    if (state->setup.started) {
+        state->setup.api->nvshmem_free(state->words);
+        state->setup.api->nvshmem_free(state->send);
+        state->setup.api->nvshmem_free(state->recv);
+        rf_nvshmem_setup_close(&state->setup);
     }
 }
 

@@ -2,45 +2,14 @@
 #include "cuda/nccl_register.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "common/mem.h"
-
-/* What a rank tells the others: empty if it could do its part. */
-struct report {
-    char why[120];
-};
-
-/* *why: the first rank that could not, and its reason; empty if all could. */
-static enum rf_status agree(struct rf_nccl_comms *comms,
-                            const struct report *mine, char *why, size_t size,
-                            struct rf_err *err)
-{
-    const struct rf_method_env *env = comms->env;
-    const uint32_t n = env->plan->world->n_ranks;
-    struct rf_blob *all = rf_xcalloc(n, sizeof(*all));
-    enum rf_status status =
-        env->exchange(env->exchange_data, mine, sizeof(*mine), all, err);
-    why[0] = '\0';
-    for (uint32_t r = 0; r < n && status == RF_OK; r++) {
-        const struct report *report = all[r].data;
-        if (all[r].size != sizeof(*report) ||
-            memchr(report->why, 0, sizeof(report->why)) == NULL) {
-            status = rf_err_set(err, RF_ERR_PROTOCOL,
-                                "rank %u: bad report of registration", r);
-        } else if (report->why[0] != '\0' && why[0] == '\0') {
-            snprintf(why, size, "none: rank %u: %s", r, report->why);
-        }
-    }
-    rf_blobs_free(all, n);
-    free(all);
-    return status;
-}
+#include "cuda/registration.h"
 
 /* One memory with one communicator; fills the report if it fails. */
 static bool add(struct rf_nccl_registration *out, ncclComm_t comm,
-                const struct rf_arena *memory, struct report *report)
+                const struct rf_arena *memory,
+                struct rf_registration_report *report)
 {
     const struct rf_nccl *nccl = out->comms->nccl;
     ncclResult_t result;
@@ -60,7 +29,8 @@ static bool add(struct rf_nccl_registration *out, ncclComm_t comm,
 }
 
 static void add_all(struct rf_nccl_registration *out,
-                    const struct rf_arena *buffers, struct report *report)
+                    const struct rf_arena *buffers,
+                    struct rf_registration_report *report)
 {
     const struct rf_arena *arenas = out->comms->env->arena;
     const ncclComm_t comms[] = {out->comms->world, out->comms->node};
@@ -81,7 +51,7 @@ enum rf_status rf_nccl_register(struct rf_nccl_registration *out,
                                 struct rf_err *err)
 {
     const struct rf_nccl *nccl = comms->nccl;
-    struct report report = {.why = ""};
+    struct rf_registration_report report = {.why = ""};
     enum rf_status status;
     memset(out, 0, sizeof(*out));
     out->comms = comms;
@@ -91,7 +61,7 @@ enum rf_status rf_nccl_register(struct rf_nccl_registration *out,
     } else {
         add_all(out, buffers, &report);
     }
-    status = agree(comms, &report, out->text, sizeof(out->text), err);
+    status = rf_registration_agree(comms->env, &report, out->text, err);
     if (status == RF_OK && out->text[0] != '\0') {
         rf_nccl_deregister(out);
     } else if (status == RF_OK) {

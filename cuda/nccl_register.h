@@ -20,7 +20,7 @@ struct rf_nccl_registration {
         void *handle;
     } made[2 * RF_NCCL_MEMORIES];
     size_t n;
-    char text[160]; /* "buffers" or "none: why" */
+    char text[RF_REGISTRATION_SIZE]; /* "buffers" or "none: why" */
 };
 
 /* Collective: the rank's arenas and RF_NCCL_BUFFERS buffers, with all its

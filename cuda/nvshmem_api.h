@@ -53,6 +53,8 @@ _Static_assert(sizeof(struct rf_nvshmem_attr) == RF_NVSHMEM_ATTR_BYTES,
     X(nvshmem_malloc, void *, (size_t))                                        \
     X(nvshmem_calloc, void *, (size_t, size_t))                                \
     X(nvshmem_free, void, (void *))                                            \
+    X(nvshmemx_buffer_register, int, (void *, size_t))                         \
+    X(nvshmemx_buffer_unregister, int, (void *))                               \
     X(nvshmemx_putmem_nbi_on_stream, void,                                     \
       (void *, const void *, size_t, int, cudaStream_t))                       \
     X(nvshmemx_putmem_signal_on_stream, void,                                  \

@@ -10,7 +10,6 @@
 
 /* On the wire: a header, then one entry per step, then one per message. */
 struct head {
-    struct rf_nvshmem_id id;
     char boot_id[RF_BOOT_ID_SIZE], bus[32]; /* which device it has */
     uint64_t send_slot_bytes, recv_slot_bytes;
     uint32_t n_steps, n_entries;
@@ -20,7 +19,7 @@ struct row {
 };
 struct entry {
     uint32_t round, wave, from, index;
-    uint64_t offset;
+    uint64_t offset, bytes;
 };
 
 /* The number of a step within its round. */
@@ -59,7 +58,8 @@ static void *make_blob(const struct rf_steps *steps, struct head *head,
                                       .wave = wave,
                                       .from = step->recvs[m].peer,
                                       .index = (uint32_t)s,
-                                      .offset = step->recvs[m].offset};
+                                      .offset = step->recvs[m].offset,
+                                      .bytes = step->recvs[m].bytes};
         }
     }
     return blob;
@@ -130,19 +130,20 @@ static bool share_device(const struct rf_blob *all, uint32_t n)
     return false;
 }
 
-/* Where one of our sends goes: the peer's entry for us in that step. */
+/* Where our send number `nth` to this peer in that step goes, `bytes` long: the
+ * peer's entries for us in it have the same order. */
 static bool find_place(const struct head *head, uint32_t rank,
-                       const struct rf_nvshmem_turn *turn,
-                       struct rf_nvshmem_place *out)
+                       const struct rf_nvshmem_turn *turn, size_t nth,
+                       uint64_t bytes, struct rf_nvshmem_place *out)
 {
     const struct row *rows = (const void *)(head + 1);
     const struct entry *entries = (const void *)(rows + head->n_steps);
     for (uint32_t e = 0; e < head->n_entries; e++) {
         if (entries[e].from == rank && entries[e].round == turn->round &&
-            entries[e].wave == turn->wave) {
+            entries[e].wave == turn->wave && nth-- == 0) {
             *out = (struct rf_nvshmem_place){.offset = entries[e].offset,
                                              .index = entries[e].index};
-            return true;
+            return entries[e].bytes == bytes;
         }
     }
     return false;
@@ -161,13 +162,16 @@ static enum rf_status find_places(struct rf_nvshmem_table *table,
         }
         turn->local = local++;
         turn->places = rf_xcalloc(ours->n_sends, sizeof(*turn->places));
-        for (size_t m = 0; m < ours->n_sends; m++) {
-            const uint32_t peer = ours->sends[m].peer;
-            if (!find_place(all[peer].data, rank, turn, &turn->places[m])) {
+        for (size_t m = 0, nth = 0; m < ours->n_sends; m++) {
+            const struct rf_message *send = &ours->sends[m];
+            nth = m > 0 && send[-1].peer == send->peer ? nth + 1 : 0;
+            if (!find_place(all[send->peer].data, rank, turn, nth, send->bytes,
+                            &turn->places[m])) {
                 return rf_err_set(err, RF_ERR_INTERNAL,
-                                  "rank %u does not expect the message of "
-                                  "round %u, wave %u",
-                                  peer, turn->round, turn->wave);
+                                  "rank %u does not expect message %zu of "
+                                  "round %u, wave %u, with %llu bytes",
+                                  send->peer, nth, turn->round, turn->wave,
+                                  (unsigned long long)send->bytes);
             }
         }
     }
@@ -185,7 +189,6 @@ static enum rf_status take(struct rf_nvshmem_table *table,
             return rf_err_set(err, RF_ERR_PROTOCOL, "rank %u: bad table", r);
         }
     }
-    table->id = ((const struct head *)all[0].data)->id;
     table->share_device = share_device(all, n);
     unite(table, all, n);
     return find_places(table, steps, env->rank, all, err);
@@ -193,7 +196,6 @@ static enum rf_status take(struct rf_nvshmem_table *table,
 
 enum rf_status rf_nvshmem_table_open(const struct rf_method_env *env,
                                      const struct rf_steps *steps,
-                                     const struct rf_nvshmem_id *id,
                                      struct rf_nvshmem_table *out,
                                      struct rf_err *err)
 {
@@ -205,7 +207,6 @@ enum rf_status rf_nvshmem_table_open(const struct rf_method_env *env,
     size_t size;
     memset(out, 0, sizeof(*out));
     memset(&head, 0, sizeof(head));
-    head.id = *id;
     head.send_slot_bytes = steps->send_slot_bytes;
     head.recv_slot_bytes = steps->recv_slot_bytes;
     rf_boot_id(head.boot_id);

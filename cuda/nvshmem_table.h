@@ -6,7 +6,6 @@
 #ifndef RF_CUDA_NVSHMEM_TABLE_H
 #define RF_CUDA_NVSHMEM_TABLE_H
 
-#include "cuda/nvshmem_api.h"
 #include "cuda/steps.h"
 #include "transport/method.h"
 
@@ -25,7 +24,6 @@ struct rf_nvshmem_turn {
 };
 
 struct rf_nvshmem_table {
-    struct rf_nvshmem_id id; /* rank 0's */
     struct rf_nvshmem_turn *at;
     size_t n, capacity;
     uint64_t send_slot_bytes, recv_slot_bytes; /* the largest of any rank */
@@ -33,10 +31,9 @@ struct rf_nvshmem_table {
     bool share_device;                         /* two ranks do */
 };
 
-/* Collective. `id` counts on rank 0. Freed also after a failure. */
+/* Collective. Freed also after a failure. */
 enum rf_status rf_nvshmem_table_open(const struct rf_method_env *env,
                                      const struct rf_steps *steps,
-                                     const struct rf_nvshmem_id *id,
                                      struct rf_nvshmem_table *out,
                                      struct rf_err *err) RF_MUST_CHECK;
 void rf_nvshmem_table_free(struct rf_nvshmem_table *table);

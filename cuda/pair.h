@@ -8,6 +8,13 @@
 
 #include "cuda/steps.h"
 
+/* From which length runs of bytes are not packed: what `wish`, the text of
+ * REFIT_DIRECT_BYTES, says where it is not NULL (0: all are packed), else
+ * 4 MiB. Pure. */
+#define RF_DIRECT_VARIABLE "REFIT_DIRECT_BYTES"
+enum rf_status rf_direct_bytes(const char *wish, uint64_t *out,
+                               struct rf_err *err) RF_MUST_CHECK;
+
 /* Parts of packed ops have at most this fraction of a wave's bytes. */
 #define RF_PAIR_PARTS 8
 
@@ -25,6 +32,7 @@ struct rf_pair {
     bool sending;
     uint64_t message_bytes; /* of a wave */
     uint64_t direct_bytes;  /* runs that long are not packed; 0: all are */
+    bool staged;            /* see rf_steps_of */
     uint32_t wave;
     uint64_t used;             /* of the current wave */
     size_t packed;             /* index of its packed message; SIZE_MAX: none */

@@ -250,7 +250,7 @@ static void add_local(const struct rf_pair *pair, const struct rf_op *op)
 static void build(const struct rf_steps_of *of, const struct sort_key *keys,
                   size_t n, struct history *history, struct rf_steps *out)
 {
-    struct rf_pair pair = {.steps = out};
+    struct rf_pair pair = {.steps = out, .staged = of->staged};
     for (size_t i = 0; i < n; i++) {
         const struct sort_key *key = &keys[i], *last = i > 0 ? key - 1 : NULL;
         const bool new_round = last == NULL || key->round != last->round;
@@ -355,14 +355,8 @@ static enum rf_status exchange_waves(const struct rf_method_env *env,
 }
 
 enum rf_status rf_steps_open(const struct rf_method_env *env,
+                             uint64_t direct_bytes, bool staged,
                              struct rf_steps *out, struct rf_err *err)
-{
-    return rf_steps_open_direct(env, 0, out, err);
-}
-
-enum rf_status rf_steps_open_direct(const struct rf_method_env *env,
-                                    uint64_t direct_bytes, struct rf_steps *out,
-                                    struct rf_err *err)
 {
     const uint32_t n = env->plan->world->n_ranks;
     struct rf_waves *waves = rf_xcalloc(n, sizeof(*waves));
@@ -371,6 +365,7 @@ enum rf_status rf_steps_open_direct(const struct rf_method_env *env,
                                    .bucket_bytes =
                                        env->plan->spec->bucket_bytes,
                                    .direct_bytes = direct_bytes,
+                                   .staged = staged,
                                    .waves = waves,
                                    .serialize = env->plan->spec->serialize};
     enum rf_status status = exchange_waves(env, waves, err);

@@ -15,7 +15,8 @@
  * Long runs of bytes that are whole at both ends need no packing: where the
  * caller wants it (rf_steps_of.direct_bytes), each is a message of its own,
  * from memory to memory. It counts in its wave like packed bytes, but takes no
- * room in a slot. Messages of one pair have the same order at both ends.
+ * room in a slot; or, staged, it comes to the receiver's slot and is unpacked
+ * there. Messages of one pair have the same order at both ends.
  *
  * Rounds do not wait for each other as a whole: a step says how many of the
  * steps before it must have arrived (rf_step.after).
@@ -84,6 +85,7 @@ struct rf_steps_of {
     uint32_t rank;
     uint64_t bucket_bytes; /* of one step, each way */
     uint64_t direct_bytes; /* runs that long are not packed; 0: all are */
+    bool staged;           /* but they arrive in the receiver's slot */
     const struct rf_waves *waves; /* by rank, of all ranks */
     bool serialize;               /* a round begins when the last has ended */
 };
@@ -95,12 +97,9 @@ enum rf_status rf_steps_build(const struct rf_steps_of *of,
                               struct rf_steps *out,
                               struct rf_err *err) RF_MUST_CHECK;
 /* The same for a method; collective, since ranks exchange their waves. All give
- * the same `direct_bytes`. */
-enum rf_status rf_steps_open_direct(const struct rf_method_env *env,
-                                    uint64_t direct_bytes, struct rf_steps *out,
-                                    struct rf_err *err) RF_MUST_CHECK;
-/* With everything packed. */
+ * the same `direct_bytes` and `staged`. */
 enum rf_status rf_steps_open(const struct rf_method_env *env,
+                             uint64_t direct_bytes, bool staged,
                              struct rf_steps *out,
                              struct rf_err *err) RF_MUST_CHECK;
 void rf_steps_free(struct rf_steps *steps);

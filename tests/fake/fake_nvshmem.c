@@ -7,9 +7,12 @@
  *   - initialisation is collective, needs a device and version 1 structures;
  *   - nvshmem_malloc, nvshmem_free and finalize are collective, sizes agree,
  * and a heap that is full gives NULL;
- *   - a put goes from device memory to the address of the caller's own copy of
- *     a symmetric object; whether it happens at once or as late as the next
- *     quiet or barrier is left open, so both happen here, in turn;
+ *   - device memory outside the heap can be registered once, and no two such
+ *     buffers overlap;
+ *   - a put goes from a symmetric object or a registered buffer to the address
+ *     of the caller's own copy of a symmetric object; whether it happens at
+ * once or as late as the next quiet or barrier is left open, so both happen
+ * here, in turn;
  *   - a put with a signal and a signal alone take their data when the stream
  *     reaches them and arrive some time later, in any order, each with its
  *     signal after its data;
@@ -41,6 +44,7 @@
 #define ID_MAGIC 0x5348u
 #define MAX_PES 32
 #define MAX_OBJECTS 64
+#define MAX_REGISTERED 16
 #define OBJECT_ALIGN 512
 #define MAX_PUTS 65536
 #define LONGEST_WAY_NS 500000
@@ -61,6 +65,11 @@ struct meeting { /* the memfd */
         _Atomic uint64_t calls, barriers; /* collectives, those in streams */
         _Atomic int node, device;
     } pe[MAX_PES];
+};
+
+struct span {
+    const unsigned char *at;
+    size_t bytes;
 };
 
 struct put {
@@ -84,11 +93,8 @@ static struct {
     int rank, ranks;
     unsigned char *heap[MAX_PES]; /* in our address space; ours at `rank` */
     size_t heap_bytes, used;
-    struct {
-        unsigned char *at;
-        size_t bytes;
-    } objects[MAX_OBJECTS];
-    size_t n_objects;
+    struct span objects[MAX_OBJECTS], registered[MAX_REGISTERED];
+    size_t n_objects, n_registered;
     pthread_mutex_t lock; /* of the puts */
     struct put puts[MAX_PUTS];
     size_t n_puts;
@@ -395,16 +401,56 @@ void nvshmem_free(void *at)
     end_process("nvshmem_free", "not an object of the symmetric heap");
 }
 
-static bool is_symmetric(const void *memory, size_t bytes)
+static bool is_within(const struct span *spans, size_t n, const void *memory,
+                      size_t bytes)
 {
     const unsigned char *at = memory;
-    for (size_t i = 0; i < self.n_objects; i++) {
-        if (at >= self.objects[i].at &&
-            at + bytes <= self.objects[i].at + self.objects[i].bytes) {
+    for (size_t i = 0; i < n; i++) {
+        if (at >= spans[i].at && at + bytes <= spans[i].at + spans[i].bytes) {
             return true;
         }
     }
     return false;
+}
+
+static bool is_symmetric(const void *memory, size_t bytes)
+{
+    return is_within(self.objects, self.n_objects, memory, bytes);
+}
+
+static bool overlaps(const struct span *span, const void *memory, size_t bytes)
+{
+    const unsigned char *at = memory;
+    return at < span->at + span->bytes && span->at < at + bytes;
+}
+
+int nvshmemx_buffer_register(void *at, size_t bytes)
+{
+    const struct span heap = {.at = self.heap[self.rank],
+                              .bytes = self.heap_bytes};
+    const int code = injected("nvshmemx_buffer_register");
+    bool taken = self.meeting == NULL || overlaps(&heap, at, bytes);
+    for (size_t i = 0; i < self.n_registered; i++) {
+        taken = taken || overlaps(&self.registered[i], at, bytes);
+    }
+    if (code != 0 || taken || bytes == 0 || !fake_cuda_is_device(at, bytes) ||
+        self.n_registered == MAX_REGISTERED) {
+        return code != 0 ? code : 1;
+    }
+    self.registered[self.n_registered++] =
+        (struct span){.at = at, .bytes = bytes};
+    return 0;
+}
+
+int nvshmemx_buffer_unregister(void *at)
+{
+    for (size_t i = 0; i < self.n_registered; i++) {
+        if (self.registered[i].at == at) {
+            self.registered[i] = self.registered[--self.n_registered];
+            return 0;
+        }
+    }
+    return 1;
 }
 
 /* --- in a stream --- */
@@ -419,10 +465,17 @@ static void *copy_of(const void *own, int pe)
 static void check_put(const char *call, const void *to, const void *from,
                       size_t bytes, int pe)
 {
+    const bool symmetric = is_symmetric(from, bytes);
     if (pe < 0 || pe >= self.ranks || !is_symmetric(to, bytes) ||
         !fake_cuda_is_device(from, bytes)) {
         end_process(call, "not a PE, or not symmetric and device memory");
     }
+    if (!symmetric &&
+        !is_within(self.registered, self.n_registered, from, bytes)) {
+        end_process(call, "the source is neither symmetric nor registered");
+    }
+    fake_cuda_trace("%s %d %zu", symmetric ? "put" : "put_registered", pe,
+                    bytes);
 }
 
 static void check_signal(const char *call, const uint64_t *signal, int op,

@@ -7,6 +7,8 @@
  *   record E S, wait S E   an event on a stream
  *   launch S BLOCKS        a kernel
  *   send S PEER BYTES, recv S PEER BYTES   of NCCL, PEER as NCCL counts
+ *   put PEER BYTES, put_registered PEER BYTES   of NVSHMEM, by the source: a
+ *                          symmetric object or a registered buffer
  *   register N BYTES, deregister N 0   of a communicator that then has N
  */
 #include <fcntl.h>

@@ -17,6 +17,51 @@ test_every_strategy_runs_on_nvshmem() {
     all_beside_yardsticks
 }
 
+# The runs of the small model are put from where they are, in buckets of few
+# waves and of many, with each of the streams slow (packing, puts, unpacking).
+long_runs_are_put() { # STREAM
+    cluster '.launch.env += {REFIT_DIRECT_BYTES: "512",
+            FAKE_CUDA_SLOW: "'"$1"':300", FAKE_CUDA_TRACE: "'"$PWD/trace"'"} |
+        .scenarios[0] += {method: "nvshmem", bucket_bytes: [16384, 1048576],
+        strategy: ["send_recv", "broadcast", "allgather",
+            "allgather_global", "hierarchical", "gather_broadcast"]}'
+    run_coord cluster.json
+    expect_exit 0
+    all_verified 12
+    expect_text trace ' put_registered [0-9]+ [0-9]+$'
+    expect_text trace ' put [0-9]+ [0-9]+$'
+    for file in results/*/s*.json; do
+        expect_json "$file" '.setup.registration == "arenas"'
+    done
+}
+test_long_runs_are_put_without_packing_when_packing_is_slow() {
+    long_runs_are_put 0
+}
+test_long_runs_are_put_without_packing_when_puts_are_slow() {
+    long_runs_are_put 1
+}
+test_long_runs_are_put_without_packing_when_unpacking_is_slow() {
+    long_runs_are_put 2
+}
+
+# The third arena that anybody registers is refused, on whichever rank: then all
+# ranks pack.
+test_all_is_packed_where_arenas_cannot_be_registered() {
+    cluster '.launch.env += {REFIT_DIRECT_BYTES: "512",
+            FAKE_NVSHMEM_FAIL: "nvshmemx_buffer_register:1:3",
+            FAKE_CUDA_TRACE: "'"$PWD/trace"'"} |
+        .scenarios[0] += {method: "nvshmem", strategy: ["send_recv",
+            "broadcast"]}'
+    run_coord cluster.json
+    expect_exit 0
+    all_verified 2
+    expect_no_text trace put_registered
+    for file in results/*/s*.json; do
+        expect_json "$file" '.setup.registration ==
+            "none: rank 0: nvshmemx_buffer_register: error 3"'
+    done
+}
+
 test_nvshmem_runs_colocated_separate_and_with_casts() {
     cluster '.nodes[0].slots = 4 | .scenarios = [
         {"name": "s-colocated", "mode": "colocated",
@@ -88,6 +133,7 @@ test_signals_order_steps_when_unpacking_is_slow() {
 test_ranks_of_one_device_use_barriers() {
     for stream in 0 1 2; do
         cluster '.launch.env += {REFIT_SHARE_GPU: "1", FAKE_CUDA_DEVICES: "1",
+                REFIT_DIRECT_BYTES: (if '"$stream"' > 0 then "512" else "0" end),
                 FAKE_CUDA_SLOW: "'"$stream"':1000"} |
             .scenarios[0] += {method: "nvshmem", bucket_bytes: 16384,
                 strategy: ["send_recv", "broadcast"], iterations: 1}'

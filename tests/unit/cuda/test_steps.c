@@ -198,7 +198,8 @@ static void run_wave(struct host_rank *ranks, uint32_t round, uint32_t wave,
 }
 
 static void prepare(const struct random_ops *ops, uint64_t direct_bytes,
-                    struct host_rank *ranks, void *expected[][RF_MEM_COUNT])
+                    bool staged, struct host_rank *ranks,
+                    void *expected[][RF_MEM_COUNT])
 {
     uint64_t sent = 0, received = 0, wanted = 0;
     struct rf_waves waves[RANKS];
@@ -210,6 +211,7 @@ static void prepare(const struct random_ops *ops, uint64_t direct_bytes,
                                        .rank = r,
                                        .bucket_bytes = BUCKET,
                                        .direct_bytes = direct_bytes,
+                                       .staged = staged,
                                        .waves = waves};
         struct rf_err err;
         ck_assert_int_eq(rf_steps_build(&of, &ranks[r].steps, &err), 0);
@@ -282,7 +284,7 @@ START_TEST(test_steps_of_random_schedules_move_every_byte)
     struct random_ops ops;
     uint32_t last = 0;
     make(_i, &ops);
-    prepare(&ops, 0, ranks, expected);
+    prepare(&ops, 0, false, ranks, expected);
     for (size_t i = 0; i < ops.all.n_ops; i++) {
         last = RF_MAX(last, ops.all.ops[i].round);
     }
@@ -479,15 +481,15 @@ static bool try_any(struct streams *streams, unsigned first)
     return false;
 }
 
-START_TEST(test_steps_in_any_order_that_they_allow_move_every_byte)
+static void run_streams(int seed, bool staged)
 {
     struct host_rank ranks[RANKS] = {0};
-    struct streams streams = {.ranks = ranks, .chance = (uint64_t)_i};
+    struct streams streams = {.ranks = ranks, .chance = (uint64_t)seed};
     void *expected[RANKS][RF_MEM_COUNT];
     struct random_ops ops;
-    make(_i, &ops);
-    prepare(&ops, DIRECT, ranks, expected);
-    while (try_any(&streams, chance(&streams) % 4 != 0 ? (unsigned)_i
+    make(seed, &ops);
+    prepare(&ops, DIRECT, staged, ranks, expected);
+    while (try_any(&streams, chance(&streams) % 4 != 0 ? (unsigned)seed
                                                        : chance(&streams))) {
     }
     for (uint32_t r = 0; r < RANKS; r++) {
@@ -497,6 +499,79 @@ START_TEST(test_steps_in_any_order_that_they_allow_move_every_byte)
     random_ops_run(&ops, expected);
     compare_and_free(&ops, ranks, expected);
     random_ops_free(&ops);
+}
+
+START_TEST(test_steps_in_any_order_that_they_allow_move_every_byte)
+{
+    run_streams(_i, false);
+}
+END_TEST
+
+START_TEST(test_staged_steps_in_any_order_that_they_allow_move_every_byte)
+{
+    run_streams(_i, true);
+}
+END_TEST
+
+/* What lies between two short ops is long: it leaves the source's memory as it
+ * is and comes to the receiver's slot, behind what was packed before it. */
+START_TEST(test_staged_runs_leave_memory_and_arrive_in_the_slot)
+{
+    const uint64_t bytes[] = {16, DIRECT, DIRECT, 16};
+    struct rf_op ops[RF_ARRAY_SIZE(bytes)];
+    const struct rf_schedule schedule = {
+        .ops = ops, .n_ops = RF_ARRAY_SIZE(ops), .n_ranks = 2};
+    const struct rf_waves waves[2] = {{NULL, 0, 0}};
+    const struct rf_message sends[] = {{1, RF_BASE_SEND, 0, 16},
+                                       {1, RF_BASE_TRAIN, 16, 2 * DIRECT},
+                                       {1, RF_BASE_SEND, RF_SEGMENT_ALIGN, 16}};
+    const uint64_t recv_at[] = {0, RF_SEGMENT_ALIGN,
+                                RF_SEGMENT_ALIGN + 2 * DIRECT};
+    struct rf_steps steps[2];
+    struct rf_err err;
+    uint64_t at = 0;
+    for (uint32_t i = 0; i < RF_ARRAY_SIZE(ops); i++) {
+        ops[i] = (struct rf_op){.id = i,
+                                .dst = 1,
+                                .dst_mem = RF_MEM_INFER,
+                                .dep = RF_NO_OP,
+                                .src_item = 1,
+                                .dst_item = 1,
+                                .src_offset = at,
+                                .dst_offset = at};
+        for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
+            ops[i].box.extent[d] = d + 1 < RF_BOX_DIMS ? 1 : bytes[i];
+            ops[i].src_stride[d] = ops[i].dst_stride[d] =
+                d + 1 < RF_BOX_DIMS ? 16 : 1;
+        }
+        at += bytes[i];
+    }
+    for (uint32_t r = 0; r < 2; r++) {
+        const struct rf_steps_of of = {.schedule = &schedule,
+                                       .rank = r,
+                                       .bucket_bytes = 1 << 20,
+                                       .direct_bytes = DIRECT,
+                                       .staged = true,
+                                       .waves = waves};
+        ck_assert_int_eq(rf_steps_build(&of, &steps[r], &err), RF_OK);
+        ck_assert_uint_eq(steps[r].n, 1);
+    }
+    ck_assert_uint_eq(steps[0].at[0].n_sends, RF_ARRAY_SIZE(sends));
+    ck_assert_uint_eq(steps[1].at[0].n_recvs, RF_ARRAY_SIZE(sends));
+    for (size_t m = 0; m < RF_ARRAY_SIZE(sends); m++) {
+        const struct rf_message *sent = &steps[0].at[0].sends[m];
+        const struct rf_message *recv = &steps[1].at[0].recvs[m];
+        ck_assert_uint_eq(sent->base, sends[m].base);
+        ck_assert_uint_eq(sent->offset, sends[m].offset);
+        ck_assert_uint_eq(sent->bytes, sends[m].bytes);
+        ck_assert_uint_eq(recv->base, RF_BASE_RECV);
+        ck_assert_uint_eq(recv->offset, recv_at[m]);
+        ck_assert_uint_eq(recv->bytes, sends[m].bytes);
+    }
+    ck_assert_uint_eq(steps[0].at[0].pack.plain.bytes, 32);
+    ck_assert_uint_eq(steps[1].at[0].unpack.plain.bytes, 32 + 2 * DIRECT);
+    rf_steps_free(&steps[0]);
+    rf_steps_free(&steps[1]);
 }
 END_TEST
 
@@ -765,7 +840,8 @@ START_TEST(test_waves_of_a_peer_must_be_in_order)
     struct rf_steps steps = {0};
     struct rf_err err = {.text = ""};
     memcpy(list, lists[_i].of, sizeof(list));
-    ck_assert_int_eq(rf_steps_open(&env, &steps, &err), lists[_i].status);
+    ck_assert_int_eq(rf_steps_open(&env, 0, false, &steps, &err),
+                     lists[_i].status);
     if (lists[_i].status != RF_OK) {
         ck_assert_msg(strstr(err.text, "rank 1: its list of waves") != NULL,
                       "%s", err.text);
@@ -784,6 +860,10 @@ Suite *test_steps_suite(void)
                         0, 12);
     tcase_add_loop_test(
         tests, test_steps_in_any_order_that_they_allow_move_every_byte, 0, 40);
+    tcase_add_loop_test(
+        tests, test_staged_steps_in_any_order_that_they_allow_move_every_byte,
+        0, 40);
+    tcase_add_test(tests, test_staged_runs_leave_memory_and_arrive_in_the_slot);
     tcase_add_test(
         tests,
         test_steps_receive_into_a_staging_slot_that_is_not_read_any_more);

@@ -1,0 +1,23 @@
+/*
+ * Registering memory with a library, by all ranks or none: libraries do not say
+ * what happens if only one end of a message is registered, and both ends of one
+ * must cut it alike.
+ */
+#ifndef RF_CUDA_REGISTRATION_H
+#define RF_CUDA_REGISTRATION_H
+
+#include "transport/method.h"
+
+/* What a rank tells the others: empty if it could do its part. */
+struct rf_registration_report {
+    char why[120];
+};
+
+/* Collective. `text` (RF_REGISTRATION_SIZE bytes) is empty if all ranks could,
+ * else "none: rank 3: " and its reason, of the first that could not. */
+enum rf_status rf_registration_agree(const struct rf_method_env *env,
+                                     const struct rf_registration_report *mine,
+                                     char *text,
+                                     struct rf_err *err) RF_MUST_CHECK;
+
+#endif

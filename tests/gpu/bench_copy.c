@@ -3,7 +3,8 @@
  * shapes that refits are made of. Each shape moves the same number of bytes;
  * the ceiling is cudaMemcpyAsync, device to device, of as many bytes in the
  * same run, best of several rounds in turn, timed with events. Bandwidths count
- * bytes read and bytes written.
+ * bytes read and bytes written. Fewer bytes than JUDGED_MEBIBYTES measure
+ * launches and caches: no ratio is wanted of them.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@
 
 #define ROUNDS 7
 #define SLACK 4096 /* behind each buffer */
+#define JUDGED_MEBIBYTES 256
 
 struct shape {
     const char *name;
@@ -81,6 +83,11 @@ static double kernel_ms(struct bench *bench,
     return finish_ms(bench);
 }
 
+static double wanted_of(const struct bench *bench, const struct shape *shape)
+{
+    return bench->total >> 20 >= JUDGED_MEBIBYTES ? shape->wanted : 0;
+}
+
 /* A strided source spans up to 8 times what it gives: shapes are cut so that
  * the span stays within the source buffer. */
 static bool run(struct bench *bench, const struct shape *shape)
@@ -91,6 +98,7 @@ static bool run(struct bench *bench, const struct shape *shape)
     struct rf_slices host = {0};
     struct rf_device_slices device;
     struct rf_err err;
+    const double wanted = wanted_of(bench, shape);
     double copy = 0, kernel = 0, ratio;
     rf_slices_add(&host,
                   (struct rf_slice){.dst_base = 1,
@@ -113,12 +121,12 @@ static bool run(struct bench *bench, const struct shape *shape)
            "ratio %.3f%s\n",
            shape->name, (double)bytes / 1e6, 2e-6 * (double)bytes / kernel,
            2e-6 * (double)bytes / copy, ratio,
-           shape->wanted == 0       ? ""
-           : ratio >= shape->wanted ? "  ok"
-                                    : "  below 0.9");
+           wanted == 0       ? ""
+           : ratio >= wanted ? "  ok"
+                             : "  below 0.9");
     rf_device_slices_free(&device);
     rf_slices_free(&host);
-    return shape->wanted == 0 || ratio >= shape->wanted;
+    return ratio >= wanted;
 }
 
 static void open_bench(struct bench *bench, uint64_t mebibytes)
@@ -152,8 +160,8 @@ int main(int argc, char **argv)
     open_bench(&bench, mebibytes);
     for (size_t i = 0; i < RF_ARRAY_SIZE(shapes); i++) {
         const bool good = run(&bench, &shapes[i]);
-        reported += shapes[i].wanted == 0;
-        passed += shapes[i].wanted > 0 && good;
+        reported += wanted_of(&bench, &shapes[i]) == 0;
+        passed += wanted_of(&bench, &shapes[i]) > 0 && good;
         failed += !good;
     }
     printf("%d passed, %d failed, %d only reported\n", passed, failed,

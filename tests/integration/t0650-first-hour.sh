@@ -29,12 +29,14 @@ verdict_of() { # PART
 }
 
 test_machine_and_benchmarks_run_over_the_fakes() {
-    over_fakes --only probe,driver,refit-host,tables,unit,memcheck,kernels,d
+    over_fakes \
+        --only probe,driver,refit-host,tables,unit,memcheck,shapes,kernels,d
     expect_exit 0
-    report_has 10
+    report_has 11
     expect_json out/first-hour.json '.parts | all(
         .verdict == "ok" or .verdict == "skipped" and .reason != "")'
-    for part in probe refit-host tables unit kernels group priority steps; do
+    for part in probe refit-host tables unit shapes kernels group priority \
+        steps; do
         [ "$(verdict_of "$part")" = ok ] || fail "$part is not ok"
     done
     # Raw samples, and what they are of cudaMemcpy.

@@ -123,6 +123,9 @@ const struct rf_op *rf_schedule_walk_next(struct rf_schedule_walk *walk);
 bool rf_schedule_find(const struct rf_schedule *schedule, uint32_t id,
                       struct rf_op *out);
 
+/* Where in `ops` the op with an id is; n_ops where it is not there. */
+size_t rf_schedule_index(const struct rf_schedule *schedule, uint32_t id);
+
 /* Calls `each` with the ops from one rank to another and their bytes, for
  * every two ranks that have any, at least once. Takes time in proportion to
  * what is stored, not to the ops of the world. */

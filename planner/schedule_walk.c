@@ -44,13 +44,6 @@ const struct rf_op *rf_schedule_walk_next(struct rf_schedule_walk *walk)
     return &walk->folded;
 }
 
-static int compare_op(const void *id, const void *op)
-{
-    const uint32_t wanted = *(const uint32_t *)id;
-    const uint32_t found = ((const struct rf_op *)op)->id;
-    return (wanted > found) - (wanted < found);
-}
-
 /* Spreads have as many ids as they have ops. */
 static bool find_folded(const struct rf_fold *fold, uint32_t id,
                         struct rf_op *out)
@@ -71,15 +64,28 @@ static bool find_folded(const struct rf_fold *fold, uint32_t id,
     return false;
 }
 
-bool rf_schedule_find(const struct rf_schedule *schedule, uint32_t id,
-                      struct rf_op *out)
+static int compare_op(const void *id, const void *op)
+{
+    const uint32_t wanted = *(const uint32_t *)id;
+    const uint32_t found = ((const struct rf_op *)op)->id;
+    return (wanted > found) - (wanted < found);
+}
+
+size_t rf_schedule_index(const struct rf_schedule *schedule, uint32_t id)
 {
     const struct rf_op *op = schedule->n_ops > 0
                                  ? bsearch(&id, schedule->ops, schedule->n_ops,
                                            sizeof(*op), compare_op)
                                  : NULL;
-    if (op != NULL) {
-        *out = *op;
+    return op != NULL ? (size_t)(op - schedule->ops) : schedule->n_ops;
+}
+
+bool rf_schedule_find(const struct rf_schedule *schedule, uint32_t id,
+                      struct rf_op *out)
+{
+    const size_t at = rf_schedule_index(schedule, id);
+    if (at < schedule->n_ops) {
+        *out = schedule->ops[at];
         return true;
     }
     return schedule->fold != NULL && find_folded(schedule->fold, id, out);

@@ -61,29 +61,16 @@ void rf_simulation_find_folded(struct rf_simulation *b)
     add_takes(b, fold);
 }
 
-static int by_id(const void *id, const void *op)
-{
-    const uint32_t wanted = *(const uint32_t *)id;
-    const uint32_t found = ((const struct rf_op *)op)->id;
-    return (wanted > found) - (wanted < found);
-}
-
 /* The job that ends with the op that brings a spread's box to the root;
  * NO_FLOW: none has to. */
 static uint32_t job_before(const struct rf_simulation *b,
                            const struct rf_spread *spread)
 {
     const struct rf_schedule *schedule = b->env->schedule;
-    const struct rf_op *op;
-    size_t at;
-    if (spread->op.dep == RF_NO_OP || schedule->n_ops == 0) {
-        return NO_FLOW;
-    }
-    op = bsearch(&spread->op.dep, schedule->ops, schedule->n_ops, sizeof(*op),
-                 by_id);
-    at = op != NULL ? (size_t)(op - schedule->ops) : 0;
-    return op != NULL && b->flow_of[at] != NO_FLOW ? b->last_job_of[at]
-                                                   : NO_FLOW;
+    const size_t at = rf_schedule_index(schedule, spread->op.dep);
+    return at < schedule->n_ops && b->flow_of[at] != NO_FLOW
+               ? b->last_job_of[at]
+               : NO_FLOW;
 }
 
 /* What leaves the root, or is taken out there, waits for what has arrived. */

@@ -1,5 +1,9 @@
-/* Event-driven: an event is a job that leaves a server or stops waiting. See
- * servers.h. */
+/*
+ * Event-driven: an event is a job that comes to a server or leaves one. When a
+ * job gets a server it is known when it will leave it, so what follows is put
+ * off until then, or with grains, until the earliest time at which it can go on
+ * without a break. See servers.h.
+ */
 #include "planner/servers.h"
 
 #include <stdlib.h>
@@ -8,13 +12,14 @@
 
 #define NOBODY UINT32_MAX
 
-enum event_kind { SERVED, WAITED };
+enum event_kind { COMES, LEAVES };
 
 struct event {
     double ms;
     uint64_t order; /* equal times: as they were made */
-    enum event_kind kind;
     uint32_t job;
+    uint16_t stage; /* which need of the job */
+    uint16_t kind;
 };
 
 struct server {
@@ -23,19 +28,33 @@ struct server {
     uint32_t first, last; /* jobs that queue here */
 };
 
+/* Where a job is. A job comes to its next server at `ready_ms`; what it needs
+ * of others, or of its own last server, begins to be there at `head_ms`. */
+struct state {
+    double ready_ms, head_ms;
+    uint32_t waits; /* edges that are left */
+    uint32_t stage; /* the next need to be met */
+    uint32_t next;  /* in a server's queue */
+};
+
 struct simulation {
     const struct rf_job *jobs;
     const struct rf_job_edge *edges;
-    size_t *first_edge; /* of each job, in `edges` */
-    uint32_t *waits;    /* of each job: edges that are left */
-    uint32_t *stage;    /* of each job: which need is its present one */
-    uint32_t *next;     /* in a server's queue */
+    size_t *by_from;    /* indices of edges */
+    size_t *first_edge; /* of each job, in `by_from` */
+    struct state *states;
     struct server *servers;
     struct event *heap;
     size_t n_events, capacity;
     uint64_t n_made;
     double now_ms, end_ms;
     size_t n_ended;
+};
+
+/* What of a job has arrived when. */
+struct arrival {
+    double head_ms, tail_ms; /* of the first grain and the last */
+    double grains, hold_ms; /* how many; how long the server is held */
 };
 
 static bool is_before(const struct event *a, const struct event *b)
@@ -46,7 +65,11 @@ static bool is_before(const struct event *a, const struct event *b)
 static void push(struct simulation *sim, double ms, enum event_kind kind,
                  uint32_t job)
 {
-    struct event event = {ms, sim->n_made++, kind, job};
+    struct event event = {.ms = RF_MAX(ms, sim->now_ms),
+                          .order = sim->n_made++,
+                          .job = job,
+                          .stage = (uint16_t)sim->states[job].stage,
+                          .kind = (uint16_t)kind};
     size_t at = sim->n_events;
     RF_PUSH(sim->heap, sim->n_events, sim->capacity, event);
     while (at > 0 && is_before(&event, &sim->heap[(at - 1) / 2])) {
@@ -76,22 +99,123 @@ static struct event pop(struct simulation *sim)
     return first;
 }
 
+/* The longest that a job will yet hold a server. */
+static double longest_left(const struct rf_job *job, uint32_t stage)
+{
+    double most = 0;
+    for (; stage < job->n_needs; stage++) {
+        most = RF_MAX(most, job->needs[stage].ms);
+    }
+    return most;
+}
+
+/* What comes after its end follows as fast as the server can. */
+static double arrival_of(const struct arrival *of, double share)
+{
+    const double first = 1 / of->grains;
+    if (share >= 1 || of->grains <= 1) {
+        return of->tail_ms + (RF_MAX(share, 1) - 1) * of->hold_ms;
+    }
+    return of->head_ms + (of->tail_ms - of->head_ms) *
+                             (RF_MAX(share, first) - first) / (1 - first);
+}
+
+/* `to` may begin so much before what a part of it needs as it is busy with what
+ * comes before that part. */
+static void heed(struct simulation *sim, const struct rf_job_edge *edge,
+                 const struct arrival *from)
+{
+    const struct rf_step *steps[] = {&edge->first, &edge->last};
+    const struct rf_step whole = {1, 0};
+    const double busy_ms = longest_left(&sim->jobs[edge->to], 0);
+    struct state *to = &sim->states[edge->to];
+    if (edge->kind == RF_EDGE_ENDED) {
+        steps[0] = steps[1] = &whole;
+    }
+    for (size_t i = 0; i < RF_ARRAY_SIZE(steps); i++) {
+        const double there =
+            arrival_of(from, (double)steps[i]->of_from) + edge->delay_ms;
+        const double before = (double)steps[i]->of_to;
+        to->ready_ms = RF_MAX(to->ready_ms, there - before * busy_ms);
+        if (before <= 0) {
+            to->head_ms = RF_MAX(to->head_ms, there);
+        }
+    }
+}
+
+static void end_wait(struct simulation *sim, uint32_t job)
+{
+    if (--sim->states[job].waits == 0) {
+        push(sim, sim->states[job].ready_ms, COMES, job);
+    }
+}
+
+/* Tells those that wait for a job that it has left its first server. */
+static void tell_left(struct simulation *sim, uint32_t job)
+{
+    for (size_t e = sim->first_edge[job]; e < sim->first_edge[job + 1]; e++) {
+        const struct rf_job_edge *edge = &sim->edges[sim->by_from[e]];
+        if (edge->kind == RF_EDGE_LEFT) {
+            struct state *to = &sim->states[edge->to];
+            to->ready_ms = RF_MAX(to->ready_ms, sim->now_ms);
+            to->head_ms = RF_MAX(to->head_ms, sim->now_ms);
+            end_wait(sim, edge->to);
+        }
+    }
+}
+
+/* Tells the others when it will have ended, and its parts be there. */
+static void tell_end(struct simulation *sim, uint32_t job,
+                     const struct arrival *arrival)
+{
+    sim->end_ms = RF_MAX(sim->end_ms, arrival->tail_ms);
+    sim->n_ended++;
+    for (size_t e = sim->first_edge[job]; e < sim->first_edge[job + 1]; e++) {
+        const struct rf_job_edge *edge = &sim->edges[sim->by_from[e]];
+        if (edge->kind != RF_EDGE_LEFT) {
+            heed(sim, edge, arrival);
+            end_wait(sim, edge->to);
+        }
+    }
+}
+
+/* A job gets the server of its present stage. Grains that came while it was
+ * still free have been passed on as they came. */
 static void hold(struct simulation *sim, uint32_t job)
 {
-    const struct rf_need *need = &sim->jobs[job].needs[sim->stage[job]];
+    const struct rf_job *it = &sim->jobs[job];
+    struct state *state = &sim->states[job];
+    const struct rf_need *need = &it->needs[state->stage];
     struct server *server = &sim->servers[need->server];
+    const double grains = RF_MAX(it->grains, 1);
+    const struct arrival out = {
+        .head_ms = RF_MIN(state->head_ms, sim->now_ms) + need->ms / grains,
+        .tail_ms = sim->now_ms + need->ms,
+        .grains = grains,
+        .hold_ms = need->ms,
+    };
     server->busy = true;
     server->busy_ms += need->ms;
-    push(sim, sim->now_ms + need->ms, SERVED, job);
+    push(sim, out.tail_ms, LEAVES, job);
+    state->stage++;
+    if (state->stage == it->n_needs) {
+        tell_end(sim, job, &out);
+        return;
+    }
+    state->head_ms = out.head_ms;
+    push(sim,
+         RF_MAX(out.head_ms, out.tail_ms - longest_left(it, state->stage) *
+                                               (1 - 1 / out.grains)),
+         COMES, job);
 }
 
 static void enqueue(struct simulation *sim, struct server *server, uint32_t job)
 {
-    sim->next[job] = NOBODY;
+    sim->states[job].next = NOBODY;
     if (server->first == NOBODY) {
         server->first = job;
     } else {
-        sim->next[server->last] = job;
+        sim->states[server->last].next = job;
     }
     server->last = job;
 }
@@ -102,21 +226,26 @@ static void let_go(struct simulation *sim, struct server *server)
     const uint32_t job = server->first;
     server->busy = false;
     if (job != NOBODY) {
-        server->first = sim->next[job];
+        server->first = sim->states[job].next;
+        sim->states[job].head_ms = sim->now_ms;
         hold(sim, job);
     }
 }
 
-/* A job without needs counts as one that has left its first server. */
-static void go_on(struct simulation *sim, uint32_t job)
+static void comes(struct simulation *sim, uint32_t job)
 {
     const struct rf_job *it = &sim->jobs[job];
+    const uint32_t stage = sim->states[job].stage;
     struct server *server;
-    if (sim->stage[job] == it->n_needs) {
-        push(sim, sim->now_ms, SERVED, job);
+    if (it->n_needs == 0) {
+        tell_left(sim, job);
+        tell_end(sim, job,
+                 &(struct arrival){.head_ms = sim->now_ms,
+                                   .tail_ms = sim->now_ms,
+                                   .grains = 1});
         return;
     }
-    server = &sim->servers[it->needs[sim->stage[job]].server];
+    server = &sim->servers[it->needs[stage].server];
     if (server->busy) {
         enqueue(sim, server, job);
     } else {
@@ -124,100 +253,64 @@ static void go_on(struct simulation *sim, uint32_t job)
     }
 }
 
-static void end_wait(struct simulation *sim, uint32_t job)
+static void leaves(struct simulation *sim, const struct event *event)
 {
-    if (--sim->waits[job] == 0) {
-        go_on(sim, job);
+    const struct rf_need *need = &sim->jobs[event->job].needs[event->stage];
+    let_go(sim, &sim->servers[need->server]);
+    if (event->stage == 0) {
+        tell_left(sim, event->job);
     }
 }
 
-static void release(struct simulation *sim, uint32_t job, bool first)
+/* Edges by the job where they begin, each job's as they came. */
+static void sort_edges(struct simulation *sim, size_t n_jobs, size_t n_edges)
 {
-    for (size_t e = sim->first_edge[job]; e < sim->first_edge[job + 1]; e++) {
-        const struct rf_job_edge *edge = &sim->edges[e];
-        if (edge->first != first) {
-            continue;
-        }
-        if (edge->delay_ms > 0) {
-            push(sim, sim->now_ms + edge->delay_ms, WAITED, edge->to);
-        } else {
-            end_wait(sim, edge->to);
-        }
+    size_t *first = rf_xcalloc(n_jobs + 2, sizeof(*first));
+    sim->by_from = rf_xcalloc(n_edges, sizeof(*sim->by_from));
+    for (size_t e = 0; e < n_edges; e++) {
+        first[sim->edges[e].from + 2]++;
     }
+    for (size_t j = 0; j < n_jobs; j++) {
+        first[j + 2] += first[j + 1];
+    }
+    for (size_t e = 0; e < n_edges; e++) {
+        sim->by_from[first[sim->edges[e].from + 1]++] = e;
+    }
+    sim->first_edge = first;
 }
 
-static void served(struct simulation *sim, uint32_t job)
-{
-    const struct rf_job *it = &sim->jobs[job];
-    const uint32_t stage = sim->stage[job];
-    if (stage < it->n_needs) {
-        let_go(sim, &sim->servers[it->needs[stage].server]);
-        sim->stage[job]++;
-    }
-    if (stage == 0) {
-        release(sim, job, true);
-    }
-    if (sim->stage[job] < it->n_needs) {
-        go_on(sim, job);
-        return;
-    }
-    sim->end_ms = sim->now_ms;
-    sim->n_ended++;
-    release(sim, job, false);
-}
-
-static int by_from(const void *a, const void *b)
-{
-    const struct rf_job_edge *x = a, *y = b;
-    if (x->from != y->from) {
-        return x->from < y->from ? -1 : 1;
-    }
-    return (x->to > y->to) - (x->to < y->to);
-}
-
-static void prepare(struct simulation *sim, size_t n_jobs,
-                    struct rf_job_edge *edges, size_t n_edges,
+static void prepare(struct simulation *sim, size_t n_jobs, size_t n_edges,
                     uint32_t n_servers)
 {
-    size_t e = 0;
-    qsort(edges, n_edges, sizeof(*edges), by_from);
-    sim->edges = edges;
-    sim->first_edge = rf_xcalloc(n_jobs + 1, sizeof(*sim->first_edge));
-    sim->waits = rf_xcalloc(n_jobs, sizeof(*sim->waits));
-    sim->stage = rf_xcalloc(n_jobs, sizeof(*sim->stage));
-    sim->next = rf_xcalloc(n_jobs, sizeof(*sim->next));
+    sort_edges(sim, n_jobs, n_edges);
+    sim->states = rf_xcalloc(n_jobs, sizeof(*sim->states));
     sim->servers = rf_xcalloc(n_servers, sizeof(*sim->servers));
     for (size_t j = 0; j < n_jobs; j++) {
-        sim->first_edge[j] = e;
-        while (e < n_edges && edges[e].from == j) {
-            e++;
-        }
-        sim->waits[j] = sim->jobs[j].n_waits;
+        sim->states[j].waits = sim->jobs[j].n_waits;
     }
-    sim->first_edge[n_jobs] = e;
     for (uint32_t s = 0; s < n_servers; s++) {
         sim->servers[s].first = NOBODY;
     }
 }
 
 void rf_servers_run(const struct rf_job *jobs, size_t n_jobs,
-                    struct rf_job_edge *edges, size_t n_edges,
+                    const struct rf_job_edge *edges, size_t n_edges,
                     uint32_t n_servers, struct rf_servers_result *out)
 {
-    struct simulation sim = {.jobs = jobs};
-    prepare(&sim, n_jobs, edges, n_edges, n_servers);
+    struct simulation sim = {.jobs = jobs, .edges = edges};
+    prepare(&sim, n_jobs, n_edges, n_servers);
     for (size_t j = 0; j < n_jobs; j++) {
-        if (sim.waits[j] == 0) {
-            go_on(&sim, (uint32_t)j);
+        if (jobs[j].n_waits == 0) {
+            push(&sim, 0, COMES, (uint32_t)j);
         }
     }
     while (sim.n_events > 0) {
         struct event event = pop(&sim);
         sim.now_ms = event.ms;
-        if (event.kind == WAITED) {
-            end_wait(&sim, event.job);
+        if (event.kind == COMES) {
+            comes(&sim, event.job);
         } else {
-            served(&sim, event.job);
+            leaves(&sim, &event);
         }
     }
     *out = (struct rf_servers_result){.ms = sim.end_ms,
@@ -228,10 +321,9 @@ void rf_servers_run(const struct rf_job *jobs, size_t n_jobs,
             out->busiest = s;
         }
     }
+    free(sim.by_from);
     free(sim.first_edge);
-    free(sim.waits);
-    free(sim.stage);
-    free(sim.next);
+    free(sim.states);
     free(sim.servers);
     free(sim.heap);
 }

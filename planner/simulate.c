@@ -7,12 +7,14 @@
  */
 #include "planner/simulate.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/mem.h"
 #include "planner/box.h"
+#include "planner/fold.h"
 #include "planner/servers.h"
 #include "planner/simulate_internal.h"
 
@@ -23,9 +25,14 @@
 #define MAX_FLOWS (MAX_JOBS / 16)
 #define BYTES_A_MS 1e6 /* of 1 GB/s */
 #define LEAST_JOB_BYTES (64 << 10)
+/* What is forwarded decides how long a chain takes to fill. */
+#define FORWARDED_SHARE 8
+/* What links and memories pass on at once, like a packet or two. */
+#define GRAIN_BYTES 4096
 /* How many jobs of a flow may be under way at once: one for each server that it
  * passes, so that none of them idles. */
 #define WINDOW 6
+#define NO_EDGE SIZE_MAX
 #define MAX_TURNS (UINT32_C(1) << 16)
 
 /* --- Servers ---------------------------------------------------------------
@@ -198,7 +205,7 @@ static struct rf_job job_of_flow(const struct rf_simulation *b,
                                  const struct rf_flow *flow)
 {
     const double bytes = (double)flow->bytes / flow->n_jobs;
-    struct rf_job job = {.n_needs = 0};
+    struct rf_job job = {.grains = bytes / GRAIN_BYTES};
     if (b->world->ranks[flow->src].node == b->world->ranks[flow->dst].node) {
         need_memory(b, flow, &job);
     } else {
@@ -297,24 +304,25 @@ static bool stays(const struct rf_simulation *b, const struct rf_op *op)
     return false;
 }
 
-/* Turns are numbered from 1, in the order in which a rank has them. */
-static uint32_t turn_of(const struct rf_simulation *b, const struct rf_op *op)
+uint32_t rf_simulation_turn(const struct rf_simulation *b, uint32_t task)
 {
-    return b->tasks_a_turn == 0 || op->src == op->dst
-               ? 0
-               : op->task / b->tasks_a_turn + 1;
+    return b->tasks_a_turn == 0 ? 0 : task / b->tasks_a_turn + 1;
 }
 
 /* As many turns as there is room for. */
 static void choose_turns(struct rf_simulation *b)
 {
     const struct rf_schedule *schedule = b->env->schedule;
+    const struct rf_fold *fold = schedule->fold;
     uint32_t most = 0;
     if (!b->env->plan->spec->serialize) {
         return;
     }
     for (size_t i = 0; i < schedule->n_ops; i++) {
         most = RF_MAX(most, schedule->ops[i].task);
+    }
+    for (size_t i = 0; fold != NULL && i < fold->n_spreads; i++) {
+        most = RF_MAX(most, fold->spreads[i].op.task);
     }
     b->tasks_a_turn = most / MAX_TURNS + 1;
 }
@@ -338,10 +346,11 @@ static void find_flows(struct rf_simulation *b)
     const struct rf_schedule *schedule = b->env->schedule;
     for (size_t i = 0; i < schedule->n_ops && !too_many(b); i++) {
         const struct rf_op *op = &schedule->ops[i];
-        const struct rf_flow key = {.src = op->src,
-                                    .dst = op->dst,
-                                    .after = after_of(b, op),
-                                    .turn = turn_of(b, op)};
+        const struct rf_flow key = {
+            .src = op->src,
+            .dst = op->dst,
+            .after = after_of(b, op),
+            .turn = op->src == op->dst ? 0 : rf_simulation_turn(b, op->task)};
         struct rf_flow *flow;
         b->flow_of[i] = NO_FLOW;
         if (b->depth_of != NULL) {
@@ -354,6 +363,10 @@ static void find_flows(struct rf_simulation *b)
         b->flow_of[i] = flow_for(b, &key);
         flow = &b->flows[b->flow_of[i]];
         flow->bytes += rf_op_bytes(op);
+        if (op->dep != RF_NO_OP && b->flow_of[op->dep] != NO_FLOW &&
+            b->world->ranks[op->src].node != b->world->ranks[op->dst].node) {
+            b->flows[b->flow_of[op->dep]].forwarded = true;
+        }
         flow->n_ops++;
     }
 }
@@ -376,22 +389,41 @@ static void choose_flows(struct rf_simulation *b)
 /* --- Jobs -------------------------------------------------------------------
  */
 
+static uint64_t share_of(const struct rf_flow *flow)
+{
+    return flow->forwarded ? FORWARDED_SHARE : 1;
+}
+
+/* Jobs end where ops end, as far as ops are alike: what is forwarded is there
+ * once its op is, which is not to wait for another job. */
+static uint32_t jobs_of(const struct rf_flow *flow, uint64_t most)
+{
+    most = RF_MIN(RF_MIN(most, JOBS_A_FLOW), flow->bytes / LEAST_JOB_BYTES + 1);
+    if (flow->n_ops == 0 || flow->n_ops >= most) {
+        return (uint32_t)most;
+    }
+    return (uint32_t)(flow->forwarded ? flow->n_ops
+                                      : most / flow->n_ops * flow->n_ops);
+}
+
 /* As many jobs a flow as there is room for, none smaller than it pays. */
 static void divide_flows(struct rf_simulation *b)
 {
-    uint64_t most = RF_MAX(MAX_JOBS / RF_MAX(b->n_flows, 1), 1);
-    most = RF_MIN(most, JOBS_A_FLOW);
+    uint64_t shares = 1;
+    for (size_t f = 0; f < b->n_flows; f++) {
+        shares += share_of(&b->flows[f]);
+    }
     for (size_t f = 0; f < b->n_flows; f++) {
         struct rf_flow *flow = &b->flows[f];
+        const uint64_t most = RF_MAX(MAX_JOBS * share_of(flow) / shares, 1);
         flow->first_job = b->n_jobs;
         flow->latency_ms = latency_of(b, flow);
-        flow->n_jobs =
-            (uint32_t)RF_MIN(most, flow->bytes / LEAST_JOB_BYTES + 1);
+        flow->n_jobs = jobs_of(flow, most);
         b->n_jobs += flow->n_jobs;
     }
     b->jobs = rf_xcalloc(b->n_jobs, sizeof(*b->jobs));
-    b->last_wait = rf_xcalloc(b->n_jobs, sizeof(*b->last_wait));
-    memset(b->last_wait, 0xff, b->n_jobs * sizeof(*b->last_wait));
+    b->last_edge = rf_xcalloc(b->n_jobs, sizeof(*b->last_edge));
+    memset(b->last_edge, 0xff, b->n_jobs * sizeof(*b->last_edge));
 }
 
 static void add_edge(struct rf_simulation *b, struct rf_job_edge edge)
@@ -400,11 +432,9 @@ static void add_edge(struct rf_simulation *b, struct rf_job_edge edge)
     RF_PUSH(b->edges, b->n_edges, b->edges_capacity, edge);
 }
 
-void rf_simulation_wait(struct rf_simulation *b, uint32_t job, uint32_t earlier,
-                        double delay_ms)
+void rf_simulation_wait(struct rf_simulation *b, uint32_t job, uint32_t earlier)
 {
-    add_edge(b, (struct rf_job_edge){
-                    .from = earlier, .to = job, .delay_ms = delay_ms});
+    add_edge(b, (struct rf_job_edge){.from = earlier, .to = job});
 }
 
 static void fill_flow(struct rf_simulation *b, const struct rf_flow *flow)
@@ -415,45 +445,94 @@ static void fill_flow(struct rf_simulation *b, const struct rf_flow *flow)
         b->jobs[at] = job;
         if (j > 0) {
             add_edge(b, (struct rf_job_edge){
-                            .from = at - 1, .to = at, .first = true});
+                            .from = at - 1, .to = at, .kind = RF_EDGE_LEFT});
         }
         if (j >= WINDOW) {
-            rf_simulation_wait(b, at, at - WINDOW, 0);
+            rf_simulation_wait(b, at, at - WINDOW);
         }
     }
 }
 
-uint32_t rf_simulation_job_at(const struct rf_flow *flow, uint64_t byte)
+/* A byte of a flow: the job in which it moves, and how much of that is before
+ * it, from 0 to 1. */
+struct place {
+    uint32_t job;
+    float share;
+};
+
+static uint32_t job_at(const struct rf_flow *flow, double at)
 {
-    const double share = (double)byte / (double)RF_MAX(flow->bytes, 1);
-    const uint32_t j = (uint32_t)(share * flow->n_jobs);
-    return (uint32_t)flow->first_job + RF_MIN(j, flow->n_jobs - 1);
+    return (uint32_t)RF_MAX(RF_MIN(floor(at), flow->n_jobs - 1.0), 0);
 }
 
-/* The job with an op's first byte waits for the job with the last byte of what
- * the op waits for. */
+static struct place place_of_start(const struct rf_flow *flow,
+                                   const struct rf_span *span)
+{
+    const double at = span->start / (double)flow->bytes * flow->n_jobs;
+    const uint32_t job = job_at(flow, at);
+    return (struct place){(uint32_t)flow->first_job + job, (float)(at - job)};
+}
+
+/* In the job in which an op begins, even if its end is in the next one: so what
+ * forwards the ops of a job waits for one job. */
+static struct place place_of_end(const struct rf_flow *flow,
+                                 const struct rf_span *span)
+{
+    const double jobs = flow->n_jobs / (double)flow->bytes;
+    const double at = span->end * jobs;
+    const uint32_t job = at - span->start * jobs <= 1
+                             ? job_at(flow, span->start * jobs)
+                             : job_at(flow, ceil(at) - 1);
+    return (struct place){(uint32_t)flow->first_job + job, (float)(at - job)};
+}
+
+/* Ops that forward one after the other make one edge. */
+void rf_simulation_forward(struct rf_simulation *b, const struct rf_flow *flow,
+                           const struct rf_span *what,
+                           const struct rf_flow *before,
+                           const struct rf_span *from_what)
+{
+    const struct place to = place_of_start(flow, what);
+    const struct place from = place_of_end(before, from_what);
+    const struct rf_step step = {.of_from = from.share, .of_to = to.share};
+    size_t *last = &b->last_edge[to.job];
+    if (*last != NO_EDGE && b->edges[*last].from == from.job) {
+        b->edges[*last].last = step;
+        return;
+    }
+    *last = b->n_edges;
+    add_edge(b, (struct rf_job_edge){.from = from.job,
+                                     .to = to.job,
+                                     .delay_ms = before->latency_ms,
+                                     .kind = RF_EDGE_IN_STEP,
+                                     .first = step,
+                                     .last = step});
+}
+
+struct rf_span rf_simulation_span(const struct rf_simulation *b, size_t op)
+{
+    const double end = (double)b->end_of[op];
+    return (struct rf_span){
+        end - (double)rf_op_bytes(&b->env->schedule->ops[op]), end};
+}
+
 static void place_ops(struct rf_simulation *b)
 {
     const struct rf_schedule *schedule = b->env->schedule;
     for (size_t i = 0; i < schedule->n_ops; i++) {
         const struct rf_op *op = &schedule->ops[i];
         struct rf_flow *flow;
-        uint32_t first, earlier;
         if (b->flow_of[i] == NO_FLOW) {
             continue;
         }
         flow = &b->flows[b->flow_of[i]];
-        first = rf_simulation_job_at(flow, flow->done);
         flow->done += rf_op_bytes(op);
-        b->last_job_of[i] = rf_simulation_job_at(flow, flow->done - 1);
-        if (op->dep == RF_NO_OP || b->flow_of[op->dep] == NO_FLOW) {
-            continue;
-        }
-        earlier = b->last_job_of[op->dep];
-        if (b->last_wait[first] != earlier) {
-            b->last_wait[first] = earlier;
-            rf_simulation_wait(b, first, earlier,
-                               b->flows[b->flow_of[op->dep]].latency_ms);
+        b->end_of[i] = flow->done;
+        if (op->dep != RF_NO_OP && b->flow_of[op->dep] != NO_FLOW) {
+            const struct rf_span span = rf_simulation_span(b, i);
+            const struct rf_span dep = rf_simulation_span(b, op->dep);
+            rf_simulation_forward(b, flow, &span,
+                                  &b->flows[b->flow_of[op->dep]], &dep);
         }
     }
 }
@@ -492,13 +571,13 @@ static void make_jobs(struct rf_simulation *b)
  */
 
 /* A job at one of its ranks. */
-struct place {
+struct turn_job {
     uint32_t rank, turn, job;
 };
 
 static int by_rank_and_turn(const void *a, const void *b)
 {
-    const struct place *x = a, *y = b;
+    const struct turn_job *x = a, *y = b;
     if (x->rank != y->rank) {
         return x->rank < y->rank ? -1 : 1;
     }
@@ -509,16 +588,16 @@ static int by_rank_and_turn(const void *a, const void *b)
 }
 
 /* All jobs between ranks, once for each rank. */
-static struct place *list_places(const struct rf_simulation *b, size_t *n)
+static struct turn_job *list_places(const struct rf_simulation *b, size_t *n)
 {
-    struct place *places = rf_xcalloc(2 * b->n_jobs, sizeof(*places));
+    struct turn_job *places = rf_xcalloc(2 * b->n_jobs, sizeof(*places));
     *n = 0;
     for (size_t f = 0; f < b->n_flows; f++) {
         const struct rf_flow *flow = &b->flows[f];
         for (uint32_t j = 0; flow->turn > 0 && j < flow->n_jobs; j++) {
             const uint32_t job = (uint32_t)flow->first_job + j;
-            places[(*n)++] = (struct place){flow->src, flow->turn, job};
-            places[(*n)++] = (struct place){flow->dst, flow->turn, job};
+            places[(*n)++] = (struct turn_job){flow->src, flow->turn, job};
+            places[(*n)++] = (struct turn_job){flow->dst, flow->turn, job};
         }
     }
     qsort(places, *n, sizeof(*places), by_rank_and_turn);
@@ -530,20 +609,20 @@ static struct place *list_places(const struct rf_simulation *b, size_t *n)
 static void take_turns(struct rf_simulation *b)
 {
     size_t n, end;
-    struct place *places = list_places(b, &n);
+    struct turn_job *places = list_places(b, &n);
     uint32_t between = NO_FLOW;
     b->jobs = rf_xrealloc(b->jobs, b->n_jobs + n, sizeof(*b->jobs));
     for (size_t first = 0; first < n; first = end) {
-        const struct place *turn = &places[first];
+        const struct turn_job *turn = &places[first];
         uint32_t next = (uint32_t)b->n_jobs;
         b->jobs[b->n_jobs++] = (struct rf_job){.n_needs = 0};
         for (end = first; end < n && places[end].rank == turn->rank &&
                           places[end].turn == turn->turn;
              end++) {
             if (between != NO_FLOW) {
-                rf_simulation_wait(b, places[end].job, between, 0);
+                rf_simulation_wait(b, places[end].job, between);
             }
-            rf_simulation_wait(b, next, places[end].job, 0);
+            rf_simulation_wait(b, next, places[end].job);
         }
         between = end < n && places[end].rank == turn->rank ? next : NO_FLOW;
     }
@@ -604,7 +683,7 @@ enum rf_status rf_simulate(const struct rf_simulate_env *env,
     b.flows_capacity = 64;
     b.flows = rf_xcalloc(b.flows_capacity, sizeof(*b.flows));
     b.flow_of = rf_xcalloc(n_ops, sizeof(*b.flow_of));
-    b.last_job_of = rf_xcalloc(n_ops, sizeof(*b.last_job_of));
+    b.end_of = rf_xcalloc(n_ops, sizeof(*b.end_of));
     choose_turns(&b);
     choose_flows(&b);
     rf_simulation_find_folded(&b);
@@ -614,12 +693,13 @@ enum rf_status rf_simulate(const struct rf_simulate_env *env,
     }
     status = run(&b, out, err);
     free(b.flow_of);
-    free(b.last_job_of);
+    free(b.end_of);
     free(b.depth_of);
     free(b.flows);
+    free(b.batches);
     free(b.table);
     free(b.jobs);
-    free(b.last_wait);
+    free(b.last_edge);
     free(b.edges);
     return status;
 }

@@ -1,8 +1,9 @@
 /*
  * Ops that repeat over ranks (planner/fold.h): a flow for each hop of the tree
  * and for what each rank takes out of its staging memory. All hops carry the
- * same bytes in the same order, so job j of a hop waits for job j of the hop
- * before it. See simulate.h.
+ * same bytes in the same order, so an op of one hop waits for the same op of
+ * the hop before. With "serialize" the root gathers and spreads by turns, so
+ * there are such flows for every turn. See simulate.h.
  */
 #include <stdlib.h>
 
@@ -10,14 +11,41 @@
 #include "planner/fold.h"
 #include "planner/simulate_internal.h"
 
+/* At most so many of hops, or of ranks; turns are put together if need be. */
+#define MAX_FLOWS 16384
+
+/* Cuts the spreads where a turn ends, all batches of as many turns. */
+static void find_batches(struct rf_simulation *b, const struct rf_fold *fold)
+{
+    const struct rf_spread *spreads = fold->spreads;
+    struct rf_batch batch = {.bytes = 0};
+    size_t turns = 1, of_batch = 0, most, capacity = 0;
+    for (size_t i = 1; b->tasks_a_turn > 0 && i < fold->n_spreads; i++) {
+        turns += spreads[i].op.task != spreads[i - 1].op.task;
+    }
+    most = rf_div_up(turns * RF_MAX(fold->n_hops, fold->n_ranks), MAX_FLOWS);
+    for (size_t i = 0; i < fold->n_spreads; i++) {
+        const bool last = i + 1 == fold->n_spreads;
+        batch.bytes += rf_op_bytes(&spreads[i].op);
+        of_batch += last || spreads[i].op.task != spreads[i + 1].op.task;
+        if (last || (b->tasks_a_turn > 0 && of_batch == most)) {
+            batch.end = i + 1;
+            RF_PUSH(b->batches, b->n_batches, capacity, batch);
+            batch = (struct rf_batch){.first = i + 1};
+            of_batch = 0;
+        }
+    }
+}
+
 /* Bytes and ops that each rank takes out. */
-static void add_takes(struct rf_simulation *b, const struct rf_fold *fold)
+static void add_takes(struct rf_simulation *b, const struct rf_fold *fold,
+                      const struct rf_batch *batch)
 {
     const struct rf_parcels *parcels = &fold->parcels;
     struct rf_flow *takes = rf_xcalloc(fold->n_ranks, sizeof(*takes));
     uint64_t *bytes = rf_xcalloc(parcels->n + 1, sizeof(*bytes));
     uint64_t *ops = rf_xcalloc(parcels->n + 1, sizeof(*ops));
-    for (size_t i = 0; i < fold->n_spreads; i++) {
+    for (size_t i = batch->first; i < batch->end; i++) {
         const struct rf_spread *spread = &fold->spreads[i];
         bytes[spread->parcel] +=
             rf_box_elements(&spread->op.box) * spread->take_item;
@@ -25,7 +53,7 @@ static void add_takes(struct rf_simulation *b, const struct rf_fold *fold)
     }
     for (size_t u = 0; u < parcels->n; u++) {
         const struct rf_parcel *parcel = &parcels->of[u];
-        for (uint32_t i = 0; i < parcel->n_dst; i++) {
+        for (uint32_t i = 0; ops[u] > 0 && i < parcel->n_dst; i++) {
             uint32_t rank = parcels->holders[parcel->first_dst + i].rank;
             takes[rank].bytes += bytes[u];
             takes[rank].n_ops += ops[u];
@@ -40,99 +68,134 @@ static void add_takes(struct rf_simulation *b, const struct rf_fold *fold)
     free(ops);
 }
 
-void rf_simulation_find_folded(struct rf_simulation *b)
+static void add_hops(struct rf_simulation *b, const struct rf_fold *fold,
+                     const struct rf_batch *batch)
 {
-    const struct rf_fold *fold = b->env->schedule->fold;
-    struct rf_flow flow = {.n_ops = 0};
-    if (fold == NULL) {
-        return;
-    }
-    for (size_t i = 0; i < fold->n_spreads; i++) {
-        flow.bytes += rf_op_bytes(&fold->spreads[i].op);
-    }
-    flow.n_ops = fold->n_spreads;
-    b->first_hop = b->n_flows;
+    struct rf_flow flow = {.bytes = batch->bytes,
+                           .n_ops = batch->end - batch->first};
+    flow.turn = rf_simulation_turn(b, fold->spreads[batch->end - 1].op.task);
     for (uint32_t h = 1; h < fold->n_hops; h++) {
         flow.src = fold->hops[fold->hops[h].parent].rank;
         flow.dst = fold->hops[h].rank;
+        flow.forwarded = fold->hops[h].sends;
         rf_simulation_add_flow(b, &flow);
     }
-    b->first_take = b->n_flows;
-    add_takes(b, fold);
 }
 
-/* The job that ends with the op that brings a spread's box to the root;
- * NO_FLOW: none has to. */
-static uint32_t job_before(const struct rf_simulation *b,
-                           const struct rf_spread *spread)
-{
-    const struct rf_schedule *schedule = b->env->schedule;
-    const size_t at = rf_schedule_index(schedule, spread->op.dep);
-    return at < schedule->n_ops && b->flow_of[at] != NO_FLOW
-               ? b->last_job_of[at]
-               : NO_FLOW;
-}
-
-/* What leaves the root, or is taken out there, waits for what has arrived. */
-static void wait_for_gathering(struct rf_simulation *b,
-                               const struct rf_flow *flow)
+void rf_simulation_find_folded(struct rf_simulation *b)
 {
     const struct rf_fold *fold = b->env->schedule->fold;
-    uint32_t last_job = NO_FLOW, last_wait = NO_FLOW;
-    uint64_t at = 0, all = 0;
-    for (size_t i = 0; i < fold->n_spreads; i++) {
-        all += rf_op_bytes(&fold->spreads[i].op);
-    }
-    for (size_t i = 0; i < fold->n_spreads && flow->bytes > 0; i++) {
-        const struct rf_spread *spread = &fold->spreads[i];
-        const double share = (double)at / (double)all;
-        uint32_t job =
-            rf_simulation_job_at(flow, (uint64_t)(share * (double)flow->bytes));
-        uint32_t earlier = job_before(b, spread);
-        at += rf_op_bytes(&spread->op);
-        if (earlier != NO_FLOW && (job != last_job || earlier != last_wait)) {
-            rf_simulation_wait(b, job, earlier, 0);
-            last_job = job;
-            last_wait = earlier;
-        }
-    }
-}
-
-/* Each job for that which is as far along in the flow before. */
-static void wait_in_step(struct rf_simulation *b, const struct rf_flow *flow,
-                         const struct rf_flow *before)
-{
-    for (uint32_t j = 0; flow->bytes > 0 && j < flow->n_jobs; j++) {
-        const uint64_t of = ((uint64_t)j + 1) * before->n_jobs / flow->n_jobs;
-        rf_simulation_wait(b, (uint32_t)flow->first_job + j,
-                           (uint32_t)(before->first_job + RF_MAX(of, 1) - 1),
-                           before->latency_ms);
-    }
-}
-
-void rf_simulation_place_folded(struct rf_simulation *b)
-{
-    const struct rf_fold *fold = b->env->schedule->fold;
-    const struct rf_flow *hops, *takes;
     if (fold == NULL) {
         return;
     }
-    hops = &b->flows[b->first_hop];
-    takes = &b->flows[b->first_take];
+    find_batches(b, fold);
+    for (size_t i = 0; i < b->n_batches; i++) {
+        struct rf_batch *batch = &b->batches[i];
+        batch->first_hop = b->n_flows;
+        add_hops(b, fold, batch);
+        batch->first_take = b->n_flows;
+        add_takes(b, fold, batch);
+    }
+}
+
+/* `op` as shares of all bytes of its batch. */
+static struct rf_span span_in(const struct rf_span *op,
+                              const struct rf_flow *flow)
+{
+    const double bytes = (double)flow->bytes;
+    return (struct rf_span){op->start * bytes, op->end * bytes};
+}
+
+/* What leaves the root, or is taken out there, forwards what has arrived. */
+static void forward_gathered(struct rf_simulation *b,
+                             const struct rf_batch *batch,
+                             const struct rf_flow *flow)
+{
+    const struct rf_schedule *schedule = b->env->schedule;
+    const double all = (double)batch->bytes;
+    struct rf_span share = {0, 0};
+    for (size_t i = batch->first; i < batch->end && flow->bytes > 0; i++) {
+        const struct rf_op *op = &schedule->fold->spreads[i].op;
+        const size_t dep = rf_schedule_index(schedule, op->dep);
+        share.end = share.start + (double)rf_op_bytes(op) / all;
+        if (dep < schedule->n_ops && b->flow_of[dep] != NO_FLOW) {
+            const struct rf_span span = span_in(&share, flow);
+            const struct rf_span from = rf_simulation_span(b, dep);
+            rf_simulation_forward(b, flow, &span, &b->flows[b->flow_of[dep]],
+                                  &from);
+        }
+        share.start = share.end;
+    }
+}
+
+/* The first and the last op that begin in each of `n_jobs` equal parts, as
+ * shares and in order; `n` of them, to be freed. */
+static struct rf_span *list_spans(const struct rf_simulation *b,
+                                  const struct rf_batch *batch, uint32_t n_jobs,
+                                  size_t *n)
+{
+    const struct rf_spread *spreads = b->env->schedule->fold->spreads;
+    const double all = (double)batch->bytes;
+    struct rf_span *spans = rf_xcalloc(2 * (size_t)n_jobs + 1, sizeof(*spans));
+    uint32_t job = UINT32_MAX;
+    size_t of_job = 0;
+    uint64_t at = 0;
+    *n = 0;
+    for (size_t i = batch->first; i < batch->end; i++) {
+        struct rf_span span = {.start = (double)at / all};
+        const uint32_t in = (uint32_t)(span.start * n_jobs);
+        at += rf_op_bytes(&spreads[i].op);
+        span.end = (double)at / all;
+        of_job = in == job ? of_job : 0;
+        job = in;
+        *n -= of_job == 2 ? 1 : 0;
+        of_job += of_job == 2 ? 0 : 1;
+        spans[(*n)++] = span;
+    }
+    return spans;
+}
+
+static void forward_spans(struct rf_simulation *b, const struct rf_flow *flow,
+                          const struct rf_flow *before,
+                          const struct rf_span *spans, size_t n)
+{
+    for (size_t i = 0; flow->bytes > 0 && i < n; i++) {
+        const struct rf_span span = span_in(&spans[i], flow);
+        const struct rf_span from = span_in(&spans[i], before);
+        rf_simulation_forward(b, flow, &span, before, &from);
+    }
+}
+
+static void place_batch(struct rf_simulation *b, const struct rf_fold *fold,
+                        const struct rf_batch *batch)
+{
+    const struct rf_flow *hops = &b->flows[batch->first_hop];
+    const struct rf_flow *takes = &b->flows[batch->first_take];
+    size_t n;
+    struct rf_span *spans =
+        list_spans(b, batch, fold->n_hops > 1 ? hops->n_jobs : 1, &n);
     for (uint32_t h = 1; h < fold->n_hops; h++) {
         const uint32_t parent = fold->hops[h].parent;
         if (parent == 0) {
-            wait_for_gathering(b, &hops[h - 1]);
+            forward_gathered(b, batch, &hops[h - 1]);
         } else {
-            wait_in_step(b, &hops[h - 1], &hops[parent - 1]);
+            forward_spans(b, &hops[h - 1], &hops[parent - 1], spans, n);
         }
     }
     for (uint32_t r = 0; r < fold->n_ranks; r++) {
         const uint32_t place = fold->place[r];
         if (place == 0) {
-            wait_for_gathering(b, &takes[r]);
+            forward_gathered(b, batch, &takes[r]);
         } else if (place != RF_NONE) {
-            wait_in_step(b, &takes[r], &hops[place - 1]);
+            forward_spans(b, &takes[r], &hops[place - 1], spans, n);
         }
+    }
+    free(spans);
+}
+
+void rf_simulation_place_folded(struct rf_simulation *b)
+{
+    for (size_t i = 0; i < b->n_batches; i++) {
+        place_batch(b, b->env->schedule->fold, &b->batches[i]);
     }
 }

@@ -13,45 +13,69 @@ struct rf_flow {
                        are from the first copy */
     uint32_t turn;  /* with "serialize": which of its ranks' turns, else 0 */
     uint32_t n_jobs;
+    bool forwarded;        /* what it brings goes on to other ranks */
     uint64_t bytes, n_ops; /* those that are moved */
     uint64_t first_job;
     uint64_t done;     /* bytes of ops in jobs so far */
     double latency_ms; /* before others may go on with what arrived */
 };
 
+/* Of ops that repeat over ranks (planner/fold.h): spreads [first, end), which
+ * no turn of ranks parts, and where the flows of hops 1, 2, … and those of the
+ * ranks that take something out begin. */
+struct rf_batch {
+    size_t first, end;
+    uint64_t bytes; /* of each hop */
+    size_t first_hop, first_take;
+};
+
 struct rf_simulation {
     const struct rf_simulate_env *env;
     const struct rf_world *world;
-    uint32_t *flow_of;     /* of each op; NO_FLOW: it stays in place */
-    uint32_t *last_job_of; /* of each op: the one that ends with it */
-    uint32_t *depth_of;    /* of each op; NULL: flows are told apart by the flow
-                              that they forward */
+    uint32_t *flow_of;  /* of each op; NO_FLOW: it stays in place */
+    uint64_t *end_of;   /* of each op: where it ends in its flow, in bytes */
+    uint32_t *depth_of; /* of each op; NULL: flows are told apart by the flow
+                           that they forward */
     struct rf_flow *flows;
     size_t n_flows, flows_capacity;
     uint32_t *table; /* hash table of flows */
     size_t table_size;
     struct rf_job *jobs;
     uint64_t n_jobs;
-    uint32_t *last_wait; /* of each job: what it came to wait for last */
+    size_t *last_edge; /* of each job: the last op that it came to wait for */
     struct rf_job_edge *edges;
     size_t n_edges, edges_capacity;
     uint64_t in_place;
     uint32_t tasks_a_turn; /* 0: ranks need not take turns */
-    /* Of ops that repeat over ranks (planner/fold.h): the flows of hops 1, 2,
-     * …, and then those of the ranks that take something out, by rank. */
-    size_t first_hop, first_take;
+    struct rf_batch *batches;
+    size_t n_batches;
 };
 
 /* Adds a flow that no other is like; its `bytes` and `n_ops` are known. */
 void rf_simulation_add_flow(struct rf_simulation *b,
                             const struct rf_flow *flow);
 
-/* `job` starts `delay_ms` after `earlier` has ended. */
-void rf_simulation_wait(struct rf_simulation *b, uint32_t job, uint32_t earlier,
-                        double delay_ms);
+/* With "serialize": which of its ranks' turns an op between ranks belongs to,
+ * numbered from 1 in the order in which a rank has them; else 0. */
+uint32_t rf_simulation_turn(const struct rf_simulation *b, uint32_t task);
 
-/* The job of a flow in which a byte of it moves. */
-uint32_t rf_simulation_job_at(const struct rf_flow *flow, uint64_t byte);
+/* `job` starts after `earlier` has ended. */
+void rf_simulation_wait(struct rf_simulation *b, uint32_t job,
+                        uint32_t earlier);
+
+/* Bytes of a flow. */
+struct rf_span {
+    double start, end;
+};
+
+/* Those of a single op, once it has its place. */
+struct rf_span rf_simulation_span(const struct rf_simulation *b, size_t op);
+
+/* An op of `flow` forwards one of `before`. */
+void rf_simulation_forward(struct rf_simulation *b, const struct rf_flow *flow,
+                           const struct rf_span *what,
+                           const struct rf_flow *before,
+                           const struct rf_span *from_what);
 
 /* Adds the flows of the ops that repeat over ranks, if there are any. */
 void rf_simulation_find_folded(struct rf_simulation *b);

@@ -38,7 +38,7 @@ START_TEST(test_servers_edges_delay)
 {
     struct rf_job jobs[] = {{.needs = {{0, 2}, {1, 3}}, .n_needs = 2},
                             {.needs = {{2, 1}}, .n_needs = 1}};
-    struct rf_job_edge after_first = {.from = 0, .to = 1, .first = true};
+    struct rf_job_edge after_first = {.from = 0, .to = 1, .kind = RF_EDGE_LEFT};
     struct rf_job_edge after_last = {.from = 0, .to = 1, .delay_ms = 4};
     ck_assert_double_eq(run(jobs, 2, &after_first, 1).ms, 5);
     jobs[1].n_waits = 0;

@@ -1,6 +1,7 @@
 /* Predicted times that can be worked out by hand; test_strategy_links.c
  * compares with a simulation of every op. */
 #include <check.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "common/compiler.h"
@@ -124,6 +125,113 @@ START_TEST(test_simulate_counts_folded_ops)
 }
 END_TEST
 
+/* A tensor of `rows` x 1024 floats from `from` nodes, cut over all their ranks,
+ * to `to` others, whole on every rank. */
+struct replicas {
+    const char *strategy;
+    bool serialize;
+    uint32_t rows, from, to, slots;
+};
+
+static void make_replicas(struct lab *lab, const struct replicas *of)
+{
+    uint32_t slots[512];
+    char model[128], scenario[512];
+    snprintf(model, sizeof(model),
+             "{'tensor': {'name': 'w', 'shape': [%u, 1024], 'dtype': "
+             "'float32'}}",
+             of->rows);
+    snprintf(scenario, sizeof(scenario),
+             "{'mode': 'disaggregated', 'strategy': '%s', 'serialize': %s, "
+             "'bucket_bytes': 1048576, 'train': {'layout': 'spec', 'mesh': "
+             "[%u, %u], 'spec': 'S01R'}, 'infer': {'layout': 'spec', 'mesh': "
+             "[%u, %u], 'spec': 'RR'}}",
+             of->strategy, of->serialize ? "true" : "false", of->from,
+             of->slots, of->to, of->slots);
+    for (uint32_t n = 0; n < of->from + of->to; n++) {
+        slots[n] = of->slots;
+    }
+    ck_assert_msg(lab_make(lab, model, scenario, slots, of->from + of->to) ==
+                      RF_OK,
+                  "%s", lab->err.text);
+}
+
+/* On links of 1 GB/s and nothing else. */
+static double ms_of(const struct lab *lab)
+{
+    const char *node_names[512];
+    struct rf_simulated found;
+    struct rf_links links;
+    lab_links(&links, lab->world->n_nodes, 0, 0, 1);
+    for (size_t n = 0; n < RF_ARRAY_SIZE(node_names); n++) {
+        node_names[n] = "node";
+    }
+    ck_assert_int_eq(
+        rf_simulate(&(struct rf_simulate_env){.plan = lab->plan,
+                                              .schedule = lab->schedule,
+                                              .links = &links,
+                                              .node_names = node_names},
+                    &found, NULL),
+        RF_OK);
+    rf_links_free(&links);
+    return found.ms;
+}
+
+/* The last one goes through all ranks, not all nodes. */
+#define LONG_CHAINS 3
+static const char *const relayed[] = {"broadcast", "hierarchical", "allgather",
+                                      "allgather_global"};
+
+/* Over 16 nodes, beside a simulation of every op on its own. */
+START_TEST(test_simulate_fills_chains_like_single_ops)
+{
+    for (unsigned i = 0; i < 4; i++) {
+        const struct replicas of = {.strategy = relayed[_i],
+                                    .rows = 8192,
+                                    .from = i & 1 ? 4 : 1,
+                                    .to = 16,
+                                    .slots = i & 2 ? 2 : 1};
+        struct lab lab;
+        double exact, found;
+        make_replicas(&lab, &of);
+        exact = lab_time(&lab, 1e6);
+        found = ms_of(&lab);
+        ck_assert_msg(found >= 0.92 * exact && found <= 1.03 * exact,
+                      "%s from %u x %u: %.4f ms instead of %.4f", of.strategy,
+                      of.from, of.slots, found, exact);
+        lab_free(&lab);
+    }
+}
+END_TEST
+
+/* A chain takes what its link carries and a chunk for every node; without one
+ * the sender's link carries it all. Up to 2048 ranks. */
+START_TEST(test_simulate_fills_the_longest_chains)
+{
+    static const uint32_t nodes[] = {15, 63, 255};
+    const double whole = 2048 * 4096 / 1e6;
+    for (unsigned i = 0; i < RF_ARRAY_SIZE(nodes); i++) {
+        const struct replicas of = {.strategy = relayed[_i],
+                                    .rows = 2048,
+                                    .from = 1,
+                                    .to = nodes[i],
+                                    .slots = 8};
+        struct lab lab;
+        double expected, found;
+        make_replicas(&lab, &of);
+        expected = lab.spec->strategy == RF_ALLGATHER
+                       ? nodes[i] * whole
+                       : whole + nodes[i] * 1e-6 *
+                                     (double)rf_op_bytes(lab.schedule->ops);
+        found = ms_of(&lab);
+        ck_assert_msg(found >= 0.99 * expected && found <= 1.4 * expected,
+                      "%s to %u nodes: %.4f ms instead of %.4f", of.strategy,
+                      of.to, found, expected);
+        lab_free(&lab);
+    }
+}
+END_TEST
+
 Suite *test_simulate_suite(void);
 Suite *test_simulate_suite(void)
 {
@@ -133,6 +241,11 @@ Suite *test_simulate_suite(void)
     tcase_add_test(tests, test_simulate_ranks_share_nics_by_slot);
     tcase_add_test(tests, test_simulate_in_place_moves_nothing);
     tcase_add_test(tests, test_simulate_counts_folded_ops);
+    tcase_set_timeout(tests, 60);
+    tcase_add_loop_test(tests, test_simulate_fills_chains_like_single_ops, 0,
+                        (int)RF_ARRAY_SIZE(relayed));
+    tcase_add_loop_test(tests, test_simulate_fills_the_longest_chains, 0,
+                        LONG_CHAINS);
     suite_add_tcase(suite, tests);
     return suite;
 }

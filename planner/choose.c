@@ -88,10 +88,7 @@ enum rf_status rf_choose_try(const struct rf_choose_env *env,
                                             .per_op_us = env->per_op_us,
                                             .in_place = env->in_place};
         status = rf_simulate(&how, &simulated, err);
-        if (status == RF_ERR_UNSUPPORTED) {
-            rule_out(candidate, err->text);
-            status = RF_OK;
-        } else if (status == RF_OK) {
+        if (status == RF_OK) {
             candidate->ms = simulated.ms;
             snprintf(candidate->busiest, sizeof(candidate->busiest), "%s",
                      simulated.busiest);

@@ -54,7 +54,7 @@ struct simulation {
 /* What of a job has arrived when. */
 struct arrival {
     double head_ms, tail_ms; /* of the first grain and the last */
-    double grains, hold_ms; /* how many; how long the server is held */
+    double grains, hold_ms;  /* how many; how long the server is held */
 };
 
 static bool is_before(const struct event *a, const struct event *b)

@@ -670,11 +670,6 @@ enum rf_status rf_simulate(const struct rf_simulate_env *env,
     struct rf_simulation b = {.env = env, .world = env->plan->world};
     const size_t n_ops = env->schedule->n_ops;
     enum rf_status status;
-    if (env->schedule->fold != NULL && env->plan->spec->serialize) {
-        return rf_err_set(err, RF_ERR_UNSUPPORTED,
-                          "the time of %s with \"serialize\" is not modelled",
-                          rf_strategy_name(env->plan->spec->strategy));
-    }
     if (env->links->n_nodes != b.world->n_nodes) {
         return rf_err_set(err, RF_ERR_INTERNAL,
                           "link figures of %u nodes for a world of %u",

@@ -35,8 +35,8 @@ struct rf_simulated {
     uint64_t in_place; /* bytes that stayed where they were */
 };
 
-/* RF_ERR_UNSUPPORTED for what is not modelled; RF_ERR_INTERNAL when the links
- * are not those of the plan's nodes, or the schedule can never end. */
+/* RF_ERR_INTERNAL when the links are not those of the plan's nodes, or the
+ * schedule can never end. */
 enum rf_status rf_simulate(const struct rf_simulate_env *env,
                            struct rf_simulated *out,
                            struct rf_err *err) RF_MUST_CHECK;

@@ -33,7 +33,7 @@ struct context {
 };
 
 /* Fills `p`. No prediction is below the bound, which counts both sides of a
- * cast. RF_ERR_UNSUPPORTED: what cannot be predicted. */
+ * cast. */
 static enum rf_status predict(const struct context *context,
                               const struct rf_predict_input *input,
                               struct rf_prediction *p, struct rf_err *err)
@@ -69,22 +69,26 @@ static enum rf_status predict(const struct context *context,
     return RF_OK;
 }
 
-static void add_row(struct context *context,
-                    const struct rf_predict_input *input)
+static enum rf_status add_row(struct context *context,
+                              const struct rf_predict_input *input,
+                              struct rf_err *err)
 {
     const struct rf_spec *spec = input->scenario->spec;
-    struct rf_predict_row row = {.scenario = rf_xstrdup(spec->name),
-                                 .method = rf_method_info_find(input->method),
+    struct rf_predict_row row = {.method = rf_method_info_find(input->method),
                                  .strategy = rf_strategy_name(spec->strategy),
                                  .gap = rf_predict_gap(input)};
-    struct rf_err err = {.text = ""};
-    if (row.gap == NULL && predict(context, input, &row.p, &err) != RF_OK) {
-        row.gap = rf_xstrdup(err.text);
+    if (row.gap == NULL) {
+        enum rf_status status = predict(context, input, &row.p, err);
+        if (status != RF_OK) {
+            return status;
+        }
     }
+    row.scenario = rf_xstrdup(spec->name);
     row.measured_ms =
         rf_predict_measured(&context->measured, input->scenario, input->method,
                             context->model_json, &row.result, &row.why);
     RF_PUSH(context->rows.rows, context->rows.n, context->rows.capacity, row);
+    return RF_OK;
 }
 
 static enum rf_status predict_one(struct context *context,
@@ -113,7 +117,7 @@ static enum rf_status predict_one(struct context *context,
         rf_links_apply(&root, method, &input.figures, /* these win */
                        rf_scenario_node_names(scenario), &input.links, err);
     if (status == RF_OK) {
-        add_row(context, &input);
+        status = add_row(context, &input, err);
     }
     rf_links_free(&input.links);
     return status;

@@ -204,6 +204,34 @@ START_TEST(test_simulate_fills_chains_like_single_ops)
 }
 END_TEST
 
+/* Gathering and spreading by turns, beside the same op by op. */
+START_TEST(test_simulate_takes_turns_with_folded_ops)
+{
+    for (unsigned i = 0; i < 4; i++) {
+        const struct replicas of = {.strategy = "gather_broadcast",
+                                    .serialize = true,
+                                    .rows = 8192,
+                                    .from = i & 1 ? 4 : 1,
+                                    .to = 4,
+                                    .slots = i & 2 ? 2 : 1};
+        struct lab lab;
+        double exact, found;
+        make_replicas(&lab, &of);
+        exact = lab_time(&lab, 1e6);
+        rf_schedule_destroy(lab.schedule);
+        ck_assert_int_eq(
+            rf_schedule_build(lab.plan, RF_NONE, &lab.schedule, &lab.err),
+            RF_OK);
+        ck_assert_ptr_nonnull(lab.schedule->fold);
+        found = ms_of(&lab);
+        ck_assert_msg(found >= 0.98 * exact && found <= 1.05 * exact,
+                      "from %u x %u: %.4f ms instead of %.4f", of.from,
+                      of.slots, found, exact);
+        lab_free(&lab);
+    }
+}
+END_TEST
+
 /* A chain takes what its link carries and a chunk for every node; without one
  * the sender's link carries it all. Up to 2048 ranks. */
 START_TEST(test_simulate_fills_the_longest_chains)
@@ -244,6 +272,7 @@ Suite *test_simulate_suite(void)
     tcase_set_timeout(tests, 60);
     tcase_add_loop_test(tests, test_simulate_fills_chains_like_single_ops, 0,
                         (int)RF_ARRAY_SIZE(relayed));
+    tcase_add_test(tests, test_simulate_takes_turns_with_folded_ops);
     tcase_add_loop_test(tests, test_simulate_fills_the_longest_chains, 0,
                         LONG_CHAINS);
     suite_add_tcase(suite, tests);

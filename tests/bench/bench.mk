@@ -20,6 +20,11 @@ bench-alpa: ## the resharding suite on shaped links; needs root, takes minutes
 	$(call needs,build test,all)
 	tests/bench/bench-alpa $(BUILD)
 
+.PHONY: bench-auto
+bench-auto: ## strategy auto beside all others; needs root, takes minutes
+	$(call needs,build test,all)
+	tests/bench/bench-auto $(BUILD)
+
 .PHONY: bench-predict predict-published
 bench-predict: ## predictions beside shaped links; needs root, takes minutes
 	$(call needs,build test,all)

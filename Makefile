@@ -96,8 +96,19 @@ $(BUILD)/common/version.o: $(BUILD)/build-id
 $(BUILD)/common/version.o: private RF_CPPFLAGS += -DRF_BUILD='"$(shell cat \
 	$(BUILD)/build-id 2>/dev/null)"'
 
+# Tables of model types go into the library as text.
+FAMILIES := $(wildcard planner/families/*.json)
+$(BUILD)/planner/families.c: scripts/embed $(FAMILIES) \
+	$(wildcard planner/families/.)
+	@mkdir -p $(@D)
+	@$< $(FAMILIES) >$@.new && mv $@.new $@
+$(BUILD)/planner/families.o: $(BUILD)/planner/families.c $(BUILD)/flags
+	@echo "  CC    $<"
+	$(Q)$(COMPILE) -c $< -o $@
+planner_GENERATED := $(BUILD)/planner/families.o
+
 define LIBRARY
-$(BUILD)/lib$(1).a: $(call objects,$($(1)_SRC))
+$(BUILD)/lib$(1).a: $(call objects,$($(1)_SRC)) $($(1)_GENERATED)
 	@rm -f $$@
 	@echo "  AR    $$@"
 	$(Q)ar rcs $$@ $$^

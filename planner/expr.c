@@ -528,25 +528,40 @@ static struct rf_value parse_choice(struct parser *p)
     return p->status == RF_OK ? value : none;
 }
 
+static enum rf_status parse_all(struct parser *p, struct rf_value *out)
+{
+    struct rf_value value;
+    if (strlen(p->text) > RF_EXPR_MAX_BYTES) {
+        return rf_err_set(
+            p->err, RF_ERR_CONFIG,
+            "\"%.40s…\": an expression of more than %d characters", p->text,
+            RF_EXPR_MAX_BYTES);
+    }
+    value = parse_choice(p);
+    skip_spaces(p);
+    if (p->status == RF_OK && *p->at != '\0') {
+        fail(p, p->at, "an operator or the end must stand here");
+    }
+    if (p->status == RF_OK) {
+        *out = value;
+    }
+    return p->status;
+}
+
 enum rf_status rf_expr_evaluate(const char *text,
                                 const struct rf_expr_scope *scope,
                                 struct rf_value *out, struct rf_err *err)
 {
     struct parser p = {.text = text, .at = text, .scope = scope, .err = err};
-    struct rf_value value;
-    if (strlen(text) > RF_EXPR_MAX_BYTES) {
-        return rf_err_set(
-            err, RF_ERR_CONFIG,
-            "\"%.40s…\": an expression of more than %d characters", text,
-            RF_EXPR_MAX_BYTES);
-    }
-    value = parse_choice(&p);
-    skip_spaces(&p);
-    if (p.status == RF_OK && *p.at != '\0') {
-        fail(&p, p.at, "an operator or the end must stand here");
-    }
-    if (p.status == RF_OK) {
-        *out = value;
-    }
-    return p.status;
+    return parse_all(&p, out);
+}
+
+enum rf_status rf_expr_check(const char *text,
+                             const struct rf_expr_scope *scope,
+                             struct rf_err *err)
+{
+    struct parser p = {
+        .text = text, .at = text, .scope = scope, .skip = 1, .err = err};
+    struct rf_value ignored;
+    return parse_all(&p, &ignored);
 }

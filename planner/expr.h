@@ -60,4 +60,9 @@ enum rf_status rf_expr_evaluate(const char *text,
                                 struct rf_value *out,
                                 struct rf_err *err) RF_MUST_CHECK;
 
+/* Looks up every name, none of them needed, and checks the form alone. */
+enum rf_status rf_expr_check(const char *text,
+                             const struct rf_expr_scope *scope,
+                             struct rf_err *err) RF_MUST_CHECK;
+
 #endif

@@ -50,7 +50,7 @@ struct rf_layer_run rf_stage_chunk(const struct rf_side_spec *side,
 struct rf_layer_run rf_family_layers(const struct rf_family *family,
                                      struct rf_layer_run run);
 
-/* Families that become one parameter, in the order of its rows. */
+/* Roles whose families become one parameter, in the order of its rows. */
 struct rf_fusion {
     const char *name; /* of the parameter, instead of "q_proj" and so on */
     enum rf_role roles[3];
@@ -80,11 +80,16 @@ bool rf_layout_fuses_groups(const struct rf_layout_ops *ops);
 
 /* The rest of this header is for the layout_*.c files. */
 
+/* A part of a family. */
+struct rf_param_member {
+    uint32_t family, part;
+};
+
 /* One parameter before it is cut for a rank. */
 struct rf_param_scheme {
     char name[96];
-    uint32_t family[3];
-    uint32_t n_families;
+    struct rf_param_member members[RF_FAMILY_MAX_PARTS];
+    uint32_t n_members;
     bool by_group;
 };
 
@@ -108,29 +113,34 @@ struct rf_layout_build {
 /* A rank's part of every tensor of a family. */
 struct rf_section {
     uint32_t family;
+    uint32_t dim; /* along which sections of a parameter follow each other */
     uint64_t start[RF_TENSOR_MAX_DIMS], extent[RF_TENSOR_MAX_DIMS];
-    uint64_t rows; /* in the parameter: extent[0] and padding */
+    uint64_t rows; /* in the parameter: extent[dim] and padding */
+    uint64_t first_expert, n_experts;
 };
 
-/* What the rank holds of `family` by the rules all frameworks share: heads and
- * columns split over TP, experts over EP and ETP, the rest whole. Extents may
- * be 0. */
+/* What the rank holds of a part of a family, as its role's division says
+ * (planner/roles.h): experts over EP, the rest over TP or ETP, or whole.
+ * Extents may be 0. */
 enum rf_status rf_layout_section(const struct rf_layout_build *build,
-                                 uint32_t family, struct rf_section *out,
+                                 struct rf_param_member member,
+                                 struct rf_section *out,
                                  struct rf_err *err) RF_MUST_CHECK;
+
+/* The same of all parts of a family; sections that touch in the tensor are one.
+ */
+enum rf_status rf_layout_sections(const struct rf_layout_build *build,
+                                  uint32_t family,
+                                  struct rf_section out[RF_FAMILY_MAX_PARTS],
+                                  size_t *n, struct rf_err *err) RF_MUST_CHECK;
 
 /* Whether the rank's stage has the family at all. */
 bool rf_layout_holds(const struct rf_layout_build *build, uint32_t family);
 
-/* First expert and number of experts of the rank. */
-enum rf_status rf_layout_experts(const struct rf_layout_build *build,
-                                 uint32_t family, uint64_t *first,
-                                 uint64_t *count,
-                                 struct rf_err *err) RF_MUST_CHECK;
-
-/* Adds a parameter made of `sections`, which agree in all but the first
- * dimension, for all layers and experts of the rank. Sections without elements
- * make no piece; a parameter without rows is not added. */
+/* Adds a parameter made of `sections`, which agree in all but the dimension
+ * along which they follow each other, for all layers of the rank and the
+ * experts of the first. Sections without elements make no piece; a parameter
+ * without rows is not added. */
 enum rf_status rf_layout_add(struct rf_layout_build *build, const char *name,
                              const struct rf_section *sections, size_t n,
                              struct rf_err *err) RF_MUST_CHECK;
@@ -153,9 +163,16 @@ enum rf_status rf_layout_reserve(struct rf_layout_build *build,
 void rf_layout_push(struct rf_layout_build *build,
                     const struct rf_piece *piece);
 
+/* The layers of a family (as indices) that the rank holds in virtual stage
+ * `chunk`; outside layers, count says whether it holds the family. */
+struct rf_layer_run rf_layout_run(const struct rf_layout_build *build,
+                                  const struct rf_family *family,
+                                  uint32_t chunk);
+
 /* Joins families into parameters by a layout's fusions: families fuse when
- * their layers, experts, dtype and inner dimensions agree. `out` takes
- * n_families entries; the number of schemes is returned. */
+ * their layers, experts, dtype and inner dimensions agree; one that consists of
+ * a fusion's parts already is put in the fusion's order. `out` takes n_families
+ * entries; the number of schemes is returned. */
 size_t rf_layout_fuse(const struct rf_model *model,
                       const struct rf_fusion *fusions, size_t n_fusions,
                       bool experts_inside, struct rf_param_scheme *out);

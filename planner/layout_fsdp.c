@@ -22,37 +22,78 @@
 #include "common/mem.h"
 #include "planner/box.h"
 
+/* Keeps rows [first, first + count) of what the sections are together. */
+static void keep_rows(struct rf_section *sections, size_t n, uint64_t first,
+                      uint64_t count)
+{
+    uint64_t at = 0;
+    for (size_t i = 0; i < n; i++) {
+        struct rf_section *section = &sections[i];
+        bool joined = section->dim == 0; /* one above the other */
+        uint64_t size = section->extent[0], start = joined ? at : 0;
+        uint64_t from = RF_MIN(RF_MAX(first, start), start + size);
+        uint64_t to = RF_MIN(RF_MAX(first + count, from), start + size);
+        section->start[0] += from - start;
+        section->extent[0] = to - from;
+        section->rows = joined ? to - from : section->rows;
+        at += size;
+    }
+}
+
+/* Of a stacked family dimension 0 is that of its experts. */
+static void keep_experts(struct rf_section *sections, size_t n, uint64_t part,
+                         uint64_t parts)
+{
+    uint64_t experts = sections[0].n_experts;
+    uint64_t chunk = rf_div_up(experts, parts);
+    uint64_t first = RF_MIN(part * chunk, experts);
+    for (size_t i = 0; i < n; i++) {
+        sections[i].first_expert += first;
+        sections[i].n_experts = RF_MIN(chunk, experts - first);
+    }
+}
+
+static enum rf_status add_chunk(struct rf_layout_build *build, uint32_t f,
+                                const char *name, struct rf_err *err)
+{
+    const struct rf_side_spec *side = build->side;
+    const struct rf_family *family = &build->model->families[f];
+    bool own_experts = side->ep > 1 || side->etp != side->tp;
+    bool expert = own_experts && family->has_experts;
+    uint64_t part = expert ? build->at.edp : build->at.dp;
+    uint64_t parts = RF_MAX(expert ? build->edp : side->dp, 1), rows = 0;
+    struct rf_section sections[RF_FAMILY_MAX_PARTS];
+    size_t n = 0;
+    enum rf_status status = rf_layout_sections(build, f, sections, &n, err);
+    if (status != RF_OK) {
+        return status;
+    }
+    for (size_t i = 0; i < n; i++) {
+        rows = sections[i].dim == 0 ? rows + sections[i].extent[0]
+                                    : sections[i].extent[0];
+    }
+    if (family->stacked) {
+        keep_experts(sections, n, part, parts);
+    } else {
+        uint64_t chunk = rf_div_up(rows, parts);
+        uint64_t first = RF_MIN(part * chunk, rows);
+        keep_rows(sections, n, first, RF_MIN(chunk, rows - first));
+    }
+    return rf_layout_add(build, name, sections, n, err);
+}
+
 static enum rf_status make_fsdp(struct rf_layout_build *build,
                                 struct rf_err *err)
 {
-    const struct rf_side_spec *side = build->side;
-    bool own_experts = side->ep > 1 || side->etp != side->tp;
-    for (size_t i = 0; i < build->n_schemes; i++) {
+    enum rf_status status = RF_OK;
+    for (size_t i = 0; i < build->n_schemes && status == RF_OK; i++) {
         const struct rf_param_scheme *scheme = &build->schemes[i];
-        uint32_t f = scheme->family[0];
-        bool expert = own_experts && build->model->families[f].has_experts;
-        uint64_t part = expert ? build->at.edp : build->at.dp;
-        uint64_t parts = expert ? build->edp : side->dp;
-        struct rf_section section;
-        enum rf_status status;
-        if (!rf_layout_holds(build, f)) {
-            continue;
-        }
-        status = rf_layout_section(build, f, &section, err);
-        if (status != RF_OK) {
-            return status;
-        }
-        uint64_t rows = section.extent[0];
-        uint64_t chunk = rf_div_up(rows, RF_MAX(parts, 1));
-        uint64_t first = RF_MIN(part * chunk, rows);
-        section.start[0] += first;
-        section.extent[0] = section.rows = RF_MIN(chunk, rows - first);
-        status = rf_layout_add(build, scheme->name, &section, 1, err);
-        if (status != RF_OK) {
-            return status;
+        uint32_t f = scheme->members[0].family;
+        if (rf_layout_holds(build, f)) {
+            status = add_chunk(build, f, scheme->name, err);
         }
     }
-    return RF_OK;
+    return status;
 }
 
 /* A tensor family inside a flat unit. */
@@ -61,7 +102,6 @@ struct member {
     uint64_t elements;    /* of one tensor on this rank */
     uint64_t base;        /* first element of expert 0 in the unit */
     uint64_t expert_step; /* elements from one expert's tensor to the next */
-    uint64_t first_expert, n_experts;
 };
 
 /* The flat shard of a run of equal units. */
@@ -104,7 +144,8 @@ static void push_range(struct rf_layout_build *build, const struct shard *shard,
         piece.box = boxes[i];
         piece.offset = shard->place.offset + at * shard->item;
         at += rf_box_elements(&boxes[i]);
-        piece.box.start[RF_DIM_EXPERT] = member->first_expert + range.expert;
+        piece.box.start[RF_DIM_EXPERT] =
+            member->section.first_expert + range.expert;
         piece.box.extent[RF_DIM_EXPERT] = range.n;
         if (shard->in_layers) {
             struct rf_layer_run run = rf_family_layers(family, shard->layers);
@@ -125,10 +166,10 @@ static void push_member(struct rf_layout_build *build,
     if (size == 0 || shard->high <= member->base) {
         return;
     }
-    if (shard->low > member->base + size && member->n_experts > 1) {
+    if (shard->low > member->base + size && member->section.n_experts > 1) {
         expert = (shard->low - member->base - size) / member->expert_step;
     }
-    for (; expert < member->n_experts; expert++) {
+    for (; expert < member->section.n_experts; expert++) {
         uint64_t start = member->base + expert * member->expert_step;
         uint64_t from = RF_MAX(start, shard->low);
         uint64_t to = RF_MIN(start + size, shard->high);
@@ -164,7 +205,15 @@ static uint64_t place_block(struct member *members, size_t first, size_t end,
     for (size_t i = first; i < end; i++) {
         members[i].expert_step = step;
     }
-    return base + step * members[first].n_experts;
+    return base + step * members[first].section.n_experts;
+}
+
+/* Whether `b` lies with `a` expert by expert: parts of the same tensors, or of
+ * modules that are lists of experts. */
+static bool follows(const struct rf_family *a, const struct rf_family *b)
+{
+    return a == b || (b->has_experts && !a->stacked && !b->stacked &&
+                      a->n_experts == b->n_experts);
 }
 
 /* Fills in where each member lies; returns the elements of the unit. */
@@ -177,9 +226,7 @@ static uint64_t place_members(const struct rf_layout_build *build,
         const struct rf_family *a = &families[members[first].section.family];
         end = first + 1;
         while (a->has_experts && end < n &&
-               families[members[end].section.family].has_experts &&
-               families[members[end].section.family].n_experts ==
-                   a->n_experts) {
+               follows(a, &families[members[end].section.family])) {
             end++;
         }
         base = place_block(members, first, end, base);
@@ -226,39 +273,62 @@ static enum rf_status add_unit(struct rf_layout_build *build,
     return status;
 }
 
-/* The members of the unit of layer `layer`, or of everything outside layers. */
-static enum rf_status collect(const struct rf_layout_build *build,
-                              bool in_layers, uint32_t layer,
-                              struct member *members, size_t *n,
-                              struct rf_err *err)
+/* Which families a unit has. */
+struct unit {
+    bool in_layers, own_layers; /* own_layers: not the decoder's */
+    uint32_t layer;
+};
+
+static bool is_member(const struct rf_layout_build *build,
+                      const struct unit *unit, uint32_t f)
 {
-    *n = 0;
-    for (uint32_t f = 0; f < build->model->n_families; f++) {
-        const struct rf_family *family = &build->model->families[f];
+    const struct rf_family *family = &build->model->families[f];
+    struct rf_layer_run run = {unit->layer, 1};
+    return unit->in_layers == (family->layers != NULL) &&
+           unit->own_layers == family->own_layers &&
+           rf_layout_holds(build, f) &&
+           (!unit->in_layers || rf_family_layers(family, run).count > 0);
+}
+
+/* Adds the sections of family `f` to the members of a unit. */
+static enum rf_status add_members(const struct rf_layout_build *build,
+                                  uint32_t f, struct member *members, size_t *n,
+                                  struct rf_err *err)
+{
+    const struct rf_family *family = &build->model->families[f];
+    struct rf_section sections[RF_FAMILY_MAX_PARTS];
+    size_t parts = 0;
+    enum rf_status status = rf_layout_sections(build, f, sections, &parts, err);
+    for (size_t i = 0; i < parts && status == RF_OK; i++) {
         struct member *member = &members[*n];
-        enum rf_status status;
-        if (in_layers != (family->layers != NULL) ||
-            !rf_layout_holds(build, f) ||
-            (in_layers &&
-             rf_family_layers(family, (struct rf_layer_run){layer, 1}).count ==
-                 0)) {
-            continue;
+        if (parts > 1 && sections[i].dim != 0) {
+            return rf_err_set(err, RF_ERR_CONFIG,
+                              "%s: fsdp1 with tp flattens parts that lie one "
+                              "above the other, not side by side",
+                              family->name);
         }
-        *member = (struct member){.elements = 1};
-        status = rf_layout_section(build, f, &member->section, err);
-        if (status == RF_OK) {
-            status = rf_layout_experts(build, f, &member->first_expert,
-                                       &member->n_experts, err);
-        }
-        if (status != RF_OK) {
-            return status;
-        }
+        *member = (struct member){.section = sections[i], .elements = 1};
         for (uint32_t d = 0; d < family->ndim; d++) {
             member->elements *= member->section.extent[d];
         }
         (*n)++;
     }
-    return RF_OK;
+    return status;
+}
+
+/* The members of a unit. */
+static enum rf_status collect(const struct rf_layout_build *build,
+                              const struct unit *unit, struct member *members,
+                              size_t *n, struct rf_err *err)
+{
+    enum rf_status status = RF_OK;
+    *n = 0;
+    for (uint32_t f = 0; f < build->model->n_families && status == RF_OK; f++) {
+        if (is_member(build, unit, f)) {
+            status = add_members(build, f, members, n, err);
+        }
+    }
+    return status;
 }
 
 static bool same_members(const struct member *a, size_t n,
@@ -274,7 +344,7 @@ static bool same_members(const struct member *a, size_t n,
 
 /* Units of one run of consecutive layers, equal neighbours together. */
 static enum rf_status add_layers(struct rf_layout_build *build,
-                                 struct rf_layer_run run,
+                                 struct rf_layer_run run, bool own_layers,
                                  struct member *members, struct member *next,
                                  struct rf_err *err)
 {
@@ -282,14 +352,15 @@ static enum rf_status add_layers(struct rf_layout_build *build,
     enum rf_status status = RF_OK;
     while (layer < end && status == RF_OK) {
         struct shard shard = {.layers = {layer, 0}, .in_layers = true};
+        struct unit unit = {true, own_layers, layer};
         size_t n, m;
-        status = collect(build, true, layer, members, &n, err);
+        status = collect(build, &unit, members, &n, err);
         do {
-            layer++;
+            unit.layer = ++layer;
             shard.layers.count++;
             m = n + 1;
             if (layer < end && status == RF_OK) {
-                status = collect(build, true, layer, next, &m, err);
+                status = collect(build, &unit, next, &m, err);
             }
         } while (status == RF_OK && layer < end &&
                  same_members(members, n, next, m));
@@ -300,9 +371,24 @@ static enum rf_status add_layers(struct rf_layout_build *build,
     return status;
 }
 
+/* All layers that are not the decoder's. */
+static struct rf_layer_run own_layers(const struct rf_model *model)
+{
+    uint32_t end = 0;
+    for (uint32_t f = 0; f < model->n_families; f++) {
+        const struct rf_family *family = &model->families[f];
+        if (family->own_layers) {
+            end = RF_MAX(end, family->layers[family->n_layers - 1] + 1);
+        }
+    }
+    return (struct rf_layer_run){.count = end};
+}
+
 static enum rf_status make_fsdp1(struct rf_layout_build *build,
                                  struct rf_err *err)
 {
+    const struct unit unit = {.in_layers = false};
+    size_t most = (size_t)build->model->n_families * RF_FAMILY_MAX_PARTS + 1;
     struct shard outside = {.layers = {0, 1}};
     struct member *members;
     size_t n;
@@ -313,9 +399,8 @@ static enum rf_status make_fsdp1(struct rf_layout_build *build,
                           "fsdp1 shards whole units over dp: ep must be 1 "
                           "and etp equal to tp");
     }
-    members =
-        rf_xcalloc(2 * (size_t)build->model->n_families + 2, sizeof(*members));
-    status = collect(build, false, 0, members, &n, err);
+    members = rf_xcalloc(2 * most, sizeof(*members));
+    status = collect(build, &unit, members, &n, err);
     if (status == RF_OK) {
         status = add_unit(build, members, n, outside, err);
     }
@@ -324,7 +409,11 @@ static enum rf_status make_fsdp1(struct rf_layout_build *build,
         status = add_layers(
             build,
             rf_stage_chunk(build->side, build->stage_layers, build->at.pp, v),
-            members, members + build->model->n_families + 1, err);
+            false, members, members + most, err);
+    }
+    if (status == RF_OK) {
+        status = add_layers(build, own_layers(build->model), true, members,
+                            members + most, err);
     }
     free(members);
     return status;

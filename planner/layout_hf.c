@@ -3,17 +3,17 @@
  * tensors under their checkpoint names, unfused, as a rank of a TP/EP/ETP mesh
  * holds them.
  *
- * dimension 0 over TP: vocabulary, attention heads, the columns of an MLP
- * dimension 1 over TP: o_proj, down_proj
- * experts: contiguous ranges over EP, their columns over ETP
- * whole: norms, routers, latent down-projections; and what no rule knows, where
- * the model says so (planner/unknown.h)
+ * each part of a tensor as the table of roles says (planner/roles.h), in equal
+ * shares over TP or ETP; experts in contiguous ranges over EP; the rest whole,
+ * with what no rule knows, where the model says so (planner/unknown.h)
  *
- * A key/value head goes whole to TP / kv ranks when TP exceeds the heads.
+ * A key/value head goes whole to TP / kv ranks when TP exceeds the heads, so
+ * does a group of a state space model.
  */
 #include "planner/layout.h"
 
 #include "common/mem.h"
+#include "planner/roles.h"
 
 /* One part of several equal ones. */
 struct share {
@@ -30,126 +30,90 @@ static struct share of_etp(const struct rf_layout_build *build)
     return (struct share){build->at.etp, build->side->etp};
 }
 
-/* A share of indices [0, size) of dimension `dim`. */
+/* A share of `size` elements of the section's dimension, from `base` on. */
 static enum rf_status cut(const struct rf_layout_build *build,
-                          struct share share, uint32_t dim, uint64_t size,
+                          struct share share, uint64_t base, uint64_t size,
                           struct rf_section *out, struct rf_err *err)
 {
     if (size % share.parts != 0) {
         return rf_err_set(err, RF_ERR_CONFIG,
                           "%s: dimension %u has %llu elements, which do not "
                           "divide over %u ranks",
-                          build->model->families[out->family].name, dim,
+                          build->model->families[out->family].name, out->dim,
                           (unsigned long long)size, share.parts);
     }
-    out->extent[dim] = size / share.parts;
-    out->start[dim] = share.part * out->extent[dim];
+    out->rows = out->extent[out->dim] = size / share.parts;
+    out->start[out->dim] = base + share.part * out->rows;
     return RF_OK;
 }
 
 /* Rows of a vocabulary, padded at the end to a multiple. */
 static enum rf_status cut_vocabulary(const struct rf_layout_build *build,
-                                     struct rf_section *out, struct rf_err *err)
+                                     struct share share, uint64_t base,
+                                     uint64_t rows, struct rf_section *out,
+                                     struct rf_err *err)
 {
-    uint64_t rows = out->extent[0];
     uint64_t padded = rf_align_up(rows, build->vocab_multiple);
-    enum rf_status status = cut(build, of_tp(build), 0, padded, out, err);
+    uint32_t dim = out->dim;
+    enum rf_status status = cut(build, share, base, padded, out, err);
     if (status != RF_OK) {
         return status;
     }
-    out->rows = out->extent[0];
-    if (out->start[0] >= rows) {
-        out->start[0] = out->extent[0] = 0;
+    if (out->start[dim] >= base + rows) {
+        out->start[dim] = out->extent[dim] = 0;
     } else {
-        out->extent[0] = RF_MIN(out->extent[0], rows - out->start[0]);
+        out->extent[dim] =
+            RF_MIN(out->extent[dim], base + rows - out->start[dim]);
     }
     return RF_OK;
 }
 
-/* Key and value rows, by head when the model has heads. */
-static enum rf_status cut_heads(const struct rf_layout_build *build,
+/* Whole heads or groups. Where ranks outnumber those that repeat, they share
+ * them; without repetition they cut them. */
+static enum rf_status cut_units(const struct rf_layout_build *build,
+                                struct share share, uint64_t base,
+                                const struct rf_part *part,
                                 struct rf_section *out, struct rf_err *err)
 {
-    uint32_t tp = build->side->tp, kv = build->model->kv_heads;
-    struct share share = of_tp(build);
-    if (kv != 0 && build->repeat_kv && out->extent[0] % kv == 0) {
-        if (tp <= kv ? kv % tp != 0 : tp % kv != 0) {
-            return rf_err_set(err, RF_ERR_CONFIG,
-                              "%s: %u key/value heads need a tp that divides "
-                              "them or is a multiple of them, not %u",
-                              build->model->families[out->family].name, kv, tp);
-        }
-        share.parts = RF_MIN(tp, kv);
-        share.part /= tp / share.parts;
+    const struct rf_division *division = rf_role_division(part->role);
+    uint64_t units = rf_part_units(build->model, part), parts = share.parts;
+    bool repeats = division->repeats && build->repeat_kv;
+    if (units == 0 || part->size % units != 0 ||
+        (part->units == 0 && !repeats)) {
+        return cut(build, share, base, part->size, out, err);
     }
-    return cut(build, share, 0, out->extent[0], out, err);
+    if (parts <= units ? units % parts != 0 : !repeats || parts % units != 0) {
+        return rf_err_set(
+            err, RF_ERR_CONFIG,
+            "%s: %llu %s need a tp that divides them%s, not %u",
+            build->model->families[out->family].name, (unsigned long long)units,
+            division->unit == RF_UNIT_KV_HEAD ? "key/value heads" : "heads",
+            repeats ? " or is a multiple of them" : "", share.parts);
+    }
+    share.parts = (uint32_t)RF_MIN(parts, units);
+    share.part /= (uint32_t)(parts / share.parts);
+    return cut(build, share, base, part->size, out, err);
 }
 
-enum rf_status rf_layout_section(const struct rf_layout_build *build,
-                                 uint32_t family, struct rf_section *out,
-                                 struct rf_err *err)
+/* Parts that take turns are cut together: pairs, or as many as they are. */
+static enum rf_status cut_turns(const struct rf_layout_build *build,
+                                struct share share,
+                                const struct rf_family *family,
+                                struct rf_section *out, struct rf_err *err)
 {
-    const struct rf_family *of = &build->model->families[family];
-    enum rf_status status = RF_OK;
-    *out = (struct rf_section){.family = family};
-    for (uint32_t d = 0; d < of->ndim; d++) {
-        out->extent[d] = of->shape[d];
-    }
-    out->rows = 0;
-    switch (of->role) {
-    case RF_ROLE_EMBED:
-    case RF_ROLE_LM_HEAD:
-        return cut_vocabulary(build, out, err);
-    case RF_ROLE_K:
-    case RF_ROLE_V:
-        status = cut_heads(build, out, err);
-        break;
-    case RF_ROLE_Q:
-    case RF_ROLE_GATE:
-    case RF_ROLE_UP:
-    case RF_ROLE_SHARED_GATE:
-    case RF_ROLE_SHARED_UP:
-    case RF_ROLE_MLA_Q_B:
-    case RF_ROLE_MLA_KV_B:
-        status = cut(build, of_tp(build), 0, of->shape[0], out, err);
-        break;
-    case RF_ROLE_EXPERT_GATE:
-    case RF_ROLE_EXPERT_UP:
-        status = cut(build, of_etp(build), 0, of->shape[0], out, err);
-        break;
-    case RF_ROLE_O:
-    case RF_ROLE_DOWN:
-    case RF_ROLE_SHARED_DOWN:
-        if (of->ndim > 1) {
-            status = cut(build, of_tp(build), 1, of->shape[1], out, err);
-        }
-        break;
-    case RF_ROLE_EXPERT_DOWN:
-        if (of->ndim > 1) {
-            status = cut(build, of_etp(build), 1, of->shape[1], out, err);
-        }
-        break;
-    case RF_ROLE_FINAL_NORM:
-    case RF_ROLE_NORM:
-    case RF_ROLE_ROUTER:
-    case RF_ROLE_ROUTER_BIAS:
-    case RF_ROLE_MLA_Q_A:
-    case RF_ROLE_MLA_KV_A:
-    case RF_ROLE_OTHER:
-    case RF_ROLE_COUNT:
-        break;
-    }
-    out->rows = out->extent[0];
+    uint64_t turns = family->parts[0].size;
+    enum rf_status status = cut(build, share, 0, turns, out, err);
+    out->start[out->dim] *= family->n_parts;
+    out->extent[out->dim] *= family->n_parts;
+    out->rows *= family->n_parts;
     return status;
 }
 
-enum rf_status rf_layout_experts(const struct rf_layout_build *build,
-                                 uint32_t family, uint64_t *first,
-                                 uint64_t *count, struct rf_err *err)
+static enum rf_status find_experts(const struct rf_layout_build *build,
+                                   const struct rf_family *of,
+                                   struct rf_section *out, struct rf_err *err)
 {
-    const struct rf_family *of = &build->model->families[family];
-    *first = 0;
-    *count = of->n_experts;
+    out->n_experts = of->n_experts;
     if (!of->has_experts) {
         return RF_OK;
     }
@@ -159,8 +123,68 @@ enum rf_status rf_layout_experts(const struct rf_layout_build *build,
                           "over ep %u",
                           of->n_experts, of->name, build->side->ep);
     }
-    *count = of->n_experts / build->side->ep;
-    *first = build->at.ep * *count;
+    out->n_experts = of->n_experts / build->side->ep;
+    out->first_expert = build->at.ep * out->n_experts;
+    return RF_OK;
+}
+
+enum rf_status rf_layout_section(const struct rf_layout_build *build,
+                                 struct rf_param_member member,
+                                 struct rf_section *out, struct rf_err *err)
+{
+    const struct rf_family *of = &build->model->families[member.family];
+    const struct rf_part *part = &of->parts[member.part];
+    const struct rf_division *division = rf_role_division(part->role);
+    struct share share =
+        division->over == RF_OVER_ETP ? of_etp(build) : of_tp(build);
+    uint64_t base = 0;
+    *out = (struct rf_section){.family = member.family,
+                               .dim = rf_family_part_dim(of)};
+    for (uint32_t d = 0; d < of->ndim; d++) {
+        out->extent[d] = of->shape[d];
+    }
+    for (uint32_t p = 0; p < member.part && !of->interleaved; p++) {
+        base += of->parts[p].size;
+    }
+    if (!rf_family_is_cut(of, part)) {
+        out->dim = out->dim < of->ndim ? out->dim : 0;
+        out->start[out->dim] = base;
+        out->rows = out->extent[out->dim] = of->n_parts > 1 && !of->interleaved
+                                                ? part->size
+                                                : of->shape[out->dim];
+        return find_experts(build, of, out, err);
+    }
+    enum rf_status status =
+        of->interleaved ? cut_turns(build, share, of, out, err)
+        : division->vocabulary
+            ? cut_vocabulary(build, share, base, part->size, out, err)
+            : cut_units(build, share, base, part, out, err);
+    return status == RF_OK ? find_experts(build, of, out, err) : status;
+}
+
+enum rf_status rf_layout_sections(const struct rf_layout_build *build,
+                                  uint32_t family,
+                                  struct rf_section out[RF_FAMILY_MAX_PARTS],
+                                  size_t *n, struct rf_err *err)
+{
+    const struct rf_family *of = &build->model->families[family];
+    uint32_t parts = of->interleaved ? 1 : of->n_parts;
+    *n = 0;
+    for (uint32_t p = 0; p < parts; p++) {
+        struct rf_section *last = *n > 0 ? &out[*n - 1] : NULL, next;
+        enum rf_status status = rf_layout_section(
+            build, (struct rf_param_member){family, p}, &next, err);
+        if (status != RF_OK) {
+            return status;
+        }
+        if (last != NULL && last->rows == last->extent[last->dim] &&
+            last->start[last->dim] + last->rows == next.start[next.dim]) {
+            last->extent[last->dim] += next.extent[next.dim];
+            last->rows += next.rows;
+        } else {
+            out[(*n)++] = next;
+        }
+    }
     return RF_OK;
 }
 

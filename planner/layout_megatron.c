@@ -13,39 +13,63 @@
 #include <stdlib.h>
 
 #include "common/mem.h"
+#include "planner/roles.h"
 
-/* One part of `group`'s rows: queries, key or value. */
+/* One part of a group's rows: queries, key or value. */
 struct group_part {
-    uint32_t family;
-    uint64_t rows; /* of one group */
+    struct rf_section whole; /* all groups' rows of it, on one rank */
+    uint64_t rows;           /* of one group */
 };
 
 /* A rank's rows [start, end) of the fused parameter. */
 struct fused {
-    const struct rf_family *families;
     uint64_t start, end;
     struct rf_section *of;
     size_t n, cap;
 };
 
 /* Adds the part that the rank has of rows [first, first + part.rows) of the
- * fused parameter, which are rows [at, …) of the family. */
-static void add_rows(struct fused *fused, struct group_part part,
+ * fused parameter, which are rows [at, …) of the part. */
+static void add_rows(struct fused *fused, const struct group_part *part,
                      uint64_t first, uint64_t at)
 {
-    const struct rf_family *family = &fused->families[part.family];
     uint64_t from = RF_MAX(first, fused->start);
-    uint64_t to = RF_MIN(first + part.rows, fused->end);
-    struct rf_section section = {.family = part.family};
+    uint64_t to = RF_MIN(first + part->rows, fused->end);
+    struct rf_section section = part->whole;
     if (from >= to) {
         return;
     }
-    for (uint32_t d = 1; d < family->ndim; d++) {
-        section.extent[d] = family->shape[d];
-    }
-    section.start[0] = at + (from - first);
-    section.extent[0] = section.rows = to - from;
+    section.start[section.dim] += at + (from - first);
+    section.extent[section.dim] = section.rows = to - from;
     RF_PUSH(fused->of, fused->n, fused->cap, section);
+}
+
+/* All rows of a member, which must be those of whole groups. */
+static enum rf_status find_part(const struct rf_layout_build *build,
+                                struct rf_param_member member, uint64_t groups,
+                                struct group_part *out, struct rf_err *err)
+{
+    const struct rf_family *family = &build->model->families[member.family];
+    const struct rf_part *part = &family->parts[member.part];
+    struct rf_section *whole = &out->whole;
+    if (part->size % groups != 0) {
+        return rf_err_set(err, RF_ERR_CONFIG,
+                          "%s: %llu rows do not divide over %llu query "
+                          "groups",
+                          family->name, (unsigned long long)part->size,
+                          (unsigned long long)groups);
+    }
+    *whole = (struct rf_section){.family = member.family,
+                                 .dim = rf_family_part_dim(family),
+                                 .n_experts = family->n_experts};
+    for (uint32_t d = 0; d < family->ndim; d++) {
+        whole->extent[d] = family->shape[d];
+    }
+    for (uint32_t p = 0; p < member.part; p++) {
+        whole->start[whole->dim] += family->parts[p].size;
+    }
+    out->rows = part->size / groups;
+    return RF_OK;
 }
 
 enum rf_status rf_layout_add_groups(struct rf_layout_build *build,
@@ -53,26 +77,21 @@ enum rf_status rf_layout_add_groups(struct rf_layout_build *build,
                                     struct rf_err *err)
 {
     const struct rf_family *families = build->model->families;
-    const struct rf_family *query = &families[scheme->family[0]];
+    const struct rf_family *query = &families[scheme->members[0].family];
+    const struct rf_family *key = &families[scheme->members[1].family];
     uint32_t tp = build->side->tp;
-    uint64_t groups = RF_MAX(build->model->kv_heads, 1);
+    uint64_t groups = RF_MAX(
+        rf_part_units(build->model, &key->parts[scheme->members[1].part]), 1);
     uint64_t group_rows = 0, share;
     struct group_part parts[3];
-    struct fused fused = {.families = families};
+    struct fused fused = {.start = 0};
     enum rf_status status;
     for (uint32_t i = 0; i < 3; i++) {
-        uint64_t rows = families[scheme->family[i]].shape[0];
-        if (rows % groups != 0) {
-            return rf_err_set(err, RF_ERR_CONFIG,
-                              "%s: %llu rows do not divide over %llu query "
-                              "groups",
-                              families[scheme->family[i]].name,
-                              (unsigned long long)rows,
-                              (unsigned long long)groups);
+        status = find_part(build, scheme->members[i], groups, &parts[i], err);
+        if (status != RF_OK) {
+            return status;
         }
-        parts[i] = (struct group_part){.family = scheme->family[i],
-                                       .rows = rows / groups};
-        group_rows += rows / groups;
+        group_rows += parts[i].rows;
     }
     if (group_rows * groups % tp != 0) {
         return rf_err_set(err, RF_ERR_CONFIG,
@@ -88,7 +107,7 @@ enum rf_status rf_layout_add_groups(struct rf_layout_build *build,
          g++) {
         uint64_t first = g * group_rows;
         for (uint32_t i = 0; i < 3; i++) {
-            add_rows(&fused, parts[i], first, g * parts[i].rows);
+            add_rows(&fused, &parts[i], first, g * parts[i].rows);
             first += parts[i].rows;
         }
     }

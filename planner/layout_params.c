@@ -12,6 +12,7 @@
 
 #include "common/mem.h"
 #include "planner/box.h"
+#include "planner/roles.h"
 
 uint32_t rf_layout_item(const struct rf_layout_build *build, uint32_t family)
 {
@@ -25,12 +26,13 @@ static bool can_fuse(const struct rf_family *a, const struct rf_family *b)
 {
     if (a->ndim != b->ndim || a->dtype != b->dtype ||
         a->n_layers != b->n_layers || a->n_experts != b->n_experts ||
-        a->has_experts != b->has_experts ||
+        a->has_experts != b->has_experts || a->transposed != b->transposed ||
+        a->stage != b->stage || a->own_layers != b->own_layers ||
         (a->layers == NULL) != (b->layers == NULL)) {
         return false;
     }
-    for (uint32_t d = 1; d < a->ndim; d++) {
-        if (a->shape[d] != b->shape[d]) {
+    for (uint32_t d = 0; d < a->ndim; d++) {
+        if (d != rf_family_part_dim(a) && a->shape[d] != b->shape[d]) {
             return false;
         }
     }
@@ -69,7 +71,7 @@ static void fused_name(const char *family, const char *name, bool drop_expert,
  * has not been used yet. */
 static bool find_partners(const struct rf_model *model,
                           const struct rf_fusion *fusion, const bool *used,
-                          uint32_t first, uint32_t *out)
+                          uint32_t first, struct rf_param_member *out)
 {
     for (uint32_t r = 0; r < fusion->n_roles; r++) {
         bool found = false;
@@ -79,7 +81,7 @@ static bool find_partners(const struct rf_model *model,
                 !used[f] && family->role == fusion->roles[r] &&
                 can_fuse(&model->families[first], family) &&
                 (fusion->roles[r] != model->families[first].role || f == first);
-            out[r] = f;
+            out[r] = (struct rf_param_member){f, 0};
         }
         if (!found) {
             return false;
@@ -88,25 +90,63 @@ static bool find_partners(const struct rf_model *model,
     return true;
 }
 
+/* The parts of a family that has exactly those of a fusion. */
+static bool find_parts(const struct rf_model *model,
+                       const struct rf_fusion *fusion, uint32_t first,
+                       struct rf_param_member *out)
+{
+    const struct rf_family *family = &model->families[first];
+    uint32_t found = 0;
+    if (family->n_parts != fusion->n_roles || family->interleaved) {
+        return false;
+    }
+    for (uint32_t r = 0; r < fusion->n_roles; r++) {
+        for (uint32_t p = 0; p < family->n_parts; p++) {
+            if (family->parts[p].role == fusion->roles[r]) {
+                out[r] = (struct rf_param_member){first, p};
+                found++;
+            }
+        }
+    }
+    return found == fusion->n_roles;
+}
+
+/* All parts of one family, in its order. */
+static void take_whole(const struct rf_model *model, uint32_t first,
+                       struct rf_param_scheme *out)
+{
+    const struct rf_family *family = &model->families[first];
+    *out = (struct rf_param_scheme){.n_members = family->n_parts};
+    if (family->interleaved) {
+        out->n_members = 1;
+    }
+    for (uint32_t p = 0; p < out->n_members; p++) {
+        out->members[p] = (struct rf_param_member){first, p};
+    }
+    snprintf(out->name, sizeof(out->name), "%s", family->name);
+}
+
 static bool fuse_one(const struct rf_model *model,
                      const struct rf_fusion *fusions, size_t n_fusions,
                      bool *used, uint32_t first, struct rf_param_scheme *out)
 {
     for (size_t i = 0; i < n_fusions; i++) {
         const struct rf_fusion *fusion = &fusions[i];
-        uint32_t partners[RF_ARRAY_SIZE(out->family)];
-        bool member = false;
+        struct rf_param_member partners[RF_FAMILY_MAX_PARTS] = {{0}};
+        bool member = false, fused = model->families[first].n_parts > 1;
         for (uint32_t r = 0; r < fusion->n_roles; r++) {
             member |= fusion->roles[r] == model->families[first].role;
         }
-        if (member && find_partners(model, fusion, used, first, partners)) {
-            memcpy(out->family, partners, sizeof(partners));
-            out->n_families = fusion->n_roles;
+        if (fused ? find_parts(model, fusion, first, partners)
+                  : member &&
+                        find_partners(model, fusion, used, first, partners)) {
+            memcpy(out->members, partners, sizeof(partners));
+            out->n_members = fusion->n_roles;
             out->by_group = fusion->by_group;
-            fused_name(model->families[out->family[0]].name, fusion->name,
+            fused_name(model->families[partners[0].family].name, fusion->name,
                        false, out->name, sizeof(out->name));
             for (uint32_t r = 0; r < fusion->n_roles; r++) {
-                used[out->family[r]] = true;
+                used[partners[r].family] = true;
             }
             return true;
         }
@@ -125,11 +165,9 @@ size_t rf_layout_fuse(const struct rf_model *model,
         if (used[f]) {
             continue;
         }
-        *scheme = (struct rf_param_scheme){.n_families = 1, .family = {f}};
+        take_whole(model, f, scheme);
         if (!fuse_one(model, fusions, n_fusions, used, f, scheme)) {
             used[f] = true;
-            snprintf(scheme->name, sizeof(scheme->name), "%s",
-                     model->families[f].name);
         }
         if (experts_inside) {
             char name[sizeof(scheme->name)];
@@ -144,16 +182,19 @@ size_t rf_layout_fuse(const struct rf_model *model,
 
 bool rf_layout_holds(const struct rf_layout_build *build, uint32_t family)
 {
+    const struct rf_family *of = &build->model->families[family];
     uint32_t last = build->side->pp - 1;
-    switch (build->model->families[family].role) {
-    case RF_ROLE_EMBED:
-        return build->at.pp == 0 || (build->tied_copy && build->at.pp == last);
-    case RF_ROLE_LM_HEAD:
-    case RF_ROLE_FINAL_NORM:
+    bool copied = build->tied_copy && of->layers == NULL &&
+                  rf_role_division(of->role)->vocabulary;
+    switch (of->stage) {
+    case RF_STAGE_FIRST:
+        return build->at.pp == 0 || (copied && build->at.pp == last);
+    case RF_STAGE_LAST:
         return build->at.pp == last;
-    default:
-        return true;
+    case RF_STAGE_EVERY:
+        break;
     }
+    return true;
 }
 
 static enum rf_status too_big(const char *name, struct rf_err *err)
@@ -193,17 +234,20 @@ void rf_layout_push(struct rf_layout_build *build, const struct rf_piece *piece)
 struct instances {
     struct rf_param_place place;
     uint64_t layer_stride, expert_stride;
-    uint64_t first_expert, n_experts;
-    uint64_t row_bytes;
+    uint64_t rows;      /* of all sections */
+    uint64_t row_bytes; /* of one, behind the sections' dimension */
 };
 
-/* The runs of layers (as indices of the family) that the rank holds. */
-static struct rf_layer_run family_run(const struct rf_layout_build *build,
-                                      const struct rf_family *family,
-                                      uint32_t chunk)
+struct rf_layer_run rf_layout_run(const struct rf_layout_build *build,
+                                  const struct rf_family *family,
+                                  uint32_t chunk)
 {
     if (family->layers == NULL) {
         return (struct rf_layer_run){.first = 0, .count = chunk == 0};
+    }
+    if (family->own_layers) {
+        return (struct rf_layer_run){
+            .first = 0, .count = chunk == 0 ? family->n_layers : 0};
     }
     return rf_family_layers(
         family,
@@ -216,36 +260,34 @@ static enum rf_status lay_out(struct rf_layout_build *build, const char *name,
 {
     const struct rf_family *family =
         &build->model->families[sections[0].family];
-    uint64_t layers = 0, rows = 0, bytes = 0, count = 1;
-    enum rf_status status = rf_layout_experts(
-        build, sections[0].family, &out->first_expert, &out->n_experts, err);
-    if (status != RF_OK) {
-        return status;
-    }
+    const struct rf_section *first = &sections[0];
+    uint64_t layers = 0, bytes, count = 1;
     for (uint32_t v = 0; v < RF_MAX(build->side->vpp, 1); v++) {
-        layers += family_run(build, family, v).count;
+        layers += rf_layout_run(build, family, v).count;
     }
-    out->row_bytes = rf_layout_item(build, sections[0].family);
-    for (uint32_t d = 1; d < family->ndim; d++) {
-        if (!rf_mul_u64(out->row_bytes, sections[0].extent[d],
-                        &out->row_bytes)) {
+    for (size_t i = 0; i < n; i++) {
+        out->rows += sections[i].rows;
+    }
+    out->row_bytes = rf_layout_item(build, first->family);
+    bytes = out->rows;
+    for (uint32_t d = 0; d < family->ndim; d++) {
+        uint64_t *product = d < first->dim ? &bytes : &out->row_bytes;
+        if (d != first->dim &&
+            !rf_mul_u64(*product, first->extent[d], product)) {
             return too_big(name, err);
         }
     }
-    for (size_t i = 0; i < n; i++) {
-        rows += sections[i].rows;
-    }
-    if (!rf_mul_u64(rows, out->row_bytes, &bytes) || bytes > INT64_MAX / 2) {
+    if (!rf_mul_u64(bytes, out->row_bytes, &bytes) || bytes > INT64_MAX / 2) {
         return too_big(name, err);
     }
     out->expert_stride = rf_align_up(bytes, RF_PARAM_ALIGN);
     if (build->experts_inside && family->has_experts) {
         out->expert_stride = bytes;
-        if (!rf_mul_u64(bytes, out->n_experts, &bytes)) {
+        if (!rf_mul_u64(bytes, first->n_experts, &bytes)) {
             return too_big(name, err);
         }
     } else {
-        count = out->n_experts;
+        count = first->n_experts;
     }
     out->layer_stride = rf_align_up(bytes, RF_PARAM_ALIGN);
     if (!rf_mul_u64(out->layer_stride, count, &out->layer_stride) ||
@@ -273,14 +315,15 @@ static void push_section(struct rf_layout_build *build,
         piece.box.start[RF_DIM_TENSOR + d] = real ? section->start[d] : 0;
         piece.box.extent[RF_DIM_TENSOR + d] = real ? section->extent[d] : 1;
         piece.stride[RF_DIM_TENSOR + d] = stride;
-        stride *= piece.box.extent[RF_DIM_TENSOR + d];
+        stride *=
+            d == section->dim ? at->rows : piece.box.extent[RF_DIM_TENSOR + d];
     }
-    piece.box.start[RF_DIM_EXPERT] = at->first_expert;
-    piece.box.extent[RF_DIM_EXPERT] = at->n_experts;
+    piece.box.start[RF_DIM_EXPERT] = section->first_expert;
+    piece.box.extent[RF_DIM_EXPERT] = section->n_experts;
     piece.stride[RF_DIM_EXPERT] = at->expert_stride;
     piece.stride[RF_DIM_LAYER] = at->layer_stride;
     for (uint32_t v = 0; v < RF_MAX(build->side->vpp, 1); v++) {
-        struct rf_layer_run run = family_run(build, family, v);
+        struct rf_layer_run run = rf_layout_run(build, family, v);
         piece.box.start[RF_DIM_LAYER] = run.first;
         piece.box.extent[RF_DIM_LAYER] = run.count;
         piece.offset =
@@ -307,7 +350,7 @@ enum rf_status rf_layout_add(struct rf_layout_build *build, const char *name,
         return status;
     }
     for (size_t i = 0; i < n; i++) {
-        if (sections[i].extent[0] > 0) {
+        if (sections[i].extent[sections[i].dim] > 0) {
             push_section(build, &sections[i], &at, row);
         }
         row += sections[i].rows;
@@ -320,22 +363,22 @@ enum rf_status rf_layout_make_params(struct rf_layout_build *build,
 {
     for (size_t i = 0; i < build->n_schemes; i++) {
         const struct rf_param_scheme *scheme = &build->schemes[i];
-        struct rf_section sections[3];
+        struct rf_section sections[RF_FAMILY_MAX_PARTS];
         enum rf_status status = RF_OK;
-        if (!rf_layout_holds(build, scheme->family[0])) {
+        if (!rf_layout_holds(build, scheme->members[0].family)) {
             continue;
         }
         if (scheme->by_group) {
             status = rf_layout_add_groups(build, scheme, err);
         } else {
-            for (uint32_t k = 0; k < scheme->n_families && status == RF_OK;
+            for (uint32_t k = 0; k < scheme->n_members && status == RF_OK;
                  k++) {
-                status = rf_layout_section(build, scheme->family[k],
+                status = rf_layout_section(build, scheme->members[k],
                                            &sections[k], err);
             }
             if (status == RF_OK) {
                 status = rf_layout_add(build, scheme->name, sections,
-                                       scheme->n_families, err);
+                                       scheme->n_members, err);
             }
         }
         if (status != RF_OK) {

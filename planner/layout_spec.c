@@ -19,7 +19,8 @@ static enum rf_status make_spec(struct rf_layout_build *build,
     uint64_t at[2] = {device / side->mesh[1], device % side->mesh[1]};
     for (uint32_t f = 0; f < build->model->n_families; f++) {
         const struct rf_family *family = &build->model->families[f];
-        struct rf_section section = {.family = f};
+        struct rf_section section = {.family = f,
+                                     .n_experts = family->n_experts};
         enum rf_status status;
         if (side->n_spec != family->ndim) {
             return rf_err_set(err, RF_ERR_CONFIG,

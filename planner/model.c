@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "common/mem.h"
+#include "planner/family_table.h"
 #include "planner/model_build.h"
 
 #define MODEL_MAX_BYTES (UINT64_C(1) << 63)
@@ -75,14 +76,20 @@ enum rf_status rf_model_from_json(const struct rf_jnode *node,
     return RF_OK;
 }
 
+static void free_family(struct rf_family *family)
+{
+    free(family->name);
+    free(family->rule);
+    free(family->layers);
+}
+
 void rf_model_destroy(struct rf_model *model)
 {
     if (model == NULL) {
         return;
     }
     for (uint32_t i = 0; i < model->n_families; i++) {
-        free(model->families[i].name);
-        free(model->families[i].layers);
+        free_family(&model->families[i]);
     }
     for (uint32_t i = 0; i < model->n_not_counted; i++) {
         free(model->not_counted[i]);
@@ -99,21 +106,69 @@ void rf_model_destroy(struct rf_model *model)
 static bool count_family(struct rf_model *model, const struct rf_family *family)
 {
     uint64_t elements = 1, bytes;
-    uint64_t tensors = rf_family_tensors(family);
+    uint64_t places = (uint64_t)family->n_layers * family->n_experts;
     for (uint32_t d = 0; d < family->ndim; d++) {
         if (!rf_mul_u64(elements, family->shape[d], &elements)) {
             return false;
         }
     }
-    if (!rf_mul_u64(elements, tensors, &elements) ||
+    if (!rf_mul_u64(elements, places, &elements) ||
         !rf_mul_u64(elements, rf_dtype_bytes(family->dtype), &bytes) ||
         !rf_add_u64(model->bytes, bytes, &bytes) || bytes >= MODEL_MAX_BYTES) {
         return false;
     }
-    model->n_tensors += tensors;
+    model->n_tensors += rf_family_tensors(family);
     model->parameters += elements;
     model->bytes = bytes;
     return true;
+}
+
+/* The family's shape; of a stacked one without the experts' dimension. */
+static enum rf_status set_shape(const struct rf_family_draft *draft,
+                                const struct rf_jnode *where,
+                                struct rf_family *family, struct rf_err *err)
+{
+    uint32_t skip = draft->rule != NULL && draft->rule->stacked ? 1 : 0;
+    if (draft->ndim < 1 + skip || draft->ndim > RF_TENSOR_MAX_DIMS + skip) {
+        return rf_jnode_fail(
+            where, err, "%.100s: has %u dimensions, must have %u to %u",
+            draft->name, draft->ndim, 1 + skip, RF_TENSOR_MAX_DIMS + skip);
+    }
+    for (uint32_t d = 0; d < draft->ndim; d++) {
+        if (draft->shape[d] == 0) {
+            return rf_jnode_fail(where, err,
+                                 "%.100s: dimension %u is 0, tensors must not "
+                                 "be empty",
+                                 draft->name, d);
+        }
+    }
+    if (skip == 1 && draft->shape[0] > RF_MODEL_MAX_EXPERTS) {
+        return rf_jnode_fail(where, err, "%.100s: more than %d experts",
+                             draft->name, RF_MODEL_MAX_EXPERTS);
+    }
+    family->stacked = skip == 1;
+    family->has_experts = skip == 1 || draft->n_experts > 0;
+    family->n_experts =
+        skip == 1 ? (uint32_t)draft->shape[0] : RF_MAX(draft->n_experts, 1);
+    family->ndim = draft->ndim - skip;
+    memcpy(family->shape, draft->shape + skip,
+           family->ndim * sizeof(*family->shape));
+    return RF_OK;
+}
+
+static enum rf_status copy_layers(const struct rf_family_draft *draft,
+                                  struct rf_family *family, struct rf_err *err)
+{
+    if (draft->layers == NULL) {
+        return RF_OK;
+    }
+    family->layers = rf_calloc(draft->n_layers, sizeof(*family->layers));
+    if (family->layers == NULL) {
+        return rf_err_set(err, RF_ERR_NOMEM, "layers of %.100s", draft->name);
+    }
+    memcpy(family->layers, draft->layers,
+           draft->n_layers * sizeof(*family->layers));
+    return RF_OK;
 }
 
 enum rf_status rf_model_add_family(struct rf_model *model,
@@ -122,26 +177,15 @@ enum rf_status rf_model_add_family(struct rf_model *model,
                                    struct rf_err *err)
 {
     struct rf_family family = {
-        .role = rf_role_of_name(draft->name, draft->ndim),
+        .role = RF_ROLE_OTHER,
+        .n_parts = 1,
+        .parts = {{.role = RF_ROLE_OTHER}},
         .dtype = draft->dtype,
         .n_layers = draft->layers != NULL ? draft->n_layers : 1,
-        .n_experts = RF_MAX(draft->n_experts, 1),
-        .has_experts = draft->n_experts > 0,
-        .ndim = draft->ndim,
     };
-    if (draft->ndim < 1 || draft->ndim > RF_TENSOR_MAX_DIMS) {
-        return rf_jnode_fail(where, err,
-                             "%.100s: has %u dimensions, must have 1 to %d",
-                             draft->name, draft->ndim, RF_TENSOR_MAX_DIMS);
-    }
-    for (uint32_t d = 0; d < draft->ndim; d++) {
-        family.shape[d] = draft->shape[d];
-        if (draft->shape[d] == 0) {
-            return rf_jnode_fail(where, err,
-                                 "%.100s: dimension %u is 0, tensors must not "
-                                 "be empty",
-                                 draft->name, d);
-        }
+    enum rf_status status = set_shape(draft, where, &family, err);
+    if (status != RF_OK) {
+        return status;
     }
     if (!count_family(model, &family)) {
         return rf_jnode_fail(where, err,
@@ -149,16 +193,16 @@ enum rf_status rf_model_add_family(struct rf_model *model,
                              "more than can be addressed",
                              draft->name);
     }
-    if (draft->layers != NULL) {
-        family.layers = rf_calloc(draft->n_layers, sizeof(*family.layers));
-        if (family.layers == NULL) {
-            return rf_err_set(err, RF_ERR_NOMEM, "layers of %.100s",
-                              draft->name);
-        }
-        memcpy(family.layers, draft->layers,
-               draft->n_layers * sizeof(*family.layers));
-    }
     family.name = rf_xstrdup(draft->name);
+    family.parts[0].size = family.shape[0];
+    status = copy_layers(draft, &family, err);
+    if (status == RF_OK && draft->rule != NULL) {
+        status = rf_rule_divide(draft->rule, draft->values, &family, err);
+    }
+    if (status != RF_OK) {
+        free_family(&family);
+        return status;
+    }
     /* capacity is the next power of two of the count */
     if ((model->n_families & (model->n_families - 1)) == 0) {
         model->families =
@@ -180,6 +224,18 @@ void rf_model_not_counted(struct rf_model *model, const char *fmt, ...)
         rf_xrealloc(model->not_counted, model->n_not_counted + 1u,
                     sizeof(*model->not_counted));
     model->not_counted[model->n_not_counted++] = rf_xstrdup(line);
+}
+
+const json_t *rf_model_text_config(const json_t *config)
+{
+    static const char *const inner[] = {"text_config", "llm_config"};
+    for (size_t i = 0; i < RF_ARRAY_SIZE(inner); i++) {
+        const json_t *member = json_object_get(config, inner[i]);
+        if (json_is_object(member)) {
+            return member;
+        }
+    }
+    return config;
 }
 
 enum rf_status rf_shape_from_json(const struct rf_jnode *object, uint32_t *ndim,
@@ -255,11 +311,7 @@ enum rf_status rf_model_read_tensor(const struct rf_jnode *node,
     model->name = rf_xstrdup(name);
     model->model_type = rf_xstrdup("tensor");
     model->dtype = draft.dtype;
-    status = rf_model_add_family(model, &draft, &tensor, err);
-    if (status == RF_OK) {
-        model->families[0].role = RF_ROLE_OTHER; /* whatever its name says */
-    }
-    return status;
+    return rf_model_add_family(model, &draft, &tensor, err);
 }
 
 void rf_family_tensor_name(const struct rf_family *family, uint32_t layer_index,
@@ -303,16 +355,23 @@ uint32_t rf_family_ndim(const struct rf_family *family)
 
 uint64_t rf_family_tensors(const struct rf_family *family)
 {
-    return (uint64_t)family->n_layers * family->n_experts;
+    return family->stacked ? family->n_layers
+                           : (uint64_t)family->n_layers * family->n_experts;
 }
 
-uint64_t rf_family_elements(const struct rf_family *family)
+uint64_t rf_family_tensor_elements(const struct rf_family *family)
 {
-    uint64_t elements = rf_family_tensors(family);
+    uint64_t elements = 1;
     for (uint32_t d = 0; d < family->ndim; d++) {
         elements *= family->shape[d];
     }
     return elements;
+}
+
+uint64_t rf_family_elements(const struct rf_family *family)
+{
+    return rf_family_tensor_elements(family) * family->n_layers *
+           family->n_experts;
 }
 
 const char *rf_shape_text(const uint64_t *shape, uint32_t ndim,

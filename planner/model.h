@@ -67,7 +67,8 @@ enum rf_cast {
  * false where there is none. */
 bool rf_cast_between(enum rf_dtype from, enum rf_dtype to, enum rf_cast *out);
 
-/* What a tensor is in its model; layouts decide by it how to shard. */
+/* What a tensor is in its model; layouts decide by it how to shard
+ * (planner/roles.h has the table). */
 enum rf_role {
     RF_ROLE_EMBED,      /* model.embed_tokens.weight: rows = vocabulary */
     RF_ROLE_LM_HEAD,    /* lm_head.weight */
@@ -88,26 +89,62 @@ enum rf_role {
     RF_ROLE_EXPERT_GATE, /* routed experts: family with an expert dimension */
     RF_ROLE_EXPERT_UP,
     RF_ROLE_EXPERT_DOWN,
-    RF_ROLE_MLA_Q_A,  /* q_a_proj: replicated down-projection */
-    RF_ROLE_MLA_Q_B,  /* q_b_proj: dim 0 = heads */
-    RF_ROLE_MLA_KV_A, /* kv_a_proj_with_mqa: replicated */
-    RF_ROLE_MLA_KV_B, /* kv_b_proj: dim 0 = heads */
-    RF_ROLE_OTHER,    /* of unknown kind: see planner/unknown.h */
+    RF_ROLE_MLA_Q_A,   /* q_a_proj: replicated down-projection */
+    RF_ROLE_MLA_Q_B,   /* q_b_proj: dim 0 = heads */
+    RF_ROLE_MLA_KV_A,  /* kv_a_proj_with_mqa: replicated */
+    RF_ROLE_MLA_KV_B,  /* kv_b_proj: dim 0 = heads */
+    RF_ROLE_SSM,       /* of a state space model: dim 0 = heads */
+    RF_ROLE_SSM_GROUP, /* dim 0 = groups, shared like key/value heads */
+    /* What people's own rules say of tensors that are none of these: */
+    RF_ROLE_VOCABULARY,
+    RF_ROLE_COLUMN, /* dim 0 */
+    RF_ROLE_ROW,    /* dim 1 */
+    RF_ROLE_REPLICATED,
+    RF_ROLE_EXPERT_COLUMN,
+    RF_ROLE_EXPERT_ROW,
+    RF_ROLE_SKIP,  /* not part of a refit; no family has it */
+    RF_ROLE_FUSED, /* several parts, each with a role of its own */
+    RF_ROLE_OTHER, /* of unknown kind: see planner/unknown.h */
     RF_ROLE_COUNT
 };
 
 /* "query", "mlp down"; "unknown" for RF_ROLE_OTHER. */
 const char *rf_role_name(enum rf_role role);
 
+/* Pipeline stages that have a tensor. */
+enum rf_stage {
+    RF_STAGE_EVERY, /* all; of a decoder layer: the layer's stage */
+    RF_STAGE_FIRST,
+    RF_STAGE_LAST,
+};
+
+#define RF_FAMILY_MAX_PARTS 8
+
+/* Tensors that are several ones joined consist of parts. A rank holds its share
+ * of each part, one after the other. */
+struct rf_part {
+    enum rf_role role;
+    uint64_t size;  /* along rf_family_part_dim() */
+    uint64_t units; /* heads or groups that stay whole; 0: the model's */
+};
+
 struct rf_family {
     char *name; /* "model.layers.{L}.mlp.experts.{E}.up_proj.weight" */
-    enum rf_role role;
+    char *rule; /* what gave it its role: "qwen3: model.*"; NULL: nothing */
+    enum rf_role role; /* RF_ROLE_FUSED with several parts */
+    uint32_t n_parts;  /* ≥ 1 */
+    struct rf_part parts[RF_FAMILY_MAX_PARTS];
+    bool interleaved; /* parts take turns, element by element; cut together */
+    bool transposed;  /* weights are [in, out]: roles cut the other dimension */
+    bool stacked;     /* experts are dimension 0 of one tensor on disk */
+    bool own_layers;  /* not the decoder's: all on `stage` */
+    enum rf_stage stage;
     enum rf_dtype dtype; /* as stored in the checkpoint description */
     uint32_t n_layers;   /* tensors along the layer dimension, ≥ 1 */
     uint32_t *layers;    /* their layer numbers, ascending; NULL: no layer */
     uint32_t n_experts;  /* ≥ 1 */
     bool has_experts;
-    uint32_t ndim; /* of one tensor, 1 … RF_TENSOR_MAX_DIMS */
+    uint32_t ndim; /* of one expert's tensor, 1 … RF_TENSOR_MAX_DIMS */
     uint64_t shape[RF_TENSOR_MAX_DIMS];
 };
 
@@ -211,8 +248,10 @@ void rf_family_tensor_name(const struct rf_family *family, uint32_t layer_index,
 uint64_t rf_family_extent(const struct rf_family *family, uint32_t dim);
 uint32_t rf_family_ndim(const struct rf_family *family); /* 2 + tensor's */
 
-/* Number of tensors of a family, and of the elements of all of them. */
+/* Number of tensors of a family on disk, of elements of one expert's tensor,
+ * and of all elements. */
 uint64_t rf_family_tensors(const struct rf_family *family);
+uint64_t rf_family_tensor_elements(const struct rf_family *family);
 uint64_t rf_family_elements(const struct rf_family *family);
 
 /* "[4096, 1024]" for sizes of one tensor. */

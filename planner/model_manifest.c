@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "common/mem.h"
+#include "planner/family_table.h"
 
 #define NAME_MAX_BYTES 256
 #define NO_NUMBER (-1)
@@ -27,7 +28,8 @@ struct entry {
     enum rf_dtype dtype;
     uint32_t ndim;
     uint64_t shape[RF_TENSOR_MAX_DIMS];
-    bool literal; /* the expert's number has gone into the name */
+    struct rf_rule *rule; /* NULL: none */
+    bool literal;         /* the expert's number has gone into the name */
 };
 
 struct manifest {
@@ -37,6 +39,9 @@ struct manifest {
     size_t n, cap;
     int64_t max_layers; /* the config's, NO_NUMBER: no config */
     size_t n_beside[BESIDE_ENDS], n_beyond; /* tensors left out */
+    struct rf_family_table *table, *common; /* table: NULL, none */
+    struct rf_values values;
+    json_t *known; /* families by name → rules, counted from 1 over both */
     struct rf_model *model;
     struct rf_err *err;
 };
@@ -145,13 +150,115 @@ static const struct {
     {".rotary_emb.inv_freq", "computed, not learned", false},
 };
 
+/* The rule of index `i`: the table's, then the common ones. */
+static struct rf_rule *rule_at(const struct manifest *manifest, size_t i)
+{
+    size_t own = manifest->table != NULL ? manifest->table->n_rules : 0;
+    return i < own ? &manifest->table->rules[i]
+                   : &manifest->common->rules[i - own];
+}
+
+static size_t index_of(const struct manifest *manifest,
+                       const struct rf_rule *rule)
+{
+    size_t own = manifest->table != NULL ? manifest->table->n_rules : 0;
+    return own > 0 && rule >= manifest->table->rules &&
+                   rule < manifest->table->rules + own
+               ? (size_t)(rule - manifest->table->rules)
+               : own + (size_t)(rule - manifest->common->rules);
+}
+
+/* Whether no other rule has that pattern, under other conditions. */
+static bool is_alone(const struct manifest *manifest,
+                     const struct rf_rule *rule)
+{
+    size_t own = manifest->table != NULL ? manifest->table->n_rules : 0;
+    for (size_t i = 0; i < own; i++) {
+        if (&manifest->table->rules[i] != rule &&
+            strcmp(manifest->table->rules[i].name, rule->name) == 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Puts `mark` in the place of a number that a rule has found in the name. */
+static void put_mark(struct entry *entry, const struct rf_name_number *number,
+                     const char *mark)
+{
+    char *old = entry->family;
+    size_t before = (size_t)(number->at - old);
+    entry->family = rf_xasprintf("%.*s%s%s", (int)before, old, mark,
+                                 number->at + number->length);
+    free(old);
+}
+
+static void take_numbers(struct entry *entry,
+                         const struct rf_name_number *layer,
+                         const struct rf_name_number *expert)
+{
+    if (expert->at != NULL) { /* behind the layer's */
+        entry->expert = expert->number;
+        put_mark(entry, expert, "{E}");
+    }
+    if (layer->at != NULL) {
+        entry->layer = layer->number;
+        put_mark(entry, layer, "{L}");
+    }
+}
+
+/* Finds the rule of an entry, and the numbers that only the rule knows of. */
+static enum rf_status find_rule(struct manifest *manifest, struct entry *entry)
+{
+    struct rf_family_table *tables[] = {manifest->table, manifest->common};
+    char *key = rf_xasprintf("%u %s", entry->ndim, entry->family);
+    json_t *known = json_object_get(manifest->known, key);
+    struct rf_name_number layer = {.number = NO_NUMBER}, expert = layer;
+    enum rf_status status = RF_OK;
+    if (known != NULL) {
+        size_t index = (size_t)json_integer_value(known);
+        entry->rule = index > 0 ? rule_at(manifest, index - 1) : NULL;
+    }
+    manifest->values.layer = entry->layer;
+    for (size_t i = 0; i < RF_ARRAY_SIZE(tables) && status == RF_OK &&
+                       known == NULL && entry->rule == NULL;
+         i++) {
+        if (tables[i] != NULL) {
+            status = rf_rule_match(tables[i], &manifest->values, entry->family,
+                                   entry->ndim, &entry->rule, &layer, &expert,
+                                   manifest->err);
+        }
+    }
+    if (known == NULL && layer.at == NULL && expert.at == NULL &&
+        (entry->rule == NULL || is_alone(manifest, entry->rule))) {
+        json_object_set_new(
+            manifest->known, key,
+            json_integer(entry->rule == NULL
+                             ? 0
+                             : (json_int_t)index_of(manifest, entry->rule) +
+                                   1));
+    }
+    free(key);
+    if (entry->rule != NULL) {
+        entry->rule->matched++;
+        take_numbers(entry, &layer, &expert);
+    }
+    return status;
+}
+
 /* Whether the tensor is beside the model, one of those above or of a layer for
- * multi-token prediction; counts it. */
+ * multi-token prediction that no rule numbers; counts it. */
 static bool beside_the_model(struct manifest *manifest,
                              const struct entry *entry)
 {
     bool config = manifest->max_layers != NO_NUMBER;
+    bool numbered =
+        entry->rule != NULL &&
+        json_is_array(json_object_get(entry->rule->node.value, "layers"));
     size_t length = strlen(entry->family);
+    if (entry->rule != NULL && entry->rule->roles[0] == RF_ROLE_SKIP) {
+        return true;
+    }
     for (unsigned i = 0; i < RF_ARRAY_SIZE(beside); i++) {
         size_t tail = strlen(beside[i].end);
         if ((config || !beside[i].with_config) && length > tail &&
@@ -160,7 +267,7 @@ static bool beside_the_model(struct manifest *manifest,
             return true;
         }
     }
-    if (config && entry->layer >= manifest->max_layers &&
+    if (config && !numbered && entry->layer >= manifest->max_layers &&
         strncmp(entry->family, "model.layers.{L}.", 17) == 0) {
         manifest->n_beyond++;
         return true;
@@ -176,6 +283,16 @@ static void tell_not_counted(const struct manifest *manifest)
             rf_model_not_counted(manifest->model, "%zu tensor%s *%s (%s)", n,
                                  n == 1 ? "" : "s", beside[i].end,
                                  beside[i].what);
+        }
+    }
+    for (size_t i = 0; manifest->table != NULL && i < manifest->table->n_rules;
+         i++) {
+        const struct rf_rule *rule = &manifest->table->rules[i];
+        if (rule->roles[0] == RF_ROLE_SKIP && rule->matched > 0) {
+            rf_model_not_counted(manifest->model,
+                                 "%llu tensor%s %.80s (left out by a rule)",
+                                 (unsigned long long)rule->matched,
+                                 rule->matched == 1 ? "" : "s", rule->name);
         }
     }
     if (manifest->n_beyond > 0) {
@@ -207,9 +324,10 @@ static enum rf_status read_entry(struct manifest *manifest, const char *name)
         return status;
     }
     split_name(name, &entry);
-    if (beside_the_model(manifest, &entry)) {
+    status = find_rule(manifest, &entry);
+    if (status != RF_OK || beside_the_model(manifest, &entry)) {
         free(entry.family);
-        return RF_OK;
+        return status;
     }
     RF_PUSH(manifest->entries, manifest->n, manifest->cap, entry);
     return read_place(manifest, &node, name);
@@ -226,6 +344,9 @@ static int compare_family(const struct entry *a, const struct entry *b)
     int order = strcmp(a->family, b->family);
     order = order != 0 ? order : compare_u64(a->dtype, b->dtype);
     order = order != 0 ? order : compare_u64(a->ndim, b->ndim);
+    order = order != 0 || a->rule == b->rule ? order
+            : a->rule < b->rule              ? -1
+                                             : 1;
     for (uint32_t d = 0; order == 0 && d < a->ndim; d++) {
         order = compare_u64(a->shape[d], b->shape[d]);
     }
@@ -291,6 +412,7 @@ static void set_gaps_apart(struct manifest *manifest)
             entry->family = rf_xasprintf("%.*s%lld%s", (int)(mark - old), old,
                                          (long long)entry->expert, mark + 3);
             entry->expert = NO_NUMBER;
+            entry->rule = NULL; /* an expert among none */
             free(old);
         }
     }
@@ -303,8 +425,11 @@ static enum rf_status add_families(struct manifest *manifest, size_t begin,
                                    size_t end)
 {
     const struct entry *first = &manifest->entries[begin];
-    struct rf_family_draft draft = {
-        .name = first->family, .dtype = first->dtype, .ndim = first->ndim};
+    struct rf_family_draft draft = {.name = first->family,
+                                    .dtype = first->dtype,
+                                    .ndim = first->ndim,
+                                    .rule = first->rule,
+                                    .values = &manifest->values};
     uint32_t *layers = rf_calloc(end - begin, sizeof(*layers));
     bool *added = rf_calloc(end - begin, sizeof(*added));
     enum rf_status status = RF_OK;
@@ -312,7 +437,7 @@ static enum rf_status add_families(struct manifest *manifest, size_t begin,
         rf_err_set(manifest->err, RF_ERR_NOMEM, "layers of a family");
         status = RF_ERR_NOMEM;
     }
-    memcpy(draft.shape, first->shape, sizeof(draft.shape));
+    memcpy(draft.shape, first->shape, sizeof(first->shape));
     for (size_t i = begin; i < end && status == RF_OK; i++) {
         size_t experts = layer_end(manifest, i, end) - i;
         if (added[i - begin] ||
@@ -330,6 +455,7 @@ static enum rf_status add_families(struct manifest *manifest, size_t begin,
             }
         }
         draft.layers = first->layer != NO_NUMBER ? layers : NULL;
+        manifest->values.layer = manifest->entries[i].layer;
         status = rf_model_add_family(manifest->model, &draft, &manifest->node,
                                      manifest->err);
     }
@@ -378,6 +504,7 @@ static enum rf_status read_beside(struct manifest *manifest,
                                        "num_key_value_heads",
                                        "head_dim",
                                        "unknown_tensors",
+                                       "rules",
                                        NULL};
     struct rf_model *model = manifest->model;
     const char *name = "manifest", *type;
@@ -414,6 +541,49 @@ static enum rf_status read_beside(struct manifest *manifest,
     return RF_OK;
 }
 
+/* A rule of the model's own that fits no tensor does not what it is for. */
+static enum rf_status check_rules_used(const struct manifest *manifest)
+{
+    for (size_t i = 0; manifest->table != NULL && i < manifest->table->n_rules;
+         i++) {
+        const struct rf_rule *rule = &manifest->table->rules[i];
+        struct rf_jnode name = rf_jnode_get(&rule->node, "name");
+        if (strcmp(rule->table, "rules") == 0 && rule->matched == 0) {
+            return rf_jnode_fail(
+                &name, manifest->err, "no tensor%s has a name like \"%.100s\"",
+                rule->ndim > 0 ? " of as many dimensions" : "", rule->name);
+        }
+    }
+    return RF_OK;
+}
+
+static enum rf_status read_all(struct manifest *manifest,
+                               const struct rf_jnode *node)
+{
+    enum rf_status status;
+    if ((status = read_beside(manifest, node)) != RF_OK ||
+        (status = rf_model_open_table(node, manifest->model->model_type,
+                                      &manifest->table, manifest->err)) !=
+            RF_OK ||
+        (status = rf_family_table_named("common names", &manifest->common,
+                                        manifest->err)) != RF_OK) {
+        return status;
+    }
+    manifest->values.table = manifest->table;
+    if (manifest->table != NULL &&
+        (status = rf_family_table_mention(manifest->table, &manifest->values,
+                                          manifest->err)) != RF_OK) {
+        return status;
+    }
+    if ((status = read_entries(manifest)) != RF_OK ||
+        (status = check_rules_used(manifest)) != RF_OK) {
+        return status;
+    }
+    tell_not_counted(manifest);
+    return rf_model_describe(manifest->model, &manifest->values, node, true,
+                             manifest->err);
+}
+
 enum rf_status rf_model_read_manifest(const struct rf_jnode *node,
                                       struct rf_model *model,
                                       struct rf_err *err)
@@ -421,19 +591,19 @@ enum rf_status rf_model_read_manifest(const struct rf_jnode *node,
     struct manifest manifest = {.node = rf_jnode_get(node, "manifest"),
                                 .config = rf_jnode_get(node, "config"),
                                 .max_layers = NO_NUMBER,
+                                .known = json_object(),
                                 .model = model,
                                 .err = err};
-    enum rf_status status = read_beside(&manifest, node);
-    if (status == RF_OK) {
-        status = read_entries(&manifest);
-    }
-    if (status == RF_OK) {
-        tell_not_counted(&manifest);
-        status = rf_model_describe(model, node, &manifest.config, err);
-    }
+    enum rf_status status;
+    rf_values_init(&manifest.values, node, NULL);
+    status = read_all(&manifest, node);
     for (size_t i = 0; i < manifest.n; i++) {
         free(manifest.entries[i].family);
     }
     free(manifest.entries);
+    json_decref(manifest.known);
+    rf_values_free(&manifest.values);
+    rf_family_table_destroy(manifest.table);
+    rf_family_table_destroy(manifest.common);
     return status;
 }

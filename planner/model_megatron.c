@@ -2,12 +2,29 @@
  * Models from a block of Megatron-LM's own argument names, for benchmarks that
  * are described that way: tensors get Hugging Face names, norms are RMSNorm,
  * there are no linear biases and no position table.
+ *
+ * The block's defaults and rules are here; it then becomes a config, from which
+ * planner/families/megatron.json makes the tensors.
  */
 #include "planner/model_build.h"
 
 #include <stdlib.h>
 
 #include "common/mem.h"
+#include "planner/family_table.h"
+
+/* A block with its defaults filled in. */
+struct block {
+    uint32_t layers, heads, kv_heads;
+    uint64_t hidden, ffn, vocab, head_dim;
+    bool tied, gated, qk_norm;
+    uint32_t experts;             /* routed; 0: dense */
+    uint64_t moe_ffn, shared_ffn; /* shared_ffn 0: no shared experts */
+    bool *sparse; /* per layer: has routed experts; owned; NULL: none */
+    bool router_bias, mla;
+    uint64_t q_lora, kv_lora, nope_dim, rope_dim, v_dim; /* q_lora 0: none */
+    enum rf_dtype dtype;
+};
 
 static const char *const block_keys[] = {
     "num_layers",
@@ -47,8 +64,8 @@ static enum rf_status need_all(const struct rf_jnode *block, struct rf_err *err)
     return status;
 }
 
-static enum rf_status read_dense(const struct rf_jnode *block,
-                                 struct rf_transformer *t, struct rf_err *err)
+static enum rf_status read_dense(const struct rf_jnode *block, struct block *t,
+                                 struct rf_err *err)
 {
     const uint64_t max = RF_MODEL_MAX_SIZE;
     struct rf_jnode channels = rf_jnode_get(block, "kv_channels");
@@ -101,8 +118,7 @@ static enum rf_status read_dense(const struct rf_jnode *block,
 /* An integer N: every N-th layer, counting from the first, has experts; or a
  * list with 0 (dense) or 1 for each layer. */
 static enum rf_status read_layer_freq(const struct rf_jnode *block,
-                                      struct rf_transformer *t,
-                                      struct rf_err *err)
+                                      struct block *t, struct rf_err *err)
 {
     struct rf_jnode freq = rf_jnode_get(block, "moe_layer_freq");
     uint32_t every = 1;
@@ -131,8 +147,8 @@ static enum rf_status read_layer_freq(const struct rf_jnode *block,
     return RF_OK;
 }
 
-static enum rf_status read_sparse(const struct rf_jnode *block,
-                                  struct rf_transformer *t, struct rf_err *err)
+static enum rf_status read_sparse(const struct rf_jnode *block, struct block *t,
+                                  struct rf_err *err)
 {
     static const char *const sparse_keys[] = {
         "moe_ffn_hidden_size", "moe_shared_expert_intermediate_size",
@@ -167,8 +183,8 @@ static enum rf_status read_sparse(const struct rf_jnode *block,
 }
 
 /* Megatron-LM's defaults of latent attention. */
-static enum rf_status read_latent(const struct rf_jnode *block,
-                                  struct rf_transformer *t, struct rf_err *err)
+static enum rf_status read_latent(const struct rf_jnode *block, struct block *t,
+                                  struct rf_err *err)
 {
     static const char *const latent_keys[] = {
         "q_lora_rank", "kv_lora_rank", "qk_head_dim", "qk_pos_emb_head_dim",
@@ -192,13 +208,71 @@ static enum rf_status read_latent(const struct rf_jnode *block,
     return status;
 }
 
+static json_t *count(uint64_t n)
+{
+    return json_integer((json_int_t)n);
+}
+
+/* The block as a config in the words of its table. */
+static json_t *config_of(const struct block *t)
+{
+    json_t *sparse = json_array();
+    json_t *config = json_pack(
+        "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:b, s:b, s:b, s:b}",
+        "num_hidden_layers", count(t->layers), "hidden_size", count(t->hidden),
+        "intermediate_size", count(t->ffn), "vocab_size", count(t->vocab),
+        "num_attention_heads", count(t->heads), "num_key_value_heads",
+        count(t->kv_heads), "head_dim", count(t->head_dim),
+        "tie_word_embeddings", t->tied, "swiglu", t->gated, "qk_layernorm",
+        t->qk_norm, "latent", t->mla, "router_bias", t->router_bias);
+    for (uint32_t i = 0; t->sparse != NULL && i < t->layers; i++) {
+        json_array_append_new(sparse, json_boolean(t->sparse[i]));
+    }
+    json_object_set_new(config, "sparse_layers", sparse);
+    json_object_set_new(config, "num_experts", count(t->experts));
+    json_object_set_new(config, "moe_intermediate_size", count(t->moe_ffn));
+    json_object_set_new(config, "shared_rows", count(t->shared_ffn));
+    json_object_set_new(config, "q_lora_rank",
+                        t->q_lora > 0 ? count(t->q_lora) : json_null());
+    json_object_set_new(config, "kv_lora_rank", count(t->kv_lora));
+    json_object_set_new(config, "qk_nope_head_dim", count(t->nope_dim));
+    json_object_set_new(config, "qk_rope_head_dim", count(t->rope_dim));
+    json_object_set_new(config, "v_head_dim", count(t->v_dim));
+    return config;
+}
+
+/* The block's tensors; `where` is what errors point at. */
+static enum rf_status build(const struct block *t, const struct rf_jnode *where,
+                            struct rf_model *model, struct rf_err *err)
+{
+    json_t *description = json_pack("{s:o}", "config", config_of(t));
+    struct rf_jnode node = rf_jnode_root(description, "megatron");
+    struct rf_family_table *table = NULL;
+    struct rf_values values;
+    enum rf_status status =
+        rf_family_table_named("megatron block", &table, err);
+    rf_values_init(&values, &node, table);
+    model->n_layers = t->layers;
+    model->dtype = t->dtype;
+    if (status == RF_OK) {
+        status = rf_model_add_rules(model, &values, where, err);
+    }
+    if (status == RF_OK) {
+        status = rf_model_describe(model, &values, where, false, err);
+    }
+    rf_values_free(&values);
+    rf_family_table_destroy(table);
+    json_decref(description);
+    return status;
+}
+
 enum rf_status rf_model_read_megatron(const struct rf_jnode *node,
                                       struct rf_model *model,
                                       struct rf_err *err)
 {
     static const char *const keys[] = {"megatron", "name", "unknown_tensors",
                                        NULL};
-    struct rf_transformer t = {.dtype = RF_BF16};
+    struct block t = {.dtype = RF_BF16};
     struct rf_jnode block = rf_jnode_get(node, "megatron");
     const char *name = "megatron";
     enum rf_status status;
@@ -213,7 +287,7 @@ enum rf_status rf_model_read_megatron(const struct rf_jnode *node,
     }
     model->name = rf_xstrdup(name);
     model->model_type = rf_xstrdup("megatron");
-    status = rf_transformer_build(&t, &block, model, err);
+    status = build(&t, &block, model, err);
     free(t.sparse);
     return status;
 }

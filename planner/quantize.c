@@ -7,6 +7,7 @@
 
 #include "common/fp8.h"
 #include "common/mem.h"
+#include "planner/roles.h"
 
 #define PART_ALIGN 256
 #define DIM_ROW 2 /* of a box: after layer and expert */
@@ -19,17 +20,12 @@ uint64_t rf_quantize_blocks(uint64_t size)
 
 static bool is_linear(const struct rf_family *family)
 {
-    switch (family->role) {
-    case RF_ROLE_EMBED:
-    case RF_ROLE_LM_HEAD:
-    case RF_ROLE_FINAL_NORM:
-    case RF_ROLE_NORM:
-    case RF_ROLE_ROUTER:
-    case RF_ROLE_ROUTER_BIAS:
-        return false;
-    default:
-        return family->ndim == 2;
+    for (uint32_t p = 0; p < family->n_parts; p++) {
+        if (!rf_role_division(family->parts[p].role)->linear) {
+            return false;
+        }
     }
+    return family->ndim == 2;
 }
 
 /* A cut inside a block: no rank would know the block's largest element. */

@@ -14,6 +14,7 @@
 
 #include "common/mem.h"
 #include "planner/layout.h"
+#include "planner/roles.h"
 
 struct context {
     const struct rf_spec *spec;
@@ -85,16 +86,51 @@ static enum rf_status fail_with_nearest(struct context *context,
                          value, rule, list);
 }
 
-static bool has_role(const struct rf_model *model, enum rf_role first,
-                     enum rf_role last)
+/* Calls for each part that a side divides over `over`; stops where `works`
+ * says no. */
+typedef bool (*part_works_fn)(struct context *context,
+                              const struct rf_family *family,
+                              const struct rf_part *part, uint32_t value);
+
+static bool parts_work(struct context *context, enum rf_over over,
+                       uint32_t value, part_works_fn works)
+{
+    for (uint32_t i = 0; i < context->model->n_families; i++) {
+        const struct rf_family *family = &context->model->families[i];
+        for (uint32_t p = 0; p < family->n_parts; p++) {
+            const struct rf_part *part = &family->parts[p];
+            if (rf_role_division(part->role)->over == over &&
+                rf_family_is_cut(family, part) &&
+                !works(context, family, part, value)) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+/* Whether some part is cut by the model's heads and has role `only`
+ * (RF_ROLE_COUNT: any). */
+static bool has_heads(const struct rf_model *model, enum rf_role only)
 {
     for (uint32_t i = 0; i < model->n_families; i++) {
-        if (model->families[i].role >= first &&
-            model->families[i].role <= last) {
-            return true;
+        const struct rf_family *family = &model->families[i];
+        for (uint32_t p = 0; p < family->n_parts; p++) {
+            const struct rf_part *part = &family->parts[p];
+            enum rf_unit unit = rf_role_division(part->role)->unit;
+            if (part->units == 0 && rf_family_is_cut(family, part) &&
+                (unit == RF_UNIT_HEAD || unit == RF_UNIT_KV_HEAD) &&
+                (only == RF_ROLE_COUNT || only == part->role)) {
+                return true;
+            }
         }
     }
     return false;
+}
+
+static bool has_kv_heads(const struct rf_model *model)
+{
+    return has_heads(model, RF_ROLE_K) || has_heads(model, RF_ROLE_V);
 }
 
 /* Heads against tp, for ordinary and latent attention. */
@@ -107,7 +143,7 @@ static bool attention_works(struct context *context, uint32_t tp)
                       "num_attention_heads %% tp must be 0, there are %u heads",
                       model->heads);
     }
-    if (!has_role(model, RF_ROLE_K, RF_ROLE_V)) {
+    if (!has_kv_heads(model)) {
         return true;
     }
     if (model->kv_heads % tp != 0 && tp % model->kv_heads != 0) {
@@ -126,81 +162,85 @@ static bool attention_works(struct context *context, uint32_t tp)
     return true;
 }
 
-/* The extent of a family that tp splits evenly and must divide; 0: none. Rows
- * of attention and vocabulary have rules of their own. */
-static uint64_t tp_extent(const struct rf_family *family)
-{
-    switch (family->role) {
-    case RF_ROLE_GATE:
-    case RF_ROLE_UP:
-    case RF_ROLE_SHARED_GATE:
-    case RF_ROLE_SHARED_UP:
-    case RF_ROLE_MLA_Q_B:
-    case RF_ROLE_MLA_KV_B:
-        return family->shape[0];
-    case RF_ROLE_O:
-    case RF_ROLE_DOWN:
-    case RF_ROLE_SHARED_DOWN:
-        return family->shape[1];
-    default:
-        return 0;
-    }
-}
-
-/* The rows of the vocabulary, padded as the layout does with that tp. */
-static bool vocab_works(struct context *context, uint32_t tp)
+/* The rows of a vocabulary, padded as the layout does with that tp. */
+static bool vocab_works(struct context *context, const struct rf_part *part,
+                        uint32_t tp)
 {
     struct rf_spec changed = *context->spec;
     uint64_t rows;
     *(context->which == RF_TRAIN ? &changed.train.tp : &changed.infer.tp) = tp;
-    rows =
-        rf_align_up(context->model->vocab,
-                    context->layout->vocab_multiple(&changed, context->which));
+    rows = rf_align_up(
+        part->size, context->layout->vocab_multiple(&changed, context->which));
     if (rows % tp != 0) {
         return breaks(context,
                       "the %llu rows of the vocabulary%s must split evenly",
                       (unsigned long long)rows,
-                      rows == context->model->vocab ? "" : " with padding");
+                      rows == part->size ? "" : " with padding");
     }
     return true;
+}
+
+/* Heads of a part's own. */
+static bool units_work(struct context *context, const struct rf_family *family,
+                       const struct rf_part *part, uint32_t tp)
+{
+    bool repeats =
+        rf_role_division(part->role)->repeats &&
+        (context->layout->repeat_kv || rf_layout_fuses_groups(context->layout));
+    if (part->units % tp == 0 || (repeats && tp % part->units == 0)) {
+        return true;
+    }
+    return breaks(context, "tp must divide the %llu heads of %.120s%s",
+                  (unsigned long long)part->units, family->name,
+                  repeats ? " or be a multiple of them" : "");
+}
+
+static bool extent_works(struct context *context,
+                         const struct rf_family *family,
+                         const struct rf_part *part, uint32_t ranks,
+                         const char *key)
+{
+    return part->size % ranks == 0 ||
+           breaks(context, "%llu of %.120s %% %s must be 0",
+                  (unsigned long long)part->size, family->name, key);
+}
+
+/* A part that tp splits. Rows of keys and values have a rule of their own. */
+static bool tp_part_works(struct context *context,
+                          const struct rf_family *family,
+                          const struct rf_part *part, uint32_t tp)
+{
+    const struct rf_division *division = rf_role_division(part->role);
+    if (division->vocabulary) {
+        return vocab_works(context, part, tp);
+    }
+    if (part->units != 0) {
+        return units_work(context, family, part, tp);
+    }
+    return division->unit == RF_UNIT_KV_HEAD ||
+           extent_works(context, family, part, tp, "tp");
 }
 
 static bool tp_works(struct context *context, uint32_t tp)
 {
     const struct rf_model *model = context->model;
-    if ((has_role(model, RF_ROLE_Q, RF_ROLE_O) ||
-         has_role(model, RF_ROLE_MLA_Q_A, RF_ROLE_MLA_KV_B)) &&
-        model->heads > 0 && !attention_works(context, tp)) {
+    if (model->heads > 0 && has_heads(model, RF_ROLE_COUNT) &&
+        !attention_works(context, tp)) {
         return false;
     }
-    for (uint32_t i = 0; i < model->n_families; i++) {
-        const struct rf_family *family = &model->families[i];
-        if (tp_extent(family) % tp != 0) {
-            return breaks(context, "%llu of %.120s %% tp must be 0",
-                          (unsigned long long)tp_extent(family), family->name);
-        }
-    }
-    return !has_role(model, RF_ROLE_EMBED, RF_ROLE_LM_HEAD) ||
-           vocab_works(context, tp);
+    return parts_work(context, RF_OVER_TP, tp, tp_part_works);
+}
+
+static bool etp_part_works(struct context *context,
+                           const struct rf_family *family,
+                           const struct rf_part *part, uint32_t etp)
+{
+    return extent_works(context, family, part, etp, "etp");
 }
 
 static bool etp_works(struct context *context, uint32_t etp)
 {
-    for (uint32_t i = 0; i < context->model->n_families; i++) {
-        const struct rf_family *family = &context->model->families[i];
-        uint64_t extent = 0;
-        if (family->role == RF_ROLE_EXPERT_GATE ||
-            family->role == RF_ROLE_EXPERT_UP) {
-            extent = family->shape[0];
-        } else if (family->role == RF_ROLE_EXPERT_DOWN) {
-            extent = family->shape[1];
-        }
-        if (extent % etp != 0) {
-            return breaks(context, "%llu of %.120s %% etp must be 0",
-                          (unsigned long long)extent, family->name);
-        }
-    }
-    return true;
+    return parts_work(context, RF_OVER_ETP, etp, etp_part_works);
 }
 
 static bool ep_works(struct context *context, uint32_t ep)
@@ -319,7 +359,7 @@ enum rf_status rf_world_check_side(const struct rf_spec *spec,
                               .layout = rf_layout_ops_of(self->layout),
                               .model = model};
     bool fused = rf_layout_fuses_groups(context.layout) &&
-                 has_role(model, RF_ROLE_Q, RF_ROLE_V);
+                 (has_heads(model, RF_ROLE_Q) || has_kv_heads(model));
     if (context.layout->by_device) {
         return check_sharding(&context, err);
     }
@@ -327,9 +367,7 @@ enum rf_status rf_world_check_side(const struct rf_spec *spec,
         return RF_OK;
     }
     if (model->heads == 0 &&
-        (fused || (self->tp > 1 &&
-                   (has_role(model, RF_ROLE_Q, RF_ROLE_O) ||
-                    has_role(model, RF_ROLE_MLA_Q_A, RF_ROLE_MLA_KV_B))))) {
+        (fused || (self->tp > 1 && has_heads(model, RF_ROLE_COUNT)))) {
         return rf_world_fail(side, err,
                              "layout %s with tp %u must know the heads: give "
                              "num_attention_heads and num_key_value_heads in "

@@ -107,7 +107,7 @@ static void holding_cell(struct rf_table *table, const struct rf_plan *plan,
                          enum rf_side side, uint32_t family)
 {
     const struct rf_family *of = &plan->model->families[family];
-    uint64_t tensor = rf_family_elements(of) / rf_family_tensors(of);
+    uint64_t tensor = rf_family_tensor_elements(of);
     char text[RF_SHAPE_TEXT_SIZE], experts[64] = "";
     struct holding holding = find_holding(plan, side, family);
     const char *most = holding.varies ? "up to " : "";

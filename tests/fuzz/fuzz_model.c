@@ -42,7 +42,7 @@ static struct rf_model *read_model(const struct rf_jnode *node)
         }
         rf_family_tensor_name(family, family->n_layers - 1,
                               family->n_experts - 1, name, sizeof(name));
-        tensors += (uint64_t)family->n_layers * family->n_experts;
+        tensors += rf_family_tensors(family);
         parameters += elements;
     }
     must(model->n_families > 0 && tensors == model->n_tensors);

@@ -220,8 +220,9 @@ test_a_refused_scenario_still_lists_what_names_are_taken_for() {
 
 test_every_known_name_is_in_the_manual() {
     local name
-    grep -o '{"[^"]*", RF_ROLE' "$RF_TOP/planner/model_roles.c" |
-        cut -d'"' -f2 >names
+    jq -r '.[].tensors[].name | select(contains("*") | not)
+        | sub("^model.layers.{L}."; "")' \
+        "$RF_TOP/planner/families/common.json" >names
     [ "$(wc -l <names)" -gt 40 ] || fail "too few names were found"
     while read -r name; do
         grep -qxF "$name" "$RF_TOP/docs/man/refit-cluster.5" ||

@@ -1,0 +1,33 @@
+/*
+ * Fields of configurations that may be overridden beside them, with all their
+ * spellings and limits: one table. Private to the model readers.
+ */
+#ifndef RF_PLANNER_MODEL_FIELDS_H
+#define RF_PLANNER_MODEL_FIELDS_H
+
+#include "common/json.h"
+
+#define RF_FIELD_MAX_NAMES 4
+#define RF_FIELD_MAX_KEYS 128
+
+enum rf_field_kind { RF_FIELD_INTEGER, RF_FIELD_BOOL, RF_FIELD_DTYPE };
+
+struct rf_field {
+    const char *names[RF_FIELD_MAX_NAMES]; /* the rest NULL */
+    enum rf_field_kind kind;
+    uint64_t min, max;
+};
+
+/* The field with that spelling; NULL: none may be overridden under it. */
+const struct rf_field *rf_field_of(const char *name);
+
+/* Appends all spellings to `keys`, which has `n`, ends with NULL and has room
+ * for RF_FIELD_MAX_KEYS. */
+void rf_field_add_keys(const char **keys, size_t n);
+
+/* The field's value in an object under any of its spellings, `name` first, and
+ * the spelling; null counts as absent. NULL: none. */
+json_t *rf_field_value(const json_t *object, const struct rf_field *field,
+                       const char **name);
+
+#endif

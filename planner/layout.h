@@ -65,9 +65,10 @@ struct rf_layout_ops {
     const struct rf_fusion *fusions;
     size_t n_fusions;
     bool experts_inside, repeat_kv, tied_copy;
-    bool by_dp;     /* every DP rank has its own layout: rows of any tensor,
-                       none where there are too few */
-    bool by_device; /* every device of the spec mesh has its own layout */
+    bool keep_stacked; /* experts in one tensor on disk stay in one parameter */
+    bool by_dp;        /* every DP rank has its own layout: rows of any tensor,
+                          none where there are too few */
+    bool by_device;    /* every device of the spec mesh has its own layout */
     /* The vocabulary is padded to a multiple of so many rows. */
     uint64_t (*vocab_multiple)(const struct rf_spec *spec, enum rf_side side);
     enum rf_status (*make)(struct rf_layout_build *build, struct rf_err *err);
@@ -101,6 +102,7 @@ struct rf_layout_build {
     uint32_t index, edp;     /* edp: size */
     bool tied_copy;          /* the last stage holds the embedding too */
     bool experts_inside;     /* a parameter holds all experts of the rank */
+    bool keep_stacked;       /* one does if one tensor on disk holds all */
     bool repeat_kv;          /* key/value heads repeat when TP exceeds them */
     uint64_t vocab_multiple; /* vocabulary rows are padded to this */
     const uint32_t *stage_layers;

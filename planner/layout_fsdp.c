@@ -422,6 +422,7 @@ static enum rf_status make_fsdp1(struct rf_layout_build *build,
 const struct rf_layout_ops rf_layout_fsdp = {
     .by_dp = true,
     .repeat_kv = true,
+    .keep_stacked = true,
     .vocab_multiple = rf_layout_no_padding,
     .make = make_fsdp,
 };
@@ -429,6 +430,7 @@ const struct rf_layout_ops rf_layout_fsdp = {
 const struct rf_layout_ops rf_layout_fsdp1 = {
     .by_dp = true,
     .repeat_kv = true,
+    .keep_stacked = true,
     .vocab_multiple = rf_layout_no_padding,
     .make = make_fsdp1,
 };

@@ -197,6 +197,7 @@ uint64_t rf_layout_no_padding(const struct rf_spec *spec, enum rf_side side)
 
 const struct rf_layout_ops rf_layout_hf = {
     .repeat_kv = true,
+    .keep_stacked = true,
     .vocab_multiple = rf_layout_no_padding,
     .make = rf_layout_make_params,
 };

@@ -281,7 +281,8 @@ static enum rf_status lay_out(struct rf_layout_build *build, const char *name,
         return too_big(name, err);
     }
     out->expert_stride = rf_align_up(bytes, RF_PARAM_ALIGN);
-    if (build->experts_inside && family->has_experts) {
+    if (family->has_experts &&
+        (build->experts_inside || (build->keep_stacked && family->stacked))) {
         out->expert_stride = bytes;
         if (!rf_mul_u64(bytes, first->n_experts, &bytes)) {
             return too_big(name, err);

@@ -11,6 +11,8 @@
 #include "common/mem.h"
 #include "oracle.h"
 
+#define LAYER "model.layers.{L}."
+
 struct matrix {
     size_t rows, cols;
     uint64_t *ids;
@@ -34,9 +36,9 @@ static const struct rf_family *find_family(const struct oracle *o,
     return NULL;
 }
 
-/* One tensor; no rows when the model (or the layer) lacks it. */
-static struct matrix tensor(const struct oracle *o, const char *name,
-                            uint32_t layer, uint32_t expert)
+/* One tensor of a family; no rows when the model or the layer lacks it. */
+static struct matrix family_tensor(const struct oracle *o, const char *name,
+                                   uint32_t layer, uint32_t expert)
 {
     const struct rf_family *family = find_family(o, name);
     uint32_t place = 0;
@@ -115,6 +117,61 @@ static struct matrix column_part(struct matrix m, uint32_t part, uint32_t parts)
     return columns(m, part * share, (part + 1) * share);
 }
 
+/* Tensors that some models join, from which row on and how many in units of a
+ * head (0: halves). */
+static const struct {
+    const char *name, *joined;
+    int after_heads, after_kv, heads, kv;
+} joined[] = {
+    {LAYER "self_attn.q_proj.weight", LAYER "self_attn.qkv_proj.weight", 0, 0,
+     1, 0},
+    {LAYER "self_attn.k_proj.weight", LAYER "self_attn.qkv_proj.weight", 1, 0,
+     0, 1},
+    {LAYER "self_attn.v_proj.weight", LAYER "self_attn.qkv_proj.weight", 1, 1,
+     0, 1},
+    {LAYER "mlp.gate_proj.weight", LAYER "mlp.gate_up_proj.weight", 0, 0, 0, 0},
+    {LAYER "mlp.up_proj.weight", LAYER "mlp.gate_up_proj.weight", 1, 0, 0, 0},
+    {LAYER "mlp.experts.{E}.gate_proj.weight", LAYER "mlp.experts.gate_up_proj",
+     0, 0, 0, 0},
+    {LAYER "mlp.experts.{E}.up_proj.weight", LAYER "mlp.experts.gate_up_proj",
+     1, 0, 0, 0},
+    {LAYER "mlp.experts.{E}.down_proj.weight", LAYER "mlp.experts.down_proj",
+     -1, 0, 0, 0},
+};
+
+/* One tensor, also if it is part of another; no rows when the model (or the
+ * layer) lacks it. */
+static struct matrix tensor(const struct oracle *o, const char *name,
+                            uint32_t layer, uint32_t expert)
+{
+    size_t kv = (size_t)o->model->kv_heads * o->model->head_dim;
+    size_t heads = (size_t)o->model->heads * o->model->head_dim;
+    if (find_family(o, name) != NULL) {
+        return family_tensor(o, name, layer, expert);
+    }
+    for (size_t i = 0; i < RF_ARRAY_SIZE(joined); i++) {
+        struct matrix m;
+        size_t first, count;
+        if (strcmp(joined[i].name, name) != 0 ||
+            find_family(o, joined[i].joined) == NULL) {
+            continue;
+        }
+        m = family_tensor(o, joined[i].joined, layer, expert);
+        if (m.rows == 0 || joined[i].after_heads < 0) {
+            return m;
+        }
+        first = (size_t)joined[i].after_heads * heads +
+                (size_t)joined[i].after_kv * kv;
+        count = (size_t)joined[i].heads * heads + (size_t)joined[i].kv * kv;
+        if (count == 0) {
+            count = m.rows / 2;
+            first = (size_t)joined[i].after_heads * count;
+        }
+        return rows(m, first, first + count);
+    }
+    return matrix_new(0, 0);
+}
+
 struct oracle_param *oracle_push(struct oracle_rank *rank, size_t n)
 {
     struct oracle_param param = {rf_xcalloc(n + 1, sizeof(uint64_t)), n};
@@ -145,8 +202,6 @@ struct context {
     struct oracle_rank *out;
 };
 
-#define LAYER "model.layers.{L}."
-
 static struct matrix get(const struct context *c, const char *name)
 {
     return tensor(c->o, name, c->layer, 0);
@@ -158,6 +213,13 @@ static struct matrix expert(const struct context *c, const char *name,
     return tensor(c->o, name, c->layer, e);
 }
 
+static bool has_tensor(const struct context *c, const char *name)
+{
+    struct matrix m = get(c, name);
+    free(m.ids);
+    return m.rows > 0;
+}
+
 /* linear_qkv: per query group its queries, key and value, split over TP. */
 static struct matrix megatron_qkv(const struct context *c, const char *kind)
 {
@@ -167,7 +229,7 @@ static struct matrix megatron_qkv(const struct context *c, const char *kind)
     snprintf(q, sizeof(q), LAYER "self_attn.q_proj.%s", kind);
     snprintf(k, sizeof(k), LAYER "self_attn.k_proj.%s", kind);
     snprintf(v, sizeof(v), LAYER "self_attn.v_proj.%s", kind);
-    for (uint32_t g = 0; g < groups && find_family(c->o, q) != NULL; g++) {
+    for (uint32_t g = 0; g < groups && has_tensor(c, q); g++) {
         struct matrix group = row_part(get(c, q), g, groups);
         group = stack(group, row_part(get(c, k), g, groups));
         group = stack(group, row_part(get(c, v), g, groups));
@@ -218,6 +280,10 @@ static void hold_attention(const struct context *c)
         } else if (c->side->layout == RF_LAYOUT_VLLM) {
             hold(c->out, stack(stack(split_rows(c, q), kv_heads(c, k)),
                                kv_heads(c, v)));
+        } else if (i == 0 &&
+                   find_family(c->o, LAYER "self_attn.qkv_proj.weight")) {
+            hold(c->out, stack(stack(split_rows(c, q), kv_heads(c, k)),
+                               kv_heads(c, v)));
         } else {
             hold(c->out, split_rows(c, q));
             hold(c->out, kv_heads(c, k));
@@ -245,7 +311,8 @@ static void hold_mlp(const struct context *c, const char *prefix)
     snprintf(up, sizeof(up), LAYER "%s.up_proj.weight", prefix);
     snprintf(down, sizeof(down), LAYER "%s.down_proj.weight", prefix);
     struct matrix a = split_rows(c, gate), b = split_rows(c, up);
-    if (c->side->layout == RF_LAYOUT_HF) {
+    if (c->side->layout == RF_LAYOUT_HF &&
+        find_family(c->o, LAYER "mlp.gate_up_proj.weight") == NULL) {
         hold(c->out, a);
         hold(c->out, b);
     } else {
@@ -270,6 +337,11 @@ static void hold_experts(const struct context *c)
         d = d.rows ? column_part(d, part, etp) : d;
         switch (c->side->layout) {
         case RF_LAYOUT_HF:
+            if (find_family(c->o, LAYER "mlp.experts.gate_up_proj") != NULL) {
+                w13 = stack(w13, stack(a, b)); /* one tensor stays one */
+                w2 = stack(w2, d);
+                break;
+            }
             hold(c->out, a);
             hold(c->out, b);
             hold(c->out, d);
@@ -286,6 +358,36 @@ static void hold_experts(const struct context *c)
     }
     hold(c->out, w13);
     hold(c->out, w2);
+}
+
+/* Experts of [in, out] matrices in which gate and up take turns, column by
+ * column, and a bias like them. */
+static void hold_turns(const struct context *c)
+{
+    static const char gate_up[] = LAYER "mlp.experts.turns_in_out";
+    static const char bias[] = LAYER "mlp.experts.turns_bias";
+    static const char down[] = LAYER "mlp.experts.down_in_out";
+    uint32_t count = c->o->model->n_experts / c->side->ep;
+    uint32_t etp = c->side->etp, part = c->at.etp;
+    struct matrix inside[3] = {{0}};
+    for (uint32_t e = c->at.ep * count; e < (c->at.ep + 1) * count; e++) {
+        struct matrix of[] = {expert(c, gate_up, e), expert(c, bias, e),
+                              expert(c, down, e)};
+        for (int i = 0; i < 3; i++) {
+            if (of[i].rows > 0) {
+                of[i] = i == 0 ? column_part(of[i], part, etp)
+                               : row_part(of[i], part, etp);
+            }
+            if (c->side->layout != RF_LAYOUT_MEGATRON) {
+                inside[i] = stack(inside[i], of[i]);
+            } else {
+                hold(c->out, of[i]);
+            }
+        }
+    }
+    for (int i = 0; i < 3; i++) {
+        hold(c->out, inside[i]);
+    }
 }
 
 static void hold_layer(const struct context *c)
@@ -308,6 +410,7 @@ static void hold_layer(const struct context *c)
     hold_mlp(c, "mlp.shared_experts");
     if (c->o->model->n_experts > 0) {
         hold_experts(c);
+        hold_turns(c);
     }
 }
 

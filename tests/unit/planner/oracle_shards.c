@@ -29,11 +29,14 @@ void oracle_fsdp2(const struct oracle *o, const struct rf_side_spec *side,
 {
     for (uint32_t f = 0; f < o->model->n_families; f++) {
         const struct rf_family *family = &o->model->families[f];
-        uint64_t rows = family->shape[0];
-        uint64_t width = elements_of(family) / rows;
+        /* Experts in one tensor are its dimension 0. */
+        uint64_t rows = family->stacked ? family->n_experts : family->shape[0];
+        uint64_t width =
+            family->stacked ? elements_of(family) : elements_of(family) / rows;
         uint64_t chunk = (rows + side->dp - 1) / side->dp;
         for (uint32_t l = 0; l < family->n_layers; l++) {
-            for (uint32_t e = 0; e < family->n_experts; e++) {
+            for (uint32_t e = 0; e < (family->stacked ? 1 : family->n_experts);
+                 e++) {
                 uint64_t at = 0, mine = 0;
                 /* Deal out chunks until the rows are used up. */
                 for (uint32_t r = 0; r <= index; r++) {
@@ -95,8 +98,10 @@ static void flatten_unit(const struct oracle *o, uint32_t layer,
             flatten(o, f, place, 0, flat);
             continue;
         }
-        uint32_t end = f;
-        while (end < n && o->model->families[end].has_experts) {
+        uint32_t end = f + 1;
+        while (end < n && !family->stacked &&
+               o->model->families[end].has_experts &&
+               !o->model->families[end].stacked) {
             end++;
         }
         for (uint32_t e = 0; e < family->n_experts; e++) {

@@ -25,7 +25,8 @@ struct rf_content {
     /* Bytes of the tensor read last, so that its name is made once. */
     char name[512];
     uint32_t family, layer_index, expert;
-    uint64_t stored_bytes;
+    uint64_t stored_bytes;     /* of the tensor on disk */
+    uint64_t stored_at;        /* where in it the selected expert begins */
     uint8_t *stored, *trained; /* RF_CONTENT_CHUNK elements each */
 };
 
@@ -192,9 +193,12 @@ static void select_tensor(struct rf_content *content,
     content->family = span->family;
     content->layer_index = span->layer_index;
     content->expert = span->expert;
-    content->stored_bytes = rf_dtype_bytes(f->dtype);
-    for (uint32_t d = 0; d < f->ndim; d++) {
-        content->stored_bytes *= f->shape[d];
+    content->stored_bytes =
+        rf_dtype_bytes(f->dtype) * rf_family_tensor_elements(f);
+    content->stored_at = 0;
+    if (f->stacked) {
+        content->stored_at = span->expert * content->stored_bytes;
+        content->stored_bytes *= f->n_experts;
     }
     rf_family_tensor_name(f, span->layer_index, span->expert, content->name,
                           sizeof(content->name));
@@ -211,13 +215,13 @@ static enum rf_status read_stored(struct rf_content *content,
             content->iteration, first * item_bytes, count * item_bytes, dst);
         return RF_OK;
     }
-    return rf_checkpoint_read(
-        content->checkpoint,
-        &(struct rf_checkpoint_slice){.tensor = content->name,
-                                      .tensor_bytes = content->stored_bytes,
-                                      .at = first * item_bytes,
-                                      .bytes = count * item_bytes},
-        dst, err);
+    return rf_checkpoint_read(content->checkpoint,
+                              &(struct rf_checkpoint_slice){
+                                  .tensor = content->name,
+                                  .tensor_bytes = content->stored_bytes,
+                                  .at = content->stored_at + first * item_bytes,
+                                  .bytes = count * item_bytes},
+                              dst, err);
 }
 
 /* Through the buffers, a chunk at a time. */

@@ -1,7 +1,11 @@
 /* Pattern content against its formula for single bytes. */
 #include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "common/mem.h"
 #include "common/pattern.h"
 #include "worker/content.h"
 #include "worker_lab.h"
@@ -78,6 +82,51 @@ START_TEST(test_slices_of_a_cast_tensor_equal_the_whole)
 }
 END_TEST
 
+/* Experts that lie in one tensor: each is a stretch of it. */
+START_TEST(test_an_expert_of_a_stacked_tensor_is_its_stretch)
+{
+    char folder[] = "/tmp/rf-content-XXXXXX", *path, *model;
+    uint8_t bytes[64], part[8];
+    struct worker_lab lab;
+    struct rf_content *content;
+    struct rf_err err;
+    FILE *file;
+    for (uint8_t i = 0; i < sizeof(bytes); i++) {
+        bytes[i] = (uint8_t)(3 * i + 1);
+    }
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    path = rf_xasprintf("%s/f", folder);
+    file = fopen(path, "w");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_uint_eq(fwrite(bytes, 1, sizeof(bytes), file), sizeof(bytes));
+    ck_assert_int_eq(fclose(file), 0);
+    model = rf_xasprintf(
+        "{'folder': '%s', 'manifest': {'e': {'shape': [3, 2, 4], 'dtype': "
+        "'U8', 'file': 'f', 'offset': 5}}, 'rules': {'tensors': [{'name': 'e', "
+        "'role': 'expert column', 'stacked': true}]}}",
+        folder);
+    worker_lab_make(&lab, model, "{'name': 's', 'train': {}, 'infer': {}}", 1,
+                    1);
+    ck_assert_int_eq(rf_content_create(lab.plan, RF_TRAIN, 0, &content, &err),
+                     RF_OK);
+    for (uint32_t expert = 0; expert < 3; expert++) {
+        struct rf_content_span span = {.expert = expert, .count = 8};
+        ck_assert_int_eq(rf_content_read(content, &span, part, &err), RF_OK);
+        ck_assert_mem_eq(part, bytes + 5 + (size_t)8 * expert, 8);
+        span.first = 3;
+        span.count = 2;
+        ck_assert_int_eq(rf_content_read(content, &span, part, &err), RF_OK);
+        ck_assert_mem_eq(part, bytes + 8 + (size_t)8 * expert, 2);
+    }
+    rf_content_destroy(content);
+    worker_lab_free(&lab);
+    ck_assert_int_eq(unlink(path), 0);
+    ck_assert_int_eq(rmdir(folder), 0);
+    free(model);
+    free(path);
+}
+END_TEST
+
 START_TEST(test_a_cast_without_an_exact_rule_is_refused)
 {
     struct worker_lab lab;
@@ -108,6 +157,7 @@ Suite *test_content_suite(void)
     tcase_add_test(tests, test_every_start_and_short_length_gives_the_pattern);
     tcase_add_test(tests, test_long_stretches_give_the_pattern);
     tcase_add_test(tests, test_slices_of_a_cast_tensor_equal_the_whole);
+    tcase_add_test(tests, test_an_expert_of_a_stacked_tensor_is_its_stretch);
     tcase_add_test(tests, test_a_cast_without_an_exact_rule_is_refused);
     suite_add_tcase(suite, tests);
     return suite;

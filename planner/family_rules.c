@@ -176,19 +176,23 @@ static enum rf_status read_parts(const struct rf_rule *rule,
     char shape[RF_SHAPE_TEXT_SIZE];
     uint32_t dim = rf_family_part_dim(family);
     uint64_t size = family->shape[dim], sum = 0;
+    bool equal = true; /* if no part says its size */
     enum rf_status status = RF_OK;
+    for (uint32_t i = 0; i < rule->n_parts; i++) {
+        equal &= json_object_get(json_array_get(list.value, i), "rows") == NULL;
+    }
     for (uint32_t i = 0; i < rule->n_parts && status == RF_OK; i++) {
         struct rf_jnode item = rf_jnode_at(&list, i);
         struct rf_jnode rows = rf_jnode_get(&item, "rows");
         struct rf_part *part = &family->parts[i];
-        if (rule->interleaved) {
+        if (rule->interleaved || equal) {
             part->size = size / rule->n_parts;
         } else if (rows.value == NULL && i + 1 == rule->n_parts && sum < size) {
             part->size = size - sum;
         } else if (rows.value == NULL) {
             return rf_jnode_fail(&item, err,
-                                 "needs \"rows\"; only the last part of a "
-                                 "tensor may leave it out");
+                                 "needs \"rows\"; only the last part may "
+                                 "leave it out, or all, which are equal then");
         } else {
             status = rf_rule_u64(&rows, values, 1, RF_MODEL_MAX_SIZE,
                                  &part->size, err);

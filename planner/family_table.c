@@ -155,7 +155,7 @@ static enum rf_status read_rule(const struct rf_jnode *node, const char *table,
     static const char *const keys[] = {
         "name",  "role",  "parts", "interleaved", "stacked", "transposed",
         "shape", "dims",  "dtype", "experts",     "layers",  "if",
-        "stage", "heads", "after", NULL};
+        "stage", "heads", "after", "optional",    NULL};
     static const char *const stages[] = {"all", "first", "last", NULL};
     struct rf_rule rule = {.node = *node, .table = table, .own = true};
     const char *name = NULL;
@@ -167,6 +167,8 @@ static enum rf_status read_rule(const struct rf_jnode *node, const char *table,
         (status = rf_jnode_bool(node, "interleaved", &rule.interleaved, err)) !=
             RF_OK ||
         (status = rf_jnode_bool(node, "stacked", &rule.stacked, err)) !=
+            RF_OK ||
+        (status = rf_jnode_bool(node, "optional", &rule.optional, err)) !=
             RF_OK ||
         (status = rf_jnode_bool(node, "transposed", &rule.transposed, err)) !=
             RF_OK ||

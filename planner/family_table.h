@@ -21,6 +21,7 @@ struct rf_rule {
     enum rf_stage stage;
     enum rf_dtype dtype;
     bool own;         /* not taken over from another table */
+    bool optional;    /* a model need not have such a tensor */
     uint64_t matched; /* tensors found by rf_rule_match() */
 };
 

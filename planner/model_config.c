@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "common/mem.h"
+#include "planner/config_rules.h"
 #include "planner/family_table.h"
 #include "planner/model_fields.h"
 
@@ -91,14 +92,27 @@ enum rf_status rf_model_open_table(const struct rf_jnode *node,
 {
     struct rf_jnode config = rf_jnode_get(node, "config");
     struct rf_jnode rules = rf_jnode_get(node, "rules");
+    const char *word = json_string_value(rules.value);
+    json_t *made = NULL;
+    enum rf_status status = RF_OK;
     *out = NULL;
-    if (rules.value != NULL && !json_is_object(rules.value) &&
-        !json_is_array(rules.value)) {
+    if (word != NULL && strcmp(word, "config") == 0) {
+        status = rf_config_rules(&config, &made, err);
+        rules.value = made;
+    } else if (rules.value != NULL && !json_is_object(rules.value) &&
+               !json_is_array(rules.value)) {
         return rf_jnode_fail(&rules, err,
-                             "must be a table or a list of rules "
-                             "(docs/MODELS.md)");
+                             "must be a table, a list of rules, or "
+                             "\"config\" (docs/MODELS.md)");
     }
-    return open_table(&config, &rules, model_type, out, err);
+    if (status == RF_OK) {
+        status = open_table(&config, &rules, model_type, out, err);
+    }
+    if (status == RF_OK && made != NULL) {
+        json_array_append(*out ? (*out)->documents : NULL, made);
+    }
+    json_decref(made);
+    return status;
 }
 
 static enum rf_status read_size(struct rf_values *values,

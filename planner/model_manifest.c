@@ -548,7 +548,8 @@ static enum rf_status check_rules_used(const struct manifest *manifest)
          i++) {
         const struct rf_rule *rule = &manifest->table->rules[i];
         struct rf_jnode name = rf_jnode_get(&rule->node, "name");
-        if (strcmp(rule->table, "rules") == 0 && rule->matched == 0) {
+        if (strcmp(rule->table, "rules") == 0 && rule->matched == 0 &&
+            !rule->optional) {
             return rf_jnode_fail(
                 &name, manifest->err, "no tensor%s has a name like \"%.100s\"",
                 rule->ndim > 0 ? " of as many dimensions" : "", rule->name);

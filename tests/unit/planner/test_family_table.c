@@ -1,0 +1,293 @@
+/* Tables of people's own: rules of a model, and what is wrong with some. */
+#include <check.h>
+#include <string.h>
+
+#include "planner/roles.h"
+#include "quoted.h"
+
+static const struct rf_family *family_named(const struct rf_model *model,
+                                            const char *name)
+{
+    for (uint32_t i = 0; i < model->n_families; i++) {
+        if (strcmp(model->families[i].name, name) == 0) {
+            return &model->families[i];
+        }
+    }
+    ck_abort_msg("no family %s", name);
+    return NULL;
+}
+
+#define LAYER "model.layers.{L}."
+#define TINY                                                                   \
+    "'model_type': 'nobody_knows', 'hidden_size': 32, "                        \
+    "'num_hidden_layers': 3, 'num_attention_heads': 4, 'vocab_size': 64"
+
+START_TEST(test_table_describes_a_model_nobody_knows)
+{
+    struct rf_model *model = quoted_model(
+        "{'config': {" TINY ", 'kinds': ['a', 'b', 'a']}, 'rules': {"
+        "'values': {'wide': '4 * hidden_size'}, "
+        "'layers': {'mixed': 'kinds[layer] == kinds[0]'}, 'tensors': ["
+        "{'name': 'wte', 'role': 'vocabulary', "
+        " 'shape': ['vocab_size', 'hidden_size']}, "
+        "{'name': 'h.{L}.mix', 'layers': 'mixed', 'role': 'column', "
+        " 'shape': ['wide * (layer + 1)', 'hidden_size']}, "
+        "{'name': 'h.{L}.plain', 'layers': '!mixed', 'role': 'row', "
+        " 'shape': ['hidden_size', 'wide'], 'dtype': 'float32'}, "
+        "{'name': 'mtp.{L}.w', 'layers': [0, 2], 'stage': 'last', "
+        " 'role': 'replicated', 'shape': [8]}]}}");
+    const struct rf_family *mix = family_named(model, "h.{L}.mix");
+    const struct rf_family *plain = family_named(model, "h.{L}.plain");
+    ck_assert_uint_eq(model->n_families, 5); /* mix has two shapes */
+    ck_assert_uint_eq(mix->n_layers, 1);
+    ck_assert_uint_eq(mix->shape[0], 128);
+    ck_assert_uint_eq((mix + 1)->shape[0], 3 * 128);
+    ck_assert_uint_eq((mix + 1)->layers[0], 2);
+    ck_assert_uint_eq(plain->layers[0], 1);
+    ck_assert_int_eq(plain->dtype, RF_F32);
+    ck_assert_int_eq(plain->role, RF_ROLE_ROW);
+    ck_assert_str_eq(plain->rule, "rules: h.{L}.plain");
+    ck_assert(family_named(model, "mtp.{L}.w")->own_layers);
+    ck_assert_uint_eq(model->n_layers, 3);
+    ck_assert_uint_eq(model->vocab, 64);
+    ck_assert_str_eq(model->model_type, "nobody_knows");
+    rf_model_destroy(model);
+}
+END_TEST
+
+START_TEST(test_table_starts_from_another)
+{
+    struct rf_model *model = quoted_model(
+        "{'config': {" TINY ", 'intermediate_size': 48}, 'rules': {"
+        "'like': 'llama', 'without': ['*.mlp.gate_proj.*'], "
+        "'prefix': {'model.': 'language_model.model.', 'lm_head.': "
+        "'language_model.lm_head.'}, 'tensors': ["
+        "{'name': 'language_model." LAYER "self_attn.sinks', "
+        " 'after': 'language_model." LAYER "self_attn.o_proj.weight', "
+        " 'role': 'column', 'shape': ['num_attention_heads']}, "
+        "{'name': 'language_model." LAYER "mlp.up_proj.weight', "
+        " 'role': 'mlp up', 'shape': [96, 'hidden_size']}]}}");
+    const struct rf_family *o =
+        family_named(model, "language_model." LAYER "self_attn.o_proj.weight");
+    ck_assert_str_eq((o + 1)->name, "language_model." LAYER "self_attn.sinks");
+    ck_assert_uint_eq(
+        family_named(model, "language_model." LAYER "mlp.up_proj.weight")
+            ->shape[0],
+        96);
+    ck_assert_str_eq(model->families[model->n_families - 1].name,
+                     "language_model.lm_head.weight");
+    ck_assert_uint_eq(model->heads, 4);
+    for (uint32_t i = 0; i < model->n_families; i++) {
+        ck_assert_ptr_null(strstr(model->families[i].name, "gate_proj"));
+    }
+    rf_model_destroy(model);
+}
+END_TEST
+
+START_TEST(test_table_of_a_wrapped_model_reads_its_text_config)
+{
+    struct rf_model *model = quoted_model(
+        "{'config': {'model_type': 'wrapper', 'tie_word_embeddings': true, "
+        "'text_config': {'model_type': 'qwen3_text', 'hidden_size': 32, "
+        "'num_hidden_layers': 2, 'num_attention_heads': 4, 'vocab_size': 64, "
+        "'num_key_value_heads': 2, 'intermediate_size': 48}}, "
+        "'num_layers': 1}");
+    ck_assert_uint_eq(model->n_layers, 1);
+    ck_assert_uint_eq(model->kv_heads, 2);
+    ck_assert_uint_eq(model->head_dim, 128);
+    ck_assert(model->tied_embeddings);
+    ck_assert_str_eq(model->name, "wrapper (num_layers 1)");
+    rf_model_destroy(model);
+}
+END_TEST
+
+#define BF16 "'dtype': 'BF16', 'shape': "
+
+START_TEST(test_rules_say_what_tensors_of_a_manifest_are)
+{
+    struct rf_model *model = quoted_model(
+        "{'manifest': {"
+        "'transformer.h.0.attn.qkv': {" BF16 "[24, 8]}, "
+        "'transformer.h.1.attn.qkv': {" BF16 "[24, 8]}, "
+        "'transformer.h.0.experts.up': {" BF16 "[4, 8, 16]}, "
+        "'transformer.h.1.experts.up': {" BF16 "[4, 8, 16]}, "
+        "'vision.a': {" BF16 "[3]}, 'vision.b.c': {" BF16 "[3]}, "
+        "'model.norm.weight': {" BF16 "[8]}}, 'rules': ["
+        "{'name': 'transformer.h.{L}.attn.qkv', 'parts': ["
+        " {'role': 'query', 'rows': 16, 'heads': 8}, "
+        " {'role': 'key', 'rows': 4, 'heads': 2}, "
+        " {'role': 'value', 'heads': 2}]}, "
+        "{'name': 'transformer.h.{L}.experts.up', 'stacked': true, "
+        " 'transposed': true, 'role': 'expert up'}, "
+        "{'name': 'vision.*', 'role': 'skip'}]}");
+    const struct rf_family *qkv =
+        family_named(model, "transformer.h.{L}.attn.qkv");
+    const struct rf_family *up =
+        family_named(model, "transformer.h.{L}.experts.up");
+    ck_assert_uint_eq(model->n_families, 3);
+    ck_assert_uint_eq(model->n_tensors, 5);
+    ck_assert_uint_eq(model->n_layers, 2);
+    ck_assert_uint_eq(qkv->n_layers, 2);
+    ck_assert_uint_eq(qkv->n_parts, 3);
+    ck_assert_uint_eq(qkv->parts[2].size, 4);
+    ck_assert_uint_eq(qkv->parts[0].units, 8);
+    ck_assert(up->stacked && up->has_experts);
+    ck_assert_uint_eq(up->n_experts, 4);
+    ck_assert_uint_eq(up->ndim, 2);
+    ck_assert_uint_eq(rf_family_part_dim(up), 1);
+    ck_assert_int_eq(family_named(model, "model.norm.weight")->role,
+                     RF_ROLE_FINAL_NORM); /* by its common name */
+    ck_assert_uint_eq(model->n_not_counted, 1);
+    ck_assert_str_eq(model->not_counted[0],
+                     "2 tensors vision.* (left out by a rule)");
+    rf_model_destroy(model);
+}
+END_TEST
+
+START_TEST(test_rules_follow_the_plan_of_a_config)
+{
+    struct rf_model *model = quoted_model(
+        "{'manifest': {"
+        "'model.layers.0.self_attn.q_proj.weight': {" BF16 "[16, 8]}, "
+        "'model.layers.0.self_attn.g_proj.weight': {" BF16 "[16, 8]}, "
+        "'model.layers.0.self_attn.g_proj.bias': {" BF16 "[16]}, "
+        "'model.layers.0.mix.out.weight': {" BF16 "[8, 16]}, "
+        "'model.layers.0.mlp.experts.gate_up_proj': {" BF16 "[4, 32, 8]}, "
+        "'model.layers.0.mlp.experts.down_proj': {" BF16 "[4, 8, 16]}, "
+        "'model.layers.0.odd.weight': {" BF16 "[8]}, "
+        "'model.embed_tokens.weight': {" BF16 "[64, 8]}}, "
+        "'rules': 'config', 'num_attention_heads': 4, 'config': {"
+        "'model_type': 'new', 'base_model_tp_plan': {"
+        "'embed_tokens': 'embedding_rowwise', "
+        "'layers.*.self_attn.q_proj': 'colwise', "
+        "'layers.*.self_attn.g_proj': 'colwise_gather_output', "
+        "'layers.*.mix.out': 'rowwise', "
+        "'layers.*.odd': 'replicated_with_grad_allreduce', "
+        "'layers.*.mlp.experts.gate_up_proj': 'packed_colwise', "
+        "'layers.*.mlp.experts.down_proj': 'rowwise', "
+        "'layers.*.mlp.experts': 'moe_tp_experts'}, "
+        "'base_model_ep_plan': {"
+        "'layers.*.mlp.experts.gate_up_proj': 'grouped_gemm'}}}");
+    static const struct {
+        const char *name;
+        enum rf_role role;
+    } want[] = {
+        {"model.embed_tokens.weight", RF_ROLE_EMBED},
+        {LAYER "self_attn.q_proj.weight", RF_ROLE_Q},
+        {LAYER "self_attn.g_proj.weight", RF_ROLE_COLUMN},
+        {LAYER "self_attn.g_proj.bias", RF_ROLE_COLUMN},
+        {LAYER "mix.out.weight", RF_ROLE_ROW},
+        {LAYER "odd.weight", RF_ROLE_REPLICATED},
+        {LAYER "mlp.experts.gate_up_proj", RF_ROLE_FUSED},
+        {LAYER "mlp.experts.down_proj", RF_ROLE_EXPERT_ROW},
+    };
+    const struct rf_family *up;
+    for (size_t i = 0; i < RF_ARRAY_SIZE(want); i++) {
+        const struct rf_family *family = family_named(model, want[i].name);
+        ck_assert_msg(family->role == want[i].role, "%s is %s", want[i].name,
+                      rf_role_name(family->role));
+    }
+    up = family_named(model, LAYER "mlp.experts.gate_up_proj");
+    ck_assert_uint_eq(up->parts[1].size, 16);
+    ck_assert_int_eq(up->parts[1].role, RF_ROLE_EXPERT_COLUMN);
+    ck_assert_uint_eq(model->n_experts, 4);
+    rf_model_destroy(model);
+}
+END_TEST
+
+#define MANIFEST "'manifest': {'model.layers.0.a.weight': {" BF16 "[24, 8]}}"
+#define RULES(rules) "{" MANIFEST ", 'rules': [" rules "]}"
+#define CONFIG(rules) "{'config': {" TINY "}, 'rules': {" rules "}}"
+
+static const struct {
+    const char *text, *says;
+} refused[] = {
+    {RULES("{'name': 'b', 'role': 'column'}"),
+     "$.rules[0].name: no tensor has a name like \"b\""},
+    {RULES("{'name': '*.a.weight', 'role': 'column', 'dims': 3}"),
+     "no tensor of as many dimensions has a name like"},
+    {RULES("{'name': '*.a.weight', 'role': 'row'}, "
+           "{'name': 'model.*', 'role': 'column'}"),
+     LAYER "a.weight follows two rules, \"*.a.weight\" ($.rules[0]) and "
+           "\"model.*\" ($.rules[1])"},
+    {RULES("{'name': '*', 'role': 'collumn'}"),
+     "$.rules[0].role: \"collumn\" is no role (did you mean \"column\"?)"},
+    {RULES("{'name': '*', 'rolle': 'column'}"), "did you mean \"role\"?"},
+    {RULES("{'name': '*'}"), "$.rules[0]: \"role\" is missing"},
+    {RULES("{'role': 'column'}"), "$.rules[0]: \"name\" is missing"},
+    {RULES("{'name': '{L}.{L}', 'role': 'row'}"), "{L} stands twice"},
+    {RULES("{'name': 'a{X}', 'role': 'row'}"), "only have {L} and {E}"},
+    {RULES("{'name': '*', 'role': 'expert up'}"),
+     "needs {E} in the name or \"stacked\": true"},
+    {RULES("{'name': '*', 'role': 'ssm'}"), "needs \"heads\""},
+    {RULES("{'name': '*', 'role': 'column', 'heads': 5}"),
+     "$.rules[0].heads: " LAYER "a.weight: 24 rows of role column are not "
+     "those of 5 heads"},
+    {RULES("{'name': '*', 'parts': [{'role': 'query'}]}"),
+     "$.rules[0].parts: must be a list of 2 to 8 parts"},
+    {RULES("{'name': '*', 'parts': [{'role': 'column', 'rows': 16}, "
+           "{'role': 'column', 'rows': 9}]}"),
+     "$.rules[0].parts: " LAYER "a.weight: the parts have 25 rows together, "
+     "dimension 0 of its shape [24, 8] has 24"},
+    {RULES("{'name': '*', 'parts': [{'role': 'column'}, "
+           "{'role': 'column', 'rows': 9}]}"),
+     "$.rules[0].parts[0]: needs \"rows\""},
+    {RULES("{'name': '*', 'parts': [{'role': 'row'}, {'role': 'row'}]}"),
+     "role \"row\" cuts dimension 1"},
+    {RULES("{'name': '*', 'parts': [{'role': 'column', 'rows': 'nix'}, "
+           "{'role': 'column'}]}"),
+     "\"nix\" is missing"},
+    {"{" MANIFEST ", 'rules': 3}", "$.rules: must be a table, a list of rules"},
+    {"{" MANIFEST ", 'rules': 'config'}", "needs a base_model_tp_plan"},
+    {"{" MANIFEST ", 'rules': 'config', 'config': {'base_model_tp_plan': "
+     "{'layers.*.a': 'colwize'}}}",
+     "$.config.base_model_tp_plan.layers.*.a: \"colwize\" is no known style; "
+     "did you mean \"colwise\"?"},
+    {CONFIG("'tensors': [{'name': 'a', 'role': 'row'}]"),
+     "$.rules.tensors[0]: needs \"shape\""},
+    {CONFIG("'tensors': [{'name': 'a*', 'role': 'row', 'shape': [2]}]"),
+     "a config does not say which tensors \"a*\" stands for"},
+    {CONFIG("'tensors': [{'name': 'a.{E}', 'role': 'row', 'shape': [2]}]"),
+     "needs \"experts\""},
+    {CONFIG("'tensors': [{'name': 'a', 'role': 'row', 'shape': "
+            "['hiden_size', 2]}]"),
+     "$.config: \"hiden_size\" is missing; did you mean \"hidden_size\"?"},
+    {CONFIG("'values': {'x': 'y', 'y': 'x'}, 'tensors': [{'name': 'a', "
+            "'role': 'row', 'shape': ['x', 2]}]"),
+     "its value depends on itself"},
+    {CONFIG("'tensors': [{'name': 'a', 'role': 'row', 'shape': ['1 +', 2]}]"),
+     "\"1 +\", column 4: a value must stand here"},
+    {CONFIG("'tensors': []"), "the rules make no tensor of it"},
+    {CONFIG("'like': 'lama'"), "did you mean \"llama\"?"},
+    {CONFIG("'like': 'llama', 'without': ['nix']"),
+     "$.rules.without[0]: must be the pattern of a tensor"},
+    {CONFIG("'like': 'llama', 'tensors': [{'name': 'a', 'role': 'row', "
+            "'after': 'b'}]"),
+     "no tensor before it has the name \"b\""},
+    {"{'config': {" TINY "}, 'rules': {'tensors': [{'name': 'a', 'role': "
+     "'row', 'shape': [4, 4]}]}, 'vocab_size': 3}",
+     "$.vocab_size: has no meaning for model type nobody_knows"},
+};
+
+START_TEST(test_rules_that_are_wrong_are_refused_with_the_place)
+{
+    assert_says(model_error("%s", refused[_i].text), refused[_i].says);
+}
+END_TEST
+
+Suite *test_family_table_suite(void);
+Suite *test_family_table_suite(void)
+{
+    Suite *suite = suite_create("family_table");
+    TCase *tests = tcase_create("family_table");
+    tcase_add_test(tests, test_table_describes_a_model_nobody_knows);
+    tcase_add_test(tests, test_table_starts_from_another);
+    tcase_add_test(tests, test_table_of_a_wrapped_model_reads_its_text_config);
+    tcase_add_test(tests, test_rules_say_what_tensors_of_a_manifest_are);
+    tcase_add_test(tests, test_rules_follow_the_plan_of_a_config);
+    tcase_add_loop_test(tests,
+                        test_rules_that_are_wrong_are_refused_with_the_place, 0,
+                        (int)RF_ARRAY_SIZE(refused));
+    suite_add_tcase(suite, tests);
+    return suite;
+}

@@ -7,11 +7,15 @@
  */
 #include "planner/model_build.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "common/mem.h"
 #include "planner/family_table.h"
 #include "planner/roles.h"
+
+#define MAX_COMPLAINTS 10
 
 static void describe_parts(struct rf_model *model,
                            const struct rf_family *family, bool *has_head)
@@ -88,50 +92,72 @@ static void derive_head_dim(struct rf_model *model)
     }
 }
 
+/* What is wrong with shapes, as many as an error holds. */
+struct complaints {
+    char text[800];
+    size_t used;
+    unsigned n;
+};
+
+static void complain(struct complaints *all, const char *fmt, ...)
+    RF_PRINTF(2, 3);
+static void complain(struct complaints *all, const char *fmt, ...)
+{
+    char *end = all->text + all->used;
+    size_t left = sizeof(all->text) - all->used;
+    va_list args;
+    if (all->n++ >= MAX_COMPLAINTS) {
+        return;
+    }
+    va_start(args, fmt);
+    vsnprintf(end, left, fmt, args);
+    va_end(args);
+    all->used += strlen(end);
+}
+
 /* One part against the heads and their size; those with a number of heads of
  * their own were checked when they were read. */
-static enum rf_status check_part(const struct rf_model *model,
-                                 const struct rf_family *family,
-                                 const struct rf_part *part,
-                                 const struct rf_jnode *where,
-                                 struct rf_err *err)
+static void check_part(const struct rf_model *model,
+                       const struct rf_family *family,
+                       const struct rf_part *part, struct complaints *all)
 {
     bool row = rf_role_division(part->role)->dim == 1;
     bool sized = part->role == RF_ROLE_Q || part->role == RF_ROLE_K ||
                  part->role == RF_ROLE_V;
     uint64_t heads = part->units != 0 || row ? 0 : rf_part_units(model, part);
+    const char *comma = all->n > 0 ? "; " : "";
     if (heads == 0) {
-        return RF_OK;
+        return;
     }
     if (part->size % heads != 0) {
-        return rf_jnode_fail(where, err,
-                             "%.100s: its %llu rows are not those of %llu "
-                             "heads",
-                             family->name, (unsigned long long)part->size,
-                             (unsigned long long)heads);
+        complain(all, "%s%.100s: its %llu rows are not those of %llu heads",
+                 comma, family->name, (unsigned long long)part->size,
+                 (unsigned long long)heads);
+    } else if (sized && part->size / heads != model->head_dim) {
+        complain(all,
+                 "%s%.100s: its %llu rows are not those of %llu heads of size "
+                 "%u",
+                 comma, family->name, (unsigned long long)part->size,
+                 (unsigned long long)heads, model->head_dim);
     }
-    if (sized && part->size / heads != model->head_dim) {
-        return rf_jnode_fail(where, err,
-                             "%.100s: its %llu rows are not those of %llu "
-                             "heads of size %u",
-                             family->name, (unsigned long long)part->size,
-                             (unsigned long long)heads, model->head_dim);
-    }
-    return RF_OK;
 }
 
 static enum rf_status check_heads(const struct rf_model *model,
                                   const struct rf_jnode *where,
                                   struct rf_err *err)
 {
-    enum rf_status status = RF_OK;
+    struct complaints all = {.n = 0};
     for (uint32_t i = 0; i < model->n_families; i++) {
         const struct rf_family *family = &model->families[i];
-        for (uint32_t p = 0; p < family->n_parts && status == RF_OK; p++) {
-            status = check_part(model, family, &family->parts[p], where, err);
+        for (uint32_t p = 0; p < family->n_parts; p++) {
+            check_part(model, family, &family->parts[p], &all);
         }
     }
-    return status;
+    if (all.n > MAX_COMPLAINTS) {
+        return rf_jnode_fail(where, err, "%s; and %u more", all.text,
+                             all.n - MAX_COMPLAINTS);
+    }
+    return all.n > 0 ? rf_jnode_fail(where, err, "%s", all.text) : RF_OK;
 }
 
 /* What the table says about attention under `key`, else the field `name`. In
@@ -147,19 +173,23 @@ static enum rf_status read_attention(struct rf_values *values, const char *key,
         json_object_get(table != NULL ? table->attention : NULL, key));
     bool optional = derive || expression == NULL;
     struct rf_value value;
+    struct rf_err why = {.status = RF_OK};
     uint64_t number = 0;
     enum rf_status status;
     if (expression == NULL) {
         expression = json_string(name);
     }
     where.value = expression;
-    status = rf_values_evaluate(values, &where, expression, &value, err);
+    status = rf_values_evaluate(values, &where, expression, &value, &why);
     if (status == RF_OK && value.kind != RF_VALUE_NULL) {
         status =
-            rf_rule_u64(&where, values, 1, RF_MODEL_MAX_HEADS, &number, err);
+            rf_rule_u64(&where, values, 1, RF_MODEL_MAX_HEADS, &number, &why);
         *out = number > 0 ? (uint32_t)number : *out;
     } else if (status != RF_OK && optional && values->missing) {
         status = RF_OK;
+    }
+    if (status != RF_OK && err != NULL) {
+        *err = why;
     }
     json_decref(expression);
     return status;

@@ -264,14 +264,6 @@ enum rf_status rf_values_test(struct rf_values *values,
     return status;
 }
 
-bool rf_values_has(struct rf_values *values, const char *name,
-                   struct rf_value *out)
-{
-    struct rf_err ignored;
-    return find(values, name, true, out, &ignored) == RF_OK &&
-           out->kind != RF_VALUE_NULL;
-}
-
 enum rf_status rf_values_mention(struct rf_values *values,
                                  const struct rf_jnode *where,
                                  const json_t *json, struct rf_err *err)

@@ -49,10 +49,6 @@ enum rf_status rf_values_test(struct rf_values *values,
                               const struct rf_jnode *where, const json_t *json,
                               bool *out, struct rf_err *err) RF_MUST_CHECK;
 
-/* Whether a name has a value, which goes to *out. */
-bool rf_values_has(struct rf_values *values, const char *name,
-                   struct rf_value *out);
-
 /* Marks the names in an expression as used; checks its form. */
 enum rf_status rf_values_mention(struct rf_values *values,
                                  const struct rf_jnode *where,

@@ -210,8 +210,8 @@ static const struct {
            "{'name': 'model.*', 'role': 'column'}"),
      LAYER "a.weight follows two rules, \"*.a.weight\" ($.rules[0]) and "
            "\"model.*\" ($.rules[1])"},
-    {RULES("{'name': '*', 'role': 'collumn'}"),
-     "$.rules[0].role: \"collumn\" is no role (did you mean \"column\"?)"},
+    {RULES("{'name': '*', 'role': 'columns'}"),
+     "$.rules[0].role: \"columns\" is no role (did you mean \"column\"?)"},
     {RULES("{'name': '*', 'rolle': 'column'}"), "did you mean \"role\"?"},
     {RULES("{'name': '*'}"), "$.rules[0]: \"role\" is missing"},
     {RULES("{'role': 'column'}"), "$.rules[0]: \"name\" is missing"},

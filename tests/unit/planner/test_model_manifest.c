@@ -239,6 +239,31 @@ START_TEST(test_manifest_heads_are_checked_and_their_size_derived)
 }
 END_TEST
 
+START_TEST(test_manifest_without_heads_is_no_error)
+{
+    json_t *value = quoted_json("{'manifest': {'a': {" F32 "[4]}}}");
+    struct rf_jnode node = rf_jnode_root(value, "test");
+    struct rf_model *model = NULL;
+    struct rf_err err = {.status = RF_OK};
+    ck_assert_int_eq(rf_model_from_json(&node, &model, &err), RF_OK);
+    ck_assert_int_eq(err.status, RF_OK);
+    ck_assert_str_eq(err.text, "");
+    rf_model_destroy(model);
+    json_decref(value);
+}
+END_TEST
+
+START_TEST(test_manifest_names_all_shapes_that_do_not_fit_the_heads)
+{
+    const char *text = model_error("{" ATTENTION ", 'num_attention_heads': 8, "
+                                   "'num_key_value_heads': 4, 'head_dim': 2}");
+    assert_says(text, "k_proj.weight: its 16 rows are not those of 4 heads of "
+                      "size 2; ");
+    assert_says(text, "q_proj.weight: its 32 rows are not those of 8 heads of "
+                      "size 2");
+}
+END_TEST
+
 static const struct {
     const char *text, *says;
 } refused[] = {
@@ -291,6 +316,9 @@ Suite *test_model_manifest_suite(void)
     tcase_add_test(tests, test_manifest_places_of_a_checkpoint_are_kept);
     tcase_add_test(tests,
                    test_manifest_heads_are_checked_and_their_size_derived);
+    tcase_add_test(tests, test_manifest_without_heads_is_no_error);
+    tcase_add_test(tests,
+                   test_manifest_names_all_shapes_that_do_not_fit_the_heads);
     tcase_add_loop_test(tests, test_manifest_refuses_bad_input_with_the_rule, 0,
                         (int)RF_ARRAY_SIZE(refused));
     suite_add_tcase(suite, tests);

@@ -178,18 +178,17 @@ struct rf_model {
  * form may stand "name", the model's name in results, and "unknown_tensors":
  * "error" (default) or "replicate", see planner/unknown.h.
  *
- * {"config": {…}}: a Hugging Face config.json of model type llama, qwen2,
- * qwen3, qwen3_moe, mixtral, deepseek_v3 or kimi_k2. Fields that transformers
- * has a default for may be absent or null; the dtype is then bfloat16. Keys
- * that no weight depends on are ignored; multi-token prediction layers and
- * quantisation are, too, and listed in not_counted. Overrides beside "config"
- * replace its fields: num_layers (or num_hidden_layers), dtype (or
- * torch_dtype), vocab_size, hidden_size, intermediate_size,
- * num_attention_heads, num_key_value_heads, head_dim, tie_word_embeddings,
- * num_experts (or n_routed_experts, num_local_experts), moe_intermediate_size,
- * n_shared_experts, first_k_dense_replace, q_lora_rank, kv_lora_rank,
- * qk_nope_head_dim, qk_rope_head_dim, v_head_dim. One that the model type does
- * not use is an error.
+ * {"config": {…}}: a Hugging Face config.json of a model type that has a table
+ * (planner/families/), or with "rules" beside it. Fields for which the table
+ * has a value may be absent or null; the dtype is then bfloat16. Keys that no
+ * weight depends on are ignored; multi-token prediction layers that the table
+ * has no tensors for and quantisation are, too, and listed in not_counted.
+ * Overrides beside "config" replace its fields (planner/model_fields.c has all,
+ * with their spellings). One that the table does not read is an error.
+ *
+ * "rules" beside "config" or "manifest": a table, a list of rules that go
+ * before the model type's table, or "config": those of the config's own
+ * tensor-parallel plan (docs/MODELS.md).
  *
  * {"megatron": {…}}: num_layers, hidden_size, num_attention_heads, vocab_size
  * are needed; num_query_groups (default: heads), kv_channels (hidden/heads),
@@ -202,7 +201,8 @@ struct rf_model {
  * qk_head_dim (128), qk_pos_emb_head_dim (64), v_head_dim (128).
  *
  * {"manifest": {name: {"shape": […], "dtype": "BF16"}}}: any tensors. Roles and
- * families follow from the names. For tensor parallelism over attention heads
+ * families follow from the names, by "rules", the table of the config's model
+ * type, and the common names. For tensor parallelism over attention heads
  * give num_attention_heads, num_key_value_heads (default: the same) and
  * head_dim (default: derived) beside it, or a "config" that has them. Rotary
  * frequencies and, with a config, layers beyond its num_hidden_layers and

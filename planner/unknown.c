@@ -91,7 +91,8 @@ enum rf_status rf_unknown_check(const struct rf_model *model,
     return rf_err_set(
         err, RF_ERR_CONFIG,
         "no rule says how %llu tensor%s of unknown name (%s) split: %s. Say "
-        "\"unknown_tensors\": \"replicate\" in \"model\" if every rank is to "
+        "what they are with \"rules\" in \"model\", or "
+        "\"unknown_tensors\": \"replicate\" there if every rank is to "
         "hold them whole; layout fsdp splits any tensor. \"Tensor names\" in "
         "refit-cluster(5) lists those that are known",
         (unsigned long long)count.tensors, count.tensors == 1 ? "" : "s",

@@ -5,6 +5,7 @@
 #include "coordinator/commands/plan_families.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "common/mem.h"
@@ -130,33 +131,65 @@ static void holding_cell(struct rf_table *table, const struct rf_plan *plan,
     }
 }
 
+/* The shape as it is on disk. */
+static void shape_cell(struct rf_table *table, const struct rf_family *family)
+{
+    char text[RF_SHAPE_TEXT_SIZE];
+    rf_shape_text(family->shape, family->ndim, text);
+    if (family->stacked) {
+        rf_table_cell(table, "[%u, %s", family->n_experts, text + 1);
+    } else {
+        rf_table_cell(table, "%s", text);
+    }
+}
+
+/* "query 64, key 32, value 32"; how the tensor differs from a plain one. */
+static void role_cell(struct rf_table *table, const struct rf_family *family)
+{
+    char text[512] = "";
+    size_t used = 0;
+    for (uint32_t p = 0; p < family->n_parts && used < sizeof(text); p++) {
+        const struct rf_part *part = &family->parts[p];
+        used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s",
+                                 p > 0 ? ", " : "", rf_role_name(part->role));
+        if (family->n_parts > 1 && used < sizeof(text)) {
+            used += (size_t)snprintf(text + used, sizeof(text) - used,
+                                     " %" PRIu64, part->size);
+        }
+    }
+    rf_table_cell(table, "%s%s%s%s", text,
+                  family->interleaved ? ", in turns" : "",
+                  family->transposed ? ", transposed" : "",
+                  family->stacked ? ", stacked" : "");
+}
+
 void rf_plan_families_print(const struct rf_model *model,
                             const struct rf_plan *plan)
 {
     static const char *const heads[] = {
         "=family",           "shape", ">tensors", "role", "a training rank",
-        "an inference rank", NULL};
+        "an inference rank", "rule",  NULL};
     static const char *const model_heads[] = {"=family", "shape", ">tensors",
-                                              "role", NULL};
-    static const char *const drops[] = {"an inference rank", "a training rank",
-                                        "shape", NULL};
-    static const char *const model_drops[] = {"shape", NULL};
+                                              "role",    "rule",  NULL};
+    static const char *const drops[] = {"rule", "an inference rank",
+                                        "a training rank", "shape", NULL};
+    static const char *const model_drops[] = {"rule", "shape", NULL};
     struct rf_table *table =
         rf_table_create(plan != NULL ? heads : model_heads);
-    char shape[RF_SHAPE_TEXT_SIZE];
     rf_table_set_drops(table, plan != NULL ? drops : model_drops,
                        "refit-coord plan -v ... | less -S");
     for (uint32_t f = 0; f < model->n_families; f++) {
         const struct rf_family *family = &model->families[f];
         rf_table_cell(table, "%s", family->name);
-        rf_table_cell(table, "%s",
-                      rf_shape_text(family->shape, family->ndim, shape));
+        shape_cell(table, family);
         rf_table_cell(table, "%" PRIu64, rf_family_tensors(family));
-        rf_table_cell(table, "%s", rf_role_name(family->role));
+        role_cell(table, family);
         if (plan != NULL) {
             holding_cell(table, plan, RF_TRAIN, f);
             holding_cell(table, plan, RF_INFER, f);
         }
+        rf_table_cell(table, "%s",
+                      family->rule != NULL ? family->rule : "none");
     }
     rf_table_print(table, stdout, RF_REPORT_TABLE, 2);
     rf_table_destroy(table);

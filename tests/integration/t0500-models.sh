@@ -186,12 +186,46 @@ test_families_are_listed_with_what_a_rank_holds() {
     expect_no_text out 'q_proj'
     run_coord plan -v cluster.json
     expect_exit 0
-    expect_text out 'layers\.\{L\}\.self_attn\.q_proj\.weight +\[64, 32\] +2  query +\[32, 32\] +\[16, 32\]$'
-    expect_text out 'down_proj +\[4, 64, 32\] +2  unknown +whole +whole$'
-    expect_text out 'input_layernorm\.weight +\[32\] +2  norm .* whole +whole$'
+    expect_text out 'layers\.\{L\}\.self_attn\.q_proj\.weight +\[64, 32\] +2  query +\[32, 32\] +\[16, 32\] +common names: model\.layers\.\{L\}\.self_attn\.q_proj\.weight$'
+    expect_text out 'down_proj +\[4, 64, 32\] +2  unknown +whole +whole +none$'
+    expect_text out 'input_layernorm\.weight +\[32\] +2  norm .* whole +whole +common names: model\.layers\.\{L\}\.\*norm\.weight$'
     run_coord plan -v "$RF_TOP/models/mixtral-8x7b.json"
     expect_exit 0
-    expect_text out 'experts\.\{E\}\.w1\.weight +\[14336, 4096\] +256  expert gate$'
+    expect_text out 'experts\.\{E\}\.w1\.weight +\[14336, 4096\] +256  expert gate +mixtral: model\.layers\.\{L\}\.block_sparse_moe\.experts\.\{E\}\.w1\.weight$'
+}
+
+rules='[
+    {"name": "model.layers.{L}.mlp.experts.gate_up_proj*", "stacked": true,
+        "transposed": true, "interleaved": true,
+        "parts": [{"role": "expert gate"}, {"role": "expert up"}]},
+    {"name": "model.layers.{L}.mlp.experts.down_proj", "stacked": true,
+        "transposed": true, "role": "expert down"},
+    {"name": "model.layers.{L}.self_attn.sinks", "role": "column",
+        "heads": "num_attention_heads"}]'
+
+test_rules_make_unknown_tensors_known() {
+    gpt_oss
+    cluster "$unknown | .model.rules = $rules"
+    run_coord plan -v cluster.json
+    expect_exit 0
+    expect_no_text out '^  unknown'
+    expect_text out 'gate_up_proj +\[4, 32, 128\] +2  expert gate 64, expert up 64, in turns, transposed, stacked +\[32, 64\] +\[32, 32\] +rules: .*gate_up_proj\*$'
+    expect_text out 'self_attn\.sinks +\[8\] +2  column +\[4\] +\[2\] +rules: '
+    run_coord cluster.json
+    expect_exit 0
+    file=$(result s)
+    expect_verified "$file"
+    expect_json "$file" '.plan.unknown.tensors == 0 or .plan.unknown == null'
+    run_coord rerun "$file"
+    expect_exit 0
+}
+
+test_a_rule_for_no_tensor_is_refused_with_its_place() {
+    gpt_oss
+    cluster "$unknown"' | .model.rules = [{name: "nothing", role: "row"}]'
+    run_coord plan cluster.json
+    expect_exit 2
+    expect_text err '\$\.model\.rules\[0\]\.name: no tensor has a name like "nothing"'
 }
 
 test_a_checkpoint_without_a_config_may_be_given_its_heads() {
@@ -214,8 +248,8 @@ test_a_refused_scenario_still_lists_what_names_are_taken_for() {
     run_coord plan -v cluster.json
     expect_exit 2
     expect_text err 'no rule says .*Tensor names.* refit-cluster\(5\)'
-    expect_text out 'q_proj\.weight +\[64, 32\] +2  query$'
-    expect_text out 'mlp\.experts\.down_proj +\[4, 64, 32\] +2  unknown$'
+    expect_text out 'q_proj\.weight +\[64, 32\] +2  query +common names: '
+    expect_text out 'mlp\.experts\.down_proj +\[4, 64, 32\] +2  unknown +none$'
 }
 
 test_every_known_name_is_in_the_manual() {

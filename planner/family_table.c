@@ -384,7 +384,8 @@ static bool mentions(const struct rf_family_file *file, const char *name)
     return found;
 }
 
-/* Reads the built-in table of that name; *found: there is one. */
+/* Reads the built-in table of that name, which has to outlive `table`; *found:
+ * there is one. */
 static enum rf_status read_named(struct rf_family_table *table,
                                  const char *name, unsigned depth, bool *found,
                                  struct rf_err *err)
@@ -549,7 +550,7 @@ enum rf_status rf_family_table_open(const char *model_type,
     bool own = json_is_object(rules->value), found = false;
     enum rf_status status = RF_OK;
     if (model_type != NULL && !own) {
-        status = read_named(table, model_type, 0, &found, err);
+        status = read_named(table, table->name, 0, &found, err);
     }
     if (status == RF_OK && own) {
         status = read_table(table, rules, "rules", 0, err);
@@ -574,7 +575,7 @@ enum rf_status rf_family_table_named(const char *name,
 {
     struct rf_family_table *table = table_create(name);
     bool found = false;
-    enum rf_status status = read_named(table, name, 1, &found, err);
+    enum rf_status status = read_named(table, table->name, 1, &found, err);
     if (status == RF_OK && !found) {
         status = rf_err_set(err, RF_ERR_INTERNAL, "no table \"%s\"", name);
     }

@@ -60,6 +60,27 @@ bool rf_rule_fits(const char *pattern, const char *name,
     return true;
 }
 
+/* Whether the layer is one of the rule's: of its own numbers, or of the
+ * decoder's. What cannot be told holds. */
+static bool has_layer(const struct rf_rule *rule, struct rf_values *values)
+{
+    struct rf_jnode list = rf_jnode_get(&rule->node, "layers");
+    json_t *all = json_pack("[i, s]", 0, "num_hidden_layers");
+    struct rf_jnode range = {.value =
+                                 json_is_array(list.value) ? list.value : all,
+                             .file = "layers"};
+    struct rf_jnode from = rf_jnode_at(&range, 0), n = rf_jnode_at(&range, 1);
+    uint64_t first = 0, count = 0;
+    bool told =
+        values->layer >= 0 &&
+        rf_rule_u64(&from, values, 0, RF_MODEL_MAX_LAYERS, &first, NULL) ==
+            RF_OK &&
+        rf_rule_u64(&n, values, 0, RF_MODEL_MAX_LAYERS, &count, NULL) == RF_OK;
+    json_decref(all);
+    return !told || ((uint64_t)values->layer >= first &&
+                     (uint64_t)values->layer - first < count);
+}
+
 /* Whether the rule's conditions hold, as far as they can be told. */
 static bool may_apply(const struct rf_rule *rule, struct rf_values *values)
 {
@@ -73,7 +94,7 @@ static bool may_apply(const struct rf_rule *rule, struct rf_values *values)
             return false;
         }
     }
-    return true;
+    return has_layer(rule, values);
 }
 
 enum rf_status rf_rule_match(struct rf_family_table *table,
@@ -93,11 +114,11 @@ enum rf_status rf_rule_match(struct rf_family_table *table,
             continue;
         }
         if (found != NULL && strcmp(found->name, rule->name) == 0) {
-            if (!sure || !may_apply(rule, values)) {
-                sure = sure || may_apply(rule, values);
-                found = sure ? rule : found;
-                continue;
+            if (!sure && may_apply(rule, values)) {
+                found = rule;
+                sure = true;
             }
+            continue;
         }
         if (found != NULL && star && strchr(found->name, '*') == NULL) {
             continue;
@@ -224,12 +245,14 @@ enum rf_status rf_rule_divide(const struct rf_rule *rule,
     family->n_parts = rule->n_parts;
     family->interleaved = rule->interleaved;
     family->transposed = rule->transposed;
-    family->own_layers = json_is_array(layers.value) && rule->stage_given;
+    family->own_layers = json_is_array(layers.value);
     for (uint32_t i = 0; i < rule->n_parts; i++) {
         family->parts[i] = (struct rf_part){.role = rule->roles[i]};
     }
     family->role = rule->n_parts > 1 ? RF_ROLE_FUSED : rule->roles[0];
-    family->stage = rule->stage_given ? rule->stage : division->stage;
+    family->stage = rule->stage_given    ? rule->stage
+                    : family->own_layers ? RF_STAGE_LAST
+                                         : division->stage;
     family->rule = rf_xasprintf("%s: %s", rule->table, rule->name);
     if (rule->n_parts > 1) {
         return read_parts(rule, values, family, err);

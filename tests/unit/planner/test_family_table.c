@@ -195,6 +195,38 @@ START_TEST(test_rules_follow_the_plan_of_a_config)
 }
 END_TEST
 
+#define MTP                                                                    \
+    "'rules': {'tensors': ["                                                   \
+    "{'name': '" LAYER "w', 'role': 'column', 'shape': [16, 8]}, "             \
+    "{'name': '" LAYER "w', 'role': 'row', 'shape': [16, 8], "                 \
+    " 'layers': ['num_hidden_layers', 'num_nextn_predict_layers']}]}, "        \
+    "'config': {'model_type': 'x', 'num_hidden_layers': 2, "                   \
+    "'num_nextn_predict_layers': 1}"
+#define TENSOR "{" BF16 "[16, 8]}"
+
+/* The same from a config and from tensors: the decoder's two layers, and one
+ * for prediction behind them. */
+START_TEST(test_rules_of_one_name_go_by_the_layer)
+{
+    static const char *const texts[] = {
+        "{" MTP "}",
+        "{" MTP ", 'manifest': {'model.layers.0.w': " TENSOR
+        ", 'model.layers.2.w': " TENSOR ", 'model.layers.1.w': " TENSOR "}}"};
+    struct rf_model *model = quoted_model("%s", texts[_i]);
+    const struct rf_family *first = &model->families[0], *last = first + 1;
+    ck_assert_uint_eq(model->n_families, 2);
+    ck_assert_uint_eq(model->n_layers, 2);
+    ck_assert_uint_eq(model->n_not_counted, 0);
+    ck_assert_int_eq(first->role, RF_ROLE_COLUMN);
+    ck_assert_uint_eq(first->n_layers, 2);
+    ck_assert_int_eq(last->role, RF_ROLE_ROW);
+    ck_assert_uint_eq(last->layers[0], 2);
+    ck_assert(last->own_layers);
+    ck_assert_int_eq(last->stage, RF_STAGE_LAST);
+    rf_model_destroy(model);
+}
+END_TEST
+
 #define MANIFEST "'manifest': {'model.layers.0.a.weight': {" BF16 "[24, 8]}}"
 #define RULES(rules) "{" MANIFEST ", 'rules': [" rules "]}"
 #define CONFIG(rules) "{'config': {" TINY "}, 'rules': {" rules "}}"
@@ -285,6 +317,7 @@ Suite *test_family_table_suite(void)
     tcase_add_test(tests, test_table_of_a_wrapped_model_reads_its_text_config);
     tcase_add_test(tests, test_rules_say_what_tensors_of_a_manifest_are);
     tcase_add_test(tests, test_rules_follow_the_plan_of_a_config);
+    tcase_add_loop_test(tests, test_rules_of_one_name_go_by_the_layer, 0, 2);
     tcase_add_loop_test(tests,
                         test_rules_that_are_wrong_are_refused_with_the_place, 0,
                         (int)RF_ARRAY_SIZE(refused));

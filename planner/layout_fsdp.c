@@ -275,9 +275,20 @@ static enum rf_status add_unit(struct rf_layout_build *build,
 
 /* Which families a unit has. */
 struct unit {
-    bool in_layers, own_layers; /* own_layers: not the decoder's */
+    bool in_layers;
+    const struct rf_family *like; /* of layers that are not the decoder's: a
+                                     family of the same list of modules */
     uint32_t layer;
 };
+
+/* Whether two families are of the same list of layers, which is what stands
+ * before the number. */
+static bool same_list(const struct rf_family *a, const struct rf_family *b)
+{
+    const char *mark = strstr(a->name, "{L}");
+    return a->own_layers && b->own_layers && mark != NULL &&
+           strncmp(a->name, b->name, (size_t)(mark - a->name) + 3) == 0;
+}
 
 static bool is_member(const struct rf_layout_build *build,
                       const struct unit *unit, uint32_t f)
@@ -285,7 +296,8 @@ static bool is_member(const struct rf_layout_build *build,
     const struct rf_family *family = &build->model->families[f];
     struct rf_layer_run run = {unit->layer, 1};
     return unit->in_layers == (family->layers != NULL) &&
-           unit->own_layers == family->own_layers &&
+           (unit->like != NULL ? same_list(unit->like, family)
+                               : !family->own_layers) &&
            rf_layout_holds(build, f) &&
            (!unit->in_layers || rf_family_layers(family, run).count > 0);
 }
@@ -344,7 +356,8 @@ static bool same_members(const struct member *a, size_t n,
 
 /* Units of one run of consecutive layers, equal neighbours together. */
 static enum rf_status add_layers(struct rf_layout_build *build,
-                                 struct rf_layer_run run, bool own_layers,
+                                 struct rf_layer_run run,
+                                 const struct rf_family *like,
                                  struct member *members, struct member *next,
                                  struct rf_err *err)
 {
@@ -352,7 +365,7 @@ static enum rf_status add_layers(struct rf_layout_build *build,
     enum rf_status status = RF_OK;
     while (layer < end && status == RF_OK) {
         struct shard shard = {.layers = {layer, 0}, .in_layers = true};
-        struct unit unit = {true, own_layers, layer};
+        struct unit unit = {true, like, layer};
         size_t n, m;
         status = collect(build, &unit, members, &n, err);
         do {
@@ -371,17 +384,30 @@ static enum rf_status add_layers(struct rf_layout_build *build,
     return status;
 }
 
-/* All layers that are not the decoder's. */
-static struct rf_layer_run own_layers(const struct rf_model *model)
+/* Units of layers that are not the decoder's, list by list. */
+static enum rf_status add_own_layers(struct rf_layout_build *build,
+                                     struct member *members,
+                                     struct member *next, struct rf_err *err)
 {
-    uint32_t end = 0;
-    for (uint32_t f = 0; f < model->n_families; f++) {
-        const struct rf_family *family = &model->families[f];
-        if (family->own_layers) {
-            end = RF_MAX(end, family->layers[family->n_layers - 1] + 1);
+    const struct rf_model *model = build->model;
+    enum rf_status status = RF_OK;
+    for (uint32_t f = 0; f < model->n_families && status == RF_OK; f++) {
+        const struct rf_family *first = &model->families[f];
+        struct rf_layer_run run = {0, 0};
+        uint32_t end = 0;
+        for (uint32_t g = 0; g < model->n_families; g++) {
+            const struct rf_family *other = &model->families[g];
+            if (same_list(first, other) && g < f) {
+                break; /* done with an earlier one */
+            }
+            if (same_list(first, other)) {
+                end = RF_MAX(end, other->layers[other->n_layers - 1] + 1);
+                run.count = end;
+            }
         }
+        status = add_layers(build, run, first, members, next, err);
     }
-    return (struct rf_layer_run){.count = end};
+    return status;
 }
 
 static enum rf_status make_fsdp1(struct rf_layout_build *build,
@@ -409,11 +435,10 @@ static enum rf_status make_fsdp1(struct rf_layout_build *build,
         status = add_layers(
             build,
             rf_stage_chunk(build->side, build->stage_layers, build->at.pp, v),
-            false, members, members + most, err);
+            NULL, members, members + most, err);
     }
     if (status == RF_OK) {
-        status = add_layers(build, own_layers(build->model), true, members,
-                            members + most, err);
+        status = add_own_layers(build, members, members + most, err);
     }
     free(members);
     return status;

@@ -182,6 +182,44 @@ START_TEST(test_layout_vllm_repeats_key_value_heads)
 }
 END_TEST
 
+#define BESIDE                                                                 \
+    "{'config': {'model_type': 'x', 'num_hidden_layers': 2}, 'rules': "        \
+    "{'tensors': [{'name': 'model.layers.{L}.w', 'role': 'column', "           \
+    "'shape': [8, 4]}, {'name': 'mtp.{L}.w', 'role': 'column', "               \
+    "'shape': [8, 4], 'layers': [0, 2]}, {'name': 'tower.{L}.w', "             \
+    "'role': 'row', 'shape': [8, 4], 'layers': [0, 3], 'stage': 'first'}]}}"
+
+START_TEST(test_layout_layers_beside_the_decoder_lie_on_their_stage)
+{
+    struct made m = make(BESIDE, "'tp': 2, 'pp': 2");
+    const struct rf_piece *mtp = piece_of(&m, 2, "mtp.{L}.w", 0);
+    const struct rf_piece *tower = piece_of(&m, 1, "tower.{L}.w", 0);
+    ck_assert_uint_eq(mtp->box.extent[RF_DIM_LAYER], 2);
+    ck_assert_uint_eq(mtp->box.extent[RF_DIM_TENSOR], 4);
+    ck_assert_uint_eq(tower->box.extent[RF_DIM_LAYER], 3);
+    ck_assert_uint_eq(tower->box.start[RF_DIM_TENSOR + 1], 2);
+    ck_assert_uint_eq(piece_of(&m, 3, "layers.{L}.w", 0)->box.start[0], 1);
+    for (uint32_t rank = 0; rank < 4; rank++) {
+        ck_assert_uint_eq(layout_of(&m, rank)->n_pieces, 2);
+    }
+    dispose(&m);
+}
+END_TEST
+
+START_TEST(test_layout_fsdp1_layers_beside_the_decoder_are_units)
+{
+    struct made m = make(BESIDE, "'dp': 2, 'layout': 'fsdp1'");
+    ck_assert_uint_eq(layout_of(&m, 1)->n_params, 3);
+    for (size_t i = 0; i < 3; i++) {
+        ck_assert_uint_eq(layout_of(&m, 1)->params[i].bytes, 8 * 4);
+    }
+    ck_assert_uint_eq(layout_of(&m, 1)->params[0].n_instances, 2);
+    ck_assert_uint_eq(layout_of(&m, 1)->params[1].n_instances, 2);
+    ck_assert_uint_eq(layout_of(&m, 1)->params[2].n_instances, 3);
+    dispose(&m);
+}
+END_TEST
+
 START_TEST(test_layout_fsdp_last_chunks_are_short_or_empty)
 {
     struct made m = make("{'manifest': {'x': {'shape': [10, 3], 'dtype': "
@@ -373,6 +411,10 @@ Suite *test_layout_suite(void)
     tcase_add_test(tests, test_layout_experts_are_one_piece);
     tcase_add_test(tests, test_layout_vllm_joins_experts_without_gaps);
     tcase_add_test(tests, test_layout_vllm_repeats_key_value_heads);
+    tcase_add_test(tests,
+                   test_layout_layers_beside_the_decoder_lie_on_their_stage);
+    tcase_add_test(tests,
+                   test_layout_fsdp1_layers_beside_the_decoder_are_units);
     tcase_add_test(tests, test_layout_fsdp_last_chunks_are_short_or_empty);
     tcase_add_test(tests, test_layout_fsdp1_cuts_inside_rows);
     tcase_add_test(tests, test_layout_replicas_share);

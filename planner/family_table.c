@@ -505,8 +505,8 @@ enum rf_status rf_family_table_unknown(const struct rf_jnode *node,
 {
     const char *names[MAX_TYPES + 1], *nearest;
     json_t *documents = json_array();
-    char known[640] = "";
-    size_t n = 0, used = 0;
+    char known[480] = "", more[64] = "";
+    size_t n = 0, used = 0, listed = 0;
     for (const struct rf_family_file *file = rf_family_files;
          file->name != NULL; file++) {
         json_t *document = NULL;
@@ -524,18 +524,22 @@ enum rf_status rf_family_table_unknown(const struct rf_jnode *node,
         }
     }
     names[n] = NULL;
-    for (size_t i = 0; i < n && used < sizeof(known) - 1; i++) {
+    for (; listed < n && used + strlen(names[listed]) + 2 < sizeof(known);
+         listed++) {
         used += (size_t)snprintf(known + used, sizeof(known) - used, "%s%s",
-                                 i > 0 ? ", " : "", names[i]);
+                                 listed > 0 ? ", " : "", names[listed]);
+    }
+    if (listed < n) {
+        snprintf(more, sizeof(more), " and %zu more in docs/MODELS.md",
+                 n - listed);
     }
     nearest = rf_nearest_word(model_type, names);
     rf_jnode_fail(node, err,
-                  "\"%.40s\" is not a known model type%s%s%s; known: %s; "
-                  "describe any other model by \"rules\" beside \"config\", "
-                  "or by \"checkpoint\", \"manifest\" or \"megatron\" instead "
-                  "of it",
+                  "\"%.40s\" is not a known model type%s%s%s; describe it by "
+                  "\"rules\" beside \"config\", or by \"checkpoint\", "
+                  "\"manifest\" or \"megatron\" instead of it; known: %s%s",
                   model_type, nearest ? " (did you mean \"" : "",
-                  nearest ? nearest : "", nearest ? "\"?)" : "", known);
+                  nearest ? nearest : "", nearest ? "\"?)" : "", known, more);
     json_decref(documents);
     return RF_ERR_CONFIG;
 }

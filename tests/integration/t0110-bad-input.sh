@@ -60,8 +60,8 @@ test_impossible_meshes_name_the_rule() {
 }
 
 test_an_unknown_model_type_says_what_to_do() {
-    refused '.model = {config: {model_type: "gpt_oss"}}' \
-        '$.model.config.model_type: "gpt_oss"' 'known: llama, qwen2' \
+    refused '.model = {config: {model_type: "nonesuch"}}' \
+        '$.model.config.model_type: "nonesuch"' 'known: ' \
         '"checkpoint", "manifest" or "megatron"'
     refused '.model = {config: {model_type: "qwen3moe"}}' \
         '(did you mean "qwen3_moe"?)'

@@ -70,8 +70,8 @@ test_the_largest_share_of_a_tensor_is_shown() {
         | .scenarios[0].infer = {"layout": "fsdp", "dp": 8}'
     run_coord plan -v cluster.json
     expect_exit 0
-    expect_text out 'embed_tokens\.weight +\[4096, 256\] +1  embedding +up to [0-9]+ of 1048576 elements +\[512, 256\]$'
-    expect_text out 'layers\.\{L\}\.input_layernorm\.weight +\[256\] +4  norm or row bias +whole +\[32\]$'
+    expect_text out 'embed_tokens\.weight +\[4096, 256\] +1  embedding +up to [0-9]+ of 1048576 elements +\[512, 256\] +llama: model\.embed_tokens\.weight$'
+    expect_text out 'layers\.\{L\}\.input_layernorm\.weight +\[256\] +4  norm or row bias +whole +\[32\] +llama: '
     cluster '.scenarios[0].train = {"layout": "fsdp", "dp": 8}
         | .model.megatron.vocab_size = 4090'
     run_coord plan -v cluster.json

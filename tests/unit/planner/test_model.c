@@ -402,13 +402,12 @@ static const struct {
     {"{'config': 3}", "$.config: must be the object of a config.json"},
     {"{'config': {}}", "\"model_type\" is missing"},
     {"{'config': {'model_type': 'nonesuch'}}",
-     "$.config.model_type: \"nonesuch\" is not a known model type; known: "},
-    {"{'config': {'model_type': 'nonesuch'}}",
-     "describe any other model by \"rules\" beside \"config\", or by "
-     "\"checkpoint\", \"manifest\" or \"megatron\" instead of it"},
+     "$.config.model_type: \"nonesuch\" is not a known model type; describe "
+     "it by \"rules\" beside \"config\", or by \"checkpoint\", \"manifest\" or "
+     "\"megatron\" instead of it; known: "},
     {"{'config': {'model_type': 'qwen3_mo'}}",
      "\"qwen3_mo\" is not a known model type (did you mean \"qwen3_moe\"?); "
-     "known: "},
+     "describe it by "},
     {"{'config': {'model_type': 'llama'}}", "\"num_hidden_layers\" is missing"},
     {"{'config': {'model_type': 'llama', " TINY "}, 'layers': 2}",
      "unknown key \"layers\""},

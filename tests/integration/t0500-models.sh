@@ -264,4 +264,21 @@ test_every_known_name_is_in_the_manual() {
     done <names
 }
 
+test_every_model_type_and_role_is_in_the_document() {
+    local word
+    jq -r '.[].model_types[]?' "$RF_TOP"/planner/families/*.json >types
+    jq -r '.. | .role? // empty' "$RF_TOP"/planner/families/*.json |
+        sort -u >roles
+    [ "$(wc -l <types)" -ge 7 ] || fail "too few model types were found"
+    [ "$(wc -l <roles)" -ge 20 ] || fail "too few roles were found"
+    while read -r word; do
+        grep -q "^| \`.*[| ]${word}[, ]" "$RF_TOP/docs/MODELS.md" ||
+            fail "model type $word is not in docs/MODELS.md"
+    done <types
+    while read -r word; do
+        grep -qF "| $word |" "$RF_TOP/docs/MODELS.md" ||
+            fail "role $word is not in docs/MODELS.md"
+    done <roles
+}
+
 run_tests

@@ -2,6 +2,8 @@
 #include <check.h>
 #include <string.h>
 
+#include "planner/families.h"
+#include "planner/family_table.h"
 #include "planner/roles.h"
 #include "quoted.h"
 
@@ -307,11 +309,57 @@ START_TEST(test_rules_that_are_wrong_are_refused_with_the_place)
 }
 END_TEST
 
+/* Every model type has one table, whose rules and expressions are well formed.
+ */
+START_TEST(test_built_in_tables_are_sound)
+{
+    json_t *seen = json_object();
+    for (const struct rf_family_file *file = rf_family_files;
+         file->name != NULL; file++) {
+        struct rf_err err = {0};
+        json_t *document = NULL;
+        ck_assert_msg(rf_json_parse(file->text, file->size, file->name,
+                                    &document, &err) == RF_OK,
+                      "%s", err.text);
+        ck_assert_uint_gt(json_array_size(document), 0);
+        for (size_t i = 0; i < json_array_size(document); i++) {
+            const json_t *types =
+                json_object_get(json_array_get(document, i), "model_types");
+            for (size_t k = 0; k < json_array_size(types); k++) {
+                const char *type = json_string_value(json_array_get(types, k));
+                const struct rf_jnode no_rules = {.value = NULL};
+                struct rf_jnode node = rf_jnode_root(NULL, "test");
+                struct rf_family_table *table = NULL;
+                struct rf_values values;
+                ck_assert_ptr_nonnull(type);
+                ck_assert_msg(json_object_get(seen, type) == NULL,
+                              "%s has two tables", type);
+                json_object_set_new(seen, type, json_true());
+                ck_assert_msg(rf_family_table_open(type, &no_rules, &table,
+                                                   &err) == RF_OK,
+                              "%s: %s", type, err.text);
+                ck_assert_uint_gt(table->n_rules, 0);
+                rf_values_init(&values, &node, table);
+                ck_assert_msg(rf_family_table_mention(table, &values, &err) ==
+                                  RF_OK,
+                              "%s: %s", type, err.text);
+                rf_values_free(&values);
+                rf_family_table_destroy(table);
+            }
+        }
+        json_decref(document);
+    }
+    ck_assert_uint_ge(json_object_size(seen), 7);
+    json_decref(seen);
+}
+END_TEST
+
 Suite *test_family_table_suite(void);
 Suite *test_family_table_suite(void)
 {
     Suite *suite = suite_create("family_table");
     TCase *tests = tcase_create("family_table");
+    tcase_add_test(tests, test_built_in_tables_are_sound);
     tcase_add_test(tests, test_table_describes_a_model_nobody_knows);
     tcase_add_test(tests, test_table_starts_from_another);
     tcase_add_test(tests, test_table_of_a_wrapped_model_reads_its_text_config);

@@ -2,7 +2,7 @@
  * Layouts of a side: one per class of ranks that hold the same, made by the
  * rules of its kind (layout_*.c) and sorted for matching.
  *
- * A class is a place (tp, pp, ep, etp), for FSDP also the DP place, for Alpa
+ * A class is a place (tp, pp, ep, etp), for FSDP also the shard, for Alpa
  * specs the device. Anything that makes a layout impossible is RF_ERR_CONFIG
  * with the family and the rule.
  */
@@ -20,6 +20,7 @@ static const struct rf_layout_ops *const kinds[] = {
     [RF_LAYOUT_VLLM] = &rf_layout_vllm,
     [RF_LAYOUT_FSDP] = &rf_layout_fsdp,
     [RF_LAYOUT_FSDP1] = &rf_layout_fsdp1,
+    [RF_LAYOUT_ZERO3] = &rf_layout_zero3,
     [RF_LAYOUT_SPEC] = &rf_layout_spec,
 };
 
@@ -139,7 +140,7 @@ void rf_layouts_free(struct rf_layouts *layouts)
 
 /* A rank's class; equal keys hold the same. */
 struct class_key {
-    uint32_t part[6];
+    uint32_t part[5];
     uint32_t index;
 };
 
@@ -171,8 +172,7 @@ static struct class_key key_of(const struct rf_layout_ops *ops,
         key.part[3] = at.etp;
     }
     if (ops->by_dp) {
-        key.part[4] = at.dp;
-        key.part[5] = at.edp;
+        key.part[4] = rf_layout_shard(side, at.dp).part;
     }
     return key;
 }
@@ -249,7 +249,6 @@ enum rf_status rf_layouts_build(const struct rf_model *model,
     struct rf_layout_build build = {
         .model = model,
         .side = side,
-        .edp = world->edp[which],
         .tied_copy = ops->tied_copy && model->tied_embeddings && side->pp > 1,
         .experts_inside = ops->experts_inside,
         .keep_stacked = ops->keep_stacked,

@@ -66,7 +66,7 @@ struct rf_layout_ops {
     size_t n_fusions;
     bool experts_inside, repeat_kv, tied_copy;
     bool keep_stacked; /* experts in one tensor on disk stay in one parameter */
-    bool by_dp;        /* every DP rank has its own layout: rows of any tensor,
+    bool by_dp;        /* every shard has its own layout: rows of any tensor,
                           none where there are too few */
     bool by_device;    /* every device of the spec mesh has its own layout */
     /* The vocabulary is padded to a multiple of so many rows. */
@@ -99,7 +99,7 @@ struct rf_layout_build {
     const struct rf_model *model;
     const struct rf_side_spec *side;
     struct rf_coord at;
-    uint32_t index, edp;     /* edp: size */
+    uint32_t index;
     bool tied_copy;          /* the last stage holds the embedding too */
     bool experts_inside;     /* a parameter holds all experts of the rank */
     bool keep_stacked;       /* one does if one tensor on disk holds all */
@@ -147,6 +147,16 @@ enum rf_status rf_layout_add(struct rf_layout_build *build, const char *name,
                              const struct rf_section *sections, size_t n,
                              struct rf_err *err) RF_MUST_CHECK;
 
+/* One part of several. */
+struct rf_share {
+    uint32_t part, parts;
+};
+
+/* Which shard a DP rank holds where layouts shard over dp: ranks next to each
+ * other form a group that holds the weights once, and dp_replicate groups hold
+ * the same (PyTorch's mesh of ("dp_replicate", "dp_shard")). */
+struct rf_share rf_layout_shard(const struct rf_side_spec *side, uint32_t dp);
+
 /* Bytes an element of `family` has on this side. */
 uint32_t rf_layout_item(const struct rf_layout_build *build, uint32_t family);
 
@@ -180,7 +190,8 @@ size_t rf_layout_fuse(const struct rf_model *model,
                       bool experts_inside, struct rf_param_scheme *out);
 
 extern const struct rf_layout_ops rf_layout_megatron, rf_layout_hf,
-    rf_layout_vllm, rf_layout_fsdp, rf_layout_fsdp1, rf_layout_spec;
+    rf_layout_vllm, rf_layout_fsdp, rf_layout_fsdp1, rf_layout_zero3,
+    rf_layout_spec;
 
 /* `vocab_multiple` of layouts that pad nothing. */
 uint64_t rf_layout_no_padding(const struct rf_spec *spec, enum rf_side side);

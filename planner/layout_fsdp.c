@@ -1,5 +1,7 @@
 /*
- * PyTorch's fully sharded layouts.
+ * Layouts that shard everything over DP: PyTorch's and DeepSpeed's. With
+ * dp_replicate every group of DP / dp_replicate ranks holds all of it; "DP"
+ * below is the size of a group.
  *
  * fsdp (FSDP2): every tensor is cut along dimension 0 into chunks of
  * ceil(size / DP) rows; the last may be smaller, ranks beyond hold nothing of
@@ -11,7 +13,9 @@
  * experts that follow each other go expert by expert, as modules do. A range
  * covers parts of tensors as boxes: a partial row, whole rows, a partial row.
  *
- * With TP > 1 the rules of `hf` cut a tensor first.
+ * zero3 (DeepSpeed ZeRO-3): the same with every tensor a unit of its own.
+ *
+ * Nothing is cut over TP or EP, so roles do not matter.
  */
 #include "planner/layout.h"
 
@@ -22,64 +26,42 @@
 #include "common/mem.h"
 #include "planner/box.h"
 
-/* Keeps rows [first, first + count) of what the sections are together. */
-static void keep_rows(struct rf_section *sections, size_t n, uint64_t first,
-                      uint64_t count)
+struct rf_share rf_layout_shard(const struct rf_side_spec *side, uint32_t dp)
 {
-    uint64_t at = 0;
-    for (size_t i = 0; i < n; i++) {
-        struct rf_section *section = &sections[i];
-        bool joined = section->dim == 0; /* one above the other */
-        uint64_t size = section->extent[0], start = joined ? at : 0;
-        uint64_t from = RF_MIN(RF_MAX(first, start), start + size);
-        uint64_t to = RF_MIN(RF_MAX(first + count, from), start + size);
-        section->start[0] += from - start;
-        section->extent[0] = to - from;
-        section->rows = joined ? to - from : section->rows;
-        at += size;
-    }
+    uint32_t parts = RF_MAX(side->dp / side->dp_replicate, 1);
+    return (struct rf_share){.part = dp % parts, .parts = parts};
 }
 
-/* Of a stacked family dimension 0 is that of its experts. */
-static void keep_experts(struct rf_section *sections, size_t n, uint64_t part,
-                         uint64_t parts)
+static struct rf_section whole_section(const struct rf_layout_build *build,
+                                       uint32_t f)
 {
-    uint64_t experts = sections[0].n_experts;
-    uint64_t chunk = rf_div_up(experts, parts);
-    uint64_t first = RF_MIN(part * chunk, experts);
-    for (size_t i = 0; i < n; i++) {
-        sections[i].first_expert += first;
-        sections[i].n_experts = RF_MIN(chunk, experts - first);
-    }
+    const struct rf_family *family = &build->model->families[f];
+    struct rf_section section = {
+        .family = f, .rows = family->shape[0], .n_experts = family->n_experts};
+    memcpy(section.extent, family->shape,
+           family->ndim * sizeof(*section.extent));
+    return section;
 }
 
+/* Keeps a shard of what dimension 0 counts: of a stacked family its experts. */
 static enum rf_status add_chunk(struct rf_layout_build *build, uint32_t f,
                                 const char *name, struct rf_err *err)
 {
-    const struct rf_side_spec *side = build->side;
-    const struct rf_family *family = &build->model->families[f];
-    bool own_experts = side->ep > 1 || side->etp != side->tp;
-    bool expert = own_experts && family->has_experts;
-    uint64_t part = expert ? build->at.edp : build->at.dp;
-    uint64_t parts = RF_MAX(expert ? build->edp : side->dp, 1), rows = 0;
-    struct rf_section sections[RF_FAMILY_MAX_PARTS];
-    size_t n = 0;
-    enum rf_status status = rf_layout_sections(build, f, sections, &n, err);
-    if (status != RF_OK) {
-        return status;
-    }
-    for (size_t i = 0; i < n; i++) {
-        rows = sections[i].dim == 0 ? rows + sections[i].extent[0]
-                                    : sections[i].extent[0];
-    }
-    if (family->stacked) {
-        keep_experts(sections, n, part, parts);
+    const struct rf_share share = rf_layout_shard(build->side, build->at.dp);
+    const bool stacked = build->model->families[f].stacked;
+    struct rf_section section = whole_section(build, f);
+    uint64_t size = stacked ? section.n_experts : section.rows;
+    uint64_t chunk = rf_div_up(size, share.parts);
+    uint64_t first = RF_MIN(share.part * chunk, size);
+    uint64_t count = RF_MIN(chunk, size - first);
+    if (stacked) {
+        section.first_expert = first;
+        section.n_experts = count;
     } else {
-        uint64_t chunk = rf_div_up(rows, parts);
-        uint64_t first = RF_MIN(part * chunk, rows);
-        keep_rows(sections, n, first, RF_MIN(chunk, rows - first));
+        section.start[0] = first;
+        section.extent[0] = section.rows = count;
     }
-    return rf_layout_add(build, name, sections, n, err);
+    return rf_layout_add(build, name, &section, 1, err);
 }
 
 static enum rf_status make_fsdp(struct rf_layout_build *build,
@@ -103,6 +85,16 @@ struct member {
     uint64_t base;        /* first element of expert 0 in the unit */
     uint64_t expert_step; /* elements from one expert's tensor to the next */
 };
+
+static struct member member_of(const struct rf_layout_build *build, uint32_t f)
+{
+    const struct rf_family *family = &build->model->families[f];
+    struct member member = {.section = whole_section(build, f), .elements = 1};
+    for (uint32_t d = 0; d < family->ndim; d++) {
+        member.elements *= family->shape[d];
+    }
+    return member;
+}
 
 /* The flat shard of a run of equal units. */
 struct shard {
@@ -208,12 +200,12 @@ static uint64_t place_block(struct member *members, size_t first, size_t end,
     return base + step * members[first].section.n_experts;
 }
 
-/* Whether `b` lies with `a` expert by expert: parts of the same tensors, or of
- * modules that are lists of experts. */
+/* Whether `b` lies with `a` expert by expert: in modules that are lists of
+ * experts. */
 static bool follows(const struct rf_family *a, const struct rf_family *b)
 {
-    return a == b || (b->has_experts && !a->stacked && !b->stacked &&
-                      a->n_experts == b->n_experts);
+    return b->has_experts && !a->stacked && !b->stacked &&
+           a->n_experts == b->n_experts;
 }
 
 /* Fills in where each member lies; returns the elements of the unit. */
@@ -240,6 +232,7 @@ static enum rf_status add_unit(struct rf_layout_build *build,
                                struct shard shard, struct rf_err *err)
 {
     const char *name = shard.in_layers ? "model.layers.{L}.flat" : "flat";
+    const struct rf_share of = rf_layout_shard(build->side, build->at.dp);
     uint64_t total, share, bytes;
     enum rf_status status;
     if (n == 0) {
@@ -257,8 +250,8 @@ static enum rf_status add_unit(struct rf_layout_build *build,
         }
     }
     total = place_members(build, members, n);
-    share = rf_div_up(total, RF_MAX(build->side->dp, 1));
-    shard.low = RF_MIN(build->at.dp * share, total);
+    share = rf_div_up(total, of.parts);
+    shard.low = RF_MIN(of.part * share, total);
     shard.high = RF_MIN(shard.low + share, total);
     if (!rf_mul_u64(share, shard.item, &bytes) || bytes > INT64_MAX / 2) {
         return rf_err_set(err, RF_ERR_CONFIG,
@@ -302,45 +295,17 @@ static bool is_member(const struct rf_layout_build *build,
            (!unit->in_layers || rf_family_layers(family, run).count > 0);
 }
 
-/* Adds the sections of family `f` to the members of a unit. */
-static enum rf_status add_members(const struct rf_layout_build *build,
-                                  uint32_t f, struct member *members, size_t *n,
-                                  struct rf_err *err)
+/* The members of a unit; returns how many. */
+static size_t collect(const struct rf_layout_build *build,
+                      const struct unit *unit, struct member *members)
 {
-    const struct rf_family *family = &build->model->families[f];
-    struct rf_section sections[RF_FAMILY_MAX_PARTS];
-    size_t parts = 0;
-    enum rf_status status = rf_layout_sections(build, f, sections, &parts, err);
-    for (size_t i = 0; i < parts && status == RF_OK; i++) {
-        struct member *member = &members[*n];
-        if (parts > 1 && sections[i].dim != 0) {
-            return rf_err_set(err, RF_ERR_CONFIG,
-                              "%s: fsdp1 with tp flattens parts that lie one "
-                              "above the other, not side by side",
-                              family->name);
-        }
-        *member = (struct member){.section = sections[i], .elements = 1};
-        for (uint32_t d = 0; d < family->ndim; d++) {
-            member->elements *= member->section.extent[d];
-        }
-        (*n)++;
-    }
-    return status;
-}
-
-/* The members of a unit. */
-static enum rf_status collect(const struct rf_layout_build *build,
-                              const struct unit *unit, struct member *members,
-                              size_t *n, struct rf_err *err)
-{
-    enum rf_status status = RF_OK;
-    *n = 0;
-    for (uint32_t f = 0; f < build->model->n_families && status == RF_OK; f++) {
+    size_t n = 0;
+    for (uint32_t f = 0; f < build->model->n_families; f++) {
         if (is_member(build, unit, f)) {
-            status = add_members(build, f, members, n, err);
+            members[n++] = member_of(build, f);
         }
     }
-    return status;
+    return n;
 }
 
 static bool same_members(const struct member *a, size_t n,
@@ -367,19 +332,13 @@ static enum rf_status add_layers(struct rf_layout_build *build,
         struct shard shard = {.layers = {layer, 0}, .in_layers = true};
         struct unit unit = {true, like, layer};
         size_t n, m;
-        status = collect(build, &unit, members, &n, err);
+        n = collect(build, &unit, members);
         do {
             unit.layer = ++layer;
             shard.layers.count++;
-            m = n + 1;
-            if (layer < end && status == RF_OK) {
-                status = collect(build, &unit, next, &m, err);
-            }
-        } while (status == RF_OK && layer < end &&
-                 same_members(members, n, next, m));
-        if (status == RF_OK) {
-            status = add_unit(build, members, n, shard, err);
-        }
+            m = layer < end ? collect(build, &unit, next) : n + 1;
+        } while (same_members(members, n, next, m));
+        status = add_unit(build, members, n, shard, err);
     }
     return status;
 }
@@ -414,28 +373,15 @@ static enum rf_status make_fsdp1(struct rf_layout_build *build,
                                  struct rf_err *err)
 {
     const struct unit unit = {.in_layers = false};
-    size_t most = (size_t)build->model->n_families * RF_FAMILY_MAX_PARTS + 1;
-    struct shard outside = {.layers = {0, 1}};
-    struct member *members;
-    size_t n;
-    enum rf_status status;
-    if (build->model->n_experts > 0 &&
-        (build->side->ep > 1 || build->side->etp != build->side->tp)) {
-        return rf_err_set(err, RF_ERR_CONFIG,
-                          "fsdp1 shards whole units over dp: ep must be 1 "
-                          "and etp equal to tp");
-    }
-    members = rf_xcalloc(2 * most, sizeof(*members));
-    status = collect(build, &unit, members, &n, err);
+    const size_t most = (size_t)build->model->n_families + 1;
+    struct member *members = rf_xcalloc(2 * most, sizeof(*members));
+    size_t n = collect(build, &unit, members);
+    enum rf_status status =
+        add_unit(build, members, n, (struct shard){.layers = {0, 1}}, err);
     if (status == RF_OK) {
-        status = add_unit(build, members, n, outside, err);
-    }
-    for (uint32_t v = 0; v < RF_MAX(build->side->vpp, 1) && status == RF_OK;
-         v++) {
-        status = add_layers(
-            build,
-            rf_stage_chunk(build->side, build->stage_layers, build->at.pp, v),
-            NULL, members, members + most, err);
+        status =
+            add_layers(build, (struct rf_layer_run){0, build->model->n_layers},
+                       NULL, members, members + most, err);
     }
     if (status == RF_OK) {
         status = add_own_layers(build, members, members + most, err);
@@ -444,9 +390,53 @@ static enum rf_status make_fsdp1(struct rf_layout_build *build,
     return status;
 }
 
+/* A flat shard of every tensor of a family. */
+static enum rf_status add_tensors(struct rf_layout_build *build, uint32_t f,
+                                  struct rf_err *err)
+{
+    const struct rf_family *family = &build->model->families[f];
+    const struct rf_share of = rf_layout_shard(build->side, build->at.dp);
+    struct member member = member_of(build, f);
+    struct shard shard = {.item = rf_layout_item(build, f), .layers = {0, 1}};
+    uint64_t tensors = family->stacked ? 1 : family->n_experts;
+    uint64_t size = member.elements * (family->n_experts / tensors);
+    uint64_t share = rf_div_up(size, of.parts);
+    uint64_t step = rf_align_up(share * shard.item, RF_PARAM_ALIGN);
+    enum rf_status status =
+        rf_layout_reserve(build, family->name, share * shard.item,
+                          family->n_layers * tensors, &shard.place, err);
+    if (status != RF_OK) {
+        return status;
+    }
+    if (family->layers != NULL) {
+        shard.in_layers = true;
+        shard.layers.count = family->layers[family->n_layers - 1] + 1;
+    }
+    shard.low = RF_MIN(of.part * share, size);
+    shard.high = RF_MIN(shard.low + share, size);
+    shard.stride = step * tensors;
+    member.expert_step = family->stacked ? member.elements : step / shard.item;
+    if (family->stacked) {
+        push_member(build, &shard, &member);
+    } else if (shard.low < shard.high) {
+        push_range(build, &shard, &member,
+                   (struct range){0, tensors, shard.low, shard.high});
+    }
+    return RF_OK;
+}
+
+static enum rf_status make_zero3(struct rf_layout_build *build,
+                                 struct rf_err *err)
+{
+    enum rf_status status = RF_OK;
+    for (uint32_t f = 0; f < build->model->n_families && status == RF_OK; f++) {
+        status = add_tensors(build, f, err);
+    }
+    return status;
+}
+
 const struct rf_layout_ops rf_layout_fsdp = {
     .by_dp = true,
-    .repeat_kv = true,
     .keep_stacked = true,
     .vocab_multiple = rf_layout_no_padding,
     .make = make_fsdp,
@@ -454,8 +444,13 @@ const struct rf_layout_ops rf_layout_fsdp = {
 
 const struct rf_layout_ops rf_layout_fsdp1 = {
     .by_dp = true,
-    .repeat_kv = true,
     .keep_stacked = true,
     .vocab_multiple = rf_layout_no_padding,
     .make = make_fsdp1,
+};
+
+const struct rf_layout_ops rf_layout_zero3 = {
+    .by_dp = true,
+    .vocab_multiple = rf_layout_no_padding,
+    .make = make_zero3,
 };

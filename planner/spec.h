@@ -20,6 +20,7 @@ enum rf_layout_kind {
     RF_LAYOUT_VLLM,
     RF_LAYOUT_FSDP,  /* FSDP2: dim-0 chunks */
     RF_LAYOUT_FSDP1, /* flat shards of whole units */
+    RF_LAYOUT_ZERO3, /* DeepSpeed ZeRO-3: flat shards of each tensor */
     RF_LAYOUT_SPEC,  /* Alpa's mesh axes */
 };
 
@@ -59,6 +60,7 @@ struct rf_side_spec {
     uint32_t tp, cp, ep, etp, pp, vpp; /* ≥ 1 */
     uint32_t dp;                       /* ≥ 1 once the world is built */
     bool dp_given;
+    uint32_t dp_replicate; /* copies of the weights among the dp ranks */
     enum rf_dtype dtype;
     bool dtype_given; /* otherwise each tensor keeps the model's */
     bool quantize;    /* inference: to fp8 after arrival, planner/quantize.h */

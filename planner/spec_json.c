@@ -34,6 +34,9 @@ static json_t *side_json(const struct rf_side_spec *side,
     if (side->dp > 0) {
         set_u64(object, "dp", side->dp);
     }
+    if (side->dp_replicate > 1) {
+        set_u64(object, "dp_replicate", side->dp_replicate);
+    }
     set_u64(object, "pp", side->pp);
     set_u64(object, "vpp", side->vpp);
     if (side->pp_layers != NULL) {

@@ -12,8 +12,8 @@
 
 #include "common/mem.h"
 
-static const char *const layout_names[] = {"megatron", "hf",   "vllm", "fsdp",
-                                           "fsdp1",    "spec", NULL};
+static const char *const layout_names[] = {"megatron", "hf",    "vllm", "fsdp",
+                                           "fsdp1",    "zero3", "spec", NULL};
 
 const char *rf_layout_name(enum rf_layout_kind layout)
 {
@@ -239,6 +239,30 @@ static enum rf_status check_spec_layout(const struct rf_jnode *node,
     return RF_OK;
 }
 
+static bool shards_over_dp(enum rf_layout_kind layout)
+{
+    return layout == RF_LAYOUT_FSDP || layout == RF_LAYOUT_FSDP1 ||
+           layout == RF_LAYOUT_ZERO3;
+}
+
+static enum rf_status check_replicas(const struct rf_jnode *node,
+                                     const struct rf_side_spec *side,
+                                     struct rf_err *err)
+{
+    struct rf_jnode member = rf_jnode_get(node, "dp_replicate");
+    if (member.value != NULL && !shards_over_dp(side->layout)) {
+        return rf_jnode_fail(&member, err,
+                             "needs layout fsdp, fsdp1 or zero3; with %s all "
+                             "dp ranks hold the same",
+                             rf_layout_name(side->layout));
+    }
+    if (side->dp_given && side->dp % side->dp_replicate != 0) {
+        return rf_jnode_fail(
+            &member, err, "dp %% dp_replicate must be 0, dp is %u", side->dp);
+    }
+    return RF_OK;
+}
+
 static enum rf_status check_pipeline(const struct rf_jnode *node,
                                      const struct rf_side_spec *side,
                                      struct rf_err *err)
@@ -283,10 +307,13 @@ static enum rf_status read_sizes(const struct rf_jnode *node,
     side->ep = 1;
     side->pp = 1;
     side->vpp = 1;
+    side->dp_replicate = 1;
     if ((status = rf_jnode_u32(node, "tp", 1, max, &side->tp, err)) != RF_OK ||
         (status = rf_jnode_u32(node, "cp", 1, max, &side->cp, err)) != RF_OK ||
         (status = rf_jnode_u32(node, "ep", 1, max, &side->ep, err)) != RF_OK ||
         (status = rf_jnode_u32(node, "dp", 1, max, &side->dp, err)) != RF_OK ||
+        (status = rf_jnode_u32(node, "dp_replicate", 1, max,
+                               &side->dp_replicate, err)) != RF_OK ||
         (status = rf_jnode_u32(node, "pp", 1, max, &side->pp, err)) != RF_OK ||
         (status = rf_jnode_u32(node, "vpp", 1, max, &side->vpp, err)) !=
             RF_OK ||
@@ -342,6 +369,7 @@ enum rf_status rf_side_from_json(const struct rf_jnode *node,
                                        "ep",
                                        "etp",
                                        "dp",
+                                       "dp_replicate",
                                        "pp",
                                        "vpp",
                                        "pp_layers",
@@ -368,7 +396,8 @@ enum rf_status rf_side_from_json(const struct rf_jnode *node,
         (status = read_quantize(node, side, err)) != RF_OK ||
         (status = read_nodes(node, side, node_names, n_node_names, err)) !=
             RF_OK ||
-        (status = check_pipeline(node, side, err)) != RF_OK) {
+        (status = check_pipeline(node, side, err)) != RF_OK ||
+        (status = check_replicas(node, side, err)) != RF_OK) {
         return status;
     }
     if (side->layout >= RF_LAYOUT_FSDP &&

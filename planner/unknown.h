@@ -6,8 +6,8 @@
  * name, be it a matrix or a vector (perhaps the bias of split columns), can
  * only be held whole by all ranks of the group, which moves more than a real
  * framework would. So it is an error unless the model says "unknown_tensors":
- * "replicate". Layouts fsdp, fsdp1 and spec cut any tensor, and a side that
- * splits nothing need not know them.
+ * "replicate". Layouts fsdp, fsdp1, zero3 and spec cut any tensor, and a side
+ * that splits nothing need not know them.
  */
 #ifndef RF_PLANNER_UNKNOWN_H
 #define RF_PLANNER_UNKNOWN_H

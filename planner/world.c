@@ -62,7 +62,8 @@ static uint64_t expert_group(const struct rf_side_spec *side)
 static uint64_t smallest_size(const struct rf_side_spec *side)
 {
     uint64_t dense;
-    if (!rf_mul_u64(dense_group(side), side->dp_given ? side->dp : 1, &dense)) {
+    if (!rf_mul_u64(dense_group(side),
+                    side->dp_given ? side->dp : side->dp_replicate, &dense)) {
         return 0;
     }
     return lcm(dense, expert_group(side));
@@ -99,6 +100,15 @@ static enum rf_status fail_division(const struct rf_spec *spec,
     char also[32] = "";
     if (below > 0) {
         snprintf(also, sizeof(also), "%llu, ", (unsigned long long)below);
+    }
+    if (side->dp_replicate > 1) {
+        return rf_world_fail(
+            which, err,
+            "%u slots do not divide into dp_replicate = %u "
+            "groups; nearest numbers of slots that work: "
+            "%s%llu (an explicit dp uses the first slots only)",
+            slots, side->dp_replicate, also,
+            (unsigned long long)(below + step));
     }
     return rf_world_fail(
         which, err,

@@ -64,15 +64,15 @@ static void add_model(struct input *in, struct text *out)
 
 static void add_side(struct input *in, struct text *out)
 {
-    static const char *const layouts[] = {"megatron", "hf",    "vllm",
-                                          "fsdp",     "fsdp1", "spec"};
-    unsigned kind = next(in, 6);
+    static const char *const layouts[] = {"megatron", "hf",    "vllm", "fsdp",
+                                          "fsdp1",    "zero3", "spec"};
+    unsigned kind = next(in, 7);
     text_add(out, "{\"layout\": \"%s\"", layouts[kind]);
     if (next(in, 4) == 0) {
         text_add(out, ", \"dtype\": \"%s\"",
                  next(in, 2) ? "float32" : "bfloat16");
     }
-    if (kind == 5) {
+    if (kind == 6) {
         static const char *const specs[] = {"S0S1", "S1S0", "S01R", "RR",
                                             "RS0"};
         text_add(out, ", \"mesh\": [%u, %u], \"spec\": \"%s\"}",
@@ -80,7 +80,8 @@ static void add_side(struct input *in, struct text *out)
         return;
     }
     if (kind >= 3) {
-        text_add(out, ", \"dp\": %u}", 1 + next(in, 12));
+        text_add(out, ", \"dp\": %u, \"dp_replicate\": %u}", 1 + next(in, 12),
+                 1 + next(in, 3));
         return;
     }
     text_add(out, ", \"tp\": %u, \"pp\": %u, \"cp\": %u", 1 + next(in, 8),

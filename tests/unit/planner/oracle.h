@@ -57,6 +57,8 @@ void oracle_fsdp2(const struct oracle *oracle, const struct rf_side_spec *side,
                   uint32_t index, struct oracle_rank *out);
 void oracle_fsdp1(const struct oracle *oracle, const struct rf_side_spec *side,
                   uint32_t index, struct oracle_rank *out);
+void oracle_zero3(const struct oracle *oracle, const struct rf_side_spec *side,
+                  uint32_t index, struct oracle_rank *out);
 void oracle_alpa(const struct oracle *oracle, const struct rf_side_spec *side,
                  uint32_t index, struct oracle_rank *out);
 

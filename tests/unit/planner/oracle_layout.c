@@ -523,6 +523,9 @@ void oracle_holdings(const struct oracle *o, enum rf_side which, uint32_t index,
     case RF_LAYOUT_FSDP1:
         oracle_fsdp1(o, side, index, out);
         break;
+    case RF_LAYOUT_ZERO3:
+        oracle_zero3(o, side, index, out);
+        break;
     case RF_LAYOUT_SPEC:
         oracle_alpa(o, side, index, out);
         break;

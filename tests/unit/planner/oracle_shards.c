@@ -23,6 +23,17 @@ static uint64_t first_id(const struct oracle *o, uint32_t f, uint32_t place,
            ((uint64_t)place * family->n_experts + expert) * elements_of(family);
 }
 
+/* Ranks that together hold the weights once, and this rank's place among them:
+ * the inner axis of a mesh (dp_replicate, dp_shard). */
+static uint32_t group_size(const struct rf_side_spec *side)
+{
+    uint32_t size = 0;
+    while (size * side->dp_replicate < side->dp) {
+        size++;
+    }
+    return size;
+}
+
 /* fully_shard(): torch.chunk along dimension 0. */
 void oracle_fsdp2(const struct oracle *o, const struct rf_side_spec *side,
                   uint32_t index, struct oracle_rank *out)
@@ -33,13 +44,13 @@ void oracle_fsdp2(const struct oracle *o, const struct rf_side_spec *side,
         uint64_t rows = family->stacked ? family->n_experts : family->shape[0];
         uint64_t width =
             family->stacked ? elements_of(family) : elements_of(family) / rows;
-        uint64_t chunk = (rows + side->dp - 1) / side->dp;
+        uint64_t chunk = (rows + group_size(side) - 1) / group_size(side);
         for (uint32_t l = 0; l < family->n_layers; l++) {
             for (uint32_t e = 0; e < (family->stacked ? 1 : family->n_experts);
                  e++) {
                 uint64_t at = 0, mine = 0;
                 /* Deal out chunks until the rows are used up. */
-                for (uint32_t r = 0; r <= index; r++) {
+                for (uint32_t r = 0; r <= index % group_size(side); r++) {
                     mine = rows - at < chunk ? rows - at : chunk;
                     at += mine;
                 }
@@ -113,22 +124,49 @@ static void flatten_unit(const struct oracle *o, uint32_t layer,
     }
 }
 
+/* The rank's part of a flat parameter, which is padded for it; freed. */
+static void hold_part(const struct rf_side_spec *side, uint32_t index,
+                      struct flat *flat, struct oracle_rank *out)
+{
+    uint32_t parts = group_size(side);
+    while (flat->n % parts != 0) {
+        RF_PUSH(flat->ids, flat->n, flat->cap, ORACLE_PAD);
+    }
+    size_t share = flat->n / parts;
+    if (share > 0) {
+        struct oracle_param *param = oracle_push(out, share);
+        memcpy(param->ids, flat->ids + index % parts * share,
+               share * sizeof(*param->ids));
+    }
+    free(flat->ids);
+}
+
 void oracle_fsdp1(const struct oracle *o, const struct rf_side_spec *side,
                   uint32_t index, struct oracle_rank *out)
 {
     for (uint32_t u = 0; u <= o->model->n_layers; u++) {
         struct flat flat = {.ids = NULL};
         flatten_unit(o, u == 0 ? UINT32_MAX : u - 1, &flat);
-        while (flat.n % side->dp != 0) {
-            RF_PUSH(flat.ids, flat.n, flat.cap, ORACLE_PAD);
+        hold_part(side, index, &flat, out);
+    }
+}
+
+/* zero.Init(): each parameter is flat, padded and cut into equal parts. */
+void oracle_zero3(const struct oracle *o, const struct rf_side_spec *side,
+                  uint32_t index, struct oracle_rank *out)
+{
+    for (uint32_t f = 0; f < o->model->n_families; f++) {
+        const struct rf_family *family = &o->model->families[f];
+        for (uint32_t l = 0; l < family->n_layers; l++) {
+            struct flat flat = {.ids = NULL};
+            for (uint32_t e = 0; e < family->n_experts; e++) {
+                flatten(o, f, l, e, &flat);
+                if (!family->stacked || e + 1 == family->n_experts) {
+                    hold_part(side, index, &flat, out);
+                    flat = (struct flat){.ids = NULL};
+                }
+            }
         }
-        size_t share = flat.n / side->dp;
-        if (share > 0) {
-            struct oracle_param *param = oracle_push(out, share);
-            memcpy(param->ids, flat.ids + index * share,
-                   share * sizeof(*param->ids));
-        }
-        free(flat.ids);
     }
 }
 

@@ -254,6 +254,25 @@ START_TEST(test_layout_fsdp1_cuts_inside_rows)
 }
 END_TEST
 
+START_TEST(test_layout_zero3_cuts_each_tensor)
+{
+    struct made m = make("{'manifest': {'x': {'shape': [4, 5], 'dtype': "
+                         "'F32'}, 'y': {'shape': [2], 'dtype': 'F32'}}}",
+                         "'dp': 6, 'dp_replicate': 2, 'layout': 'zero3'");
+    /* x: 20 elements padded to 21, 7 for each of the group's 3 ranks; y: 1, 1
+     * and nothing but padding. */
+    const struct rf_piece *x = piece_of(&m, 1, "x", 0);
+    ck_assert_uint_eq(x->box.start[RF_DIM_TENSOR], 1);
+    ck_assert_uint_eq(x->box.start[RF_DIM_TENSOR + 1], 2);
+    ck_assert_uint_eq(piece_of(&m, 1, "y", 0)->box.start[RF_DIM_TENSOR], 1);
+    ck_assert_uint_eq(layout_of(&m, 2)->n_params, 2);
+    ck_assert_uint_eq(param_of(&m, 2, piece_of(&m, 2, "x", 0))->bytes, 28);
+    ck_assert_uint_eq(m.layouts.n_layouts, 3);
+    ck_assert_uint_eq(m.layouts.of_index[1], m.layouts.of_index[4]);
+    dispose(&m);
+}
+END_TEST
+
 START_TEST(test_layout_replicas_share)
 {
     struct made m = make(SPARSE, "'tp': 2, 'dp': 4, 'ep': 2, 'etp': 2");
@@ -417,6 +436,7 @@ Suite *test_layout_suite(void)
                    test_layout_fsdp1_layers_beside_the_decoder_are_units);
     tcase_add_test(tests, test_layout_fsdp_last_chunks_are_short_or_empty);
     tcase_add_test(tests, test_layout_fsdp1_cuts_inside_rows);
+    tcase_add_test(tests, test_layout_zero3_cuts_each_tensor);
     tcase_add_test(tests, test_layout_replicas_share);
     tcase_add_test(tests, test_layout_stages_say_which_rule_they_break);
     tcase_add_test(tests, test_layout_refuses_what_does_not_divide);

@@ -99,7 +99,7 @@ END_TEST
 
 START_TEST(test_oracle_fully_sharded_to_engine)
 {
-    static const char *const kinds[] = {"fsdp", "fsdp1"};
+    static const char *const kinds[] = {"fsdp", "fsdp1", "zero3"};
     struct rf_model *model = quoted_model(
         "{'config': {'model_type': 'qwen3_moe', 'hidden_size': 20, "
         "'num_hidden_layers': 3, 'num_attention_heads': 4, 'head_dim': 6, "
@@ -108,7 +108,7 @@ START_TEST(test_oracle_fully_sharded_to_engine)
         "'num_experts_per_tok': 2, 'decoder_sparse_step': 2, "
         "'mlp_only_layers': [], 'norm_topk_prob': true, "
         "'vocab_size': 96, 'tie_word_embeddings': false}}");
-    for (int i = 0; i < 2; i++) {
+    for (size_t i = 0; i < RF_ARRAY_SIZE(kinds); i++) {
         oracle_plan(model, NULL, 0,
                     "'train': {'dp': 8, 'layout': '%s'}, "
                     "'infer': {'tp': 4, 'layout': 'vllm'}",
@@ -122,6 +122,10 @@ START_TEST(test_oracle_fully_sharded_to_engine)
                     "'train': {'tp': 2, 'ep': 2, 'etp': 1}, "
                     "'infer': {'dp': 6, 'layout': '%s'}",
                     kinds[i]);
+        oracle_plan(model, NULL, 0,
+                    "'train': {'dp': 6, 'dp_replicate': 2, 'layout': '%s'}, "
+                    "'infer': {'dp': 4, 'dp_replicate': 4, 'layout': '%s'}",
+                    kinds[i], kinds[i]);
         oracle_plan(model, NULL, 0,
                     "'train': {'dp': 4, 'layout': 'fsdp'}, "
                     "'infer': {'dp': 6, 'layout': '%s'}",

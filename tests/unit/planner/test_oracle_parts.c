@@ -80,6 +80,7 @@ static const char *const sides[] = {
     "'tp': 2, 'ep': 3, 'etp': 2",
     "'dp': 5, 'layout': 'fsdp'",
     "'dp': 7, 'layout': 'fsdp1'",
+    "'dp': 6, 'dp_replicate': 2, 'layout': 'zero3'",
 };
 
 START_TEST(test_oracle_agrees_on_parts_of_tensors)

@@ -106,16 +106,18 @@ static void add_config(struct random *random, struct text *out)
 
 static void add_side(struct random *random, bool experts, struct text *out)
 {
-    static const char *const layouts[] = {"megatron", "megatron", "hf",
-                                          "vllm",     "fsdp",     "fsdp1"};
+    static const char *const layouts[] = {
+        "megatron", "megatron", "hf", "vllm", "fsdp", "fsdp1", "zero3"};
     const char *layout = layouts[below(random, RF_ARRAY_SIZE(layouts))];
     text_add(out, "{'layout': '%s'", layout);
     if (below(random, 6) == 0) {
         text_add(out, ", 'dtype': '%s'",
                  below(random, 2) ? "float32" : "bfloat16");
     }
-    if (layout[0] == 'f') {
-        text_add(out, ", 'dp': %u}", 1 + below(random, 9));
+    if (layout[0] == 'f' || layout[0] == 'z') {
+        uint32_t copies = PICK(random, 1, 1, 2, 3);
+        text_add(out, ", 'dp': %u, 'dp_replicate': %u}",
+                 copies * (1 + below(random, copies > 1 ? 4 : 9)), copies);
         return;
     }
     uint32_t pp = PICK(random, 1, 1, 2, 3);

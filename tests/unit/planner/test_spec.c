@@ -147,7 +147,8 @@ static const struct {
      "'bucket_bytes': 8192, 'chunk_bytes': 4096, 'cast': 'source', "
      "'timeout_s': 77"},
     {"'colocated_processes': 'separate', 'method': 'disk', 'disk': {'folder': "
-     "'/x', 'drop_cache': true}, 'train': {'layout': 'fsdp1', 'dp': 3}, "
+     "'/x', 'drop_cache': true}, 'train': {'layout': 'fsdp1', 'dp': 6, "
+     "'dp_replicate': 2}, "
      "'infer': {'layout': 'spec', 'mesh': [2, 2], 'spec': 'S0S1R'}"},
     {"'train': {}, 'infer': {}, 'iterations': {'min': 7, 'max': 70, "
      "'ci_percent': 1.5, 'max_s': 10}"},
@@ -261,6 +262,11 @@ static const struct {
     {TRAIN("'pp': 2, 'vpp': 2, 'layout': 'hf'"), "needs layout megatron"},
     {TRAIN("'layout': 'fsdp', 'tp': 2"), "must be 1 with layout fsdp"},
     {TRAIN("'layout': 'fsdp1', 'pp': 2"), "must be 1 with layout fsdp1"},
+    {TRAIN("'layout': 'zero3', 'ep': 2"), "must be 1 with layout zero3"},
+    {TRAIN("'dp_replicate': 1"),
+     "$.train.dp_replicate: needs layout fsdp, fsdp1 or zero3"},
+    {TRAIN("'layout': 'fsdp', 'dp': 4, 'dp_replicate': 3"),
+     "$.train.dp_replicate: dp % dp_replicate must be 0, dp is 4"},
     {TRAIN("'spec': 'R', 'mesh': [1, 1]"), "need layout spec"},
     {TRAIN("'layout': 'spec', 'spec': 'R'"), "\"mesh\" is missing"},
     {TRAIN("'layout': 'spec', 'mesh': [2, 2]"), "\"spec\" is missing"},

@@ -321,6 +321,10 @@ static const struct {
      "infer: 12 slots do not divide into groups of etp·ep·pp = 1·8·1 = 8 "
      "ranks; nearest numbers of slots that work: 8, 16",
      {6, 6}},
+    {"'train': {'layout': 'fsdp', 'dp_replicate': 3}, 'infer': {}",
+     "train: 8 slots do not divide into dp_replicate = 3 groups; nearest "
+     "numbers of slots that work: 6, 9",
+     {4, 4}},
     {"'train': {'tp': 2, 'ep': 4, 'etp': 1, 'dp': 3}, 'infer': {}",
      "train: tp·cp·pp·dp = 6 ranks do not divide into groups of etp·ep·pp = "
      "1·4·1 = 4; nearest values of dp that work: 2, 4",

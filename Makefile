@@ -214,6 +214,19 @@ $(call objects,$(filter %.c,$(call sources,tests/lib) \
 protocol-reference: $(BUILD)/unit-transport ## rewrite docs/PROTOCOL.md's tables
 	RF_WRITE_REFERENCE=1 CK_RUN_CASE=reference $<
 
+# Our models beside those of Transformers, which also made the fixtures of the
+# unit tests. Not part of `make check`: torch is large. PIP_ARGS='--extra-index-url
+# https://download.pytorch.org/whl/cpu' takes the smaller one without CUDA.
+$(BUILD)/check-models/ready: tests/unit/planner/models/requirements.txt
+	python3 -m venv $(@D)
+	$(@D)/bin/pip install --quiet $(PIP_ARGS) -r $<
+	@touch $@
+.PHONY: check-models
+check-models: $(BUILD)/check-models/ready ## our models beside Transformers' (MODELS='phi3 gemma3': some)
+	$(call needs,build,$(BUILD)/refit-coord)
+	$(<D)/bin/python scripts/check-models --coord $(BUILD)/refit-coord \
+	    $(MODELS)
+
 # Fuzz harnesses: tests/fuzz/fuzz_<name>.c defines LLVMFuzzerTestOneInput.
 # Here each becomes a program that replays tests/fuzz/corpus/<name>/ (part of
 # `make check`, any compiler); `make fuzz` builds real fuzzers with clang.

@@ -1,0 +1,175 @@
+/* Model types: names, shapes, layers and totals are those that Hugging Face
+ * Transformers gives a checkpoint of the same config.json. The fixtures in
+ * models/ come from scripts/check-models. */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/mem.h"
+#include "planner/model.h"
+#include "quoted.h"
+
+#define CONFIGS 3 /* of each model type */
+#define MAX_LAYERS 128
+
+static const char *const model_types[] = {
+    "llama", "qwen2", "qwen3", "qwen3_moe", "mixtral", "deepseek_v3", "kimi_k2",
+};
+
+/* A row of a fixture: tensors that differ in layer and expert alone. */
+struct row {
+    const char *name;
+    json_t *shape, *layers; /* layers: [[first, last], …]; NULL: none */
+    uint32_t experts;       /* 0: none */
+    bool seen[MAX_LAYERS];
+};
+
+struct fixture {
+    char name[64];
+    json_t *json;
+    struct row *rows;
+    size_t n;
+    struct rf_model *model;
+};
+
+static void open_fixture(struct fixture *fixture, const char *type, int number)
+{
+    char path[160];
+    struct rf_err err = {0};
+    struct rf_jnode node;
+    json_t *families, *inline_model;
+    snprintf(fixture->name, sizeof(fixture->name), "%s-%d", type, number);
+    snprintf(path, sizeof(path), "tests/unit/planner/models/%s.json",
+             fixture->name);
+    ck_assert_msg(rf_json_load(path, 1 << 20, &fixture->json, &err) == RF_OK,
+                  "%s", err.text);
+    families = json_object_get(fixture->json, "families");
+    fixture->n = json_array_size(families);
+    fixture->rows = rf_xcalloc(fixture->n, sizeof(*fixture->rows));
+    for (size_t i = 0; i < fixture->n; i++) {
+        json_t *family = json_array_get(families, i);
+        fixture->rows[i] = (struct row){
+            .name = json_string_value(json_object_get(family, "name")),
+            .shape = json_object_get(family, "shape"),
+            .layers = json_object_get(family, "layers"),
+            .experts = (uint32_t)json_integer_value(
+                json_object_get(family, "experts")),
+        };
+    }
+    inline_model =
+        json_pack("{s:O}", "config", json_object_get(fixture->json, "config"));
+    node = rf_jnode_root(inline_model, fixture->name);
+    ck_assert_msg(rf_model_from_json(&node, &fixture->model, &err) == RF_OK,
+                  "%s: %s", fixture->name, err.text);
+    json_decref(inline_model);
+}
+
+static void close_fixture(struct fixture *fixture)
+{
+    rf_model_destroy(fixture->model);
+    free(fixture->rows);
+    json_decref(fixture->json);
+}
+
+static bool has_layer(const struct row *row, uint32_t layer)
+{
+    for (size_t i = 0; i < json_array_size(row->layers); i++) {
+        const json_t *range = json_array_get(row->layers, i);
+        if (layer >= json_integer_value(json_array_get(range, 0)) &&
+            layer <= json_integer_value(json_array_get(range, 1))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool same_shape(const struct row *row, const struct rf_family *family)
+{
+    bool same = json_array_size(row->shape) == family->ndim;
+    for (uint32_t i = 0; same && i < family->ndim; i++) {
+        same = (uint64_t)json_integer_value(json_array_get(row->shape, i)) ==
+               family->shape[i];
+    }
+    return same;
+}
+
+/* The row that has this family's tensors of this layer, NULL: none. */
+static struct row *find_row(const struct fixture *fixture,
+                            const struct rf_family *family, uint32_t index)
+{
+    for (size_t i = 0; i < fixture->n; i++) {
+        struct row *row = &fixture->rows[i];
+        if (strcmp(row->name, family->name) == 0 && same_shape(row, family) &&
+            row->experts == (family->has_experts ? family->n_experts : 0) &&
+            (family->layers == NULL ? row->layers == NULL
+                                    : has_layer(row, family->layers[index]))) {
+            return row;
+        }
+    }
+    return NULL;
+}
+
+static void take_family(const struct fixture *fixture,
+                        const struct rf_family *family)
+{
+    char shape[RF_SHAPE_TEXT_SIZE];
+    rf_shape_text(family->shape, family->ndim, shape);
+    for (uint32_t i = 0; i < family->n_layers; i++) {
+        uint32_t layer = family->layers != NULL ? family->layers[i] : 0;
+        struct row *row = find_row(fixture, family, i);
+        ck_assert_msg(row != NULL, "%s: no %s %s in layer %u of Transformers'",
+                      fixture->name, family->name, shape, layer);
+        ck_assert_uint_lt(layer, MAX_LAYERS);
+        ck_assert_msg(!row->seen[layer], "%s: %s twice in layer %u",
+                      fixture->name, family->name, layer);
+        row->seen[layer] = true;
+    }
+}
+
+static void assert_all_seen(const struct fixture *fixture)
+{
+    for (size_t i = 0; i < fixture->n; i++) {
+        const struct row *row = &fixture->rows[i];
+        for (uint32_t layer = 0; layer < MAX_LAYERS; layer++) {
+            bool wanted =
+                row->layers == NULL ? layer == 0 : has_layer(row, layer);
+            ck_assert_msg(row->seen[layer] == wanted,
+                          "%s: lacks %s in layer %u", fixture->name, row->name,
+                          layer);
+        }
+    }
+}
+
+static uint64_t total(const struct fixture *fixture, const char *what)
+{
+    return (uint64_t)json_integer_value(json_object_get(fixture->json, what));
+}
+
+START_TEST(test_families_are_those_of_a_checkpoint)
+{
+    struct fixture fixture;
+    open_fixture(&fixture, model_types[_i / CONFIGS], _i % CONFIGS + 1);
+    for (uint32_t i = 0; i < fixture.model->n_families; i++) {
+        take_family(&fixture, &fixture.model->families[i]);
+        ck_assert_msg(fixture.model->families[i].role != RF_ROLE_OTHER,
+                      "%s: %s has no role", fixture.name,
+                      fixture.model->families[i].name);
+    }
+    assert_all_seen(&fixture);
+    ck_assert_uint_eq(fixture.model->n_tensors, total(&fixture, "tensors"));
+    ck_assert_uint_eq(fixture.model->parameters, total(&fixture, "parameters"));
+    close_fixture(&fixture);
+}
+END_TEST
+
+Suite *test_families_suite(void);
+Suite *test_families_suite(void)
+{
+    Suite *suite = suite_create("families");
+    TCase *tc = tcase_create("families");
+    tcase_add_loop_test(tc, test_families_are_those_of_a_checkpoint, 0,
+                        (int)RF_ARRAY_SIZE(model_types) * CONFIGS);
+    suite_add_tcase(suite, tc);
+    return suite;
+}

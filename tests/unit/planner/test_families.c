@@ -14,7 +14,9 @@
 #define MAX_LAYERS 128
 
 static const char *const model_types[] = {
-    "llama", "qwen2", "qwen3", "qwen3_moe", "mixtral", "deepseek_v3", "kimi_k2",
+    "llama",       "qwen2",    "qwen3",   "qwen3_moe", "mixtral",
+    "deepseek_v3", "kimi_k2",  "mistral", "ministral", "phi3",
+    "olmo3",       "seed_oss", "smollm3", "granite",
 };
 
 /* A row of a fixture: tensors that differ in layer and expert alone. */
@@ -84,14 +86,23 @@ static bool has_layer(const struct row *row, uint32_t layer)
     return false;
 }
 
+/* Experts that lie in one tensor are its first dimension. */
 static bool same_shape(const struct row *row, const struct rf_family *family)
 {
-    bool same = json_array_size(row->shape) == family->ndim;
-    for (uint32_t i = 0; same && i < family->ndim; i++) {
-        same = (uint64_t)json_integer_value(json_array_get(row->shape, i)) ==
-               family->shape[i];
+    const uint32_t skip = family->stacked ? 1 : 0;
+    bool same = json_array_size(row->shape) == skip + family->ndim;
+    for (uint32_t i = 0; same && i < skip + family->ndim; i++) {
+        uint64_t size = i < skip ? family->n_experts : family->shape[i - skip];
+        same =
+            (uint64_t)json_integer_value(json_array_get(row->shape, i)) == size;
     }
     return same;
+}
+
+/* Experts that are tensors of their own; 0: none. */
+static uint32_t own_experts(const struct rf_family *family)
+{
+    return family->has_experts && !family->stacked ? family->n_experts : 0;
 }
 
 /* The row that has this family's tensors of this layer, NULL: none. */
@@ -101,7 +112,7 @@ static struct row *find_row(const struct fixture *fixture,
     for (size_t i = 0; i < fixture->n; i++) {
         struct row *row = &fixture->rows[i];
         if (strcmp(row->name, family->name) == 0 && same_shape(row, family) &&
-            row->experts == (family->has_experts ? family->n_experts : 0) &&
+            row->experts == own_experts(family) &&
             (family->layers == NULL ? row->layers == NULL
                                     : has_layer(row, family->layers[index]))) {
             return row;

@@ -141,7 +141,8 @@ bool rf_layout_holds(const struct rf_layout_build *build, uint32_t family);
 
 /* Adds a parameter made of `sections`, which agree in all but the dimension
  * along which they follow each other, for all layers of the rank and the
- * experts of the first. Sections without elements make no piece; a parameter
+ * experts of the first. Each is contiguous, also where that dimension is not
+ * the outermost. Sections without elements make no piece; a parameter
  * without rows is not added. */
 enum rf_status rf_layout_add(struct rf_layout_build *build, const char *name,
                              const struct rf_section *sections, size_t n,

@@ -235,7 +235,7 @@ struct instances {
     struct rf_param_place place;
     uint64_t layer_stride, expert_stride;
     uint64_t rows;      /* of all sections */
-    uint64_t row_bytes; /* of one, behind the sections' dimension */
+    uint64_t row_bytes; /* of one, in all other dimensions */
 };
 
 struct rf_layer_run rf_layout_run(const struct rf_layout_build *build,
@@ -269,15 +269,14 @@ static enum rf_status lay_out(struct rf_layout_build *build, const char *name,
         out->rows += sections[i].rows;
     }
     out->row_bytes = rf_layout_item(build, first->family);
-    bytes = out->rows;
     for (uint32_t d = 0; d < family->ndim; d++) {
-        uint64_t *product = d < first->dim ? &bytes : &out->row_bytes;
         if (d != first->dim &&
-            !rf_mul_u64(*product, first->extent[d], product)) {
+            !rf_mul_u64(out->row_bytes, first->extent[d], &out->row_bytes)) {
             return too_big(name, err);
         }
     }
-    if (!rf_mul_u64(bytes, out->row_bytes, &bytes) || bytes > INT64_MAX / 2) {
+    if (!rf_mul_u64(out->rows, out->row_bytes, &bytes) ||
+        bytes > INT64_MAX / 2) {
         return too_big(name, err);
     }
     out->expert_stride = rf_align_up(bytes, RF_PARAM_ALIGN);
@@ -316,8 +315,8 @@ static void push_section(struct rf_layout_build *build,
         piece.box.start[RF_DIM_TENSOR + d] = real ? section->start[d] : 0;
         piece.box.extent[RF_DIM_TENSOR + d] = real ? section->extent[d] : 1;
         piece.stride[RF_DIM_TENSOR + d] = stride;
-        stride *=
-            d == section->dim ? at->rows : piece.box.extent[RF_DIM_TENSOR + d];
+        stride *= d == section->dim ? section->rows
+                                    : piece.box.extent[RF_DIM_TENSOR + d];
     }
     piece.box.start[RF_DIM_EXPERT] = section->first_expert;
     piece.box.extent[RF_DIM_EXPERT] = section->n_experts;

@@ -390,6 +390,30 @@ static void hold_turns(const struct context *c)
     }
 }
 
+/* Experts of [in, out] matrices whose columns are those of gate, then those of
+ * up: a rank puts its columns of up behind those of gate, as matrices. */
+static void hold_beside(const struct context *c)
+{
+    static const char name[] = LAYER "mlp.experts.beside_in_out";
+    uint32_t count = c->o->model->n_experts / c->side->ep;
+    uint32_t etp = c->side->etp, part = c->at.etp;
+    struct matrix all = matrix_new(0, 0);
+    for (uint32_t e = c->at.ep * count; e < (c->at.ep + 1) * count; e++) {
+        struct matrix gate = expert(c, name, e), up = expert(c, name, e);
+        if (gate.rows > 0) {
+            gate = column_part(column_part(gate, 0, 2), part, etp);
+            up = column_part(column_part(up, 1, 2), part, etp);
+        }
+        gate = stack(gate, up);
+        if (c->side->layout == RF_LAYOUT_MEGATRON) {
+            hold(c->out, gate);
+        } else {
+            all = stack(all, gate);
+        }
+    }
+    hold(c->out, all);
+}
+
 static void hold_layer(const struct context *c)
 {
     static const char *const whole[] = {
@@ -411,6 +435,7 @@ static void hold_layer(const struct context *c)
     if (c->o->model->n_experts > 0) {
         hold_experts(c);
         hold_turns(c);
+        hold_beside(c);
     }
 }
 

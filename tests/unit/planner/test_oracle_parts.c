@@ -56,12 +56,21 @@
     " 'stacked': true, 'transposed': true, 'role': 'expert down', "            \
     " 'shape': ['num_experts', 'moe_intermediate_size', 'hidden_size']}"
 
+/* As [experts, in, out], gate beside up. */
+#define BESIDE                                                                 \
+    ", {'name': '" LAYER "mlp.experts.beside_in_out', 'layers': 'sparse', "    \
+    " 'stacked': true, 'transposed': true, "                                   \
+    " 'shape': ['num_experts', 'hidden_size', '2 * moe_intermediate_size'], "  \
+    " 'parts': [{'role': 'expert gate', 'rows': 'moe_intermediate_size'}, "    \
+    "  {'role': 'expert up'}]}"
+
 static const struct {
     const char *without, *more;
 } models[] = {
     {"", ""},
     {", '*.mlp.experts.*'", STACKED},
     {", '*.mlp.experts.*'", TURNS},
+    {", '*.mlp.experts.*'", BESIDE},
 };
 
 static struct rf_model *joined_model(int i)

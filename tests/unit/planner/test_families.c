@@ -14,9 +14,9 @@
 #define MAX_LAYERS 128
 
 static const char *const model_types[] = {
-    "llama",       "qwen2",    "qwen3",   "qwen3_moe", "mixtral",
-    "deepseek_v3", "kimi_k2",  "mistral", "ministral", "phi3",
-    "olmo3",       "seed_oss", "smollm3", "granite",
+    "llama",   "qwen2",   "qwen3",     "qwen3_moe", "mixtral", "deepseek_v3",
+    "kimi_k2", "mistral", "ministral", "phi3",      "olmo3",   "seed_oss",
+    "smollm3", "granite", "gemma3",    "gemma4",
 };
 
 /* A row of a fixture: tensors that differ in layer and expert alone. */

@@ -14,12 +14,13 @@
 #define MAX_LAYERS 128
 
 static const char *const model_types[] = {
-    "llama",      "qwen2",        "qwen3",          "qwen3_moe",
-    "mixtral",    "deepseek_v3",  "kimi_k2",        "mistral",
-    "ministral",  "phi3",         "olmo3",          "seed_oss",
-    "smollm3",    "granite",      "gemma3",         "gemma4",
-    "qwen2_moe",  "glm4_moe",     "glm_moe_dsa",    "deepseek_v32",
-    "minimax_m2", "ernie4_5_moe", "hunyuan_v1_moe",
+    "llama",      "qwen2",        "qwen3",        "qwen3_moe",
+    "mixtral",    "deepseek_v3",  "kimi_k2",      "mistral",
+    "ministral",  "phi3",         "olmo3",        "seed_oss",
+    "smollm3",    "granite",      "gemma3",       "gemma4",
+    "qwen2_moe",  "glm4_moe",     "ernie4_5_moe", "hunyuan_v1_moe",
+    "minimax_m2", "deepseek_v32", "glm_moe_dsa",  "qwen2_5_vl",
+    "qwen3_vl",   "qwen3_vl_moe",
 };
 
 /* A row of a fixture: tensors that differ in layer and expert alone. */

@@ -145,6 +145,19 @@ static enum rf_status read_dtype(struct rf_values *values, enum rf_dtype *out,
     return RF_OK;
 }
 
+static void tell_towers(const json_t *config, struct rf_model *model)
+{
+    static const char *const towers[][2] = {
+        {"vision_config", "the vision tower"},
+        {"audio_config", "the audio tower"},
+    };
+    for (size_t i = 0; i < RF_ARRAY_SIZE(towers); i++) {
+        if (json_is_object(json_object_get(config, towers[i][0]))) {
+            rf_model_not_counted(model, "%s", towers[i][1]);
+        }
+    }
+}
+
 /* Parts of a config that make no tensor of the model. */
 static void tell_not_counted(const struct rf_values *values,
                              struct rf_model *model)
@@ -162,6 +175,7 @@ static void tell_not_counted(const struct rf_values *values,
                              "quantisation scales (weights counted as %s)",
                              rf_dtype_name(model->dtype));
     }
+    tell_towers(values->config.value, model);
 }
 
 /* All that follows from the table. */

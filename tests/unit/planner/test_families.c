@@ -178,6 +178,61 @@ START_TEST(test_families_are_those_of_a_checkpoint)
 }
 END_TEST
 
+/* What matters of the config.json of published checkpoints, and how many
+ * parameters they say they have: an older Transformers wrote what differs from
+ * its defaults only. */
+static const struct {
+    const char *config;
+    uint64_t parameters;
+} published[] = {
+    {"'model_type': 'gemma3_text', 'hidden_size': 1152, 'head_dim': 256, "
+     "'intermediate_size': 6912, 'num_attention_heads': 4, "
+     "'num_hidden_layers': 26, 'num_key_value_heads': 1, 'vocab_size': 262144",
+     999885952},
+    {"'model_type': 'gemma3', 'vision_config': {}, 'text_config': "
+     "{'model_type': 'gemma3_text', 'hidden_size': 2560, "
+     "'intermediate_size': 10240, 'num_hidden_layers': 34}",
+     3880263168},
+    {"'model_type': 'phi3', 'hidden_size': 5120, 'intermediate_size': 17920, "
+     "'num_attention_heads': 40, 'num_hidden_layers': 40, "
+     "'num_key_value_heads': 10, 'vocab_size': 100352",
+     14659507200},
+    {"'model_type': 'mistral3', 'vision_config': {}, 'text_config': "
+     "{'model_type': 'mistral', 'head_dim': 128, 'hidden_size': 5120, "
+     "'intermediate_size': 32768, 'num_attention_heads': 32, "
+     "'num_hidden_layers': 40, 'num_key_value_heads': 8, "
+     "'vocab_size': 131072}",
+     23572403200},
+    {"'model_type': 'seed_oss', 'hidden_size': 5120, "
+     "'intermediate_size': 27648, 'num_attention_heads': 80, "
+     "'num_hidden_layers': 64, 'vocab_size': 155136",
+     36151104512},
+    {"'model_type': 'qwen2_5_vl', 'vision_config': {}, 'hidden_size': 3584, "
+     "'intermediate_size': 18944, 'num_attention_heads': 28, "
+     "'num_hidden_layers': 28, 'num_key_value_heads': 4, "
+     "'vocab_size': 152064",
+     7615616512},
+};
+
+START_TEST(test_families_of_published_configs_have_their_parameters)
+{
+    struct rf_model *model =
+        quoted_model("{'config': {%s}}", published[_i].config);
+    ck_assert_uint_eq(model->parameters, published[_i].parameters);
+    rf_model_destroy(model);
+}
+END_TEST
+
+START_TEST(test_families_say_which_towers_are_left_out)
+{
+    struct rf_model *model =
+        quoted_model("{'config': {%s}}", published[1].config);
+    ck_assert_uint_eq(model->n_not_counted, 1);
+    ck_assert_str_eq(model->not_counted[0], "the vision tower");
+    rf_model_destroy(model);
+}
+END_TEST
+
 Suite *test_families_suite(void);
 Suite *test_families_suite(void)
 {
@@ -185,6 +240,10 @@ Suite *test_families_suite(void)
     TCase *tc = tcase_create("families");
     tcase_add_loop_test(tc, test_families_are_those_of_a_checkpoint, 0,
                         (int)RF_ARRAY_SIZE(model_types) * CONFIGS);
+    tcase_add_loop_test(
+        tc, test_families_of_published_configs_have_their_parameters, 0,
+        (int)RF_ARRAY_SIZE(published));
+    tcase_add_test(tc, test_families_say_which_towers_are_left_out);
     suite_add_tcase(suite, tc);
     return suite;
 }

@@ -9,6 +9,7 @@
 #include "common/mem.h"
 #include "planner/model.h"
 #include "quoted.h"
+#include "tests/lib/planned.h"
 
 #define CONFIGS 3 /* of each model type */
 #define MAX_LAYERS 128
@@ -178,6 +179,48 @@ START_TEST(test_families_are_those_of_a_checkpoint)
 }
 END_TEST
 
+/* Meshes that cut layers, heads, rows and experts in every way. */
+static const char *const scenarios[] = {
+    "{'name': 's', 'mode': 'disaggregated', "
+    "'train': {'tp': 2, 'pp': 2, 'layout': 'vllm'}, "
+    "'infer': {'tp': 4, 'layout': 'hf'}}",
+    "{'name': 's', 'mode': 'disaggregated', "
+    "'train': {'dp': 4, 'layout': 'fsdp'}, "
+    "'infer': {'tp': 4, 'layout': 'vllm'}}",
+    "{'name': 's', 'mode': 'disaggregated', 'train': {'pp': 4}, "
+    "'infer': {'tp': 2, 'layout': 'vllm'}}",
+    /* of those with experts: */
+    "{'name': 's', 'mode': 'disaggregated', "
+    "'train': {'tp': 4, 'layout': 'vllm'}, "
+    "'infer': {'tp': 2, 'dp': 2, 'ep': 4, 'layout': 'vllm'}}",
+};
+
+START_TEST(test_families_can_be_split)
+{
+    const uint32_t slots = 8;
+    struct fixture fixture;
+    json_t *model;
+    char *text;
+    open_fixture(&fixture, model_types[_i / 2], 2 + _i % 2);
+    model = json_pack("{s:O, s:i, s:i}", "config",
+                      json_object_get(fixture.json, "config"), "num_layers", 4,
+                      "vocab_size", 1024);
+    text = json_dumps(model, 0);
+    for (size_t i = 0;
+         i < RF_ARRAY_SIZE(scenarios) - (fixture.model->n_experts == 0); i++) {
+        struct planned planned;
+        ck_assert_msg(
+            planned_make(&planned, text, scenarios[i], &slots, 1) == RF_OK,
+            "%s: %s: %s", fixture.name, scenarios[i], planned.err.text);
+        ck_assert_uint_gt(planned.plan->n_transfers, 0);
+        planned_free(&planned);
+    }
+    free(text);
+    json_decref(model);
+    close_fixture(&fixture);
+}
+END_TEST
+
 /* What matters of the config.json of published checkpoints, and how many
  * parameters they say they have: an older Transformers wrote what differs from
  * its defaults only. */
@@ -243,6 +286,8 @@ Suite *test_families_suite(void)
     tcase_add_loop_test(
         tc, test_families_of_published_configs_have_their_parameters, 0,
         (int)RF_ARRAY_SIZE(published));
+    tcase_add_loop_test(tc, test_families_can_be_split, 0,
+                        (int)RF_ARRAY_SIZE(model_types) * 2);
     tcase_add_test(tc, test_families_say_which_towers_are_left_out);
     suite_add_tcase(suite, tc);
     return suite;

@@ -179,6 +179,85 @@ START_TEST(test_families_are_those_of_a_checkpoint)
 }
 END_TEST
 
+/* Adds the tensors of a row to a manifest, in one layer, for all experts. */
+static void add_tensors(json_t *manifest, const struct row *row, uint32_t layer)
+{
+    struct rf_family family = {.name = (char *)(uintptr_t)row->name,
+                               .layers = &layer,
+                               .n_layers = 1,
+                               .n_experts = RF_MAX(row->experts, 1),
+                               .has_experts = row->experts > 0};
+    for (uint32_t e = 0; e < family.n_experts; e++) {
+        char name[256];
+        rf_family_tensor_name(&family, 0, e, name, sizeof(name));
+        json_object_set_new(
+            manifest, name,
+            json_pack("{s:O, s:s}", "shape", row->shape, "dtype", "BF16"));
+    }
+}
+
+static json_t *manifest_of(const struct fixture *fixture)
+{
+    json_t *manifest = json_object();
+    for (size_t i = 0; i < fixture->n; i++) {
+        const struct row *row = &fixture->rows[i];
+        for (uint32_t layer = 0; layer < MAX_LAYERS; layer++) {
+            if (row->layers == NULL ? layer == 0 : has_layer(row, layer)) {
+                add_tensors(manifest, row, layer);
+            }
+        }
+    }
+    return manifest;
+}
+
+static const struct rf_family *find_family(const struct rf_model *model,
+                                           const struct rf_family *like)
+{
+    for (uint32_t i = 0; i < model->n_families; i++) {
+        const struct rf_family *family = &model->families[i];
+        if (strcmp(family->name, like->name) == 0 &&
+            family->ndim == like->ndim &&
+            memcmp(family->shape, like->shape, sizeof(like->shape)) == 0) {
+            return family;
+        }
+    }
+    return NULL;
+}
+
+START_TEST(test_families_of_a_checkpoint_have_the_same_roles)
+{
+    struct fixture fixture;
+    struct rf_err err = {0};
+    struct rf_model *checkpoint = NULL;
+    struct rf_jnode node;
+    json_t *description;
+    open_fixture(&fixture, model_types[_i / 2], 2 + _i % 2);
+    description = json_pack("{s:O, s:o}", "config",
+                            json_object_get(fixture.json, "config"), "manifest",
+                            manifest_of(&fixture));
+    node = rf_jnode_root(description, fixture.name);
+    ck_assert_msg(rf_model_from_json(&node, &checkpoint, &err) == RF_OK, "%s",
+                  err.text);
+    ck_assert_uint_eq(checkpoint->n_tensors, fixture.model->n_tensors);
+    ck_assert_uint_eq(checkpoint->parameters, fixture.model->parameters);
+    for (uint32_t i = 0; i < checkpoint->n_families; i++) {
+        const struct rf_family *family = &checkpoint->families[i];
+        const struct rf_family *other = find_family(fixture.model, family);
+        ck_assert_msg(
+            other != NULL && family->n_parts == other->n_parts &&
+                family->stacked == other->stacked &&
+                family->transposed == other->transposed &&
+                family->stage == other->stage &&
+                memcmp(family->parts, other->parts, sizeof(family->parts)) == 0,
+            "%s: %s is something else in a checkpoint", fixture.name,
+            family->name);
+    }
+    rf_model_destroy(checkpoint);
+    json_decref(description);
+    close_fixture(&fixture);
+}
+END_TEST
+
 /* Meshes that cut layers, heads, rows and experts in every way. */
 static const char *const scenarios[] = {
     "{'name': 's', 'mode': 'disaggregated', "
@@ -286,6 +365,8 @@ Suite *test_families_suite(void)
     tcase_add_loop_test(
         tc, test_families_of_published_configs_have_their_parameters, 0,
         (int)RF_ARRAY_SIZE(published));
+    tcase_add_loop_test(tc, test_families_of_a_checkpoint_have_the_same_roles,
+                        0, (int)RF_ARRAY_SIZE(model_types) * 2);
     tcase_add_loop_test(tc, test_families_can_be_split, 0,
                         (int)RF_ARRAY_SIZE(model_types) * 2);
     tcase_add_test(tc, test_families_say_which_towers_are_left_out);

@@ -201,12 +201,30 @@ static struct rf_value parse_primary(struct parser *p)
     return p->status == RF_OK && p->skip == 0 ? value : none;
 }
 
+/* The member called like the number, with any zeros before it; null: none. */
+static struct rf_value pick_numbered(const json_t *object, int64_t number)
+{
+    const json_t *member = NULL;
+    char name[24];
+    for (int width = 1; width <= 8 && member == NULL; width++) {
+        snprintf(name, sizeof(name), "%0*lld", width, (long long)number);
+        member = json_object_get(object, name);
+    }
+    return rf_value_of_json(member);
+}
+
 static struct rf_value pick_item(struct parser *p, const char *at,
                                  struct rf_value list, struct rf_value index)
 {
     char text[64];
     if (p->status != RF_OK || p->skip > 0) {
         return none;
+    }
+    if (list.kind == RF_VALUE_JSON && json_is_object(list.json)) {
+        return index.kind == RF_VALUE_INTEGER
+                   ? pick_numbered(list.json, index.number)
+                   : fail(p, at, "members are found by number, not %s",
+                          describe(index, text));
     }
     if (list.kind != RF_VALUE_JSON || !json_is_array(list.json)) {
         return fail(p, at, "[ ] needs a list, not %s", describe(list, text));

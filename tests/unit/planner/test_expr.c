@@ -25,7 +25,8 @@ static json_t *names(void)
         "{'a': 7, 'b': 3, 'yes': true, 'no': false, 'nothing': null, "
         "'layer': 2, 'kinds': ['full', 'linear', 'full'], 'only': [1, 2], "
         "'sub': {'size': 5, 'deep': {'er': 6}}, 'word': 'full', 'pi': 3.5, "
-        "'big': 9223372036854775807, 'mixed': [1, 'x']}");
+        "'big': 9223372036854775807, 'mixed': [1, 'x'], "
+        "'numbered': {'02': {'size': 4}, '11': 9}}");
 }
 
 static const struct {
@@ -63,6 +64,8 @@ static const struct {
     {"'linear' in kinds", 1, RF_VALUE_BOOL},
     {"sub.size + sub.deep.er", 11, RF_VALUE_INTEGER},
     {"sub.none == null && nothing.none == null", 1, RF_VALUE_BOOL},
+    {"numbered[layer].size + numbered[11]", 13, RF_VALUE_INTEGER},
+    {"numbered[3] == null && numbered[3].size == null", 1, RF_VALUE_BOOL},
     {"inner", -1, RF_VALUE_NULL}, /* see below: a name that starts with "in" */
 };
 
@@ -135,6 +138,7 @@ static const struct {
     {"kinds[3]", "the list has items 0 to 2, not 3"},
     {"kinds['x']", "the list has items 0 to 2, not 'x'"},
     {"a[0]", "[ ] needs a list, not 7"},
+    {"numbered['02']", "members are found by number, not '02'"},
     {"a.size", ".size needs an object, not 7"},
     {"1 in a", "\"in\" needs a list, not 7"},
     {"2 in mixed", "item 1 of the list is 'x', which is never 2"},

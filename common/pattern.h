@@ -62,9 +62,13 @@ RF_PATTERN_FN uint8_t rf_poison_byte(uint64_t iteration)
     return (uint8_t)(0xA5 ^ (iteration & 0x0F));
 }
 
-/* float32 bits to bfloat16 bits, round to nearest even (finite input). */
+/* float32 bits to bfloat16 bits, round to nearest even; a NaN becomes quiet and
+ * keeps its sign and the upper bits of its payload. */
 RF_PATTERN_FN uint16_t rf_f32_to_bf16(uint32_t bits)
 {
+    if ((bits & 0x7FFFFFFF) > 0x7F800000) {
+        return (uint16_t)((bits >> 16) | 0x40);
+    }
     return (uint16_t)((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16);
 }
 

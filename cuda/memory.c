@@ -418,6 +418,35 @@ out:
     return status;
 }
 
+static enum rf_status cuda_write(const struct rf_arena *arena, uint64_t offset,
+                                 uint64_t bytes, const void *src,
+                                 struct rf_err *err)
+{
+    enum rf_status status = RF_OK;
+    RF_CUDA_TRY(err, out,
+                cudaMemcpy((unsigned char *)arena->base + offset, src, bytes,
+                           cudaMemcpyHostToDevice));
+out:
+    return status;
+}
+
+/* Pinned. */
+static enum rf_status cuda_buffer_alloc(uint64_t bytes, void **out,
+                                        struct rf_err *err)
+{
+    enum rf_status status = RF_OK;
+    RF_CUDA_TRY(err, out, cudaMallocHost(out, bytes));
+out:
+    return status;
+}
+
+static void cuda_buffer_free(void *buffer)
+{
+    if (buffer != NULL && !rf_device_abandoned()) {
+        cudaFreeHost(buffer);
+    }
+}
+
 static void cuda_usage(uint64_t *used, uint64_t *available)
 {
     size_t free_bytes = 0, total = 0;
@@ -435,6 +464,9 @@ const struct rf_memory_ops rf_memory_cuda = {
     .verify = cuda_verify,
     .flip = cuda_flip,
     .read = cuda_read,
+    .write = cuda_write,
+    .buffer_alloc = cuda_buffer_alloc,
+    .buffer_free = cuda_buffer_free,
     .quantizer_create = rf_fp8_quantizer_create,
     .quantizer_run = rf_fp8_quantizer_run,
     .quantizer_destroy = rf_fp8_quantizer_destroy,

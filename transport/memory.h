@@ -5,6 +5,7 @@
 #ifndef RF_TRANSPORT_MEMORY_H
 #define RF_TRANSPORT_MEMORY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -86,9 +87,10 @@ struct rf_memory_ops {
                             struct rf_err *err);
     void (*free)(struct rf_arena *arena);
     /* Writes the content of `iteration` into all pieces of a rank's
-     * side: the pattern (or the checkpoint's bytes) in the *training* side's
-     * dtype, and its cast on an inference side of another dtype. Padding is
-     * left alone. */
+     * side: the pattern (or, in host memory, the checkpoint's bytes) in the
+     * *training* side's dtype, and its cast on an inference side of another
+     * dtype. Padding is left alone. Checkpoints get into other memory by
+     * `write` (worker/fill.h). */
     enum rf_status (*fill)(const struct rf_plan *plan, enum rf_side side,
                            uint32_t rank, uint64_t iteration,
                            struct rf_arena *arena, struct rf_err *err);
@@ -97,7 +99,8 @@ struct rf_memory_ops {
     enum rf_status (*poison)(uint64_t iteration, struct rf_arena *arena,
                              struct rf_err *err);
     /* Compares every byte of every piece with the content (cast to the side's
-     * dtype), and padding with the poison. */
+     * dtype), and padding with the poison. With a checkpoint other memory than
+     * the host's is compared by `read` (worker/verify.h). */
     enum rf_status (*verify)(const struct rf_verify_job *job,
                              struct rf_verify_result *out, struct rf_err *err);
     /* Test hook: flips one byte of the arena at `offset`. */
@@ -106,6 +109,15 @@ struct rf_memory_ops {
     /* Copies bytes of an arena to host memory. */
     enum rf_status (*read)(const struct rf_arena *arena, uint64_t offset,
                            uint64_t bytes, void *dst, struct rf_err *err);
+    /* Copies host memory to bytes of an arena. */
+    enum rf_status (*write)(const struct rf_arena *arena, uint64_t offset,
+                            uint64_t bytes, const void *src,
+                            struct rf_err *err);
+    bool in_place; /* the process can use the addresses of arenas itself */
+    /* Host memory from which copies to and from arenas are fastest. */
+    enum rf_status (*buffer_alloc)(uint64_t bytes, void **out,
+                                   struct rf_err *err);
+    void (*buffer_free)(void *buffer); /* NULL is fine */
     /* Quantising after each iteration: everything is made at create, run only
      * computes, and waits for it; *ns is how long that took by the clock of the
      * memory's kind: a device's events, the host's clock. */

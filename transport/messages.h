@@ -252,6 +252,12 @@
       "copy: what the node's first rank reaches alone")                        \
     F(S, REAL, latency_us, OPTIONAL, 0, 1e9, "link: half a round trip")
 
+#define RF_LOADED_FIELDS(F, S)                                                 \
+    F(S, I64, ns, REQUIRED, 0, RF_MSG_LONGEST_NS, "until all was there")       \
+    F(S, U64, bytes, REQUIRED, 0, RF_MSG_BYTES_MAX, "of the rank's weights")   \
+    F(S, U64, read_bytes, REQUIRED, 0, RF_MSG_BYTES_MAX,                       \
+      "from files; with other columns of the rows that a split cuts")
+
 #define RF_RAN_FIELDS(F, S)                                                    \
     F(S, I64, start_ns, REQUIRED, -RF_MSG_CLOCK_MAX, RF_MSG_CLOCK_MAX,         \
       "on the receiver's clock")                                               \
@@ -317,6 +323,8 @@
     F(S, TEXT, phase, OPTIONAL, 0, 63, "the step that failed")                 \
     F(S, MAYBE, prepared, msg_prepared, 0, 0, "of prepare")                    \
     F(S, MAYBE, probed, msg_probed, 0, 0, "of probe")                          \
+    F(S, MAYBE, loaded, msg_loaded, 0, 0,                                      \
+      "of the first fill with a checkpoint")                                   \
     F(S, MAYBE, ran, msg_ran, 0, 0, "of run and yardstick")                    \
     F(S, MAYBE, traced, msg_traced, 0, 0, "of run and yardstick with `trace`") \
     F(S, MAYBE, verified, msg_verified, 0, 0, "of verify")                     \
@@ -397,6 +405,7 @@
     X(msg_yardstick, RF_YARDSTICK_FIELDS)                                      \
     X(msg_prepared, RF_PREPARED_FIELDS)                                        \
     X(msg_probed, RF_PROBED_FIELDS)                                            \
+    X(msg_loaded, RF_LOADED_FIELDS)                                            \
     X(msg_ran, RF_RAN_FIELDS)                                                  \
     X(msg_traced, RF_TRACED_FIELDS)                                            \
     X(msg_mismatch, RF_MISMATCH_FIELDS)                                        \

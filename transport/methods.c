@@ -148,13 +148,6 @@ enum rf_status rf_method_check(const struct rf_method_info *info,
                           "nodes share",
                           info->name);
     }
-    if (info->memory == RF_DEVICE_MEMORY && plan->model->files != NULL) {
-        return rf_err_set(err, RF_ERR_CONFIG,
-                          "method %s fills its source with the test pattern, "
-                          "not with a checkpoint's bytes: use a host method "
-                          "or \"config\"",
-                          info->name);
-    }
     status = check_casts(info, plan, err);
     if (status == RF_OK) {
         status = rf_quantize_check(plan, err);

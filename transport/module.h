@@ -9,7 +9,7 @@
 
 #include "transport/method.h"
 
-#define RF_MODULE_ABI 4
+#define RF_MODULE_ABI 5
 #define RF_MODULE_FILE "refit-cuda.so"
 #define RF_MODULE_SYMBOL "rf_cuda_module"
 

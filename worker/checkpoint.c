@@ -2,8 +2,9 @@
  * Slices of checkpoint files. See checkpoint.h.
  *
  * Files are opened at first use and stay open: a rank touches few of them. The
- * window holds bytes of one file; a request inside it is a memory copy, a
- * request larger than it goes straight to the destination.
+ * window holds bytes of the tensor selected; a request inside it is a memory
+ * copy. Plain pread: what other ways of reading gain is in docs/PERFORMANCE.md,
+ * "Reading a checkpoint".
  */
 #include "worker/checkpoint.h"
 
@@ -15,7 +16,9 @@
 
 #include "common/mem.h"
 
-#define WINDOW_BYTES ((uint64_t)4 << 20)
+#define WINDOW_BYTES ((uint64_t)1 << 20)
+/* From here on a system call costs less than a copy out of the window. */
+#define DIRECT_BYTES ((uint64_t)64 << 10)
 
 struct open_file {
     char *name;
@@ -27,12 +30,17 @@ struct rf_checkpoint {
     const json_t *tensors;
     struct open_file *files;
     size_t n_files, capacity;
+    atomic_ullong *read_bytes;
+    char *tensor;     /* the one selected */
+    const char *file; /* that it is in */
+    int fd;
+    uint64_t offset; /* of the tensor in the file */
     uint8_t *window;
-    int window_fd;
-    uint64_t window_start, window_bytes;
+    uint64_t window_at, window_bytes; /* of the tensor; 0 bytes: empty */
 };
 
 enum rf_status rf_checkpoint_create(const json_t *files,
+                                    atomic_ullong *read_bytes,
                                     struct rf_checkpoint **out,
                                     struct rf_err *err)
 {
@@ -47,7 +55,7 @@ enum rf_status rf_checkpoint_create(const json_t *files,
     checkpoint->folder = folder;
     checkpoint->tensors = tensors;
     checkpoint->window = rf_xmalloc(WINDOW_BYTES);
-    checkpoint->window_fd = -1;
+    checkpoint->read_bytes = read_bytes;
     *out = checkpoint;
     return RF_OK;
 }
@@ -63,6 +71,7 @@ void rf_checkpoint_destroy(struct rf_checkpoint *checkpoint)
     }
     free(checkpoint->files);
     free(checkpoint->window);
+    free(checkpoint->tensor);
     free(checkpoint);
 }
 
@@ -92,50 +101,81 @@ static enum rf_status open_file(struct rf_checkpoint *checkpoint,
     return RF_OK;
 }
 
-static enum rf_status read_whole(int fd, const char *file, uint64_t at,
-                                 uint64_t bytes, void *dst, struct rf_err *err)
+enum rf_status rf_checkpoint_select(struct rf_checkpoint *checkpoint,
+                                    const char *tensor, struct rf_err *err)
+{
+    const json_t *entry = json_object_get(checkpoint->tensors, tensor);
+    const char *file = json_string_value(json_object_get(entry, "file"));
+    json_int_t offset = json_integer_value(json_object_get(entry, "offset"));
+    enum rf_status status;
+    if (file == NULL || offset < 0) {
+        return rf_err_set(err, RF_ERR_CONFIG, "the checkpoint has no tensor %s",
+                          tensor);
+    }
+    status = open_file(checkpoint, file, &checkpoint->fd, err);
+    if (status != RF_OK) {
+        rf_err_wrap(err, "tensor %s", tensor);
+        return status;
+    }
+    free(checkpoint->tensor);
+    checkpoint->tensor = rf_xstrdup(tensor);
+    checkpoint->file = file;
+    checkpoint->offset = (uint64_t)offset;
+    checkpoint->window_bytes = 0;
+    return RF_OK;
+}
+
+static enum rf_status read_file(struct rf_checkpoint *checkpoint, uint64_t at,
+                                uint64_t bytes, void *dst, struct rf_err *err)
 {
     uint8_t *to = dst;
+    const uint64_t whole = bytes;
+    at += checkpoint->offset;
     while (bytes > 0) {
-        ssize_t got = pread(fd, to, bytes, (off_t)at);
+        ssize_t got = pread(checkpoint->fd, to, bytes, (off_t)at);
         if (got < 0 && errno == EINTR) {
             continue;
         }
         if (got < 0) {
-            return rf_err_errno(err, RF_ERR_IO, errno, "%s: read", file);
+            rf_err_errno(err, RF_ERR_IO, errno, "tensor %s: %s/%s: read",
+                         checkpoint->tensor, checkpoint->folder,
+                         checkpoint->file);
+            return RF_ERR_IO;
         }
         if (got == 0) {
             return rf_err_set(err, RF_ERR_IO,
-                              "%s: ends at byte %llu, more was expected", file,
-                              (unsigned long long)at);
+                              "tensor %s: %s/%s: ends at byte %llu, more was "
+                              "expected",
+                              checkpoint->tensor, checkpoint->folder,
+                              checkpoint->file, (unsigned long long)at);
         }
         to += got;
         at += (uint64_t)got;
         bytes -= (uint64_t)got;
     }
+    if (checkpoint->read_bytes != NULL) {
+        atomic_fetch_add(checkpoint->read_bytes, whole);
+    }
     return RF_OK;
 }
 
-/* Through the window, which is moved where it does not hold the slice. */
-static enum rf_status read_window(struct rf_checkpoint *checkpoint, int fd,
-                                  const char *file, uint64_t start,
+/* Has the window hold the slice. */
+static enum rf_status move_window(struct rf_checkpoint *checkpoint,
                                   const struct rf_checkpoint_slice *slice,
                                   struct rf_err *err)
 {
+    const uint64_t bytes = RF_MIN(WINDOW_BYTES, slice->end - slice->at);
     enum rf_status status;
-    if (fd == checkpoint->window_fd && start >= checkpoint->window_start &&
-        start + slice->bytes <=
-            checkpoint->window_start + checkpoint->window_bytes) {
+    if (slice->at >= checkpoint->window_at &&
+        slice->at + slice->bytes <=
+            checkpoint->window_at + checkpoint->window_bytes) {
         return RF_OK;
     }
-    checkpoint->window_fd = -1; /* not valid if the read fails */
-    checkpoint->window_start = start;
-    checkpoint->window_bytes =
-        RF_MIN(WINDOW_BYTES, slice->tensor_bytes - slice->at);
-    status = read_whole(fd, file, start, checkpoint->window_bytes,
-                        checkpoint->window, err);
+    checkpoint->window_bytes = 0; /* not valid if the read fails */
+    status = read_file(checkpoint, slice->at, bytes, checkpoint->window, err);
     if (status == RF_OK) {
-        checkpoint->window_fd = fd;
+        checkpoint->window_at = slice->at;
+        checkpoint->window_bytes = bytes;
     }
     return status;
 }
@@ -144,28 +184,14 @@ enum rf_status rf_checkpoint_read(struct rf_checkpoint *checkpoint,
                                   const struct rf_checkpoint_slice *slice,
                                   void *dst, struct rf_err *err)
 {
-    const json_t *entry = json_object_get(checkpoint->tensors, slice->tensor);
-    const char *file = json_string_value(json_object_get(entry, "file"));
-    json_int_t offset = json_integer_value(json_object_get(entry, "offset"));
-    uint64_t start = (uint64_t)offset + slice->at;
     enum rf_status status;
-    int fd = -1;
-    if (file == NULL || offset < 0) {
-        return rf_err_set(err, RF_ERR_CONFIG, "the checkpoint has no tensor %s",
-                          slice->tensor);
+    if (slice->bytes >= DIRECT_BYTES) {
+        return read_file(checkpoint, slice->at, slice->bytes, dst, err);
     }
-    status = open_file(checkpoint, file, &fd, err);
-    if (status == RF_OK && slice->bytes >= WINDOW_BYTES) {
-        status = read_whole(fd, file, start, slice->bytes, dst, err);
-    } else if (status == RF_OK) {
-        status = read_window(checkpoint, fd, file, start, slice, err);
-        if (status == RF_OK) {
-            memcpy(dst, checkpoint->window + (start - checkpoint->window_start),
-                   slice->bytes);
-        }
-    }
-    if (status != RF_OK) {
-        rf_err_wrap(err, "tensor %s", slice->tensor);
+    status = move_window(checkpoint, slice, err);
+    if (status == RF_OK) {
+        memcpy(dst, checkpoint->window + (slice->at - checkpoint->window_at),
+               slice->bytes);
     }
     return status;
 }

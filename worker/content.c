@@ -22,11 +22,9 @@ struct rf_content {
     enum rf_side side;
     uint64_t iteration;
     struct rf_checkpoint *checkpoint; /* NULL: the pattern */
-    /* Bytes of the tensor read last, so that its name is made once. */
-    char name[512];
+    /* The tensor read last, so that it is looked up once. */
     uint32_t family, layer_index, expert;
-    uint64_t stored_bytes;     /* of the tensor on disk */
-    uint64_t stored_at;        /* where in it the selected expert begins */
+    uint64_t stored_at; /* where in it, on disk, the expert's elements begin */
     uint8_t *stored, *trained; /* RF_CONTENT_CHUNK elements each */
 };
 
@@ -144,8 +142,8 @@ static enum rf_status check_casts(const struct rf_content *content,
 }
 
 enum rf_status rf_content_create(const struct rf_plan *plan, enum rf_side side,
-                                 uint64_t iteration, struct rf_content **out,
-                                 struct rf_err *err)
+                                 uint64_t iteration, atomic_ullong *read_bytes,
+                                 struct rf_content **out, struct rf_err *err)
 {
     struct rf_content *content = rf_xcalloc(1, sizeof(*content));
     enum rf_status status = RF_OK;
@@ -156,8 +154,8 @@ enum rf_status rf_content_create(const struct rf_plan *plan, enum rf_side side,
     content->stored = rf_xmalloc(8 * RF_CONTENT_CHUNK);
     content->trained = rf_xmalloc(8 * RF_CONTENT_CHUNK);
     if (plan->model->files != NULL) {
-        status =
-            rf_checkpoint_create(plan->model->files, &content->checkpoint, err);
+        status = rf_checkpoint_create(plan->model->files, read_bytes,
+                                      &content->checkpoint, err);
     }
     if (status == RF_OK) {
         status = check_casts(content, err);
@@ -181,70 +179,82 @@ void rf_content_destroy(struct rf_content *content)
     free(content);
 }
 
-static void select_tensor(struct rf_content *content,
-                          const struct rf_content_span *span)
+static enum rf_status select_tensor(struct rf_content *content,
+                                    const struct rf_content_span *span,
+                                    struct rf_err *err)
 {
     const struct rf_family *f = &content->plan->model->families[span->family];
+    char name[512];
     if (content->family == span->family &&
         content->layer_index == span->layer_index &&
         content->expert == span->expert) {
-        return;
+        return RF_OK;
+    }
+    content->family = RF_NONE; /* not valid if the next fails */
+    if (content->checkpoint != NULL) {
+        enum rf_status status;
+        rf_family_tensor_name(f, span->layer_index, span->expert, name,
+                              sizeof(name));
+        status = rf_checkpoint_select(content->checkpoint, name, err);
+        if (status != RF_OK) {
+            return status;
+        }
     }
     content->family = span->family;
     content->layer_index = span->layer_index;
     content->expert = span->expert;
-    content->stored_bytes =
-        rf_dtype_bytes(f->dtype) * rf_family_tensor_elements(f);
-    content->stored_at = 0;
-    if (f->stacked) {
-        content->stored_at = span->expert * content->stored_bytes;
-        content->stored_bytes *= f->n_experts;
-    }
-    rf_family_tensor_name(f, span->layer_index, span->expert, content->name,
-                          sizeof(content->name));
+    content->stored_at = f->stacked ? span->expert * rf_dtype_bytes(f->dtype) *
+                                          rf_family_tensor_elements(f)
+                                    : 0;
+    return RF_OK;
 }
 
+/* Of the tensor that is selected, as stored. */
 static enum rf_status read_stored(struct rf_content *content,
-                                  uint32_t item_bytes, uint64_t first,
-                                  uint64_t count, void *dst, struct rf_err *err)
+                                  uint32_t item_bytes,
+                                  const struct rf_content_span *span, void *dst,
+                                  struct rf_err *err)
 {
+    const uint64_t at = span->first * item_bytes;
+    const uint64_t bytes = span->count * item_bytes;
     if (content->checkpoint == NULL) {
         rf_content_pattern(
-            rf_pattern_seed(content->family, content->layer_index,
-                            content->expert),
-            content->iteration, first * item_bytes, count * item_bytes, dst);
+            rf_pattern_seed(span->family, span->layer_index, span->expert),
+            content->iteration, at, bytes, dst);
         return RF_OK;
     }
-    return rf_checkpoint_read(content->checkpoint,
-                              &(struct rf_checkpoint_slice){
-                                  .tensor = content->name,
-                                  .tensor_bytes = content->stored_bytes,
-                                  .at = content->stored_at + first * item_bytes,
-                                  .bytes = count * item_bytes},
-                              dst, err);
+    return rf_checkpoint_read(
+        content->checkpoint,
+        &(struct rf_checkpoint_slice){
+            .at = content->stored_at + at,
+            .bytes = bytes,
+            .end = content->stored_at +
+                   RF_MAX(at + bytes, span->end * item_bytes)},
+        dst, err);
 }
 
 /* Through the buffers, a chunk at a time. */
 static enum rf_status read_cast(struct rf_content *content,
-                                const struct stages *stages, uint64_t first,
-                                uint64_t count, uint8_t *dst,
-                                struct rf_err *err)
+                                const struct stages *stages,
+                                const struct rf_content_span *span,
+                                uint8_t *dst, struct rf_err *err)
 {
-    while (count > 0) {
-        uint64_t n = RF_MIN(count, RF_CONTENT_CHUNK);
-        enum rf_status status =
-            read_stored(content, rf_dtype_bytes(stages->stored), first, n,
-                        content->stored, err);
+    struct rf_content_span chunk = *span;
+    chunk.end = RF_MAX(span->first + span->count, span->end);
+    for (uint64_t left = span->count; left > 0; left -= chunk.count) {
+        enum rf_status status;
+        chunk.count = RF_MIN(left, RF_CONTENT_CHUNK);
+        status = read_stored(content, rf_dtype_bytes(stages->stored), &chunk,
+                             content->stored, err);
         if (status != RF_OK) {
             return status;
         }
         rf_convert_elements(stages->stored, stages->train, content->stored,
-                            content->trained, n);
+                            content->trained, chunk.count);
         rf_convert_elements(stages->train, stages->own, content->trained, dst,
-                            n);
-        first += n;
-        count -= n;
-        dst += n * rf_dtype_bytes(stages->own);
+                            chunk.count);
+        chunk.first += chunk.count;
+        dst += chunk.count * rf_dtype_bytes(stages->own);
     }
     return RF_OK;
 }
@@ -254,10 +264,12 @@ enum rf_status rf_content_read(struct rf_content *content,
                                struct rf_err *err)
 {
     struct stages stages = stages_of(content, span->family);
-    select_tensor(content, span);
-    if (stages.stored == stages.train && stages.train == stages.own) {
-        return read_stored(content, rf_dtype_bytes(stages.own), span->first,
-                           span->count, dst, err);
+    enum rf_status status = select_tensor(content, span, err);
+    if (status != RF_OK) {
+        return status;
     }
-    return read_cast(content, &stages, span->first, span->count, dst, err);
+    if (stages.stored == stages.train && stages.train == stages.own) {
+        return read_stored(content, rf_dtype_bytes(stages.own), span, dst, err);
+    }
+    return read_cast(content, &stages, span, dst, err);
 }

@@ -14,14 +14,6 @@
 #include "common/compiler.h"
 #include "common/pattern.h"
 
-static uint16_t bf16_of_f32(uint32_t bits)
-{
-    if ((bits & 0x7FFFFFFF) > 0x7F800000) {
-        return (uint16_t)((bits >> 16) | 0x40);
-    }
-    return rf_f32_to_bf16(bits);
-}
-
 static uint16_t f16_of_f32(uint32_t bits)
 {
     uint32_t sign = (bits >> 16) & 0x8000;
@@ -114,7 +106,7 @@ void rf_convert_elements(enum rf_dtype from, enum rf_dtype to, const void *src,
     if (from == to) {
         memcpy(dst, src, count * rf_dtype_bytes(from));
     } else if (to == RF_BF16) {
-        narrow(bf16_of_f32, src, dst, count);
+        narrow(rf_f32_to_bf16, src, dst, count);
     } else if (to == RF_F16) {
         narrow(f16_of_f32, src, dst, count);
     } else {

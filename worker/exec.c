@@ -25,6 +25,7 @@
 #include "common/text.h"
 #include "worker/exec_internal.h"
 #include "worker/quantize.h"
+#include "worker/verify.h"
 
 /* A start further ahead than this is a mistake of clocks, not a plan. */
 #define START_AHEAD_S 30
@@ -41,6 +42,7 @@ struct rf_exec *rf_exec_create(struct rf_msg_start *start,
         exec->method_env.arena[m].fd = -1;
     }
     exec->quantized.fd = -1;
+    exec->checkpoint.progress.abort = env->abort;
     return exec;
 }
 
@@ -110,6 +112,62 @@ static void test_faults(const struct rf_exec *exec,
     }
 }
 
+static bool has_checkpoint(const struct rf_exec *exec)
+{
+    return exec->plan->model->files != NULL;
+}
+
+/* Reads the checkpoint, once for all iterations: what it holds does not depend
+ * on them. */
+static enum rf_status load_sources(struct rf_exec *exec, uint32_t iteration,
+                                   struct rf_msg_answer *answer,
+                                   struct rf_err *err)
+{
+    struct rf_reading *progress = &exec->checkpoint.progress;
+    const struct rf_fill_job job = {.plan = exec->plan,
+                                    .side = RF_TRAIN,
+                                    .rank = exec->env.rank,
+                                    .iteration = iteration,
+                                    .memory = exec->memory,
+                                    .arena =
+                                        &exec->method_env.arena[RF_MEM_TRAIN],
+                                    .reading = progress};
+    const int64_t begun_ns = rf_now_ns();
+    enum rf_status status = rf_fill(&job, err);
+    if (status != RF_OK) {
+        rf_err_wrap(err, "checkpoint");
+        return status;
+    }
+    exec->checkpoint.done = true;
+    exec->checkpoint.index = iteration;
+    rf_exec_note_memory(exec);
+    answer->loaded = rf_schema_new(&rf_msg_loaded_schema);
+    answer->loaded->ns = rf_now_ns() - begun_ns;
+    answer->loaded->bytes = atomic_load(&progress->done_bytes);
+    answer->loaded->read_bytes = atomic_load(&progress->read_bytes);
+    return RF_OK;
+}
+
+static enum rf_status fill_sources(struct rf_exec *exec, uint32_t iteration,
+                                   struct rf_msg_answer *answer,
+                                   struct rf_err *err)
+{
+    const struct rf_memory_ops *memory = exec->memory;
+    struct rf_arena *arena = &exec->method_env.arena[RF_MEM_TRAIN];
+    enum rf_status status;
+    if (exec->checkpoint.done) {
+        return RF_OK;
+    }
+    status = memory->poison(iteration, arena, err);
+    if (status != RF_OK) {
+        return status;
+    }
+    return has_checkpoint(exec)
+               ? load_sources(exec, iteration, answer, err)
+               : memory->fill(exec->plan, RF_TRAIN, exec->env.rank, iteration,
+                              arena, err);
+}
+
 static enum rf_status step_fill(struct rf_exec *exec,
                                 const struct rf_msg_step *step,
                                 struct rf_msg_answer *answer,
@@ -118,13 +176,7 @@ static enum rf_status step_fill(struct rf_exec *exec,
     const struct rf_memory_ops *memory = exec->memory;
     struct rf_arena *arenas = exec->method_env.arena;
     const uint64_t iteration = step->index;
-    enum rf_status status =
-        memory->poison(iteration, &arenas[RF_MEM_TRAIN], err);
-    (void)answer;
-    if (status == RF_OK) {
-        status = memory->fill(exec->plan, RF_TRAIN, exec->env.rank, iteration,
-                              &arenas[RF_MEM_TRAIN], err);
-    }
+    enum rf_status status = fill_sources(exec, step->index, answer, err);
     if (status == RF_OK) {
         status = memory->poison(iteration, &arenas[RF_MEM_INFER], err);
     }
@@ -373,6 +425,17 @@ first_mismatch(const struct rf_exec *exec, const char *side,
     return out;
 }
 
+/* Device memory's own kernels know the pattern alone. */
+static enum rf_status verify_side(const struct rf_exec *exec,
+                                  const struct rf_verify_job *job,
+                                  struct rf_verify_result *out,
+                                  struct rf_err *err)
+{
+    return has_checkpoint(exec)
+               ? rf_verify(job, exec->memory, exec->env.abort, out, err)
+               : exec->memory->verify(job, out, err);
+}
+
 /* A method only reads its sources. They are not among the bytes checked. */
 static enum rf_status verify_sources(struct rf_exec *exec, uint64_t iteration,
                                      const char **side,
@@ -384,9 +447,9 @@ static enum rf_status verify_sources(struct rf_exec *exec, uint64_t iteration,
         .plan = exec->plan,
         .side = RF_TRAIN,
         .rank = exec->env.rank,
-        .iteration = iteration,
+        .iteration = exec->checkpoint.done ? exec->checkpoint.index : iteration,
         .arena = &exec->method_env.arena[RF_MEM_TRAIN]};
-    enum rf_status status = exec->memory->verify(&job, &kept, err);
+    enum rf_status status = verify_side(exec, &job, &kept, err);
     if (status == RF_OK && found->mismatched_bytes == 0) {
         kept.checked_bytes = found->checked_bytes;
         *found = kept;
@@ -408,7 +471,7 @@ static enum rf_status verify_arrived(struct rf_exec *exec, uint64_t iteration,
                                 .arena = &exec->method_env.arena[RF_MEM_INFER],
                                 .base_of = exec->method->base_of,
                                 .data = exec->state};
-    enum rf_status status = exec->memory->verify(&job, found, err);
+    enum rf_status status = verify_side(exec, &job, found, err);
     if (status == RF_OK && exec->quantizer != NULL) {
         job.arena = &exec->quantized;
         status =

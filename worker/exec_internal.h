@@ -4,6 +4,7 @@
 
 #include "transport/module.h"
 #include "worker/exec.h"
+#include "worker/fill.h"
 #include "worker/probe.h"
 #include "worker/task.h"
 
@@ -27,6 +28,11 @@ struct rf_exec {
     struct rf_arena quantized;
     void *quantizer;
     int64_t deadline_ns; /* of the step, for exchanges */
+    struct {
+        struct rf_reading progress;
+        bool done;      /* the sources hold it; refits leave them as they are */
+        uint32_t index; /* the iteration that they were filled for */
+    } checkpoint;
     uint64_t private_peak;
     char registration[RF_REGISTRATION_SIZE]; /* what the method says of it */
     bool prepared, closed;

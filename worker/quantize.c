@@ -208,7 +208,9 @@ static enum rf_status make_band(const struct verification *v,
     struct rf_content_span span = {.family = band->piece->family,
                                    .layer_index = part->layer_index,
                                    .expert = part->expert,
-                                   .count = part->columns};
+                                   .count = part->columns,
+                                   .end = (part->row + band->row + band->rows) *
+                                          family->shape[1]};
     for (uint64_t r = 0; r < band->rows; r++) {
         enum rf_status status;
         span.first =
@@ -324,8 +326,8 @@ enum rf_status rf_quantize_verify(const struct rf_verify_job *job,
     struct verification v = {.job = job, .memory = memory, .out = out};
     struct band band = {.row = 0};
     uint64_t widest = 0;
-    enum rf_status status =
-        rf_content_create(job->plan, RF_INFER, job->iteration, &v.content, err);
+    enum rf_status status = rf_content_create(
+        job->plan, RF_INFER, job->iteration, NULL, &v.content, err);
     if (status != RF_OK) {
         return status;
     }

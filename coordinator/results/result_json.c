@@ -480,6 +480,24 @@ static json_t *copies_json(const struct rf_attempt *attempt)
     return list;
 }
 
+/* How fast a checkpoint was read, by all ranks at once; NULL: none was. */
+static json_t *loaded_json(const struct rf_attempt *attempt)
+{
+    uint64_t bytes = 0, read_bytes = 0;
+    int64_t ns = 0;
+    for (uint32_t r = 0; r < rf_attempt_ranks(attempt); r++) {
+        const struct rf_msg_loaded *loaded = &attempt->ranks[r].loaded;
+        bytes += loaded->bytes;
+        read_bytes += loaded->read_bytes;
+        ns = RF_MAX(ns, loaded->ns);
+    }
+    return ns == 0 ? NULL
+                   : json_pack("{s:I, s:I, s:o, s:f}", "bytes",
+                               (json_int_t)bytes, "read_bytes",
+                               (json_int_t)read_bytes, "read_ms", ms(ns),
+                               "gbytes_per_s", (double)read_bytes / (double)ns);
+}
+
 /* Where the scenario's time went. It is planned before the launch where that is
  * kept. */
 static void put_phases(json_t *out, const struct rf_attempt *attempt)
@@ -514,6 +532,7 @@ static json_t *setup_json(const struct rf_attempt *attempt)
 {
     int64_t plan = 0, open = 0;
     json_t *out = json_object(), *copies = copies_json(attempt);
+    json_t *loaded = loaded_json(attempt);
     for (uint32_t r = 0; r < rf_attempt_ranks(attempt); r++) {
         plan = RF_MAX(plan, attempt->ranks[r].plan_ns);
         open = RF_MAX(open, attempt->ranks[r].open_ns);
@@ -526,6 +545,9 @@ static json_t *setup_json(const struct rf_attempt *attempt)
     put_phases(out, attempt);
     if (copies != NULL) {
         put(out, "copies", copies);
+    }
+    if (loaded != NULL) {
+        put(out, "checkpoint", loaded);
     }
     return out;
 }

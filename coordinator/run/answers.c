@@ -73,6 +73,22 @@ enum rf_status rf_answers_prepared(struct rf_attempt *attempt,
     return RF_OK;
 }
 
+enum rf_status rf_answers_filled(struct rf_attempt *attempt,
+                                 const struct rf_msg_answer *answer,
+                                 struct rf_err *err)
+{
+    struct rf_rank_facts *facts = &attempt->ranks[answer->rank];
+    if (answer->loaded == NULL) {
+        return RF_OK;
+    }
+    if (facts->loaded.ns > 0) {
+        return rf_err_set(err, RF_ERR_PROTOCOL,
+                          "says twice that it has read the checkpoint");
+    }
+    facts->loaded = *answer->loaded;
+    return RF_OK;
+}
+
 /* The events of a trace, which lie inside the window and do not overlap. */
 static enum rf_status take_trace(const struct rf_attempt *attempt,
                                  const struct rf_msg_traced *traced,

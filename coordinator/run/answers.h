@@ -13,6 +13,10 @@
 enum rf_status rf_answers_prepared(struct rf_attempt *attempt,
                                    const struct rf_msg_answer *answer,
                                    struct rf_err *err) RF_MUST_CHECK;
+/* Says nothing but in the first fill from a checkpoint. */
+enum rf_status rf_answers_filled(struct rf_attempt *attempt,
+                                 const struct rf_msg_answer *answer,
+                                 struct rf_err *err) RF_MUST_CHECK;
 enum rf_status rf_answers_ran(struct rf_attempt *attempt,
                               const struct rf_msg_answer *answer,
                               struct rf_err *err) RF_MUST_CHECK;

@@ -91,6 +91,7 @@ struct rf_rank_facts {
     uint64_t engine_from_bytes; /* RF_ABSENT_U64: never */
     uint64_t engine_bytes, kernel_bytes;
     char registration[RF_REGISTRATION_SIZE]; /* empty: not said */
+    struct rf_msg_loaded loaded;             /* a checkpoint; 0: nothing */
     struct rf_msg_yardstick yardstick; /* what its part moves; 0: nothing */
 };
 

@@ -21,7 +21,9 @@ int64_t rf_run_limit_memory_s(const struct rf_scenario *scenario)
     for (uint32_t i = 0; i < scenario->config->n_nodes; i++) {
         most = RF_MAX(most, rf_scenario_node_bytes(scenario, i));
     }
-    return LEAST_S + (int64_t)(most / SLOWEST_MEMORY_BYTES_PER_S);
+    return LEAST_S + (int64_t)(most / (scenario->plan->model->files != NULL
+                                           ? SLOWEST_DISK_BYTES_PER_S
+                                           : SLOWEST_MEMORY_BYTES_PER_S));
 }
 
 /* Through files every byte of the arenas may be written and read, and no link

@@ -112,6 +112,8 @@ enum rf_status rf_run_measure_take(struct rf_run_measure *measure,
     case RUN_PROBING:
     case RUN_PROBING_AGAIN:
         return rf_run_probes_take(measure->probes, answer, err);
+    case RUN_FILLING:
+        return rf_answers_filled(measure->attempt, answer, err);
     case RUN_RUNNING:
         return rf_answers_ran(measure->attempt, answer, err);
     case RUN_YARDSTICK:
@@ -122,7 +124,7 @@ enum rf_status rf_run_measure_take(struct rf_run_measure *measure,
     case RUN_CLOSING:
         return rf_answers_closed(measure->attempt, answer, err);
     default:
-        return RF_OK; /* filling has no figures */
+        return RF_OK;
     }
 }
 

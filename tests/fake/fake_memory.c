@@ -186,6 +186,22 @@ cudaError_t cudaMalloc(void **out, size_t bytes)
                                         : cudaErrorMemoryAllocation);
 }
 
+/* Pinned host memory, plain to the fake. */
+cudaError_t cudaMallocHost(void **host, size_t bytes)
+{
+    FAKE_ENTER(cudaMallocHost);
+    *host = malloc(bytes);
+    return *host != NULL ? cudaSuccess
+                         : fake_set_error(cudaErrorMemoryAllocation);
+}
+
+cudaError_t cudaFreeHost(void *host)
+{
+    FAKE_ENTER(cudaFreeHost);
+    free(host);
+    return cudaSuccess;
+}
+
 cudaError_t cudaFree(void *device)
 {
     struct block *block;

@@ -208,18 +208,13 @@ START_TEST(test_shm_across_nodes_is_refused_with_the_ranks)
 }
 END_TEST
 
-/* A device's memory is filled by its own kernels. */
-START_TEST(test_checkpoints_are_refused_on_devices)
+START_TEST(test_checkpoints_may_go_to_devices)
 {
     struct planned planned;
     struct rf_err err;
     make(&planned, &meshes[0], "nccl", "send_recv", "");
     planned.model->files = json_object();
     ck_assert_int_eq(rf_method_check(&rf_method_infos[RF_METHOD_NCCL],
-                                     planned.plan, planned_nodes, &err),
-                     RF_ERR_CONFIG);
-    ck_assert_ptr_nonnull(strstr(err.text, "checkpoint"));
-    ck_assert_int_eq(rf_method_check(&rf_method_infos[RF_METHOD_HOST],
                                      planned.plan, planned_nodes, &err),
                      RF_OK);
     planned_free(&planned);
@@ -294,7 +289,7 @@ Suite *test_methods_suite(void)
     tcase_add_test(tests, test_disk_without_a_folder_is_refused);
     tcase_add_test(tests, test_shm_moves_only_handles_where_layouts_agree);
     tcase_add_test(tests, test_shm_across_nodes_is_refused_with_the_ranks);
-    tcase_add_test(tests, test_checkpoints_are_refused_on_devices);
+    tcase_add_test(tests, test_checkpoints_may_go_to_devices);
     tcase_add_test(tests, test_unknown_methods_list_the_known);
     tcase_add_test(tests, test_names_find_methods);
     tcase_add_test(tests, test_null_moves_nothing);

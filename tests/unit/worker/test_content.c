@@ -59,8 +59,8 @@ START_TEST(test_slices_of_a_cast_tensor_equal_the_whole)
         1, 1);
     ck_assert_int_eq(rf_plan_dtype(lab.plan, RF_TRAIN, 0), RF_F32);
     ck_assert_int_eq(rf_plan_dtype(lab.plan, RF_INFER, 0), RF_BF16);
-    ck_assert_int_eq(rf_content_create(lab.plan, RF_INFER, 5, &content, &err),
-                     RF_OK);
+    ck_assert_int_eq(
+        rf_content_create(lab.plan, RF_INFER, 5, NULL, &content, &err), RF_OK);
     ck_assert_int_eq(rf_content_read(content, &span, whole, &err), RF_OK);
     for (; span.first < 96; span.first += 7) {
         span.count = RF_MIN((uint64_t)11, 96 - span.first);
@@ -107,8 +107,8 @@ START_TEST(test_an_expert_of_a_stacked_tensor_is_its_stretch)
         folder);
     worker_lab_make(&lab, model, "{'name': 's', 'train': {}, 'infer': {}}", 1,
                     1);
-    ck_assert_int_eq(rf_content_create(lab.plan, RF_TRAIN, 0, &content, &err),
-                     RF_OK);
+    ck_assert_int_eq(
+        rf_content_create(lab.plan, RF_TRAIN, 0, NULL, &content, &err), RF_OK);
     for (uint32_t expert = 0; expert < 3; expert++) {
         struct rf_content_span span = {.expert = expert, .count = 8};
         ck_assert_int_eq(rf_content_read(content, &span, part, &err), RF_OK);
@@ -141,8 +141,9 @@ START_TEST(test_a_cast_without_an_exact_rule_is_refused)
     changed.infer.dtype = RF_F8_E4M3;
     changed.infer.dtype_given = true;
     lab.plan->spec = &changed;
-    ck_assert_int_eq(rf_content_create(lab.plan, RF_INFER, 0, &content, &err),
-                     RF_ERR_UNSUPPORTED);
+    ck_assert_int_eq(
+        rf_content_create(lab.plan, RF_INFER, 0, NULL, &content, &err),
+        RF_ERR_UNSUPPORTED);
     ck_assert_ptr_null(content);
     ck_assert_ptr_nonnull(strstr(err.text, "float8_e4m3fn"));
     worker_lab_free(&lab);

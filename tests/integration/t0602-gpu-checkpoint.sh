@@ -1,0 +1,62 @@
+# Checkpoints in device memory, over the fakes of CUDA's runtime and NCCL: read
+# into host memory, copied to the device, and compared with the files there.
+# limit: 240
+# shellcheck shell=bash source=../lib/fakes.sh disable=SC2034
+. "$(dirname "$0")/../lib/fakes.sh"
+
+base=$(jq '.model = {checkpoint: "model"}' <<<"$base")
+
+make_checkpoint() { # [OPTION...]
+    "$RF_TOP/tests/lib/make-checkpoint" model "$@" >total ||
+        fail "make-checkpoint failed"
+}
+
+test_checkpoints_go_through_every_device_method() {
+    make_checkpoint
+    cluster '.scenarios[0] += {method: ["nccl", "ipc"],
+        strategy: ["send_recv", "broadcast"]}'
+    run_coord cluster.json
+    expect_exit 0
+    all_verified 4
+    expect_json "$(echo results/*/s-method=ipc-strategy=send_recv.json)" \
+        '.setup.checkpoint.bytes > '"$(cat total)"
+}
+
+# Where pieces are read in place, verification follows them there.
+test_colocated_device_methods_leave_pieces_of_a_checkpoint_in_place() {
+    make_checkpoint
+    cluster '.nodes[0].slots = 4 | .scenarios[0] |= (.mode = "colocated" |
+        .train = {tp: 2, pp: 2} | .infer = {tp: 4, layout: "vllm"} |
+        .method = ["nccl", "ipc"])'
+    run_coord cluster.json
+    expect_exit 0
+    all_verified 2
+}
+
+test_a_wrong_byte_of_a_checkpoint_on_a_device_is_named() {
+    make_checkpoint --shards 1
+    cluster
+    REFIT_TEST_FLIP=2:0 run_coord cluster.json
+    expect_exit 3
+    expect_json "$(result s)" '.verification | .mismatched_bytes == 1 and
+        (.first_mismatch.tensor | startswith("model."))'
+}
+
+test_a_checkpoint_is_cast_to_what_a_device_trains_in() {
+    make_checkpoint
+    cluster '.scenarios[0].train.dtype = "float32"'
+    run_coord cluster.json
+    expect_exit 0
+    all_verified 1
+}
+
+test_a_failed_copy_to_the_device_fails_the_fill() {
+    make_checkpoint
+    cluster '.launch.env.FAKE_CUDA_FAIL = "cudaMallocHost:1:2"'
+    run_coord cluster.json
+    expect_exit 1
+    expect_json "$(result s)" '.errors[0] | (.phase | startswith("fill")) and
+        (.text | test("checkpoint: cudaMallocHost"))'
+}
+
+run_tests

@@ -1,0 +1,93 @@
+/*
+ * Threads that take jobs from a counter until none is left. A thread that
+ * cannot be started is done without: the caller's own is always there.
+ */
+#include "worker/crew.h"
+
+#include <assert.h>
+#include <pthread.h>
+
+#include "common/mem.h"
+
+struct shared {
+    const struct rf_crew *crew;
+    atomic_size_t next;
+    atomic_bool failed;
+    pthread_mutex_t lock; /* of `why` */
+    struct rf_err why;
+};
+
+struct member {
+    struct shared *shared;
+    unsigned number;
+    pthread_t thread;
+    bool started;
+};
+
+static void fail(struct shared *shared, const struct rf_err *why)
+{
+    pthread_mutex_lock(&shared->lock);
+    if (!atomic_load(&shared->failed)) {
+        shared->why = *why;
+        atomic_store(&shared->failed, true);
+    }
+    pthread_mutex_unlock(&shared->lock);
+}
+
+static bool is_over(struct shared *shared)
+{
+    const atomic_bool *abort = shared->crew->abort;
+    struct rf_err why = {0};
+    if (abort != NULL && atomic_load(abort)) {
+        (void)rf_err_set(&why, RF_ERR_ABORTED, "aborted");
+        fail(shared, &why);
+    }
+    return atomic_load(&shared->failed);
+}
+
+static void *take_jobs(void *data)
+{
+    struct member *member = data;
+    struct shared *shared = member->shared;
+    const struct rf_crew *crew = shared->crew;
+    struct rf_err why = {0};
+    while (!is_over(shared)) {
+        size_t job = atomic_fetch_add(&shared->next, 1);
+        if (job >= crew->jobs) {
+            break;
+        }
+        if (crew->work(job, member->number, crew->data, &why) != RF_OK) {
+            fail(shared, &why);
+        }
+    }
+    return NULL;
+}
+
+enum rf_status rf_crew_run(const struct rf_crew *crew, struct rf_err *err)
+{
+    struct shared shared = {.crew = crew};
+    struct member members[RF_CREW_MAX];
+    const unsigned n = (unsigned)RF_MIN((size_t)crew->threads, crew->jobs);
+    assert(crew->threads >= 1 && crew->threads <= RF_CREW_MAX);
+    atomic_init(&shared.next, 0);
+    atomic_init(&shared.failed, false);
+    pthread_mutex_init(&shared.lock, NULL);
+    members[0] = (struct member){.shared = &shared};
+    for (unsigned i = 1; i < n; i++) {
+        members[i] = (struct member){.shared = &shared, .number = i};
+        members[i].started = pthread_create(&members[i].thread, NULL, take_jobs,
+                                            &members[i]) == 0;
+    }
+    take_jobs(&members[0]);
+    for (unsigned i = 1; i < n; i++) {
+        if (members[i].started) {
+            pthread_join(members[i].thread, NULL);
+        }
+    }
+    pthread_mutex_destroy(&shared.lock);
+    if (atomic_load(&shared.failed)) {
+        *err = shared.why;
+        return err->status;
+    }
+    return RF_OK;
+}

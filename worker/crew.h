@@ -1,0 +1,29 @@
+/* Threads that share a list of jobs, for work that waits for files. */
+#ifndef RF_WORKER_CREW_H
+#define RF_WORKER_CREW_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "common/err.h"
+
+#define RF_CREW_MAX 16
+
+struct rf_crew {
+    unsigned threads; /* 1 … RF_CREW_MAX, the caller's among them */
+    size_t jobs;
+    /* Does one job; `thread` is below `threads`, and no two calls at a time
+     * have the same. */
+    enum rf_status (*work)(size_t job, unsigned thread, void *data,
+                           struct rf_err *err);
+    void *data;
+    const atomic_bool *abort; /* ends it between two jobs; NULL: nothing does */
+};
+
+/* Does all jobs, in any order, and returns when the last thread has ended. The
+ * first failure ends it and is returned; RF_ERR_ABORTED after an abort. */
+enum rf_status rf_crew_run(const struct rf_crew *crew,
+                           struct rf_err *err) RF_MUST_CHECK;
+
+#endif

@@ -1,0 +1,36 @@
+/*
+ * Content written into an arena: of a checkpoint with several threads, into
+ * memory of any kind; the pattern into memory that is used in place.
+ */
+#ifndef RF_WORKER_FILL_H
+#define RF_WORKER_FILL_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "transport/memory.h"
+
+/* How far reading has come; others may look at it meanwhile. */
+struct rf_reading {
+    const atomic_bool *abort; /* NULL: nothing ends it */
+    atomic_ullong read_bytes; /* from files */
+    atomic_ullong done_bytes; /* of content */
+    atomic_ullong of_bytes;   /* that there are */
+};
+
+struct rf_fill_job {
+    const struct rf_plan *plan;
+    enum rf_side side;
+    uint32_t rank;
+    uint64_t iteration;
+    const struct rf_memory_ops *memory;
+    const struct rf_arena *arena;
+    struct rf_reading *reading; /* may be NULL */
+};
+
+/* Writes the content of the iteration into all pieces of the rank's side; see
+ * rf_memory_ops.fill. */
+enum rf_status rf_fill(const struct rf_fill_job *job,
+                       struct rf_err *err) RF_MUST_CHECK;
+
+#endif

@@ -22,6 +22,11 @@ const char *rf_dtype_name(enum rf_dtype dtype)
     return dtypes[dtype].torch;
 }
 
+const char *rf_dtype_header_name(enum rf_dtype dtype)
+{
+    return dtypes[dtype].safetensors;
+}
+
 bool rf_dtype_parse(const char *name, enum rf_dtype *out)
 {
     for (unsigned i = 0; i < RF_ARRAY_SIZE(dtypes); i++) {

@@ -51,6 +51,8 @@ const char *rf_dtype_name(enum rf_dtype dtype); /* torch's name */
 #define RF_DTYPE_NAMES                                                         \
     "float64, float32, float16, bfloat16, float8_e4m3fn, float8_e5m2, int64, " \
     "int32, int16, int8, uint8, bool"
+/* As in safetensors headers: "BF16". */
+const char *rf_dtype_header_name(enum rf_dtype dtype);
 /* Accepts both spellings of the map; false when unknown. */
 bool rf_dtype_parse(const char *name, enum rf_dtype *out);
 

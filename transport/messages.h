@@ -63,7 +63,7 @@
     F(S, MAYBE, limits, msg_boot_limits, 0, 0,                                 \
       "times in place of the usual ones")                                      \
     F(S, MAYBE, shared, msg_shared, 0, 0,                                      \
-      "folders that the nodes must share (method `disk`)")
+      "folders that nodes must share (method `disk`, `--export`)")
 
 #define RF_NIC_FIELDS(F, S)                                                    \
     F(S, TEXT, name, REQUIRED, 1, 64, "interface")                             \
@@ -200,6 +200,8 @@
     F(S, U32, trace, OPTIONAL, 1, RF_MSG_TRACE_MAX,                            \
       "run, yardstick: record what the rank does, this many events at most")   \
     F(S, BOOL, sources, OPTIONAL, 0, 0, "verify: the training side, too")      \
+    F(S, TEXT, folder, OPTIONAL, 1, RF_MSG_TEXT_MAX,                           \
+      "export: where the inference ranks write what they hold")                \
     F(S, TEXT, kind, OPTIONAL, 1, 15, "probe: `copy` or `link`")               \
     F(S, U64, bytes, OPTIONAL, 0, RF_MSG_BYTES_MAX, "probe copy: size")        \
     F(S, LIST, links, msg_link, 0, RF_MSG_NODES_MAX,                           \
@@ -296,6 +298,9 @@
     F(S, U64, mismatched_bytes, REQUIRED, 0, RF_MSG_BYTES_MAX, "different")    \
     F(S, MAYBE, first, msg_mismatch, 0, 0, "the first of them")
 
+#define RF_EXPORTED_FIELDS(F, S)                                               \
+    F(S, U64, bytes, REQUIRED, 0, RF_MSG_BYTES_MAX, "that this rank wrote")
+
 #define RF_DEVICE_USAGE_FIELDS(F, S)                                           \
     F(S, U64, arena_bytes, OPTIONAL, 0, RF_MSG_BYTES_MAX, "see RESULTS.md")    \
     F(S, U64, runtime_bytes, OPTIONAL, 0, RF_MSG_BYTES_MAX, "likewise")        \
@@ -328,6 +333,7 @@
     F(S, MAYBE, ran, msg_ran, 0, 0, "of run and yardstick")                    \
     F(S, MAYBE, traced, msg_traced, 0, 0, "of run and yardstick with `trace`") \
     F(S, MAYBE, verified, msg_verified, 0, 0, "of verify")                     \
+    F(S, MAYBE, exported, msg_exported, 0, 0, "of export")                     \
     F(S, MAYBE, closed, msg_closed, 0, 0, "of close")
 
 #define RF_DONE_FIELDS(F, S)                                                   \
@@ -410,6 +416,7 @@
     X(msg_traced, RF_TRACED_FIELDS)                                            \
     X(msg_mismatch, RF_MISMATCH_FIELDS)                                        \
     X(msg_verified, RF_VERIFIED_FIELDS)                                        \
+    X(msg_exported, RF_EXPORTED_FIELDS)                                        \
     X(msg_device_usage, RF_DEVICE_USAGE_FIELDS)                                \
     X(msg_closed, RF_CLOSED_FIELDS)                                            \
     X(msg_answer, RF_ANSWER_FIELDS)                                            \

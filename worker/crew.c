@@ -19,8 +19,8 @@ struct shared {
 
 struct member {
     struct shared *shared;
-    unsigned number;
     pthread_t thread;
+    unsigned number;
     bool started;
 };
 

@@ -24,6 +24,7 @@
 #include "common/mem.h"
 #include "common/text.h"
 #include "worker/exec_internal.h"
+#include "worker/export.h"
 #include "worker/quantize.h"
 #include "worker/verify.h"
 
@@ -595,6 +596,7 @@ static const struct step {
     {"run", true, true, step_run},
     {"verify", true, true, step_verify},
     {"yardstick", true, true, step_yardstick},
+    {"export", true, true, rf_export_step},
     {"close", false, false, step_close},
 };
 

@@ -8,7 +8,6 @@
 #include "worker/fill.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/mem.h"
 #include "worker/content.h"
@@ -26,10 +25,7 @@ struct filling {
 static struct rf_place place_of(const struct filling *filling,
                                 const struct rf_piece *piece)
 {
-    struct rf_place place;
-    place.base = (uint8_t *)filling->job->arena->base + piece->offset;
-    memcpy(place.stride, piece->stride, sizeof(place.stride));
-    return place;
+    return rf_place_of(filling->job->arena, NULL, NULL, piece);
 }
 
 static void note_done(const struct filling *filling, uint64_t bytes)

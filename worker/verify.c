@@ -105,21 +105,10 @@ static enum rf_status verify_run(struct findings *v,
     return RF_OK;
 }
 
-/* Where the piece really lives. */
 static struct rf_place place_of(const struct rf_verify_job *job,
                                 const struct rf_piece *piece)
 {
-    struct rf_place place = {.base = NULL};
-    memcpy(place.stride, piece->stride, sizeof(place.stride));
-    if (job->base_of != NULL) {
-        place.base =
-            (void *)(uintptr_t)job->base_of(piece, place.stride, job->data);
-    }
-    if (place.base == NULL) {
-        memcpy(place.stride, piece->stride, sizeof(place.stride));
-        place.base = (uint8_t *)job->arena->base + piece->offset;
-    }
-    return place;
+    return rf_place_of(job->arena, job->base_of, job->data, piece);
 }
 
 /* Block `i` of the batch, in its place or in buffer number i. */

@@ -29,6 +29,7 @@ enum {
     OPT_THRESHOLD,
     OPT_NODES,
     OPT_TRACE,
+    OPT_EXPORT,
     OPT_REPEAT,
 };
 
@@ -47,6 +48,7 @@ static const struct option long_options[] = {
     {"html", required_argument, NULL, OPT_HTML},
     {"threshold", required_argument, NULL, OPT_THRESHOLD},
     {"nodes", required_argument, NULL, OPT_NODES},
+    {"export", required_argument, NULL, OPT_EXPORT},
     {"trace", required_argument, NULL, OPT_TRACE},
     {"repeat", required_argument, NULL, OPT_REPEAT},
     {"verbose", no_argument, NULL, 'v'},
@@ -81,6 +83,7 @@ static const struct {
     {OPT_HTML, C(RF_CMD_REPORT)},
     {OPT_THRESHOLD, C(RF_CMD_COMPARE) | C(RF_CMD_RERUN)},
     {OPT_NODES, C(RF_CMD_RERUN)},
+    {OPT_EXPORT, C(RF_CMD_RUN)},
     {OPT_TRACE, C(RF_CMD_RUN) | C(RF_CMD_RERUN)},
     {OPT_REPEAT, C(RF_CMD_RUN) | C(RF_CMD_RERUN)},
     {'v', ALL_COMMANDS},
@@ -218,6 +221,9 @@ static enum rf_status take_option(struct parse *parse, int option,
         break;
     case OPT_NODES:
         cli->nodes = optarg;
+        break;
+    case OPT_EXPORT:
+        cli->export = optarg;
         break;
     case OPT_TRACE:
         cli->trace = optarg;

@@ -33,8 +33,9 @@ struct rf_cli {
     size_t n_globs;
     const char *out; /* -o, default "results" */
     const char *resume;
-    const char *trace; /* file of --trace, or NULL */
-    const char *nodes; /* --nodes of rerun, or NULL */
+    const char *export; /* folder of --export, or NULL */
+    const char *trace;  /* file of --trace, or NULL */
+    const char *nodes;  /* --nodes of rerun, or NULL */
     bool dry_run, json, full;
     bool strict; /* --strict: no workers of another build */
     enum rf_log_level level;

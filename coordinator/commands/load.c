@@ -25,7 +25,12 @@ enum rf_status rf_load(const struct rf_cli *cli, bool need_nodes,
     if (status != RF_OK) {
         goto free_config;
     }
-    status = rf_load_model(loaded, model, err);
+    if (cli->export != NULL) {
+        status = rf_config_export(loaded, cli->export, err);
+    }
+    if (status == RF_OK) {
+        status = rf_load_model(loaded, model, err);
+    }
     if (status != RF_OK) {
         goto free_config;
     }

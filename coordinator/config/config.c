@@ -9,8 +9,10 @@
  */
 #include "coordinator/config/config.h"
 
+#include <errno.h>
 #include <fnmatch.h>
 #include <libgen.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -299,6 +301,23 @@ enum rf_status rf_config_select(struct rf_config *config,
     return RF_OK;
 }
 
+enum rf_status rf_config_export(struct rf_config *config, const char *folder,
+                                struct rf_err *err)
+{
+    char here[PATH_MAX];
+    if (config->n_scenarios != 1) {
+        return rf_err_set(err, RF_ERR_USAGE,
+                          "--export writes what one scenario refits, %zu are "
+                          "selected: choose one with --scenario",
+                          config->n_scenarios);
+    }
+    if (getcwd(here, sizeof(here)) == NULL) {
+        return rf_err_errno(err, RF_ERR_CONFIG, errno, "current folder");
+    }
+    config->export_folder = rf_paths_absolute(here, folder);
+    return RF_OK;
+}
+
 uint32_t rf_config_join_limit_s(const struct rf_config *config)
 {
     return 60 + 2 * config->launch.timeout_s + config->n_nodes / 16 +
@@ -336,6 +355,7 @@ void rf_config_destroy(struct rf_config *config)
     free(config->nodes);
     free(config->node_names);
     free(config->slots);
+    free(config->export_folder);
     free(config->control.address);
     free(config->name);
     free(config->file);

@@ -53,8 +53,9 @@ struct rf_config {
     json_t *model; /* inline description for rf_model_from_json; owned */
     struct rf_scenario_config *scenarios;
     size_t n_scenarios;
-    json_t *links;    /* "links", borrowed, or NULL */
-    json_t *timeline; /* "timeline", borrowed, or NULL */
+    char *export_folder; /* of --export, absolute; NULL: nothing is exported */
+    json_t *links;       /* "links", borrowed, or NULL */
+    json_t *timeline;    /* "timeline", borrowed, or NULL */
     char **strings;
     size_t n_strings, cap_strings;
 };
@@ -79,6 +80,11 @@ enum rf_status rf_config_from_json(json_t *document, const char *file,
  * patterns of fnmatch(3). A pattern that matches none is RF_ERR_USAGE. */
 enum rf_status rf_config_select(struct rf_config *config,
                                 const char *const *globs, size_t n_globs,
+                                struct rf_err *err) RF_MUST_CHECK;
+
+/* Has the one scenario that is selected export what it refits to `folder`, a
+ * path on the nodes. Several are RF_ERR_USAGE. */
+enum rf_status rf_config_export(struct rf_config *config, const char *folder,
                                 struct rf_err *err) RF_MUST_CHECK;
 
 /* How long all nodes together may take to join, in seconds. */

@@ -38,6 +38,9 @@ struct rf_msg_shared *rf_shared_folders(const struct rf_config *config,
             add_once(&shared->folders, folder);
         }
     }
+    if (config->export_folder != NULL) {
+        add_once(&shared->folders, config->export_folder);
+    }
     if (shared->folders.n == 0) {
         rf_shared_folders_free(shared);
         return NULL;

@@ -507,7 +507,8 @@ static void put_phases(json_t *out, const struct rf_attempt *attempt)
         [RF_PHASE_STORE] = "store_ms",   [RF_PHASE_PREPARE] = "prepare_ms",
         [RF_PHASE_PROBE] = "probe_ms",   [RF_PHASE_FILL] = "fill_ms",
         [RF_PHASE_REFIT] = "refit_ms",   [RF_PHASE_YARDSTICK] = "yardstick_ms",
-        [RF_PHASE_VERIFY] = "verify_ms", [RF_PHASE_CLOSE] = "close_ms"};
+        [RF_PHASE_VERIFY] = "verify_ms", [RF_PHASE_EXPORT] = "export_ms",
+        [RF_PHASE_CLOSE] = "close_ms"};
     const int64_t *spent = attempt->phase_ns;
     const int64_t planned =
         attempt->scenario != NULL ? attempt->scenario->built_ns : 0;
@@ -650,6 +651,12 @@ json_t *rf_result_json(const struct rf_result_run *run,
             ? schedule_json(scenario->schedule, scenario->config->node_names)
             : NULL);
     put(out, "setup", setup_json(attempt));
+    if (attempt->exported) {
+        put(out, "export",
+            json_pack("{s:s, s:I}", "folder",
+                      attempt->scenario->config->export_folder, "bytes",
+                      (json_int_t)attempt->exported_bytes));
+    }
     put(out, "warmup_iterations", iterations_json(attempt, true));
     put(out, "iterations", iterations_json(attempt, false));
     put(out, "iterations_ended_by", ended_by_json(attempt));

@@ -243,6 +243,17 @@ enum rf_status rf_answers_verified(struct rf_attempt *attempt,
     return RF_OK;
 }
 
+enum rf_status rf_answers_exported(struct rf_attempt *attempt,
+                                   const struct rf_msg_answer *answer,
+                                   struct rf_err *err)
+{
+    if (answer->exported == NULL) {
+        return missing("exported", err);
+    }
+    attempt->exported_bytes += answer->exported->bytes;
+    return RF_OK;
+}
+
 enum rf_status rf_answers_closed(struct rf_attempt *attempt,
                                  const struct rf_msg_answer *answer,
                                  struct rf_err *err)

@@ -27,6 +27,9 @@ enum rf_status rf_answers_verified(struct rf_attempt *attempt,
                                    uint32_t iteration,
                                    const struct rf_msg_answer *answer,
                                    struct rf_err *err) RF_MUST_CHECK;
+enum rf_status rf_answers_exported(struct rf_attempt *attempt,
+                                   const struct rf_msg_answer *answer,
+                                   struct rf_err *err) RF_MUST_CHECK;
 enum rf_status rf_answers_closed(struct rf_attempt *attempt,
                                  const struct rf_msg_answer *answer,
                                  struct rf_err *err) RF_MUST_CHECK;

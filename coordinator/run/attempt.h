@@ -32,6 +32,7 @@ enum rf_phase {
     RF_PHASE_REFIT,
     RF_PHASE_YARDSTICK,
     RF_PHASE_VERIFY,
+    RF_PHASE_EXPORT,
     RF_PHASE_CLOSE, /* or abort */
     RF_PHASES
 };
@@ -136,7 +137,9 @@ struct rf_attempt {
     struct rf_links before, after;
     struct rf_links yardstick; /* the best that any yardstick reached */
     bool probed_before, probed_after;
-    bool closed; /* every rank reported its peak memory */
+    uint64_t exported_bytes; /* by --export */
+    bool exported;           /* every rank has written its part */
+    bool closed;             /* every rank reported its peak memory */
 };
 
 /* `scenario` is taken and may be NULL. */

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/mem.h"
+
 /* What a node said of a folder, or NULL. */
 static const struct rf_msg_folder *told(const struct rf_msg_hello *hello,
                                         const char *folder)
@@ -48,9 +50,15 @@ static void add_name(struct names *names, const char *name)
                                     names->used > 0 ? ", " : "", name);
 }
 
+/* Who needs a folder, and what else could be done. */
+struct need {
+    const char *who, *folder, *instead;
+    bool inference; /* by nodes with inference ranks; else by all with ranks */
+};
+
 static enum rf_status not_shared(const struct rf_scenario *scenario,
-                                 uint32_t first, struct names *apart,
-                                 struct rf_err *err)
+                                 const struct need *need, uint32_t first,
+                                 struct names *apart, struct rf_err *err)
 {
     if (apart->left_out > 0) {
         snprintf(apart->text + apart->used, sizeof(apart->text) - apart->used,
@@ -58,33 +66,46 @@ static enum rf_status not_shared(const struct rf_scenario *scenario,
     }
     return rf_err_set(
         err, RF_ERR_UNSUPPORTED,
-        "method disk: folder %.300s is not shared by all nodes: a file that %s "
-        "makes there is not seen on %s; name a folder of a file system that "
-        "all of them mount, or use method host or tcp",
-        scenario->spec->disk_folder, scenario->config->node_names[first],
-        apart->text);
+        "%s: folder %.300s is not shared by all %snodes: a file that %s makes "
+        "there is not seen on %s; name a folder of a file system that all of "
+        "them mount, or %s",
+        need->who, need->folder, need->inference ? "inference " : "",
+        scenario->config->node_names[first], apart->text, need->instead);
 }
 
-enum rf_status rf_folders_check(const struct rf_scenario *scenario,
-                                const struct rf_msg_hello *const *hellos,
-                                struct rf_err *err)
+static bool needs(const struct rf_scenario *scenario, const struct need *need,
+                  uint32_t node)
 {
-    const char *folder = scenario->spec->disk_folder;
+    const struct rf_world *world = scenario->world;
+    for (uint32_t r = 0; r < world->n_ranks; r++) {
+        if (world->ranks[r].node == node &&
+            (!need->inference || world->ranks[r].index[RF_INFER] != RF_NONE)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static enum rf_status check_folder(const struct rf_scenario *scenario,
+                                   const struct need *need,
+                                   const struct rf_msg_hello *const *hellos,
+                                   struct rf_err *err)
+{
     const struct rf_msg_folder *first_told = NULL;
     struct names apart = {.used = 0};
     uint32_t first = 0;
-    for (uint32_t i = 0; folder != NULL && i < scenario->config->n_nodes; i++) {
-        const struct rf_msg_folder *entry = told(hellos[i], folder);
-        if (entry == NULL || rf_scenario_node_ranks(scenario, i) == 0) {
+    for (uint32_t i = 0; i < scenario->config->n_nodes; i++) {
+        const struct rf_msg_folder *entry = told(hellos[i], need->folder);
+        if (entry == NULL || !needs(scenario, need, i)) {
             continue;
         }
         if (entry->error != NULL) {
             return rf_err_set(err, RF_ERR_UNSUPPORTED,
-                              "method disk cannot use folder %.300s on %s: "
+                              "%s cannot use folder %.300s on %s: "
                               "%.200s; it must be there and writable for the "
                               "user that runs refit-worker",
-                              folder, scenario->config->node_names[i],
-                              entry->error);
+                              need->who, need->folder,
+                              scenario->config->node_names[i], entry->error);
         }
         if (first_told == NULL) {
             first_told = entry;
@@ -93,5 +114,23 @@ enum rf_status rf_folders_check(const struct rf_scenario *scenario,
             add_name(&apart, scenario->config->node_names[i]);
         }
     }
-    return apart.used > 0 ? not_shared(scenario, first, &apart, err) : RF_OK;
+    return apart.used > 0 ? not_shared(scenario, need, first, &apart, err)
+                          : RF_OK;
+}
+
+enum rf_status rf_folders_check(const struct rf_scenario *scenario,
+                                const struct rf_msg_hello *const *hellos,
+                                struct rf_err *err)
+{
+    const struct need list[] = {{"method disk", scenario->spec->disk_folder,
+                                 "use method host or tcp", false},
+                                {"--export", scenario->config->export_folder,
+                                 "put all inference ranks on one node", true}};
+    enum rf_status status = RF_OK;
+    for (size_t i = 0; i < RF_ARRAY_SIZE(list) && status == RF_OK; i++) {
+        if (list[i].folder != NULL) {
+            status = check_folder(scenario, &list[i], hellos, err);
+        }
+    }
+    return status;
 }

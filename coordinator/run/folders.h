@@ -1,6 +1,6 @@
 /*
- * Whether all nodes share the folder of method disk, judged by what they saw of
- * each other in it (HELLO's "folders"). Pure.
+ * Whether nodes share the folders of method disk and --export, judged by what
+ * they saw of each other in it (HELLO's "folders"). Pure.
  */
 #ifndef RF_COORDINATOR_RUN_FOLDERS_H
 #define RF_COORDINATOR_RUN_FOLDERS_H
@@ -11,8 +11,8 @@
 #include "transport/messages.h"
 
 /*
- * Whether the nodes of a case can use its folder and see in it what the others
- * write. RF_ERR_UNSUPPORTED with the hosts, the folder and what to do.
+ * Whether the nodes of a scenario can use its folders and see in it what the
+ * others write. RF_ERR_UNSUPPORTED with the hosts, the folder and what to do.
  * `hellos[i]` may be NULL; a node that says nothing of the folder is not
  * judged.
  */

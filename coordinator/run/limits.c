@@ -37,6 +37,11 @@ static int64_t disk_s(const struct rf_scenario *scenario)
     return (int64_t)(bytes / SLOWEST_DISK_BYTES_PER_S);
 }
 
+int64_t rf_run_limit_export_s(const struct rf_scenario *scenario)
+{
+    return LEAST_S + disk_s(scenario);
+}
+
 int64_t rf_run_limit_iteration_s(const struct rf_scenario *scenario,
                                  double bound_ms)
 {

@@ -75,6 +75,8 @@ int64_t rf_run_measure_enter(struct rf_run_measure *measure,
     case RUN_RUNNING:
     case RUN_YARDSTICK:
         return rf_run_limit_iteration_s(attempt->scenario, measure->bound_ms);
+    case RUN_EXPORTING:
+        return rf_run_limit_export_s(attempt->scenario);
     case RUN_VERIFYING:
         attempt->pending_checked_bytes = 0;
         return rf_run_limit_memory_s(attempt->scenario);
@@ -96,6 +98,10 @@ void rf_run_measure_ask(const struct rf_run_measure *measure,
     if ((state == RUN_RUNNING || state == RUN_YARDSTICK) &&
         rf_attempt_is_traced(measure->attempt, measure->iteration)) {
         step->trace = trace_limit(measure->attempt->scenario);
+    }
+    if (state == RUN_EXPORTING) {
+        step->folder =
+            rf_xstrdup(measure->attempt->scenario->config->export_folder);
     }
     step->sources = state == RUN_VERIFYING &&
                     measure->iteration + 1 == measure->attempt->n_wanted;
@@ -121,6 +127,8 @@ enum rf_status rf_run_measure_take(struct rf_run_measure *measure,
     case RUN_VERIFYING:
         return rf_answers_verified(measure->attempt, measure->iteration, answer,
                                    err);
+    case RUN_EXPORTING:
+        return rf_answers_exported(measure->attempt, answer, err);
     case RUN_CLOSING:
         return rf_answers_closed(measure->attempt, answer, err);
     default:
@@ -257,6 +265,15 @@ static void report_mismatch(struct rf_run_measure *measure,
     rf_attempt_add_fault(measure->attempt, fault);
 }
 
+/* What the last iteration has left is exported, before a yardstick overwrites
+ * it. */
+static bool exports(const struct rf_run_measure *measure)
+{
+    const struct rf_attempt *attempt = measure->attempt;
+    return attempt->scenario->config->export_folder != NULL &&
+           measure->iteration + 1 == attempt->n_wanted;
+}
+
 /* Only now does the iteration count: what ends the attempt before every rank
  * has compared its bytes leaves its times out of the result. */
 static enum rf_verdict verified(struct rf_run_measure *measure,
@@ -271,7 +288,7 @@ static enum rf_verdict verified(struct rf_run_measure *measure,
     attempt->verified += !rf_attempt_warmup(attempt, measure->iteration) &&
                          !rf_attempt_is_traced(attempt, measure->iteration);
     if (verdict == RF_VERDICT_NEXT) {
-        *next = after_refit(measure);
+        *next = exports(measure) ? RUN_EXPORTING : after_refit(measure);
     } else {
         report_mismatch(measure, fault);
         *next = after_iterations(measure);
@@ -299,6 +316,10 @@ enum rf_verdict rf_run_measure_answered(struct rf_run_measure *measure,
         return RF_VERDICT_NEXT;
     case RUN_VERIFYING:
         return verified(measure, next, fault);
+    case RUN_EXPORTING:
+        measure->attempt->exported = true;
+        *next = after_refit(measure);
+        return RF_VERDICT_NEXT;
     case RUN_YARDSTICK:
         *next = after_yardstick(measure);
         return RF_VERDICT_NEXT;

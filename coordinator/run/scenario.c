@@ -6,6 +6,7 @@
 #include "common/clock.h"
 #include "common/mem.h"
 #include "coordinator/config/links.h"
+#include "planner/export.h"
 #include "transport/method.h"
 
 const char *const *rf_scenario_node_names(const struct rf_scenario *scenario)
@@ -167,6 +168,23 @@ static bool take_balance_time(struct rf_spec *spec)
     return asked;
 }
 
+static enum rf_status check_export(const struct rf_method_info *info,
+                                   const struct rf_plan *plan,
+                                   struct rf_err *err)
+{
+    struct rf_export *export = NULL;
+    enum rf_status status;
+    if (!info->moves_bytes) {
+        return rf_err_set(err, RF_ERR_CONFIG,
+                          "--export: method %s moves no bytes that could be "
+                          "written",
+                          info->name);
+    }
+    status = rf_export_plan(plan, RF_EXPORT_FILE_BYTES, &export, err);
+    rf_export_destroy(export);
+    return status;
+}
+
 static enum rf_status build(struct rf_scenario *scenario,
                             const struct rf_model *model, struct rf_err *err)
 {
@@ -198,6 +216,9 @@ static enum rf_status build(struct rf_scenario *scenario,
     }
     if (status == RF_OK) {
         status = rf_method_check(info, scenario->plan, config->node_names, err);
+    }
+    if (status == RF_OK && config->export_folder != NULL) {
+        status = check_export(info, scenario->plan, err);
     }
     if (status == RF_OK) {
         status = rf_schedule_build(scenario->plan, RF_NONE, &scenario->schedule,

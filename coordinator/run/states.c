@@ -31,6 +31,9 @@ enum scope { OF_RUN, OF_ATTEMPT, OF_ITERATION };
     X(RUNNING, "running", 60000, "run", OF_ITERATION, REFIT,                   \
       TO(VERIFYING) | TO(FILLING) | TO(CLOSING) | FAULT)                       \
     X(VERIFYING, "verifying", 60000, "verify", OF_ITERATION, VERIFY,           \
+      TO(YARDSTICK) | TO(FILLING) | TO(PROBING_AGAIN) | TO(CLOSING) |          \
+          TO(EXPORTING) | FAULT)                                               \
+    X(EXPORTING, "exporting", 60000, "export", OF_ITERATION, EXPORT,           \
       TO(YARDSTICK) | TO(FILLING) | TO(PROBING_AGAIN) | TO(CLOSING) | FAULT)   \
     X(PROBING_AGAIN, "probing again", 60000, "probe", OF_ATTEMPT, PROBE,       \
       TO(CLOSING) | FAULT)                                                     \

@@ -5,6 +5,7 @@
  *   FILLING → RUNNING → VERIFYING → FILLING … → (PROBING_AGAIN →) CLOSING
  *   VERIFYING → YARDSTICK → YARDSTICK → FILLING: beside each iteration, before
  *   it and after it in turn; if there are none, PROBING_AGAIN
+ *   VERIFYING → EXPORTING → …: the last iteration, with --export
  *   CLOSING → (STORING →) STARTING … → STOPPING → DONE
  *
  *   PREPARING … CLOSING → (SETTLING →) ABORTING
@@ -33,6 +34,7 @@ enum rf_state {
     RUN_RUNNING,
     RUN_VERIFYING,
     RUN_YARDSTICK,
+    RUN_EXPORTING,
     RUN_PROBING_AGAIN,
     RUN_CLOSING,
     RUN_SETTLING,

@@ -28,8 +28,15 @@ record_everything() {
     expect_exit 3
     REFIT_TEST_EXIT=1:1 run_coord cluster.json -s across -o exit
     expect_exit 1
+    "$RF_TOP/tests/lib/make-checkpoint" model >total || fail "no checkpoint"
+    jq '. + {model: {checkpoint: "model"}, scenarios: [{name: "exported",
+        train: {tp: 2}, infer: {tp: 2}, warmup: 0, iterations: 1}]}' \
+        <<<"$four_slots" >cluster.json
+    mkdir there
+    run_coord cluster.json --export there -o export
+    expect_exit 0
     mkdir "$work/runs"
-    mv ok repeated flip exit "$work/runs"
+    mv ok repeated flip exit export "$work/runs"
     cd "$work/runs" || exit
 }
 
@@ -62,7 +69,7 @@ expect_in() { # WORDS OF WHAT
 test_the_manual_page_has_exactly_the_fields_of_a_record() {
     record_everything
     {
-        written_keys ./*/*/quantized.json ./*/*/across.json
+        written_keys ./*/*/{quantized,across,exported}.json
         device_keys
     } | sort -u >written
     sed -n '/^.Ss Fields of a scenario/,/^.Sh/p' \

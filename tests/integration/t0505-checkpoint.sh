@@ -34,4 +34,88 @@ test_a_wrong_byte_of_a_checkpoint_is_named() {
         (.first_mismatch.tensor | startswith("model."))'
 }
 
+# TP2·PP2 to TP4, several shards, tied embeddings: every tensor comes back.
+test_an_export_equals_the_checkpoint_byte_for_byte() {
+    make_checkpoint
+    mkdir exported
+    cluster
+    run_coord --export exported cluster.json
+    expect_exit 0
+    expect_json "$(result s)" ".export == {folder: \"$PWD/exported\",
+        bytes: $(cat total)} and .setup.export_ms > 0"
+    "$RF_TOP/tests/lib/same-tensors" model exported || fail "not the same"
+    expect_json exported/config.json '.model_type == "qwen3"'
+    [ -z "$(find exported -name '*.part')" ] || fail "parts are left"
+    # What was written is a checkpoint again.
+    cluster '.model.checkpoint = "exported"'
+    run_coord plan cluster.json
+    expect_exit 0
+}
+
+# Replicas, shards over stages and separate heads: each box is written once.
+test_exports_of_other_meshes_and_methods_are_the_same() {
+    make_checkpoint --untied --shards 1
+    cluster '.nodes[0].slots = 6 | .scenarios[0] |= . + {mode:
+        "disaggregated", train: {tp: 2}, infer: {tp: 2, dp: 2, layout: "vllm"},
+        method: "shm"}'
+    mkdir replicas stages
+    run_coord --export replicas cluster.json
+    expect_exit 0
+    "$RF_TOP/tests/lib/same-tensors" model replicas || fail "not the same"
+    cluster '.scenarios[0] |= . + {train: {layout: "fsdp"},
+        infer: {tp: 2, pp: 2, layout: "megatron"}, warmup: 0}'
+    run_coord --export stages cluster.json
+    expect_exit 0
+    "$RF_TOP/tests/lib/same-tensors" model stages || fail "not the same"
+}
+
+test_an_export_of_a_cast_has_the_dtype_that_arrived() {
+    make_checkpoint --shards 1
+    mkdir exported
+    cluster '.scenarios[0].infer.dtype = "float32"'
+    run_coord --export exported cluster.json
+    expect_exit 0
+    expect_json "$(result s)" ".export.bytes == 2 * $(cat total)"
+    cluster '.model.checkpoint = "exported"'
+    run_coord plan cluster.json --json
+    expect_json out '.model.dtype == "float32"'
+}
+
+test_an_export_over_a_model_is_refused() {
+    make_checkpoint --shards 1
+    mkdir exported
+    touch exported/model.safetensors
+    cluster
+    run_coord --export exported cluster.json
+    expect_exit 1
+    expect_text err 'exported/model.safetensors is there already'
+    [ ! -s exported/model.safetensors ] || fail "it was written to"
+    [ "$(ls exported)" = model.safetensors ] || fail "something is left"
+}
+
+test_exports_that_cannot_be_are_refused_before_the_launch() {
+    make_checkpoint --shards 1
+    cluster '.scenarios[0].method = ["host", "shm"]'
+    run_coord --export . cluster.json
+    expect_exit 2
+    expect_text err 'one scenario refits, 2 are selected: .*--scenario'
+    cluster '.scenarios[0].method = "null"'
+    run_coord --export . cluster.json
+    expect_exit 2
+    expect_text err '--export: method null moves no bytes'
+    cluster '.scenarios[0] += {train: {tp: 1}, infer: {tp: 1, layout: "hf",
+        quantize: "amax_448"}}'
+    run_coord --export . cluster.json
+    expect_exit 2
+    expect_text err '--export writes what arrived, and infer.quantize '
+    [ ! -e results ] || fail "something was launched"
+}
+
+test_an_export_to_an_absent_folder_names_folder_and_node() {
+    make_checkpoint --shards 1
+    cluster
+    run_coord --export absent cluster.json
+    expect_text err '--export cannot use folder .*/absent on localhost: '
+}
+
 run_tests

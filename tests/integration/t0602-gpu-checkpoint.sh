@@ -33,6 +33,21 @@ test_colocated_device_methods_leave_pieces_of_a_checkpoint_in_place() {
     all_verified 2
 }
 
+# From device memory, also where pieces are left in the source's.
+test_exports_from_devices_equal_the_checkpoint() {
+    local method
+    make_checkpoint
+    for method in nccl ipc; do
+        cluster '.nodes[0].slots = 4 | .scenarios[0] |= (.mode = "colocated" |
+            .train = {tp: 2, pp: 2} | .infer = {tp: 4, layout: "vllm"} |
+            .method = "'"$method"'")'
+        mkdir "$method"
+        run_coord --export "$method" cluster.json
+        expect_exit 0
+        "$RF_TOP/tests/lib/same-tensors" model "$method" || fail "not the same"
+    done
+}
+
 test_a_wrong_byte_of_a_checkpoint_on_a_device_is_named() {
     make_checkpoint --shards 1
     cluster

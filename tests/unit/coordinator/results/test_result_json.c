@@ -94,9 +94,9 @@ static double setup_of(const json_t *record, const char *key)
 START_TEST(test_results_setup_adds_up_to_its_total)
 {
     static const char *const keys[] = {
-        "launch_ms",    "plan_ms",   "store_ms", "prepare_ms",
-        "connect_ms",   "probe_ms",  "fill_ms",  "refit_ms",
-        "yardstick_ms", "verify_ms", "close_ms"};
+        "launch_ms",    "plan_ms",   "store_ms",  "prepare_ms",
+        "connect_ms",   "probe_ms",  "fill_ms",   "refit_ms",
+        "yardstick_ms", "verify_ms", "export_ms", "close_ms"};
     struct rf_attempt *attempt = result_lab_attempt(0);
     json_t *record;
     double sum = 0;

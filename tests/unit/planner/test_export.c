@@ -1,0 +1,108 @@
+/* Where exported tensors go, and who writes which box. */
+#include "planner/export.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/lib/planned.h"
+
+#define MODEL                                                                  \
+    "{'megatron': {'num_layers': 2, 'hidden_size': 64, "                       \
+    "'num_attention_heads': 4, 'num_query_groups': 2, 'ffn_hidden_size': "     \
+    "128, 'vocab_size': 512, 'swiglu': true}}"
+#define SCENARIO(infer)                                                        \
+    "{'name': 's', 'train': {'tp': 2}, 'infer': {'layout': 'vllm', " infer "}" \
+                                                                           "}"
+
+static const uint32_t slots[] = {4};
+
+static void make(struct planned *planned, const char *scenario)
+{
+    ck_assert_msg(planned_make(planned, MODEL, scenario, slots, 1) == RF_OK,
+                  "%s", planned->err.text);
+}
+
+START_TEST(test_export_fills_files_without_gaps_up_to_their_limit)
+{
+    struct planned planned;
+    struct rf_export *export;
+    uint64_t end[64] = {0}, bytes = 0;
+    make(&planned, SCENARIO("'tp': 4"));
+    ck_assert_int_eq(rf_export_plan(planned.plan, 50000, &export, &planned.err),
+                     RF_OK);
+    ck_assert_uint_eq(export->bytes, planned.model->bytes);
+    ck_assert_uint_gt(export->n_files, 2);
+    ck_assert_uint_le(export->n_files, 64);
+    for (uint32_t i = 0; i < export->n_files; i++) {
+        end[i] = export->files[i].head_bytes;
+        ck_assert_uint_eq(end[i] % 8, 0);
+        bytes += export->files[i].bytes - export->files[i].head_bytes;
+        /* The embedding alone is larger than the limit. */
+        ck_assert_uint_le(export->files[i].bytes - end[i], 512 * 64 * 2);
+    }
+    ck_assert_uint_eq(bytes, planned.model->bytes);
+    for (uint32_t f = 0; f < planned.model->n_families; f++) {
+        const struct rf_family *family = &planned.model->families[f];
+        for (uint32_t l = 0; l < family->n_layers; l++) {
+            struct rf_export_place at =
+                rf_export_place_of(export, planned.plan, f, l, 0);
+            ck_assert_uint_eq(at.offset, end[at.file]);
+            end[at.file] +=
+                rf_family_elements(family) / rf_family_tensors(family) * 2;
+        }
+    }
+    rf_export_destroy(export);
+    planned_free(&planned);
+}
+END_TEST
+
+/* Norms and replicas are left to the first rank that holds them. */
+START_TEST(test_export_writes_each_element_once)
+{
+    static const char *const sides[] = {"'tp': 4", "'tp': 2, 'dp': 2",
+                                        "'tp': 2, 'pp': 2", "'tp': 1"};
+    struct planned planned;
+    uint64_t written = 0;
+    char scenario[200];
+    snprintf(scenario, sizeof(scenario), SCENARIO("%s"), sides[_i]);
+    make(&planned, scenario);
+    for (uint32_t r = 0; r < planned.world->n_ranks; r++) {
+        const struct rf_rank_layout *layout =
+            rf_plan_layout(planned.plan, RF_INFER, r);
+        for (size_t p = 0; p < layout->n_pieces; p++) {
+            const struct rf_piece *piece = &layout->pieces[p];
+            if (rf_export_writes(planned.plan, r, piece)) {
+                written += rf_box_elements(&piece->box);
+            }
+        }
+    }
+    ck_assert_uint_eq(written, planned.model->parameters);
+    planned_free(&planned);
+}
+END_TEST
+
+START_TEST(test_export_of_quantised_sides_is_refused)
+{
+    struct planned planned;
+    struct rf_export *export = NULL;
+    make(&planned, SCENARIO("'tp': 1, 'quantize': 'amax_448'"));
+    ck_assert_int_eq(rf_export_plan(planned.plan, 50000, &export, &planned.err),
+                     RF_ERR_CONFIG);
+    ck_assert_ptr_nonnull(strstr(planned.err.text, "without infer.quantize"));
+    planned_free(&planned);
+}
+END_TEST
+
+Suite *test_export_suite(void);
+Suite *test_export_suite(void)
+{
+    Suite *suite = suite_create("export");
+    TCase *tests = tcase_create("export");
+    tcase_add_test(tests,
+                   test_export_fills_files_without_gaps_up_to_their_limit);
+    tcase_add_loop_test(tests, test_export_writes_each_element_once, 0, 4);
+    tcase_add_test(tests, test_export_of_quantised_sides_is_refused);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

@@ -21,6 +21,8 @@
 #include "common/bytes.h"
 #include "common/mem.h"
 #include "common/text.h"
+#include "coordinator/config/checkpoint_check.h"
+#include "coordinator/config/complaints.h"
 #include "coordinator/config/paths.h"
 #include "planner/model.h"
 
@@ -112,9 +114,10 @@ static enum rf_status add_file(const char *folder, const char *file,
     return status;
 }
 
-/* The distinct files of an index's weight_map, each named inside the folder. */
+/* The distinct files of an index's weight_map, each named inside the folder;
+ * gives that map, a new reference. */
 static enum rf_status files_of_index(const char *path, json_t *files,
-                                     struct rf_err *err)
+                                     json_t **map_out, struct rf_err *err)
 {
     json_t *index = NULL, *value;
     const char *tensor;
@@ -143,6 +146,9 @@ static enum rf_status files_of_index(const char *path, json_t *files,
         } else {
             json_object_set_new(files, file, json_true());
         }
+    }
+    if (status == RF_OK) {
+        *map_out = json_incref(map.value);
     }
     json_decref(index);
     return status;
@@ -185,20 +191,30 @@ static enum rf_status files_of_folder(const char *folder, json_t *files,
                               folder);
 }
 
+/* All that is wrong with the files is told at once. */
 static enum rf_status read_tensors(const char *folder, json_t *manifest,
                                    struct rf_err *err)
 {
     char *index = rf_xasprintf("%s/model.safetensors.index.json", folder);
-    json_t *files = json_object(), *value;
+    json_t *files = json_object(), *map = NULL, *value;
     const char *file;
+    struct rf_complaints complaints = {.n = 0};
     enum rf_status status = access(index, F_OK) == 0
-                                ? files_of_index(index, files, err)
+                                ? files_of_index(index, files, &map, err)
                                 : files_of_folder(folder, files, err);
-    json_object_foreach (files, file, value) {
-        if (status == RF_OK) {
-            status = add_file(folder, file, manifest, err);
+    if (status == RF_OK) {
+        json_object_foreach (files, file, value) {
+            struct rf_err why = {0};
+            if (add_file(folder, file, manifest, &why) != RF_OK) {
+                rf_complain(&complaints, "%s", why.text);
+            }
         }
+        if (complaints.n == 0) { /* or else their tensors are not known */
+            rf_checkpoint_check(map, manifest, &complaints);
+        }
+        status = rf_complaints_end(&complaints, folder, err);
     }
+    json_decref(map);
     json_decref(files);
     free(index);
     return status;

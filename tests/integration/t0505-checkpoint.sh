@@ -93,6 +93,45 @@ test_an_export_over_a_model_is_refused() {
     [ "$(ls exported)" = model.safetensors ] || fail "something is left"
 }
 
+# The index says that a tensor is where it is not, and lacks one that is there;
+# one shard was saved in another type.
+test_what_is_wrong_with_a_checkpoint_is_told_at_once() {
+    make_checkpoint
+    jq '.weight_map |= (del(.["model.norm.weight"]) |
+        .["model.layers.9.absent"] = "model-00001-of-00003.safetensors" |
+        .["model.embed_tokens.weight"] = "model-00003-of-00003.safetensors")' \
+        model/model.safetensors.index.json >index
+    mv index model/model.safetensors.index.json
+    # float16 for bfloat16 with a blank less: the header keeps its length.
+    sed -i '0,/"dtype": "BF16", "shape": \[64, 128\]/s//"dtype": "F16", "shape":  [64, 128]/' \
+        model/model-00003-of-00003.safetensors
+    cluster
+    run_coord plan cluster.json
+    expect_exit 2
+    expect_text err '^  model-00001-of-00003.safetensors lacks model\.layers\.9\.absent$'
+    expect_text err '^  model-00003-of-00003.safetensors has model\.norm\.weight, the index does not$'
+    expect_text err '^  model\.embed_tokens\.weight is in model-00001.*, not in model-00003'
+    expect_text err '^  model\.layers\.[0-9]\.mlp\.down_proj\.weight in model-00003.* is F16, most like it BF16$'
+}
+
+test_of_very_many_faults_ten_are_told_and_the_others_counted() {
+    make_checkpoint
+    rm model/model-00002-of-00003.safetensors
+    cluster
+    run_coord plan cluster.json
+    expect_exit 2
+    expect_text err '^  .*model-00002-of-00003.safetensors: No such file'
+    "$RF_TOP/tests/lib/make-checkpoint" many --shards 2 >total
+    jq '.weight_map |= with_entries(.key |= sub("layers"; "l"))' \
+        many/model.safetensors.index.json >index
+    mv index many/model.safetensors.index.json
+    cluster '.model.checkpoint = "many"'
+    run_coord plan cluster.json
+    expect_exit 2
+    [ "$(grep -c '^  model-' err)" -le 10 ] || fail "too many lines"
+    expect_text err '^  and [0-9]+ more$'
+}
+
 test_exports_that_cannot_be_are_refused_before_the_launch() {
     make_checkpoint --shards 1
     cluster '.scenarios[0].method = ["host", "shm"]'

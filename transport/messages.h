@@ -362,7 +362,13 @@
     F(S, I64, t, REQUIRED, 0, RF_MSG_CLOCK_MAX,                                \
       "the sender's CLOCK_MONOTONIC, ns")                                      \
     F(S, I64, echo, OPTIONAL, 0, RF_MSG_CLOCK_MAX, "the last `t` received")    \
-    F(S, I64, echo_at, OPTIONAL, 0, RF_MSG_CLOCK_MAX, "when that was received")
+    F(S, I64, echo_at, OPTIONAL, 0, RF_MSG_CLOCK_MAX,                          \
+      "when that was received")                                                \
+    F(S, U64, done_bytes, OPTIONAL, 0, RF_MSG_BYTES_MAX,                       \
+      "from ranks: weights read from a checkpoint so far; from agents: by "    \
+      "all "                                                                   \
+      "ranks of the node")                                                     \
+    F(S, U64, of_bytes, OPTIONAL, 0, RF_MSG_BYTES_MAX, "of how many")
 
 #define RF_RANK_EXIT_FIELDS(F, S)                                              \
     F(S, U32, attempt, REQUIRED, 1, INT32_MAX, "as in START")                  \

@@ -120,6 +120,20 @@ void rf_agent_end(struct agent *agent, int exit_code, const char *why)
 
 /* --- Leases and time ------------------------------------------------------ */
 
+/* How much of a checkpoint the node's ranks have read, if they read one. */
+static void add_reading(const struct agent *agent, struct rf_msg_lease *lease)
+{
+    uint64_t done = 0, of = 0;
+    for (size_t i = 0; i < agent->n_ranks; i++) {
+        done += agent->ranks[i]->done_bytes;
+        of += agent->ranks[i]->of_bytes;
+    }
+    if (of > 0) {
+        lease->done_bytes = RF_MIN(done, (uint64_t)RF_MSG_BYTES_MAX);
+        lease->of_bytes = RF_MIN(of, (uint64_t)RF_MSG_BYTES_MAX);
+    }
+}
+
 static void send_lease(struct agent *agent, int64_t now)
 {
     struct rf_msg message;
@@ -129,6 +143,7 @@ static void send_lease(struct agent *agent, int64_t now)
         message.lease.echo = agent->peer_t;
         message.lease.echo_at = agent->peer_at_ns;
     }
+    add_reading(agent, &message.lease);
     agent->lease_ns = now;
     rf_agent_send(agent, &message);
 }

@@ -81,6 +81,7 @@ struct agent_rank {
     bool exited;
     bool closed; /* has answered "close" */
     bool answered_step, answered_exchange;
+    uint64_t done_bytes, of_bytes; /* of a checkpoint, by its last lease */
     int64_t silent_ns; /* when its lease had run out; 0: it has not */
     int64_t killed_ns; /* when it got SIGKILL for that */
     bool told;         /* RANK_EXIT was sent */

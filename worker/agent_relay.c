@@ -174,6 +174,12 @@ static enum rf_status on_message(struct agent_rank *rank,
             goto of_others;
         }
         on_exchange(rank, &exchange->parts[0], exchange->seq);
+    } else if (message->type == RF_MSG_LEASE &&
+               message->lease.of_bytes != RF_ABSENT_U64) {
+        rank->of_bytes = message->lease.of_bytes;
+        rank->done_bytes = message->lease.done_bytes != RF_ABSENT_U64
+                               ? message->lease.done_bytes
+                               : 0;
     }
     return RF_OK;
 of_others:
@@ -187,9 +193,6 @@ static void on_frame(struct rf_conn *conn, const struct rf_frame *frame,
 {
     struct rf_err err;
     struct rf_msg message;
-    if (frame->type == RF_MSG_LEASE) {
-        return; /* the connection has noted when it came */
-    }
     if (rf_msg_read(frame, &message, &err) != RF_OK) {
         rf_conn_fail(conn, &err);
         return;

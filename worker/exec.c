@@ -43,7 +43,6 @@ struct rf_exec *rf_exec_create(struct rf_msg_start *start,
         exec->method_env.arena[m].fd = -1;
     }
     exec->quantized.fd = -1;
-    exec->checkpoint.progress.abort = env->abort;
     return exec;
 }
 
@@ -124,7 +123,7 @@ static enum rf_status load_sources(struct rf_exec *exec, uint32_t iteration,
                                    struct rf_msg_answer *answer,
                                    struct rf_err *err)
 {
-    struct rf_reading *progress = &exec->checkpoint.progress;
+    struct rf_reading *reading = exec->env.reading;
     const struct rf_fill_job job = {.plan = exec->plan,
                                     .side = RF_TRAIN,
                                     .rank = exec->env.rank,
@@ -132,7 +131,7 @@ static enum rf_status load_sources(struct rf_exec *exec, uint32_t iteration,
                                     .memory = exec->memory,
                                     .arena =
                                         &exec->method_env.arena[RF_MEM_TRAIN],
-                                    .reading = progress};
+                                    .reading = reading};
     const int64_t begun_ns = rf_now_ns();
     enum rf_status status = rf_fill(&job, err);
     if (status != RF_OK) {
@@ -144,8 +143,8 @@ static enum rf_status load_sources(struct rf_exec *exec, uint32_t iteration,
     rf_exec_note_memory(exec);
     answer->loaded = rf_schema_new(&rf_msg_loaded_schema);
     answer->loaded->ns = rf_now_ns() - begun_ns;
-    answer->loaded->bytes = atomic_load(&progress->done_bytes);
-    answer->loaded->read_bytes = atomic_load(&progress->read_bytes);
+    answer->loaded->bytes = atomic_load(&reading->done_bytes);
+    answer->loaded->read_bytes = atomic_load(&reading->read_bytes);
     return RF_OK;
 }
 

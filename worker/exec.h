@@ -11,6 +11,7 @@
 
 #include "transport/messages.h"
 #include "transport/method.h"
+#include "worker/fill.h"
 
 /* What one rank brings to an exchange of all ranks of the attempt, and what it
  * gets: everybody's, by rank, in memory from malloc that is freed with
@@ -27,6 +28,7 @@ struct rf_exec_exchange {
 struct rf_exec_env {
     uint32_t rank;
     const atomic_bool *abort;
+    struct rf_reading *reading; /* of a checkpoint, for others to look at */
     /* Blocks until the deadline at most; RF_ERR_ABORTED when the attempt is
      * aborted. */
     enum rf_status (*exchange)(void *data, struct rf_exec_exchange *exchange,

@@ -4,7 +4,6 @@
 
 #include "transport/module.h"
 #include "worker/exec.h"
-#include "worker/fill.h"
 #include "worker/probe.h"
 #include "worker/task.h"
 
@@ -29,7 +28,6 @@ struct rf_exec {
     void *quantizer;
     int64_t deadline_ns; /* of the step, for exchanges */
     struct {
-        struct rf_reading progress;
         bool done;      /* the sources hold it; refits leave them as they are */
         uint32_t index; /* the iteration that they were filled for */
     } checkpoint;

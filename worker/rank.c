@@ -9,7 +9,7 @@
  * can hang). When the agent is gone the process ends at once.
  *
  * Shared between the threads, under `lock`: the queue of steps, the outbox, the
- * exchange. `abort` is read without it.
+ * exchange. `abort` and `reading` are read without it.
  */
 #include "worker/rank.h"
 
@@ -46,6 +46,7 @@ struct rank {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     atomic_bool abort;
+    struct rf_reading reading; /* read without the lock */
     struct rf_msg_start start; /* taken by the data thread */
     struct rf_msg_step steps[QUEUE_STEPS];
     size_t n_steps;
@@ -174,6 +175,7 @@ static void *data_thread(void *data)
     struct rank *rank = data;
     struct rf_exec_env env = {.rank = rank->options->rank,
                               .abort = &rank->abort,
+                              .reading = &rank->reading,
                               .exchange = exchange,
                               .exchange_data = rank};
     struct rf_exec *exec = rf_exec_create(&rank->start, &env);
@@ -378,6 +380,10 @@ static void on_lease(uv_timer_t *timer)
     }
     rf_msg_init(&lease, RF_MSG_LEASE);
     lease.lease.t = now;
+    if (atomic_load(&rank->reading.of_bytes) > 0) {
+        lease.lease.done_bytes = atomic_load(&rank->reading.done_bytes);
+        lease.lease.of_bytes = atomic_load(&rank->reading.of_bytes);
+    }
     send_message(rank, &lease);
 }
 
@@ -390,6 +396,7 @@ static void init_locks(struct rank *rank)
     pthread_cond_init(&rank->changed, &attributes);
     pthread_condattr_destroy(&attributes);
     atomic_init(&rank->abort, false);
+    rank->reading.abort = &rank->abort;
 }
 
 int rf_rank_run(const struct rf_rank_options *options)

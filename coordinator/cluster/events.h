@@ -17,6 +17,9 @@ struct rf_node_events {
     void (*lost)(uint32_t node, const struct rf_err *why, void *data);
     /* Any other message of a node that has joined, borrowed. */
     void (*message)(uint32_t node, const struct rf_msg *message, void *data);
+    /* A lease that says how much of a checkpoint its ranks have read. */
+    void (*reading)(uint32_t node, const struct rf_msg_lease *lease,
+                    void *data);
     /* One that breaks its schema; the node is still there. */
     void (*bad_message)(uint32_t node, const struct rf_msg_bad *bad,
                         void *data);

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/bytes.h"
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/mem.h"
@@ -64,14 +65,29 @@ static const char *repeat_text(const struct rf_run_view *view, char out[48])
     return out;
 }
 
+void rf_progress_reading(const struct rf_run_view *view, char out[80])
+{
+    char done[32], of[32];
+    out[0] = '\0';
+    if (view->of_bytes > 0) {
+        snprintf(out, 80, ", %s of %s read",
+                 rf_format_bytes(view->read_bytes, done, sizeof(done)),
+                 rf_format_bytes(view->of_bytes, of, sizeof(of)));
+    }
+}
+
 /* "running 3/6" */
 static void describe(const struct rf_progress *progress, char *out, size_t size)
 {
     const struct rf_run_view *view = &progress->view;
-    char repeat[48];
+    char repeat[48], reading[80];
+    rf_progress_reading(view, reading);
     if (progress->scenario[0] == '\0') {
         snprintf(out, size, "%s, %u of %u nodes", progress->state,
                  view->nodes_joined, view->n_nodes);
+    } else if (view->of_bytes > 0) { /* once, before all iterations */
+        snprintf(out, size, "%s%s: %s%s", progress->scenario,
+                 repeat_text(view, repeat), progress->state, reading);
     } else if (view->iteration < view->n_warmup) {
         snprintf(out, size, "%s%s: %s, warm-up %u of %u", progress->scenario,
                  repeat_text(view, repeat), progress->state,

@@ -34,6 +34,9 @@ double rf_progress_share(const struct rf_run_view *view);
 void rf_progress_line(const struct rf_run_view *view, const char *text,
                       const char *left, size_t width, char *out, size_t size);
 
+/* ", 1.20 GB of 3.08 GB read", or nothing. Pure, for tests. */
+void rf_progress_reading(const struct rf_run_view *view, char out[80]);
+
 /* "1:05" or "1:02:03". Pure. */
 const char *rf_progress_clock(int64_t seconds, char out[32]);
 

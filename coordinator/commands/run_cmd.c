@@ -197,6 +197,13 @@ static void message_cb(uint32_t node, const struct rf_msg *message, void *data)
     rf_run_message(app->run, node, message);
 }
 
+static void reading_cb(uint32_t node, const struct rf_msg_lease *lease,
+                       void *data)
+{
+    struct rf_run_app *app = data;
+    rf_run_reading(app->run, node, lease);
+}
+
 static void bad_message_cb(uint32_t node, const struct rf_msg_bad *bad,
                            void *data)
 {
@@ -224,7 +231,8 @@ static void stopped_cb(void *data)
 }
 
 static const struct rf_cluster_ops cluster_ops = {
-    {hello_cb, lost_cb, message_cb, bad_message_cb, log_cb}, stopped_cb};
+    {hello_cb, lost_cb, message_cb, reading_cb, bad_message_cb, log_cb},
+    stopped_cb};
 
 /* --- Handles -------------------------------------------------------------- */
 

@@ -36,6 +36,7 @@ struct rf_run *rf_run_create(const struct rf_config *config,
     run->timeout_s = timeout_s;
     run->warned = rf_xcalloc(config->n_nodes, sizeof(*run->warned));
     run->traced = rf_xcalloc(config->n_scenarios + 1, sizeof(*run->traced));
+    run->reading = rf_xcalloc(config->n_nodes, sizeof(*run->reading));
     run->begun_ns = run->counted_ns = ops->now(data);
     run->run_deadline_ns =
         timeout_s > 0 ? ops->now(data) + S((int64_t)timeout_s) : INT64_MAX;
@@ -57,6 +58,7 @@ void rf_run_destroy(struct rf_run *run)
     rf_run_probes_destroy(run->probes);
     free(run->warned);
     free(run->traced);
+    free(run->reading);
     rf_schema_free(&rf_msg_hooks_schema, &run->test);
     free(run);
 }
@@ -128,6 +130,20 @@ void rf_run_set_limit(struct rf_run *run, int64_t at_ns)
     arm(run);
 }
 
+/* Over all nodes; a checkpoint that is read to its end is no news. */
+static void view_reading(const struct rf_run *run, struct rf_run_view *view)
+{
+    uint64_t done = 0, of = 0;
+    for (uint32_t i = 0; i < run->config->n_nodes; i++) {
+        done += run->reading[i].done_bytes;
+        of += run->reading[i].of_bytes;
+    }
+    if (run->sm.state == RUN_FILLING && done < of) {
+        view->read_bytes = done;
+        view->of_bytes = of;
+    }
+}
+
 static void show_progress(struct rf_run *run)
 {
     struct rf_run_view view = {.state = rf_sm_state_name(&run->sm),
@@ -145,6 +161,7 @@ static void show_progress(struct rf_run *run)
         view.n_warmup = spec->warmup;
         view.n_iterations = run->attempt->n_wanted;
     }
+    view_reading(run, &view);
     run->ops->progress(&view, run->data);
 }
 
@@ -159,6 +176,7 @@ void rf_run_move(struct rf_run *run, enum rf_state state, int64_t least_s)
 {
     int64_t now = run->ops->now(run->data), at;
     rf_run_count_time(run);
+    memset(run->reading, 0, run->config->n_nodes * sizeof(*run->reading));
     rf_sm_move(&run->sm, state, now);
     at = rf_sm_deadline_ns(&run->sm);
     rf_run_set_limit(run, at != INT64_MAX ? RF_MAX(at, now + S(least_s)) : at);
@@ -296,6 +314,15 @@ void rf_run_log(struct rf_run *run, uint32_t node, uint32_t rank,
                 const char *line)
 {
     rf_run_faults_log(run->faults, node, rank, line);
+}
+
+void rf_run_reading(struct rf_run *run, uint32_t node,
+                    const struct rf_msg_lease *lease)
+{
+    if (run->sm.state == RUN_FILLING && lease->done_bytes != RF_ABSENT_U64) {
+        run->reading[node] = *lease;
+        show_progress(run);
+    }
 }
 
 /* --- Time ----------------------------------------------------------------- */

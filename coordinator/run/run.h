@@ -31,6 +31,7 @@ struct rf_run_view {
     uint32_t iteration, n_iterations; /* of the scenario, with warm-ups */
     uint32_t n_warmup;
     uint32_t nodes_joined, n_nodes;
+    uint64_t read_bytes, of_bytes; /* of a checkpoint; 0: none is read now */
     bool over; /* all scenarios have ended, none will begin */
 };
 
@@ -104,6 +105,9 @@ void rf_run_node_lost(struct rf_run *run, uint32_t node,
 /* A message of a node that has joined; borrowed. */
 void rf_run_message(struct rf_run *run, uint32_t node,
                     const struct rf_msg *message);
+/* How much of a checkpoint its ranks have read; for the display alone. */
+void rf_run_reading(struct rf_run *run, uint32_t node,
+                    const struct rf_msg_lease *lease);
 /* The same for one that could not be decoded. If it belongs to the attempt, or
  * may, it is a fault of that node, which stays; others are ignored, the first
  * of each node with a warning. A node that says so that it has failed, or that

@@ -44,6 +44,7 @@ struct rf_run {
     bool over;    /* begin no further scenario */
     bool storing; /* the last scenario's result is not stored yet */
     bool forced;  /* STOPPING has asked with force */
+    struct rf_msg_lease *reading; /* per node: its last of this state */
     bool *warned; /* per node: of a message that could not be read */
     bool *traced; /* per scenario, in some attempt */
 };

@@ -169,9 +169,10 @@ static void op_random(void *out, size_t size, void *data)
 
 static void op_progress(const struct rf_run_view *view, void *data)
 {
-    (void)data;
+    struct fake_cluster *fake = data;
     ck_assert_ptr_nonnull(view->state);
     ck_assert_uint_le(view->scenario_at, view->n_scenarios);
+    fake->view = *view;
 }
 
 static void op_build(size_t index, void *data)

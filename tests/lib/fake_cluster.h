@@ -76,6 +76,7 @@ struct fake_cluster {
     struct fake_fault faults[FAKE_FAULTS_MAX];
     struct fake_attempt attempts[FAKE_ATTEMPTS_MAX];
     size_t n_attempts;
+    struct rf_run_view view; /* the last one shown */
     bool done, joined_called;
     int exit_code;
     unsigned source_checks; /* "verify" of the sources, of all nodes */

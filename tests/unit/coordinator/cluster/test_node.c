@@ -129,6 +129,14 @@ static void message_cb(uint32_t index, const struct rf_msg *message, void *data)
     last_message = message->type;
 }
 
+static void reading_cb(uint32_t index, const struct rf_msg_lease *lease,
+                       void *data)
+{
+    (void)index;
+    (void)lease;
+    (void)data;
+}
+
 static void bad_message_cb(uint32_t index, const struct rf_msg_bad *bad,
                            void *data)
 {
@@ -148,8 +156,8 @@ static void log_cb(uint32_t index, uint32_t rank, const char *line, void *data)
     snprintf(last_line, sizeof(last_line), "%s", line);
 }
 
-static const struct rf_node_events events = {hello_cb, lost_cb, message_cb,
-                                             bad_message_cb, log_cb};
+static const struct rf_node_events events = {
+    hello_cb, lost_cb, message_cb, reading_cb, bad_message_cb, log_cb};
 
 static uint32_t open_port_cb(const char *address, void *data)
 {

@@ -71,6 +71,19 @@ START_TEST(test_progress_of_a_scenario_says_what_was_measured)
 }
 END_TEST
 
+START_TEST(test_progress_says_how_much_of_a_checkpoint_is_read)
+{
+    struct rf_run_view view = {.n_scenarios = 1};
+    char text[80];
+    rf_progress_reading(&view, text);
+    ck_assert_str_eq(text, "");
+    view.read_bytes = 1200000000;
+    view.of_bytes = 3080000000;
+    rf_progress_reading(&view, text);
+    ck_assert_str_eq(text, ", 1.20 GB of 3.08 GB read");
+}
+END_TEST
+
 Suite *test_progress_suite(void);
 Suite *test_progress_suite(void)
 {
@@ -78,6 +91,7 @@ Suite *test_progress_suite(void)
     TCase *tests = tcase_create("progress");
     tcase_add_test(tests, test_progress_share_and_clock);
     tcase_add_test(tests, test_progress_line_fits_the_terminal);
+    tcase_add_test(tests, test_progress_says_how_much_of_a_checkpoint_is_read);
     tcase_add_test(tests, test_progress_of_a_scenario_says_what_was_measured);
     suite_add_tcase(suite, tests);
     return suite;

@@ -59,6 +59,24 @@ START_TEST(test_run_counts_the_time_of_each_phase)
 }
 END_TEST
 
+START_TEST(test_run_shows_how_much_of_a_checkpoint_the_nodes_have_read)
+{
+    struct fake_cluster *fake = fake_cluster_create(fake_run_two, NULL, 0);
+    struct rf_msg_lease lease = {.done_bytes = 30, .of_bytes = 100};
+    fake_cluster_start(fake);
+    ck_assert(fake_cluster_until(fake, "filling", 60 * FAKE_S));
+    rf_run_reading(fake->run, 0, &lease);
+    ck_assert_uint_eq(fake->view.read_bytes, 30);
+    lease.done_bytes = 20;
+    rf_run_reading(fake->run, 1, &lease);
+    ck_assert_uint_eq(fake->view.read_bytes, 50);
+    ck_assert_uint_eq(fake->view.of_bytes, 200);
+    ck_assert(fake_cluster_until(fake, "running", 60 * FAKE_S));
+    ck_assert_uint_eq(fake->view.of_bytes, 0);
+    fake_cluster_destroy(fake);
+}
+END_TEST
+
 START_TEST(test_run_start_message_has_all_that_ranks_need)
 {
     struct fake_cluster *fake = fake_run(fake_run_one);
@@ -604,6 +622,8 @@ Suite *test_run_suite(void)
     tcase_add_checked_fixture(tests, fake_run_quiet, NULL);
     tcase_add_test(tests, test_run_measures_every_scenario_and_ends_with_0);
     tcase_add_test(tests, test_run_counts_the_time_of_each_phase);
+    tcase_add_test(tests,
+                   test_run_shows_how_much_of_a_checkpoint_the_nodes_have_read);
     tcase_add_test(tests, test_run_start_message_has_all_that_ranks_need);
     tcase_add_test(tests, test_run_hands_test_hooks_to_the_ranks);
     tcase_add_test(tests, test_run_tells_ranks_how_long_a_step_may_take);

@@ -213,10 +213,19 @@ static struct rf_value pick_numbered(const json_t *object, int64_t number)
     return rf_value_of_json(member);
 }
 
+/* Items of a list, characters of a text. */
+static bool length_of(struct rf_value value, size_t *out)
+{
+    bool list = value.kind == RF_VALUE_JSON && json_is_array(value.json);
+    *out = list ? json_array_size(value.json) : value.length;
+    return list || value.kind == RF_VALUE_TEXT;
+}
+
 static struct rf_value pick_item(struct parser *p, const char *at,
                                  struct rf_value list, struct rf_value index)
 {
     char text[64];
+    size_t length;
     if (p->status != RF_OK || p->skip > 0) {
         return none;
     }
@@ -226,23 +235,36 @@ static struct rf_value pick_item(struct parser *p, const char *at,
                    : fail(p, at, "members are found by number, not %s",
                           describe(index, text));
     }
-    if (list.kind != RF_VALUE_JSON || !json_is_array(list.json)) {
-        return fail(p, at, "[ ] needs a list, not %s", describe(list, text));
+    if (!length_of(list, &length)) {
+        return fail(p, at, "[ ] needs a list or a text, not %s",
+                    describe(list, text));
+    }
+    if (length == 0) {
+        return fail(p, at, "it has no items");
     }
     if (index.kind != RF_VALUE_INTEGER || index.number < 0 ||
-        (uint64_t)index.number >= json_array_size(list.json)) {
-        return fail(p, at, "the list has items 0 to %zu, not %s",
-                    json_array_size(list.json) - 1, describe(index, text));
+        (uint64_t)index.number >= length) {
+        return fail(p, at, "it has items 0 to %zu, not %s", length - 1,
+                    describe(index, text));
     }
-    return rf_value_of_json(json_array_get(list.json, (size_t)index.number));
+    return list.kind == RF_VALUE_TEXT
+               ? (struct rf_value){.kind = RF_VALUE_TEXT,
+                                   .text = list.text + index.number,
+                                   .length = 1}
+               : rf_value_of_json(
+                     json_array_get(list.json, (size_t)index.number));
 }
 
 static struct rf_value pick_member(struct parser *p, const char *at,
                                    struct rf_value object)
 {
     char name[RF_EXPR_MAX_NAME + 1], text[64];
+    size_t length;
     if (!parse_name(p, name) || p->skip > 0 || object.kind == RF_VALUE_NULL) {
         return none;
+    }
+    if (strcmp(name, "length") == 0 && length_of(object, &length)) {
+        return integer((int64_t)length);
     }
     if (object.kind != RF_VALUE_JSON || !json_is_object(object.json)) {
         return fail(p, at, ".%s needs an object, not %s", name,

@@ -25,7 +25,7 @@ static json_t *names(void)
         "{'a': 7, 'b': 3, 'yes': true, 'no': false, 'nothing': null, "
         "'layer': 2, 'kinds': ['full', 'linear', 'full'], 'only': [1, 2], "
         "'sub': {'size': 5, 'deep': {'er': 6}}, 'word': 'full', 'pi': 3.5, "
-        "'big': 9223372036854775807, 'mixed': [1, 'x'], "
+        "'big': 9223372036854775807, 'mixed': [1, 'x'], 'empty': [], "
         "'numbered': {'02': {'size': 4}, '11': 9}}");
 }
 
@@ -58,6 +58,10 @@ static const struct {
     {"kinds[layer] == 'full'", 1, RF_VALUE_BOOL},
     {"kinds[layer - 1] == \"linear\"", 1, RF_VALUE_BOOL},
     {"word == kinds[0]", 1, RF_VALUE_BOOL},
+    {"word[layer] == 'l'", 1, RF_VALUE_BOOL},
+    {"(yes ? word : kinds)[0] == 'f'", 1, RF_VALUE_BOOL},
+    {"kinds.length + word.length", 7, RF_VALUE_INTEGER},
+    {"sub.deep.length == null && nothing.length == null", 1, RF_VALUE_BOOL},
     {"layer in only", 1, RF_VALUE_BOOL},
     {"a in only", 0, RF_VALUE_BOOL},
     {"a in nothing", 0, RF_VALUE_BOOL},
@@ -135,9 +139,14 @@ static const struct {
     {"word + 1", "needs integers, not 'full'"},
     {"pi * 2", "needs integers, not a fraction"},
     {"kinds < 1", "needs integers, not a list"},
-    {"kinds[3]", "the list has items 0 to 2, not 3"},
-    {"kinds['x']", "the list has items 0 to 2, not 'x'"},
-    {"a[0]", "[ ] needs a list, not 7"},
+    {"kinds[3]", "it has items 0 to 2, not 3"},
+    {"kinds['x']", "it has items 0 to 2, not 'x'"},
+    {"word[-1]", "it has items 0 to 3, not -1"},
+    {"word[4]", "it has items 0 to 3, not 4"},
+    {"''[0]", "column 3: it has no items"},
+    {"empty[0]", "column 6: it has no items"},
+    {"a[0]", "[ ] needs a list or a text, not 7"},
+    {"a.length", ".length needs an object, not 7"},
     {"numbered['02']", "members are found by number, not '02'"},
     {"a.size", ".size needs an object, not 7"},
     {"1 in a", "\"in\" needs a list, not 7"},

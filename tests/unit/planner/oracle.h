@@ -52,6 +52,42 @@ void oracle_holdings(const struct oracle *oracle, enum rf_side side,
                      uint32_t index, struct oracle_rank *out);
 struct oracle_param *oracle_push(struct oracle_rank *rank, size_t n);
 
+/*
+ * How ranks hold the tensors of models beyond the llama kin: a list by name,
+ * with the numbers of one test's model. While oracle_held points to such a list
+ * (it ends with an entry without a name), it takes the place of what the oracle
+ * knows itself. Neighbours with the same `join` become one parameter where the
+ * framework fuses them.
+ */
+enum oracle_cut {
+    ORACLE_WHOLE,
+    ORACLE_ROWS,
+    ORACLE_COLUMNS,
+    ORACLE_KV,     /* rows by key/value heads */
+    ORACLE_PARTS,  /* each of some runs of rows by itself */
+    ORACLE_HALVES, /* both halves of the columns by themselves */
+    ORACLE_EMBEDDING,
+    ORACLE_HEAD,
+    ORACLE_LAST, /* whole, on the last stage */
+};
+enum oracle_join {
+    ORACLE_ALONE,
+    ORACLE_QKV,     /* queries, keys, values */
+    ORACLE_GATE_UP, /* gate, up */
+    ORACLE_LATENT,  /* down-projections of queries and of keys and values */
+};
+struct oracle_part {
+    uint32_t rows, units; /* units: heads; with fewer than ranks they repeat */
+};
+struct oracle_held {
+    const char *name;
+    enum oracle_cut cut;
+    enum oracle_join join;
+    bool experts, stacked; /* stacked: all experts in one tensor on disk */
+    struct oracle_part parts[5];
+};
+extern const struct oracle_held *oracle_held;
+
 /* FSDP and Alpa specs (oracle_shards.c). */
 void oracle_fsdp2(const struct oracle *oracle, const struct rf_side_spec *side,
                   uint32_t index, struct oracle_rank *out);

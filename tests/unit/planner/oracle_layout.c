@@ -9,113 +9,9 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "oracle.h"
+#include "oracle_held.h"
 
 #define LAYER "model.layers.{L}."
-
-struct matrix {
-    size_t rows, cols;
-    uint64_t *ids;
-};
-
-static struct matrix matrix_new(size_t rows, size_t cols)
-{
-    struct matrix m = {rows, cols, NULL};
-    m.ids = rf_xcalloc(rows * cols + 1, sizeof(uint64_t));
-    return m;
-}
-
-static const struct rf_family *find_family(const struct oracle *o,
-                                           const char *name)
-{
-    for (uint32_t f = 0; f < o->model->n_families; f++) {
-        if (strcmp(o->model->families[f].name, name) == 0) {
-            return &o->model->families[f];
-        }
-    }
-    return NULL;
-}
-
-/* One tensor of a family; no rows when the model or the layer lacks it. */
-static struct matrix family_tensor(const struct oracle *o, const char *name,
-                                   uint32_t layer, uint32_t expert)
-{
-    const struct rf_family *family = find_family(o, name);
-    uint32_t place = 0;
-    if (family == NULL) {
-        return matrix_new(0, 0);
-    }
-    if (family->layers != NULL) {
-        while (place < family->n_layers && family->layers[place] != layer) {
-            place++;
-        }
-        if (place == family->n_layers) {
-            return matrix_new(0, 0);
-        }
-    }
-    struct matrix m =
-        matrix_new(family->shape[0], family->ndim > 1 ? family->shape[1] : 1);
-    uint64_t first =
-        o->base[family - o->model->families] +
-        ((uint64_t)place * family->n_experts + expert) * m.rows * m.cols;
-    for (size_t i = 0; i < m.rows * m.cols; i++) {
-        m.ids[i] = first + i;
-    }
-    return m;
-}
-
-/* Rows [from, to); takes m. */
-static struct matrix rows(struct matrix m, size_t from, size_t to)
-{
-    struct matrix out = matrix_new(to - from, m.cols);
-    oracle_assert(to <= m.rows, "rows end at %zu of %zu", to, m.rows);
-    memcpy(out.ids, m.ids + from * m.cols, out.rows * m.cols * sizeof(*m.ids));
-    free(m.ids);
-    return out;
-}
-
-static struct matrix columns(struct matrix m, size_t from, size_t to)
-{
-    struct matrix out = matrix_new(m.rows, to - from);
-    oracle_assert(to <= m.cols, "columns end at %zu of %zu", to, m.cols);
-    for (size_t i = 0; i < m.rows; i++) {
-        memcpy(out.ids + i * out.cols, m.ids + i * m.cols + from,
-               out.cols * sizeof(*m.ids));
-    }
-    free(m.ids);
-    return out;
-}
-
-/* a on top of b; takes both. */
-static struct matrix stack(struct matrix a, struct matrix b)
-{
-    struct matrix out;
-    if (a.rows == 0 || b.rows == 0) {
-        free(a.rows == 0 ? a.ids : b.ids);
-        return a.rows == 0 ? b : a;
-    }
-    oracle_assert(a.cols == b.cols, "%zu and %zu columns", a.cols, b.cols);
-    out = matrix_new(a.rows + b.rows, a.cols);
-    memcpy(out.ids, a.ids, a.rows * a.cols * sizeof(*a.ids));
-    memcpy(out.ids + a.rows * a.cols, b.ids, b.rows * b.cols * sizeof(*b.ids));
-    free(a.ids);
-    free(b.ids);
-    return out;
-}
-
-static struct matrix row_part(struct matrix m, uint32_t part, uint32_t parts)
-{
-    size_t share = m.rows / parts;
-    oracle_assert(m.rows % parts == 0, "%zu rows over %u", m.rows, parts);
-    return rows(m, part * share, (part + 1) * share);
-}
-
-static struct matrix column_part(struct matrix m, uint32_t part, uint32_t parts)
-{
-    size_t share = m.cols / parts;
-    oracle_assert(m.cols % parts == 0, "%zu columns over %u", m.cols, parts);
-    return columns(m, part * share, (part + 1) * share);
-}
 
 /* Tensors that some models join, from which row on and how many in units of a
  * head (0: halves). */
@@ -146,17 +42,17 @@ static struct matrix tensor(const struct oracle *o, const char *name,
 {
     size_t kv = (size_t)o->model->kv_heads * o->model->head_dim;
     size_t heads = (size_t)o->model->heads * o->model->head_dim;
-    if (find_family(o, name) != NULL) {
-        return family_tensor(o, name, layer, expert);
+    if (matrix_exists(o, name)) {
+        return matrix_of(o, name, layer, expert);
     }
     for (size_t i = 0; i < RF_ARRAY_SIZE(joined); i++) {
         struct matrix m;
         size_t first, count;
         if (strcmp(joined[i].name, name) != 0 ||
-            find_family(o, joined[i].joined) == NULL) {
+            !matrix_exists(o, joined[i].joined)) {
             continue;
         }
-        m = family_tensor(o, joined[i].joined, layer, expert);
+        m = matrix_of(o, joined[i].joined, layer, expert);
         if (m.rows == 0 || joined[i].after_heads < 0) {
             return m;
         }
@@ -167,7 +63,7 @@ static struct matrix tensor(const struct oracle *o, const char *name,
             count = m.rows / 2;
             first = (size_t)joined[i].after_heads * count;
         }
-        return rows(m, first, first + count);
+        return matrix_rows(m, first, first + count);
     }
     return matrix_new(0, 0);
 }
@@ -178,29 +74,6 @@ struct oracle_param *oracle_push(struct oracle_rank *rank, size_t n)
     RF_PUSH(rank->params, rank->n, rank->cap, param);
     return &rank->params[rank->n - 1];
 }
-
-/* A parameter with these elements; takes m. */
-static void hold(struct oracle_rank *rank, struct matrix m)
-{
-    if (m.rows * m.cols > 0) {
-        struct oracle_param *param = oracle_push(rank, m.rows * m.cols);
-        memcpy(param->ids, m.ids, param->n * sizeof(*m.ids));
-    }
-    free(m.ids);
-}
-
-/* A place in a mesh, by the formulae of Megatron-LM's default order. */
-struct place {
-    uint32_t tp, dp, pp, etp, ep;
-};
-
-struct context {
-    const struct oracle *o;
-    const struct rf_side_spec *side;
-    struct place at;
-    uint32_t layer;
-    struct oracle_rank *out;
-};
 
 static struct matrix get(const struct context *c, const char *name)
 {
@@ -213,29 +86,31 @@ static struct matrix expert(const struct context *c, const char *name,
     return tensor(c->o, name, c->layer, e);
 }
 
-static bool has_tensor(const struct context *c, const char *name)
+struct matrix oracle_join_groups(const struct context *c, struct matrix q,
+                                 struct matrix k, struct matrix v)
 {
-    struct matrix m = get(c, name);
-    free(m.ids);
-    return m.rows > 0;
+    uint32_t groups = c->o->model->kv_heads;
+    struct matrix of[] = {q, k, v}, all = matrix_new(0, 0);
+    for (uint32_t g = 0; g < groups; g++) {
+        for (size_t i = 0; i < RF_ARRAY_SIZE(of); i++) {
+            struct matrix part = matrix_row_part(matrix_copy(of[i]), g, groups);
+            all = matrix_stack(all, part);
+        }
+    }
+    for (size_t i = 0; i < RF_ARRAY_SIZE(of); i++) {
+        free(of[i].ids);
+    }
+    return all.rows == 0 ? all : matrix_row_part(all, c->at.tp, c->side->tp);
 }
 
 /* linear_qkv: per query group its queries, key and value, split over TP. */
 static struct matrix megatron_qkv(const struct context *c, const char *kind)
 {
     char q[64], k[64], v[64];
-    uint32_t groups = c->o->model->kv_heads;
-    struct matrix all = matrix_new(0, 0);
     snprintf(q, sizeof(q), LAYER "self_attn.q_proj.%s", kind);
     snprintf(k, sizeof(k), LAYER "self_attn.k_proj.%s", kind);
     snprintf(v, sizeof(v), LAYER "self_attn.v_proj.%s", kind);
-    for (uint32_t g = 0; g < groups && has_tensor(c, q); g++) {
-        struct matrix group = row_part(get(c, q), g, groups);
-        group = stack(group, row_part(get(c, k), g, groups));
-        group = stack(group, row_part(get(c, v), g, groups));
-        all = stack(all, group);
-    }
-    return all.rows == 0 ? all : row_part(all, c->at.tp, c->side->tp);
+    return oracle_join_groups(c, get(c, q), get(c, k), get(c, v));
 }
 
 /* Rows of a key or value projection when TP may exceed the heads. */
@@ -247,21 +122,21 @@ static struct matrix kv_heads(const struct context *c, const char *name)
         return m;
     }
     if (tp <= kv) {
-        return row_part(m, c->at.tp, tp);
+        return matrix_row_part(m, c->at.tp, tp);
     }
-    return row_part(m, c->at.tp / (tp / kv), kv);
+    return matrix_row_part(m, c->at.tp / (tp / kv), kv);
 }
 
 static struct matrix split_rows(const struct context *c, const char *name)
 {
     struct matrix m = get(c, name);
-    return m.rows == 0 ? m : row_part(m, c->at.tp, c->side->tp);
+    return m.rows == 0 ? m : matrix_row_part(m, c->at.tp, c->side->tp);
 }
 
 static struct matrix split_columns(const struct context *c, const char *name)
 {
     struct matrix m = get(c, name);
-    return m.rows == 0 ? m : column_part(m, c->at.tp, c->side->tp);
+    return m.rows == 0 ? m : matrix_column_part(m, c->at.tp, c->side->tp);
 }
 
 static void hold_attention(const struct context *c)
@@ -274,33 +149,35 @@ static void hold_attention(const struct context *c)
         snprintf(k, sizeof(k), LAYER "self_attn.k_proj.%s", kinds[i]);
         snprintf(v, sizeof(v), LAYER "self_attn.v_proj.%s", kinds[i]);
         if (latent) {
-            hold(c->out, split_rows(c, q));
+            matrix_hold(c->out, split_rows(c, q));
         } else if (c->side->layout == RF_LAYOUT_MEGATRON) {
-            hold(c->out, megatron_qkv(c, kinds[i]));
+            matrix_hold(c->out, megatron_qkv(c, kinds[i]));
         } else if (c->side->layout == RF_LAYOUT_VLLM) {
-            hold(c->out, stack(stack(split_rows(c, q), kv_heads(c, k)),
-                               kv_heads(c, v)));
+            matrix_hold(c->out, matrix_stack(matrix_stack(split_rows(c, q),
+                                                          kv_heads(c, k)),
+                                             kv_heads(c, v)));
         } else if (i == 0 &&
-                   find_family(c->o, LAYER "self_attn.qkv_proj.weight")) {
-            hold(c->out, stack(stack(split_rows(c, q), kv_heads(c, k)),
-                               kv_heads(c, v)));
+                   matrix_exists(c->o, LAYER "self_attn.qkv_proj.weight")) {
+            matrix_hold(c->out, matrix_stack(matrix_stack(split_rows(c, q),
+                                                          kv_heads(c, k)),
+                                             kv_heads(c, v)));
         } else {
-            hold(c->out, split_rows(c, q));
-            hold(c->out, kv_heads(c, k));
-            hold(c->out, kv_heads(c, v));
+            matrix_hold(c->out, split_rows(c, q));
+            matrix_hold(c->out, kv_heads(c, k));
+            matrix_hold(c->out, kv_heads(c, v));
         }
     }
     struct matrix q_a = get(c, LAYER "self_attn.q_a_proj.weight");
     struct matrix kv_a = get(c, LAYER "self_attn.kv_a_proj_with_mqa.weight");
     if (c->side->layout == RF_LAYOUT_VLLM) {
-        hold(c->out, stack(q_a, kv_a));
+        matrix_hold(c->out, matrix_stack(q_a, kv_a));
     } else {
-        hold(c->out, q_a);
-        hold(c->out, kv_a);
+        matrix_hold(c->out, q_a);
+        matrix_hold(c->out, kv_a);
     }
-    hold(c->out, split_rows(c, LAYER "self_attn.q_b_proj.weight"));
-    hold(c->out, split_rows(c, LAYER "self_attn.kv_b_proj.weight"));
-    hold(c->out, split_columns(c, LAYER "self_attn.o_proj.weight"));
+    matrix_hold(c->out, split_rows(c, LAYER "self_attn.q_b_proj.weight"));
+    matrix_hold(c->out, split_rows(c, LAYER "self_attn.kv_b_proj.weight"));
+    matrix_hold(c->out, split_columns(c, LAYER "self_attn.o_proj.weight"));
 }
 
 /* gate and up, fused where the framework does; down. */
@@ -312,13 +189,13 @@ static void hold_mlp(const struct context *c, const char *prefix)
     snprintf(down, sizeof(down), LAYER "%s.down_proj.weight", prefix);
     struct matrix a = split_rows(c, gate), b = split_rows(c, up);
     if (c->side->layout == RF_LAYOUT_HF &&
-        find_family(c->o, LAYER "mlp.gate_up_proj.weight") == NULL) {
-        hold(c->out, a);
-        hold(c->out, b);
+        !matrix_exists(c->o, LAYER "mlp.gate_up_proj.weight")) {
+        matrix_hold(c->out, a);
+        matrix_hold(c->out, b);
     } else {
-        hold(c->out, stack(a, b));
+        matrix_hold(c->out, matrix_stack(a, b));
     }
-    hold(c->out, split_columns(c, down));
+    matrix_hold(c->out, split_columns(c, down));
 }
 
 static void hold_experts(const struct context *c)
@@ -332,32 +209,33 @@ static void hold_experts(const struct context *c)
     for (uint32_t e = c->at.ep * count; e < (c->at.ep + 1) * count; e++) {
         struct matrix a = expert(c, gate, e), b = expert(c, up, e);
         struct matrix d = expert(c, down, e);
-        a = a.rows ? row_part(a, part, etp) : a;
-        b = b.rows ? row_part(b, part, etp) : b;
-        d = d.rows ? column_part(d, part, etp) : d;
+        a = a.rows ? matrix_row_part(a, part, etp) : a;
+        b = b.rows ? matrix_row_part(b, part, etp) : b;
+        d = d.rows ? matrix_column_part(d, part, etp) : d;
         switch (c->side->layout) {
         case RF_LAYOUT_HF:
-            if (find_family(c->o, LAYER "mlp.experts.gate_up_proj") != NULL) {
-                w13 = stack(w13, stack(a, b)); /* one tensor stays one */
-                w2 = stack(w2, d);
+            if (matrix_exists(c->o, LAYER "mlp.experts.gate_up_proj")) {
+                w13 = matrix_stack(
+                    w13, matrix_stack(a, b)); /* one tensor stays one */
+                w2 = matrix_stack(w2, d);
                 break;
             }
-            hold(c->out, a);
-            hold(c->out, b);
-            hold(c->out, d);
+            matrix_hold(c->out, a);
+            matrix_hold(c->out, b);
+            matrix_hold(c->out, d);
             break;
         case RF_LAYOUT_VLLM:
-            w13 = stack(w13, stack(a, b));
-            w2 = stack(w2, d);
+            w13 = matrix_stack(w13, matrix_stack(a, b));
+            w2 = matrix_stack(w2, d);
             break;
         default:
-            hold(c->out, stack(a, b));
-            hold(c->out, d);
+            matrix_hold(c->out, matrix_stack(a, b));
+            matrix_hold(c->out, d);
             break;
         }
     }
-    hold(c->out, w13);
-    hold(c->out, w2);
+    matrix_hold(c->out, w13);
+    matrix_hold(c->out, w2);
 }
 
 /* Experts of [in, out] matrices in which gate and up take turns, column by
@@ -375,18 +253,18 @@ static void hold_turns(const struct context *c)
                               expert(c, down, e)};
         for (int i = 0; i < 3; i++) {
             if (of[i].rows > 0) {
-                of[i] = i == 0 ? column_part(of[i], part, etp)
-                               : row_part(of[i], part, etp);
+                of[i] = i == 0 ? matrix_column_part(of[i], part, etp)
+                               : matrix_row_part(of[i], part, etp);
             }
             if (c->side->layout != RF_LAYOUT_MEGATRON) {
-                inside[i] = stack(inside[i], of[i]);
+                inside[i] = matrix_stack(inside[i], of[i]);
             } else {
-                hold(c->out, of[i]);
+                matrix_hold(c->out, of[i]);
             }
         }
     }
     for (int i = 0; i < 3; i++) {
-        hold(c->out, inside[i]);
+        matrix_hold(c->out, inside[i]);
     }
 }
 
@@ -401,17 +279,18 @@ static void hold_beside(const struct context *c)
     for (uint32_t e = c->at.ep * count; e < (c->at.ep + 1) * count; e++) {
         struct matrix gate = expert(c, name, e), up = expert(c, name, e);
         if (gate.rows > 0) {
-            gate = column_part(column_part(gate, 0, 2), part, etp);
-            up = column_part(column_part(up, 1, 2), part, etp);
+            gate =
+                matrix_column_part(matrix_column_part(gate, 0, 2), part, etp);
+            up = matrix_column_part(matrix_column_part(up, 1, 2), part, etp);
         }
-        gate = stack(gate, up);
+        gate = matrix_stack(gate, up);
         if (c->side->layout == RF_LAYOUT_MEGATRON) {
-            hold(c->out, gate);
+            matrix_hold(c->out, gate);
         } else {
-            all = stack(all, gate);
+            all = matrix_stack(all, gate);
         }
     }
-    hold(c->out, all);
+    matrix_hold(c->out, all);
 }
 
 static void hold_layer(const struct context *c)
@@ -427,7 +306,7 @@ static void hold_layer(const struct context *c)
         LAYER "mlp.gate.e_score_correction_bias",
     };
     for (size_t i = 0; i < RF_ARRAY_SIZE(whole); i++) {
-        hold(c->out, get(c, whole[i]));
+        matrix_hold(c->out, get(c, whole[i]));
     }
     hold_attention(c);
     hold_mlp(c, "mlp");
@@ -439,8 +318,7 @@ static void hold_layer(const struct context *c)
     }
 }
 
-/* A vocabulary matrix with the padding rows its framework adds. */
-static void hold_vocabulary(const struct context *c, const char *name)
+void oracle_hold_vocabulary(const struct context *c, const char *name)
 {
     struct matrix m = get(c, name);
     const struct rf_side_spec *train = &c->o->spec->train;
@@ -457,9 +335,9 @@ static void hold_vocabulary(const struct context *c, const char *name)
         for (size_t i = 0; i < missing * m.cols; i++) {
             pad.ids[i] = ORACLE_PAD;
         }
-        m = row_part(stack(m, pad), c->at.tp, c->side->tp);
+        m = matrix_row_part(matrix_stack(m, pad), c->at.tp, c->side->tp);
     }
-    hold(c->out, m);
+    matrix_hold(c->out, m);
 }
 
 /* Layers of each stage when they are not even; 0: even. */
@@ -508,25 +386,32 @@ static struct place place_of(const struct rf_side_spec *side, uint32_t size,
     };
 }
 
+static void hold_outside(const struct context *c)
+{
+    uint32_t last = c->side->pp - 1;
+    bool copy = c->at.pp == last && c->o->model->tied_embeddings &&
+                c->side->layout != RF_LAYOUT_HF;
+    if (c->at.pp == 0 || copy) {
+        oracle_hold_vocabulary(c, "model.embed_tokens.weight");
+    }
+    if (c->at.pp == last) {
+        matrix_hold(c->out, get(c, "model.norm.weight"));
+        oracle_hold_vocabulary(c, "lm_head.weight");
+    }
+}
+
 static void hold_stage(const struct oracle *o, const struct rf_side_spec *side,
                        uint32_t size, uint32_t index, struct oracle_rank *out)
 {
     struct context c = {.o = o, .side = side, .out = out};
-    uint32_t last = side->pp - 1;
+    bool listed = oracle_held != NULL;
     c.at = place_of(side, size, index);
-    if (c.at.pp == 0 || (c.at.pp == last && o->model->tied_embeddings &&
-                         side->layout != RF_LAYOUT_HF)) {
-        hold_vocabulary(&c, "model.embed_tokens.weight");
-    }
+    (listed ? oracle_hold_outside : hold_outside)(&c);
     for (uint32_t l = 0; l < o->model->n_layers; l++) {
         if (stage_of(side, o->model->n_layers, l) == c.at.pp) {
             c.layer = l;
-            hold_layer(&c);
+            (listed ? oracle_hold_layer : hold_layer)(&c);
         }
-    }
-    if (c.at.pp == last) {
-        hold(out, get(&c, "model.norm.weight"));
-        hold_vocabulary(&c, "lm_head.weight");
     }
 }
 

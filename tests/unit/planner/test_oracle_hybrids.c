@@ -1,0 +1,177 @@
+/*
+ * Models whose layers differ in kind, and experts that lie in one tensor:
+ * what a rank holds of each tensor, element by element against lists that say
+ * how the frameworks cut it (docs/MODELS.md, "Who splits what").
+ */
+#include <check.h>
+
+#include "oracle.h"
+#include "quoted.h"
+
+#define HELD(tensor, ...)                                                      \
+    {                                                                          \
+        .name = (tensor), .cut = __VA_ARGS__                                   \
+    }
+#define L "model.layers.{L}."
+#define ATTENTION                                                              \
+    "'hidden_size': 16, 'num_attention_heads': 8, 'num_key_value_heads': 2, "  \
+    "'head_dim': 4, 'vocab_size': 96, "
+
+/* Queries, keys, values and their biases; the output. */
+#define HELD_ATTENTION(prefix)                                                 \
+    HELD(prefix "q_proj.weight", ORACLE_ROWS, .join = ORACLE_QKV),             \
+        HELD(prefix "k_proj.weight", ORACLE_KV, .join = ORACLE_QKV),           \
+        HELD(prefix "v_proj.weight", ORACLE_KV, .join = ORACLE_QKV),           \
+        HELD(prefix "q_proj.bias", ORACLE_ROWS, .join = ORACLE_QKV),           \
+        HELD(prefix "k_proj.bias", ORACLE_KV, .join = ORACLE_QKV),             \
+        HELD(prefix "v_proj.bias", ORACLE_KV, .join = ORACLE_QKV),             \
+        HELD(prefix "o_proj.weight", ORACLE_COLUMNS),                          \
+        HELD(prefix "o_proj.bias", ORACLE_WHOLE)
+
+#define HELD_MLP(prefix)                                                       \
+    HELD(prefix "gate_proj.weight", ORACLE_ROWS, .join = ORACLE_GATE_UP),      \
+        HELD(prefix "up_proj.weight", ORACLE_ROWS, .join = ORACLE_GATE_UP),    \
+        HELD(prefix "gate_proj.bias", ORACLE_ROWS, .join = ORACLE_GATE_UP),    \
+        HELD(prefix "up_proj.bias", ORACLE_ROWS, .join = ORACLE_GATE_UP),      \
+        HELD(prefix "down_proj.weight", ORACLE_COLUMNS),                       \
+        HELD(prefix "down_proj.bias", ORACLE_WHOLE)
+
+#define HELD_NORMS                                                             \
+    HELD(L "input_layernorm.weight", ORACLE_WHOLE),                            \
+        HELD(L "post_attention_layernorm.weight", ORACLE_WHOLE)
+
+#define HELD_OUTSIDE                                                           \
+    HELD("model.embed_tokens.weight", ORACLE_EMBEDDING),                       \
+        HELD("lm_head.weight", ORACLE_HEAD),                                   \
+        HELD("model.norm.weight", ORACLE_LAST)
+
+/* Gated delta nets with 8 key heads of 2 and 16 value heads of 3. */
+#define DELTA_NET                                                              \
+    "'linear_num_key_heads': 8, 'linear_key_head_dim': 2, "                    \
+    "'linear_num_value_heads': 16, 'linear_value_head_dim': 3, "               \
+    "'linear_conv_kernel_dim': 3, 'full_attention_interval': 2, "
+#define DELTA_PARTS .parts = {{16, 8}, {16, 8}, {48, 8}}
+
+static const struct oracle_held held_qwen3_next[] = {
+    HELD_OUTSIDE,
+    HELD_NORMS,
+    HELD(L "linear_attn.in_proj_qkvz.weight", ORACLE_ROWS),
+    HELD(L "linear_attn.in_proj_ba.weight", ORACLE_ROWS),
+    HELD(L "linear_attn.conv1d.weight", ORACLE_PARTS, DELTA_PARTS),
+    HELD(L "linear_attn.A_log", ORACLE_ROWS),
+    HELD(L "linear_attn.dt_bias", ORACLE_ROWS),
+    HELD(L "linear_attn.norm.weight", ORACLE_WHOLE),
+    HELD(L "linear_attn.out_proj.weight", ORACLE_COLUMNS),
+    HELD_ATTENTION(L "self_attn."),
+    HELD(L "self_attn.q_norm.weight", ORACLE_WHOLE),
+    HELD(L "self_attn.k_norm.weight", ORACLE_WHOLE),
+    HELD_MLP(L "mlp."),
+    HELD(L "mlp.gate.weight", ORACLE_WHOLE),
+    HELD(L "mlp.experts.{E}.gate_proj.weight", ORACLE_ROWS,
+         .join = ORACLE_GATE_UP, .experts = true),
+    HELD(L "mlp.experts.{E}.up_proj.weight", ORACLE_ROWS,
+         .join = ORACLE_GATE_UP, .experts = true),
+    HELD(L "mlp.experts.{E}.down_proj.weight", ORACLE_COLUMNS, .experts = true),
+    HELD_MLP(L "mlp.shared_expert."),
+    HELD(L "mlp.shared_expert_gate.weight", ORACLE_WHOLE),
+    {.name = NULL},
+};
+
+#define V "model.language_model."
+#define VL V "layers.{L}."
+
+static const struct oracle_held held_qwen3_5_moe[] = {
+    HELD(V "embed_tokens.weight", ORACLE_EMBEDDING),
+    HELD("lm_head.weight", ORACLE_HEAD),
+    HELD(V "norm.weight", ORACLE_LAST),
+    HELD(VL "input_layernorm.weight", ORACLE_WHOLE),
+    HELD(VL "post_attention_layernorm.weight", ORACLE_WHOLE),
+    HELD(VL "linear_attn.in_proj_qkv.weight", ORACLE_PARTS, DELTA_PARTS),
+    HELD(VL "linear_attn.in_proj_z.weight", ORACLE_ROWS),
+    HELD(VL "linear_attn.in_proj_b.weight", ORACLE_ROWS),
+    HELD(VL "linear_attn.in_proj_a.weight", ORACLE_ROWS),
+    HELD(VL "linear_attn.conv1d.weight", ORACLE_PARTS, DELTA_PARTS),
+    HELD(VL "linear_attn.A_log", ORACLE_ROWS),
+    HELD(VL "linear_attn.dt_bias", ORACLE_ROWS),
+    HELD(VL "linear_attn.norm.weight", ORACLE_WHOLE),
+    HELD(VL "linear_attn.out_proj.weight", ORACLE_COLUMNS),
+    HELD_ATTENTION(VL "self_attn."),
+    HELD(VL "self_attn.q_norm.weight", ORACLE_WHOLE),
+    HELD(VL "self_attn.k_norm.weight", ORACLE_WHOLE),
+    HELD_MLP(VL "mlp."), /* of qwen3_5 */
+    HELD(VL "mlp.gate.weight", ORACLE_WHOLE),
+    HELD(VL "mlp.experts.gate_up_proj", ORACLE_PARTS, .experts = true,
+         .stacked = true, .parts = {{16, 16}, {16, 16}}),
+    HELD(VL "mlp.experts.down_proj", ORACLE_COLUMNS, .experts = true,
+         .stacked = true),
+    HELD_MLP(VL "mlp.shared_expert."),
+    HELD(VL "mlp.shared_expert_gate.weight", ORACLE_WHOLE),
+    {.name = NULL},
+};
+
+#define EXPERTS "'num_experts': 4, 'moe_intermediate_size': 16, "
+static const struct {
+    const char *config;
+    const struct oracle_held *held;
+} models[] = {
+    {"'model_type': 'qwen3_next', 'num_hidden_layers': 4, " ATTENTION DELTA_NET
+         EXPERTS "'attention_bias': true, 'decoder_sparse_step': 2, "
+     "'intermediate_size': 32, 'shared_expert_intermediate_size': 24",
+     held_qwen3_next},
+    {"'model_type': 'qwen3_5', 'text_config': {'num_hidden_layers': 4, "
+     "'model_type': 'qwen3_5_text', " ATTENTION DELTA_NET
+     "'intermediate_size': 24}",
+     held_qwen3_5_moe},
+    {"'model_type': 'qwen3_5_moe', 'text_config': {'num_hidden_layers': 4, "
+     "'model_type': 'qwen3_5_moe_text', " ATTENTION DELTA_NET EXPERTS
+     "'attention_bias': true, 'shared_expert_intermediate_size': 24}",
+     held_qwen3_5_moe},
+};
+
+static const char *const sides[] = {
+    "'layout': 'hf'",
+    "'tp': 8, 'layout': 'hf'",
+    "'tp': 2, 'pp': 2, 'layout': 'hf'",
+    "'tp': 4, 'layout': 'vllm'",
+    "'tp': 8, 'layout': 'vllm'",
+    "'tp': 2, 'pp': 2, 'layout': 'vllm'",
+    "'tp': 2, 'pp': 2",
+    "'dp': 3, 'layout': 'fsdp'",
+    "'dp': 5, 'layout': 'fsdp1'",
+    /* of models with experts: */
+    "'tp': 2, 'ep': 2, 'etp': 1, 'pp': 2, 'layout': 'hf'",
+    "'tp': 2, 'ep': 2, 'etp': 2, 'layout': 'vllm'",
+    "'tp': 2, 'ep': 2, 'etp': 1",
+};
+#define WITH_EXPERTS 3
+
+START_TEST(test_oracle_agrees_on_hybrids)
+{
+    struct rf_model *model =
+        quoted_model("{'config': {%s}}", models[_i].config);
+    size_t n = RF_ARRAY_SIZE(sides) - (model->n_experts > 0 ? 0 : WITH_EXPERTS);
+    oracle_held = models[_i].held;
+    for (size_t a = 0; a < n; a++) {
+        for (size_t b = 0; b < n; b++) {
+            oracle_plan(model, NULL, 0,
+                        "'mode': 'disaggregated', 'train': {%s}, "
+                        "'infer': {%s}",
+                        sides[a], sides[b]);
+        }
+    }
+    oracle_held = NULL;
+    rf_model_destroy(model);
+}
+END_TEST
+
+Suite *test_oracle_hybrids_suite(void);
+Suite *test_oracle_hybrids_suite(void)
+{
+    Suite *suite = suite_create("oracle_hybrids");
+    TCase *tests = tcase_create("oracle_hybrids");
+    tcase_set_timeout(tests, 60);
+    tcase_add_loop_test(tests, test_oracle_agrees_on_hybrids, 0,
+                        (int)RF_ARRAY_SIZE(models));
+    suite_add_tcase(suite, tests);
+    return suite;
+}

@@ -105,7 +105,7 @@ checkpoint() { # JQ_PROGRAM that gives {name: shape}
 }
 
 # With the names of gpt-oss: fused experts, a router, biases and sinks.
-gpt_oss() {
+unforeseen() {
     checkpoint '[range(2) as $layer | {
             "self_attn.q_proj.weight": [64, 32],
             "self_attn.q_proj.bias": [64],
@@ -124,7 +124,7 @@ gpt_oss() {
         } | with_entries(.key |= "model.layers.\($layer).\(.)")] | add
         + {"model.embed_tokens.weight": [512, 32], "model.norm.weight": [32],
             "lm_head.weight": [512, 32]}'
-    echo '{"model_type": "gpt_oss", "num_hidden_layers": 2,
+    echo '{"model_type": "unforeseen", "num_hidden_layers": 2,
         "num_attention_heads": 8, "num_key_value_heads": 4}' >model/config.json
 }
 
@@ -133,7 +133,7 @@ unknown='.model = {"checkpoint": "model"} | .scenarios = [{"name": "s",
     "warmup": 0, "iterations": 2}]'
 test_tensors_that_no_rule_knows_are_refused_by_name() {
     local name
-    gpt_oss
+    unforeseen
     cluster "$unknown"
     run_coord cluster.json
     expect_exit 2
@@ -148,7 +148,7 @@ test_tensors_that_no_rule_knows_are_refused_by_name() {
 
 test_unknown_tensors_are_replicated_when_asked_for_and_shown() {
     local file
-    gpt_oss
+    unforeseen
     cluster "$unknown | .model.unknown_tensors = \"replicate\""
     run_coord plan cluster.json
     expect_exit 0
@@ -167,7 +167,7 @@ test_unknown_tensors_are_replicated_when_asked_for_and_shown() {
 }
 
 test_a_layout_that_splits_nothing_needs_no_rules() {
-    gpt_oss
+    unforeseen
     cluster "$unknown"' | .nodes[0].slots = 2
         | .scenarios[0].train = {"pp": 2} | .scenarios[0].infer = {"tp": 1}'
     run_coord plan cluster.json
@@ -180,7 +180,7 @@ test_a_layout_that_splits_nothing_needs_no_rules() {
 }
 
 test_families_are_listed_with_what_a_rank_holds() {
-    gpt_oss
+    unforeseen
     cluster "$unknown | .model.unknown_tensors = \"replicate\""
     run_coord plan cluster.json
     expect_no_text out 'q_proj'
@@ -203,8 +203,19 @@ rules='[
     {"name": "model.layers.{L}.self_attn.sinks", "role": "column",
         "heads": "num_attention_heads"}]'
 
+test_a_checkpoint_of_a_known_type_needs_no_rules() {
+    unforeseen
+    jq '.model_type = "gpt_oss" | .head_dim = 8' model/config.json >known
+    mv known model/config.json
+    cluster "$unknown"
+    run_coord plan -v cluster.json
+    expect_exit 0
+    expect_no_text out '^  unknown'
+    expect_text out 'self_attn\.sinks +\[8\] +2  column +\[4\] +\[2\] +gpt_oss: '
+}
+
 test_rules_make_unknown_tensors_known() {
-    gpt_oss
+    unforeseen
     cluster "$unknown | .model.rules = $rules"
     run_coord plan -v cluster.json
     expect_exit 0
@@ -221,7 +232,7 @@ test_rules_make_unknown_tensors_known() {
 }
 
 test_a_rule_for_no_tensor_is_refused_with_its_place() {
-    gpt_oss
+    unforeseen
     cluster "$unknown"' | .model.rules = [{name: "nothing", role: "row"}]'
     run_coord plan cluster.json
     expect_exit 2
@@ -229,7 +240,7 @@ test_a_rule_for_no_tensor_is_refused_with_its_place() {
 }
 
 test_a_checkpoint_without_a_config_may_be_given_its_heads() {
-    gpt_oss
+    unforeseen
     rm model/config.json
     cluster "$unknown | .model.unknown_tensors = \"replicate\""
     run_coord plan cluster.json
@@ -243,7 +254,7 @@ test_a_checkpoint_without_a_config_may_be_given_its_heads() {
 }
 
 test_a_refused_scenario_still_lists_what_names_are_taken_for() {
-    gpt_oss
+    unforeseen
     cluster "$unknown"
     run_coord plan -v cluster.json
     expect_exit 2

@@ -45,9 +45,11 @@ static const char *const model_types[] = {
     "qwen3_next",
     "qwen3_5",
     "qwen3_5_moe",
+    "gpt_oss",
+    "llama4",
 };
 /* test_oracle_hybrids.c splits those, over meshes that fit them. */
-#define HYBRIDS 3
+#define HYBRIDS 5
 
 /* A row of a fixture: tensors that differ in layer and expert alone. */
 struct row {

@@ -109,6 +109,48 @@ static const struct oracle_held held_qwen3_5_moe[] = {
     {.name = NULL},
 };
 
+/* The experts of gpt_oss are [in, out] in bfloat16, gate and up taking turns in
+ * both forms. */
+static const struct oracle_held held_gpt_oss[] = {
+    HELD_OUTSIDE,
+    HELD_NORMS,
+    HELD_ATTENTION(L "self_attn."),
+    HELD(L "self_attn.sinks", ORACLE_ROWS),
+    HELD(L "mlp.router.weight", ORACLE_WHOLE),
+    HELD(L "mlp.router.bias", ORACLE_WHOLE),
+    HELD(L "mlp.experts.gate_up_proj", ORACLE_COLUMNS, .experts = true,
+         .stacked = true),
+    HELD(L "mlp.experts.gate_up_proj_blocks", ORACLE_ROWS, .experts = true,
+         .stacked = true),
+    HELD(L "mlp.experts.gate_up_proj_scales", ORACLE_ROWS, .experts = true,
+         .stacked = true),
+    HELD(L "mlp.experts.gate_up_proj_bias", ORACLE_ROWS, .experts = true,
+         .stacked = true),
+    HELD(L "mlp.experts.down_proj", ORACLE_ROWS, .experts = true,
+         .stacked = true),
+    HELD(L "mlp.experts.down_proj_blocks", ORACLE_COLUMNS, .experts = true,
+         .stacked = true),
+    HELD(L "mlp.experts.down_proj_scales", ORACLE_COLUMNS, .experts = true,
+         .stacked = true),
+    HELD(L "mlp.experts.down_proj_bias", ORACLE_WHOLE, .experts = true,
+         .stacked = true),
+    {.name = NULL},
+};
+
+static const struct oracle_held held_llama4[] = {
+    HELD_OUTSIDE,
+    HELD_NORMS,
+    HELD_ATTENTION(L "self_attn."),
+    HELD_MLP(L "feed_forward."),
+    HELD(L "feed_forward.router.weight", ORACLE_WHOLE),
+    HELD(L "feed_forward.experts.gate_up_proj", ORACLE_HALVES, .experts = true,
+         .stacked = true),
+    HELD(L "feed_forward.experts.down_proj", ORACLE_ROWS, .experts = true,
+         .stacked = true),
+    HELD_MLP(L "feed_forward.shared_expert."),
+    {.name = NULL},
+};
+
 #define EXPERTS "'num_experts': 4, 'moe_intermediate_size': 16, "
 static const struct {
     const char *config;
@@ -126,6 +168,19 @@ static const struct {
      "'model_type': 'qwen3_5_moe_text', " ATTENTION DELTA_NET EXPERTS
      "'attention_bias': true, 'shared_expert_intermediate_size': 24}",
      held_qwen3_5_moe},
+    {"'model_type': 'gpt_oss', 'num_hidden_layers': 2, " ATTENTION
+     "'num_local_experts': 4, 'intermediate_size': 24",
+     held_gpt_oss},
+    /* One dtype for all, as the oracle needs it. */
+    {"'model_type': 'gpt_oss', 'num_hidden_layers': 2, 'hidden_size': 32, "
+     "'num_attention_heads': 8, 'num_key_value_heads': 2, 'head_dim': 4, "
+     "'vocab_size': 96, 'num_local_experts': 2, 'intermediate_size': 256, "
+     "'dtype': 'uint8', 'quantization_config': {'quant_method': 'mxfp4'}",
+     held_gpt_oss},
+    {"'model_type': 'llama4_text', 'num_hidden_layers': 4, " ATTENTION
+     "'num_local_experts': 4, 'intermediate_size': 24, "
+     "'intermediate_size_mlp': 40, 'interleave_moe_layer_step': 2",
+     held_llama4},
 };
 
 static const char *const sides[] = {

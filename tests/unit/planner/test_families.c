@@ -47,9 +47,11 @@ static const char *const model_types[] = {
     "qwen3_5_moe",
     "gpt_oss",
     "llama4",
+    "nemotron_h",
+    "falcon_h1",
 };
 /* test_oracle_hybrids.c splits those, over meshes that fit them. */
-#define HYBRIDS 5
+#define HYBRIDS 7
 
 /* A row of a fixture: tensors that differ in layer and expert alone. */
 struct row {

@@ -151,7 +151,69 @@ static const struct oracle_held held_llama4[] = {
     {.name = NULL},
 };
 
+/* Mamba-2 with 8 heads of 2 and 2 groups of 3: in_proj is [z, x, B, C, dt],
+ * conv1d [x, B, C]. */
+#define IN_PARTS .parts = {{16, 8}, {16, 8}, {6, 2}, {6, 2}, {8, 8}}
+#define CONV_PARTS .parts = {{16, 8}, {6, 2}, {6, 2}}
+#define HELD_MAMBA(prefix)                                                     \
+    HELD(prefix "in_proj.weight", ORACLE_PARTS, IN_PARTS),                     \
+        HELD(prefix "in_proj.bias", ORACLE_PARTS, IN_PARTS),                   \
+        HELD(prefix "conv1d.weight", ORACLE_PARTS, CONV_PARTS),                \
+        HELD(prefix "conv1d.bias", ORACLE_PARTS, CONV_PARTS),                  \
+        HELD(prefix "A_log", ORACLE_ROWS), HELD(prefix "D", ORACLE_ROWS),      \
+        HELD(prefix "dt_bias", ORACLE_ROWS),                                   \
+        HELD(prefix "norm.weight", ORACLE_ROWS),                               \
+        HELD(prefix "out_proj.weight", ORACLE_COLUMNS),                        \
+        HELD(prefix "out_proj.bias", ORACLE_WHOLE)
+
+#define B "backbone.layers.{L}."
+
+/* Its MLPs and experts have no gate. */
+static const struct oracle_held held_nemotron_h[] = {
+    HELD("backbone.embeddings.weight", ORACLE_EMBEDDING),
+    HELD("lm_head.weight", ORACLE_HEAD),
+    HELD("backbone.norm_f.weight", ORACLE_LAST),
+    HELD(B "norm.weight", ORACLE_WHOLE),
+    HELD_MAMBA(B "mixer."),
+    HELD_ATTENTION(B "mixer."),
+    HELD(B "mixer.up_proj.weight", ORACLE_ROWS),
+    HELD(B "mixer.up_proj.bias", ORACLE_ROWS),
+    HELD(B "mixer.down_proj.weight", ORACLE_COLUMNS),
+    HELD(B "mixer.down_proj.bias", ORACLE_WHOLE),
+    HELD(B "mixer.gate.weight", ORACLE_WHOLE),
+    HELD(B "mixer.gate.e_score_correction_bias", ORACLE_WHOLE),
+    HELD(B "mixer.fc1_latent_proj.weight", ORACLE_WHOLE),
+    HELD(B "mixer.fc1_latent_proj.bias", ORACLE_WHOLE),
+    HELD(B "mixer.fc2_latent_proj.weight", ORACLE_WHOLE),
+    HELD(B "mixer.fc2_latent_proj.bias", ORACLE_WHOLE),
+    HELD(B "mixer.experts.{E}.up_proj.weight", ORACLE_ROWS, .experts = true),
+    HELD(B "mixer.experts.{E}.down_proj.weight", ORACLE_COLUMNS,
+         .experts = true),
+    HELD(B "mixer.shared_experts.up_proj.weight", ORACLE_ROWS),
+    HELD(B "mixer.shared_experts.up_proj.bias", ORACLE_ROWS),
+    HELD(B "mixer.shared_experts.down_proj.weight", ORACLE_COLUMNS),
+    HELD(B "mixer.shared_experts.down_proj.bias", ORACLE_WHOLE),
+    {.name = NULL},
+};
+
+static const struct oracle_held held_falcon_h1[] = {
+    HELD("model.embed_tokens.weight", ORACLE_EMBEDDING),
+    HELD("model.final_layernorm.weight", ORACLE_LAST),
+    HELD(L "input_layernorm.weight", ORACLE_WHOLE),
+    HELD(L "pre_ff_layernorm.weight", ORACLE_WHOLE),
+    HELD_MAMBA(L "mamba."),
+    HELD_ATTENTION(L "self_attn."),
+    HELD_MLP(L "feed_forward."),
+    {.name = NULL},
+};
+
+#define D "layers.{L}."
+
 #define EXPERTS "'num_experts': 4, 'moe_intermediate_size': 16, "
+#define MAMBA                                                                  \
+    "'mamba_num_heads': 8, 'mamba_head_dim': 2, 'n_groups': 2, "               \
+    "'ssm_state_size': 3, 'conv_kernel': 3, "
+
 static const struct {
     const char *config;
     const struct oracle_held *held;
@@ -181,6 +243,19 @@ static const struct {
      "'num_local_experts': 4, 'intermediate_size': 24, "
      "'intermediate_size_mlp': 40, 'interleave_moe_layer_step': 2",
      held_llama4},
+    {"'model_type': 'nemotron_h', 'hybrid_override_pattern': 'M-*EM*E-', "
+     "'intermediate_size': 24, 'n_routed_experts': 4, 'mlp_bias': true, "
+     "'use_bias': true, 'moe_intermediate_size': 16, 'moe_latent_size': 12, "
+     "'moe_shared_expert_intermediate_size': 40, " ATTENTION MAMBA
+     "'use_conv_bias': true",
+     held_nemotron_h},
+    {"'model_type': 'falcon_h1', 'num_hidden_layers': 4, " ATTENTION
+     "'intermediate_size': 24, 'mamba_n_heads': 8, 'mamba_d_head': 2, "
+     "'mamba_d_ssm': 16, 'mamba_n_groups': 2, 'mamba_d_state': 3, "
+     "'mamba_d_conv': 3, 'mamba_rms_norm': true, 'mamba_proj_bias': true, "
+     "'projectors_bias': true, 'mlp_bias': true, 'attention_bias': true, "
+     "'tie_word_embeddings': true",
+     held_falcon_h1},
 };
 
 static const char *const sides[] = {

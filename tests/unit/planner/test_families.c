@@ -49,9 +49,11 @@ static const char *const model_types[] = {
     "llama4",
     "nemotron_h",
     "falcon_h1",
+    "longcat_flash",
+    "deepseek_v4",
 };
 /* test_oracle_hybrids.c splits those, over meshes that fit them. */
-#define HYBRIDS 7
+#define HYBRIDS 9
 
 /* A row of a fixture: tensors that differ in layer and expert alone. */
 struct row {

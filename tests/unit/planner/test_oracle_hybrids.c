@@ -207,7 +207,87 @@ static const struct oracle_held held_falcon_h1[] = {
     {.name = NULL},
 };
 
+#define HELD_LATENT(prefix)                                                    \
+    HELD(prefix "q_a_proj.weight", ORACLE_WHOLE, .join = ORACLE_LATENT),       \
+        HELD(prefix "kv_a_proj_with_mqa.weight", ORACLE_WHOLE,                 \
+             .join = ORACLE_LATENT),                                           \
+        HELD(prefix "q_a_proj.bias", ORACLE_WHOLE, .join = ORACLE_LATENT),     \
+        HELD(prefix "kv_a_proj_with_mqa.bias", ORACLE_WHOLE,                   \
+             .join = ORACLE_LATENT),                                           \
+        HELD(prefix "q_a_layernorm.weight", ORACLE_WHOLE),                     \
+        HELD(prefix "kv_a_layernorm.weight", ORACLE_WHOLE),                    \
+        HELD(prefix "q_b_proj.weight", ORACLE_ROWS),                           \
+        HELD(prefix "kv_b_proj.weight", ORACLE_ROWS),                          \
+        HELD(prefix "o_proj.weight", ORACLE_COLUMNS),                          \
+        HELD(prefix "o_proj.bias", ORACLE_WHOLE)
+
+static const struct oracle_held held_longcat_flash[] = {
+    HELD_OUTSIDE,
+    HELD(L "input_layernorm.0.weight", ORACLE_WHOLE),
+    HELD(L "input_layernorm.1.weight", ORACLE_WHOLE),
+    HELD(L "post_attention_layernorm.0.weight", ORACLE_WHOLE),
+    HELD(L "post_attention_layernorm.1.weight", ORACLE_WHOLE),
+    HELD_LATENT(L "self_attn.0."),
+    HELD_LATENT(L "self_attn.1."),
+    HELD_MLP(L "mlps.0."),
+    HELD_MLP(L "mlps.1."),
+    HELD(L "mlp.router.classifier.weight", ORACLE_WHOLE),
+    HELD(L "mlp.router.e_score_correction_bias", ORACLE_WHOLE),
+    HELD(L "mlp.experts.{E}.gate_proj.weight", ORACLE_ROWS,
+         .join = ORACLE_GATE_UP, .experts = true),
+    HELD(L "mlp.experts.{E}.up_proj.weight", ORACLE_ROWS,
+         .join = ORACLE_GATE_UP, .experts = true),
+    HELD(L "mlp.experts.{E}.down_proj.weight", ORACLE_COLUMNS, .experts = true),
+    {.name = NULL},
+};
+
 #define D "layers.{L}."
+
+static const struct oracle_held held_deepseek_v4[] = {
+    HELD("embed.weight", ORACLE_EMBEDDING),
+    HELD("head.weight", ORACLE_HEAD),
+    HELD("norm.weight", ORACLE_LAST),
+    HELD("hc_head_fn", ORACLE_LAST),
+    HELD("hc_head_base", ORACLE_LAST),
+    HELD("hc_head_scale", ORACLE_LAST),
+    HELD(D "hc_attn_fn", ORACLE_WHOLE),
+    HELD(D "hc_attn_base", ORACLE_WHOLE),
+    HELD(D "hc_attn_scale", ORACLE_WHOLE),
+    HELD(D "hc_ffn_fn", ORACLE_WHOLE),
+    HELD(D "hc_ffn_base", ORACLE_WHOLE),
+    HELD(D "hc_ffn_scale", ORACLE_WHOLE),
+    HELD(D "attn_norm.weight", ORACLE_WHOLE),
+    HELD(D "ffn_norm.weight", ORACLE_WHOLE),
+    HELD(D "attn.wq_a.weight", ORACLE_WHOLE, .join = ORACLE_LATENT),
+    HELD(D "attn.wkv.weight", ORACLE_WHOLE, .join = ORACLE_LATENT),
+    HELD(D "attn.q_norm.weight", ORACLE_WHOLE),
+    HELD(D "attn.kv_norm.weight", ORACLE_WHOLE),
+    HELD(D "attn.wq_b.weight", ORACLE_ROWS),
+    HELD(D "attn.attn_sink", ORACLE_ROWS),
+    HELD(D "attn.wo_a.weight", ORACLE_ROWS),
+    HELD(D "attn.wo_b.weight", ORACLE_COLUMNS),
+    HELD(D "attn.compressor.wkv.weight", ORACLE_WHOLE),
+    HELD(D "attn.compressor.wgate.weight", ORACLE_WHOLE),
+    HELD(D "attn.compressor.ape", ORACLE_WHOLE),
+    HELD(D "attn.compressor.norm.weight", ORACLE_WHOLE),
+    HELD(D "attn.indexer.compressor.wkv.weight", ORACLE_WHOLE),
+    HELD(D "attn.indexer.compressor.wgate.weight", ORACLE_WHOLE),
+    HELD(D "attn.indexer.compressor.ape", ORACLE_WHOLE),
+    HELD(D "attn.indexer.compressor.norm.weight", ORACLE_WHOLE),
+    HELD(D "attn.indexer.wq_b.weight", ORACLE_WHOLE),
+    HELD(D "attn.indexer.weights_proj.weight", ORACLE_WHOLE),
+    HELD(D "ffn.gate.weight", ORACLE_WHOLE),
+    HELD(D "ffn.gate.bias", ORACLE_WHOLE),
+    HELD(D "ffn.experts.{E}.w1.weight", ORACLE_ROWS, .join = ORACLE_GATE_UP,
+         .experts = true),
+    HELD(D "ffn.experts.{E}.w3.weight", ORACLE_ROWS, .join = ORACLE_GATE_UP,
+         .experts = true),
+    HELD(D "ffn.experts.{E}.w2.weight", ORACLE_COLUMNS, .experts = true),
+    HELD(D "ffn.shared_experts.w1.weight", ORACLE_ROWS, .join = ORACLE_GATE_UP),
+    HELD(D "ffn.shared_experts.w3.weight", ORACLE_ROWS, .join = ORACLE_GATE_UP),
+    HELD(D "ffn.shared_experts.w2.weight", ORACLE_COLUMNS),
+    {.name = NULL},
+};
 
 #define EXPERTS "'num_experts': 4, 'moe_intermediate_size': 16, "
 #define MAMBA                                                                  \
@@ -256,6 +336,19 @@ static const struct {
      "'projectors_bias': true, 'mlp_bias': true, 'attention_bias': true, "
      "'tie_word_embeddings': true",
      held_falcon_h1},
+    {"'model_type': 'longcat_flash', 'num_layers': 2, 'hidden_size': 16, "
+     "'num_attention_heads': 8, 'q_lora_rank': 6, 'kv_lora_rank': 5, "
+     "'qk_nope_head_dim': 3, 'qk_rope_head_dim': 2, 'v_head_dim': 4, "
+     "'vocab_size': 96, 'ffn_hidden_size': 24, 'expert_ffn_hidden_size': 16, "
+     "'n_routed_experts': 4, 'zero_expert_num': 3, 'attention_bias': true",
+     held_longcat_flash},
+    {"'model_type': 'deepseek_v4', 'num_hidden_layers': 4, 'head_dim': 4, "
+     "'hidden_size': 16, 'num_attention_heads': 8, 'q_lora_rank': 6, "
+     "'o_groups': 8, 'o_lora_rank': 3, 'hc_mult': 2, 'index_n_heads': 3, "
+     "'index_head_dim': 4, 'moe_intermediate_size': 16, 'vocab_size': 96, "
+     "'n_routed_experts': 4, 'num_hash_layers': 0, 'dtype': 'float32', "
+     "'compress_ratios': [0, 4, 128, 4]",
+     held_deepseek_v4},
 };
 
 static const char *const sides[] = {

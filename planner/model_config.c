@@ -170,7 +170,8 @@ static void tell_not_counted(const struct rf_values *values,
                              (long long)layers, layers == 1 ? "" : "s");
     }
     if (json_is_object(
-            json_object_get(values->config.value, "quantization_config"))) {
+            json_object_get(values->config.value, "quantization_config")) &&
+        !rf_values_is_used(values, "quantization_config")) {
         rf_model_not_counted(model,
                              "quantisation scales (weights counted as %s)",
                              rf_dtype_name(model->dtype));

@@ -386,6 +386,22 @@ START_TEST(test_families_say_which_towers_are_left_out)
 }
 END_TEST
 
+/* gpt-oss-120b as it is published: experts in blocks of 32 numbers of four bits
+ * with a scale each. */
+START_TEST(test_families_count_packed_experts_with_their_scales)
+{
+    struct rf_model *model = quoted_model(
+        "{'config': {'model_type': 'gpt_oss', 'hidden_size': 2880, "
+        "'intermediate_size': 2880, 'num_attention_heads': 64, "
+        "'num_hidden_layers': 36, 'num_local_experts': 128, "
+        "'vocab_size': 201088, 'quantization_config': "
+        "{'quant_method': 'mxfp4'}}}");
+    ck_assert_uint_eq(model->bytes, 65248815744);
+    ck_assert_uint_eq(model->n_not_counted, 0);
+    rf_model_destroy(model);
+}
+END_TEST
+
 Suite *test_families_suite(void);
 Suite *test_families_suite(void)
 {
@@ -401,6 +417,7 @@ Suite *test_families_suite(void)
     tcase_add_loop_test(tc, test_families_can_be_split, 0,
                         (int)(RF_ARRAY_SIZE(model_types) - HYBRIDS) * 2);
     tcase_add_test(tc, test_families_say_which_towers_are_left_out);
+    tcase_add_test(tc, test_families_count_packed_experts_with_their_scales);
     suite_add_tcase(suite, tc);
     return suite;
 }

@@ -203,7 +203,8 @@ static enum rf_status select_tensor(struct rf_content *content,
     content->family = span->family;
     content->layer_index = span->layer_index;
     content->expert = span->expert;
-    content->stored_at = f->stacked ? span->expert * rf_dtype_bytes(f->dtype) *
+    content->stored_at = f->stacked ? (uint64_t)span->expert *
+                                          rf_dtype_bytes(f->dtype) *
                                           rf_family_tensor_elements(f)
                                     : 0;
     return RF_OK;

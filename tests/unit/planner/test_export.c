@@ -13,7 +13,7 @@
     "128, 'vocab_size': 512, 'swiglu': true}}"
 #define SCENARIO(infer)                                                        \
     "{'name': 's', 'train': {'tp': 2}, 'infer': {'layout': 'vllm', " infer "}" \
-                                                                           "}"
+    "}"
 
 static const uint32_t slots[] = {4};
 

@@ -6,6 +6,7 @@
 #include "common/mem.h"
 #include "common/version.h"
 #include "coordinator/run/hello.h"
+#include "transport/method.h"
 
 struct member {
     bool joined;
@@ -108,13 +109,27 @@ static bool share_gpu(const struct rf_msg_hello *a,
     return false;
 }
 
-/* The same GPU behind two names is one machine listed twice, which only tests
- * do on purpose. */
+static bool uses_gpus(const struct rf_config *config)
+{
+    for (size_t i = 0; i < config->n_scenarios; i++) {
+        const char *method = json_string_value(
+            json_object_get(config->scenarios[i].value, "method"));
+        const struct rf_method_info *info =
+            method != NULL ? rf_method_info_find(method) : NULL;
+        if (info != NULL && info->memory == RF_DEVICE_MEMORY) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The same GPU behind two names is one machine listed twice. Where GPUs are
+ * used, only tests do that on purpose. */
 static enum rf_status check_gpus(const struct rf_run_join *join, uint32_t node,
                                  const struct rf_msg_hello *hello,
                                  struct rf_err *err)
 {
-    if (rf_config_shares_gpus(join->config)) {
+    if (!uses_gpus(join->config) || rf_config_shares_gpus(join->config)) {
         return RF_OK;
     }
     for (uint32_t i = 0; i < join->config->n_nodes; i++) {

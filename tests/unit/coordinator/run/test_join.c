@@ -21,6 +21,12 @@ static void teardown(void)
     attempt_lab_free(&lab);
 }
 
+static void use_method(const char *method)
+{
+    json_object_set_new(lab.pair.config->scenarios[0].value, "method",
+                        json_string(method));
+}
+
 /* One with a GPU. */
 static struct rf_msg_hello make(uint64_t oldest, uint64_t newest,
                                 const char *uuid)
@@ -102,10 +108,14 @@ START_TEST(test_join_refuses_a_machine_under_a_second_name)
     struct rf_err err = {0};
     uint32_t protocol;
     (void)add(LAB_A, "GPU-1");
+    use_method("nccl");
     ck_assert_int_eq(
         rf_run_join_judge(join, LAB_B, &hello, false, &protocol, &err),
         RF_ERR_LAUNCH);
     ck_assert(has(err.text, "has a GPU that a has too"));
+    use_method("host"); /* nobody uses it */
+    ck_assert_int_eq(
+        rf_run_join_judge(join, LAB_B, &hello, false, &protocol, &err), RF_OK);
     rf_schema_free(&rf_msg_hello_schema, &hello);
 }
 END_TEST
@@ -130,6 +140,7 @@ START_TEST(test_join_lets_names_share_a_gpu_when_asked)
     struct rf_msg_hello hello = make(RF_PROTOCOL_MIN, RF_PROTOCOL_MAX, "GPU-1");
     struct rf_err err = {0};
     uint32_t protocol;
+    use_method("nccl");
     lab.pair.config->env = json_pack("{s:s}", "REFIT_SHARE_GPU", "1");
     (void)add(LAB_A, "GPU-1");
     ck_assert_int_eq(

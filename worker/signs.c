@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -60,6 +61,7 @@ static void look(const struct rf_msg_boot *boot, const char *folder,
 void rf_signs_leave(const struct rf_msg_boot *boot, struct rf_msg_hello *hello)
 {
     const size_t n = boot->shared != NULL ? boot->shared->folders.n : 0;
+    free(hello->folders); /* none yet, but a list */
     hello->folders = rf_xcalloc(n, sizeof(*hello->folders));
     for (; hello->n_folders < n; hello->n_folders++) {
         struct rf_msg_folder *out = &hello->folders[hello->n_folders];

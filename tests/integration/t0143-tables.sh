@@ -107,7 +107,7 @@ test_families_keep_their_names_whole_on_a_narrow_terminal() {
     expect_exit 0
     expect_text screen '^  family +tensors  role'
     expect_text screen '^  model\.layers\.\{L\}\.post_attention_layernorm\.weight +4  norm'
-    expect_text screen '^  not shown in 80 columns: an inference rank, a training rank, shape'
+    expect_text screen '^  not shown in 80 columns: rule, an inference rank, a training rank, shape'
     expect_text screen '^  all columns: refit-coord plan -v'
     on_terminal 50 plan -v cluster.json
     expect_text screen '^  model\.layers\.\{L\}\.post_attention_layernorm\.weight +4 '

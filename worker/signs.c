@@ -58,10 +58,20 @@ static void look(const struct rf_msg_boot *boot, const char *folder,
     }
 }
 
+/* Also an empty list, such as the survey's, is memory. */
+static void forget_folders(struct rf_msg_hello *hello)
+{
+    while (hello->n_folders > 0) {
+        rf_schema_free(&rf_msg_folder_schema,
+                       &hello->folders[--hello->n_folders]);
+    }
+    free(hello->folders);
+}
+
 void rf_signs_leave(const struct rf_msg_boot *boot, struct rf_msg_hello *hello)
 {
     const size_t n = boot->shared != NULL ? boot->shared->folders.n : 0;
-    free(hello->folders); /* none yet, but a list */
+    forget_folders(hello);
     hello->folders = rf_xcalloc(n, sizeof(*hello->folders));
     for (; hello->n_folders < n; hello->n_folders++) {
         struct rf_msg_folder *out = &hello->folders[hello->n_folders];

@@ -9,8 +9,8 @@
 #include "transport/messages.h"
 
 /* Leaves this node's sign in each folder of BOOT's "shared" and puts what it
- * found into HELLO's "folders" (none when nothing is shared). Blocks as the
- * file systems do. */
+ * found into HELLO's "folders" (none when nothing is shared), in the place of
+ * what they were. Blocks as the file systems do. */
 void rf_signs_leave(const struct rf_msg_boot *boot, struct rf_msg_hello *hello);
 
 /* Removes this node's signs; with `all`, when everybody has looked, those of

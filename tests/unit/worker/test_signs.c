@@ -114,6 +114,29 @@ START_TEST(test_without_folders_nothing_is_told)
 }
 END_TEST
 
+/* The list of a survey's hello, say, which is decoded and so has memory even if
+ * it is empty. */
+START_TEST(test_what_hello_told_before_is_replaced)
+{
+    char folder[] = "/tmp/refit-signs-XXXXXX";
+    struct rf_msg_boot boot;
+    struct rf_msg_hello hello;
+    make_folder(folder);
+    boot_of(0, folder, &boot);
+    rf_schema_init(&rf_msg_hello_schema, &hello);
+    hello.folders = calloc(1, sizeof(*hello.folders));
+    hello.folders[0].path = strdup("/old");
+    hello.n_folders = 1;
+    rf_signs_leave(&boot, &hello);
+    ck_assert_uint_eq(hello.n_folders, 1);
+    ck_assert_str_eq(hello.folders[0].path, folder);
+    rf_signs_remove(&boot, true);
+    ck_assert_int_eq(rmdir(folder), 0);
+    rf_schema_free(&rf_msg_hello_schema, &hello);
+    rf_schema_free(&rf_msg_boot_schema, &boot);
+}
+END_TEST
+
 Suite *test_signs_suite(void);
 Suite *test_signs_suite(void)
 {
@@ -123,6 +146,7 @@ Suite *test_signs_suite(void)
     tcase_add_test(tests, test_a_folder_that_cannot_be_used_says_why);
     tcase_add_test(tests, test_a_name_that_is_taken_is_left_alone);
     tcase_add_test(tests, test_without_folders_nothing_is_told);
+    tcase_add_test(tests, test_what_hello_told_before_is_replaced);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -342,4 +342,4 @@ check-layers: ## check that includes follow the order of the folders
 # Parts that bring their own targets.
 include cuda/cuda.mk tests/bench/bench.mk tests/faults/faults.mk \
 	tests/gpu/gpu.mk
--include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
+-include $(shell find $(BUILD) -type f -name '*.d' 2>/dev/null)

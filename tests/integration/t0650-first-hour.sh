@@ -139,6 +139,14 @@ in_empty_root() { # FOLDER COMMAND...
             "${@:2}"' bash "$@" 2>&1
 }
 
+# Where results lie, and a folder named like lists of headers, which make reads.
+test_make_goes_on_after_the_first_hour() {
+    mkdir -p build/some.d
+    make -C "$RF_TOP" BUILD="$PWD/build" -n first-hour >told 2>&1 ||
+        fail "make: $(cat told)"
+    expect_text told "--out $PWD/build/first-hour-results\$"
+}
+
 test_bundle_runs_in_an_empty_root() {
     local libraries
     if ! unshare --user --map-root-user --mount --pid --fork true; then

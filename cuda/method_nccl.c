@@ -38,12 +38,13 @@ enum { NODE_WIRE = RF_PHASE_OTHERS, WORLD_WIRE };
 
 struct nccl_state {
     const struct rf_method_env *env;
+    const struct rf_nccl *nccl;
     struct rf_nccl_comms comms;
     struct rf_nccl_registration registration;
     struct rf_nccl_wire wire;
     struct rf_steps steps;
-    struct rf_phases phases;                 /* the wires' streams: wire's */
-    struct rf_arena buffer[RF_NCCL_BUFFERS]; /* of SLOTS slots each */
+    struct rf_phases phases;        /* the wires' streams: wire's */
+    struct rf_nccl_buffers buffers; /* of SLOTS slots each */
     size_t next_step;
     bool in_group;    /* the step's groups are not all issued */
     bool running;     /* an iteration is under way */
@@ -65,18 +66,15 @@ static enum rf_status allocate_buffers(struct nccl_state *state,
 {
     const struct rf_steps *steps = &state->steps;
     const uint64_t warm = rf_nccl_warm_bytes(state->env);
-    enum rf_status status = RF_OK;
-    state->buffer[0].bytes = RF_MAX(SLOTS * steps->send_slot_bytes, warm);
-    state->buffer[1].bytes = RF_MAX(SLOTS * steps->recv_slot_bytes, warm);
-    for (size_t b = 0; b < RF_NCCL_BUFFERS; b++) {
-        RF_CUDA_TRY(err, out,
-                    cudaMalloc(&state->buffer[b].base, state->buffer[b].bytes));
-    }
-    state->phases.send = state->buffer[0].base;
-    state->phases.recv = state->buffer[1].base;
+    const uint64_t bytes[RF_NCCL_BUFFERS] = {
+        RF_MAX(SLOTS * steps->send_slot_bytes, warm),
+        RF_MAX(SLOTS * steps->recv_slot_bytes, warm)};
+    enum rf_status status =
+        rf_nccl_buffers_alloc(&state->buffers, state->nccl, bytes, err);
+    state->phases.send = state->buffers.at[0].base;
+    state->phases.recv = state->buffers.at[1].base;
     state->phases.send_slot_bytes = steps->send_slot_bytes;
     state->phases.recv_slot_bytes = steps->recv_slot_bytes;
-out:
     return status;
 }
 
@@ -125,8 +123,8 @@ static enum rf_status nccl_open(const struct rf_method_env *env, void **out,
     struct nccl_state *state = rf_xcalloc(1, sizeof(*state));
     enum rf_status status;
     state->env = env;
-    status =
-        rf_nccl_load(err) == NULL ? RF_ERR_UNSUPPORTED : open_steps(state, err);
+    state->nccl = rf_nccl_load(err);
+    status = state->nccl == NULL ? RF_ERR_UNSUPPORTED : open_steps(state, err);
     if (status == RF_OK) {
         status = allocate(state, err);
     }
@@ -135,11 +133,11 @@ static enum rf_status nccl_open(const struct rf_method_env *env, void **out,
     }
     if (status == RF_OK) {
         status = rf_nccl_register(&state->registration, &state->comms,
-                                  state->buffer, err);
+                                  &state->buffers, err);
     }
     if (status == RF_OK) {
-        status =
-            rf_nccl_warm_up(&state->wire, &state->steps, state->buffer, err);
+        status = rf_nccl_warm_up(&state->wire, &state->steps, state->buffers.at,
+                                 err);
     }
     if (status != RF_OK) {
         nccl_abort(state);
@@ -357,9 +355,7 @@ static void nccl_close(void *opaque)
             cudaStreamDestroy(state->phases.stream[p]);
         }
     }
-    for (size_t b = 0; b < RF_NCCL_BUFFERS; b++) {
-        cudaFree(state->buffer[b].base);
-    }
+    rf_nccl_buffers_free(&state->buffers, state->nccl);
     rf_steps_free(&state->steps);
     free(state);
 }

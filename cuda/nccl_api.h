@@ -28,7 +28,9 @@
 /* Those that a library may lack; NULL then. */
 #define RF_NCCL_OPTIONAL(X)                                                    \
     X(CommRegister)                                                            \
-    X(CommDeregister)
+    X(CommDeregister)                                                          \
+    X(MemAlloc)                                                                \
+    X(MemFree)
 
 struct rf_nccl {
 #define X(name) __typeof__(nccl##name) *name;

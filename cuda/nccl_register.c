@@ -29,7 +29,7 @@ static bool add(struct rf_nccl_registration *out, ncclComm_t comm,
 }
 
 static void add_all(struct rf_nccl_registration *out,
-                    const struct rf_arena *buffers,
+                    const struct rf_nccl_buffers *buffers,
                     struct rf_registration_report *report)
 {
     const struct rf_arena *arenas = out->comms->env->arena;
@@ -37,7 +37,7 @@ static void add_all(struct rf_nccl_registration *out,
     bool good = true;
     for (size_t c = 0; c < RF_ARRAY_SIZE(comms); c++) {
         for (size_t i = 0; i < RF_NCCL_BUFFERS && good; i++) {
-            good = add(out, comms[c], &buffers[i], report);
+            good = add(out, comms[c], &buffers->at[i], report);
         }
         for (size_t i = 0; i < RF_MEM_COUNT && good; i++) {
             good = add(out, comms[c], &arenas[i], report);
@@ -47,12 +47,13 @@ static void add_all(struct rf_nccl_registration *out,
 
 enum rf_status rf_nccl_register(struct rf_nccl_registration *out,
                                 struct rf_nccl_comms *comms,
-                                const struct rf_arena *buffers,
+                                const struct rf_nccl_buffers *buffers,
                                 struct rf_err *err)
 {
     const struct rf_nccl *nccl = comms->nccl;
     struct rf_registration_report report = {.why = ""};
     enum rf_status status;
+    bool registered;
     memset(out, 0, sizeof(*out));
     out->comms = comms;
     if (nccl->CommRegister == NULL || nccl->CommDeregister == NULL) {
@@ -61,11 +62,11 @@ enum rf_status rf_nccl_register(struct rf_nccl_registration *out,
     } else {
         add_all(out, buffers, &report);
     }
-    status = rf_registration_agree(comms->env, &report, out->text, err);
-    if (status == RF_OK && out->text[0] != '\0') {
+    snprintf(report.but, sizeof(report.but), "%s", buffers->why);
+    status = rf_registration_agree(comms->env, &report, "buffers", &registered,
+                                   out->text, err);
+    if (status == RF_OK && !registered) {
         rf_nccl_deregister(out);
-    } else if (status == RF_OK) {
-        snprintf(out->text, sizeof(out->text), "buffers");
     }
     return status;
 }

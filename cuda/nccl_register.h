@@ -8,9 +8,9 @@
 #ifndef RF_CUDA_NCCL_REGISTER_H
 #define RF_CUDA_NCCL_REGISTER_H
 
+#include "cuda/nccl_buffers.h"
 #include "cuda/nccl_comm.h"
 
-#define RF_NCCL_BUFFERS 2u /* send and receive */
 #define RF_NCCL_MEMORIES (RF_NCCL_BUFFERS + RF_MEM_COUNT)
 
 struct rf_nccl_registration {
@@ -20,14 +20,15 @@ struct rf_nccl_registration {
         void *handle;
     } made[2 * RF_NCCL_MEMORIES];
     size_t n;
-    char text[RF_REGISTRATION_SIZE]; /* "buffers" or "none: why" */
+    char text[RF_REGISTRATION_SIZE]; /* see registration.h */
 };
 
-/* Collective: the rank's arenas and RF_NCCL_BUFFERS buffers, with all its
- * communicators. RF_OK also where nothing is registered; the text says why. */
+/* Collective: the rank's arenas and buffers, with all its communicators. RF_OK
+ * also where nothing is registered; the text says why: "buffers", with what
+ * memory of whose is not NCCL's, or "none: why". */
 enum rf_status rf_nccl_register(struct rf_nccl_registration *out,
                                 struct rf_nccl_comms *comms,
-                                const struct rf_arena *buffers,
+                                const struct rf_nccl_buffers *buffers,
                                 struct rf_err *err) RF_MUST_CHECK;
 
 /* Before the communicators are ended. */

@@ -87,11 +87,9 @@ static enum rf_status register_arenas(struct rf_nvshmem_setup *setup,
             setup->made[setup->n_made++] = arena->base;
         }
     }
-    status = rf_registration_agree(env, &report, setup->text, err);
-    setup->registered = status == RF_OK && setup->text[0] == '\0';
-    if (setup->registered) {
-        snprintf(setup->text, sizeof(setup->text), "arenas");
-    } else {
+    status = rf_registration_agree(env, &report, "arenas", &setup->registered,
+                                   setup->text, err);
+    if (!setup->registered) {
         unregister(setup);
     }
     return status;

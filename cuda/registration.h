@@ -8,15 +8,19 @@
 
 #include "transport/method.h"
 
-/* What a rank tells the others: empty if it could do its part. */
+/* What a rank tells the others: both are empty if it could do its part well. */
 struct rf_registration_report {
-    char why[120];
+    char why[120]; /* it could not */
+    char but[120]; /* it could, with less use */
 };
 
-/* Collective. `text` (RF_REGISTRATION_SIZE bytes) is empty if all ranks could,
- * else "none: rank 3: " and its reason, of the first that could not. */
+/* Collective. *registered says whether all ranks could. `text`
+ * (RF_REGISTRATION_SIZE bytes) is then `what`, and ", but rank 3: " and the
+ * reservation of the first that has one; else "none: rank 3: " and the reason
+ * of the first that could not. */
 enum rf_status rf_registration_agree(const struct rf_method_env *env,
                                      const struct rf_registration_report *mine,
+                                     const char *what, bool *registered,
                                      char *text,
                                      struct rf_err *err) RF_MUST_CHECK;
 

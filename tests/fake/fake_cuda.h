@@ -23,6 +23,9 @@ bool fake_cuda_is_device(const void *device, size_t bytes);
 size_t fake_cuda_used(void);
 bool fake_cuda_has_context(void);
 
+/* Whether every stream of the process is idle. */
+bool fake_cuda_idle(void);
+
 /* Runs `task` on the stream's thread after what is queued there. */
 void fake_cuda_enqueue(cudaStream_t stream, void (*task)(void *data),
                        void *data);

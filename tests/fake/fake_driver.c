@@ -267,7 +267,7 @@ static CUresult unmap(CUdeviceptr at, size_t bytes)
 {
     struct range *range;
     ENTER(cuMemUnmap);
-    if (!fake_streams_idle()) {
+    if (!fake_cuda_idle()) {
         fprintf(stderr, "fake CUDA: unmapped while streams are busy\n");
         abort();
     }

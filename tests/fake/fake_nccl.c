@@ -252,6 +252,31 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *out)
     return ncclSuccess;
 }
 
+ncclResult_t ncclMemAlloc(void **at, size_t bytes)
+{
+    ENTER(ncclMemAlloc);
+    if (cudaMalloc(at, bytes) != cudaSuccess) {
+        return ncclUnhandledCudaError;
+    }
+    fake_cuda_trace("memory 1 %zu", bytes);
+    return ncclSuccess;
+}
+
+/* Unmaps it at once, whoever uses it. */
+ncclResult_t ncclMemFree(void *at)
+{
+    ENTER(ncclMemFree);
+    if (!fake_cuda_is_device(at, 1)) {
+        return ncclInvalidArgument;
+    }
+    if (!fake_cuda_idle()) {
+        fprintf(stderr, "fake NCCL: freed while streams are busy\n");
+        abort();
+    }
+    fake_cuda_trace("memory 0 0");
+    return cudaFree(at) == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
+}
+
 /* Every byte must be live device memory. */
 ncclResult_t ncclCommRegister(const ncclComm_t comm, void *at, size_t bytes,
                               void **handle)

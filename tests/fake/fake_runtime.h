@@ -11,7 +11,6 @@ cudaError_t fake_set_error(cudaError_t code);
 
 /* Waits until every stream of the process is idle. */
 void fake_drain_all(void);
-bool fake_streams_idle(void);
 
 /* Memory of cuMem*: counts bytes of the device; reserves addresses; maps a
  * descriptor (taken) there, which nothing may use before it is allowed. */

@@ -181,7 +181,7 @@ void fake_drain_all(void)
     }
 }
 
-bool fake_streams_idle(void)
+bool fake_cuda_idle(void)
 {
     bool idle = true;
     pthread_mutex_lock(&all.lock);

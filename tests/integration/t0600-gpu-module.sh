@@ -37,6 +37,12 @@ test_registration_and_why_there_is_none_are_in_the_result() {
     expect_json "$(echo refused/*/s.json)" '.setup.registration |
         startswith("none: rank 0: ncclCommRegister: ")'
     expect_verified "$(echo refused/*/s.json)"
+    cluster '.launch.env.FAKE_NCCL_FAIL = "ncclMemAlloc:1:1"'
+    run_coord cluster.json -o plain
+    expect_exit 0
+    expect_json "$(echo plain/*/s.json)" '.setup.registration | startswith(
+        "buffers, but rank 0: cudaMalloc buffers: ncclMemAlloc: ")'
+    expect_verified "$(echo plain/*/s.json)"
 }
 
 test_direct_bytes_that_are_no_number_are_refused() {

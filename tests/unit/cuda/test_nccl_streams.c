@@ -323,6 +323,42 @@ START_TEST(test_nccl_wire_has_priority_over_packing)
 }
 END_TEST
 
+/* Blocks of memory that NCCL gave a rank, or with 0 took back. */
+static unsigned memory_of_nccl(const struct trace *trace, uint32_t rank,
+                               long given)
+{
+    unsigned n = 0;
+    for (size_t i = 0; i < trace->n; i++) {
+        const struct line *line = &trace->lines[i];
+        n += line->pid == trace->pid[rank] && line->a == given &&
+             strcmp(line->what, "memory") == 0;
+    }
+    return n;
+}
+
+START_TEST(test_nccl_gives_the_buffers_and_takes_them_back)
+{
+    struct trace trace;
+    run("0", &trace);
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        ck_assert_uint_eq(memory_of_nccl(&trace, rank, 1), 2);
+        ck_assert_uint_eq(memory_of_nccl(&trace, rank, 0), 2);
+    }
+}
+END_TEST
+
+START_TEST(test_a_buffer_that_nccl_refuses_is_another_memory)
+{
+    struct trace trace;
+    setenv("FAKE_NCCL_FAIL", "ncclMemAlloc:2:1", 1);
+    run("0", &trace);
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        ck_assert_uint_eq(memory_of_nccl(&trace, rank, 1), 1);
+        ck_assert_uint_eq(memory_of_nccl(&trace, rank, 0), 1);
+    }
+}
+END_TEST
+
 Suite *test_nccl_streams_suite(void);
 Suite *test_nccl_streams_suite(void)
 {
@@ -337,6 +373,9 @@ Suite *test_nccl_streams_suite(void)
                        test_nccl_packs_what_was_received_after_its_unpacking);
         tcase_add_test(tests, test_nccl_sends_long_runs_from_arena_to_arena);
         tcase_add_test(tests, test_nccl_wire_has_priority_over_packing);
+        tcase_add_test(tests, test_nccl_gives_the_buffers_and_takes_them_back);
+        tcase_add_test(tests,
+                       test_a_buffer_that_nccl_refuses_is_another_memory);
     }
     suite_add_tcase(suite, tests);
     return suite;

@@ -77,14 +77,16 @@ static enum rf_status make_streams(struct shmem_state *state,
                                    struct rf_err *err)
 {
     cudaStream_t *stream = state->phases.stream;
-    enum rf_status status = RF_OK;
-    for (int s = RF_PHASE_PACK; s <= RF_NVSHMEM_PUT; s++) {
-        RF_CUDA_TRY(
-            err, out,
-            cudaStreamCreateWithFlags(&stream[s], cudaStreamNonBlocking));
+    enum rf_status status =
+        rf_device_stream(RF_STREAM_COPIES, &stream[RF_PHASE_PACK], err);
+    if (status == RF_OK) {
+        status = rf_device_stream(RF_STREAM_WIRE, &stream[RF_NVSHMEM_PUT], err);
+    }
+    if (status == RF_OK) {
+        status =
+            rf_device_stream(RF_STREAM_COPIES, &stream[RF_PHASE_UNPACK], err);
     }
     stream[RF_NVSHMEM_ARRIVE] = stream[RF_PHASE_UNPACK];
-out:
     return status;
 }
 

@@ -44,6 +44,18 @@ test_long_runs_are_put_without_packing_when_unpacking_is_slow() {
     long_runs_are_put 2
 }
 
+# Of each opening's streams (packing, puts, unpacking) puts have the device's
+# highest priority, so that the library's small kernels need not wait for packing.
+test_puts_have_priority_over_packing() {
+    cluster '.scenarios[0].method = "nvshmem" |
+        .launch.env.FAKE_CUDA_TRACE = "'"$PWD/trace"'"'
+    run_coord cluster.json
+    expect_exit 0
+    awk '$2 == "stream" { n++; bad += ($3 % 3 == 2) != ($4 < 0) }
+        END { exit bad || n == 0 || n % 3 }' trace ||
+        fail "priorities: $(grep ' stream ' trace)"
+}
+
 # The third arena that anybody registers is refused, on whichever rank: then all
 # ranks pack.
 test_all_is_packed_where_arenas_cannot_be_registered() {

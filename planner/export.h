@@ -12,7 +12,7 @@
 #define RF_EXPORT_FILE_BYTES UINT64_C(5000000000)
 
 struct rf_export_file {
-    char name[40];              /* "model-00001-of-00002.safetensors" */
+    char name[48];              /* "model-00001-of-00002.safetensors" */
     char *head;                 /* the length and the header, before the data */
     uint64_t head_bytes, bytes; /* bytes: of the whole file */
 };

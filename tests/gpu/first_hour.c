@@ -258,16 +258,21 @@ static void do_part(struct hour *hour, const struct rf_hour_part *part,
 
 static void say_machine(json_t *machine, const char *key, const json_t *value)
 {
-    char number[32];
     if (json_is_string(value)) {
         json_object_set(machine, key, (json_t *)value);
-    } else if (json_is_integer(value)) {
-        snprintf(number, sizeof(number), "%" JSON_INTEGER_FORMAT,
-                 json_integer_value(value));
-        json_object_set_new(machine, key, json_string(number));
     } else {
         json_object_set_new(machine, key, json_string("none"));
     }
+}
+
+/* A version as CUDA gives it: 13000 is 13.0, and 0 is none. */
+static void say_cuda(json_t *machine, const char *key, const json_t *value)
+{
+    const int version = (int)json_integer_value(value);
+    json_object_set_new(machine, key,
+                        version == 0 ? json_string("none")
+                                     : json_sprintf("%d.%d", version / 1000,
+                                                    version % 1000 / 10));
 }
 
 /* What to know of the machine before reading on; the whole probe is kept, too.
@@ -285,8 +290,8 @@ static void describe_machine(struct hour *hour)
     json_object_set_new(machine, "GPUs",
                         json_sprintf("%zu", json_array_size(gpus)));
     say_machine(machine, "driver", json_object_get(cuda, "driver_version"));
-    say_machine(machine, "CUDA driver", json_object_get(cuda, "driver"));
-    say_machine(machine, "CUDA runtime", json_object_get(cuda, "runtime"));
+    say_cuda(machine, "CUDA driver", json_object_get(cuda, "driver"));
+    say_cuda(machine, "CUDA runtime", json_object_get(cuda, "runtime"));
     say_machine(
         machine, "NCCL",
         json_object_get(json_object_get(hour->probe, "nccl"), "version"));

@@ -171,6 +171,8 @@ test_bundle_runs_in_an_empty_root() {
         [ "$(verdict_of "$part")" = ok ] || fail "$part is not ok"
     done
     expect_text told '^b kills +skipped: no NVIDIA driver'
+    expect_json out/first-hour.json '.machine | ."CUDA driver" == "none" and
+        (."CUDA runtime" | test("^[0-9]+[.][0-9]+$"))'
     expect_json out/first-hour.json '[.parts[] | select(.verdict != "ok" and
         .verdict != "skipped")] == []'
 }

@@ -1,7 +1,8 @@
 /*
  * Where exported tensors go. See export.h.
  *
- * Tensors follow each other family by family, layer by layer, expert by expert.
+ * Tensors follow each other family by family, layer by layer, expert by expert;
+ * experts that are one tensor in the checkpoint stay one.
  * Headers are padded with spaces to a multiple of 8 bytes, as the safetensors
  * library has them, so that the data is aligned.
  */
@@ -17,13 +18,18 @@
 #define NAME_BYTES 512
 #define LENGTH_BYTES 8
 
-/* One tensor of a family. */
+/* One tensor of a family as it is on disk; `expert` is 0 where it holds all. */
 struct tensor {
     uint32_t family, layer, expert;
 };
 
 typedef void (*tensor_fn)(const struct tensor *tensor, size_t number,
                           void *data);
+
+static uint32_t tensors_of_layer(const struct rf_family *family)
+{
+    return family->stacked ? 1 : family->n_experts;
+}
 
 static void for_each_tensor(const struct rf_model *model, tensor_fn call,
                             void *data)
@@ -32,7 +38,7 @@ static void for_each_tensor(const struct rf_model *model, tensor_fn call,
     for (uint32_t f = 0; f < model->n_families; f++) {
         const struct rf_family *family = &model->families[f];
         for (uint32_t l = 0; l < family->n_layers; l++) {
-            for (uint32_t e = 0; e < family->n_experts; e++) {
+            for (uint32_t e = 0; e < tensors_of_layer(family); e++) {
                 const struct tensor tensor = {f, l, e};
                 call(&tensor, number++, data);
             }
@@ -40,14 +46,16 @@ static void for_each_tensor(const struct rf_model *model, tensor_fn call,
     }
 }
 
+static uint64_t expert_bytes(const struct rf_plan *plan, uint32_t family)
+{
+    return rf_plan_item_bytes(plan, RF_INFER, family) *
+           rf_family_tensor_elements(&plan->model->families[family]);
+}
+
 static uint64_t tensor_bytes(const struct rf_plan *plan, uint32_t family)
 {
     const struct rf_family *f = &plan->model->families[family];
-    uint64_t bytes = rf_plan_item_bytes(plan, RF_INFER, family);
-    for (uint32_t d = 0; d < f->ndim; d++) {
-        bytes *= f->shape[d];
-    }
-    return bytes;
+    return expert_bytes(plan, family) * (f->stacked ? f->n_experts : 1);
 }
 
 /* --- Which tensor goes where ---------------------------------------------- */
@@ -90,6 +98,9 @@ struct heading {
 static json_t *shape_json(const struct rf_family *family)
 {
     json_t *shape = json_array();
+    if (family->stacked) {
+        json_array_append_new(shape, json_integer(family->n_experts));
+    }
     for (uint32_t d = 0; d < family->ndim; d++) {
         json_array_append_new(shape,
                               json_integer((json_int_t)family->shape[d]));
@@ -298,8 +309,13 @@ struct rf_export_place rf_export_place_of(const struct rf_export *export,
                                           uint32_t family, uint64_t layer,
                                           uint64_t expert)
 {
-    const uint32_t n_experts = plan->model->families[family].n_experts;
-    return export->places[export->first[family] + layer * n_experts + expert];
+    const struct rf_family *f = &plan->model->families[family];
+    const size_t first =
+        export->first[family] + (size_t)layer * tensors_of_layer(f);
+    struct rf_export_place place =
+        export->places[first + (f->stacked ? 0 : expert)];
+    place.offset += f->stacked ? expert * expert_bytes(plan, family) : 0;
+    return place;
 }
 
 struct indexing {

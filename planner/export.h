@@ -19,13 +19,13 @@ struct rf_export_file {
 
 struct rf_export_place {
     uint32_t file;
-    uint64_t offset; /* of the tensor's first byte in the file */
+    uint64_t offset; /* of the tensor's or expert's first byte in the file */
 };
 
 struct rf_export {
     struct rf_export_file *files;
     uint32_t n_files;
-    struct rf_export_place *places; /* by family, layer, expert */
+    struct rf_export_place *places; /* of tensors: by family, layer, expert */
     size_t *first;                  /* of each family in `places` */
     uint64_t bytes;                 /* of all tensors */
 };
@@ -37,6 +37,7 @@ enum rf_status rf_export_plan(const struct rf_plan *plan, uint64_t file_bytes,
                               struct rf_err *err) RF_MUST_CHECK;
 void rf_export_destroy(struct rf_export *export); /* NULL is fine */
 
+/* Where an expert's elements begin, also in a tensor that holds all experts. */
 struct rf_export_place rf_export_place_of(const struct rf_export *export,
                                           const struct rf_plan *plan,
                                           uint32_t family, uint64_t layer,

@@ -69,6 +69,23 @@ test_exports_of_other_meshes_and_methods_are_the_same() {
     "$RF_TOP/tests/lib/same-tensors" model stages || fail "not the same"
 }
 
+# All experts of a layer are one tensor, of which each rank holds some.
+test_experts_in_one_tensor_are_exported_as_one() {
+    make_checkpoint --experts 4 --untied
+    mkdir apart cut
+    cluster '.scenarios[0] |= . + {mode: "disaggregated", method: "shm",
+        train: {tp: 2, ep: 2, etp: 1},
+        infer: {tp: 2, ep: 2, etp: 1, layout: "vllm"}}'
+    run_coord --export apart cluster.json
+    expect_exit 0
+    "$RF_TOP/tests/lib/same-tensors" model apart || fail "not the same"
+    cluster '.scenarios[0] |= . + {train: {layout: "fsdp"},
+        infer: {tp: 4, layout: "vllm"}}'
+    run_coord --export cut cluster.json
+    expect_exit 0
+    "$RF_TOP/tests/lib/same-tensors" model cut || fail "not the same"
+}
+
 test_an_export_of_a_cast_has_the_dtype_that_arrived() {
     make_checkpoint --shards 1
     mkdir exported

@@ -3,6 +3,7 @@
 
 #include <check.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tests/lib/planned.h"
@@ -11,16 +12,28 @@
     "{'megatron': {'num_layers': 2, 'hidden_size': 64, "                       \
     "'num_attention_heads': 4, 'num_query_groups': 2, 'ffn_hidden_size': "     \
     "128, 'vocab_size': 512, 'swiglu': true}}"
+/* All experts of a layer in one tensor. */
+#define STACKED                                                                \
+    "{'config': {'model_type': 'gpt_oss', 'num_hidden_layers': 2, "            \
+    "'hidden_size': 64, 'num_attention_heads': 4, 'num_key_value_heads': 2, "  \
+    "'head_dim': 16, 'intermediate_size': 32, 'vocab_size': 512, "             \
+    "'num_local_experts': 4}}"
 #define SCENARIO(infer)                                                        \
     "{'name': 's', 'train': {'tp': 2}, 'infer': {'layout': 'vllm', " infer "}" \
     "}"
 
 static const uint32_t slots[] = {4};
 
+static void make_model(struct planned *planned, const char *model,
+                       const char *scenario)
+{
+    ck_assert_msg(planned_make(planned, model, scenario, slots, 1) == RF_OK,
+                  "%s", planned->err.text);
+}
+
 static void make(struct planned *planned, const char *scenario)
 {
-    ck_assert_msg(planned_make(planned, MODEL, scenario, slots, 1) == RF_OK,
-                  "%s", planned->err.text);
+    make_model(planned, MODEL, scenario);
 }
 
 START_TEST(test_export_fills_files_without_gaps_up_to_their_limit)
@@ -52,6 +65,54 @@ START_TEST(test_export_fills_files_without_gaps_up_to_their_limit)
                 rf_family_elements(family) / rf_family_tensors(family) * 2;
         }
     }
+    rf_export_destroy(export);
+    planned_free(&planned);
+}
+END_TEST
+
+/* One tensor a layer, with the experts' dimension first and each expert at its
+ * offset in it. */
+START_TEST(test_export_keeps_experts_of_one_tensor_together)
+{
+    static const char name[] = "model.layers.1.mlp.experts.down_proj_bias";
+    struct planned planned;
+    struct rf_export *export;
+    json_t *header, *index;
+    const json_t *entry;
+    json_int_t shape[2];
+    char *text;
+    uint32_t f = 0;
+    make_model(&planned, STACKED, SCENARIO("'tp': 2, 'ep': 2, 'etp': 1"));
+    ck_assert_int_eq(
+        rf_export_plan(planned.plan, UINT64_MAX, &export, &planned.err), RF_OK);
+    ck_assert_uint_eq(export->n_files, 1);
+    ck_assert_uint_eq(export->bytes, planned.model->bytes);
+    header = json_loadb(export->files[0].head + 8,
+                        export->files[0].head_bytes - 8, 0, NULL);
+    ck_assert_ptr_nonnull(header);
+    ck_assert_uint_eq(json_object_size(header), 1 + planned.model->n_tensors);
+    entry = json_object_get(header, name);
+    ck_assert_int_eq(json_unpack((json_t *)entry, "{s:[I, I!]}", "shape",
+                                 &shape[0], &shape[1]),
+                     0);
+    ck_assert_int_eq(shape[0], 4);
+    ck_assert_int_eq(shape[1], 64);
+    while (strstr(planned.model->families[f].name, "down_proj_bias") == NULL) {
+        f++;
+    }
+    for (uint64_t e = 0; e < 4; e++) {
+        ck_assert_uint_eq(
+            rf_export_place_of(export, planned.plan, f, 1, e).offset,
+            rf_export_place_of(export, planned.plan, f, 1, 0).offset +
+                e * 64 * 2);
+    }
+    json_decref(header);
+    text = rf_export_index(export, planned.plan);
+    index = json_loads(text, 0, NULL);
+    ck_assert_uint_eq(json_object_size(json_object_get(index, "weight_map")),
+                      planned.model->n_tensors);
+    free(text);
+    json_decref(index);
     rf_export_destroy(export);
     planned_free(&planned);
 }
@@ -101,6 +162,7 @@ Suite *test_export_suite(void)
     TCase *tests = tcase_create("export");
     tcase_add_test(tests,
                    test_export_fills_files_without_gaps_up_to_their_limit);
+    tcase_add_test(tests, test_export_keeps_experts_of_one_tensor_together);
     tcase_add_loop_test(tests, test_export_writes_each_element_once, 0, 4);
     tcase_add_test(tests, test_export_of_quantised_sides_is_refused);
     suite_add_tcase(suite, tests);

@@ -11,10 +11,15 @@
 #define RF_PLANNER_MODEL_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "common/err.h"
 #include "common/json.h"
+
+/* Of a description's files. */
+#define RF_MODEL_CONFIG_MAX_BYTES ((size_t)4 << 20)
+#define RF_MODEL_MANIFEST_MAX_BYTES ((size_t)64 << 20)
 
 #define RF_TENSOR_MAX_DIMS 5
 /* Dimensions of a box: layer, expert, then the tensor's own. */

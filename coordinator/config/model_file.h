@@ -11,10 +11,6 @@
 #include "common/err.h"
 #include "common/json.h"
 
-#define RF_MODEL_CONFIG_MAX_BYTES ((size_t)4 << 20)
-#define RF_MODEL_MANIFEST_MAX_BYTES ((size_t)64 << 20)
-#define RF_SAFETENSORS_HEADER_MAX_BYTES ((size_t)100 << 20)
-
 /*
  * `node` is the "model" object. Gives the inline form that rf_model_from_json
  * takes: "config" and "manifest" paths become the objects in those files, the

@@ -1,6 +1,6 @@
 /* What is wrong with many files, told at once. */
-#ifndef RF_COORDINATOR_CONFIG_COMPLAINTS_H
-#define RF_COORDINATOR_CONFIG_COMPLAINTS_H
+#ifndef RF_COMMON_COMPLAINTS_H
+#define RF_COMMON_COMPLAINTS_H
 
 #include <stddef.h>
 

@@ -4,7 +4,7 @@
  * Types are compared only among those of 16 bits and more: a quantised model
  * may leave some of its layers in them on purpose.
  */
-#include "coordinator/config/checkpoint_check.h"
+#include "planner/checkpoint_check.h"
 
 #include <ctype.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* Complaints gathered. See complaints.h. */
-#include "coordinator/config/complaints.h"
+#include "common/complaints.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -2,12 +2,12 @@
  * Whether the tensors that the headers of a checkpoint's files list are those
  * of its index, and fit together. Pure.
  */
-#ifndef RF_COORDINATOR_CONFIG_CHECKPOINT_CHECK_H
-#define RF_COORDINATOR_CONFIG_CHECKPOINT_CHECK_H
+#ifndef RF_PLANNER_CHECKPOINT_CHECK_H
+#define RF_PLANNER_CHECKPOINT_CHECK_H
 
 #include <jansson.h>
 
-#include "coordinator/config/complaints.h"
+#include "common/complaints.h"
 
 /*
  * Complains of tensors that the index (`map`: {name: file}) has and the files

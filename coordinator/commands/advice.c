@@ -1,23 +1,18 @@
 /*
  * The advice of `check` as a table: what a rule looks at, how grave it is, when
- * it holds, and what it says. The rules about meshes follow the parallelism
- * advice in ChatLearn's public tuning guide ("Tuning the training
- * configuration"): tensor parallelism inside a node, expert before
- * expert-tensor parallelism, some billions of parameters per GPU. They are
- * advice, never errors.
+ * it holds, and what it says. Rules about meshes are in mesh_rules.c, which
+ * `advise` knows as well.
  */
 #include "coordinator/commands/advice.h"
 
-#include <assert.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/mem.h"
 #include "coordinator/commands/advice_rules.h"
+#include "coordinator/commands/mesh_rules.h"
 
 /* What a rule looks at. */
 enum subject {
-    SCENARIO,         /* by itself */
     BUILD,            /* of a node's worker */
     NODE,             /* by itself */
     INTERFACE,        /* of a node */
@@ -35,24 +30,6 @@ static const struct rule {
     rf_rule_fn holds;
     const char *message;
 } rules[] = {
-    {SCENARIO, RF_ADVICE_WARNING, rf_rule_tp_beyond_node,
-     "training: TP {tp} is more than the {slots} slots of a node: every layer "
-     "crosses the network"},
-    {SCENARIO, RF_ADVICE_INFO, rf_rule_rank_size,
-     "training: {billions} billion parameters per GPU; about 4 is usual"},
-    {SCENARIO, RF_ADVICE_INFO, rf_rule_expert_tensor,
-     "training: ETP {etp} could be EP {better} instead of {ep} ({experts} "
-     "experts divide): whole experts move in larger pieces"},
-    {SCENARIO, RF_ADVICE_WARNING, rf_rule_long_sequence,
-     "training: sequences of {tokens} tokens without context parallelism; CP 2 "
-     "or more is usual from {usual} tokens on"},
-    {SCENARIO, RF_ADVICE_WARNING, rf_rule_empty_pipeline,
-     "training: PP {pp} is not below the {batches} micro-batches of a step: "
-     "the pipeline is mostly empty"},
-    {SCENARIO, RF_ADVICE_INFO, rf_rule_no_vpp,
-     "training: with PP {pp}, VPP 2 may shorten the pipeline's bubbles; it "
-     "changes the layout to refit"},
-
     {BUILD, RF_ADVICE_WARNING, rf_rule_other_build, "{why}"},
     {BUILD, RF_ADVICE_ERROR, rf_rule_refused_build, "{why}"},
 
@@ -118,44 +95,9 @@ static const struct rule {
      "--ulimit memlock=-1)"},
 };
 
-static const char *word(const struct rf_words *words, const char *name,
-                        size_t length)
-{
-    for (size_t i = 0; i < words->n; i++) {
-        if (strlen(words->list[i].name) == length &&
-            strncmp(words->list[i].name, name, length) == 0) {
-            return words->list[i].text;
-        }
-    }
-    assert(!"a message has a word that its condition does not give");
-    return "";
-}
-
-/* The message with its words filled in. malloc'ed. */
-static char *fill_in(const char *message, const struct rf_words *words)
-{
-    char *text = rf_xstrdup("");
-    while (*message != '\0') {
-        size_t plain = strcspn(message, "{");
-        const char *name = message + plain + 1, *value = "";
-        size_t length = 0;
-        char *longer;
-        if (message[plain] == '{') {
-            length = strcspn(name, "}");
-            value = word(words, name, length);
-        }
-        longer = rf_xasprintf("%s%.*s%s", text, (int)plain, message, value);
-        free(text);
-        text = longer;
-        message += plain + (message[plain] == '{' ? length + 2 : 0);
-    }
-    return text;
-}
-
 static const char *about(enum subject subject, const struct rf_view *view)
 {
     switch (subject) {
-    case SCENARIO:
     case SCENARIO_MACHINE:
     case SCENARIO_NODES:
     case SCENARIO_NODE:
@@ -174,23 +116,30 @@ static void look(enum subject subject, const struct rf_view *view,
     for (size_t i = 0; i < RF_ARRAY_SIZE(rules); i++) {
         struct rf_words words = {.n = 0};
         if (rules[i].subject == subject && rules[i].holds(view, &words)) {
-            char *text = fill_in(rules[i].message, &words);
+            char *text = rf_words_fill(&words, rules[i].message);
             rf_findings_add(out, rules[i].level, about(subject, view), "%s",
                             text);
             free(text);
         }
-        for (size_t w = 0; w < words.n; w++) {
-            free(words.list[w].text);
-        }
+        rf_words_free(&words);
     }
 }
 
 void rf_advise_scenario(const struct rf_scenario *scenario,
-                        const json_t *timeline, struct rf_findings *out)
+                        const struct rf_timeline *timeline,
+                        struct rf_findings *out)
 {
-    const struct rf_view view = {.scenario = scenario, .timeline = timeline};
-    if (scenario->spec->train.layout != RF_LAYOUT_SPEC) {
-        look(SCENARIO, &view, out);
+    const struct rf_mesh_view view = rf_mesh_view_of(scenario, timeline);
+    if (scenario->spec->train.layout == RF_LAYOUT_SPEC) {
+        return;
+    }
+    for (size_t i = 0; i < rf_mesh_rules_count(); i++) {
+        char *text = NULL;
+        if (rf_mesh_rule_broken(i, &view, &text)) {
+            rf_findings_add(out, rf_mesh_rule(i)->level, scenario->spec->name,
+                            "%s (%s)", text, rf_mesh_rule(i)->source);
+        }
+        free(text);
     }
 }
 

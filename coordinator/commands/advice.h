@@ -5,15 +5,15 @@
 #ifndef RF_COORDINATOR_COMMANDS_ADVICE_H
 #define RF_COORDINATOR_COMMANDS_ADVICE_H
 
-#include <jansson.h>
-
 #include "coordinator/commands/findings.h"
+#include "coordinator/config/timeline.h"
 #include "coordinator/run/scenario.h"
 #include "transport/messages.h"
 
-/* Rules of thumb about one scenario's meshes; `timeline` may be NULL. */
+/* Rules of thumb about one scenario's meshes (mesh_rules.h). */
 void rf_advise_scenario(const struct rf_scenario *scenario,
-                        const json_t *timeline, struct rf_findings *out);
+                        const struct rf_timeline *timeline,
+                        struct rf_findings *out);
 
 /* Whether a node's worker is of our build; with `strict` it must be. */
 void rf_advise_build(const char *host, const struct rf_msg_hello *hello,

@@ -66,8 +66,8 @@ static bool find_devices(const struct rf_view *view, wrong_fn wrong,
             add_device(&hello->gpus[i], out);
         }
     }
-    rf_rule_say(words, "gpus", "GPU%s %s", out->n == 1 ? "" : "s", out->list);
-    rf_rule_say(words, "host", "%s", view->host);
+    rf_words_say(words, "gpus", "GPU%s %s", out->n == 1 ? "" : "s", out->list);
+    rf_words_say(words, "host", "%s", view->host);
     return rf_scenario_on_device(view->scenario) && out->n > 0;
 }
 
@@ -75,9 +75,9 @@ bool rf_rule_gpus_in_use(const struct rf_view *view, struct rf_words *words)
 {
     struct devices found;
     bool holds = find_devices(view, in_use, &found, words);
-    rf_rule_say(words, "processes", "%" PRIu64 " process%s", found.processes,
-                found.processes == 1 ? "" : "es");
-    rf_rule_say_bytes(words, "bytes", found.bytes);
+    rf_words_say(words, "processes", "%" PRIu64 " process%s", found.processes,
+                 found.processes == 1 ? "" : "es");
+    rf_words_say_bytes(words, "bytes", found.bytes);
     return holds;
 }
 
@@ -86,7 +86,7 @@ bool rf_rule_gpus_with_errors(const struct rf_view *view,
 {
     struct devices found;
     bool holds = find_devices(view, has_errors, &found, words);
-    rf_rule_say(words, "count", "%" PRIu64, found.errors);
+    rf_words_say(words, "count", "%" PRIu64, found.errors);
     return holds;
 }
 
@@ -94,7 +94,7 @@ bool rf_rule_gpus_slowed(const struct rf_view *view, struct rf_words *words)
 {
     struct devices found;
     bool holds = find_devices(view, is_slowed, &found, words);
-    rf_rule_say(words, "why", "%s", found.why);
+    rf_words_say(words, "why", "%s", found.why);
     return holds;
 }
 
@@ -110,8 +110,8 @@ static bool crosses(const struct rf_view *view, struct rf_words *words)
     for (uint32_t i = 0; i < config->n_nodes; i++) {
         others += i != view->node && rf_scenario_node_ranks(scenario, i) > 0;
     }
-    rf_rule_say(words, "host", "%s", view->host);
-    rf_rule_say(words, "method", "%s", scenario->spec->method);
+    rf_words_say(words, "host", "%s", view->host);
+    rf_words_say(words, "method", "%s", scenario->spec->method);
     return rf_scenario_on_device(scenario) && others > 0 &&
            view->hello->rdma != NULL;
 }
@@ -137,7 +137,7 @@ bool rf_rule_no_verbs(const struct rf_view *view, struct rf_words *words)
     if (!crosses(view, words)) {
         return false;
     }
-    rf_rule_say(words, "adapters", "%" PRIu32, rdma->adapters);
+    rf_words_say(words, "adapters", "%" PRIu32, rdma->adapters);
     return rdma->adapters > 0 && !rdma->verbs;
 }
 
@@ -155,7 +155,7 @@ bool rf_rule_low_memlock(const struct rf_view *view, struct rf_words *words)
     if (!crosses(view, words)) {
         return false;
     }
-    rf_rule_say_bytes(words, "limit", hello->memlock_bytes);
+    rf_words_say_bytes(words, "limit", hello->memlock_bytes);
     return hello->rdma->adapters > 0 && hello->memlock_bytes != RF_ABSENT_U64 &&
            hello->memlock_bytes < LOW_MEMLOCK_BYTES;
 }

@@ -5,112 +5,21 @@
 #include "coordinator/commands/advice_rules.h"
 
 #include <arpa/inet.h>
-#include <assert.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "common/bytes.h"
 #include "common/mem.h"
 #include "coordinator/run/folders.h"
 #include "coordinator/run/hello.h"
 #include "coordinator/run/preflight.h"
 
-#define FEW_PARAMETERS 2e9 /* a rank of the training side */
-#define MANY_PARAMETERS 8e9
-#define LONG_SEQUENCE 8192
 #define RANKS_PER_CPU 2 /* more than that disturb each other */
 #define NAMES_SHOWN 4   /* of the nodes of one machine */
-
-void rf_rule_say(struct rf_words *words, const char *name, const char *fmt, ...)
-{
-    char text[1024];
-    va_list args;
-    assert(words->n < RF_WORDS_MAX);
-    va_start(args, fmt);
-    vsnprintf(text, sizeof(text), fmt, args);
-    va_end(args);
-    words->list[words->n].name = name;
-    words->list[words->n++].text = rf_xstrdup(text);
-}
-
-void rf_rule_say_bytes(struct rf_words *words, const char *name, uint64_t bytes)
-{
-    char text[32];
-    rf_rule_say(words, name, "%s", rf_format_bytes(bytes, text, sizeof(text)));
-}
 
 static const char *or_unknown(const char *text)
 {
     return text != NULL ? text : "?";
-}
-
-/* --- A scenario ----------------------------------------------------------- */
-
-bool rf_rule_tp_beyond_node(const struct rf_view *view, struct rf_words *words)
-{
-    const struct rf_config *config = view->scenario->config;
-    uint32_t tp = view->scenario->spec->train.tp, slots = 0;
-    for (uint32_t i = 0; i < config->n_nodes; i++) {
-        slots = RF_MAX(slots, config->slots[i]);
-    }
-    rf_rule_say(words, "tp", "%u", tp);
-    rf_rule_say(words, "slots", "%u", slots);
-    return slots > 0 && tp > slots;
-}
-
-bool rf_rule_rank_size(const struct rf_view *view, struct rf_words *words)
-{
-    const struct rf_side_spec *train = &view->scenario->spec->train;
-    const struct rf_model *model = view->scenario->plan->model;
-    double per_rank = (double)model->parameters / (train->tp * train->pp);
-    rf_rule_say(words, "billions", "%.2f", per_rank / 1e9);
-    return model->n_experts == 0 && rf_scenario_on_device(view->scenario) &&
-           (per_rank < FEW_PARAMETERS || per_rank > MANY_PARAMETERS);
-}
-
-bool rf_rule_expert_tensor(const struct rf_view *view, struct rf_words *words)
-{
-    const struct rf_side_spec *train = &view->scenario->spec->train;
-    uint32_t experts = view->scenario->plan->model->n_experts;
-    rf_rule_say(words, "etp", "%u", train->etp);
-    rf_rule_say(words, "better", "%u", train->ep * train->etp);
-    rf_rule_say(words, "ep", "%u", train->ep);
-    rf_rule_say(words, "experts", "%u", experts);
-    return train->etp > 1 && experts > 0 &&
-           experts % (train->ep * train->etp) == 0;
-}
-
-static double of_timeline(const struct rf_view *view, const char *key)
-{
-    return json_number_value(json_object_get(view->timeline, key));
-}
-
-bool rf_rule_long_sequence(const struct rf_view *view, struct rf_words *words)
-{
-    double tokens = of_timeline(view, "sequence_length");
-    rf_rule_say(words, "tokens", "%.0f", tokens);
-    rf_rule_say(words, "usual", "%d", LONG_SEQUENCE);
-    return tokens >= LONG_SEQUENCE && view->scenario->spec->train.cp < 2;
-}
-
-bool rf_rule_empty_pipeline(const struct rf_view *view, struct rf_words *words)
-{
-    const struct rf_side_spec *train = &view->scenario->spec->train;
-    double batch = of_timeline(view, "global_batch");
-    double micro = of_timeline(view, "micro_batch");
-    double batches = micro > 0 ? batch / (micro * train->dp) : 0;
-    rf_rule_say(words, "pp", "%u", train->pp);
-    rf_rule_say(words, "batches", "%.0f", batches);
-    return batches > 0 && train->pp > 1 && train->pp >= batches;
-}
-
-bool rf_rule_no_vpp(const struct rf_view *view, struct rf_words *words)
-{
-    const struct rf_side_spec *train = &view->scenario->spec->train;
-    rf_rule_say(words, "pp", "%u", train->pp);
-    return train->pp >= 2 && train->vpp == 1 && train->pp_layers == NULL;
 }
 
 /* --- A node --------------------------------------------------------------- */
@@ -120,7 +29,7 @@ static bool is_refused(const struct rf_view *view, struct rf_words *words)
     struct rf_err why = {0};
     enum rf_status status =
         rf_hello_check_build(view->hello, view->strict, &why);
-    rf_rule_say(words, "why", "%s", why.text);
+    rf_words_say(words, "why", "%s", why.text);
     return status != RF_OK;
 }
 
@@ -143,13 +52,13 @@ static uint64_t or_none(uint64_t bytes)
 bool rf_rule_node(const struct rf_view *view, struct rf_words *words)
 {
     const struct rf_msg_hello *hello = view->hello;
-    rf_rule_say(words, "kernel", "%s", or_unknown(hello->kernel));
-    rf_rule_say(words, "cpu", "%s", or_unknown(hello->cpu));
-    rf_rule_say(words, "cpus", "%u",
-                hello->cpus != RF_ABSENT_U32 ? hello->cpus : 0);
-    rf_rule_say_bytes(words, "available",
-                      or_none(hello->memory_available_bytes));
-    rf_rule_say_bytes(words, "memory", or_none(hello->memory_bytes));
+    rf_words_say(words, "kernel", "%s", or_unknown(hello->kernel));
+    rf_words_say(words, "cpu", "%s", or_unknown(hello->cpu));
+    rf_words_say(words, "cpus", "%u",
+                 hello->cpus != RF_ABSENT_U32 ? hello->cpus : 0);
+    rf_words_say_bytes(words, "available",
+                       or_none(hello->memory_available_bytes));
+    rf_words_say_bytes(words, "memory", or_none(hello->memory_bytes));
     return true;
 }
 
@@ -188,23 +97,23 @@ bool rf_rule_no_address(const struct rf_view *view, struct rf_words *words)
         snprintf(list + used, sizeof(list) - used, "%s%s", used > 0 ? ", " : "",
                  hello->nics[i].address);
     }
-    rf_rule_say(words, "address", "%s", address);
-    rf_rule_say(words, "path", "$.nodes[%u].address", view->node);
-    rf_rule_say(words, "list", "%s", list[0] != '\0' ? list : "none");
+    rf_words_say(words, "address", "%s", address);
+    rf_words_say(words, "path", "$.nodes[%u].address", view->node);
+    rf_words_say(words, "list", "%s", list[0] != '\0' ? list : "none");
     return true;
 }
 
 bool rf_rule_interface(const struct rf_view *view, struct rf_words *words)
 {
     const struct rf_msg_nic *nic = &view->hello->nics[view->item];
-    rf_rule_say(words, "name", "%s", nic->name);
-    rf_rule_say(words, "address", "%s", nic->address);
-    rf_rule_say(words, "mtu", "%" PRId64,
-                nic->mtu != RF_ABSENT_I64 ? nic->mtu : 0);
+    rf_words_say(words, "name", "%s", nic->name);
+    rf_words_say(words, "address", "%s", nic->address);
+    rf_words_say(words, "mtu", "%" PRId64,
+                 nic->mtu != RF_ABSENT_I64 ? nic->mtu : 0);
     if (nic->speed_mbit != RF_ABSENT_I64) {
-        rf_rule_say(words, "speed", "%" PRId64 " Mbit/s", nic->speed_mbit);
+        rf_words_say(words, "speed", "%" PRId64 " Mbit/s", nic->speed_mbit);
     } else {
-        rf_rule_say(words, "speed", "speed unknown");
+        rf_words_say(words, "speed", "speed unknown");
     }
     return true;
 }
@@ -232,8 +141,8 @@ bool rf_rule_methods(const struct rf_view *view, struct rf_words *words)
         snprintf(names + used, sizeof(names) - used, "%s%s",
                  used > 0 ? ", " : "", methods->list[i].key);
     }
-    rf_rule_say(words, "methods", "%s", names);
-    rf_rule_say(words, "why", "%s", or_unknown(first->value));
+    rf_words_say(words, "methods", "%s", names);
+    rf_words_say(words, "why", "%s", or_unknown(first->value));
     return first->value != NULL;
 }
 
@@ -263,18 +172,18 @@ bool rf_rule_one_machine(const struct rf_view *view, struct rf_words *words)
                      config->node_names[i]);
         }
     }
-    rf_rule_say(words, "names", "%s%s", names,
-                count > NAMES_SHOWN ? ", ..." : "");
-    rf_rule_say(words, "count", "%u", count);
+    rf_words_say(words, "names", "%s%s", names,
+                 count > NAMES_SHOWN ? ", ..." : "");
+    rf_words_say(words, "count", "%u", count);
     return count > 1;
 }
 
 static void say_pair(const struct rf_view *view, const char *own,
                      const char *other, struct rf_words *words)
 {
-    rf_rule_say(words, "host", "%s", view->config->node_names[view->first]);
-    rf_rule_say(words, "own", "%s", own);
-    rf_rule_say(words, "other", "%s", other);
+    rf_words_say(words, "host", "%s", view->config->node_names[view->first]);
+    rf_words_say(words, "own", "%s", own);
+    rf_words_say(words, "other", "%s", other);
 }
 
 /* Whether the two texts, of this node and of the first, differ. */
@@ -347,9 +256,9 @@ bool rf_rule_processors(const struct rf_view *view, struct rf_words *words)
             ranks += rf_scenario_node_ranks(scenario, i);
         }
     }
-    rf_rule_say(words, "ranks", "%" PRIu64, ranks);
-    rf_rule_say(words, "cpus", "%u processor%s", cpus, cpus == 1 ? "" : "s");
-    rf_rule_say(words, "host", "%s", view->host);
+    rf_words_say(words, "ranks", "%" PRIu64, ranks);
+    rf_words_say(words, "cpus", "%u processor%s", cpus, cpus == 1 ? "" : "s");
+    rf_words_say(words, "host", "%s", view->host);
     return ranks > (uint64_t)cpus * RANKS_PER_CPU;
 }
 
@@ -358,7 +267,7 @@ bool rf_rule_folders(const struct rf_view *view, struct rf_words *words)
     struct rf_err err = {0};
     enum rf_status status =
         rf_folders_check(view->scenario, view->hellos, &err);
-    rf_rule_say(words, "why", "%s", err.text);
+    rf_words_say(words, "why", "%s", err.text);
     return status != RF_OK;
 }
 
@@ -367,6 +276,6 @@ bool rf_rule_unfit(const struct rf_view *view, struct rf_words *words)
     struct rf_err err = {0};
     enum rf_status status =
         rf_preflight_node(view->scenario, view->hellos, view->node, &err);
-    rf_rule_say(words, "why", "%s", err.text);
+    rf_words_say(words, "why", "%s", err.text);
     return status != RF_OK;
 }

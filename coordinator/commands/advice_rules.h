@@ -5,8 +5,7 @@
 #ifndef RF_COORDINATOR_COMMANDS_ADVICE_RULES_H
 #define RF_COORDINATOR_COMMANDS_ADVICE_RULES_H
 
-#include <jansson.h>
-
+#include "coordinator/commands/words.h"
 #include "coordinator/run/scenario.h"
 #include "transport/messages.h"
 
@@ -14,7 +13,6 @@
  * fills in. */
 struct rf_view {
     const struct rf_scenario *scenario;
-    const json_t *timeline; /* of cluster.json, or NULL */
     const struct rf_config *config;
     const struct rf_msg_hello *const *hellos; /* NULL: has not joined */
     uint32_t node;
@@ -25,25 +23,8 @@ struct rf_view {
     bool strict;
 };
 
-/* What a message has in place of "{name}". */
-#define RF_WORDS_MAX 8
-struct rf_words {
-    struct {
-        const char *name;
-        char *text;
-    } list[RF_WORDS_MAX];
-    size_t n;
-};
-
 /* Conditions: whether there is something to say, and then its words. */
 typedef bool (*rf_rule_fn)(const struct rf_view *view, struct rf_words *words);
-
-bool rf_rule_tp_beyond_node(const struct rf_view *view, struct rf_words *words);
-bool rf_rule_rank_size(const struct rf_view *view, struct rf_words *words);
-bool rf_rule_expert_tensor(const struct rf_view *view, struct rf_words *words);
-bool rf_rule_long_sequence(const struct rf_view *view, struct rf_words *words);
-bool rf_rule_empty_pipeline(const struct rf_view *view, struct rf_words *words);
-bool rf_rule_no_vpp(const struct rf_view *view, struct rf_words *words);
 
 bool rf_rule_other_build(const struct rf_view *view, struct rf_words *words);
 bool rf_rule_refused_build(const struct rf_view *view, struct rf_words *words);
@@ -74,12 +55,6 @@ bool rf_rule_no_adapter(const struct rf_view *view, struct rf_words *words);
 bool rf_rule_no_verbs(const struct rf_view *view, struct rf_words *words);
 bool rf_rule_no_peermem(const struct rf_view *view, struct rf_words *words);
 bool rf_rule_low_memlock(const struct rf_view *view, struct rf_words *words);
-
-/* Adds a word, and one that is a number of bytes. */
-void rf_rule_say(struct rf_words *words, const char *name, const char *fmt, ...)
-    RF_PRINTF(3, 4);
-void rf_rule_say_bytes(struct rf_words *words, const char *name,
-                       uint64_t bytes);
 
 /* The first node that is the same machine as `node`; itself where none is. */
 uint32_t rf_rule_machine(const struct rf_msg_hello *const *hellos,

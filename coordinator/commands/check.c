@@ -232,7 +232,7 @@ static void advise_everything(struct check *check)
     for (size_t i = 0; i < config->n_scenarios; i++) {
         struct rf_scenario *scenario = NULL;
         if (rf_scenarios_take(check->scenarios, i, &scenario, NULL) == RF_OK) {
-            rf_advise_scenario(scenario, config->timeline, &check->findings);
+            rf_advise_scenario(scenario, &config->timeline, &check->findings);
             rf_advise_fit(scenario, hellos, &check->findings);
         }
         rf_scenario_destroy(scenario);

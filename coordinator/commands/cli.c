@@ -61,7 +61,8 @@ static const struct option long_options[] = {
 #define C(command) (1u << (command))
 #define ALL_COMMANDS                                                           \
     (C(RF_CMD_RUN) | C(RF_CMD_PLAN) | C(RF_CMD_CHECK) | C(RF_CMD_PREDICT) |    \
-     C(RF_CMD_REPORT) | C(RF_CMD_COMPARE) | C(RF_CMD_RERUN))
+     C(RF_CMD_ADVISE) | C(RF_CMD_REPORT) | C(RF_CMD_COMPARE) |                 \
+     C(RF_CMD_RERUN))
 
 /* Which commands take an option. */
 static const struct {
@@ -69,13 +70,15 @@ static const struct {
     unsigned commands;
 } takers[] = {
     {'o', C(RF_CMD_RUN) | C(RF_CMD_RERUN)},
-    {'s', C(RF_CMD_RUN) | C(RF_CMD_PLAN) | C(RF_CMD_PREDICT)},
+    {'s',
+     C(RF_CMD_RUN) | C(RF_CMD_PLAN) | C(RF_CMD_PREDICT) | C(RF_CMD_ADVISE)},
     {'n', C(RF_CMD_RUN)},
     {OPT_RESUME, C(RF_CMD_RUN)},
     {OPT_TIMEOUT, C(RF_CMD_RUN) | C(RF_CMD_CHECK) | C(RF_CMD_RERUN)},
     {OPT_STRICT, C(RF_CMD_RUN) | C(RF_CMD_CHECK) | C(RF_CMD_RERUN)},
     {OPT_JSON, C(RF_CMD_RUN) | C(RF_CMD_PLAN) | C(RF_CMD_CHECK) |
-                   C(RF_CMD_PREDICT) | C(RF_CMD_COMPARE) | C(RF_CMD_RERUN)},
+                   C(RF_CMD_PREDICT) | C(RF_CMD_ADVISE) | C(RF_CMD_COMPARE) |
+                   C(RF_CMD_RERUN)},
     {OPT_FULL, C(RF_CMD_RUN) | C(RF_CMD_PLAN)},
     {OPT_CSV, C(RF_CMD_REPORT)},
     {OPT_LATEX, C(RF_CMD_REPORT)},
@@ -96,9 +99,9 @@ static const struct {
 } commands[] = {
     {"run", RF_CMD_RUN},         {"plan", RF_CMD_PLAN},
     {"check", RF_CMD_CHECK},     {"predict", RF_CMD_PREDICT},
-    {"report", RF_CMD_REPORT},   {"compare", RF_CMD_COMPARE},
-    {"rerun", RF_CMD_RERUN},     {"help", RF_CMD_HELP},
-    {"version", RF_CMD_VERSION},
+    {"advise", RF_CMD_ADVISE},   {"report", RF_CMD_REPORT},
+    {"compare", RF_CMD_COMPARE}, {"rerun", RF_CMD_RERUN},
+    {"help", RF_CMD_HELP},       {"version", RF_CMD_VERSION},
 };
 
 /* What getopt saw, before it is known which command takes it. */
@@ -353,7 +356,7 @@ static enum rf_status too_many(const struct rf_cli *cli, struct rf_err *err)
         return rf_err_set(
             err, RF_ERR_USAGE,
             "unknown command \"%.80s\", and no file has that name; "
-            "the commands are run, plan, check, predict, report, "
+            "the commands are run, plan, check, predict, advise, report, "
             "compare and rerun",
             cli->operands[0]);
     }

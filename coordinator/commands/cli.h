@@ -17,6 +17,7 @@ enum rf_command {
     RF_CMD_PLAN,
     RF_CMD_CHECK,
     RF_CMD_PREDICT,
+    RF_CMD_ADVISE,
     RF_CMD_REPORT,
     RF_CMD_COMPARE,
     RF_CMD_RERUN,

@@ -14,6 +14,7 @@ int rf_run_command(const struct rf_cli *cli, struct rf_output *output);
 int rf_plan_command(const struct rf_cli *cli); /* and --dry-run */
 int rf_check_command(const struct rf_cli *cli, struct rf_output *output);
 int rf_predict_command(const struct rf_cli *cli);
+int rf_advise_command(const struct rf_cli *cli);
 int rf_report_command(const struct rf_cli *cli);
 int rf_compare_command(const struct rf_cli *cli);
 int rf_rerun_command(const struct rf_cli *cli, struct rf_output *output);

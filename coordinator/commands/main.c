@@ -38,6 +38,8 @@ static int dispatch(const struct rf_cli *cli)
         return dispatch_run(cli);
     case RF_CMD_PREDICT:
         return rf_predict_command(cli);
+    case RF_CMD_ADVISE:
+        return rf_advise_command(cli);
     case RF_CMD_REPORT:
         return rf_report_command(cli);
     case RF_CMD_COMPARE:

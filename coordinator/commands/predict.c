@@ -26,7 +26,6 @@ struct context {
     json_t *model_json;
     bool have_links;
     struct rf_jnode methods; /* "links.methods", value NULL when absent */
-    struct rf_timeline timeline;
     struct rf_result_set measured;
     struct rf_predict_rows rows;
     json_t *noted; /* object: rows that are or will be there, by note_row() */
@@ -234,9 +233,9 @@ static enum rf_status read_figures(struct context *context,
     struct rf_jnode root =
         rf_jnode_root(context->config->document, context->config->file);
     struct rf_jnode links = rf_jnode_get(&root, "links");
-    enum rf_status status = rf_timeline_read(&root, &context->timeline, err);
-    if (status == RF_OK && links.value != NULL) {
-        context->have_links = true;
+    enum rf_status status = RF_OK;
+    context->have_links = links.value != NULL;
+    if (context->have_links) {
         context->methods = rf_jnode_get(&links, "methods");
     }
     for (size_t i = 1; status == RF_OK && i < cli->n_operands; i++) {
@@ -271,7 +270,7 @@ static void free_context(struct context *context)
 
 static void print_out(const struct rf_cli *cli, struct context *context)
 {
-    const struct rf_timeline *timeline = &context->timeline;
+    const struct rf_timeline *timeline = &context->config->timeline;
     struct rf_leave_one_out error;
     rf_predict_calibrate(&context->rows, &error);
     for (size_t i = 0; i < context->rows.n; i++) {

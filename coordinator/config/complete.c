@@ -103,8 +103,10 @@ json_t *rf_config_complete(const struct rf_config *config, json_t *scenario)
     if (config->links != NULL) {
         json_object_set_new(out, "links", json_deep_copy(config->links));
     }
-    if (config->timeline != NULL) {
-        json_object_set_new(out, "timeline", json_deep_copy(config->timeline));
+    if (config->timeline.given) {
+        json_object_set_new(
+            out, "timeline",
+            json_deep_copy(json_object_get(config->document, "timeline")));
     }
     return out;
 }

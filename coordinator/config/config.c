@@ -23,7 +23,6 @@
 #include "coordinator/config/model_file.h"
 #include "coordinator/config/names.h"
 #include "coordinator/config/paths.h"
-#include "coordinator/config/timeline.h"
 #include "planner/spec.h"
 
 #define INPUT_NAME "standard input"
@@ -170,7 +169,6 @@ static enum rf_status read_all(struct rf_config *config, bool need_nodes,
                                struct rf_err *err)
 {
     struct rf_jnode root = rf_jnode_root(config->document, config->file);
-    struct rf_timeline timeline; /* read again where it is used */
     enum rf_status status;
     if (rf_config_is_model(config->document)) {
         return rf_jnode_fail(&root, err,
@@ -200,14 +198,13 @@ static enum rf_status read_all(struct rf_config *config, bool need_nodes,
         status = read_scenarios(&root, config, err);
     }
     if (status == RF_OK) {
-        status = rf_timeline_read(&root, &timeline, err);
+        status = rf_timeline_read(&root, &config->timeline, err);
     }
     if (status == RF_OK) {
         status =
             rf_links_check(&root, config->node_names, config->n_nodes, err);
     }
     config->links = json_object_get(config->document, "links");
-    config->timeline = json_object_get(config->document, "timeline");
     return status;
 }
 

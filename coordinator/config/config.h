@@ -12,6 +12,7 @@
 #include "common/err.h"
 #include "common/json.h"
 #include "coordinator/config/launching.h"
+#include "coordinator/config/timeline.h"
 
 #define RF_CONFIG_MAX_BYTES                                                    \
     ((size_t)68 << 20) /* a model's manifest may be described in place */
@@ -55,7 +56,7 @@ struct rf_config {
     size_t n_scenarios;
     char *export_folder; /* of --export, absolute; NULL: nothing is exported */
     json_t *links;       /* "links", borrowed, or NULL */
-    json_t *timeline;    /* "timeline", borrowed, or NULL */
+    struct rf_timeline timeline;
     char **strings;
     size_t n_strings, cap_strings;
 };

@@ -8,11 +8,24 @@
 #include "common/err.h"
 #include "common/json.h"
 
-/* "timeline": one step of RL training around the refits. */
+/* What a training step computes again instead of keeping it. */
+enum rf_recompute {
+    RF_RECOMPUTE_NONE,
+    RF_RECOMPUTE_SELECTIVE,
+    RF_RECOMPUTE_FULL
+};
+
+/* "timeline": one step of RL training around the refits. Of what advice wants
+ * to know, 0 is: not given. */
 struct rf_timeline {
     double rollout_s, train_s, other_s;
     double refits; /* per step, usually 1 */
     bool given;
+    double sequence_length;           /* tokens */
+    double global_batch, micro_batch; /* sequences */
+    double max_tokens_in_packing;     /* of one packed sequence */
+    double memory_gbytes;             /* of a GPU, GB = 1e9 bytes */
+    enum rf_recompute recompute;
 };
 
 /* Reads "timeline" of `root`; where there is none, `given` is false.

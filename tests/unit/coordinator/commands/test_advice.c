@@ -125,14 +125,66 @@ static const struct {
     {"{'name': 's', 'train': {'pp': 2}, 'infer': {'tp': 2}}", "{}",
      RF_ADVICE_INFO, "with PP 2, VPP 2 may shorten", true},
     {COLOCATED, "{}", RF_ADVICE_INFO, "VPP", false},
+    {"{'name': 's', 'train': {'tp': 2, 'cp': 2}, 'infer': {'tp': 4}}",
+     "{'sequence_length': 4096}", RF_ADVICE_INFO, "CP 2 without sequences",
+     true},
+    {COLOCATED, "{'global_batch': 64, 'micro_batch': 4}", RF_ADVICE_INFO,
+     "with 16 micro-batches in a step PP 2", true},
+    {COLOCATED, "{'global_batch': 64, 'micro_batch': 5}", RF_ADVICE_INFO,
+     "in a step PP 2", false},
+    {COLOCATED, "{'micro_batch': 2}", RF_ADVICE_INFO, "micro-batches of 2",
+     true},
+    {COLOCATED, "{'micro_batch': 2, 'max_tokens_in_packing': 8192}",
+     RF_ADVICE_INFO, "micro-batches of 2", false},
+    {COLOCATED, "{'sequence_length': 8192, 'max_tokens_in_packing': 4096}",
+     RF_ADVICE_WARNING, "of 4096 tokens cannot hold one of 8192", true},
+    {COLOCATED, "{'sequence_length': 4096, 'max_tokens_in_packing': 4096}",
+     RF_ADVICE_WARNING, "cannot hold", false},
+    /* 400,000 tokens of 64 over TP 4, two layers: 435 MB kept, 243 computed
+       again. */
+    {COLOCATED, "{'memory_gbytes': 0.0001}", RF_ADVICE_WARNING,
+     "activations are computed again, and there are 0.0001 GB", true},
+    {COLOCATED, "{'memory_gbytes': 1}", RF_ADVICE_WARNING, "computed again",
+     false},
+    {COLOCATED, "{'memory_gbytes': 0.3, 'sequence_length': 400000}",
+     RF_ADVICE_INFO, "recompute them, \"selective\" before", true},
+    {COLOCATED,
+     "{'memory_gbytes': 0.3, 'sequence_length': 400000, 'recompute': 'full'}",
+     RF_ADVICE_INFO, "recompute them", false},
+    {COLOCATED,
+     "{'memory_gbytes': 2, 'sequence_length': 400000, 'recompute': 'full'}",
+     RF_ADVICE_INFO, "recomputation costs time", true},
+    {COLOCATED, "{'memory_gbytes': 0.00001}", RF_ADVICE_WARNING,
+     "GB a GPU do not fit in 1e-05 GB", true},
+    {"{'name': 's', 'train': {'tp': 2}, 'infer': {'pp': 2}}", "{}",
+     RF_ADVICE_INFO, "PP 2 with TP 1 inside a node of 2", true},
+    {"{'name': 's', 'train': {'tp': 2}, 'infer': {'tp': 2, 'pp': 2}}", "{}",
+     RF_ADVICE_INFO, "inside a node of 2", false},
+    {"{'name': 's', 'train': {'tp': 2}, 'infer': {'tp': 2, 'pp': 2}}",
+     "{'memory_gbytes': 1}", RF_ADVICE_INFO, "inference: PP 2, though", true},
+    {COLOCATED, "{}", RF_ADVICE_INFO, "inference: TP 4 is more than the 2",
+     true},
 };
+
+static struct rf_timeline timeline_of(const char *text)
+{
+    struct rf_timeline timeline;
+    struct rf_err err = {.text = ""};
+    json_t *document = json_pack("{s:o}", "timeline", parse(text));
+    struct rf_jnode root = rf_jnode_root(document, "cluster.json");
+    ck_assert_msg(rf_timeline_read(&root, &timeline, &err) == RF_OK, "%s",
+                  err.text);
+    json_decref(document);
+    return timeline;
+}
 
 START_TEST(test_advice_about_scenarios)
 {
     struct rf_findings findings = {0};
     struct configured_pair pair = configured_pair(scenario_cases[_i].scenario);
-    json_t *timeline = parse(scenario_cases[_i].timeline);
-    rf_advise_scenario(pair.scenario, timeline, &findings);
+    const struct rf_timeline timeline =
+        timeline_of(scenario_cases[_i].timeline);
+    rf_advise_scenario(pair.scenario, &timeline, &findings);
     ck_assert_int_eq(
         says(&findings, scenario_cases[_i].level, scenario_cases[_i].text),
         scenario_cases[_i].found);
@@ -140,7 +192,6 @@ START_TEST(test_advice_about_scenarios)
         ck_assert_str_eq(findings.list[i].about, "s");
         ck_assert_ptr_null(strpbrk(findings.list[i].text, "{}"));
     }
-    json_decref(timeline);
     rf_findings_free(&findings);
     configured_pair_free(&pair);
 }
@@ -155,7 +206,8 @@ static struct rf_findings advise_model(const char *model_text,
     struct rf_model *model;
     struct rf_scenario *scenario = NULL;
     struct rf_err err = {.text = ""};
-    json_t *timeline = parse("{'sequence_length': 16384}");
+    const struct rf_timeline timeline =
+        timeline_of("{'sequence_length': 16384}");
     char *text = rf_xasprintf("{'launch': {'method': 'local'}, 'nodes': "
                               "[{'host': 'a', 'slots': 4}], 'model': {%s}, "
                               "'scenarios': [{'name': 's', %s}]}",
@@ -163,8 +215,7 @@ static struct rf_findings advise_model(const char *model_text,
     configured(text, &config, &model);
     ck_assert_msg(rf_scenario_build(config, model, 0, &scenario, &err) == RF_OK,
                   "%s", err.text);
-    rf_advise_scenario(scenario, timeline, &findings);
-    json_decref(timeline);
+    rf_advise_scenario(scenario, &timeline, &findings);
     rf_scenario_destroy(scenario);
     rf_model_destroy(model);
     rf_config_destroy(config);

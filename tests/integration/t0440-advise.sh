@@ -1,0 +1,60 @@
+# advise: meshes for the slots of a cluster file, without reaching a node.
+# limit: 120
+# shellcheck shell=bash source=../lib/test.sh disable=SC2034
+. "$(dirname "$0")/../lib/test.sh"
+
+# Hosts that do not exist.
+base='{"nodes": [{"host": "no.invalid", "slots": 4},
+    {"host": "none.invalid", "slots": 4}],
+  "model": {"megatron": {"num_layers": 4, "hidden_size": 64,
+    "num_attention_heads": 4, "vocab_size": 512, "num_experts": 8,
+    "moe_ffn_hidden_size": 32}},
+  "scenarios": [{"name": "s", "method": "nccl", "train": {"tp": 2},
+    "infer": {"tp": 4}}]}'
+
+test_choices_are_ranked_and_explained() {
+    cluster
+    run_coord advise cluster.json
+    expect_exit 0
+    expect_text out 'training and .* inference meshes are possible'
+    expect_text out '^4b-a-gpu: .*\(ChatLearn'
+    expect_text out 'Assumed: 80 GB a GPU'
+    expect_text out 'First choice, for the scenario: [{]"train": '
+}
+
+test_a_choice_runs_as_a_scenario() {
+    cluster '.nodes = [{"host": "a", "slots": 4}] | .launch.method = "local" |
+        .scenarios[0].method = "host"'
+    run_coord advise cluster.json --json
+    expect_exit 0
+    expect_json out '.scenarios[0].choices | length > 8 and
+        ([.[].weight] | . == sort)'
+    jq --slurpfile advised out '.scenarios = [$advised[0].scenarios[0].choices
+        | .[0], .[-1] | .scenario] | .scenarios[0].name = "first" |
+        .scenarios[].iterations = 1' cluster.json >chosen.json
+    run_coord chosen.json
+    expect_exit 0
+    expect_verified "$(result first)"
+    expect_verified "$(result s)"
+}
+
+test_rules_follow_the_timeline() {
+    cluster '.timeline = {"memory_gbytes": 0.000001, "sequence_length": 9000}'
+    run_coord advise cluster.json
+    expect_exit 0
+    expect_text out '^fits-training: .*and there are 1e-06 GB'
+    expect_no_text out 'Assumed: 80 GB'
+    cluster '.timeline = {"recompute": "some"}'
+    run_coord advise cluster.json
+    expect_exit 2
+    expect_text err 'timeline.recompute'
+}
+
+test_advise_needs_nodes() {
+    cluster 'del(.nodes)'
+    run_coord advise cluster.json
+    expect_exit 2
+    expect_text err 'nodes'
+}
+
+run_tests

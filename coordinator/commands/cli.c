@@ -31,6 +31,7 @@ enum {
     OPT_TRACE,
     OPT_EXPORT,
     OPT_REPEAT,
+    OPT_DEMO,
 };
 
 static const struct option long_options[] = {
@@ -51,6 +52,7 @@ static const struct option long_options[] = {
     {"export", required_argument, NULL, OPT_EXPORT},
     {"trace", required_argument, NULL, OPT_TRACE},
     {"repeat", required_argument, NULL, OPT_REPEAT},
+    {"demo", required_argument, NULL, OPT_DEMO},
     {"verbose", no_argument, NULL, 'v'},
     {"quiet", no_argument, NULL, 'q'},
     {"help", no_argument, NULL, 'h'},
@@ -89,6 +91,7 @@ static const struct {
     {OPT_EXPORT, C(RF_CMD_RUN)},
     {OPT_TRACE, C(RF_CMD_RUN) | C(RF_CMD_RERUN)},
     {OPT_REPEAT, C(RF_CMD_RUN) | C(RF_CMD_RERUN)},
+    {OPT_DEMO, C(RF_CMD_PREDICT)},
     {'v', ALL_COMMANDS},
     {'q', ALL_COMMANDS},
 };
@@ -234,6 +237,9 @@ static enum rf_status take_option(struct parse *parse, int option,
     case OPT_REPEAT:
         status = whole_number("--repeat", optarg, RF_RESULTS_MOST_REPEATS,
                               &cli->repeat, err);
+        break;
+    case OPT_DEMO:
+        cli->demo = optarg;
         break;
     case OPT_STRICT:
         cli->strict = true;
@@ -394,6 +400,13 @@ static enum rf_status check_operands(struct rf_cli *cli, struct rf_err *err)
                                    n);
     default:
         break;
+    }
+    if (cli->demo != NULL) {
+        return n == 0 ? RF_OK
+                      : rf_err_set(err, RF_ERR_USAGE,
+                                   "--demo predicts without a file; remove "
+                                   "\"%.80s\"",
+                                   cli->operands[0]);
     }
     if (n == 0) {
         return rf_err_set(err, RF_ERR_USAGE, "missing CLUSTER.json argument");

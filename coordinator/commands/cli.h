@@ -36,6 +36,7 @@ struct rf_cli {
     const char *resume;
     const char *export; /* folder of --export, or NULL */
     const char *trace;  /* file of --trace, or NULL */
+    const char *demo;   /* size of --demo, or NULL */
     const char *nodes;  /* --nodes of rerun, or NULL */
     bool dry_run, json, full;
     bool strict; /* --strict: no workers of another build */

@@ -26,6 +26,7 @@ void rf_cli_help(FILE *to)
         "  refit-coord check CLUSTER.json [--json] [--timeout S] [--strict]\n"
         "  refit-coord predict CLUSTER.json [RESULT_DIR]... [-s GLOB]... "
         "[--json]\n"
+        "  refit-coord predict --demo SIZE [--json]\n"
         "  refit-coord advise CLUSTER.json [-s GLOB]... [--json]\n"
         "  refit-coord report DIR... [--csv | --latex | --markdown | --html "
         "FILE]\n"

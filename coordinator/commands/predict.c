@@ -14,6 +14,7 @@
 #include "common/log.h"
 #include "common/mem.h"
 #include "coordinator/commands/commands.h"
+#include "coordinator/commands/demo.h"
 #include "coordinator/commands/load.h"
 #include "coordinator/results/result_files.h"
 #include "planner/model_json.h"
@@ -280,11 +281,27 @@ static void print_out(const struct rf_cli *cli, struct context *context)
         &context->rows, &error, timeline->given, stdout);
 }
 
+static int demo(const struct rf_cli *cli)
+{
+    struct rf_err err = {0};
+    uint64_t bytes = 0;
+    if (rf_demo_size(cli->demo, &bytes, &err) != RF_OK) {
+        rf_error("%s", err.text);
+        return RF_EXIT_USAGE;
+    }
+    rf_demo_print(bytes, cli->json, stdout);
+    return RF_EXIT_OK;
+}
+
 int rf_predict_command(const struct rf_cli *cli)
 {
     struct rf_err err = {0};
-    struct context context = {.noted = json_object()};
+    struct context context = {.noted = NULL};
     int code = RF_EXIT_USAGE;
+    if (cli->demo != NULL) {
+        return demo(cli);
+    }
+    context.noted = json_object();
     if (load(&context, cli, &err) != RF_OK ||
         predict_all(&context, &err) != RF_OK) {
         rf_error("%s", err.text);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "common/mem.h"
+#include "coordinator/config/fabrics.h"
 #include "transport/method.h"
 
 /* Figures of "links"; a rate of 0 would be no time at all, so it is refused.
@@ -33,6 +34,13 @@ static const struct {
 #undef FIGURE
 };
 
+static void overrule(double *figure, double given)
+{
+    if (given > 0) {
+        *figure = given;
+    }
+}
+
 /* A node has whole NICs, and how many matters only with their speed. */
 static enum rf_status check_nics(const struct rf_jnode *node, double n,
                                  double nic_gbytes_per_s, struct rf_err *err)
@@ -51,11 +59,72 @@ static enum rf_status check_nics(const struct rf_jnode *node, double n,
                                "says nothing without nic_gbytes_per_s");
 }
 
+static double *figure_of(struct rf_link_figures *figures, size_t key)
+{
+    return (double *)(void *)((char *)figures + figure_keys[key].field);
+}
+
+/* Sets what the named fabric gives, of which `given` may have nothing yet. */
+static enum rf_status add_fabric(const struct rf_jnode *name,
+                                 struct rf_link_figures *given,
+                                 struct rf_err *err)
+{
+    const char *text = json_string_value(name->value);
+    const struct rf_fabric *fabric = text != NULL ? rf_fabric_find(text) : NULL;
+    const char *nearest = text != NULL ? rf_fabric_nearest(text) : NULL;
+    if (fabric == NULL) {
+        return rf_jnode_fail(
+            name, err, "must be a fabric of docs/FABRICS.md%s%s%s",
+            nearest != NULL ? " (did you mean \"" : "",
+            nearest != NULL ? nearest : "", nearest != NULL ? "\"?)" : "");
+    }
+    struct rf_link_figures figures = fabric->figures;
+    for (size_t i = 0; i < RF_ARRAY_SIZE(figure_keys); i++) {
+        const double figure = *figure_of(&figures, i);
+        const bool setup = figure_of(given, i) == &given->setup_ms;
+        if (figure <= 0) {
+            continue;
+        }
+        if (*figure_of(given, i) > 0 && !setup) {
+            return rf_jnode_fail(name, err,
+                                 "a fabric before it has %s as well; name one",
+                                 figure_keys[i].key);
+        }
+        *figure_of(given, i) = RF_MAX(figure, *figure_of(given, i));
+    }
+    return RF_OK;
+}
+
+/* "fabric": a name or a list of them. What stands beside it wins. */
+static enum rf_status read_fabrics(const struct rf_jnode *node,
+                                   struct rf_link_figures *out,
+                                   struct rf_err *err)
+{
+    const struct rf_jnode fabric = rf_jnode_get(node, "fabric");
+    struct rf_link_figures given = {.copy_gbytes_per_s = 0};
+    enum rf_status status = RF_OK;
+    if (fabric.value == NULL) {
+        return RF_OK;
+    }
+    if (!json_is_array(fabric.value)) {
+        status = add_fabric(&fabric, &given, err);
+    }
+    for (size_t i = 0; status == RF_OK && i < json_array_size(fabric.value);
+         i++) {
+        const struct rf_jnode name = rf_jnode_at(&fabric, i);
+        status = add_fabric(&name, &given, err);
+    }
+    for (size_t i = 0; i < RF_ARRAY_SIZE(figure_keys); i++) {
+        overrule(figure_of(out, i), *figure_of(&given, i));
+    }
+    return status;
+}
+
 static enum rf_status read_figures(const struct rf_jnode *node, bool of_node,
                                    struct rf_link_figures *out,
                                    struct rf_err *err)
 {
-    const char *keys[RF_ARRAY_SIZE(figure_keys) + 3] = {NULL};
+    const char *keys[RF_ARRAY_SIZE(figure_keys) + 4] = {NULL};
     enum rf_status status;
     size_t n = 0;
     for (size_t i = 0; i < RF_ARRAY_SIZE(figure_keys); i++) {
@@ -64,13 +133,17 @@ static enum rf_status read_figures(const struct rf_jnode *node, bool of_node,
         }
     }
     if (!of_node) {
+        keys[n++] = "fabric";
         keys[n++] = "methods";
         keys[n++] = "nodes";
     }
     status = rf_jnode_check_keys(node, keys, err);
+    if (status == RF_OK && !of_node) {
+        status = read_fabrics(node, out, err);
+    }
     for (size_t i = 0; status == RF_OK && i < RF_ARRAY_SIZE(figure_keys); i++) {
         struct rf_jnode figure = rf_jnode_get(node, figure_keys[i].key);
-        double *field = (double *)(void *)((char *)out + figure_keys[i].field);
+        double *field = figure_of(out, i);
         status = rf_jnode_number(node, figure_keys[i].key, 0, 1e9, field, err);
         if (status == RF_OK && figure.value != NULL && figure_keys[i].is_rate &&
             *field <= 0) {
@@ -109,13 +182,6 @@ enum rf_status rf_link_figures_of(const struct rf_jnode *root,
         status = rf_link_figures_read(&own, out, err);
     }
     return status;
-}
-
-static void overrule(double *figure, double given)
-{
-    if (given > 0) {
-        *figure = given;
-    }
 }
 
 void rf_link_figures_spread(const struct rf_link_figures *figures,

@@ -57,4 +57,33 @@ test_advise_needs_nodes() {
     expect_text err 'nodes'
 }
 
+test_the_demo_needs_no_file() {
+    run_coord predict --demo 140GB
+    expect_exit 0
+    expect_text out 'InfiniBand NDR.* 2.85 .* 7.11 %'
+    expect_text out 'gather and broadcast.* 9.8 '
+    run_coord predict --demo 140GB --json
+    expect_exit 0
+    expect_json out '[.architectures[].ways[] | select(.fabric == "ipc")] |
+        length == 1 and .[0].predicted_ms == 1'
+    run_coord predict --demo 140
+    expect_exit 2
+    expect_text err '140GB'
+    run_coord predict --demo 1GB cluster.json
+    expect_exit 2
+}
+
+test_every_fabric_is_documented() {
+    local docs=$RF_TOP/docs/FABRICS.md name
+    sed -n 's/^| `\([a-z0-9-]*\)` .*/\1/p' "$docs" | sort >documented
+    cluster '.links.fabric = "none"'
+    while read -r name; do
+        jq --arg name "$name" '.links.fabric = $name' cluster.json >named.json
+        run_coord plan named.json
+        expect_exit 0
+    done <documented
+    sed -n 's/^    {"\([a-z0-9-]*\)".*/\1/p' \
+        "$RF_TOP/coordinator/config/fabrics.c" | sort | diff - documented
+}
+
 run_tests

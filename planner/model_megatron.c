@@ -1,7 +1,8 @@
 /*
  * Models from a block of Megatron-LM's own argument names, for benchmarks that
- * are described that way: tensors get Hugging Face names, norms are RMSNorm,
- * there are no linear biases and no position table.
+ * are described that way: tensors get Hugging Face names. Unless the block says
+ * otherwise, norms are RMSNorm, and there are no linear biases and no position
+ * table; which tensors there are else is what Megatron-Core's GPTModel has.
  *
  * The block's defaults and rules are here; it then becomes a config, from which
  * planner/families/megatron.json makes the tensors.
@@ -18,10 +19,13 @@ struct block {
     uint32_t layers, heads, kv_heads;
     uint64_t hidden, ffn, vocab, head_dim;
     bool tied, gated, qk_norm;
+    bool linear_bias, qkv_bias, norm_bias;
+    uint64_t positions;           /* rows of the position table, 0: none */
     uint32_t experts;             /* routed; 0: dense */
     uint64_t moe_ffn, shared_ffn; /* shared_ffn 0: no shared experts */
     bool *sparse; /* per layer: has routed experts; owned; NULL: none */
-    bool router_bias, mla;
+    bool router_bias, shared_gate;
+    bool mla, latent_norm; /* norms of the compressed queries, keys, values */
     uint64_t q_lora, kv_lora, nope_dim, rope_dim, v_dim; /* q_lora 0: none */
     enum rf_dtype dtype;
 };
@@ -38,10 +42,16 @@ static const char *const block_keys[] = {
     "untie_embeddings_and_output_weights",
     "untie",
     "qk_layernorm",
+    "add_bias_linear",
+    "add_qkv_bias",
+    "normalization",
+    "position_embedding_type",
+    "max_position_embeddings",
     "dtype",
     "num_experts",
     "moe_ffn_hidden_size",
     "moe_shared_expert_intermediate_size",
+    "moe_shared_expert_gate",
     "moe_layer_freq",
     "moe_router_enable_expert_bias",
     "multi_latent_attention",
@@ -115,6 +125,42 @@ static enum rf_status read_dense(const struct rf_jnode *block, struct block *t,
     return RF_OK;
 }
 
+/* Norms, biases and the position table. */
+static enum rf_status read_variant(const struct rf_jnode *block,
+                                   struct block *t, struct rf_err *err)
+{
+    static const char *const norms[] = {"RMSNorm", "LayerNorm", NULL};
+    static const char *const kinds[] = {
+        "rope", "mrope", "yarn", "none", "learned_absolute", NULL};
+    const unsigned learned = 4;
+    struct rf_jnode rows = rf_jnode_get(block, "max_position_embeddings");
+    unsigned norm = 0, kind = 0;
+    enum rf_status status;
+    if ((status = rf_jnode_choice(block, "normalization", norms, &norm, err)) !=
+            RF_OK ||
+        (status = rf_jnode_choice(block, "position_embedding_type", kinds,
+                                  &kind, err)) != RF_OK ||
+        (status = rf_jnode_bool(block, "add_bias_linear", &t->linear_bias,
+                                err)) != RF_OK ||
+        (status = rf_jnode_bool(block, "add_qkv_bias", &t->qkv_bias, err)) !=
+            RF_OK) {
+        return status;
+    }
+    t->norm_bias = norm == 1;
+    if (kind != learned) {
+        return rows.value == NULL
+                   ? RF_OK
+                   : rf_jnode_fail(&rows, err,
+                                   "needs position_embedding_type "
+                                   "\"learned_absolute\"");
+    }
+    status = rf_jnode_require(block, "max_position_embeddings", err);
+    return status != RF_OK
+               ? status
+               : rf_jnode_u64(block, "max_position_embeddings", 1,
+                              RF_MODEL_MAX_SIZE, &t->positions, err);
+}
+
 /* An integer N: every N-th layer, counting from the first, has experts; or a
  * list with 0 (dense) or 1 for each layer. */
 static enum rf_status read_layer_freq(const struct rf_jnode *block,
@@ -152,7 +198,8 @@ static enum rf_status read_sparse(const struct rf_jnode *block, struct block *t,
 {
     static const char *const sparse_keys[] = {
         "moe_ffn_hidden_size", "moe_shared_expert_intermediate_size",
-        "moe_layer_freq", "moe_router_enable_expert_bias"};
+        "moe_shared_expert_gate", "moe_layer_freq",
+        "moe_router_enable_expert_bias"};
     const uint64_t max = RF_MODEL_MAX_SIZE;
     enum rf_status status = rf_jnode_u32(
         block, "num_experts", 0, RF_MODEL_MAX_EXPERTS, &t->experts, err);
@@ -175,9 +222,16 @@ static enum rf_status read_sparse(const struct rf_jnode *block, struct block *t,
                                &t->moe_ffn, err)) != RF_OK ||
         (status = rf_jnode_u64(block, "moe_shared_expert_intermediate_size", 0,
                                max, &t->shared_ffn, err)) != RF_OK ||
+        (status = rf_jnode_bool(block, "moe_shared_expert_gate",
+                                &t->shared_gate, err)) != RF_OK ||
         (status = rf_jnode_bool(block, "moe_router_enable_expert_bias",
                                 &t->router_bias, err)) != RF_OK) {
         return status;
+    }
+    if (t->shared_ffn > 0 && t->linear_bias) { /* Megatron-Core's rule */
+        return rf_jnode_fail(block, err,
+                             "shared experts have no biases: leave out "
+                             "add_bias_linear");
     }
     return read_layer_freq(block, t, err);
 }
@@ -193,6 +247,8 @@ static enum rf_status read_latent(const struct rf_jnode *block, struct block *t,
                                 &t->rope_dim, &t->v_dim};
     enum rf_status status =
         rf_jnode_bool(block, "multi_latent_attention", &t->mla, err);
+    t->latent_norm =
+        rf_jnode_get(block, "qk_layernorm").value == NULL || t->qk_norm;
     t->kv_lora = 32;
     t->nope_dim = 128;
     t->rope_dim = 64;
@@ -228,6 +284,14 @@ static json_t *config_of(const struct block *t)
     for (uint32_t i = 0; t->sparse != NULL && i < t->layers; i++) {
         json_array_append_new(sparse, json_boolean(t->sparse[i]));
     }
+    json_object_set_new(config, "linear_bias", json_boolean(t->linear_bias));
+    json_object_set_new(config, "qkv_bias", json_boolean(t->qkv_bias));
+    json_object_set_new(config, "layernorm", json_boolean(t->norm_bias));
+    json_object_set_new(config, "latent_norm", json_boolean(t->latent_norm));
+    json_object_set_new(config, "shared_gate", json_boolean(t->shared_gate));
+    json_object_set_new(config, "learned_positions",
+                        json_boolean(t->positions > 0));
+    json_object_set_new(config, "max_position_embeddings", count(t->positions));
     json_object_set_new(config, "sparse_layers", sparse);
     json_object_set_new(config, "num_experts", count(t->experts));
     json_object_set_new(config, "moe_intermediate_size", count(t->moe_ffn));
@@ -280,6 +344,7 @@ enum rf_status rf_model_read_megatron(const struct rf_jnode *node,
         (status = rf_jnode_string(node, "name", &name, err)) != RF_OK ||
         (status = need_all(&block, err)) != RF_OK ||
         (status = read_dense(&block, &t, err)) != RF_OK ||
+        (status = read_variant(&block, &t, err)) != RF_OK ||
         (status = read_sparse(&block, &t, err)) != RF_OK ||
         (status = read_latent(&block, &t, err)) != RF_OK) {
         free(t.sparse);

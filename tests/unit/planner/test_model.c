@@ -350,6 +350,86 @@ START_TEST(test_model_megatron_defaults)
 }
 END_TEST
 
+/* What one field adds to a block of 4 layers, 64 wide, with 8 heads of 8 and 2
+ * query groups, a feed-forward of 256 and a vocabulary of 128. */
+static const struct {
+    const char *field;
+    int64_t parameters;
+} added[] = {
+    {"'untie': true", 128 * 64},
+    /* of [q; k; v], the attention's output, and both of the feed-forward */
+    {"'add_bias_linear': true", 4 * (64 + 2 * 16 + 64 + 256 + 64)},
+    {"'add_qkv_bias': true", 4 * (64 + 2 * 16)},
+    {"'add_bias_linear': true, 'add_qkv_bias': true",
+     4 * (64 + 2 * 16 + 64 + 256 + 64)},
+    /* with a gate, as large as the other half */
+    {"'swiglu': true", 4 * 256 * 64},
+    {"'swiglu': true, 'add_bias_linear': true",
+     4 * (256 * 64 + 64 + 2 * 16 + 64 + 2 * 256 + 64)},
+    /* two norms a layer, the last one */
+    {"'normalization': 'LayerNorm'", 4 * 2 * 64 + 64},
+    {"'qk_layernorm': true", 4 * 2 * 8},
+    {"'qk_layernorm': true, 'normalization': 'LayerNorm'",
+     4 * 2 * 64 + 64 + 4 * 2 * 2 * 8},
+    {"'position_embedding_type': 'learned_absolute', "
+     "'max_position_embeddings': 512",
+     512 * 64},
+    {"'position_embedding_type': 'rope'", 0},
+    /* each expert as large as the feed-forward that it replaces; a router */
+    {"'num_experts': 4", 4 * (3 * 2 * 256 * 64 + 4 * 64)},
+    {"'num_experts': 4, 'moe_ffn_hidden_size': 32",
+     4 * (4 * 2 * 32 * 64 + 4 * 64) - 4 * 2 * 256 * 64},
+    {"'num_experts': 4, 'add_bias_linear': true",
+     4 * (3 * 2 * 256 * 64 + 4 * 64) +
+         4 * (64 + 2 * 16 + 64 + 4 * (256 + 64) + 4)},
+    {"'num_experts': 4, 'moe_shared_expert_intermediate_size': 16",
+     4 * (3 * 2 * 256 * 64 + 4 * 64 + 2 * 16 * 64)},
+    {"'num_experts': 4, 'moe_shared_expert_intermediate_size': 16, "
+     "'moe_shared_expert_gate': true",
+     4 * (3 * 2 * 256 * 64 + 4 * 64 + 2 * 16 * 64 + 64)},
+    {"'num_experts': 4, 'moe_router_enable_expert_bias': true",
+     4 * (3 * 2 * 256 * 64 + 4 * 64 + 4)},
+};
+
+START_TEST(test_model_megatron_fields_add_what_they_have)
+{
+    static const char block[] =
+        "{'megatron': {'num_layers': 4, 'hidden_size': 64, "
+        "'num_attention_heads': 8, 'num_query_groups': 2, "
+        "'ffn_hidden_size': 256, 'vocab_size': 128%s%s}}";
+    struct rf_model *plain = quoted_model(block, "", "");
+    struct rf_model *model = quoted_model(block, ", ", added[_i].field);
+    ck_assert_int_eq((int64_t)model->parameters,
+                     (int64_t)plain->parameters + added[_i].parameters);
+    rf_model_destroy(plain);
+    rf_model_destroy(model);
+}
+END_TEST
+
+/* The compressed vectors have norms unless qk_layernorm is false. */
+START_TEST(test_model_megatron_latent_norms_can_be_left_out)
+{
+    static const char block[] =
+        "{'megatron': {'num_layers': 2, 'hidden_size': 64, "
+        "'num_attention_heads': 8, 'vocab_size': 128, "
+        "'multi_latent_attention': true, 'q_lora_rank': 24, "
+        "'kv_lora_rank': 16%s}}";
+    struct rf_model *usual = quoted_model(block, "");
+    struct rf_model *with = quoted_model(block, ", 'qk_layernorm': true");
+    struct rf_model *without = quoted_model(block, ", 'qk_layernorm': false");
+    struct rf_model *biased =
+        quoted_model(block, ", 'normalization': 'LayerNorm'");
+    ck_assert_uint_eq(usual->parameters, with->parameters);
+    ck_assert_uint_eq(usual->parameters, without->parameters + 2 * (24 + 16));
+    ck_assert_uint_eq(biased->parameters,
+                      usual->parameters + 2 * (2 * 64 + 24 + 16) + 64);
+    rf_model_destroy(usual);
+    rf_model_destroy(with);
+    rf_model_destroy(without);
+    rf_model_destroy(biased);
+}
+END_TEST
+
 START_TEST(test_model_megatron_swiglu_experts)
 {
     struct rf_model *model = quoted_model(
@@ -456,6 +536,18 @@ static const struct {
     {"{'megatron': {'num_layers': 2, 'hidden_size': 64, "
      "'num_attention_heads': 4, 'vocab_size': 64, 'kv_lora_rank': 2}}",
      "needs multi_latent_attention"},
+    {"{'megatron': {'num_layers': 2, 'hidden_size': 64, "
+     "'num_attention_heads': 4, 'vocab_size': 64, "
+     "'max_position_embeddings': 8}}",
+     "needs position_embedding_type \"learned_absolute\""},
+    {"{'megatron': {'num_layers': 2, 'hidden_size': 64, "
+     "'num_attention_heads': 4, 'vocab_size': 64, "
+     "'position_embedding_type': 'learned_absolute'}}",
+     "\"max_position_embeddings\" is missing"},
+    {"{'megatron': {'num_layers': 2, 'hidden_size': 64, "
+     "'num_attention_heads': 4, 'vocab_size': 64, 'num_experts': 2, "
+     "'add_bias_linear': true, 'moe_shared_expert_intermediate_size': 8}}",
+     "leave out add_bias_linear"},
     {"{'megatron': {'num_layers': 2, 'hidden_sise': 64}}",
      "did you mean \"hidden_size\"?"},
     {"{'tensor': {'shape': []}}", "$.tensor.shape: must be an array of 1 to 5"},
@@ -522,6 +614,9 @@ Suite *test_model_suite(void)
     tcase_add_loop_test(tests, test_model_name_tells_the_overrides, 0,
                         (int)RF_ARRAY_SIZE(scaled));
     tcase_add_test(tests, test_model_megatron_defaults);
+    tcase_add_loop_test(tests, test_model_megatron_fields_add_what_they_have, 0,
+                        (int)RF_ARRAY_SIZE(added));
+    tcase_add_test(tests, test_model_megatron_latent_norms_can_be_left_out);
     tcase_add_test(tests, test_model_megatron_swiglu_experts);
     tcase_add_test(tests, test_model_single_tensor);
     tcase_add_loop_test(tests, test_model_refuses_bad_input_with_the_rule, 0,

@@ -260,9 +260,7 @@ static enum rf_status seat_disaggregated(const struct rf_spec *spec,
     return RF_OK;
 }
 
-/* Slots of the imaginary node: what both sides divide, or the sum; 0: more
- * than a world may have. */
-static uint64_t imaginary_slots(const struct rf_spec *spec)
+uint64_t rf_world_smallest(const struct rf_spec *spec)
 {
     uint64_t train = smallest_size(&spec->train);
     uint64_t infer = smallest_size(&spec->infer);
@@ -389,7 +387,7 @@ enum rf_status rf_world_build(struct rf_spec *spec,
         return status;
     }
     if (n_nodes == 0) {
-        imaginary = (uint32_t)imaginary_slots(spec);
+        imaginary = (uint32_t)rf_world_smallest(spec);
         if (imaginary == 0) {
             return rf_err_set(
                 err, RF_ERR_CONFIG,

@@ -62,6 +62,10 @@ enum rf_status rf_world_build(struct rf_spec *spec,
                               struct rf_err *err) RF_MUST_CHECK;
 void rf_world_destroy(struct rf_world *world);
 
+/* Slots of the smallest world of these sizes: the least common multiple of both
+ * sides' if colocated, else their sum; 0: more than a world may have. */
+uint64_t rf_world_smallest(const struct rf_spec *spec);
+
 /* Place of mesh rank `index` on a side of size ranks; see the formulae above.
  */
 struct rf_coord rf_coord_of(const struct rf_side_spec *side, uint32_t size,

@@ -32,6 +32,7 @@ enum {
     OPT_EXPORT,
     OPT_REPEAT,
     OPT_DEMO,
+    OPT_PRINT,
 };
 
 static const struct option long_options[] = {
@@ -53,6 +54,7 @@ static const struct option long_options[] = {
     {"trace", required_argument, NULL, OPT_TRACE},
     {"repeat", required_argument, NULL, OPT_REPEAT},
     {"demo", required_argument, NULL, OPT_DEMO},
+    {"print", no_argument, NULL, OPT_PRINT},
     {"verbose", no_argument, NULL, 'v'},
     {"quiet", no_argument, NULL, 'q'},
     {"help", no_argument, NULL, 'h'},
@@ -64,23 +66,25 @@ static const struct option long_options[] = {
 #define ALL_COMMANDS                                                           \
     (C(RF_CMD_RUN) | C(RF_CMD_PLAN) | C(RF_CMD_CHECK) | C(RF_CMD_PREDICT) |    \
      C(RF_CMD_ADVISE) | C(RF_CMD_REPORT) | C(RF_CMD_COMPARE) |                 \
-     C(RF_CMD_RERUN))
+     C(RF_CMD_RERUN) | C(RF_CMD_MEGATRON))
 
 /* Which commands take an option. */
 static const struct {
     int option;
     unsigned commands;
 } takers[] = {
-    {'o', C(RF_CMD_RUN) | C(RF_CMD_RERUN)},
+    {'o', C(RF_CMD_RUN) | C(RF_CMD_RERUN) | C(RF_CMD_MEGATRON)},
     {'s',
      C(RF_CMD_RUN) | C(RF_CMD_PLAN) | C(RF_CMD_PREDICT) | C(RF_CMD_ADVISE)},
     {'n', C(RF_CMD_RUN)},
     {OPT_RESUME, C(RF_CMD_RUN)},
-    {OPT_TIMEOUT, C(RF_CMD_RUN) | C(RF_CMD_CHECK) | C(RF_CMD_RERUN)},
-    {OPT_STRICT, C(RF_CMD_RUN) | C(RF_CMD_CHECK) | C(RF_CMD_RERUN)},
+    {OPT_TIMEOUT,
+     C(RF_CMD_RUN) | C(RF_CMD_CHECK) | C(RF_CMD_RERUN) | C(RF_CMD_MEGATRON)},
+    {OPT_STRICT,
+     C(RF_CMD_RUN) | C(RF_CMD_CHECK) | C(RF_CMD_RERUN) | C(RF_CMD_MEGATRON)},
     {OPT_JSON, C(RF_CMD_RUN) | C(RF_CMD_PLAN) | C(RF_CMD_CHECK) |
                    C(RF_CMD_PREDICT) | C(RF_CMD_ADVISE) | C(RF_CMD_COMPARE) |
-                   C(RF_CMD_RERUN)},
+                   C(RF_CMD_RERUN) | C(RF_CMD_MEGATRON)},
     {OPT_FULL, C(RF_CMD_RUN) | C(RF_CMD_PLAN)},
     {OPT_CSV, C(RF_CMD_REPORT)},
     {OPT_LATEX, C(RF_CMD_REPORT)},
@@ -89,9 +93,10 @@ static const struct {
     {OPT_THRESHOLD, C(RF_CMD_COMPARE) | C(RF_CMD_RERUN)},
     {OPT_NODES, C(RF_CMD_RERUN)},
     {OPT_EXPORT, C(RF_CMD_RUN)},
-    {OPT_TRACE, C(RF_CMD_RUN) | C(RF_CMD_RERUN)},
-    {OPT_REPEAT, C(RF_CMD_RUN) | C(RF_CMD_RERUN)},
+    {OPT_TRACE, C(RF_CMD_RUN) | C(RF_CMD_RERUN) | C(RF_CMD_MEGATRON)},
+    {OPT_REPEAT, C(RF_CMD_RUN) | C(RF_CMD_RERUN) | C(RF_CMD_MEGATRON)},
     {OPT_DEMO, C(RF_CMD_PREDICT)},
+    {OPT_PRINT, C(RF_CMD_MEGATRON)},
     {'v', ALL_COMMANDS},
     {'q', ALL_COMMANDS},
 };
@@ -100,11 +105,12 @@ static const struct {
     const char *name;
     enum rf_command command;
 } commands[] = {
-    {"run", RF_CMD_RUN},         {"plan", RF_CMD_PLAN},
-    {"check", RF_CMD_CHECK},     {"predict", RF_CMD_PREDICT},
-    {"advise", RF_CMD_ADVISE},   {"report", RF_CMD_REPORT},
-    {"compare", RF_CMD_COMPARE}, {"rerun", RF_CMD_RERUN},
-    {"help", RF_CMD_HELP},       {"version", RF_CMD_VERSION},
+    {"run", RF_CMD_RUN},           {"plan", RF_CMD_PLAN},
+    {"check", RF_CMD_CHECK},       {"predict", RF_CMD_PREDICT},
+    {"advise", RF_CMD_ADVISE},     {"report", RF_CMD_REPORT},
+    {"compare", RF_CMD_COMPARE},   {"rerun", RF_CMD_RERUN},
+    {"megatron", RF_CMD_MEGATRON}, {"help", RF_CMD_HELP},
+    {"version", RF_CMD_VERSION},
 };
 
 /* What getopt saw, before it is known which command takes it. */
@@ -244,6 +250,9 @@ static enum rf_status take_option(struct parse *parse, int option,
     case OPT_STRICT:
         cli->strict = true;
         break;
+    case OPT_PRINT:
+        cli->print = true;
+        break;
     case OPT_JSON:
         cli->json = true;
         break;
@@ -258,9 +267,12 @@ static enum rf_status take_option(struct parse *parse, int option,
 
 /* getopt_long() gave '?' or ':'. Of several letters behind one dash it has not
  * passed the word yet, so that an unknown letter is named by itself. */
-static enum rf_status bad_option(int result, const char *word,
-                                 struct rf_err *err)
+static enum rf_status bad_option(const struct rf_cli *cli, int result,
+                                 const char *word, struct rf_err *err)
 {
+    const char *nearest = cli->megatron.values != NULL && strlen(word) > 2
+                              ? rf_megatron_nearest(word)
+                              : NULL;
     bool known = optopt == 0; /* a long option */
     for (const struct option *o = long_options; o->name != NULL; o++) {
         known = known || o->val == optopt;
@@ -268,6 +280,11 @@ static enum rf_status bad_option(int result, const char *word,
     if (result == ':') {
         return rf_err_set(err, RF_ERR_USAGE, "option %s requires a value",
                           word);
+    }
+    if (known && nearest != NULL) {
+        return rf_err_set(err, RF_ERR_USAGE,
+                          "unknown option %s (did you mean --%s?)", word,
+                          nearest);
     }
     return known ? rf_err_set(err, RF_ERR_USAGE, "unknown option %s", word)
                  : rf_err_set(err, RF_ERR_USAGE, "unknown option -%c", optopt);
@@ -363,7 +380,7 @@ static enum rf_status too_many(const struct rf_cli *cli, struct rf_err *err)
             err, RF_ERR_USAGE,
             "unknown command \"%.80s\", and no file has that name; "
             "the commands are run, plan, check, predict, advise, report, "
-            "compare and rerun",
+            "compare, rerun and megatron",
             cli->operands[0]);
     }
     return rf_err_set(err, RF_ERR_USAGE,
@@ -398,6 +415,12 @@ static enum rf_status check_operands(struct rf_cli *cli, struct rf_err *err)
                                    "rerun: expected one file, RESULT.json, the "
                                    "result of a scenario, not %zu",
                                    n);
+    case RF_CMD_MEGATRON:
+        return n == 0 ? RF_OK
+                      : rf_err_set(err, RF_ERR_USAGE,
+                                   "megatron: unexpected argument \"%.80s\": "
+                                   "it takes Megatron-LM's flags and options",
+                                   cli->operands[0]);
     default:
         break;
     }
@@ -469,13 +492,16 @@ enum rf_status rf_cli_parse(int argc, char **argv, struct rf_cli *out,
                            .argc = argc};
     out->argv = rf_xcalloc((size_t)argc + 1, sizeof(*out->argv));
     memcpy(out->argv, argv, (size_t)argc * sizeof(*out->argv));
+    if (argc > 1 && strcmp(argv[1], "megatron") == 0) {
+        status = rf_megatron_take(&argc, argv, 2, &out->megatron, err);
+    }
     optind = 0; /* starts afresh, also in tests */
     opterr = 0;
     while (status == RF_OK &&
            (option = getopt_long(argc, argv, ":o:s:nvqhV", long_options,
                                  NULL)) != -1) {
         if (option == '?' || option == ':') {
-            status = bad_option(option, argv[optind - 1], err);
+            status = bad_option(out, option, argv[optind - 1], err);
         } else if (option == 'h') {
             out->command = RF_CMD_HELP;
         } else if (option == 'V') {
@@ -501,6 +527,7 @@ void rf_cli_free(struct rf_cli *cli)
     free(cli->operands);
     free(cli->globs);
     free(cli->argv);
+    rf_megatron_args_free(&cli->megatron);
     cli->operands = NULL;
     cli->globs = NULL;
     cli->argv = NULL;

@@ -9,6 +9,7 @@
 
 #include "common/err.h"
 #include "common/log.h"
+#include "coordinator/commands/megatron_flags.h"
 #include "coordinator/results/form.h"
 #include "coordinator/run/exit_code.h"
 
@@ -21,6 +22,7 @@ enum rf_command {
     RF_CMD_REPORT,
     RF_CMD_COMPARE,
     RF_CMD_RERUN,
+    RF_CMD_MEGATRON,
     RF_CMD_HELP,
     RF_CMD_VERSION,
 };
@@ -39,6 +41,8 @@ struct rf_cli {
     const char *demo;   /* size of --demo, or NULL */
     const char *nodes;  /* --nodes of rerun, or NULL */
     bool dry_run, json, full;
+    bool print; /* --print of megatron */
+    struct rf_megatron_args megatron;
     bool strict; /* --strict: no workers of another build */
     enum rf_log_level level;
     bool quiet;
@@ -52,7 +56,8 @@ struct rf_cli {
 };
 
 /* Parses argv (kept, not copied; getopt reorders it). RF_ERR_USAGE with one
- * line that says what is wrong. rf_cli_free() frees what was allocated. */
+ * line that says what is wrong. The flags of `megatron` are taken out of argv
+ * before its options are looked for. rf_cli_free() frees what was allocated. */
 enum rf_status rf_cli_parse(int argc, char **argv, struct rf_cli *out,
                             struct rf_err *err) RF_MUST_CHECK;
 void rf_cli_free(struct rf_cli *cli);

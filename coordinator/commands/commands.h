@@ -18,5 +18,6 @@ int rf_advise_command(const struct rf_cli *cli);
 int rf_report_command(const struct rf_cli *cli);
 int rf_compare_command(const struct rf_cli *cli);
 int rf_rerun_command(const struct rf_cli *cli, struct rf_output *output);
+int rf_megatron_command(struct rf_cli *cli, struct rf_output *output);
 
 #endif

@@ -15,9 +15,21 @@ enum rf_status rf_load(const struct rf_cli *cli, bool need_nodes,
                        struct rf_config **config, struct rf_model **model,
                        struct rf_err *err)
 {
+    json_t *document = NULL;
+    enum rf_status status = rf_config_read(cli->config, &document, err);
+    return status != RF_OK ? status
+                           : rf_load_document(cli, document, cli->config,
+                                              need_nodes, config, model, err);
+}
+
+enum rf_status rf_load_document(const struct rf_cli *cli, json_t *document,
+                                const char *file, bool need_nodes,
+                                struct rf_config **config,
+                                struct rf_model **model, struct rf_err *err)
+{
     struct rf_config *loaded = NULL;
     enum rf_status status =
-        rf_config_load(cli->config, need_nodes, &loaded, err);
+        rf_config_from_json(document, file, need_nodes, &loaded, err);
     if (status != RF_OK) {
         return status;
     }

@@ -14,6 +14,14 @@ enum rf_status rf_load(const struct rf_cli *cli, bool need_nodes,
                        struct rf_config **config, struct rf_model **model,
                        struct rf_err *err) RF_MUST_CHECK;
 
+/* The same of a cluster file in memory, which is taken; `file` is what errors
+ * call it, and gives the folder of relative paths. */
+enum rf_status rf_load_document(const struct rf_cli *cli, json_t *document,
+                                const char *file, bool need_nodes,
+                                struct rf_config **config,
+                                struct rf_model **model,
+                                struct rf_err *err) RF_MUST_CHECK;
+
 /* The model of a cluster file. */
 enum rf_status rf_load_model(const struct rf_config *config,
                              struct rf_model **out,

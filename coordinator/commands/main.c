@@ -12,21 +12,22 @@
 
 /* A command that talks to nodes. Others only print, and end as programs do when
  * the reader closes the pipe. */
-static int dispatch_run(const struct rf_cli *cli)
+static int dispatch_run(struct rf_cli *cli)
 {
     struct rf_output *output = rf_output_create(STDERR_FILENO);
     int code;
     rf_output_take_log(output);
     signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of write() */
-    code = cli->command == RF_CMD_CHECK   ? rf_check_command(cli, output)
-           : cli->command == RF_CMD_RERUN ? rf_rerun_command(cli, output)
-                                          : rf_run_command(cli, output);
+    code = cli->command == RF_CMD_CHECK      ? rf_check_command(cli, output)
+           : cli->command == RF_CMD_RERUN    ? rf_rerun_command(cli, output)
+           : cli->command == RF_CMD_MEGATRON ? rf_megatron_command(cli, output)
+                                             : rf_run_command(cli, output);
     /* It remains the log's sink: a launch that hangs may still log. */
     rf_output_end(output, RF_OUTPUT_WAIT_MS);
     return code;
 }
 
-static int dispatch(const struct rf_cli *cli)
+static int dispatch(struct rf_cli *cli)
 {
     switch (cli->command) {
     case RF_CMD_RUN:
@@ -34,6 +35,7 @@ static int dispatch(const struct rf_cli *cli)
     case RF_CMD_PLAN:
         return rf_plan_command(cli);
     case RF_CMD_RERUN:
+    case RF_CMD_MEGATRON:
     case RF_CMD_CHECK:
         return dispatch_run(cli);
     case RF_CMD_PREDICT:

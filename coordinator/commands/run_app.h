@@ -1,5 +1,5 @@
-/* Private to run_cmd.c, run_end.c and rerun_cmd.c: the command `run` at work.
- */
+/* Private to run_cmd.c, run_end.c, rerun_cmd.c and megatron_cmd.c: the command
+ * `run` at work. */
 #ifndef RF_COORDINATOR_COMMANDS_RUN_APP_H
 #define RF_COORDINATOR_COMMANDS_RUN_APP_H
 
@@ -25,6 +25,8 @@ struct rf_run_app {
     struct rf_trace_file *trace; /* of --trace, until it is stored */
     struct rf_output *output;
     struct rf_progress *progress;
+    /* What is printed at the end in place of the table; NULL: the table. */
+    void (*print)(const struct rf_run_app *app);
     uv_loop_t loop;
     struct rf_cluster *cluster;
     struct rf_run *run;

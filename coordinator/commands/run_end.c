@@ -266,6 +266,19 @@ static void store_trace(struct rf_run_app *app)
     }
 }
 
+/* What was asked for, on standard output. */
+static void print(const struct rf_run_app *app)
+{
+    if (is_standard_output(app)) {
+        return;
+    }
+    if (app->print != NULL) {
+        app->print(app);
+    } else if (!app->cli->json) {
+        rf_results_print(app->results, stdout);
+    }
+}
+
 void rf_run_end(struct rf_run_app *app)
 {
     settle(app);
@@ -298,9 +311,7 @@ void rf_run_end(struct rf_run_app *app)
         app->exit_code = RF_EXIT_FAILED;
     }
     (void)rf_output_flush(app->output, RF_OUTPUT_WAIT_MS);
-    if (!app->cli->json && !is_standard_output(app)) {
-        rf_results_print(app->results, stdout);
-    }
+    print(app);
     rf_info("results in %s", rf_results_folder(app->results));
     if (cut_short(app)) {
         rf_info("to continue: --resume %s", rf_results_folder(app->results));

@@ -186,8 +186,10 @@ START_TEST(test_world_without_slots_is_the_smallest)
 {
     struct rf_model *model = sparse();
     struct rf_spec *spec = quoted_spec("%s", slotless[_i].text);
+    uint64_t smallest = rf_world_smallest(spec);
     struct rf_world *world = build(spec, model, NULL, 0);
     ck_assert_uint_eq(world->n_ranks, slotless[_i].ranks);
+    ck_assert_uint_eq(smallest, slotless[_i].ranks);
     ck_assert_uint_eq(world->n_nodes, 1);
     ck_assert_uint_eq(spec->train.dp, slotless[_i].train_dp);
     ck_assert_uint_eq(spec->infer.dp, slotless[_i].infer_dp);

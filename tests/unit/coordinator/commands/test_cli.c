@@ -209,10 +209,17 @@ END_TEST
 START_TEST(test_cli_help_names_every_option)
 {
     static const char *const options[] = {
-        "--output",  "--scenario",  "--dry-run",  "--resume", "--timeout",
-        "--json",    "--full",      "--csv",      "--latex",  "--markdown",
-        "--html",    "--threshold", "--verbose",  "--quiet",  "--help",
-        "--version", "--strict",    "MODEL.json", "-q or -v", "--repeat"};
+        "--output",  "--scenario",
+        "--dry-run", "--resume",
+        "--timeout", "--json",
+        "--full",    "--csv",
+        "--latex",   "--markdown",
+        "--html",    "--threshold",
+        "--verbose", "--quiet",
+        "--help",    "--version",
+        "--strict",  "MODEL.json",
+        "-q or -v",  "--repeat",
+        "--print",   "megatron MEGATRON_FLAG..."};
     char *text = NULL;
     size_t size = 0;
     FILE *file = open_memstream(&text, &size);

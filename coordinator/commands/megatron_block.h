@@ -10,7 +10,7 @@
 /* One side, as the benchmark counts it. */
 struct rf_megatron_side {
     uint32_t tp, pp, ep;
-    uint32_t dp;         /* ranks / (tp · pp · ep) */
+    uint32_t dp;         /* ranks / (tp · pp · ep), at least 1 */
     uint32_t first_rank; /* of the world; the training side's is 0 */
     uint64_t bytes;      /* that rank's parameters, padding included */
 };

@@ -48,6 +48,44 @@ test_scenarios_of_several_files_run_from_theirs() {
     [[ " $planned " = *" 9-tp2pp2-to-tp4 "* ]] || fail "planned $planned"
 }
 
+# What the numbers of Megatron-LM's helper script stand for.
+numbered() { # NUMBER EXPECTED_NAMES
+    BUILD=$RF_BUILD_DIR "$RF_TOP/scripts/refit-suite" megatron "$1" -- -n \
+        --json >out 2>err || fail "number $1: $(cat err)"
+    planned=$(jq -r '.scenarios[].scenario.name' out | paste -sd ' ')
+    [ "$planned" = "$2" ] || fail "number $1 planned $planned"
+}
+
+test_scenarios_run_by_their_number() {
+    numbered 1 1-tp2-to-tp1
+    numbered 2 2-tp2-to-tp1-separate
+    numbered 3 3-tp1-to-tp2
+    numbered 4 4-tp2pp2-to-tp4
+    numbered 5 5-pp2-to-tp2
+    numbered 6 6-ep2-to-ep1
+    numbered 7 7-ep2-to-ep4
+    numbered 8 "8-tp2-to-tp1-methods-method=host 8-tp2-to-tp1-methods-method=tcp 8-tp2-to-tp1-methods-method=shm"
+    numbered 9 9-tp2pp2-to-tp4
+    numbered 10 "1-tp2-to-tp1 3-tp1-to-tp2 2-tp2-to-tp1-separate"
+}
+
+# The model of a suite's file is that of the flags.
+test_megatron_models_are_those_of_its_flags() {
+    "$coord" megatron --refit-mode collocated --refit-method gloo \
+        --num-layers 4 --hidden-size 1024 --num-attention-heads 8 \
+        --seq-length 512 --max-position-embeddings 512 --num-experts 8 \
+        --ffn-hidden-size 4096 --print >printed.json 2>err || fail "exit $?"
+    [ "$("$coord" plan --json printed.json | jq '.model.bytes')" = \
+        "$("$coord" plan --json "$RF_TOP/examples/megatron.experts.json" |
+            jq '.model.bytes')" ] || fail "other models"
+}
+
+test_a_number_that_no_scenario_has_is_an_error() {
+    BUILD=$RF_BUILD_DIR "$RF_TOP/scripts/refit-suite" megatron 11 >out 2>err
+    [ $? = 2 ] || fail "not refused"
+    expect_text err 'no scenario .*"11-[*]".*there are: 1-tp2-to-tp1 '
+}
+
 test_a_scenario_that_no_file_has_is_an_error_before_anything_runs() {
     megatron -s 1-tp2-to-tp1 -s 1-tp2-to-tp3
     expect_exit 2

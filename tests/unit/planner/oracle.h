@@ -68,7 +68,8 @@ enum oracle_cut {
     ORACLE_HALVES, /* both halves of the columns by themselves */
     ORACLE_EMBEDDING,
     ORACLE_HEAD,
-    ORACLE_LAST, /* whole, on the last stage */
+    ORACLE_FIRST, /* whole, on the first stage */
+    ORACLE_LAST,  /* the same on the last */
 };
 enum oracle_join {
     ORACLE_ALONE,

@@ -62,6 +62,7 @@ static struct matrix share(const struct context *c,
     case ORACLE_WHOLE:
     case ORACLE_EMBEDDING:
     case ORACLE_HEAD:
+    case ORACLE_FIRST:
     case ORACLE_LAST:
         break;
     }
@@ -149,7 +150,8 @@ void oracle_hold_outside(const struct context *c)
             oracle_hold_vocabulary(c, h->name);
         } else if (h->cut == ORACLE_HEAD && c->at.pp == last) {
             oracle_hold_vocabulary(c, h->name);
-        } else if (h->cut == ORACLE_LAST && c->at.pp == last) {
+        } else if ((h->cut == ORACLE_LAST && c->at.pp == last) ||
+                   (h->cut == ORACLE_FIRST && c->at.pp == 0)) {
             matrix_hold(c->out, share(c, h, 0));
         }
     }

@@ -44,8 +44,8 @@ static bool too_deep(const char *text, size_t size)
     return false;
 }
 
-enum rf_status rf_json_parse(const char *text, size_t size, const char *name,
-                             json_t **out, struct rf_err *err)
+static enum rf_status parse(const char *text, size_t size, const char *name,
+                            size_t flags, json_t **out, struct rf_err *err)
 {
     json_error_t why;
     json_t *value;
@@ -65,13 +65,25 @@ enum rf_status rf_json_parse(const char *text, size_t size, const char *name,
                           "%s: nested deeper than %d levels", name,
                           RF_JSON_MAX_DEPTH);
     }
-    value = json_loadb(text, size, JSON_REJECT_DUPLICATES, &why);
+    value = json_loadb(text, size, JSON_REJECT_DUPLICATES | flags, &why);
     if (value == NULL) {
         return rf_err_set(err, RF_ERR_CONFIG, "%s:%d:%d: %s", name, why.line,
                           why.column, why.text);
     }
     *out = value;
     return RF_OK;
+}
+
+enum rf_status rf_json_parse(const char *text, size_t size, const char *name,
+                             json_t **out, struct rf_err *err)
+{
+    return parse(text, size, name, 0, out, err);
+}
+
+enum rf_status rf_json_parse_value(const char *text, const char *name,
+                                   json_t **out, struct rf_err *err)
+{
+    return parse(text, strlen(text), name, JSON_DECODE_ANY, out, err);
 }
 
 static enum rf_status read_regular(const char *path, size_t max_bytes,

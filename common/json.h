@@ -26,6 +26,11 @@ struct rf_jnode {
 enum rf_status rf_json_parse(const char *text, size_t size, const char *name,
                              json_t **out, struct rf_err *err) RF_MUST_CHECK;
 
+/* The same for any value, which need not be an object or a list. */
+enum rf_status rf_json_parse_value(const char *text, const char *name,
+                                   json_t **out,
+                                   struct rf_err *err) RF_MUST_CHECK;
+
 /* Reads a regular file of at most `max_bytes` and parses it. */
 enum rf_status rf_json_load(const char *path, size_t max_bytes, json_t **out,
                             struct rf_err *err) RF_MUST_CHECK;

@@ -28,6 +28,8 @@ enum {
     OPT_HTML,
     OPT_THRESHOLD,
     OPT_NODES,
+    OPT_HOSTFILE,
+    OPT_SET,
     OPT_TRACE,
     OPT_EXPORT,
     OPT_REPEAT,
@@ -50,6 +52,8 @@ static const struct option long_options[] = {
     {"html", required_argument, NULL, OPT_HTML},
     {"threshold", required_argument, NULL, OPT_THRESHOLD},
     {"nodes", required_argument, NULL, OPT_NODES},
+    {"hostfile", required_argument, NULL, OPT_HOSTFILE},
+    {"set", required_argument, NULL, OPT_SET},
     {"export", required_argument, NULL, OPT_EXPORT},
     {"trace", required_argument, NULL, OPT_TRACE},
     {"repeat", required_argument, NULL, OPT_REPEAT},
@@ -67,6 +71,10 @@ static const struct option long_options[] = {
     (C(RF_CMD_RUN) | C(RF_CMD_PLAN) | C(RF_CMD_CHECK) | C(RF_CMD_PREDICT) |    \
      C(RF_CMD_ADVISE) | C(RF_CMD_REPORT) | C(RF_CMD_COMPARE) |                 \
      C(RF_CMD_RERUN) | C(RF_CMD_MEGATRON))
+
+#define READERS /* of a cluster file, in a result or by itself */              \
+    (C(RF_CMD_RUN) | C(RF_CMD_PLAN) | C(RF_CMD_CHECK) | C(RF_CMD_PREDICT) |    \
+     C(RF_CMD_ADVISE) | C(RF_CMD_RERUN) | C(RF_CMD_MEGATRON))
 
 /* Which commands take an option. */
 static const struct {
@@ -91,7 +99,9 @@ static const struct {
     {OPT_MARKDOWN, C(RF_CMD_REPORT)},
     {OPT_HTML, C(RF_CMD_REPORT)},
     {OPT_THRESHOLD, C(RF_CMD_COMPARE) | C(RF_CMD_RERUN)},
-    {OPT_NODES, C(RF_CMD_RERUN)},
+    {OPT_NODES, READERS},
+    {OPT_HOSTFILE, READERS},
+    {OPT_SET, READERS},
     {OPT_EXPORT, C(RF_CMD_RUN)},
     {OPT_TRACE, C(RF_CMD_RUN) | C(RF_CMD_RERUN) | C(RF_CMD_MEGATRON)},
     {OPT_REPEAT, C(RF_CMD_RUN) | C(RF_CMD_RERUN) | C(RF_CMD_MEGATRON)},
@@ -116,7 +126,7 @@ static const struct {
 /* What getopt saw, before it is known which command takes it. */
 struct parse {
     struct rf_cli *cli;
-    int seen[64];
+    int seen[RF_ARRAY_SIZE(long_options)]; /* each once */
     size_t n_seen;
     size_t cap_globs;
 };
@@ -232,7 +242,14 @@ static enum rf_status take_option(struct parse *parse, int option,
         cli->timeout_s = (uint32_t)value;
         break;
     case OPT_NODES:
-        cli->nodes = optarg;
+        cli->overrides.nodes = optarg;
+        break;
+    case OPT_HOSTFILE:
+        cli->overrides.hostfile = optarg;
+        break;
+    case OPT_SET:
+        RF_PUSH(cli->overrides.sets, cli->overrides.n_sets,
+                cli->overrides.cap_sets, optarg);
         break;
     case OPT_EXPORT:
         cli->export = optarg;
@@ -323,6 +340,11 @@ static enum rf_status check_pairs(const struct parse *parse, struct rf_err *err)
         return rf_err_set(err, RF_ERR_USAGE,
                           "--resume continues in its own folder; remove "
                           "--output");
+    }
+    if (was_seen(parse, OPT_NODES) && was_seen(parse, OPT_HOSTFILE)) {
+        return rf_err_set(err, RF_ERR_USAGE,
+                          "--nodes and --hostfile both say what the nodes are; "
+                          "remove one");
     }
     if (was_seen(parse, OPT_TRACE) && was_seen(parse, 'n')) {
         return rf_err_set(err, RF_ERR_USAGE,
@@ -507,7 +529,7 @@ enum rf_status rf_cli_parse(int argc, char **argv, struct rf_cli *out,
         } else if (option == 'V') {
             out->command = RF_CMD_VERSION;
         } else {
-            if (parse.n_seen < RF_ARRAY_SIZE(parse.seen)) {
+            if (!was_seen(&parse, option)) {
                 parse.seen[parse.n_seen++] = option;
             }
             status = take_option(&parse, option, err);
@@ -526,9 +548,11 @@ void rf_cli_free(struct rf_cli *cli)
 {
     free(cli->operands);
     free(cli->globs);
+    free(cli->overrides.sets);
     free(cli->argv);
     rf_megatron_args_free(&cli->megatron);
     cli->operands = NULL;
     cli->globs = NULL;
+    cli->overrides.sets = NULL;
     cli->argv = NULL;
 }

@@ -10,6 +10,7 @@
 #include "common/err.h"
 #include "common/log.h"
 #include "coordinator/commands/megatron_flags.h"
+#include "coordinator/config/overrides.h"
 #include "coordinator/results/form.h"
 #include "coordinator/run/exit_code.h"
 
@@ -34,12 +35,12 @@ struct rf_cli {
     size_t n_operands;
     const char **globs; /* -s */
     size_t n_globs;
-    const char *out; /* -o, default "results" */
+    struct rf_overrides overrides; /* --set, --nodes, --hostfile */
+    const char *out;               /* -o, default "results" */
     const char *resume;
     const char *export; /* folder of --export, or NULL */
     const char *trace;  /* file of --trace, or NULL */
     const char *demo;   /* size of --demo, or NULL */
-    const char *nodes;  /* --nodes of rerun, or NULL */
     bool dry_run, json, full;
     bool print; /* --print of megatron */
     struct rf_megatron_args megatron;

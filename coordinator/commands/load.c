@@ -16,7 +16,8 @@ enum rf_status rf_load(const struct rf_cli *cli, bool need_nodes,
                        struct rf_err *err)
 {
     json_t *document = NULL;
-    enum rf_status status = rf_config_read(cli->config, &document, err);
+    enum rf_status status =
+        rf_config_read(cli->config, &cli->overrides, &document, err);
     return status != RF_OK ? status
                            : rf_load_document(cli, document, cli->config,
                                               need_nodes, config, model, err);

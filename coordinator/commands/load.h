@@ -7,9 +7,9 @@
 #include "coordinator/config/config.h"
 #include "planner/model.h"
 
-/* The file of the command line with the scenarios that -s selects, and its
- * model; the caller destroys both. With `need_nodes` a file without nodes is an
- * error. */
+/* The file of the command line, with what its options change in it and the
+ * scenarios that -s selects, and its model; the caller destroys both. With
+ * `need_nodes` a file without nodes is an error. */
 enum rf_status rf_load(const struct rf_cli *cli, bool need_nodes,
                        struct rf_config **config, struct rf_model **model,
                        struct rf_err *err) RF_MUST_CHECK;

@@ -103,6 +103,16 @@ static enum rf_status load(struct megatron_app *app, json_t *document,
     return status != RF_OK ? status : summarize(app, err);
 }
 
+/* Ranks run on this machine unless the command line names others. */
+static enum rf_status override(const struct rf_cli *cli, json_t *document,
+                               struct rf_err *err)
+{
+    if (cli->overrides.nodes != NULL || cli->overrides.hostfile != NULL) {
+        json_object_del(document, "launch");
+    }
+    return rf_overrides_apply(&cli->overrides, document, RF_MEGATRON_FILE, err);
+}
+
 int rf_megatron_command(struct rf_cli *cli, struct rf_output *output)
 {
     struct megatron_app app = {.run = {.cli = cli,
@@ -114,6 +124,9 @@ int rf_megatron_command(struct rf_cli *cli, struct rf_output *output)
     json_t *document = NULL;
     enum rf_status status =
         rf_megatron_cluster(&cli->megatron, &document, &err);
+    if (status == RF_OK) {
+        status = override(cli, document, &err);
+    }
     if (status == RF_OK) {
         tell_idle(&cli->megatron);
         status = load(&app, json_incref(document), &err);

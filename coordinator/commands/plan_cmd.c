@@ -111,6 +111,13 @@ static int plan_model(const struct rf_cli *cli, json_t *document,
     struct rf_jnode node = rf_jnode_root(wrapped, cli->config);
     struct rf_model *model = NULL;
     int code = RF_EXIT_USAGE;
+    if (cli->overrides.nodes != NULL || cli->overrides.hostfile != NULL) {
+        rf_err_set(err, RF_ERR_USAGE,
+                   "%s: is a model's config.json, which has no nodes; remove "
+                   "--nodes or --hostfile",
+                   cli->config);
+        goto free_document;
+    }
     if (rf_model_from_json(&node, &model, err) != RF_OK) {
         goto free_document;
     }
@@ -148,7 +155,7 @@ static int plan_file(const struct rf_cli *cli, struct rf_err *err)
                    cli->config, cli->config);
         return RF_EXIT_USAGE;
     }
-    if (rf_config_read(cli->config, &document, err) != RF_OK) {
+    if (rf_config_read(cli->config, &cli->overrides, &document, err) != RF_OK) {
         return RF_EXIT_USAGE;
     }
     return cli->command == RF_CMD_PLAN && rf_config_is_model(document)

@@ -27,13 +27,34 @@ static enum rf_status check_plan(struct rf_run_app *app, const json_t *old,
     return status;
 }
 
+/* The cluster file in a result, with what the options change. */
+static enum rf_status make_cluster(const struct rf_cli *cli, const json_t *old,
+                                   json_t **out, struct rf_err *err)
+{
+    struct rf_hosts hosts = {0};
+    json_t *cluster = NULL;
+    enum rf_status status = rf_overrides_hosts(&cli->overrides, &hosts, err);
+    if (status == RF_OK) {
+        status = rf_rerun_cluster(old, cli->config, &hosts, &cluster, err);
+    }
+    rf_hosts_free(&hosts);
+    if (status == RF_OK) {
+        status = rf_overrides_set(&cli->overrides, cluster, cli->config, err);
+    }
+    if (status != RF_OK) {
+        json_decref(cluster);
+        return status;
+    }
+    *out = cluster;
+    return RF_OK;
+}
+
 static enum rf_status load(struct rf_run_app *app, const json_t *old,
                            struct rf_err *err)
 {
     const char *path = app->cli->config;
     json_t *cluster = NULL;
-    enum rf_status status =
-        rf_rerun_cluster(old, path, app->cli->nodes, &cluster, err);
+    enum rf_status status = make_cluster(app->cli, old, &cluster, err);
     if (status != RF_OK) {
         return status;
     }

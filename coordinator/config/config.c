@@ -213,13 +213,30 @@ static bool is_standard_input(const char *file)
     return strcmp(file, "-") == 0;
 }
 
-enum rf_status rf_config_read(const char *file, json_t **out,
-                              struct rf_err *err)
+static const char *shown_name(const char *file)
 {
-    return is_standard_input(file)
-               ? rf_json_read(STDIN_FILENO, INPUT_NAME, RF_CONFIG_MAX_BYTES,
-                              out, err)
-               : rf_json_load(file, RF_CONFIG_MAX_BYTES, out, err);
+    return is_standard_input(file) ? INPUT_NAME : file;
+}
+
+enum rf_status rf_config_read(const char *file,
+                              const struct rf_overrides *overrides,
+                              json_t **out, struct rf_err *err)
+{
+    json_t *document = NULL;
+    enum rf_status status =
+        is_standard_input(file)
+            ? rf_json_read(STDIN_FILENO, INPUT_NAME, RF_CONFIG_MAX_BYTES,
+                           &document, err)
+            : rf_json_load(file, RF_CONFIG_MAX_BYTES, &document, err);
+    if (status == RF_OK && overrides != NULL) {
+        status = rf_overrides_apply(overrides, document, shown_name(file), err);
+    }
+    if (status != RF_OK) {
+        json_decref(document);
+        return status;
+    }
+    *out = document;
+    return RF_OK;
 }
 
 enum rf_status rf_config_from_json(json_t *document, const char *file,
@@ -229,7 +246,7 @@ enum rf_status rf_config_from_json(json_t *document, const char *file,
     struct rf_config *config = rf_xcalloc(1, sizeof(*config));
     char *copy = rf_xstrdup(file);
     enum rf_status status;
-    config->file = rf_xstrdup(is_standard_input(file) ? INPUT_NAME : file);
+    config->file = rf_xstrdup(shown_name(file));
     config->folder = rf_xstrdup(dirname(copy));
     config->document = document;
     free(copy);
@@ -242,11 +259,13 @@ enum rf_status rf_config_from_json(json_t *document, const char *file,
     return RF_OK;
 }
 
-enum rf_status rf_config_load(const char *file, bool need_nodes,
-                              struct rf_config **out, struct rf_err *err)
+enum rf_status rf_config_load(const char *file,
+                              const struct rf_overrides *overrides,
+                              bool need_nodes, struct rf_config **out,
+                              struct rf_err *err)
 {
     json_t *document = NULL;
-    enum rf_status status = rf_config_read(file, &document, err);
+    enum rf_status status = rf_config_read(file, overrides, &document, err);
     return status != RF_OK
                ? status
                : rf_config_from_json(document, file, need_nodes, out, err);

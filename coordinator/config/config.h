@@ -12,12 +12,11 @@
 #include "common/err.h"
 #include "common/json.h"
 #include "coordinator/config/launching.h"
+#include "coordinator/config/overrides.h"
 #include "coordinator/config/timeline.h"
 
 #define RF_CONFIG_MAX_BYTES                                                    \
     ((size_t)68 << 20) /* a model's manifest may be described in place */
-#define RF_CONFIG_MAX_NODES 4096
-#define RF_CONFIG_MAX_SLOTS 1024
 #define RF_CONFIG_MAX_SCENARIOS 4096 /* after the matrix is expanded */
 #define RF_CONFIG_MAX_NAME 200       /* of a matrix member, in bytes */
 /* launch.env goes to every node in its BOOT message. */
@@ -61,15 +60,18 @@ struct rf_config {
     size_t n_strings, cap_strings;
 };
 
-/* Reads `file` ("-": standard input) without looking at what it says. */
-enum rf_status rf_config_read(const char *file, json_t **out,
-                              struct rf_err *err) RF_MUST_CHECK;
+/* Reads `file` ("-": standard input) and changes what `overrides` (NULL: none)
+ * says, without a look at the rest. */
+enum rf_status rf_config_read(const char *file,
+                              const struct rf_overrides *overrides,
+                              json_t **out, struct rf_err *err) RF_MUST_CHECK;
 
-/* Reads and checks `file`, which may be "-", reads the model files that it
- * names. With `need_nodes` a file without nodes is an error. RF_ERR_CONFIG with
- * file, JSON path and rule. */
-enum rf_status rf_config_load(const char *file, bool need_nodes,
-                              struct rf_config **out,
+/* Reads and checks `file` as rf_config_read() does, and reads the model files
+ * that it names. With `need_nodes` a file without nodes is an error.
+ * RF_ERR_CONFIG with file, JSON path and rule. */
+enum rf_status rf_config_load(const char *file,
+                              const struct rf_overrides *overrides,
+                              bool need_nodes, struct rf_config **out,
                               struct rf_err *err) RF_MUST_CHECK;
 
 /* The same from a document in memory (taken); `file` gives the folder. */

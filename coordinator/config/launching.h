@@ -9,6 +9,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#define RF_CONFIG_MAX_NODES 4096
+#define RF_CONFIG_MAX_SLOTS 1024 /* of a node */
+
 /* What is needed to reach one node. */
 struct rf_node_config {
     const char *name;     /* "host" of cluster.json, unique */

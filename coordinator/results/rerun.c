@@ -121,19 +121,6 @@ static json_t *names_of(const json_t *nodes)
     return out;
 }
 
-static json_t *split(const char *text)
-{
-    json_t *out = json_array();
-    for (;;) {
-        size_t size = strcspn(text, ",");
-        json_array_append_new(out, json_stringn(text, size));
-        if (text[size] == '\0') {
-            return out;
-        }
-        text += size + 1;
-    }
-}
-
 /* Figures of single nodes, in "links" and in each of its "methods", are those
  * of the old machines. */
 static void forget_node_links(json_t *links)
@@ -146,33 +133,40 @@ static void forget_node_links(json_t *links)
     }
 }
 
-/* A node gets another name; what belongs to the old machine goes. */
-static void replace_node(json_t *node, json_t *name)
+/* A host takes the place of a node, and its slots. */
+static enum rf_status replace_node(json_t *node, const struct rf_host *host,
+                                   struct rf_err *err)
 {
-    static const char *const own[] = {"hostname", "address", "host_key_sha256"};
-    for (size_t i = 0; i < RF_ARRAY_SIZE(own); i++) {
-        json_object_del(node, own[i]);
+    json_int_t slots = json_integer_value(json_object_get(node, "slots"));
+    if (host->slots > 0 && host->slots != slots) {
+        return rf_err_set(err, RF_ERR_USAGE,
+                          "host %s is given %u slots, but takes the place of "
+                          "%s, which has %lld; the plan would be another",
+                          host->name, host->slots,
+                          json_string_value(json_object_get(node, "host")),
+                          (long long)slots);
     }
-    json_object_set(node, "host", name);
+    rf_hosts_rename(node, host->name);
+    return RF_OK;
 }
 
 static enum rf_status replace_nodes(json_t *cluster, const char *path,
-                                    const char *text, struct rf_err *err)
+                                    const struct rf_hosts *hosts,
+                                    struct rf_err *err)
 {
     json_t *nodes = json_object_get(cluster, "nodes");
-    json_t *old = names_of(nodes), *now = split(text);
+    json_t *old = names_of(nodes), *now;
     enum rf_status status = RF_OK;
-    if (json_array_size(now) != json_array_size(old)) {
-        status =
-            rf_err_set(err, RF_ERR_USAGE,
-                       "--nodes %.200s: %zu names for the %zu nodes of "
-                       "%s; each takes the place of one and needs as many "
-                       "slots",
-                       text, json_array_size(now), json_array_size(old), path);
+    if (hosts->n != json_array_size(old)) {
+        status = rf_err_set(err, RF_ERR_USAGE,
+                            "%zu hosts are given for the %zu nodes of %s; each "
+                            "takes the place of one and needs as many slots",
+                            hosts->n, json_array_size(old), path);
     }
-    for (size_t i = 0; status == RF_OK && i < json_array_size(now); i++) {
-        replace_node(json_array_get(nodes, i), json_array_get(now, i));
+    for (size_t i = 0; status == RF_OK && i < hosts->n; i++) {
+        status = replace_node(json_array_get(nodes, i), &hosts->list[i], err);
     }
+    now = names_of(nodes);
     if (status == RF_OK) {
         forget_node_links(json_object_get(cluster, "links"));
         rename_sides(json_array_get(json_object_get(cluster, "scenarios"), 0),
@@ -184,7 +178,7 @@ static enum rf_status replace_nodes(json_t *cluster, const char *path,
 }
 
 enum rf_status rf_rerun_cluster(const json_t *result, const char *path,
-                                const char *nodes, json_t **out,
+                                const struct rf_hosts *hosts, json_t **out,
                                 struct rf_err *err)
 {
     enum rf_status status = check_complete(result, path, err);
@@ -198,8 +192,8 @@ enum rf_status rf_rerun_cluster(const json_t *result, const char *path,
     }
     status = restore_secrets(
         json_object_get(json_object_get(cluster, "launch"), "env"), path, err);
-    if (status == RF_OK && nodes != NULL) {
-        status = replace_nodes(cluster, path, nodes, err);
+    if (status == RF_OK && hosts->n > 0) {
+        status = replace_nodes(cluster, path, hosts, err);
     }
     if (status != RF_OK) {
         json_decref(cluster);

@@ -156,9 +156,17 @@ test_rerun_on_other_nodes() {
         ([.environment[].host] == ["c", "d"]) and
         .cluster.links == {methods: {tcp: {}}}'
     again 2 old.json --nodes c
-    expect_text err '1 names for the 2 nodes of old.json'
+    expect_text err '1 hosts are given for the 2 nodes of old.json'
     again 2 old.json --nodes c,c
-    expect_text err 'host "c" is listed already'
+    expect_text err '--nodes: host c is listed twice'
+    again 2 old.json --nodes 'c[1-2]:3'
+    expect_text err 'host c1 is given 3 slots, but takes the place of a, which has 2'
+    rm -r new
+    printf 'e slots=2\nf\n' >hosts
+    again 0 old.json --hostfile hosts --set 'scenarios.*.iterations=4'
+    new=$(echo new/*/'s-method=host.json')
+    expect_json "$new" '([.environment[].host] == ["e", "f"]) and
+        (.iterations | length == 4)'
 }
 
 run_tests

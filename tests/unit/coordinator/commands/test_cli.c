@@ -7,7 +7,7 @@
 #include "coordinator/commands/cli.h"
 
 #define ARGS(...) ((const char *[]){"refit-coord", __VA_ARGS__, NULL})
-#define ARGS_MAX 16
+#define ARGS_MAX 80
 
 /* Copies, since getopt reorders; they live until the next call. */
 static enum rf_status parse(const char *const *args, struct rf_cli *cli,
@@ -66,6 +66,28 @@ START_TEST(test_cli_resume_names_its_folder)
                      RF_OK);
     ck_assert_str_eq(cli.resume, "old");
     rf_cli_free(&cli);
+}
+END_TEST
+
+START_TEST(test_cli_takes_many_sets_and_still_sees_later_options)
+{
+    const char *args[ARGS_MAX] = {"refit-coord", "plan", "c.json"};
+    struct rf_cli cli;
+    struct rf_err err = {0};
+    ck_assert_int_eq(parse(ARGS("check", "c.json", "--set", "a=1", "--hostfile",
+                                "h", "--set", "b=2"),
+                           &cli, NULL),
+                     RF_OK);
+    ck_assert_uint_eq(cli.overrides.n_sets, 2);
+    ck_assert_str_eq(cli.overrides.sets[1], "b=2");
+    ck_assert_str_eq(cli.overrides.hostfile, "h");
+    rf_cli_free(&cli);
+    for (int i = 3; i < ARGS_MAX - 2; i++) {
+        args[i] = "--set=a=1";
+    }
+    args[ARGS_MAX - 2] = "--strict";
+    ck_assert_int_eq(parse(args, &cli, &err), RF_ERR_USAGE);
+    ck_assert_msg(strstr(err.text, "--strict") != NULL, "%s", err.text);
 }
 END_TEST
 
@@ -171,7 +193,9 @@ static const struct {
     {{"rerun"}, "expected one file, RESULT.json"},
     {{"rerun", "a", "b"}, "expected one file, RESULT.json"},
     {{"rerun", "a", "--resume", "d"}, "resume"},
-    {{"a.json", "--nodes", "a"}, "--nodes does not apply to \"run\""},
+    {{"report", "d", "--nodes", "a"}, "--nodes does not apply to \"report\""},
+    {{"compare", "a", "b", "--set", "a=1"}, "--set does not apply"},
+    {{"a.json", "--nodes", "a", "--hostfile", "h"}, "remove one"},
     {{"compare", "d"}, "two result folders, REFERENCE_DIR and NEW_DIR, not 1"},
     {{"compare", "a", "b", "--threshold", "-1"}, "threshold"},
     {{"compare", "a", "b", "--threshold", "nan"}, "threshold"},
@@ -208,18 +232,31 @@ END_TEST
 
 START_TEST(test_cli_help_names_every_option)
 {
-    static const char *const options[] = {
-        "--output",  "--scenario",
-        "--dry-run", "--resume",
-        "--timeout", "--json",
-        "--full",    "--csv",
-        "--latex",   "--markdown",
-        "--html",    "--threshold",
-        "--verbose", "--quiet",
-        "--help",    "--version",
-        "--strict",  "MODEL.json",
-        "-q or -v",  "--repeat",
-        "--print",   "megatron MEGATRON_FLAG..."};
+    static const char *const options[] = {"--output",
+                                          "--scenario",
+                                          "--dry-run",
+                                          "--resume",
+                                          "--timeout",
+                                          "--json",
+                                          "--full",
+                                          "--csv",
+                                          "--latex",
+                                          "--markdown",
+                                          "--html",
+                                          "--threshold",
+                                          "--verbose",
+                                          "--quiet",
+                                          "--help",
+                                          "--version",
+                                          "--strict",
+                                          "MODEL.json",
+                                          "-q or -v",
+                                          "--repeat",
+                                          "--set",
+                                          "--nodes",
+                                          "--hostfile",
+                                          "--print",
+                                          "megatron MEGATRON_FLAG..."};
     char *text = NULL;
     size_t size = 0;
     FILE *file = open_memstream(&text, &size);
@@ -240,6 +277,8 @@ Suite *test_cli_suite(void)
     tcase_add_test(tests, test_cli_a_file_alone_is_a_run);
     tcase_add_test(tests, test_cli_options_may_stand_anywhere);
     tcase_add_test(tests, test_cli_resume_names_its_folder);
+    tcase_add_test(tests,
+                   test_cli_takes_many_sets_and_still_sees_later_options);
     tcase_add_test(tests, test_cli_repeat_is_a_whole_number);
     tcase_add_test(tests, test_cli_knows_every_command);
     tcase_add_test(tests, test_cli_compare_takes_two_folders_and_a_threshold);

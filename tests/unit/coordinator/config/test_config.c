@@ -356,7 +356,7 @@ static void write_text(const char *name, const char *text)
 static enum rf_status load(struct rf_config **out, struct rf_err *err)
 {
     char *path = rf_xasprintf("%s/cluster.json", folder);
-    enum rf_status status = rf_config_load(path, true, out, err);
+    enum rf_status status = rf_config_load(path, NULL, true, out, err);
     free(path);
     return status;
 }
@@ -445,11 +445,11 @@ START_TEST(test_config_refuses_files_that_are_none)
 {
     struct rf_config *config = NULL;
     struct rf_err err = {0};
-    ck_assert_int_eq(rf_config_load(folder, true, &config, &err),
+    ck_assert_int_eq(rf_config_load(folder, NULL, true, &config, &err),
                      RF_ERR_CONFIG);
-    ck_assert_int_eq(rf_config_load("/dev/zero", true, &config, &err),
+    ck_assert_int_eq(rf_config_load("/dev/zero", NULL, true, &config, &err),
                      RF_ERR_CONFIG);
-    ck_assert_int_eq(rf_config_load("/nonexistent", true, &config, &err),
+    ck_assert_int_eq(rf_config_load("/nonexistent", NULL, true, &config, &err),
                      RF_ERR_CONFIG);
 }
 END_TEST

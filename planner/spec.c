@@ -315,6 +315,30 @@ static enum rf_status check_level(const struct rf_jnode *node,
     return RF_OK;
 }
 
+/* Sides that give a number of nodes: training takes the first, inference the
+ * same or, disaggregated, the next. */
+static enum rf_status seat_sides(const struct rf_jnode *train,
+                                 const struct rf_jnode *infer, uint32_t n_nodes,
+                                 struct rf_spec *spec, struct rf_err *err)
+{
+    bool apart = spec->mode == RF_DISAGGREGATED;
+    bool counted = spec->infer.nodes == NULL && spec->infer.n_nodes > 0;
+    enum rf_status status;
+    if (apart && counted && spec->train.n_nodes == 0) {
+        struct rf_jnode member = rf_jnode_get(infer, "nodes");
+        return rf_jnode_fail(&member, err,
+                             "is a number, which counts from behind the "
+                             "training side's nodes: give \"train\" its "
+                             "\"nodes\", too");
+    }
+    status = rf_side_seat(train, &spec->train, apart ? &spec->infer : NULL,
+                          n_nodes, err);
+    return status != RF_OK
+               ? status
+               : rf_side_seat(infer, &spec->infer, apart ? &spec->train : NULL,
+                              n_nodes, err);
+}
+
 static enum rf_status read_scenario(const struct rf_jnode *node,
                                     const char *const *node_names,
                                     uint32_t n_node_names, struct rf_spec *spec,
@@ -349,8 +373,11 @@ static enum rf_status read_scenario(const struct rf_jnode *node,
         struct rf_jnode member = rf_jnode_get(&train, "quantize");
         return rf_jnode_fail(&member, err, "belongs to \"infer\"");
     }
-    return rf_side_from_json(&infer, &spec->infer, node_names, n_node_names,
-                             err);
+    status =
+        rf_side_from_json(&infer, &spec->infer, node_names, n_node_names, err);
+    return status != RF_OK
+               ? status
+               : seat_sides(&train, &infer, n_node_names, spec, err);
 }
 
 enum rf_status rf_spec_from_json(const struct rf_jnode *node,

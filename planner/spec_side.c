@@ -56,6 +56,7 @@ static enum rf_status read_pp_layers(const struct rf_jnode *node,
     return RF_OK;
 }
 
+/* A list of hosts; a number of them is only noted, see rf_side_seat(). */
 static enum rf_status read_nodes(const struct rf_jnode *node,
                                  struct rf_side_spec *side,
                                  const char *const *node_names,
@@ -66,10 +67,14 @@ static enum rf_status read_nodes(const struct rf_jnode *node,
     if (list.value == NULL) {
         return RF_OK;
     }
+    if (json_is_number(list.value)) {
+        return rf_jnode_u32(node, "nodes", 1, RF_SIDE_SIZE_MAX, &side->n_nodes,
+                            err);
+    }
     if (!json_is_array(list.value) || count < 1) {
         return rf_jnode_fail(&list, err,
                              "must be an array of hosts listed under "
-                             "\"nodes\" of the cluster");
+                             "\"nodes\" of the cluster, or how many of them");
     }
     side->nodes = rf_xcalloc(count, sizeof(*side->nodes));
     for (size_t i = 0; i < count; i++) {
@@ -84,7 +89,10 @@ static enum rf_status read_nodes(const struct rf_jnode *node,
         }
         if (found == n_node_names) {
             return rf_jnode_fail(
-                &item, err, "\"%.60s\" is not among the cluster's nodes", name);
+                &item, err,
+                "\"%.60s\" is not among the cluster's nodes; a number in place "
+                "of the list takes as many, whatever they are called",
+                name);
         }
         for (uint32_t j = 0; j < side->n_nodes; j++) {
             if (side->nodes[j] == found) {
@@ -95,6 +103,48 @@ static enum rf_status read_nodes(const struct rf_jnode *node,
         side->nodes[side->n_nodes++] = found;
     }
     return RF_OK;
+}
+
+static bool has_node(const struct rf_side_spec *side, uint32_t node)
+{
+    for (uint32_t i = 0; side->nodes != NULL && i < side->n_nodes; i++) {
+        if (side->nodes[i] == node) {
+            return true;
+        }
+    }
+    return false;
+}
+
+enum rf_status rf_side_seat(const struct rf_jnode *node,
+                            struct rf_side_spec *side,
+                            const struct rf_side_spec *other,
+                            uint32_t n_node_names, struct rf_err *err)
+{
+    struct rf_jnode member = rf_jnode_get(node, "nodes");
+    uint32_t wanted = side->n_nodes, others = 0;
+    if (side->nodes != NULL || wanted == 0) {
+        return RF_OK;
+    }
+    side->nodes = rf_xcalloc(wanted, sizeof(*side->nodes));
+    side->n_nodes = 0;
+    for (uint32_t n = 0; n < n_node_names && side->n_nodes < wanted; n++) {
+        if (other != NULL && has_node(other, n)) {
+            others++;
+        } else {
+            side->nodes[side->n_nodes++] = n;
+        }
+    }
+    if (side->n_nodes == wanted) {
+        return RF_OK;
+    }
+    return others > 0
+               ? rf_jnode_fail(&member, err,
+                               "needs %u nodes, but the cluster has %u and the "
+                               "other side takes %u of them",
+                               wanted, n_node_names, others)
+               : rf_jnode_fail(&member, err,
+                               "needs %u nodes, but the cluster has %u", wanted,
+                               n_node_names);
 }
 
 static enum rf_status read_mesh(const struct rf_jnode *node,

@@ -12,4 +12,12 @@ enum rf_status rf_side_from_json(const struct rf_jnode *node,
                                  uint32_t n_node_names,
                                  struct rf_err *err) RF_MUST_CHECK;
 
+/* Chooses the nodes of a side that gives their number: the first that `other`
+ * (NULL: none) does not have. Sides that name theirs stay as they are. */
+enum rf_status rf_side_seat(const struct rf_jnode *node,
+                            struct rf_side_spec *side,
+                            const struct rf_side_spec *other,
+                            uint32_t n_node_names,
+                            struct rf_err *err) RF_MUST_CHECK;
+
 #endif

@@ -96,6 +96,21 @@ test_scenarios_that_name_absent_hosts_are_refused() {
     expect_exit 0
 }
 
+test_counted_nodes_follow_the_hosts() {
+    files '.scenarios |= [.[0]] | .scenarios[0].train.nodes = 1
+        | .scenarios[0].infer.nodes = 2 | .scenarios[0].iterations = 3
+        | .scenarios[0].infer.tp = 4'
+    run_coord cluster.json -o results --nodes 'z[3-1]'
+    expect_exit 2
+    run_coord cluster.json -o results --nodes 'z[1-3]:2'
+    expect_exit 0
+    expect_json "$(result split)" '.scenario.train.nodes == ["z1"] and
+        .scenario.infer.nodes == ["z2", "z3"]'
+    run_coord cluster.json --nodes 'z[1-2]'
+    expect_exit 2
+    expect_text err '\$\.scenarios\[0\]\.infer\.nodes: needs 2 nodes, but the cluster has 2 and the other side takes 1'
+}
+
 test_a_model_alone_has_values_but_no_nodes() {
     files
     run_coord plan model.json --json --set num_hidden_layers=2

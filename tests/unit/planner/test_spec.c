@@ -152,6 +152,7 @@ static const struct {
      "'infer': {'layout': 'spec', 'mesh': [2, 2], 'spec': 'S0S1R'}"},
     {"'train': {}, 'infer': {}, 'iterations': {'min': 7, 'max': 70, "
      "'ci_percent': 1.5, 'max_s': 10}"},
+    {"'mode': 'disaggregated', 'train': {'nodes': 2}, 'infer': {'nodes': 1}"},
     {"'train': {}, 'infer': {}, 'balance': 'time'"},
     {"'train': {}, 'infer': {}, 'balance': 'time', 'balance_links': "
      "[{'weight': 1000}, {'weight': 1, 'nics': 64}, {'weight': 3}, {'weight': "
@@ -180,6 +181,50 @@ START_TEST(test_spec_round_trips)
     json_decref(second);
     rf_spec_destroy(spec);
     rf_spec_destroy(again);
+}
+END_TEST
+
+static void assert_nodes(const struct rf_side_spec *side, const char *expected)
+{
+    char text[8] = "";
+    for (uint32_t i = 0; i < side->n_nodes; i++) {
+        strncat(text, quoted_nodes[side->nodes[i]],
+                sizeof(text) - strlen(text) - 1);
+    }
+    ck_assert_str_eq(text, expected);
+}
+
+static const struct {
+    const char *mode, *train, *infer, *train_has, *infer_has;
+} counts[] = {
+    {"colocated", "2", "2", "ab", "ab"},
+    {"colocated", "3", NULL, "abc", ""},
+    {"disaggregated", "1", "2", "a", "bc"},
+    {"disaggregated", "2", NULL, "ab", ""},
+    {"disaggregated", "2", "['b']", "ac", "b"},
+    {"disaggregated", "['b', 'd']", "2", "bd", "ac"},
+};
+
+/* "'nodes': 2", or nothing. */
+static const char *nodes_text(const char *value, char text[32])
+{
+    text[0] = '\0';
+    if (value != NULL) {
+        snprintf(text, 32, "'nodes': %s", value);
+    }
+    return text;
+}
+
+START_TEST(test_spec_counts_of_nodes_take_the_first_free_ones)
+{
+    char train[32], infer[32];
+    struct rf_spec *spec =
+        quoted_spec("'mode': '%s', 'train': {%s}, 'infer': {%s}",
+                    counts[_i].mode, nodes_text(counts[_i].train, train),
+                    nodes_text(counts[_i].infer, infer));
+    assert_nodes(&spec->train, counts[_i].train_has);
+    assert_nodes(&spec->infer, counts[_i].infer_has);
+    rf_spec_destroy(spec);
 }
 END_TEST
 
@@ -249,6 +294,15 @@ static const struct {
     {TRAIN("'layout': 'gguf'"), "$.train.layout: must be one of"},
     {TRAIN("'dtype': 'x'"), "$.train.dtype: unknown dtype"},
     {TRAIN("'nodes': []"), "must be an array of hosts"},
+    {TRAIN("'nodes': 0"), "$.train.nodes: must be an integer from 1"},
+    {TRAIN("'nodes': 1.5"), "$.train.nodes: must be an integer from 1"},
+    {TRAIN("'nodes': 5"),
+     "$.train.nodes: needs 5 nodes, but the cluster has 4"},
+    {"'mode': 'disaggregated', 'train': {'nodes': 2}, 'infer': {'nodes': 3}",
+     "$.infer.nodes: needs 3 nodes, but the cluster has 4 and the other side "
+     "takes 2 of them"},
+    {"'mode': 'disaggregated', 'train': {}, 'infer': {'nodes': 1}",
+     "$.infer.nodes: is a number, which counts from behind"},
     {TRAIN("'nodes': ['z']"), "$.train.nodes[0]: \"z\" is not among"},
     {TRAIN("'nodes': ['a', 'a']"), "listed twice"},
     {TRAIN("'nodes': [1]"), "must be the name of a host"},
@@ -314,6 +368,9 @@ Suite *test_spec_suite(void)
     tcase_add_test(tests, test_spec_pipeline_stages);
     tcase_add_test(tests, test_spec_sharding_as_list_and_as_text);
     tcase_add_test(tests, test_spec_disk_options_stay_with_method_disk);
+    tcase_add_loop_test(tests,
+                        test_spec_counts_of_nodes_take_the_first_free_ones, 0,
+                        (int)RF_ARRAY_SIZE(counts));
     tcase_add_loop_test(tests, test_spec_round_trips, 0,
                         (int)RF_ARRAY_SIZE(whole));
     tcase_add_loop_test(tests, test_spec_refuses_bad_input_with_place_and_rule,

@@ -74,6 +74,19 @@ static enum rf_status need_all(const struct rf_jnode *block, struct rf_err *err)
     return status;
 }
 
+/* A key of the block that stands beside it. */
+static enum rf_status check_level(const struct rf_jnode *model,
+                                  struct rf_err *err)
+{
+    for (unsigned i = 0; block_keys[i] != NULL; i++) {
+        if (json_object_get(model->value, block_keys[i]) != NULL) {
+            return rf_jnode_fail(model, err, "\"%s\" belongs into \"megatron\"",
+                                 block_keys[i]);
+        }
+    }
+    return RF_OK;
+}
+
 static enum rf_status read_dense(const struct rf_jnode *block, struct block *t,
                                  struct rf_err *err)
 {
@@ -340,7 +353,8 @@ enum rf_status rf_model_read_megatron(const struct rf_jnode *node,
     struct rf_jnode block = rf_jnode_get(node, "megatron");
     const char *name = "megatron";
     enum rf_status status;
-    if ((status = rf_jnode_check_keys(node, keys, err)) != RF_OK ||
+    if ((status = check_level(node, err)) != RF_OK ||
+        (status = rf_jnode_check_keys(node, keys, err)) != RF_OK ||
         (status = rf_jnode_string(node, "name", &name, err)) != RF_OK ||
         (status = need_all(&block, err)) != RF_OK ||
         (status = read_dense(&block, &t, err)) != RF_OK ||

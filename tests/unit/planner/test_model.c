@@ -520,6 +520,8 @@ static const struct {
      "'head_dim': 2}",
      "2^63 bytes"},
     {"{'megatron': {'num_layers': 2}}", "\"hidden_size\" is missing"},
+    {"{'megatron': {'num_layers': 2}, 'num_layers': 3}",
+     "\"num_layers\" belongs into \"megatron\""},
     {"{'megatron': {'num_layers': 2, 'hidden_size': 64, "
      "'num_attention_heads': 6, 'vocab_size': 64}}",
      "without kv_channels"},

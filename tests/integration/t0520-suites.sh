@@ -106,6 +106,67 @@ test_options_are_known_abbreviated_and_bundled() {
     expect_text err 'nonsense'
 }
 
+# A dry run of suites with options of refit-suite itself.
+suite() { # ARGUMENTS
+    BUILD=$RF_BUILD_DIR "$RF_TOP/scripts/refit-suite" "$@" -- -n --json \
+        >out 2>err
+    status=$?
+    cat err >&2
+    planned=$(jq -r '.scenarios[].scenario.name' out | paste -sd ' ')
+}
+
+test_several_suites_run_one_after_another() {
+    suite megatron gather-broadcast -s 1-tp2-to-tp1 -s 'tp2pp2*=send_recv'
+    expect_exit 0
+    [ "$planned" = "1-tp2-to-tp1 tp2pp2-to-tp4-strategy=send_recv" ] ||
+        fail "planned $planned"
+    suite megatron nope
+    expect_exit 2
+    expect_text err 'no suite nope'
+}
+
+test_values_and_hosts_are_set_in_every_file() {
+    printf 'a slots=2\nb slots=2\n' >hosts
+    suite sweep --hostfile hosts --set 'scenarios.*.iterations=3'
+    expect_exit 0
+    [ "$planned" = "1MiB 4MiB 16MiB 64MiB 256MiB 1GiB" ] ||
+        fail "planned $planned"
+    jq -se 'map(.scenarios[].scenario) | all(.iterations == 3 and
+        .train.nodes == ["a"] and .infer.nodes == ["b"])' out >/dev/null ||
+        fail "not what was set"
+    jq -se '[.[].model.bytes] | . == sort and length == 6' out >/dev/null ||
+        fail "bytes do not grow"
+}
+
+test_files_without_the_scenario_that_is_set_are_left_out() {
+    suite megatron --set scenarios.1-tp2-to-tp1.iterations=3
+    expect_exit 0
+    [[ "$planned " = *"1-tp2-to-tp1 "* ]] || fail "planned $planned"
+    [ ! -s err ] || fail "the other files were heard of"
+    suite megatron --set scenarios.1-tp2-to-tp9.iterations=3
+    expect_exit 2
+    expect_text err 'scenarios: no member is named "1-tp2-to-tp9"'
+    [ ! -s out ] || fail "something was planned"
+}
+
+test_a_suite_runs_elsewhere_without_an_edit() {
+    printf 'left slots=4\nright slots=4\n' >hosts
+    BUILD=$RF_BUILD_DIR "$RF_TOP/scripts/refit-suite" gather-broadcast \
+        -o results --hostfile hosts --set model.num_layers=2 \
+        --set launch.method=local --set 'scenarios.*.iterations=2' \
+        >out 2>err || fail "exit $?: $(cat err)"
+    expect_json "$(result tp2pp2-to-tp4-strategy=send_recv)" \
+        '.status == "ok" and (.iterations | length == 2) and
+        ([.environment[].host] == ["left", "right"]) and
+        (.model.name | contains("num_layers 2"))'
+}
+
+test_hosts_of_a_test_bed_are_its_own() {
+    suite sweep --testbed --nodes 'a[1-2]'
+    expect_exit 2
+    expect_text err 'remove --nodes'
+}
+
 test_a_suite_that_cannot_be_planned_shows_its_error() {
     mkdir -p top/examples
     cp -r "$RF_TOP/scripts" top/

@@ -62,13 +62,26 @@ json_t *rf_result_tool(void)
                      rf_version(), "build", rf_build());
 }
 
+/* An argument without the value that --set gives a secret of "launch". */
+static json_t *argument_json(const char *argument)
+{
+    const char *path = strstr(argument, "launch");
+    const char *value = path != NULL ? strchr(path, '=') : NULL;
+    json_t *text;
+    if (value != NULL && rf_result_secret_name(path)) {
+        text = json_sprintf("%.*s[redacted]", (int)(value + 1 - argument),
+                            argument);
+    } else {
+        text = json_string(argument);
+    }
+    return text != NULL ? text : json_string("[not UTF-8]");
+}
+
 json_t *rf_result_argv(const struct rf_result_maker *maker)
 {
     json_t *list = json_array();
     for (int i = 0; i < maker->argc; i++) {
-        json_t *text = json_string(maker->argv[i]);
-        json_array_append_new(list,
-                              text != NULL ? text : json_string("[not UTF-8]"));
+        json_array_append_new(list, argument_json(maker->argv[i]));
     }
     return list;
 }

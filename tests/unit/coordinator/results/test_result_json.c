@@ -386,6 +386,31 @@ START_TEST(test_results_hide_secrets)
 }
 END_TEST
 
+START_TEST(test_results_hide_secrets_set_by_arguments)
+{
+    static const char *const given[] = {
+        "--set", "launch.env.HF_TOKEN=hunter2",
+        "--set=launch.env={\"A_SECRET\": \"hunter2\"}",
+        "launch.env.NCCL_DEBUG=INFO", "name=TOKEN"};
+    static const char *const kept[] = {
+        "--set", "launch.env.HF_TOKEN=[redacted]",
+        "--set=launch.env=[redacted]", "launch.env.NCCL_DEBUG=INFO",
+        "name=TOKEN"};
+    char *argv[RF_ARRAY_SIZE(given)];
+    struct rf_result_maker maker = {.argc = RF_ARRAY_SIZE(given), .argv = argv};
+    json_t *list;
+    for (size_t i = 0; i < RF_ARRAY_SIZE(given); i++) {
+        argv[i] = rf_xstrdup(given[i]);
+    }
+    list = rf_result_argv(&maker);
+    for (size_t i = 0; i < RF_ARRAY_SIZE(given); i++) {
+        ck_assert_str_eq(json_string_value(json_array_get(list, i)), kept[i]);
+        free(argv[i]);
+    }
+    json_decref(list);
+}
+END_TEST
+
 /* Index 0: without variables. */
 START_TEST(test_results_node_has_all_facts_but_those_of_its_processes)
 {
@@ -439,6 +464,7 @@ Suite *test_result_json_suite(void)
     tcase_add_test(tests, test_results_first_error_is_the_cause);
     tcase_add_test(tests, test_results_name_the_first_wrong_element);
     tcase_add_test(tests, test_results_hide_secrets);
+    tcase_add_test(tests, test_results_hide_secrets_set_by_arguments);
     tcase_add_loop_test(
         tests, test_results_node_has_all_facts_but_those_of_its_processes, 0,
         2);

@@ -74,17 +74,30 @@ static enum rf_status need_all(const struct rf_jnode *block, struct rf_err *err)
     return status;
 }
 
-/* A key of the block that stands beside it. */
-static enum rf_status check_level(const struct rf_jnode *model,
-                                  struct rf_err *err)
+/* The block with its keys that stand beside it in place of its own, as they do
+ * beside a config. The caller frees `value`. */
+static struct rf_jnode overridden(const struct rf_jnode *model)
 {
+    struct rf_jnode block = rf_jnode_get(model, "megatron");
+    block.value = json_deep_copy(block.value);
     for (unsigned i = 0; block_keys[i] != NULL; i++) {
-        if (json_object_get(model->value, block_keys[i]) != NULL) {
-            return rf_jnode_fail(model, err, "\"%s\" belongs into \"megatron\"",
-                                 block_keys[i]);
+        json_t *beside = json_object_get(model->value, block_keys[i]);
+        if (beside != NULL && json_is_object(block.value)) {
+            json_object_set(block.value, block_keys[i], beside);
         }
     }
-    return RF_OK;
+    return block;
+}
+
+static enum rf_status check_keys(const struct rf_jnode *model,
+                                 struct rf_err *err)
+{
+    const char *keys[RF_ARRAY_SIZE(block_keys) + 3] = {"megatron", "name",
+                                                       "unknown_tensors"};
+    for (unsigned i = 0; block_keys[i] != NULL; i++) {
+        keys[3 + i] = block_keys[i];
+    }
+    return rf_jnode_check_keys(model, keys, err);
 }
 
 static enum rf_status read_dense(const struct rf_jnode *block, struct block *t,
@@ -347,26 +360,24 @@ enum rf_status rf_model_read_megatron(const struct rf_jnode *node,
                                       struct rf_model *model,
                                       struct rf_err *err)
 {
-    static const char *const keys[] = {"megatron", "name", "unknown_tensors",
-                                       NULL};
     struct block t = {.dtype = RF_BF16};
-    struct rf_jnode block = rf_jnode_get(node, "megatron");
+    struct rf_jnode block = overridden(node);
     const char *name = "megatron";
     enum rf_status status;
-    if ((status = check_level(node, err)) != RF_OK ||
-        (status = rf_jnode_check_keys(node, keys, err)) != RF_OK ||
+    if ((status = check_keys(node, err)) != RF_OK ||
         (status = rf_jnode_string(node, "name", &name, err)) != RF_OK ||
         (status = need_all(&block, err)) != RF_OK ||
         (status = read_dense(&block, &t, err)) != RF_OK ||
         (status = read_variant(&block, &t, err)) != RF_OK ||
         (status = read_sparse(&block, &t, err)) != RF_OK ||
         (status = read_latent(&block, &t, err)) != RF_OK) {
-        free(t.sparse);
-        return status;
+        goto free_block;
     }
     model->name = rf_xstrdup(name);
     model->model_type = rf_xstrdup("megatron");
     status = build(&t, &block, model, err);
+free_block:
+    json_decref(block.value);
     free(t.sparse);
     return status;
 }

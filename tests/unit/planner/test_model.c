@@ -391,6 +391,22 @@ static const struct {
      4 * (3 * 2 * 256 * 64 + 4 * 64 + 4)},
 };
 
+START_TEST(test_model_megatron_keys_beside_the_block_win)
+{
+    struct rf_model *inside = quoted_model(
+        "{'megatron': {'num_layers': 2, 'hidden_size': 128, "
+        "'num_attention_heads': 8, 'vocab_size': 128, 'swiglu': true}}");
+    struct rf_model *beside = quoted_model(
+        "{'megatron': {'num_layers': 9, 'hidden_size': 64, "
+        "'num_attention_heads': 8, 'vocab_size': 128}, 'num_layers': 2, "
+        "'hidden_size': 128, 'swiglu': true}");
+    ck_assert_uint_eq(beside->n_layers, 2);
+    ck_assert_uint_eq(beside->parameters, inside->parameters);
+    rf_model_destroy(inside);
+    rf_model_destroy(beside);
+}
+END_TEST
+
 START_TEST(test_model_megatron_fields_add_what_they_have)
 {
     static const char block[] =
@@ -520,8 +536,7 @@ static const struct {
      "'head_dim': 2}",
      "2^63 bytes"},
     {"{'megatron': {'num_layers': 2}}", "\"hidden_size\" is missing"},
-    {"{'megatron': {'num_layers': 2}, 'num_layers': 3}",
-     "\"num_layers\" belongs into \"megatron\""},
+    {"{'megatron': {'num_layers': 2}, 'num_layer': 3}", "num_layers"},
     {"{'megatron': {'num_layers': 2, 'hidden_size': 64, "
      "'num_attention_heads': 6, 'vocab_size': 64}}",
      "without kv_channels"},
@@ -616,6 +631,7 @@ Suite *test_model_suite(void)
     tcase_add_loop_test(tests, test_model_name_tells_the_overrides, 0,
                         (int)RF_ARRAY_SIZE(scaled));
     tcase_add_test(tests, test_model_megatron_defaults);
+    tcase_add_test(tests, test_model_megatron_keys_beside_the_block_win);
     tcase_add_loop_test(tests, test_model_megatron_fields_add_what_they_have, 0,
                         (int)RF_ARRAY_SIZE(added));
     tcase_add_test(tests, test_model_megatron_latent_norms_can_be_left_out);

@@ -64,11 +64,10 @@ bool rf_rule_fits(const char *pattern, const char *name,
  * decoder's. What cannot be told holds. */
 static bool has_layer(const struct rf_rule *rule, struct rf_values *values)
 {
-    struct rf_jnode list = rf_jnode_get(&rule->node, "layers");
     json_t *all = json_pack("[i, s]", 0, "num_hidden_layers");
-    struct rf_jnode range = {.value =
-                                 json_is_array(list.value) ? list.value : all,
-                             .file = "layers"};
+    struct rf_jnode range = {
+        .value = rule->range.value != NULL ? rule->range.value : all,
+        .file = "layers"};
     struct rf_jnode from = rf_jnode_at(&range, 0), n = rf_jnode_at(&range, 1);
     uint64_t first = 0, count = 0;
     bool told =
@@ -85,6 +84,7 @@ static bool has_layer(const struct rf_rule *rule, struct rf_values *values)
 static bool may_apply(const struct rf_rule *rule, struct rf_values *values)
 {
     static const char *const members[] = {"if", "layers"};
+    values->mtp = rule->component == RF_COMPONENT_MTP;
     for (size_t i = 0; i < RF_ARRAY_SIZE(members); i++) {
         struct rf_jnode node = rf_jnode_get(&rule->node, members[i]);
         bool holds = true;
@@ -239,13 +239,15 @@ enum rf_status rf_rule_divide(const struct rf_rule *rule,
                               struct rf_values *values,
                               struct rf_family *family, struct rf_err *err)
 {
-    struct rf_jnode layers = rf_jnode_get(&rule->node, "layers");
     const struct rf_division *division = rf_role_division(rule->roles[0]);
     uint32_t dim;
     family->n_parts = rule->n_parts;
     family->interleaved = rule->interleaved;
     family->transposed = rule->transposed;
-    family->own_layers = json_is_array(layers.value);
+    family->own_layers = rule->range.value != NULL;
+    family->component = rule->component;
+    family->whole = rule->whole;
+    values->mtp = rule->component == RF_COMPONENT_MTP;
     for (uint32_t i = 0; i < rule->n_parts; i++) {
         family->parts[i] = (struct rf_part){.role = rule->roles[i]};
     }

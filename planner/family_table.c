@@ -149,14 +149,15 @@ static enum rf_status check_pattern(const struct rf_rule *rule,
     return RF_OK;
 }
 
-static enum rf_status read_rule(const struct rf_jnode *node, const char *table,
-                                struct rf_rule *out, struct rf_err *err)
+enum rf_status rf_rule_read(const struct rf_jnode *node, const char *table,
+                            struct rf_rule *out, struct rf_err *err)
 {
     static const char *const keys[] = {
         "name",  "role",  "parts", "interleaved", "stacked", "transposed",
         "shape", "dims",  "dtype", "experts",     "layers",  "if",
         "stage", "heads", "after", "optional",    NULL};
     static const char *const stages[] = {"all", "first", "last", NULL};
+    struct rf_jnode layers = rf_jnode_get(node, "layers");
     struct rf_rule rule = {.node = *node, .table = table, .own = true};
     const char *name = NULL;
     unsigned stage = 0;
@@ -181,6 +182,7 @@ static enum rf_status read_rule(const struct rf_jnode *node, const char *table,
     rule.stage_given = json_object_get(node->value, "stage") != NULL;
     rule.dtype_given = json_object_get(node->value, "dtype") != NULL;
     rule.stage = (enum rf_stage)stage;
+    rule.range = json_is_array(layers.value) ? layers : rule.range;
     rule.name = rf_xstrdup(name);
     if ((status = check_pattern(&rule, err)) != RF_OK ||
         (status = read_parts(&rule, err)) != RF_OK ||
@@ -279,7 +281,7 @@ static enum rf_status read_rules(struct rf_family_table *table,
     for (size_t i = 0; i < json_array_size(list->value); i++) {
         struct rf_jnode node = rf_jnode_at(list, i);
         struct rf_rule rule;
-        enum rf_status status = read_rule(&node, name, &rule, err);
+        enum rf_status status = rf_rule_read(&node, name, &rule, err);
         if (status != RF_OK) {
             return status;
         }
@@ -358,6 +360,34 @@ static enum rf_status merge(json_t *into, const struct rf_jnode *node,
     if (member.value != NULL) {
         json_object_update(into, member.value);
     }
+    return RF_OK;
+}
+
+/* A component is taken over whole, or replaced: null is none, a text the name
+ * of the table whose it is. */
+static enum rf_status take_component(struct rf_family_table *table,
+                                     const struct rf_jnode *node,
+                                     enum rf_component component,
+                                     const char *key, struct rf_err *err)
+{
+    struct rf_jnode member = rf_jnode_get(node, key);
+    const char *name = json_string_value(member.value);
+    struct rf_family_table *other = NULL;
+    enum rf_status status;
+    if (member.value == NULL) {
+        return RF_OK;
+    }
+    if (name == NULL) {
+        table->components[component] = member;
+        return RF_OK;
+    }
+    status = rf_family_table_named(name, &other, err);
+    if (status != RF_OK) {
+        return rf_family_table_unknown(&member, name, err);
+    }
+    table->components[component] = other->components[component];
+    json_array_extend(table->documents, other->documents);
+    rf_family_table_destroy(other);
     return RF_OK;
 }
 
@@ -452,8 +482,8 @@ static enum rf_status read_table(struct rf_family_table *table,
                                  unsigned depth, struct rf_err *err)
 {
     static const char *const keys[] = {
-        "model_types", "name",   "like",      "without", "prefix",
-        "values",      "layers", "attention", "tensors", NULL};
+        "model_types", "name",      "like",    "without", "prefix", "values",
+        "layers",      "attention", "tensors", "mtp",     "vision", NULL};
     struct rf_jnode tensors = rf_jnode_get(node, "tensors");
     json_t *attention = json_object_get(node->value, "attention");
     enum rf_status status;
@@ -467,6 +497,12 @@ static enum rf_status read_table(struct rf_family_table *table,
     }
     if (attention != NULL) {
         table->attention = attention;
+    }
+    if ((status = take_component(table, node, RF_COMPONENT_MTP, "mtp", err)) !=
+            RF_OK ||
+        (status = take_component(table, node, RF_COMPONENT_VISION, "vision",
+                                 err)) != RF_OK) {
+        return status;
     }
     return read_rules(table, &tensors, name, err);
 }
@@ -546,6 +582,7 @@ enum rf_status rf_family_table_unknown(const struct rf_jnode *node,
 
 enum rf_status rf_family_table_open(const char *model_type,
                                     const struct rf_jnode *rules,
+                                    const struct rf_components *components,
                                     struct rf_family_table **out,
                                     struct rf_err *err)
 {
@@ -563,6 +600,9 @@ enum rf_status rf_family_table_open(const char *model_type,
             table->rules[i].own = false;
         }
         status = read_rules(table, rules, "rules", err);
+    }
+    if (status == RF_OK && (rules->value != NULL || found)) {
+        status = rf_components_add(table, components, err);
     }
     if (status != RF_OK || (rules->value == NULL && !found)) {
         rf_family_table_destroy(table);
@@ -618,7 +658,7 @@ enum rf_status rf_family_table_mention(const struct rf_family_table *table,
                 status = rf_values_mention(values, node, value, err);
             }
         }
-        json_array_foreach (json_object_get(node->value, "layers"), i, value) {
+        json_array_foreach (table->rules[r].range.value, i, value) {
             if (status == RF_OK) {
                 status = rf_values_mention(values, node, value, err);
             }

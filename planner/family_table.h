@@ -6,6 +6,7 @@
 #ifndef RF_PLANNER_FAMILY_TABLE_H
 #define RF_PLANNER_FAMILY_TABLE_H
 
+#include "planner/components.h"
 #include "planner/model_build.h"
 #include "planner/model_values.h"
 
@@ -20,9 +21,13 @@ struct rf_rule {
     bool interleaved, stacked, transposed, stage_given, dtype_given;
     enum rf_stage stage;
     enum rf_dtype dtype;
-    bool own;         /* not taken over from another table */
-    bool optional;    /* a model need not have such a tensor */
-    uint64_t matched; /* tensors found by rf_rule_match() */
+    struct rf_jnode range; /* [first, count] of layers beside the decoder's; no
+                              value: the decoder's */
+    enum rf_component component; /* that it is a part of */
+    bool whole;                  /* on every rank, whatever its role divides */
+    bool own;                    /* not taken over from another table */
+    bool optional;               /* a model need not have such a tensor */
+    uint64_t matched;            /* tensors found by rf_rule_match() */
 };
 
 struct rf_family_table {
@@ -30,6 +35,8 @@ struct rf_family_table {
     json_t *values;    /* expressions and numbers by name */
     json_t *layers;    /* conditions by name of the set */
     json_t *attention; /* "heads", "kv_heads", "head_dim"; NULL: no table's */
+    struct rf_jnode components[RF_COMPONENT_VISION + 1]; /* "mtp", "vision" */
+    struct rf_components chosen;                         /* of these */
     json_t *documents; /* what `values` and rules borrow from */
     struct rf_rule *rules;
     size_t n_rules, cap;
@@ -38,12 +45,14 @@ struct rf_family_table {
 /*
  * The table of a model type; `rules`, the model's own "rules", goes before it:
  * an object is a table of its own (with "like" to start from another), a list
- * replaces and adds tensors of the model type's. `model_type` may be NULL. *out
- * is NULL when there are neither rules nor a table of that type. The caller
- * destroys it; it borrows from `rules`.
+ * replaces and adds tensors of the model type's. `model_type` may be NULL. Of
+ * the parts that may be left out it has those of `components`. *out is NULL
+ * when there are neither rules nor a table of that type. The caller destroys
+ * it; it borrows from `rules` and `components`.
  */
 enum rf_status rf_family_table_open(const char *model_type,
                                     const struct rf_jnode *rules,
+                                    const struct rf_components *components,
                                     struct rf_family_table **out,
                                     struct rf_err *err) RF_MUST_CHECK;
 /* The built-in table that has that "name", or is of that model type. */
@@ -62,6 +71,12 @@ enum rf_status rf_family_table_unknown(const struct rf_jnode *node,
 enum rf_status rf_family_table_mention(const struct rf_family_table *table,
                                        struct rf_values *values,
                                        struct rf_err *err) RF_MUST_CHECK;
+
+/* Reads one rule; `table` is the name of the table that has it. The rule's name
+ * is the caller's to free. */
+enum rf_status rf_rule_read(const struct rf_jnode *node, const char *table,
+                            struct rf_rule *out,
+                            struct rf_err *err) RF_MUST_CHECK;
 
 /* A number in a tensor's name. */
 struct rf_name_number {

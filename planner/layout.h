@@ -66,6 +66,7 @@ struct rf_layout_ops {
     size_t n_fusions;
     bool experts_inside, repeat_kv, tied_copy;
     bool keep_stacked; /* experts in one tensor on disk stay in one parameter */
+    bool whole_tower;  /* a vision tower is on every rank of its stage */
     bool by_dp;        /* every shard has its own layout: rows of any tensor,
                           none where there are too few */
     bool by_device;    /* every device of the spec mesh has its own layout */
@@ -104,6 +105,7 @@ struct rf_layout_build {
     bool experts_inside;     /* a parameter holds all experts of the rank */
     bool keep_stacked;       /* one does if one tensor on disk holds all */
     bool repeat_kv;          /* key/value heads repeat when TP exceeds them */
+    bool whole_tower;        /* TP does not cut a vision tower */
     uint64_t vocab_multiple; /* vocabulary rows are padded to this */
     const uint32_t *stage_layers;
     const struct rf_param_scheme *schemes;

@@ -146,7 +146,8 @@ enum rf_status rf_layout_section(const struct rf_layout_build *build,
     for (uint32_t p = 0; p < member.part && !of->interleaved; p++) {
         base += of->parts[p].size;
     }
-    if (!rf_family_is_cut(of, part)) {
+    if (!rf_family_is_cut(of, part) ||
+        (build->whole_tower && of->component == RF_COMPONENT_VISION)) {
         out->dim = out->dim < of->ndim ? out->dim : 0;
         out->start[out->dim] = base;
         out->rows = out->extent[out->dim] = of->n_parts > 1 && !of->interleaved

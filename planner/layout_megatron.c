@@ -6,7 +6,8 @@
  * the groups. linear_fc1 holds [gate; up] of the rank's columns, for dense
  * MLPs, shared and routed experts. Vocabulary rows are padded to a multiple of
  * 128·TP of the training side. With tied embeddings and PP > 1 the last stage
- * has a copy of the embedding.
+ * has a copy of the embedding. A vision tower is Hugging Face's module, whole
+ * on every rank of the first stage.
  */
 #include "planner/layout.h"
 
@@ -136,6 +137,7 @@ const struct rf_layout_ops rf_layout_megatron = {
     .fusions = fusions,
     .n_fusions = RF_ARRAY_SIZE(fusions),
     .tied_copy = true,
+    .whole_tower = true,
     .vocab_multiple = vocab_multiple,
     .make = rf_layout_make_params,
 };

@@ -125,6 +125,13 @@ enum rf_stage {
     RF_STAGE_LAST,
 };
 
+/* What of a model may be left out (planner/components.h). */
+enum rf_component {
+    RF_COMPONENT_NONE,
+    RF_COMPONENT_MTP,    /* layers for multi-token prediction */
+    RF_COMPONENT_VISION, /* the vision tower */
+};
+
 #define RF_FAMILY_MAX_PARTS 8
 
 /* Tensors that are several ones joined consist of parts. A rank holds its share
@@ -145,6 +152,8 @@ struct rf_family {
     bool transposed;  /* weights are [in, out]: roles cut the other dimension */
     bool stacked;     /* experts are dimension 0 of one tensor on disk */
     bool own_layers;  /* not the decoder's: all on `stage` */
+    enum rf_component component; /* that it is a part of */
+    bool whole; /* on every rank of TP, whatever its roles divide */
     enum rf_stage stage;
     enum rf_dtype dtype; /* as stored in the checkpoint description */
     uint32_t n_layers;   /* tensors along the layer dimension, ≥ 1 */
@@ -188,10 +197,13 @@ struct rf_model {
  * {"config": {…}}: a Hugging Face config.json of a model type that has a table
  * (planner/families/), or with "rules" beside it. Fields for which the table
  * has a value may be absent or null; the dtype is then bfloat16. Keys that no
- * weight depends on are ignored; multi-token prediction layers that the table
- * has no tensors for and quantisation are, too, and listed in not_counted.
+ * weight depends on are ignored; quantisation is, too, and listed in
+ * not_counted, as parts are that are left out.
  * Overrides beside "config" replace its fields (planner/model_fields.c has all,
  * with their spellings). One that the table does not read is an error.
+ *
+ * "mtp": true and "vision": "replicate" or "split" beside "config" or
+ * "manifest" add parts that are left out otherwise (planner/components.h).
  *
  * "rules" beside "config" or "manifest": a table, a list of rules that go
  * before the model type's table, or "config": those of the config's own

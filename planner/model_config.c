@@ -19,7 +19,7 @@
 
 /* Keys beside "config" that override nothing. */
 static const char *const other_keys[] = {"config", "name", "unknown_tensors",
-                                         "rules"};
+                                         "rules",  "mtp",  "vision"};
 
 static enum rf_status check_keys(const struct rf_jnode *node,
                                  struct rf_err *err)
@@ -58,11 +58,10 @@ static enum rf_status check_overrides_used(const struct rf_values *values,
 
 /* The type of the language model: the config's own, else that of the wrapped
  * one, where only that has a table; "x_text" is x. */
-static enum rf_status open_table(const struct rf_jnode *config,
-                                 const struct rf_jnode *rules,
-                                 const char *model_type,
-                                 struct rf_family_table **out,
-                                 struct rf_err *err)
+static enum rf_status
+open_table(const struct rf_jnode *config, const struct rf_jnode *rules,
+           const struct rf_components *components, const char *model_type,
+           struct rf_family_table **out, struct rf_err *err)
 {
     const json_t *inner = rf_model_text_config(config->value);
     const char *types[] = {
@@ -71,11 +70,11 @@ static enum rf_status open_table(const struct rf_jnode *config,
     for (size_t i = 0; i < RF_ARRAY_SIZE(types) && *out == NULL; i++) {
         char *type = types[i] != NULL ? rf_xstrdup(types[i]) : NULL;
         size_t length = type != NULL ? strlen(type) : 0;
-        status = rf_family_table_open(type, rules, out, err);
+        status = rf_family_table_open(type, rules, components, out, err);
         if (status == RF_OK && *out == NULL && length > 5 &&
             strcmp(type + length - 5, "_text") == 0) {
             type[length - 5] = '\0';
-            status = rf_family_table_open(type, rules, out, err);
+            status = rf_family_table_open(type, rules, components, out, err);
         }
         free(type);
         if (status != RF_OK) {
@@ -93,9 +92,13 @@ enum rf_status rf_model_open_table(const struct rf_jnode *node,
     struct rf_jnode config = rf_jnode_get(node, "config");
     struct rf_jnode rules = rf_jnode_get(node, "rules");
     const char *word = json_string_value(rules.value);
+    struct rf_components components;
     json_t *made = NULL;
-    enum rf_status status = RF_OK;
+    enum rf_status status = rf_components_read(node, &components, err);
     *out = NULL;
+    if (status != RF_OK) {
+        return status;
+    }
     if (word != NULL && strcmp(word, "config") == 0) {
         status = rf_config_rules(&config, &made, err);
         rules.value = made;
@@ -106,7 +109,11 @@ enum rf_status rf_model_open_table(const struct rf_jnode *node,
                              "\"config\" (docs/MODELS.md)");
     }
     if (status == RF_OK) {
-        status = open_table(&config, &rules, model_type, out, err);
+        status = open_table(&config, &rules, &components, model_type, out, err);
+    }
+    if (status == RF_OK && *out == NULL &&
+        json_object_get(node->value, "manifest") != NULL) {
+        status = rf_components_need_table(&components, err);
     }
     if (status == RF_OK && made != NULL) {
         json_array_append(*out ? (*out)->documents : NULL, made);
@@ -145,13 +152,16 @@ static enum rf_status read_dtype(struct rf_values *values, enum rf_dtype *out,
     return RF_OK;
 }
 
-static void tell_towers(const json_t *config, struct rf_model *model)
+static void tell_towers(const json_t *config,
+                        const struct rf_components *chosen,
+                        struct rf_model *model)
 {
     static const char *const towers[][2] = {
         {"vision_config", "the vision tower"},
         {"audio_config", "the audio tower"},
     };
-    for (size_t i = 0; i < RF_ARRAY_SIZE(towers); i++) {
+    for (size_t i = chosen->vision == RF_VISION_LEAVE_OUT ? 0 : 1;
+         i < RF_ARRAY_SIZE(towers); i++) {
         if (json_is_object(json_object_get(config, towers[i][0]))) {
             rf_model_not_counted(model, "%s", towers[i][1]);
         }
@@ -159,15 +169,13 @@ static void tell_towers(const json_t *config, struct rf_model *model)
 }
 
 /* Parts of a config that make no tensor of the model. */
-static void tell_not_counted(const struct rf_values *values,
-                             struct rf_model *model)
+static void tell_not_counted(struct rf_values *values, struct rf_model *model)
 {
-    const json_t *config = rf_model_text_config(values->config.value);
-    json_int_t layers =
-        json_integer_value(json_object_get(config, "num_nextn_predict_layers"));
-    if (layers > 0 && !rf_values_is_used(values, "num_nextn_predict_layers")) {
-        rf_model_not_counted(model, "%lld multi-token-prediction layer%s",
-                             (long long)layers, layers == 1 ? "" : "s");
+    uint64_t layers = rf_components_left_out(values->table, values);
+    if (layers > 0) {
+        rf_model_not_counted(model, "%llu multi-token-prediction layer%s",
+                             (unsigned long long)layers,
+                             layers == 1 ? "" : "s");
     }
     if (json_is_object(
             json_object_get(values->config.value, "quantization_config")) &&
@@ -176,7 +184,7 @@ static void tell_not_counted(const struct rf_values *values,
                              "quantisation scales (weights counted as %s)",
                              rf_dtype_name(model->dtype));
     }
-    tell_towers(values->config.value, model);
+    tell_towers(values->config.value, &values->table->chosen, model);
 }
 
 /* All that follows from the table. */
@@ -187,6 +195,7 @@ static enum rf_status build(struct rf_values *values, const char *model_type,
     model->dtype = RF_BF16;
     if ((status = rf_family_table_mention(values->table, values, err)) !=
             RF_OK ||
+        (status = rf_components_check(values->table, values, err)) != RF_OK ||
         (status = read_size(values, model, err)) != RF_OK ||
         (status = read_dtype(values, &model->dtype, err)) != RF_OK ||
         (status = rf_model_add_rules(model, values, &values->config, err)) !=

@@ -24,7 +24,8 @@ static void describe_parts(struct rf_model *model,
         const struct rf_division *division =
             rf_role_division(family->parts[p].role);
         model->mla |= family->parts[p].role == RF_ROLE_MLA_KV_B;
-        *has_head |= division->vocabulary && family->stage == RF_STAGE_LAST;
+        *has_head |= division->vocabulary && family->stage == RF_STAGE_LAST &&
+                     family->component == RF_COMPONENT_NONE;
         if (division->vocabulary && family->stage == RF_STAGE_FIRST) {
             model->vocab = family->parts[p].size;
         }

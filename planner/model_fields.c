@@ -97,12 +97,29 @@ static char *override_text(const json_t *model, const struct rf_field *field)
     return rf_xasprintf("%s %.*s", name, rf_text_head(text, 32), text);
 }
 
+/* The same of parts that may be left out. */
+static char *part_text(const json_t *model, const char *key)
+{
+    const json_t *value = json_object_get(model, key);
+    const char *text = json_string_value(value);
+    if (json_is_true(value)) {
+        return rf_xstrdup(key);
+    }
+    return text != NULL && strcmp(text, "leave_out") != 0
+               ? rf_xasprintf("%s %.*s", key, rf_text_head(text, 32), text)
+               : NULL;
+}
+
 char *rf_model_config_name(const char *base, const json_t *model)
 {
+    static const char *const parts[] = {"mtp", "vision"};
     char *name = rf_xasprintf("%.*s", rf_text_head(base, 160), base);
+    const size_t n = RF_ARRAY_SIZE(fields);
     bool any = false;
-    for (size_t i = 0; i < RF_ARRAY_SIZE(fields); i++) {
-        char *text = override_text(model, &fields[i]), *old = name;
+    for (size_t i = 0; i < n + RF_ARRAY_SIZE(parts); i++) {
+        char *old = name;
+        char *text = i < n ? override_text(model, &fields[i])
+                           : part_text(model, parts[i - n]);
         if (text != NULL) {
             name = rf_xasprintf("%s%s%s", old, any ? ", " : " (", text);
             any = true;

@@ -252,9 +252,7 @@ static bool beside_the_model(struct manifest *manifest,
                              const struct entry *entry)
 {
     bool config = manifest->max_layers != NO_NUMBER;
-    bool numbered =
-        entry->rule != NULL &&
-        json_is_array(json_object_get(entry->rule->node.value, "layers"));
+    bool numbered = entry->rule != NULL && entry->rule->range.value != NULL;
     size_t length = strlen(entry->family);
     if (entry->rule != NULL && entry->rule->roles[0] == RF_ROLE_SKIP) {
         return true;
@@ -505,6 +503,8 @@ static enum rf_status read_beside(struct manifest *manifest,
                                        "head_dim",
                                        "unknown_tensors",
                                        "rules",
+                                       "mtp",
+                                       "vision",
                                        NULL};
     struct rf_model *model = manifest->model;
     const char *name = "manifest", *type;
@@ -572,12 +572,19 @@ static enum rf_status read_all(struct manifest *manifest,
     }
     manifest->values.table = manifest->table;
     if (manifest->table != NULL &&
-        (status = rf_family_table_mention(manifest->table, &manifest->values,
-                                          manifest->err)) != RF_OK) {
+        ((status = rf_family_table_mention(manifest->table, &manifest->values,
+                                           manifest->err)) != RF_OK ||
+         (status = rf_components_check(manifest->table, &manifest->values,
+                                       manifest->err)) != RF_OK)) {
         return status;
     }
     if ((status = read_entries(manifest)) != RF_OK ||
         (status = check_rules_used(manifest)) != RF_OK) {
+        return status;
+    }
+    if (manifest->table != NULL &&
+        (status = rf_components_check_matched(manifest->table,
+                                              manifest->err)) != RF_OK) {
         return status;
     }
     tell_not_counted(manifest);

@@ -49,20 +49,20 @@ static enum rf_status applies(const struct maker *maker, bool *out)
     return status == RF_OK && *out ? holds(maker, "layers", out) : status;
 }
 
-/* "layers": [first, count], numbers of the rule's own; else the decoder's. */
+/* [first, count], numbers of the rule's own; else the decoder's. */
 static enum rf_status read_range(const struct maker *maker, uint64_t *first,
                                  uint64_t *count)
 {
-    struct rf_jnode list = rf_jnode_get(&maker->rule->node, "layers");
-    struct rf_jnode from = rf_jnode_at(&list, 0), n = rf_jnode_at(&list, 1);
+    const struct rf_jnode *list = &maker->rule->range;
+    struct rf_jnode from = rf_jnode_at(list, 0), n = rf_jnode_at(list, 1);
     enum rf_status status;
     *first = 0;
     *count = maker->model->n_layers;
-    if (!json_is_array(list.value)) {
+    if (list->value == NULL) {
         return RF_OK;
     }
-    if (json_array_size(list.value) != 2) {
-        return rf_jnode_fail(&list, maker->err,
+    if (json_array_size(list->value) != 2) {
+        return rf_jnode_fail(list, maker->err,
                              "must be a condition, or the first layer and how "
                              "many there are");
     }
@@ -236,6 +236,7 @@ enum rf_status rf_model_add_rules(struct rf_model *model,
                               .where = where,
                               .rule = &table->rules[i],
                               .err = err};
+        values->mtp = maker.rule->component == RF_COMPONENT_MTP;
         if (maker.rule->roles[0] != RF_ROLE_SKIP) {
             status = add_rule(&maker);
         }

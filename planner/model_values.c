@@ -193,6 +193,11 @@ static enum rf_status find(void *context, const char *name, bool needed,
         *out = number_value((uint64_t)values->layer);
         return RF_OK;
     }
+    if (strcmp(name, "mtp") == 0) {
+        values->read_layer = true;
+        *out = (struct rf_value){.kind = RF_VALUE_BOOL, .number = values->mtp};
+        return RF_OK;
+    }
     if (set != NULL) {
         return find_in_table(values, name, set, out, err);
     }

@@ -24,8 +24,9 @@ struct rf_values {
     const json_t *inner;                 /* the config's text_config, or NULL */
     const struct rf_family_table *table; /* may be NULL */
     int64_t layer;                       /* what `layer` means now */
-    bool read_layer;                     /* something has depended on it */
-    bool missing; /* the last error was a name without a value */
+    bool mtp;        /* that layer is one for multi-token prediction */
+    bool read_layer; /* something has depended on these */
+    bool missing;    /* the last error was a name without a value */
     unsigned depth;
     json_t *used; /* names that expressions mention, by their first spelling */
     struct rf_value_memo *memos;

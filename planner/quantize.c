@@ -18,6 +18,7 @@ uint64_t rf_quantize_blocks(uint64_t size)
     return (size + RF_FP8_BLOCK - 1) / RF_FP8_BLOCK;
 }
 
+/* Engines leave the vision tower as it is, as published checkpoints do. */
 static bool is_linear(const struct rf_family *family)
 {
     for (uint32_t p = 0; p < family->n_parts; p++) {
@@ -25,7 +26,7 @@ static bool is_linear(const struct rf_family *family)
             return false;
         }
     }
-    return family->ndim == 2;
+    return family->ndim == 2 && family->component != RF_COMPONENT_VISION;
 }
 
 /* A cut inside a block: no rank would know the block's largest element. */

@@ -97,6 +97,10 @@ static bool parts_work(struct context *context, enum rf_over over,
 {
     for (uint32_t i = 0; i < context->model->n_families; i++) {
         const struct rf_family *family = &context->model->families[i];
+        if (context->layout->whole_tower &&
+            family->component == RF_COMPONENT_VISION) {
+            continue;
+        }
         for (uint32_t p = 0; p < family->n_parts; p++) {
             const struct rf_part *part = &family->parts[p];
             if (rf_role_division(part->role)->over == over &&

@@ -157,7 +157,7 @@ static void role_cell(struct rf_table *table, const struct rf_family *family)
                                      " %" PRIu64, part->size);
         }
     }
-    rf_table_cell(table, "%s%s%s%s", text,
+    rf_table_cell(table, "%s%s%s%s%s", text, family->whole ? ", whole" : "",
                   family->interleaved ? ", in turns" : "",
                   family->transposed ? ", transposed" : "",
                   family->stacked ? ", stacked" : "");

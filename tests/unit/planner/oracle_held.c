@@ -44,7 +44,7 @@ static struct matrix share(const struct context *c,
     uint32_t part = held->experts ? c->at.etp : c->at.tp;
     uint32_t parts = held->experts ? c->side->etp : c->side->tp;
     uint32_t kv = c->o->model->kv_heads;
-    if (m.rows == 0) {
+    if (m.rows == 0 || (held->tower && c->side->layout == RF_LAYOUT_MEGATRON)) {
         return m;
     }
     switch (held->cut) {
@@ -126,15 +126,43 @@ static bool in_layers(const struct oracle_held *held)
     return strstr(held->name, "{L}") != NULL;
 }
 
+static void hold(const struct context *c, const struct oracle_held *held,
+                 size_t n)
+{
+    if (held->experts) {
+        hold_experts(c, held, n);
+    } else if (held->cut == ORACLE_EMBEDDING || held->cut == ORACLE_HEAD) {
+        oracle_hold_vocabulary(c, held->name);
+    } else {
+        matrix_hold(c->out, join(c, held, n, 0));
+    }
+}
+
 void oracle_hold_layer(const struct context *c)
 {
     const struct oracle_held *held = oracle_held;
     while (held->name != NULL) {
         size_t n = joined(c, held);
-        if (in_layers(held) && held->experts) {
-            hold_experts(c, held, n);
-        } else if (in_layers(held)) {
-            matrix_hold(c->out, join(c, held, n, 0));
+        if (in_layers(held) && held->stage == ORACLE_BY_LAYER) {
+            hold(c, held, n);
+        }
+        held += n;
+    }
+}
+
+/* Tensors of a stage: outside layers, and of all layers of their own. */
+static void hold_staged(struct context c)
+{
+    const struct oracle_held *held = oracle_held;
+    while (held->name != NULL) {
+        size_t n = joined(&c, held);
+        uint32_t stage = held->stage == ORACLE_ON_LAST ? c.side->pp - 1 : 0;
+        uint32_t layers = in_layers(held) ? ORACLE_OTHER_LAYERS : 1;
+        for (uint32_t l = 0;
+             l < layers && held->stage != ORACLE_BY_LAYER && stage == c.at.pp;
+             l++) {
+            c.layer = held->from + l;
+            hold(&c, held, n);
         }
         held += n;
     }
@@ -145,7 +173,11 @@ void oracle_hold_outside(const struct context *c)
     uint32_t last = c->side->pp - 1;
     bool copy = c->at.pp == last && c->o->model->tied_embeddings &&
                 c->side->layout != RF_LAYOUT_HF;
+    hold_staged(*c);
     for (const struct oracle_held *h = oracle_held; h->name != NULL; h++) {
+        if (h->stage != ORACLE_BY_LAYER) {
+            continue;
+        }
         if (h->cut == ORACLE_EMBEDDING && (c->at.pp == 0 || copy)) {
             oracle_hold_vocabulary(c, h->name);
         } else if (h->cut == ORACLE_HEAD && c->at.pp == last) {

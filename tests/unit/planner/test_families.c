@@ -71,23 +71,15 @@ struct fixture {
     struct rf_model *model;
 };
 
-static void open_fixture(struct fixture *fixture, const char *type, int number)
+static void add_rows(struct fixture *fixture, const char *key)
 {
-    char path[160];
-    struct rf_err err = {0};
-    struct rf_jnode node;
-    json_t *families, *inline_model;
-    snprintf(fixture->name, sizeof(fixture->name), "%s-%d", type, number);
-    snprintf(path, sizeof(path), "tests/unit/planner/models/%s.json",
-             fixture->name);
-    ck_assert_msg(rf_json_load(path, 1 << 20, &fixture->json, &err) == RF_OK,
-                  "%s", err.text);
-    families = json_object_get(fixture->json, "families");
-    fixture->n = json_array_size(families);
-    fixture->rows = rf_xcalloc(fixture->n, sizeof(*fixture->rows));
-    for (size_t i = 0; i < fixture->n; i++) {
+    json_t *families = json_object_get(fixture->json, key);
+    size_t n = json_array_size(families);
+    fixture->rows =
+        rf_xrealloc(fixture->rows, fixture->n + n + 1, sizeof(*fixture->rows));
+    for (size_t i = 0; i < n; i++) {
         json_t *family = json_array_get(families, i);
-        fixture->rows[i] = (struct row){
+        fixture->rows[fixture->n++] = (struct row){
             .name = json_string_value(json_object_get(family, "name")),
             .shape = json_object_get(family, "shape"),
             .layers = json_object_get(family, "layers"),
@@ -95,12 +87,54 @@ static void open_fixture(struct fixture *fixture, const char *type, int number)
                 json_object_get(family, "experts")),
         };
     }
-    inline_model =
+}
+
+/* A model that is to have that part: "vision", "mtp"; NULL: neither. */
+static json_t *description_of(const struct fixture *fixture, const char *part)
+{
+    json_t *description =
         json_pack("{s:O}", "config", json_object_get(fixture->json, "config"));
+    if (part != NULL) {
+        json_object_set_new(description, part,
+                            part[0] == 'm' ? json_true()
+                                           : json_string("split"));
+    }
+    return description;
+}
+
+/* false: there is no such part. */
+static bool open_part(struct fixture *fixture, const char *type, int number,
+                      const char *part)
+{
+    char path[160];
+    struct rf_err err = {0};
+    struct rf_jnode node;
+    json_t *inline_model;
+    *fixture = (struct fixture){.n = 0};
+    snprintf(fixture->name, sizeof(fixture->name), "%s-%d", type, number);
+    snprintf(path, sizeof(path), "tests/unit/planner/models/%s.json",
+             fixture->name);
+    ck_assert_msg(rf_json_load(path, 1 << 20, &fixture->json, &err) == RF_OK,
+                  "%s", err.text);
+    if (part != NULL && json_object_get(fixture->json, part) == NULL) {
+        json_decref(fixture->json);
+        return false;
+    }
+    add_rows(fixture, "families");
+    if (part != NULL) {
+        add_rows(fixture, part);
+    }
+    inline_model = description_of(fixture, part);
     node = rf_jnode_root(inline_model, fixture->name);
     ck_assert_msg(rf_model_from_json(&node, &fixture->model, &err) == RF_OK,
                   "%s: %s", fixture->name, err.text);
     json_decref(inline_model);
+    return true;
+}
+
+static void open_fixture(struct fixture *fixture, const char *type, int number)
+{
+    open_part(fixture, type, number, NULL);
 }
 
 static void close_fixture(struct fixture *fixture)
@@ -193,17 +227,41 @@ static uint64_t total(const struct fixture *fixture, const char *what)
     return (uint64_t)json_integer_value(json_object_get(fixture->json, what));
 }
 
+static void take_all(const struct fixture *fixture)
+{
+    for (uint32_t i = 0; i < fixture->model->n_families; i++) {
+        take_family(fixture, &fixture->model->families[i]);
+        ck_assert_msg(fixture->model->families[i].role != RF_ROLE_OTHER,
+                      "%s: %s has no role", fixture->name,
+                      fixture->model->families[i].name);
+    }
+    assert_all_seen(fixture);
+}
+
+static const char *const parts[] = {"vision", "mtp"};
+
+START_TEST(test_families_with_parts_are_those_of_a_checkpoint)
+{
+    unsigned found = 0;
+    for (size_t t = 0; t < RF_ARRAY_SIZE(model_types); t++) {
+        for (int number = 1; number <= CONFIGS; number++) {
+            struct fixture fixture;
+            if (open_part(&fixture, model_types[t], number, parts[_i])) {
+                take_all(&fixture);
+                close_fixture(&fixture);
+                found++;
+            }
+        }
+    }
+    ck_assert_uint_ge(found, 11); /* of these model types */
+}
+END_TEST
+
 START_TEST(test_families_are_those_of_a_checkpoint)
 {
     struct fixture fixture;
     open_fixture(&fixture, model_types[_i / CONFIGS], _i % CONFIGS + 1);
-    for (uint32_t i = 0; i < fixture.model->n_families; i++) {
-        take_family(&fixture, &fixture.model->families[i]);
-        ck_assert_msg(fixture.model->families[i].role != RF_ROLE_OTHER,
-                      "%s: %s has no role", fixture.name,
-                      fixture.model->families[i].name);
-    }
-    assert_all_seen(&fixture);
+    take_all(&fixture);
     ck_assert_uint_eq(fixture.model->n_tensors, total(&fixture, "tensors"));
     ck_assert_uint_eq(fixture.model->parameters, total(&fixture, "parameters"));
     close_fixture(&fixture);
@@ -247,6 +305,7 @@ static const struct rf_family *find_family(const struct rf_model *model,
     for (uint32_t i = 0; i < model->n_families; i++) {
         const struct rf_family *family = &model->families[i];
         if (strcmp(family->name, like->name) == 0 &&
+            family->component == like->component &&
             family->ndim == like->ndim &&
             memcmp(family->shape, like->shape, sizeof(like->shape)) == 0) {
             return family;
@@ -255,37 +314,81 @@ static const struct rf_family *find_family(const struct rf_model *model,
     return NULL;
 }
 
-START_TEST(test_families_of_a_checkpoint_have_the_same_roles)
+/* The model of a list of the fixture's tensors, with a part of it or not. */
+static void check_roles(const struct fixture *fixture, const char *part)
 {
-    struct fixture fixture;
     struct rf_err err = {0};
     struct rf_model *checkpoint = NULL;
-    struct rf_jnode node;
-    json_t *description;
-    open_fixture(&fixture, model_types[_i / 2], 2 + _i % 2);
-    description = json_pack("{s:O, s:o}", "config",
-                            json_object_get(fixture.json, "config"), "manifest",
-                            manifest_of(&fixture));
-    node = rf_jnode_root(description, fixture.name);
-    ck_assert_msg(rf_model_from_json(&node, &checkpoint, &err) == RF_OK, "%s",
-                  err.text);
-    ck_assert_uint_eq(checkpoint->n_tensors, fixture.model->n_tensors);
-    ck_assert_uint_eq(checkpoint->parameters, fixture.model->parameters);
+    json_t *description = description_of(fixture, part);
+    struct rf_jnode node = rf_jnode_root(description, fixture->name);
+    json_object_set_new(description, "manifest", manifest_of(fixture));
+    ck_assert_msg(rf_model_from_json(&node, &checkpoint, &err) == RF_OK,
+                  "%s: %s", fixture->name, err.text);
+    ck_assert_uint_eq(checkpoint->n_tensors, fixture->model->n_tensors);
+    ck_assert_uint_eq(checkpoint->parameters, fixture->model->parameters);
     for (uint32_t i = 0; i < checkpoint->n_families; i++) {
         const struct rf_family *family = &checkpoint->families[i];
-        const struct rf_family *other = find_family(fixture.model, family);
+        const struct rf_family *other = find_family(fixture->model, family);
         ck_assert_msg(
             other != NULL && family->n_parts == other->n_parts &&
                 family->stacked == other->stacked &&
                 family->transposed == other->transposed &&
                 family->stage == other->stage &&
+                family->component == other->component &&
                 memcmp(family->parts, other->parts, sizeof(family->parts)) == 0,
-            "%s: %s is something else in a checkpoint", fixture.name,
+            "%s: %s is something else in a checkpoint", fixture->name,
             family->name);
     }
     rf_model_destroy(checkpoint);
     json_decref(description);
+}
+
+START_TEST(test_families_of_a_checkpoint_have_the_same_roles)
+{
+    struct fixture fixture;
+    open_fixture(&fixture, model_types[_i / 2], 2 + _i % 2);
+    check_roles(&fixture, NULL);
     close_fixture(&fixture);
+}
+END_TEST
+
+START_TEST(test_families_of_a_checkpoint_have_the_same_parts)
+{
+    for (size_t i = 0; i < RF_ARRAY_SIZE(parts); i++) {
+        struct fixture fixture;
+        if (open_part(&fixture, model_types[_i / 2], 2 + _i % 2, parts[i])) {
+            check_roles(&fixture, parts[i]);
+            close_fixture(&fixture);
+        }
+    }
+}
+END_TEST
+
+/* Tensors of parts that are not chosen are left out by name. */
+START_TEST(test_families_leave_parts_of_a_checkpoint_out)
+{
+    for (size_t i = 0; i < RF_ARRAY_SIZE(parts); i++) {
+        struct fixture fixture, without;
+        struct rf_err err = {0};
+        struct rf_model *model = NULL;
+        struct rf_jnode node;
+        json_t *description;
+        if (!open_part(&fixture, model_types[_i], 3, parts[i])) {
+            continue;
+        }
+        open_fixture(&without, model_types[_i], 3);
+        description = description_of(&fixture, NULL);
+        json_object_set_new(description, "manifest", manifest_of(&fixture));
+        node = rf_jnode_root(description, fixture.name);
+        ck_assert_msg(rf_model_from_json(&node, &model, &err) == RF_OK, "%s",
+                      err.text);
+        ck_assert_uint_eq(model->n_tensors, without.model->n_tensors);
+        ck_assert_uint_ge(model->n_not_counted, 1);
+        rf_model_destroy(model);
+        json_decref(description);
+        close_fixture(&without);
+        close_fixture(&fixture);
+    }
 }
 END_TEST
 
@@ -414,6 +517,12 @@ Suite *test_families_suite(void)
         (int)RF_ARRAY_SIZE(published));
     tcase_add_loop_test(tc, test_families_of_a_checkpoint_have_the_same_roles,
                         0, (int)RF_ARRAY_SIZE(model_types) * 2);
+    tcase_add_loop_test(tc, test_families_with_parts_are_those_of_a_checkpoint,
+                        0, (int)RF_ARRAY_SIZE(parts));
+    tcase_add_loop_test(tc, test_families_of_a_checkpoint_have_the_same_parts,
+                        0, (int)RF_ARRAY_SIZE(model_types) * 2);
+    tcase_add_loop_test(tc, test_families_leave_parts_of_a_checkpoint_out, 0,
+                        (int)RF_ARRAY_SIZE(model_types));
     tcase_add_loop_test(tc, test_families_can_be_split, 0,
                         (int)(RF_ARRAY_SIZE(model_types) - HYBRIDS) * 2);
     tcase_add_test(tc, test_families_say_which_towers_are_left_out);

@@ -20,6 +20,7 @@
 #include "common/memory_info.h"
 #include "planner/box.h"
 #include "planner/fold.h"
+#include "planner/ring.h"
 
 uint64_t rf_op_bytes(const struct rf_op *op)
 {
@@ -160,6 +161,17 @@ void rf_builder_fail_memory(struct rf_builder *builder)
         builder->schedule->n_world_ops - 1, available);
 }
 
+bool rf_builder_has_room(struct rf_builder *builder, uint64_t n)
+{
+    if (builder->max_ops - builder->kept < n) {
+        builder->full = true;
+        builder->status = RF_ERR_UNSUPPORTED; /* nobody is told */
+        return false;
+    }
+    builder->kept += n;
+    return true;
+}
+
 void rf_builder_keep(struct rf_builder *builder, const struct rf_op *op)
 {
     struct rf_schedule *schedule = builder->schedule;
@@ -169,9 +181,7 @@ void rf_builder_keep(struct rf_builder *builder, const struct rf_op *op)
          ranks[op->dst].node != builder->node)) {
         return;
     }
-    if (schedule->n_ops == builder->max_ops) {
-        builder->full = true;
-        builder->status = RF_ERR_UNSUPPORTED; /* nobody is told */
+    if (!rf_builder_has_room(builder, 1)) {
         return;
     }
     if (schedule->n_ops == builder->capacity && !grow_ops(builder)) {
@@ -295,6 +305,7 @@ void rf_schedule_destroy(struct rf_schedule *schedule)
     }
     free(schedule->ops);
     rf_fold_destroy(schedule->fold);
+    rf_rings_destroy(schedule->rings);
     free(schedule->stage_bytes);
     free(schedule->rank_send);
     free(schedule->rank_recv);

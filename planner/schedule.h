@@ -62,13 +62,15 @@ struct rf_op {
 };
 
 struct rf_fold;
+struct rf_rings;
 
 struct rf_schedule {
     struct rf_op *ops; /* ascending id; of a node: all that touch it */
     size_t n_ops;
-    struct rf_fold *fold; /* ops of the world that are not in `ops` because
-                             they repeat over ranks; NULL: none */
-    uint64_t n_world_ops; /* over all ranks */
+    struct rf_fold *fold;   /* ops of the world that are not in `ops` because
+                               they repeat over ranks; NULL: none. A schedule */
+    struct rf_rings *rings; /* has at most one of these two */
+    uint64_t n_world_ops;   /* over all ranks */
     uint32_t n_rounds;
     uint64_t *stage_bytes; /* staging memory of each world rank, or NULL: 0 */
     uint64_t wire_bytes;   /* between different ranks, over all ops */
@@ -86,9 +88,10 @@ struct rf_schedule {
  * Makes the ops of plan->spec's strategy, balance and chunking. With `node` =
  * RF_NONE those of the world, otherwise those whose source or destination rank
  * is on that node (ids, totals and digest are the world's either way). Ops of
- * the world that repeat over ranks are kept once (`fold`): rf_schedule_walk
- * lists all ops, rf_schedule_pairs() and rf_schedule_sizes() sum them up. A
- * node's ops are all in `ops`. The plan must outlive a schedule of the world.
+ * the world that repeat over ranks are kept once (`fold`, `rings`):
+ * rf_schedule_walk lists all ops, rf_schedule_pairs() and rf_schedule_sizes()
+ * sum them up. A node's ops are all in `ops`. The plan must outlive a schedule
+ * of the world.
  *
  * Memory on the way, beside the ops that are kept: nothing for send_recv (36
  * bytes per transfer of the world with balance order), else the world's parcels
@@ -109,8 +112,8 @@ void rf_schedule_destroy(struct rf_schedule *schedule);
 /* The ops of a schedule, ascending by id. It changes neither. */
 struct rf_schedule_walk {
     const struct rf_schedule *schedule;
-    size_t op, spread;   /* the next ones of `ops` and of `fold` */
-    uint64_t at;         /* the next op of the spread */
+    size_t op, group;    /* the next one of `ops`; of `fold` or `rings` */
+    uint64_t at;         /* the next op of that spread or ring */
     struct rf_op folded; /* what rf_schedule_walk_next() last returned of it */
 };
 

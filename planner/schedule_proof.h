@@ -1,11 +1,13 @@
 /*
  * What the proof of a schedule knows while it reads the ops in ascending order
- * of id. Private to schedule_prove*.c and fold_prove.c.
+ * of id. Private to schedule_prove*.c, fold_prove.c and
+ * ring_prove.c.
  */
 #ifndef RF_PLANNER_SCHEDULE_PROOF_H
 #define RF_PLANNER_SCHEDULE_PROOF_H
 
 #include "planner/fold.h"
+#include "planner/ring.h"
 
 /* Addresses [low, high). */
 struct rf_range {
@@ -94,9 +96,17 @@ enum rf_status rf_schedule_proof_fill(const struct rf_boxes_in *all,
                                       size_t *bad,
                                       struct rf_err *err) RF_MUST_CHECK;
 
+/* The piece of a rank's side that an end of an op lies in; n_pieces if none. */
+size_t rf_schedule_proof_piece(const struct rf_rank_layout *layout,
+                               const struct rf_op *op, uint64_t offset,
+                               const uint64_t *stride);
+
 /* All writes to staging memory, once they are noted. */
 enum rf_status
 rf_schedule_proof_staging(struct rf_schedule_proof *proof) RF_MUST_CHECK;
+
+/* All of a schedule with rings; notes what is written to pieces. */
+enum rf_status rf_rings_prove(struct rf_schedule_proof *proof) RF_MUST_CHECK;
 
 /* All of a schedule with a fold; notes what is written to pieces and to the
  * staging memory of the root and of one other rank. */

@@ -42,10 +42,9 @@ bool rf_schedule_proof_same(const struct rf_box *box, uint64_t offset,
     return offset == other;
 }
 
-/* The piece of a rank's side that an end of an op lies in; n_pieces if none. */
-static size_t find_piece(const struct rf_rank_layout *layout,
-                         const struct rf_op *op, uint64_t offset,
-                         const uint64_t *stride)
+size_t rf_schedule_proof_piece(const struct rf_rank_layout *layout,
+                               const struct rf_op *op, uint64_t offset,
+                               const uint64_t *stride)
 {
     size_t i = 0, end = layout->n_pieces;
     while (i < end) { /* the first piece of the family */
@@ -105,8 +104,8 @@ static enum rf_status check_read(struct rf_schedule_proof *proof,
     if (op->src_mem == RF_MEM_TRAIN) {
         const struct rf_rank_layout *layout =
             rf_plan_layout(proof->plan, RF_TRAIN, op->src);
-        if (find_piece(layout, op, op->src_offset, op->src_stride) ==
-            layout->n_pieces) {
+        if (rf_schedule_proof_piece(layout, op, op->src_offset,
+                                    op->src_stride) == layout->n_pieces) {
             return rf_schedule_proof_fault(proof, op,
                                            "reads what its rank does not hold");
         }
@@ -166,7 +165,7 @@ static enum rf_status check_write(struct rf_schedule_proof *proof,
         return rf_schedule_proof_stages(proof, op, op->dst);
     }
     layout = rf_plan_layout(proof->plan, RF_INFER, op->dst);
-    piece = find_piece(layout, op, op->dst_offset, op->dst_stride);
+    piece = rf_schedule_proof_piece(layout, op, op->dst_offset, op->dst_stride);
     if (piece == layout->n_pieces) {
         return rf_schedule_proof_fault(proof, op,
                                        "writes outside of the layout");
@@ -321,6 +320,9 @@ static enum rf_status allocate(struct rf_schedule_proof *proof)
     if (fold != NULL) {
         stages += fold->n_spreads;
     }
+    if (proof->schedule->rings != NULL) {
+        writes += proof->schedule->rings->n_holders;
+    }
     proof->ranks = rf_xcalloc(plan->world->n_ranks, sizeof(*proof->ranks));
     for (uint32_t r = 0; r < plan->world->n_ranks; r++) {
         proof->ranks[r].first_piece = proof->n_pieces;
@@ -342,6 +344,9 @@ static enum rf_status check_ops(struct rf_schedule_proof *proof)
     enum rf_status status = RF_OK;
     if (schedule->fold != NULL) {
         return rf_fold_prove(proof);
+    }
+    if (schedule->rings != NULL) {
+        return rf_rings_prove(proof);
     }
     if (schedule->n_ops != schedule->n_world_ops) {
         return rf_err_set(proof->err, RF_ERR_INTERNAL,

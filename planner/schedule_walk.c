@@ -1,11 +1,12 @@
 /*
- * Walks over a schedule's ops, and sums over them. Spreads (fold.h) are made
- * into ops one at a time, where their ids come up.
+ * Walks over a schedule's ops, and sums over them. Spreads (fold.h) and rings
+ * (ring.h) are made into ops one at a time, where their ids come up.
  */
 #include <stdlib.h>
 
 #include "common/mem.h"
 #include "planner/fold.h"
+#include "planner/ring.h"
 
 void rf_schedule_walk_start(struct rf_schedule_walk *walk,
                             const struct rf_schedule *schedule)
@@ -13,51 +14,79 @@ void rf_schedule_walk_start(struct rf_schedule_walk *walk,
     *walk = (struct rf_schedule_walk){.schedule = schedule};
 }
 
-/* The spread whose ops come next; NULL when `ops` has the next one. */
-static const struct rf_spread *
-spread_at_hand(const struct rf_schedule_walk *walk)
+/* Spreads or rings, called groups here: each has as many ids, in a row, as it
+ * has ops. */
+static size_t count_groups(const struct rf_schedule *schedule)
+{
+    if (schedule->rings != NULL) {
+        return schedule->rings->n;
+    }
+    return schedule->fold != NULL ? schedule->fold->n_spreads : 0;
+}
+
+static uint32_t first_of(const struct rf_schedule *schedule, size_t group)
+{
+    return schedule->rings != NULL ? schedule->rings->of[group].op.id
+                                   : schedule->fold->spreads[group].op.id;
+}
+
+static uint64_t ops_of(const struct rf_schedule *schedule, size_t group)
+{
+    return schedule->rings != NULL
+               ? rf_ring_ops(&schedule->rings->of[group])
+               : rf_fold_ops(schedule->fold, &schedule->fold->spreads[group]);
+}
+
+static void make_op(const struct rf_schedule *schedule, size_t group,
+                    uint64_t index, struct rf_op *out)
+{
+    const struct rf_rings *rings = schedule->rings;
+    if (rings != NULL) {
+        const struct rf_ring *ring = &rings->of[group];
+        const struct rf_ring_step step = rf_ring_step_at(ring, index);
+        rf_ring_op(ring, rings->holders + ring->first, &step, out);
+    } else {
+        rf_fold_op(schedule->fold, &schedule->fold->spreads[group], index, out);
+    }
+}
+
+/* Whether the next op is the next group's. */
+static bool at_group(const struct rf_schedule_walk *walk)
 {
     const struct rf_schedule *schedule = walk->schedule;
-    const struct rf_spread *spread;
-    if (schedule->fold == NULL || walk->spread == schedule->fold->n_spreads) {
-        return NULL;
-    }
-    spread = &schedule->fold->spreads[walk->spread];
-    return walk->op < schedule->n_ops &&
-                   schedule->ops[walk->op].id < spread->op.id
-               ? NULL
-               : spread;
+    return walk->group < count_groups(schedule) &&
+           (walk->op == schedule->n_ops ||
+            schedule->ops[walk->op].id >= first_of(schedule, walk->group));
 }
 
 const struct rf_op *rf_schedule_walk_next(struct rf_schedule_walk *walk)
 {
     const struct rf_schedule *schedule = walk->schedule;
-    const struct rf_spread *spread = spread_at_hand(walk);
-    if (spread == NULL) {
+    if (!at_group(walk)) {
         return walk->op < schedule->n_ops ? &schedule->ops[walk->op++] : NULL;
     }
-    rf_fold_op(schedule->fold, spread, walk->at++, &walk->folded);
-    if (walk->at == rf_fold_ops(schedule->fold, spread)) {
-        walk->spread++;
+    make_op(schedule, walk->group, walk->at++, &walk->folded);
+    if (walk->at == ops_of(schedule, walk->group)) {
+        walk->group++;
         walk->at = 0;
     }
     return &walk->folded;
 }
 
-/* Spreads have as many ids as they have ops. */
-static bool find_folded(const struct rf_fold *fold, uint32_t id,
+static bool find_folded(const struct rf_schedule *schedule, uint32_t id,
                         struct rf_op *out)
 {
-    size_t first = 0, n = fold->n_spreads;
+    size_t first = 0, n = count_groups(schedule);
     while (n > 0) {
-        const struct rf_spread *spread = &fold->spreads[first + n / 2];
-        if (id < spread->op.id) {
+        const size_t middle = first + n / 2;
+        const uint32_t from = first_of(schedule, middle);
+        if (id < from) {
             n /= 2;
-        } else if (id - spread->op.id >= rf_fold_ops(fold, spread)) {
-            first += n / 2 + 1;
+        } else if (id - from >= ops_of(schedule, middle)) {
+            first = middle + 1;
             n -= n / 2 + 1;
         } else {
-            rf_fold_op(fold, spread, id - spread->op.id, out);
+            make_op(schedule, middle, id - from, out);
             return true;
         }
     }
@@ -88,7 +117,32 @@ bool rf_schedule_find(const struct rf_schedule *schedule, uint32_t id,
         *out = schedule->ops[at];
         return true;
     }
-    return schedule->fold != NULL && find_folded(schedule->fold, id, out);
+    return find_folded(schedule, id, out);
+}
+
+/* What lists the ops between two ranks of a ring. */
+struct pairs {
+    rf_schedule_pair_fn each;
+    void *data;
+    const struct rf_ring *ring;
+};
+
+static void list_link(uint32_t src, const struct rf_holder *to, uint64_t n_ops,
+                      uint64_t elements, bool from_source, void *data)
+{
+    const struct pairs *pairs = data;
+    pairs->each(src, to->rank, n_ops,
+                elements * rf_ring_item(pairs->ring, from_source), pairs->data);
+}
+
+static void list_rings(const struct rf_rings *rings, rf_schedule_pair_fn each,
+                       void *data)
+{
+    for (size_t i = 0; rings != NULL && i < rings->n; i++) {
+        const struct rf_ring *ring = &rings->of[i];
+        rf_ring_links(ring, rings->holders + ring->first, list_link,
+                      &(struct pairs){each, data, ring});
+    }
 }
 
 void rf_schedule_pairs(const struct rf_schedule *schedule,
@@ -110,6 +164,26 @@ void rf_schedule_pairs(const struct rf_schedule *schedule,
         each(fold->hops[hop->parent].rank, hop->rank, fold->n_spreads, bytes,
              data);
     }
+    list_rings(schedule->rings, each, data);
+}
+
+/* Of all boxes of a ring: on the first hop, and on the others. */
+static void size_ring(const struct rf_ring *ring, rf_schedule_size_fn each,
+                      void *data)
+{
+    const uint32_t first = rf_ring_item(ring, true);
+    const uint32_t others = rf_ring_item(ring, false);
+    for (uint32_t p = 0; p < ring->split.parts; p++) {
+        const uint64_t chunks = rf_ring_part_chunks(ring, p);
+        for (uint64_t k = 0; k < chunks; k++) {
+            const struct rf_box box = rf_ring_box(ring, p, k);
+            const uint64_t elements = rf_box_elements(&box);
+            each(elements * first, 1, data);
+            if (ring->n > 1) {
+                each(elements * others, ring->n - 1, data);
+            }
+        }
+    }
 }
 
 void rf_schedule_sizes(const struct rf_schedule *schedule,
@@ -126,6 +200,9 @@ void rf_schedule_sizes(const struct rf_schedule *schedule,
          i++) {
         each(rf_op_bytes(&fold->spreads[i].op), fold->n_hops - 1, data);
     }
+    for (size_t i = 0; schedule->rings != NULL && i < schedule->rings->n; i++) {
+        size_ring(&schedule->rings->of[i], each, data);
+    }
 }
 
 uint64_t rf_schedule_memory(const struct rf_schedule *schedule)
@@ -137,6 +214,10 @@ uint64_t rf_schedule_memory(const struct rf_schedule *schedule)
                  fold->parcels.n * sizeof(*fold->parcels.of) +
                  fold->parcels.n_holders * sizeof(*fold->parcels.holders) +
                  fold->n_hops * sizeof(*fold->hops);
+    }
+    if (schedule->rings != NULL) {
+        bytes += schedule->rings->n * sizeof(*schedule->rings->of) +
+                 schedule->rings->n_holders * sizeof(struct rf_holder);
     }
     return 2 * bytes;
 }

@@ -15,6 +15,7 @@
 #include "common/mem.h"
 #include "planner/box.h"
 #include "planner/fold.h"
+#include "planner/ring.h"
 #include "planner/servers.h"
 #include "planner/simulate_internal.h"
 
@@ -314,6 +315,7 @@ static void choose_turns(struct rf_simulation *b)
 {
     const struct rf_schedule *schedule = b->env->schedule;
     const struct rf_fold *fold = schedule->fold;
+    const struct rf_rings *rings = schedule->rings;
     uint32_t most = 0;
     if (!b->env->plan->spec->serialize) {
         return;
@@ -323,6 +325,9 @@ static void choose_turns(struct rf_simulation *b)
     }
     for (size_t i = 0; fold != NULL && i < fold->n_spreads; i++) {
         most = RF_MAX(most, fold->spreads[i].op.task);
+    }
+    for (size_t i = 0; rings != NULL && i < rings->n; i++) {
+        most = RF_MAX(most, rings->of[i].op.task);
     }
     b->tasks_a_turn = most / MAX_TURNS + 1;
 }
@@ -564,6 +569,7 @@ static void make_jobs(struct rf_simulation *b)
     }
     place_ops(b);
     rf_simulation_place_folded(b);
+    rf_simulation_place_rings(b);
     need_processors(b);
 }
 
@@ -682,6 +688,7 @@ enum rf_status rf_simulate(const struct rf_simulate_env *env,
     choose_turns(&b);
     choose_flows(&b);
     rf_simulation_find_folded(&b);
+    rf_simulation_find_rings(&b);
     make_jobs(&b);
     if (b.tasks_a_turn > 0) {
         take_turns(&b);
@@ -692,6 +699,7 @@ enum rf_status rf_simulate(const struct rf_simulate_env *env,
     free(b.depth_of);
     free(b.flows);
     free(b.batches);
+    rf_simulation_free_rings(&b);
     free(b.table);
     free(b.jobs);
     free(b.last_edge);

@@ -29,6 +29,8 @@ struct rf_batch {
     size_t first_hop, first_take;
 };
 
+struct rf_ring_flows;
+
 struct rf_simulation {
     const struct rf_simulate_env *env;
     const struct rf_world *world;
@@ -49,6 +51,7 @@ struct rf_simulation {
     uint32_t tasks_a_turn; /* 0: ranks need not take turns */
     struct rf_batch *batches;
     size_t n_batches;
+    struct rf_ring_flows *rings; /* see simulate_ring.c; NULL: none */
 };
 
 /* Adds a flow that no other is like; its `bytes` and `n_ops` are known. */
@@ -82,5 +85,10 @@ void rf_simulation_find_folded(struct rf_simulation *b);
 /* Once all flows have jobs and those of single ops their places: what the
  * folded ones wait for. */
 void rf_simulation_place_folded(struct rf_simulation *b);
+
+/* The same of the schedule's rings. */
+void rf_simulation_find_rings(struct rf_simulation *b);
+void rf_simulation_place_rings(struct rf_simulation *b);
+void rf_simulation_free_rings(struct rf_simulation *b);
 
 #endif

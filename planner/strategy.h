@@ -3,7 +3,7 @@
  * into ops through a *builder*, which numbers them, counts bytes, digests them
  * and keeps those that the caller wants. Nothing here is per op in memory, so a
  * rank can build its part of a large world's schedule. Ops that repeat over
- * ranks are added as spreads (fold.h), without listing them.
+ * ranks are added as spreads (fold.h) or rings (ring.h), without listing them.
  */
 #ifndef RF_PLANNER_STRATEGY_H
 #define RF_PLANNER_STRATEGY_H
@@ -19,6 +19,7 @@ struct rf_builder {
     struct rf_schedule *schedule; /* under construction */
     size_t capacity;              /* of schedule->ops */
     uint64_t max_ops;             /* to keep; with more it ends, see `full` */
+    uint64_t kept;                /* ops, and what rings count as */
     bool full;
     uint32_t node;       /* whose ops are kept; RF_NONE: all */
     const uint32_t *ids; /* of the ops in the order in which they are emitted;
@@ -75,6 +76,9 @@ bool rf_builder_number(struct rf_builder *builder, uint64_t n, uint32_t *first);
 /* Keeps a numbered op. Emitting one does this, too, as it counts it. */
 void rf_builder_keep(struct rf_builder *builder, const struct rf_op *op);
 
+/* Whether `n` more may be kept; if not, building ends. */
+bool rf_builder_has_room(struct rf_builder *builder, uint64_t n);
+
 /* What converts elements of a family from the training side's dtype to the
  * inference side's. */
 enum rf_cast rf_builder_cast(const struct rf_builder *builder, uint32_t family);
@@ -127,17 +131,18 @@ uint32_t rf_tree_emit(struct rf_builder *builder, struct rf_tree *tree,
                       const struct rf_box *box, const struct rf_tree_how *how);
 
 /* A box that is shared out over receivers and then goes around them. */
-struct rf_ring {
+struct rf_ring_draft {
     uint32_t family;
     const struct rf_box *box;
-    struct rf_split split; /* into at most n_receivers parts */
     const struct rf_holder *source, *receivers;
     uint32_t n_receivers, turn; /* receiver of the first part, modulo n */
+    uint32_t parts;             /* at most */
     uint64_t max_elements;      /* of a chunk */
 };
 
-/* Emits the ops of a ring, as one task. */
-void rf_ring_emit(struct rf_builder *builder, const struct rf_ring *ring);
+/* Adds a ring (ring.h), as one task. */
+void rf_ring_emit(struct rf_builder *builder,
+                  const struct rf_ring_draft *draft);
 
 /* How many elements make `bytes` bytes of a family on the wire, at least 1. */
 uint64_t rf_builder_elements(const struct rf_builder *builder, uint32_t family,

@@ -135,15 +135,14 @@ static int by_node(const void *a, const void *b)
 }
 
 /* As many parts of a parcel as are worth it, `parts` at most. */
-static struct rf_split split_parcel(const struct maker *maker,
-                                    const struct rf_parcel *parcel,
-                                    uint32_t parts)
+static uint32_t parts_of(const struct maker *maker,
+                         const struct rf_parcel *parcel, uint32_t parts)
 {
     uint64_t bytes =
         rf_box_elements(&parcel->box) *
         rf_plan_item_bytes(maker->builder->plan, RF_TRAIN, parcel->family);
     uint64_t most = rf_div_up(bytes, PART_BYTES);
-    return rf_box_split(&parcel->box, (uint32_t)RF_MIN(parts, most));
+    return (uint32_t)RF_MIN(parts, most);
 }
 
 /* Works that share a parcel out over `parts` turns, `model` being the first. */
@@ -152,7 +151,7 @@ static void add_parts(struct maker *maker, uint32_t parts,
 {
     const struct rf_parcel *parcel = &maker->parcels.of[model->parcel];
     struct rf_work work = *model;
-    work.split = split_parcel(maker, parcel, parts);
+    work.split = rf_box_split(&parcel->box, parts_of(maker, parcel, parts));
     for (; work.part < work.split.parts; work.part++, work.turn++) {
         add_work(maker, work);
     }
@@ -381,14 +380,14 @@ static void emit_ring(struct maker *maker, const struct rf_work *work,
                       uint64_t max_elements)
 {
     const struct rf_parcel *parcel = &maker->parcels.of[work->parcel];
-    const struct rf_ring ring = {
-        .family = family_of(maker, work),
+    const struct rf_ring_draft ring = {
+        .family = parcel->family,
         .box = &parcel->box,
-        .split = split_parcel(maker, parcel, work->n_receivers),
         .source = &maker->works.pool[work->sources + work->source],
         .receivers = &maker->works.pool[work->receivers],
         .n_receivers = work->n_receivers,
         .turn = work->turn,
+        .parts = parts_of(maker, parcel, work->n_receivers),
         .max_elements = max_elements,
     };
     rf_ring_emit(maker->builder, &ring);

@@ -81,6 +81,7 @@ static const struct row limits[] = {
 static const struct row worlds[] = {
     {LLAMA_2048, 2, 512, "send_recv", "size", RF_NONE},
     {LLAMA_2048, 2, 512, "gather_broadcast", "size", RF_NONE},
+    {LLAMA_2048, 2, 512, "allgather_global", "size", RF_NONE},
 };
 
 static const struct row slices[] = {
@@ -91,6 +92,8 @@ static const struct row slices[] = {
     {LLAMA_2048, 0, 0, "allgather", "size", 0},
     {LLAMA_2048, 2, 512, "gather_broadcast", "size", 0},
     {LLAMA_2048, 2, 512, "gather_broadcast", "size", 200},
+    {LLAMA_2048, 0, 0, "allgather_global", "size", 0},
+    {LLAMA_2048, 2, 512, "allgather_global", "size", 200},
     {KIMI_16384, 10, 64, "send_recv", "size", 0},
     {KIMI_16384, 10, 128, "send_recv", "order", 0},
     {KIMI_16384, 0, 0, "broadcast", "size", 0},

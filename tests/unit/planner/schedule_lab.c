@@ -7,6 +7,7 @@
 
 #include "common/mem.h"
 #include "planner/fold.h"
+#include "planner/ring.h"
 #include "tests/lib/quotes.h"
 
 static enum rf_status parse(struct lab *lab, int which, const char *text,
@@ -61,8 +62,10 @@ void lab_unfold(struct rf_schedule *schedule)
         ops[n++] = *op;
     }
     rf_fold_destroy(schedule->fold);
+    rf_rings_destroy(schedule->rings);
     free(schedule->ops);
     schedule->fold = NULL;
+    schedule->rings = NULL;
     schedule->ops = ops;
     schedule->n_ops = n;
 }

@@ -33,10 +33,13 @@ predict-published: ## predictions beside published times
 	$(call needs,build unit,all)
 	tests/bench/published/predict-published $(BUILD)
 
-.PHONY: bench-planner check-planner
+.PHONY: bench-planner bench-families check-planner
 bench-planner: ## plan time and memory at 256 to 131,072 ranks
 	$(call needs,build unit,$(BUILD)/bench-planner)
 	$(BUILD)/bench-planner
+bench-families: ## plan time of every family at 1024 ranks
+	$(call needs,build test,all)
+	tests/bench/bench-families $(BUILD)
 check-planner: ## the planner's tests with 10,000 random pairs
 	$(call needs,build unit,$(BUILD)/unit-planner)
 	RF_ORACLE_PAIRS=10000 $(BUILD)/unit-planner

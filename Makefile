@@ -222,10 +222,10 @@ $(BUILD)/check-models/ready: tests/unit/planner/models/requirements.txt
 	$(@D)/bin/pip install --quiet $(PIP_ARGS) -r $<
 	@touch $@
 .PHONY: check-models
-check-models: $(BUILD)/check-models/ready ## our models beside Transformers' (MODELS='phi3 gemma3': some)
+check-models: $(if $(MODELS_PYTHON),,$(BUILD)/check-models/ready) ## our models beside Transformers' (MODELS='phi3 gemma3': some; MODELS_PYTHON=: one with torch and transformers)
 	$(call needs,build,$(BUILD)/refit-coord)
-	$(<D)/bin/python scripts/check-models --coord $(BUILD)/refit-coord \
-	    $(MODELS)
+	$(or $(MODELS_PYTHON),$(BUILD)/check-models/bin/python) \
+	    scripts/check-models --coord $(BUILD)/refit-coord $(MODELS)
 
 # Fuzz harnesses: tests/fuzz/fuzz_<name>.c defines LLVMFuzzerTestOneInput.
 # Here each becomes a program that replays tests/fuzz/corpus/<name>/ (part of

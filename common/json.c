@@ -386,18 +386,14 @@ enum rf_status rf_jnode_number(const struct rf_jnode *object, const char *key,
     return RF_OK;
 }
 
-enum rf_status rf_jnode_choice(const struct rf_jnode *object, const char *key,
-                               const char *const *names, unsigned *out,
-                               struct rf_err *err)
+enum rf_status rf_jnode_word(const struct rf_jnode *node,
+                             const char *const *names, unsigned *out,
+                             struct rf_err *err)
 {
-    struct rf_jnode node = rf_jnode_get(object, key);
+    const char *text = json_string_value(node->value), *nearest;
     char list[256] = "";
     size_t used = 0;
-    if (node.value == NULL) {
-        return RF_OK;
-    }
     for (unsigned i = 0; names[i] != NULL; i++) {
-        const char *text = json_string_value(node.value);
         if (text != NULL && strcmp(text, names[i]) == 0) {
             *out = i;
             return RF_OK;
@@ -406,9 +402,19 @@ enum rf_status rf_jnode_choice(const struct rf_jnode *object, const char *key,
                                  i == 0 ? "" : ", ", names[i]);
         used = RF_MIN(used, sizeof(list) - 1);
     }
-    if (json_is_string(node.value)) {
-        return rf_jnode_fail(&node, err, "must be one of %s, not \"%.60s\"",
-                             list, json_string_value(node.value));
+    if (text == NULL) {
+        return rf_jnode_fail(node, err, "must be one of %s", list);
     }
-    return rf_jnode_fail(&node, err, "must be one of %s", list);
+    nearest = rf_nearest_word(text, names);
+    return rf_jnode_fail(node, err, "must be one of %s, not \"%.60s\"%s%s%s",
+                         list, text, nearest ? " (did you mean \"" : "",
+                         nearest ? nearest : "", nearest ? "\"?)" : "");
+}
+
+enum rf_status rf_jnode_choice(const struct rf_jnode *object, const char *key,
+                               const char *const *names, unsigned *out,
+                               struct rf_err *err)
+{
+    struct rf_jnode node = rf_jnode_get(object, key);
+    return node.value != NULL ? rf_jnode_word(&node, names, out, err) : RF_OK;
 }

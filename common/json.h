@@ -83,8 +83,13 @@ enum rf_status rf_jnode_number(const struct rf_jnode *object, const char *key,
                                double min, double max, double *out,
                                struct rf_err *err) RF_MUST_CHECK;
 
-/* The index of the string member `key` in `names` (ends with NULL); absent
- * leaves *out. A value outside `names` lists them. */
+/* The index of a string in `names` (ends with NULL). One outside `names` lists
+ * them and says which is near. */
+enum rf_status rf_jnode_word(const struct rf_jnode *node,
+                             const char *const *names, unsigned *out,
+                             struct rf_err *err) RF_MUST_CHECK;
+
+/* The same of the member `key`; absent leaves *out. */
 enum rf_status rf_jnode_choice(const struct rf_jnode *object, const char *key,
                                const char *const *names, unsigned *out,
                                struct rf_err *err) RF_MUST_CHECK;

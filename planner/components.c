@@ -13,6 +13,7 @@
 
 #include "common/mem.h"
 #include "planner/family_table.h"
+#include "planner/spec.h"
 
 static const char *const component_keys[] = {NULL, "mtp", "vision"};
 
@@ -75,8 +76,11 @@ static void assign(const struct rf_family_table *table,
                    struct rf_rule *rule)
 {
     rule->component = component;
-    rule->whole = component == RF_COMPONENT_VISION &&
-                  table->chosen.vision == RF_VISION_REPLICATE;
+    if (component == RF_COMPONENT_VISION) {
+        rule->whole_in |= table->chosen.vision == RF_VISION_REPLICATE
+                              ? RF_IN_EVERY_LAYOUT
+                              : UINT32_C(1) << RF_LAYOUT_MEGATRON;
+    }
     if (!rule->stage_given) {
         rule->stage =
             component == RF_COMPONENT_MTP ? RF_STAGE_LAST : RF_STAGE_FIRST;

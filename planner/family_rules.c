@@ -246,7 +246,7 @@ enum rf_status rf_rule_divide(const struct rf_rule *rule,
     family->transposed = rule->transposed;
     family->own_layers = rule->range.value != NULL;
     family->component = rule->component;
-    family->whole = rule->whole;
+    family->whole_in = rule->whole_in;
     values->mtp = rule->component == RF_COMPONENT_MTP;
     for (uint32_t i = 0; i < rule->n_parts; i++) {
         family->parts[i] = (struct rf_part){.role = rule->roles[i]};

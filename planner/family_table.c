@@ -14,6 +14,7 @@
 #include "common/mem.h"
 #include "planner/families.h"
 #include "planner/roles.h"
+#include "planner/spec.h"
 
 #define MAX_LIKE 8
 #define MAX_TYPES 512
@@ -124,6 +125,26 @@ static enum rf_status read_dims(struct rf_rule *rule, struct rf_err *err)
     return RF_OK;
 }
 
+/* "whole": the layouts that do not divide the tensor, whatever its role. */
+static enum rf_status read_whole(struct rf_rule *rule, struct rf_err *err)
+{
+    struct rf_jnode list = rf_jnode_get(&rule->node, "whole");
+    const char *const *names = rf_layout_names();
+    if (list.value != NULL && !json_is_array(list.value)) {
+        return rf_jnode_fail(&list, err, "must be a list of layouts");
+    }
+    for (size_t i = 0; i < json_array_size(list.value); i++) {
+        struct rf_jnode item = rf_jnode_at(&list, i);
+        unsigned layout = 0;
+        enum rf_status status = rf_jnode_word(&item, names, &layout, err);
+        if (status != RF_OK) {
+            return status;
+        }
+        rule->whole_in |= UINT32_C(1) << layout;
+    }
+    return RF_OK;
+}
+
 static enum rf_status check_pattern(const struct rf_rule *rule,
                                     struct rf_err *err)
 {
@@ -155,7 +176,7 @@ enum rf_status rf_rule_read(const struct rf_jnode *node, const char *table,
     static const char *const keys[] = {
         "name",  "role",  "parts", "interleaved", "stacked", "transposed",
         "shape", "dims",  "dtype", "experts",     "layers",  "if",
-        "stage", "heads", "after", "optional",    NULL};
+        "stage", "heads", "after", "optional",    "whole",   NULL};
     static const char *const stages[] = {"all", "first", "last", NULL};
     struct rf_jnode layers = rf_jnode_get(node, "layers");
     struct rf_rule rule = {.node = *node, .table = table, .own = true};
@@ -186,6 +207,7 @@ enum rf_status rf_rule_read(const struct rf_jnode *node, const char *table,
     rule.name = rf_xstrdup(name);
     if ((status = check_pattern(&rule, err)) != RF_OK ||
         (status = read_parts(&rule, err)) != RF_OK ||
+        (status = read_whole(&rule, err)) != RF_OK ||
         (status = read_dims(&rule, err)) != RF_OK) {
         free(rule.name);
         return status;

@@ -19,12 +19,12 @@ struct rf_rule {
     uint32_t n_parts;
     uint32_t ndim; /* of a tensor as it is on disk; 0: any */
     bool interleaved, stacked, transposed, stage_given, dtype_given;
+    uint32_t whole_in; /* see struct rf_family */
     enum rf_stage stage;
     enum rf_dtype dtype;
     struct rf_jnode range; /* [first, count] of layers beside the decoder's; no
                               value: the decoder's */
     enum rf_component component; /* that it is a part of */
-    bool whole;                  /* on every rank, whatever its role divides */
     bool own;                    /* not taken over from another table */
     bool optional;               /* a model need not have such a tensor */
     uint64_t matched;            /* tensors found by rf_rule_match() */

@@ -13,11 +13,13 @@
 
 #include "common/mem.h"
 #include "planner/box.h"
+#include "planner/roles.h"
 
 static const struct rf_layout_ops *const kinds[] = {
     [RF_LAYOUT_MEGATRON] = &rf_layout_megatron,
     [RF_LAYOUT_HF] = &rf_layout_hf,
     [RF_LAYOUT_VLLM] = &rf_layout_vllm,
+    [RF_LAYOUT_SGLANG] = &rf_layout_sglang,
     [RF_LAYOUT_FSDP] = &rf_layout_fsdp,
     [RF_LAYOUT_FSDP1] = &rf_layout_fsdp1,
     [RF_LAYOUT_ZERO3] = &rf_layout_zero3,
@@ -37,6 +39,33 @@ bool rf_layout_fuses_groups(const struct rf_layout_ops *ops)
         }
     }
     return false;
+}
+
+bool rf_layout_divides(const struct rf_side_spec *side,
+                       const struct rf_family *family,
+                       const struct rf_part *part)
+{
+    return rf_family_is_cut(family, part) &&
+           (family->whole_in >> side->layout & 1) == 0;
+}
+
+uint32_t rf_layout_tp_ranks(const struct rf_side_spec *side,
+                            const struct rf_family *family,
+                            const struct rf_part *part, uint32_t tp)
+{
+    const struct rf_division *division = rf_role_division(part->role);
+    bool heads = part->units != 0 || division->unit != RF_UNIT_ELEMENT;
+    bool input = division->vocabulary && family->stage == RF_STAGE_FIRST;
+    return heads || input ? tp / side->attention_dp : tp;
+}
+
+uint64_t rf_layout_vocab_rows(const struct rf_layout_ops *ops,
+                              uint64_t multiple, uint64_t rows, uint32_t ranks)
+{
+    uint64_t padded = rf_align_up(rows, multiple);
+    return ops->pads_to_ranks && padded % ranks != 0
+               ? rf_align_up(rows, multiple * ranks)
+               : padded;
 }
 
 enum rf_status rf_stage_layers(const struct rf_side_spec *side,
@@ -249,11 +278,8 @@ enum rf_status rf_layouts_build(const struct rf_model *model,
     struct rf_layout_build build = {
         .model = model,
         .side = side,
+        .ops = ops,
         .tied_copy = ops->tied_copy && model->tied_embeddings && side->pp > 1,
-        .experts_inside = ops->experts_inside,
-        .keep_stacked = ops->keep_stacked,
-        .repeat_kv = ops->repeat_kv,
-        .whole_tower = ops->whole_tower,
         .vocab_multiple = ops->vocab_multiple(spec, which),
         .stage_layers = stage_layers,
         .schemes = schemes,

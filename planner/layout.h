@@ -64,12 +64,16 @@ struct rf_layout_build;
 struct rf_layout_ops {
     const struct rf_fusion *fusions;
     size_t n_fusions;
-    bool experts_inside, repeat_kv, tied_copy;
+    bool experts_inside; /* a parameter holds all experts of the rank */
+    bool repeat_kv;      /* key/value heads repeat when TP exceeds them */
+    bool tied_copy;      /* the last stage holds a tied embedding, too */
     bool keep_stacked; /* experts in one tensor on disk stay in one parameter */
-    bool whole_tower;  /* a vision tower is on every rank of its stage */
     bool by_dp;        /* every shard has its own layout: rows of any tensor,
                           none where there are too few */
     bool by_device;    /* every device of the spec mesh has its own layout */
+    bool pads_to_ranks; /* a vocabulary whose padded rows do not split evenly
+                           is padded further, so that they do */
+    bool experts_in_tp; /* ETP · EP divides TP */
     /* The vocabulary is padded to a multiple of so many rows. */
     uint64_t (*vocab_multiple)(const struct rf_spec *spec, enum rf_side side);
     enum rf_status (*make)(struct rf_layout_build *build, struct rf_err *err);
@@ -79,6 +83,23 @@ const struct rf_layout_ops *rf_layout_ops_of(enum rf_layout_kind kind);
 /* Whether a layout fuses queries, keys and values group by group, so that what
  * it cuts need not be whole heads. */
 bool rf_layout_fuses_groups(const struct rf_layout_ops *ops);
+
+/* Whether a rank of the side has less than the whole part: its role says so,
+ * and no rule of the model that the layout keeps it whole. */
+bool rf_layout_divides(const struct rf_side_spec *side,
+                       const struct rf_family *family,
+                       const struct rf_part *part);
+
+/* How many neighbours among `tp` ranks share out a part that is divided over
+ * TP: heads and the input embedding stay in an attention group. */
+uint32_t rf_layout_tp_ranks(const struct rf_side_spec *side,
+                            const struct rf_family *family,
+                            const struct rf_part *part, uint32_t tp);
+
+/* Rows of a vocabulary with the padding for so many ranks, where the layout
+ * pads to `multiple`. */
+uint64_t rf_layout_vocab_rows(const struct rf_layout_ops *ops,
+                              uint64_t multiple, uint64_t rows, uint32_t ranks);
 
 /* The rest of this header is for the layout_*.c files. */
 
@@ -99,13 +120,10 @@ struct rf_param_scheme {
 struct rf_layout_build {
     const struct rf_model *model;
     const struct rf_side_spec *side;
+    const struct rf_layout_ops *ops;
     struct rf_coord at;
     uint32_t index;
     bool tied_copy;          /* the last stage holds the embedding too */
-    bool experts_inside;     /* a parameter holds all experts of the rank */
-    bool keep_stacked;       /* one does if one tensor on disk holds all */
-    bool repeat_kv;          /* key/value heads repeat when TP exceeds them */
-    bool whole_tower;        /* TP does not cut a vision tower */
     uint64_t vocab_multiple; /* vocabulary rows are padded to this */
     const uint32_t *stage_layers;
     const struct rf_param_scheme *schemes;
@@ -140,6 +158,10 @@ enum rf_status rf_layout_sections(const struct rf_layout_build *build,
 
 /* Whether the rank's stage has the family at all. */
 bool rf_layout_holds(const struct rf_layout_build *build, uint32_t family);
+
+/* Whether that is as the output head of tied embeddings: a copy of the
+ * embedding on the last stage. */
+bool rf_layout_is_copy(const struct rf_layout_build *build, uint32_t family);
 
 /* Adds a parameter made of `sections`, which agree in all but the dimension
  * along which they follow each other, for all layers of the rank and the
@@ -193,12 +215,13 @@ size_t rf_layout_fuse(const struct rf_model *model,
                       bool experts_inside, struct rf_param_scheme *out);
 
 extern const struct rf_layout_ops rf_layout_megatron, rf_layout_hf,
-    rf_layout_vllm, rf_layout_fsdp, rf_layout_fsdp1, rf_layout_zero3,
-    rf_layout_spec;
+    rf_layout_vllm, rf_layout_sglang, rf_layout_fsdp, rf_layout_fsdp1,
+    rf_layout_zero3, rf_layout_spec;
 
 /* `vocab_multiple` of layouts that pad nothing. */
 uint64_t rf_layout_no_padding(const struct rf_spec *spec, enum rf_side side);
-/* Each scheme as one stacked parameter: `make` of hf, vllm and megatron. */
+/* Each scheme as one stacked parameter: `make` of hf, vllm, sglang and
+ * megatron. */
 enum rf_status rf_layout_make_params(struct rf_layout_build *build,
                                      struct rf_err *err) RF_MUST_CHECK;
 /* Megatron's fused query, key and value rows. */

@@ -20,14 +20,17 @@ struct share {
     uint32_t part, parts;
 };
 
-static struct share of_tp(const struct rf_layout_build *build)
+/* The rank's share of a part. A copy of the embedding is an output head. */
+static struct share share_of(const struct rf_layout_build *build,
+                             const struct rf_family *family,
+                             const struct rf_part *part, bool copy)
 {
-    return (struct share){build->at.tp, build->side->tp};
-}
-
-static struct share of_etp(const struct rf_layout_build *build)
-{
-    return (struct share){build->at.etp, build->side->etp};
+    uint32_t tp = build->side->tp;
+    if (rf_role_division(part->role)->over == RF_OVER_ETP) {
+        return (struct share){build->at.etp, build->side->etp};
+    }
+    tp = copy ? tp : rf_layout_tp_ranks(build->side, family, part, tp);
+    return (struct share){build->at.tp % tp, tp};
 }
 
 /* A share of `size` elements of the section's dimension, from `base` on. */
@@ -53,7 +56,8 @@ static enum rf_status cut_vocabulary(const struct rf_layout_build *build,
                                      uint64_t rows, struct rf_section *out,
                                      struct rf_err *err)
 {
-    uint64_t padded = rf_align_up(rows, build->vocab_multiple);
+    uint64_t padded = rf_layout_vocab_rows(build->ops, build->vocab_multiple,
+                                           rows, share.parts);
     uint32_t dim = out->dim;
     enum rf_status status = cut(build, share, base, padded, out, err);
     if (status != RF_OK) {
@@ -77,7 +81,7 @@ static enum rf_status cut_units(const struct rf_layout_build *build,
 {
     const struct rf_division *division = rf_role_division(part->role);
     uint64_t units = rf_part_units(build->model, part), parts = share.parts;
-    bool repeats = division->repeats && build->repeat_kv;
+    bool repeats = division->repeats && build->ops->repeat_kv;
     if (units == 0 || part->size % units != 0 ||
         (part->units == 0 && !repeats)) {
         return cut(build, share, base, part->size, out, err);
@@ -135,8 +139,8 @@ enum rf_status rf_layout_section(const struct rf_layout_build *build,
     const struct rf_family *of = &build->model->families[member.family];
     const struct rf_part *part = &of->parts[member.part];
     const struct rf_division *division = rf_role_division(part->role);
-    struct share share =
-        division->over == RF_OVER_ETP ? of_etp(build) : of_tp(build);
+    bool copy = rf_layout_is_copy(build, member.family);
+    struct share share = share_of(build, of, part, copy);
     uint64_t base = 0;
     *out = (struct rf_section){.family = member.family,
                                .dim = rf_family_part_dim(of)};
@@ -146,8 +150,8 @@ enum rf_status rf_layout_section(const struct rf_layout_build *build,
     for (uint32_t p = 0; p < member.part && !of->interleaved; p++) {
         base += of->parts[p].size;
     }
-    if (!rf_family_is_cut(of, part) ||
-        (build->whole_tower && of->component == RF_COMPONENT_VISION)) {
+    if (copy ? !rf_family_is_cut(of, part)
+             : !rf_layout_divides(build->side, of, part)) {
         out->dim = out->dim < of->ndim ? out->dim : 0;
         out->start[out->dim] = base;
         out->rows = out->extent[out->dim] = of->n_parts > 1 && !of->interleaved

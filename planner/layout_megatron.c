@@ -137,7 +137,6 @@ const struct rf_layout_ops rf_layout_megatron = {
     .fusions = fusions,
     .n_fusions = RF_ARRAY_SIZE(fusions),
     .tied_copy = true,
-    .whole_tower = true,
     .vocab_multiple = vocab_multiple,
     .make = rf_layout_make_params,
 };

@@ -180,15 +180,20 @@ size_t rf_layout_fuse(const struct rf_model *model,
     return n;
 }
 
+bool rf_layout_is_copy(const struct rf_layout_build *build, uint32_t family)
+{
+    const struct rf_family *of = &build->model->families[family];
+    return build->tied_copy && build->at.pp == build->side->pp - 1 &&
+           of->stage == RF_STAGE_FIRST && of->role == RF_ROLE_EMBED;
+}
+
 bool rf_layout_holds(const struct rf_layout_build *build, uint32_t family)
 {
     const struct rf_family *of = &build->model->families[family];
     uint32_t last = build->side->pp - 1;
-    bool copied = build->tied_copy && of->layers == NULL &&
-                  rf_role_division(of->role)->vocabulary;
     switch (of->stage) {
     case RF_STAGE_FIRST:
-        return build->at.pp == 0 || (copied && build->at.pp == last);
+        return build->at.pp == 0 || rf_layout_is_copy(build, family);
     case RF_STAGE_LAST:
         return build->at.pp == last;
     case RF_STAGE_EVERY:
@@ -281,7 +286,8 @@ static enum rf_status lay_out(struct rf_layout_build *build, const char *name,
     }
     out->expert_stride = rf_align_up(bytes, RF_PARAM_ALIGN);
     if (family->has_experts &&
-        (build->experts_inside || (build->keep_stacked && family->stacked))) {
+        (build->ops->experts_inside ||
+         (build->ops->keep_stacked && family->stacked))) {
         out->expert_stride = bytes;
         if (!rf_mul_u64(bytes, first->n_experts, &bytes)) {
             return too_big(name, err);

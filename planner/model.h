@@ -132,6 +132,9 @@ enum rf_component {
     RF_COMPONENT_VISION, /* the vision tower */
 };
 
+/* Of a family that no layout divides. */
+#define RF_IN_EVERY_LAYOUT UINT32_MAX
+
 #define RF_FAMILY_MAX_PARTS 8
 
 /* Tensors that are several ones joined consist of parts. A rank holds its share
@@ -153,7 +156,8 @@ struct rf_family {
     bool stacked;     /* experts are dimension 0 of one tensor on disk */
     bool own_layers;  /* not the decoder's: all on `stage` */
     enum rf_component component; /* that it is a part of */
-    bool whole; /* on every rank of TP, whatever its roles divide */
+    uint32_t whole_in; /* layouts that divide it over no ranks, whatever its
+                          roles say: bits of enum rf_layout_kind */
     enum rf_stage stage;
     enum rf_dtype dtype; /* as stored in the checkpoint description */
     uint32_t n_layers;   /* tensors along the layer dimension, ≥ 1 */

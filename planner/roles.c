@@ -111,6 +111,7 @@ uint32_t rf_family_part_dim(const struct rf_family *family)
 bool rf_family_is_cut(const struct rf_family *family,
                       const struct rf_part *part)
 {
-    return !family->whole && divisions[part->role].over != RF_OVER_NOTHING &&
+    return family->whole_in != RF_IN_EVERY_LAYOUT &&
+           divisions[part->role].over != RF_OVER_NOTHING &&
            rf_family_part_dim(family) < family->ndim;
 }

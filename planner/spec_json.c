@@ -37,6 +37,9 @@ static json_t *side_json(const struct rf_side_spec *side,
     if (side->dp_replicate > 1) {
         set_u64(object, "dp_replicate", side->dp_replicate);
     }
+    if (side->attention_dp > 1) {
+        set_u64(object, "attention_dp", side->attention_dp);
+    }
     set_u64(object, "pp", side->pp);
     set_u64(object, "vpp", side->vpp);
     if (side->pp_layers != NULL) {

@@ -12,12 +12,17 @@
 
 #include "common/mem.h"
 
-static const char *const layout_names[] = {"megatron", "hf",    "vllm", "fsdp",
-                                           "fsdp1",    "zero3", "spec", NULL};
+static const char *const layout_names[] = {
+    "megatron", "hf", "vllm", "sglang", "fsdp", "fsdp1", "zero3", "spec", NULL};
 
 const char *rf_layout_name(enum rf_layout_kind layout)
 {
     return layout_names[layout];
+}
+
+const char *const *rf_layout_names(void)
+{
+    return layout_names;
 }
 
 static enum rf_status read_pp_layers(const struct rf_jnode *node,
@@ -313,6 +318,20 @@ static enum rf_status check_replicas(const struct rf_jnode *node,
     return RF_OK;
 }
 
+static enum rf_status check_attention(const struct rf_jnode *node,
+                                      const struct rf_side_spec *side,
+                                      struct rf_err *err)
+{
+    struct rf_jnode member = rf_jnode_get(node, "attention_dp");
+    if (member.value != NULL && side->layout != RF_LAYOUT_SGLANG) {
+        return rf_jnode_fail(&member, err,
+                             "needs layout sglang; with %s all tp ranks share "
+                             "out the heads",
+                             rf_layout_name(side->layout));
+    }
+    return RF_OK;
+}
+
 static enum rf_status check_pipeline(const struct rf_jnode *node,
                                      const struct rf_side_spec *side,
                                      struct rf_err *err)
@@ -340,9 +359,13 @@ static enum rf_status check_pipeline(const struct rf_jnode *node,
 }
 
 /* ETP of a side that does not name one: with EP, inference engines place whole
- * experts; otherwise expert matrices are split as the dense ones are. */
+ * experts, but SGLang splits them over what EP leaves of TP; otherwise expert
+ * matrices are split as the dense ones are. */
 static uint32_t default_etp(const struct rf_side_spec *side)
 {
+    if (side->layout == RF_LAYOUT_SGLANG) {
+        return RF_MAX(side->tp / side->ep, 1);
+    }
     return side->layout != RF_LAYOUT_MEGATRON && side->ep > 1 ? 1 : side->tp;
 }
 
@@ -358,12 +381,15 @@ static enum rf_status read_sizes(const struct rf_jnode *node,
     side->pp = 1;
     side->vpp = 1;
     side->dp_replicate = 1;
+    side->attention_dp = 1;
     if ((status = rf_jnode_u32(node, "tp", 1, max, &side->tp, err)) != RF_OK ||
         (status = rf_jnode_u32(node, "cp", 1, max, &side->cp, err)) != RF_OK ||
         (status = rf_jnode_u32(node, "ep", 1, max, &side->ep, err)) != RF_OK ||
         (status = rf_jnode_u32(node, "dp", 1, max, &side->dp, err)) != RF_OK ||
         (status = rf_jnode_u32(node, "dp_replicate", 1, max,
                                &side->dp_replicate, err)) != RF_OK ||
+        (status = rf_jnode_u32(node, "attention_dp", 1, max,
+                               &side->attention_dp, err)) != RF_OK ||
         (status = rf_jnode_u32(node, "pp", 1, max, &side->pp, err)) != RF_OK ||
         (status = rf_jnode_u32(node, "vpp", 1, max, &side->vpp, err)) !=
             RF_OK ||
@@ -420,6 +446,7 @@ enum rf_status rf_side_from_json(const struct rf_jnode *node,
                                        "etp",
                                        "dp",
                                        "dp_replicate",
+                                       "attention_dp",
                                        "pp",
                                        "vpp",
                                        "pp_layers",
@@ -447,7 +474,8 @@ enum rf_status rf_side_from_json(const struct rf_jnode *node,
         (status = read_nodes(node, side, node_names, n_node_names, err)) !=
             RF_OK ||
         (status = check_pipeline(node, side, err)) != RF_OK ||
-        (status = check_replicas(node, side, err)) != RF_OK) {
+        (status = check_replicas(node, side, err)) != RF_OK ||
+        (status = check_attention(node, side, err)) != RF_OK) {
         return status;
     }
     if (side->layout >= RF_LAYOUT_FSDP &&

@@ -97,14 +97,10 @@ static bool parts_work(struct context *context, enum rf_over over,
 {
     for (uint32_t i = 0; i < context->model->n_families; i++) {
         const struct rf_family *family = &context->model->families[i];
-        if (context->layout->whole_tower &&
-            family->component == RF_COMPONENT_VISION) {
-            continue;
-        }
         for (uint32_t p = 0; p < family->n_parts; p++) {
             const struct rf_part *part = &family->parts[p];
             if (rf_role_division(part->role)->over == over &&
-                rf_family_is_cut(family, part) &&
+                rf_layout_divides(context->side, family, part) &&
                 !works(context, family, part, value)) {
                 return false;
             }
@@ -137,24 +133,32 @@ static bool has_kv_heads(const struct rf_model *model)
     return has_heads(model, RF_ROLE_K) || has_heads(model, RF_ROLE_V);
 }
 
-/* Heads against tp, for ordinary and latent attention. */
+/* For messages: what divides heads. */
+static const char *heads_over(const struct context *context)
+{
+    return context->side->attention_dp > 1 ? "(tp / attention_dp)" : "tp";
+}
+
+/* Heads against the ranks that share them out, for ordinary and latent
+ * attention. */
 static bool attention_works(struct context *context, uint32_t tp)
 {
     const struct rf_model *model = context->model;
+    const char *group = heads_over(context);
     uint64_t rows;
     if (model->heads % tp != 0) {
         return breaks(context,
-                      "num_attention_heads %% tp must be 0, there are %u heads",
-                      model->heads);
+                      "num_attention_heads %% %s must be 0, there are %u heads",
+                      group, model->heads);
     }
     if (!has_kv_heads(model)) {
         return true;
     }
     if (model->kv_heads % tp != 0 && tp % model->kv_heads != 0) {
         return breaks(context,
-                      "tp must divide the key/value heads or be a multiple of "
+                      "%s must divide the key/value heads or be a multiple of "
                       "them, there are %u",
-                      model->kv_heads);
+                      group, model->kv_heads);
     }
     rows = (model->heads + 2ull * model->kv_heads) * model->head_dim;
     if (rf_layout_fuses_groups(context->layout) && rows % tp != 0) {
@@ -168,14 +172,16 @@ static bool attention_works(struct context *context, uint32_t tp)
 
 /* The rows of a vocabulary, padded as the layout does with that tp. */
 static bool vocab_works(struct context *context, const struct rf_part *part,
-                        uint32_t tp)
+                        uint32_t tp, uint32_t ranks)
 {
     struct rf_spec changed = *context->spec;
     uint64_t rows;
     *(context->which == RF_TRAIN ? &changed.train.tp : &changed.infer.tp) = tp;
-    rows = rf_align_up(
-        part->size, context->layout->vocab_multiple(&changed, context->which));
-    if (rows % tp != 0) {
+    rows = rf_layout_vocab_rows(
+        context->layout,
+        context->layout->vocab_multiple(&changed, context->which), part->size,
+        ranks);
+    if (rows % ranks != 0) {
         return breaks(context,
                       "the %llu rows of the vocabulary%s must split evenly",
                       (unsigned long long)rows,
@@ -194,9 +200,9 @@ static bool units_work(struct context *context, const struct rf_family *family,
     if (part->units % tp == 0 || (repeats && tp % part->units == 0)) {
         return true;
     }
-    return breaks(context, "tp must divide the %llu heads of %.120s%s",
-                  (unsigned long long)part->units, family->name,
-                  repeats ? " or be a multiple of them" : "");
+    return breaks(context, "%s must divide the %llu heads of %.120s%s",
+                  heads_over(context), (unsigned long long)part->units,
+                  family->name, repeats ? " or be a multiple of them" : "");
 }
 
 static bool extent_works(struct context *context,
@@ -215,21 +221,28 @@ static bool tp_part_works(struct context *context,
                           const struct rf_part *part, uint32_t tp)
 {
     const struct rf_division *division = rf_role_division(part->role);
+    uint32_t ranks = rf_layout_tp_ranks(context->side, family, part, tp);
     if (division->vocabulary) {
-        return vocab_works(context, part, tp);
+        return vocab_works(context, part, tp, ranks);
     }
     if (part->units != 0) {
-        return units_work(context, family, part, tp);
+        return units_work(context, family, part, ranks);
     }
     return division->unit == RF_UNIT_KV_HEAD ||
-           extent_works(context, family, part, tp, "tp");
+           extent_works(context, family, part, ranks,
+                        ranks == tp ? "tp" : heads_over(context));
 }
 
 static bool tp_works(struct context *context, uint32_t tp)
 {
     const struct rf_model *model = context->model;
+    uint32_t groups = context->side->attention_dp;
+    if (tp % groups != 0) {
+        return breaks(context, "tp %% attention_dp must be 0, there are %u",
+                      groups);
+    }
     if (model->heads > 0 && has_heads(model, RF_ROLE_COUNT) &&
-        !attention_works(context, tp)) {
+        !attention_works(context, tp / groups)) {
         return false;
     }
     return parts_work(context, RF_OVER_TP, tp, tp_part_works);
@@ -244,12 +257,25 @@ static bool etp_part_works(struct context *context,
 
 static bool etp_works(struct context *context, uint32_t etp)
 {
+    const struct rf_side_spec *side = context->side;
+    if (context->layout->experts_in_tp &&
+        side->tp % ((uint64_t)etp * side->ep) != 0) {
+        return breaks(context,
+                      "tp %% (etp * ep) must be 0 with layout %s, tp is %u and "
+                      "ep %u",
+                      rf_layout_name(side->layout), side->tp, side->ep);
+    }
     return parts_work(context, RF_OVER_ETP, etp, etp_part_works);
 }
 
 static bool ep_works(struct context *context, uint32_t ep)
 {
+    const struct rf_side_spec *side = context->side;
     bool experts = false;
+    if (context->layout->experts_in_tp && side->tp % ep != 0) {
+        return breaks(context, "tp %% ep must be 0 with layout %s, tp is %u",
+                      rf_layout_name(side->layout), side->tp);
+    }
     for (uint32_t i = 0; i < context->model->n_families; i++) {
         const struct rf_family *family = &context->model->families[i];
         experts |= family->has_experts;
@@ -351,6 +377,27 @@ static enum rf_status check_sharding(const struct context *context,
     return RF_OK;
 }
 
+/* Whether a copy of the embedding on the last stage is cut as the embedding
+ * is. Sources must hold the same parts of a tensor, or ones apart. */
+static bool copies_match(const struct context *context)
+{
+    const struct rf_side_spec *side = context->side;
+    if (!context->layout->tied_copy || !context->model->tied_embeddings ||
+        side->pp < 2) {
+        return true;
+    }
+    for (uint32_t i = 0; i < context->model->n_families; i++) {
+        const struct rf_family *family = &context->model->families[i];
+        const struct rf_part *part = &family->parts[0];
+        if (family->role == RF_ROLE_EMBED && side->tp > 1 &&
+            (!rf_layout_divides(side, family, part) ||
+             rf_layout_tp_ranks(side, family, part, side->tp) != side->tp)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 enum rf_status rf_world_check_side(const struct rf_spec *spec,
                                    enum rf_side side,
                                    const struct rf_model *model,
@@ -388,6 +435,14 @@ enum rf_status rf_world_check_side(const struct rf_spec *spec,
     }
     if (!etp_works(&context, self->etp)) {
         return fail_with_nearest(&context, "etp", self->etp, etp_works, err);
+    }
+    if (side == RF_TRAIN && !copies_match(&context)) {
+        return rf_world_fail(side, err,
+                             "pp %u is impossible with layout %s here: the "
+                             "last stage's copy of the tied embedding is cut "
+                             "otherwise than the embedding; nearest value of "
+                             "pp that works: 1",
+                             self->pp, rf_layout_name(self->layout));
     }
     if (!pp_works(&context, self->pp)) {
         return self->pp_layers != NULL

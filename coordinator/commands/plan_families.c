@@ -157,7 +157,8 @@ static void role_cell(struct rf_table *table, const struct rf_family *family)
                                      " %" PRIu64, part->size);
         }
     }
-    rf_table_cell(table, "%s%s%s%s%s", text, family->whole ? ", whole" : "",
+    rf_table_cell(table, "%s%s%s%s%s", text,
+                  family->whole_in == RF_IN_EVERY_LAYOUT ? ", whole" : "",
                   family->interleaved ? ", in turns" : "",
                   family->transposed ? ", transposed" : "",
                   family->stacked ? ", stacked" : "");

@@ -115,6 +115,7 @@ static void print_side(const char *what, const struct rf_scenario *scenario,
         }
     } else {
         print_size("tp", spec->tp, true);
+        print_size("attention_dp", spec->attention_dp, spec->attention_dp > 1);
         print_size("cp", spec->cp, spec->cp > 1);
         print_size("pp", spec->pp, spec->pp > 1);
         print_size("vpp", spec->vpp, spec->vpp > 1);

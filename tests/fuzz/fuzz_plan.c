@@ -64,22 +64,22 @@ static void add_model(struct input *in, struct text *out)
 
 static void add_side(struct input *in, struct text *out)
 {
-    static const char *const layouts[] = {"megatron", "hf",    "vllm", "fsdp",
-                                          "fsdp1",    "zero3", "spec"};
-    unsigned kind = next(in, 7);
+    static const char *const layouts[] = {
+        "megatron", "hf", "vllm", "sglang", "fsdp", "fsdp1", "zero3", "spec"};
+    unsigned kind = next(in, 8);
     text_add(out, "{\"layout\": \"%s\"", layouts[kind]);
     if (next(in, 4) == 0) {
         text_add(out, ", \"dtype\": \"%s\"",
                  next(in, 2) ? "float32" : "bfloat16");
     }
-    if (kind == 6) {
+    if (kind == 7) {
         static const char *const specs[] = {"S0S1", "S1S0", "S01R", "RR",
                                             "RS0"};
         text_add(out, ", \"mesh\": [%u, %u], \"spec\": \"%s\"}",
                  1 + next(in, 4), 1 + next(in, 4), specs[next(in, 5)]);
         return;
     }
-    if (kind >= 3) {
+    if (kind >= 4) {
         text_add(out, ", \"dp\": %u, \"dp_replicate\": %u}", 1 + next(in, 12),
                  1 + next(in, 3));
         return;
@@ -89,6 +89,9 @@ static void add_side(struct input *in, struct text *out)
     if (next(in, 2)) {
         text_add(out, ", \"ep\": %u, \"etp\": %u", 1 + next(in, 4),
                  1 + next(in, 4));
+    }
+    if (kind == 3) {
+        text_add(out, ", \"attention_dp\": %u", 1 + next(in, 4));
     }
     if (next(in, 4) == 0) {
         text_add(out, ", \"vpp\": %u", 1 + next(in, 3));

@@ -263,6 +263,30 @@ test_a_refused_scenario_still_lists_what_names_are_taken_for() {
     expect_text out 'mlp\.experts\.down_proj +\[4, 64, 32\] +2  unknown +none$'
 }
 
+test_weights_arrive_in_the_layout_of_sglang() {
+    local file
+    cluster '.model = {config: {model_type: "qwen3_moe", hidden_size: 64,
+            num_hidden_layers: 2, num_attention_heads: 8, head_dim: 16,
+            num_key_value_heads: 2, intermediate_size: 128, num_experts: 8,
+            moe_intermediate_size: 32, vocab_size: 1001}}
+        | .scenarios = [{name: "s", train: {tp: 2, pp: 2}, warmup: 0,
+            infer: {layout: "sglang", tp: 4, attention_dp: 2, ep: 2},
+            iterations: 2}]'
+    run_coord plan cluster.json
+    expect_text out '^  inference +sglang.* attention_dp 2.* etp 2'
+    run_coord cluster.json
+    expect_exit 0
+    file=$(result s)
+    expect_verified "$file"
+    expect_json "$file" '.cluster.scenarios[0].infer | .layout == "sglang" and
+        .attention_dp == 2'
+    cluster '.scenarios = [{name: "s", train: {},
+        infer: {layout: "sglang", tp: 4, ep: 3}}]'
+    run_coord plan cluster.json
+    expect_exit 2
+    expect_text err 'infer: ep 3 is impossible: tp % ep must be 0 with layout sglang'
+}
+
 test_every_known_name_is_in_the_manual() {
     local name
     jq -r '.[].tensors[].name | select(contains("*") | not)

@@ -1,8 +1,8 @@
 /*
  * An oracle for plans, by brute force and without the planner's code: what each
  * rank holds is written out element by element from the definitions of
- * Megatron-LM, Hugging Face, vLLM, FSDP and Alpa, with rank formulae of its
- * own. Then a plan is played on memory with a number for every element.
+ * Megatron-LM, Hugging Face, vLLM, SGLang, FSDP and Alpa, with rank formulae of
+ * its own. Then a plan is played on memory with a number for every element.
  */
 #ifndef RF_TESTS_ORACLE_H
 #define RF_TESTS_ORACLE_H
@@ -68,8 +68,11 @@ enum oracle_cut {
     ORACLE_HALVES, /* both halves of the columns by themselves */
     ORACLE_EMBEDDING,
     ORACLE_HEAD,
-    ORACLE_FIRST, /* whole, on the first stage */
-    ORACLE_LAST,  /* the same on the last */
+    ORACLE_LAST, /* whole, on the last stage */
+    /* on the first stage: */
+    ORACLE_FIRST,
+    ORACLE_FIRST_ROWS,
+    ORACLE_TABLE, /* rows with padding */
 };
 enum oracle_join {
     ORACLE_ALONE,
@@ -88,6 +91,8 @@ struct oracle_held {
     enum oracle_cut cut;
     enum oracle_join join;
     bool experts, stacked; /* stacked: all experts in one tensor on disk */
+    bool heads; /* shared out among the ranks that share out attention */
+    bool plain; /* whole on every rank of SGLang, without padding */
     struct oracle_part parts[5];
     enum oracle_stage stage;
     uint32_t from; /* the number of the first such layer */

@@ -36,19 +36,30 @@ static struct matrix cut_halves(struct matrix m, uint32_t part, uint32_t parts)
         matrix_column_part(matrix_columns(right, half, 2 * half), part, parts));
 }
 
+static bool is_plain(const struct context *c, const struct oracle_held *held)
+{
+    return (held->plain && c->side->layout == RF_LAYOUT_SGLANG) ||
+           (held->tower && c->side->layout == RF_LAYOUT_MEGATRON);
+}
+
 /* What the rank has of one tensor. */
 static struct matrix share(const struct context *c,
                            const struct oracle_held *held, uint32_t expert)
 {
     struct matrix m = matrix_of(c->o, held->name, c->layer, expert);
-    uint32_t part = held->experts ? c->at.etp : c->at.tp;
-    uint32_t parts = held->experts ? c->side->etp : c->side->tp;
+    uint32_t part = held->experts ? c->at.etp
+                    : held->heads ? c->at.head
+                                  : c->at.tp;
+    uint32_t parts = held->experts ? c->side->etp
+                     : held->heads ? c->at.heads
+                                   : c->side->tp;
     uint32_t kv = c->o->model->kv_heads;
-    if (m.rows == 0 || (held->tower && c->side->layout == RF_LAYOUT_MEGATRON)) {
+    if (m.rows == 0 || is_plain(c, held)) {
         return m;
     }
     switch (held->cut) {
     case ORACLE_ROWS:
+    case ORACLE_FIRST_ROWS:
         return matrix_row_part(m, part, parts);
     case ORACLE_COLUMNS:
         return matrix_column_part(m, part, parts);
@@ -62,8 +73,9 @@ static struct matrix share(const struct context *c,
     case ORACLE_WHOLE:
     case ORACLE_EMBEDDING:
     case ORACLE_HEAD:
-    case ORACLE_FIRST:
     case ORACLE_LAST:
+    case ORACLE_FIRST:
+    case ORACLE_TABLE:
         break;
     }
     return m;
@@ -72,7 +84,7 @@ static struct matrix share(const struct context *c,
 /* Entries from `held` on that the framework makes one parameter of. */
 static size_t joined(const struct context *c, const struct oracle_held *held)
 {
-    bool vllm = c->side->layout == RF_LAYOUT_VLLM;
+    bool vllm = oracle_is_engine(c);
     bool megatron = c->side->layout == RF_LAYOUT_MEGATRON;
     switch (held->join) {
     case ORACLE_QKV:
@@ -111,7 +123,7 @@ static void hold_experts(const struct context *c,
     struct matrix all = matrix_new(0, 0);
     for (uint32_t e = c->at.ep * count; e < (c->at.ep + 1) * count; e++) {
         struct matrix m = join(c, held, n, e);
-        if (c->side->layout == RF_LAYOUT_VLLM ||
+        if (oracle_is_engine(c) ||
             (c->side->layout == RF_LAYOUT_HF && held->stacked)) {
             all = matrix_stack(all, m);
         } else {
@@ -119,6 +131,17 @@ static void hold_experts(const struct context *c,
         }
     }
     matrix_hold(c->out, all);
+}
+
+/* What lies beside the embedding. */
+static void hold_first(const struct context *c, const struct oracle_held *held)
+{
+    if (held->cut == ORACLE_TABLE && !is_plain(c, held)) {
+        oracle_hold_vocabulary(c, held->name, true);
+    } else if (held->cut == ORACLE_FIRST || held->cut == ORACLE_FIRST_ROWS ||
+               held->cut == ORACLE_TABLE) {
+        matrix_hold(c->out, share(c, held, 0));
+    }
 }
 
 static bool in_layers(const struct oracle_held *held)
@@ -132,7 +155,7 @@ static void hold(const struct context *c, const struct oracle_held *held,
     if (held->experts) {
         hold_experts(c, held, n);
     } else if (held->cut == ORACLE_EMBEDDING || held->cut == ORACLE_HEAD) {
-        oracle_hold_vocabulary(c, held->name);
+        oracle_hold_vocabulary(c, held->name, false);
     } else {
         matrix_hold(c->out, join(c, held, n, 0));
     }
@@ -178,13 +201,16 @@ void oracle_hold_outside(const struct context *c)
         if (h->stage != ORACLE_BY_LAYER) {
             continue;
         }
-        if (h->cut == ORACLE_EMBEDDING && (c->at.pp == 0 || copy)) {
-            oracle_hold_vocabulary(c, h->name);
-        } else if (h->cut == ORACLE_HEAD && c->at.pp == last) {
-            oracle_hold_vocabulary(c, h->name);
-        } else if ((h->cut == ORACLE_LAST && c->at.pp == last) ||
-                   (h->cut == ORACLE_FIRST && c->at.pp == 0)) {
+        if (h->cut == ORACLE_EMBEDDING && c->at.pp == 0 && is_plain(c, h)) {
             matrix_hold(c->out, share(c, h, 0));
+        } else if (h->cut == ORACLE_EMBEDDING && (c->at.pp == 0 || copy)) {
+            oracle_hold_vocabulary(c, h->name, c->at.pp == 0);
+        } else if (h->cut == ORACLE_HEAD && c->at.pp == last) {
+            oracle_hold_vocabulary(c, h->name, false);
+        } else if (h->cut == ORACLE_LAST && c->at.pp == last) {
+            matrix_hold(c->out, share(c, h, 0));
+        } else if (c->at.pp == 0) {
+            hold_first(c, h);
         }
     }
 }

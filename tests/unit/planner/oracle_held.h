@@ -7,9 +7,12 @@
 
 #include "oracle_matrix.h"
 
-/* A place in a mesh, by the formulae of Megatron-LM's default order. */
+/* A place in a mesh, by the formulae of Megatron-LM's default order. `head` is
+ * that among the `heads` neighbours that share out attention: all of TP but
+ * with SGLang's data-parallel attention. */
 struct place {
     uint32_t tp, dp, pp, etp, ep;
+    uint32_t head, heads;
 };
 
 struct context {
@@ -24,8 +27,13 @@ struct context {
 void oracle_hold_layer(const struct context *c);
 void oracle_hold_outside(const struct context *c);
 
-/* A vocabulary matrix with the padding rows its framework adds. */
-void oracle_hold_vocabulary(const struct context *c, const char *name);
+/* Whether the layout joins parameters as vLLM does. */
+bool oracle_is_engine(const struct context *c);
+
+/* A vocabulary matrix with the padding rows its framework adds, as the input
+ * embedding or as an output head. */
+void oracle_hold_vocabulary(const struct context *c, const char *name,
+                            bool input);
 
 /* Rows by groups: of each its queries, keys and values; split over TP. */
 struct matrix oracle_join_groups(const struct context *c, struct matrix q,

@@ -1,7 +1,7 @@
 /*
- * What a rank of Megatron-LM, Hugging Face tensor parallelism or vLLM holds, as
- * matrices of element numbers that are joined and sliced like the frameworks
- * join and slice weights.
+ * What a rank of Megatron-LM, Hugging Face tensor parallelism, vLLM or SGLang
+ * holds, as matrices of element numbers that are joined and sliced like the
+ * frameworks join and slice weights.
  */
 #include <check.h>
 #include <stdio.h>
@@ -116,15 +116,15 @@ static struct matrix megatron_qkv(const struct context *c, const char *kind)
 /* Rows of a key or value projection when TP may exceed the heads. */
 static struct matrix kv_heads(const struct context *c, const char *name)
 {
-    uint32_t kv = c->o->model->kv_heads, tp = c->side->tp;
+    uint32_t kv = c->o->model->kv_heads, ranks = c->at.heads;
     struct matrix m = get(c, name);
     if (m.rows == 0) {
         return m;
     }
-    if (tp <= kv) {
-        return matrix_row_part(m, c->at.tp, tp);
+    if (ranks <= kv) {
+        return matrix_row_part(m, c->at.head, ranks);
     }
-    return matrix_row_part(m, c->at.tp / (tp / kv), kv);
+    return matrix_row_part(m, c->at.head / (ranks / kv), kv);
 }
 
 static struct matrix split_rows(const struct context *c, const char *name)
@@ -139,6 +139,25 @@ static struct matrix split_columns(const struct context *c, const char *name)
     return m.rows == 0 ? m : matrix_column_part(m, c->at.tp, c->side->tp);
 }
 
+/* Rows or columns of attention. */
+static struct matrix head_rows(const struct context *c, const char *name)
+{
+    struct matrix m = get(c, name);
+    return m.rows == 0 ? m : matrix_row_part(m, c->at.head, c->at.heads);
+}
+
+static struct matrix head_columns(const struct context *c, const char *name)
+{
+    struct matrix m = get(c, name);
+    return m.rows == 0 ? m : matrix_column_part(m, c->at.head, c->at.heads);
+}
+
+bool oracle_is_engine(const struct context *c)
+{
+    return c->side->layout == RF_LAYOUT_VLLM ||
+           c->side->layout == RF_LAYOUT_SGLANG;
+}
+
 static void hold_attention(const struct context *c)
 {
     static const char *const kinds[] = {"weight", "bias"};
@@ -149,35 +168,35 @@ static void hold_attention(const struct context *c)
         snprintf(k, sizeof(k), LAYER "self_attn.k_proj.%s", kinds[i]);
         snprintf(v, sizeof(v), LAYER "self_attn.v_proj.%s", kinds[i]);
         if (latent) {
-            matrix_hold(c->out, split_rows(c, q));
+            matrix_hold(c->out, head_rows(c, q));
         } else if (c->side->layout == RF_LAYOUT_MEGATRON) {
             matrix_hold(c->out, megatron_qkv(c, kinds[i]));
-        } else if (c->side->layout == RF_LAYOUT_VLLM) {
-            matrix_hold(c->out, matrix_stack(matrix_stack(split_rows(c, q),
+        } else if (oracle_is_engine(c)) {
+            matrix_hold(c->out, matrix_stack(matrix_stack(head_rows(c, q),
                                                           kv_heads(c, k)),
                                              kv_heads(c, v)));
         } else if (i == 0 &&
                    matrix_exists(c->o, LAYER "self_attn.qkv_proj.weight")) {
-            matrix_hold(c->out, matrix_stack(matrix_stack(split_rows(c, q),
+            matrix_hold(c->out, matrix_stack(matrix_stack(head_rows(c, q),
                                                           kv_heads(c, k)),
                                              kv_heads(c, v)));
         } else {
-            matrix_hold(c->out, split_rows(c, q));
+            matrix_hold(c->out, head_rows(c, q));
             matrix_hold(c->out, kv_heads(c, k));
             matrix_hold(c->out, kv_heads(c, v));
         }
     }
     struct matrix q_a = get(c, LAYER "self_attn.q_a_proj.weight");
     struct matrix kv_a = get(c, LAYER "self_attn.kv_a_proj_with_mqa.weight");
-    if (c->side->layout == RF_LAYOUT_VLLM) {
+    if (oracle_is_engine(c)) {
         matrix_hold(c->out, matrix_stack(q_a, kv_a));
     } else {
         matrix_hold(c->out, q_a);
         matrix_hold(c->out, kv_a);
     }
-    matrix_hold(c->out, split_rows(c, LAYER "self_attn.q_b_proj.weight"));
-    matrix_hold(c->out, split_rows(c, LAYER "self_attn.kv_b_proj.weight"));
-    matrix_hold(c->out, split_columns(c, LAYER "self_attn.o_proj.weight"));
+    matrix_hold(c->out, head_rows(c, LAYER "self_attn.q_b_proj.weight"));
+    matrix_hold(c->out, head_rows(c, LAYER "self_attn.kv_b_proj.weight"));
+    matrix_hold(c->out, head_columns(c, LAYER "self_attn.o_proj.weight"));
 }
 
 /* gate and up, fused where the framework does; down. */
@@ -225,6 +244,7 @@ static void hold_experts(const struct context *c)
             matrix_hold(c->out, d);
             break;
         case RF_LAYOUT_VLLM:
+        case RF_LAYOUT_SGLANG:
             w13 = matrix_stack(w13, matrix_stack(a, b));
             w2 = matrix_stack(w2, d);
             break;
@@ -318,16 +338,22 @@ static void hold_layer(const struct context *c)
     }
 }
 
-void oracle_hold_vocabulary(const struct context *c, const char *name)
+void oracle_hold_vocabulary(const struct context *c, const char *name,
+                            bool input)
 {
     struct matrix m = get(c, name);
     const struct rf_side_spec *train = &c->o->spec->train;
-    uint32_t unit = 1;
+    uint32_t part = input ? c->at.head : c->at.tp;
+    uint32_t parts = input ? c->at.heads : c->side->tp, unit = 1;
     if (c->side->layout == RF_LAYOUT_MEGATRON) {
         unit = 128 *
                (train->layout == RF_LAYOUT_MEGATRON ? train->tp : c->side->tp);
-    } else if (c->side->layout == RF_LAYOUT_VLLM) {
+    } else if (oracle_is_engine(c)) {
         unit = 64;
+    }
+    if (c->side->layout == RF_LAYOUT_SGLANG && /* vLLM would refuse */
+        (m.rows + 63) / 64 * 64 % parts != 0) {
+        unit = 64 * parts;
     }
     size_t missing = (unit - m.rows % unit) % unit;
     if (m.rows > 0) {
@@ -335,7 +361,7 @@ void oracle_hold_vocabulary(const struct context *c, const char *name)
         for (size_t i = 0; i < missing * m.cols; i++) {
             pad.ids[i] = ORACLE_PAD;
         }
-        m = matrix_row_part(matrix_stack(m, pad), c->at.tp, c->side->tp);
+        m = matrix_row_part(matrix_stack(m, pad), part, parts);
     }
     matrix_hold(c->out, m);
 }
@@ -377,12 +403,15 @@ static struct place place_of(const struct rf_side_spec *side, uint32_t size,
                              uint32_t index)
 {
     uint32_t stage = size / side->pp, s = index % stage;
+    uint32_t heads = side->tp / side->attention_dp;
     return (struct place){
         .tp = s % side->tp,
         .dp = s / (side->tp * side->cp),
         .pp = index / stage,
         .etp = s % side->etp,
         .ep = s / side->etp % side->ep,
+        .head = s % side->tp % heads,
+        .heads = heads,
     };
 }
 
@@ -392,11 +421,11 @@ static void hold_outside(const struct context *c)
     bool copy = c->at.pp == last && c->o->model->tied_embeddings &&
                 c->side->layout != RF_LAYOUT_HF;
     if (c->at.pp == 0 || copy) {
-        oracle_hold_vocabulary(c, "model.embed_tokens.weight");
+        oracle_hold_vocabulary(c, "model.embed_tokens.weight", c->at.pp == 0);
     }
     if (c->at.pp == last) {
         matrix_hold(c->out, get(c, "model.norm.weight"));
-        oracle_hold_vocabulary(c, "lm_head.weight");
+        oracle_hold_vocabulary(c, "lm_head.weight", false);
     }
 }
 
@@ -425,6 +454,7 @@ void oracle_holdings(const struct oracle *o, enum rf_side which, uint32_t index,
     case RF_LAYOUT_MEGATRON:
     case RF_LAYOUT_HF:
     case RF_LAYOUT_VLLM:
+    case RF_LAYOUT_SGLANG:
         hold_stage(o, side, o->world->size[which], index, out);
         break;
     case RF_LAYOUT_FSDP:

@@ -85,7 +85,7 @@ START_TEST(test_components_vision_tower_lies_on_the_first_stage)
         ck_assert_uint_eq(qkv->n_layers, 2);
         ck_assert_int_eq(qkv->stage, RF_STAGE_FIRST);
         ck_assert_int_eq(qkv->component, RF_COMPONENT_VISION);
-        ck_assert_int_eq(qkv->whole, i == 1);
+        ck_assert_int_eq(qkv->whole_in == RF_IN_EVERY_LAYOUT, i == 1);
         ck_assert_str_eq(model->name, i == 1 ? "qwen3_vl (vision replicate)"
                                              : "qwen3_vl (vision split)");
         ck_assert_uint_eq(model->n_layers, 2);

@@ -19,13 +19,19 @@
 
 /* Queries, keys, values and their biases; the output. */
 #define HELD_ATTENTION(prefix)                                                 \
-    HELD(prefix "q_proj.weight", ORACLE_ROWS, .join = ORACLE_QKV),             \
-        HELD(prefix "k_proj.weight", ORACLE_KV, .join = ORACLE_QKV),           \
-        HELD(prefix "v_proj.weight", ORACLE_KV, .join = ORACLE_QKV),           \
-        HELD(prefix "q_proj.bias", ORACLE_ROWS, .join = ORACLE_QKV),           \
-        HELD(prefix "k_proj.bias", ORACLE_KV, .join = ORACLE_QKV),             \
-        HELD(prefix "v_proj.bias", ORACLE_KV, .join = ORACLE_QKV),             \
-        HELD(prefix "o_proj.weight", ORACLE_COLUMNS),                          \
+    HELD(prefix "q_proj.weight", ORACLE_ROWS, .heads = true,                   \
+         .join = ORACLE_QKV),                                                  \
+        HELD(prefix "k_proj.weight", ORACLE_KV, .heads = true,                 \
+             .join = ORACLE_QKV),                                              \
+        HELD(prefix "v_proj.weight", ORACLE_KV, .heads = true,                 \
+             .join = ORACLE_QKV),                                              \
+        HELD(prefix "q_proj.bias", ORACLE_ROWS, .heads = true,                 \
+             .join = ORACLE_QKV),                                              \
+        HELD(prefix "k_proj.bias", ORACLE_KV, .heads = true,                   \
+             .join = ORACLE_QKV),                                              \
+        HELD(prefix "v_proj.bias", ORACLE_KV, .heads = true,                   \
+             .join = ORACLE_QKV),                                              \
+        HELD(prefix "o_proj.weight", ORACLE_COLUMNS, .heads = true),           \
         HELD(prefix "o_proj.bias", ORACLE_WHOLE)
 
 #define HELD_MLP(prefix)                                                       \
@@ -55,13 +61,14 @@
 static const struct oracle_held held_qwen3_next[] = {
     HELD_OUTSIDE,
     HELD_NORMS,
-    HELD(L "linear_attn.in_proj_qkvz.weight", ORACLE_ROWS),
-    HELD(L "linear_attn.in_proj_ba.weight", ORACLE_ROWS),
-    HELD(L "linear_attn.conv1d.weight", ORACLE_PARTS, DELTA_PARTS),
-    HELD(L "linear_attn.A_log", ORACLE_ROWS),
-    HELD(L "linear_attn.dt_bias", ORACLE_ROWS),
+    HELD(L "linear_attn.in_proj_qkvz.weight", ORACLE_ROWS, .heads = true),
+    HELD(L "linear_attn.in_proj_ba.weight", ORACLE_ROWS, .heads = true),
+    HELD(L "linear_attn.conv1d.weight", ORACLE_PARTS, .heads = true,
+         DELTA_PARTS),
+    HELD(L "linear_attn.A_log", ORACLE_ROWS, .heads = true),
+    HELD(L "linear_attn.dt_bias", ORACLE_ROWS, .heads = true),
     HELD(L "linear_attn.norm.weight", ORACLE_WHOLE),
-    HELD(L "linear_attn.out_proj.weight", ORACLE_COLUMNS),
+    HELD(L "linear_attn.out_proj.weight", ORACLE_COLUMNS, .heads = true),
     HELD_ATTENTION(L "self_attn."),
     HELD(L "self_attn.q_norm.weight", ORACLE_WHOLE),
     HELD(L "self_attn.k_norm.weight", ORACLE_WHOLE),
@@ -86,15 +93,17 @@ static const struct oracle_held held_qwen3_5_moe[] = {
     HELD(V "norm.weight", ORACLE_LAST),
     HELD(VL "input_layernorm.weight", ORACLE_WHOLE),
     HELD(VL "post_attention_layernorm.weight", ORACLE_WHOLE),
-    HELD(VL "linear_attn.in_proj_qkv.weight", ORACLE_PARTS, DELTA_PARTS),
-    HELD(VL "linear_attn.in_proj_z.weight", ORACLE_ROWS),
-    HELD(VL "linear_attn.in_proj_b.weight", ORACLE_ROWS),
-    HELD(VL "linear_attn.in_proj_a.weight", ORACLE_ROWS),
-    HELD(VL "linear_attn.conv1d.weight", ORACLE_PARTS, DELTA_PARTS),
-    HELD(VL "linear_attn.A_log", ORACLE_ROWS),
-    HELD(VL "linear_attn.dt_bias", ORACLE_ROWS),
+    HELD(VL "linear_attn.in_proj_qkv.weight", ORACLE_PARTS, .heads = true,
+         DELTA_PARTS),
+    HELD(VL "linear_attn.in_proj_z.weight", ORACLE_ROWS, .heads = true),
+    HELD(VL "linear_attn.in_proj_b.weight", ORACLE_ROWS, .heads = true),
+    HELD(VL "linear_attn.in_proj_a.weight", ORACLE_ROWS, .heads = true),
+    HELD(VL "linear_attn.conv1d.weight", ORACLE_PARTS, .heads = true,
+         DELTA_PARTS),
+    HELD(VL "linear_attn.A_log", ORACLE_ROWS, .heads = true),
+    HELD(VL "linear_attn.dt_bias", ORACLE_ROWS, .heads = true),
     HELD(VL "linear_attn.norm.weight", ORACLE_WHOLE),
-    HELD(VL "linear_attn.out_proj.weight", ORACLE_COLUMNS),
+    HELD(VL "linear_attn.out_proj.weight", ORACLE_COLUMNS, .heads = true),
     HELD_ATTENTION(VL "self_attn."),
     HELD(VL "self_attn.q_norm.weight", ORACLE_WHOLE),
     HELD(VL "self_attn.k_norm.weight", ORACLE_WHOLE),
@@ -115,7 +124,7 @@ static const struct oracle_held held_gpt_oss[] = {
     HELD_OUTSIDE,
     HELD_NORMS,
     HELD_ATTENTION(L "self_attn."),
-    HELD(L "self_attn.sinks", ORACLE_ROWS),
+    HELD(L "self_attn.sinks", ORACLE_ROWS, .heads = true),
     HELD(L "mlp.router.weight", ORACLE_WHOLE),
     HELD(L "mlp.router.bias", ORACLE_WHOLE),
     HELD(L "mlp.experts.gate_up_proj", ORACLE_COLUMNS, .experts = true,
@@ -156,14 +165,15 @@ static const struct oracle_held held_llama4[] = {
 #define IN_PARTS .parts = {{16, 8}, {16, 8}, {6, 2}, {6, 2}, {8, 8}}
 #define CONV_PARTS .parts = {{16, 8}, {6, 2}, {6, 2}}
 #define HELD_MAMBA(prefix)                                                     \
-    HELD(prefix "in_proj.weight", ORACLE_PARTS, IN_PARTS),                     \
-        HELD(prefix "in_proj.bias", ORACLE_PARTS, IN_PARTS),                   \
-        HELD(prefix "conv1d.weight", ORACLE_PARTS, CONV_PARTS),                \
-        HELD(prefix "conv1d.bias", ORACLE_PARTS, CONV_PARTS),                  \
-        HELD(prefix "A_log", ORACLE_ROWS), HELD(prefix "D", ORACLE_ROWS),      \
-        HELD(prefix "dt_bias", ORACLE_ROWS),                                   \
-        HELD(prefix "norm.weight", ORACLE_ROWS),                               \
-        HELD(prefix "out_proj.weight", ORACLE_COLUMNS),                        \
+    HELD(prefix "in_proj.weight", ORACLE_PARTS, .heads = true, IN_PARTS),      \
+        HELD(prefix "in_proj.bias", ORACLE_PARTS, .heads = true, IN_PARTS),    \
+        HELD(prefix "conv1d.weight", ORACLE_PARTS, .heads = true, CONV_PARTS), \
+        HELD(prefix "conv1d.bias", ORACLE_PARTS, .heads = true, CONV_PARTS),   \
+        HELD(prefix "A_log", ORACLE_ROWS, .heads = true),                      \
+        HELD(prefix "D", ORACLE_ROWS, .heads = true),                          \
+        HELD(prefix "dt_bias", ORACLE_ROWS, .heads = true),                    \
+        HELD(prefix "norm.weight", ORACLE_ROWS, .heads = true),                \
+        HELD(prefix "out_proj.weight", ORACLE_COLUMNS, .heads = true),         \
         HELD(prefix "out_proj.bias", ORACLE_WHOLE)
 
 #define B "backbone.layers.{L}."
@@ -216,9 +226,9 @@ static const struct oracle_held held_falcon_h1[] = {
              .join = ORACLE_LATENT),                                           \
         HELD(prefix "q_a_layernorm.weight", ORACLE_WHOLE),                     \
         HELD(prefix "kv_a_layernorm.weight", ORACLE_WHOLE),                    \
-        HELD(prefix "q_b_proj.weight", ORACLE_ROWS),                           \
-        HELD(prefix "kv_b_proj.weight", ORACLE_ROWS),                          \
-        HELD(prefix "o_proj.weight", ORACLE_COLUMNS),                          \
+        HELD(prefix "q_b_proj.weight", ORACLE_ROWS, .heads = true),            \
+        HELD(prefix "kv_b_proj.weight", ORACLE_ROWS, .heads = true),           \
+        HELD(prefix "o_proj.weight", ORACLE_COLUMNS, .heads = true),           \
         HELD(prefix "o_proj.bias", ORACLE_WHOLE)
 
 static const struct oracle_held held_longcat_flash[] = {
@@ -262,10 +272,10 @@ static const struct oracle_held held_deepseek_v4[] = {
     HELD(D "attn.wkv.weight", ORACLE_WHOLE, .join = ORACLE_LATENT),
     HELD(D "attn.q_norm.weight", ORACLE_WHOLE),
     HELD(D "attn.kv_norm.weight", ORACLE_WHOLE),
-    HELD(D "attn.wq_b.weight", ORACLE_ROWS),
-    HELD(D "attn.attn_sink", ORACLE_ROWS),
-    HELD(D "attn.wo_a.weight", ORACLE_ROWS),
-    HELD(D "attn.wo_b.weight", ORACLE_COLUMNS),
+    HELD(D "attn.wq_b.weight", ORACLE_ROWS, .heads = true),
+    HELD(D "attn.attn_sink", ORACLE_ROWS, .plain = true),
+    HELD(D "attn.wo_a.weight", ORACLE_ROWS, .heads = true),
+    HELD(D "attn.wo_b.weight", ORACLE_COLUMNS, .heads = true),
     HELD(D "attn.compressor.wkv.weight", ORACLE_WHOLE),
     HELD(D "attn.compressor.wgate.weight", ORACLE_WHOLE),
     HELD(D "attn.compressor.ape", ORACLE_WHOLE),
@@ -286,6 +296,30 @@ static const struct oracle_held held_deepseek_v4[] = {
     HELD(D "ffn.shared_experts.w1.weight", ORACLE_ROWS, .join = ORACLE_GATE_UP),
     HELD(D "ffn.shared_experts.w3.weight", ORACLE_ROWS, .join = ORACLE_GATE_UP),
     HELD(D "ffn.shared_experts.w2.weight", ORACLE_COLUMNS),
+    {.name = NULL},
+};
+
+#define HELD_GEMMA                                                             \
+    HELD_NORMS, HELD(L "pre_feedforward_layernorm.weight", ORACLE_WHOLE),      \
+        HELD(L "post_feedforward_layernorm.weight", ORACLE_WHOLE),             \
+        HELD_ATTENTION(L "self_attn."),                                        \
+        HELD(L "self_attn.q_norm.weight", ORACLE_WHOLE),                       \
+        HELD(L "self_attn.k_norm.weight", ORACLE_WHOLE), HELD_MLP(L "mlp.")
+
+/* SGLang's have embeddings without padding, whole. */
+static const struct oracle_held held_gemma[] = {
+    HELD("model.embed_tokens.weight", ORACLE_EMBEDDING, .plain = true),
+    HELD("lm_head.weight", ORACLE_HEAD),
+    HELD("model.norm.weight", ORACLE_LAST),
+    HELD("model.embed_tokens_per_layer.weight", ORACLE_TABLE, .plain = true),
+    HELD("model.per_layer_model_projection.weight", ORACLE_FIRST_ROWS,
+         .plain = true),
+    HELD("model.per_layer_projection_norm.weight", ORACLE_FIRST),
+    HELD_GEMMA,
+    HELD(L "per_layer_input_gate.weight", ORACLE_WHOLE),
+    HELD(L "per_layer_projection.weight", ORACLE_WHOLE),
+    HELD(L "post_per_layer_input_norm.weight", ORACLE_WHOLE),
+    HELD(L "layer_scalar", ORACLE_WHOLE),
     {.name = NULL},
 };
 
@@ -349,6 +383,16 @@ static const struct {
      "'n_routed_experts': 4, 'num_hash_layers': 0, 'dtype': 'float32', "
      "'compress_ratios': [0, 4, 128, 4]",
      held_deepseek_v4},
+    {"'model_type': 'gemma3_text', 'num_hidden_layers': 4, 'hidden_size': 16, "
+     "'num_attention_heads': 8, 'num_key_value_heads': 2, 'head_dim': 4, "
+     "'vocab_size': 96, 'intermediate_size': 24, 'tie_word_embeddings': false",
+     held_gemma},
+    {"'model_type': 'gemma4_text', 'num_hidden_layers': 4, 'hidden_size': 16, "
+     "'num_attention_heads': 8, 'num_key_value_heads': 2, 'head_dim': 4, "
+     "'global_head_dim': 4, 'vocab_size': 96, 'intermediate_size': 24, "
+     "'hidden_size_per_layer_input': 6, 'tie_word_embeddings': false, "
+     "'vocab_size_per_layer_input': 96",
+     held_gemma},
 };
 
 static const char *const sides[] = {
@@ -358,15 +402,19 @@ static const char *const sides[] = {
     "'tp': 4, 'layout': 'vllm'",
     "'tp': 8, 'layout': 'vllm'",
     "'tp': 2, 'pp': 2, 'layout': 'vllm'",
+    "'tp': 4, 'layout': 'sglang'",
+    "'tp': 8, 'attention_dp': 2, 'layout': 'sglang'",
+    "'tp': 2, 'pp': 2, 'layout': 'sglang'",
     "'tp': 2, 'pp': 2",
     "'dp': 3, 'layout': 'fsdp'",
     "'dp': 5, 'layout': 'fsdp1'",
     /* of models with experts: */
     "'tp': 2, 'ep': 2, 'etp': 1, 'pp': 2, 'layout': 'hf'",
     "'tp': 2, 'ep': 2, 'etp': 2, 'layout': 'vllm'",
+    "'tp': 8, 'ep': 2, 'attention_dp': 4, 'layout': 'sglang'",
     "'tp': 2, 'ep': 2, 'etp': 1",
 };
-#define WITH_EXPERTS 3
+#define WITH_EXPERTS 4
 
 START_TEST(test_oracle_agrees_on_hybrids)
 {

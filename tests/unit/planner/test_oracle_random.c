@@ -106,8 +106,9 @@ static void add_config(struct random *random, struct text *out)
 
 static void add_side(struct random *random, bool experts, struct text *out)
 {
-    static const char *const layouts[] = {
-        "megatron", "megatron", "hf", "vllm", "fsdp", "fsdp1", "zero3"};
+    static const char *const layouts[] = {"megatron", "megatron", "hf",
+                                          "vllm",     "sglang",   "fsdp",
+                                          "fsdp1",    "zero3"};
     const char *layout = layouts[below(random, RF_ARRAY_SIZE(layouts))];
     text_add(out, "{'layout': '%s'", layout);
     if (below(random, 6) == 0) {
@@ -129,6 +130,9 @@ static void add_side(struct random *random, bool experts, struct text *out)
     if (experts && below(random, 2)) {
         text_add(out, ", 'ep': %u, 'etp': %u", PICK(random, 1, 2, 3, 4),
                  PICK(random, 1, 1, 2, 4));
+    }
+    if (layout[0] == 's' && below(random, 2)) {
+        text_add(out, ", 'attention_dp': 2");
     }
     if (layout[0] == 'm' && pp > 1 && below(random, 3) == 0) {
         text_add(out, ", 'vpp': 2");

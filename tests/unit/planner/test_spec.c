@@ -74,6 +74,9 @@ static const struct {
     {"'tp': 4, 'ep': 2, 'layout': 'vllm'", 1},
     {"'tp': 4, 'ep': 2, 'layout': 'vllm', 'etp': 2", 2},
     {"'layout': 'fsdp', 'dp': 8", 1},
+    {"'tp': 8, 'ep': 2, 'layout': 'sglang'", 4},
+    {"'tp': 8, 'ep': 8, 'layout': 'sglang'", 1},
+    {"'tp': 8, 'ep': 2, 'etp': 2, 'layout': 'sglang'", 2},
 };
 
 START_TEST(test_spec_default_expert_tensor_parallelism)
@@ -154,6 +157,8 @@ static const struct {
      "'ci_percent': 1.5, 'max_s': 10}"},
     {"'mode': 'disaggregated', 'train': {'nodes': 2}, 'infer': {'nodes': 1}"},
     {"'train': {}, 'infer': {}, 'balance': 'time'"},
+    {"'train': {}, 'infer': {'layout': 'sglang', 'tp': 4, 'attention_dp': "
+     "2}"},
     {"'train': {}, 'infer': {}, 'balance': 'time', 'balance_links': "
      "[{'weight': 1000}, {'weight': 1, 'nics': 64}, {'weight': 3}, {'weight': "
      "4}]"},
@@ -292,6 +297,9 @@ static const struct {
     {TRAIN("'tp': '2'"), "$.train.tp: must be an integer"},
     {TRAIN("'tpp': 2"), "$.train: unknown key \"tpp\""},
     {TRAIN("'layout': 'gguf'"), "$.train.layout: must be one of"},
+    {TRAIN("'layout': 'sglan'"), "(did you mean \"sglang\"?)"},
+    {TRAIN("'layout': 'vllm', 'tp': 2, 'attention_dp': 2"),
+     "$.train.attention_dp: needs layout sglang; with vllm"},
     {TRAIN("'dtype': 'x'"), "$.train.dtype: unknown dtype"},
     {TRAIN("'nodes': []"), "must be an array of hosts"},
     {TRAIN("'nodes': 0"), "$.train.nodes: must be an integer from 1"},

@@ -128,16 +128,68 @@ static const struct {
      "converted from bfloat16 to float16; possible:"},
 };
 
+/* As a source or a destination. */
+static const struct {
+    const char *model, *overrides, *side, *train, *infer;
+} sglang[] = {
+    {"qwen3-0.6b", "'vocab_size': 1001", "'tp': 2", "", ""},
+    {"qwen2.5-7b", "", "'tp': 8, 'attention_dp': 2", "", ""},
+    {"qwen2.5-7b", "", "'tp': 8", "nearest value of tp that works: 4", NULL},
+    {"qwen2.5-7b", "", "'tp': 16, 'attention_dp': 2",
+     "num_attention_heads % (tp / attention_dp) must be 0, there are 28 heads; "
+     "nearest value of tp that works: 8",
+     NULL},
+    {"qwen3-8b", "", "'tp': 4, 'attention_dp': 3",
+     "tp 4 is impossible: tp % attention_dp must be 0, there are 3; nearest "
+     "values of tp that work: 3, 6",
+     NULL},
+    {"qwen3-30b-a3b", "", "'tp': 8, 'ep': 4", "", ""},
+    {"qwen3-30b-a3b", "", "'tp': 8, 'ep': 16",
+     "ep 16 is impossible: tp % ep must be 0 with layout sglang, tp is 8; "
+     "nearest value of ep that works: 8",
+     NULL},
+    {"qwen3-30b-a3b", "", "'tp': 8, 'ep': 4, 'etp': 4",
+     "tp % (etp * ep) must be 0 with layout sglang, tp is 8 and ep 4; nearest "
+     "value of etp that works: 2",
+     NULL},
+    /* tied: the copy would overlap the embedding's parts */
+    {"qwen3-0.6b", "", "'tp': 2, 'pp': 2", "", ""},
+    {"qwen3-0.6b", "", "'tp': 4, 'attention_dp': 2, 'pp': 2",
+     "train: pp 2 is impossible with layout sglang here", ""},
+};
+
+static void check_verdict(const char *said, const char *want)
+{
+    if (want[0] == '\0') {
+        ck_assert_str_eq(said, "");
+    } else {
+        assert_says(said, want);
+    }
+}
+
+START_TEST(test_world_rules_of_sglang)
+{
+    const char *infer =
+        sglang[_i].infer != NULL ? sglang[_i].infer : sglang[_i].train;
+    struct rf_model *model = file_model(sglang[_i].model, sglang[_i].overrides);
+    check_verdict(verdict(model,
+                          "'train': {'layout': 'sglang', %s}, 'infer': {}",
+                          sglang[_i].side),
+                  sglang[_i].train);
+    check_verdict(verdict(model,
+                          "'train': {}, 'infer': {'layout': 'sglang', %s}",
+                          sglang[_i].side),
+                  infer);
+    rf_model_destroy(model);
+}
+END_TEST
+
 START_TEST(test_world_rules_of_meshes)
 {
     struct rf_model *model = file_model(meshes[_i].model, meshes[_i].overrides);
     const char *said =
         verdict(model, "'train': {}, 'infer': {%s}", meshes[_i].infer);
-    if (meshes[_i].says[0] == '\0') {
-        ck_assert_str_eq(said, "");
-    } else {
-        assert_says(said, meshes[_i].says);
-    }
+    check_verdict(said, meshes[_i].says);
     rf_model_destroy(model);
 }
 END_TEST
@@ -208,6 +260,8 @@ Suite *test_world_rules_suite(void)
     TCase *tests = tcase_create("world_rules");
     tcase_add_loop_test(tests, test_world_rules_of_meshes, 0,
                         (int)RF_ARRAY_SIZE(meshes));
+    tcase_add_loop_test(tests, test_world_rules_of_sglang, 0,
+                        (int)RF_ARRAY_SIZE(sglang));
     tcase_add_test(tests, test_world_rules_shards_must_not_be_empty);
     tcase_add_test(tests, test_world_rules_a_manifest_must_tell_its_heads);
     tcase_add_test(tests, test_world_rules_without_layers_there_is_one_stage);

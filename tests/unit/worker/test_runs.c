@@ -176,8 +176,8 @@ START_TEST(test_indices_follow_row_major_order)
 }
 END_TEST
 
-static const char *const layouts[] = {"megatron", "hf", "vllm", "fsdp",
-                                      "fsdp1"};
+static const char *const layouts[] = {"megatron", "hf",   "vllm",
+                                      "sglang",   "fsdp", "fsdp1"};
 
 /* Marks bytes of an arena element by element, with no idea of runs. */
 static void mark_pieces(const struct rf_plan *plan, enum rf_side side,
@@ -207,7 +207,7 @@ START_TEST(test_padding_is_what_no_piece_covers)
              "{\"name\": \"s\", \"mode\": \"colocated\", \"train\": "
              "{\"layout\": \"%s\"%s}, \"infer\": {\"layout\": \"megatron\", "
              "\"tp\": 2}}",
-             layouts[_i], _i < 3 ? ", \"tp\": 2" : "");
+             layouts[_i], _i < 4 ? ", \"tp\": 2" : "");
     worker_lab_make(&lab, LAB_MODEL, scenario, 1, 2);
     for (int side = 0; side < RF_SIDES; side++) {
         for (uint32_t r = 0; r < 2; r++) {

@@ -87,4 +87,15 @@ bool rf_stats_drifts(const double *samples, size_t count);
  */
 bool rf_stats_bimodal(const double *samples, size_t count);
 
+/*
+ * The line y = fixed + slope x through points, as an outlier or two cannot move
+ * it: the slope is the weighted median of those of all pairs, each with the
+ * weight |xi - xj|, and `fixed` the median of y - slope x (P. K. Sen, Estimates
+ * of the regression coefficient based on Kendall's tau, JASA 63, 1968, after H.
+ * Theil, 1950; weights: L. A. Jaeckel, Annals of Mathematical Statistics 43,
+ * 1972). False, with the outputs as they were, where all x are equal.
+ */
+bool rf_stats_line(const double *x, const double *y, size_t count,
+                   double *fixed, double *slope);
+
 #endif

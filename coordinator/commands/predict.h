@@ -21,11 +21,11 @@ struct rf_prediction {
     enum rf_path path; /* of the simulation; nothing where there is none */
     double bound_ms;   /* 0: unknown */
     double ms;         /* simulated and calibrated */
-    double factor;     /* of the calibration, 1 without */
-    size_t n_results;  /* that it is from */
-    double others_ms;  /* from all results but the row's own */
-    double step_s;     /* of the whole timeline */
-    double share;      /* of the step that refits take */
+    double fixed_ms, factor; /* of the calibration, 0 and 1 without */
+    size_t n_results;        /* that it is from */
+    double others_ms;        /* from all results but the row's own */
+    double step_s;           /* of the whole timeline */
+    double share;            /* of the step that refits take */
 };
 
 /* Time on disk, both rates given: all unique bytes written, then what every
@@ -102,16 +102,21 @@ struct rf_leave_one_out {
 };
 
 /*
- * Multiplies what was simulated with what results of the same method and path
- * took of it: the median of measured / simulated, each result counted once.
- * Rows without such results stay as simulated. None gets below its bound,
- * unless a result of its method and path did. Fills p.ms, p.factor, p.n_results
- * and p.others_ms. Pure.
+ * Predicts fixed + factor x simulated from the results of the same method and
+ * path, each counted once: a robust line through measured and simulated times
+ * (rf_stats_line(), after Theil and Sen), from RF_PREDICT_LINE_RESULTS results
+ * on, if neither is negative. Otherwise nothing is fixed, and the factor is the
+ * median of measured / simulated. Rows without such results stay as simulated.
+ * None gets below its bound, unless a result of its method and path did. Fills
+ * p.ms, p.fixed_ms, p.factor, p.n_results and p.others_ms. Pure.
  */
 void rf_predict_calibrate(struct rf_predict_rows *rows,
                           struct rf_leave_one_out *out);
 
 /* "between nodes": where the time of a row goes. */
+/* So many results make a line. */
+#define RF_PREDICT_LINE_RESULTS 3
+
 const char *rf_predict_path_text(const struct rf_predict_row *row);
 
 /* `step`: whether there is a timeline. */

@@ -107,10 +107,14 @@ static void print_calibrations(const struct rf_predict_rows *rows,
     for (size_t i = 0; i < rows->n; i++) {
         const struct rf_predict_row *row = &rows->rows[i];
         if (row->gap == NULL && row->p.n_results > 0 && !said_before(rows, i)) {
-            fprintf(to, "%s, %s: calibrated by %zu %s: x%.3g\n",
+            fprintf(to, "%s, %s: calibrated by %zu %s: x%.3g",
                     row->method->name, rf_predict_path_text(row),
                     row->p.n_results, results_text(row->p.n_results),
                     row->p.factor);
+            if (row->p.fixed_ms > 0) {
+                fprintf(to, " + %.3g ms", row->p.fixed_ms);
+            }
+            fputc('\n', to);
         }
     }
     if (error->n > 0) {
@@ -161,9 +165,9 @@ static void add_prediction(json_t *entry, const struct rf_predict_row *row,
     json_object_set_new(entry, "path", json_string(rf_predict_path_text(row)));
     if (p->n_results > 0) {
         json_object_set_new(entry, "calibration",
-                            json_pack("{s:I, s:f}", "results",
+                            json_pack("{s:I, s:f, s:f}", "results",
                                       (json_int_t)p->n_results, "factor",
-                                      p->factor));
+                                      p->factor, "fixed_ms", p->fixed_ms));
     }
     if (row->result != NULL) {
         json_object_set_new(entry, "leave_one_out_ms", json_real(p->others_ms));

@@ -163,6 +163,32 @@ START_TEST(test_stats_intervals_of_repeats_draw_repeats_first)
 }
 END_TEST
 
+/* Three points on y = 2 + 3 x, one far off; two with nearly the same x say next
+ * to nothing of the slope. */
+START_TEST(test_stats_line_takes_no_notice_of_an_outlier)
+{
+    const double x[] = {1, 2, 4, 3, 4.001}, y[] = {5, 8, 14, 90, 13};
+    double fixed = 0, slope = 0;
+    ck_assert(rf_stats_line(x, y, 3, &fixed, &slope));
+    ck_assert_double_eq_tol(slope, 3, 1e-9);
+    ck_assert_double_eq_tol(fixed, 2, 1e-9);
+    ck_assert(rf_stats_line(x, y, 5, &fixed, &slope));
+    ck_assert_double_eq_tol(slope, 3, 0.35);
+    ck_assert_double_eq_tol(fixed, 2, 0.7);
+}
+END_TEST
+
+START_TEST(test_stats_line_needs_two_places)
+{
+    const double x[] = {3, 3, 3}, y[] = {1, 2, 3};
+    double fixed = -1, slope = -1;
+    ck_assert(!rf_stats_line(x, y, 3, &fixed, &slope));
+    ck_assert(!rf_stats_line(x, y, 0, &fixed, &slope));
+    ck_assert_double_eq(fixed, -1);
+    ck_assert_double_eq(slope, -1);
+}
+END_TEST
+
 Suite *test_stats_suite(void);
 Suite *test_stats_suite(void)
 {
@@ -180,6 +206,8 @@ Suite *test_stats_suite(void)
     tcase_add_test(tests, test_stats_drift_is_significant_and_matters);
     tcase_add_test(tests, test_stats_two_modes_have_a_gap_between_them);
     tcase_add_test(tests, test_stats_intervals_of_repeats_draw_repeats_first);
+    tcase_add_test(tests, test_stats_line_takes_no_notice_of_an_outlier);
+    tcase_add_test(tests, test_stats_line_needs_two_places);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -26,7 +26,8 @@ static void add(struct rf_predict_rows *rows, struct rf_predict_row row)
     RF_PUSH(rows->rows, rows->n, rows->capacity, row);
 }
 
-/* Links are 1.2, 1.5 and 3 times slower than simulated, memory twice. */
+/* Between nodes two results are on one line, 3.33 + 1.167 x; memory is twice as
+ * slow as simulated. */
 static struct rf_predict_rows five_rows(void)
 {
     struct rf_predict_rows rows = {.n = 0};
@@ -38,18 +39,46 @@ static struct rf_predict_rows five_rows(void)
     return rows;
 }
 
-START_TEST(test_calibrate_multiplies_by_the_median_of_the_same_path)
+START_TEST(test_calibrate_takes_the_line_of_the_same_path)
 {
     struct rf_predict_rows rows = five_rows();
     struct rf_leave_one_out error;
     rf_predict_calibrate(&rows, &error);
     ck_assert_uint_eq(rows.rows[4].p.n_results, 3);
-    ck_assert_double_eq_tol(rows.rows[4].p.factor, 1.5, 1e-9);
-    ck_assert_double_eq_tol(rows.rows[4].p.ms, 60, 1e-9);
+    ck_assert_double_eq_tol(rows.rows[4].p.factor, 3.5 / 3, 1e-9);
+    ck_assert_double_eq_tol(rows.rows[4].p.fixed_ms, 10 / 3.0, 1e-9);
+    ck_assert_double_eq_tol(rows.rows[4].p.ms, 50, 1e-9);
     ck_assert_double_eq_tol(rows.rows[4].p.simulated_ms, 40, 1e-9);
-    ck_assert_double_eq_tol(rows.rows[0].p.ms, 150, 1e-9);
+    ck_assert_double_eq_tol(rows.rows[0].p.ms, 120, 1e-9);
     ck_assert_uint_eq(rows.rows[3].p.n_results, 1);
     ck_assert_double_eq_tol(rows.rows[3].p.ms, 10, 1e-9);
+    rf_predict_rows_free(&rows);
+}
+END_TEST
+
+/* What costs less than nothing where there is nothing to do, or takes less the
+ * more there is, is no line; nor are two results, or three of one time. */
+START_TEST(test_calibrate_multiplies_by_the_median_without_a_line)
+{
+    static const struct {
+        double simulated[3], measured[3], factor;
+        size_t n;
+    } cases[] = {
+        {{10, 20, 30}, {12, 32, 52}, 1.6, 3},
+        {{10, 20, 30}, {50, 40, 30}, 2, 3},
+        {{10, 20}, {20, 30}, 1.75, 2},
+        {{10, 10, 10}, {20, 30, 40}, 3, 3},
+    };
+    struct rf_predict_rows rows = {.n = 0};
+    struct rf_leave_one_out error;
+    for (size_t i = 0; i < cases[_i].n; i++) {
+        add(&rows, row_of(i, RF_PATH_INSIDE, cases[_i].simulated[i],
+                          cases[_i].measured[i]));
+    }
+    rf_predict_calibrate(&rows, &error);
+    ck_assert_double_eq_tol(rows.rows[0].p.factor, cases[_i].factor, 1e-9);
+    ck_assert_double_eq(rows.rows[0].p.fixed_ms, 0);
+    ck_assert_double_eq_tol(rows.rows[0].p.ms, 10 * cases[_i].factor, 1e-9);
     rf_predict_rows_free(&rows);
 }
 END_TEST
@@ -158,7 +187,7 @@ START_TEST(test_calibrate_is_said_under_the_table)
 {
     char *text = printed();
     static const char *const lines[] = {
-        "\nhost, between nodes: calibrated by 3 results: x1.5\n",
+        "\nhost, between nodes: calibrated by 3 results: x1.17 + 3.33 ms\n",
         "\nhost, inside nodes: calibrated by 1 result: x2\n",
         "\nleave-one-out error over 4 results: median 52.5 %, worst 87.5 % "
         "(s0, host)\n",
@@ -175,8 +204,9 @@ Suite *test_predict_calibrate_suite(void)
 {
     Suite *suite = suite_create("predict_calibrate");
     TCase *tests = tcase_create("predict_calibrate");
-    tcase_add_test(tests,
-                   test_calibrate_multiplies_by_the_median_of_the_same_path);
+    tcase_add_test(tests, test_calibrate_takes_the_line_of_the_same_path);
+    tcase_add_loop_test(
+        tests, test_calibrate_multiplies_by_the_median_without_a_line, 0, 4);
     tcase_add_test(tests,
                    test_calibrate_leaves_out_the_result_that_it_predicts);
     tcase_add_test(tests, test_calibrate_counts_a_result_once);

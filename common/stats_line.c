@@ -1,0 +1,80 @@
+/* A robust line through points. See stats.h. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "common/mem.h"
+#include "common/stats.h"
+
+/* Of two points. */
+struct pair {
+    double slope, weight;
+};
+
+static int by_value(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static int by_slope(const void *a, const void *b)
+{
+    const struct pair *x = a, *y = b;
+    return (x->slope > y->slope) - (x->slope < y->slope);
+}
+
+/* All pairs with different x, `n` of them; to be freed. */
+static struct pair *list_pairs(const double *x, const double *y, size_t count,
+                               size_t *n)
+{
+    struct pair *pairs = rf_xcalloc(count * count / 2 + 1, sizeof(*pairs));
+    *n = 0;
+    for (size_t i = 0; i < count; i++) {
+        for (size_t j = 0; j < i; j++) {
+            const double dx = x[i] - x[j];
+            if (fabs(dx) > 0) {
+                pairs[(*n)++] = (struct pair){(y[i] - y[j]) / dx, fabs(dx)};
+            }
+        }
+    }
+    return pairs;
+}
+
+/* The first slope with at least half of all weight at or below it, or halfway
+ * to the next one where that is half exactly. */
+static double weighted_median(struct pair *pairs, size_t n)
+{
+    double half = 0, below = 0;
+    size_t at = 0;
+    qsort(pairs, n, sizeof(*pairs), by_slope);
+    for (size_t i = 0; i < n; i++) {
+        half += pairs[i].weight / 2;
+    }
+    while (at + 1 < n && below + pairs[at].weight < half) {
+        below += pairs[at++].weight;
+    }
+    return at + 1 < n && below + pairs[at].weight <= half
+               ? (pairs[at].slope + pairs[at + 1].slope) / 2
+               : pairs[at].slope;
+}
+
+bool rf_stats_line(const double *x, const double *y, size_t count,
+                   double *fixed, double *slope)
+{
+    size_t n;
+    struct pair *pairs = list_pairs(x, y, count, &n);
+    double *rests;
+    if (n == 0) {
+        free(pairs);
+        return false;
+    }
+    *slope = weighted_median(pairs, n);
+    rests = rf_xcalloc(count, sizeof(*rests));
+    for (size_t i = 0; i < count; i++) {
+        rests[i] = y[i] - *slope * x[i];
+    }
+    qsort(rests, count, sizeof(*rests), by_value);
+    *fixed = rf_percentile(rests, count, 50);
+    free(rests);
+    free(pairs);
+    return true;
+}

@@ -158,6 +158,11 @@ enum rf_status rf_schedule_prove(const struct rf_plan *plan,
 /* Bytes of an op on the wire: at the destination's item size when cast at the
  * source, else at the source's. */
 uint64_t rf_op_bytes(const struct rf_op *op);
+/* Whether it reads training memory as the training side holds it: nothing comes
+ * before it, and its source casts nothing. */
+bool rf_op_reads_held(const struct rf_op *op);
+/* Where what it reads ends, in bytes into op->src_mem. */
+uint64_t rf_op_src_end(const struct rf_op *op);
 /* Bytes that it writes. */
 uint64_t rf_op_written(const struct rf_op *op);
 

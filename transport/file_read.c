@@ -70,7 +70,7 @@ static enum rf_status is_written(struct rf_files *files, const struct rf_op *op,
 {
     struct rf_file_peer *peer = &files->peers[op->src];
     uint32_t generation = files->engine->flow->generation;
-    bool packed = rf_file_is_packed(op);
+    bool packed = !rf_op_reads_held(op);
     enum rf_status status;
     uint64_t offset;
     *ready = !packed && peer->image == generation;
@@ -214,7 +214,7 @@ static enum rf_status get_some(struct rf_files *files, const struct get *get,
                                uint64_t *n, struct rf_err *err)
 {
     uint64_t run_bytes = get->shape->run_items * get->shape->src_item;
-    if (rf_file_is_packed(get->op)) {
+    if (!rf_op_reads_held(get->op)) {
         return get_packed(files, get, n, err);
     }
     if (get->shape->n_dims > 0 && run_bytes < DIRECT_BYTES) {
@@ -242,7 +242,7 @@ static enum rf_status begin_get(struct rf_files *files, const struct rf_op *op,
             (void)posix_fadvise(peer->data, 0, 0, POSIX_FADV_DONTNEED);
         }
     }
-    if (status == RF_OK && rf_file_is_packed(op)) {
+    if (status == RF_OK && !rf_op_reads_held(op)) {
         status =
             read_entry(files, op->src, op->id, &ready, &files->get_offset, err);
     }

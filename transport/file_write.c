@@ -129,16 +129,11 @@ void rf_files_plan_image(struct rf_files *files)
     const struct rf_method_env *env = files->engine->env;
     for (size_t i = 0; i < env->schedule->n_ops; i++) {
         const struct rf_op *op = &env->schedule->ops[i];
-        const struct rf_copy_shape *shape = &files->shapes[i];
-        uint64_t end = op->src_offset + shape->run_items * shape->src_item;
-        if (op->src != env->rank || rf_file_is_packed(op)) {
-            continue;
+        if (op->src == env->rank && rf_op_reads_held(op)) {
+            RF_PUSH(
+                files->ranges, files->n_ranges, files->range_cap,
+                ((struct rf_file_range){op->src_offset, rf_op_src_end(op)}));
         }
-        for (uint32_t d = 0; d < shape->n_dims; d++) {
-            end += (shape->count[d] - 1) * shape->src_stride[d];
-        }
-        RF_PUSH(files->ranges, files->n_ranges, files->range_cap,
-                ((struct rf_file_range){op->src_offset, end}));
     }
     join_ranges(files);
 }
@@ -294,7 +289,7 @@ static enum rf_status next_put(struct rf_files *files, bool *worked,
     struct rf_file_put put = {.send = send};
     enum rf_status status;
     bool whole;
-    if (!rf_file_is_packed(op)) {
+    if (rf_op_reads_held(op)) {
         if (files->image_synced) {
             files->put_at++;
             finish_put(files, send);

@@ -23,12 +23,6 @@
 
 #include "common/mem.h"
 
-bool rf_file_is_packed(const struct rf_op *op)
-{
-    return op->src_mem != RF_MEM_TRAIN || op->dep != RF_NO_OP ||
-           (op->cast != RF_CAST_NONE && op->cast_at_source);
-}
-
 /* --- names ---------------------------------------------------------------- */
 
 static enum rf_status path_of(const struct rf_files *files, uint32_t rank,

@@ -3,11 +3,10 @@
  *
  * Every source rank has two files. `data`: an image of the parts of its
  * training memory that ops read, each byte at its arena offset, then a region
- * of packed ops (those that forward, read staging memory or are cast at the
- * source) at offsets handed out as they come. `ledger`: a 16-byte entry at
- * 16·op id for each packed op and one at 16·(ops of the world) for the image:
- * u32 generation, u32 zero, u64 offset in `data`; big-endian. An entry is
- * written after its data.
+ * of packed ops (all others: !rf_op_reads_held()) at offsets handed out as they
+ * come. `ledger`: a 16-byte entry at 16·op id for each packed op and one at
+ * 16·(ops of the world) for the image: u32 generation, u32 zero, u64 offset in
+ * `data`; big-endian. An entry is written after its data.
  */
 #ifndef RF_TRANSPORT_FILES_H
 #define RF_TRANSPORT_FILES_H
@@ -82,8 +81,6 @@ struct rf_files {
 
 extern const struct rf_carrier_ops rf_carrier_files;
 
-/* Whether an op goes through the packed region. */
-bool rf_file_is_packed(const struct rf_op *op);
 /* Moves one block; *worked when it did. */
 enum rf_status rf_files_write(struct rf_files *files, bool *worked,
                               struct rf_err *err) RF_MUST_CHECK;

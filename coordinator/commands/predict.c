@@ -41,8 +41,9 @@ static enum rf_status predict(const struct context *context,
     const struct rf_plan *plan = input->scenario->plan;
     struct rf_bound bound = {0};
     if (rf_method_info_find(input->method)->needs_folder) {
-        p->simulated_ms = rf_predict_disk_ms(
-            &input->figures, context->model->bytes, plan->totals.bytes_total);
+        struct rf_file_loads loads;
+        rf_predict_file_loads(input->scenario->schedule, &loads);
+        p->simulated_ms = rf_predict_disk_ms(&input->figures, &loads);
     } else {
         const struct rf_simulate_env env = {
             .plan = plan,

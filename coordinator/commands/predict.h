@@ -28,10 +28,21 @@ struct rf_prediction {
     double share;            /* of the step that refits take */
 };
 
-/* Time on disk, both rates given: all unique bytes written, then what every
- * reader wants read, both over the rates of the file system as a whole. */
+/* Bytes that go through files: of all ranks, and of the one that has most. */
+struct rf_file_loads {
+    uint64_t written, read, most_written, most_read;
+};
+
+/* A rank writes once what of its training memory anybody reads, with what lies
+ * between rows, and what is forwarded or cast there for each reader. */
+void rf_predict_file_loads(const struct rf_schedule *schedule,
+                           struct rf_file_loads *out);
+
+/* Time on disk, the rates of the file system as a whole given: everything is
+ * written, then everything read, either as fast as the file system does it for
+ * all ranks and the busiest rank alone. */
 double rf_predict_disk_ms(const struct rf_link_figures *figures,
-                          uint64_t written_bytes, uint64_t read_bytes);
+                          const struct rf_file_loads *loads);
 
 /*
  * Takes for each node and pair of nodes of `config` the best of the figures
@@ -101,6 +112,9 @@ struct rf_leave_one_out {
     const struct rf_predict_row *worst_row;
 };
 
+/* So many results make a line. */
+#define RF_PREDICT_LINE_RESULTS 3
+
 /*
  * Predicts fixed + factor x simulated from the results of the same method and
  * path, each counted once: a robust line through measured and simulated times
@@ -114,9 +128,6 @@ void rf_predict_calibrate(struct rf_predict_rows *rows,
                           struct rf_leave_one_out *out);
 
 /* "between nodes": where the time of a row goes. */
-/* So many results make a line. */
-#define RF_PREDICT_LINE_RESULTS 3
-
 const char *rf_predict_path_text(const struct rf_predict_row *row);
 
 /* `step`: whether there is a timeline. */

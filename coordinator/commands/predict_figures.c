@@ -11,11 +11,95 @@
 #include "common/mem.h"
 #include "transport/method.h"
 
-double rf_predict_disk_ms(const struct rf_link_figures *figures,
-                          uint64_t written_bytes, uint64_t read_bytes)
+/* A part of a rank's training memory that is written to its file. */
+struct held_range {
+    uint32_t rank;
+    uint64_t at, end;
+};
+
+struct held_ranges {
+    struct held_range *of;
+    size_t n, capacity;
+};
+
+static int by_rank_and_start(const void *a, const void *b)
 {
-    return (double)written_bytes / figures->write_gbytes_per_s / 1e6 +
-           (double)read_bytes / figures->read_gbytes_per_s / 1e6;
+    const struct held_range *x = a, *y = b;
+    return x->rank != y->rank ? (x->rank > y->rank) - (x->rank < y->rank)
+                              : (x->at > y->at) - (x->at < y->at);
+}
+
+/* Adds the bytes that the ranges of each rank cover to `written`. */
+static void add_held(const struct held_ranges *ranges, uint64_t *written)
+{
+    uint64_t end = 0;
+    if (ranges->n > 0) {
+        qsort(ranges->of, ranges->n, sizeof(*ranges->of), by_rank_and_start);
+    }
+    for (size_t i = 0; i < ranges->n; i++) {
+        const struct held_range *range = &ranges->of[i];
+        const bool first = i == 0 || range->rank != ranges->of[i - 1].rank;
+        const uint64_t from = first ? range->at : RF_MAX(range->at, end);
+        written[range->rank] += range->end - RF_MIN(from, range->end);
+        end = first ? range->end : RF_MAX(end, range->end);
+    }
+}
+
+/* What each rank writes and reads. */
+static void load_ranks(const struct rf_schedule *schedule, uint64_t *written,
+                       uint64_t *read)
+{
+    struct held_ranges held = {.n = 0};
+    struct rf_schedule_walk walk;
+    const struct rf_op *op;
+    rf_schedule_walk_start(&walk, schedule);
+    while ((op = rf_schedule_walk_next(&walk)) != NULL) {
+        if (rf_op_reads_held(op)) {
+            const struct held_range range = {op->src, op->src_offset,
+                                             rf_op_src_end(op)};
+            RF_PUSH(held.of, held.n, held.capacity, range);
+        } else {
+            written[op->src] += rf_op_bytes(op);
+        }
+        read[op->dst] += rf_op_bytes(op);
+    }
+    add_held(&held, written);
+    free(held.of);
+}
+
+void rf_predict_file_loads(const struct rf_schedule *schedule,
+                           struct rf_file_loads *out)
+{
+    uint64_t *written = rf_xcalloc(schedule->n_ranks, sizeof(*written));
+    uint64_t *read = rf_xcalloc(schedule->n_ranks, sizeof(*read));
+    load_ranks(schedule, written, read);
+    *out = (struct rf_file_loads){.written = 0};
+    for (uint32_t r = 0; r < schedule->n_ranks; r++) {
+        out->written += written[r];
+        out->read += read[r];
+        out->most_written = RF_MAX(out->most_written, written[r]);
+        out->most_read = RF_MAX(out->most_read, read[r]);
+    }
+    free(written);
+    free(read);
+}
+
+/* As fast as all ranks together get on, and as the busiest does alone; a rate
+ * of 0 is no limit. */
+static double file_ms(uint64_t all, double rate, uint64_t most, double single)
+{
+    const double together = (double)all / rate / 1e6;
+    return single > 0 ? RF_MAX(together, (double)most / single / 1e6)
+                      : together;
+}
+
+double rf_predict_disk_ms(const struct rf_link_figures *figures,
+                          const struct rf_file_loads *loads)
+{
+    return file_ms(loads->written, figures->write_gbytes_per_s,
+                   loads->most_written, figures->single_write_gbytes_per_s) +
+           file_ms(loads->read, figures->read_gbytes_per_s, loads->most_read,
+                   figures->single_read_gbytes_per_s);
 }
 
 void rf_predict_step(const struct rf_timeline *timeline,

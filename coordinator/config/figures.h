@@ -13,7 +13,9 @@ struct rf_link_figures {
     double link_latency_us;
     double per_op_us; /* of each operation of the busiest rank */
     double setup_ms;  /* once per refit */
-    double write_gbytes_per_s, read_gbytes_per_s; /* method disk */
+    /* Method disk: all ranks at once, and one alone. */
+    double write_gbytes_per_s, read_gbytes_per_s;
+    double single_write_gbytes_per_s, single_read_gbytes_per_s;
 };
 
 #endif

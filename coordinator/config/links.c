@@ -27,6 +27,8 @@ static const struct {
     FIGURE(setup_ms, false, false),
     FIGURE(write_gbytes_per_s, true, false),
     FIGURE(read_gbytes_per_s, true, false),
+    FIGURE(single_write_gbytes_per_s, true, false),
+    FIGURE(single_read_gbytes_per_s, true, false),
     FIGURE(nic_gbytes_per_s, true, true),
     FIGURE(nics_per_node, true, true),
     FIGURE(nvlink_gbytes_per_s, true, false),

@@ -12,8 +12,55 @@ START_TEST(test_predict_disk_is_write_plus_read)
 {
     struct rf_link_figures figures = {.write_gbytes_per_s = 2,
                                       .read_gbytes_per_s = 4};
-    ck_assert_double_eq_tol(
-        rf_predict_disk_ms(&figures, 4000000000, 8000000000), 4000, 1e-6);
+    const struct rf_file_loads loads = {4000000000, 8000000000, 4000000000,
+                                        1000000000};
+    ck_assert_double_eq_tol(rf_predict_disk_ms(&figures, &loads), 4000, 1e-6);
+}
+END_TEST
+
+/* One writer of 4 GB, eight readers of 1 GB each. */
+START_TEST(test_predict_disk_is_no_faster_than_its_busiest_rank)
+{
+    struct rf_link_figures figures = {.write_gbytes_per_s = 2,
+                                      .read_gbytes_per_s = 4,
+                                      .single_write_gbytes_per_s = 1,
+                                      .single_read_gbytes_per_s = 1};
+    struct rf_file_loads loads = {4000000000, 8000000000, 4000000000,
+                                  1000000000};
+    ck_assert_double_eq_tol(rf_predict_disk_ms(&figures, &loads), 6000, 1e-6);
+    loads.most_written = 1000000000;
+    loads.most_read = 8000000000;
+    ck_assert_double_eq_tol(rf_predict_disk_ms(&figures, &loads), 10000, 1e-6);
+}
+END_TEST
+
+/* A file has what its rank holds once, however many read it, and what is
+ * forwarded for each reader. */
+START_TEST(test_predict_disk_counts_what_ranks_write_and_read)
+{
+    static const struct {
+        const char *scenario;
+        double written, read, most_written, most_read; /* of the model */
+    } cases[] = {
+        {"{'name': 's', 'train': {'tp': 1, 'dp': 1}, 'infer': {'tp': 1, 'dp': "
+         "4}}",
+         1, 4, 1, 1},
+        {"{'name': 's', 'train': {'tp': 1, 'dp': 1}, 'infer': {'tp': 1, 'dp': "
+         "4}, 'strategy': 'broadcast'}",
+         2, 4, 1, 1},
+    };
+    struct configured_pair pair = configured_pair(cases[_i].scenario);
+    const double bytes = (double)pair.model->bytes;
+    struct rf_file_loads loads;
+    rf_predict_file_loads(pair.scenario->schedule, &loads);
+    ck_assert_double_eq_tol((double)loads.written / bytes, cases[_i].written,
+                            0.01);
+    ck_assert_double_eq_tol((double)loads.read / bytes, cases[_i].read, 0.01);
+    ck_assert_double_eq_tol((double)loads.most_written / bytes,
+                            cases[_i].most_written, 0.01);
+    ck_assert_double_eq_tol((double)loads.most_read / bytes,
+                            cases[_i].most_read, 0.01);
+    configured_pair_free(&pair);
 }
 END_TEST
 
@@ -295,6 +342,9 @@ Suite *test_predict_suite(void)
     Suite *suite = suite_create("predict");
     TCase *tests = tcase_create("predict");
     tcase_add_test(tests, test_predict_disk_is_write_plus_read);
+    tcase_add_test(tests, test_predict_disk_is_no_faster_than_its_busiest_rank);
+    tcase_add_loop_test(
+        tests, test_predict_disk_counts_what_ranks_write_and_read, 0, 2);
     tcase_add_test(tests, test_predict_step_counts_refits);
     tcase_add_test(tests, test_predict_spreads_figures_over_nodes_and_pairs);
     tcase_add_test(tests,

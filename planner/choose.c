@@ -86,7 +86,7 @@ enum rf_status rf_choose_try(const struct rf_choose_env *env,
                                             .links = env->links,
                                             .node_names = env->node_names,
                                             .per_op_us = env->per_op_us,
-                                            .in_place = env->in_place};
+                                            .inside = env->inside};
         status = rf_simulate(&how, &simulated, err);
         if (status == RF_OK) {
             candidate->ms = simulated.ms;

@@ -19,9 +19,9 @@ struct rf_choose_env {
     const struct rf_links *links;
     const char *const *node_names;
     double per_op_us;
-    bool in_place;      /* see struct rf_simulate_env */
-    bool crosses_nodes; /* operations may go from node to node */
-    uint64_t max_ops;   /* RF_CHOOSE_MAX_OPS */
+    struct rf_inside inside; /* how the method moves inside a node */
+    bool crosses_nodes;      /* operations may go from node to node */
+    uint64_t max_ops;        /* RF_CHOOSE_MAX_OPS */
 };
 
 struct rf_candidate {

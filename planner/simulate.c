@@ -35,6 +35,13 @@
 #define WINDOW 6
 #define NO_EDGE SIZE_MAX
 #define MAX_TURNS (UINT32_C(1) << 16)
+/* A copy of what another one reads, too: its source may be in a cache, so that
+ * it need only write, which is half of a copy. */
+#define AGAIN_SHARE 0.5
+/* What the beginning of a run costs, in bytes: a processor that copies runs of
+ * 1 to 3 KB of rows takes 20 to 35 ns more for each, in which it would copy so
+ * much, since it fetches ahead anew. */
+#define RUN_BYTES 1024
 
 /* --- Servers ---------------------------------------------------------------
  */
@@ -179,36 +186,62 @@ static void need_link(const struct rf_simulation *b, const struct rf_flow *flow,
     need(b, job, NIC_IN, nic_of(b, flow->dst), in, 1);
 }
 
-/* In host memory both ranks of a copy may work on it, on a GPU its source. */
+/* What the ranks that copy get alone. All ranks of a node together are limited
+ * by its memory, few ranks by what each gets. */
+static void need_copiers(const struct rf_simulation *b,
+                         const struct rf_flow *flow, struct rf_job *job)
+{
+    const uint32_t node = b->world->ranks[flow->src].node;
+    const double alone = b->env->links->copy1_gbytes_per_s[node];
+    const double together = b->env->links->copy_gbytes_per_s[node];
+    const enum rf_copier copier = b->env->inside.copier;
+    const bool own = flow->src == flow->dst;
+    double memory = together;
+    if (copier == RF_COPIER_ANY && alone > 0) {
+        memory = RF_MIN(together, alone * b->n_ranks[node]);
+    }
+    need(b, job, MEMORY, node, memory, 1);
+    if (copier == RF_COPIER_SRC || copier == RF_COPIER_BOTH) {
+        need(b, job, ENGINE, flow->src, alone, 1);
+    }
+    if (copier == RF_COPIER_DST || (copier == RF_COPIER_BOTH && !own)) {
+        need(b, job, ENGINE, flow->dst, alone, 1);
+    }
+}
+
 static void need_memory(const struct rf_simulation *b,
                         const struct rf_flow *flow, struct rf_job *job)
 {
     const struct rf_links *links = b->env->links;
-    const uint32_t node = b->world->ranks[flow->src].node;
-    const double alone = links->copy1_gbytes_per_s[node];
     if (links->devices && flow->src != flow->dst &&
         links->port_gbytes_per_s > 0) {
         need(b, job, PORT_OUT, flow->src, links->port_gbytes_per_s, 1);
         need(b, job, PORT_IN, flow->dst, links->port_gbytes_per_s, 1);
         return;
     }
-    need(b, job, MEMORY, node, links->copy_gbytes_per_s[node], 1);
-    if (flow->src == flow->dst || links->devices) {
-        need(b, job, ENGINE, flow->src, alone, 1);
-    } else {
-        need(b, job, ENGINE, flow->src, alone, 0.5);
-        need(b, job, ENGINE, flow->dst, alone, 0.5);
-    }
+    need_copiers(b, flow, job);
+}
+
+/* Where any rank copies, rows side by side are copied together; devices have
+ * kernels for rows. */
+static bool walks_runs(const struct rf_simulation *b)
+{
+    const enum rf_copier copier = b->env->inside.copier;
+    return copier == RF_COPIER_DST || copier == RF_COPIER_BOTH;
 }
 
 /* One of a flow's jobs, all alike but for the processors' part. */
 static struct rf_job job_of_flow(const struct rf_simulation *b,
                                  const struct rf_flow *flow)
 {
-    const double bytes = (double)flow->bytes / flow->n_jobs;
+    double bytes = (double)flow->bytes / flow->n_jobs;
     struct rf_job job = {.grains = bytes / GRAIN_BYTES};
     if (b->world->ranks[flow->src].node == b->world->ranks[flow->dst].node) {
         need_memory(b, flow, &job);
+        bytes -= AGAIN_SHARE * (double)flow->again / flow->n_jobs;
+        if (walks_runs(b)) {
+            bytes += RUN_BYTES * (double)flow->n_runs / flow->n_jobs;
+        }
     } else {
         need_link(b, flow, &job);
     }
@@ -279,13 +312,14 @@ void rf_simulation_add_flow(struct rf_simulation *b, const struct rf_flow *flow)
     RF_PUSH(b->flows, b->n_flows, b->flows_capacity, *flow);
 }
 
-/* Whether a method that may leave pieces in place leaves this one. */
-static bool stays(const struct rf_simulation *b, const struct rf_op *op)
+/* RF_LEFT_SLOT. */
+static bool stays_in_slot(const struct rf_simulation *b, const struct rf_op *op)
 {
     const struct rf_rank_layout *layout;
     size_t first = 0, n;
-    if (!b->env->in_place || op->cast != RF_CAST_NONE ||
-        op->dst_mem != RF_MEM_INFER || op->src_mem != RF_MEM_TRAIN ||
+    if (b->env->plan->spec->strategy != RF_SEND_RECV ||
+        op->cast != RF_CAST_NONE || op->dst_mem != RF_MEM_INFER ||
+        op->src_mem != RF_MEM_TRAIN ||
         !rf_same_slot(b->world, op->src, op->dst) ||
         memcmp(op->src_stride, op->dst_stride, sizeof(op->src_stride)) != 0) {
         return false;
@@ -301,6 +335,22 @@ static bool stays(const struct rf_simulation *b, const struct rf_op *op)
         }
         first += order > 0 ? n / 2 + 1 : 0;
         n = order > 0 ? n - n / 2 - 1 : n / 2;
+    }
+    return false;
+}
+
+/* Whether the method leaves what this op brings where it is. */
+static bool stays(const struct rf_simulation *b, const struct rf_op *op)
+{
+    const struct rf_cover *cover;
+    switch (b->env->inside.left) {
+    case RF_LEFT_SLOT:
+        return stays_in_slot(b, op);
+    case RF_LEFT_COVERED:
+        cover = rf_covers_of_op(&b->covers, op);
+        return cover != NULL && cover->usable;
+    case RF_LEFT_NOTHING:
+        break;
     }
     return false;
 }
@@ -346,9 +396,68 @@ static uint32_t after_of(const struct rf_simulation *b, const struct rf_op *op)
     return op->dep == RF_NO_OP ? NO_FLOW : b->flow_of[op->dep];
 }
 
+static bool reads_same(const struct rf_op *a, const struct rf_op *b)
+{
+    return a->src == b->src && a->src_mem == b->src_mem &&
+           a->src_offset == b->src_offset && a->family == b->family &&
+           rf_box_compare(&a->box, &b->box) == 0;
+}
+
+/* Whether an op before this one copies the same to another rank of the node.
+ * Only plain copies in host memory gain by that. */
+static bool is_read_again(struct rf_simulation *b, size_t i)
+{
+    const struct rf_op *ops = b->env->schedule->ops, *op = &ops[i];
+    const enum rf_copier copier = b->env->inside.copier;
+    const uint64_t words[] = {op->src, op->src_mem, op->src_offset};
+    struct rf_hash hash;
+    size_t at;
+    if ((copier != RF_COPIER_ANY && copier != RF_COPIER_DST) ||
+        b->world->ranks[op->src].node != b->world->ranks[op->dst].node) {
+        return false;
+    }
+    rf_hash_init(&hash);
+    rf_hash_record(&hash, words, RF_ARRAY_SIZE(words));
+    at = hash.a & (b->reads_size - 1);
+    while (b->reads[at] != RF_NO_OP && !reads_same(&ops[b->reads[at]], op)) {
+        at = (at + 1) & (b->reads_size - 1);
+    }
+    if (b->reads[at] != RF_NO_OP) {
+        return true;
+    }
+    b->reads[at] = (uint32_t)i;
+    return false;
+}
+
+/* How many pieces of memory an op copies, as long as both ends have them in one
+ * piece. */
+static uint64_t runs_of(const struct rf_op *op)
+{
+    uint64_t run = 1;
+    for (uint32_t d = RF_BOX_DIMS; d-- > 0;) {
+        const uint64_t extent = op->box.extent[d];
+        if (extent > 1 && (op->src_stride[d] != run * op->src_item ||
+                           op->dst_stride[d] != run * op->dst_item)) {
+            break;
+        }
+        run *= extent;
+    }
+    return rf_box_elements(&op->box) / run;
+}
+
+static void forget_reads(struct rf_simulation *b)
+{
+    for (b->reads_size = 2; b->reads_size < 2 * b->env->schedule->n_ops;) {
+        b->reads_size *= 2;
+    }
+    b->reads = rf_xrealloc(b->reads, b->reads_size, sizeof(*b->reads));
+    memset(b->reads, 0xff, b->reads_size * sizeof(*b->reads));
+}
+
 static void find_flows(struct rf_simulation *b)
 {
     const struct rf_schedule *schedule = b->env->schedule;
+    forget_reads(b);
     for (size_t i = 0; i < schedule->n_ops && !too_many(b); i++) {
         const struct rf_op *op = &schedule->ops[i];
         const struct rf_flow key = {
@@ -368,11 +477,21 @@ static void find_flows(struct rf_simulation *b)
         b->flow_of[i] = flow_for(b, &key);
         flow = &b->flows[b->flow_of[i]];
         flow->bytes += rf_op_bytes(op);
+        flow->again += is_read_again(b, i) ? rf_op_bytes(op) : 0;
+        flow->n_runs += runs_of(op);
         if (op->dep != RF_NO_OP && b->flow_of[op->dep] != NO_FLOW &&
             b->world->ranks[op->src].node != b->world->ranks[op->dst].node) {
             b->flows[b->flow_of[op->dep]].forwarded = true;
         }
         flow->n_ops++;
+    }
+}
+
+static void count_ranks(struct rf_simulation *b)
+{
+    b->n_ranks = rf_xcalloc(b->world->n_nodes, sizeof(*b->n_ranks));
+    for (uint32_t r = 0; r < b->world->n_ranks; r++) {
+        b->n_ranks[b->world->ranks[r].node]++;
     }
 }
 
@@ -685,6 +804,10 @@ enum rf_status rf_simulate(const struct rf_simulate_env *env,
     b.flows = rf_xcalloc(b.flows_capacity, sizeof(*b.flows));
     b.flow_of = rf_xcalloc(n_ops, sizeof(*b.flow_of));
     b.end_of = rf_xcalloc(n_ops, sizeof(*b.end_of));
+    if (env->inside.left == RF_LEFT_COVERED) {
+        rf_covers_find(env->plan, env->schedule, RF_NONE, &b.covers);
+    }
+    count_ranks(&b);
     choose_turns(&b);
     choose_flows(&b);
     rf_simulation_find_folded(&b);
@@ -694,6 +817,9 @@ enum rf_status rf_simulate(const struct rf_simulate_env *env,
         take_turns(&b);
     }
     status = run(&b, out, err);
+    rf_covers_free(&b.covers);
+    free(b.n_ranks);
+    free(b.reads);
     free(b.flow_of);
     free(b.end_of);
     free(b.depth_of);

@@ -8,6 +8,7 @@
 #define RF_PLANNER_SIMULATE_H
 
 #include "planner/cost.h"
+#include "planner/inside.h"
 
 struct rf_simulate_env {
     const struct rf_plan *plan;
@@ -15,8 +16,7 @@ struct rf_simulate_env {
     const struct rf_links *links;       /* 0: no limit */
     const char *const *node_names;
     double per_op_us; /* of the processors of both ranks */
-    bool in_place;    /* pieces that one op fills whole and unchanged from
-                         memory of the same slot are not copied */
+    struct rf_inside inside;
 };
 
 /* Where the time goes: what kind of server is held longest. */

@@ -2,6 +2,7 @@
 #ifndef RF_PLANNER_SIMULATE_INTERNAL_H
 #define RF_PLANNER_SIMULATE_INTERNAL_H
 
+#include "planner/cover.h"
 #include "planner/servers.h"
 #include "planner/simulate.h"
 
@@ -15,6 +16,8 @@ struct rf_flow {
     uint32_t n_jobs;
     bool forwarded;        /* what it brings goes on to other ranks */
     uint64_t bytes, n_ops; /* those that are moved */
+    uint64_t again;  /* of `bytes`: another op reads the same of this rank */
+    uint64_t n_runs; /* pieces of memory, contiguous at both ends */
     uint64_t first_job;
     uint64_t done;     /* bytes of ops in jobs so far */
     double latency_ms; /* before others may go on with what arrived */
@@ -48,6 +51,11 @@ struct rf_simulation {
     struct rf_job_edge *edges;
     size_t n_edges, edges_capacity;
     uint64_t in_place;
+    struct rf_covers covers; /* with RF_LEFT_COVERED */
+    uint32_t *n_ranks;       /* of each node */
+    uint32_t *reads; /* hash table of the ops that copy inside nodes, by what
+                        they read */
+    size_t reads_size;
     uint32_t tasks_a_turn; /* 0: ranks need not take turns */
     struct rf_batch *batches;
     size_t n_batches;

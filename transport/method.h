@@ -23,6 +23,7 @@
 #include <stdint.h>
 
 #include "common/err.h"
+#include "planner/inside.h"
 #include "planner/schedule.h"
 #include "transport/memory.h"
 #include "transport/trace.h"
@@ -100,8 +101,7 @@ struct rf_method_info {
     bool crosses_nodes; /* can move bytes between nodes */
     bool needs_folder;  /* "disk" */
     bool moves_bytes;   /* false for null: nothing to verify */
-    bool may_alias;     /* pieces may stay where the source has them, and then
-                           nothing moves */
+    struct rf_inside inside;
 };
 
 struct rf_method_ops {

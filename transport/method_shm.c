@@ -7,7 +7,7 @@
  * Bytes: a zero-copy piece costs one handle (process, descriptor, offset, size)
  * for each pair of ranks; copies count as everywhere.
  *
- * Which pieces are used in place is found in cover.c.
+ * Which pieces are used in place is found in planner/cover.c.
  */
 #include "transport/engine.h"
 
@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "transport/cover.h"
+#include "planner/cover.h"
 
 #define HANDLE_BYTES 24
 
@@ -36,7 +36,7 @@ static void mark_nothing(const struct rf_engine *engine, bool *nothing)
 {
     const struct rf_schedule *schedule = engine->env->schedule;
     struct rf_covers covers;
-    rf_covers_find(engine->env->plan, engine->flow, RF_NONE, &covers);
+    rf_covers_find(engine->env->plan, schedule, RF_NONE, &covers);
     for (size_t i = 0; i < schedule->n_ops; i++) {
         const struct rf_cover *cover =
             rf_covers_of_op(&covers, &schedule->ops[i]);
@@ -77,13 +77,15 @@ static void find_places(struct shm_state *shm)
     const struct rf_engine *engine = shm->engine;
     const struct rf_method_env *env = engine->env;
     struct rf_covers covers;
-    rf_covers_find(env->plan, engine->flow, env->rank, &covers);
+    rf_covers_find(env->plan, env->schedule, env->rank, &covers);
     shm->layout = rf_plan_layout(env->plan, RF_INFER, env->rank);
     shm->places = rf_xcalloc(shm->layout->n_pieces, sizeof(*shm->places));
     for (size_t p = 0; p < shm->layout->n_pieces; p++) {
         const struct rf_cover *cover =
-            &covers.ranks[engine->flow->slots[env->rank]].covers[p];
-        if (cover->usable) {
+            covers.ranks[env->rank].layout != NULL
+                ? &covers.ranks[env->rank].covers[p]
+                : NULL;
+        if (cover != NULL && cover->usable) {
             const struct rf_nodeshm_peer *peer =
                 &engine->shm->peers[rf_nodeshm_slot(engine->shm, cover->src)];
             shm->places[p].base =

@@ -51,7 +51,7 @@ static enum rf_status predict(const struct context *context,
             .links = &input->links,
             .node_names = context->config->node_names,
             .per_op_us = input->figures.per_op_us,
-            .in_place = rf_method_info_find(input->method)->may_alias};
+            .inside = rf_method_info_find(input->method)->inside};
         struct rf_simulated simulated = {.ms = 0};
         enum rf_status status = rf_simulate(&env, &simulated, err);
         if (status != RF_OK) {
@@ -59,7 +59,7 @@ static enum rf_status predict(const struct context *context,
         }
         p->simulated_ms = simulated.ms;
         p->path = simulated.path;
-        if (!env.in_place &&
+        if (env.inside.left == RF_LEFT_NOTHING &&
             rf_cost_bound(plan, &input->links, context->config->node_names,
                           &bound, NULL) == RF_OK) {
             p->bound_ms = bound.ms;

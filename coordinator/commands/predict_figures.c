@@ -193,7 +193,8 @@ char *rf_predict_gap(const struct rf_predict_input *input)
                                   "read_gbytes_per_s in \"links\"",
                                   method);
     }
-    if (info->may_alias && !input->own) {
+    if (info->inside.left != RF_LEFT_NOTHING &&
+        info->memory == RF_DEVICE_MEMORY && !input->own) {
         return rf_xasprintf("method %s may leave bytes in place; give it "
                             "figures of its own in links.methods.%s",
                             method, method);

@@ -281,7 +281,8 @@ static bool may_have_left(const struct rf_attempt *attempt)
         }
     }
     return !rf_attempt_has_yardstick(attempt) &&
-           rf_method_info_find(attempt->scenario->spec->method)->may_alias;
+           rf_method_info_find(attempt->scenario->spec->method)->inside.left !=
+               RF_LEFT_NOTHING;
 }
 
 /* Whether a method that may leave pieces in place did so: it was faster than

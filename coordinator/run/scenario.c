@@ -66,7 +66,7 @@ static enum rf_status choose_with(struct rf_scenario *scenario,
                                 .per_op_us = figures->per_op_us > 0
                                                  ? figures->per_op_us
                                                  : RF_CHOOSE_PER_OP_US,
-                                .in_place = info->may_alias,
+                                .inside = info->inside,
                                 .crosses_nodes = info->crosses_nodes,
                                 .max_ops = RF_CHOOSE_MAX_OPS};
     enum rf_status status =

@@ -20,9 +20,10 @@
 
 static const char *const names[] = {"a", "b"};
 
-static struct rf_simulated simulate(const char *scenario, uint32_t slots,
-                                    const struct rf_links *links,
-                                    double per_op_us)
+static struct rf_simulated simulate_with(const char *scenario, uint32_t slots,
+                                         const struct rf_links *links,
+                                         double per_op_us,
+                                         struct rf_inside inside)
 {
     const uint32_t all[] = {slots, slots};
     struct rf_simulated found;
@@ -35,11 +36,19 @@ static struct rf_simulated simulate(const char *scenario, uint32_t slots,
                                               .links = links,
                                               .node_names = names,
                                               .per_op_us = per_op_us,
-                                              .in_place = true},
+                                              .inside = inside},
                     &found, NULL),
         RF_OK);
     lab_free(&lab);
     return found;
+}
+
+static struct rf_simulated simulate(const char *scenario, uint32_t slots,
+                                    const struct rf_links *links,
+                                    double per_op_us)
+{
+    return simulate_with(scenario, slots, links, per_op_us,
+                         (struct rf_inside){.left = RF_LEFT_SLOT});
 }
 
 START_TEST(test_simulate_adds_latency_and_operations)
@@ -103,6 +112,104 @@ START_TEST(test_simulate_in_place_moves_nothing)
     ck_assert_uint_eq(found.in_place, (uint64_t)BYTES);
     ck_assert_double_eq(found.ms, 0);
     ck_assert_int_eq(found.path, RF_PATH_IN_PLACE);
+    rf_links_free(&links);
+}
+END_TEST
+
+#define INSIDE(infer, more)                                                    \
+    "{'colocated_processes': 'separate', " more                                \
+    " 'train': {'layout': 'spec', 'nodes': ['n0'], " WHOLE                     \
+    "}, 'infer': {'layout': 'spec', 'nodes': ['n0'], " infer "}}"
+
+/* From one rank to two others, where a rank alone copies 1 GB/s and the node's
+ * memory 100. */
+START_TEST(test_simulate_copies_with_the_ranks_that_copy)
+{
+    static const struct {
+        enum rf_copier copier;
+        double rate;
+        const char *busiest;
+    } cases[] = {
+        {RF_COPIER_ANY, 3, "memory of a"},
+        {RF_COPIER_SRC, 1, "copying by rank 0"},
+        {RF_COPIER_DST, 2, "copying by rank 1"},
+        {RF_COPIER_BOTH, 1, "copying by rank 0"},
+    };
+    const double ms = BYTES / 1e6 / cases[_i].rate;
+    struct rf_links links;
+    struct rf_simulated found;
+    lab_links(&links, 2, 100, 1, 0);
+    found = simulate_with(INSIDE(HALVES, ""), 2, &links, 0,
+                          (struct rf_inside){.copier = cases[_i].copier});
+    ck_assert_double_eq_tol(found.ms, ms, ms / 20);
+    ck_assert_str_eq(found.busiest, cases[_i].busiest);
+    ck_assert_int_eq(found.path, RF_PATH_INSIDE);
+    rf_links_free(&links);
+}
+END_TEST
+
+/* Where the memory is slower than what its ranks can do, it decides. */
+START_TEST(test_simulate_copies_no_faster_than_the_memory)
+{
+    struct rf_links links;
+    struct rf_simulated found;
+    lab_links(&links, 2, 0.5, 1, 0);
+    for (unsigned i = RF_COPIER_ANY; i <= RF_COPIER_BOTH; i++) {
+        found = simulate_with(INSIDE(HALVES, ""), 2, &links, 0,
+                              (struct rf_inside){.copier = (enum rf_copier)i});
+        ck_assert_double_eq_tol(found.ms, BYTES / 0.5e6, BYTES / 10e6);
+        ck_assert_str_eq(found.busiest, "memory of a");
+    }
+    rf_links_free(&links);
+}
+END_TEST
+
+/* Two ranks that need the same read it together, from a cache the second time;
+ * sockets copy it twice. */
+START_TEST(test_simulate_reads_once_what_two_ranks_need)
+{
+    static const struct {
+        enum rf_copier copier;
+        double copies;
+    } cases[] = {{RF_COPIER_ANY, 1.5},
+                 {RF_COPIER_DST, 1.5},
+                 {RF_COPIER_BOTH, 2},
+                 {RF_COPIER_SRC, 2}};
+    const double ms = cases[_i].copies * BYTES / 1e6;
+    struct rf_links links;
+    struct rf_simulated found;
+    lab_links(&links, 2, 1, 0, 0);
+    found = simulate_with(INSIDE("'mesh': [1, 2], 'spec': 'RR'", ""), 2, &links,
+                          0, (struct rf_inside){.copier = cases[_i].copier});
+    ck_assert_double_eq_tol(found.ms, ms, ms / 20);
+    rf_links_free(&links);
+}
+END_TEST
+
+/* Rows of another rank's memory can be used there, parts of rows cannot, nor
+ * what is brought by way of staging memory. */
+START_TEST(test_simulate_leaves_what_covers_a_piece)
+{
+    static const struct {
+        const char *scenario;
+        enum rf_left left;
+        double in_place;
+    } cases[] = {
+        {INSIDE(HALVES, ""), RF_LEFT_COVERED, BYTES},
+        {INSIDE("'mesh': [1, 2], 'spec': 'RS1'", ""), RF_LEFT_COVERED, 0},
+        {INSIDE(HALVES, "'strategy': 'gather_broadcast', "), RF_LEFT_COVERED,
+         0},
+        {INSIDE(HALVES, ""), RF_LEFT_SLOT, 0},
+        {INSIDE(WHOLE, ""), RF_LEFT_SLOT, BYTES},
+        {INSIDE(WHOLE, ""), RF_LEFT_NOTHING, 0},
+    };
+    struct rf_links links;
+    struct rf_simulated found;
+    lab_links(&links, 2, 1, 1, 0);
+    found = simulate_with(cases[_i].scenario, 2, &links, 0,
+                          (struct rf_inside){.left = cases[_i].left});
+    ck_assert_double_eq((double)found.in_place, cases[_i].in_place);
+    ck_assert_int_eq(found.ms > 0, cases[_i].in_place <= 0);
     rf_links_free(&links);
 }
 END_TEST
@@ -268,6 +375,12 @@ Suite *test_simulate_suite(void)
     tcase_add_test(tests, test_simulate_adds_latency_and_operations);
     tcase_add_test(tests, test_simulate_ranks_share_nics_by_slot);
     tcase_add_test(tests, test_simulate_in_place_moves_nothing);
+    tcase_add_loop_test(tests, test_simulate_copies_with_the_ranks_that_copy, 0,
+                        4);
+    tcase_add_test(tests, test_simulate_copies_no_faster_than_the_memory);
+    tcase_add_loop_test(tests, test_simulate_reads_once_what_two_ranks_need, 0,
+                        4);
+    tcase_add_loop_test(tests, test_simulate_leaves_what_covers_a_piece, 0, 6);
     tcase_add_test(tests, test_simulate_counts_folded_ops);
     tcase_set_timeout(tests, 60);
     tcase_add_loop_test(tests, test_simulate_fills_chains_like_single_ops, 0,

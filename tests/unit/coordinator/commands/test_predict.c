@@ -127,7 +127,8 @@ START_TEST(test_predict_says_what_it_has_no_figures_for)
         {"null", "{'tp': 4}", true, false, "moves nothing"},
         {"tcp", "{'tp': 4}", true, false, "sockets"},
         {"tcp", "{'tp': 4}", true, true, NULL},
-        {"shm", "{'tp': 4}", true, false, "in place"},
+        {"shm", "{'tp': 2}", true, false, NULL},
+        {"ipc", "{'tp': 4}", true, false, "in place"},
         {"disk", "{'tp': 4}", true, false, "write_gbytes_per_s"},
         {"nccl", "{'tp': 4}", true, false, NULL},
         {"nccl", "{'tp': 4}", false, false,
@@ -350,7 +351,7 @@ Suite *test_predict_suite(void)
     tcase_add_test(tests,
                    test_predict_takes_what_is_written_before_what_was_probed);
     tcase_add_loop_test(tests, test_predict_says_what_it_has_no_figures_for, 0,
-                        11);
+                        12);
     tcase_add_test(tests, test_predict_finds_what_measured_the_same_refit);
     tcase_add_loop_test(
         tests, test_predict_says_how_a_measurement_of_the_name_differs, 0, 6);

@@ -1,47 +1,33 @@
 /* Pieces that can stay where they are: the search against looking at every op
  * for every piece. */
 #include <check.h>
-#include <stdlib.h>
-#include <string.h>
+#include <stdio.h>
 
-#include "common/mem.h"
+#include "common/compiler.h"
 #include "planner/box.h"
+#include "planner/cover.h"
 #include "tests/lib/planned.h"
-#include "transport/cover.h"
 
-/* A planned world of one node with the flow of a method that copies all. */
+/* A planned world of one node with its schedule. */
 struct lab {
     struct planned planned;
     struct rf_schedule *schedule;
-    struct rf_flow *flow;
-    enum rf_route *routes;
 };
 
 static void make(struct lab *lab, const char *model, const char *scenario,
                  uint32_t slots)
 {
     struct rf_err *err = &lab->planned.err;
-    struct rf_flow_how how;
     ck_assert_msg(planned_make(&lab->planned, model, scenario, &slots, 1) ==
                       RF_OK,
                   "%s", err->text);
     ck_assert_int_eq(
         rf_schedule_build(lab->planned.plan, 0, &lab->schedule, err), RF_OK);
-    lab->routes = rf_xcalloc(lab->schedule->n_ops, sizeof(*lab->routes));
-    for (size_t i = 0; i < lab->schedule->n_ops; i++) {
-        lab->routes[i] = RF_ROUTE_OWN;
-    }
-    how = (struct rf_flow_how){.schedule = lab->schedule,
-                               .world = lab->planned.world,
-                               .routes = lab->routes};
-    ck_assert_int_eq(rf_flow_build(&how, &lab->flow, err), RF_OK);
 }
 
 static void done(struct lab *lab)
 {
-    rf_flow_destroy(lab->flow);
     rf_schedule_destroy(lab->schedule);
-    free(lab->routes);
     planned_free(&lab->planned);
 }
 
@@ -103,13 +89,12 @@ static size_t compare(const struct lab *lab)
     const struct rf_plan *plan = lab->planned.plan;
     struct rf_covers covers;
     size_t n = 0;
-    rf_covers_find(plan, lab->flow, RF_NONE, &covers);
+    rf_covers_find(plan, lab->schedule, RF_NONE, &covers);
     for (uint32_t rank = 0; rank < plan->world->n_ranks; rank++) {
         const struct rf_rank_layout *layout =
             rf_plan_layout(plan, RF_INFER, rank);
         for (size_t p = 0; p < layout->n_pieces; p++) {
-            const struct rf_cover *found =
-                &covers.ranks[lab->flow->slots[rank]].covers[p];
+            const struct rf_cover *found = &covers.ranks[rank].covers[p];
             uint32_t src = 0;
             uint64_t offset = 0;
             bool stays = can_stay(lab->schedule, rank, &layout->pieces[p], &src,
@@ -173,7 +158,7 @@ START_TEST(test_cover_of_many_pieces)
          "'num_attention_heads': 16384, 'num_query_groups': 8192, "
          "'kv_channels': 1, 'ffn_hidden_size': 8, 'vocab_size': 64}}",
          "{'name': 'w', 'train': {'tp': 1}, 'infer': {'tp': 1}}", 2);
-    rf_covers_find(lab.planned.plan, lab.flow, 0, &covers);
+    rf_covers_find(lab.planned.plan, lab.schedule, 0, &covers);
     ck_assert_ptr_null(covers.ranks[1].layout);
     layout = rf_plan_layout(lab.planned.plan, RF_INFER, 0);
     ck_assert_uint_gt(layout->n_pieces, 10000);
@@ -195,7 +180,7 @@ START_TEST(test_cover_finds_an_ops_piece)
     struct rf_covers covers;
     make(&lab, MODEL(2),
          "{'name': 'w', 'train': {'tp': 2}, 'infer': {'tp': 2}}", 2);
-    rf_covers_find(lab.planned.plan, lab.flow, 1, &covers);
+    rf_covers_find(lab.planned.plan, lab.schedule, 1, &covers);
     for (size_t i = 0; i < lab.schedule->n_ops; i++) {
         const struct rf_op *op = &lab.schedule->ops[i];
         const struct rf_cover *cover = rf_covers_of_op(&covers, op);

@@ -1,11 +1,12 @@
 /*
  * Which pieces of the inference side need not be copied: those that ops from
- * one rank's training memory cover as they lie there. Internal to transport/.
+ * one rank's training memory cover as they lie there. Method shm leaves these
+ * in place, and predictions of it count no time for them.
  */
-#ifndef RF_TRANSPORT_COVER_H
-#define RF_TRANSPORT_COVER_H
+#ifndef RF_PLANNER_COVER_H
+#define RF_PLANNER_COVER_H
 
-#include "transport/flow.h"
+#include "planner/schedule.h"
 
 /* What the ops that end in one piece say of it. */
 struct rf_cover {
@@ -18,20 +19,22 @@ struct rf_cover {
 
 /* Of one rank: its pieces in an order in which an op's piece is searched. */
 struct rf_rank_covers {
-    const struct rf_rank_layout *layout; /* NULL: not looked at */
+    const struct rf_rank_layout *layout; /* NULL: no op ends there, or it was
+                                            not looked at */
     uint32_t *order;                     /* piece numbers */
     struct rf_cover *covers;             /* by piece number */
 };
 
 struct rf_covers {
-    const struct rf_flow *flow;
-    struct rf_rank_covers *ranks; /* by slot */
+    struct rf_rank_covers *ranks; /* of the world */
+    uint32_t n_ranks, only;       /* RF_NONE: all are looked at */
 };
 
-/* Looks at the pieces of `rank`, or with RF_NONE of all ranks of the flow's
- * node. The flow's schedule and the plan are borrowed. */
-void rf_covers_find(const struct rf_plan *plan, const struct rf_flow *flow,
-                    uint32_t rank, struct rf_covers *out);
+/* Looks at the pieces of `rank`, or with RF_NONE of all ranks in which ops of
+ * `schedule` end, of those that it does not fold. The plan is borrowed. */
+void rf_covers_find(const struct rf_plan *plan,
+                    const struct rf_schedule *schedule, uint32_t rank,
+                    struct rf_covers *out);
 void rf_covers_free(struct rf_covers *covers);
 
 /* The cover of the piece that `op` ends in; NULL: in none that was looked at.

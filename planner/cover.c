@@ -11,7 +11,7 @@
  * would be (the *origin*, modulo 2^64): pieces are sorted by family, origin and
  * first index, and the search begins at the last piece that can hold the op.
  */
-#include "transport/cover.h"
+#include "planner/cover.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -161,62 +161,74 @@ static void add_to_cover(struct rf_cover *cover, const struct rf_op *op,
         has_same_strides(op, piece);
 }
 
-/* Whether an op waits for this one: it reads what this one wrote. */
-static bool is_forwarded(const struct rf_flow *flow, size_t op)
+/* Of each op, whether another one reads what it wrote; to be freed. */
+static bool *find_forwarded(const struct rf_schedule *schedule)
 {
-    const struct rf_action *action = &flow->actions[flow->of_op[op].copy];
-    for (uint32_t n = 0; n < action->n_next; n++) {
-        uint32_t next = flow->next[action->first_next + n];
-        if (flow->actions[next].kind != RF_ACTION_GATE) {
-            return true;
+    bool *forwarded = rf_xcalloc(schedule->n_ops, sizeof(*forwarded));
+    for (size_t i = 0; i < schedule->n_ops; i++) {
+        const uint32_t dep = schedule->ops[i].dep;
+        const size_t at = dep == RF_NO_OP ? schedule->n_ops
+                                          : rf_schedule_index(schedule, dep);
+        if (at < schedule->n_ops) {
+            forwarded[at] = true;
         }
     }
-    return false;
+    return forwarded;
 }
 
 static struct rf_rank_covers *covers_of_rank(const struct rf_covers *covers,
                                              const struct rf_op *op)
 {
-    uint32_t slot = covers->flow->slots[op->dst];
-    if (op->dst_mem != RF_MEM_INFER || slot == RF_NONE ||
-        covers->ranks[slot].layout == NULL) {
-        return NULL;
-    }
-    return &covers->ranks[slot];
+    return op->dst_mem == RF_MEM_INFER &&
+                   (covers->only == RF_NONE || covers->only == op->dst)
+               ? &covers->ranks[op->dst]
+               : NULL;
 }
 
-void rf_covers_find(const struct rf_plan *plan, const struct rf_flow *flow,
-                    uint32_t rank, struct rf_covers *out)
+static void add_op(struct rf_covers *covers, const struct rf_plan *plan,
+                   const struct rf_op *op, bool forwarded)
 {
-    *out = (struct rf_covers){flow,
-                              rf_xcalloc(flow->n_local, sizeof(*out->ranks))};
-    for (uint32_t r = 0; r < plan->world->n_ranks; r++) {
-        if (flow->slots[r] != RF_NONE && (rank == RF_NONE || rank == r)) {
-            struct rf_rank_covers *of = &out->ranks[flow->slots[r]];
-            of->layout = rf_plan_layout(plan, RF_INFER, r);
-            sort_pieces(of);
-        }
+    struct rf_rank_covers *of = covers_of_rank(covers, op);
+    uint64_t distance;
+    uint32_t piece;
+    if (of == NULL) {
+        return;
     }
-    for (size_t i = 0; i < flow->schedule->n_ops; i++) {
-        const struct rf_op *op = &flow->schedule->ops[i];
-        const struct rf_rank_covers *of = covers_of_rank(out, op);
-        uint64_t distance;
-        uint32_t piece = of != NULL ? find_piece(of, op, &distance) : RF_NONE;
-        if (piece != RF_NONE) {
-            add_to_cover(&of->covers[piece], op, &of->layout->pieces[piece],
-                         distance, is_forwarded(flow, i));
-        }
+    if (of->layout == NULL) {
+        of->layout = rf_plan_layout(plan, RF_INFER, op->dst);
+        sort_pieces(of);
     }
-    for (uint32_t slot = 0; slot < flow->n_local; slot++) {
-        const struct rf_rank_covers *of = &out->ranks[slot];
-        for (size_t p = 0; of->layout != NULL && p < of->layout->n_pieces;
-             p++) {
-            of->covers[p].usable =
-                of->covers[p].usable &&
-                of->covers[p].elements ==
-                    rf_box_elements(&of->layout->pieces[p].box);
-        }
+    piece = find_piece(of, op, &distance);
+    if (piece != RF_NONE) {
+        add_to_cover(&of->covers[piece], op, &of->layout->pieces[piece],
+                     distance, forwarded);
     }
+}
+
+/* A piece of which a part comes from elsewhere cannot stay. */
+static void rule_out_parts(const struct rf_rank_covers *of)
+{
+    for (size_t p = 0; of->layout != NULL && p < of->layout->n_pieces; p++) {
+        of->covers[p].usable = of->covers[p].usable &&
+                               of->covers[p].elements ==
+                                   rf_box_elements(&of->layout->pieces[p].box);
+    }
+}
+
+void rf_covers_find(const struct rf_plan *plan,
+                    const struct rf_schedule *schedule, uint32_t rank,
+                    struct rf_covers *out)
+{
+    bool *forwarded = find_forwarded(schedule);
+    *out = (struct rf_covers){.n_ranks = plan->world->n_ranks, .only = rank};
+    out->ranks = rf_xcalloc(out->n_ranks, sizeof(*out->ranks));
+    for (size_t i = 0; i < schedule->n_ops; i++) {
+        add_op(out, plan, &schedule->ops[i], forwarded[i]);
+    }
+    for (uint32_t r = 0; r < out->n_ranks; r++) {
+        rule_out_parts(&out->ranks[r]);
+    }
+    free(forwarded);
 }
 
 const struct rf_cover *rf_covers_of_op(const struct rf_covers *covers,
@@ -224,15 +236,17 @@ const struct rf_cover *rf_covers_of_op(const struct rf_covers *covers,
 {
     const struct rf_rank_covers *of = covers_of_rank(covers, op);
     uint64_t distance;
-    uint32_t piece = of != NULL ? find_piece(of, op, &distance) : RF_NONE;
+    uint32_t piece = of != NULL && of->layout != NULL
+                         ? find_piece(of, op, &distance)
+                         : RF_NONE;
     return piece != RF_NONE ? &of->covers[piece] : NULL;
 }
 
 void rf_covers_free(struct rf_covers *covers)
 {
-    for (uint32_t slot = 0; slot < covers->flow->n_local; slot++) {
-        free(covers->ranks[slot].order);
-        free(covers->ranks[slot].covers);
+    for (uint32_t r = 0; r < covers->n_ranks; r++) {
+        free(covers->ranks[r].order);
+        free(covers->ranks[r].covers);
     }
     free(covers->ranks);
 }

@@ -189,7 +189,7 @@ static enum rf_status time_pair(const struct search *search,
                                       .node_names =
                                           rf_scenario_node_names(base),
                                       .per_op_us = search->per_op_us,
-                                      .in_place = info->may_alias,
+                                      .inside = info->inside,
                                       .crosses_nodes = info->crosses_nodes,
                                       .max_ops = RF_CHOOSE_MAX_OPS};
     status = rf_choose_try(&env, &candidate, err);

@@ -91,8 +91,8 @@ static const struct {
     {OPT_STRICT,
      C(RF_CMD_RUN) | C(RF_CMD_CHECK) | C(RF_CMD_RERUN) | C(RF_CMD_MEGATRON)},
     {OPT_JSON, C(RF_CMD_RUN) | C(RF_CMD_PLAN) | C(RF_CMD_CHECK) |
-                   C(RF_CMD_PREDICT) | C(RF_CMD_ADVISE) | C(RF_CMD_COMPARE) |
-                   C(RF_CMD_RERUN) | C(RF_CMD_MEGATRON)},
+                   C(RF_CMD_PREDICT) | C(RF_CMD_ADVISE) | C(RF_CMD_REPORT) |
+                   C(RF_CMD_COMPARE) | C(RF_CMD_RERUN) | C(RF_CMD_MEGATRON)},
     {OPT_FULL, C(RF_CMD_RUN) | C(RF_CMD_PLAN)},
     {OPT_CSV, C(RF_CMD_REPORT)},
     {OPT_LATEX, C(RF_CMD_REPORT)},
@@ -165,31 +165,23 @@ static enum rf_status whole_number(const char *option, const char *text,
     return status;
 }
 
-static enum rf_status set_form(struct rf_cli *cli, enum rf_report_form form,
-                               struct rf_err *err)
-{
-    if (cli->form != RF_REPORT_TABLE && cli->form != form) {
-        return rf_err_set(err, RF_ERR_USAGE,
-                          "--csv, --latex, --markdown and --html cannot be "
-                          "combined; choose one");
-    }
-    cli->form = form;
-    return RF_OK;
-}
-
 static enum rf_status take_report_option(struct rf_cli *cli, int option,
                                          struct rf_err *err)
 {
     switch (option) {
     case OPT_CSV:
-        return set_form(cli, RF_REPORT_CSV, err);
+        cli->form = RF_REPORT_CSV;
+        return RF_OK;
     case OPT_LATEX:
-        return set_form(cli, RF_REPORT_LATEX, err);
+        cli->form = RF_REPORT_LATEX;
+        return RF_OK;
     case OPT_MARKDOWN:
-        return set_form(cli, RF_REPORT_MARKDOWN, err);
+        cli->form = RF_REPORT_MARKDOWN;
+        return RF_OK;
     case OPT_HTML:
         cli->html = optarg;
-        return set_form(cli, RF_REPORT_HTML, err);
+        cli->form = RF_REPORT_HTML;
+        return RF_OK;
     default:
         return number("--threshold", optarg, 0.0001, 100, &cli->threshold, err);
     }
@@ -333,6 +325,28 @@ static bool was_seen(const struct parse *parse, int option)
     return false;
 }
 
+/* A report has one form. */
+static enum rf_status check_form(const struct parse *parse, struct rf_err *err)
+{
+    static const int forms[] = {OPT_CSV, OPT_JSON, OPT_LATEX, OPT_MARKDOWN,
+                                OPT_HTML};
+    int form = 0;
+    for (size_t i = 0; i < RF_ARRAY_SIZE(forms); i++) {
+        if (!was_seen(parse, forms[i])) {
+            continue;
+        }
+        if (form != 0) {
+            return rf_err_set(err, RF_ERR_USAGE,
+                              "--%s and --%s cannot be combined: a report has "
+                              "one form; remove one",
+                              long_option(form)->name,
+                              long_option(forms[i])->name);
+        }
+        form = forms[i];
+    }
+    return RF_OK;
+}
+
 /* Options that contradict each other. */
 static enum rf_status check_pairs(const struct parse *parse, struct rf_err *err)
 {
@@ -373,7 +387,8 @@ static enum rf_status check_pairs(const struct parse *parse, struct rf_err *err)
                           "--verbose adds to the text that --json and --full "
                           "replace; remove one of them");
     }
-    return RF_OK;
+    return parse->cli->command == RF_CMD_REPORT ? check_form(parse, err)
+                                                : RF_OK;
 }
 
 /* Whether it can only be meant as a command: a plain word, and no file. */

@@ -6,20 +6,16 @@
 #include "common/log.h"
 #include "coordinator/commands/commands.h"
 #include "coordinator/commands/compare_cmd.h"
+#include "coordinator/commands/json_out.h"
 
 void rf_compare_print(const struct rf_comparisons *all, bool json)
 {
-    json_t *document;
     if (!json) {
         rf_comparisons_print(all, stdout);
         rf_comparisons_print_totals(all, stdout);
         return;
     }
-    document = rf_comparisons_json(all);
-    json_dumpf(document, stdout, /* ASCII: anybody may have chosen the names */
-               JSON_INDENT(2) | JSON_REAL_PRECISION(9) | JSON_ENSURE_ASCII);
-    putchar('\n');
-    json_decref(document);
+    rf_json_out(rf_comparisons_json(all));
 }
 
 int rf_compare_command(const struct rf_cli *cli)

@@ -8,7 +8,9 @@
 #include "common/log.h"
 #include "common/store.h"
 #include "coordinator/commands/commands.h"
+#include "coordinator/commands/json_out.h"
 #include "coordinator/results/report.h"
+#include "coordinator/results/report_json.h"
 
 static enum rf_status store_report(const char *path,
                                    const struct rf_result_set *set,
@@ -39,7 +41,9 @@ int rf_report_command(const struct rf_cli *cli)
         }
     }
     code = set.n_bad > 0 ? RF_EXIT_FAILED : RF_EXIT_OK;
-    if (cli->html == NULL) {
+    if (cli->json) {
+        rf_json_out(rf_report_json(&set));
+    } else if (cli->html == NULL) {
         rf_report_print(&set, cli->form, stdout);
     } else if (store_report(cli->html, &set, cli->form, &err) != RF_OK) {
         code = RF_EXIT_FAILED;

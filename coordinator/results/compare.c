@@ -17,7 +17,6 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "common/stats.h"
 #include "common/text.h"
 #include "coordinator/results/difference.h"
 #include "coordinator/results/fields.h"
@@ -120,26 +119,6 @@ static bool is_ok(const json_t *result)
     return strcmp(rf_result_text(result, NULL, "status"), "ok") == 0;
 }
 
-/* The median is the file's, its interval that of the samples. */
-static struct rf_middle middle_of(const json_t *result, const char *object,
-                                  const char *key, const char *samples_key)
-{
-    struct rf_middle out = {0};
-    struct rf_result_samples samples;
-    struct rf_stats_repeats repeats;
-    if (!rf_result_number(result, object, key, &out.median) ||
-        out.median <= 0) {
-        return (struct rf_middle){0};
-    }
-    samples = rf_result_samples(result, samples_key);
-    repeats = rf_result_repeats(&samples);
-    out.n_samples = samples.count;
-    out.has_interval =
-        rf_stats_repeats_median_interval(&repeats, &out.low, &out.high);
-    rf_result_samples_free(&samples);
-    return out;
-}
-
 /* No figures unless the scenario was ok. */
 static struct rf_timing timing_of(const json_t *result)
 {
@@ -147,10 +126,10 @@ static struct rf_timing timing_of(const json_t *result)
     if (!is_ok(result)) {
         return out;
     }
-    out.ms = middle_of(result, "summary", "median_ms", "refit_ms");
+    out.ms = rf_middle_of_time(result);
     if (out.ms.median > 0) {
-        out.ratio = middle_of(result, "summary.yardstick_ratio", "median",
-                              "yardstick_ratio");
+        out.ratio = rf_middle_of(result, "summary.yardstick_ratio", "median",
+                                 "yardstick_ratio");
         (void)rf_result_number(result, "bound", "efficiency", &out.efficiency);
     }
     return out;

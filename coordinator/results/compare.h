@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "coordinator/results/middle.h"
 #include "coordinator/results/result_files.h"
 
 enum rf_change {
@@ -18,14 +19,6 @@ enum rf_change {
     RF_NEW,       /* only in the new set */
     RF_NOT_OK,    /* ok in neither */
     RF_NO_FIGURE, /* ok in both, but one has no median that can be one */
-};
-
-/* A median of the measured iterations. */
-struct rf_middle {
-    double median; /* 0: none */
-    size_t n_samples;
-    bool has_interval;
-    double low, high; /* 95 % */
 };
 
 /* What one of the sets has of a scenario. */

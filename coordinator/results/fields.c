@@ -42,7 +42,7 @@ const struct rf_result_field rf_result_fields[] = {
     VARIES("plan", "plan_ms", MS),
     SHOWN("schedule", "inter_node_bytes", BYTES, NULL, ">on links", 3),
     PLAIN("summary", "count", COUNT, "iterations"),
-    SHOWN("summary", "median_ms", MS, "median_ms", ">median ms", 0),
+    SHOWN("summary", "median_ms", TIME, "median_ms", ">median ms", 0),
     PLAIN("summary", "mean_ms", MS, "mean_ms"),
     PLAIN("summary", "min_ms", MS, "min_ms"),
     PLAIN("summary", "max_ms", MS, "max_ms"),
@@ -71,6 +71,8 @@ const struct rf_result_field rf_result_fields[] = {
           "verified", 0),
     PLAIN("plan.unknown", "tensors", COUNT, "unknown_tensors"),
     PLAIN("summary", "repeats", COUNT, "repeats"),
+    PLAIN("summary", "median_ms", LOW, "median_low_ms"),
+    PLAIN("summary", "median_ms", HIGH, "median_high_ms"),
     VARIES("environment", "memory_available_bytes", BYTES),
     VARIES("environment", "candidate", TEXT), /* has a port */
     PLAIN(NULL, NULL, TEXT, NULL),

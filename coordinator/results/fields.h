@@ -13,6 +13,9 @@ enum rf_result_kind {
     RF_RESULT_COUNT,
     RF_RESULT_BYTES,
     RF_RESULT_MS,           /* milliseconds */
+    RF_RESULT_TIME,         /* the same, of the median refit: it has an ... */
+    RF_RESULT_LOW,          /* ... interval, from here ... */
+    RF_RESULT_HIGH,         /* ... to here */
     RF_RESULT_GBYTES_PER_S, /* GB are 1e9 bytes */
     RF_RESULT_PERCENT,      /* of change: may be below 0 */
     RF_RESULT_EFFICIENCY,   /* a ratio, unless the run was zero copy */

@@ -16,6 +16,7 @@
 #include "coordinator/results/escape.h"
 #include "coordinator/results/fields.h"
 #include "coordinator/results/flags.h"
+#include "coordinator/results/report_json.h"
 #include "coordinator/results/report_table.h"
 
 #define LABEL_BYTES 48 /* of one line */
@@ -170,16 +171,6 @@ static void print_bars(const struct rf_result_set *set, FILE *to)
     fputs("</svg>\n", to);
 }
 
-static bool is_same_run(const struct rf_result_set *set, size_t i, size_t j)
-{
-    return strcmp(set->files[i].run, set->files[j].run) == 0;
-}
-
-static bool begins_run(const struct rf_result_set *set, size_t i)
-{
-    return i == 0 || !is_same_run(set, i - 1, i);
-}
-
 static void print_html_cell(FILE *to, const char *text)
 {
     fputs("<td>", to);
@@ -187,12 +178,17 @@ static void print_html_cell(FILE *to, const char *text)
     fputs("</td>", to);
 }
 
+static long long count_of(const json_t *run, const char *key)
+{
+    return (long long)json_integer_value(json_object_get(run, key));
+}
+
 static void print_html_run(const struct rf_result_set *set, size_t first,
                            FILE *to)
 {
     const json_t *result = set->files[first].result;
     const json_t *nodes = json_object_get(result, "environment");
-    size_t ok = 0, all = 0;
+    json_t *run = rf_report_run_json(set, first);
     fputs("<tr>", to);
     print_html_cell(to, set->files[first].run);
     print_html_cell(to, rf_result_text(result, NULL, "run_id"));
@@ -207,13 +203,9 @@ static void print_html_run(const struct rf_result_set *set, size_t first,
     fputs("</td>", to);
     print_html_cell(to, rf_result_text(result, "tool", "version"));
     print_html_cell(to, rf_result_text(result, "tool", "build"));
-    for (size_t i = first; i < set->n && is_same_run(set, i, first);
-         i++, all++) {
-        ok += strcmp(rf_result_text(set->files[i].result, NULL, "status"),
-                     "ok") == 0;
-    }
-    fprintf(to, "<td class=\"n\">%zu</td><td class=\"n\">%zu</td></tr>\n", ok,
-            all - ok);
+    fprintf(to, "<td class=\"n\">%lld</td><td class=\"n\">%lld</td></tr>\n",
+            count_of(run, "ok"), count_of(run, "not_ok"));
+    json_decref(run);
 }
 
 /* One comment per run, in the form's own marks. */
@@ -221,7 +213,7 @@ static void print_remarks(const struct rf_result_set *set, const char *before,
                           const char *behind, FILE *to)
 {
     for (size_t i = 0; i < set->n; i++) {
-        if (begins_run(set, i)) {
+        if (rf_report_begins_run(set, i)) {
             fprintf(to, "%srun ", before);
             rf_escape_remark(to, set->files[i].run);
             fputs(", model ", to);
@@ -267,7 +259,7 @@ static void print_html(const struct rf_result_set *set,
           "<th>ok</th><th>not ok</th></tr>\n</thead>\n<tbody>\n",
           to);
     for (size_t i = 0; i < set->n; i++) {
-        if (begins_run(set, i)) {
+        if (rf_report_begins_run(set, i)) {
             print_html_run(set, i, to);
         }
     }

@@ -7,7 +7,7 @@
 
 #include "common/bytes.h"
 #include "common/mem.h"
-#include "coordinator/results/fields.h"
+#include "coordinator/results/middle.h"
 
 #define MOST_COLUMNS 48
 #define TEXT_BYTES 160 /* of a cell made here */
@@ -90,7 +90,21 @@ static const char *efficiency(const json_t *result,
     return rf_figure_text(value, 2, out);
 }
 
-static const char *shown(const json_t *result,
+/* On a terminal there is no room for the interval. */
+static const char *median(const json_t *result, enum rf_report_form form,
+                          double value, char out[TEXT_BYTES])
+{
+    const struct rf_middle time = rf_middle_of_time(result);
+    char middle[32], from[32], to[32];
+    if (form == RF_REPORT_TABLE || !time.has_interval) {
+        return rf_amount_text(value, out);
+    }
+    snprintf(out, TEXT_BYTES, "%s [%s, %s]", rf_amount_text(value, middle),
+             rf_amount_text(time.low, from), rf_amount_text(time.high, to));
+    return out;
+}
+
+static const char *shown(const json_t *result, enum rf_report_form form,
                          const struct rf_result_field *field,
                          char out[TEXT_BYTES])
 {
@@ -103,6 +117,8 @@ static const char *shown(const json_t *result,
     }
     if (rf_result_number(result, field->object, field->key, &value)) {
         switch (field->kind) {
+        case RF_RESULT_TIME:
+            return median(result, form, value, out);
         case RF_RESULT_RATIO:
             return ratio(result, field, value, out);
         case RF_RESULT_EFFICIENCY:
@@ -117,22 +133,54 @@ static const char *shown(const json_t *result,
                : "-";
 }
 
-static void csv_cell(struct rf_table *table, const json_t *result,
-                     const struct rf_result_field *field)
+/* An end of the median's interval. */
+static json_t *end_of_interval(const json_t *result, bool high)
+{
+    const struct rf_middle time = rf_middle_of_time(result);
+    return !time.has_interval ? json_null()
+                              : json_real(high ? time.high : time.low);
+}
+
+json_t *rf_report_value(const json_t *result,
+                        const struct rf_result_field *field)
 {
     const json_t *value = rf_result_value(result, field->object, field->key);
     double number;
-    if (json_is_string(value)) {
-        rf_table_cell(table, "%s", json_string_value(value));
-    } else if (json_is_boolean(value)) {
-        rf_table_cell(table, "%s", json_is_true(value) ? "true" : "false");
-    } else if (!rf_result_number(result, field->object, field->key, &number)) {
-        rf_table_cell(table, "%s", "");
-    } else if (json_is_integer(value)) {
-        rf_table_cell(table, "%lld", (long long)json_integer_value(value));
-    } else {
-        rf_table_cell(table, "%.9g", number);
+    if (field->kind == RF_RESULT_LOW || field->kind == RF_RESULT_HIGH) {
+        return end_of_interval(result, field->kind == RF_RESULT_HIGH);
     }
+    if (json_is_string(value) || json_is_boolean(value)) {
+        return json_deep_copy(value);
+    }
+    if (!rf_result_number(result, field->object, field->key, &number)) {
+        return json_null();
+    }
+    return json_is_integer(value) ? json_integer(json_integer_value(value))
+                                  : json_real(number);
+}
+
+static void csv_cell(struct rf_table *table, const json_t *result,
+                     const struct rf_result_field *field)
+{
+    json_t *value = rf_report_value(result, field);
+    switch (json_typeof(value)) {
+    case JSON_STRING:
+        rf_table_cell(table, "%s", json_string_value(value));
+        break;
+    case JSON_INTEGER:
+        rf_table_cell(table, "%lld", (long long)json_integer_value(value));
+        break;
+    case JSON_REAL:
+        rf_table_cell(table, "%.9g", json_real_value(value));
+        break;
+    case JSON_TRUE:
+    case JSON_FALSE:
+        rf_table_cell(table, "%s", json_is_true(value) ? "true" : "false");
+        break;
+    default:
+        rf_table_cell(table, "%s", "");
+    }
+    json_decref(value);
 }
 
 struct rf_table *rf_report_table_create(enum rf_report_form form, bool runs)
@@ -167,7 +215,7 @@ void rf_report_table_add(struct rf_table *table, enum rf_report_form form,
         if (form == RF_REPORT_CSV && f->column != NULL) {
             csv_cell(table, result, f);
         } else if (form != RF_REPORT_CSV && f->head != NULL) {
-            rf_table_cell(table, "%s", shown(result, f, text));
+            rf_table_cell(table, "%s", shown(result, form, f, text));
         }
     }
 }

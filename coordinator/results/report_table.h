@@ -6,6 +6,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 
+#include "coordinator/results/fields.h"
 #include "coordinator/results/table.h"
 
 /* The long table for programs, numbers without units, where the form is CSV; in
@@ -16,6 +17,11 @@ struct rf_table *rf_report_table_create(enum rf_report_form form, bool runs);
 /* A row in a table of that form; `run` is NULL without a column for it. */
 void rf_report_table_add(struct rf_table *table, enum rf_report_form form,
                          const char *run, const json_t *result);
+
+/* What the table for programs and the report's JSON have of a field: a text, a
+ * number, a truth, or null where it was not measured. A new reference. */
+json_t *rf_report_value(const json_t *result,
+                        const struct rf_result_field *field);
 
 /* For people: `decimals` places, below 0.1 as many as three significant digits
  * take. Pure. */

@@ -164,8 +164,9 @@ START_TEST(test_rows_count_unknown_tensors_that_are_replicated)
                         json_pack("{s:i}", "tensors", 3));
     rf_report_table_add(summary, RF_REPORT_CSV, NULL, result);
     text = table_text(summary, RF_REPORT_CSV);
-    ck_assert_ptr_nonnull(strstr(text, ",unknown_tensors,repeats\nx,ok,"));
-    ck_assert_msg(strstr(text, ",10,0,3,\n") != NULL, "%s", text);
+    ck_assert_ptr_nonnull(strstr(text, ",unknown_tensors,repeats,"
+                                       "median_low_ms,median_high_ms\nx,ok,"));
+    ck_assert_msg(strstr(text, ",10,0,3,,,\n") != NULL, "%s", text);
     free(text);
     rf_report_table_add(report, RF_REPORT_TABLE, NULL, result);
     text = table_text(report, RF_REPORT_TABLE);
@@ -217,12 +218,39 @@ START_TEST(test_summary_has_no_figures_that_cannot_be)
     rf_report_table_add(table, RF_REPORT_CSV, NULL, result);
     text = table_text(table, RF_REPORT_CSV);
     ck_assert_msg(
-        strstr(text, "\nx,ok,,,,,,,,,,,,,,,,,,1e-17,-2.5,,,,,,,,,,,,,,,,,\n") !=
+        strstr(text,
+               "\nx,ok,,,,,,,,,,,,,,,,,,1e-17,-2.5,,,,,,,,,,,,,,,,,,,\n") !=
             NULL,
         "%s", text);
     free(text);
     json_decref(result);
     rf_table_destroy(table);
+}
+END_TEST
+
+START_TEST(test_papers_see_the_interval_of_the_median)
+{
+    static const struct {
+        enum rf_report_form form;
+        const char *cells;
+    } forms[] = {
+        {RF_REPORT_TABLE, "  100.0  "},
+        {RF_REPORT_LATEX, " & 100.0 [98.00, 103.0] & "},
+        {RF_REPORT_CSV, ",,98,103\n"},
+    };
+    json_t *result = result_record("x", "ok", 100, 0.9);
+    struct rf_table *table = rf_report_table_create(forms[_i].form, false);
+    char *text;
+    json_object_set_new(result, "iterations",
+                        json_loads("[{\"refit_ms\": 98}, {\"refit_ms\": 100}, "
+                                   "{\"refit_ms\": 103}]",
+                                   0, NULL));
+    rf_report_table_add(table, forms[_i].form, NULL, result);
+    text = table_text(table, forms[_i].form);
+    ck_assert_msg(strstr(text, forms[_i].cells) != NULL, "%s", text);
+    free(text);
+    rf_table_destroy(table);
+    json_decref(result);
 }
 END_TEST
 
@@ -242,6 +270,8 @@ Suite *test_report_table_suite(void)
                         2);
     tcase_add_test(tests, test_rows_count_unknown_tensors_that_are_replicated);
     tcase_add_test(tests, test_summary_has_no_figures_that_cannot_be);
+    tcase_add_loop_test(tests, test_papers_see_the_interval_of_the_median, 0,
+                        3);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -1,0 +1,24 @@
+/* The median of a scenario's measured iterations. */
+#ifndef RF_COORDINATOR_RESULTS_MIDDLE_H
+#define RF_COORDINATOR_RESULTS_MIDDLE_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+struct rf_middle {
+    double median; /* 0: none */
+    size_t n_samples;
+    bool has_interval;
+    double low, high; /* 95 % */
+};
+
+/* The median at `object`, `key` is the record's, its interval that of the
+ * iterations' `samples_key`. A median that is not above 0 is none. */
+struct rf_middle rf_middle_of(const json_t *result, const char *object,
+                              const char *key, const char *samples_key);
+
+/* Of the time of the refit. */
+struct rf_middle rf_middle_of_time(const json_t *result);
+
+#endif

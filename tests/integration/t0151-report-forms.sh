@@ -1,0 +1,67 @@
+# limit: 60
+# The forms of `report` for other programs.
+# shellcheck shell=bash source=../lib/test.sh disable=SC2034
+. "$(dirname "$0")/../lib/test.sh"
+command -v python3 >/dev/null || skip_all "no python3 to read what is printed"
+
+# A run with an ok scenario, one that failed and one with an odd name.
+run_folder() { # FOLDER
+    mkdir "$1"
+    echo '{"scenarios": [{"name": "good"}, {"name": "bad"}]}' >"$1/run.json"
+    jq -n '{schema_version: 1, name: "good", status: "ok", run_id: "1f",
+        model: {name: "m"}, tool: {version: "9"}, flags: ["drift"],
+        environment: [{host: "a", cpu: "C", cpus: 4, gpus: []}],
+        scenario: {mode: "colocated", method: "host", strategy: "send_recv"},
+        plan: {bytes_total: 1000000000},
+        bound: {ms: 86.5, valid: true, efficiency: 0.86},
+        summary: {count: 3, median_ms: 100, algbw_gbytes_per_s: 10},
+        verification: {checked_bytes: 1, mismatched_bytes: 0},
+        iterations: [{refit_ms: 99}, {refit_ms: 100}, {refit_ms: 103}]}' \
+        >"$1/good.json"
+    jq '{schema_version, name: "bad", status: "failed", summary: {}}' \
+        "$1/good.json" >"$1/bad.json"
+    jq '.name = "a, \"b\"; c" | .bound.valid = false' "$1/good.json" \
+        >"$1/odd.json"
+}
+
+# With pandas where it is installed, else by the rules it goes by: one head,
+# every row as long, numbers and truths plain.
+test_csv_is_a_table_for_any_reader() {
+    run_folder run
+    run_coord report run --csv
+    expect_exit 0
+    python3 - out >&2 <<'END' || fail "not a table"
+import csv
+import sys
+
+rows = list(csv.reader(open(sys.argv[1], encoding="utf-8")))
+head, body = rows[0], rows[1:]
+assert len(set(head)) == len(head), head
+assert all(len(row) == len(head) for row in body), rows
+table = [dict(zip(head, row)) for row in body]
+assert [row["scenario"] for row in table] == ["good", "bad", 'a, "b"; c']
+assert float(table[0]["median_low_ms"]) == 99, table[0]
+assert table[1]["median_ms"] == "" and table[2]["bound_valid"] == "false"
+try:
+    import pandas
+except ImportError:
+    sys.exit(0)
+frame = pandas.read_csv(sys.argv[1])
+assert list(frame.columns) == head and len(frame) == 3
+assert frame["median_ms"].dtype == float, frame.dtypes
+END
+}
+
+test_json_has_typed_figures_and_says_once_what_runs_share() {
+    run_folder run
+    run_coord report run --json
+    expect_exit 0
+    expect_json out '.schema_version == 1 and (.runs | length) == 1'
+    expect_json out '.runs[0] | .model == "m" and .ok == 2 and .not_ok == 1 and
+        .nodes == [{host: "a", cpu: "C", cpus: 4, memory_bytes: null, gpus: []}]'
+    expect_json out '.results[0] | .median_ms == 100 and .median_high_ms == 103
+        and .bound_valid == true and .flags == ["drift"] and .run == "run"'
+    expect_json out '.results[1] | .status == "failed" and .median_ms == null'
+}
+
+run_tests

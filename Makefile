@@ -150,11 +150,14 @@ MAN5 := $(wildcard docs/man/*.5)
 MAN_FOLDER = $(DESTDIR)$(PREFIX)/share/man
 SHARE_FOLDER = $(DESTDIR)$(PREFIX)/share/refit-coord
 # Beside models, examples and cluster.json, as here: they look for those there.
-USER_SCRIPTS := $(addprefix scripts/,private-sshd refit-suite sshd-config testbed)
+USER_SCRIPTS := $(addprefix scripts/,figures private-sshd refit-suite \
+	sshd-config testbed)
+FIGURE_MODULES := $(wildcard scripts/refit_figures/*.py)
 DOC_FOLDER = $(DESTDIR)$(PREFIX)/share/doc/refit-coord
 install: all ## install under $(DESTDIR)$(PREFIX)
 	install -d $(DESTDIR)$(PREFIX)/bin $(MAN_FOLDER)/man1 $(MAN_FOLDER)/man5
-	install -d $(addprefix $(SHARE_FOLDER)/,models examples scripts)
+	install -d $(addprefix $(SHARE_FOLDER)/,models examples \
+	    scripts/refit_figures)
 	install -d $(DOC_FOLDER)/docs/gpu-results
 	install $(BUILD)/refit-coord $(BUILD)/refit-worker $(DESTDIR)$(PREFIX)/bin
 	install -m 644 $(MAN1) $(MAN_FOLDER)/man1
@@ -164,6 +167,7 @@ install: all ## install under $(DESTDIR)$(PREFIX)
 	    $(SHARE_FOLDER)/examples
 	install -m 644 cluster.json $(SHARE_FOLDER)
 	install $(USER_SCRIPTS) $(SHARE_FOLDER)/scripts
+	install -m 644 $(FIGURE_MODULES) $(SHARE_FOLDER)/scripts/refit_figures
 	install -m 644 README.md CONTRIBUTING.md NEWS.md LICENSE $(DOC_FOLDER)
 	install -m 644 $(wildcard docs/*.md) $(DOC_FOLDER)/docs
 	install -m 644 docs/gpu-results/README.md $(DOC_FOLDER)/docs/gpu-results
@@ -301,7 +305,7 @@ SHELL_SOURCES = $(shell grep -lE '^\#!.*\b(ba)?sh$$' -r scripts tests .ci) \
 
 # The longest first; all parts run and report.
 LINT_PARTS := tidy cppcheck shellcheck hdr-check check-layers format-check \
-	spell man
+	pyflakes spell man
 .PHONY: lint lint-deps format $(filter-out hdr-check check-layers,$(LINT_PARTS))
 lint: ## all checks of the source (TIDY_ALL=1: check clean files, too)
 	@$(MAKE) -k -j$(JOBS) -Otarget $(LINT_PARTS)
@@ -320,6 +324,9 @@ cppcheck:
 	    --inline-suppr --error-exitcode=1 --std=c11 -j $(JOBS) -I. $(FOLDERS)
 shellcheck:
 	shellcheck -x $(sort $(SHELL_SOURCES))
+pyflakes:
+	pyflakes3 $(shell grep -lE '^\#!.*\bpython3$$' -r scripts tests) \
+	    $(FIGURE_MODULES)
 spell:
 	codespell --quiet-level=2 --ignore-words-list=nd,metod,nmae \
 	    --skip='*/corpus/*' $(FOLDERS) cuda docs scripts tests examples \

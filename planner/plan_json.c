@@ -269,6 +269,56 @@ static void list_op(const struct rf_plan *plan, const struct rf_op *op,
     }
 }
 
+/* Bytes from one rank to another. */
+struct traffic {
+    uint32_t src, dst;
+    uint64_t bytes;
+};
+
+struct traffic_list {
+    struct traffic *list;
+    size_t n, cap;
+};
+
+static void list_traffic(uint32_t src, uint32_t dst, uint64_t n_ops,
+                         uint64_t bytes, void *data)
+{
+    struct traffic_list *all = data;
+    (void)n_ops;
+    RF_PUSH(all->list, all->n, all->cap, ((struct traffic){src, dst, bytes}));
+}
+
+static int by_ranks(const void *a, const void *b)
+{
+    const struct traffic *x = a, *y = b;
+    if (x->src != y->src) {
+        return x->src < y->src ? -1 : 1;
+    }
+    return x->dst < y->dst ? -1 : x->dst > y->dst;
+}
+
+/* [from, to, bytes] for all two ranks with operations between them. */
+static json_t *traffic_json(const struct rf_schedule *schedule)
+{
+    struct traffic_list all = {0};
+    json_t *out = json_array();
+    rf_schedule_pairs(schedule, list_traffic, &all);
+    if (all.n > 0) {
+        qsort(all.list, all.n, sizeof(*all.list), by_ranks);
+    }
+    for (size_t i = 0; i < all.n; i++) {
+        uint64_t bytes = all.list[i].bytes;
+        while (i + 1 < all.n && by_ranks(&all.list[i], &all.list[i + 1]) == 0) {
+            bytes += all.list[++i].bytes;
+        }
+        json_array_append_new(out, json_pack("[i, i, I]", (int)all.list[i].src,
+                                             (int)all.list[i].dst,
+                                             (json_int_t)bytes));
+    }
+    free(all.list);
+    return out;
+}
+
 json_t *rf_plan_json(const struct rf_plan *plan,
                      const struct rf_schedule *schedule,
                      const char *const *node_names, bool full)
@@ -281,6 +331,7 @@ json_t *rf_plan_json(const struct rf_plan *plan,
     json_object_set_new(meshes, "infer", mesh_json(plan, RF_INFER));
     json_object_set_new(out, "meshes", meshes);
     json_object_set_new(out, "memory", memory_json(plan, schedule, node_names));
+    json_object_set_new(out, "traffic", traffic_json(schedule));
     if (full) {
         json_t *transfers = json_array(), *steps = json_array();
         struct rf_schedule_walk walk;

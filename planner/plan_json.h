@@ -10,8 +10,9 @@
  * unknown, plan_ms. A new reference. */
 json_t *rf_plan_summary_json(const struct rf_plan *plan);
 
-/* {"scenario", "plan", "meshes", "memory", "ranks", "transfers", "steps"}; the
- * last three only with `full`. `node_names` by node. A new reference. */
+/* {"scenario", "plan", "meshes", "memory", "traffic", "ranks", "transfers",
+ * "steps"}; the last three only with `full`. `node_names` by node. A new
+ * reference. */
 json_t *rf_plan_json(const struct rf_plan *plan,
                      const struct rf_schedule *schedule,
                      const char *const *node_names, bool full);

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "common/clock.h"
 #include "common/descriptors.h"
@@ -16,6 +15,7 @@
 #include "common/mem.h"
 #include "coordinator/cluster/listener.h"
 #include "coordinator/cluster/node.h"
+#include "coordinator/cluster/program.h"
 #include "coordinator/cluster/random.h"
 #include "coordinator/config/shared_folders.h"
 #include "transport/loop.h"
@@ -177,15 +177,13 @@ static void tick_cb(uv_timer_t *timer)
 /* refit-worker beside this program. */
 static char *beside_us(void)
 {
-    char path[4096];
-    ssize_t size = readlink("/proc/self/exe", path, sizeof(path) - 1);
-    char *slash;
-    if (size <= 0) {
-        return NULL;
+    char *self = rf_program_self(), *path = NULL;
+    if (self != NULL) {
+        path = rf_xasprintf("%.*s/refit-worker",
+                            (int)(strrchr(self, '/') - self), self);
     }
-    path[size] = '\0';
-    slash = strrchr(path, '/');
-    return rf_xasprintf("%.*s/refit-worker", (int)(slash - path), path);
+    free(self);
+    return path;
 }
 
 static void add_node(struct rf_cluster *cluster, uint32_t index,

@@ -17,6 +17,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/mem.h"
+
 enum kind { KIND_UNKNOWN, KIND_ELF, KIND_SCRIPT, KIND_OTHER };
 
 /* What comes first in both classes of ELF files. */
@@ -107,4 +109,11 @@ enum rf_status rf_program_check(const char *path, struct rf_err *err)
     return rf_err_set(err, RF_ERR_LAUNCH,
                       "%s is an executable for %s; this machine is %s", path,
                       its, ours);
+}
+
+char *rf_program_self(void)
+{
+    char path[4096];
+    ssize_t size = readlink("/proc/self/exe", path, sizeof(path) - 1);
+    return size > 0 ? rf_xasprintf("%.*s", (int)size, path) : NULL;
 }

@@ -19,4 +19,7 @@ enum rf_status rf_program_check(const char *path,
  * is no executable or cannot be read. */
 void rf_program_machine(const char *path, char out[RF_MACHINE_SIZE]);
 
+/* The file of this program, malloc'ed; NULL where /proc does not say. */
+char *rf_program_self(void);
+
 #endif

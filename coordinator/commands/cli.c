@@ -35,6 +35,8 @@ enum {
     OPT_REPEAT,
     OPT_DEMO,
     OPT_PRINT,
+    OPT_FIGURES,
+    OPT_REFERENCE,
 };
 
 static const struct option long_options[] = {
@@ -59,6 +61,8 @@ static const struct option long_options[] = {
     {"repeat", required_argument, NULL, OPT_REPEAT},
     {"demo", required_argument, NULL, OPT_DEMO},
     {"print", no_argument, NULL, OPT_PRINT},
+    {"figures", required_argument, NULL, OPT_FIGURES},
+    {"reference", required_argument, NULL, OPT_REFERENCE},
     {"verbose", no_argument, NULL, 'v'},
     {"quiet", no_argument, NULL, 'q'},
     {"help", no_argument, NULL, 'h'},
@@ -98,7 +102,9 @@ static const struct {
     {OPT_LATEX, C(RF_CMD_REPORT)},
     {OPT_MARKDOWN, C(RF_CMD_REPORT)},
     {OPT_HTML, C(RF_CMD_REPORT)},
-    {OPT_THRESHOLD, C(RF_CMD_COMPARE) | C(RF_CMD_RERUN)},
+    {OPT_FIGURES, C(RF_CMD_REPORT)},
+    {OPT_REFERENCE, C(RF_CMD_REPORT)},
+    {OPT_THRESHOLD, C(RF_CMD_REPORT) | C(RF_CMD_COMPARE) | C(RF_CMD_RERUN)},
     {OPT_NODES, READERS},
     {OPT_HOSTFILE, READERS},
     {OPT_SET, READERS},
@@ -181,6 +187,12 @@ static enum rf_status take_report_option(struct rf_cli *cli, int option,
     case OPT_HTML:
         cli->html = optarg;
         cli->form = RF_REPORT_HTML;
+        return RF_OK;
+    case OPT_FIGURES:
+        cli->figures = optarg;
+        return RF_OK;
+    case OPT_REFERENCE:
+        cli->reference = optarg;
         return RF_OK;
     default:
         return number("--threshold", optarg, 0.0001, 100, &cli->threshold, err);
@@ -328,8 +340,8 @@ static bool was_seen(const struct parse *parse, int option)
 /* A report has one form. */
 static enum rf_status check_form(const struct parse *parse, struct rf_err *err)
 {
-    static const int forms[] = {OPT_CSV, OPT_JSON, OPT_LATEX, OPT_MARKDOWN,
-                                OPT_HTML};
+    static const int forms[] = {OPT_CSV,      OPT_JSON, OPT_LATEX,
+                                OPT_MARKDOWN, OPT_HTML, OPT_FIGURES};
     int form = 0;
     for (size_t i = 0; i < RF_ARRAY_SIZE(forms); i++) {
         if (!was_seen(parse, forms[i])) {
@@ -343,6 +355,17 @@ static enum rf_status check_form(const struct parse *parse, struct rf_err *err)
                               long_option(forms[i])->name);
         }
         form = forms[i];
+    }
+    if (was_seen(parse, OPT_REFERENCE) && form != OPT_FIGURES &&
+        form != OPT_HTML) {
+        return rf_err_set(err, RF_ERR_USAGE,
+                          "--reference is drawn beside the results: use it "
+                          "with --figures or --html, or see \"compare\"");
+    }
+    if (was_seen(parse, OPT_THRESHOLD) && !was_seen(parse, OPT_REFERENCE)) {
+        return rf_err_set(err, RF_ERR_USAGE,
+                          "--threshold is about a comparison: add --reference, "
+                          "or remove it");
     }
     return RF_OK;
 }

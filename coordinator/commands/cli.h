@@ -51,7 +51,9 @@ struct rf_cli {
     uint32_t repeat;    /* 0: not given */
     double threshold;
     enum rf_report_form form;
-    const char *html; /* file of --html */
+    const char *html;      /* file of --html */
+    const char *figures;   /* folder of --figures, or NULL */
+    const char *reference; /* folder of --reference, or NULL */
     int argc;         /* as called, before getopt reorders it, for results */
     char **argv;
 };

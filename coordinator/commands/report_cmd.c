@@ -1,6 +1,6 @@
 /*
  * `refit-coord report`: result folders in one of the forms of results/report.h,
- * on standard output or in the file of --html.
+ * on standard output or in the file of --html, or as figures (figures.h).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -8,6 +8,7 @@
 #include "common/log.h"
 #include "common/store.h"
 #include "coordinator/commands/commands.h"
+#include "coordinator/commands/figures.h"
 #include "coordinator/commands/json_out.h"
 #include "coordinator/results/report.h"
 #include "coordinator/results/report_json.h"
@@ -30,6 +31,85 @@ static enum rf_status store_report(const char *path,
     return status;
 }
 
+/* --reference DIR beside the results; nothing without it. */
+struct beside {
+    struct rf_result_set reference;
+    struct rf_comparisons list;
+    const struct rf_comparisons *all; /* NULL: nothing */
+};
+
+static enum rf_status read_reference(const struct rf_cli *cli,
+                                     const struct rf_result_set *set,
+                                     struct beside *beside, struct rf_err *err)
+{
+    enum rf_status status;
+    if (cli->reference == NULL) {
+        return RF_OK;
+    }
+    status = rf_result_set_add(&beside->reference, cli->reference, err);
+    if (status == RF_OK) {
+        status = rf_compare_check(&beside->reference, cli->reference, set,
+                                  cli->operands[0], err);
+    }
+    if (status == RF_OK) {
+        rf_compare(&beside->reference, set, cli->threshold, &beside->list);
+        beside->all = &beside->list;
+    }
+    return status;
+}
+
+/* The files, one a line, and which figures there are none of. */
+static void print_figures(const json_t *drawn)
+{
+    const json_t *figures = json_object_get(drawn, "figures"), *one, *path;
+    const json_t *notes = json_object_get(drawn, "notes");
+    size_t i, k;
+    json_array_foreach (figures, i, one) {
+        json_array_foreach (json_object_get(one, "files"), k, path) {
+            puts(json_string_value(path));
+        }
+    }
+    (void)fflush(stdout); /* main() reports an error of it */
+    json_array_foreach (notes, i, one) {
+        rf_info("%s", json_string_value(one));
+    }
+}
+
+static enum rf_status draw_figures(const struct rf_cli *cli,
+                                   const struct rf_result_set *set,
+                                   struct rf_err *err)
+{
+    struct beside beside = {.all = NULL};
+    json_t *drawn = NULL;
+    enum rf_status status = read_reference(cli, set, &beside, err);
+    if (status == RF_OK) {
+        status = rf_figures_draw(set, beside.all, cli->figures, &drawn, err);
+    }
+    if (status == RF_OK) {
+        print_figures(drawn);
+    }
+    json_decref(drawn);
+    rf_comparisons_free(&beside.list);
+    rf_result_set_free(&beside.reference);
+    return status;
+}
+
+static enum rf_status print_report(const struct rf_cli *cli,
+                                   const struct rf_result_set *set,
+                                   struct rf_err *err)
+{
+    if (cli->json) {
+        rf_json_out(rf_report_json(set));
+    } else if (cli->figures != NULL) {
+        return draw_figures(cli, set, err);
+    } else if (cli->html != NULL) {
+        return store_report(cli->html, set, cli->form, err);
+    } else {
+        rf_report_print(set, cli->form, stdout);
+    }
+    return RF_OK;
+}
+
 int rf_report_command(const struct rf_cli *cli)
 {
     struct rf_result_set set = {0};
@@ -41,11 +121,13 @@ int rf_report_command(const struct rf_cli *cli)
         }
     }
     code = set.n_bad > 0 ? RF_EXIT_FAILED : RF_EXIT_OK;
-    if (cli->json) {
-        rf_json_out(rf_report_json(&set));
-    } else if (cli->html == NULL) {
-        rf_report_print(&set, cli->form, stdout);
-    } else if (store_report(cli->html, &set, cli->form, &err) != RF_OK) {
+    switch (print_report(cli, &set, &err)) {
+    case RF_OK:
+        break;
+    case RF_ERR_CONFIG:
+        code = RF_EXIT_USAGE;
+        break;
+    default:
         code = RF_EXIT_FAILED;
     }
 out:

@@ -64,4 +64,22 @@ test_json_has_typed_figures_and_says_once_what_runs_share() {
     expect_json out '.results[1] | .status == "failed" and .median_ms == null'
 }
 
+test_what_is_missing_for_figures_is_named() {
+    export REFIT_SHARE=$RF_TOP
+    run_folder run
+    env PATH=/nowhere "$coord" report --figures f run >out 2>err
+    status=$?
+    expect_exit 1
+    expect_text err 'no figures: python3: .*install .*python3-matplotlib'
+    mkdir without
+    echo 'raise ImportError("none here")' >without/matplotlib.py
+    PYTHONPATH=$PWD/without run_coord report --figures f run
+    expect_exit 1
+    expect_text err 'has no matplotlib; install the package python3-matplotlib'
+    REFIT_SHARE=$PWD run_coord report --figures f run
+    expect_exit 1
+    expect_text err 'scripts/figures is not installed .*REFIT_SHARE'
+    [ ! -e f ] || fail "a folder without figures"
+}
+
 run_tests

@@ -301,6 +301,47 @@ START_TEST(test_plan_json_shows_padding_without_pieces)
 }
 END_TEST
 
+/* What all hops from one rank to another carry, at two bytes an element. */
+static uint64_t carried(const json_t *json, uint64_t src, uint64_t dst)
+{
+    const json_t *hops = json_object_get(json, "transfers");
+    uint64_t sum = 0;
+    for (size_t i = 0; i < json_array_size(hops); i++) {
+        const json_t *hop = json_array_get(hops, i);
+        if (number(hop, "src") == src && number(hop, "dst") == dst) {
+            sum += elements(hop) * 2;
+        }
+    }
+    return sum;
+}
+
+START_TEST(test_plan_json_traffic_is_what_the_hops_carry)
+{
+    struct printed p = print(EXPERTS, scenarios[_i]);
+    const json_t *traffic = json_object_get(p.json, "traffic");
+    uint64_t sum = 0, all = 0;
+    ck_assert_uint_gt(json_array_size(traffic), 0);
+    for (size_t i = 0; i < json_array_size(traffic); i++) {
+        const json_t *entry = json_array_get(traffic, i);
+        const uint64_t src =
+            (uint64_t)json_integer_value(json_array_get(entry, 0));
+        const uint64_t dst =
+            (uint64_t)json_integer_value(json_array_get(entry, 1));
+        const uint64_t bytes =
+            (uint64_t)json_integer_value(json_array_get(entry, 2));
+        ck_assert_uint_eq(bytes, carried(p.json, src, dst));
+        sum += bytes;
+    }
+    for (uint32_t src = 0; src < 4; src++) {
+        for (uint32_t dst = 0; dst < 4; dst++) {
+            all += src != dst ? carried(p.json, src, dst) : 0;
+        }
+    }
+    ck_assert_uint_eq(sum, all);
+    dispose(&p);
+}
+END_TEST
+
 Suite *test_plan_json_suite(void);
 Suite *test_plan_json_suite(void)
 {
@@ -308,6 +349,8 @@ Suite *test_plan_json_suite(void)
     TCase *tests = tcase_create("plan_json");
     tcase_set_timeout(tests, 60);
     tcase_add_loop_test(tests, test_plan_json_can_be_checked_from_outside, 0,
+                        RF_ARRAY_SIZE(scenarios));
+    tcase_add_loop_test(tests, test_plan_json_traffic_is_what_the_hops_carry, 0,
                         RF_ARRAY_SIZE(scenarios));
     tcase_add_test(tests, test_plan_json_summary_is_the_totals);
     tcase_add_test(tests, test_plan_json_without_full_has_no_lists);

@@ -190,7 +190,10 @@ static const struct {
     {{"report"}, "missing DIR argument"},
     {{"report", "d", "--csv", "--latex"}, "--csv and --latex cannot be"},
     {{"report", "d", "--html", "p", "--json"}, "--json and --html cannot be"},
-    {{"report", "d", "--threshold", "1"}, "threshold"},
+    {{"report", "d", "--threshold", "1"}, "add --reference"},
+    {{"report", "d", "--reference", "e"}, "--figures or --html"},
+    {{"report", "d", "--figures", "f", "--csv"}, "cannot be combined"},
+    {{"compare", "a", "b", "--figures", "f"}, "does not apply to"},
     {{"rerun"}, "expected one file, RESULT.json"},
     {{"rerun", "a", "b"}, "expected one file, RESULT.json"},
     {{"rerun", "a", "--resume", "d"}, "resume"},
@@ -233,31 +236,16 @@ END_TEST
 
 START_TEST(test_cli_help_names_every_option)
 {
-    static const char *const options[] = {"--output",
-                                          "--scenario",
-                                          "--dry-run",
-                                          "--resume",
-                                          "--timeout",
-                                          "--json",
-                                          "--full",
-                                          "--csv",
-                                          "--latex",
-                                          "--markdown",
-                                          "--html",
-                                          "--threshold",
-                                          "--verbose",
-                                          "--quiet",
-                                          "--help",
-                                          "--version",
-                                          "--strict",
-                                          "MODEL.json",
-                                          "-q or -v",
-                                          "--repeat",
-                                          "--set",
-                                          "--nodes",
-                                          "--hostfile",
-                                          "--print",
-                                          "megatron MEGATRON_FLAG..."};
+    static const char *const options[] = {
+        "--output",   "--scenario",  "--dry-run",
+        "--resume",   "--timeout",   "--json",
+        "--full",     "--csv",       "--latex",
+        "--markdown", "--html",      "--threshold",
+        "--verbose",  "--quiet",     "--help",
+        "--version",  "--strict",    "MODEL.json",
+        "-q or -v",   "--repeat",    "--set",
+        "--nodes",    "--hostfile",  "--print",
+        "--figures",  "--reference", "megatron MEGATRON_FLAG..."};
     char *text = NULL;
     size_t size = 0;
     FILE *file = open_memstream(&text, &size);

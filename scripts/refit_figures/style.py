@@ -1,0 +1,109 @@
+"""What all figures share: one column of a paper, readable without colours."""
+import matplotlib
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+COLUMN_INCHES = 3.35
+LEGEND_LINE_INCHES = 0.145
+
+# Okabe and Ito, "Color Universal Design", 2008. Colour, hatch and marker each
+# tell methods apart.
+METHODS = {
+    "host": ("#56B4E9", "", "o"),
+    "tcp": ("#E69F00", "////", "s"),
+    "shm": ("#009E73", "\\\\\\\\", "^"),
+    "disk": ("#D55E00", "xxxx", "D"),
+    "nccl": ("#0072B2", "----", "v"),
+    "ipc": ("#CC79A7", "++++", "P"),
+    "nvshmem": ("#F0E442", "....", "X"),
+    "null": ("#999999", "||||", "*"),
+}
+OTHER_METHOD = ("#FFFFFF", "oo", "h")
+
+# Light to dark, so that neighbours differ in grey, too.
+PHASES = (
+    ("pack_ms", "pack", "#F0E442", "////"),
+    ("wire_ms", "wire", "#0072B2", ""),
+    ("unpack_ms", "unpack", "#E69F00", "\\\\\\\\"),
+    ("sync_ms", "sync", "#DDDDDD", "...."),
+    ("unattributed_ms", "unattributed", "#FFFFFF", "xxxx"),
+)
+
+LINES = ("-", "--", ":", "-.")
+
+RC = {
+    "figure.figsize": (COLUMN_INCHES, 2.2),
+    "font.family": "DejaVu Sans",
+    "font.size": 8,
+    "axes.titlesize": 8,
+    "axes.labelsize": 8,
+    "xtick.labelsize": 7,
+    "ytick.labelsize": 7,
+    "legend.fontsize": 7,
+    "legend.frameon": False,
+    "legend.handlelength": 1.6,
+    "legend.columnspacing": 1.0,
+    "legend.labelspacing": 0.25,
+    "axes.linewidth": 0.6,
+    "axes.axisbelow": True,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "grid.linewidth": 0.4,
+    "grid.color": "#CCCCCC",
+    "lines.linewidth": 1.0,
+    "lines.markersize": 4,
+    "hatch.linewidth": 0.5,
+    "savefig.dpi": 300,
+    "pdf.fonttype": 42,  # what publishers ask for
+    "svg.fonttype": "path",
+    "svg.hashsalt": "refit-coord",
+}
+
+
+def apply():
+    matplotlib.rcdefaults()
+    matplotlib.rcParams.update(RC)
+
+
+def of_method(method):
+    """Colour, hatch and marker."""
+    return METHODS.get(method, OTHER_METHOD)
+
+
+def _legend_columns(handles):
+    """How many fit beside each other: a letter is about half as wide as high."""
+    letters = max(len(handle.get_label()) for handle in handles)
+    width = RC["legend.fontsize"] * (letters * 0.56 + 3.4) / 72
+    return max(1, min(len(handles), int(COLUMN_INCHES / width)))
+
+
+def finish(figure, handles=(), between=1.0):
+    """The legend goes above the axes, where it hides nothing; the figure grows by
+    its height."""
+    above = 0.0
+    if handles:
+        columns = _legend_columns(handles)
+        above = -(-len(handles) // columns) * LEGEND_LINE_INCHES
+        figure.set_figheight(figure.get_figheight() + above)
+        figure.legend(
+            handles=handles, loc="upper left", ncol=columns, borderaxespad=0.1
+        )
+    figure.tight_layout(
+        pad=0.3, w_pad=between, rect=(0, 0, 1, 1 - above / figure.get_figheight())
+    )
+    return figure
+
+
+def logarithmic(axis, written):
+    """Ticks at 1, 2 and 5 of each decade as `written` has them."""
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda value, _: written(value)))
+
+
+def literal(text):
+    """A name as matplotlib is to draw it: "$" would begin a formula."""
+    return text.replace("$", r"\$")
+
+
+def plain(value):
+    return f"{value:.0f}" if value >= 1000 else f"{value:g}"

@@ -1,0 +1,83 @@
+# limit: 240
+# The figures of `report`: drawn from a real run, whole, the same each time, and
+# named where results do not allow them.
+# shellcheck shell=bash source=../lib/test.sh disable=SC2034
+. "$(dirname "$0")/../lib/test.sh"
+export REFIT_SHARE=$RF_TOP
+/usr/bin/python3 -c 'import matplotlib' 2>/dev/null ||
+    python3 -c 'import matplotlib' 2>/dev/null ||
+    skip_all "no matplotlib to draw with; scripts/deps figures installs it"
+
+base=$(jq '. + {scenarios: [
+    {"name": "to", "train": {"tp": 2, "dp": 1},
+     "infer": {"tp": [1, 4], "dp": 1}, "warmup": 0, "iterations": 3},
+    {"name": "by", "train": {"tp": 2}, "infer": {"tp": 4},
+     "method": ["tcp", "host"], "warmup": 0, "iterations": 3}]}' \
+    <<<"$four_slots")
+
+# A run of a scenario that took these milliseconds.
+plain_run() { # FOLDER MS...
+    local folder=$1
+    shift
+    mkdir "$folder"
+    echo '{"scenarios": []}' >"$folder/run.json"
+    jq -n '[$ARGS.positional[] | tonumber] | {schema_version: 1,
+        name: "a$b^{c", status: "ok", model: {name: "m"},
+        scenario: {method: "host", strategy: "send_recv"},
+        plan: {bytes_total: 1000000},
+        summary: {count: length, median_ms: (sort | .[length / 2 | floor])},
+        iterations: [.[] | {refit_ms: .}]}' --args "$@" >"$folder/a.json"
+}
+
+test_figures_of_a_run_are_whole_and_the_same_each_time() {
+    local name
+    cluster
+    run_coord cluster.json
+    expect_exit 0
+    run_coord report --figures one results
+    expect_exit 0
+    for name in times-by phases-to-infer.tp-1 matrix-to-infer.tp-1 curve-ranks \
+        predicted; do
+        expect_text out "^one/$name\.pdf$"
+        expect_text out "^one/$name\.svg$"
+        expect_text out "^one/$name\.png$"
+    done
+    # shellcheck disable=SC2046 # names without blanks
+    "$RF_TOP/tests/lib/check-figures" $(cat out) >&2 || fail "a bad file"
+    expect_text err 'no curve of size: .*"num_layers"'
+    expect_text err 'no curve of nodes: .*"nodes"'
+    expect_text err 'no reference against new: .*--reference'
+    run_coord report --figures two results -q
+    expect_exit 0
+    [ ! -s err ] || fail "not quiet"
+    diff -r one two >&2 || fail "the same results make other figures"
+}
+
+test_a_reference_is_drawn_beside_the_results() {
+    plain_run old 100 101 102
+    plain_run new 120 121 122
+    run_coord report --figures f --reference old new
+    expect_exit 0
+    # shellcheck disable=SC2046 # names without blanks
+    "$RF_TOP/tests/lib/check-figures" f/reference.* f/times-* >&2 ||
+        fail "a bad file"
+    expect_text err 'no phases of a.*b.*c: .*run the scenario again'
+    plain_run other 1 2 3
+    jq '.name = "else"' other/a.json >x && mv x other/a.json
+    run_coord report --figures f --reference other new
+    expect_exit 2
+    expect_text err 'no scenario is in both other and new'
+}
+
+test_results_without_figures_say_so() {
+    plain_run run 1 2 3
+    jq '.status = "failed"' run/a.json >x && mv x run/a.json
+    run_coord report --figures f run
+    expect_exit 0
+    expect_text err 'no figures: no result is ok'
+    run_coord report --figures /dev/null/f run
+    expect_exit 1
+    expect_text err 'no figures: cannot write the figures: .*/dev/null'
+}
+
+run_tests

@@ -169,7 +169,7 @@ install: all ## install under $(DESTDIR)$(PREFIX)
 	install $(USER_SCRIPTS) $(SHARE_FOLDER)/scripts
 	install -m 644 $(FIGURE_MODULES) $(SHARE_FOLDER)/scripts/refit_figures
 	install -m 644 README.md CONTRIBUTING.md NEWS.md LICENSE $(DOC_FOLDER)
-	install -m 644 $(wildcard docs/*.md) $(DOC_FOLDER)/docs
+	install -m 644 $(wildcard docs/*.md docs/*.png) $(DOC_FOLDER)/docs
 	install -m 644 docs/gpu-results/README.md $(DOC_FOLDER)/docs/gpu-results
 uninstall: ## remove the installed files
 	rm -f $(addprefix $(DESTDIR)$(PREFIX)/bin/,refit-coord refit-worker)

@@ -11,11 +11,13 @@
 #include "coordinator/commands/figures.h"
 #include "coordinator/commands/json_out.h"
 #include "coordinator/results/report.h"
+#include "coordinator/results/report_html.h"
 #include "coordinator/results/report_json.h"
 
-static enum rf_status store_report(const char *path,
-                                   const struct rf_result_set *set,
-                                   enum rf_report_form form, struct rf_err *err)
+/* The page with its figures, or with why it has none. */
+static enum rf_status store_page(const char *path,
+                                 const struct rf_result_set *set,
+                                 const json_t *figures, struct rf_err *err)
 {
     char *text = NULL;
     size_t size = 0;
@@ -24,7 +26,7 @@ static enum rf_status store_report(const char *path,
     if (file == NULL) {
         return rf_err_errno(err, RF_ERR_NOMEM, errno, "%s", path);
     }
-    rf_report_print(set, form, file);
+    rf_report_html_print(set, figures, file);
     fclose(file);
     status = rf_store(path, text, size, err);
     free(text);
@@ -75,20 +77,48 @@ static void print_figures(const json_t *drawn)
     }
 }
 
-static enum rf_status draw_figures(const struct rf_cli *cli,
-                                   const struct rf_result_set *set,
-                                   struct rf_err *err)
+/* A page does without figures where they cannot be drawn. */
+static enum rf_status write_page(const struct rf_cli *cli,
+                                 const struct rf_result_set *set,
+                                 const struct rf_comparisons *beside,
+                                 struct rf_err *err)
 {
-    struct beside beside = {.all = NULL};
+    struct rf_err why = {0};
     json_t *drawn = NULL;
-    enum rf_status status = read_reference(cli, set, &beside, err);
-    if (status == RF_OK) {
-        status = rf_figures_draw(set, beside.all, cli->figures, &drawn, err);
+    enum rf_status status;
+    if (rf_figures_draw(set, beside, NULL, &drawn, &why) != RF_OK) {
+        drawn = json_pack("{s:s}", "error", why.text);
     }
+    status = store_page(cli->html, set, drawn, err);
+    json_decref(drawn);
+    return status;
+}
+
+static enum rf_status write_figures(const struct rf_cli *cli,
+                                    const struct rf_result_set *set,
+                                    const struct rf_comparisons *beside,
+                                    struct rf_err *err)
+{
+    json_t *drawn = NULL;
+    enum rf_status status =
+        rf_figures_draw(set, beside, cli->figures, &drawn, err);
     if (status == RF_OK) {
         print_figures(drawn);
     }
     json_decref(drawn);
+    return status;
+}
+
+/* What can show a reference, too. */
+static enum rf_status draw(const struct rf_cli *cli,
+                           const struct rf_result_set *set, struct rf_err *err)
+{
+    struct beside beside = {.all = NULL};
+    enum rf_status status = read_reference(cli, set, &beside, err);
+    if (status == RF_OK) {
+        status = cli->html != NULL ? write_page(cli, set, beside.all, err)
+                                   : write_figures(cli, set, beside.all, err);
+    }
     rf_comparisons_free(&beside.list);
     rf_result_set_free(&beside.reference);
     return status;
@@ -100,10 +130,8 @@ static enum rf_status print_report(const struct rf_cli *cli,
 {
     if (cli->json) {
         rf_json_out(rf_report_json(set));
-    } else if (cli->figures != NULL) {
-        return draw_figures(cli, set, err);
-    } else if (cli->html != NULL) {
-        return store_report(cli->html, set, cli->form, err);
+    } else if (cli->figures != NULL || cli->html != NULL) {
+        return draw(cli, set, err);
     } else {
         rf_report_print(set, cli->form, stdout);
     }

@@ -14,17 +14,17 @@ METHODS = {
     "disk": ("#D55E00", "xxxx", "D"),
     "nccl": ("#0072B2", "----", "v"),
     "ipc": ("#CC79A7", "++++", "P"),
-    "nvshmem": ("#F0E442", "....", "X"),
-    "null": ("#999999", "||||", "*"),
+    "nvshmem": ("#F0E442", "||||", "X"),
+    "null": ("#999999", "//\\", "*"),
 }
-OTHER_METHOD = ("#FFFFFF", "oo", "h")
+OTHER_METHOD = ("#FFFFFF", "++", "h")
 
 # Light to dark, so that neighbours differ in grey, too.
 PHASES = (
     ("pack_ms", "pack", "#F0E442", "////"),
     ("wire_ms", "wire", "#0072B2", ""),
     ("unpack_ms", "unpack", "#E69F00", "\\\\\\\\"),
-    ("sync_ms", "sync", "#DDDDDD", "...."),
+    ("sync_ms", "sync", "#D9D9D9", ""),
     ("unattributed_ms", "unattributed", "#FFFFFF", "xxxx"),
 )
 

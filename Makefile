@@ -252,6 +252,12 @@ check: test-programs ## unit and integration tests (no GPU)
 check-unit: $(UNIT_RUNNERS) $(FUZZ_REPLAYS) ## unit tests only
 	@scripts/run-tests $(BUILD) unit replay
 
+# Not part of `make check`: TeX is large.
+.PHONY: check-report
+check-report: ## compile the tables and figures of a report with LaTeX
+	$(call needs,build figures latex,all)
+	@scripts/check-report $(BUILD)
+
 # Two more builds. Leak checks do not report on processes that are killed on
 # purpose, so they cover runs that end by themselves. A sanitizer's dlopen() knows
 # no run path of its caller, so it is told where the fakes are.

@@ -305,11 +305,11 @@ static void print_latex(const struct rf_table *table, FILE *to)
     for (size_t c = 0; c < table->n_columns; c++) {
         fputc(table->right[c] ? 'r' : 'l', to);
     }
-    fputs("}\n\\hline\n", to);
+    fputs("}\n\\toprule\n", to);
     print_rows(table, to, &rows, 0, 0);
-    fputs("\\hline\n", to);
+    fputs("\\midrule\n", to);
     print_rows(table, to, &rows, 1, rf_table_rows(table));
-    fputs("\\hline\n\\end{tabular}\n", to);
+    fputs("\\bottomrule\n\\end{tabular}\n", to);
 }
 
 static void print_markdown(const struct rf_table *table, FILE *to)

@@ -211,7 +211,8 @@ static size_t check_latex(const char *line)
         "\\textasciitilde{}", "\\textasciicircum{}", "\\textbackslash{}",
         "\\textbar{}",        "\\textless{}",        "\\textgreater{}"};
     size_t columns = 1;
-    if (strcmp(line, "\\hline") == 0 ||
+    if (strcmp(line, "\\toprule") == 0 || strcmp(line, "\\midrule") == 0 ||
+        strcmp(line, "\\bottomrule") == 0 ||
         strncmp(line, "\\begin{tabular}{", 16) == 0 ||
         strcmp(line, "\\end{tabular}") == 0) {
         return 0;

@@ -96,7 +96,7 @@ test_installed_worker_finds_its_module() {
 
 # These need more than a plain build does; a bare machine has none of it.
 test_targets_begin_with_the_packages_that_they_need() {
-    local target targets=(run run-ssh test check-asan cov fuzz bench-host
+    local target targets=(run run-ssh test check-report check-asan cov fuzz bench-host
         bench-alpa bench-predict predict-published bench-planner check-planner
         check-strategies check-faults soak)
     [ ! -e "$RF_BUILD_DIR/refit-cuda.so" ] || targets+=(check-gpu bundle)

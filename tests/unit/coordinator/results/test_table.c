@@ -53,6 +53,22 @@ START_TEST(test_table_latex_and_html_are_escaped)
 }
 END_TEST
 
+START_TEST(test_table_latex_has_the_rules_of_booktabs)
+{
+    static const char *const heads[] = {"a", ">b", NULL};
+    struct rf_table *table = rf_table_create(heads);
+    char *text;
+    rf_table_cell(table, "x");
+    rf_table_cell(table, "1");
+    text = table_text(table, RF_REPORT_LATEX);
+    ck_assert_str_eq(text, "\\begin{tabular}{lr}\n\\toprule\na & b \\\\\n"
+                           "\\midrule\nx & 1 \\\\\n\\bottomrule\n"
+                           "\\end{tabular}\n");
+    free(text);
+    rf_table_destroy(table);
+}
+END_TEST
+
 START_TEST(test_table_cells_are_clean_and_cut_at_characters)
 {
     static const char *const heads[] = {"a", "b", NULL};
@@ -209,6 +225,7 @@ Suite *test_table_suite(void)
     TCase *tests = tcase_create("table");
     tcase_add_test(tests, test_table_aligns_and_escapes);
     tcase_add_test(tests, test_table_latex_and_html_are_escaped);
+    tcase_add_test(tests, test_table_latex_has_the_rules_of_booktabs);
     tcase_add_test(tests, test_table_cells_are_clean_and_cut_at_characters);
     tcase_add_loop_test(tests, test_table_leaves_out_columns_in_order, 0, 5);
     tcase_add_test(tests,

@@ -37,6 +37,7 @@ enum {
     OPT_PRINT,
     OPT_FIGURES,
     OPT_REFERENCE,
+    OPT_ALPA,
 };
 
 static const struct option long_options[] = {
@@ -63,6 +64,7 @@ static const struct option long_options[] = {
     {"print", no_argument, NULL, OPT_PRINT},
     {"figures", required_argument, NULL, OPT_FIGURES},
     {"reference", required_argument, NULL, OPT_REFERENCE},
+    {"alpa", no_argument, NULL, OPT_ALPA},
     {"verbose", no_argument, NULL, 'v'},
     {"quiet", no_argument, NULL, 'q'},
     {"help", no_argument, NULL, 'h'},
@@ -104,6 +106,7 @@ static const struct {
     {OPT_HTML, C(RF_CMD_REPORT)},
     {OPT_FIGURES, C(RF_CMD_REPORT)},
     {OPT_REFERENCE, C(RF_CMD_REPORT)},
+    {OPT_ALPA, C(RF_CMD_REPORT)},
     {OPT_THRESHOLD, C(RF_CMD_REPORT) | C(RF_CMD_COMPARE) | C(RF_CMD_RERUN)},
     {OPT_NODES, READERS},
     {OPT_HOSTFILE, READERS},
@@ -193,6 +196,9 @@ static enum rf_status take_report_option(struct rf_cli *cli, int option,
         return RF_OK;
     case OPT_REFERENCE:
         cli->reference = optarg;
+        return RF_OK;
+    case OPT_ALPA:
+        cli->alpa = true;
         return RF_OK;
     default:
         return number("--threshold", optarg, 0.0001, 100, &cli->threshold, err);
@@ -340,8 +346,8 @@ static bool was_seen(const struct parse *parse, int option)
 /* A report has one form. */
 static enum rf_status check_form(const struct parse *parse, struct rf_err *err)
 {
-    static const int forms[] = {OPT_CSV,      OPT_JSON, OPT_LATEX,
-                                OPT_MARKDOWN, OPT_HTML, OPT_FIGURES};
+    static const int forms[] = {OPT_CSV,  OPT_JSON,    OPT_LATEX, OPT_MARKDOWN,
+                                OPT_HTML, OPT_FIGURES, OPT_ALPA};
     int form = 0;
     for (size_t i = 0; i < RF_ARRAY_SIZE(forms); i++) {
         if (!was_seen(parse, forms[i])) {

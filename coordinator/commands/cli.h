@@ -51,10 +51,11 @@ struct rf_cli {
     uint32_t repeat;    /* 0: not given */
     double threshold;
     enum rf_report_form form;
+    bool alpa;             /* --alpa: a form of reports, too */
     const char *html;      /* file of --html */
     const char *figures;   /* folder of --figures, or NULL */
     const char *reference; /* folder of --reference, or NULL */
-    int argc;         /* as called, before getopt reorders it, for results */
+    int argc; /* as called, before getopt reorders it, for results */
     char **argv;
 };
 

@@ -11,6 +11,7 @@
 #include "coordinator/commands/figures.h"
 #include "coordinator/commands/json_out.h"
 #include "coordinator/results/report.h"
+#include "coordinator/results/report_alpa.h"
 #include "coordinator/results/report_html.h"
 #include "coordinator/results/report_json.h"
 
@@ -130,6 +131,8 @@ static enum rf_status print_report(const struct rf_cli *cli,
 {
     if (cli->json) {
         rf_json_out(rf_report_json(set));
+    } else if (cli->alpa) {
+        rf_json_out(rf_report_alpa(set));
     } else if (cli->figures != NULL || cli->html != NULL) {
         return draw(cli, set, err);
     } else {

@@ -64,6 +64,30 @@ test_json_has_typed_figures_and_says_once_what_runs_share() {
     expect_json out '.results[1] | .status == "failed" and .median_ms == null'
 }
 
+test_alpa_gets_what_it_could_have_measured() {
+    base='{"name": "t", "launch": {"method": "local"},
+        "nodes": [{"host": "localhost", "slots": 4}],
+        "model": {"tensor": {"name": "x", "shape": [8, 64], "dtype": "int32"}},
+        "scenarios": [{"name": "s", "strategy": ["send_recv", "hierarchical"],
+            "train": {"layout": "spec", "mesh": [1, 4], "spec": "S1R"},
+            "infer": {"layout": "spec", "mesh": [2, 2], "spec": "RS0"},
+            "warmup": 0, "iterations": 3}]}'
+    cluster
+    run_coord cluster.json
+    expect_exit 0
+    run_coord report --alpa results
+    expect_exit 0
+    expect_text err 's-strategy=hierarchical is left out: Alpa has no strategy'
+    expect_json out 'length == 1 and (.[0] | .src_mesh_shape == [1, 4] and
+        .tensor_shape == [8, 64] and .exec_time_mean > 0 and
+        .dst_sharding_spec == "ShardingSpec((NoSharding(), Chunked(2)), " +
+            "(ShardedAxis(axis=0), Replicated(replicas=2)))")'
+    expect_json out '.[0] | keys_unsorted == ["src_mesh_shape",
+        "dst_mesh_shape", "src_sharding_spec", "dst_sharding_spec",
+        "tensor_shape", "resharding_mode", "use_local_allgather",
+        "resharding_loadbalance_mode", "exec_time_mean", "exec_time_var"]'
+}
+
 test_what_is_missing_for_figures_is_named() {
     export REFIT_SHARE=$RF_TOP
     run_folder run

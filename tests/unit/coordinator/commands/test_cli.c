@@ -193,6 +193,7 @@ static const struct {
     {{"report", "d", "--threshold", "1"}, "add --reference"},
     {{"report", "d", "--reference", "e"}, "--figures or --html"},
     {{"report", "d", "--figures", "f", "--csv"}, "cannot be combined"},
+    {{"report", "d", "--alpa", "--json"}, "--json and --alpa cannot be"},
     {{"compare", "a", "b", "--figures", "f"}, "does not apply to"},
     {{"rerun"}, "expected one file, RESULT.json"},
     {{"rerun", "a", "b"}, "expected one file, RESULT.json"},
@@ -245,7 +246,8 @@ START_TEST(test_cli_help_names_every_option)
         "--version",  "--strict",    "MODEL.json",
         "-q or -v",   "--repeat",    "--set",
         "--nodes",    "--hostfile",  "--print",
-        "--figures",  "--reference", "megatron MEGATRON_FLAG..."};
+        "--figures",  "--reference", "megatron MEGATRON_FLAG...",
+        "--alpa"};
     char *text = NULL;
     size_t size = 0;
     FILE *file = open_memstream(&text, &size);

@@ -89,4 +89,4 @@ def draw(plan):
         ("rank", "node"),
     ):
         _draw_panel(figure, axes, matrix, labels, what)
-    return style.finish(figure, between=3.0)
+    return style.finish(figure, between=2.0)

@@ -181,7 +181,15 @@ class Document:
             if answer is None:
                 notes.append(why)
                 continue
-            found += zip(group, entries(answer, "scenarios"))
+            plans = {
+                text(plan, "scenario", "name"): plan
+                for plan in entries(answer, "scenarios")
+            }
+            found += [
+                (result, plans[f"s{i}"])
+                for i, result in enumerate(group)
+                if f"s{i}" in plans
+            ]
         return found, notes
 
     @functools.cached_property

@@ -124,6 +124,36 @@ def _interval(side):
     return tuple(ends) if isinstance(ends, list) and len(ends) == 2 else None
 
 
+def _name_outliers(axes, points, found, threshold):
+    """Numbers beside the points, and the names in the corner: names would lie on
+    top of each other."""
+    outliers = [
+        (x, y, entry)
+        for (_, x, y), (_, entry) in zip(points, found)
+        if abs(y / x - 1) > threshold
+    ]
+    for i, (x, y, entry) in enumerate(outliers[:MOST_NAMES]):
+        left = i % 2 == 0
+        axes.annotate(
+            str(i + 1),
+            (x, y),
+            (-5 if left else 5, 0),
+            textcoords="offset points",
+            ha="right" if left else "left",
+            va="center",
+            fontsize=6,
+        )
+        axes.annotate(
+            style.literal(f"{i + 1} {results.text(entry, 'scenario')}"),
+            (0, 1),
+            (4, -4 - 8 * i),
+            xycoords="axes fraction",
+            textcoords="offset points",
+            va="top",
+            fontsize=6,
+        )
+
+
 def draw_reference(found, threshold):
     """`found` is of compared()."""
     points = [
@@ -135,21 +165,8 @@ def draw_reference(found, threshold):
         for method, entry in found
     ]
     figure, axes = _frame(points, threshold, ("reference in ms", "new in ms"))
-    named = 0
     for (method, x, y), (_, entry) in zip(points, found):
         intervals = (_interval(entry["reference"]), _interval(entry["new"]))
         _draw_point(axes, method, x, y, intervals)
-        if abs(y / x - 1) > threshold and named < MOST_NAMES:
-            named += 1
-            low, high = axes.get_xlim()
-            left = x * x > low * high
-            axes.annotate(
-                style.literal(results.text(entry, "scenario")),
-                (x, y),
-                (-5 if left else 5, 0),
-                textcoords="offset points",
-                ha="right" if left else "left",
-                va="center",
-                fontsize=6,
-            )
+    _name_outliers(axes, points, found, threshold)
     return style.finish(figure, _legend([method for method, *_ in points], threshold))

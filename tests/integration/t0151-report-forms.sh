@@ -88,6 +88,25 @@ test_alpa_gets_what_it_could_have_measured() {
         "resharding_loadbalance_mode", "exec_time_mean", "exec_time_var"]'
 }
 
+test_fits_find_latency_and_bandwidth() {
+    PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$RF_TOP/scripts python3 - >&2 <<'END' ||
+from refit_figures import fit
+
+sizes = [1e6, 1e7, 1e8, 1e9]
+line = fit.line(sizes, [2 + size / 5e6 for size in sizes])
+assert abs(line.latency_ms - 2) < 1e-6, line
+assert abs(line.gbytes_per_s - 5) < 1e-6, line
+assert abs(line.ms(1e7) - 4) < 1e-6, line
+below = fit.line([1e6, 2e6, 3e6], [1.0, 2.1, 3.2])
+assert below.latency_ms == 0 and 0.9 < below.gbytes_per_s < 1, below
+assert fit.line([1e6, 1e7], [1, 2]) is None
+assert fit.line([1e6, 1e6, 1e7], [1, 1, 2]) is None
+falling = fit.line([1e6, 1e7, 1e8], [3.0, 2.0, 1.0])
+assert falling is None, falling
+END
+        fail "a bad fit"
+}
+
 test_what_is_missing_for_figures_is_named() {
     export REFIT_SHARE=$RF_TOP
     run_folder run

@@ -67,6 +67,22 @@ test_installed_scripts_find_what_they_need() {
         fail "private-sshd: $(cat out)"
 }
 
+test_installed_programs_draw_figures() {
+    installed
+    coord=$PWD/bin/refit-coord
+    cluster
+    run_coord cluster.json
+    run_coord report --figures figures results
+    if /usr/bin/python3 -c 'import matplotlib' 2>/dev/null; then
+        expect_exit 0
+        expect_text out '^figures/times-one\.pdf$'
+    else
+        expect_exit 1
+        expect_text err 'install the package.* python3-matplotlib'
+    fi
+    [ -z "$(find share -name __pycache__)" ] || fail "Python left its files"
+}
+
 test_every_page_that_a_page_names_is_installed() {
     local page link links=0
     installed

@@ -105,7 +105,7 @@ void rf_agent_end(struct agent *agent, int exit_code, const char *why)
         agent->join = NULL;
     }
     if (agent->survey != NULL) {
-        rf_survey_cancel(agent->survey);
+        rf_helper_cancel(agent->survey);
         agent->survey = NULL;
     }
     if (agent->control != NULL) {
@@ -361,16 +361,16 @@ static void connect_back(struct agent *agent)
                       &control_ops, on_joined, agent);
 }
 
-static void on_surveyed(struct rf_msg_hello *facts, const char *why, void *data)
+static void on_surveyed(struct rf_msg *answer, const char *why, void *data)
 {
     struct agent *agent = data;
     agent->survey = NULL;
-    if (facts == NULL) {
+    if (answer == NULL) {
         rf_agent_refuse(agent, why);
         return;
     }
-    agent->facts = *facts;
-    rf_schema_init(&rf_msg_hello_schema, facts);
+    agent->facts = answer->hello;
+    rf_schema_init(&rf_msg_hello_schema, &answer->hello);
     if (agent->control != NULL) {
         send_hello(agent);
     } else {

@@ -12,6 +12,7 @@
 #include "transport/file_names.h"
 #include "transport/messages.h"
 #include "worker/agent.h"
+#include "worker/helper.h"
 #include "worker/join.h"
 
 #define RF_AGENT_TAIL_BYTES 4096
@@ -117,7 +118,7 @@ struct agent {
     struct rf_clock_offset clock;
 
     char **environment;        /* of ranks */
-    struct rf_survey *survey;  /* while it is under way */
+    struct rf_helper *survey;  /* while it is under way */
     struct rf_msg_hello facts; /* what it found, until HELLO is sent */
     uint32_t attempt;
     bool abort_wanted;             /* ABORTED is to be sent */

@@ -23,7 +23,7 @@
 #include "common/mem.h"
 #include "common/text.h"
 #include "worker/process.h"
-#include "worker/survey.h"
+#include "worker/helper.h"
 
 const struct rf_sm_state rf_agent_attempt_states[ATTEMPT_STATES] = {
     [ATTEMPT_NONE] = {"none", RF_SM_NEXT(ATTEMPT_RUNNING), 0},
@@ -358,7 +358,7 @@ void rf_agent_reap(struct agent *agent)
         }
         waitpid(info.si_pid, &status, 0);
         if (agent->survey != NULL) {
-            rf_survey_child_ended(agent->survey, info.si_pid, status);
+            rf_helper_child_ended(agent->survey, info.si_pid, status);
         }
         if (rank != NULL) {
             rank_exited(rank, status);

@@ -39,17 +39,17 @@ static void teardown(void)
     rmdir(folder);
 }
 
-static void on_done(struct rf_msg_hello *facts, const char *why, void *data)
+static void on_done(struct rf_msg *facts, const char *why, void *data)
 {
     (void)data;
     ck_assert_ptr_null(facts);
     snprintf(said, sizeof(said), "%s", why);
 }
 
-static struct rf_survey *start(uint32_t limit_ms)
+static struct rf_helper *start(uint32_t limit_ms)
 {
     struct rf_err err = {.text = ""};
-    struct rf_survey *survey =
+    struct rf_helper *survey =
         rf_survey_start(&loop, environment, limit_ms, on_done, NULL, &err);
     ck_assert_msg(survey != NULL, "%s", err.text);
     return survey;
@@ -65,7 +65,7 @@ END_TEST
 
 START_TEST(test_cancelled_survey_is_killed_and_silent)
 {
-    rf_survey_cancel(start(60000));
+    rf_helper_cancel(start(60000));
     ck_assert_int_eq(uv_run(&loop, UV_RUN_DEFAULT), 0);
     ck_assert_str_eq(said, "");
 }

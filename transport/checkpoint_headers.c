@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "common/complaints.h"
+#include "common/hash.h"
 #include "common/json.h"
 #include "common/mem.h"
 #include "planner/checkpoint_check.h"
@@ -249,4 +250,38 @@ enum rf_status rf_checkpoint_headers_read(const char *folder, json_t **out,
     }
     *out = headers;
     return RF_OK;
+}
+
+static json_t *digest_of(const json_t *value)
+{
+    char *text = json_dumps(value, JSON_COMPACT | JSON_SORT_KEYS);
+    char digest[RF_HASH_TEXT_SIZE];
+    struct rf_hash hash;
+    rf_hash_init(&hash);
+    rf_hash_bytes(&hash, text, strlen(text));
+    rf_hash_text(&hash, digest);
+    free(text);
+    return json_string(digest);
+}
+
+json_t *rf_checkpoint_headers_digests(const json_t *headers)
+{
+    json_t *files = json_object(), *digests = json_object(), *value;
+    json_t *config = json_object_get(headers, "config");
+    const char *name;
+    json_object_foreach (json_object_get(headers, "manifest"), name, value) {
+        const char *file = json_string_value(json_object_get(value, "file"));
+        if (json_object_get(files, file) == NULL) {
+            json_object_set_new(files, file, json_object());
+        }
+        json_object_set(json_object_get(files, file), name, value);
+    }
+    json_object_foreach (files, name, value) {
+        json_object_set_new(digests, name, digest_of(value));
+    }
+    if (config != NULL) {
+        json_object_set_new(digests, "config.json", digest_of(config));
+    }
+    json_decref(files);
+    return digests;
 }

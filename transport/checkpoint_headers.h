@@ -19,4 +19,9 @@
 enum rf_status rf_checkpoint_headers_read(const char *folder, json_t **out,
                                           struct rf_err *err) RF_MUST_CHECK;
 
+/* {file: digest} of what `headers`, as read above, say of each file and, as
+ * "config.json", of the configuration. Those of the same files are the same on
+ * every node, whatever the folder is called. A new reference. */
+json_t *rf_checkpoint_headers_digests(const json_t *headers);
+
 #endif

@@ -149,6 +149,21 @@
 #define RF_WELCOME_FIELDS(F, S)                                                \
     F(S, U32, protocol, REQUIRED, 1, 255, "the version that is spoken")
 
+#define RF_INSPECT_FIELDS(F, S)                                                \
+    F(S, TEXT, folder, REQUIRED, 1, RF_MSG_TEXT_MAX,                           \
+      "of the checkpoint, on the node")                                        \
+    F(S, BOOL, whole, OPTIONAL, 0, 0, "send `headers`, not only digests")      \
+    F(S, U32, timeout_s, REQUIRED, 1, 86400, "for reading them")
+
+#define RF_HEADERS_FIELDS(F, S)                                                \
+    F(S, TEXT, error, NULLABLE, 1, RF_MSG_TEXT_MAX,                            \
+      "why they cannot be used; the other members are then absent")            \
+    F(S, PAIRS, digests, OPTIONAL, 65536, 32,                                  \
+      "of each file's header and of `config.json`, by name")                   \
+    F(S, TREE, headers, OPTIONAL, 0, 0,                                        \
+      "`manifest`, `folder` and perhaps `config` of a model described in "     \
+      "place")
+
 /* --- A scenario attempt --------------------------------------------------- */
 
 #define RF_MEMBER_FIELDS(F, S)                                                 \
@@ -434,6 +449,8 @@
     X(BOOT, boot, RF_BOOT_FIELDS)                                              \
     X(HELLO, hello, RF_HELLO_FIELDS)                                           \
     X(WELCOME, welcome, RF_WELCOME_FIELDS)                                     \
+    X(INSPECT, inspect, RF_INSPECT_FIELDS)                                     \
+    X(HEADERS, headers, RF_HEADERS_FIELDS)                                     \
     X(START, start, RF_START_FIELDS)                                           \
     X(STEP, step, RF_STEP_FIELDS)                                              \
     X(DONE, done, RF_DONE_FIELDS)                                              \

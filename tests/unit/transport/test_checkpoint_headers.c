@@ -106,6 +106,38 @@ START_TEST(test_a_folder_that_ranks_cannot_be_told_is_refused)
 }
 END_TEST
 
+static json_t *digests_of_folder(void)
+{
+    struct rf_err err = {0};
+    json_t *headers = NULL, *digests;
+    ck_assert_msg(rf_checkpoint_headers_read(folder, &headers, &err) == RF_OK,
+                  "%s", err.text);
+    digests = rf_checkpoint_headers_digests(headers);
+    json_decref(headers);
+    return digests;
+}
+
+START_TEST(test_digests_of_headers_differ_only_for_the_file_that_does)
+{
+    json_t *before, *after;
+    write_tensor("a.safetensors", "one");
+    write_tensor("b.safetensors", "two");
+    write_text("config.json", "{\"model_type\": \"llama\"}");
+    before = digests_of_folder();
+    ck_assert_uint_eq(json_object_size(before), 3);
+    write_tensor("b.safetensors", "six");
+    after = digests_of_folder();
+    ck_assert(json_equal(json_object_get(before, "a.safetensors"),
+                         json_object_get(after, "a.safetensors")));
+    ck_assert(json_equal(json_object_get(before, "config.json"),
+                         json_object_get(after, "config.json")));
+    ck_assert(!json_equal(json_object_get(before, "b.safetensors"),
+                          json_object_get(after, "b.safetensors")));
+    json_decref(before);
+    json_decref(after);
+}
+END_TEST
+
 Suite *test_checkpoint_headers_suite(void);
 Suite *test_checkpoint_headers_suite(void)
 {
@@ -115,6 +147,8 @@ Suite *test_checkpoint_headers_suite(void)
     tcase_add_test(tests, test_headers_of_all_files_and_the_config_are_read);
     tcase_add_test(tests, test_all_files_with_bad_headers_are_named);
     tcase_add_test(tests, test_a_folder_that_ranks_cannot_be_told_is_refused);
+    tcase_add_test(tests,
+                   test_digests_of_headers_differ_only_for_the_file_that_does);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -45,6 +45,10 @@ static const struct {
      "\"b\"}, \"folders\": [{\"path\": \"/mnt\", \"error\": null, \"sees\": "
      "[0, 1]}]}"},
     {RF_MSG_WELCOME, "{\"protocol\": 2}"},
+    {RF_MSG_INSPECT,
+     "{\"folder\": \"/models/m\", \"whole\": true, \"timeout_s\": 120}"},
+    {RF_MSG_HEADERS, "{\"error\": null, \"digests\": {\"a.safetensors\": "
+                     "\"00ff\"}, \"headers\": {\"manifest\": {}}}"},
     {RF_MSG_START,
      "{\"attempt\": 1, \"model\": {\"m\": 1}, \"scenario\": {\"s\": [2]}, "
      "\"nodes\": [{\"name\": \"a\", \"slots\": 8, \"address\": null}], "
@@ -179,6 +183,13 @@ static const struct {
      "HELLO: $.memory_bytes: must be a whole number, 0 or more"},
     {RF_MSG_HELLO, "folders.sees", "[4096]",
      "HELLO: $.folders[0].sees[0]: must be a whole number from 0 to 4095"},
+    {RF_MSG_INSPECT, "folder", "\"\"",
+     "INSPECT: $.folder: must be a text of 1 to 4096 bytes"},
+    {RF_MSG_INSPECT, "timeout_s", "0",
+     "INSPECT: $.timeout_s: must be a whole number from 1 to 86400"},
+    {RF_MSG_HEADERS, "digests", "{\"a\": 1}",
+     "HEADERS: $.digests.a: must be a text of at most 32 bytes"},
+    {RF_MSG_HEADERS, "headers", "[]", "HEADERS: $.headers: must be an object"},
     {RF_MSG_WELCOME, "protocol", "\"2\"",
      "WELCOME: $.protocol: must be a whole number from 1 to 255"},
     {RF_MSG_START, "nodes", "[]",

@@ -84,7 +84,7 @@ static const struct {
      "the coordinator speaks protocol 4 to 5, this worker 3 to 3"},
     {START_OF("[0, 1]") "}",
      "the coordinator speaks protocol 0 to 1, this worker 3 to 3"},
-    {START_OF("[2]") "}", "BOOT: $.protocol: must be a list of two versions"},
+    {START_OF("[3]") "}", "BOOT: $.protocol: must be a list of two versions"},
     {START_OF(
          "[3, 3]") ", \"psk\": \"zz112233445566778899aabbccddeeff0011223344"
                    "5566778899aabbccddeeff\"}",

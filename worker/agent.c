@@ -25,6 +25,7 @@
 #include "common/mem.h"
 #include "common/text.h"
 #include "transport/loop.h"
+#include "worker/inspect.h"
 #include "worker/join.h"
 #include "worker/process.h"
 #include "worker/signs.h"
@@ -107,6 +108,10 @@ void rf_agent_end(struct agent *agent, int exit_code, const char *why)
     if (agent->survey != NULL) {
         rf_helper_cancel(agent->survey);
         agent->survey = NULL;
+    }
+    if (agent->inspect != NULL) {
+        rf_helper_cancel(agent->inspect);
+        agent->inspect = NULL;
     }
     if (agent->control != NULL) {
         rf_conn_close(agent->control);
@@ -403,6 +408,35 @@ static void on_boot(struct agent *agent, struct rf_msg_boot *message)
     }
 }
 
+/* --- A checkpoint's headers ----------------------------------------------- */
+
+static void on_inspected(struct rf_msg *answer, const char *why, void *data)
+{
+    struct agent *agent = data;
+    struct rf_msg failed;
+    agent->inspect = NULL;
+    if (answer != NULL) {
+        rf_agent_send(agent, answer);
+        return;
+    }
+    rf_inspect_failed(why, &failed);
+    rf_agent_send(agent, &failed);
+    rf_msg_free(&failed);
+}
+
+static void inspect(struct agent *agent, const struct rf_msg_inspect *inspect)
+{
+    struct rf_err err = {.text = ""};
+    if (agent->inspect != NULL) { /* the last one asked counts */
+        rf_helper_cancel(agent->inspect);
+    }
+    agent->inspect = rf_inspect_start(&agent->loop, agent->environment, inspect,
+                                      on_inspected, agent, &err);
+    if (agent->inspect == NULL) {
+        on_inspected(NULL, err.text, agent);
+    }
+}
+
 /* --- Messages ------------------------------------------------------------- */
 
 static void on_message(struct agent *agent, struct rf_msg *message)
@@ -419,6 +453,9 @@ static void on_message(struct agent *agent, struct rf_msg *message)
         break;
     case RF_MSG_LEASE:
         on_lease(agent, &message->lease);
+        break;
+    case RF_MSG_INSPECT:
+        inspect(agent, &message->inspect);
         break;
     case RF_MSG_STEP:
         rf_agent_step(agent, &message->step);

@@ -120,6 +120,7 @@ struct agent {
     char **environment;        /* of ranks */
     struct rf_helper *survey;  /* while it is under way */
     struct rf_msg_hello facts; /* what it found, until HELLO is sent */
+    struct rf_helper *inspect; /* while it is under way */
     uint32_t attempt;
     bool abort_wanted;             /* ABORTED is to be sent */
     char phase[32];                /* last step sent to the ranks */

@@ -360,6 +360,9 @@ void rf_agent_reap(struct agent *agent)
         if (agent->survey != NULL) {
             rf_helper_child_ended(agent->survey, info.si_pid, status);
         }
+        if (agent->inspect != NULL) {
+            rf_helper_child_ended(agent->inspect, info.si_pid, status);
+        }
         if (rank != NULL) {
             rank_exited(rank, status);
             any = true;

@@ -1,7 +1,7 @@
 /*
  * Command line of refit-worker. People use --probe, --version, --help and
- * --connect; --stdio is what launchers run, --survey and --rank what an agent
- * runs.
+ * --connect; --stdio is what launchers run, --survey, --inspect and --rank what
+ * an agent runs.
  */
 #include "worker/worker.h"
 
@@ -23,6 +23,7 @@
 #include "transport/msg.h"
 #include "worker/agent.h"
 #include "worker/facts.h"
+#include "worker/inspect.h"
 #include "worker/rank.h"
 #include "worker/survey.h"
 
@@ -52,6 +53,8 @@ enum option_id {
     OPTION_HELP,
     /* Of what an agent starts only. */
     OPTION_SURVEY,
+    OPTION_INSPECT,
+    OPTION_WHOLE,
     OPTION_RANK,
     OPTION_PARENT,
     OPTION_LEASE,
@@ -69,6 +72,8 @@ static const struct option options[] = {
     {"version", no_argument, NULL, OPTION_VERSION},
     {"help", no_argument, NULL, OPTION_HELP},
     {"survey", no_argument, NULL, OPTION_SURVEY},
+    {"inspect", required_argument, NULL, OPTION_INSPECT},
+    {"whole", no_argument, NULL, OPTION_WHOLE},
     {"rank", required_argument, NULL, OPTION_RANK},
     {"parent", required_argument, NULL, OPTION_PARENT},
     {"lease-ms", required_argument, NULL, OPTION_LEASE},
@@ -84,6 +89,7 @@ struct command {
     const char *key_file;
     struct rf_agent_options agent;
     struct rf_rank_options rank;
+    struct rf_inspection inspection;
 };
 
 static int usage(const char *what, const char *value)
@@ -181,6 +187,13 @@ static bool parse_option(struct command *command, int option, char *value)
     case OPTION_HELP:
     case OPTION_SURVEY:
         command->mode = option;
+        return true;
+    case OPTION_INSPECT:
+        command->mode = option;
+        command->inspection.folder = value;
+        return true;
+    case OPTION_WHOLE:
+        command->inspection.whole = true;
         return true;
     case OPTION_CONNECT:
         command->mode = option;
@@ -285,6 +298,8 @@ int rf_worker_main(int argc, char **argv)
         return run_connect(&command);
     case OPTION_SURVEY:
         return rf_survey_run(command.rank.parent);
+    case OPTION_INSPECT:
+        return rf_inspect_run(command.rank.parent, &command.inspection);
     case OPTION_RANK:
         return rf_rank_run(&command.rank);
     case OPTION_PROBE:

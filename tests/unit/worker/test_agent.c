@@ -443,6 +443,55 @@ START_TEST(test_a_step_that_names_no_iteration_is_refused)
 }
 END_TEST
 
+/* The answer about a checkpoint's folder; a new reference. */
+static json_t *inspect(const char *path, bool whole)
+{
+    fake_send(&fake, RF_MSG_INSPECT,
+              json_pack("{s:s, s:b, s:i}", "folder", path, "whole", whole,
+                        "timeout_s", 20));
+    return fake_expect(&fake, RF_MSG_HEADERS);
+}
+
+START_TEST(test_agent_answers_what_a_checkpoints_headers_say)
+{
+    static const char header[] = "\x45\0\0\0\0\0\0\0"
+                                 "{\"one\":{\"dtype\":\"F32\",\"shape\":[2,3],"
+                                 "\"data_offsets\":[0,24]}}             ";
+    static const uint8_t data[24];
+    char folder[] = "/tmp/refit-agent-XXXXXX", path[64];
+    json_t *answer, *digests;
+    FILE *file;
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    snprintf(path, sizeof(path), "%s/a.safetensors", folder);
+    file = fopen(path, "we");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_uint_eq(fwrite(header, 1, 8 + 0x45, file), 8 + 0x45);
+    ck_assert_uint_eq(fwrite(data, 1, sizeof(data), file), sizeof(data));
+    ck_assert_int_eq(fclose(file), 0);
+    fake_join(&fake, NULL);
+    answer = inspect(folder, true);
+    ck_assert_ptr_nonnull(json_object_get(
+        json_object_get(json_object_get(answer, "headers"), "manifest"),
+        "one"));
+    digests = json_deep_copy(json_object_get(answer, "digests"));
+    ck_assert_uint_eq(json_object_size(digests), 1);
+    json_decref(answer);
+    answer = inspect(folder, false);
+    ck_assert_ptr_null(json_object_get(answer, "headers"));
+    ck_assert(json_equal(json_object_get(answer, "digests"), digests));
+    json_decref(digests);
+    json_decref(answer);
+    unlink(path);
+    rmdir(folder);
+    answer = inspect(folder, true);
+    ck_assert_ptr_nonnull(strstr(
+        json_string_value(json_object_get(answer, "error")), "No such file"));
+    json_decref(answer);
+    fake_send(&fake, RF_MSG_SHUTDOWN, json_object());
+    ck_assert_int_eq(fake_wait(&fake), 0);
+}
+END_TEST
+
 /* The error names the member. */
 START_TEST(test_a_message_out_of_bounds_ends_the_agent)
 {
@@ -554,6 +603,7 @@ Suite *test_agent_suite(void)
     tcase_add_test(scenario, test_a_step_out_of_order_is_refused);
     tcase_add_loop_test(scenario,
                         test_a_step_that_names_no_iteration_is_refused, 0, 4);
+    tcase_add_test(scenario, test_agent_answers_what_a_checkpoints_headers_say);
     tcase_add_test(scenario, test_a_message_out_of_bounds_ends_the_agent);
     tcase_add_test(scenario, test_ranks_inherit_only_what_they_need);
     suite_add_tcase(suite, join);

@@ -7,6 +7,7 @@
  */
 #include "planner/world.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,10 +74,13 @@ static enum rf_status fail_dp(const struct rf_spec *spec, enum rf_side which,
                               struct rf_err *err)
 {
     const struct rf_side_spec *side = rf_side_of(spec, which);
-    uint64_t step =
-        lcm(dense_group(side), expert_group(side)) / dense_group(side);
-    uint64_t below = side->dp / step * step;
+    const uint64_t group = dense_group(side);
+    uint64_t step, below;
     char also[32] = "";
+    assert(group > 0); /* sizes are 1 or more */
+    step = lcm(group, expert_group(side)) / group;
+    assert(step > 0); /* size_of_side() has refused it */
+    below = side->dp / step * step;
     if (below > 0) {
         snprintf(also, sizeof(also), "%llu, ", (unsigned long long)below);
     }
@@ -95,9 +99,11 @@ static enum rf_status fail_division(const struct rf_spec *spec,
 {
     const struct rf_side_spec *side = rf_side_of(spec, which);
     uint64_t step = smallest_size(side);
-    uint64_t below = slots / step * step;
+    uint64_t below;
     bool dense = slots % dense_group(side) != 0;
     char also[32] = "";
+    assert(step > 0); /* size_of_side() has refused it */
+    below = slots / step * step;
     if (below > 0) {
         snprintf(also, sizeof(also), "%llu, ", (unsigned long long)below);
     }
@@ -370,20 +376,15 @@ static enum rf_status seat_sides(const struct rf_spec *spec,
                : seat_disaggregated(spec, slots, n_nodes, seats, err);
 }
 
-enum rf_status rf_world_build(struct rf_spec *spec,
-                              const struct rf_model *model,
-                              const uint32_t *slots, uint32_t n_nodes,
-                              struct rf_world **out, struct rf_err *err)
+enum rf_status rf_world_place(struct rf_spec *spec, const uint32_t *slots,
+                              uint32_t n_nodes, struct rf_world **out,
+                              struct rf_err *err)
 {
     struct seats seats[RF_SIDES] = {{0}};
     struct rf_world *world;
     uint32_t imaginary = 0;
-    enum rf_status status;
-    if ((status = check_nodes(spec, n_nodes, err)) != RF_OK ||
-        (status = rf_world_check_side(spec, RF_TRAIN, model, err)) != RF_OK ||
-        (status = rf_world_check_side(spec, RF_INFER, model, err)) != RF_OK ||
-        (status = rf_unknown_check(model, spec, err)) != RF_OK ||
-        (status = rf_world_check_dtypes(spec, model, err)) != RF_OK) {
+    enum rf_status status = check_nodes(spec, n_nodes, err);
+    if (status != RF_OK) {
         return status;
     }
     if (n_nodes == 0) {
@@ -414,6 +415,21 @@ enum rf_status rf_world_build(struct rf_spec *spec,
     free(seats[RF_TRAIN].places);
     free(seats[RF_INFER].places);
     return status;
+}
+
+enum rf_status rf_world_build(struct rf_spec *spec,
+                              const struct rf_model *model,
+                              const uint32_t *slots, uint32_t n_nodes,
+                              struct rf_world **out, struct rf_err *err)
+{
+    enum rf_status status;
+    if ((status = rf_world_check_side(spec, RF_TRAIN, model, err)) != RF_OK ||
+        (status = rf_world_check_side(spec, RF_INFER, model, err)) != RF_OK ||
+        (status = rf_unknown_check(model, spec, err)) != RF_OK ||
+        (status = rf_world_check_dtypes(spec, model, err)) != RF_OK) {
+        return status;
+    }
+    return rf_world_place(spec, slots, n_nodes, out, err);
 }
 
 void rf_world_destroy(struct rf_world *world)

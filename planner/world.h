@@ -60,6 +60,11 @@ enum rf_status rf_world_build(struct rf_spec *spec,
                               const uint32_t *slots, uint32_t n_nodes,
                               struct rf_world **out,
                               struct rf_err *err) RF_MUST_CHECK;
+/* The same for a model that is not known yet: rules that need it are not
+ * checked. */
+enum rf_status rf_world_place(struct rf_spec *spec, const uint32_t *slots,
+                              uint32_t n_nodes, struct rf_world **out,
+                              struct rf_err *err) RF_MUST_CHECK;
 void rf_world_destroy(struct rf_world *world);
 
 /* Slots of the smallest world of these sizes: the least common multiple of both

@@ -7,6 +7,16 @@ enum rf_status rf_load_model(const struct rf_config *config,
                              struct rf_model **out, struct rf_err *err)
 {
     struct rf_jnode node = rf_jnode_root(config->model, config->file);
+    const char *folder = rf_config_checkpoint(config);
+    if (folder != NULL) {
+        return rf_err_set(
+            err, RF_ERR_CONFIG,
+            "%s: $.model.checkpoint: %s is not on this machine, where this "
+            "command reads names and shapes from the headers in the folder: "
+            "mount it here under the same path, or run the command on a node; "
+            "\"refit-coord run\" and \"check\" ask the nodes for the headers",
+            config->file, folder);
+    }
     snprintf(node.path, sizeof(node.path), "$.model");
     return rf_model_from_json(&node, out, err);
 }

@@ -22,7 +22,8 @@ enum rf_status rf_load_document(const struct rf_cli *cli, json_t *document,
                                 struct rf_model **model,
                                 struct rf_err *err) RF_MUST_CHECK;
 
-/* The model of a cluster file. */
+/* The model of a cluster file. RF_ERR_CONFIG also when only nodes have its
+ * checkpoint. */
 enum rf_status rf_load_model(const struct rf_config *config,
                              struct rf_model **out,
                              struct rf_err *err) RF_MUST_CHECK;

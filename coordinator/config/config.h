@@ -50,7 +50,8 @@ struct rf_config {
     const char **node_names; /* nodes[i].name */
     uint32_t *slots;
     uint32_t n_nodes;
-    json_t *model; /* inline description for rf_model_from_json; owned */
+    json_t *model; /* inline description for rf_model_from_json, unless there is
+                      an rf_config_checkpoint(); owned */
     struct rf_scenario_config *scenarios;
     size_t n_scenarios;
     char *export_folder; /* of --export, absolute; NULL: nothing is exported */
@@ -89,6 +90,17 @@ enum rf_status rf_config_select(struct rf_config *config,
  * path on the nodes. Several are RF_ERR_USAGE. */
 enum rf_status rf_config_export(struct rf_config *config, const char *folder,
                                 struct rf_err *err) RF_MUST_CHECK;
+
+/* The absolute path of the model's checkpoint if this machine does not have
+ * that folder: a node has to say what its headers are before there is a model.
+ * NULL otherwise. */
+const char *rf_config_checkpoint(const struct rf_config *config);
+/* Completes the model with them, as rf_checkpoint_headers_read() gives them on
+ * a node. */
+void rf_config_add_headers(struct rf_config *config, json_t *headers);
+
+/* How long a node may take to read them, in seconds. */
+uint32_t rf_config_inspect_limit_s(const struct rf_config *config);
 
 /* How long all nodes together may take to join, in seconds. */
 uint32_t rf_config_join_limit_s(const struct rf_config *config);

@@ -2,7 +2,8 @@
  * Model descriptions made self-contained. See model_file.h.
  *
  * Of a checkpoint only the headers are read here; the data is read by the
- * ranks, from the same path on their nodes.
+ * ranks, from the same path on their nodes. If this machine has no such folder,
+ * a node is asked for its headers later.
  */
 #include "coordinator/config/model_file.h"
 
@@ -20,40 +21,55 @@
 static const char *const sources[] = {"manifest",   "config", "megatron",
                                       "checkpoint", "tensor", NULL};
 
-/* The folder's real path on this machine; NULL where it is none. */
-static char *find_checkpoint(const char *folder, struct rf_err *err)
+/* The folder's real path on this machine, NULL where it is not here. */
+static enum rf_status find_checkpoint(const char *folder, char **out,
+                                      struct rf_err *err)
 {
     char *real = realpath(folder, NULL);
-    int why = ENOTDIR;
+    const int why = real == NULL ? errno : ENOTDIR;
     struct stat info;
-    if (real == NULL || stat(real, &info) != 0) {
-        why = errno;
-    } else if (S_ISDIR(info.st_mode)) {
-        return real;
+    if (real != NULL && stat(real, &info) == 0 && S_ISDIR(info.st_mode)) {
+        *out = real;
+        return RF_OK;
     }
-    rf_err_set(err, RF_ERR_CONFIG,
-               "%s: %s; this machine reads names and shapes from the headers "
-               "in the folder, and the nodes the bytes, so it must exist under "
-               "the same path on both",
-               folder, strerror(why));
     free(real);
-    return NULL;
+    if (why == ENOENT) {
+        *out = NULL;
+        return RF_OK;
+    }
+    return rf_err_errno(err, RF_ERR_CONFIG, why, "%s", folder);
 }
 
-/* Replaces "checkpoint" of `model` by what the folder's headers say. */
+void rf_model_file_add_headers(json_t *model, json_t *headers)
+{
+    json_object_del(model, "checkpoint");
+    json_object_update(model, headers);
+}
+
+/* Replaces "checkpoint" of `model` by what the folder's headers say, or by its
+ * absolute path when the folder is not here. */
 static enum rf_status inline_checkpoint(json_t *model, const char *folder,
                                         struct rf_err *err)
 {
-    char *real = find_checkpoint(folder, err);
+    char *real = NULL, *absolute;
     json_t *headers = NULL;
-    enum rf_status status;
+    enum rf_status status = find_checkpoint(folder, &real, err);
+    if (status != RF_OK) {
+        return status;
+    }
     if (real == NULL) {
-        return RF_ERR_CONFIG;
+        absolute = rf_paths_absolute(".", folder);
+        if (json_object_set_new(model, "checkpoint", json_string(absolute)) !=
+            0) {
+            status = rf_err_set(err, RF_ERR_CONFIG,
+                                "%s: the folder's path is not UTF-8", absolute);
+        }
+        free(absolute);
+        return status;
     }
     status = rf_checkpoint_headers_read(real, &headers, err);
     if (status == RF_OK) {
-        json_object_del(model, "checkpoint");
-        json_object_update(model, headers);
+        rf_model_file_add_headers(model, headers);
     }
     json_decref(headers);
     free(real);

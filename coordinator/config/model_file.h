@@ -15,11 +15,17 @@
  * `node` is the "model" object. Gives the inline form that rf_model_from_json
  * takes: "config" and "manifest" paths become the objects in those files, the
  * folder of "checkpoint" becomes the manifest of its safetensors headers (no
- * tensor data is read). Paths are relative to `folder`. The result is the
- * caller's. RF_ERR_CONFIG with the path and the reason.
+ * tensor data is read). A folder that does not exist on this machine stays as
+ * "checkpoint", with its absolute path, for rf_model_file_add_headers(). Paths
+ * are relative to `folder`. The result is the caller's. RF_ERR_CONFIG with the
+ * path and the reason.
  */
 enum rf_status rf_model_file_inline(const struct rf_jnode *node,
                                     const char *folder, json_t **out,
                                     struct rf_err *err) RF_MUST_CHECK;
+
+/* Replaces "checkpoint" of `model` by what a machine that has the folder read
+ * there (transport/checkpoint_headers.h). */
+void rf_model_file_add_headers(json_t *model, json_t *headers);
 
 #endif

@@ -67,14 +67,20 @@ test_an_unknown_model_type_says_what_to_do() {
         '(did you mean "qwen3_moe"?)'
 }
 
-test_a_checkpoint_that_is_not_here_says_who_reads_it() {
-    refused '.model = {checkpoint: "/absent/model"}' \
-        '$.model.checkpoint: /absent/model: No such file' \
-        'this machine reads names and shapes' 'the nodes the bytes' \
-        'same path on both'
+# Commands that reach no node cannot ask one for the headers.
+test_a_checkpoint_that_is_not_here_says_what_to_do() {
+    local command
+    cluster '.model = {checkpoint: "absent/model"}'
+    for command in plan predict "run --dry-run"; do
+        # shellcheck disable=SC2086 # two words
+        run_coord $command cluster.json
+        expect_exit 2
+        expect_text err "[$].model.checkpoint: .*/absent/model is not on this machine"
+        expect_text err 'mount it here under the same path, or run the command on a node'
+    done
     touch plain
-    refused '.model = {checkpoint: "plain"}' 'plain: Not a directory' \
-        'same path on both'
+    refused '.model = {checkpoint: "plain"}' '$.model.checkpoint: ' \
+        'plain: Not a directory'
 }
 
 test_dangerous_names_are_refused_before_anything_starts() {

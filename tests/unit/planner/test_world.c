@@ -182,6 +182,32 @@ static const struct {
      8, 8, 2},
 };
 
+/* As where the model is not known yet; no size may overflow then. */
+START_TEST(test_world_is_placed_without_a_model)
+{
+    const uint32_t slots[] = {4, 4};
+    struct rf_model *model = sparse();
+    struct rf_spec *spec =
+        quoted_spec("'train': {'tp': 2, 'pp': 2}, 'infer': {'tp': 8}");
+    struct rf_world *world = build(spec, model, slots, 2), *placed = NULL;
+    struct rf_err err = {0};
+    ck_assert_int_eq(rf_world_place(spec, slots, 2, &placed, &err), RF_OK);
+    ck_assert_uint_eq(placed->n_ranks, world->n_ranks);
+    ck_assert_mem_eq(placed->ranks, world->ranks,
+                     world->n_ranks * sizeof(*world->ranks));
+    rf_world_destroy(placed);
+    rf_world_destroy(world);
+    rf_spec_destroy(spec);
+    spec = quoted_spec("'train': {'tp': 65536, 'cp': 65536, 'pp': 65536, 'dp': "
+                       "65536}, 'infer': {}");
+    ck_assert_int_eq(rf_world_place(spec, slots, 2, &placed, &err),
+                     RF_ERR_CONFIG);
+    ck_assert_ptr_nonnull(strstr(err.text, "smallest world of these sizes has"));
+    rf_spec_destroy(spec);
+    rf_model_destroy(model);
+}
+END_TEST
+
 START_TEST(test_world_without_slots_is_the_smallest)
 {
     struct rf_model *model = sparse();
@@ -436,6 +462,7 @@ Suite *test_world_suite(void)
                    test_world_disaggregated_takes_smallest_worlds_in_order);
     tcase_add_test(tests, test_world_disaggregated_nodes_belong_to_their_side);
     tcase_add_test(tests, test_world_colocated_on_named_nodes);
+    tcase_add_test(tests, test_world_is_placed_without_a_model);
     tcase_add_loop_test(tests, test_world_without_slots_is_the_smallest, 0,
                         (int)RF_ARRAY_SIZE(slotless));
     tcase_add_loop_test(tests, test_world_of_a_printed_scenario_is_the_same, 0,

@@ -419,6 +419,28 @@ START_TEST(test_config_reads_the_headers_of_a_checkpoint)
 }
 END_TEST
 
+START_TEST(test_config_leaves_a_checkpoint_that_is_not_here_to_the_nodes)
+{
+    struct rf_config *config = NULL;
+    struct rf_err err = {0};
+    json_t *headers = json_pack("{s:{}, s:s}", "manifest", "folder", "/x");
+    char *path = rf_xasprintf("%s/absent", folder);
+    write_text("cluster.json",
+               "{" NODES ", 'model': {'checkpoint': 'absent'}, 'scenarios': "
+               "[{'name': 's', 'train': {}, 'infer': {}}]}");
+    ck_assert_msg(load(&config, &err) == RF_OK, "%s", err.text);
+    ck_assert_str_eq(rf_config_checkpoint(config), path);
+    ck_assert_str_eq(json_string_value(json_object_get(config->model, "name")),
+                     "absent");
+    rf_config_add_headers(config, headers);
+    ck_assert_ptr_null(rf_config_checkpoint(config));
+    ck_assert_ptr_nonnull(json_object_get(config->model, "manifest"));
+    json_decref(headers);
+    rf_config_destroy(config);
+    free(path);
+}
+END_TEST
+
 START_TEST(test_config_refuses_checkpoints_that_lie)
 {
     struct rf_config *config = NULL;
@@ -460,6 +482,8 @@ static TCase *file_tests(void)
     tcase_add_checked_fixture(tests, make_folder, remove_folder);
     tcase_add_test(tests, test_config_inlines_the_model_file);
     tcase_add_test(tests, test_config_reads_the_headers_of_a_checkpoint);
+    tcase_add_test(
+        tests, test_config_leaves_a_checkpoint_that_is_not_here_to_the_nodes);
     tcase_add_loop_test(tests, test_config_refuses_checkpoints_that_lie, 0, 5);
     tcase_add_test(tests, test_config_refuses_files_that_are_none);
     return tests;

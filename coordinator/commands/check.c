@@ -245,6 +245,9 @@ static enum rf_status load(struct check *check, struct rf_err *err)
 {
     enum rf_status status =
         rf_load(check->cli, true, &check->config, &check->model, err);
+    if (status == RF_OK && check->model == NULL) {
+        status = rf_load_model(check->config, &check->model, err);
+    }
     return status != RF_OK
                ? status
                : rf_scenarios_plan(check->config, check->model,

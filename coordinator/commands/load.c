@@ -51,7 +51,8 @@ enum rf_status rf_load_document(const struct rf_cli *cli, json_t *document,
     if (cli->export != NULL) {
         status = rf_config_export(loaded, cli->export, err);
     }
-    if (status == RF_OK) {
+    if (status == RF_OK &&
+        (!need_nodes || rf_config_checkpoint(loaded) == NULL)) {
         status = rf_load_model(loaded, model, err);
     }
     if (status != RF_OK) {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "common/mem.h"
+#include "coordinator/commands/load.h"
 
 struct planning {
     uv_work_t work;
@@ -42,4 +43,42 @@ void rf_planning_start(uv_loop_t *loop, struct rf_scenarios *scenarios,
                                   .planned = planned,
                                   .data = data};
     uv_queue_work(loop, &planning->work, work_cb, after_cb);
+}
+
+struct planning_all {
+    uv_work_t work;
+    const struct rf_config *config;
+    struct rf_model *model;
+    struct rf_scenarios *scenarios;
+    struct rf_err why;
+    rf_all_planned_fn planned;
+    void *data;
+};
+
+static void work_all_cb(uv_work_t *work)
+{
+    struct planning_all *all = work->data;
+    if (rf_load_model(all->config, &all->model, &all->why) == RF_OK &&
+        rf_scenarios_plan(all->config, all->model, RF_SCENARIOS_BYTES,
+                          &all->scenarios, &all->why) != RF_OK) {
+        rf_model_destroy(all->model);
+        all->model = NULL;
+    }
+}
+
+static void after_all_cb(uv_work_t *work, int status)
+{
+    struct planning_all *all = work->data;
+    (void)status; /* never cancelled */
+    all->planned(all->model, all->scenarios, &all->why, all->data);
+    free(all);
+}
+
+void rf_planning_start_all(uv_loop_t *loop, const struct rf_config *config,
+                           rf_all_planned_fn planned, void *data)
+{
+    struct planning_all *all = rf_xmalloc(sizeof(*all));
+    *all = (struct planning_all){
+        .work.data = all, .config = config, .planned = planned, .data = data};
+    uv_queue_work(loop, &all->work, work_all_cb, after_all_cb);
 }

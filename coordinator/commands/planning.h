@@ -1,7 +1,8 @@
 /*
- * Takes a scenario beside the event loop. If it must be planned again, that
- * takes longer than agents wait for a sign of life from their coordinator, and
- * signals must be answered meanwhile.
+ * Plans beside the event loop: takes a scenario, which may have to be planned
+ * again, or plans all of a model that only nodes had. That takes longer than
+ * agents wait for a sign of life from their coordinator, and signals must be
+ * answered meanwhile.
  */
 #ifndef RF_COORDINATOR_COMMANDS_PLANNING_H
 #define RF_COORDINATOR_COMMANDS_PLANNING_H
@@ -21,5 +22,16 @@ typedef void (*rf_planned_fn)(struct rf_scenario *scenario,
  */
 void rf_planning_start(uv_loop_t *loop, struct rf_scenarios *scenarios,
                        size_t index, rf_planned_fn planned, void *data);
+
+/* Gets the model and its scenarios, which it owns, or NULL twice and why there
+ * are none. */
+typedef void (*rf_all_planned_fn)(struct rf_model *model,
+                                  struct rf_scenarios *scenarios,
+                                  const struct rf_err *why, void *data);
+
+/* The same for rf_load_model() and rf_scenarios_plan(); `config` is borrowed
+ * and must not change until then. */
+void rf_planning_start_all(uv_loop_t *loop, const struct rf_config *config,
+                           rf_all_planned_fn planned, void *data);
 
 #endif

@@ -19,7 +19,9 @@ struct rf_run_app {
     const struct rf_cli *cli;
     struct rf_config *config;
     struct rf_model *model;
-    struct rf_scenarios *scenarios; /* planned, those left to run */
+    struct rf_scenarios *scenarios; /* planned, those left to run; this and
+                                       the model NULL until `inspect` is done */
+    struct rf_run_inspect *inspect; /* of a checkpoint that only nodes have */
     json_t *libraries;              /* of the head */
     struct rf_results *results;
     struct rf_trace_file *trace; /* of --trace, until it is stored */
@@ -51,9 +53,9 @@ struct rf_run_app {
     int exit_code;
 };
 
-/* Runs what was loaded and planned: cli, config, model, scenarios, libraries
- * and output are set. Sets the exit code, also with an error. The results stay
- * open until rf_run_free(), which destroys what is set. */
+/* Runs what was loaded and planned: cli, config, libraries and output are set,
+ * and model and scenarios or inspect. Sets the exit code, also with an error.
+ * The results stay open until rf_run_free(), which destroys what is set. */
 enum rf_status rf_run_planned(struct rf_run_app *app,
                               struct rf_err *err) RF_MUST_CHECK;
 void rf_run_free(struct rf_run_app *app);

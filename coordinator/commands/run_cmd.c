@@ -3,10 +3,11 @@
  * folder and the progress display on one loop.
  *
  * Everything that can be wrong in cluster.json is found before anything is
- * launched, by planning every scenario (scenarios.h). The result folder exists
- * before the launch, so that a full or read-only disk is found early; a launch
- * that fails or is interrupted removes it again. How a run ends is in
- * run_end.c.
+ * launched, by planning every scenario (scenarios.h), or, if only nodes have
+ * the model's checkpoint, once they have said what its headers are. The result
+ * folder exists before the launch, so that a full or read-only disk is found
+ * early; a launch that fails or is interrupted removes it again. How a run ends
+ * is in run_end.c.
  */
 #include <signal.h>
 #include <stdlib.h>
@@ -153,6 +154,29 @@ static void build_op(size_t index, void *data)
     rf_planning_start(&app->loop, app->scenarios, index, planned, app);
 }
 
+static void all_planned(struct rf_model *model, struct rf_scenarios *scenarios,
+                        const struct rf_err *why, void *data)
+{
+    struct rf_run_app *app = data;
+    struct rf_err err = *why;
+    app->planning = false;
+    app->model = model;
+    app->scenarios = scenarios;
+    rf_run_all_planned(
+        app->run, model != NULL && rf_results_set_model(app->results, model,
+                                                        &err) == RF_OK
+                      ? NULL
+                      : &err);
+}
+
+static void inspected_op(json_t *headers, void *data)
+{
+    struct rf_run_app *app = data;
+    rf_config_add_headers(app->config, headers);
+    app->planning = true;
+    rf_planning_start_all(&app->loop, app->config, all_planned, app);
+}
+
 static const struct rf_run_ops run_ops = {
     .now = now_op,
     .utc = utc_op,
@@ -166,6 +190,7 @@ static const struct rf_run_ops run_ops = {
     .round_trip_ns = round_trip_op,
     .random = random_op,
     .progress = progress_op,
+    .inspected = inspected_op,
     .build = build_op,
     .scenario_begin = begin_op,
     .scenario_end = end_op,
@@ -299,8 +324,11 @@ static enum rf_status load(struct rf_run_app *app, struct rf_err *err)
 {
     enum rf_status status =
         rf_load(app->cli, true, &app->config, &app->model, err);
-    return status != RF_OK
-               ? status
+    if (status != RF_OK) {
+        return status;
+    }
+    return app->model == NULL
+               ? rf_run_inspect_create(app->config, &app->inspect, err)
                : rf_scenarios_plan(app->config, app->model, RF_SCENARIOS_BYTES,
                                    &app->scenarios, err);
 }
@@ -321,6 +349,7 @@ static enum rf_status run_all(struct rf_run_app *app, struct rf_err *err)
     }
     app->stopped = false;
     app->run = rf_run_create(app->config, &extent, &run_ops, app);
+    rf_run_set_inspect(app->run, app->inspect);
     if (app->cli->strict) {
         rf_run_set_strict(app->run);
     }
@@ -439,6 +468,7 @@ void rf_run_free(struct rf_run_app *app)
     rf_findings_free(&app->findings);
     rf_results_close(app->results);
     rf_scenarios_destroy(app->scenarios);
+    rf_run_inspect_destroy(app->inspect);
     rf_model_destroy(app->model);
     rf_config_destroy(app->config);
     json_decref(app->libraries);

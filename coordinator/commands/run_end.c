@@ -290,11 +290,12 @@ void rf_run_end(struct rf_run_app *app)
     rf_progress_destroy(app->progress);
     app->progress = NULL;
     if (rf_results_last(app->results) == NULL &&
-        (app->exit_code == RF_EXIT_LAUNCH || app->interrupts > 0)) {
+        (app->exit_code == RF_EXIT_LAUNCH || app->exit_code == RF_EXIT_USAGE ||
+         app->interrupts > 0)) {
         if (app->exit_code == RF_EXIT_LAUNCH) {
             rf_run_end_warn(app);
             report_launch(app);
-        } else {
+        } else if (app->interrupts > 0) {
             rf_info("stopped before the first scenario: no results are kept");
         }
         rf_run_end_discard(app);

@@ -385,6 +385,20 @@ const char *rf_results_run_id(const struct rf_results *results)
     return results->run_id;
 }
 
+enum rf_status rf_results_set_model(struct rf_results *results,
+                                    const struct rf_model *model,
+                                    struct rf_err *err)
+{
+    results->run.model = model;
+    if (json_is_object(json_object_get(results->document, "model"))) {
+        return rf_resume_check_model(results->document, &results->run,
+                                     results->folder, err);
+    }
+    json_object_set_new(results->document, "model",
+                        rf_resume_model(&results->run));
+    return RF_OK;
+}
+
 void rf_results_node(struct rf_results *results, uint32_t node,
                      const struct rf_msg_hello *hello)
 {

@@ -25,15 +25,21 @@ struct rf_results_settings {
  * Makes OUT/<UTC time>-<name>/, with OUT's parents, and run.json in it, or
  * opens the folder to resume: `config` and model must be equal to its own.
  * One coordinator at a time may have a folder. What `settings` points to,
- * `config` and `model` are borrowed. Errors are RF_ERR_CONFIG when the folder
- * cannot be made or opened, or does not fit, and RF_ERR_IO when run.json cannot
- * be read or stored.
+ * `config` and `model` are borrowed. A NULL `model` is set later. Errors are
+ * RF_ERR_CONFIG when the folder cannot be made or opened, or does not fit, and
+ * RF_ERR_IO when run.json cannot be read or stored.
  */
 enum rf_status rf_results_open(const struct rf_results_settings *settings,
                                const struct rf_config *config,
                                const struct rf_model *model,
                                struct rf_results **out,
                                struct rf_err *err) RF_MUST_CHECK;
+
+/* The model that rf_results_open() was not given, borrowed. RF_ERR_CONFIG where
+ * a resumed folder has another. */
+enum rf_status rf_results_set_model(struct rf_results *results,
+                                    const struct rf_model *model,
+                                    struct rf_err *err) RF_MUST_CHECK;
 
 uint32_t rf_results_repeats(const struct rf_results *results);
 /* What a resumed folder has complete: an entry per scenario for each repeat, as

@@ -17,10 +17,14 @@
 
 json_t *rf_resume_model(const struct rf_result_run *run)
 {
-    json_t *model = rf_model_json(run->model);
-    char *text = json_dumps(run->config->model, JSON_COMPACT | JSON_SORT_KEYS);
-    char digest[RF_HASH_TEXT_SIZE];
+    json_t *model;
+    char *text, digest[RF_HASH_TEXT_SIZE];
     struct rf_hash hash;
+    if (run->model == NULL) {
+        return json_null();
+    }
+    model = rf_model_json(run->model);
+    text = json_dumps(run->config->model, JSON_COMPACT | JSON_SORT_KEYS);
     if (text != NULL) {
         rf_hash_init(&hash);
         rf_hash_bytes(&hash, text, strlen(text));
@@ -49,19 +53,28 @@ static enum rf_status compare(const json_t *old, const json_t *now,
     return status;
 }
 
+enum rf_status rf_resume_check_model(const json_t *document,
+                                     const struct rf_result_run *run,
+                                     const char *folder, struct rf_err *err)
+{
+    json_t *model = rf_resume_model(run);
+    enum rf_status status = compare(json_object_get(document, "model"), model,
+                                    "model", folder, run, err);
+    json_decref(model);
+    return status;
+}
+
 enum rf_status rf_resume_check(const json_t *document,
                                const struct rf_result_run *run,
                                const char *folder, struct rf_err *err)
 {
     const char *build = rf_result_text(document, "tool", "build");
     json_t *configuration = rf_result_configuration(run->config);
-    json_t *model = rf_resume_model(run);
     enum rf_status status =
         compare(json_object_get(document, "configuration"), configuration,
                 "configuration", folder, run, err);
-    if (status == RF_OK) {
-        status = compare(json_object_get(document, "model"), model, "model",
-                         folder, run, err);
+    if (status == RF_OK && run->model != NULL) {
+        status = rf_resume_check_model(document, run, folder, err);
     }
     if (status == RF_OK && strcmp(build, rf_build()) != 0) {
         rf_warn("%s: was started by build %s of this program, not by %s; the "
@@ -69,6 +82,5 @@ enum rf_status rf_resume_check(const json_t *document,
                 folder, build, rf_build());
     }
     json_decref(configuration);
-    json_decref(model);
     return status;
 }

@@ -5,14 +5,21 @@
 #include "coordinator/results/result_json.h"
 
 /* "model" of run.json: as in records, with the "digest" of its full
- * description. A new reference. */
+ * description; null while it is not known. A new reference. */
 json_t *rf_resume_model(const struct rf_result_run *run);
 
-/* RF_ERR_CONFIG with the place where configuration or model differ from those
- * of run.json (`document`). Warns where only the program does. */
+/* RF_ERR_CONFIG with the place where configuration or model, if that is known,
+ * differ from those of run.json (`document`). Warns where only the program
+ * does. */
 enum rf_status rf_resume_check(const json_t *document,
                                const struct rf_result_run *run,
                                const char *folder,
                                struct rf_err *err) RF_MUST_CHECK;
+
+/* The model alone. */
+enum rf_status rf_resume_check_model(const json_t *document,
+                                     const struct rf_result_run *run,
+                                     const char *folder,
+                                     struct rf_err *err) RF_MUST_CHECK;
 
 #endif

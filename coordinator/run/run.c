@@ -80,6 +80,11 @@ void rf_run_set_trace(struct rf_run *run)
     run->trace = true;
 }
 
+void rf_run_set_inspect(struct rf_run *run, struct rf_run_inspect *inspect)
+{
+    run->inspect = inspect;
+}
+
 const char *rf_run_state(const struct rf_run *run)
 {
     return rf_sm_state_name(&run->sm);
@@ -87,7 +92,10 @@ const char *rf_run_state(const struct rf_run *run)
 
 const char *rf_run_node_error(const struct rf_run *run, uint32_t node)
 {
-    return rf_run_join_lost(run->join, node);
+    const char *lost = rf_run_join_lost(run->join, node);
+    return lost == NULL && run->inspect != NULL
+               ? rf_run_inspect_error(run->inspect, node)
+               : lost;
 }
 
 const struct rf_msg_hello *rf_run_node(const struct rf_run *run, uint32_t node)
@@ -205,12 +213,30 @@ static void stop(struct rf_run *run)
     run->ops->stop(run->interrupts > 1, run->data);
 }
 
+static void ask_for_headers(struct rf_run *run)
+{
+    struct rf_msg inspect;
+    rf_run_move(run, RUN_INSPECTING,
+                rf_config_inspect_limit_s(run->config) +
+                    RF_RUN_INSPECT_SLACK_S);
+    for (uint32_t i = 0; i < run->config->n_nodes; i++) {
+        if (rf_run_inspect_ask(run->inspect, i, &inspect)) {
+            run->ops->send(i, &inspect, run->data);
+            rf_msg_free(&inspect);
+        }
+    }
+}
+
 /* A node has joined or is lost while the others are launched. */
 static void act_on_join(struct rf_run *run, enum rf_verdict verdict)
 {
     if (verdict == RF_VERDICT_NEXT) {
         run->ops->joined(run->data);
-        rf_run_next_scenario(run);
+        if (run->inspect != NULL) {
+            ask_for_headers(run);
+        } else {
+            rf_run_next_scenario(run);
+        }
     } else if (verdict == RF_VERDICT_ABORT) {
         stop(run);
     }
@@ -223,6 +249,10 @@ static void lose_node(struct rf_run *run, uint32_t node,
     if (run->sm.state == RUN_LAUNCHING) {
         run->tally.launch_failed = true;
         act_on_join(run, verdict);
+    } else if (run->sm.state == RUN_INSPECTING ||
+               run->sm.state == RUN_PLANNING) {
+        run->tally.launch_failed = true;
+        stop(run);
     } else if (run->sm.state != RUN_STOPPING) {
         rf_error("%s: %s", rf_run_host(run, node), why->text);
         rf_run_attempt_lost(run, node, why->text);
@@ -292,6 +322,52 @@ static void join_timeout(struct rf_run *run)
     }
 }
 
+/* --- A checkpoint's headers ----------------------------------------------- */
+
+static void act_on_inspect(struct rf_run *run, enum rf_verdict verdict)
+{
+    if (verdict == RF_VERDICT_NEXT) {
+        rf_run_move(run, RUN_PLANNING, 0);
+        run->ops->inspected(rf_run_inspect_headers(run->inspect), run->data);
+    } else if (verdict == RF_VERDICT_ABORT) {
+        run->tally.launch_failed = true;
+        stop(run);
+    }
+}
+
+void rf_run_take_headers(struct rf_run *run, uint32_t node,
+                         const struct rf_msg_headers *headers)
+{
+    act_on_inspect(run, rf_run_inspect_take(run->inspect, node, headers));
+}
+
+void rf_run_fail_headers(struct rf_run *run, uint32_t node, const char *why)
+{
+    act_on_inspect(run, rf_run_inspect_fail(run->inspect, node, why));
+}
+
+static void inspect_timeout(struct rf_run *run)
+{
+    act_on_inspect(
+        run, rf_run_inspect_silence(
+                 run->inspect, (run->ops->now(run->data) - run->sm.entered_ns) /
+                                   RF_NS_PER_S));
+}
+
+void rf_run_all_planned(struct rf_run *run, const struct rf_err *why)
+{
+    if (run->sm.state != RUN_PLANNING) {
+        return;
+    }
+    if (why == NULL) {
+        rf_run_next_scenario(run);
+        return;
+    }
+    rf_error("%s", why->text);
+    run->tally.impossible = true;
+    stop(run);
+}
+
 /* --- Scenarios ------------------------------------------------------------ */
 
 void rf_run_next_scenario(struct rf_run *run)
@@ -327,13 +403,18 @@ void rf_run_reading(struct rf_run *run, uint32_t node,
 
 /* --- Time ----------------------------------------------------------------- */
 
+/* Of all scenarios or of one. */
 static void planning_timeout(struct rf_run *run)
 {
     struct rf_err err = {0};
     rf_err_set(&err, RF_ERR_TIMEOUT,
                "planning took longer than %lld s: larger chunk_bytes or "
                "bucket_bytes make fewer operations",
-               (long long)(rf_states[RUN_STARTING].deadline_ns / RF_NS_PER_S));
+               (long long)(rf_states[run->sm.state].deadline_ns / RF_NS_PER_S));
+    if (run->sm.state == RUN_PLANNING) {
+        rf_run_all_planned(run, &err);
+        return;
+    }
     run->over = true; /* the next one would wait for this one's plan */
     rf_run_built(run, NULL, &err);
 }
@@ -356,6 +437,10 @@ static void state_deadline(struct rf_run *run)
     case RUN_LAUNCHING:
         join_timeout(run);
         break;
+    case RUN_INSPECTING:
+        inspect_timeout(run);
+        break;
+    case RUN_PLANNING:
     case RUN_STARTING:
         planning_timeout(run);
         break;

@@ -18,6 +18,7 @@
 
 #include "coordinator/config/config.h"
 #include "coordinator/run/attempt.h"
+#include "coordinator/run/inspect.h"
 #include "transport/messages.h"
 
 struct rf_run;
@@ -58,6 +59,9 @@ struct rf_run_ops {
     int64_t (*round_trip_ns)(void *data);
     void (*random)(void *out, size_t size, void *data);
     void (*progress)(const struct rf_run_view *view, void *data);
+    /* Completes the model with the headers of its checkpoint (borrowed) and
+     * plans all scenarios; rf_run_all_planned() answers, not from inside. */
+    void (*inspected)(json_t *headers, void *data);
     /* Works out scenario `index`; rf_run_built() answers, not from inside. */
     void (*build)(size_t index, void *data);
     /* A scenario begins (its plan is made), and has ended: store it;
@@ -88,6 +92,10 @@ void rf_run_set_strict(struct rf_run *run);
 /* Has every scenario run once more, after what is measured, for its trace: in
  * the first of its repeats that this run begins. */
 void rf_run_set_trace(struct rf_run *run);
+
+/* Has nodes asked for the headers of the model's checkpoint, once all have
+ * joined; borrowed. */
+void rf_run_set_inspect(struct rf_run *run, struct rf_run_inspect *inspect);
 
 /* Faults for the ranks to make on purpose; the contents are moved. */
 void rf_run_set_test(struct rf_run *run, struct rf_msg_hooks *test);
@@ -125,6 +133,9 @@ void rf_run_interrupt(struct rf_run *run, int exit_code);
  * that follows could be kept then. The only event that may come from inside an
  * operation, and after the end. */
 void rf_run_stored(struct rf_run *run, const struct rf_err *why);
+/* All scenarios are planned from the headers, or `why` one cannot be. It may
+ * come when nobody waits for it any more. */
+void rf_run_all_planned(struct rf_run *run, const struct rf_err *why);
 /* A scenario was worked out: it is taken, or NULL and `why` says why not. It
  * may come when nobody waits for it any more. */
 void rf_run_built(struct rf_run *run, struct rf_scenario *scenario,
@@ -137,7 +148,8 @@ int rf_run_exit_code(const struct rf_run *run);
 const char *rf_run_state(const struct rf_run *run);
 /* What a node said of itself; NULL: it has not joined. */
 const struct rf_msg_hello *rf_run_node(const struct rf_run *run, uint32_t node);
-/* Why a node could not join or was lost; NULL when it was not. */
+/* Why a node could not join, was lost, or has no checkpoint that can be used;
+ * NULL: nothing of that. */
 const char *rf_run_node_error(const struct rf_run *run, uint32_t node);
 
 #endif

@@ -513,6 +513,10 @@ void rf_run_message(struct rf_run *run, uint32_t node,
         drop_node(run, node, &err);
         return;
     }
+    if (message->type == RF_MSG_HEADERS && run->sm.state == RUN_INSPECTING) {
+        rf_run_take_headers(run, node, &message->headers);
+        return;
+    }
     /* What belongs to an attempt that is over has nothing to say any more. */
     if (!involved(run, node) || attempt_of(message) != run->attempt->number) {
         rf_debug("%s: ignored a late %s", rf_run_host(run, node),
@@ -551,6 +555,8 @@ void rf_run_bad_message(struct rf_run *run, uint32_t node,
     }
     if (bad->type == RF_MSG_ERROR) {
         drop_node(run, node, bad->why);
+    } else if (bad->type == RF_MSG_HEADERS && run->sm.state == RUN_INSPECTING) {
+        rf_run_fail_headers(run, node, bad->why->text);
     } else if (is_beside(run, node, bad)) {
         ignore_bad(run, node, bad);
     } else if (bad->type == RF_MSG_ABORTED && run->sm.state == RUN_ABORTING) {

@@ -21,8 +21,9 @@ struct rf_run {
     uint32_t timeout_s; /* --timeout; 0: none */
     int64_t run_deadline_ns;
     struct rf_msg_hooks test;
-    bool trace;  /* every scenario */
-    bool strict; /* about the workers' builds */
+    bool trace;                     /* every scenario */
+    bool strict;                    /* about the workers' builds */
+    struct rf_run_inspect *inspect; /* borrowed; NULL: nothing to ask */
 
     struct rf_run_agenda *agenda;
     struct rf_run_join *join;
@@ -59,6 +60,10 @@ void rf_run_count_time(struct rf_run *run);
 /* Wants the next scenario, or ends the run when none is left. For LAUNCHING,
  * STORING, STARTING, CLOSING and ABORTING. */
 void rf_run_next_scenario(struct rf_run *run);
+/* An answer to INSPECT, or why it cannot be read. */
+void rf_run_take_headers(struct rf_run *run, uint32_t node,
+                         const struct rf_msg_headers *headers);
+void rf_run_fail_headers(struct rf_run *run, uint32_t node, const char *why);
 const char *rf_run_host(const struct rf_run *run, uint32_t node);
 bool rf_run_is_lost(const struct rf_run *run, uint32_t node);
 

@@ -16,6 +16,9 @@ int rf_run_tally_exit_code(const struct rf_run_tally *tally)
     if (tally->launch_failed) {
         return RF_EXIT_LAUNCH;
     }
+    if (tally->impossible) {
+        return RF_EXIT_USAGE;
+    }
     if (tally->mismatch) {
         return RF_EXIT_MISMATCH;
     }

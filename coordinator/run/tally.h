@@ -8,8 +8,9 @@ struct rf_run_tally {
     size_t begun, refused; /* scenarios; refused: before anything was sent */
     bool failed, mismatch; /* scenarios that did */
     bool launch_failed;
-    bool timed_out; /* the whole run */
-    bool unstored;  /* a result could not be kept */
+    bool impossible; /* what was planned only once nodes had joined */
+    bool timed_out;  /* the whole run */
+    bool unstored;   /* a result could not be kept */
     int interrupt_code;
 };
 

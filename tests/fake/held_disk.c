@@ -1,6 +1,6 @@
 /*
  * A disk that hangs, for LD_PRELOAD: while the file that HELD_DISK names
- * exists, fsync() makes "<that file>.reached" and does not return.
+ * exists, fsync() and pread() make "<that file>.reached" and do not return.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -10,10 +10,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-int fsync(int fd)
+static void wait_while_held(void)
 {
     const char *hold = getenv("HELD_DISK");
-    int (*real)(int);
     if (hold != NULL && access(hold, F_OK) == 0) {
         char reached[PATH_MAX];
         snprintf(reached, sizeof(reached), "%s.reached", hold);
@@ -22,10 +21,34 @@ int fsync(int fd)
             usleep(10000);
         }
     }
+}
+
+int fsync(int fd)
+{
+    int (*real)(int);
+    wait_while_held();
     *(void **)&real = dlsym(RTLD_NEXT, "fsync");
     if (real == NULL) {
         errno = ENOSYS;
         return -1;
     }
     return real(fd);
+}
+
+/* What a program calls depends on the size of its off_t. */
+ssize_t pread64(int fd, void *out, size_t size, off64_t at)
+{
+    ssize_t (*real)(int, void *, size_t, off64_t);
+    wait_while_held();
+    *(void **)&real = dlsym(RTLD_NEXT, "pread64");
+    if (real == NULL) {
+        errno = ENOSYS;
+        return -1;
+    }
+    return real(fd, out, size, at);
+}
+
+ssize_t pread(int fd, void *out, size_t size, off_t at)
+{
+    return pread64(fd, out, size, at);
 }

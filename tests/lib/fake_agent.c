@@ -352,3 +352,53 @@ bool fake_agent_answers_abort(const struct fake_cluster *fake, uint32_t node)
     }
     return true;
 }
+
+/* Two tensors in two files; one that is not there, or another one, on request.
+ */
+static json_t *headers(const struct rf_msg_inspect *inspect,
+                       enum fake_fault_kind kind)
+{
+    json_t *out, *digests;
+    if (kind == FAKE_NO_FOLDER) {
+        return json_pack("{s:s+}", "error", inspect->folder,
+                         ": No such file or directory");
+    }
+    if (kind == FAKE_BAD_HEADERS) {
+        return json_pack("{s:[]}", "digests");
+    }
+    digests = json_pack("{s:s, s:s}", "a.safetensors", "01", "b.safetensors",
+                        kind == FAKE_OTHER_SHARD ? "03" : "02");
+    if (kind == FAKE_NO_SHARD) {
+        json_object_del(digests, "b.safetensors");
+    }
+    out = json_pack("{s:o}", "digests", digests);
+    if (inspect->whole) {
+        json_object_set_new(
+            out, "headers",
+            json_pack("{s:s, s:{s:{s:[ii], s:s, s:s, s:i}, s:{s:[ii], s:s, "
+                      "s:s, s:i}}}",
+                      "folder", "/elsewhere", "manifest", "a.weight", "shape",
+                      64, 64, "dtype", "F32", "file", "a.safetensors", "offset",
+                      64, "b.weight", "shape", 64, 64, "dtype", "F32", "file",
+                      "b.safetensors", "offset", 64));
+    }
+    return out;
+}
+
+void fake_agent_inspect(struct fake_cluster *fake, uint32_t node,
+                        const struct rf_msg_inspect *inspect)
+{
+    const struct fake_fault *fault = step_fault(fake, node, "inspect", 0);
+    const enum fake_fault_kind kind =
+        fault != NULL ? fault->kind : FAKE_NO_FAULT;
+    if (kind == FAKE_NODE_LOST) {
+        fake_push(fake, (struct fake_event){.at_ns = fake->now_ns + STEP_NS / 2,
+                                            .kind = EV_LOST,
+                                            .node = node,
+                                            .text = "connection lost"});
+    } else if (kind != FAKE_SILENT) {
+        /* The first node last. */
+        fake_push_message(fake, node == 0 ? 2 * STEP_NS : STEP_NS, node,
+                          RF_MSG_HEADERS, headers(inspect, kind));
+    }
+}

@@ -105,6 +105,11 @@ static void op_send(uint32_t node, const struct rf_msg *message, void *data)
         json_decref(fake->seen_start);
         fake->seen_start = rf_msg_json(message);
         break;
+    case RF_MSG_INSPECT:
+        fake->inspects++;
+        fake->wholes += message->inspect.whole;
+        fake_agent_inspect(fake, node, &message->inspect);
+        break;
     case RF_MSG_STEP:
         fake_agent_step(fake, node, &message->step);
         break;
@@ -173,6 +178,14 @@ static void op_progress(const struct rf_run_view *view, void *data)
     ck_assert_ptr_nonnull(view->state);
     ck_assert_uint_le(view->scenario_at, view->n_scenarios);
     fake->view = *view;
+}
+
+static void op_inspected(json_t *headers, void *data)
+{
+    struct fake_cluster *fake = data;
+    rf_config_add_headers(fake->config, headers);
+    fake_push(fake, (struct fake_event){.at_ns = fake->now_ns + fake->plan_ns,
+                                        .kind = EV_PLANNED});
 }
 
 static void op_build(size_t index, void *data)
@@ -253,9 +266,9 @@ static void op_done(void *data)
 }
 
 static const struct rf_run_ops fake_ops = {
-    op_now,   op_utc,   op_arm,       op_launch,     op_joined, op_send,
-    op_drop,  op_stop,  op_waits_for, op_round_trip, op_random, op_progress,
-    op_build, op_begin, op_end,       op_done,
+    op_now,       op_utc,   op_arm,       op_launch,     op_joined, op_send,
+    op_drop,      op_stop,  op_waits_for, op_round_trip, op_random, op_progress,
+    op_inspected, op_build, op_begin,     op_end,        op_done,
 };
 
 /* --- Time ----------------------------------------------------------------- */
@@ -269,6 +282,16 @@ static void build(struct fake_cluster *fake, size_t index)
         scenario = NULL;
     }
     rf_run_built(fake->run, scenario, &why);
+}
+
+/* As a command plans all scenarios once the headers have come. */
+static void plan_all(struct fake_cluster *fake)
+{
+    struct rf_jnode node = rf_jnode_root(fake->config->model, "c.json");
+    struct rf_err why = {0};
+    rf_run_all_planned(
+        fake->run,
+        rf_model_from_json(&node, &fake->model, &why) == RF_OK ? NULL : &why);
 }
 
 static void deliver_hello(struct fake_cluster *fake,
@@ -314,6 +337,9 @@ static void deliver(struct fake_cluster *fake, struct fake_event *event)
         break;
     case EV_BUILT:
         build(fake, event->scenario);
+        break;
+    case EV_PLANNED:
+        plan_all(fake);
         break;
     case EV_STOPPED:
         rf_run_stopped(fake->run);
@@ -390,6 +416,11 @@ struct fake_cluster *fake_cluster_repeat(const char *text,
     fake->timer_ns = INT64_MAX;
     fake->seen_limits = json_object();
     fake->run = rf_run_create(fake->config, &extent, &fake_ops, fake);
+    if (rf_config_checkpoint(fake->config) != NULL) {
+        ck_assert_int_eq(
+            rf_run_inspect_create(fake->config, &fake->inspect, NULL), RF_OK);
+        rf_run_set_inspect(fake->run, fake->inspect);
+    }
     return fake;
 }
 
@@ -426,6 +457,7 @@ void fake_cluster_destroy(struct fake_cluster *fake)
     json_decref(fake->seen_start);
     json_decref(fake->seen_limits);
     rf_run_destroy(fake->run);
+    rf_run_inspect_destroy(fake->inspect);
     rf_model_destroy(fake->model);
     rf_config_destroy(fake->config);
     free(fake);

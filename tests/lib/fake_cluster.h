@@ -42,6 +42,11 @@ enum fake_fault_kind {
     FAKE_LESS_CHECKED, /* leaves out two bytes */
     FAKE_NOT_ASKED,    /* DONE of a step in the future */
     FAKE_ERROR_MESSAGE,
+    /* at the step "inspect", where FAKE_NODE_LOST and FAKE_SILENT hold, too */
+    FAKE_NO_FOLDER,
+    FAKE_OTHER_SHARD,
+    FAKE_NO_SHARD,
+    FAKE_BAD_HEADERS,
 };
 
 struct fake_fault {
@@ -71,6 +76,8 @@ struct fake_cluster {
     struct rf_config *config;
     struct rf_model *model;
     struct rf_run *run;
+    struct rf_run_inspect *inspect; /* NULL: the model is in the file */
+    unsigned inspects, wholes;      /* INSPECT that nodes got, for all of it */
     int64_t now_ns, timer_ns;
     struct fake_event *events;
     struct fake_fault faults[FAKE_FAULTS_MAX];

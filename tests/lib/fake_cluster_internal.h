@@ -4,7 +4,14 @@
 
 #include "tests/lib/fake_cluster.h"
 
-enum fake_event_kind { EV_HELLO, EV_LOST, EV_MESSAGE, EV_BUILT, EV_STOPPED };
+enum fake_event_kind {
+    EV_HELLO,
+    EV_LOST,
+    EV_MESSAGE,
+    EV_BUILT,
+    EV_PLANNED,
+    EV_STOPPED
+};
 
 struct fake_event {
     int64_t at_ns;
@@ -28,6 +35,9 @@ json_t *fake_agent_hello(uint32_t node, const struct fake_fault *fault);
 /* The agent got STEP: pushes what comes of it. */
 void fake_agent_step(struct fake_cluster *fake, uint32_t node,
                      const struct rf_msg_step *step);
+/* The agent got INSPECT, likewise. */
+void fake_agent_inspect(struct fake_cluster *fake, uint32_t node,
+                        const struct rf_msg_inspect *inspect);
 bool fake_agent_answers_abort(const struct fake_cluster *fake, uint32_t node);
 
 #endif

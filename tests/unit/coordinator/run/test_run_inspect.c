@@ -1,0 +1,146 @@
+/* A run whose checkpoint only the nodes have: what it asks them for, and what
+ * their answers make of it. */
+#include <check.h>
+#include <string.h>
+
+#include "tests/lib/fake_run.h"
+
+#define CONFIG(model, sides)                                                   \
+    "{'name': 't', 'launch': {'method': 'local'}, 'nodes': [{'host': "         \
+    "'alpha', 'slots': 2}, {'host': 'beta', 'slots': 2}, {'host': 'gamma', "   \
+    "'slots': 2}], 'model': {'checkpoint': '/absent/model'" model              \
+    "}, 'scenarios': [{'name': 's', 'warmup': 0, 'iterations': 1, " sides      \
+    "}]}"
+/* Gamma has no ranks. */
+#define TWO_NODES                                                              \
+    "'mode': 'disaggregated', 'train': {'layout': 'fsdp', 'nodes': "           \
+    "['alpha']}, 'infer': {'layout': 'fsdp', 'nodes': ['beta']}"
+
+static const char config[] = CONFIG("", TWO_NODES);
+
+START_TEST(test_run_plans_from_the_headers_that_a_node_sends)
+{
+    struct fake_cluster *fake = fake_run(config);
+    const json_t *model = json_object_get(fake->seen_start, "model");
+    ck_assert_int_eq(fake->exit_code, 0);
+    ck_assert_uint_eq(fake->n_attempts, 1);
+    ck_assert_int_eq(fake->attempts[0].outcome, RF_OUTCOME_OK);
+    ck_assert_uint_eq(fake->inspects, 2);
+    ck_assert_uint_eq(fake->wholes, 1);
+    ck_assert_uint_eq(json_object_size(json_object_get(model, "manifest")), 2);
+    ck_assert_str_eq(json_string_value(json_object_get(model, "folder")),
+                     "/absent/model");
+    fake_cluster_destroy(fake);
+}
+END_TEST
+
+static const struct {
+    enum fake_fault_kind kind;
+    uint32_t node;
+    const char *words;
+} faults[] = {
+    {FAKE_NO_FOLDER, ALPHA, "/absent/model: No such file or directory"},
+    {FAKE_NO_FOLDER, BETA, "/absent/model: No such file or directory"},
+    {FAKE_OTHER_SHARD, BETA,
+     "/absent/model/b.safetensors: is another file than on alpha: "},
+    {FAKE_NO_SHARD, BETA,
+     "/absent/model/b.safetensors: is missing, but is on alpha: "},
+    {FAKE_BAD_HEADERS, BETA, "HEADERS: $.digests: must be an object"},
+    {FAKE_NODE_LOST, ALPHA, "connection lost"},
+    {FAKE_NODE_LOST, BETA, "connection lost"},
+    {FAKE_SILENT, BETA,
+     "has not sent what the headers in /absent/model say within 180 s"},
+};
+
+/* Nothing is planned then, and only the node at fault is named. */
+START_TEST(test_run_ends_with_4_when_a_node_has_not_the_checkpoint)
+{
+    const uint32_t node = faults[_i].node;
+    struct fake_cluster *fake;
+    fake_run_quiet();
+    fake = fake_run_with(config,
+                         fake_fault_at(faults[_i].kind, node, "inspect", -1));
+    ck_assert_int_eq(fake->exit_code, 4);
+    ck_assert_uint_eq(fake->n_attempts, 0);
+    ck_assert_uint_eq(fake->starts, 0);
+    ck_assert_uint_eq(fake->stops, 1);
+    ck_assert_ptr_nonnull(rf_run_node_error(fake->run, node));
+    ck_assert_msg(has(rf_run_node_error(fake->run, node), faults[_i].words),
+                  "%s", rf_run_node_error(fake->run, node));
+    ck_assert_ptr_null(rf_run_node_error(fake->run, 1 - node));
+    fake_cluster_destroy(fake);
+}
+END_TEST
+
+/* The first one's files are those that others are compared with. */
+START_TEST(test_run_names_a_file_that_only_another_node_has)
+{
+    struct fake_cluster *fake;
+    fake_run_quiet();
+    fake = fake_run_with(config,
+                         fake_fault_at(FAKE_NO_SHARD, ALPHA, "inspect", -1));
+    ck_assert_int_eq(fake->exit_code, 4);
+    ck_assert(has(rf_run_node_error(fake->run, BETA),
+                  "/absent/model/b.safetensors: is not on alpha"));
+    fake_cluster_destroy(fake);
+}
+END_TEST
+
+START_TEST(test_run_ends_with_2_when_the_headers_make_no_model)
+{
+    struct fake_cluster *fake;
+    fake_run_quiet();
+    fake = fake_run(CONFIG(", 'rules': 7", TWO_NODES));
+    ck_assert_int_eq(fake->exit_code, 2);
+    ck_assert_uint_eq(fake->n_attempts, 0);
+    ck_assert_uint_eq(fake->starts, 0);
+    ck_assert_uint_eq(fake->shutdowns, 3);
+    fake_cluster_destroy(fake);
+}
+END_TEST
+
+START_TEST(test_run_stops_while_it_waits_for_headers_or_the_plan)
+{
+    static const char *const states[] = {"inspecting", "planning"};
+    struct fake_cluster *fake = fake_cluster_create(config, NULL, 0);
+    fake_run_quiet();
+    fake->plan_ns = 5 * FAKE_S;
+    fake_cluster_start(fake);
+    ck_assert(fake_cluster_until(fake, states[_i], 60 * FAKE_S));
+    rf_run_interrupt(fake->run, 130);
+    ck_assert(fake_cluster_run(fake, 60 * FAKE_S));
+    ck_assert_int_eq(fake->exit_code, 130);
+    ck_assert_uint_eq(fake->starts, 0);
+    fake_cluster_destroy(fake);
+}
+END_TEST
+
+START_TEST(test_run_gives_a_plan_up_that_takes_too_long)
+{
+    struct fake_cluster *fake = fake_cluster_create(config, NULL, 0);
+    fake_run_quiet();
+    fake->plan_ns = 3600 * FAKE_S;
+    fake_cluster_start(fake);
+    ck_assert(fake_cluster_run(fake, 660 * FAKE_S));
+    ck_assert_int_eq(fake->exit_code, 2);
+    fake_cluster_destroy(fake);
+}
+END_TEST
+
+Suite *test_run_inspect_suite(void);
+Suite *test_run_inspect_suite(void)
+{
+    Suite *suite = suite_create("run_inspect");
+    TCase *tests = tcase_create("inspect");
+    tcase_add_test(tests, test_run_plans_from_the_headers_that_a_node_sends);
+    tcase_add_loop_test(tests,
+                        test_run_ends_with_4_when_a_node_has_not_the_checkpoint,
+                        0, RF_ARRAY_SIZE(faults));
+    tcase_add_test(tests, test_run_names_a_file_that_only_another_node_has);
+    tcase_add_test(tests, test_run_ends_with_2_when_the_headers_make_no_model);
+    tcase_add_loop_test(
+        tests, test_run_stops_while_it_waits_for_headers_or_the_plan, 0, 2);
+    tcase_add_test(tests, test_run_gives_a_plan_up_that_takes_too_long);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

@@ -1,7 +1,9 @@
 /*
  * `refit-coord check`: all that can be known before a run. Plans all scenarios,
  * starts the agents, collects what they report about their nodes, compares
- * clocks briefly, and ends them. Measures and stores nothing.
+ * clocks briefly, and ends them. If only nodes have the model's checkpoint,
+ * they are asked for its headers and the scenarios planned after that. Measures
+ * and stores nothing.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +20,7 @@
 #include "coordinator/commands/load.h"
 #include "coordinator/commands/scenarios.h"
 #include "coordinator/commands/signals.h"
+#include "coordinator/run/inspect.h"
 #include "transport/loop.h"
 
 #define CLOCKS_MS 300 /* for the quick leases after joining */
@@ -28,7 +31,10 @@ struct check {
     struct rf_output *output;
     struct rf_config *config;
     struct rf_model *model;
-    struct rf_scenarios *scenarios;
+    struct rf_scenarios *scenarios; /* NULL: they could not be planned */
+    struct rf_run_inspect *inspect; /* NULL: the checkpoint is here */
+    enum rf_verdict headers;        /* of the nodes */
+    bool inspecting;
     struct rf_findings findings;
     uv_loop_t loop;
     uv_timer_t timer;
@@ -36,6 +42,7 @@ struct check {
     struct rf_cluster *cluster;
     struct rf_msg_hello **hellos; /* NULL: has not joined */
     bool *decided;
+    bool *lost;
     uint32_t limit_s; /* for joining */
     bool stopping;
     int signal; /* that ended it; 0: none */
@@ -50,9 +57,18 @@ static void stop(struct check *check, bool force)
     }
 }
 
+static uint32_t inspect_limit_s(const struct check *check)
+{
+    return rf_config_inspect_limit_s(check->config) + RF_RUN_INSPECT_SLACK_S;
+}
+
 static void timer_cb(uv_timer_t *timer)
 {
     struct check *check = timer->data;
+    if (check->inspecting) {
+        check->headers =
+            rf_run_inspect_silence(check->inspect, inspect_limit_s(check));
+    }
     for (uint32_t i = 0; i < check->config->n_nodes; i++) {
         if (!check->decided[i]) {
             rf_findings_add(&check->findings, RF_ADVICE_ERROR,
@@ -64,6 +80,38 @@ static void timer_cb(uv_timer_t *timer)
     stop(check, false);
 }
 
+static void wait_for_clocks(struct check *check)
+{
+    uv_timer_start(&check->timer, timer_cb, CLOCKS_MS, 0);
+}
+
+static void act_on_headers(struct check *check, enum rf_verdict verdict)
+{
+    if (check->inspecting && verdict != RF_VERDICT_GO_ON) {
+        check->headers = verdict;
+        check->inspecting = false;
+        wait_for_clocks(check);
+    }
+}
+
+/* Of the nodes that have joined. */
+static void ask_for_headers(struct check *check)
+{
+    struct rf_msg inspect;
+    check->inspecting = true;
+    uv_timer_start(&check->timer, timer_cb,
+                   (uint64_t)inspect_limit_s(check) * 1000, 0);
+    for (uint32_t i = 0; i < check->config->n_nodes; i++) {
+        if (check->lost[i]) {
+            act_on_headers(
+                check, rf_run_inspect_fail(check->inspect, i, "is not there"));
+        } else if (rf_run_inspect_ask(check->inspect, i, &inspect)) {
+            rf_cluster_send(check->cluster, i, &inspect);
+            rf_msg_free(&inspect);
+        }
+    }
+}
+
 static void maybe_all(struct check *check)
 {
     for (uint32_t i = 0; i < check->config->n_nodes; i++) {
@@ -72,7 +120,11 @@ static void maybe_all(struct check *check)
         }
     }
     rf_cluster_joined(check->cluster);
-    uv_timer_start(&check->timer, timer_cb, CLOCKS_MS, 0);
+    if (check->inspect != NULL) {
+        ask_for_headers(check);
+    } else {
+        wait_for_clocks(check);
+    }
 }
 
 static bool hello_cb(uint32_t node, struct rf_msg_hello *hello, void *data)
@@ -98,17 +150,25 @@ static void lost_cb(uint32_t node, const struct rf_err *why, void *data)
     struct check *check = data;
     rf_findings_add(&check->findings, RF_ADVICE_ERROR,
                     check->config->node_names[node], "%s", why->text);
+    check->lost[node] = true;
     if (!check->decided[node]) {
         check->decided[node] = true;
         maybe_all(check);
+    } else if (check->inspecting) {
+        act_on_headers(check,
+                       rf_run_inspect_fail(check->inspect, node, why->text));
     }
 }
 
 static void message_cb(uint32_t node, const struct rf_msg *message, void *data)
 {
-    const struct check *check = data;
+    struct check *check = data;
     rf_debug("%s: %s", check->config->node_names[node],
              rf_msg_name((uint8_t)message->type));
+    if (check->inspecting && message->type == RF_MSG_HEADERS) {
+        act_on_headers(check, rf_run_inspect_take(check->inspect, node,
+                                                  &message->headers));
+    }
 }
 
 static void reading_cb(uint32_t node, const struct rf_msg_lease *lease,
@@ -122,8 +182,12 @@ static void reading_cb(uint32_t node, const struct rf_msg_lease *lease,
 static void bad_message_cb(uint32_t node, const struct rf_msg_bad *bad,
                            void *data)
 {
-    const struct check *check = data;
+    struct check *check = data;
     rf_debug("%s: %s", check->config->node_names[node], bad->why->text);
+    if (check->inspecting && bad->type == RF_MSG_HEADERS) {
+        act_on_headers(
+            check, rf_run_inspect_fail(check->inspect, node, bad->why->text));
+    }
 }
 
 static void log_cb(uint32_t node, uint32_t rank, const char *line, void *data)
@@ -229,7 +293,8 @@ static void advise_everything(struct check *check)
         }
     }
     rf_advise_nodes(config, hellos, &check->findings);
-    for (size_t i = 0; i < config->n_scenarios; i++) {
+    for (size_t i = 0; check->scenarios != NULL && i < config->n_scenarios;
+         i++) {
         struct rf_scenario *scenario = NULL;
         if (rf_scenarios_take(check->scenarios, i, &scenario, NULL) == RF_OK) {
             rf_advise_scenario(scenario, &config->timeline, &check->findings);
@@ -245,9 +310,33 @@ static enum rf_status load(struct check *check, struct rf_err *err)
 {
     enum rf_status status =
         rf_load(check->cli, true, &check->config, &check->model, err);
-    if (status == RF_OK && check->model == NULL) {
-        status = rf_load_model(check->config, &check->model, err);
+    if (status != RF_OK) {
+        return status;
     }
+    return check->model == NULL
+               ? rf_run_inspect_create(check->config, &check->inspect, err)
+               : rf_scenarios_plan(check->config, check->model,
+                                   RF_SCENARIOS_BYTES, &check->scenarios, err);
+}
+
+/* From the headers that nodes have sent, if they could be used. Nodes that were
+ * lost have been reported. */
+static enum rf_status plan_late(struct check *check, struct rf_err *err)
+{
+    enum rf_status status;
+    for (uint32_t i = 0; i < check->config->n_nodes; i++) {
+        const char *why = rf_run_inspect_error(check->inspect, i);
+        if (why != NULL && !check->lost[i]) {
+            rf_findings_add(&check->findings, RF_ADVICE_ERROR,
+                            check->config->node_names[i], "%s", why);
+        }
+    }
+    if (check->headers != RF_VERDICT_NEXT) {
+        return RF_OK;
+    }
+    rf_config_add_headers(check->config,
+                          rf_run_inspect_headers(check->inspect));
+    status = rf_load_model(check->config, &check->model, err);
     return status != RF_OK
                ? status
                : rf_scenarios_plan(check->config, check->model,
@@ -265,8 +354,10 @@ static void free_check(struct check *check)
     }
     free(check->hellos);
     free(check->decided);
+    free(check->lost);
     rf_findings_free(&check->findings);
     rf_scenarios_destroy(check->scenarios);
+    rf_run_inspect_destroy(check->inspect);
     rf_model_destroy(check->model);
     rf_config_destroy(check->config);
 }
@@ -280,12 +371,16 @@ static int check_all(struct check *check, struct rf_err *err)
     check->hellos = rf_xcalloc(check->config->n_nodes, sizeof(*check->hellos));
     check->decided =
         rf_xcalloc(check->config->n_nodes, sizeof(*check->decided));
+    check->lost = rf_xcalloc(check->config->n_nodes, sizeof(*check->lost));
     if (reach_nodes(check, err) != RF_OK) {
         return RF_EXIT_LAUNCH;
     }
     if (check->signal != 0) {
         rf_info("stopped by a signal before the nodes were checked");
         return RF_EXIT_SIGNAL + check->signal;
+    }
+    if (check->inspect != NULL && plan_late(check, err) != RF_OK) {
+        return RF_EXIT_USAGE;
     }
     advise_everything(check);
     (void)rf_output_flush(check->output, RF_OUTPUT_WAIT_MS);

@@ -109,6 +109,27 @@ test_a_shard_that_is_cut_short_names_node_and_file() {
     expect_text err '^  model-00002-of-00003.safetensors: .* past the [0-9]+ bytes of data'
 }
 
+test_check_plans_from_the_headers_of_a_node() {
+    remote_checkpoints
+    run_coord check cluster.json
+    expect_exit 0
+    expect_text out '^0 errors'
+    rm -r first
+    truncate -s -8 two/model/model-00002-of-00003.safetensors
+    run_coord check cluster.json
+    expect_exit 4
+    expect_text out '^E (a|b): .*mounted/model:'
+    expect_text out 'model-00002-of-00003.safetensors: .* past the [0-9]+ bytes of data'
+    rm -r first
+    cp one/model/*.safetensors two/model
+    cluster '.model = {checkpoint: "mounted/model"} | .nodes |= map(.slots = 3) |
+        .launch.worker = "'"$PWD/node-worker"'" |
+        .scenarios[0].train.tp = 3 | .scenarios[0].infer.tp = 3'
+    run_coord check cluster.json
+    expect_exit 2
+    expect_text err 'tp 3 is impossible'
+}
+
 # Longer than leases last without a sign of life.
 test_a_disk_that_hangs_is_given_up_and_the_nodes_are_not() {
     remote_checkpoints ".launch.timeout_s = 5 | .launch.env =

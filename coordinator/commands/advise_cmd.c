@@ -68,11 +68,14 @@ int rf_advise_command(const struct rf_cli *cli)
     struct rf_model *model = NULL;
     struct rf_err err = {0};
     enum rf_status status = rf_load(cli, true, &config, &model, &err);
+    if (status == RF_OK && model == NULL) { /* only nodes have it: say so */
+        status = rf_load_model(config, &model, &err);
+    }
     if (status == RF_OK) {
         status = advise_all(cli, config, model, &err);
-        rf_model_destroy(model);
-        rf_config_destroy(config);
     }
+    rf_model_destroy(model);
+    rf_config_destroy(config);
     if (status != RF_OK) {
         rf_error("%s", err.text);
     }

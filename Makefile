@@ -334,7 +334,7 @@ pyflakes:
 	pyflakes3 $(shell grep -lE '^\#!.*\bpython3$$' -r scripts tests) \
 	    $(FIGURE_MODULES)
 spell:
-	codespell --quiet-level=2 --ignore-words-list=nd,metod,nmae \
+	codespell --quiet-level=2 --ignore-words-list=nd,metod,nmae,trian \
 	    --skip='*/corpus/*' $(FOLDERS) cuda docs scripts tests examples \
 	    README.md CONTRIBUTING.md NEWS.md Makefile config.mak.dev
 man: ## check the manual pages

@@ -81,10 +81,9 @@ static void find_places(struct shm_state *shm)
     shm->layout = rf_plan_layout(env->plan, RF_INFER, env->rank);
     shm->places = rf_xcalloc(shm->layout->n_pieces, sizeof(*shm->places));
     for (size_t p = 0; p < shm->layout->n_pieces; p++) {
-        const struct rf_cover *cover =
-            covers.ranks[env->rank].layout != NULL
-                ? &covers.ranks[env->rank].covers[p]
-                : NULL;
+        const struct rf_cover *cover = covers.ranks[env->rank].layout != NULL
+                                           ? &covers.ranks[env->rank].covers[p]
+                                           : NULL;
         if (cover != NULL && cover->usable) {
             const struct rf_nodeshm_peer *peer =
                 &engine->shm->peers[rf_nodeshm_slot(engine->shm, cover->src)];

@@ -202,7 +202,8 @@ START_TEST(test_world_is_placed_without_a_model)
                        "65536}, 'infer': {}");
     ck_assert_int_eq(rf_world_place(spec, slots, 2, &placed, &err),
                      RF_ERR_CONFIG);
-    ck_assert_ptr_nonnull(strstr(err.text, "smallest world of these sizes has"));
+    ck_assert_ptr_nonnull(
+        strstr(err.text, "smallest world of these sizes has"));
     rf_spec_destroy(spec);
     rf_model_destroy(model);
 }

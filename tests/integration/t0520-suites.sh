@@ -1,6 +1,6 @@
 # The list of suites, with sizes from their plans, and which scenarios of a
 # suite's files are run.
-# limit: 60
+# limit: 120
 # shellcheck shell=bash source=../lib/test.sh disable=SC2034
 . "$(dirname "$0")/../lib/test.sh"
 
@@ -183,6 +183,39 @@ test_an_option_of_the_program_is_shown_its_place() {
     BUILD=$RF_BUILD_DIR "$RF_TOP/scripts/refit-suite" megatron -n >out 2>err
     [ $? = 2 ] || fail "not refused"
     expect_text err 'unknown option -n;.* megatron -- -n$'
+}
+
+# Model types that share a table are one to it; x_text is x.
+test_the_suite_of_models_has_every_table_of_model_types() {
+    jq -s '[.[].model.config.model_type]' "$RF_TOP"/examples/models.*.json \
+        >covered
+    jq -s --slurpfile covered covered '
+        def plain: sub("_text$"; "");
+        ($covered[0] | map(plain)) as $have |
+        {missing: [.[][]? | .model_types? // empty |
+            select(all(plain | IN($have[]) | not))]}' \
+        "$RF_TOP"/planner/families/*.json >missing
+    expect_json missing '.missing == []'
+    for fixture in "$RF_TOP"/tests/unit/planner/models/*-1.json; do
+        fixture=$(basename "$fixture" -1.json)
+        [ -f "$RF_TOP/examples/models.$fixture.json" ] ||
+            fail "no examples/models.$fixture.json"
+    done
+}
+
+# Of every kind of layer one model, refitted.
+test_models_of_the_suite_are_refitted() {
+    BUILD=$RF_BUILD_DIR "$RF_TOP/scripts/refit-suite" models -o results \
+        -s llama -s nemotron_h -s gpt_oss -s qwen3_next \
+        --set 'scenarios.*.warmup=0' --set 'scenarios.*.iterations=1' \
+        >out 2>err || fail "exit $?: $(cat err)"
+    for name in llama nemotron_h gpt_oss qwen3_next; do
+        expect_json "$(result "$name")" '.status == "ok" and
+            .verification.checked_bytes > 0 and
+            .verification.mismatched_bytes == 0 and
+            .scenario.train.tp == 2 and .scenario.train.pp == 2 and
+            .scenario.infer.tp == 4'
+    done
 }
 
 run_tests

@@ -174,4 +174,61 @@ test_an_export_to_an_absent_folder_names_folder_and_node() {
     expect_text err '--export cannot use folder .*/absent on localhost: '
 }
 
+# The bytes that each of four ranks has in training (TP2 PP2), has to hold for
+# inference (TP4), and lacks, one index of the dimension that the rules of
+# docs/MODELS.md cut after the other.
+count_gpt_oss() {
+    python3 - >counted <<'PYTHON'
+import glob
+import json
+import struct
+
+CUT = {"embed_tokens.weight": 0, "lm_head.weight": 0, "sinks": 0,
+       "q_proj.weight": 0, "k_proj.weight": 0, "v_proj.weight": 0,
+       "q_proj.bias": 0, "k_proj.bias": 0, "v_proj.bias": 0,
+       "o_proj.weight": 1, "gate_up_proj_bias": 1, "gate_up_proj_blocks": 1,
+       "gate_up_proj_scales": 1, "down_proj_blocks": 2, "down_proj_scales": 2}
+trained, needed, lacking = [0] * 4, [0] * 4, [0] * 4
+for path in glob.glob("model/*.safetensors"):
+    with open(path, "rb") as file:
+        header = json.loads(file.read(struct.unpack("<Q", file.read(8))[0]))
+    del header["__metadata__"]
+    for name, tensor in header.items():
+        cut = [d for end, d in CUT.items() if name.endswith("." + end)
+               or name == end]
+        extent = tensor["shape"][cut[0]] if cut else 1
+        start, end = tensor["data_offsets"]
+        slice_bytes = (end - start) // extent
+        first = name.startswith("model.embed") or \
+            name.startswith(("model.layers.0.", "model.layers.1."))
+        for rank in range(4):
+            for i in range(extent):
+                has = (rank < 2) == first and (
+                    not cut or i * 2 // extent == rank % 2)
+                needs = not cut or i * 4 // extent == rank
+                trained[rank] += has * slice_bytes
+                needed[rank] += needs * slice_bytes
+                lacking[rank] += (needs and not has) * slice_bytes
+print(json.dumps({"trained": trained, "needed": needed, "lacking": lacking}))
+PYTHON
+}
+
+test_a_packed_gpt_oss_moves_what_the_rules_say() {
+    make_checkpoint --experts 12 --mxfp4 --untied --hidden 512 \
+        --intermediate 256 --vocab 1024 --head-dim 32
+    count_gpt_oss || fail "not counted"
+    cluster
+    run_coord plan --json cluster.json
+    expect_exit 0
+    jq --slurpfile counted counted '.scenarios[0].plan + $counted[0]' out >both
+    expect_json both '.bytes_total == (.needed | add) and
+        .bytes_total - .bytes_local == (.lacking | add) and
+        .max_recv_bytes == (.lacking | max) and .unknown.tensors == 0'
+    run_coord cluster.json
+    expect_exit 0
+    expect_verified "$(result s)"
+    expect_json "$(result s)" ".setup.checkpoint.bytes ==
+        $(jq '.trained | add' counted)"
+}
+
 run_tests

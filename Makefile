@@ -168,7 +168,8 @@ install: all ## install under $(DESTDIR)$(PREFIX)
 	install -m 644 cluster.json $(SHARE_FOLDER)
 	install $(USER_SCRIPTS) $(SHARE_FOLDER)/scripts
 	install -m 644 $(FIGURE_MODULES) $(SHARE_FOLDER)/scripts/refit_figures
-	install -m 644 README.md CONTRIBUTING.md NEWS.md LICENSE $(DOC_FOLDER)
+	install -m 644 README.md CONTRIBUTING.md NEWS.md LICENSE CITATION.cff \
+	    $(DOC_FOLDER)
 	install -m 644 $(wildcard docs/*.md docs/*.png) $(DOC_FOLDER)/docs
 	install -m 644 docs/gpu-results/README.md $(DOC_FOLDER)/docs/gpu-results
 uninstall: ## remove the installed files
@@ -336,7 +337,7 @@ pyflakes:
 spell:
 	codespell --quiet-level=2 --ignore-words-list=nd,metod,nmae,trian \
 	    --skip='*/corpus/*' $(FOLDERS) cuda docs scripts tests examples \
-	    README.md CONTRIBUTING.md NEWS.md Makefile config.mak.dev
+	    README.md CONTRIBUTING.md NEWS.md CITATION.cff Makefile config.mak.dev
 man: ## check the manual pages
 	mandoc -T lint -W warning $(MAN1) $(MAN5)
 

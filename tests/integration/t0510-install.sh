@@ -92,7 +92,7 @@ test_every_page_that_a_page_names_is_installed() {
         while read -r link; do
             [ -e "${page%/*}/$link" ] || fail "$page: no $link"
             links=$((links + 1))
-        done < <(grep -oE '\]\([^):#]+\.md' "$page" | cut -c3-)
+        done < <(grep -oE '\]\([^):#]+\.(md|cff)' "$page" | cut -c3-)
     done
     [ "$links" -ge 10 ] || fail "only $links links"
     [ -s share/refit-coord/examples/README.md ] || fail "no examples/README.md"

@@ -20,6 +20,11 @@ CFLAGS ?= -O2 -g
 RF_CPPFLAGS := -D_GNU_SOURCE -I. -DRF_VERSION='"$(VERSION)"'
 RF_CFLAGS := -std=c17 -Wall -Wextra -fPIC -pthread -ffunction-sections \
 	-fdata-sections
+# The same bytes wherever the sources and the build are: debug information has
+# paths from the top of either. The compiler calls the folder that it runs in
+# what PWD does, which may be a symbolic link.
+export PWD := $(CURDIR)
+RF_CFLAGS += -fdebug-prefix-map='$(CURDIR)'=. -fdebug-prefix-map='$(BUILD)'/=
 ifeq ($(DEVELOPER),1)
 include config.mak.dev
 endif
@@ -35,7 +40,7 @@ COMPILE = $(CC) $(RF_CPPFLAGS) $(CPPFLAGS) $(RF_CFLAGS) $(CFLAGS)
 LINK = $(CC) $(RF_CFLAGS) $(CFLAGS) $(RF_LDFLAGS) $(LDFLAGS)
 
 FOLDERS := common planner transport coordinator worker
-sources = $(wildcard $(addprefix $(1)/,*.[ch] */*.[ch] */*/*.[ch]))
+sources = $(sort $(wildcard $(addprefix $(1)/,*.[ch] */*.[ch] */*/*.[ch])))
 $(foreach f,$(FOLDERS),$(eval $(f)_SRC := \
 	$(filter-out %/main.c,$(filter %.c,$(call sources,$(f))))))
 test_SRC := $(wildcard tests/lib/*.c)
@@ -59,8 +64,8 @@ all: $(BUILD)/refit-coord $(BUILD)/refit-worker ## build both programs
 .PHONY: help
 help: ## list the targets
 	@sed -nE 's/^([a-z][a-z-]*):.*## (.*)/\1|\2/p' $(MAKEFILE_LIST) | \
-	    awk -F'|' '{printf "  %-16s %s\n", $$1, $$2}'
-	@echo '  unit-FOLDER      build and run the unit tests of one folder'
+	    awk -F'|' '{printf "  %-18s %s\n", $$1, $$2}'
+	@echo '  unit-FOLDER        build and run the unit tests of one folder'
 
 .PHONY: FORCE
 FORCE:
@@ -71,8 +76,7 @@ stamp = @mkdir -p $(@D) && printf '%s\n' '$(subst ','\'',$(1))' >$@.new && \
 $(BUILD)/flags: FORCE
 	$(call stamp,$(COMPILE))
 $(BUILD)/build-id: FORCE
-	$(call stamp,$(shell git describe --always --dirty --exclude '*' \
-	    2>/dev/null || echo unknown))
+	$(call stamp,$(shell scripts/build-id))
 
 # Names missing headers of a purpose's packages before a compiler trips over
 # them.
@@ -97,7 +101,7 @@ $(BUILD)/common/version.o: private RF_CPPFLAGS += -DRF_BUILD='"$(shell cat \
 	$(BUILD)/build-id 2>/dev/null)"'
 
 # Tables of model types go into the library as text.
-FAMILIES := $(wildcard planner/families/*.json)
+FAMILIES := $(sort $(wildcard planner/families/*.json))
 $(BUILD)/planner/families.c: scripts/embed $(FAMILIES) \
 	$(wildcard planner/families/.)
 	@mkdir -p $(@D)
@@ -258,6 +262,11 @@ check-unit: $(UNIT_RUNNERS) $(FUZZ_REPLAYS) ## unit tests only
 check-report: ## compile the tables and figures of a report with LaTeX
 	$(call needs,build figures latex,all)
 	@scripts/check-report $(BUILD)
+
+.PHONY: check-reproducible
+check-reproducible: ## build twice in two folders and compare the bytes
+	@scripts/deps build
+	@scripts/check-reproducible $(BUILD)/reproducible $(JOBS)
 
 # Two more builds. Leak checks do not report on processes that are killed on
 # purpose, so they cover runs that end by themselves. A sanitizer's dlopen() knows

@@ -6,8 +6,8 @@
 /* "0.1.0" */
 const char *rf_version(void);
 
-/* The git commit it was built from, e.g. "1a2b3c4" or "1a2b3c4-dirty";
- * "unknown" when it was built outside of git. */
+/* The git commit it was built from, e.g. "1a2b3c4d5e6f" or
+ * "1a2b3c4d5e6f-dirty"; "unknown" where scripts/build-id cannot tell. */
 const char *rf_build(void);
 
 #endif

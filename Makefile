@@ -182,6 +182,11 @@ uninstall: ## remove the installed files
 	rm -f $(addprefix $(MAN_FOLDER)/man5/,$(notdir $(MAN5)))
 	rm -rf $(SHARE_FOLDER) $(DOC_FOLDER)
 
+.PHONY: dist
+dist: ## pack the committed sources as $(BUILD)/refit-coord-VERSION.tar.xz
+	@scripts/deps dist
+	@scripts/dist $(BUILD) $(VERSION)
+
 .PHONY: clean
 clean: ## remove everything that was built
 	rm -rf $(BUILD)

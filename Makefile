@@ -273,6 +273,11 @@ check-reproducible: ## build twice in two folders and compare the bytes
 	@scripts/deps build
 	@scripts/check-reproducible $(BUILD)/reproducible $(JOBS)
 
+# Not part of `make check`: it builds the programs several times.
+.PHONY: check-release
+check-release: test-programs ## equal bytes in other folders, and what `make dist` packs
+	@scripts/run-tests $(BUILD) tests/release/*.sh
+
 # Two more builds. Leak checks do not report on processes that are killed on
 # purpose, so they cover runs that end by themselves. A sanitizer's dlopen() knows
 # no run path of its caller, so it is told where the fakes are.

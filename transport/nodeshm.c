@@ -93,6 +93,13 @@ static bool card_decode(const struct rf_blob *blob, struct card *out)
 
 /* --- opening peers' descriptors ------------------------------------------- */
 
+/* Whose fault it is: a peer that is gone has no process and no descriptors. */
+static enum rf_status status_of(int why)
+{
+    return why == ENOENT || why == ESRCH || why == ENXIO ? RF_ERR_PEER
+                                                         : RF_ERR_IO;
+}
+
 static enum rf_status open_of_peer(const struct rf_nodeshm_peer *peer, int fd,
                                    int flags, int *out, struct rf_err *err)
 {
@@ -100,7 +107,7 @@ static enum rf_status open_of_peer(const struct rf_nodeshm_peer *peer, int fd,
     snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)peer->pid, fd);
     *out = open(path, flags | O_CLOEXEC);
     if (*out < 0) {
-        return rf_err_errno(err, RF_ERR_PEER, errno,
+        return rf_err_errno(err, status_of(errno), errno,
                             "open shared memory of rank %" PRIu32
                             " (%s; ranks of a node must run under one user in "
                             "one PID namespace)",
@@ -236,7 +243,7 @@ static enum rf_status meet(struct rf_nodeshm *shm, uint32_t slot,
     }
     peer->pidfd = (int)syscall(SYS_pidfd_open, peer->pid, 0);
     if (peer->pidfd < 0 && errno != ENOSYS) {
-        return rf_err_errno(err, RF_ERR_PEER, errno,
+        return rf_err_errno(err, status_of(errno), errno,
                             "find rank %" PRIu32 " (process %d)", peer->rank,
                             (int)peer->pid);
     }

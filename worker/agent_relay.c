@@ -71,6 +71,7 @@ void rf_agent_step(struct agent *agent, struct rf_msg_step *step)
     }
     snprintf(agent->phase, sizeof(agent->phase), "%s", step->step);
     shift_time(&step->start_at_ns, -rf_clock_best(&agent->clock).offset_ns);
+    agent->step_seq = step->seq;
     open_gather(agent, &agent->step, RF_MSG_DONE, step->seq);
     for (size_t i = 0; i < agent->n_ranks; i++) {
         struct agent_rank *rank = agent->ranks[i];
@@ -107,8 +108,14 @@ static void on_done(struct agent_rank *rank, struct rf_msg_answer *answer,
     struct rf_msg_done *done = &agent->step.message.done;
     const int64_t offset = rf_clock_best(&agent->clock).offset_ns;
     const bool ok = answer->ok;
-    if (!agent->step.open || seq != done->seq || rank->answered_step) {
-        return; /* late, after another rank has failed */
+    if (seq != agent->step_seq || rank->answered_step) {
+        return;
+    }
+    if (!agent->step.open) { /* another rank has failed */
+        if (ok || agent->attempt_sm.state != ATTEMPT_RUNNING) {
+            return;
+        }
+        open_gather(agent, &agent->step, RF_MSG_DONE, seq);
     }
     rank->answered_step = true;
     if (ok && strcmp(agent->phase, "close") == 0) {

@@ -311,16 +311,26 @@ static enum rf_status take_answer(const struct rf_msg_answer *answer,
     return rf_run_measure_take(run->measure, run->sm.state, answer, err);
 }
 
+/* A rank has failed: only what other ranks that failed say matters. */
+static enum rf_status ignore_answer(const struct rf_msg_answer *answer,
+                                    void *data, struct rf_err *err)
+{
+    (void)answer, (void)data, (void)err;
+    return RF_OK;
+}
+
 static void take_done(struct rf_run *run, uint32_t node,
                       const struct rf_msg_done *done)
 {
-    const struct rf_run_taker taker = {take_answer, run};
+    const bool settling = run->sm.state == RUN_SETTLING;
+    const struct rf_run_taker taker = {settling ? ignore_answer : take_answer,
+                                       run};
     struct rf_fault fault;
-    if (ending(run)) {
+    if (run->sm.state == RUN_ABORTING) {
         return;
     }
     switch (rf_run_steps_done(run->steps, node, done, taker, &fault)) {
-    case RF_VERDICT_NEXT:
+    case RF_VERDICT_NEXT: /* never while settling: a rank has not answered ok */
         step_complete(run);
         break;
     case RF_VERDICT_ABORT:

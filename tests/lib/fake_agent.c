@@ -277,6 +277,17 @@ static void kill_rank(struct fake_cluster *fake, uint32_t node, int64_t after)
                                 "stderr_lines", "the rank's last words"));
 }
 
+/* One rank of the node says that it has lost its peer. */
+static void notice(struct fake_cluster *fake, uint32_t node, uint64_t seq)
+{
+    fake_push_message(fake, STEP_NS / 2, node, RF_MSG_DONE,
+                      done_of(fake, seq,
+                              json_pack("[{s:i, s:b, s:s, s:s}]", "rank",
+                                        (int)first_rank_of(fake, node), "ok", 0,
+                                        "status", "peer lost", "error",
+                                        "rank 0 closed the connection")));
+}
+
 /* Faults that are not an answer; false when the node still answers. */
 static bool misbehave(struct fake_cluster *fake, uint32_t node,
                       const struct fake_fault *fault, uint64_t seq)
@@ -289,14 +300,11 @@ static bool misbehave(struct fake_cluster *fake, uint32_t node,
         kill_rank(fake, node, STEP_NS);
         return true;
     case FAKE_PEER_NOTICES:
-        fake_push_message(
-            fake, STEP_NS / 2, other, RF_MSG_DONE,
-            done_of(fake, seq,
-                    json_pack("[{s:i, s:b, s:s, s:s}]", "rank",
-                              (int)first_rank_of(fake, other), "ok", 0,
-                              "status", "peer lost", "error",
-                              "rank 0 closed the connection")));
+        notice(fake, other, seq);
         kill_rank(fake, node, STEP_NS);
+        return true;
+    case FAKE_LOST_PEER:
+        notice(fake, node, seq);
         return true;
     case FAKE_NODE_LOST:
         fake_push(fake, (struct fake_event){.at_ns = fake->now_ns + STEP_NS,

@@ -29,6 +29,7 @@ enum fake_fault_kind {
     FAKE_RANK_KILLED,  /* RANK_EXIT with signal 9 */
     FAKE_PEER_NOTICES, /* another node's rank says "peer lost" first */
     FAKE_RANK_ERROR,   /* DONE with ok false */
+    FAKE_LOST_PEER,    /* its rank says "peer lost", soon */
     FAKE_NODE_LOST,
     FAKE_SILENT, /* no DONE, ever */
     FAKE_TWICE,  /* DONE twice, and one of the last step */

@@ -103,6 +103,26 @@ START_TEST(test_a_rank_that_exits_is_reported_with_its_last_lines)
 }
 END_TEST
 
+/* The first to fail may only have noticed what the other says. */
+START_TEST(test_each_rank_that_fails_is_told_of)
+{
+    fake_join(&fake, SHORT_LIMITS);
+    start_scenario("host", NULL);
+    step_ok("prepare", NULL);
+    fake_send(&fake, RF_MSG_STEP,
+              json_pack("{s:i, s:i, s:s}", "attempt", 7, "seq", 1000, "step",
+                        "dance"));
+    for (int i = 0; i < 2; i++) {
+        json_t *done = fake_expect(&fake, RF_MSG_DONE), *answer;
+        ck_assert_uint_eq(json_array_size(json_object_get(done, "ranks")), 1);
+        answer = json_array_get(json_object_get(done, "ranks"), 0);
+        ck_assert_ptr_null(json_object_get(answer, "ok"));
+        json_decref(done);
+    }
+    expect_aborted(-1);
+}
+END_TEST
+
 START_TEST(test_a_stalled_rank_is_ended_by_abort_and_named)
 {
     pid_t ranks[4];
@@ -397,6 +417,7 @@ Suite *test_agent_faults_suite(void)
                    test_a_killed_rank_is_reported_and_the_next_scenario_runs);
     tcase_add_test(faults,
                    test_a_rank_that_exits_is_reported_with_its_last_lines);
+    tcase_add_test(faults, test_each_rank_that_fails_is_told_of);
     tcase_add_test(faults, test_a_stalled_rank_is_ended_by_abort_and_named);
     tcase_add_test(faults,
                    test_a_stopped_rank_is_killed_when_its_lease_runs_out);

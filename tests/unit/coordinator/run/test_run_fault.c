@@ -45,6 +45,23 @@ START_TEST(test_run_names_the_dead_rank_not_the_one_that_noticed)
 }
 END_TEST
 
+START_TEST(test_run_names_the_rank_that_says_why_not_the_one_that_noticed)
+{
+    struct fake_cluster *fake = fake_cluster_create(fake_run_one, NULL, 0);
+    const struct fake_attempt *failed = &fake->attempts[0];
+    fake_cluster_fault(fake, fake_fault_at(FAKE_LOST_PEER, 0, "prepare", -1));
+    fake_cluster_fault(fake, fake_fault_at(FAKE_RANK_ERROR, 1, "prepare", -1));
+    fake_cluster_start(fake);
+    ck_assert(fake_cluster_run(fake, 600 * FAKE_S));
+    ck_assert_int_eq(fake->exit_code, 1);
+    ck_assert_uint_eq(failed->n_faults, 2);
+    ck_assert_uint_eq(fake_fault(failed, 0)->node, BETA);
+    ck_assert_str_eq(fake_fault(failed, 0)->text, "wanted 5 GB, 1 GB free");
+    ck_assert_uint_eq(fake_fault(failed, 1)->node, ALPHA);
+    fake_cluster_destroy(fake);
+}
+END_TEST
+
 struct seen {
     char errors[8][600];
     unsigned n;
@@ -453,6 +470,8 @@ Suite *test_run_fault_suite(void)
     tcase_add_test(tests, test_run_names_a_killed_rank_and_goes_on);
     tcase_add_test(tests,
                    test_run_names_the_dead_rank_not_the_one_that_noticed);
+    tcase_add_test(
+        tests, test_run_names_the_rank_that_says_why_not_the_one_that_noticed);
     tcase_add_test(tests, test_run_prints_the_cause_before_what_followed);
     tcase_add_loop_test(
         tests, test_run_counts_from_1_and_names_the_limit_that_was_set, 0, 3);

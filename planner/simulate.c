@@ -104,9 +104,15 @@ static enum kind kind_of(const struct rf_simulate_env *env, uint32_t server)
     return (enum kind)kind;
 }
 
-static enum rf_path path_of(enum kind kind)
+/* What one rank copies alone is a probe's figure, as the memory's is, and no
+ * better or worse for that one's being wrong; where both ends work on a copy,
+ * its speeds are the method's. */
+static enum rf_path path_of(const struct rf_simulate_env *env, enum kind kind)
 {
     switch (kind) {
+    case ENGINE:
+        return env->inside.copier == RF_COPIER_BOTH ? RF_PATH_INSIDE
+                                                    : RF_PATH_RANK;
     case PAIR:
     case NIC_OUT:
     case NIC_IN:
@@ -779,7 +785,7 @@ static enum rf_status run(struct rf_simulation *b, struct rf_simulated *out,
     out->path = RF_PATH_IN_PLACE;
     snprintf(out->busiest, sizeof(out->busiest), "nothing");
     if (result.busy_ms > 0) {
-        out->path = path_of(kind_of(b->env, result.busiest));
+        out->path = path_of(b->env, kind_of(b->env, result.busiest));
         name_server(b->env, result.busiest, out->busiest, sizeof(out->busiest));
     }
     return result.n_stuck == 0

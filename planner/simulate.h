@@ -22,7 +22,8 @@ struct rf_simulate_env {
 /* Where the time goes: what kind of server is held longest. */
 enum rf_path {
     RF_PATH_IN_PLACE, /* none: nothing is moved */
-    RF_PATH_INSIDE,   /* memory, ranks' own copying and ports of a node */
+    RF_PATH_INSIDE,   /* memory and ports of a node, both ends of its copies */
+    RF_PATH_RANK,     /* one rank of a node, which copies for itself */
     RF_PATH_BETWEEN,  /* links and NICs between nodes */
     RF_PATH_CPU,      /* the cost of each operation */
 };

@@ -13,6 +13,7 @@ const char *rf_predict_path_text(const struct rf_predict_row *row)
     static const char *const texts[] = {
         [RF_PATH_IN_PLACE] = "in place",
         [RF_PATH_INSIDE] = "inside nodes",
+        [RF_PATH_RANK] = "one rank's copies",
         [RF_PATH_BETWEEN] = "between nodes",
         [RF_PATH_CPU] = "operations",
     };

@@ -129,11 +129,12 @@ START_TEST(test_simulate_copies_with_the_ranks_that_copy)
         enum rf_copier copier;
         double rate;
         const char *busiest;
+        enum rf_path path;
     } cases[] = {
-        {RF_COPIER_ANY, 3, "memory of a"},
-        {RF_COPIER_SRC, 1, "copying by rank 0"},
-        {RF_COPIER_DST, 2, "copying by rank 1"},
-        {RF_COPIER_BOTH, 1, "copying by rank 0"},
+        {RF_COPIER_ANY, 3, "memory of a", RF_PATH_INSIDE},
+        {RF_COPIER_SRC, 1, "copying by rank 0", RF_PATH_RANK},
+        {RF_COPIER_DST, 2, "copying by rank 1", RF_PATH_RANK},
+        {RF_COPIER_BOTH, 1, "copying by rank 0", RF_PATH_INSIDE},
     };
     const double ms = BYTES / 1e6 / cases[_i].rate;
     struct rf_links links;
@@ -143,7 +144,7 @@ START_TEST(test_simulate_copies_with_the_ranks_that_copy)
                           (struct rf_inside){.copier = cases[_i].copier});
     ck_assert_double_eq_tol(found.ms, ms, ms / 20);
     ck_assert_str_eq(found.busiest, cases[_i].busiest);
-    ck_assert_int_eq(found.path, RF_PATH_INSIDE);
+    ck_assert_int_eq(found.path, cases[_i].path);
     rf_links_free(&links);
 }
 END_TEST

@@ -19,7 +19,7 @@
 #include "common/mem.h"
 #include "common/store.h"
 #include "planner/export.h"
-#include "worker/crew.h"
+#include "common/crew.h"
 #include "worker/staging.h"
 
 #define PART ".part"

@@ -11,7 +11,7 @@
 
 #include "common/mem.h"
 #include "worker/content.h"
-#include "worker/crew.h"
+#include "common/crew.h"
 #include "worker/staging.h"
 
 struct filling {

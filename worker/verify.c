@@ -14,7 +14,7 @@
 #include "common/mem.h"
 #include "common/pattern.h"
 #include "worker/content.h"
-#include "worker/crew.h"
+#include "common/crew.h"
 #include "worker/staging.h"
 
 #define PADDING_CHUNK (UINT64_C(64) << 10)

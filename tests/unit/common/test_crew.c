@@ -2,7 +2,7 @@
 #include <check.h>
 
 #include "common/mem.h"
-#include "worker/crew.h"
+#include "common/crew.h"
 
 #define JOBS 1000
 
@@ -70,7 +70,7 @@ END_TEST
 Suite *test_crew_suite(void);
 Suite *test_crew_suite(void)
 {
-    Suite *suite = suite_create("worker/crew");
+    Suite *suite = suite_create("crew");
     TCase *tests = tcase_create("crew");
     tcase_add_loop_test(tests, test_every_job_is_done_once, 0, 4);
     tcase_add_test(tests, test_a_failure_ends_the_crew_and_is_told);

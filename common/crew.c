@@ -2,7 +2,7 @@
  * Threads that take jobs from a counter until none is left. A thread that
  * cannot be started is done without: the caller's own is always there.
  */
-#include "worker/crew.h"
+#include "common/crew.h"
 
 #include <assert.h>
 #include <pthread.h>

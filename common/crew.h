@@ -1,6 +1,7 @@
-/* Threads that share a list of jobs, for work that waits for files. */
-#ifndef RF_WORKER_CREW_H
-#define RF_WORKER_CREW_H
+/* Threads that share a list of jobs, for work that waits for files or takes
+ * long. */
+#ifndef RF_COMMON_CREW_H
+#define RF_COMMON_CREW_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

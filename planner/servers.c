@@ -32,6 +32,7 @@ struct server {
  * of others, or of its own last server, begins to be there at `head_ms`. */
 struct state {
     double ready_ms, head_ms;
+    double busy_ms; /* the longest that the job will hold a server */
     uint32_t waits; /* edges that are left */
     uint32_t stage; /* the next need to be met */
     uint32_t next;  /* in a server's queue */
@@ -39,9 +40,8 @@ struct state {
 
 struct simulation {
     const struct rf_job *jobs;
-    const struct rf_job_edge *edges;
-    size_t *by_from;    /* indices of edges */
-    size_t *first_edge; /* of each job, in `by_from` */
+    struct rf_job_edge *edges; /* by the job where they begin */
+    size_t *first_edge;        /* of each job, in `edges` */
     struct state *states;
     struct server *servers;
     struct event *heap;
@@ -127,7 +127,6 @@ static void heed(struct simulation *sim, const struct rf_job_edge *edge,
 {
     const struct rf_step *steps[] = {&edge->first, &edge->last};
     const struct rf_step whole = {1, 0};
-    const double busy_ms = longest_left(&sim->jobs[edge->to], 0);
     struct state *to = &sim->states[edge->to];
     if (edge->kind == RF_EDGE_ENDED) {
         steps[0] = steps[1] = &whole;
@@ -136,7 +135,7 @@ static void heed(struct simulation *sim, const struct rf_job_edge *edge,
         const double there =
             arrival_of(from, (double)steps[i]->of_from) + edge->delay_ms;
         const double before = (double)steps[i]->of_to;
-        to->ready_ms = RF_MAX(to->ready_ms, there - before * busy_ms);
+        to->ready_ms = RF_MAX(to->ready_ms, there - before * to->busy_ms);
         if (before <= 0) {
             to->head_ms = RF_MAX(to->head_ms, there);
         }
@@ -154,7 +153,7 @@ static void end_wait(struct simulation *sim, uint32_t job)
 static void tell_left(struct simulation *sim, uint32_t job)
 {
     for (size_t e = sim->first_edge[job]; e < sim->first_edge[job + 1]; e++) {
-        const struct rf_job_edge *edge = &sim->edges[sim->by_from[e]];
+        const struct rf_job_edge *edge = &sim->edges[e];
         if (edge->kind == RF_EDGE_LEFT) {
             struct state *to = &sim->states[edge->to];
             to->ready_ms = RF_MAX(to->ready_ms, sim->now_ms);
@@ -171,7 +170,7 @@ static void tell_end(struct simulation *sim, uint32_t job,
     sim->end_ms = RF_MAX(sim->end_ms, arrival->tail_ms);
     sim->n_ended++;
     for (size_t e = sim->first_edge[job]; e < sim->first_edge[job + 1]; e++) {
-        const struct rf_job_edge *edge = &sim->edges[sim->by_from[e]];
+        const struct rf_job_edge *edge = &sim->edges[e];
         if (edge->kind != RF_EDGE_LEFT) {
             heed(sim, edge, arrival);
             end_wait(sim, edge->to);
@@ -262,31 +261,32 @@ static void leaves(struct simulation *sim, const struct event *event)
     }
 }
 
-/* Edges by the job where they begin, each job's as they came. */
-static void sort_edges(struct simulation *sim, size_t n_jobs, size_t n_edges)
+/* Each job's edges stay as they came. A copy, since jumping to them costs more
+ * than anything else here. */
+static void sort_edges(struct simulation *sim, const struct rf_job_edge *edges,
+                       size_t n_jobs, size_t n_edges)
 {
     size_t *first = rf_xcalloc(n_jobs + 2, sizeof(*first));
-    sim->by_from = rf_xcalloc(n_edges, sizeof(*sim->by_from));
+    sim->edges = rf_xcalloc(n_edges, sizeof(*sim->edges));
     for (size_t e = 0; e < n_edges; e++) {
-        first[sim->edges[e].from + 2]++;
+        first[edges[e].from + 2]++;
     }
     for (size_t j = 0; j < n_jobs; j++) {
         first[j + 2] += first[j + 1];
     }
     for (size_t e = 0; e < n_edges; e++) {
-        sim->by_from[first[sim->edges[e].from + 1]++] = e;
+        sim->edges[first[edges[e].from + 1]++] = edges[e];
     }
     sim->first_edge = first;
 }
 
-static void prepare(struct simulation *sim, size_t n_jobs, size_t n_edges,
-                    uint32_t n_servers)
+static void prepare(struct simulation *sim, size_t n_jobs, uint32_t n_servers)
 {
-    sort_edges(sim, n_jobs, n_edges);
     sim->states = rf_xcalloc(n_jobs, sizeof(*sim->states));
     sim->servers = rf_xcalloc(n_servers, sizeof(*sim->servers));
     for (size_t j = 0; j < n_jobs; j++) {
         sim->states[j].waits = sim->jobs[j].n_waits;
+        sim->states[j].busy_ms = longest_left(&sim->jobs[j], 0);
     }
     for (uint32_t s = 0; s < n_servers; s++) {
         sim->servers[s].first = NOBODY;
@@ -297,8 +297,9 @@ void rf_servers_run(const struct rf_job *jobs, size_t n_jobs,
                     const struct rf_job_edge *edges, size_t n_edges,
                     uint32_t n_servers, struct rf_servers_result *out)
 {
-    struct simulation sim = {.jobs = jobs, .edges = edges};
-    prepare(&sim, n_jobs, n_edges, n_servers);
+    struct simulation sim = {.jobs = jobs};
+    sort_edges(&sim, edges, n_jobs, n_edges);
+    prepare(&sim, n_jobs, n_servers);
     for (size_t j = 0; j < n_jobs; j++) {
         if (jobs[j].n_waits == 0) {
             push(&sim, 0, COMES, (uint32_t)j);
@@ -321,7 +322,7 @@ void rf_servers_run(const struct rf_job *jobs, size_t n_jobs,
             out->busiest = s;
         }
     }
-    free(sim.by_from);
+    free(sim.edges);
     free(sim.first_edge);
     free(sim.states);
     free(sim.servers);

@@ -8,7 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "common/crew.h"
 #include "common/mem.h"
 #include "coordinator/commands/rank_memory.h"
 #include "coordinator/config/links.h"
@@ -32,7 +34,6 @@ struct search {
     double per_op_us;
     struct meshes sides[RF_SIDES];
     struct rf_advised *out;
-    size_t capacity; /* of out->choices */
 };
 
 /* --- One pair ------------------------------------------------------------- */
@@ -202,27 +203,65 @@ static enum rf_status time_pair(const struct search *search,
     return status;
 }
 
-/* Adds the pair to the choices, or counts it as refused. */
-static void try_pair(struct search *search, const struct rf_mesh *train,
-                     const struct rf_mesh *infer)
+/* One pair after the other, each in its own place of the choices. */
+struct pairs {
+    const struct search *search;
+    struct rf_mesh_choice *choices;
+    bool *refused;
+};
+
+/* Judges and times a pair whose meshes are known; a job of a crew, so it
+ * changes nothing but its pair's places. */
+static enum rf_status try_pair(size_t at, unsigned thread, void *data,
+                               struct rf_err *err)
 {
-    struct rf_mesh_choice choice = {.train = *train, .infer = *infer};
-    struct rf_advised *out = search->out;
+    const struct pairs *pairs = data;
+    const struct search *search = pairs->search;
+    struct rf_mesh_choice *choice = &pairs->choices[at];
     struct rf_spec *spec = NULL;
     struct rf_world *world = NULL;
     enum rf_status status =
-        read_pair(search->base, &choice, &spec, &world, NULL);
+        read_pair(search->base, choice, &spec, &world, NULL);
+    (void)thread, (void)err;
     if (status == RF_OK) {
-        judge(search, spec, &choice);
-        status = time_pair(search, spec, world, &choice, NULL);
+        judge(search, spec, choice);
+        status = time_pair(search, spec, world, choice, NULL);
         rf_world_destroy(world);
         rf_spec_destroy(spec);
     }
-    if (status == RF_OK) {
-        RF_PUSH(out->choices, out->n, search->capacity, choice);
-    } else {
-        out->refused++;
+    pairs->refused[at] = status != RF_OK;
+    return RF_OK; /* the others are tried all the same */
+}
+
+/* Takes the pairs that can be refitted. */
+static enum rf_status try_pairs(struct search *search, struct rf_err *err)
+{
+    const struct meshes *train = &search->sides[RF_TRAIN];
+    const struct meshes *infer = &search->sides[RF_INFER];
+    const size_t n = train->n * infer->n;
+    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    struct rf_advised *out = search->out;
+    struct pairs pairs = {search, rf_xcalloc(n, sizeof(*pairs.choices)),
+                          rf_xcalloc(n, sizeof(*pairs.refused))};
+    const struct rf_crew crew = {
+        .threads = (unsigned)RF_MIN(RF_MAX(cores, 1), RF_CREW_MAX),
+        .jobs = n,
+        .work = try_pair,
+        .data = &pairs};
+    for (size_t i = 0; i < n; i++) {
+        pairs.choices[i].train = train->list[i / infer->n];
+        pairs.choices[i].infer = infer->list[i % infer->n];
     }
+    const enum rf_status status = rf_crew_run(&crew, err);
+    out->choices = pairs.choices;
+    for (size_t i = 0; i < n; i++) {
+        if (!pairs.refused[i]) {
+            out->choices[out->n++] = out->choices[i];
+        }
+    }
+    out->refused = n - out->n;
+    free(pairs.refused);
+    return status;
 }
 
 /* --- The meshes of a side ------------------------------------------------- */
@@ -417,12 +456,7 @@ enum rf_status rf_advise_search(const struct rf_scenario *base,
         out->feasible[side] = search.sides[side].n;
     }
     choose_pairs(&search, budget);
-    for (size_t t = 0; t < search.sides[RF_TRAIN].n; t++) {
-        for (size_t i = 0; i < search.sides[RF_INFER].n; i++) {
-            try_pair(&search, &search.sides[RF_TRAIN].list[t],
-                     &search.sides[RF_INFER].list[i]);
-        }
-    }
+    status = try_pairs(&search, err);
     rf_advise_rank(out->choices, out->n);
     for (int side = RF_TRAIN; side < RF_SIDES; side++) {
         free(search.sides[side].list);

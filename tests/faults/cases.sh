@@ -2,8 +2,8 @@
 # Those that wait longest come first.
 # shellcheck shell=bash
 
-states='launching starting preparing probing filling running verifying
-    probing_again closing'
+states='launching inspecting planning starting preparing probing filling running
+    verifying probing_again closing'
 rank_states='preparing probing filling running verifying probing_again closing'
 
 # Prints one case: its name, the seconds that it may take, what it needs ("-",

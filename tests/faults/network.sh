@@ -38,7 +38,7 @@ case_partition() { # STATE
     cut_off_in "$1"
     victim_host=${host[1]//./[.]}
     finish_within 120
-    if [ "$state" = launching ]; then
+    if has_not_begun "$state"; then
         expect_exit_in 1 4
         expect_complaint "$victim_host: "
     else

@@ -24,7 +24,6 @@ results_not_stored() { # REGEX
     mv small/results results 2>/dev/null || cp -r small/results results 2>/dev/null
     expect_whole_results
     case $state in
-    launching) ;;
     starting | preparing | probing)
         count_results
         [ "$ok" -ge 1 ] || fail "the scenario before is not kept"

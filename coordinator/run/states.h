@@ -1,17 +1,16 @@
 /*
  * The states of a run and what is fixed about each of them.
  *
- *   IDLE → LAUNCHING → STARTING → PREPARING → PROBING → FILLING
- *   LAUNCHING → INSPECTING → PLANNING → STARTING: only nodes have the
- * checkpoint FILLING → RUNNING → VERIFYING → FILLING … → (PROBING_AGAIN →)
- * CLOSING VERIFYING → YARDSTICK → YARDSTICK → FILLING: beside each iteration,
- * before it and after it in turn; if there are none, PROBING_AGAIN VERIFYING →
- * EXPORTING → …: the last iteration, with --export CLOSING → (STORING →)
- * STARTING … → STOPPING → DONE
- *
- *   PREPARING … CLOSING → (SETTLING →) ABORTING
- *   ABORTING → (STORING →) STARTING | STOPPING
- *   LAUNCHING, INSPECTING, PLANNING, STORING, STARTING → STOPPING
+ * - IDLE → LAUNCHING → STARTING → PREPARING → PROBING → FILLING
+ * - LAUNCHING → INSPECTING → PLANNING → STARTING: a checkpoint of the nodes
+ * - FILLING → RUNNING → VERIFYING → FILLING … → (PROBING_AGAIN →) CLOSING
+ * - VERIFYING → YARDSTICK → YARDSTICK → FILLING: beside each iteration, before
+ *   it and after it in turn; if there are none, PROBING_AGAIN
+ * - VERIFYING → EXPORTING → …: the last iteration, with --export
+ * - CLOSING → (STORING →) STARTING … → STOPPING → DONE
+ * - PREPARING … CLOSING → (SETTLING →) ABORTING
+ * - ABORTING → (STORING →) STARTING | STOPPING
+ * - LAUNCHING, INSPECTING, PLANNING, STORING, STARTING → STOPPING
  *
  * STORING waits until the last scenario is stored: none begins that could not
  * be kept. It has no deadline, since a file server may be away for long.

@@ -97,6 +97,23 @@ static bool may_apply(const struct rf_rule *rule, struct rf_values *values)
     return has_layer(rule, values);
 }
 
+/* Whether it has no condition. */
+static bool is_for_all(const struct rf_rule *rule)
+{
+    return rf_jnode_get(&rule->node, "if").value == NULL &&
+           rf_jnode_get(&rule->node, "layers").value == NULL;
+}
+
+enum rf_status rf_rule_fail_two(const struct rf_jnode *node, const char *name,
+                                const struct rf_rule *a,
+                                const struct rf_rule *b, struct rf_err *err)
+{
+    return rf_jnode_fail(node, err,
+                         "%.100s follows two rules, \"%.100s\" (%s) and "
+                         "\"%.100s\" (%s)",
+                         name, a->name, a->node.path, b->name, b->node.path);
+}
+
 enum rf_status rf_rule_match(struct rf_family_table *table,
                              struct rf_values *values, const char *name,
                              uint32_t ndim, struct rf_rule **out,
@@ -117,6 +134,8 @@ enum rf_status rf_rule_match(struct rf_family_table *table,
             if (!sure && may_apply(rule, values)) {
                 found = rule;
                 sure = true;
+            } else if (sure && is_for_all(found) && is_for_all(rule)) {
+                return rf_rule_fail_two(&rule->node, name, found, rule, err);
             }
             continue;
         }
@@ -124,11 +143,7 @@ enum rf_status rf_rule_match(struct rf_family_table *table,
             continue;
         }
         if (found != NULL && star == (strchr(found->name, '*') != NULL)) {
-            return rf_jnode_fail(&rule->node, err,
-                                 "%.100s follows two rules, \"%.100s\" (%s) "
-                                 "and \"%.100s\" (%s)",
-                                 name, found->name, found->node.path,
-                                 rule->name, rule->node.path);
+            return rf_rule_fail_two(&rule->node, name, found, rule, err);
         }
         found = rule;
         sure = may_apply(rule, values);

@@ -89,7 +89,8 @@ struct rf_name_number {
  * The rule that a tensor's name follows; *out NULL: none. `*` stands for any
  * characters, {L} and {E} for a number or themselves; a name without `*` goes
  * before one with. Two that fit equally well are an error that names both. Of
- * rules of the same name the first whose conditions hold is taken.
+ * rules of the same name, which have conditions, the first whose conditions
+ * hold is taken.
  */
 enum rf_status rf_rule_match(struct rf_family_table *table,
                              struct rf_values *values, const char *name,
@@ -97,6 +98,11 @@ enum rf_status rf_rule_match(struct rf_family_table *table,
                              struct rf_name_number *layer,
                              struct rf_name_number *expert,
                              struct rf_err *err) RF_MUST_CHECK;
+
+/* Says at `node` that a tensor follows both rules. */
+enum rf_status rf_rule_fail_two(const struct rf_jnode *node, const char *name,
+                                const struct rf_rule *a,
+                                const struct rf_rule *b, struct rf_err *err);
 
 /* Whether `name` fits the pattern; fills in the numbers. */
 bool rf_rule_fits(const char *pattern, const char *name,

@@ -244,6 +244,10 @@ static const struct {
            "{'name': 'model.*', 'role': 'column'}"),
      LAYER "a.weight follows two rules, \"*.a.weight\" ($.rules[0]) and "
            "\"model.*\" ($.rules[1])"},
+    {RULES("{'name': '*.a.weight', 'role': 'row'}, "
+           "{'name': '*.a.weight', 'role': 'column'}"),
+     LAYER "a.weight follows two rules, \"*.a.weight\" ($.rules[0]) and "
+           "\"*.a.weight\" ($.rules[1])"},
     {RULES("{'name': '*', 'role': 'columns'}"),
      "$.rules[0].role: \"columns\" is no role (did you mean \"column\"?)"},
     {RULES("{'name': '*', 'rolle': 'column'}"), "did you mean \"role\"?"},
@@ -297,6 +301,15 @@ static const struct {
      "its value depends on itself"},
     {CONFIG("'tensors': [{'name': 'a', 'role': 'row', 'shape': ['1 +', 2]}]"),
      "\"1 +\", column 4: a value must stand here"},
+    {CONFIG("'tensors': [{'name': '{L}.a', 'role': 'row', 'shape': [4, 4]}, "
+            "{'name': '{L}.a', 'role': 'column', 'shape': [4, 4], "
+            "'layers': 'layer >= 1'}]"),
+     "$.rules.tensors[1]: 1.a follows two rules, \"{L}.a\" "
+     "($.rules.tensors[0]) and \"{L}.a\" ($.rules.tensors[1])"},
+    {CONFIG("'tensors': [{'name': '{L}.{E}', 'role': 'expert row', "
+            "'experts': 4, 'shape': [4, 4]}, "
+            "{'name': '1.3', 'role': 'column', 'shape': [4, 4]}]"),
+     "1.3 follows two rules"},
     {CONFIG("'tensors': []"), "the rules make no tensor of it"},
     {CONFIG("'like': 'lama'"), "did you mean \"llama\"?"},
     {CONFIG("'like': 'llama', 'without': ['nix']"),

@@ -110,7 +110,12 @@ static enum rf_status missing(struct rf_values *values, const char *name,
                              values->inner, values->config.value};
     size_t n = 0;
     json_t *value;
+    values->missing = true;
     for (size_t i = 0; i < RF_ARRAY_SIZE(known); i++) {
+        if (json_object_get(known[i], name) != NULL) {
+            return rf_jnode_fail(&values->config, err,
+                                 "\"%s\" is null, which says nothing", name);
+        }
         json_object_foreach ((json_t *)known[i], key, value) {
             if (n < RF_FIELD_MAX_KEYS) {
                 names[n++] = key;
@@ -119,7 +124,6 @@ static enum rf_status missing(struct rf_values *values, const char *name,
     }
     names[n] = NULL;
     nearest = rf_nearest_word(name, names);
-    values->missing = true;
     return rf_jnode_fail(&values->config, err, "\"%s\" is missing%s%s%s", name,
                          nearest ? "; did you mean \"" : "",
                          nearest ? nearest : "", nearest ? "\"?" : "");

@@ -310,6 +310,9 @@ static const struct {
             "'experts': 4, 'shape': [4, 4]}, "
             "{'name': '1.3', 'role': 'column', 'shape': [4, 4]}]"),
      "1.3 follows two rules"},
+    {"{'config': {" TINY ", 'nothing': null}, 'rules': {'tensors': [{'name': "
+     "'a', 'role': 'row', 'shape': ['nothing', 4]}]}}",
+     "$.config: \"nothing\" is null, which says nothing"},
     {CONFIG("'tensors': []"), "the rules make no tensor of it"},
     {CONFIG("'like': 'lama'"), "did you mean \"llama\"?"},
     {CONFIG("'like': 'llama', 'without': ['nix']"),

@@ -69,6 +69,8 @@ const struct rf_result_field rf_result_fields[] = {
     PLAIN("verification", "checked_bytes", BYTES, "checked_bytes"),
     SHOWN("verification", "mismatched_bytes", VERDICT, "mismatched_bytes",
           "verified", 0),
+    PLAIN("summary.memory", "peak_bytes", BYTES, "memory_peak_bytes"),
+    PLAIN("summary.memory", "predicted_bytes", BYTES, "memory_predicted_bytes"),
     PLAIN("plan.unknown", "tensors", COUNT, "unknown_tensors"),
     PLAIN("summary", "repeats", COUNT, "repeats"),
     PLAIN("summary", "median_ms", LOW, "median_low_ms"),

@@ -674,10 +674,10 @@ json_t *rf_result_json(const struct rf_result_run *run,
     put(out, "warmup_iterations", iterations_json(attempt, true));
     put(out, "iterations", iterations_json(attempt, false));
     put(out, "iterations_ended_by", ended_by_json(attempt));
+    put(out, "memory", memory_json(attempt));
     put(out, "summary", rf_summary_json(out, has_rate(attempt)));
     put(out, "bound", bound_json(attempt));
     put(out, "schedule_bound", schedule_bound_json(attempt));
-    put(out, "memory", memory_json(attempt));
     put(out, "flags", rf_flags_json(out));
     put(out, "verification", verification_json(attempt));
     return out;

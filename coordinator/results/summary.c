@@ -109,6 +109,44 @@ static void put_repeats(json_t *out, const json_t *record,
     put(out, "variance", variance);
 }
 
+/* Takes the peak of one rank, in the memory where its method keeps weights, if
+ * it is above those before. */
+static void take_peak(const json_t *rank, json_t *out, double *most)
+{
+    double peak, predicted = 0;
+    const bool device =
+        rf_result_number(rank, NULL, "predicted_device_bytes", &predicted) &&
+        predicted > 0;
+    const char *const measured =
+        device ? "device_peak_bytes" : "host_peak_bytes";
+    if (!rf_result_number(rank, NULL, measured, &peak) || peak <= *most) {
+        return;
+    }
+    *most = peak;
+    put(out, "peak_bytes", json_incref(json_object_get(rank, measured)));
+    put(out, "predicted_bytes",
+        json_incref(json_object_get(rank, device ? "predicted_device_bytes"
+                                                 : "predicted_host_bytes")));
+}
+
+/* Of the rank that needed most, in any repeat. */
+static json_t *memory_json(const json_t *record)
+{
+    json_t *out = json_pack("{s:n, s:n}", "peak_bytes", "predicted_bytes");
+    const json_t *repeats = json_object_get(record, "repeats"), *repeat, *rank;
+    double most = 0;
+    size_t i, r;
+    json_array_foreach (json_object_get(record, "memory"), r, rank) {
+        take_peak(rank, out, &most);
+    }
+    json_array_foreach (repeats, i, repeat) {
+        json_array_foreach (json_object_get(repeat, "memory"), r, rank) {
+            take_peak(rank, out, &most);
+        }
+    }
+    return out;
+}
+
 /* Useful bytes over the median time. */
 static json_t *rate_json(const json_t *record, const struct rf_stats *stats)
 {
@@ -143,6 +181,7 @@ json_t *rf_summary_json(const json_t *record, bool has_rate)
     put(out, "drift_percent", any ? json_real(s.drift_percent) : NULL);
     put(out, "yardstick_ratio", ratios_json(record));
     put(out, "phases", phases_json(record));
+    put(out, "memory", memory_json(record));
     if (json_is_array(json_object_get(record, "repeats"))) {
         put_repeats(out, record, &repeats);
     }

@@ -183,6 +183,27 @@ START_TEST(test_results_summary_bound_and_efficiency_are_known)
 }
 END_TEST
 
+START_TEST(test_results_summary_has_the_memory_of_the_largest_rank)
+{
+    struct rf_attempt *attempt = result_lab_attempt(0);
+    json_t *record = record_of(attempt);
+    ck_assert(
+        json_is_null(rf_result_value(record, "summary.memory", "peak_bytes")));
+    json_decref(record);
+    attempt->closed = true;
+    attempt->ranks[0].host_peak_bytes = 5000;
+    attempt->ranks[1].host_peak_bytes = 7000;
+    record = record_of(attempt);
+    ck_assert_double_eq_tol(number(record, "summary.memory", "peak_bytes"),
+                            7000, 0.5);
+    ck_assert_double_eq_tol(
+        number(record, "summary.memory", "predicted_bytes"),
+        (double)rf_scenario_rank_bytes(attempt->scenario, 1), 0.5);
+    json_decref(record);
+    rf_attempt_destroy(attempt);
+}
+END_TEST
+
 START_TEST(test_results_have_the_yardstick_of_each_iteration)
 {
     struct rf_attempt *attempt = result_lab_attempt(0);
@@ -456,6 +477,8 @@ Suite *test_result_json_suite(void)
     tcase_add_test(tests, test_results_summary_bound_and_efficiency_are_known);
     tcase_add_test(
         tests, test_results_of_a_method_that_moves_nothing_claim_no_bandwidth);
+    tcase_add_test(tests,
+                   test_results_summary_has_the_memory_of_the_largest_rank);
     tcase_add_test(tests, test_results_have_the_yardstick_of_each_iteration);
     tcase_add_test(tests, test_results_know_a_bound_that_was_beaten);
     tcase_add_test(tests, test_results_bound_takes_the_best_yardstick);

@@ -86,10 +86,17 @@ json_t *rf_report_run_json(const struct rf_result_set *set, size_t first)
     return out;
 }
 
-/* The fields of the CSV table, and what is doubtful about them. */
+/* A list of a record, empty where it has none. */
+static json_t *list_json(const json_t *result, const char *key)
+{
+    const json_t *list = json_object_get(result, key);
+    return json_is_array(list) ? json_deep_copy(list) : json_array();
+}
+
+/* The fields of the CSV table, what is doubtful about them, and the memory of
+ * each rank. */
 static json_t *row_json(const struct rf_result_file *file)
 {
-    const json_t *flags = json_object_get(file->result, "flags");
     json_t *out = json_object();
     json_object_set_new(out, "run", json_string(file->run));
     for (const struct rf_result_field *f = rf_result_fields; f->key != NULL;
@@ -99,9 +106,8 @@ static json_t *row_json(const struct rf_result_file *file)
                                 rf_report_value(file->result, f));
         }
     }
-    json_object_set_new(out, "flags",
-                        json_is_array(flags) ? json_deep_copy(flags)
-                                             : json_array());
+    json_object_set_new(out, "flags", list_json(file->result, "flags"));
+    json_object_set_new(out, "memory", list_json(file->result, "memory"));
     return out;
 }
 

@@ -9,7 +9,7 @@
 #include "common/mem.h"
 #include "coordinator/results/middle.h"
 
-#define MOST_COLUMNS 48
+#define MOST_COLUMNS 64
 #define TEXT_BYTES 160 /* of a cell made here */
 
 const char *rf_figure_text(double value, int decimals, char out[32])

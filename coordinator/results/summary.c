@@ -129,20 +129,42 @@ static void take_peak(const json_t *rank, json_t *out, double *most)
                                                  : "predicted_host_bytes")));
 }
 
-/* Of the rank that needed most, in any repeat. */
+/* Keeps the most that any rank has of a figure. */
+static void keep_most(json_t *out, const json_t *rank, const char *object,
+                      const char *key)
+{
+    double now, most;
+    if (rf_result_number(rank, object, key, &now) &&
+        (!rf_result_number(out, NULL, key, &most) || now > most)) {
+        put(out, key,
+            json_incref((json_t *)rf_result_value(rank, object, key)));
+    }
+}
+
+static void take_ranks(const json_t *memory, json_t *out, double *most)
+{
+    const json_t *rank;
+    size_t r;
+    json_array_foreach (memory, r, rank) {
+        take_peak(rank, out, most);
+        keep_most(out, rank, NULL, "host_peak_bytes");
+        keep_most(out, rank, NULL, "device_peak_bytes");
+        keep_most(out, rank, "device", "foreign_bytes");
+    }
+}
+
+/* Of the rank that needed most, in any repeat; and the most of each kind. */
 static json_t *memory_json(const json_t *record)
 {
-    json_t *out = json_pack("{s:n, s:n}", "peak_bytes", "predicted_bytes");
-    const json_t *repeats = json_object_get(record, "repeats"), *repeat, *rank;
+    json_t *out =
+        json_pack("{s:n, s:n, s:n, s:n, s:n}", "peak_bytes", "predicted_bytes",
+                  "host_peak_bytes", "device_peak_bytes", "foreign_bytes");
+    const json_t *repeats = json_object_get(record, "repeats"), *repeat;
     double most = 0;
-    size_t i, r;
-    json_array_foreach (json_object_get(record, "memory"), r, rank) {
-        take_peak(rank, out, &most);
-    }
+    size_t i;
+    take_ranks(json_object_get(record, "memory"), out, &most);
     json_array_foreach (repeats, i, repeat) {
-        json_array_foreach (json_object_get(repeat, "memory"), r, rank) {
-            take_peak(rank, out, &most);
-        }
+        take_ranks(json_object_get(repeat, "memory"), out, &most);
     }
     return out;
 }

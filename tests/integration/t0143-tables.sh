@@ -39,7 +39,8 @@ run_folder() { # FOLDER
     jq -n '{schema_version: 1, name: "disaggregated-strategy=broadcast",
         status: "ok", scenario: {method: "host", strategy: "broadcast"},
         plan: {bytes_total: 1e9}, schedule: {inter_node_bytes: 1e9},
-        summary: {median_ms: 100.1, p95_ms: 111.1, algbw_gbytes_per_s: 12.5},
+        summary: {median_ms: 100.1, p95_ms: 111.1, algbw_gbytes_per_s: 12.5,
+            memory: {peak_bytes: 1.5e9, predicted_bytes: 1.4e9}},
         bound: {ms: 86.1, efficiency: 0.86},
         verification: {checked_bytes: 1, mismatched_bytes: 0},
         iterations: [{refit_ms: 99}, {refit_ms: 100.1}, {refit_ms: 103}]}' \
@@ -54,7 +55,7 @@ test_a_report_fits_the_terminal_and_says_what_is_left_out() {
     expect_text screen '^scenario .* median ms .* verified$'
     expect_text screen '^disaggregated-strategy=broadcast .* 100\.1 .* yes$'
     expect_no_text screen '^scenario .* (bound|p95) ms'
-    expect_text screen '^not shown in 80 columns: bound ms, p95 ms'
+    expect_text screen '^not shown in 80 columns: predicted, peak memory, bound ms, p95 ms'
     expect_text screen '^all columns: refit-coord report .*less -S'
     on_terminal 200 report run
     expect_text screen '^scenario .* p95 ms .* bound ms .* verified$'
@@ -83,7 +84,7 @@ test_comparisons_and_predictions_fit_too() {
     expect_exit 0
     expect_columns 60
     expect_text screen '^disaggreg.*broadcast  same .* 100\.1 +100\.1 +time +\+0\.0 %$'
-    expect_text screen '^not shown in 60 columns: efficiency, also differs, '
+    expect_text screen '^not shown in 60 columns: efficiency, also differs,'
     cluster
     on_terminal 60 predict cluster.json
     expect_exit 0
@@ -98,7 +99,7 @@ test_the_table_of_a_run_fits() {
     expect_exit 0
     expect_columns 80
     expect_text screen '^colocated-in-one-node .* yes$'
-    expect_text screen '^not shown in 80 columns: bound ms'
+    expect_text screen '^not shown in 80 columns: predicted, peak memory, bound ms'
 }
 
 test_families_keep_their_names_whole_on_a_narrow_terminal() {

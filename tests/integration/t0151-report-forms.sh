@@ -64,6 +64,33 @@ test_json_has_typed_figures_and_says_once_what_runs_share() {
     expect_json out '.results[1] | .status == "failed" and .median_ms == null'
 }
 
+test_every_form_has_the_memory_of_the_rank_that_needed_most() {
+    local form
+    run_folder run
+    jq '.summary.memory = {peak_bytes: 1500000000, predicted_bytes: 1400000000,
+            host_peak_bytes: 1500000000, device_peak_bytes: 0,
+            foreign_bytes: null} |
+        .memory = [{rank: 0, host: "a", host_peak_bytes: 1500000000}]' \
+        run/good.json >with
+    mv with run/good.json
+    for form in "" --markdown --latex "--html -"; do
+        # shellcheck disable=SC2086 # an option and its value
+        run_coord report run $form
+        expect_exit 0
+        expect_text out 'peak memory.*predicted'
+        expect_text out '1\.50 GB.*1\.40 GB'
+    done
+    run_coord report run --json
+    expect_json out '.results[0] | .memory_peak_bytes == 1500000000 and
+        .memory_predicted_bytes == 1400000000 and
+        .memory_device_peak_bytes == 0 and .memory_foreign_bytes == null and
+        .memory == [{rank: 0, host: "a", host_peak_bytes: 1500000000}]'
+    expect_json out '.results[1] | .memory_peak_bytes == null and .memory == []'
+    run_coord report run --csv
+    expect_text out ',memory_peak_bytes,memory_predicted_bytes,memory_host_peak_bytes,memory_device_peak_bytes,memory_foreign_bytes,'
+    expect_text out '^good,.*,1500000000,1400000000,1500000000,0,,'
+}
+
 test_alpa_gets_what_it_could_have_measured() {
     base='{"name": "t", "launch": {"method": "local"},
         "nodes": [{"host": "localhost", "slots": 4}],

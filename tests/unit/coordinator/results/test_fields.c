@@ -25,6 +25,7 @@ static void open_record(void)
     attempt = result_lab_attempt(0);
     attempt->closed = true;
     attempt->ranks[0].host_peak_bytes = 5000;
+    attempt->ranks[0].has_device = true;
     one = rf_result_json(&run, attempt);
     record = rf_repeats_add(one, one, 1);
     json_decref(one);

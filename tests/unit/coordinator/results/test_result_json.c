@@ -193,12 +193,21 @@ START_TEST(test_results_summary_has_the_memory_of_the_largest_rank)
     attempt->closed = true;
     attempt->ranks[0].host_peak_bytes = 5000;
     attempt->ranks[1].host_peak_bytes = 7000;
+    attempt->ranks[1].has_device = true;
+    attempt->ranks[1].device.foreign_bytes = 300;
+    attempt->ranks[2].device_peak_bytes = 9000;
     record = record_of(attempt);
     ck_assert_double_eq_tol(number(record, "summary.memory", "peak_bytes"),
                             7000, 0.5);
     ck_assert_double_eq_tol(
         number(record, "summary.memory", "predicted_bytes"),
         (double)rf_scenario_rank_bytes(attempt->scenario, 1), 0.5);
+    ck_assert_double_eq_tol(number(record, "summary.memory", "host_peak_bytes"),
+                            7000, 0.5);
+    ck_assert_double_eq_tol(
+        number(record, "summary.memory", "device_peak_bytes"), 9000, 0.5);
+    ck_assert_double_eq_tol(number(record, "summary.memory", "foreign_bytes"),
+                            300, 0.5);
     json_decref(record);
     rf_attempt_destroy(attempt);
 }

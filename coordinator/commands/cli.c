@@ -201,7 +201,7 @@ static enum rf_status take_report_option(struct rf_cli *cli, int option,
         cli->alpa = true;
         return RF_OK;
     default:
-        return number("--threshold", optarg, 0.0001, 100, &cli->threshold, err);
+        return rf_thresholds_read(optarg, &cli->thresholds, err);
     }
 }
 
@@ -554,7 +554,7 @@ enum rf_status rf_cli_parse(int argc, char **argv, struct rf_cli *out,
     int option;
     *out = (struct rf_cli){.out = "results",
                            .level = RF_LOG_INFO,
-                           .threshold = 0.10,
+                           .thresholds = rf_thresholds_default(),
                            .argc = argc};
     out->argv = rf_xcalloc((size_t)argc + 1, sizeof(*out->argv));
     memcpy(out->argv, argv, (size_t)argc * sizeof(*out->argv));

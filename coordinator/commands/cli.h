@@ -12,6 +12,7 @@
 #include "coordinator/commands/megatron_flags.h"
 #include "coordinator/config/overrides.h"
 #include "coordinator/results/form.h"
+#include "coordinator/results/thresholds.h"
 #include "coordinator/run/exit_code.h"
 
 enum rf_command {
@@ -49,7 +50,7 @@ struct rf_cli {
     bool quiet;
     uint32_t timeout_s; /* 0: none */
     uint32_t repeat;    /* 0: not given */
-    double threshold;
+    struct rf_thresholds thresholds;
     enum rf_report_form form;
     bool alpa;             /* --alpa: a form of reports, too */
     const char *html;      /* file of --html */

@@ -32,7 +32,7 @@ int rf_compare_command(const struct rf_cli *cli)
         rf_error("%s", err.text);
         goto out;
     }
-    rf_compare(&reference, &now, cli->threshold, &all);
+    rf_compare(&reference, &now, &cli->thresholds, &all);
     rf_compare_print(&all, cli->json);
     code =
         rf_comparisons_regressions(&all) > 0 || reference.n_bad + now.n_bad > 0

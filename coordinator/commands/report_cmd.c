@@ -55,7 +55,7 @@ static enum rf_status read_reference(const struct rf_cli *cli,
                                   cli->operands[0], err);
     }
     if (status == RF_OK) {
-        rf_compare(&beside->reference, set, cli->threshold, &beside->list);
+        rf_compare(&beside->reference, set, &cli->thresholds, &beside->list);
         beside->all = &beside->list;
     }
     return status;

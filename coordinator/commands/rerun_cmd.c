@@ -81,7 +81,7 @@ static void compare(struct rf_run_app *app, const json_t *old)
     if (now == NULL) {
         return;
     }
-    rf_compare_records(old, now, app->cli->threshold, &all);
+    rf_compare_records(old, now, &app->cli->thresholds, &all);
     rf_compare_print(&all, app->cli->json);
     if (app->exit_code == RF_EXIT_OK && rf_comparisons_regressions(&all) > 0) {
         app->exit_code = RF_EXIT_FAILED;

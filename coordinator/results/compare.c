@@ -1,18 +1,18 @@
 /*
- * What moved between two sets of results. One median is judged: that of refit
- * over yardstick where both sides have measured the same yardstick, since a
- * shared machine changes its speed between two runs, but not between two
- * neighbours; else that of the time. Noise is not taken for a change: a median
- * has moved when it is beyond the threshold and the intervals of both lie
- * apart. The threshold is two-sided: faster is reported as well, since an
- * unexplained gain is often a mistake, but only slower, broken or missing makes
- * the exit code 1. Beside each finding stands what else differs (machine,
- * versions, scenario, plan), so that a change of the question is not taken for
- * a change of the answer.
+ * What moved between two sets of results. Unless thresholds name another, one
+ * median is judged: that of refit over yardstick where both sides have measured
+ * the same yardstick, since a shared machine changes its speed between two
+ * runs, but not between two neighbours; else that of the time. Noise is not
+ * taken for a change: a median has moved when it is beyond the threshold and
+ * the intervals of both lie apart. Peak memory hardly varies and has one
+ * figure, which is judged as it is. Thresholds are two-sided: what is less is
+ * reported as well, since an unexplained gain is often a mistake, but only
+ * slower, larger, broken or missing makes the exit code 1. Beside each finding
+ * stands what else differs (machine, versions, scenario, plan), so that a
+ * change of the question is not taken for a change of the answer.
  */
 #include "coordinator/results/compare.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -120,9 +120,9 @@ static bool is_ok(const json_t *result)
 }
 
 /* No figures unless the scenario was ok. */
-static struct rf_timing timing_of(const json_t *result)
+static struct rf_compared side_of(const json_t *result)
 {
-    struct rf_timing out = {0};
+    struct rf_compared out = {0};
     if (!is_ok(result)) {
         return out;
     }
@@ -132,6 +132,10 @@ static struct rf_timing timing_of(const json_t *result)
                                  "yardstick_ratio");
         (void)rf_result_number(result, "bound", "efficiency", &out.efficiency);
     }
+    (void)rf_result_number(result, "summary.memory", "peak_bytes",
+                           &out.peak_bytes);
+    (void)rf_result_number(result, "summary.memory", "predicted_bytes",
+                           &out.predicted_bytes);
     return out;
 }
 
@@ -156,24 +160,15 @@ static bool same_yardstick(const json_t *a, const json_t *b)
     return true;
 }
 
-const struct rf_middle *rf_comparison_judged(const struct rf_comparison *one,
-                                             const struct rf_timing *timing)
+const struct rf_middle *rf_compared_middle(const struct rf_compared *side,
+                                           enum rf_metric metric)
 {
-    return one->by_ratio ? &timing->ratio : &timing->ms;
+    return metric == RF_METRIC_RATIO ? &side->ratio : &side->ms;
 }
 
-static double change_of(const struct rf_middle *a, const struct rf_middle *b)
+static enum rf_change judge_medians(const struct rf_middle *a,
+                                    const struct rf_middle *b, double change)
 {
-    return b->median / a->median - 1;
-}
-
-static enum rf_change judge(const struct rf_middle *a,
-                            const struct rf_middle *b, double change,
-                            double threshold)
-{
-    if (fabs(change) <= threshold) {
-        return RF_SAME;
-    }
     if (!a->has_interval || !b->has_interval) {
         return RF_UNCLEAR;
     }
@@ -181,6 +176,23 @@ static enum rf_change judge(const struct rf_middle *a,
         return b->low > a->high ? RF_SLOWER : RF_UNCLEAR;
     }
     return b->high < a->low ? RF_FASTER : RF_UNCLEAR;
+}
+
+/* Judges one metric, of which both sides have a figure. */
+static void judge(struct rf_comparison *one, enum rf_metric metric,
+                  const struct rf_limits *limits)
+{
+    struct rf_judgement *out = &one->judgements[metric];
+    const struct rf_middle *a = rf_compared_middle(&one->reference, metric);
+    const struct rf_middle *b = rf_compared_middle(&one->now, metric);
+    const bool memory = metric == RF_METRIC_MEMORY;
+    out->judged = true;
+    out->change = memory ? one->now.peak_bytes / one->reference.peak_bytes - 1
+                         : b->median / a->median - 1;
+    out->verdict = !rf_limits_exceeded(limits, out->change) ? RF_SAME
+                   : !memory         ? judge_medians(a, b, out->change)
+                   : out->change > 0 ? RF_LARGER
+                                     : RF_SMALLER;
 }
 
 static void add(struct rf_comparisons *out, struct rf_comparison entry,
@@ -195,29 +207,80 @@ bool rf_comparison_has_change(const struct rf_comparison *one)
     return one->reference.ms.median > 0 && one->now.ms.median > 0;
 }
 
+static const enum rf_change gravest_first[] = {
+    RF_SLOWER, RF_LARGER, RF_UNCLEAR, RF_FASTER, RF_SMALLER, RF_SAME};
+
+static bool was_judged(const struct rf_comparison *one, enum rf_change verdict)
+{
+    for (size_t m = 0; m < RF_METRICS; m++) {
+        if (one->judgements[m].judged &&
+            one->judgements[m].verdict == verdict) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static enum rf_change gravest_of(const struct rf_comparison *one)
+{
+    size_t i = 0;
+    while (gravest_first[i] != RF_SAME && !was_judged(one, gravest_first[i])) {
+        i++;
+    }
+    return gravest_first[i];
+}
+
+/* Which median decides: the graver of those that were judged. */
+static bool ratio_decides(const struct rf_comparison *one)
+{
+    const struct rf_judgement *ratio = &one->judgements[RF_METRIC_RATIO];
+    const struct rf_judgement *time = &one->judgements[RF_METRIC_TIME];
+    if (!ratio->judged || !time->judged) {
+        return ratio->judged;
+    }
+    for (size_t i = 0; gravest_first[i] != RF_SAME; i++) {
+        if (time->verdict == gravest_first[i] ||
+            ratio->verdict == gravest_first[i]) {
+            return ratio->verdict == gravest_first[i];
+        }
+    }
+    return true;
+}
+
 /* Both have figures. */
 static void judge_pair(struct rf_comparison *one, bool same_yardsticks,
-                       double threshold)
+                       const struct rf_thresholds *thresholds)
 {
-    const struct rf_middle *a, *b;
-    one->by_ratio = same_yardsticks && one->reference.ratio.median > 0 &&
-                    one->now.ratio.median > 0;
-    a = rf_comparison_judged(one, &one->reference);
-    b = rf_comparison_judged(one, &one->now);
-    one->time_change = change_of(&one->reference.ms, &one->now.ms);
-    one->change = change_of(a, b);
-    one->verdict = judge(a, b, one->change, threshold);
+    const struct rf_limits *limits = thresholds->of;
+    const bool named = limits[RF_METRIC_TIME].named;
+    const bool ratio = same_yardsticks && one->reference.ratio.median > 0 &&
+                       one->now.ratio.median > 0 &&
+                       (!named || limits[RF_METRIC_RATIO].named);
+    if (ratio) {
+        judge(one, RF_METRIC_RATIO, &limits[RF_METRIC_RATIO]);
+    }
+    if (named || !ratio) {
+        judge(one, RF_METRIC_TIME, &limits[RF_METRIC_TIME]);
+    }
+    if (one->reference.peak_bytes > 0 && one->now.peak_bytes > 0) {
+        judge(one, RF_METRIC_MEMORY, &limits[RF_METRIC_MEMORY]);
+    }
+    one->verdict = gravest_of(one);
+    one->by_ratio = ratio_decides(one);
+    one->time_change = one->now.ms.median / one->reference.ms.median - 1;
+    one->change = one->by_ratio ? one->judgements[RF_METRIC_RATIO].change
+                                : one->time_change;
 }
 
 static void compare_pair(const char *name, const json_t *a, const json_t *b,
                          struct rf_comparisons *out)
 {
-    struct rf_comparison entry = {.reference = timing_of(a),
-                                  .now = timing_of(b),
+    struct rf_comparison entry = {.reference = side_of(a),
+                                  .now = side_of(b),
                                   .differs = differences(a, b)};
     bool was = is_ok(a), is = is_ok(b);
     if (rf_comparison_has_change(&entry)) {
-        judge_pair(&entry, same_yardstick(a, b), out->threshold);
+        judge_pair(&entry, same_yardstick(a, b), &out->thresholds);
     } else {
         entry.verdict = was && is ? RF_NO_FIGURE
                         : was     ? RF_BROKEN
@@ -267,10 +330,11 @@ enum rf_status rf_compare_check(const struct rf_result_set *reference,
 }
 
 void rf_compare(const struct rf_result_set *reference,
-                const struct rf_result_set *now, double threshold,
+                const struct rf_result_set *now,
+                const struct rf_thresholds *thresholds,
                 struct rf_comparisons *out)
 {
-    out->threshold = threshold;
+    out->thresholds = *thresholds;
     for (size_t i = 0; i < reference->n; i++) {
         const char *name = reference->files[i].name;
         const struct rf_result_file *b = find(now, name);
@@ -289,11 +353,12 @@ void rf_compare(const struct rf_result_set *reference,
 }
 
 void rf_compare_records(const json_t *reference, const json_t *now,
-                        double threshold, struct rf_comparisons *out)
+                        const struct rf_thresholds *thresholds,
+                        struct rf_comparisons *out)
 {
     char *name = rf_xstrdup(rf_result_text(now, NULL, "name"));
     rf_text_clean_line(name, strlen(name));
-    out->threshold = threshold;
+    out->thresholds = *thresholds;
     compare_pair(name, reference, now, out);
     free(name);
 }
@@ -313,6 +378,7 @@ static const struct {
     bool is_regression;
 } verdicts[] = {
     [RF_SAME] = {"same", false},      [RF_SLOWER] = {"slower", true},
+    [RF_LARGER] = {"larger", true},   [RF_SMALLER] = {"smaller", false},
     [RF_FASTER] = {"faster", false},  [RF_UNCLEAR] = {"unclear", false},
     [RF_BROKEN] = {"broken", true},   [RF_MENDED] = {"mended", false},
     [RF_MISSING] = {"missing", true}, [RF_NEW] = {"new", false},
@@ -322,6 +388,21 @@ static const struct {
 const char *rf_change_name(enum rf_change verdict)
 {
     return verdicts[verdict].name;
+}
+
+char *rf_comparison_findings(const struct rf_comparison *one)
+{
+    char *text = NULL;
+    for (size_t i = 0; gravest_first[i] != RF_SAME; i++) {
+        if (was_judged(one, gravest_first[i])) {
+            char *before = text;
+            const char *name = rf_change_name(gravest_first[i]);
+            text = before == NULL ? rf_xstrdup(name)
+                                  : rf_xasprintf("%s, %s", before, name);
+            free(before);
+        }
+    }
+    return text != NULL ? text : rf_xstrdup(rf_change_name(one->verdict));
 }
 
 bool rf_comparison_is_regression(const struct rf_comparison *comparison)

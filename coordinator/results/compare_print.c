@@ -1,26 +1,52 @@
 /*
- * Comparisons as a table and as JSON. Both say which median was judged, and
- * show the time beside the ratio. See compare.h.
+ * Comparisons as a table and as JSON. Both say which median decides, and show
+ * the time beside the ratio. See compare.h.
  */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/bytes.h"
 #include "common/mem.h"
 #include "common/stats.h"
 #include "coordinator/results/compare.h"
 #include "coordinator/results/report_table.h"
 
-/* Counts those with both intervals, or the others. */
+/* Counts scenarios of which a metric up to `last` has that verdict. */
+static size_t count(const struct rf_comparisons *all, enum rf_metric first,
+                    enum rf_metric last, enum rf_change verdict)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < all->n; i++) {
+        const struct rf_judgement *list = all->list[i].judgements;
+        size_t m = first;
+        while (m <= last && !(list[m].judged && list[m].verdict == verdict)) {
+            m++;
+        }
+        n += m <= last;
+    }
+    return n;
+}
+
+/* Whether a median is unclear, of which both sides have an interval or not. */
+static bool is_unclear(const struct rf_comparison *one, bool intervals)
+{
+    for (size_t m = RF_METRIC_RATIO; m <= RF_METRIC_TIME; m++) {
+        const bool both =
+            rf_compared_middle(&one->reference, m)->has_interval &&
+            rf_compared_middle(&one->now, m)->has_interval;
+        if (one->judgements[m].judged &&
+            one->judgements[m].verdict == RF_UNCLEAR && both == intervals) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static size_t count_unclear(const struct rf_comparisons *all, bool intervals)
 {
     size_t n = 0;
     for (size_t i = 0; i < all->n; i++) {
-        const struct rf_comparison *one = &all->list[i];
-        n += one->verdict == RF_UNCLEAR &&
-             intervals ==
-                 (rf_comparison_judged(one, &one->reference)->has_interval &&
-                  rf_comparison_judged(one, &one->now)->has_interval);
+        n += is_unclear(&all->list[i], intervals);
     }
     return n;
 }
@@ -36,19 +62,42 @@ static json_t *interval_json(const struct rf_middle *middle)
                                 : json_null();
 }
 
-static json_t *timing_json(const struct rf_timing *timing)
+static json_t *bytes_or_null(double bytes)
 {
-    if (timing->ms.median <= 0) {
+    return bytes > 0 ? json_integer((json_int_t)bytes) : json_null();
+}
+
+static json_t *side_json(const struct rf_compared *side)
+{
+    if (side->ms.median <= 0) {
         return json_null();
     }
-    return json_pack("{s:f, s:o, s:I, s:o, s:o, s:I, s:o}", "median_ms",
-                     timing->ms.median, "median_ci95_ms",
-                     interval_json(&timing->ms), "samples",
-                     (json_int_t)timing->ms.n_samples, "yardstick_ratio",
-                     figure_or_null(timing->ratio.median),
-                     "yardstick_ratio_ci95", interval_json(&timing->ratio),
-                     "yardsticks", (json_int_t)timing->ratio.n_samples,
-                     "efficiency", figure_or_null(timing->efficiency));
+    return json_pack("{s:f, s:o, s:I, s:o, s:o, s:I, s:o, s:o, s:o}",
+                     "median_ms", side->ms.median, "median_ci95_ms",
+                     interval_json(&side->ms), "samples",
+                     (json_int_t)side->ms.n_samples, "yardstick_ratio",
+                     figure_or_null(side->ratio.median), "yardstick_ratio_ci95",
+                     interval_json(&side->ratio), "yardsticks",
+                     (json_int_t)side->ratio.n_samples, "efficiency",
+                     figure_or_null(side->efficiency), "memory_peak_bytes",
+                     bytes_or_null(side->peak_bytes), "memory_predicted_bytes",
+                     bytes_or_null(side->predicted_bytes));
+}
+
+/* By metric; those that were not judged are left out. */
+static json_t *judgements_json(const struct rf_comparison *one)
+{
+    json_t *out = json_object();
+    for (size_t m = 0; m < RF_METRICS; m++) {
+        const struct rf_judgement *judgement = &one->judgements[m];
+        if (judgement->judged) {
+            json_object_set_new(out, rf_metric_name(m),
+                                json_pack("{s:f, s:s}", "change",
+                                          judgement->change, "verdict",
+                                          rf_change_name(judgement->verdict)));
+        }
+    }
+    return out;
 }
 
 /* What was judged: the name of the iterations' field. */
@@ -72,22 +121,24 @@ json_t *rf_comparisons_json(const struct rf_comparisons *comparisons)
         const struct rf_comparison *one = &comparisons->list[i];
         json_array_append_new(
             list,
-            json_pack(
-                "{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:b, s:s?}", "scenario",
-                one->name, "verdict", rf_change_name(one->verdict), "judged",
-                judged_json(one), "reference", timing_json(&one->reference),
-                "new", timing_json(&one->now), "change",
-                change_or_null(one, one->change), "time_change",
-                change_or_null(one, one->time_change), "regression",
-                rf_comparison_is_regression(one), "differs", one->differs));
+            json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:s?}",
+                      "scenario", one->name, "verdict",
+                      rf_change_name(one->verdict), "judged", judged_json(one),
+                      "judgements", judgements_json(one), "reference",
+                      side_json(&one->reference), "new", side_json(&one->now),
+                      "change", change_or_null(one, one->change), "time_change",
+                      change_or_null(one, one->time_change), "regression",
+                      rf_comparison_is_regression(one), "differs",
+                      one->differs));
     }
-    return json_pack("{s:f, s:I, s:I, s:o}", "threshold",
-                     comparisons->threshold, "regressions",
-                     (json_int_t)rf_comparisons_regressions(comparisons),
-                     "unclear",
-                     (json_int_t)(count_unclear(comparisons, false) +
-                                  count_unclear(comparisons, true)),
-                     "comparisons", list);
+    return json_pack(
+        "{s:f, s:o, s:I, s:I, s:o}", "threshold",
+        comparisons->thresholds.of[RF_METRIC_TIME].worse, "thresholds",
+        rf_thresholds_json(&comparisons->thresholds), "regressions",
+        (json_int_t)rf_comparisons_regressions(comparisons), "unclear",
+        (json_int_t)(count_unclear(comparisons, false) +
+                     count_unclear(comparisons, true)),
+        "comparisons", list);
 }
 
 static void timing_cells(struct rf_table *table, const struct rf_middle *ms)
@@ -145,6 +196,28 @@ static void efficiency_cell(struct rf_table *table, double old, double now)
                   now > 0 ? rf_figure_text(now, 2, b) : b);
 }
 
+/* "1.19 GB -> 1.43 GB (+20.0 %)"; `change`: say by how much. */
+static void bytes_cell(struct rf_table *table, double old, double now,
+                       bool change)
+{
+    char a[32] = "-", b[32] = "-", percent[32] = "";
+    if (old > 0) {
+        rf_format_bytes((uint64_t)old, a, sizeof(a));
+    }
+    if (now > 0) {
+        rf_format_bytes((uint64_t)now, b, sizeof(b));
+    }
+    if (change && old > 0 && now > 0) {
+        snprintf(percent, sizeof(percent), " (%+.1f %%)",
+                 (now / old - 1) * 100);
+    }
+    if (old <= 0 && now <= 0) {
+        rf_table_cell(table, "-");
+    } else {
+        rf_table_cell(table, "%s -> %s%s", a, b, percent);
+    }
+}
+
 static void change_cells(struct rf_table *table,
                          const struct rf_comparison *one)
 {
@@ -161,25 +234,32 @@ static void change_cells(struct rf_table *table,
 
 static void add_row(struct rf_table *table, const struct rf_comparison *one)
 {
+    char *findings = rf_comparison_findings(one);
     rf_table_cell(table, "%s", one->name);
-    rf_table_cell(table, "%s", rf_change_name(one->verdict));
+    rf_table_cell(table, "%s", findings);
     timing_cells(table, &one->reference.ms);
     timing_cells(table, &one->now.ms);
     change_cells(table, one);
     ratio_cell(table, one);
+    bytes_cell(table, one->reference.peak_bytes, one->now.peak_bytes, true);
+    bytes_cell(table, one->reference.predicted_bytes, one->now.predicted_bytes,
+               false);
     efficiency_cell(table, one->reference.efficiency, one->now.efficiency);
     rf_table_cell(table, "%s", one->differs != NULL ? one->differs : "");
+    free(findings);
 }
 
 void rf_comparisons_print(const struct rf_comparisons *all, FILE *to)
 {
     static const char *const heads[] = {
-        "scenario",   "verdict",      ">old ms", ">old 95 %", ">new ms",
-        ">new 95 %",  ">time change", "judged",  ">change",   "x yardstick",
-        "efficiency", "also differs", NULL};
+        "scenario",     "verdict",      ">old ms",
+        ">old 95 %",    ">new ms",      ">new 95 %",
+        ">time change", "judged",       ">change",
+        "x yardstick",  "peak memory",  "predicted",
+        "efficiency",   "also differs", NULL};
     static const char *const drops[] = {
-        "efficiency",  "also differs", "old 95 %", "new 95 %",
-        "x yardstick", "time change",  NULL};
+        "efficiency",  "also differs", "predicted",   "old 95 %", "new 95 %",
+        "x yardstick", "time change",  "peak memory", NULL};
     struct rf_table *table = rf_table_create(heads);
     rf_table_set_drops(table, drops, "refit-coord compare OLD NEW | less -S");
     for (size_t i = 0; i < all->n; i++) {
@@ -189,38 +269,74 @@ void rf_comparisons_print(const struct rf_comparisons *all, FILE *to)
     rf_table_destroy(table);
 }
 
+/* ", 2 slower by more than 10 %", if there are any. */
+static void print_worse(const struct rf_comparisons *all, enum rf_metric first,
+                        enum rf_metric last, FILE *to)
+{
+    const bool memory = last == RF_METRIC_MEMORY;
+    const size_t n = count(all, first, last, memory ? RF_LARGER : RF_SLOWER);
+    if (n > 0) {
+        fprintf(to, ", %zu %s by more than %.3g %%", n,
+                memory ? "larger" : "slower",
+                all->thresholds.of[last].worse * 100);
+    }
+}
+
+/* Times that are beyond their limit while the ratio, which is judged, is not.
+ */
+static size_t count_shared(const struct rf_comparisons *all)
+{
+    const struct rf_limits *limits = &all->thresholds.of[RF_METRIC_TIME];
+    size_t n = 0;
+    for (size_t i = 0; i < all->n; i++) {
+        const struct rf_comparison *one = &all->list[i];
+        n += one->judgements[RF_METRIC_RATIO].judged &&
+             one->judgements[RF_METRIC_RATIO].verdict == RF_SAME &&
+             rf_limits_exceeded(limits, one->time_change);
+    }
+    return n;
+}
+
+static void print_regressions(const struct rf_comparisons *all, FILE *to)
+{
+    const struct rf_limits *limits = all->thresholds.of;
+    const size_t n = rf_comparisons_regressions(all);
+    const double apart =
+        limits[RF_METRIC_RATIO].worse - limits[RF_METRIC_TIME].worse;
+    fprintf(to, "%zu regression%s", n, n == 1 ? "" : "s");
+    if (apart < 0 || apart > 0) {
+        print_worse(all, RF_METRIC_RATIO, RF_METRIC_RATIO, to);
+        print_worse(all, RF_METRIC_TIME, RF_METRIC_TIME, to);
+    } else {
+        print_worse(all, RF_METRIC_RATIO, RF_METRIC_TIME, to);
+    }
+    print_worse(all, RF_METRIC_MEMORY, RF_METRIC_MEMORY, to);
+    fputc('\n', to);
+}
+
 void rf_comparisons_print_totals(const struct rf_comparisons *all, FILE *to)
 {
-    size_t regressions = rf_comparisons_regressions(all), slower = 0;
-    size_t overlaps = count_unclear(all, true);
-    size_t few = count_unclear(all, false), shared = 0;
-    double percent = all->threshold * 100;
-    for (size_t i = 0; i < all->n; i++) {
-        slower += all->list[i].verdict == RF_SLOWER;
-        shared += all->list[i].verdict == RF_SAME &&
-                  fabs(all->list[i].time_change) > all->threshold;
-    }
-    fprintf(to, "%zu regression%s", regressions, regressions == 1 ? "" : "s");
-    if (slower > 0) {
-        fprintf(to, ", %zu slower by more than %.3g %%", slower, percent);
-    }
-    fputc('\n', to);
+    const size_t overlaps = count_unclear(all, true);
+    const size_t few = count_unclear(all, false), shared = count_shared(all);
+    char limits[64];
+    print_regressions(all, to);
     if (shared > 0) {
         fprintf(to,
-                "%zu with a time beyond %.3g %% that the yardstick shares: the "
+                "%zu with a time beyond %s that the yardstick shares: the "
                 "machine has changed, or how the method moves bytes\n",
-                shared, percent);
+                shared,
+                rf_limits_text(&all->thresholds.of[RF_METRIC_TIME], limits));
     }
     if (overlaps > 0) {
         fprintf(to,
-                "%zu unclear: beyond %.3g %%, but the intervals overlap; more "
-                "iterations make them narrower\n",
-                overlaps, percent);
+                "%zu unclear: beyond the threshold, but the intervals overlap; "
+                "more iterations make them narrower\n",
+                overlaps);
     }
     if (few > 0) {
         fprintf(to,
-                "%zu unclear: beyond %.3g %%, but with too few samples for an "
-                "interval; both runs need %d iterations or more\n",
-                few, percent, RF_STATS_INTERVAL_SAMPLES);
+                "%zu unclear: beyond the threshold, but with too few samples "
+                "for an interval; both runs need %d iterations or more\n",
+                few, RF_STATS_INTERVAL_SAMPLES);
     }
 }

@@ -333,12 +333,13 @@ static void check_reports(const struct rf_result_set *set)
 static void check_comparison(const struct rf_result_set *a,
                              const struct rf_result_set *b)
 {
+    const struct rf_thresholds thresholds = rf_thresholds_default();
     struct rf_comparisons all = {0};
     char *text = NULL;
     size_t size = 0;
     FILE *file = open_memstream(&text, &size);
     json_t *document;
-    rf_compare(a, b, 0.1, &all);
+    rf_compare(a, b, &thresholds, &all);
     rf_comparisons_print(&all, file);
     fclose(file);
     check_text(text, "\n");

@@ -119,4 +119,46 @@ test_a_worse_ratio_is_a_regression_though_the_machine_is_faster() {
     expect_text out ' time +-40\.0 % '
 }
 
+add_memory() { # FOLDER BYTES
+    jq --argjson bytes "$2" '.summary.memory =
+        {peak_bytes: $bytes, predicted_bytes: 1000000}' "$1/s.json" >with
+    mv with "$1/s.json"
+}
+
+test_more_memory_is_a_regression_and_less_is_none() {
+    run_folder old 0.9 100 101 102 99 98 100 101
+    run_folder new 0.9 100 101 102 99 98 100 101
+    add_memory new 1200000
+    compare 0 same
+    add_memory old 1000000
+    compare 1 larger
+    expect_text out '1\.00 MB -> 1\.20 MB \(\+20\.0 %\) +1\.00 MB -> 1\.00 MB '
+    expect_text out '^1 regression, 1 larger by more than 10 %$'
+    add_memory new 700000
+    compare 0 smaller
+}
+
+test_metrics_have_limits_of_their_own() {
+    run_folder old 0.9 100 101 102 99 98 100 101
+    run_folder new 0.9 107 108 109 106 105 107 108
+    add_memory old 1000000
+    add_memory new 1200000
+    run_coord compare old new --threshold time=5%,memory=25%
+    expect_exit 1
+    expect_text out '^s +slower '
+    expect_text out '^1 regression, 1 slower by more than 5 %$'
+    run_coord compare old new --threshold 25%,time=+5%-50%
+    expect_text out '^s +slower '
+    run_coord compare old new --threshold time=+10%-1% --json
+    expect_json out '.thresholds == {ratio: {worse: 0.1, better: 0.1},
+        time: {worse: 0.1, better: 0.01}, memory: {worse: 0.1, better: 0.1}}'
+    expect_json out '.comparisons[0] | .verdict == "larger" and
+        .judgements.time.verdict == "same" and
+        (.judgements.memory.change - 0.2 | fabs) < 1e-9 and
+        .new.memory_peak_bytes == 1200000'
+    run_coord compare old new --threshold time=5%,speed=3%
+    expect_exit 2
+    expect_text err 'unknown metric "speed"; there are time, ratio and memory'
+}
+
 run_tests

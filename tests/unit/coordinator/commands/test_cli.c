@@ -143,7 +143,7 @@ START_TEST(test_cli_compare_takes_two_folders_and_a_threshold)
         parse(ARGS("compare", "a", "b", "--threshold", "0.25"), &cli, NULL),
         RF_OK);
     ck_assert_uint_eq(cli.n_operands, 2);
-    ck_assert_double_eq(cli.threshold, 0.25);
+    ck_assert_double_eq(cli.thresholds.of[RF_METRIC_TIME].worse, 0.25);
     rf_cli_free(&cli);
 }
 END_TEST
@@ -204,6 +204,7 @@ static const struct {
     {{"compare", "d"}, "two result folders, REFERENCE_DIR and NEW_DIR, not 1"},
     {{"compare", "a", "b", "--threshold", "-1"}, "threshold"},
     {{"compare", "a", "b", "--threshold", "nan"}, "threshold"},
+    {{"compare", "a", "b", "--threshold", "tmie=5%"}, "mean \"time\""},
     {{"a.json", "--csv"}, "csv"},
     {{"a.json", "--resume", "d", "-o", "x"}, "--output"},
     {{"a.json", "--output=results", "--resume", "d"}, "--resume"},

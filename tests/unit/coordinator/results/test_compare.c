@@ -1,5 +1,6 @@
 /* What counts as a regression, and what cannot be compared. */
 #include <check.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/mem.h"
@@ -44,6 +45,12 @@ static void forget(void)
     rf_result_set_free(&now);
 }
 
+static void compare(void)
+{
+    const struct rf_thresholds thresholds = rf_thresholds_default();
+    rf_compare(&reference, &now, &thresholds, &all);
+}
+
 /* The entry of a scenario; there must be one. */
 static RF_NONNULL const struct rf_comparison *find(const char *name)
 {
@@ -64,7 +71,7 @@ START_TEST(test_compare_is_two_sided)
     add(&now, "fast", "ok", 89, 0.9);
     add(&reference, "same", "ok", 100, 0.9);
     add(&now, "same", "ok", 109, 0.9);
-    rf_compare(&reference, &now, 0.10, &all);
+    compare();
     ck_assert_int_eq(find("slow")->verdict, RF_SLOWER);
     ck_assert_int_eq(find("fast")->verdict, RF_FASTER);
     ck_assert_int_eq(find("same")->verdict, RF_SAME);
@@ -104,7 +111,7 @@ START_TEST(test_compare_judges_the_ratio_where_both_have_one)
     add_ratio(&now, "fast", 150, 1.0, 0.02);
     add_ratio(&reference, "unclear", 100, 1.0, 0.3);
     add_ratio(&now, "unclear", 100, 1.2, 0.3);
-    rf_compare(&reference, &now, 0.10, &all);
+    compare();
     ck_assert_int_eq(find("moment")->verdict, RF_SAME);
     ck_assert_int_eq(find("slow")->verdict, RF_SLOWER);
     ck_assert_int_eq(find("fast")->verdict, RF_FASTER);
@@ -137,7 +144,7 @@ START_TEST(test_compare_judges_the_time_without_a_common_yardstick)
     add_ratio(&now, "bytes", 100, 1.0, 0.02);
     json_object_set_new(now.files[3].result, "schedule",
                         json_pack("{s:i}", "wire_bytes", 7));
-    rf_compare(&reference, &now, 0.10, &all);
+    compare();
     for (size_t i = 0; i < all.n; i++) {
         ck_assert(!all.list[i].by_ratio);
         ck_assert_double_eq(all.list[i].change, all.list[i].time_change);
@@ -160,10 +167,104 @@ START_TEST(test_compare_takes_an_interval_of_the_ratios)
         json_object_set_new(json_array_get(iterations, i), "yardstick_ratio",
                             json_null());
     }
-    rf_compare(&reference, &now, 0.10, &all);
+    compare();
     ck_assert(find("few")->by_ratio);
     ck_assert_int_eq(find("few")->verdict, RF_UNCLEAR);
     ck_assert_uint_eq(find("few")->now.ratio.n_samples, 2);
+}
+END_TEST
+
+/* Five iterations of 100 ms, and a rank that needed so many bytes. */
+static void add_memory(struct rf_result_set *set, const char *name,
+                       double bytes)
+{
+    json_t *summary;
+    add(set, name, "ok", 100, 0.9);
+    summary = json_object_get(set->files[set->n - 1].result, "summary");
+    json_object_set_new(summary, "memory",
+                        json_pack("{s:I, s:I}", "peak_bytes", (json_int_t)bytes,
+                                  "predicted_bytes",
+                                  (json_int_t)(bytes * 0.9)));
+}
+
+START_TEST(test_compare_judges_peak_memory)
+{
+    char *findings;
+    add_memory(&reference, "larger", 1e9);
+    add_memory(&now, "larger", 1.2e9);
+    add_memory(&reference, "smaller", 1e9);
+    add_memory(&now, "smaller", 0.8e9);
+    add_memory(&reference, "same", 1e9);
+    add_memory(&now, "same", 1.05e9);
+    add(&reference, "unknown", "ok", 100, 0.9);
+    add_memory(&now, "unknown", 1e9);
+    add_memory(&reference, "both", 1e9);
+    add_memory(&now, "both", 1.2e9);
+    json_object_set_new(json_object_get(now.files[4].result, "summary"),
+                        "median_ms", json_real(200));
+    json_object_set_new(now.files[4].result, "iterations",
+                        json_loads("[{\"refit_ms\": 199}, {\"refit_ms\": 200}, "
+                                   "{\"refit_ms\": 201}]",
+                                   0, NULL));
+    compare();
+    ck_assert_int_eq(find("larger")->verdict, RF_LARGER);
+    ck_assert_int_eq(find("smaller")->verdict, RF_SMALLER);
+    ck_assert_int_eq(find("same")->verdict, RF_SAME);
+    ck_assert_int_eq(find("unknown")->verdict, RF_SAME);
+    ck_assert(!find("unknown")->judgements[RF_METRIC_MEMORY].judged);
+    ck_assert_uint_eq(rf_comparisons_regressions(&all), 2);
+    findings = rf_comparison_findings(find("both"));
+    ck_assert_str_eq(findings, "slower, larger");
+    free(findings);
+    ck_assert_int_eq(find("both")->verdict, RF_SLOWER);
+    ck_assert_double_eq_tol(find("both")->judgements[RF_METRIC_MEMORY].change,
+                            0.2, 1e-9);
+}
+END_TEST
+
+/* As --threshold says. */
+static void compare_by(const char *limits)
+{
+    struct rf_thresholds thresholds = rf_thresholds_default();
+    ck_assert_int_eq(rf_thresholds_read(limits, &thresholds, NULL), RF_OK);
+    rf_comparisons_free(&all);
+    rf_compare(&reference, &now, &thresholds, &all);
+}
+
+START_TEST(test_compare_judges_the_metrics_that_are_named)
+{
+    add_ratio(&reference, "s", 100, 1.0, 0.02);
+    add_ratio(&now, "s", 150, 1.2, 0.02);
+    compare_by("time=20%");
+    ck_assert(!find("s")->by_ratio);
+    ck_assert(!find("s")->judgements[RF_METRIC_RATIO].judged);
+    ck_assert_int_eq(find("s")->verdict, RF_SLOWER);
+    compare_by("time=60%");
+    ck_assert_int_eq(find("s")->verdict, RF_SAME);
+    compare_by("time=60%,ratio=10%");
+    ck_assert(find("s")->by_ratio);
+    ck_assert_int_eq(find("s")->verdict, RF_SLOWER);
+    compare_by("time=20%,ratio=30%");
+    ck_assert(!find("s")->by_ratio);
+    ck_assert_double_eq_tol(find("s")->change, 0.5, 1e-9);
+    compare_by("ratio=30%");
+    ck_assert_int_eq(find("s")->verdict, RF_SAME);
+    ck_assert(!find("s")->judgements[RF_METRIC_TIME].judged);
+}
+END_TEST
+
+START_TEST(test_compare_has_a_limit_for_each_direction)
+{
+    add(&reference, "up", "ok", 100, 0.9);
+    add(&now, "up", "ok", 108, 0.9);
+    add(&reference, "down", "ok", 100, 0.9);
+    add(&now, "down", "ok", 85, 0.9);
+    compare_by("time=+5%-20%");
+    ck_assert_int_eq(find("up")->verdict, RF_SLOWER);
+    ck_assert_int_eq(find("down")->verdict, RF_SAME);
+    compare_by("time=+10%-5%");
+    ck_assert_int_eq(find("up")->verdict, RF_SAME);
+    ck_assert_int_eq(find("down")->verdict, RF_FASTER);
 }
 END_TEST
 
@@ -173,7 +274,7 @@ START_TEST(test_compare_shows_efficiency_but_does_not_judge_it)
     add(&now, "same", "ok", 100, 0.5);
     add(&reference, "fast", "ok", 100, 0.9);
     add(&now, "fast", "ok", 83, 0.5);
-    rf_compare(&reference, &now, 0.10, &all);
+    compare();
     ck_assert_uint_eq(all.n, 2);
     ck_assert_int_eq(find("same")->verdict, RF_SAME);
     ck_assert_int_eq(find("fast")->verdict, RF_FASTER);
@@ -190,7 +291,7 @@ START_TEST(test_compare_calls_overlapping_intervals_unclear)
     add_spread(&now, "down", "ok", 85, 0.9, 10);
     add_spread(&reference, "apart", "ok", 100, 0.9, 10);
     add_spread(&now, "apart", "ok", 125, 0.9, 10);
-    rf_compare(&reference, &now, 0.10, &all);
+    compare();
     ck_assert_int_eq(find("up")->verdict, RF_UNCLEAR);
     ck_assert_int_eq(find("down")->verdict, RF_UNCLEAR);
     ck_assert_int_eq(find("apart")->verdict, RF_SLOWER);
@@ -206,7 +307,7 @@ START_TEST(test_compare_calls_nothing_slower_on_too_few_samples)
     add_spread(&now, "s", "ok", 300, 0.9, 1);
     add_spread(&reference, "near", "ok", 100, 0.9, 0);
     add_spread(&now, "near", "ok", 101, 0.9, 0);
-    rf_compare(&reference, &now, 0.10, &all);
+    compare();
     ck_assert_int_eq(find("s")->verdict, RF_UNCLEAR);
     ck_assert(!find("s")->reference.ms.has_interval);
     ck_assert_uint_eq(find("s")->reference.ms.n_samples, 1);
@@ -225,7 +326,7 @@ START_TEST(test_compare_takes_no_samples_that_cannot_be)
             json_object_get(now.files[0].result, "iterations"),
             json_pack("{s:f}", "refit_ms", bad[i]));
     }
-    rf_compare(&reference, &now, 0.10, &all);
+    compare();
     ck_assert_uint_eq(find("s")->reference.ms.n_samples, 5);
     ck_assert_uint_eq(find("s")->now.ms.n_samples, 5);
 }
@@ -246,7 +347,7 @@ START_TEST(test_compare_gives_null_for_figures_that_are_not_there)
     add_spread(&reference, "few", "ok", 1, 0, 0);
     add(&now, "few", "ok", 1, 1);
     add(&now, "fresh", "ok", 1, 1);
-    rf_compare(&reference, &now, 0.10, &all);
+    compare();
     document = rf_comparisons_json(&all);
     broken = entry_of(document, 0);
     few = entry_of(document, 1);
@@ -272,7 +373,7 @@ START_TEST(test_compare_lists_missing_new_broken_and_mended)
     add(&now, "broken", "failed", 1, 1);
     add(&reference, "mended", "failed", 1, 1);
     add(&now, "mended", "ok", 1, 1);
-    rf_compare(&reference, &now, 0.10, &all);
+    compare();
     ck_assert_int_eq(find("gone")->verdict, RF_MISSING);
     ck_assert_int_eq(find("fresh")->verdict, RF_NEW);
     ck_assert_int_eq(find("broken")->verdict, RF_BROKEN);
@@ -293,7 +394,7 @@ START_TEST(test_compare_calls_only_what_is_not_ok_broken)
     add(&now, "broken", "failed", 100, 0.9);
     add(&reference, "failed", "failed", 100, 0.9);
     add(&now, "failed", "mismatch", 100, 0.9);
-    rf_compare(&reference, &now, 0.10, &all);
+    compare();
     ck_assert_int_eq(find("lost")->verdict, RF_NO_FIGURE);
     ck_assert_int_eq(find("found")->verdict, RF_NO_FIGURE);
     ck_assert(!rf_comparison_is_regression(find("lost")));
@@ -308,7 +409,7 @@ START_TEST(test_compare_names_what_else_differs)
     add(&now, "s", "ok", 200, 0.9);
     json_object_set_new(json_object_get(now.files[0].result, "scenario"),
                         "method", json_string("tcp"));
-    rf_compare(&reference, &now, 0.10, &all);
+    compare();
     ck_assert_str_eq(all.list[0].differs, "scenario.method");
 }
 END_TEST
@@ -327,7 +428,7 @@ START_TEST(test_compare_takes_absent_keys_for_their_defaults)
     json_object_set_new(json_object_get(now.files[0].result, "plan"), "unknown",
                         json_pack("{s:i, s:i, s:i}", "families", _i, "tensors",
                                   _i, "bytes", _i));
-    rf_compare(&reference, &now, 0.10, &all);
+    compare();
     if (_i == 0) {
         ck_assert_ptr_null(all.list[0].differs);
     } else {
@@ -348,7 +449,7 @@ START_TEST(test_compare_takes_no_notice_of_ports)
     json_object_set_new(
         now.files[0].result, "environment",
         json_pack("[{s:s, s:s}]", "candidate", "127.0.0.1:2", "kernel", "new"));
-    rf_compare(&reference, &now, 0.10, &all);
+    compare();
     ck_assert_str_eq(all.list[0].differs, "environment[0].kernel");
 }
 END_TEST
@@ -382,6 +483,9 @@ Suite *test_compare_suite(void)
     tcase_add_test(tests,
                    test_compare_judges_the_time_without_a_common_yardstick);
     tcase_add_test(tests, test_compare_takes_an_interval_of_the_ratios);
+    tcase_add_test(tests, test_compare_judges_peak_memory);
+    tcase_add_test(tests, test_compare_judges_the_metrics_that_are_named);
+    tcase_add_test(tests, test_compare_has_a_limit_for_each_direction);
     tcase_add_test(tests, test_compare_shows_efficiency_but_does_not_judge_it);
     tcase_add_test(tests, test_compare_calls_overlapping_intervals_unclear);
     tcase_add_test(tests, test_compare_calls_nothing_slower_on_too_few_samples);

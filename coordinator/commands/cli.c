@@ -38,6 +38,7 @@ enum {
     OPT_FIGURES,
     OPT_REFERENCE,
     OPT_ALPA,
+    OPT_POOL,
 };
 
 static const struct option long_options[] = {
@@ -65,6 +66,7 @@ static const struct option long_options[] = {
     {"figures", required_argument, NULL, OPT_FIGURES},
     {"reference", required_argument, NULL, OPT_REFERENCE},
     {"alpa", no_argument, NULL, OPT_ALPA},
+    {"pool", no_argument, NULL, OPT_POOL},
     {"verbose", no_argument, NULL, 'v'},
     {"quiet", no_argument, NULL, 'q'},
     {"help", no_argument, NULL, 'h'},
@@ -107,6 +109,7 @@ static const struct {
     {OPT_FIGURES, C(RF_CMD_REPORT)},
     {OPT_REFERENCE, C(RF_CMD_REPORT)},
     {OPT_ALPA, C(RF_CMD_REPORT)},
+    {OPT_POOL, C(RF_CMD_REPORT) | C(RF_CMD_COMPARE)},
     {OPT_THRESHOLD, C(RF_CMD_REPORT) | C(RF_CMD_COMPARE) | C(RF_CMD_RERUN)},
     {OPT_NODES, READERS},
     {OPT_HOSTFILE, READERS},
@@ -199,6 +202,9 @@ static enum rf_status take_report_option(struct rf_cli *cli, int option,
         return RF_OK;
     case OPT_ALPA:
         cli->alpa = true;
+        return RF_OK;
+    case OPT_POOL:
+        cli->pool = true;
         return RF_OK;
     default:
         return rf_thresholds_read(optarg, &cli->thresholds, err);

@@ -53,6 +53,7 @@ struct rf_cli {
     struct rf_thresholds thresholds;
     enum rf_report_form form;
     bool alpa;             /* --alpa: a form of reports, too */
+    bool pool;             /* --pool: several runs as one */
     const char *html;      /* file of --html */
     const char *figures;   /* folder of --figures, or NULL */
     const char *reference; /* folder of --reference, or NULL */

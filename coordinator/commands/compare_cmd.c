@@ -7,6 +7,7 @@
 #include "coordinator/commands/commands.h"
 #include "coordinator/commands/compare_cmd.h"
 #include "coordinator/commands/json_out.h"
+#include "coordinator/results/pool.h"
 
 void rf_compare_print(const struct rf_comparisons *all, bool json)
 {
@@ -18,6 +19,20 @@ void rf_compare_print(const struct rf_comparisons *all, bool json)
     rf_json_out(rf_comparisons_json(all));
 }
 
+/* With --pool, at least one of the sets is of several runs. */
+static enum rf_status pool(const struct rf_cli *cli,
+                           struct rf_result_set *reference,
+                           struct rf_result_set *now, struct rf_err *err)
+{
+    struct rf_pooled counts = {0};
+    if (!cli->pool) {
+        return RF_OK;
+    }
+    rf_pool(reference, &counts);
+    rf_pool(now, &counts);
+    return rf_pool_check(&counts, err);
+}
+
 int rf_compare_command(const struct rf_cli *cli)
 {
     const char *old_folder = cli->operands[0], *new_folder = cli->operands[1];
@@ -27,6 +42,7 @@ int rf_compare_command(const struct rf_cli *cli)
     int code = RF_EXIT_USAGE;
     if (rf_result_set_add(&reference, old_folder, &err) != RF_OK ||
         rf_result_set_add(&now, new_folder, &err) != RF_OK ||
+        pool(cli, &reference, &now, &err) != RF_OK ||
         rf_compare_check(&reference, old_folder, &now, new_folder, &err) !=
             RF_OK) {
         rf_error("%s", err.text);

@@ -11,34 +11,16 @@
 #include "coordinator/commands/predict.h"
 #include "coordinator/results/difference.h"
 #include "coordinator/results/fields.h"
+#include "coordinator/results/refit_identity.h"
 
-/* The settings that make a difference to the time; takes `scenario`. */
-static json_t *settings_of(json_t *scenario, bool disk)
+/* The settings that make a difference to the time. */
+static json_t *settings_of(const json_t *scenario, bool disk)
 {
-    static const char *const others[] = {"name", "warmup", "iterations",
-                                         "timeout_s", "yardstick"};
-    for (size_t i = 0; i < RF_ARRAY_SIZE(others); i++) {
-        json_object_del(scenario, others[i]);
-    }
+    json_t *settings = rf_refit_settings(scenario);
     if (!disk) {
-        json_object_del(scenario, "disk");
+        json_object_del(settings, "disk");
     }
-    return scenario;
-}
-
-/* What of the model makes a difference to the time; NULL without a model. */
-static json_t *size_of_model(const json_t *model)
-{
-    static const char *const keys[] = {"parameters", "bytes", "dtype",
-                                       "tensors"};
-    json_t *size = model != NULL ? json_object() : NULL;
-    for (size_t i = 0; i < RF_ARRAY_SIZE(keys); i++) {
-        json_t *value = json_object_get(model, keys[i]);
-        if (value != NULL) {
-            json_object_set(size, keys[i], value);
-        }
-    }
-    return size;
+    return settings;
 }
 
 /* Each rank's host, of `environment` of a result or, with NULL, of the file.
@@ -72,10 +54,10 @@ static json_t *wanted_of(const struct rf_scenario *scenario, const char *method,
                          const json_t *model)
 {
     bool own = strcmp(method, scenario->spec->method) == 0;
-    json_t *settings = settings_of(json_deep_copy(scenario->document), own);
+    json_t *settings = settings_of(scenario->document, own);
     json_object_set_new(settings, "method", json_string(method));
     return json_pack("{s:s, s:o, s:o, s:o, s:o, s:o}", "status", "ok", "model",
-                     size_of_model(model), "scenario", settings, "hosts",
+                     rf_refit_model(model), "scenario", settings, "hosts",
                      hosts_of(scenario, NULL), "plan.digest",
                      digest_json(&scenario->plan->digest), "schedule.digest",
                      digest_json(&scenario->schedule->digest));
@@ -86,15 +68,14 @@ static json_t *found_in(const json_t *result,
                         const struct rf_scenario *scenario, const char *method)
 {
     bool own = strcmp(method, scenario->spec->method) == 0;
-    json_t *settings = json_deep_copy(json_object_get(result, "scenario"));
-    return json_pack("{s:s, s:o?, s:o?, s:o, s:s, s:s}", "status",
-                     rf_result_text(result, NULL, "status"), "model",
-                     size_of_model(json_object_get(result, "model")),
-                     "scenario", settings_of(settings, own), "hosts",
-                     hosts_of(scenario, json_object_get(result, "environment")),
-                     "plan.digest", rf_result_text(result, "plan", "digest"),
-                     "schedule.digest",
-                     rf_result_text(result, "schedule", "digest"));
+    json_t *settings = settings_of(json_object_get(result, "scenario"), own);
+    return json_pack(
+        "{s:s, s:o?, s:o?, s:o, s:s, s:s}", "status",
+        rf_result_text(result, NULL, "status"), "model",
+        rf_refit_model(json_object_get(result, "model")), "scenario", settings,
+        "hosts", hosts_of(scenario, json_object_get(result, "environment")),
+        "plan.digest", rf_result_text(result, "plan", "digest"),
+        "schedule.digest", rf_result_text(result, "schedule", "digest"));
 }
 
 /* A value of a message: null, a number or a text, else NULL. malloc'ed. */

@@ -10,6 +10,7 @@
 #include "coordinator/commands/commands.h"
 #include "coordinator/commands/figures.h"
 #include "coordinator/commands/json_out.h"
+#include "coordinator/results/pool.h"
 #include "coordinator/results/report.h"
 #include "coordinator/results/report_alpa.h"
 #include "coordinator/results/report_html.h"
@@ -141,17 +142,31 @@ static enum rf_status print_report(const struct rf_cli *cli,
     return RF_OK;
 }
 
+static enum rf_status read_set(const struct rf_cli *cli,
+                               struct rf_result_set *set,
+                               struct rf_pooled *pooled, struct rf_err *err)
+{
+    enum rf_status status = RF_OK;
+    for (size_t i = 0; i < cli->n_operands && status == RF_OK; i++) {
+        status = rf_result_set_add(set, cli->operands[i], err);
+    }
+    if (status == RF_OK && cli->pool) {
+        rf_pool(set, pooled);
+        status = rf_pool_check(pooled, err);
+    }
+    return status;
+}
+
 int rf_report_command(const struct rf_cli *cli)
 {
     struct rf_result_set set = {0};
+    struct rf_pooled pooled = {0};
     struct rf_err err = {0};
     int code = RF_EXIT_USAGE;
-    for (size_t i = 0; i < cli->n_operands; i++) {
-        if (rf_result_set_add(&set, cli->operands[i], &err) != RF_OK) {
-            goto out;
-        }
+    if (read_set(cli, &set, &pooled, &err) != RF_OK) {
+        goto out;
     }
-    code = set.n_bad > 0 ? RF_EXIT_FAILED : RF_EXIT_OK;
+    code = set.n_bad + pooled.apart > 0 ? RF_EXIT_FAILED : RF_EXIT_OK;
     switch (print_report(cli, &set, &err)) {
     case RF_OK:
         break;

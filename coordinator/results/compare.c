@@ -95,8 +95,8 @@ static char *difference(const char *part, const json_t *a, const json_t *b)
     return text;
 }
 
-/* Those of the parts that say what was run and where. */
-static char *differences(const json_t *a, const json_t *b)
+/* Of the parts that say what was run and where. */
+char *rf_compare_differences(const json_t *a, const json_t *b)
 {
     static const char *const parts[] = {"scenario", "model", "plan", "tool",
                                         "environment"};
@@ -277,7 +277,7 @@ static void compare_pair(const char *name, const json_t *a, const json_t *b,
 {
     struct rf_comparison entry = {.reference = side_of(a),
                                   .now = side_of(b),
-                                  .differs = differences(a, b)};
+                                  .differs = rf_compare_differences(a, b)};
     bool was = is_ok(a), is = is_ok(b);
     if (rf_comparison_has_change(&entry)) {
         judge_pair(&entry, same_yardstick(a, b), &out->thresholds);
@@ -299,7 +299,8 @@ static enum rf_status check_once(const struct rf_result_set *set,
         if (first != NULL && first != &set->files[i]) {
             return rf_err_set(err, RF_ERR_CONFIG,
                               "%s: scenario %s is in several runs (%s, %s); "
-                              "compare the folder of one run",
+                              "compare the folder of one run, or pool "
+                              "them with --pool",
                               folder, first->name, first->run,
                               set->files[i].run);
         }

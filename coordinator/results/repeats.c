@@ -30,8 +30,9 @@ static void put(json_t *object, const char *key, json_t *value)
 
 static json_t *marked(const json_t *entry, uint32_t repeat)
 {
-    json_t *out = json_pack("{s:I}", "repeat", (json_int_t)repeat);
+    json_t *out = json_pack("{s:n}", "repeat");
     json_object_update(out, (json_t *)entry);
+    put(out, "repeat", json_integer(repeat));
     return out;
 }
 
@@ -80,14 +81,14 @@ static void append(json_t *out, const json_t *list, json_int_t first,
     }
 }
 
+/* Those of `now` take the place of repeats from `first` to `last`. */
 static void merge(json_t *out, const char *key, const json_t *before,
-                  const json_t *now, uint32_t repeat)
+                  const json_t *now, json_int_t first, json_int_t last)
 {
     json_t *list = json_array();
-    append(list, json_object_get(before, key), 0, (json_int_t)repeat - 1);
-    append(list, json_object_get(now, key), repeat, repeat);
-    append(list, json_object_get(before, key), (json_int_t)repeat + 1,
-           UINT32_MAX);
+    append(list, json_object_get(before, key), 0, first - 1);
+    append(list, json_object_get(now, key), first, last);
+    append(list, json_object_get(before, key), last + 1, UINT32_MAX);
     put(out, key, list);
 }
 
@@ -177,11 +178,12 @@ static void pool_verification(json_t *out, const json_t *repeats)
         }
         for (size_t c = 0; c < RF_ARRAY_SIZE(counts); c++) {
             const json_t *count = json_object_get(its, counts[c]);
-            if (json_is_integer(count)) {
+            const json_int_t sum =
+                json_integer_value(json_object_get(sums, counts[c]));
+            if (json_is_integer(count) && json_integer_value(count) >= 0) {
                 put(sums, counts[c],
-                    json_integer(
-                        json_integer_value(json_object_get(sums, counts[c])) +
-                        json_integer_value(count)));
+                    json_integer(sum + RF_MIN(json_integer_value(count),
+                                              INT64_MAX - sum)));
             }
         }
     }
@@ -250,6 +252,19 @@ static void pool(json_t *out)
     put(out, "flags", rf_flags_json(out));
 }
 
+/* Both are records of several, `before` may be NULL. */
+static json_t *combine(const json_t *before, const json_t *now,
+                       json_int_t first, json_int_t last)
+{
+    json_t *out = json_copy((json_t *)base_of(before, now));
+    merge(out, "repeats", before, now, first, last);
+    for (size_t i = 0; i < RF_ARRAY_SIZE(lists); i++) {
+        merge(out, lists[i], before, now, first, last);
+    }
+    pool(out);
+    return out;
+}
+
 json_t *rf_repeats_add(const json_t *before, const json_t *record,
                        uint32_t repeat)
 {
@@ -258,12 +273,59 @@ json_t *rf_repeats_add(const json_t *before, const json_t *record,
         old = has_repeats(before) ? json_copy((json_t *)before)
                                   : alone(before, 0);
     }
-    out = json_copy((json_t *)base_of(old, now));
-    merge(out, "repeats", old, now, repeat);
-    for (size_t i = 0; i < RF_ARRAY_SIZE(lists); i++) {
-        merge(out, lists[i], old, now, repeat);
+    out = combine(old, now, repeat, repeat);
+    json_decref(old);
+    json_decref(now);
+    return out;
+}
+
+/* The place of a repeat in `repeats`, or how many there are. */
+static size_t place_of(const json_t *repeats, json_int_t repeat)
+{
+    size_t i = 0;
+    while (i < json_array_size(repeats) &&
+           repeat_of(json_array_get(repeats, i)) != repeat) {
+        i++;
     }
-    pool(out);
+    return i;
+}
+
+/* A record of several with its repeats numbered from `first` on; entries of
+ * none of them are left out. */
+static json_t *numbered(const json_t *record, uint32_t first)
+{
+    const json_t *repeats = json_object_get(record, "repeats"), *one;
+    json_t *out = json_copy((json_t *)record), *list = json_array();
+    size_t i;
+    json_array_foreach (repeats, i, one) {
+        json_array_append_new(list, marked(one, first + (uint32_t)i));
+    }
+    put(out, "repeats", list);
+    for (size_t l = 0; l < RF_ARRAY_SIZE(lists); l++) {
+        list = json_array();
+        json_array_foreach (json_object_get(record, lists[l]), i, one) {
+            const size_t place = place_of(repeats, repeat_of(one));
+            if (place < json_array_size(repeats)) {
+                json_array_append_new(list,
+                                      marked(one, first + (uint32_t)place));
+            }
+        }
+        put(out, lists[l], list);
+    }
+    return out;
+}
+
+static json_t *several(const json_t *record, uint32_t first)
+{
+    return has_repeats(record) ? numbered(record, first) : alone(record, first);
+}
+
+json_t *rf_repeats_join(const json_t *before, const json_t *record)
+{
+    json_t *old = several(before, 0);
+    const size_t n = json_array_size(json_object_get(old, "repeats"));
+    json_t *now = several(record, (uint32_t)n);
+    json_t *out = combine(old, now, (json_int_t)n, UINT32_MAX);
     json_decref(old);
     json_decref(now);
     return out;

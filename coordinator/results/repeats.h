@@ -15,6 +15,13 @@
 json_t *rf_repeats_add(const json_t *before, const json_t *record,
                        uint32_t repeat);
 
+/*
+ * The record of all attempts of two records of the same scenario, each of one
+ * attempt or of several: the repeats of `record` are numbered on from those of
+ * `before`. Both are borrowed. A new reference.
+ */
+json_t *rf_repeats_join(const json_t *before, const json_t *record);
+
 /* Whether a record has that repeat, and it was ok. */
 bool rf_repeats_has(const json_t *record, uint32_t repeat);
 

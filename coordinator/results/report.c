@@ -11,6 +11,7 @@
 #include "coordinator/results/escape.h"
 #include "coordinator/results/fields.h"
 #include "coordinator/results/flags.h"
+#include "coordinator/results/pool.h"
 #include "coordinator/results/report_html.h"
 #include "coordinator/results/report_json.h"
 #include "coordinator/results/report_table.h"
@@ -43,7 +44,19 @@ static void print_remarks(const struct rf_result_set *set, const char *before,
     }
 }
 
-/* Under the table, one sentence. */
+/* A line under the table, which is no part of it. */
+static void print_line(const char *text, enum rf_report_form form, FILE *to)
+{
+    if (form == RF_REPORT_TABLE) {
+        fprintf(to, "%s\n", text);
+    } else if (form != RF_REPORT_CSV) {
+        fputs(form == RF_REPORT_LATEX ? "% " : "<!-- ", to);
+        rf_escape_remark(to, text);
+        fputs(form == RF_REPORT_LATEX ? "\n" : " -->\n", to);
+    }
+}
+
+/* One sentence. */
 static void print_unstable(const struct rf_result_set *set,
                            enum rf_report_form form, FILE *to)
 {
@@ -51,18 +64,22 @@ static void print_unstable(const struct rf_result_set *set,
     for (size_t i = 0; i < set->n; i++) {
         rf_flags_collect(&unstable, set->files[i].result);
     }
-    if (unstable == NULL || form == RF_REPORT_CSV) {
-        free(unstable);
-        return;
-    }
-    if (form == RF_REPORT_TABLE) {
-        fprintf(to, "%s\n", unstable);
-    } else {
-        fputs(form == RF_REPORT_LATEX ? "% " : "<!-- ", to);
-        rf_escape_remark(to, unstable);
-        fputs(form == RF_REPORT_LATEX ? "\n" : " -->\n", to);
+    if (unstable != NULL) {
+        print_line(unstable, form, to);
     }
     free(unstable);
+}
+
+static void print_pooled(const struct rf_result_set *set,
+                         enum rf_report_form form, FILE *to)
+{
+    for (size_t i = 0; i < set->n; i++) {
+        char *text = rf_pool_text(&set->files[i]);
+        if (text != NULL) {
+            print_line(text, form, to);
+        }
+        free(text);
+    }
 }
 
 void rf_report_print(const struct rf_result_set *set, enum rf_report_form form,
@@ -80,6 +97,7 @@ void rf_report_print(const struct rf_result_set *set, enum rf_report_form form,
     }
     table = make_table(set, form);
     rf_table_print(table, to, form, 0);
+    print_pooled(set, form, to);
     print_unstable(set, form, to);
     rf_table_destroy(table);
 }

@@ -12,6 +12,7 @@
 #include "coordinator/results/escape.h"
 #include "coordinator/results/fields.h"
 #include "coordinator/results/flags.h"
+#include "coordinator/results/pool.h"
 #include "coordinator/results/report_json.h"
 #include "coordinator/results/report_table.h"
 
@@ -203,6 +204,17 @@ static void print_facts(const json_t *run, FILE *to)
     }
 }
 
+static void print_pooled(const struct rf_result_file *file, FILE *to)
+{
+    char *text = rf_pool_text(file);
+    if (text != NULL) {
+        fputs("<p class=\"small\">", to);
+        put(to, text);
+        fputs("</p>\n", to);
+    }
+    free(text);
+}
+
 /* The run that begins with file `first`; returns the first of the next. */
 static size_t print_run(const struct rf_result_set *set, size_t first, FILE *to)
 {
@@ -218,6 +230,9 @@ static size_t print_run(const struct rf_result_set *set, size_t first, FILE *to)
     fputs("<div class=\"results\">\n", to);
     rf_table_print(table, to, RF_REPORT_HTML, 0);
     fputs("</div>\n", to);
+    for (size_t k = first; k < i; k++) {
+        print_pooled(&set->files[k], to);
+    }
     if (unstable != NULL) {
         fputs("<p>", to);
         put(to, unstable);

@@ -93,8 +93,8 @@ static json_t *list_json(const json_t *result, const char *key)
     return json_is_array(list) ? json_deep_copy(list) : json_array();
 }
 
-/* The fields of the CSV table, what is doubtful about them, and the memory of
- * each rank. */
+/* The fields of the CSV table, what is doubtful about them, the memory of each
+ * rank, and the runs that were pooled. */
 static json_t *row_json(const struct rf_result_file *file)
 {
     json_t *out = json_object();
@@ -108,6 +108,9 @@ static json_t *row_json(const struct rf_result_file *file)
     }
     json_object_set_new(out, "flags", list_json(file->result, "flags"));
     json_object_set_new(out, "memory", list_json(file->result, "memory"));
+    json_object_set_new(out, "pooled",
+                        file->pooled != NULL ? json_incref(file->pooled)
+                                             : json_array());
     return out;
 }
 

@@ -251,13 +251,14 @@ static void warn_of_lost(struct rf_result_set *set, const char *folder,
     }
 }
 
-static void free_file(struct rf_result_file *file)
+void rf_result_file_free(struct rf_result_file *file)
 {
     free(file->path);
     free(file->name);
     free(file->folder);
     free(file->run);
     json_decref(file->result);
+    json_decref(file->pooled);
 }
 
 /* Another file from `first` on with the same scenario as file `i`, or NULL. */
@@ -292,7 +293,7 @@ static void leave_out_twins(struct rf_result_set *set, size_t first)
     }
     for (size_t i = first; i < set->n; i++) {
         if (bad[i]) {
-            free_file(&set->files[i]);
+            rf_result_file_free(&set->files[i]);
         } else {
             set->files[kept++] = set->files[i];
         }
@@ -404,7 +405,7 @@ bool rf_result_set_has_runs(const struct rf_result_set *set)
 void rf_result_set_free(struct rf_result_set *set)
 {
     for (size_t i = 0; i < set->n; i++) {
-        free_file(&set->files[i]);
+        rf_result_file_free(&set->files[i]);
     }
     free(set->files);
     free(set->seen);

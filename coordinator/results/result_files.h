@@ -16,6 +16,7 @@ struct rf_result_file {
     char *run;    /* its folder's name, with folders above it where several
                      have that name */
     json_t *result;
+    json_t *pooled; /* NULL, or the runs that `result` was made of (pool.h) */
 };
 
 struct rf_file_id {
@@ -54,6 +55,9 @@ enum rf_status rf_result_set_take(struct rf_result_set *set, const char *path,
  */
 enum rf_status rf_result_check(const json_t *result, const char *path,
                                struct rf_err *err) RF_MUST_CHECK;
+
+/* What a file of a set owns. */
+void rf_result_file_free(struct rf_result_file *file);
 
 /* Whether the results are of more than one run. */
 bool rf_result_set_has_runs(const struct rf_result_set *set);

@@ -12,8 +12,10 @@
 #include <string.h>
 
 #include "common/json.h"
+#include "common/log.h"
 #include "common/mem.h"
 #include "coordinator/results/compare.h"
+#include "coordinator/results/pool.h"
 #include "coordinator/results/report.h"
 
 #define MAX_PARTS 6
@@ -330,6 +332,26 @@ static void check_reports(const struct rf_result_set *set)
     free(text);
 }
 
+/* Whatever is pooled, it stays a table. */
+static void check_pooled(struct rf_result_set *set)
+{
+    static const enum rf_report_form forms[] = {
+        RF_REPORT_TABLE, RF_REPORT_MARKDOWN, RF_REPORT_LATEX, RF_REPORT_HTML};
+    struct rf_pooled counts = {0};
+    const size_t before = set->n;
+    char *text;
+    rf_log_init(RF_LOG_ERROR, NULL); /* without what is kept apart */
+    rf_pool(set, &counts);
+    must(set->n <= before && (set->n < before) == (counts.scenarios > 0));
+    for (size_t i = 0; i < RF_ARRAY_SIZE(forms); i++) {
+        free(print(set, forms[i]));
+    }
+    text = print(set, RF_REPORT_CSV);
+    must(count(text, '\n') == set->n + 1);
+    check_csv(text);
+    free(text);
+}
+
 static void check_comparison(const struct rf_result_set *a,
                              const struct rf_result_set *b)
 {
@@ -390,6 +412,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     check_reports(&all);
     check_comparison(&halves[0], &halves[1]);
+    check_pooled(&all);
     free(run);
     rf_result_set_free(&all);
     rf_result_set_free(&halves[0]);

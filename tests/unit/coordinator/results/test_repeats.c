@@ -215,6 +215,56 @@ START_TEST(test_repeats_begin_with_a_record_of_one_attempt)
 }
 END_TEST
 
+/* Two runs, of one attempt and of two, are one of three. */
+START_TEST(test_repeats_of_several_runs_are_joined)
+{
+    struct rf_attempt *attempt = slower(0);
+    json_t *one = record_of(attempt), *two = NULL, *straight = NULL, *joined;
+    add(&two, slower(10), 0);
+    add(&two, slower(20), 1);
+    add(&straight, attempt, 0);
+    add(&straight, slower(10), 1);
+    add(&straight, slower(20), 2);
+    joined = rf_repeats_join(one, two);
+    ck_assert(json_equal(joined, straight));
+    json_decref(joined);
+    joined = rf_repeats_join(two, one);
+    ck_assert_double_eq(number(joined, "summary", "repeats"), 3);
+    ck_assert_double_eq(number(entry(joined, "iterations", 6), NULL, "repeat"),
+                        2);
+    ck_assert_double_eq_tol(
+        number(joined, "summary.variance.refit_ms", "between"),
+        number(straight, "summary.variance.refit_ms", "between"), 1e-9);
+    json_decref(joined);
+    json_decref(one);
+    json_decref(two);
+    json_decref(straight);
+}
+END_TEST
+
+/* Whatever numbers a file has. */
+START_TEST(test_repeats_are_joined_by_their_order)
+{
+    json_t *two = NULL, *odd, *joined;
+    add(&two, slower(0), 0);
+    add(&two, slower(10), 1);
+    odd = json_deep_copy(two);
+    json_object_set_new((json_t *)entry(odd, "repeats", 1), "repeat",
+                        json_integer(INT64_MAX));
+    json_object_set_new((json_t *)entry(odd, "iterations", 3), "repeat",
+                        json_integer(INT64_MAX));
+    joined = rf_repeats_join(odd, odd);
+    ck_assert_double_eq(number(joined, "summary", "repeats"), 4);
+    ck_assert_double_eq(number(joined, "summary", "count"), 8);
+    ck_assert_double_eq(number(entry(joined, "repeats", 3), NULL, "repeat"), 3);
+    ck_assert_double_eq(number(entry(joined, "iterations", 7), NULL, "repeat"),
+                        3);
+    json_decref(joined);
+    json_decref(odd);
+    json_decref(two);
+}
+END_TEST
+
 START_TEST(test_repeats_have_the_least_bound_that_was_seen)
 {
     struct rf_attempt *attempt = slower(0);
@@ -310,6 +360,8 @@ Suite *test_repeats_suite(void)
     tcase_add_test(tests, test_repeats_before_a_failed_one_are_kept);
     tcase_add_test(tests, test_repeats_that_are_run_again_replace_what_failed);
     tcase_add_test(tests, test_repeats_begin_with_a_record_of_one_attempt);
+    tcase_add_test(tests, test_repeats_of_several_runs_are_joined);
+    tcase_add_test(tests, test_repeats_are_joined_by_their_order);
     tcase_add_test(tests, test_repeats_have_the_least_bound_that_was_seen);
     tcase_add_test(tests, test_repeats_that_differ_are_flagged_in_one_sentence);
     tcase_add_test(tests, test_repeats_that_differ_are_not_two_modes);

@@ -104,6 +104,14 @@ static bool is_for_all(const struct rf_rule *rule)
            rf_jnode_get(&rule->node, "layers").value == NULL;
 }
 
+/* Whether a tensor follows both of two rules of one name. A table that is used
+ * twice, as for layers that predict tokens, has each rule twice. */
+static bool are_twins(const struct rf_rule *a, const struct rf_rule *b)
+{
+    return is_for_all(a) && is_for_all(b) &&
+           strcmp(a->node.path, b->node.path) != 0;
+}
+
 enum rf_status rf_rule_fail_two(const struct rf_jnode *node, const char *name,
                                 const struct rf_rule *a,
                                 const struct rf_rule *b, struct rf_err *err)
@@ -134,7 +142,7 @@ enum rf_status rf_rule_match(struct rf_family_table *table,
             if (!sure && may_apply(rule, values)) {
                 found = rule;
                 sure = true;
-            } else if (sure && is_for_all(found) && is_for_all(rule)) {
+            } else if (sure && are_twins(found, rule)) {
                 return rf_rule_fail_two(&rule->node, name, found, rule, err);
             }
             continue;

@@ -124,7 +124,7 @@ static const struct {
     {"kinds[1", "\"]\" is missing"},
     {"yes ? 1", "\":\" is missing"},
     {"'abc", "column 1: a text without its closing quote"},
-    {"a / b", "column 3: 7 / 3 leaves a rest of 1"},
+    {"a / b", "column 3: 7 / 3 leaves a remainder of 1"},
     {"a / 0", "the divisor must be positive"},
     {"a % -1", "the divisor must be positive"},
     {"big + 1", "9223372036854775807 + 1 is beyond 64 bits"},

@@ -1,11 +1,11 @@
 /*
  * cluster.json: the top level, the model and the scenarios.
  *
- * Order: keys and types, then nodes, then the model's files are read, then the
- * matrix is expanded and each member is checked by the planner's own reader.
- * Any failure frees all and leaves the caller with one error that names the
- * file, the JSON path and the rule. Nothing here starts a process or opens a
- * socket.
+ * Order: keys and types, then nodes, then variables and defaults are put in
+ * place, then the model's files are read, then the matrix is expanded and each
+ * member is checked by the planner's own reader. Any failure frees all and
+ * leaves the caller with one error that names the file, the JSON path and the
+ * rule. Nothing here starts a process or opens a socket.
  */
 #include "coordinator/config/config.h"
 
@@ -23,13 +23,14 @@
 #include "coordinator/config/model_file.h"
 #include "coordinator/config/names.h"
 #include "coordinator/config/paths.h"
+#include "coordinator/config/suite.h"
 #include "planner/spec.h"
 
 #define INPUT_NAME "standard input"
 
-static const char *const top_keys[] = {"name",  "launch",   "control",
-                                       "nodes", "model",    "scenarios",
-                                       "links", "timeline", NULL};
+static const char *const top_keys[] = {
+    "name",      "launch", "control",  "nodes",     "model", "defaults",
+    "scenarios", "links",  "timeline", "variables", NULL};
 
 const char *rf_config_keep(struct rf_config *config, char *text)
 {
@@ -165,6 +166,24 @@ static enum rf_status read_model(const struct rf_jnode *root,
     return rf_model_file_inline(&node, config->folder, &config->model, err);
 }
 
+static enum rf_status read_suite(const struct rf_jnode *root,
+                                 struct rf_config *config, struct rf_err *err)
+{
+    json_t *suite = NULL;
+    struct rf_jnode node;
+    enum rf_status status = rf_suite_resolve(root, &suite, err);
+    if (status != RF_OK) {
+        return status;
+    }
+    node = rf_jnode_root(suite, config->file);
+    status = read_model(&node, config, err);
+    if (status == RF_OK) {
+        status = read_scenarios(&node, config, err);
+    }
+    json_decref(suite);
+    return status;
+}
+
 static enum rf_status read_all(struct rf_config *config, bool need_nodes,
                                struct rf_err *err)
 {
@@ -192,10 +211,7 @@ static enum rf_status read_all(struct rf_config *config, bool need_nodes,
                                "one node");
     }
     if (status == RF_OK) {
-        status = read_model(&root, config, err);
-    }
-    if (status == RF_OK) {
-        status = read_scenarios(&root, config, err);
+        status = read_suite(&root, config, err);
     }
     if (status == RF_OK) {
         status = rf_timeline_read(&root, &config->timeline, err);

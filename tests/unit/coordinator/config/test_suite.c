@@ -1,0 +1,136 @@
+/* "variables" and "defaults" of cluster.json. */
+#include <check.h>
+#include <string.h>
+
+#include "common/mem.h"
+#include "coordinator/config/config.h"
+#include "tests/lib/quotes.h"
+
+#define BASE                                                                   \
+    "'nodes': [{'host': 'a', 'slots': 4}], 'model': {'megatron': "             \
+    "{'num_layers': 2, 'hidden_size': 64, 'num_attention_heads': 4, "          \
+    "'vocab_size': 128}}"
+
+static enum rf_status read_text(const char *text, struct rf_config **out,
+                                struct rf_err *err)
+{
+    json_t *document = NULL;
+    enum rf_status status =
+        rf_json_parse(Q(text), strlen(text), "c.json", &document, err);
+    return status != RF_OK
+               ? status
+               : rf_config_from_json(document, "c.json", true, out, err);
+}
+
+static struct rf_config *read_good(const char *text)
+{
+    struct rf_config *config = NULL;
+    struct rf_err err = {0};
+    ck_assert_msg(read_text(text, &config, &err) == RF_OK, "%s", err.text);
+    return config;
+}
+
+static void expect_value(const struct rf_config *config, size_t index,
+                         const char *text)
+{
+    json_t *want = json_loads(Q(text), 0, NULL);
+    ck_assert_ptr_nonnull(want);
+    ck_assert_msg(json_equal(config->scenarios[index].value, want), "%s",
+                  json_dumps(config->scenarios[index].value, 0));
+    json_decref(want);
+}
+
+START_TEST(test_suite_scenarios_have_the_defaults_that_they_do_not_override)
+{
+    struct rf_config *config = read_good(
+        "{" BASE ", 'defaults': {'method': 'tcp', 'iterations': "
+        "{'ci_percent': 5, 'max': 9}, 'train': {'tp': 2, 'pp': 2}, "
+        "'infer': {'tp': 4}}, 'scenarios': [{'name': 'a'}, {'name': 'b', "
+        "'method': 'host', 'iterations': 3, 'train': {'pp': 1, 'dp': 2}}]}");
+    ck_assert_uint_eq(config->n_scenarios, 2);
+    expect_value(config, 0,
+                 "{'name': 'a', 'method': 'tcp', 'iterations': {'ci_percent': "
+                 "5, 'max': 9}, 'train': {'tp': 2, 'pp': 2}, "
+                 "'infer': {'tp': 4}}");
+    expect_value(config, 1,
+                 "{'name': 'b', 'method': 'host', 'iterations': 3, 'train': "
+                 "{'tp': 2, 'pp': 1, 'dp': 2}, 'infer': {'tp': 4}}");
+    ck_assert_ptr_nonnull(json_object_get(config->document, "defaults"));
+    rf_config_destroy(config);
+}
+END_TEST
+
+START_TEST(test_suite_variables_replace_whole_values)
+{
+    struct rf_config *config = read_good(
+        "{" BASE ", 'variables': {'n': 4, 'methods': ['host', 'tcp'], 'side': "
+        "{'tp': 2}}, 'defaults': {'infer': {'tp': '$n'}}, 'scenarios': "
+        "[{'name': 'a', 'method': '$methods', 'train': '$side'}]}");
+    ck_assert_uint_eq(config->n_scenarios, 2);
+    expect_value(config, 1,
+                 "{'name': 'a-method=tcp', 'method': 'tcp', 'train': "
+                 "{'tp': 2}, 'infer': {'tp': 4}}");
+    rf_config_destroy(config);
+}
+END_TEST
+
+START_TEST(test_suite_variables_reach_the_model)
+{
+    struct rf_config *config = read_good(
+        "{'nodes': [{'host': 'a', 'slots': 1}], 'variables': {'layers': 3}, "
+        "'model': {'megatron': {'num_layers': '$layers', 'hidden_size': 64, "
+        "'num_attention_heads': 4, 'vocab_size': 128}}, 'scenarios': "
+        "[{'name': 'a', 'train': {}, 'infer': {}}]}");
+    ck_assert_int_eq(
+        json_integer_value(json_object_get(
+            json_object_get(config->model, "megatron"), "num_layers")),
+        3);
+    rf_config_destroy(config);
+}
+END_TEST
+
+static const struct {
+    const char *text, *path, *rule;
+} wrong[] = {
+    {"'variables': {'count': 4}, 'scenarios': [{'name': 's', 'train': {'tp': "
+     "'$coumt'}}]",
+     "$.scenarios[0].train.tp", "did you mean \"$count\"?"},
+    {"'scenarios': [{'name': 's', 'method': ['host', '$m']}]",
+     "$.scenarios[0].method[1]", "define it in \"variables\""},
+    {"'variables': [1], 'scenarios': []", "$.variables", "object"},
+    {"'defaults': 1, 'scenarios': []", "$.defaults", "object"},
+    {"'defaults': {'name': 'x'}, 'scenarios': []", "$.defaults.name",
+     "name of its own"},
+    {"'defaults': {'metod': 'host'}, 'scenarios': [{'name': 's', 'train': {}, "
+     "'infer': {}}]",
+     "$.scenarios[0]", "metod"},
+};
+
+START_TEST(test_suite_errors_name_place_and_rule)
+{
+    struct rf_config *config = NULL;
+    struct rf_err err = {0};
+    char text[1024], place[128];
+    snprintf(text, sizeof(text), "{" BASE ", %s}", wrong[_i].text);
+    ck_assert_int_eq(read_text(text, &config, &err), RF_ERR_CONFIG);
+    snprintf(place, sizeof(place), "c.json: %s: ", wrong[_i].path);
+    ck_assert_msg(strncmp(err.text, place, strlen(place)) == 0, "%s", err.text);
+    ck_assert_msg(strstr(err.text, wrong[_i].rule) != NULL, "%s", err.text);
+}
+END_TEST
+
+Suite *test_suite_suite(void);
+Suite *test_suite_suite(void)
+{
+    Suite *suite = suite_create("suite");
+    TCase *tests = tcase_create("all");
+    tcase_add_test(
+        tests,
+        test_suite_scenarios_have_the_defaults_that_they_do_not_override);
+    tcase_add_test(tests, test_suite_variables_replace_whole_values);
+    tcase_add_test(tests, test_suite_variables_reach_the_model);
+    tcase_add_loop_test(tests, test_suite_errors_name_place_and_rule, 0,
+                        (int)RF_ARRAY_SIZE(wrong));
+    suite_add_tcase(suite, tests);
+    return suite;
+}

@@ -8,23 +8,18 @@
 #include "coordinator/commands/advise_print.h"
 #include "coordinator/commands/commands.h"
 #include "coordinator/commands/load.h"
+#include "coordinator/commands/scenarios.h"
 
 #define ASSUMED_GBYTES 80 /* of a GPU: H100 and A100 have that */
 /* Ranks planned for a scenario: 512 worlds of 16 ranks, 16 of 512. */
 #define BUDGET 8192
 
-static enum rf_status advise_one(const struct rf_config *config,
-                                 const struct rf_model *model, size_t index,
-                                 bool json, json_t *list, struct rf_err *err)
+static enum rf_status advise_one(const struct rf_scenario *base, bool json,
+                                 json_t *list, struct rf_err *err)
 {
-    struct rf_timeline timeline = config->timeline;
-    struct rf_advise_report report = {.timeline = &timeline};
-    struct rf_scenario *base = NULL;
-    enum rf_status status = rf_scenario_build(config, model, index, &base, err);
-    if (status != RF_OK) {
-        return status;
-    }
-    report.base = base;
+    struct rf_timeline timeline = base->config->timeline;
+    struct rf_advise_report report = {.base = base, .timeline = &timeline};
+    enum rf_status status;
     if (timeline.memory_gbytes <= 0 && rf_scenario_on_device(base)) {
         timeline.memory_gbytes = ASSUMED_GBYTES;
         report.memory_assumed = true;
@@ -33,23 +28,32 @@ static enum rf_status advise_one(const struct rf_config *config,
     if (status == RF_OK && json) {
         json_array_append_new(list, rf_advise_json(&report));
     } else if (status == RF_OK) {
-        fputs(index > 0 ? "\n" : "", stdout);
+        fputs(base->index > 0 ? "\n" : "", stdout);
         rf_advise_print(&report, stdout);
     }
     free(report.advised.choices);
-    rf_scenario_destroy(base);
     return status;
 }
 
 static enum rf_status advise_all(const struct rf_cli *cli,
-                                 const struct rf_config *config,
+                                 struct rf_config *config,
                                  const struct rf_model *model,
                                  struct rf_err *err)
 {
     json_t *list = json_array(), *document;
     enum rf_status status = RF_OK;
-    for (size_t i = 0; status == RF_OK && i < config->n_scenarios; i++) {
-        status = advise_one(config, model, i, cli->json, list, err);
+    size_t next = 0;
+    while (status == RF_OK && next < config->n_scenarios) {
+        struct rf_scenario *base = NULL;
+        status = rf_scenarios_try(config, model, next, &base, err);
+        if (status == RF_OK && base != NULL) {
+            status = advise_one(base, cli->json, list, err);
+            next++;
+        }
+        rf_scenario_destroy(base);
+    }
+    if (status == RF_OK) {
+        rf_scenarios_announce(config);
     }
     document = json_pack("{s:i, s:o}", "schema_version", 1, "scenarios", list);
     if (status == RF_OK && cli->json) {

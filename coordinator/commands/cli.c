@@ -39,6 +39,7 @@ enum {
     OPT_REFERENCE,
     OPT_ALPA,
     OPT_POOL,
+    OPT_SLOW,
 };
 
 static const struct option long_options[] = {
@@ -67,6 +68,7 @@ static const struct option long_options[] = {
     {"reference", required_argument, NULL, OPT_REFERENCE},
     {"alpa", no_argument, NULL, OPT_ALPA},
     {"pool", no_argument, NULL, OPT_POOL},
+    {"slow", no_argument, NULL, OPT_SLOW},
     {"verbose", no_argument, NULL, 'v'},
     {"quiet", no_argument, NULL, 'q'},
     {"help", no_argument, NULL, 'h'},
@@ -119,6 +121,8 @@ static const struct {
     {OPT_REPEAT, C(RF_CMD_RUN) | C(RF_CMD_RERUN) | C(RF_CMD_MEGATRON)},
     {OPT_DEMO, C(RF_CMD_PREDICT)},
     {OPT_PRINT, C(RF_CMD_MEGATRON)},
+    {OPT_SLOW, C(RF_CMD_RUN) | C(RF_CMD_PLAN) | C(RF_CMD_CHECK) |
+                   C(RF_CMD_PREDICT) | C(RF_CMD_ADVISE)},
     {'v', ALL_COMMANDS},
     {'q', ALL_COMMANDS},
 };
@@ -279,6 +283,9 @@ static enum rf_status take_option(struct parse *parse, int option,
         break;
     case OPT_DEMO:
         cli->demo = optarg;
+        break;
+    case OPT_SLOW:
+        cli->slow = true;
         break;
     case OPT_STRICT:
         cli->strict = true;

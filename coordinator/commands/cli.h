@@ -44,6 +44,7 @@ struct rf_cli {
     const char *demo;   /* size of --demo, or NULL */
     bool dry_run, json, full;
     bool print; /* --print of megatron */
+    bool slow;  /* --slow: slow scenarios, too */
     struct rf_megatron_args megatron;
     bool strict; /* --strict: no workers of another build */
     enum rf_log_level level;

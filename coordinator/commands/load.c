@@ -44,7 +44,7 @@ enum rf_status rf_load_document(const struct rf_cli *cli, json_t *document,
     if (status != RF_OK) {
         return status;
     }
-    status = rf_config_select(loaded, cli->globs, cli->n_globs, err);
+    status = rf_config_select(loaded, cli->globs, cli->n_globs, cli->slow, err);
     if (status != RF_OK) {
         goto free_config;
     }

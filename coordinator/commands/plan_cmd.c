@@ -11,7 +11,7 @@
 #include "coordinator/commands/load.h"
 #include "coordinator/commands/plan_families.h"
 #include "coordinator/commands/plan_print.h"
-#include "coordinator/run/scenario.h"
+#include "coordinator/commands/scenarios.h"
 #include "planner/model_json.h"
 #include "planner/plan_json.h"
 
@@ -44,14 +44,19 @@ static int print_json(json_t *document)
 }
 
 static enum rf_status plan_all(const struct rf_cli *cli,
-                               const struct rf_config *config,
+                               struct rf_config *config,
                                const struct rf_model *model, json_t *list,
                                struct rf_err *err)
 {
-    for (size_t i = 0; i < config->n_scenarios; i++) {
+    size_t next = 0;
+    while (next < config->n_scenarios) {
         struct rf_scenario *scenario = NULL;
         enum rf_status status =
-            rf_scenario_build(config, model, i, &scenario, err);
+            rf_scenarios_try(config, model, next, &scenario, err);
+        if (status == RF_OK && scenario == NULL) {
+            continue;
+        }
+        next++;
         if (status != RF_OK) {
             if (!cli->json && cli->level >= RF_LOG_DEBUG) {
                 rf_plan_families_print(model, NULL); /* perhaps the reason */
@@ -65,6 +70,7 @@ static enum rf_status plan_all(const struct rf_cli *cli,
         }
         rf_scenario_destroy(scenario);
     }
+    rf_scenarios_announce(config);
     return RF_OK;
 }
 
@@ -78,7 +84,8 @@ static int plan_cluster(const struct rf_cli *cli, json_t *document,
     int code = RF_EXIT_USAGE;
     if (rf_config_from_json(document, cli->config, cli->command == RF_CMD_RUN,
                             &config, err) != RF_OK ||
-        rf_config_select(config, cli->globs, cli->n_globs, err) != RF_OK) {
+        rf_config_select(config, cli->globs, cli->n_globs, cli->slow, err) !=
+            RF_OK) {
         goto free_config;
     }
     if (rf_load_model(config, &model, err) != RF_OK) {

@@ -59,8 +59,8 @@ static void work_all_cb(uv_work_t *work)
 {
     struct planning_all *all = work->data;
     if (rf_load_model(all->config, &all->model, &all->why) == RF_OK &&
-        rf_scenarios_plan(all->config, all->model, RF_SCENARIOS_BYTES,
-                          &all->scenarios, &all->why) != RF_OK) {
+        rf_scenarios_plan_late(all->config, all->model, RF_SCENARIOS_BYTES,
+                               &all->scenarios, &all->why) != RF_OK) {
         rf_model_destroy(all->model);
         all->model = NULL;
     }

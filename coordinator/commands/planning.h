@@ -29,8 +29,8 @@ typedef void (*rf_all_planned_fn)(struct rf_model *model,
                                   struct rf_scenarios *scenarios,
                                   const struct rf_err *why, void *data);
 
-/* The same for rf_load_model() and rf_scenarios_plan(); `config` is borrowed
- * and must not change until then. */
+/* The same for rf_load_model() and rf_scenarios_plan_late(); `config` is
+ * borrowed and must not change until then. */
 void rf_planning_start_all(uv_loop_t *loop, const struct rf_config *config,
                            rf_all_planned_fn planned, void *data);
 

@@ -16,6 +16,7 @@
 #include "coordinator/commands/commands.h"
 #include "coordinator/commands/demo.h"
 #include "coordinator/commands/load.h"
+#include "coordinator/commands/scenarios.h"
 #include "coordinator/results/result_files.h"
 #include "planner/model_json.h"
 #include "planner/simulate.h"
@@ -184,21 +185,24 @@ static enum rf_status predict_scenario(struct context *context,
 
 static enum rf_status predict_all(struct context *context, struct rf_err *err)
 {
+    size_t next = 0;
     for (size_t i = 0; i < context->config->n_scenarios; i++) {
         (void)note_row(context, i, NULL); /* every scenario has its own */
     }
-    for (size_t i = 0; i < context->config->n_scenarios; i++) {
+    while (next < context->config->n_scenarios) {
         struct rf_scenario *scenario = NULL;
-        enum rf_status status = rf_scenario_build(
-            context->config, context->model, i, &scenario, err);
-        if (status == RF_OK) {
+        enum rf_status status = rf_scenarios_try(
+            context->config, context->model, next, &scenario, err);
+        if (status == RF_OK && scenario != NULL) {
             status = predict_scenario(context, scenario, err);
+            next++;
         }
         rf_scenario_destroy(scenario);
         if (status != RF_OK) {
             return status;
         }
     }
+    rf_scenarios_announce(context->config);
     return RF_OK;
 }
 

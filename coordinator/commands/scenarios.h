@@ -16,13 +16,33 @@
 
 struct rf_scenarios;
 
-/* Plans and proves every scenario of `config`; both are borrowed. Fails with
- * the first that cannot work. */
-enum rf_status rf_scenarios_plan(const struct rf_config *config,
+/* Builds scenario `index`. One that cannot work and that the file allows to be
+ * left out is taken out of `config`: *out is NULL, and the next one has that
+ * index. Leaving out the last one is RF_ERR_CONFIG. */
+enum rf_status rf_scenarios_try(struct rf_config *config,
+                                const struct rf_model *model, size_t index,
+                                struct rf_scenario **out,
+                                struct rf_err *err) RF_MUST_CHECK;
+
+/* Logs "12 of 15 scenarios = 2 methods x 6 strategies + 3, 1 skipped, 2 slow
+ * left out", where that says anything, and what was skipped why. */
+void rf_scenarios_announce(const struct rf_config *config);
+
+/* Plans and proves every scenario of `config`; both are borrowed, and `config`
+ * loses scenarios as in rf_scenarios_try(). Fails with the first that cannot
+ * work and must, or else announces what there is. */
+enum rf_status rf_scenarios_plan(struct rf_config *config,
                                  const struct rf_model *model,
                                  uint64_t budget_bytes,
                                  struct rf_scenarios **out,
                                  struct rf_err *err) RF_MUST_CHECK;
+/* The same while a run works with `config`, which keeps its scenarios: one that
+ * cannot work is an error in any case. From any thread. */
+enum rf_status rf_scenarios_plan_late(const struct rf_config *config,
+                                      const struct rf_model *model,
+                                      uint64_t budget_bytes,
+                                      struct rf_scenarios **out,
+                                      struct rf_err *err) RF_MUST_CHECK;
 void rf_scenarios_destroy(struct rf_scenarios *scenarios); /* NULL is fine */
 
 /* Gives scenario `index` away, planned again where it was not kept or has been

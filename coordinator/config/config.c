@@ -127,6 +127,43 @@ static enum rf_status check_members(const struct rf_config *config,
     return RF_OK;
 }
 
+/* Appends " + `text`" (taken) to what scenario objects multiply to. */
+static void add_factors(struct rf_config *config, char *text)
+{
+    char *sum = config->factors;
+    if (sum == NULL) {
+        config->factors = text;
+        return;
+    }
+    config->factors = rf_xasprintf("%s + %s", sum, text);
+    free(sum);
+    free(text);
+}
+
+static enum rf_status expand_all(const struct rf_jnode *list,
+                                 struct rf_config *config, struct rf_err *err)
+{
+    size_t n_single = 0;
+    for (size_t i = 0; i < json_array_size(list->value); i++) {
+        struct rf_jnode node = rf_jnode_at(list, i);
+        char *factors = NULL;
+        enum rf_status status = rf_config_expand(&node, config, &factors, err);
+        if (status != RF_OK) {
+            return status;
+        }
+        if (factors != NULL) {
+            add_factors(config, factors);
+        } else {
+            n_single++;
+        }
+    }
+    if (config->factors != NULL && n_single > 0) {
+        add_factors(config, rf_xasprintf("%zu", n_single));
+    }
+    config->n_in_file = config->n_scenarios;
+    return RF_OK;
+}
+
 static enum rf_status read_scenarios(const struct rf_jnode *root,
                                      struct rf_config *config,
                                      struct rf_err *err)
@@ -140,13 +177,9 @@ static enum rf_status read_scenarios(const struct rf_jnode *root,
         return rf_jnode_fail(&list, err,
                              "must be a list with at least one scenario");
     }
-    for (size_t i = 0; i < json_array_size(list.value); i++) {
-        struct rf_jnode node = rf_jnode_at(&list, i);
-        status = rf_config_expand(&node, &config->scenarios,
-                                  &config->n_scenarios, err);
-        if (status != RF_OK) {
-            return status;
-        }
+    status = expand_all(&list, config, err);
+    if (status != RF_OK) {
+        return status;
     }
     for (size_t i = 0; i < config->n_scenarios; i++) {
         place_folder(config, &config->scenarios[i]);
@@ -302,7 +335,7 @@ static bool matches(const struct rf_scenario_config *scenario, const char *glob)
 
 enum rf_status rf_config_select(struct rf_config *config,
                                 const char *const *globs, size_t n_globs,
-                                struct rf_err *err)
+                                bool slow, struct rf_err *err)
 {
     size_t kept = 0;
     for (size_t g = 0; g < n_globs; g++) {
@@ -319,7 +352,8 @@ enum rf_status rf_config_select(struct rf_config *config,
         }
     }
     for (size_t i = 0; i < config->n_scenarios; i++) {
-        bool any = n_globs == 0;
+        const bool left = n_globs == 0 && !slow && config->scenarios[i].slow;
+        bool any = n_globs == 0 && !left;
         for (size_t g = 0; g < n_globs && !any; g++) {
             any = matches(&config->scenarios[i], globs[g]);
         }
@@ -328,9 +362,25 @@ enum rf_status rf_config_select(struct rf_config *config,
         } else {
             free_scenario(&config->scenarios[i]);
         }
+        config->n_slow_left += left;
     }
     config->n_scenarios = kept;
-    return RF_OK;
+    return kept > 0 ? RF_OK
+                    : rf_err_set(err, RF_ERR_USAGE,
+                                 "%s: every scenario is slow; add --slow, or "
+                                 "choose some with --scenario",
+                                 config->file);
+}
+
+void rf_config_skip(struct rf_config *config, size_t index, const char *reason)
+{
+    struct rf_scenario_config *at = &config->scenarios[index];
+    const struct rf_skipped_config skipped = {rf_xstrdup(at->name),
+                                              rf_xstrdup(reason)};
+    RF_PUSH(config->skipped, config->n_skipped, config->cap_skipped, skipped);
+    free_scenario(at);
+    config->n_scenarios--;
+    memmove(at, at + 1, (config->n_scenarios - index) * sizeof(*at));
 }
 
 enum rf_status rf_config_export(struct rf_config *config, const char *folder,
@@ -397,6 +447,12 @@ void rf_config_destroy(struct rf_config *config)
     for (size_t i = 0; i < config->n_strings; i++) {
         free(config->strings[i]);
     }
+    for (size_t i = 0; i < config->n_skipped; i++) {
+        free(config->skipped[i].name);
+        free(config->skipped[i].reason);
+    }
+    free(config->skipped);
+    free(config->factors);
     free(config->scenarios);
     free(config->strings);
     free(config->nodes);

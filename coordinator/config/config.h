@@ -29,6 +29,13 @@ struct rf_scenario_config {
     char *base;    /* the name in the file */
     json_t *value; /* owned; "name" is the member's */
     char path[40]; /* "$.scenarios[1]" */
+    bool slow;     /* runs only when asked for */
+    bool skip;     /* left out when it cannot work ("impossible": "skip") */
+};
+
+/* A member that cannot work and was left out. */
+struct rf_skipped_config {
+    char *name, *reason;
 };
 
 /* "control": where the agents connect back to. */
@@ -54,6 +61,12 @@ struct rf_config {
                       an rf_config_checkpoint(); owned */
     struct rf_scenario_config *scenarios;
     size_t n_scenarios;
+    char *factors; /* how "scenarios" multiply: "2 methods x 3 strategies + 1";
+                      NULL where there is no matrix */
+    size_t n_in_file;   /* scenarios before anything was left out */
+    size_t n_slow_left; /* left out because they are slow */
+    struct rf_skipped_config *skipped;
+    size_t n_skipped, cap_skipped;
     char *export_folder; /* of --export, absolute; NULL: nothing is exported */
     json_t *links;       /* "links", borrowed, or NULL */
     struct rf_timeline timeline;
@@ -81,10 +94,16 @@ enum rf_status rf_config_from_json(json_t *document, const char *file,
                                    struct rf_err *err) RF_MUST_CHECK;
 
 /* Keeps the scenarios whose name, or whose name in the file, matches one of the
- * patterns of fnmatch(3). A pattern that matches none is RF_ERR_USAGE. */
+ * patterns of fnmatch(3); without patterns, all but the slow ones, with `slow`
+ * those, too. A pattern that matches none is RF_ERR_USAGE, and so is leaving
+ * out everything. */
 enum rf_status rf_config_select(struct rf_config *config,
                                 const char *const *globs, size_t n_globs,
-                                struct rf_err *err) RF_MUST_CHECK;
+                                bool slow, struct rf_err *err) RF_MUST_CHECK;
+
+/* Takes scenario `index` out, which cannot work for `reason`; those behind it
+ * move up. */
+void rf_config_skip(struct rf_config *config, size_t index, const char *reason);
 
 /* Has the one scenario that is selected export what it refits to `folder`, a
  * path on the nodes. Several are RF_ERR_USAGE. */

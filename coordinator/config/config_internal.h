@@ -4,9 +4,11 @@
 
 #include "coordinator/config/config.h"
 
-/* config_matrix.c: appends the members of one scenario object. */
+/* config_matrix.c: appends the members of one scenario object. *factors is
+ * "2 methods x 3 strategies", for the caller to free, or NULL where there are
+ * no lists. */
 enum rf_status rf_config_expand(const struct rf_jnode *scenario,
-                                struct rf_scenario_config **list, size_t *n,
+                                struct rf_config *config, char **factors,
                                 struct rf_err *err) RF_MUST_CHECK;
 
 /* config_nodes.c: "launch", "control" and "nodes". */

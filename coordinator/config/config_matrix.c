@@ -126,10 +126,12 @@ static char *value_text(const json_t *value)
 
 /* Member `index` of the matrix. */
 static enum rf_status make_member(const struct rf_jnode *scenario,
-                                  const char *base, const struct axes *axes,
-                                  size_t index, struct rf_scenario_config *out,
+                                  const struct rf_scenario_config *all,
+                                  const struct axes *axes, size_t index,
+                                  struct rf_scenario_config *out,
                                   struct rf_err *err)
 {
+    const char *base = all->base;
     json_t *value = json_deep_copy(scenario->value);
     char *name = rf_xstrdup(base);
     size_t rest = index, stride = 1;
@@ -163,8 +165,12 @@ static enum rf_status make_member(const struct rf_jnode *scenario,
         return RF_ERR_CONFIG;
     }
     json_object_set_new(value, "name", json_string(name));
-    *out = (struct rf_scenario_config){
-        .name = name, .base = rf_xstrdup(base), .value = value};
+    json_object_del(value, "slow");
+    json_object_del(value, "impossible");
+    *out = *all;
+    out->name = name;
+    out->base = rf_xstrdup(base);
+    out->value = value;
     snprintf(out->path, sizeof(out->path), "%.39s", scenario->path);
     return RF_OK;
 }
@@ -187,29 +193,78 @@ static enum rf_status count_members(const struct rf_jnode *scenario,
     return RF_OK;
 }
 
-static enum rf_status expand(const struct rf_jnode *scenario, const char *base,
-                             const struct axes *axes,
-                             struct rf_scenario_config **list, size_t *n,
+static enum rf_status expand(const struct rf_jnode *scenario,
+                             const struct rf_scenario_config *all,
+                             const struct axes *axes, struct rf_config *config,
                              struct rf_err *err)
 {
     size_t count = 0;
-    enum rf_status status = count_members(scenario, axes, *n, &count, err);
+    enum rf_status status =
+        count_members(scenario, axes, config->n_scenarios, &count, err);
     for (size_t i = 0; status == RF_OK && i < count; i++) {
         struct rf_scenario_config member;
-        status = make_member(scenario, base, axes, i, &member, err);
+        status = make_member(scenario, all, axes, i, &member, err);
         if (status == RF_OK) {
-            *list = rf_xrealloc(*list, *n + 1, sizeof(**list));
-            (*list)[(*n)++] = member;
+            config->scenarios =
+                rf_xrealloc(config->scenarios, config->n_scenarios + 1,
+                            sizeof(*config->scenarios));
+            config->scenarios[config->n_scenarios++] = member;
         }
     }
     return status;
 }
 
+/* The keys that are not the planner's. */
+static enum rf_status read_own_keys(const struct rf_jnode *scenario,
+                                    struct rf_scenario_config *all,
+                                    struct rf_err *err)
+{
+    static const char *const choices[] = {"error", "skip", NULL};
+    unsigned impossible = 0;
+    enum rf_status status = rf_jnode_bool(scenario, "slow", &all->slow, err);
+    if (status == RF_OK) {
+        status =
+            rf_jnode_choice(scenario, "impossible", choices, &impossible, err);
+    }
+    all->skip = impossible == 1;
+    return status;
+}
+
+/* "2 methods", "3 strategies", "2 train.tp". */
+static char *factor_text(const struct axis *axis)
+{
+    size_t n = json_array_size(axis->values), length = strlen(axis->path);
+    char last = axis->path[length - 1];
+    if (n == 1 || last == 's' || strchr(axis->path, '.') != NULL) {
+        return rf_xasprintf("%zu %s", n, axis->path);
+    }
+    return last == 'y' ? rf_xasprintf("%zu %.*s%s", n, (int)length - 1,
+                                      axis->path, "ies")
+                       : rf_xasprintf("%zu %ss", n, axis->path);
+}
+
+static char *factors_text(const struct axes *axes)
+{
+    char *text = NULL;
+    for (size_t a = 0; a < axes->n; a++) {
+        char *factor = factor_text(&axes->list[a]);
+        char *longer =
+            text != NULL ? rf_xasprintf("%s x %s", text, factor) : factor;
+        if (text != NULL) {
+            free(factor);
+            free(text);
+        }
+        text = longer;
+    }
+    return text;
+}
+
 enum rf_status rf_config_expand(const struct rf_jnode *scenario,
-                                struct rf_scenario_config **list, size_t *n,
+                                struct rf_config *config, char **factors,
                                 struct rf_err *err)
 {
     struct axes axes = {0};
+    struct rf_scenario_config all = {0};
     const char *base = NULL;
     enum rf_status status;
     if (!json_is_object(scenario->value)) {
@@ -230,9 +285,17 @@ enum rf_status rf_config_expand(const struct rf_jnode *scenario,
                              "with \".\" or \"-\" (it names a result file)",
                              RF_CONFIG_MAX_NAME);
     }
-    status = find_axes(scenario, "", 0, &axes, err);
+    status = read_own_keys(scenario, &all, err);
     if (status == RF_OK) {
-        status = expand(scenario, base, &axes, list, n, err);
+        status = find_axes(scenario, "", 0, &axes, err);
+    }
+    if (status == RF_OK) {
+        all.base = rf_xstrdup(base);
+        status = expand(scenario, &all, &axes, config, err);
+        free(all.base);
+    }
+    if (status == RF_OK) {
+        *factors = factors_text(&axes);
     }
     for (size_t a = 0; a < axes.n; a++) {
         free(axes.list[a].path);

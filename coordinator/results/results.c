@@ -165,6 +165,21 @@ static void set_repeats(struct rf_results *results, uint32_t n_repeats)
     }
 }
 
+/* What of cluster.json does not run, this time. */
+static void note_left_out(struct rf_results *results)
+{
+    const struct rf_config *config = results->run.config;
+    json_t *list = json_array();
+    for (size_t i = 0; i < config->n_skipped; i++) {
+        json_array_append_new(list, json_pack("{s:s, s:s}", "name",
+                                              config->skipped[i].name, "reason",
+                                              config->skipped[i].reason));
+    }
+    json_object_set_new(results->document, "skipped", list);
+    json_object_set_new(results->document, "slow_left_out",
+                        json_integer((json_int_t)config->n_slow_left));
+}
+
 static void new_document(struct rf_results *results)
 {
     const struct rf_result_run *run = &results->run;
@@ -278,6 +293,7 @@ static enum rf_status read_old(struct rf_results *results, uint32_t asked,
     json_object_set_new(results->document, "argv",
                         rf_result_argv(&results->run.maker));
     json_object_set_new(results->document, "status", json_string("running"));
+    note_left_out(results);
     index = json_object_get(results->document, "scenarios");
     if (!json_is_array(index)) {
         index = json_array();
@@ -312,6 +328,7 @@ static enum rf_status open_folder(struct rf_results *results,
     }
     if (status == RF_OK) {
         new_document(results);
+        note_left_out(results);
         set_repeats(results, RF_MAX(settings->n_repeats, 1));
     }
     return status;

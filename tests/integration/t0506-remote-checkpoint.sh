@@ -86,6 +86,16 @@ test_a_plan_that_the_headers_do_not_allow_is_a_mistake_in_the_file() {
     [ ! -e results ] || fail "results/ was left"
 }
 
+test_members_that_the_headers_do_not_allow_cannot_be_skipped() {
+    remote_checkpoints '.nodes |= map(.slots = 3) |
+        .scenarios[0] += {impossible: "skip", train: {tp: [1, 3]},
+            infer: {tp: 3}}'
+    run_coord cluster.json
+    expect_exit 2
+    expect_text err 'tp 3 is impossible.*"skip" cannot leave it out after'
+    [ ! -e results ] || fail "results/ was left"
+}
+
 # Which worker is which node is a matter of who starts first.
 test_a_folder_that_no_node_has_names_all_of_them() {
     remote_checkpoints '.model.checkpoint = "mounted/absent"'

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/log.h"
 #include "common/mem.h"
 #include "coordinator/commands/scenarios.h"
 #include "tests/lib/configured.h"
@@ -129,6 +130,44 @@ START_TEST(test_the_first_scenario_that_cannot_work_is_named)
 }
 END_TEST
 
+#define SAID_BYTES 600
+
+static void take_line(enum rf_log_level level, const char *line, void *data)
+{
+    char *said = data;
+    size_t used = strlen(said);
+    if (level == RF_LOG_INFO) {
+        snprintf(said + used, SAID_BYTES - used, "%s\n", line);
+    }
+}
+
+START_TEST(test_members_that_cannot_work_are_left_out_where_allowed)
+{
+    struct rf_scenarios *scenarios = NULL;
+    struct rf_scenario *second = NULL;
+    char said[SAID_BYTES] = "";
+    struct lab lab = lab_of("{'name': 's', 'impossible': 'skip', 'train': "
+                            "{'tp': [1, 3, 2]}, 'infer': {'tp': 4}}");
+    rf_log_set_sink(take_line, said);
+    ck_assert_int_eq(rf_scenarios_plan(lab.config, lab.model,
+                                       RF_SCENARIOS_BYTES, &scenarios, NULL),
+                     RF_OK);
+    rf_log_set_sink(NULL, NULL);
+    ck_assert_ptr_eq(
+        strstr(said, "2 of 3 scenarios = 3 train.tp, 1 skipped\nskipped: "),
+        said);
+    ck_assert_uint_eq(lab.config->n_scenarios, 2);
+    ck_assert_uint_eq(lab.config->n_skipped, 1);
+    ck_assert_str_eq(lab.config->skipped[0].name, "s-train.tp=3");
+    ck_assert_ptr_nonnull(strstr(lab.config->skipped[0].reason, "tp 3"));
+    ck_assert_int_eq(rf_scenarios_take(scenarios, 1, &second, NULL), RF_OK);
+    ck_assert_str_eq(second->spec->name, "s-train.tp=2");
+    rf_scenario_destroy(second);
+    rf_scenarios_destroy(scenarios);
+    lab_free(&lab);
+}
+END_TEST
+
 Suite *test_scenarios_suite(void);
 Suite *test_scenarios_suite(void)
 {
@@ -138,6 +177,8 @@ Suite *test_scenarios_suite(void)
     tcase_add_test(tests, test_memory_of_kept_scenarios_is_bounded);
     tcase_add_test(tests, test_a_scenario_may_be_taken_again);
     tcase_add_test(tests, test_the_first_scenario_that_cannot_work_is_named);
+    tcase_add_test(tests,
+                   test_members_that_cannot_work_are_left_out_where_allowed);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -174,15 +174,17 @@ START_TEST(test_config_select_matches_members_and_their_scenario)
                          "'infer': {}}, " SCENARIO);
     struct rf_config *config = read_good(text);
     struct rf_err err = {0};
-    ck_assert_int_eq(rf_config_select(config, (const char *[]){"m"}, 1, &err),
-                     RF_OK);
+    ck_assert_int_eq(
+        rf_config_select(config, (const char *[]){"m"}, 1, false, &err), RF_OK);
     ck_assert_uint_eq(config->n_scenarios, 2);
-    ck_assert_int_eq(rf_config_select(config, (const char *[]){"*=2"}, 1, &err),
-                     RF_OK);
+    ck_assert_int_eq(
+        rf_config_select(config, (const char *[]){"*=2"}, 1, false, &err),
+        RF_OK);
     ck_assert_uint_eq(config->n_scenarios, 1);
     ck_assert_str_eq(config->scenarios[0].name, "m-iterations=2");
-    ck_assert_int_eq(rf_config_select(config, (const char *[]){"x"}, 1, &err),
-                     RF_ERR_USAGE);
+    ck_assert_int_eq(
+        rf_config_select(config, (const char *[]){"x"}, 1, false, &err),
+        RF_ERR_USAGE);
     rf_config_destroy(config);
 }
 END_TEST

@@ -89,6 +89,43 @@ START_TEST(test_suite_variables_reach_the_model)
 }
 END_TEST
 
+START_TEST(test_suite_slow_scenarios_run_when_asked_for)
+{
+    static const char text[] =
+        "{" BASE ", 'defaults': {'train': {}, 'infer': {}}, 'scenarios': "
+        "[{'name': 'a'}, {'name': 'b', 'slow': true, 'method': ['host', "
+        "'tcp']}]}";
+    static const char *const globs[] = {"b"};
+    static const struct {
+        size_t n_globs, n, n_left;
+        bool slow;
+    } cases[] = {{0, 1, 2, false}, {0, 3, 0, true}, {1, 2, 0, false}};
+    for (size_t i = 0; i < RF_ARRAY_SIZE(cases); i++) {
+        struct rf_config *config = read_good(text);
+        ck_assert_ptr_null(json_object_get(config->scenarios[1].value, "slow"));
+        ck_assert_int_eq(rf_config_select(config, globs, cases[i].n_globs,
+                                          cases[i].slow, NULL),
+                         RF_OK);
+        ck_assert_uint_eq(config->n_scenarios, cases[i].n);
+        ck_assert_uint_eq(config->n_slow_left, cases[i].n_left);
+        rf_config_destroy(config);
+    }
+}
+END_TEST
+
+START_TEST(test_suite_counts_what_lists_multiply_to)
+{
+    struct rf_config *config = read_good(
+        "{" BASE ", 'defaults': {'train': {}, 'infer': {}}, 'scenarios': "
+        "[{'name': 'a'}, {'name': 'b', 'method': ['host', 'tcp'], 'strategy': "
+        "['send_recv', 'broadcast', 'auto'], 'warmup': [1]}, {'name': 'c', "
+        "'infer': {'tp': [1, 2]}}, {'name': 'd'}]}");
+    ck_assert_str_eq(config->factors,
+                     "2 methods x 3 strategies x 1 warmup + 2 infer.tp + 2");
+    rf_config_destroy(config);
+}
+END_TEST
+
 static const struct {
     const char *text, *path, *rule;
 } wrong[] = {
@@ -104,6 +141,10 @@ static const struct {
     {"'defaults': {'metod': 'host'}, 'scenarios': [{'name': 's', 'train': {}, "
      "'infer': {}}]",
      "$.scenarios[0]", "metod"},
+    {"'scenarios': [{'name': 's', 'slow': [true, false]}]",
+     "$.scenarios[0].slow", "true or false"},
+    {"'scenarios': [{'name': 's', 'impossible': 'ignore'}]",
+     "$.scenarios[0].impossible", "skip"},
 };
 
 START_TEST(test_suite_errors_name_place_and_rule)
@@ -129,6 +170,8 @@ Suite *test_suite_suite(void)
         test_suite_scenarios_have_the_defaults_that_they_do_not_override);
     tcase_add_test(tests, test_suite_variables_replace_whole_values);
     tcase_add_test(tests, test_suite_variables_reach_the_model);
+    tcase_add_test(tests, test_suite_slow_scenarios_run_when_asked_for);
+    tcase_add_test(tests, test_suite_counts_what_lists_multiply_to);
     tcase_add_loop_test(tests, test_suite_errors_name_place_and_rule, 0,
                         (int)RF_ARRAY_SIZE(wrong));
     suite_add_tcase(suite, tests);

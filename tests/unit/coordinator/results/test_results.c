@@ -418,7 +418,7 @@ START_TEST(test_results_resume_of_some_keeps_the_others)
     const json_t *index;
     json_t *run;
     FILE *file;
-    ck_assert_int_eq(rf_config_select(result_lab.config, globs, 1, NULL),
+    ck_assert_int_eq(rf_config_select(result_lab.config, globs, 1, false, NULL),
                      RF_OK);
     result_lab.settings.resume = in;
     results = open_results();
@@ -491,7 +491,7 @@ START_TEST(test_results_resume_of_some_is_not_ok_beside_failures)
     ck_assert_msg(strstr(csv, "\none,failed,") != NULL, "%s", csv);
     ck_assert_msg(strstr(csv, "\none,") < strstr(csv, "\ntwo,"), "%s", csv);
     free(csv);
-    ck_assert_int_eq(rf_config_select(result_lab.config, globs, 1, NULL),
+    ck_assert_int_eq(rf_config_select(result_lab.config, globs, 1, false, NULL),
                      RF_OK);
     results = open_results();
     ck_assert(finish(results, 0));

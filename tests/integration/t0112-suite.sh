@@ -1,0 +1,103 @@
+# Keys of cluster.json for many scenarios: defaults, variables, slow ones,
+# members that cannot work; and such a run stopped and resumed.
+# limit: 300
+# shellcheck shell=bash source=../lib/test.sh disable=SC2034
+. "$(dirname "$0")/../lib/test.sh"
+
+# 2 x 3 x 3 members, of which those with three ranks per replica are impossible,
+# and a slow one.
+base=$(jq '. + {
+    variables: {tp: [1, 2, 3], rounds: 3},
+    defaults: {mode: "disaggregated", warmup: 0, iterations: "$rounds",
+        method: ["host", "tcp"], impossible: "skip",
+        train: {tp: "$tp"}, infer: {tp: 2}},
+    scenarios: [
+        {name: "m", strategy: ["send_recv", "broadcast", "allgather"]},
+        {name: "s", slow: true, method: "host", train: {tp: 1}}]}' \
+    <<<"$four_slots")
+
+members() { # the names that should have results
+    printf '%s\n' m-{host,tcp}-{1,2}-{send_recv,broadcast,allgather} |
+        sed -E 's/m-(.*)-(.)-(.*)/m-method=\1-train.tp=\2-strategy=\3/' | sort
+}
+
+results_in() { # DIR
+    (cd "$1" && ls) | sed -n 's/\.json$//p' | grep -vx run | sort
+}
+
+test_suite_says_what_it_leaves_out() {
+    cluster
+    run_coord cluster.json -n
+    expect_exit 0
+    expect_text err '12 of 19 scenarios = 2 methods x 3 train.tp x 3 strategies \+ 1, 6 skipped, 1 slow left out'
+    [ "$(grep -c 'skipped: .*train.tp=3' err)" = 6 ] || fail "$(cat err)"
+    run_coord cluster.json -n --slow
+    expect_text err '13 of 19 scenarios .*, 6 skipped$'
+    run_coord cluster.json -n -s s
+    expect_exit 0
+    expect_text err '^1 of 19 scenarios .*, 18 not selected$'
+    run_coord plan cluster.json --json
+    jq -e '.scenarios | length == 12' out >/dev/null || fail "$(cat out)"
+}
+
+test_suite_impossible_members_are_errors_unless_skipped() {
+    cluster '.defaults.impossible = "error"'
+    run_coord cluster.json -n
+    expect_exit 2
+    expect_text err 'train.tp=3'
+    cluster '.variables.tp = [3]'
+    run_coord cluster.json -n
+    expect_exit 2
+    expect_text err 'no scenario is left'
+    cluster '.scenarios |= map(.slow = true)'
+    run_coord cluster.json -n
+    expect_exit 2
+    expect_text err 'every scenario is slow'
+}
+
+# What does not depend on when it ran.
+what_moved() { # RESULT
+    jq '{scenario, status, iterations: (.iterations | length),
+        plan: .plan.digest, schedule: .schedule.digest,
+        verification: (.verification | {checked_bytes, mismatched_bytes})}' "$1"
+}
+
+has_results() { # NUMBER
+    [ "$(results_in "$(echo results/*)" 2>/dev/null | wc -l)" -ge "$1" ]
+}
+
+test_suite_stopped_twice_and_resumed_has_the_same_results() {
+    local n folder
+    cluster '.variables.rounds = 20'
+    run_coord cluster.json -o whole
+    expect_exit 0
+    start_coord cluster.json
+    for n in 2 7; do
+        wait_until 120 "$n results" has_results "$n"
+        kill -INT "$coord_pid"
+        finish_coord
+        expect_exit 130
+        folder=$(echo results/*)
+        [ "$(results_in "$folder" | wc -l)" -lt 12 ] || fail "was not stopped"
+        start_coord cluster.json --resume "$folder"
+    done
+    finish_coord
+    expect_exit 0
+    members >expected
+    for folder in whole/* results/*; do
+        results_in "$folder" >names
+        cmp expected names || fail "$folder has other results: $(cat names)"
+        expect_json "$folder/run.json" '.status == "ok" and
+            .slow_left_out == 1 and (.skipped | length) == 6 and
+            all(.skipped[]; (.name | test("train.tp=3")) and
+                (.reason | length) > 20) and
+            (.scenarios | length) == 12 and all(.scenarios[]; .status == "ok")'
+    done
+    while read -r n; do
+        what_moved "$(echo whole/*/"$n.json")" >uninterrupted
+        what_moved "$folder/$n.json" >resumed
+        cmp uninterrupted resumed || fail "$n differs: $(cat resumed)"
+    done <expected
+}
+
+run_tests

@@ -17,7 +17,7 @@ enum rf_status rf_load_model(const struct rf_config *config,
             "\"refit-coord run\" and \"check\" ask the nodes for the headers",
             config->file, folder);
     }
-    snprintf(node.path, sizeof(node.path), "$.model");
+    snprintf(node.path, sizeof(node.path), "%s", config->model_path);
     return rf_model_from_json(&node, out, err);
 }
 

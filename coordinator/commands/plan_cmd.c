@@ -19,6 +19,9 @@ static json_t *scenario_json(const struct rf_scenario *scenario, bool full)
 {
     json_t *out = rf_plan_json(scenario->plan, scenario->schedule,
                                rf_scenario_node_names(scenario), full);
+    if (scenario->own_model != NULL) {
+        json_object_set_new(out, "model", rf_model_json(scenario->own_model));
+    }
     if (scenario->choice != NULL) {
         json_object_set_new(out, "strategy_choice",
                             rf_scenario_choice_json(scenario));
@@ -66,12 +69,26 @@ static enum rf_status plan_all(const struct rf_cli *cli,
         if (cli->json) {
             json_array_append_new(list, scenario_json(scenario, cli->full));
         } else {
+            if (scenario->own_model != NULL) {
+                fputs(scenario->index > 0 ? "\n" : "", stdout);
+                rf_plan_print_model(scenario->own_model);
+            }
             rf_plan_print_scenario(scenario, cli->level >= RF_LOG_DEBUG);
         }
         rf_scenario_destroy(scenario);
     }
     rf_scenarios_announce(config);
     return RF_OK;
+}
+
+/* Whether any scenario has the file's model. */
+static bool needs_model(const struct rf_config *config)
+{
+    bool needs = false;
+    for (size_t i = 0; i < config->n_scenarios; i++) {
+        needs |= config->scenarios[i].model == NULL;
+    }
+    return needs;
 }
 
 /* `document` is taken. */
@@ -91,7 +108,7 @@ static int plan_cluster(const struct rf_cli *cli, json_t *document,
     if (rf_load_model(config, &model, err) != RF_OK) {
         goto free_config;
     }
-    if (!cli->json) {
+    if (!cli->json && needs_model(config)) {
         rf_plan_print_model(model);
     }
     if (plan_all(cli, config, model, list, err) != RF_OK) {

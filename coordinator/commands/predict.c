@@ -25,7 +25,6 @@
 struct context {
     struct rf_config *config;
     struct rf_model *model;
-    json_t *model_json;
     bool have_links;
     struct rf_jnode methods; /* "links.methods", value NULL when absent */
     struct rf_result_set measured;
@@ -79,6 +78,7 @@ static enum rf_status add_row(struct context *context,
     struct rf_predict_row row = {.method = rf_method_info_find(input->method),
                                  .strategy = rf_strategy_name(spec->strategy),
                                  .gap = rf_predict_gap(input)};
+    json_t *model;
     if (row.gap == NULL) {
         enum rf_status status = predict(context, input, &row.p, err);
         if (status != RF_OK) {
@@ -86,9 +86,11 @@ static enum rf_status add_row(struct context *context,
         }
     }
     row.scenario = rf_xstrdup(spec->name);
+    model = rf_model_json(input->scenario->plan->model);
     row.measured_ms =
         rf_predict_measured(&context->measured, input->scenario, input->method,
-                            context->model_json, &row.result, &row.why);
+                            model, &row.result, &row.why);
+    json_decref(model);
     RF_PUSH(context->rows.rows, context->rows.n, context->rows.capacity, row);
     return RF_OK;
 }
@@ -144,6 +146,7 @@ static bool note_row(const struct context *context, size_t index,
     scenario = rf_spec_to_json(spec, config->node_names);
     json_object_del(scenario, "name");
     json_object_del(scenario, "disk");
+    json_object_set(scenario, "model", rf_config_model(config, index));
     json_object_set_new(scenario, "method",
                         json_string(method != NULL ? method : spec->method));
     key = json_dumps(scenario, JSON_COMPACT | JSON_SORT_KEYS);
@@ -260,13 +263,11 @@ static enum rf_status load(struct context *context, const struct rf_cli *cli,
     if (status != RF_OK) {
         return status;
     }
-    context->model_json = rf_model_json(context->model);
     return read_figures(context, cli, err);
 }
 
 static void free_context(struct context *context)
 {
-    json_decref(context->model_json);
     json_decref(context->noted);
     rf_predict_rows_free(&context->rows);
     rf_result_set_free(&context->measured);

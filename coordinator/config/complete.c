@@ -93,13 +93,14 @@ static json_t *nodes_json(const struct rf_config *config)
     return list;
 }
 
-json_t *rf_config_complete(const struct rf_config *config, json_t *scenario)
+json_t *rf_config_complete(const struct rf_config *config, json_t *model,
+                           json_t *scenario)
 {
-    json_t *out = json_pack(
-        "{s:s, s:o, s:o, s:o, s:o, s:[O]}", "name", config->name, "launch",
-        launch_json(config), "control", control_json(&config->control), "nodes",
-        nodes_json(config), "model", json_deep_copy(config->model), "scenarios",
-        scenario);
+    json_t *out =
+        json_pack("{s:s, s:o, s:o, s:o, s:o, s:[O]}", "name", config->name,
+                  "launch", launch_json(config), "control",
+                  control_json(&config->control), "nodes", nodes_json(config),
+                  "model", json_deep_copy(model), "scenarios", scenario);
     if (config->links != NULL) {
         json_object_set_new(out, "links", json_deep_copy(config->links));
     }

@@ -7,10 +7,11 @@
 #include "coordinator/config/config.h"
 
 /*
- * A cluster.json that means the same wherever it is read: the model is
+ * A cluster.json that means the same wherever it is read: `model` is
  * described in place, paths are absolute, the defaults of "launch" and
  * "control" are filled in, and `scenario` is its only one. A new reference.
  */
-json_t *rf_config_complete(const struct rf_config *config, json_t *scenario);
+json_t *rf_config_complete(const struct rf_config *config, json_t *model,
+                           json_t *scenario);
 
 #endif

@@ -3,9 +3,10 @@
  *
  * Order: keys and types, then nodes, then variables and defaults are put in
  * place, then the model's files are read, then the matrix is expanded and each
- * member is checked by the planner's own reader. Any failure frees all and
- * leaves the caller with one error that names the file, the JSON path and the
- * rule. Nothing here starts a process or opens a socket.
+ * member is checked by the planner's own reader, then the files of scenarios'
+ * own models are read. Any failure frees all and leaves the caller with one
+ * error that names the file, the JSON path and the rule. Nothing here starts a
+ * process or opens a socket.
  */
 #include "coordinator/config/config.h"
 
@@ -188,17 +189,6 @@ static enum rf_status read_scenarios(const struct rf_jnode *root,
     return status != RF_OK ? status : check_members(config, err);
 }
 
-static enum rf_status read_model(const struct rf_jnode *root,
-                                 struct rf_config *config, struct rf_err *err)
-{
-    struct rf_jnode node = rf_jnode_get(root, "model");
-    enum rf_status status = rf_jnode_require(root, "model", err);
-    if (status != RF_OK) {
-        return status;
-    }
-    return rf_model_file_inline(&node, config->folder, &config->model, err);
-}
-
 static enum rf_status read_suite(const struct rf_jnode *root,
                                  struct rf_config *config, struct rf_err *err)
 {
@@ -209,9 +199,12 @@ static enum rf_status read_suite(const struct rf_jnode *root,
         return status;
     }
     node = rf_jnode_root(suite, config->file);
-    status = read_model(&node, config, err);
+    status = rf_config_read_model(&node, config, err);
     if (status == RF_OK) {
         status = read_scenarios(&node, config, err);
+    }
+    if (status == RF_OK) {
+        status = rf_config_read_own_models(&node, config, err);
     }
     json_decref(suite);
     return status;
@@ -325,6 +318,7 @@ static void free_scenario(struct rf_scenario_config *scenario)
     free(scenario->name);
     free(scenario->base);
     json_decref(scenario->value);
+    json_decref(scenario->model);
 }
 
 static bool matches(const struct rf_scenario_config *scenario, const char *glob)
@@ -464,6 +458,7 @@ void rf_config_destroy(struct rf_config *config)
     free(config->file);
     free(config->folder);
     json_decref(config->model);
+    json_decref(config->models);
     json_decref(config->document);
     free(config);
 }

@@ -28,6 +28,7 @@ struct rf_scenario_config {
     char *name;    /* unique, fit for a file name */
     char *base;    /* the name in the file */
     json_t *value; /* owned; "name" is the member's */
+    json_t *model; /* owned; as rf_config.model, NULL: the file's */
     char path[40]; /* "$.scenarios[1]" */
     bool slow;     /* runs only when asked for */
     bool skip;     /* left out when it cannot work ("impossible": "skip") */
@@ -59,6 +60,9 @@ struct rf_config {
     uint32_t n_nodes;
     json_t *model; /* inline description for rf_model_from_json, unless there is
                       an rf_config_checkpoint(); owned */
+    const char *model_path; /* "$.model", or of the scenario that has it */
+    json_t *models; /* pairs of what scenarios say and such a description, each
+                       once; owned */
     struct rf_scenario_config *scenarios;
     size_t n_scenarios;
     char *factors; /* how "scenarios" multiply: "2 methods x 3 strategies + 1";
@@ -127,6 +131,9 @@ uint32_t rf_config_join_limit_s(const struct rf_config *config);
 /* Whether ranks may share GPUs (REFIT_SHARE_GPU of "launch.env", see
  * refit-worker(1)): tests on small machines do. */
 bool rf_config_shares_gpus(const struct rf_config *config);
+
+/* What scenario `index` moves: its own model, or the file's. Borrowed. */
+json_t *rf_config_model(const struct rf_config *config, size_t index);
 
 /* The place of scenario `index`, for errors that name the file. */
 struct rf_jnode rf_config_scenario(const struct rf_config *config,

@@ -19,6 +19,16 @@ enum rf_status rf_config_read_nodes(const struct rf_jnode *root,
                                     struct rf_config *config,
                                     struct rf_err *err) RF_MUST_CHECK;
 
+/* config_models.c: "model" of the file, which may be missing; then, with the
+ * scenarios read, theirs. A file without one has that of its first scenario, if
+ * all have their own. */
+enum rf_status rf_config_read_model(const struct rf_jnode *root,
+                                    struct rf_config *config,
+                                    struct rf_err *err) RF_MUST_CHECK;
+enum rf_status rf_config_read_own_models(const struct rf_jnode *root,
+                                         struct rf_config *config,
+                                         struct rf_err *err) RF_MUST_CHECK;
+
 /* Keeps `text` (taken) until the configuration is destroyed. */
 const char *rf_config_keep(struct rf_config *config, char *text);
 

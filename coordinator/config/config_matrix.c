@@ -38,6 +38,57 @@ static bool list_by_nature(const char *key)
     return false;
 }
 
+/* Of a model, sizes and dtypes are axes; its other lists say what it is. */
+static bool may_be_axis(const char *path, const char *key)
+{
+    const char *in_model = strncmp(path, "model.", 6) == 0 ? path + 6 : NULL;
+    if (list_by_nature(key)) {
+        return false;
+    }
+    if (in_model == NULL) {
+        return true;
+    }
+    if (strncmp(in_model, "megatron.", 9) == 0) {
+        return strcmp(in_model + 9, "moe_layer_freq") != 0;
+    }
+    return strchr(in_model, '.') == NULL && strcmp(key, "rules") != 0;
+}
+
+/* What a member of a list of models is called: its name, or that of its file.
+ */
+static const char *model_name(const json_t *model)
+{
+    static const char *const keys[] = {"name", "config", "manifest",
+                                       "checkpoint"};
+    for (size_t i = 0; i < RF_ARRAY_SIZE(keys); i++) {
+        const char *text = json_string_value(json_object_get(model, keys[i]));
+        const char *slash = text != NULL ? strrchr(text, '/') : NULL;
+        if (text != NULL) {
+            return slash != NULL && slash[1] != '\0' ? slash + 1 : text;
+        }
+    }
+    return NULL;
+}
+
+static enum rf_status check_value(const struct rf_jnode *item, const char *path,
+                                  struct rf_err *err)
+{
+    if (strcmp(path, "model") == 0) {
+        return json_is_object(item->value) && model_name(item->value) != NULL
+                   ? RF_OK
+                   : rf_jnode_fail(item, err,
+                                   "a list of models: each must be an object "
+                                   "with a \"name\", or with the path of its "
+                                   "file");
+    }
+    return !json_is_object(item->value) && !json_is_array(item->value) &&
+                   !json_is_null(item->value)
+               ? RF_OK
+               : rf_jnode_fail(item, err,
+                               "a list makes a matrix: its values must be "
+                               "numbers, strings, true or false");
+}
+
 static enum rf_status add_axis(const struct rf_jnode *node, const char *path,
                                struct axes *axes, struct rf_err *err)
 {
@@ -46,11 +97,9 @@ static enum rf_status add_axis(const struct rf_jnode *node, const char *path,
     }
     for (size_t i = 0; i < json_array_size(node->value); i++) {
         struct rf_jnode item = rf_jnode_at(node, i);
-        if (json_is_object(item.value) || json_is_array(item.value) ||
-            json_is_null(item.value)) {
-            return rf_jnode_fail(&item, err,
-                                 "a list makes a matrix: its values must be "
-                                 "numbers, strings, true or false");
+        enum rf_status status = check_value(&item, path, err);
+        if (status != RF_OK) {
+            return status;
         }
         for (size_t j = 0; j < i; j++) {
             if (json_equal(item.value, json_array_get(node->value, j))) {
@@ -77,7 +126,7 @@ static enum rf_status find_axes(const struct rf_jnode *object,
         struct rf_jnode node = rf_jnode_get(object, key);
         char *path = rf_xasprintf("%s%s%.40s", prefix,
                                   prefix[0] == '\0' ? "" : ".", key);
-        if (json_is_array(value) && !list_by_nature(key)) {
+        if (json_is_array(value) && may_be_axis(path, key)) {
             status = add_axis(&node, path, axes, err);
         } else if (json_is_object(value) && depth < 2) {
             status = find_axes(&node, path, depth + 1, axes, err);
@@ -106,7 +155,12 @@ static void put_at(json_t *object, const char *path, json_t *value)
 static char *value_text(const json_t *value)
 {
     char *text;
-    if (json_is_string(value)) {
+    if (json_is_object(value)) {
+        const char *name = model_name(value);
+        size_t length = strlen(name);
+        bool file = length > 5 && strcmp(name + length - 5, ".json") == 0;
+        text = rf_xasprintf("%.*s", (int)(file ? length - 5 : length), name);
+    } else if (json_is_string(value)) {
         text = rf_xstrdup(json_string_value(value));
     } else {
         char *dumped = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT |
@@ -165,9 +219,11 @@ static enum rf_status make_member(const struct rf_jnode *scenario,
         return RF_ERR_CONFIG;
     }
     json_object_set_new(value, "name", json_string(name));
+    *out = *all;
+    out->model = json_incref(json_object_get(value, "model"));
+    json_object_del(value, "model");
     json_object_del(value, "slow");
     json_object_del(value, "impossible");
-    *out = *all;
     out->name = name;
     out->base = rf_xstrdup(base);
     out->value = value;

@@ -143,6 +143,16 @@ static enum rf_status find_source(const struct rf_jnode *model,
                                "\"checkpoint\", \"manifest\", \"tensor\"");
 }
 
+bool rf_model_file_has_source(const json_t *model)
+{
+    for (size_t i = 0; sources[i] != NULL; i++) {
+        if (json_object_get(model, sources[i]) != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool may_be_path(const char *key)
 {
     return strcmp(key, "megatron") != 0 && strcmp(key, "tensor") != 0;

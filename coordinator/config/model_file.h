@@ -28,4 +28,7 @@ enum rf_status rf_model_file_inline(const struct rf_jnode *node,
  * there (transport/checkpoint_headers.h). */
 void rf_model_file_add_headers(json_t *model, json_t *headers);
 
+/* Whether a model says itself what it is, by "config", "megatron" and so on. */
+bool rf_model_file_has_source(const json_t *model);
+
 #endif

@@ -624,11 +624,21 @@ static json_t *errors_json(const struct rf_config *config,
 
 /* A cluster.json with this scenario alone, so that one file is enough to run it
  * again. */
-static json_t *cluster_json(const struct rf_config *config, json_t *scenario)
+static json_t *cluster_json(const struct rf_config *config, size_t index,
+                            json_t *scenario)
 {
-    json_t *out = rf_config_complete(config, scenario);
+    json_t *out =
+        rf_config_complete(config, rf_config_model(config, index), scenario);
     redact_env(json_object_get(json_object_get(out, "launch"), "env"));
     return out;
+}
+
+/* Without a plan, the file's. */
+static const struct rf_model *model_of(const struct rf_result_run *run,
+                                       const struct rf_attempt *attempt)
+{
+    return attempt->scenario != NULL ? attempt->scenario->plan->model
+                                     : run->model;
 }
 
 json_t *rf_result_json(const struct rf_result_run *run,
@@ -650,14 +660,14 @@ json_t *rf_result_json(const struct rf_result_run *run,
     put(out, "errors", errors_json(run->config, attempt));
     put(out, "environment", json_incref(run->environment));
     put(out, "head", rf_result_head(&run->maker));
-    put(out, "model", rf_model_json(run->model));
+    put(out, "model", rf_model_json(model_of(run, attempt)));
     put(out, "scenario", json_incref(document));
     put(out, "strategy_choice",
         scenario != NULL ? rf_scenario_choice_json(scenario) : NULL);
     put(out, "balance_choice",
         scenario != NULL ? rf_scenario_balance_choice_json(scenario) : NULL);
     put(out, "file", json_string(run->config->file));
-    put(out, "cluster", cluster_json(run->config, document));
+    put(out, "cluster", cluster_json(run->config, attempt->index, document));
     put(out, "plan",
         scenario != NULL ? rf_plan_summary_json(scenario->plan) : NULL);
     put(out, "schedule",

@@ -17,14 +17,19 @@
 
 json_t *rf_resume_model(const struct rf_result_run *run)
 {
-    json_t *model;
+    const struct rf_config *config = run->config;
+    json_t *model, *whole;
     char *text, digest[RF_HASH_TEXT_SIZE];
     struct rf_hash hash;
     if (run->model == NULL) {
         return json_null();
     }
     model = rf_model_json(run->model);
-    text = json_dumps(run->config->model, JSON_COMPACT | JSON_SORT_KEYS);
+    whole = json_array_size(config->models) > 0
+                ? json_pack("[O, O]", config->model, config->models)
+                : json_incref(config->model);
+    text = json_dumps(whole, JSON_COMPACT | JSON_SORT_KEYS);
+    json_decref(whole);
     if (text != NULL) {
         rf_hash_init(&hash);
         rf_hash_bytes(&hash, text, strlen(text));

@@ -185,6 +185,27 @@ static enum rf_status check_export(const struct rf_method_info *info,
     return status;
 }
 
+/* Puts the scenario's own model, if it has one, in place of the file's. */
+static enum rf_status take_own_model(struct rf_scenario *scenario,
+                                     const struct rf_model **model,
+                                     struct rf_err *err)
+{
+    const struct rf_config *config = scenario->config;
+    const struct rf_scenario_config *member =
+        &config->scenarios[scenario->index];
+    struct rf_jnode node = rf_jnode_root(member->model, config->file);
+    enum rf_status status;
+    if (member->model == NULL) {
+        return RF_OK;
+    }
+    snprintf(node.path, sizeof(node.path), "%s.model", member->path);
+    status = rf_model_from_json(&node, &scenario->own_model, err);
+    if (status == RF_OK) {
+        *model = scenario->own_model;
+    }
+    return status;
+}
+
 static enum rf_status build(struct rf_scenario *scenario,
                             const struct rf_model *model, struct rf_err *err)
 {
@@ -203,6 +224,10 @@ static enum rf_status build(struct rf_scenario *scenario,
         struct rf_err why;
         rf_method_unknown(scenario->spec->method, &why);
         return rf_jnode_fail(&method, err, "%s", why.text);
+    }
+    status = take_own_model(scenario, &model, err);
+    if (status != RF_OK) {
+        return status; /* likewise */
     }
     status = rf_world_build(scenario->spec, model, config->slots,
                             config->n_nodes, &scenario->world, err);
@@ -268,6 +293,7 @@ void rf_scenario_destroy(struct rf_scenario *scenario)
     rf_plan_destroy(scenario->plan);
     rf_world_destroy(scenario->world);
     rf_spec_destroy(scenario->spec);
+    rf_model_destroy(scenario->own_model);
     free(scenario);
 }
 

@@ -15,6 +15,7 @@ struct rf_scenario {
     const struct rf_config *config; /* borrowed */
     size_t index;                   /* of config->scenarios */
     struct rf_spec *spec;
+    struct rf_model *own_model; /* NULL: the file's; plan->model is the one */
     struct rf_world *world;
     struct rf_plan *plan;
     struct rf_schedule *schedule;
@@ -26,7 +27,8 @@ struct rf_scenario {
     json_t *document;   /* with defaults, as sent to the ranks and printed */
 };
 
-/* Builds and proves all of it. Errors name the file, the scenario and the rule
+/* Builds and proves all of it, with `model` (borrowed) unless the scenario has
+ * one of its own. Errors name the file, the scenario and the rule
  * and are RF_ERR_CONFIG where the scenario cannot work. */
 enum rf_status rf_scenario_build(const struct rf_config *config,
                                  const struct rf_model *model, size_t index,

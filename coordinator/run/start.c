@@ -24,7 +24,7 @@ void rf_run_start_fill(const struct rf_attempt *attempt,
     struct rf_msg_start *start = &out->start;
     rf_msg_init(out, RF_MSG_START);
     start->attempt = attempt->number;
-    start->model = json_incref(config->model);
+    start->model = json_incref(rf_config_model(config, attempt->index));
     start->scenario = json_incref(attempt->scenario->document);
     start->nodes = rf_xcalloc(config->n_nodes, sizeof(*start->nodes));
     start->n_nodes = config->n_nodes;

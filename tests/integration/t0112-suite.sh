@@ -55,6 +55,46 @@ test_suite_impossible_members_are_errors_unless_skipped() {
     expect_text err 'every scenario is slow'
 }
 
+# A file with two models, one of them in two sizes.
+with_models() {
+    cluster '{name, launch, nodes, scenarios: [{
+        name: "x", mode: "disaggregated", train: {tp: 2}, infer: {tp: 2},
+        warmup: 0, iterations: 2, model: [
+            {name: "wide", megatron: .model.megatron},
+            {name: "deep",
+                megatron: (.model.megatron | .num_layers = 8)}]}]}'
+}
+
+test_suite_every_scenario_has_its_own_model() {
+    local name layers
+    with_models
+    run_coord plan cluster.json
+    expect_exit 0
+    [ "$(grep '^model' out | paste -sd,)" = \
+        "model wide (megatron),model deep (megatron)" ] || fail "$(cat out)"
+    run_coord cluster.json
+    expect_exit 0
+    expect_text err '2 scenarios = 2 models'
+    for name in wide deep; do
+        layers=4
+        [ "$name" = wide ] || layers=8
+        expect_verified "$(result "x-model=$name")"
+        expect_json "$(result "x-model=$name")" ".model.name == \"$name\" and
+            .cluster.model.megatron.num_layers == $layers"
+    done
+    [ "$(jq .plan.bytes_total "$(result x-model=deep)")" -gt \
+        "$(jq .plan.bytes_total "$(result x-model=wide)")" ] ||
+        fail "both moved the same model"
+    run_coord rerun "$(result x-model=deep)" -o again --threshold 100
+    expect_exit 0
+    run_coord cluster.json --resume "$(echo results/*)" -s x-model=deep
+    expect_exit 0
+    cluster "$(jq -c . cluster.json) |
+        .scenarios[0].model[1].megatron.num_layers = 6"
+    run_coord cluster.json --resume "$(echo results/*)"
+    expect_exit 2
+}
+
 # What does not depend on when it ran.
 what_moved() { # RESULT
     jq '{scenario, status, iterations: (.iterations | length),

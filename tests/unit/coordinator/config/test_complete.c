@@ -41,9 +41,11 @@ START_TEST(test_complete_means_the_same_in_another_folder)
         "'slots': 4, 'user': 'u', 'identity': 'key'}], " MODEL
         ", 'links': {'link_gbytes_per_s': 2}, 'scenarios': [{'name': 's', "
         "'train': {'tp': 2}, 'infer': {}, 'method': ['host', 'tcp']}]}");
-    json_t *first = rf_config_complete(config, config->scenarios[1].value);
+    json_t *first =
+        rf_config_complete(config, config->model, config->scenarios[1].value);
     struct rf_config *again = read_config(json_deep_copy(first), "else/r.json");
-    json_t *second = rf_config_complete(again, again->scenarios[0].value);
+    json_t *second =
+        rf_config_complete(again, again->model, again->scenarios[0].value);
     ck_assert(json_equal(first, second));
     ck_assert_uint_eq(again->n_scenarios, 1);
     ck_assert_str_eq(again->scenarios[0].name, "s-method=tcp");
@@ -65,7 +67,8 @@ START_TEST(test_complete_has_absolute_paths_and_defaults)
         "'known_hosts': 'known'}, 'nodes': [{'host': 'n', 'slots': 4, "
         "'identity': '/keys/id'}], " MODEL
         ", 'scenarios': [{'name': 's', 'train': {'tp': 2}, 'infer': {}}]}");
-    json_t *out = rf_config_complete(config, config->scenarios[0].value);
+    json_t *out =
+        rf_config_complete(config, config->model, config->scenarios[0].value);
     char here[4096], want[4200];
     ck_assert_ptr_nonnull(getcwd(here, sizeof(here)));
     snprintf(want, sizeof(want), "%s/dir/known", here);

@@ -126,6 +126,56 @@ START_TEST(test_suite_counts_what_lists_multiply_to)
 }
 END_TEST
 
+static json_int_t layers_of(const struct rf_config *config, size_t index)
+{
+    return json_integer_value(json_object_get(
+        json_object_get(rf_config_model(config, index), "megatron"),
+        "num_layers"));
+}
+
+#define TINY(name, layers)                                                     \
+    "{'name': '" name "', 'megatron': {'num_layers': " layers                  \
+    ", 'hidden_size': 64, 'num_attention_heads': 4, 'vocab_size': 128}}"
+
+START_TEST(test_suite_models_make_a_matrix)
+{
+    struct rf_config *config = read_good(
+        "{" BASE ", 'defaults': {'train': {}, 'infer': {}}, 'scenarios': "
+        "[{'name': 'a'}, {'name': 'b', 'model': [" TINY("x", "3") ", " TINY(
+            "y", "5") "]}, {'name': 'c', 'model': " TINY("z", "[6, 7]") "}]}");
+    static const char *const names[] = {"a", "b-model=x", "b-model=y",
+                                        "c-model.megatron.num_layers=6",
+                                        "c-model.megatron.num_layers=7"};
+    static const int layers[] = {2, 3, 5, 6, 7};
+    ck_assert_uint_eq(config->n_scenarios, 5);
+    for (size_t i = 0; i < 5; i++) {
+        ck_assert_str_eq(config->scenarios[i].name, names[i]);
+        ck_assert_int_eq(layers_of(config, i), layers[i]);
+        ck_assert_ptr_null(
+            json_object_get(config->scenarios[i].value, "model"));
+    }
+    rf_config_destroy(config);
+}
+END_TEST
+
+START_TEST(test_suite_a_model_without_a_source_is_the_files_with_other_sizes)
+{
+    struct rf_config *config = read_good(
+        "{'nodes': [{'host': 'a', 'slots': 1}], 'model': {'name': 'm', "
+        "'config': {'model_type': 'qwen3', 'architectures': ['A']}}, "
+        "'scenarios': [{'name': 'a', 'model': {'num_layers': [2, 4]}, "
+        "'train': {}, 'infer': {}}]}");
+    const json_t *model;
+    ck_assert_uint_eq(config->n_scenarios, 2);
+    model = rf_config_model(config, 1);
+    ck_assert_int_eq(json_integer_value(json_object_get(model, "num_layers")),
+                     4);
+    ck_assert_ptr_nonnull(json_object_get(model, "config"));
+    ck_assert_ptr_null(json_object_get(model, "name"));
+    rf_config_destroy(config);
+}
+END_TEST
+
 static const struct {
     const char *text, *path, *rule;
 } wrong[] = {
@@ -141,6 +191,11 @@ static const struct {
     {"'defaults': {'metod': 'host'}, 'scenarios': [{'name': 's', 'train': {}, "
      "'infer': {}}]",
      "$.scenarios[0]", "metod"},
+    {"'scenarios': [{'name': 's', 'model': ['a', 'b'], 'train': {}}]",
+     "$.scenarios[0].model[0]", "a list of models"},
+    {"'scenarios': [{'name': 's', 'model': {'checkpoint': '/absent'}, 'train': "
+     "{}, 'infer': {}}]",
+     "$.scenarios[0].model", "/absent is not on this machine"},
     {"'scenarios': [{'name': 's', 'slow': [true, false]}]",
      "$.scenarios[0].slow", "true or false"},
     {"'scenarios': [{'name': 's', 'impossible': 'ignore'}]",
@@ -172,6 +227,10 @@ Suite *test_suite_suite(void)
     tcase_add_test(tests, test_suite_variables_reach_the_model);
     tcase_add_test(tests, test_suite_slow_scenarios_run_when_asked_for);
     tcase_add_test(tests, test_suite_counts_what_lists_multiply_to);
+    tcase_add_test(tests, test_suite_models_make_a_matrix);
+    tcase_add_test(
+        tests,
+        test_suite_a_model_without_a_source_is_the_files_with_other_sizes);
     tcase_add_loop_test(tests, test_suite_errors_name_place_and_rule, 0,
                         (int)RF_ARRAY_SIZE(wrong));
     suite_add_tcase(suite, tests);

@@ -122,4 +122,17 @@ test_the_probe_tells_announced_addresses() {
     expect_json probe.json '[.nics[].address] == ["10.99.0.7"]'
 }
 
+# Paths in a suite are relative to it, also those of scenarios' own models.
+test_a_suite_on_a_test_bed_finds_its_files() {
+    mkdir -p top/examples
+    cp -r "$RF_TOP/scripts" top/
+    cp "$RF_TOP/models/qwen3-0.6b.json" top/examples/own.config
+    jq '.nodes[0].host = "host1" | .scenarios = [{name: "a", train: {tp: 2},
+        infer: {tp: 4}, model: [{config: "own.config"}]}]' \
+        <<<"$four_slots" >top/examples/own.json
+    BUILD=$RF_BUILD_DIR top/scripts/refit-suite own --testbed -- -n \
+        >out 2>err || fail "exit $?: $(cat err)"
+    expect_text out '^scenario a-model=own.config'
+}
+
 run_tests

@@ -172,6 +172,22 @@ test_hosts_of_a_test_bed_are_its_own() {
     expect_text err 'remove --nodes'
 }
 
+test_slow_scenarios_of_a_suite_are_asked_for() {
+    mkdir -p top/examples
+    cp -r "$RF_TOP/scripts" top/
+    jq '.scenarios = [{name: "quick", train: {tp: 2}, infer: {tp: 4}},
+        {name: "long", slow: true, train: {tp: 4}, infer: {tp: 2}}]' \
+        <<<"$four_slots" >top/examples/both.json
+    for options in "" --slow "--set scenarios.*.warmup=0" "-s long"; do
+        # shellcheck disable=SC2086 # several words
+        BUILD=$RF_BUILD_DIR top/scripts/refit-suite both $options -- -n \
+            --json >out 2>err || fail "exit $?: $(cat err)"
+        jq -r '[.scenarios[].scenario.name] | join(" ")' out
+    done >planned
+    printf '%s\n' quick "quick long" quick long >expected
+    cmp planned expected || fail "planned $(cat planned)"
+}
+
 test_a_suite_that_cannot_be_planned_shows_its_error() {
     mkdir -p top/examples
     cp -r "$RF_TOP/scripts" top/

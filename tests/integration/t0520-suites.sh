@@ -208,8 +208,8 @@ test_an_option_of_the_program_is_shown_its_place() {
 
 # Model types that share a table are one to it; x_text is x.
 test_the_suite_of_models_has_every_table_of_model_types() {
-    jq -s '[.[].model.config.model_type]' "$RF_TOP"/examples/models.*.json \
-        >covered
+    local suite=$RF_TOP/examples/models.json
+    jq '[.scenarios[].model[].config.model_type]' "$suite" >covered
     jq -s --slurpfile covered covered '
         def plain: sub("_text$"; "");
         ($covered[0] | map(plain)) as $have |
@@ -219,18 +219,19 @@ test_the_suite_of_models_has_every_table_of_model_types() {
     expect_json missing '.missing == []'
     for fixture in "$RF_TOP"/tests/unit/planner/models/*-1.json; do
         fixture=$(basename "$fixture" -1.json)
-        [ -f "$RF_TOP/examples/models.$fixture.json" ] ||
-            fail "no examples/models.$fixture.json"
+        jq -e --arg name "$fixture" \
+            'any(.scenarios[].model[]; .name == $name)' "$suite" >any ||
+            fail "no $fixture in examples/models.json"
     done
 }
 
 # Of every kind of layer one model, refitted.
 test_models_of_the_suite_are_refitted() {
     BUILD=$RF_BUILD_DIR "$RF_TOP/scripts/refit-suite" models -o results \
-        -s llama -s nemotron_h -s gpt_oss -s qwen3_next \
+        -s '*=llama' -s '*=nemotron_h' -s '*=gpt_oss' -s '*=qwen3_next' \
         --set 'scenarios.*.warmup=0' --set 'scenarios.*.iterations=1' \
         >out 2>err || fail "exit $?: $(cat err)"
-    for name in llama nemotron_h gpt_oss qwen3_next; do
+    for name in dense-model=llama experts-model={nemotron_h,gpt_oss,qwen3_next}; do
         expect_json "$(result "$name")" '.status == "ok" and
             .verification.checked_bytes > 0 and
             .verification.mismatched_bytes == 0 and

@@ -34,12 +34,15 @@ static void print_remarks(const struct rf_result_set *set, const char *before,
 {
     for (size_t i = 0; i < set->n; i++) {
         if (rf_report_begins_run(set, i)) {
+            json_t *run = rf_report_run_json(set, i);
+            const char *model =
+                json_string_value(json_object_get(run, "model"));
             fprintf(to, "%srun ", before);
             rf_escape_remark(to, set->files[i].run);
-            fputs(", model ", to);
-            rf_escape_remark(
-                to, rf_result_text(set->files[i].result, "model", "name"));
+            fputs(model != NULL ? ", model " : ", several models", to);
+            rf_escape_remark(to, model != NULL ? model : "");
             fputs(behind, to);
+            json_decref(run);
         }
     }
 }

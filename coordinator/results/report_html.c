@@ -180,19 +180,31 @@ static void print_machine(const json_t *nodes, size_t first, FILE *to)
     fputs("</p>\n", to);
 }
 
+static void print_model(const json_t *run, FILE *to)
+{
+    const char *model = json_string_value(json_object_get(run, "model"));
+    const char *dtype = json_string_value(json_object_get(run, "dtype"));
+    fputs(model != NULL ? "Model " : "Several models", to);
+    put(to, model != NULL ? model : "");
+    fputs(dtype != NULL ? ", " : "", to);
+    put(to, dtype != NULL ? dtype : "");
+}
+
 /* What the results of a run share. */
 static void print_facts(const json_t *run, FILE *to)
 {
     static const struct {
         const char *before, *key;
-    } facts[] = {{"Model ", "model"},          {", ", "dtype"},
-                 {". Started ", "started_at"}, {", id ", "run_id"},
-                 {". Version ", "version"},    {", build ", "build"}};
+    } facts[] = {{". Started ", "started_at"},
+                 {", id ", "run_id"},
+                 {". Version ", "version"},
+                 {", build ", "build"}};
     const json_t *nodes = json_object_get(run, "nodes");
     size_t i;
     fputs("<h2>", to);
     put(to, rf_result_text(run, NULL, "run"));
     fputs("</h2>\n<p>", to);
+    print_model(run, to);
     for (i = 0; i < RF_ARRAY_SIZE(facts); i++) {
         fputs(facts[i].before, to);
         put(to, rf_result_text(run, NULL, facts[i].key));

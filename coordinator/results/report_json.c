@@ -60,6 +60,23 @@ static json_t *machines_json(const json_t *nodes)
     return out;
 }
 
+/* The text of those results of the run that have it, null where they differ. */
+static json_t *shared_or_null(const struct rf_result_set *set, size_t first,
+                              const char *object, const char *key)
+{
+    const json_t *shared = NULL;
+    for (size_t i = first; i < set->n && is_same_run(set, i, first); i++) {
+        const json_t *value =
+            rf_result_value(set->files[i].result, object, key);
+        if (shared != NULL && json_is_string(value) &&
+            !json_equal(shared, value)) {
+            return json_null();
+        }
+        shared = json_is_string(value) ? value : shared;
+    }
+    return shared != NULL ? json_deep_copy(shared) : json_null();
+}
+
 json_t *rf_report_run_json(const struct rf_result_set *set, size_t first)
 {
     const json_t *result = set->files[first].result;
@@ -74,8 +91,10 @@ json_t *rf_report_run_json(const struct rf_result_set *set, size_t first)
     json_object_set_new(out, "run_id", text_or_null(result, NULL, "run_id"));
     json_object_set_new(out, "started_at",
                         text_or_null(result, NULL, "started_at"));
-    json_object_set_new(out, "model", text_or_null(result, "model", "name"));
-    json_object_set_new(out, "dtype", text_or_null(result, "model", "dtype"));
+    json_object_set_new(out, "model",
+                        shared_or_null(set, first, "model", "name"));
+    json_object_set_new(out, "dtype",
+                        shared_or_null(set, first, "model", "dtype"));
     json_object_set_new(out, "nodes",
                         machines_json(json_object_get(result, "environment")));
     json_object_set_new(out, "version",

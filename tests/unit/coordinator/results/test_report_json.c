@@ -49,6 +49,26 @@ START_TEST(test_json_says_once_what_a_run_shares)
 }
 END_TEST
 
+START_TEST(test_json_names_a_model_that_all_of_a_run_have)
+{
+    struct rf_result_set set = {0};
+    json_t *document, *run;
+    add(&set, "one", "x", "ok");
+    add(&set, "one", "y", "ok");
+    for (size_t i = 0; i < 2; i++) {
+        json_object_set_new(set.files[i].result, "model",
+                            json_pack("{s:s, s:s}", "name", i == 0 ? "a" : "b",
+                                      "dtype", "float16"));
+    }
+    document = rf_report_json(&set);
+    run = json_array_get(json_object_get(document, "runs"), 0);
+    ck_assert(json_is_null(json_object_get(run, "model")));
+    ck_assert_str_eq(rf_result_text(run, NULL, "dtype"), "float16");
+    json_decref(document);
+    rf_result_set_free(&set);
+}
+END_TEST
+
 START_TEST(test_json_has_the_columns_of_csv)
 {
     struct rf_result_set set = {0};
@@ -79,6 +99,7 @@ Suite *test_report_json_suite(void)
     Suite *suite = suite_create("report_json");
     TCase *tests = tcase_create("report_json");
     tcase_add_test(tests, test_json_says_once_what_a_run_shares);
+    tcase_add_test(tests, test_json_names_a_model_that_all_of_a_run_have);
     tcase_add_test(tests, test_json_has_the_columns_of_csv);
     suite_add_tcase(suite, tests);
     return suite;

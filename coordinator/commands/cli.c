@@ -40,6 +40,7 @@ enum {
     OPT_ALPA,
     OPT_POOL,
     OPT_SLOW,
+    OPT_DROP_CONSTANT,
 };
 
 static const struct option long_options[] = {
@@ -69,6 +70,7 @@ static const struct option long_options[] = {
     {"alpa", no_argument, NULL, OPT_ALPA},
     {"pool", no_argument, NULL, OPT_POOL},
     {"slow", no_argument, NULL, OPT_SLOW},
+    {"drop-constant", no_argument, NULL, OPT_DROP_CONSTANT},
     {"verbose", no_argument, NULL, 'v'},
     {"quiet", no_argument, NULL, 'q'},
     {"help", no_argument, NULL, 'h'},
@@ -112,6 +114,7 @@ static const struct {
     {OPT_REFERENCE, C(RF_CMD_REPORT)},
     {OPT_ALPA, C(RF_CMD_REPORT)},
     {OPT_POOL, C(RF_CMD_REPORT) | C(RF_CMD_COMPARE)},
+    {OPT_DROP_CONSTANT, C(RF_CMD_REPORT)},
     {OPT_THRESHOLD, C(RF_CMD_REPORT) | C(RF_CMD_COMPARE) | C(RF_CMD_RERUN)},
     {OPT_NODES, READERS},
     {OPT_HOSTFILE, READERS},
@@ -209,6 +212,9 @@ static enum rf_status take_report_option(struct rf_cli *cli, int option,
         return RF_OK;
     case OPT_POOL:
         cli->pool = true;
+        break;
+    case OPT_DROP_CONSTANT:
+        cli->drop_constant = true;
         return RF_OK;
     default:
         return rf_thresholds_read(optarg, &cli->thresholds, err);
@@ -374,6 +380,13 @@ static enum rf_status check_form(const struct parse *parse, struct rf_err *err)
                               long_option(forms[i])->name);
         }
         form = forms[i];
+    }
+    if (was_seen(parse, OPT_DROP_CONSTANT) && form != 0 && form != OPT_CSV &&
+        form != OPT_LATEX && form != OPT_MARKDOWN) {
+        return rf_err_set(err, RF_ERR_USAGE,
+                          "--drop-constant is about the columns of a table, "
+                          "not about --%s; remove one",
+                          long_option(form)->name);
     }
     if (was_seen(parse, OPT_REFERENCE) && form != OPT_FIGURES &&
         form != OPT_HTML) {

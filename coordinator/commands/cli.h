@@ -53,6 +53,7 @@ struct rf_cli {
     uint32_t repeat;    /* 0: not given */
     struct rf_thresholds thresholds;
     enum rf_report_form form;
+    bool drop_constant;    /* --drop-constant of tables */
     bool alpa;             /* --alpa: a form of reports, too */
     bool pool;             /* --pool: several runs as one */
     const char *html;      /* file of --html */

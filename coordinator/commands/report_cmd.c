@@ -137,7 +137,11 @@ static enum rf_status print_report(const struct rf_cli *cli,
     } else if (cli->figures != NULL || cli->html != NULL) {
         return draw(cli, set, err);
     } else {
-        rf_report_print(set, cli->form, stdout);
+        rf_report_print(
+            set,
+            &(struct rf_report_options){.form = cli->form,
+                                        .drop_constant = cli->drop_constant},
+            stdout);
     }
     return RF_OK;
 }

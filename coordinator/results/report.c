@@ -8,6 +8,8 @@
 
 #include <stdlib.h>
 
+#include "common/log.h"
+#include "common/mem.h"
 #include "coordinator/results/escape.h"
 #include "coordinator/results/fields.h"
 #include "coordinator/results/flags.h"
@@ -59,6 +61,19 @@ static void print_line(const char *text, enum rf_report_form form, FILE *to)
     }
 }
 
+/* Names what was taken out, once: beside a CSV table, which has rows only. */
+static void print_constant(const char *constant, enum rf_report_form form,
+                           FILE *to)
+{
+    char *text = rf_xasprintf("the same in all rows: %s", constant);
+    if (form == RF_REPORT_CSV) {
+        rf_info("%s", text);
+    } else {
+        print_line(text, form, to);
+    }
+    free(text);
+}
+
 /* One sentence. */
 static void print_unstable(const struct rf_result_set *set,
                            enum rf_report_form form, FILE *to)
@@ -85,10 +100,12 @@ static void print_pooled(const struct rf_result_set *set,
     }
 }
 
-void rf_report_print(const struct rf_result_set *set, enum rf_report_form form,
-                     FILE *to)
+void rf_report_print(const struct rf_result_set *set,
+                     const struct rf_report_options *options, FILE *to)
 {
+    const enum rf_report_form form = options->form;
     struct rf_table *table;
+    char *constant = NULL;
     if (form == RF_REPORT_HTML) {
         rf_report_html_print(set, NULL, to);
         return;
@@ -99,8 +116,16 @@ void rf_report_print(const struct rf_result_set *set, enum rf_report_form form,
         print_remarks(set, "<!-- ", " -->\n", to);
     }
     table = make_table(set, form);
+    if (options->drop_constant) { /* but for the names of rows */
+        constant =
+            rf_table_drop_constant(table, rf_result_set_has_runs(set) ? 2 : 1);
+    }
     rf_table_print(table, to, form, 0);
     print_pooled(set, form, to);
+    if (constant != NULL) {
+        print_constant(constant, form, to);
+    }
     print_unstable(set, form, to);
+    free(constant);
     rf_table_destroy(table);
 }

@@ -40,6 +40,7 @@ struct rf_table *rf_table_create(const char *const *heads)
     while (heads[table->n_columns] != NULL) {
         table->n_columns++;
     }
+    assert(table->n_columns > 0);
     table->right = rf_xcalloc(table->n_columns, sizeof(*table->right));
     table->whole = rf_xcalloc(table->n_columns, sizeof(*table->whole));
     for (size_t c = 0; c < table->n_columns; c++) {
@@ -93,7 +94,8 @@ void rf_table_set_drops(struct rf_table *table, const char *const *heads,
 
 size_t rf_table_rows(const struct rf_table *table)
 {
-    return (table->n - 1) / RF_MAX(table->n_columns, 1);
+    assert(table->n_columns > 0);
+    return (table->n - 1) / table->n_columns;
 }
 
 static const char *cell_at(const struct rf_table *table, size_t row,
@@ -101,6 +103,105 @@ static const char *cell_at(const struct rf_table *table, size_t row,
 {
     size_t i = row * table->n_columns + column;
     return i < table->n ? table->cells[i] : "";
+}
+
+static bool is_constant(const struct rf_table *table, size_t column)
+{
+    const size_t n_rows = rf_table_rows(table);
+    for (size_t row = 2; row <= n_rows; row++) {
+        if (strcmp(cell_at(table, row, column), cell_at(table, 1, column)) !=
+            0) {
+            return false;
+        }
+    }
+    return n_rows > 1;
+}
+
+static bool is_unmeasured(const char *cell)
+{
+    return cell[0] == '\0' || strcmp(cell, "-") == 0;
+}
+
+/* "head value; head value" of the columns that are `out`: those that were
+ * measured, or the heads of the others. To be freed. */
+static char *name_columns(const struct rf_table *table, const bool *out,
+                          bool measured)
+{
+    char *text = rf_xstrdup("");
+    for (size_t c = 0; c < table->n_columns; c++) {
+        const char *head = cell_at(table, 0, c), *value = cell_at(table, 1, c);
+        char *before = text;
+        if (out[c] && is_unmeasured(value) != measured) {
+            text =
+                rf_xasprintf("%s%s%s%s%s", before,
+                             before[0] == '\0' ? ""
+                             : measured        ? "; "
+                                               : ", ",
+                             head, measured ? " " : "", measured ? value : "");
+            free(before);
+        }
+    }
+    return text;
+}
+
+/* What the columns that are `out` have in common. To be freed. */
+static char *describe(const struct rf_table *table, const bool *out)
+{
+    char *known = name_columns(table, out, true);
+    char *unknown = name_columns(table, out, false);
+    char *text = rf_xasprintf(
+        "%s%s%s%s", known, known[0] != '\0' && unknown[0] != '\0' ? "; " : "",
+        unknown[0] != '\0' ? "not measured: " : "", unknown);
+    free(known);
+    free(unknown);
+    return text;
+}
+
+/* The columns that are left keep their order, and their places in `drops`. */
+static void take_out(struct rf_table *table, const bool *out)
+{
+    const size_t n_columns = table->n_columns;
+    size_t *place = rf_xcalloc(n_columns, sizeof(*place));
+    size_t n_left = 0, n_cells = 0, n_drops = 0;
+    for (size_t c = 0; c < n_columns; c++) {
+        place[c] = n_left;
+        table->right[n_left] = table->right[c];
+        table->whole[n_left] = table->whole[c];
+        n_left += !out[c];
+    }
+    assert(n_left > 0);
+    for (size_t i = 0; i < table->n; i++) {
+        if (out[i % n_columns]) {
+            free(table->cells[i]);
+        } else {
+            table->cells[n_cells++] = table->cells[i];
+        }
+    }
+    for (size_t i = 0; i < table->n_drops; i++) {
+        if (!out[table->drops[i]]) {
+            table->drops[n_drops++] = place[table->drops[i]];
+        }
+    }
+    table->n = n_cells;
+    table->n_columns = n_left;
+    table->n_drops = n_drops;
+    free(place);
+}
+
+char *rf_table_drop_constant(struct rf_table *table, size_t keep)
+{
+    bool *out = rf_xcalloc(table->n_columns, sizeof(*out)), any = false;
+    char *text = NULL;
+    for (size_t c = keep; c < table->n_columns; c++) {
+        out[c] = is_constant(table, c);
+        any = any || out[c];
+    }
+    if (any) {
+        text = describe(table, out);
+        take_out(table, out);
+    }
+    free(out);
+    return text;
 }
 
 static void put_spaces(FILE *to, size_t n)

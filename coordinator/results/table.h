@@ -10,9 +10,9 @@
 
 struct rf_table;
 
-/* `heads` ends with NULL; a head that starts with '>' aligns its column to the
- * right, one with '=' keeps its texts whole on a narrow terminal (neither mark
- * is printed). Heads are copied. */
+/* `heads` has one head or more and ends with NULL; a head that starts with '>'
+ * aligns its column to the right, one with '=' keeps its texts whole on a
+ * narrow terminal (neither mark is printed). Heads are copied. */
 struct rf_table *rf_table_create(const char *const *heads);
 void rf_table_destroy(struct rf_table *table);
 
@@ -22,6 +22,14 @@ void rf_table_cell(struct rf_table *table, const char *fmt, ...)
     RF_PRINTF(2, 3);
 
 size_t rf_table_rows(const struct rf_table *table);
+
+/*
+ * Takes out the columns whose cells are equal in all rows, but never the first
+ * `keep` ones, at least one. What they were, "method host; strategy send_recv",
+ * malloc'ed, with what is "-" or empty in all rows as "not measured: ..." last;
+ * NULL when no column is taken out, as from fewer than two rows.
+ */
+char *rf_table_drop_constant(struct rf_table *table, size_t keep);
 
 /* The heads of the columns that a narrow terminal does without, in that order,
  * ending with NULL. The others stay. `all` is a command that shows all columns;

@@ -249,7 +249,7 @@ static char *print(const struct rf_result_set *set, enum rf_report_form form)
     char *text = NULL;
     size_t size = 0;
     FILE *file = open_memstream(&text, &size);
-    rf_report_print(set, form, file);
+    rf_report_print(set, &(struct rf_report_options){.form = form}, file);
     fclose(file);
     must(strlen(text) == size);
     check_text(text, "\n");

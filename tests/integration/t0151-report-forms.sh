@@ -52,6 +52,35 @@ assert frame["median_ms"].dtype == float, frame.dtypes
 END
 }
 
+test_columns_that_say_the_same_in_all_rows_are_named_once() {
+    run_folder run
+    rm run/bad.json
+    echo '{"scenarios": [{"name": "good"}]}' >run/run.json
+    run_coord report run --drop-constant
+    expect_exit 0
+    expect_text out '^scenario +of any$'
+    expect_text out '^good +0\.86$'
+    expect_text out '^the same in all rows: method host; strategy send_recv; bytes 1\.00 GB; .*; verified yes; not measured: on links, '
+    run_coord report run --drop-constant --csv
+    expect_exit 0
+    expect_text out '^scenario,bound_valid$'
+    expect_text out '^good,true$'
+    [ "$(wc -l <out)" = 3 ] || fail "more than rows"
+    expect_text err 'the same in all rows: status ok; model m; '
+    run_coord report run --drop-constant --markdown
+    expect_text out '^\| scenario \| of any \|$'
+    expect_text out '^<!-- the same in all rows: method host; .* -->$'
+    run_coord report run --drop-constant --latex
+    expect_text out '^% the same in all rows: method host; '
+    cp -r run other
+    run_coord report run other --drop-constant
+    expect_text out '^run +scenario +of any$'
+    rm -r run/odd.json other
+    run_coord report run --drop-constant
+    expect_text out '^scenario +method '
+    expect_no_text out 'the same'
+}
+
 test_json_has_typed_figures_and_says_once_what_runs_share() {
     run_folder run
     run_coord report run --json

@@ -218,6 +218,44 @@ START_TEST(test_table_keeps_marked_columns_whole)
 }
 END_TEST
 
+START_TEST(test_table_takes_out_what_is_the_same_in_all_rows)
+{
+    static const char *const heads[] = {"name",  "method", ">bytes", ">ms",
+                                        "bound", "more",   ">last",  NULL};
+    static const char *const drops[] = {"bytes", "ms", "last", NULL};
+    static const char *const cells[] = {"a", "host", "7", "1", "-", "", "3",
+                                        "a", "host", "7", "2", "-", "", "4"};
+    struct rf_table *table = rf_table_create(heads);
+    char *constant, *text;
+    size_t size = 0;
+    FILE *file;
+    rf_table_set_drops(table, drops, "all");
+    for (size_t i = 0; i < RF_ARRAY_SIZE(cells) / 2; i++) {
+        rf_table_cell(table, "%s", cells[i]);
+    }
+    ck_assert_ptr_null(rf_table_drop_constant(table, 1)); /* of one row */
+    for (size_t i = 0; i < RF_ARRAY_SIZE(cells) / 2; i++) {
+        rf_table_cell(table, "%s", cells[RF_ARRAY_SIZE(cells) / 2 + i]);
+    }
+    constant = rf_table_drop_constant(table, 1);
+    ck_assert_str_eq(constant,
+                     "method host; bytes 7; not measured: bound, more");
+    free(constant);
+    ck_assert_uint_eq(rf_table_rows(table), 2);
+    text = table_text(table, RF_REPORT_CSV);
+    ck_assert_str_eq(text, "name,ms,last\na,1,3\na,2,4\n");
+    free(text);
+    file = open_memstream(&text, &size);
+    rf_table_print_text(table, file, 0, 10); /* the same may go as before */
+    fclose(file);
+    ck_assert_ptr_nonnull(strstr(text, "name  last\na        3\n"));
+    ck_assert_ptr_nonnull(strstr(text, "ms\n"));
+    free(text);
+    ck_assert_ptr_null(rf_table_drop_constant(table, 1));
+    rf_table_destroy(table);
+}
+END_TEST
+
 Suite *test_table_suite(void);
 Suite *test_table_suite(void)
 {
@@ -233,6 +271,7 @@ Suite *test_table_suite(void)
     tcase_add_test(tests, test_table_keeps_marked_columns_whole);
     tcase_add_test(tests, test_table_brings_back_columns_that_fit_after_all);
     tcase_add_test(tests, test_table_counts_wide_characters_twice);
+    tcase_add_test(tests, test_table_takes_out_what_is_the_same_in_all_rows);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -41,6 +41,7 @@ enum {
     OPT_POOL,
     OPT_SLOW,
     OPT_DROP_CONSTANT,
+    OPT_OUTLIERS,
 };
 
 static const struct option long_options[] = {
@@ -71,6 +72,7 @@ static const struct option long_options[] = {
     {"pool", no_argument, NULL, OPT_POOL},
     {"slow", no_argument, NULL, OPT_SLOW},
     {"drop-constant", no_argument, NULL, OPT_DROP_CONSTANT},
+    {"outliers", required_argument, NULL, OPT_OUTLIERS},
     {"verbose", no_argument, NULL, 'v'},
     {"quiet", no_argument, NULL, 'q'},
     {"help", no_argument, NULL, 'h'},
@@ -115,6 +117,7 @@ static const struct {
     {OPT_ALPA, C(RF_CMD_REPORT)},
     {OPT_POOL, C(RF_CMD_REPORT) | C(RF_CMD_COMPARE)},
     {OPT_DROP_CONSTANT, C(RF_CMD_REPORT)},
+    {OPT_OUTLIERS, C(RF_CMD_COMPARE)},
     {OPT_THRESHOLD, C(RF_CMD_REPORT) | C(RF_CMD_COMPARE) | C(RF_CMD_RERUN)},
     {OPT_NODES, READERS},
     {OPT_HOSTFILE, READERS},
@@ -212,7 +215,10 @@ static enum rf_status take_report_option(struct rf_cli *cli, int option,
         return RF_OK;
     case OPT_POOL:
         cli->pool = true;
-        break;
+        return RF_OK;
+    case OPT_OUTLIERS:
+        cli->outliers = optarg;
+        return RF_OK;
     case OPT_DROP_CONSTANT:
         cli->drop_constant = true;
         return RF_OK;
@@ -430,6 +436,12 @@ static enum rf_status check_pairs(const struct parse *parse, struct rf_err *err)
         return rf_err_set(err, RF_ERR_USAGE,
                           "rerun prints its comparison on standard output; "
                           "name a file for --trace");
+    }
+    if (was_seen(parse, OPT_OUTLIERS) && was_seen(parse, OPT_JSON) &&
+        strcmp(parse->cli->outliers, "-") == 0) {
+        return rf_err_set(err, RF_ERR_USAGE,
+                          "--json prints on standard output; name a file for "
+                          "--outliers");
     }
     if (was_seen(parse, 'q') && was_seen(parse, 'v')) {
         return rf_err_set(

@@ -59,6 +59,7 @@ struct rf_cli {
     const char *html;      /* file of --html */
     const char *figures;   /* folder of --figures, or NULL */
     const char *reference; /* folder of --reference, or NULL */
+    const char *outliers;  /* file of --outliers, or NULL */
     int argc; /* as called, before getopt reorders it, for results */
     char **argv;
 };

@@ -3,10 +3,15 @@
  * what is slower, broken or missing, or a file that cannot be read, makes the
  * exit code 1.
  */
+#include <stdlib.h>
+#include <string.h>
+
 #include "common/log.h"
+#include "common/store.h"
 #include "coordinator/commands/commands.h"
 #include "coordinator/commands/compare_cmd.h"
 #include "coordinator/commands/json_out.h"
+#include "coordinator/results/outliers.h"
 #include "coordinator/results/pool.h"
 
 void rf_compare_print(const struct rf_comparisons *all, bool json)
@@ -33,6 +38,17 @@ static enum rf_status pool(const struct rf_cli *cli,
     return rf_pool_check(&counts, err);
 }
 
+/* What --outliers asks for. */
+static enum rf_status store_outliers(const struct rf_comparisons *all,
+                                     const char *path, struct rf_err *err)
+{
+    char *text = rf_outliers_csv(all, err);
+    enum rf_status status =
+        text != NULL ? rf_store(path, text, strlen(text), err) : RF_ERR_NOMEM;
+    free(text);
+    return status;
+}
+
 int rf_compare_command(const struct rf_cli *cli)
 {
     const char *old_folder = cli->operands[0], *new_folder = cli->operands[1];
@@ -49,11 +65,18 @@ int rf_compare_command(const struct rf_cli *cli)
         goto out;
     }
     rf_compare(&reference, &now, &cli->thresholds, &all);
-    rf_compare_print(&all, cli->json);
+    if (cli->outliers == NULL || strcmp(cli->outliers, "-") != 0) {
+        rf_compare_print(&all, cli->json);
+    }
     code =
         rf_comparisons_regressions(&all) > 0 || reference.n_bad + now.n_bad > 0
             ? RF_EXIT_FAILED
             : RF_EXIT_OK;
+    if (cli->outliers != NULL &&
+        store_outliers(&all, cli->outliers, &err) != RF_OK) {
+        rf_error("--outliers: %s", err.text);
+        code = RF_EXIT_FAILED;
+    }
 out:
     rf_comparisons_free(&all);
     rf_result_set_free(&reference);

@@ -18,8 +18,8 @@
 
 #include "common/mem.h"
 #include "common/text.h"
-#include "coordinator/results/difference.h"
 #include "coordinator/results/fields.h"
+#include "coordinator/results/records_differ.h"
 
 static const struct rf_result_file *find(const struct rf_result_set *set,
                                          const char *name)
@@ -30,88 +30,6 @@ static const struct rf_result_file *find(const struct rf_result_set *set,
         }
     }
     return NULL;
-}
-
-/* Whether a value is what older records imply by not having it: unknown tensors
- * are errors, so there are none. Yardsticks do not change a refit. */
-static bool is_default(const char *key, const json_t *value)
-{
-    double tensors = 0;
-    if (strcmp(key, "yardstick") == 0) {
-        return true;
-    }
-    return strcmp(key, "unknown_tensors") == 0
-               ? json_is_string(value) &&
-                     strcmp(json_string_value(value), "error") == 0
-               : rf_result_number(value, NULL, "tensors", &tensors) &&
-                     tensors <= 0;
-}
-
-/* Drops defaults that the other record is too old to have. */
-static void drop_defaults(json_t *part, const json_t *other)
-{
-    static const char *const keys[] = {"unknown_tensors", "unknown",
-                                       "yardstick"};
-    for (size_t i = 0; i < RF_ARRAY_SIZE(keys); i++) {
-        const json_t *value = json_object_get(part, keys[i]);
-        if (value != NULL && json_object_get(other, keys[i]) == NULL &&
-            is_default(keys[i], value)) {
-            json_object_del(part, keys[i]);
-        }
-    }
-}
-
-/* Drops what differs from run to run, also in the entries of a list. */
-static void drop_varying(json_t *part, const char *name)
-{
-    for (const struct rf_result_field *f = rf_result_fields; f->key != NULL;
-         f++) {
-        if (f->varies && strcmp(f->object, name) == 0) {
-            json_object_del(part, f->key);
-            for (size_t n = 0; n < json_array_size(part); n++) {
-                json_object_del(json_array_get(part, n), f->key);
-            }
-        }
-    }
-}
-
-/* The first difference in a part of two records, "plan.digest"; NULL: none. */
-static char *difference(const char *part, const json_t *a, const json_t *b)
-{
-    json_t *x = json_deep_copy(json_object_get(a, part));
-    json_t *y = json_deep_copy(json_object_get(b, part));
-    char *where, *text = NULL;
-    drop_varying(x, part);
-    drop_varying(y, part);
-    drop_defaults(x, y);
-    drop_defaults(y, x);
-    where = x != NULL || y != NULL ? rf_json_difference(x, y) : NULL;
-    json_decref(x);
-    json_decref(y);
-    if (where != NULL) {
-        text = rf_xasprintf("%s%s", part, where);
-        free(where);
-    }
-    return text;
-}
-
-/* Of the parts that say what was run and where. */
-char *rf_compare_differences(const json_t *a, const json_t *b)
-{
-    static const char *const parts[] = {"scenario", "model", "plan", "tool",
-                                        "environment"};
-    char *list = NULL;
-    for (size_t i = 0; i < RF_ARRAY_SIZE(parts); i++) {
-        char *one = difference(parts[i], a, b), *before = list;
-        if (one != NULL && before != NULL) {
-            list = rf_xasprintf("%s, %s", before, one);
-            free(before);
-            free(one);
-        } else if (one != NULL) {
-            list = one;
-        }
-    }
-    return list;
 }
 
 static bool is_ok(const json_t *result)
@@ -277,7 +195,9 @@ static void compare_pair(const char *name, const json_t *a, const json_t *b,
 {
     struct rf_comparison entry = {.reference = side_of(a),
                                   .now = side_of(b),
-                                  .differs = rf_compare_differences(a, b)};
+                                  .differs = rf_records_differ(a, b),
+                                  .old_record = json_incref((json_t *)a),
+                                  .new_record = json_incref((json_t *)b)};
     bool was = is_ok(a), is = is_ok(b);
     if (rf_comparison_has_change(&entry)) {
         judge_pair(&entry, same_yardstick(a, b), &out->thresholds);
@@ -338,17 +258,25 @@ void rf_compare(const struct rf_result_set *reference,
     out->thresholds = *thresholds;
     for (size_t i = 0; i < reference->n; i++) {
         const char *name = reference->files[i].name;
+        json_t *a = reference->files[i].result;
         const struct rf_result_file *b = find(now, name);
         if (b == NULL) {
-            add(out, (struct rf_comparison){.verdict = RF_MISSING}, name);
+            add(out,
+                (struct rf_comparison){.verdict = RF_MISSING,
+                                       .old_record = json_incref(a)},
+                name);
         } else {
-            compare_pair(name, reference->files[i].result, b->result, out);
+            compare_pair(name, a, b->result, out);
         }
     }
     for (size_t i = 0; i < now->n; i++) {
         const char *name = now->files[i].name;
         if (find(reference, name) == NULL) {
-            add(out, (struct rf_comparison){.verdict = RF_NEW}, name);
+            json_t *b = now->files[i].result;
+            add(out,
+                (struct rf_comparison){.verdict = RF_NEW,
+                                       .new_record = json_incref(b)},
+                name);
         }
     }
 }
@@ -369,6 +297,8 @@ void rf_comparisons_free(struct rf_comparisons *comparisons)
     for (size_t i = 0; i < comparisons->n; i++) {
         free(comparisons->list[i].name);
         free(comparisons->list[i].differs);
+        json_decref(comparisons->list[i].old_record);
+        json_decref(comparisons->list[i].new_record);
     }
     free(comparisons->list);
     *comparisons = (struct rf_comparisons){0};

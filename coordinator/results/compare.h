@@ -48,6 +48,7 @@ struct rf_comparison {
                                    time */
     double change, time_change; /* of the median that decides; of the time */
     char *differs; /* what is different beside the figures, or NULL */
+    json_t *old_record, *new_record; /* NULL: that side has none */
 };
 
 struct rf_comparisons {
@@ -80,9 +81,6 @@ void rf_compare(const struct rf_result_set *reference,
 void rf_compare_records(const json_t *reference, const json_t *now,
                         const struct rf_thresholds *thresholds,
                         struct rf_comparisons *out);
-/* The first difference in each part of two records that says what was run and
- * where: "scenario.method, tool.build"; NULL: none. malloc'ed. */
-char *rf_compare_differences(const json_t *a, const json_t *b);
 
 void rf_comparisons_free(struct rf_comparisons *comparisons);
 

@@ -3,6 +3,18 @@
 #define RF_COORDINATOR_RESULTS_DIFFERENCE_H
 
 #include <jansson.h>
+#include <stdbool.h>
+
+/* A place where two JSON values differ, and what they have there: NULL where
+ * one of them lacks it. All are borrowed. Returns whether to go on. */
+typedef bool (*rf_json_difference_fn)(const char *path, const json_t *in_a,
+                                      const json_t *in_b, void *data);
+
+/* Gives every such place to `take`, with `name` before its path: members of
+ * objects and of lists that have as many; else the whole list. False when
+ * `take` said to stop. */
+bool rf_json_each_difference(const char *name, const json_t *a, const json_t *b,
+                             rf_json_difference_fn take, void *data);
 
 /* Where two JSON values first differ, as a path; NULL when equal. malloc'ed. */
 char *rf_json_difference(const json_t *a, const json_t *b);

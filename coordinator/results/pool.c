@@ -15,9 +15,9 @@
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/text.h"
-#include "coordinator/results/compare.h"
 #include "coordinator/results/difference.h"
 #include "coordinator/results/fields.h"
+#include "coordinator/results/records_differ.h"
 #include "coordinator/results/refit_identity.h"
 #include "coordinator/results/report_table.h"
 #include "coordinator/results/repeats.h"
@@ -78,7 +78,7 @@ static json_t *source_json(const struct rf_result_file *file,
     const json_t *repeats = json_object_get(file->result, "repeats");
     const json_t *id = json_object_get(file->result, "run_id");
     char *differs =
-        first != NULL ? rf_compare_differences(first, file->result) : NULL;
+        first != NULL ? rf_records_differ(first, file->result) : NULL;
     json_t *out =
         json_pack("{s:s, s:O, s:I, s:s?}", "run", file->run, "run_id",
                   json_is_string(id) ? id : json_null(), "repeats",

@@ -161,4 +161,22 @@ test_metrics_have_limits_of_their_own() {
     expect_text err 'unknown metric "speed"; there are time, ratio and memory'
 }
 
+test_outliers_are_written_with_what_differs() {
+    run_folder old 0.9 100 101 102 99 98 100 101
+    run_folder new 0.9 120 121 122 119 118 120 121
+    jq '.tool.build = "b1"' old/s.json >with && mv with old/s.json
+    jq '.tool.build = "b2"' new/s.json >with && mv with new/s.json
+    run_coord compare old new --outliers outliers.csv
+    expect_exit 1
+    expect_text out '^s +slower '
+    expect_text outliers.csv '^scenario,verdict,.*,reference\.tool\.build,new\.tool\.build$'
+    expect_text outliers.csv '^s,slower,refit_ms,0\.2,0\.2,true,.*,b1,b2$'
+    run_coord compare old new --outliers -
+    expect_exit 1
+    cmp out outliers.csv || fail "other text on standard output"
+    run_coord compare old new --outliers none/outliers.csv
+    expect_exit 1
+    expect_text err '^error: --outliers: none/outliers.csv: No such file'
+}
+
 run_tests

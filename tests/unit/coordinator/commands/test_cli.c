@@ -194,6 +194,8 @@ static const struct {
     {{"report", "d", "--reference", "e"}, "--figures or --html"},
     {{"report", "d", "--figures", "f", "--csv"}, "cannot be combined"},
     {{"report", "d", "--alpa", "--json"}, "--json and --alpa cannot be"},
+    {{"report", "d", "--outliers", "f"}, "does not apply to \"report\""},
+    {{"compare", "a", "b", "--outliers", "-", "--json"}, "name a file for"},
     {{"report", "d", "--drop-constant", "--json"}, "columns of a table"},
     {{"compare", "a", "b", "--drop-constant"}, "does not apply to \"compare\""},
     {{"compare", "a", "b", "--figures", "f"}, "does not apply to"},

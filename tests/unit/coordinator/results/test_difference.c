@@ -1,6 +1,7 @@
 /* Where two JSON values differ. */
 #include <check.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "coordinator/results/difference.h"
 
@@ -43,6 +44,34 @@ START_TEST(test_difference_gives_the_values)
 }
 END_TEST
 
+static bool count_cb(const char *path, const json_t *in_a, const json_t *in_b,
+                     void *data)
+{
+    size_t *n = data;
+    (void)in_a;
+    (void)in_b;
+    ck_assert_ptr_eq(strstr(path, "x"), path);
+    return ++*n < 2;
+}
+
+START_TEST(test_difference_gives_all_places_until_it_is_told_to_stop)
+{
+    json_t *a = json_pack("{s:i, s:[i, i], s:i}", "p", 1, "q", 2, 3, "r", 4);
+    json_t *b = json_pack("{s:i, s:[i, i]}", "p", 1, "q", 3, 3);
+    json_t *c = json_pack("{s:i, s:[i]}", "p", 2, "q", 3);
+    size_t n = 0;
+    ck_assert(rf_json_each_difference("x", b, b, count_cb, &n));
+    ck_assert_uint_eq(n, 0);
+    ck_assert(!rf_json_each_difference("x", a, b, count_cb, &n));
+    ck_assert_uint_eq(n, 2);
+    ck_assert(!rf_json_each_difference("x", a, c, count_cb, &n));
+    ck_assert_uint_eq(n, 3);
+    json_decref(a);
+    json_decref(b);
+    json_decref(c);
+}
+END_TEST
+
 Suite *test_difference_suite(void);
 Suite *test_difference_suite(void)
 {
@@ -50,6 +79,8 @@ Suite *test_difference_suite(void)
     TCase *tests = tcase_create("difference");
     tcase_add_test(tests, test_difference_names_the_place);
     tcase_add_test(tests, test_difference_gives_the_values);
+    tcase_add_test(tests,
+                   test_difference_gives_all_places_until_it_is_told_to_stop);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -137,11 +137,11 @@ static enum rf_status print_report(const struct rf_cli *cli,
     } else if (cli->figures != NULL || cli->html != NULL) {
         return draw(cli, set, err);
     } else {
-        rf_report_print(
-            set,
-            &(struct rf_report_options){.form = cli->form,
-                                        .drop_constant = cli->drop_constant},
-            stdout);
+        const struct rf_report_options options = {
+            .form = cli->form,
+            .program = cli->level > RF_LOG_INFO ? cli->argv[0] : NULL,
+            .drop_constant = cli->drop_constant};
+        rf_report_print(set, &options, stdout);
     }
     return RF_OK;
 }

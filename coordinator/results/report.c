@@ -7,15 +7,18 @@
 #include "coordinator/results/report.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/log.h"
 #include "common/mem.h"
+#include "common/text.h"
 #include "coordinator/results/escape.h"
 #include "coordinator/results/fields.h"
 #include "coordinator/results/flags.h"
 #include "coordinator/results/pool.h"
 #include "coordinator/results/report_html.h"
 #include "coordinator/results/report_json.h"
+#include "coordinator/results/replay.h"
 #include "coordinator/results/report_table.h"
 
 static struct rf_table *make_table(const struct rf_result_set *set,
@@ -100,6 +103,22 @@ static void print_pooled(const struct rf_result_set *set,
     }
 }
 
+/* How to run each again, from where its file is now. */
+static void print_replays(const struct rf_result_set *set, const char *program,
+                          FILE *to)
+{
+    fputs("to run a scenario again:\n", to);
+    for (size_t i = 0; i < set->n; i++) {
+        char *command = rf_replay_of_record(program, set->files[i].path,
+                                            set->files[i].result);
+        if (command != NULL) {
+            rf_text_clean_line(command, strlen(command));
+            fprintf(to, "  %s\n", command);
+        }
+        free(command);
+    }
+}
+
 void rf_report_print(const struct rf_result_set *set,
                      const struct rf_report_options *options, FILE *to)
 {
@@ -126,6 +145,9 @@ void rf_report_print(const struct rf_result_set *set,
         print_constant(constant, form, to);
     }
     print_unstable(set, form, to);
+    if (form == RF_REPORT_TABLE && options->program != NULL) {
+        print_replays(set, options->program, to);
+    }
     free(constant);
     rf_table_destroy(table);
 }

@@ -10,7 +10,9 @@
 
 struct rf_report_options {
     enum rf_report_form form;
-    bool drop_constant; /* say once what is the same in all rows; not HTML */
+    const char *program; /* names below a table the command of it that runs each
+                            scenario again; NULL: does not */
+    bool drop_constant;  /* say once what is the same in all rows; not HTML */
 };
 
 /* Prints what `refit-coord report` shows of a set. Texts of its files are

@@ -14,7 +14,9 @@
 #include "common/stats.h"
 #include "common/version.h"
 #include "coordinator/config/complete.h"
+#include "coordinator/config/paths.h"
 #include "coordinator/results/flags.h"
+#include "coordinator/results/replay.h"
 #include "coordinator/results/summary.h"
 #include "planner/model_json.h"
 #include "planner/plan_json.h"
@@ -641,6 +643,29 @@ static const struct rf_model *model_of(const struct rf_result_run *run,
                                      : run->model;
 }
 
+/* NULL where there is nothing to run again. */
+static json_t *replay_json(const struct rf_result_run *run,
+                           const struct rf_attempt *attempt)
+{
+    const char *name = run->config->scenarios[attempt->index].name;
+    char *program, *path, *command;
+    json_t *out;
+    if (attempt->scenario == NULL || run->folder == NULL ||
+        run->maker.argc == 0) {
+        return NULL;
+    }
+    program = strchr(run->maker.argv[0], '/') != NULL
+                  ? rf_paths_absolute(".", run->maker.argv[0])
+                  : rf_xstrdup(run->maker.argv[0]);
+    path = rf_xasprintf("%s/%s.json", run->folder, name);
+    command = rf_replay_command(program, path, attempt->n_repeats);
+    out = json_string(command); /* NULL: not UTF-8 */
+    free(program);
+    free(path);
+    free(command);
+    return out;
+}
+
 json_t *rf_result_json(const struct rf_result_run *run,
                        const struct rf_attempt *attempt)
 {
@@ -653,6 +678,7 @@ json_t *rf_result_json(const struct rf_result_run *run,
     put(out, "tool", rf_result_tool());
     put(out, "run_id", json_string(run->run_id));
     put(out, "argv", rf_result_argv(&run->maker));
+    put(out, "replay", replay_json(run, attempt));
     put(out, "name", json_string(member->name));
     put(out, "started_at", json_string(attempt->started_at));
     put(out, "finished_at", json_string(attempt->finished_at));

@@ -23,6 +23,7 @@ struct rf_result_run {
     const struct rf_config *config;
     const struct rf_model *model;
     const char *run_id;
+    const char *folder;  /* of the results, absolute; NULL: none */
     json_t *environment; /* array, one entry per node */
 };
 

@@ -18,6 +18,7 @@
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/text.h"
+#include "coordinator/config/paths.h"
 #include "coordinator/results/fields.h"
 #include "coordinator/results/flags.h"
 #include "coordinator/results/repeats.h"
@@ -358,6 +359,8 @@ enum rf_status rf_results_open(const struct rf_results_settings *settings,
     }
     status = open_folder(results, settings, err);
     if (status == RF_OK) {
+        results->whole_folder = rf_paths_absolute(".", results->folder);
+        results->run.folder = results->whole_folder;
         results->index = json_object_get(results->document, "scenarios");
         fill_index(results);
         status = store_run(results, err);
@@ -490,6 +493,7 @@ void rf_results_close(struct rf_results *results)
     free(results->storing.path);
     free(results->complete);
     free(results->parent);
+    free(results->whole_folder);
     free(results->folder);
     free(results);
 }

@@ -17,8 +17,9 @@ struct rf_results {
     struct rf_result_run run;
     bool resumed;
     char *folder;
-    char *parent; /* the levels that we made, or NULL; */
-    size_t kept;  /* those in its first characters were there */
+    char *whole_folder; /* the same, absolute */
+    char *parent;       /* the levels that we made, or NULL; */
+    size_t kept;        /* those in its first characters were there */
     char run_id[17];
     int lock;
     json_t *document; /* run.json */

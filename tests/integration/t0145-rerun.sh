@@ -73,6 +73,31 @@ test_rerun_makes_the_same_plan_and_compares() {
         .[0].scenario == "s-method=host" and .[0].judged == "yardstick_ratio"'
 }
 
+test_each_result_has_the_command_that_runs_it_again() {
+    local file command
+    mkdir -p 'else where/models'
+    echo "$small" >'else where/models/small.json'
+    (cd 'else where' && cluster && "$coord" cluster.json -s 's-method=host' \
+        -o "r's" --repeat 2 >out 2>err) ||
+        fail "no run: $(cat 'else where/err')"
+    file=$(echo 'else where'/"r's"/*/'s-method=host.json')
+    command=$(jq -r .replay "$file")
+    bash -c "$command --threshold 100 -o again" >out 2>err ||
+        fail "$command: $(cat err)"
+    expect_text out '^s-method=host '
+    expect_json again/*/'s-method=host.json' '(.repeats | length) == 2'
+    mv 'else where' moved
+    run_coord report -v moved/"r's"
+    expect_exit 0
+    expect_text out '^to run a scenario again:$'
+    command=$(grep '^  .* rerun ' out)
+    bash -c "$command --threshold 100 -o third" >out 2>err ||
+        fail "not from where it is: $(cat err)"
+    expect_json third/*/'s-method=host.json' '.status == "ok"'
+    run_coord report moved/"r's"
+    expect_no_text out 'rerun'
+}
+
 test_rerun_keeps_a_checkpoint_where_it_is() {
     local tensor='"w": {"dtype": "F32", "shape": [64, 8], "data_offsets": [0, 2048]}'
     mkdir -p gone/weights

@@ -15,6 +15,7 @@ static json_t *record_of(const struct rf_attempt *attempt)
     struct rf_result_run run = {.config = result_lab.config,
                                 .model = result_lab.model,
                                 .run_id = "0123",
+                                .folder = "/the results",
                                 .maker = result_lab.settings.maker,
                                 .environment = nodes};
     json_t *record = rf_result_json(&run, attempt);
@@ -30,12 +31,28 @@ static double number(const json_t *record, const char *object, const char *key)
     return value;
 }
 
+START_TEST(test_results_record_has_no_replay_without_a_plan)
+{
+    struct rf_attempt *planned = result_lab_attempt(0);
+    struct rf_attempt *refused = rf_attempt_create(1, 1, NULL);
+    json_t *a = record_of(planned), *b = record_of(refused);
+    ck_assert_str_eq(rf_result_text(a, NULL, "replay"),
+                     "refit-coord rerun '/the results/one.json'");
+    ck_assert(json_is_null(json_object_get(b, "replay")));
+    json_decref(a);
+    json_decref(b);
+    rf_attempt_destroy(planned);
+    rf_attempt_destroy(refused);
+}
+END_TEST
+
 START_TEST(test_results_record_has_every_field)
 {
     static const char *const keys[] = {"schema_version",
                                        "tool",
                                        "run_id",
                                        "argv",
+                                       "replay",
                                        "started_at",
                                        "finished_at",
                                        "status",
@@ -478,6 +495,7 @@ Suite *test_result_json_suite(void)
     TCase *tests = tcase_create("result_json");
     tcase_add_checked_fixture(tests, result_lab_open, result_lab_close);
     tcase_add_test(tests, test_results_record_has_every_field);
+    tcase_add_test(tests, test_results_record_has_no_replay_without_a_plan);
     tcase_add_test(tests, test_results_setup_adds_up_to_its_total);
     tcase_add_test(tests,
                    test_results_iteration_takes_as_long_as_its_slowest_rank);

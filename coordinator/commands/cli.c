@@ -42,6 +42,7 @@ enum {
     OPT_SLOW,
     OPT_DROP_CONSTANT,
     OPT_OUTLIERS,
+    OPT_LOGS,
 };
 
 static const struct option long_options[] = {
@@ -73,6 +74,7 @@ static const struct option long_options[] = {
     {"slow", no_argument, NULL, OPT_SLOW},
     {"drop-constant", no_argument, NULL, OPT_DROP_CONSTANT},
     {"outliers", required_argument, NULL, OPT_OUTLIERS},
+    {"logs", no_argument, NULL, OPT_LOGS},
     {"verbose", no_argument, NULL, 'v'},
     {"quiet", no_argument, NULL, 'q'},
     {"help", no_argument, NULL, 'h'},
@@ -118,6 +120,7 @@ static const struct {
     {OPT_POOL, C(RF_CMD_REPORT) | C(RF_CMD_COMPARE)},
     {OPT_DROP_CONSTANT, C(RF_CMD_REPORT)},
     {OPT_OUTLIERS, C(RF_CMD_COMPARE)},
+    {OPT_LOGS, C(RF_CMD_RUN) | C(RF_CMD_RERUN) | C(RF_CMD_MEGATRON)},
     {OPT_THRESHOLD, C(RF_CMD_REPORT) | C(RF_CMD_COMPARE) | C(RF_CMD_RERUN)},
     {OPT_NODES, READERS},
     {OPT_HOSTFILE, READERS},
@@ -301,6 +304,9 @@ static enum rf_status take_option(struct parse *parse, int option,
         break;
     case OPT_STRICT:
         cli->strict = true;
+        break;
+    case OPT_LOGS:
+        cli->logs = true;
         break;
     case OPT_PRINT:
         cli->print = true;

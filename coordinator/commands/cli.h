@@ -45,6 +45,7 @@ struct rf_cli {
     bool dry_run, json, full;
     bool print; /* --print of megatron */
     bool slow;  /* --slow: slow scenarios, too */
+    bool logs;  /* --logs */
     struct rf_megatron_args megatron;
     bool strict; /* --strict: no workers of another build */
     enum rf_log_level level;

@@ -393,7 +393,8 @@ static void open_cb(uv_work_t *work)
         app->cli->out,
         app->cli->resume,
         app->cli->repeat,
-        {app->cli->argc, app->cli->argv, app->libraries}};
+        {app->cli->argc, app->cli->argv, app->libraries},
+        app->cli->logs};
     app->open_status = rf_results_open(&settings, app->config, app->model,
                                        &app->results, &app->open_why);
 }

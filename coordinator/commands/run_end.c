@@ -166,10 +166,11 @@ static void stored_cb(const struct rf_err *why, void *data)
     rf_results_stored(app->results, why);
 }
 
-static void store_op(char *path, char *text, void *data)
+static void store_op(char *path, char *text, unsigned n_folders, void *data)
 {
     struct rf_run_app *app = data;
-    rf_storing_start(&app->loop, path, text, stored_cb, app);
+    const struct rf_storing_file file = {path, text, n_folders};
+    rf_storing_start(&app->loop, &file, stored_cb, app);
 }
 
 /* All files of a scenario, or run.json for the last time. */
@@ -259,9 +260,10 @@ static void store_trace(struct rf_run_app *app)
         }
         free(text);
     } else {
+        const struct rf_storing_file file = {rf_xstrdup(app->cli->trace), text,
+                                             0};
         app->tracing = true;
-        rf_storing_start(&app->loop, rf_xstrdup(app->cli->trace), text,
-                         traced_cb, app);
+        rf_storing_start(&app->loop, &file, traced_cb, app);
         settle(app);
     }
 }

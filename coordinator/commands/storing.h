@@ -13,12 +13,18 @@
 /* `why` is NULL when the file is stored. */
 typedef void (*rf_stored_fn)(const struct rf_err *why, void *data);
 
+/* What is stored; both are taken. */
+struct rf_storing_file {
+    char *path, *text;
+    unsigned n_folders; /* the last ones of the path that are made if missing */
+};
+
 /*
- * Calls rf_store() for `path` and `text`, both taken, on a thread of libuv's,
- * then `stored` on the loop. It cannot be called off: the loop is alive until
+ * Calls rf_store() for the file on a thread of libuv's, then `stored` on the
+ * loop. It cannot be called off: the loop is alive until
  * then. Files that vouch for others are begun when those are stored.
  */
-void rf_storing_start(uv_loop_t *loop, char *path, char *text,
+void rf_storing_start(uv_loop_t *loop, const struct rf_storing_file *file,
                       rf_stored_fn stored, void *data);
 
 #endif

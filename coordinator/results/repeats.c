@@ -18,7 +18,7 @@
 static const char *const own[] = {
     "started_at", "finished_at",  "status", "iterations_ended_by",
     "setup",      "summary",      "bound",  "schedule_bound",
-    "memory",     "verification", "flags"};
+    "memory",     "verification", "flags",  "logs"};
 /* Entries of these say of which repeat they are. */
 static const char *const lists[] = {"errors", "warmup_iterations",
                                     "iterations"};

@@ -16,6 +16,7 @@
 #include "coordinator/config/complete.h"
 #include "coordinator/config/paths.h"
 #include "coordinator/results/flags.h"
+#include "coordinator/results/rank_logs.h"
 #include "coordinator/results/replay.h"
 #include "coordinator/results/summary.h"
 #include "planner/model_json.h"
@@ -599,9 +600,21 @@ static json_t *schedule_json(const struct rf_schedule *schedule,
                      node_links_json(schedule, names));
 }
 
-static json_t *errors_json(const struct rf_config *config,
+/* A rank that a fault is about has a log. */
+static json_t *log_json(const struct rf_result_run *run,
+                        const struct rf_attempt *attempt, uint32_t rank)
+{
+    const char *name = run->config->scenarios[attempt->index].name;
+    char *file = rf_rank_logs_file(attempt, name, rank, run->logs);
+    json_t *out = file != NULL ? json_string(file) : NULL;
+    free(file);
+    return out;
+}
+
+static json_t *errors_json(const struct rf_result_run *run,
                            const struct rf_attempt *attempt)
 {
+    const struct rf_config *config = run->config;
     json_t *list = json_array();
     for (size_t i = 0; i < attempt->n_faults; i++) {
         const struct rf_fault *fault = &attempt->faults[i];
@@ -618,6 +631,7 @@ static json_t *errors_json(const struct rf_config *config,
         put(out, "status", json_string(rf_strstatus(fault->status)));
         put(out, "text", json_string(fault->text));
         put(out, "stderr", lines);
+        put(out, "log", log_json(run, attempt, fault->rank));
         put(out, "consequence", json_boolean(i > 0));
         json_array_append_new(list, out);
     }
@@ -683,7 +697,7 @@ json_t *rf_result_json(const struct rf_result_run *run,
     put(out, "started_at", json_string(attempt->started_at));
     put(out, "finished_at", json_string(attempt->finished_at));
     put(out, "status", json_string(rf_outcome_name(attempt->outcome)));
-    put(out, "errors", errors_json(run->config, attempt));
+    put(out, "errors", errors_json(run, attempt));
     put(out, "environment", json_incref(run->environment));
     put(out, "head", rf_result_head(&run->maker));
     put(out, "model", rf_model_json(model_of(run, attempt)));
@@ -716,5 +730,6 @@ json_t *rf_result_json(const struct rf_result_run *run,
     put(out, "schedule_bound", schedule_bound_json(attempt));
     put(out, "flags", rf_flags_json(out));
     put(out, "verification", verification_json(attempt));
+    put(out, "logs", rf_rank_logs_json(attempt, member->name, run->logs));
     return out;
 }

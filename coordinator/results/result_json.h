@@ -3,6 +3,7 @@
 #define RF_COORDINATOR_RESULTS_RESULT_JSON_H
 
 #include <jansson.h>
+#include <stdbool.h>
 
 #include "coordinator/run/attempt.h"
 #include "transport/messages.h"
@@ -23,6 +24,7 @@ struct rf_result_run {
     const struct rf_config *config;
     const struct rf_model *model;
     const char *run_id;
+    bool logs;           /* of all ranks, whether they wrote something or not */
     const char *folder;  /* of the results, absolute; NULL: none */
     json_t *environment; /* array, one entry per node */
 };

@@ -361,6 +361,7 @@ enum rf_status rf_results_open(const struct rf_results_settings *settings,
     if (status == RF_OK) {
         results->whole_folder = rf_paths_absolute(".", results->folder);
         results->run.folder = results->whole_folder;
+        results->run.logs = settings->logs;
         results->index = json_object_get(results->document, "scenarios");
         fill_index(results);
         status = store_run(results, err);
@@ -490,6 +491,7 @@ void rf_results_close(struct rf_results *results)
     json_decref(results->document);
     json_decref(results->before);
     json_decref(results->last);
+    rf_results_drop_logs(results);
     free(results->storing.path);
     free(results->complete);
     free(results->parent);

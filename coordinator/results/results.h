@@ -19,6 +19,7 @@ struct rf_results_settings {
     uint32_t n_repeats; /* of every scenario; 0: 1, or as many as the folder to
                            resume was begun with, and never less */
     struct rf_result_maker maker;
+    bool logs; /* of all ranks */
 };
 
 /*
@@ -55,9 +56,10 @@ void rf_results_node(struct rf_results *results, uint32_t node,
                      const struct rf_msg_hello *hello);
 
 struct rf_results_ops {
-    /* Begins to store `text` as `path`, both taken, as rf_store() does. Then,
+    /* Begins to store `text` as `path`, both taken, as rf_store() does; the
+     * last `n_folders` folders of the path are made if they are missing. Then,
      * never from inside, rf_results_stored() is called. */
-    void (*store)(char *path, char *text, void *data);
+    void (*store)(char *path, char *text, unsigned n_folders, void *data);
     /* An rf_results_store() or rf_results_finish() has ended; `why` is NULL
      * when all of its files are stored. */
     void (*done)(const struct rf_err *why, void *data);
@@ -70,9 +72,9 @@ void rf_results_serve(struct rf_results *results,
 /* The file that was handed to ops->store is stored, or `why` it is not. */
 void rf_results_stored(struct rf_results *results, const struct rf_err *why);
 
-/* Stores one attempt with the scenario's other repeats, and run.json and
- * summary.csv with it; `attempt` is not
- * needed any more when this returns. Call it only while nothing is being
+/* Stores one attempt with the scenario's other repeats, and run.json,
+ * summary.csv and the logs of its ranks with it; `attempt` is not needed any
+ * more when this returns. Call it only while nothing is being
  * stored. */
 void rf_results_store(struct rf_results *results,
                       const struct rf_attempt *attempt);

@@ -9,7 +9,8 @@ enum rf_results_file {
     RF_RESULTS_NONE,
     RF_RESULTS_RECORD,  /* of a scenario; then */
     RF_RESULTS_INDEX,   /* run.json; then */
-    RF_RESULTS_SUMMARY, /* summary.csv */
+    RF_RESULTS_SUMMARY, /* summary.csv; then */
+    RF_RESULTS_LOG,     /* one after another, of the ranks that have one */
     RF_RESULTS_LAST,    /* run.json, by rf_results_finish() */
 };
 
@@ -31,6 +32,12 @@ struct rf_results {
     json_t *repeated; /* by scenario: its record so far, with repeats */
     json_t *rows;     /* by scenario: its record for summary.csv */
     json_t *shown;    /* likewise for the table at the end */
+    struct {
+        struct rf_results_text {
+            char *path, *text;
+        } * list;
+        size_t n, cap, at; /* `at`: the next to be stored */
+    } logs;
     const struct rf_results_ops *ops;
     void *data;
     struct {
@@ -45,6 +52,8 @@ char *rf_results_path(const struct rf_results *results, const char *name,
                       const char *suffix);
 /* A scenario's entry in `index`, appended if there is none; borrowed. */
 json_t *rf_results_entry(json_t *index, const char *name);
+/* Forgets logs that are not stored yet. */
+void rf_results_drop_logs(struct rf_results *results);
 /* Puts a scenario's record, without its samples, into `rows` or `shown`. */
 void rf_results_keep_row(json_t *rows, const char *name, json_t *result);
 

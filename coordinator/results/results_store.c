@@ -2,8 +2,8 @@
  * Storing files while a result folder is open. See results.h.
  *
  * The files of a scenario are stored one after another: its record, then
- * run.json and summary.csv, which repeat what it says. The first failure ends
- * this, and the other files stay as they were.
+ * run.json and summary.csv, which repeat what it says, then its logs. The first
+ * failure ends this, and the other files stay as they were.
  */
 #include "coordinator/results/fields.h"
 #include "coordinator/results/results_internal.h"
@@ -15,6 +15,7 @@
 
 #include "common/clock.h"
 #include "common/mem.h"
+#include "coordinator/results/rank_logs.h"
 #include "coordinator/results/repeats.h"
 #include "coordinator/results/report_table.h"
 #include "coordinator/results/result_probe.h"
@@ -85,6 +86,7 @@ static void end_storing(struct rf_results *results, const struct rf_err *why)
 {
     const char *scenario = results->storing.scenario;
     struct rf_err err;
+    rf_results_drop_logs(results);
     results->storing.file = RF_RESULTS_NONE;
     results->storing.scenario = NULL;
     if (why != NULL && scenario != NULL) {
@@ -106,7 +108,9 @@ static void begin(struct rf_results *results, enum rf_results_file file,
         end_storing(results, why);
         return;
     }
-    results->ops->store(rf_xstrdup(path), text, results->data);
+    results->ops->store(rf_xstrdup(path), text,
+                        file == RF_RESULTS_LOG ? RF_RANK_LOGS_FOLDERS : 0,
+                        results->data);
 }
 
 static void begin_json(struct rf_results *results, enum rf_results_file file,
@@ -131,6 +135,49 @@ static void begin_run(struct rf_results *results, enum rf_results_file file)
     begin_json(results, file, "run", results->document);
 }
 
+/* The next log, or the end. */
+static void begin_log(struct rf_results *results)
+{
+    struct rf_err err = {0};
+    struct rf_results_text log;
+    if (results->logs.at == results->logs.n) {
+        end_storing(results, NULL);
+        return;
+    }
+    log = results->logs.list[results->logs.at];
+    results->logs.list[results->logs.at++] = (struct rf_results_text){0};
+    (void)rf_err_set(&err, RF_ERR_NOMEM, "%s: no memory is left for it",
+                     log.path);
+    begin(results, RF_RESULTS_LOG, log.path, log.text, &err);
+}
+
+void rf_results_drop_logs(struct rf_results *results)
+{
+    for (size_t i = 0; i < results->logs.n; i++) {
+        free(results->logs.list[i].path);
+        free(results->logs.list[i].text);
+    }
+    free(results->logs.list);
+    memset(&results->logs, 0, sizeof(results->logs));
+}
+
+/* What ranks have to say, as it will be stored. */
+static void make_logs(struct rf_results *results,
+                      const struct rf_attempt *attempt, const json_t *record)
+{
+    const char *name = rf_result_text(record, NULL, "name");
+    for (uint32_t r = 0; r < rf_attempt_ranks(attempt); r++) {
+        char *file = rf_rank_logs_file(attempt, name, r, results->run.logs);
+        if (file != NULL) {
+            RF_PUSH(results->logs.list, results->logs.n, results->logs.cap,
+                    ((struct rf_results_text){
+                        rf_results_path(results, file, ""),
+                        rf_rank_logs_text(attempt, record, r)}));
+        }
+        free(file);
+    }
+}
+
 /* Makes index and summary.csv agree with the stored record. */
 static void take_record(struct rf_results *results)
 {
@@ -153,6 +200,10 @@ void rf_results_stored(struct rf_results *results, const struct rf_err *why)
         break;
     case RF_RESULTS_INDEX:
         begin_summary(results);
+        break;
+    case RF_RESULTS_SUMMARY:
+    case RF_RESULTS_LOG:
+        begin_log(results);
         break;
     default:
         end_storing(results, NULL);
@@ -192,6 +243,7 @@ void rf_results_store(struct rf_results *results,
     json_t *result = rf_result_json(&results->run, attempt);
     assert(rf_results_storing(results) == NULL);
     rf_result_probe_add(results->document, result);
+    make_logs(results, attempt, result);
     if (results->n_repeats > 1) {
         result = pool(results, name, result, attempt->repeat);
     }

@@ -49,6 +49,7 @@ struct rf_attempt *rf_attempt_create(uint32_t number, size_t index,
         attempt->ended_by = "max";
         attempt->pending = rf_xcalloc(n, sizeof(*attempt->pending));
         attempt->ranks = rf_xcalloc(n, sizeof(*attempt->ranks));
+        attempt->logs = rf_xcalloc(n, sizeof(*attempt->logs));
         attempt->pending_yardstick =
             rf_xcalloc(n, sizeof(*attempt->pending_yardstick));
         attempt->traced_refit.ranks =
@@ -92,12 +93,16 @@ void rf_attempt_destroy(struct rf_attempt *attempt)
         rf_links_free(&attempt->before);
         rf_links_free(&attempt->after);
     }
+    for (uint32_t r = 0; r < rf_attempt_ranks(attempt); r++) {
+        rf_rank_log_free(&attempt->logs[r]);
+    }
     free_window(&attempt->traced_refit, rf_attempt_ranks(attempt));
     free_window(&attempt->traced_yardstick, rf_attempt_ranks(attempt));
     free(attempt->iterations);
     free(attempt->pending);
     free(attempt->pending_yardstick);
     free(attempt->ranks);
+    free(attempt->logs);
     free(attempt->faults);
     rf_scenario_destroy(attempt->scenario);
     free(attempt);

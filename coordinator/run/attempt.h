@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "coordinator/run/rank_log.h"
 #include "coordinator/run/scenario.h"
 #include "planner/cost.h"
 #include "transport/messages.h"
@@ -123,6 +124,7 @@ struct rf_attempt {
     struct rf_sample *pending_yardstick; /* likewise */
     int64_t pending_yardstick_ns; /* that came before its refit; 0: none */
     struct rf_rank_facts *ranks;
+    struct rf_rank_log *logs; /* per rank */
 
     /* An iteration after the others, in none of the figures. */
     struct rf_window_trace traced_refit, traced_yardstick;

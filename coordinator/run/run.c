@@ -390,6 +390,7 @@ void rf_run_log(struct rf_run *run, uint32_t node, uint32_t rank,
                 const char *line)
 {
     rf_run_faults_log(run->faults, node, rank, line);
+    rf_run_attempt_log(run, node, rank, line);
 }
 
 void rf_run_reading(struct rf_run *run, uint32_t node,

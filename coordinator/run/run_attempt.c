@@ -42,21 +42,40 @@ void rf_run_free_attempt(struct rf_run *run)
 
 /* --- Faults --------------------------------------------------------------- */
 
-/* Where it happened, as far as the fault does not say. */
-static void name_phase(const struct rf_run *run, struct rf_fault *fault)
+/* `phase`, which is taken, with its iteration; NULL: what the run is doing. To
+ * be freed. */
+static char *whole_phase(const struct rf_run *run, char *phase)
 {
-    char *phase = fault->phase;
+    char *whole;
     if (phase == NULL) {
         phase = rf_xstrdup(ending(run) ? "aborting" : rf_run_state(run));
     }
     /* A step may be named late, when its iteration is being ended. */
-    if (rf_step_in_iteration(phase) || rf_state_in_iteration(run->sm.state)) {
-        fault->phase =
-            rf_run_faults_phase(phase, rf_run_measure_iteration(run->measure),
+    if (!rf_step_in_iteration(phase) && !rf_state_in_iteration(run->sm.state)) {
+        return phase;
+    }
+    whole = rf_run_faults_phase(phase, rf_run_measure_iteration(run->measure),
                                 run->attempt->scenario->spec);
+    free(phase);
+    return whole;
+}
+
+/* Where it happened, as far as the fault does not say. */
+static void name_phase(const struct rf_run *run, struct rf_fault *fault)
+{
+    fault->phase = whole_phase(run, fault->phase);
+}
+
+void rf_run_attempt_log(struct rf_run *run, uint32_t node, uint32_t rank,
+                        const char *line)
+{
+    struct rf_attempt *attempt = run->attempt;
+    char *phase;
+    if (run->measure != NULL &&
+        rf_scenario_rank_on(attempt->scenario, rank, node)) {
+        phase = whole_phase(run, NULL);
+        rf_rank_log_add(&attempt->logs[rank], phase, line);
         free(phase);
-    } else {
-        fault->phase = phase;
     }
 }
 

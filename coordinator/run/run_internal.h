@@ -74,6 +74,9 @@ void rf_run_abort(struct rf_run *run, const char *reason);
 /* Records the attempt, whatever its ranks do. */
 void rf_run_end_attempt(struct rf_run *run);
 void rf_run_free_attempt(struct rf_run *run);
+/* A line that a rank wrote, which may belong to the attempt. */
+void rf_run_attempt_log(struct rf_run *run, uint32_t node, uint32_t rank,
+                        const char *line);
 /* A node is lost; it may have ranks in the attempt. */
 void rf_run_attempt_lost(struct rf_run *run, uint32_t node, const char *why);
 /* The time of a step, or of ABORTING, is over. */

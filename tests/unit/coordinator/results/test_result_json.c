@@ -379,9 +379,10 @@ START_TEST(test_results_first_error_is_the_cause)
     ck_assert_str_eq(
         text, "[{\"host\":\"a\",\"rank\":3,\"phase\":\"running\",\"status\":"
               "\"peer lost\",\"text\":\"died\",\"stderr\":[\"last words\"],"
+              "\"log\":\"logs/one/rank-3.log\","
               "\"consequence\":false},{\"host\":null,\"rank\":null,\"phase\":"
               "null,\"status\":\"timed out\",\"text\":\"saw\",\"stderr\":[],"
-              "\"consequence\":true}]");
+              "\"log\":null,\"consequence\":true}]");
     free(text);
     json_decref(record);
     rf_attempt_destroy(attempt);

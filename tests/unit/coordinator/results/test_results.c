@@ -30,8 +30,16 @@ static struct told {
     char text[1024];
 } seen;
 
-static void store_op(char *path, char *text, void *data)
+static void store_op(char *path, char *text, unsigned n_folders, void *data)
 {
+    for (unsigned n = n_folders; n > 0; n--) { /* the outer ones first */
+        char *folder = rf_xstrdup(path);
+        for (unsigned up = 0; up < n; up++) {
+            *strrchr(folder, '/') = '\0';
+        }
+        (void)mkdir(folder, 0755);
+        free(folder);
+    }
     ck_assert_ptr_eq(data, &seen);
     ck_assert_ptr_null(seen.path);
     seen.path = path;

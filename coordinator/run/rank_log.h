@@ -1,0 +1,33 @@
+/* What one rank wrote in an attempt: its first and its last lines, however many
+ * there were. */
+#ifndef RF_COORDINATOR_RUN_RANK_LOG_H
+#define RF_COORDINATOR_RUN_RANK_LOG_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#define RF_RANK_LOG_LINES                                                      \
+    200 /* kept of the beginning, and as many of the end */
+
+struct rf_rank_line {
+    char *phase; /* "running iteration 2 of 20" */
+    char *text;
+};
+
+struct rf_rank_log { /* zeroed at first */
+    struct rf_rank_line *first;
+    struct rf_rank_line *last; /* a ring; NULL until the beginning is full */
+    size_t n_first, cap_first;
+    uint64_t n_last; /* that ever came into it */
+};
+
+/* A line of clean text and the phase in which it came. */
+void rf_rank_log_add(struct rf_rank_log *log, const char *phase,
+                     const char *line);
+
+/* All that is kept, under the phases, and how many lines are not. */
+void rf_rank_log_print(const struct rf_rank_log *log, FILE *to);
+void rf_rank_log_free(struct rf_rank_log *log);
+
+#endif

@@ -1,0 +1,54 @@
+# limit: 120
+# The logs of ranks: what is kept beside the results, and when.
+# shellcheck shell=bash source=../lib/test.sh disable=SC2034
+. "$(dirname "$0")/../lib/test.sh"
+
+base=$(jq '. + {scenarios: [{"name": "s", "mode": "disaggregated",
+    "train": {"tp": 2}, "infer": {"tp": 2, "layout": "vllm"},
+    "warmup": 1, "iterations": 3}]}' <<<"$four_slots")
+
+test_a_quiet_run_has_logs_only_where_they_are_asked_for() {
+    cluster
+    run_coord cluster.json
+    expect_exit 0
+    expect_json "$(result s)" '.logs == []'
+    [ -z "$(find results -name logs)" ] || fail "there are logs"
+    run_coord cluster.json --logs --repeat 2 -o asked
+    expect_exit 0
+    cd asked/* || fail "no run"
+    expect_json s.json '.logs == [range(4) | "logs/s/repeat-1.rank-\(.).log"]
+        and .repeats[0].logs[3] == "logs/s/repeat-0.rank-3.log"'
+    [ "$(find logs -type f | wc -l)" = 8 ] || fail "not 8 logs"
+    expect_text logs/s/repeat-1.rank-3.log \
+        '^scenario s, repeat 2 of 2, rank 3 on localhost, '
+    expect_text logs/s/repeat-1.rank-3.log '^warm-up 0: ms [0-9.]+, pack_ms '
+    expect_text logs/s/repeat-1.rank-3.log '^iteration 2: .*, received_bytes [1-9]'
+}
+
+test_a_failed_scenario_names_the_log_of_its_rank() {
+    cluster
+    REFIT_TEST_EXIT=2:2 run_coord cluster.json # rank 2, the second iteration
+    expect_exit 1
+    expect_json "$(result s)" '.errors[0] | .rank == 2 and
+        .log == "logs/s/rank-2.log"'
+    expect_json "$(result s)" '.logs | index("logs/s/rank-2.log") != null'
+    expect_text results/*/logs/s/rank-2.log '^what went wrong:$'
+    expect_text results/*/logs/s/rank-2.log \
+        '^run iteration 2 of 3: its process .*signal 9'
+    expect_text results/*/logs/s/rank-2.log '^iteration 0: '
+    run_coord report results
+    expect_text out '^s .* failed$'
+}
+
+# The loader of every process of a node writes to its standard error.
+test_what_ranks_write_is_kept_with_its_phase() {
+    cluster '.launch.env = {"LD_DEBUG": "statistics"}'
+    run_coord cluster.json
+    expect_exit 0
+    expect_json "$(result s)" '.logs | length == 4'
+    expect_text results/*/logs/s/rank-1.log '^what it wrote:$'
+    expect_text results/*/logs/s/rank-1.log '^preparing:$'
+    expect_text results/*/logs/s/rank-1.log '^  .*total startup time in dynamic loader'
+}
+
+run_tests

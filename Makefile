@@ -160,7 +160,7 @@ FIGURE_MODULES := $(wildcard scripts/refit_figures/*.py)
 DOC_FOLDER = $(DESTDIR)$(PREFIX)/share/doc/refit-coord
 install: all ## install under $(DESTDIR)$(PREFIX)
 	install -d $(DESTDIR)$(PREFIX)/bin $(MAN_FOLDER)/man1 $(MAN_FOLDER)/man5
-	install -d $(addprefix $(SHARE_FOLDER)/,models examples \
+	install -d $(addprefix $(SHARE_FOLDER)/,models examples/reference \
 	    scripts/refit_figures)
 	install -d $(DOC_FOLDER)/docs/gpu-results
 	install $(BUILD)/refit-coord $(BUILD)/refit-worker $(DESTDIR)$(PREFIX)/bin
@@ -169,6 +169,8 @@ install: all ## install under $(DESTDIR)$(PREFIX)
 	install -m 644 $(wildcard models/*.json) $(SHARE_FOLDER)/models
 	install -m 644 $(wildcard examples/*.json) examples/README.md \
 	    $(SHARE_FOLDER)/examples
+	install -m 644 $(wildcard examples/reference/*) \
+	    $(SHARE_FOLDER)/examples/reference
 	install -m 644 cluster.json $(SHARE_FOLDER)
 	install $(USER_SCRIPTS) $(SHARE_FOLDER)/scripts
 	install -m 644 $(FIGURE_MODULES) $(SHARE_FOLDER)/scripts/refit_figures

@@ -27,6 +27,10 @@ test_installed_programs_run_installed_files() {
     expect_verified "$(result one)"
     run_coord plan share/refit-coord/examples/megatron.json
     expect_exit 0
+    run_coord report share/refit-coord/examples/reference
+    expect_exit 0
+    [ -s share/refit-coord/examples/reference/README.md ] ||
+        fail "the reference does not say what it is"
 }
 
 # The command as it is printed, where the page says, with a model of two layers:

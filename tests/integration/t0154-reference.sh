@@ -1,0 +1,47 @@
+# limit: 120
+# The reference result in examples/reference/: it is whole, says what it is, and
+# a new run can be compared with it.
+# shellcheck shell=bash source=../lib/test.sh disable=SC2034
+. "$(dirname "$0")/../lib/test.sh"
+reference=$RF_TOP/examples/reference
+
+test_the_reference_is_an_ok_run_of_the_demo() {
+    run_coord report "$reference"
+    expect_exit 0
+    expect_text out '^colocated +host .* yes$'
+    expect_text out '^disaggregated +host .* yes$'
+    [ "$(jq -c .configuration "$reference/run.json")" = \
+        "$(jq -c . "$RF_TOP/cluster.json")" ] || fail "cluster.json has changed"
+}
+
+test_the_reference_names_its_machine_and_no_other_place() {
+    local fact
+    for fact in .environment[0].cpu .environment[0].kernel .started_at \
+        .tool.build '.argv | join(" ")'; do
+        fact=$(jq -r "$fact" "$reference/run.json")
+        grep -qF -- "$fact" "$reference/README.md" || fail "no $fact in README.md"
+    done
+    jq -r '.. | strings' "$reference"/*.json >texts
+    expect_no_text texts '^/|[ =]/[a-z]'
+    for fact in "$reference"/*.json; do
+        expect_json "$fact" '[.head, .environment[] | .hostname] |
+            unique == ["localhost"]'
+        expect_json "$fact" '.environment[0] | .nics == [] and .env == {}'
+    done
+}
+
+test_a_new_run_is_compared_with_the_reference() {
+    run_coord "$RF_TOP/cluster.json" --set model.num_layers=2 \
+        --set 'scenarios.*.iterations=3' --set 'scenarios.*.warmup=0'
+    expect_exit 0
+    run_coord compare "$reference" results/* --threshold 100 \
+        --outliers outliers.csv
+    expect_exit 0
+    expect_text out '^colocated +same '
+    expect_text out '^disaggregated +same '
+    expect_text outliers.csv 'reference\.scenario\.warmup'
+    [ "$(grep -cE '^(colocated|disaggregated),same,' outliers.csv)" = 2 ] ||
+        fail "not both are of another question"
+}
+
+run_tests

@@ -50,10 +50,19 @@ static bool each_in_objects(const char *name, const json_t *a, const json_t *b,
     return true;
 }
 
+/* Numbers are equal if their values are: "2" and "2.0" are one in JSON. */
+static bool are_equal(const json_t *a, const json_t *b)
+{
+    return json_equal(a, b) || (json_is_number(a) && json_is_number(b) &&
+                                json_number_value(a) <= json_number_value(b) &&
+                                json_number_value(a) >= json_number_value(b) &&
+                                json_typeof(a) != json_typeof(b));
+}
+
 bool rf_json_each_difference(const char *name, const json_t *a, const json_t *b,
                              rf_json_difference_fn take, void *data)
 {
-    if (json_equal(a, b)) {
+    if (are_equal(a, b)) {
         return true;
     }
     if (json_is_array(a) && json_is_array(b) &&

@@ -44,6 +44,19 @@ START_TEST(test_difference_gives_the_values)
 }
 END_TEST
 
+/* Other programs write 2.0 as 2. */
+START_TEST(test_difference_takes_numbers_for_their_values)
+{
+    json_t *a = json_pack("{s:[f], s:i}", "x", 2.0, "y", 1);
+    json_t *b = json_pack("{s:[i], s:f}", "x", 2, "y", 1.5);
+    char *where = rf_json_difference(a, b);
+    ck_assert_str_eq(where, ".y");
+    free(where);
+    json_decref(a);
+    json_decref(b);
+}
+END_TEST
+
 static bool count_cb(const char *path, const json_t *in_a, const json_t *in_b,
                      void *data)
 {
@@ -79,6 +92,7 @@ Suite *test_difference_suite(void)
     TCase *tests = tcase_create("difference");
     tcase_add_test(tests, test_difference_names_the_place);
     tcase_add_test(tests, test_difference_gives_the_values);
+    tcase_add_test(tests, test_difference_takes_numbers_for_their_values);
     tcase_add_test(tests,
                    test_difference_gives_all_places_until_it_is_told_to_stop);
     suite_add_tcase(suite, tests);

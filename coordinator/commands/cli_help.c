@@ -7,7 +7,7 @@
 #include "common/version.h"
 #include "coordinator/commands/cli.h"
 
-void rf_cli_help(FILE *to)
+static void print_usage(FILE *to)
 {
     fputs(
         "refit-coord measures how long it takes to move a model's weights from "
@@ -45,7 +45,13 @@ void rf_cli_help(FILE *to)
         "Every command takes -q or -v, and those that read a CLUSTER.json or\n"
         "RESULT.json also [--set PATH=VALUE]... [--nodes LIST | --hostfile "
         "FILE].\n"
-        "\n"
+        "\n",
+        to);
+}
+
+static void print_options(FILE *to)
+{
+    fputs(
         "Options:\n"
         "  -o, --output DIR    write results to DIR/<UTC time>-<name> "
         "(default: results)\n"
@@ -110,6 +116,12 @@ void rf_cli_help(FILE *to)
         "130 interrupted (129 hung up, 143 terminated).\n"
         "See refit-coord(1) and refit-cluster(5).\n",
         to);
+}
+
+void rf_cli_help(FILE *to)
+{
+    print_usage(to);
+    print_options(to);
 }
 
 void rf_cli_version(FILE *to)

@@ -137,17 +137,30 @@ static void put_arguments(json_t *row, const struct rf_comparison *one)
     }
 }
 
+/* What each metric says: "memory.change". */
+static void put_judgements(json_t *row, const json_t *judgements)
+{
+    const char *metric;
+    json_t *judgement;
+    json_object_foreach ((json_t *)judgements, metric, judgement) {
+        char *prefix = rf_xasprintf("%s.", metric);
+        put_side(row, prefix, judgement);
+        free(prefix);
+    }
+}
+
 /* `entry`: the comparison as JSON. A new reference. */
 static json_t *row_of(const struct rf_comparison *one, const json_t *entry)
 {
     json_t *row = json_object(), *value;
     const char *key;
     json_object_foreach ((json_t *)entry, key, value) {
-        if (strcmp(key, "differs") != 0 && strcmp(key, "reference") != 0 &&
-            strcmp(key, "new") != 0 && !json_is_array(value)) {
+        if (strcmp(key, "differs") != 0 && !json_is_object(value) &&
+            !json_is_array(value)) {
             put(row, "", key, value);
         }
     }
+    put_judgements(row, json_object_get(entry, "judgements"));
     put_arguments(row, one);
     put_side(row, "reference.", json_object_get(entry, "reference"));
     put_side(row, "new.", json_object_get(entry, "new"));

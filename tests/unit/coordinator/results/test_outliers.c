@@ -51,9 +51,10 @@ static void set_kernel(json_t *record, size_t node, const char *kernel)
 
 static char *compared(void)
 {
+    const struct rf_thresholds thresholds = rf_thresholds_default();
     struct rf_err err = {0};
     char *text;
-    rf_compare(&reference, &now, 0.10, &all);
+    rf_compare(&reference, &now, &thresholds, &all);
     text = rf_outliers_csv(&all, &err);
     ck_assert_msg(text != NULL, "%s", err.text);
     return text;

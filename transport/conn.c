@@ -38,7 +38,7 @@ static void finish(struct rf_conn *conn)
     conn->ops.on_close(conn, &conn->why, conn->data);
     rf_tls_destroy(conn->tls);
     rf_frame_reader_free(&conn->reader);
-    rf_conn_bytes_free(&conn->early);
+    rf_conn_drop_frames(conn);
     rf_conn_bytes_free(&conn->noise);
     free(conn->banner);
     free(conn);
@@ -110,9 +110,7 @@ static void become_ready(struct rf_conn *conn)
     if (!conn->write_failed) {
         uv_timer_stop(&conn->timer);
     }
-    if (conn->early.used > 0) {
-        rf_conn_put_early(conn);
-    }
+    rf_conn_put_frames(conn, false);
     if (conn->state == RF_CONN_OPEN) {
         conn->ops.on_ready(conn, conn->data);
     }
@@ -347,6 +345,7 @@ static struct rf_conn *open_streams(uv_stream_t *in, uv_stream_t *out,
     conn->ops = *ops;
     conn->data = data;
     conn->last_heard_ns = rf_now_ns();
+    conn->frames_end = &conn->frames;
     rf_frame_reader_init(&conn->reader, rf_msg_cap);
     conn->open_handles = in == out ? 2 : 3;
     uv_timer_init(in->loop, &conn->timer);
@@ -412,6 +411,10 @@ void rf_conn_close(struct rf_conn *conn)
         (conn->state == RF_CONN_HANDSHAKE && conn->tls != NULL)) {
         rf_conn_end(conn, NULL);
         return;
+    }
+    rf_conn_put_frames(conn, true);
+    if (conn->state == RF_CONN_CLOSING) {
+        return; /* they could not be encrypted */
     }
     if (conn->tls != NULL) {
         rf_tls_shutdown(conn->tls);

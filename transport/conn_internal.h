@@ -6,6 +6,7 @@
 #define RF_TRANSPORT_CONN_INTERNAL_H
 
 #include "transport/conn.h"
+#include "transport/payload.h"
 
 #define RF_CONN_PARTING_MS 1000
 #define RF_CONN_TLS_CHUNK (16u << 10)
@@ -18,11 +19,18 @@ enum rf_conn_state {
     RF_CONN_CLOSING,
 };
 
-/* A growing run of bytes: frames before the handshake, noise before a banner.
- */
+/* A growing run of bytes: noise before a banner. */
 struct rf_conn_bytes {
     char *data;
     size_t used, capacity;
+};
+
+/* A frame of which not all is sent. */
+struct rf_conn_frame {
+    struct rf_conn_frame *next;
+    struct rf_payload *payload;
+    size_t sent; /* of header and payload */
+    uint8_t header[RF_FRAME_HEADER_BYTES];
 };
 
 struct rf_conn {
@@ -36,7 +44,9 @@ struct rf_conn {
     enum rf_conn_state state;
     bool told_ready, write_failed;
     char *banner; /* "\n<line>\n" while it is awaited */
-    struct rf_conn_bytes early, noise;
+    struct rf_conn_bytes noise;
+    struct rf_conn_frame *frames, **frames_end; /* in the order of sending */
+    size_t frame_bytes;                         /* of them that are not sent */
     struct rf_frame_reader reader;
     uint32_t next_sequence;
     uint64_t dropped_logs;
@@ -59,7 +69,10 @@ void rf_conn_arm(struct rf_conn *conn, uint64_t ms);
 size_t rf_conn_queued(const struct rf_conn *conn);
 /* Sends the ciphertext that TLS has ready. */
 void rf_conn_put_cipher(struct rf_conn *conn);
-/* Sends the frames that waited for the handshake. */
-void rf_conn_put_early(struct rf_conn *conn);
+/* Sends what waits of frames as far as the stream takes it now, or with `all`
+ * to its queue. Nothing before the handshake. */
+void rf_conn_put_frames(struct rf_conn *conn, bool all);
+/* Frees the frames that are not sent. */
+void rf_conn_drop_frames(struct rf_conn *conn);
 
 #endif

@@ -1,6 +1,8 @@
 /*
- * The writing half of a connection: frames are tried on the socket at once, and
- * only what the kernel does not take is copied and queued.
+ * The writing half of a connection. Frames go out in the order of sending, a
+ * chunk at a time and the next one when the kernel has taken the last: what
+ * waits is the payload itself, which connections share, and at most one chunk
+ * that is this connection's own.
  *
  * A failed write does not end the connection at once: the peer's last frames
  * (why it closed) may still be unread, so reading continues for
@@ -13,8 +15,10 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "transport/messages.h"
 
+#define PLAIN_CHUNK (256u << 10)
+
+/* Part of a chunk that the kernel did not take. */
 struct write_rest {
     uv_write_t request;
     struct rf_conn *conn;
@@ -65,6 +69,8 @@ static void write_cb(uv_write_t *request, int status)
     free(rest);
     if (status < 0 && status != UV_ECANCELED) {
         write_broken(conn, status);
+    } else if (status == 0) {
+        rf_conn_put_frames(conn, false);
     }
 }
 
@@ -121,61 +127,138 @@ void rf_conn_put_cipher(struct rf_conn *conn)
     }
 }
 
-static void put_tls(struct rf_conn *conn, const char *data, size_t size)
+/* --- Frames --------------------------------------------------------------- */
+
+void rf_conn_drop_frames(struct rf_conn *conn)
 {
+    while (conn->frames != NULL) {
+        struct rf_conn_frame *frame = conn->frames;
+        conn->frames = frame->next;
+        rf_payload_drop(frame->payload);
+        free(frame);
+    }
+    conn->frames_end = &conn->frames;
+    conn->frame_bytes = 0;
+}
+
+/* The first one is sent. */
+static void drop_first(struct rf_conn *conn)
+{
+    struct rf_conn_frame *frame = conn->frames;
+    conn->frames = frame->next;
+    if (conn->frames == NULL) {
+        conn->frames_end = &conn->frames;
+    }
+    rf_payload_drop(frame->payload);
+    free(frame);
+}
+
+/* One record for what fits into one, so that a small frame is one packet. */
+static void put_record(struct rf_conn *conn, const void *first,
+                       size_t first_size, const void *second,
+                       size_t second_size)
+{
+    char plain[RF_CONN_TLS_CHUNK];
     struct rf_err err = {0};
-    while (size > 0) {
-        size_t chunk = RF_MIN(size, (size_t)RF_CONN_TLS_CHUNK);
-        if (rf_tls_write(conn->tls, data, chunk, &err) != RF_OK) {
-            rf_conn_end(conn, &err);
-            return;
-        }
-        rf_conn_put_cipher(conn);
-        data += chunk;
-        size -= chunk;
+    enum rf_status status;
+    memcpy(plain, first, first_size);
+    memcpy(plain + first_size, second, second_size);
+    status = rf_tls_write(conn->tls, plain, first_size + second_size, &err);
+    explicit_bzero(plain, first_size + second_size);
+    if (status != RF_OK) {
+        rf_conn_end(conn, &err);
+        return;
+    }
+    rf_conn_put_cipher(conn);
+}
+
+/* The next chunk of the first frame. */
+static void put_chunk(struct rf_conn *conn)
+{
+    struct rf_conn_frame *frame = conn->frames;
+    const struct rf_payload *payload = frame->payload;
+    const size_t most = conn->tls != NULL ? RF_CONN_TLS_CHUNK : PLAIN_CHUNK;
+    const size_t head = frame->sent == 0 ? sizeof(frame->header) : 0;
+    const size_t from = frame->sent + head - sizeof(frame->header);
+    const size_t size = RF_MIN(payload->size - from, most - head);
+    const char *bytes = payload->bytes + from;
+    frame->sent += head + size;
+    conn->frame_bytes -= head + size;
+    if (conn->tls != NULL) {
+        put_record(conn, frame->header, head, bytes, size);
+    } else if (head > 0) {
+        put(conn, frame->header, head, bytes, size);
+    } else {
+        put(conn, bytes, size, "", 0);
+    }
+    if (frame->sent == sizeof(frame->header) + payload->size) {
+        drop_first(conn);
+    }
+}
+
+void rf_conn_put_frames(struct rf_conn *conn, bool all)
+{
+    if (conn->state == RF_CONN_HANDSHAKE && conn->tls != NULL) {
+        return;
+    }
+    while (conn->frames != NULL && conn->state != RF_CONN_CLOSING &&
+           (all || uv_stream_get_write_queue_size(conn->out) == 0)) {
+        put_chunk(conn);
     }
 }
 
 size_t rf_conn_queued(const struct rf_conn *conn)
 {
-    return uv_stream_get_write_queue_size(conn->out) + conn->early.used;
+    return uv_stream_get_write_queue_size(conn->out) + conn->frame_bytes;
 }
 
-static void send_frame(struct rf_conn *conn, enum rf_msg_type type,
-                       uint32_t rank, const void *payload, size_t size)
+static void push(struct rf_conn *conn, uint32_t rank,
+                 struct rf_payload *payload)
 {
-    uint8_t header[RF_FRAME_HEADER_BYTES];
-    struct rf_frame frame = {.length = (uint32_t)size,
-                             .version = RF_FRAME_VERSION,
-                             .type = (uint8_t)type,
-                             .flags = type == RF_MSG_LOG || type == RF_MSG_LEASE
-                                          ? 0
-                                          : RF_FRAME_CRITICAL,
-                             .rank = rank,
-                             .sequence = conn->next_sequence};
-    if (size > rf_msg_cap((uint8_t)type)) {
-        rf_conn_end_text(
-            conn, RF_ERR_INTERNAL, "%s of %zu bytes exceeds the limit of %u",
-            rf_msg_name((uint8_t)type), size, rf_msg_cap((uint8_t)type));
+    struct rf_conn_frame *frame = rf_xcalloc(1, sizeof(*frame));
+    const uint8_t type = (uint8_t)payload->type;
+    const struct rf_frame header = {
+        .length = (uint32_t)payload->size,
+        .version = RF_FRAME_VERSION,
+        .type = type,
+        .flags =
+            type == RF_MSG_LOG || type == RF_MSG_LEASE ? 0 : RF_FRAME_CRITICAL,
+        .rank = rank,
+        .sequence = conn->next_sequence++};
+    rf_frame_encode_header(&header, frame->header);
+    frame->payload = rf_payload_keep(payload);
+    *conn->frames_end = frame;
+    conn->frames_end = &frame->next;
+    conn->frame_bytes += sizeof(frame->header) + payload->size;
+}
+
+static void send_frame(struct rf_conn *conn, uint32_t rank,
+                       struct rf_payload *payload)
+{
+    const uint8_t type = (uint8_t)payload->type;
+    if (payload->size > rf_msg_cap(type)) {
+        rf_conn_end_text(conn, RF_ERR_INTERNAL,
+                         "%s of %zu bytes exceeds the limit of %u",
+                         rf_msg_name(type), payload->size, rf_msg_cap(type));
         return;
     }
-    if (rf_conn_queued(conn) + size > RF_CONN_QUEUE_MAX) {
+    if (rf_conn_queued(conn) + payload->size > RF_CONN_QUEUE_MAX) {
         rf_conn_end_text(conn, RF_ERR_PEER,
                          "the peer does not read: %zu bytes are queued",
                          rf_conn_queued(conn));
         return;
     }
-    conn->next_sequence++;
-    rf_frame_encode_header(&frame, header);
-    if (conn->state == RF_CONN_HANDSHAKE && conn->tls != NULL) {
-        rf_conn_bytes_append(&conn->early, header, sizeof(header));
-        rf_conn_bytes_append(&conn->early, payload, size);
-    } else if (conn->tls != NULL) {
-        put_tls(conn, (const char *)header, sizeof(header));
-        put_tls(conn, payload, size);
-    } else {
-        put(conn, header, sizeof(header), payload, size);
-    }
+    push(conn, rank, payload);
+    rf_conn_put_frames(conn, false);
+}
+
+/* Of bytes that are nobody else's. */
+static void send_bytes(struct rf_conn *conn, enum rf_msg_type type,
+                       uint32_t rank, const void *bytes, size_t size)
+{
+    struct rf_payload *payload = rf_payload_of_bytes(type, bytes, size);
+    send_frame(conn, rank, payload);
+    rf_payload_drop(payload);
 }
 
 static bool may_send(const struct rf_conn *conn)
@@ -198,10 +281,10 @@ static void send_log(struct rf_conn *conn, uint32_t rank, const char *text,
                                       "[%llu pieces of the log were dropped]\n",
                                       (unsigned long long)conn->dropped_logs);
                 conn->dropped_logs = 0;
-                send_frame(conn, RF_MSG_LOG, RF_FRAME_NO_RANK, note,
+                send_bytes(conn, RF_MSG_LOG, RF_FRAME_NO_RANK, note,
                            (size_t)length);
             }
-            send_frame(conn, RF_MSG_LOG, rank, text, part);
+            send_bytes(conn, RF_MSG_LOG, rank, text, part);
         }
         text += part;
         size -= part;
@@ -217,44 +300,27 @@ void rf_conn_send_raw(struct rf_conn *conn, enum rf_msg_type type,
     if (type == RF_MSG_LOG) {
         send_log(conn, rank, payload, size);
     } else {
-        send_frame(conn, type, rank, size > 0 ? payload : "", size);
+        send_bytes(conn, type, rank, payload, size);
     }
 }
 
-/* The text may hold secrets: it is written in one piece, of which no part stays
- * behind as of json_dumps()'s that grow. */
-static void send_json(struct rf_conn *conn, enum rf_msg_type type,
-                      uint32_t rank, const json_t *payload)
+void rf_conn_send_payload(struct rf_conn *conn, uint32_t rank,
+                          struct rf_payload *payload)
 {
-    const size_t size = json_dumpb(payload, NULL, 0, JSON_COMPACT);
-    char *text;
-    if (size == 0) {
-        rf_conn_end_text(conn, RF_ERR_INTERNAL, "cannot encode %s",
-                         rf_msg_name((uint8_t)type));
-        return;
+    if (may_send(conn)) {
+        send_frame(conn, rank, payload);
     }
-    text = rf_xmalloc(size);
-    (void)json_dumpb(payload, text, size, JSON_COMPACT);
-    send_frame(conn, type, rank, text, size);
-    explicit_bzero(text, size);
-    free(text);
 }
 
 void rf_conn_send(struct rf_conn *conn, enum rf_msg_type type, uint32_t rank,
                   json_t *payload)
 {
-    const struct rf_schema *schema = rf_msg_schema((uint8_t)type);
-    if (may_send(conn)) {
-        send_json(conn, type, rank, payload);
+    struct rf_payload *encoded = rf_payload_of_json(type, payload);
+    if (encoded != NULL) {
+        rf_conn_send_payload(conn, rank, encoded);
+    } else if (may_send(conn)) {
+        rf_conn_end_text(conn, RF_ERR_INTERNAL, "cannot encode %s",
+                         rf_msg_name((uint8_t)type));
     }
-    if (schema != NULL) {
-        rf_schema_wipe(schema, payload);
-    }
-    json_decref(payload);
-}
-
-void rf_conn_put_early(struct rf_conn *conn)
-{
-    put_tls(conn, conn->early.data, conn->early.used);
-    rf_conn_bytes_free(&conn->early);
+    rf_payload_drop(encoded);
 }

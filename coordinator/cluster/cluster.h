@@ -54,6 +54,9 @@ void rf_cluster_joined(struct rf_cluster *cluster);
 /* Borrowed. Nothing happens when the node is not there any more. */
 void rf_cluster_send(struct rf_cluster *cluster, uint32_t node,
                      const struct rf_msg *message);
+/* The same to each node that `to` says, encoded once for all of them. */
+void rf_cluster_send_all(struct rf_cluster *cluster, const bool *to,
+                         const struct rf_msg *message);
 /* Cuts a node off silently: `lost` is not called for it. */
 void rf_cluster_drop(struct rf_cluster *cluster, uint32_t node);
 /* Ends everything; `stopped` follows. Again with force to hurry. */

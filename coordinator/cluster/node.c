@@ -511,6 +511,13 @@ void rf_node_send(struct rf_node *node, const struct rf_msg *message)
     }
 }
 
+void rf_node_send_payload(struct rf_node *node, struct rf_payload *payload)
+{
+    if (node->control != NULL) {
+        rf_conn_send_payload(node->control, RF_FRAME_NO_RANK, payload);
+    }
+}
+
 void rf_node_drop(struct rf_node *node)
 {
     cut_off(node, true);

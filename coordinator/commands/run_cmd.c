@@ -79,6 +79,13 @@ static void send_op(uint32_t node, const struct rf_msg *message, void *data)
     rf_cluster_send(app->cluster, node, message);
 }
 
+static void send_all_op(const bool *to, const struct rf_msg *message,
+                        void *data)
+{
+    struct rf_run_app *app = data;
+    rf_cluster_send_all(app->cluster, to, message);
+}
+
 static void drop_op(uint32_t node, void *data)
 {
     struct rf_run_app *app = data;
@@ -184,6 +191,7 @@ static const struct rf_run_ops run_ops = {
     .launch = launch_op,
     .joined = joined_op,
     .send = send_op,
+    .send_all = send_all_op,
     .drop = drop_op,
     .stop = stop_op,
     .waits_for = waits_for_op,

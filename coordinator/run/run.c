@@ -203,13 +203,14 @@ void rf_run_start(struct rf_run *run)
 static void stop(struct rf_run *run)
 {
     struct rf_msg shutdown;
+    bool *to = rf_xcalloc(run->config->n_nodes, sizeof(*to));
     rf_run_move(run, RUN_STOPPING, 0);
     rf_msg_init(&shutdown, RF_MSG_SHUTDOWN);
     for (uint32_t i = 0; i < run->config->n_nodes; i++) {
-        if (rf_run_join_is_there(run->join, i)) {
-            run->ops->send(i, &shutdown, run->data);
-        }
+        to[i] = rf_run_join_is_there(run->join, i);
     }
+    run->ops->send_all(to, &shutdown, run->data);
+    free(to);
     run->ops->stop(run->interrupts > 1, run->data);
 }
 

@@ -48,6 +48,8 @@ struct rf_run_ops {
     void (*joined)(void *data);
     /* Sends to a node's agent; `message` is borrowed. */
     void (*send)(uint32_t node, const struct rf_msg *message, void *data);
+    /* The same to each node that `to` says. */
+    void (*send_all)(const bool *to, const struct rf_msg *message, void *data);
     /* Cuts a node off; rf_run_node_lost does not follow. */
     void (*drop)(uint32_t node, void *data);
     /* Ends all agents; rf_run_stopped() answers. May come again with force. */

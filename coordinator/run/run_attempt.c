@@ -160,11 +160,12 @@ static void end_scenario(struct rf_run *run)
 /* Tells every node that has ranks in the attempt. */
 static void send_to_all(struct rf_run *run, const struct rf_msg *message)
 {
+    bool *to = rf_xcalloc(run->config->n_nodes, sizeof(*to));
     for (uint32_t i = 0; i < run->config->n_nodes; i++) {
-        if (involved(run, i) && !rf_run_is_lost(run, i)) {
-            run->ops->send(i, message, run->data);
-        }
+        to[i] = involved(run, i) && !rf_run_is_lost(run, i);
     }
+    run->ops->send_all(to, message, run->data);
+    free(to);
 }
 
 static bool has_hooks(const struct rf_msg_hooks *test)

@@ -135,6 +135,17 @@ static void op_send(uint32_t node, const struct rf_msg *message, void *data)
     }
 }
 
+static void op_send_all(const bool *to, const struct rf_msg *message,
+                        void *data)
+{
+    const struct fake_cluster *fake = data;
+    for (uint32_t i = 0; i < fake->config->n_nodes; i++) {
+        if (to[i]) {
+            op_send(i, message, data);
+        }
+    }
+}
+
 static void op_drop(uint32_t node, void *data)
 {
     (void)node;
@@ -266,9 +277,9 @@ static void op_done(void *data)
 }
 
 static const struct rf_run_ops fake_ops = {
-    op_now,       op_utc,   op_arm,       op_launch,     op_joined, op_send,
-    op_drop,      op_stop,  op_waits_for, op_round_trip, op_random, op_progress,
-    op_inspected, op_build, op_begin,     op_end,        op_done,
+    op_now,      op_utc,       op_arm,   op_launch,    op_joined,     op_send,
+    op_send_all, op_drop,      op_stop,  op_waits_for, op_round_trip, op_random,
+    op_progress, op_inspected, op_build, op_begin,     op_end,        op_done,
 };
 
 /* --- Time ----------------------------------------------------------------- */

@@ -13,6 +13,7 @@
 #include "common/clock.h"
 #include "common/mem.h"
 #include "tests/lib/conn_ends.h"
+#include "transport/conn_internal.h"
 #include "transport/tcp.h"
 
 START_TEST(test_conn_carries_frames_and_closes_in_order)
@@ -70,6 +71,52 @@ START_TEST(test_conn_last_words_arrive_despite_unread_input)
     ck_assert_uint_eq(ends_right.frames, 1); /* none after the close */
     ck_assert_uint_eq(ends_left.last_type, RF_MSG_ERROR);
     ck_assert_int_eq(ends_left.why.status, RF_OK);
+}
+END_TEST
+
+static bool right_has_two_frames(void)
+{
+    return ends_right.frames == 2;
+}
+
+/* What does not fit into the socket waits in the payload itself, and what comes
+ * later waits behind it. */
+START_TEST(test_conn_keeps_a_shared_payload_until_it_is_sent)
+{
+    const size_t size = 8 << 20;
+    char *bytes = rf_xmalloc(size);
+    struct rf_payload *payload;
+    memset(bytes, 'x', size);
+    payload = rf_payload_of_bytes(RF_MSG_START, bytes, size);
+    ends_open_both();
+    rf_conn_send_payload(ends_left.conn, 0, payload);
+    rf_conn_send(ends_left.conn, RF_MSG_STEP, 0, json_object());
+    ck_assert_uint_eq(payload->references, 2);
+    ck_assert_uint_lt(uv_stream_get_write_queue_size(ends_left.conn->out),
+                      size / 8);
+    ends_run_until(right_has_two_frames);
+    ck_assert_uint_eq(payload->references, 1);
+    ck_assert_uint_eq(ends_right.last_type, RF_MSG_STEP);
+    ck_assert_uint_eq(ends_right.bytes, size + strlen("{}"));
+    rf_payload_drop(payload);
+    free(bytes);
+}
+END_TEST
+
+START_TEST(test_conn_that_fails_lets_go_of_a_shared_payload)
+{
+    const size_t size = 8 << 20;
+    char *bytes = rf_xcalloc(size, 1);
+    struct rf_payload *payload = rf_payload_of_bytes(RF_MSG_START, bytes, size);
+    const struct rf_err why = {.status = RF_ERR_ABORTED};
+    ends_open_both();
+    rf_conn_send_payload(ends_left.conn, 0, payload);
+    rf_conn_fail(ends_left.conn, &why);
+    rf_conn_send_payload(ends_left.conn, 0, payload); /* dropped */
+    ends_run_until(ends_left_closed);
+    ck_assert_uint_eq(payload->references, 1);
+    rf_payload_drop(payload);
+    free(bytes);
 }
 END_TEST
 
@@ -424,6 +471,8 @@ Suite *test_conn_suite(void)
     tcase_add_test(tests, test_conn_message_above_its_cap_is_not_sent);
     tcase_add_test(tests,
                    test_conn_drops_log_but_nothing_else_when_the_peer_is_slow);
+    tcase_add_test(tests, test_conn_keeps_a_shared_payload_until_it_is_sent);
+    tcase_add_test(tests, test_conn_that_fails_lets_go_of_a_shared_payload);
     tcase_add_test(tests, test_conn_says_how_much_log_was_dropped);
     tcase_add_test(tests, test_conn_fails_when_the_peer_never_reads);
     tcase_add_test(tests, test_conn_works_over_two_one_way_streams);

@@ -17,6 +17,7 @@ struct member {
 struct rf_run_join {
     const struct rf_config *config;
     struct member *members;
+    uint32_t n_joined, n_lost, n_settled; /* the last: joined, lost or both */
 };
 
 struct rf_run_join *rf_run_join_create(const struct rf_config *config)
@@ -61,11 +62,7 @@ bool rf_run_join_is_there(const struct rf_run_join *join, uint32_t node)
 
 uint32_t rf_run_join_count(const struct rf_run_join *join)
 {
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < join->config->n_nodes; i++) {
-        n += join->members[i].joined;
-    }
-    return n;
+    return join->n_joined;
 }
 
 /* --- Who may join --------------------------------------------------------- */
@@ -160,24 +157,23 @@ enum rf_status rf_run_join_judge(const struct rf_run_join *join, uint32_t node,
 
 /* --- Coming and going ----------------------------------------------------- */
 
-static enum rf_verdict judge_all(const struct rf_run_join *join)
+/* Once nobody is missing. */
+static enum rf_verdict judge_all(struct rf_run_join *join)
 {
-    enum rf_verdict verdict = RF_VERDICT_NEXT;
-    for (uint32_t i = 0; i < join->config->n_nodes; i++) {
-        if (join->members[i].lost != NULL) {
-            verdict = RF_VERDICT_ABORT;
-        } else if (!join->members[i].joined) {
-            return RF_VERDICT_GO_ON;
-        }
+    if (join->n_settled < join->config->n_nodes) {
+        return RF_VERDICT_GO_ON;
     }
-    return verdict;
+    return join->n_lost > 0 ? RF_VERDICT_ABORT : RF_VERDICT_NEXT;
 }
 
 enum rf_verdict rf_run_join_add(struct rf_run_join *join, uint32_t node,
                                 struct rf_msg_hello *hello)
 {
-    join->members[node].hello = *hello;
-    join->members[node].joined = true;
+    struct member *member = &join->members[node];
+    join->n_joined += !member->joined;
+    join->n_settled += !member->joined && member->lost == NULL;
+    member->hello = *hello;
+    member->joined = true;
     rf_schema_init(&rf_msg_hello_schema, hello);
     return judge_all(join);
 }
@@ -185,6 +181,9 @@ enum rf_verdict rf_run_join_add(struct rf_run_join *join, uint32_t node,
 enum rf_verdict rf_run_join_lose(struct rf_run_join *join, uint32_t node,
                                  const char *why)
 {
-    join->members[node].lost = rf_xstrdup(why);
+    struct member *member = &join->members[node];
+    join->n_lost += member->lost == NULL;
+    join->n_settled += !member->joined && member->lost == NULL;
+    member->lost = rf_xstrdup(why);
     return judge_all(join);
 }

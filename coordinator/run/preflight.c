@@ -26,24 +26,12 @@ static enum rf_status check_method(const struct rf_scenario *scenario,
                       host_of(scenario, node), why);
 }
 
-/* Slots in use on a node. */
-static uint32_t slots_of(const struct rf_scenario *scenario, uint32_t node)
-{
-    uint32_t slots = 0;
-    for (uint32_t r = 0; r < scenario->world->n_ranks; r++) {
-        if (rf_scenario_rank_on(scenario, r, node)) {
-            slots = RF_MAX(slots, scenario->world->ranks[r].slot + 1);
-        }
-    }
-    return slots;
-}
-
 static enum rf_status check_gpus(const struct rf_scenario *scenario,
                                  const struct rf_msg_hello *const *hellos,
                                  uint32_t node, struct rf_err *err)
 {
     const size_t gpus = hellos[node]->n_gpus;
-    const uint32_t slots = slots_of(scenario, node);
+    const uint32_t slots = rf_scenario_node_slots(scenario, node);
     if (!rf_scenario_on_device(scenario) || gpus >= slots ||
         rf_config_shares_gpus(scenario->config)) {
         return RF_OK;
@@ -106,11 +94,14 @@ static enum rf_status check_memory(const struct rf_scenario *scenario,
                                    uint32_t node, struct rf_err *err)
 {
     const uint64_t available = hellos[node]->memory_available_bytes;
+    uint64_t need;
     uint32_t names;
-    const uint64_t need = bytes_on_machine(scenario, hellos, node, &names);
     char a[32], b[32];
-    if (rf_scenario_on_device(scenario) || available == RF_ABSENT_U64 ||
-        need <= available) {
+    if (rf_scenario_on_device(scenario) || available == RF_ABSENT_U64) {
+        return RF_OK;
+    }
+    need = bytes_on_machine(scenario, hellos, node, &names);
+    if (need <= available) {
         return RF_OK;
     }
     return rf_err_set(err, RF_ERR_NOMEM,

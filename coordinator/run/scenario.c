@@ -206,6 +206,20 @@ static enum rf_status take_own_model(struct rf_scenario *scenario,
     return status;
 }
 
+/* Every step of a run asks for all of these. */
+static void add_shares(struct rf_scenario *scenario)
+{
+    const struct rf_world *world = scenario->world;
+    scenario->shares = rf_xcalloc(world->n_nodes, sizeof(*scenario->shares));
+    for (uint32_t r = 0; r < world->n_ranks; r++) {
+        struct rf_scenario_share *share =
+            &scenario->shares[world->ranks[r].node];
+        share->n_ranks++;
+        share->n_slots = RF_MAX(share->n_slots, world->ranks[r].slot + 1);
+        share->bytes += rf_scenario_rank_bytes(scenario, r);
+    }
+}
+
 static enum rf_status build(struct rf_scenario *scenario,
                             const struct rf_model *model, struct rf_err *err)
 {
@@ -259,6 +273,7 @@ static enum rf_status build(struct rf_scenario *scenario,
         return status;
     }
     scenario->document = rf_spec_to_json(scenario->spec, config->node_names);
+    add_shares(scenario);
     return RF_OK;
 }
 
@@ -289,6 +304,7 @@ void rf_scenario_destroy(struct rf_scenario *scenario)
     json_decref(scenario->document);
     free(scenario->choice);
     free(scenario->balance_choice);
+    free(scenario->shares);
     rf_schedule_destroy(scenario->schedule);
     rf_plan_destroy(scenario->plan);
     rf_world_destroy(scenario->world);
@@ -332,23 +348,19 @@ uint64_t rf_scenario_rank_bytes(const struct rf_scenario *scenario,
 uint64_t rf_scenario_node_bytes(const struct rf_scenario *scenario,
                                 uint32_t node)
 {
-    uint64_t bytes = 0;
-    for (uint32_t r = 0; r < scenario->world->n_ranks; r++) {
-        if (scenario->world->ranks[r].node == node) {
-            bytes += rf_scenario_rank_bytes(scenario, r);
-        }
-    }
-    return bytes;
+    return scenario->shares[node].bytes;
 }
 
 uint32_t rf_scenario_node_ranks(const struct rf_scenario *scenario,
                                 uint32_t node)
 {
-    uint32_t n = 0;
-    for (uint32_t r = 0; r < scenario->world->n_ranks; r++) {
-        n += scenario->world->ranks[r].node == node;
-    }
-    return n;
+    return scenario->shares[node].n_ranks;
+}
+
+uint32_t rf_scenario_node_slots(const struct rf_scenario *scenario,
+                                uint32_t node)
+{
+    return scenario->shares[node].n_slots;
 }
 
 bool rf_scenario_rank_on(const struct rf_scenario *scenario, uint32_t rank,

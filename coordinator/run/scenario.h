@@ -11,6 +11,12 @@
 #include "planner/model.h"
 #include "planner/schedule.h"
 
+/* What a node has of a scenario: ranks, the slots up to their last, memory. */
+struct rf_scenario_share {
+    uint32_t n_ranks, n_slots;
+    uint64_t bytes;
+};
+
 struct rf_scenario {
     const struct rf_config *config; /* borrowed */
     size_t index;                   /* of config->scenarios */
@@ -22,6 +28,7 @@ struct rf_scenario {
     struct rf_choice *choice; /* of strategy auto, NULL: a strategy was given;
                                  everything else here has the one taken */
     struct rf_balance_choice *balance_choice; /* the same of balance time */
+    struct rf_scenario_share *shares;         /* by node */
     bool links_assumed; /* the choice rests on links without figures */
     int64_t built_ns;   /* how long all that took */
     json_t *document;   /* with defaults, as sent to the ranks and printed */
@@ -53,6 +60,8 @@ uint64_t rf_scenario_rank_bytes(const struct rf_scenario *scenario,
 uint64_t rf_scenario_node_bytes(const struct rf_scenario *scenario,
                                 uint32_t node);
 uint32_t rf_scenario_node_ranks(const struct rf_scenario *scenario,
+                                uint32_t node);
+uint32_t rf_scenario_node_slots(const struct rf_scenario *scenario,
                                 uint32_t node);
 /* Whether there is such a rank and `node` has it. */
 bool rf_scenario_rank_on(const struct rf_scenario *scenario, uint32_t rank,

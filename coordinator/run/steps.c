@@ -9,8 +9,9 @@
 
 struct rf_run_steps {
     const struct rf_scenario *scenario;
-    uint64_t seq;   /* of the step in progress */
-    bool *waiting;  /* per node */
+    uint64_t seq;  /* of the step in progress */
+    bool *waiting; /* per node */
+    uint32_t n_waiting;
     bool *answered; /* per rank, in the step in progress */
 };
 
@@ -46,20 +47,18 @@ bool rf_run_steps_wait_for(const struct rf_run_steps *steps, uint32_t node)
 
 static void wait_for_all(struct rf_run_steps *steps)
 {
+    steps->n_waiting = 0;
     for (uint32_t i = 0; i < steps->scenario->world->n_nodes; i++) {
         steps->waiting[i] = rf_run_steps_involve(steps, i);
+        steps->n_waiting += steps->waiting[i];
     }
 }
 
+/* One that was waited for. */
 static enum rf_verdict node_answered(struct rf_run_steps *steps, uint32_t node)
 {
     steps->waiting[node] = false;
-    for (uint32_t i = 0; i < steps->scenario->world->n_nodes; i++) {
-        if (steps->waiting[i]) {
-            return RF_VERDICT_GO_ON;
-        }
-    }
-    return RF_VERDICT_NEXT;
+    return --steps->n_waiting > 0 ? RF_VERDICT_GO_ON : RF_VERDICT_NEXT;
 }
 
 uint64_t rf_run_steps_ask(struct rf_run_steps *steps)

@@ -200,19 +200,33 @@ struct rf_jnode rf_jnode_root(json_t *value, const char *file)
     return node;
 }
 
+/* Long paths are cut. Every member of every message makes one, so this is no
+ * place for snprintf(). */
+static char *append(char *at, const char *text, size_t most)
+{
+    const size_t size = strnlen(text, most);
+    memcpy(at, text, size);
+    return at + size;
+}
+
 struct rf_jnode rf_jnode_get(const struct rf_jnode *object, const char *key)
 {
-    struct rf_jnode node = {.value = json_object_get(object->value, key),
-                            .file = object->file};
-    snprintf(node.path, sizeof(node.path), "%.110s.%.120s", object->path, key);
+    struct rf_jnode node;
+    char *at = append(node.path, object->path, 110);
+    *at++ = '.';
+    *append(at, key, 120) = '\0';
+    node.value = json_object_get(object->value, key);
+    node.file = object->file;
     return node;
 }
 
 struct rf_jnode rf_jnode_at(const struct rf_jnode *array, size_t index)
 {
-    struct rf_jnode node = {.value = json_array_get(array->value, index),
-                            .file = array->file};
-    snprintf(node.path, sizeof(node.path), "%.200s[%zu]", array->path, index);
+    struct rf_jnode node;
+    char *at = append(node.path, array->path, 200);
+    snprintf(at, sizeof(node.path) - 200, "[%zu]", index);
+    node.value = json_array_get(array->value, index);
+    node.file = array->file;
     return node;
 }
 

@@ -574,14 +574,17 @@ static enum rf_status decode_members(const struct rf_schema *schema,
     }
     for (size_t i = 0; i < schema->n_fields; i++) {
         const struct rf_field *field = &schema->fields[i];
-        struct rf_jnode node = rf_jnode_get(object, field->key);
-        enum rf_status status = RF_OK;
-        if (node.value != NULL && !json_is_null(node.value)) {
-            status = kinds[field->kind].decode(field, &node, member(field, out),
-                                               err);
-        } else if (!may_be_absent(field)) {
-            status = fail(&node, err, "is missing");
+        const json_t *value = json_object_get(object->value, field->key);
+        const bool absent = value == NULL || json_is_null(value);
+        struct rf_jnode node;
+        enum rf_status status;
+        if (absent && may_be_absent(field)) {
+            continue;
         }
+        node = rf_jnode_get(object, field->key);
+        status = absent ? fail(&node, err, "is missing")
+                        : kinds[field->kind].decode(field, &node,
+                                                    member(field, out), err);
         if (status != RF_OK) {
             return status;
         }
@@ -597,8 +600,24 @@ static void wipe_string(json_t *value)
     }
 }
 
+/* Most messages hold none, however many members theirs have. */
+static bool has_secrets(const struct rf_schema *schema)
+{
+    for (size_t i = 0; i < schema->n_fields; i++) {
+        const struct rf_field *field = &schema->fields[i];
+        if (field->kind == RF_FIELD_SECRET || field->kind == RF_FIELD_SECRETS ||
+            (field->of != NULL && has_secrets(field->of))) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void rf_schema_wipe(const struct rf_schema *schema, json_t *object)
 {
+    if (object == NULL || !has_secrets(schema)) {
+        return;
+    }
     for (size_t i = 0; i < schema->n_fields; i++) {
         const struct rf_field *field = &schema->fields[i];
         json_t *value = json_object_get(object, field->key), *element;
@@ -609,11 +628,11 @@ void rf_schema_wipe(const struct rf_schema *schema, json_t *object)
             json_array_foreach (value, at, element) {
                 wipe_string(element);
             }
-        } else if (field->kind == RF_FIELD_LIST) {
+        } else if (field->kind == RF_FIELD_LIST && has_secrets(field->of)) {
             json_array_foreach (value, at, element) {
                 rf_schema_wipe(field->of, element);
             }
-        } else if (field->of != NULL) {
+        } else if (field->of != NULL && field->kind != RF_FIELD_LIST) {
             rf_schema_wipe(field->of, value);
         }
     }

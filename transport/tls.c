@@ -14,6 +14,7 @@
  */
 #include "transport/tls.h"
 
+#include <openssl/buffer.h>
 #include <openssl/crypto.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
@@ -22,6 +23,9 @@
 #include <string.h>
 
 #include "common/mem.h"
+
+/* What an empty memory BIO may keep: enough for all but a few messages. */
+#define KEPT_BYTES 2048
 
 struct rf_tls {
     SSL *ssl;
@@ -208,6 +212,22 @@ void rf_tls_destroy(struct rf_tls *tls)
     free(tls);
 }
 
+/* A memory BIO never gives back what its largest record took, and a coordinator
+ * has two of them for each of its nodes. */
+static void trim(BIO *bio)
+{
+    BUF_MEM *memory = NULL, *small;
+    BIO_get_mem_ptr(bio, &memory);
+    if (BIO_ctrl_pending(bio) > 0 || memory == NULL ||
+        memory->max <= KEPT_BYTES) {
+        return;
+    }
+    small = BUF_MEM_new();
+    if (small != NULL) {
+        BIO_set_mem_buf(bio, small, BIO_CLOSE);
+    }
+}
+
 enum rf_status rf_tls_feed(struct rf_tls *tls, const void *cipher, size_t size,
                            struct rf_err *err)
 {
@@ -258,6 +278,7 @@ enum rf_status rf_tls_read(struct rf_tls *tls, void *plain, size_t size,
     }
     *got = 0;
     why = SSL_get_error(tls->ssl, 0);
+    trim(tls->in);
     if (why == SSL_ERROR_ZERO_RETURN) {
         *closed = true;
         return RF_OK;
@@ -287,6 +308,7 @@ size_t rf_tls_drain(struct rf_tls *tls, void *out, size_t size)
         BIO_read_ex(tls->out, out, size, &got) != 1) {
         return 0;
     }
+    trim(tls->out);
     return got;
 }
 

@@ -1,5 +1,6 @@
 /* TLS with an external key, both ends in memory. */
 #include <check.h>
+#include <malloc.h>
 #include <openssl/evp.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
@@ -353,6 +354,34 @@ START_TEST(test_tls_reordered_records_are_refused)
 }
 END_TEST
 
+/* A record of the largest size, and what comes of it read. */
+static void pass_large_record(void)
+{
+    static char plain[16 << 10];
+    size_t got = 0, all = 0;
+    bool closed = false;
+    ck_assert_int_eq(rf_tls_write(client, plain, sizeof(plain), NULL), RF_OK);
+    ck_assert_int_eq(carry(client, server, SIZE_MAX, NULL), RF_OK);
+    do {
+        ck_assert_int_eq(
+            rf_tls_read(server, plain, sizeof(plain), &got, &closed, NULL),
+            RF_OK);
+        all += got;
+    } while (got > 0);
+    ck_assert_uint_eq(all, sizeof(plain));
+}
+
+/* Under a sanitizer's allocator there are no figures: 0 each time. */
+START_TEST(test_tls_large_records_leave_no_memory_behind)
+{
+    size_t before;
+    make_joined();
+    before = mallinfo2().uordblks;
+    pass_large_record();
+    ck_assert_uint_le(mallinfo2().uordblks, before + 4096);
+}
+END_TEST
+
 START_TEST(test_tls_close_is_told_from_a_cut)
 {
     char plain[16];
@@ -404,6 +433,7 @@ Suite *test_tls_suite(void)
     tcase_add_loop_test(tests, test_tls_flipped_bit_of_a_record_is_refused, 0,
                         32);
     tcase_add_test(tests, test_tls_reordered_records_are_refused);
+    tcase_add_test(tests, test_tls_large_records_leave_no_memory_behind);
     tcase_add_test(tests, test_tls_close_is_told_from_a_cut);
     tcase_add_test(tests, test_tls_bad_identity_lengths_are_refused);
     suite_add_tcase(suite, tests);

@@ -14,7 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define RF_OUTPUT_QUEUE_BYTES ((size_t)256 << 10)
+/* What launcher manual prints for a thousand nodes, several times over. */
+#define RF_OUTPUT_QUEUE_BYTES ((size_t)2 << 20)
 
 struct rf_output;
 

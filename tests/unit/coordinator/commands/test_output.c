@@ -13,7 +13,8 @@
 #include "coordinator/commands/output.h"
 
 #define LONG_MS 60000
-#define MANY 20000 /* lines, more than pipe and queue hold */
+#define NODES 4096
+#define MANY 100000 /* lines, more than pipe and queue hold */
 
 static int ends[2];
 static struct rf_output *output;
@@ -108,6 +109,27 @@ START_TEST(test_output_that_is_not_read_holds_up_nobody_and_counts_losses)
 }
 END_TEST
 
+/* Without them nobody could start these agents. */
+START_TEST(test_output_holds_the_commands_of_thousands_of_nodes)
+{
+    char command[400], *text;
+    size_t came = 0;
+    memset(command, 'c', sizeof(command) - 1);
+    command[sizeof(command) - 1] = '\0';
+    stop_reader();
+    for (unsigned i = 0; i < NODES; i++) {
+        rf_output_line(output, command);
+    }
+    ck_assert(!rf_output_flush(output, 1));
+    text = all_written();
+    for (const char *at = text; (at = strstr(at, command)) != NULL; at++) {
+        came++;
+    }
+    ck_assert_uint_eq(came, NODES);
+    free(text);
+}
+END_TEST
+
 START_TEST(test_output_that_is_not_read_keeps_the_last_status_only)
 {
     char status[32], *text;
@@ -192,6 +214,7 @@ Suite *test_output_suite(void)
         tests, test_output_that_is_not_read_holds_up_nobody_and_counts_losses);
     tcase_add_test(tests,
                    test_output_that_is_not_read_keeps_the_last_status_only);
+    tcase_add_test(tests, test_output_holds_the_commands_of_thousands_of_nodes);
     tcase_add_test(tests, test_output_takes_no_signal_that_callers_hold_back);
     tcase_add_test(tests, test_output_takes_the_log_of_all_threads);
     suite_add_tcase(suite, tests);

@@ -10,6 +10,17 @@ bench-host: ## method host against the memory's own limit
 	$(BUILD)/bench-refit models/qwen3-0.6b.json \
 	    '{"name": "colocated", "method": "host", "train": {"tp": 2, "pp": 2}, "infer": {"tp": 4}}' 4
 
+# The coordinator's control plane; the agents of a whole cluster in one process.
+SWARM := tests/bench/swarm
+$(BUILD)/swarm: $(patsubst %.c,$(BUILD)/%.o,$(wildcard $(SWARM)/*.c)) \
+	$(call lib,worker transport planner common)
+	$(link) $(COORD_LDLIBS)
+test-programs: $(BUILD)/swarm
+.PHONY: bench-swarm
+bench-swarm: ## launch and control plane at 32 to 1250 nodes, with limits
+	$(call needs,build test,all $(BUILD)/swarm)
+	tests/bench/bench-swarm $(BUILD)
+
 .PHONY: bench-numbers
 bench-numbers: ## how well figures repeat, with limits; needs root and minutes
 	$(call needs,build,all)

@@ -371,7 +371,7 @@
     F(S, U32, attempt, REQUIRED, 1, INT32_MAX, "as in START")                  \
     F(S, U64, seq, REQUIRED, 0, INT64_MAX, "as in EXCHANGE")                   \
     F(S, SECRETS, data, REQUIRED, RF_MSG_RANKS_MAX, 16 << 20,                  \
-      "hexadecimal, by rank")
+      "hexadecimal, by rank; one element where all are equal")
 
 #define RF_LEASE_FIELDS(F, S)                                                  \
     F(S, I64, t, REQUIRED, 0, RF_MSG_CLOCK_MAX,                                \

@@ -26,6 +26,21 @@ void rf_exec_note_memory(struct rf_exec *exec)
     exec->private_peak = RF_MAX(exec->private_peak, rf_memory_private());
 }
 
+/* Makes the one part that stands for all equal ones into `n`. */
+static void unfold(struct rf_exec_exchange *exchange, uint32_t n)
+{
+    struct rf_blob *all = rf_xcalloc(n, sizeof(*all));
+    all[0] = exchange->all[0];
+    for (uint32_t r = 1; r < n && all[0].size > 0; r++) {
+        all[r].size = all[0].size;
+        all[r].data = rf_xmalloc(all[0].size);
+        memcpy(all[r].data, all[0].data, all[0].size);
+    }
+    free(exchange->all);
+    exchange->all = all;
+    exchange->n_all = n;
+}
+
 enum rf_status rf_exec_exchange(struct rf_exec *exec, const void *mine,
                                 size_t size, struct rf_blob **all,
                                 struct rf_err *err)
@@ -35,7 +50,9 @@ enum rf_status rf_exec_exchange(struct rf_exec *exec, const void *mine,
         .mine = mine, .size = size, .deadline_ns = exec->deadline_ns};
     enum rf_status status =
         exec->env.exchange(exec->env.exchange_data, &exchange, err);
-    if (status == RF_OK && exchange.n_all != want) {
+    if (status == RF_OK && exchange.n_all == 1 && want > 1) {
+        unfold(&exchange, want);
+    } else if (status == RF_OK && exchange.n_all != want) {
         rf_blobs_free(exchange.all, exchange.n_all);
         free(exchange.all);
         return rf_err_set(err, RF_ERR_PROTOCOL,

@@ -72,10 +72,34 @@ static bool hexadecimal(const char *text)
     return size % 2 == 0 && strspn(text, "0123456789abcdef") == size;
 }
 
+static bool all_equal(const struct rf_texts *parts)
+{
+    for (size_t r = 1; r < parts->n; r++) {
+        if (strcmp(parts->list[r], parts->list[0]) != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Equal parts, such as digests that all ranks compare, go out once: of each
+ * rank to each node would be very many bytes. */
+static void fold(struct rf_texts *parts)
+{
+    if (all_equal(parts)) {
+        while (parts->n > 1) {
+            char *last = parts->list[--parts->n];
+            explicit_bzero(last, strlen(last));
+            free(last);
+        }
+    }
+}
+
 /* The parts move into the message. */
 static void finish(struct rf_run_exchange *exchange, struct gather *gather,
                    uint32_t attempt, struct rf_msg *all)
 {
+    fold(&gather->parts);
     rf_msg_init(all, RF_MSG_EXCHANGED);
     all->exchanged.attempt = attempt;
     all->exchanged.seq = gather->seq;

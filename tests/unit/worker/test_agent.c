@@ -134,7 +134,7 @@ START_TEST(test_other_protocol_versions_are_refused_with_both_named)
     status = fake_wait(&fake);
     ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 1);
     ck_assert_ptr_nonnull(strstr(errors, "protocol 5 to 6"));
-    ck_assert_ptr_nonnull(strstr(errors, "this worker 3 to 3"));
+    ck_assert_ptr_nonnull(strstr(errors, "this worker 4 to 4"));
 }
 END_TEST
 

@@ -55,6 +55,17 @@ START_TEST(test_exchange_hands_out_the_parts_by_rank)
 }
 END_TEST
 
+START_TEST(test_exchange_hands_out_equal_parts_once)
+{
+    struct rf_msg all;
+    ck_assert_int_eq(say(LAB_B, 5, 2, "dd", &all), RF_VERDICT_GO_ON);
+    ck_assert_int_eq(say(LAB_A, 5, 0, "dd", &all), RF_VERDICT_NEXT);
+    ck_assert_uint_eq(all.exchanged.data.n, 1);
+    ck_assert_str_eq(all.exchanged.data.list[0], "dd");
+    rf_msg_free(&all);
+}
+END_TEST
+
 START_TEST(test_exchange_begins_anew_with_a_number_that_is_complete)
 {
     struct rf_msg all;
@@ -98,6 +109,7 @@ Suite *test_exchange_suite(void)
     TCase *tests = tcase_create("exchange");
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_test(tests, test_exchange_hands_out_the_parts_by_rank);
+    tcase_add_test(tests, test_exchange_hands_out_equal_parts_once);
     tcase_add_test(tests,
                    test_exchange_begins_anew_with_a_number_that_is_complete);
     tcase_add_test(

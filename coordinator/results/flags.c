@@ -47,23 +47,39 @@ static bool is_wide(const json_t *record)
              is_known(record, "yardstick_ratio", percent));
 }
 
+/* How many ranks each host has, by its name. */
+static json_t *ranks_by_host(const json_t *record)
+{
+    json_t *counts = json_object();
+    const json_t *rank;
+    size_t i;
+    json_array_foreach (json_object_get(record, "memory"), i, rank) {
+        const char *host = rf_result_text(rank, NULL, "host");
+        const json_t *count = json_object_get(counts, host);
+        json_object_set_new(counts, host,
+                            json_integer(json_integer_value(count) + 1));
+    }
+    return counts;
+}
+
 /* Whether some node has more ranks than processors; those of a node that did
  * not say how many it has do not share. */
 static bool share_cores(const json_t *record)
 {
-    const json_t *nodes = json_object_get(record, "environment"), *node, *rank;
-    size_t i, r;
+    const json_t *nodes = json_object_get(record, "environment"), *node;
+    json_t *counts = ranks_by_host(record);
+    bool share = false;
+    size_t i;
     json_array_foreach (nodes, i, node) {
-        double cpus, ranks = 0;
         const char *host = rf_result_text(node, NULL, "host");
-        json_array_foreach (json_object_get(record, "memory"), r, rank) {
-            ranks += strcmp(rf_result_text(rank, NULL, "host"), host) == 0;
-        }
-        if (rf_result_number(node, NULL, "cpus", &cpus) && ranks > cpus) {
-            return true;
-        }
+        const json_int_t ranks =
+            json_integer_value(json_object_get(counts, host));
+        double cpus;
+        share = share || (rf_result_number(node, NULL, "cpus", &cpus) &&
+                          (double)ranks > cpus);
     }
-    return false;
+    json_decref(counts);
+    return share;
 }
 
 static bool starts_apart(const json_t *record)

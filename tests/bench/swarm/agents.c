@@ -205,6 +205,7 @@ static void begin_round(struct swarm *swarm)
     swarm->n_rounds++;
     snprintf(round->step, sizeof(round->step), "%s", step);
     round->begin_ns = rf_now_ns();
+    round->cpu_ns = swarm->ops.cpu_ns(swarm->data);
     if (strcmp(step, "fill") == 0) {
         mark_first(swarm, SWARM_FILL);
     } else if (strcmp(step, "close") == 0) {

@@ -33,7 +33,7 @@ enum swarm_mark {
  * it takes to ask everybody and to hear from everybody. */
 struct swarm_round {
     char step[16];
-    int64_t begin_ns;
+    int64_t begin_ns, cpu_ns; /* cpu_ns: of the coordinator's loop so far */
 };
 
 #define SWARM_ROUNDS_MAX 4096
@@ -42,6 +42,8 @@ struct swarm;
 
 struct swarm_ops {
     void (*on_mark)(enum swarm_mark mark, void *data);
+    /* The coordinator's processor time so far. */
+    int64_t (*cpu_ns)(void *data);
     /* Nothing can come of this run any more. */
     void (*on_failure)(const char *why, void *data);
 };

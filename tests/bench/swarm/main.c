@@ -10,7 +10,7 @@
  * status 1 when the run does not succeed.
  */
 #include <inttypes.h>
-#include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,6 @@
 
 #include "common/clock.h"
 #include "common/descriptors.h"
-#include "common/json.h"
 #include "common/mem.h"
 #include "common/stats.h"
 #include "tests/bench/swarm/agents.h"
@@ -94,6 +93,24 @@ static uint64_t resident_of(pid_t pid)
 static struct usage usage_of(pid_t pid)
 {
     return (struct usage){rf_now_ns(), cpu_of(pid), resident_of(pid)};
+}
+
+/* Of the thread with the event loop, to the nanosecond. */
+static int64_t loop_cpu_cb(void *data)
+{
+    const struct bench *bench = data;
+    char path[64];
+    long long ns = 0;
+    FILE *file;
+    snprintf(path, sizeof(path), "/proc/%d/schedstat", bench->process.pid);
+    file = fopen(path, "re");
+    if (file != NULL) {
+        if (fscanf(file, "%lld", &ns) != 1) {
+            ns = 0;
+        }
+        fclose(file);
+    }
+    return ns;
 }
 
 /* --- The coordinator's words ---------------------------------------------- */
@@ -248,77 +265,91 @@ static void start(struct bench *bench, char *argv[])
 
 /* --- Figures -------------------------------------------------------------- */
 
-static double ms_between(const struct usage *from, const struct usage *to)
+static void add_figure(json_t *out, const char *step, const char *what,
+                       double value)
 {
-    return (double)(to->at_ns - from->at_ns) / 1e6;
+    char key[32];
+    snprintf(key, sizeof(key), "%s_%s", step, what);
+    json_object_set_new(out, key, json_real(value));
 }
 
 /* Percentiles of the rounds of a step, each until the next step begins. */
 static void add_rounds(const struct bench *bench, const char *step, json_t *out)
 {
-    double *samples = rf_xcalloc(SWARM_ROUNDS_MAX, sizeof(*samples));
+    double *times = rf_xcalloc(SWARM_ROUNDS_MAX, sizeof(*times));
+    double *cpu = rf_xcalloc(SWARM_ROUNDS_MAX, sizeof(*cpu));
     struct rf_stats stats;
     size_t n = 0;
-    char key[32];
     for (size_t i = 0; i + 1 < bench->swarm.n_rounds; i++) {
         const struct swarm_round *round = &bench->swarm.rounds[i];
         if (strcmp(round->step, step) == 0) {
-            samples[n++] = (double)(round[1].begin_ns - round->begin_ns) / 1e6;
+            times[n] = (double)(round[1].begin_ns - round->begin_ns) / 1e6;
+            cpu[n++] = (double)(round[1].cpu_ns - round->cpu_ns) / 1e6;
         }
     }
-    rf_stats_compute(samples, n, &stats);
-    snprintf(key, sizeof(key), "%s_rounds", step);
-    json_object_set_new(out, key, json_integer((json_int_t)n));
-    snprintf(key, sizeof(key), "%s_p50_ms", step);
-    json_object_set_new(out, key, json_real(stats.median));
-    snprintf(key, sizeof(key), "%s_p99_ms", step);
-    json_object_set_new(out, key, json_real(stats.p99));
-    free(samples);
+    rf_stats_compute(times, n, &stats);
+    add_figure(out, step, "rounds", (double)n);
+    add_figure(out, step, "p50_ms", stats.median);
+    add_figure(out, step, "p99_ms", stats.p99);
+    rf_stats_compute(cpu, n, &stats);
+    add_figure(out, step, "cpu_ms", stats.median);
+    free(times);
+    free(cpu);
+}
+
+static json_t *ms_json(const struct usage *from, const struct usage *to)
+{
+    return json_real((double)(to->at_ns - from->at_ns) / 1e6);
+}
+
+static void add_times(const struct bench *bench, json_t *out)
+{
+    const struct usage *marks = bench->marks;
+    const struct {
+        const char *key;
+        const struct usage *from, *to;
+    } spans[] = {
+        {"plan_ms", &bench->spawned, &bench->commands},
+        {"join_ms", &marks[SWARM_CONNECT], &marks[SWARM_JOINED]},
+        {"start_ms", &marks[SWARM_START], &marks[SWARM_STARTED]},
+        {"exchange_ms", &marks[SWARM_EXCHANGE], &marks[SWARM_EXCHANGED]},
+        {"store_ms", &marks[SWARM_CLOSE], &marks[SWARM_SHUTDOWN]},
+        {"total_ms", &bench->spawned, &bench->exited}};
+    for (size_t i = 0; i < RF_ARRAY_SIZE(spans); i++) {
+        json_object_set_new(out, spans[i].key,
+                            ms_json(spans[i].from, spans[i].to));
+    }
+    json_object_set_new(out, "cpu_ms",
+                        json_real((double)bench->exited.cpu_ns / 1e6));
+}
+
+/* What the coordinator has grown by since before the first agent, per node. */
+static json_t *growth_json(const struct bench *bench, const struct usage *at)
+{
+    return json_real(
+        ((double)at->resident_bytes - (double)bench->commands.resident_bytes) /
+        bench->swarm.n_agents);
 }
 
 static json_t *figures(const struct bench *bench)
 {
-    const struct usage *marks = bench->marks;
     const struct swarm *swarm = &bench->swarm;
+    const struct usage *marks = bench->marks;
     json_t *out = json_pack(
-        "{s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, "
-        "s:I}",
-        "nodes", (int)swarm->n_agents, "ranks",
-        (int)(swarm->n_agents * swarm->slots), "plan_ms",
-        ms_between(&bench->spawned, &bench->commands), "join_ms",
-        ms_between(&marks[SWARM_CONNECT], &marks[SWARM_JOINED]), "start_ms",
-        ms_between(&marks[SWARM_START], &marks[SWARM_STARTED]), "exchange_ms",
-        ms_between(&marks[SWARM_EXCHANGE], &marks[SWARM_EXCHANGED]), "store_ms",
-        ms_between(&marks[SWARM_CLOSE], &marks[SWARM_SHUTDOWN]), "total_ms",
-        ms_between(&bench->spawned, &bench->exited), "joined_bytes_per_node",
-        (double)(marks[SWARM_JOINED].resident_bytes -
-                 bench->commands.resident_bytes) /
-            swarm->n_agents,
-        "ready_bytes_per_node",
-        (double)(marks[SWARM_FILL].resident_bytes -
-                 bench->commands.resident_bytes) /
-            swarm->n_agents,
-        "peak_bytes_per_node",
-        (double)(bench->exited.resident_bytes -
-                 bench->commands.resident_bytes) /
-            swarm->n_agents,
-        "cpu_ms", (double)bench->exited.cpu_ns / 1e6, "start_bytes",
+        "{s:i, s:i, s:I, s:I, s:o, s:o, s:o}", "nodes", (int)swarm->n_agents,
+        "ranks", (int)(swarm->n_agents * swarm->slots), "start_bytes",
         (json_int_t)swarm->start_bytes, "exchanged_bytes",
-        (json_int_t)swarm->exchanged_bytes);
-    json_object_set_new(out, "iterations_cpu_ms",
-                        json_real((double)(marks[SWARM_CLOSE].cpu_ns -
-                                           marks[SWARM_FILL].cpu_ns) /
-                                  1e6));
-    json_object_set_new(out, "join_cpu_ms",
-                        json_real((double)(marks[SWARM_JOINED].cpu_ns -
-                                           bench->commands.cpu_ns) /
-                                  1e6));
+        (json_int_t)swarm->exchanged_bytes, "joined_bytes_per_node",
+        growth_json(bench, &marks[SWARM_JOINED]), "ready_bytes_per_node",
+        growth_json(bench, &marks[SWARM_FILL]), "peak_bytes_per_node",
+        growth_json(bench, &bench->exited));
+    add_times(bench, out);
     add_rounds(bench, "fill", out);
     add_rounds(bench, "run", out);
     return out;
 }
 
-static const struct swarm_ops ops = {mark_cb, failure_cb};
+static const struct swarm_ops ops = {mark_cb, loop_cpu_cb, failure_cb};
 
 /* The cluster file's nodes, which all have as many slots. */
 static uint32_t nodes_of(const char *path, uint32_t *slots)

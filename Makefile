@@ -167,7 +167,8 @@ install: all ## install under $(DESTDIR)$(PREFIX)
 	install -m 644 $(MAN1) $(MAN_FOLDER)/man1
 	install -m 644 $(MAN5) $(MAN_FOLDER)/man5
 	install -m 644 $(wildcard models/*.json) $(SHARE_FOLDER)/models
-	install -m 644 $(wildcard examples/*.json) examples/README.md \
+	install -m 644 $(wildcard examples/*.json examples/*.sbatch) \
+	    examples/README.md \
 	    $(SHARE_FOLDER)/examples
 	install -m 644 $(wildcard examples/reference/*) \
 	    $(SHARE_FOLDER)/examples/reference
@@ -376,5 +377,5 @@ check-layers: ## check that includes follow the order of the folders
 
 # Parts that bring their own targets.
 include cuda/cuda.mk tests/bench/bench.mk tests/faults/faults.mk \
-	tests/gpu/gpu.mk
+	tests/gpu/gpu.mk tests/slurm/slurm.mk
 -include $(shell find $(BUILD) -type f -name '*.d' 2>/dev/null)

@@ -130,6 +130,10 @@ enum rf_status rf_side_seat(const struct rf_jnode *node,
     if (side->nodes != NULL || wanted == 0) {
         return RF_OK;
     }
+    if (n_node_names == 0) { /* planned on one imaginary node */
+        side->n_nodes = 0;
+        return RF_OK;
+    }
     side->nodes = rf_xcalloc(wanted, sizeof(*side->nodes));
     side->n_nodes = 0;
     for (uint32_t n = 0; n < n_node_names && side->n_nodes < wanted; n++) {

@@ -5,9 +5,9 @@
  * Happy path: BOOT on standard input, banner, survey of the node, connection
  * back, HELLO, WELCOME; then messages until SHUTDOWN. What ends an agent early,
  * and always the same way (kill the ranks, then leave): the end of standard
- * input or of the control connection, a lease not renewed, SIGTERM, SIGHUP or,
- * with --connect, SIGINT, a message that makes no sense, a state that lasts too
- * long.
+ * input (but with --connect) or of the control connection, a lease not renewed,
+ * SIGTERM, SIGHUP or, with --connect, SIGINT, a message that makes no sense, a
+ * state that lasts too long.
  */
 #include "worker/agent_internal.h"
 
@@ -101,6 +101,10 @@ void rf_agent_end(struct agent *agent, int exit_code, const char *why)
     move(agent, AGENT_ENDING, END_LIMIT_MS);
     agent->exit_code = exit_code;
     rf_agent_kill_ranks(agent, SIGKILL);
+    if (agent->input != NULL) {
+        uv_close((uv_handle_t *)agent->input, (uv_close_cb)free);
+        agent->input = NULL;
+    }
     if (agent->join != NULL) {
         rf_join_cancel(agent->join);
         agent->join = NULL;
@@ -546,13 +550,50 @@ static uv_stream_t *open_pipe(struct agent *agent, int fd)
     return (uv_stream_t *)pipe;
 }
 
-static bool check_stdio(void)
+static bool check_stdio(const struct rf_agent_options *options)
 {
-    if (!rf_loop_may_open(STDIN_FILENO) || !rf_loop_may_open(STDOUT_FILENO)) {
-        rf_error("standard input and output must be pipes or sockets");
+    if (options->connect && !options->attended) {
+        return true;
+    }
+    if (!rf_loop_may_open(STDIN_FILENO)) {
+        rf_error("standard input must be a pipe or socket");
+        return false;
+    }
+    if (!options->connect && !rf_loop_may_open(STDOUT_FILENO)) {
+        rf_error("standard output must be a pipe or socket");
         return false;
     }
     return true;
+}
+
+/* Nothing more is expected on it. */
+static void input_cb(uv_stream_t *stream, ssize_t nread, const uv_buf_t *buf)
+{
+    struct agent *agent = stream->data;
+    (void)buf;
+    if (nread < 0) {
+        rf_agent_end(agent, 1,
+                     "standard input has ended: the coordinator or "
+                     "srun is gone");
+    }
+}
+
+static void input_alloc_cb(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
+{
+    struct agent *agent = handle->data;
+    (void)suggested;
+    *buf = uv_buf_init(agent->ignored, sizeof(agent->ignored));
+}
+
+static bool watch_input(struct agent *agent)
+{
+    uv_stream_t *in = open_pipe(agent, STDIN_FILENO);
+    if (in == NULL) {
+        return false;
+    }
+    in->data = agent;
+    agent->input = (uv_pipe_t *)in;
+    return uv_read_start(in, input_alloc_cb, input_cb) == 0;
 }
 
 static bool open_stdio(struct agent *agent)
@@ -592,8 +633,8 @@ int rf_agent_run(struct rf_agent_options *options)
     struct agent agent = {.options = options, .exit_code = 1};
     struct rf_err err = {.text = ""};
     int64_t now = rf_now_ns();
-    rf_process_harden_agent(options->connect);
-    if (!options->connect && !check_stdio()) {
+    rf_process_harden_agent(options->connect && !options->attended);
+    if (!check_stdio(options)) {
         return 2;
     }
     if (rf_loop_init(&agent.loop, &err) != RF_OK) {
@@ -622,6 +663,9 @@ int rf_agent_run(struct rf_agent_options *options)
                                    },
                                    &control_ops, on_joined, &agent);
         explicit_bzero(options->psk, sizeof(options->psk));
+        if (options->attended && !watch_input(&agent)) {
+            rf_agent_end(&agent, 2, "standard input cannot be watched");
+        }
     } else if (!open_stdio(&agent)) {
         rf_agent_end(&agent, 2, "no channel to the coordinator");
     }

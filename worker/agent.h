@@ -9,8 +9,9 @@
 #include "worker/boot.h"
 
 struct rf_agent_options {
-    /* Without a launcher (--connect): where to go and who we are. */
+    /* Without a stream (--connect, --slurm): where to go and who we are. */
     bool connect;
+    bool attended; /* a launcher keeps standard input open; its end is ours */
     struct rf_candidate candidates[RF_BOOT_CANDIDATES_MAX];
     size_t n_candidates;
     const char *identity;

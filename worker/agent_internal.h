@@ -109,6 +109,9 @@ struct agent {
     struct rf_join *join;    /* while it is under way */
     char candidate[160], local_address[INET6_ADDRSTRLEN];
 
+    uv_pipe_t *input; /* attended: standard input, until the end */
+    char ignored[64]; /* what comes on it */
+
     uv_timer_t tick;
     uv_signal_t term, hangup, interrupt, child;
     int64_t tick_ns, lease_ns;  /* last tick, last lease sent */

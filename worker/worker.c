@@ -1,7 +1,7 @@
 /*
  * Command line of refit-worker. People use --probe, --version, --help and
- * --connect; --stdio is what launchers run, --survey, --inspect and --rank what
- * an agent runs.
+ * --connect; --stdio and --slurm are what launchers run, --survey, --inspect
+ * and --rank what an agent runs.
  */
 #include "worker/worker.h"
 
@@ -25,10 +25,11 @@
 #include "worker/facts.h"
 #include "worker/inspect.h"
 #include "worker/rank.h"
+#include "worker/step_input.h"
 #include "worker/survey.h"
 
 static const char help[] =
-    "usage: refit-worker --stdio\n"
+    "usage: refit-worker --stdio | --slurm\n"
     "       refit-worker --connect HOST:PORT[,HOST:PORT...] --identity ID\n"
     "                    --key-file FILE\n"
     "       refit-worker --probe | --version | --help\n"
@@ -36,6 +37,7 @@ static const char help[] =
     "The process that refit-coord starts on each node.\n"
     "\n"
     "  --stdio          take orders on standard input (launchers ssh, local)\n"
+    "  --slurm          find this node's orders there (launcher slurm)\n"
     "  --connect LIST   go to a coordinator that waits (launcher manual)\n"
     "  --identity ID    this node's name there\n"
     "  --key-file FILE  its key, 64 hexadecimal digits; mode 0600, or \"-\"\n"
@@ -45,6 +47,7 @@ static const char help[] =
 
 enum option_id {
     OPTION_STDIO = 256,
+    OPTION_SLURM,
     OPTION_CONNECT,
     OPTION_IDENTITY,
     OPTION_KEY_FILE,
@@ -65,6 +68,7 @@ enum option_id {
 
 static const struct option options[] = {
     {"stdio", no_argument, NULL, OPTION_STDIO},
+    {"slurm", no_argument, NULL, OPTION_SLURM},
     {"connect", required_argument, NULL, OPTION_CONNECT},
     {"identity", required_argument, NULL, OPTION_IDENTITY},
     {"key-file", required_argument, NULL, OPTION_KEY_FILE},
@@ -182,6 +186,7 @@ static bool parse_option(struct command *command, int option, char *value)
     uint32_t number = 0;
     switch (option) {
     case OPTION_STDIO:
+    case OPTION_SLURM:
     case OPTION_PROBE:
     case OPTION_VERSION:
     case OPTION_HELP:
@@ -247,6 +252,28 @@ static int run_connect(struct command *command)
     return rf_agent_run(&command->agent);
 }
 
+static int run_slurm(struct command *command)
+{
+    struct rf_step_input input;
+    struct rf_err err = {.text = ""};
+    int status;
+    if (rf_step_input_read(STDIN_FILENO, getenv("SLURMD_NODENAME"), &input,
+                           &err) != RF_OK) {
+        return usage("--slurm", err.text);
+    }
+    if (parse_candidates(input.connect, &command->agent)) {
+        memcpy(command->agent.psk, input.psk, RF_PSK_BYTES);
+        command->agent.identity = input.identity;
+        command->agent.connect = true;
+        command->agent.attended = true;
+        status = rf_agent_run(&command->agent);
+    } else {
+        status = usage("--slurm", "\"connect\" must be HOST:PORT[,...]");
+    }
+    explicit_bzero(&input, sizeof(input));
+    return status;
+}
+
 static int run_probe(void)
 {
     static const char *const of_joining[] = {"protocol",  "node",    "control",
@@ -294,6 +321,8 @@ int rf_worker_main(int argc, char **argv)
     switch (command.mode) {
     case OPTION_STDIO:
         return rf_agent_run(&command.agent);
+    case OPTION_SLURM:
+        return run_slurm(&command);
     case OPTION_CONNECT:
         return run_connect(&command);
     case OPTION_SURVEY:

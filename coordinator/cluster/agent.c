@@ -75,6 +75,14 @@ static void note_cb(struct rf_launch *launch, const char *line, void *data)
     rf_info("%s: %s", agent->name, line);
 }
 
+static void trouble_cb(struct rf_launch *launch, const char *what,
+                       bool explains, void *data)
+{
+    const struct rf_agent *agent = data;
+    (void)launch;
+    agent->ops.on_trouble(what, explains, agent->data);
+}
+
 static void launch_over(struct rf_agent *agent, struct rf_launch *launch,
                         const struct rf_agent_end *end)
 {
@@ -97,8 +105,8 @@ static void exit_cb(struct rf_launch *launch, int status, const char *signal,
                 &(struct rf_agent_end){.status = status, .signal = signal});
 }
 
-static const struct rf_launch_ops_cb launch_ops = {stream_cb, stderr_cb,
-                                                   fail_cb, exit_cb, note_cb};
+static const struct rf_launch_ops_cb launch_ops = {
+    stream_cb, stderr_cb, fail_cb, exit_cb, note_cb, trouble_cb};
 
 /* --- The object ----------------------------------------------------------- */
 

@@ -27,6 +27,8 @@ struct rf_agent_ops {
                           void *data);
     /* A line of its standard error. */
     rf_log_line_fn on_line;
+    /* As that of a launcher. */
+    void (*on_trouble)(const char *what, bool explains, void *data);
     /* The launch is over. */
     void (*on_end)(const struct rf_agent_end *end, void *data);
     /* After either end: perhaps all is closed now. */

@@ -40,6 +40,13 @@ static void RF_PRINTF(2, 3)
     cause->cause_known = true;
 }
 
+void rf_cause_explain(struct rf_cause *cause, const char *text)
+{
+    if (!cause->cause_known) {
+        set_cause(cause, "%s", text);
+    }
+}
+
 /* Status 126: the shell found the file but cannot execute it. */
 static void not_executable(struct rf_cause *cause,
                            const struct rf_launch_config *how,

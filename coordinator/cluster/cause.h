@@ -25,6 +25,9 @@ struct rf_cause { /* zeroed at first */
 void rf_cause_note(struct rf_cause *cause, const char *fmt, ...)
     RF_PRINTF(2, 3);
 
+/* Sets what explains all other notes, unless that is known already. */
+void rf_cause_explain(struct rf_cause *cause, const char *text);
+
 /* How the process ended, as a launcher's on_exit reports it. With status 126
  * and 127 a shell reports a worker that cannot be executed: they explain all
  * other notes and stand alone. `local_worker` may be NULL. */

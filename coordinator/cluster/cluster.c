@@ -83,6 +83,7 @@ struct rf_cluster {
     struct rf_cluster_ops ops;
     void *data;
     struct rf_launch_gate *gate;
+    struct rf_launch_step *step;
     char *local_worker;
     struct rf_msg_shared *shared; /* BOOT's, or NULL */
     struct rf_listener *listener;
@@ -199,6 +200,7 @@ static void add_node(struct rf_cluster *cluster, uint32_t index,
                                    .psk = psk,
                                    .launcher = cluster->launcher,
                                    .gate = cluster->gate,
+                                   .step = cluster->step,
                                    .local_worker = cluster->local_worker,
                                    .shared = cluster->shared,
                                    .now = rf_now_ns,
@@ -231,6 +233,7 @@ enum rf_status rf_cluster_create(const struct rf_cluster_options *options,
     cluster->ops = *ops;
     cluster->data = data;
     cluster->gate = rf_launch_gate_create(config->launch.parallel);
+    cluster->step = rf_launch_step_create();
     cluster->local_worker = beside_us();
     rf_random_hex(token, TOKEN_BYTES);
     cluster->shared = rf_shared_folders(config, token);
@@ -255,7 +258,7 @@ enum rf_status rf_cluster_create(const struct rf_cluster_options *options,
 
 void rf_cluster_launch(struct rf_cluster *cluster)
 {
-    char *join = cluster->launcher->by_hand
+    char *join = cluster->launcher->connects
                      ? rf_listener_open_all(cluster->listener)
                      : NULL;
     for (uint32_t i = 0; i < cluster->config->n_nodes; i++) {
@@ -341,6 +344,7 @@ void rf_cluster_destroy(struct rf_cluster *cluster)
     }
     rf_listener_destroy(cluster->listener);
     rf_launch_gate_destroy(cluster->gate);
+    rf_launch_step_destroy(cluster->step);
     rf_shared_folders_free(cluster->shared);
     free(cluster->local_worker);
     free(cluster->nodes);

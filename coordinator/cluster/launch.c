@@ -15,7 +15,8 @@
 #include "coordinator/cluster/launch_internal.h"
 
 static const struct rf_launcher_ops *const launchers[] = {
-    &rf_launcher_ssh, &rf_launcher_local, &rf_launcher_manual};
+    &rf_launcher_ssh, &rf_launcher_local, &rf_launcher_manual,
+    &rf_launcher_slurm};
 
 const struct rf_launcher_ops *rf_launcher_find(const char *method)
 {
@@ -33,6 +34,14 @@ void rf_launch_needs_no_identity(struct rf_launch *launch, uint32_t pid,
     (void)launch;
     (void)pid;
     (void)start_ticks;
+}
+
+const char *rf_launch_program(const struct rf_launch_order *order)
+{
+    const char *worker = order->settings->worker;
+    return strchr(worker, '/') == NULL && order->local_worker != NULL
+               ? order->local_worker
+               : worker;
 }
 
 /* --- The gate ------------------------------------------------------------- */

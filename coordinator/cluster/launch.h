@@ -1,6 +1,6 @@
 /*
  * Launchers: how an agent gets started on a node and what stream reaches it.
- * One interface, three implementations (ssh, local, manual) in one table.
+ * One interface, four implementations (ssh, local, manual, slurm) in one table.
  *
  * A launcher gives the caller a byte stream to the agent's standard input and
  * output (a uv_pipe_t) on the coordinator's loop; its standard error comes line
@@ -15,8 +15,9 @@
  *
  * Errors and notes do not name the node: the caller does.
  *
- * The launcher `manual` has no stream: on_stream never comes. It prints what to
- * run on the node and the node joins by TCP alone (docs/PROTOCOL.md).
+ * The launchers `manual` and `slurm` have no stream: on_stream never comes, and
+ * the node joins by TCP alone (docs/PROTOCOL.md). `manual` prints what to run
+ * on the node; `slurm` starts the agents of all nodes by one command.
  */
 #ifndef RF_COORDINATOR_CLUSTER_LAUNCH_H
 #define RF_COORDINATOR_CLUSTER_LAUNCH_H
@@ -37,7 +38,16 @@ struct rf_launch_gate;
 struct rf_launch_gate *rf_launch_gate_create(uint32_t limit);
 void rf_launch_gate_destroy(struct rf_launch_gate *gate);
 
-/* How a node that no launcher reaches joins (`manual`). */
+/*
+ * What starts the agents of all nodes at once (`slurm`): one for all launches
+ * of a loop, which are to be started together. Destroy after the launches; it
+ * has nothing on the loop then.
+ */
+struct rf_launch_step;
+struct rf_launch_step *rf_launch_step_create(void);
+void rf_launch_step_destroy(struct rf_launch_step *step);
+
+/* How a node that no stream leads to joins (`manual`, `slurm`). */
 struct rf_launch_join {
     const char *address;  /* "HOST:PORT", several separated by commas */
     const char *identity; /* that the node claims there, */
@@ -45,16 +55,17 @@ struct rf_launch_join {
 };
 
 /* One node to start. Everything is borrowed for the call of start(), the gate
- * until the launch is over. */
+ * and the step until the launch is over. */
 struct rf_launch_order {
     const struct rf_node_config *node;
     const struct rf_launch_config *settings;
     /* The worker binary beside refit-coord on this machine, absolute: what
-     * "deploy" copies, and what `local` runs when "worker" has no slash. NULL:
-     * there is none. */
+     * "deploy" copies, and what `local` and `slurm` run when "worker" has no
+     * slash. NULL: there is none. */
     const char *local_worker;
     struct rf_launch_gate *gate;       /* NULL: all at once */
-    const struct rf_launch_join *join; /* `manual` needs it */
+    struct rf_launch_step *step;       /* `slurm` needs it */
+    const struct rf_launch_join *join; /* `manual` and `slurm` need it */
 };
 
 struct rf_launch; /* one node's */
@@ -74,14 +85,21 @@ struct rf_launch_ops_cb {
                     void *data);
     /* A line for the user ("run on this node: …", deployment, retries). */
     void (*on_note)(struct rf_launch *launch, const char *line, void *data);
+    /* Something else than the agent itself says that it has ended or is about
+     * to, and perhaps why, which explains all else that is heard of it. The
+     * launch goes on. */
+    void (*on_trouble)(struct rf_launch *launch, const char *what,
+                       bool explains, void *data);
 };
 
 struct rf_launcher_ops {
     const char *name;
     uint32_t descriptors; /* of a node while its agent runs */
     bool here;            /* agents run on this machine */
-    bool by_hand; /* users start the agents, and may restart one that fails
-                     before HELLO, since nothing watches it */
+    bool connects; /* agents get their key when they are started, not by BOOT
+                      on a stream, and connect by themselves */
+    bool by_hand;  /* that, and users start the agents, and may restart one that
+                      fails before HELLO, since nothing watches it */
     /* Starts one node; on error no callback fires. */
     enum rf_status (*start)(uv_loop_t *loop,
                             const struct rf_launch_order *order,
@@ -102,8 +120,9 @@ struct rf_launcher_ops {
      * RF_LAUNCH_GRACE_MS before its connection is cut (ssh) or its process
      * group gets SIGTERM and later SIGKILL (local). With `force` the first of
      * that happens at once, and SIGKILL (local) follows after three seconds.
-     * Over ssh an identified agent is killed before the connection is cut. May
-     * be repeated, with more force. */
+     * Over ssh an identified agent is killed before the connection is cut. The
+     * agents of `slurm` end together: nothing happens before all were stopped.
+     * May be repeated, with more force. */
     void (*stop)(struct rf_launch *launch, bool force);
     /* Frees; only after on_exit or on_fail. */
     void (*destroy)(struct rf_launch *launch);
@@ -114,6 +133,6 @@ struct rf_launcher_ops {
 /* The table; NULL when there is no launcher of that name. */
 const struct rf_launcher_ops *rf_launcher_find(const char *method);
 extern const struct rf_launcher_ops rf_launcher_ssh, rf_launcher_local,
-    rf_launcher_manual;
+    rf_launcher_manual, rf_launcher_slurm;
 
 #endif

@@ -14,6 +14,10 @@ struct rf_launch {
 void rf_launch_needs_no_identity(struct rf_launch *launch, uint32_t pid,
                                  uint64_t start_ticks);
 
+/* The worker, where agents run this machine's: the one beside refit-coord,
+ * unless "worker" is a path. */
+const char *rf_launch_program(const struct rf_launch_order *order);
+
 /* One launch's place at the gate. `start` is called, perhaps from inside
  * rf_gate_enter(), when its turn comes. */
 struct rf_gate_place {

@@ -178,6 +178,7 @@ static void destroy(struct rf_launch *launch)
 const struct rf_launcher_ops rf_launcher_manual = {
     .name = "manual",
     .descriptors = 0,
+    .connects = true,
     .by_hand = true,
     .start = start,
     .head_address = head_address,

@@ -291,8 +291,8 @@ static const char *connect_back(struct rf_node *node, uint32_t *port)
     return *port != 0 ? address : NULL;
 }
 
-/* An agent that a user starts already has the key and a connection; any other
- * learns here where to connect and with which key. */
+/* An agent that connects by itself already has the key and a connection; any
+ * other learns here where to connect and with which key. */
 static void send_boot(struct rf_node *node, struct rf_conn *conn)
 {
     const struct rf_launcher_ops *launcher = node->with.launcher;
@@ -305,7 +305,7 @@ static void send_boot(struct rf_node *node, struct rf_conn *conn)
     if (boot.data_address == NULL && launcher->here) {
         boot.data_address = "127.0.0.1"; /* its name may be made up */
     }
-    if (!launcher->by_hand) {
+    if (!launcher->connects) {
         boot.psk = node->psk;
         boot.connect_back = connect_back(node, &boot.port);
     }
@@ -342,6 +342,15 @@ static void stream_end_cb(struct rf_conn *conn, const struct rf_err *why,
     }
 }
 
+static void trouble_cb(const char *what, bool explains, void *data)
+{
+    struct rf_node *node = data;
+    if (explains) {
+        rf_cause_explain(&node->cause, what);
+    }
+    note(node, what, "");
+}
+
 /* If the stream has not ended yet, its last words belong to the cause: the
  * verdict waits for them. */
 static void end_cb(const struct rf_agent_end *end, void *data)
@@ -367,7 +376,8 @@ static void close_cb(void *data)
 }
 
 static const struct rf_agent_ops agent_ops = {
-    stream_cb, frame_cb, stream_end_cb, take_line, end_cb, close_cb};
+    stream_cb,  frame_cb, stream_end_cb, take_line,
+    trouble_cb, end_cb,   close_cb};
 
 void rf_node_launch(struct rf_node *node, const char *join_address)
 {
@@ -377,6 +387,7 @@ void rf_node_launch(struct rf_node *node, const char *join_address)
                                     .settings = launching(node),
                                     .local_worker = node->with.local_worker,
                                     .gate = node->with.gate,
+                                    .step = node->with.step,
                                     .join = &join};
     struct rf_err err = {0};
     rf_hex_encode(node->psk, RF_PSK_BYTES, key);
@@ -393,7 +404,7 @@ void rf_node_launch(struct rf_node *node, const char *join_address)
 void rf_node_take_conn(struct rf_node *node, struct rf_conn *conn)
 {
     node->tcp = conn;
-    if (node->with.launcher->by_hand) {
+    if (node->with.launcher->connects) {
         send_boot(node, conn);
     }
 }
@@ -414,7 +425,7 @@ static void ended_before_hello(struct rf_node *node, const struct rf_err *why)
                 node->config->name, text);
     } else if (why->status == RF_ERR_PROTOCOL) {
         lose(node, text);
-    } else if (why->status != RF_OK) {
+    } else if (why->status != RF_OK || node->with.launcher->connects) {
         note(node, "before it had joined: ", text);
     }
 }

@@ -47,6 +47,7 @@ struct rf_node_options {
     const uint8_t *psk;
     const struct rf_launcher_ops *launcher;
     struct rf_launch_gate *gate;        /* or NULL */
+    struct rf_launch_step *step;        /* or NULL */
     const char *local_worker;           /* or NULL */
     const struct rf_msg_shared *shared; /* BOOT's, or NULL */
     int64_t (*now)(void);               /* rf_now_ns, or a test's */
@@ -57,8 +58,8 @@ struct rf_node_options {
 struct rf_node *rf_node_create(const struct rf_node_options *options,
                                const struct rf_node_ops *ops, void *data);
 
-/* `join` ("HOST:PORT,…") is where an agent that a user starts is told to
- * connect; NULL: nowhere. */
+/* `join` ("HOST:PORT,…") is where an agent that gets no BOOT on a stream is
+ * told to connect; NULL: nowhere. */
 void rf_node_launch(struct rf_node *node, const char *join);
 
 /* A connection that has proved the node's key, its frames, and its end. */

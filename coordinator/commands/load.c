@@ -3,6 +3,8 @@
 
 #include <stdio.h>
 
+#include "coordinator/commands/allocate.h"
+
 enum rf_status rf_load_model(const struct rf_config *config,
                              struct rf_model **out, struct rf_err *err)
 {
@@ -28,9 +30,16 @@ enum rf_status rf_load(const struct rf_cli *cli, bool need_nodes,
     json_t *document = NULL;
     enum rf_status status =
         rf_config_read(cli->config, &cli->overrides, &document, err);
-    return status != RF_OK ? status
-                           : rf_load_document(cli, document, cli->config,
-                                              need_nodes, config, model, err);
+    if (status != RF_OK) {
+        return status;
+    }
+    status = rf_allocate(cli, document, cli->config, err);
+    if (status != RF_OK) {
+        json_decref(document);
+        return status;
+    }
+    return rf_load_document(cli, document, cli->config, need_nodes, config,
+                            model, err);
 }
 
 enum rf_status rf_load_document(const struct rf_cli *cli, json_t *document,

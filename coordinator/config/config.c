@@ -229,6 +229,9 @@ static enum rf_status read_all(struct rf_config *config, bool need_nodes,
         status = rf_config_read_launch(&root, config, err);
     }
     if (status == RF_OK) {
+        status = rf_config_place_nodes(&root, need_nodes, err);
+    }
+    if (status == RF_OK) {
         status = rf_config_read_nodes(&root, config, err);
     }
     if (status == RF_OK && need_nodes && config->n_nodes == 0) {

@@ -15,6 +15,12 @@ enum rf_status rf_config_expand(const struct rf_jnode *scenario,
 enum rf_status rf_config_read_launch(const struct rf_jnode *root,
                                      struct rf_config *config,
                                      struct rf_err *err) RF_MUST_CHECK;
+/* Replaces "nodes": "slurm" with the nodes of the job that this process is in.
+ * Outside a job that is an error, or, without `need_nodes`, as if the file had
+ * no nodes. */
+enum rf_status rf_config_place_nodes(const struct rf_jnode *root,
+                                     bool need_nodes,
+                                     struct rf_err *err) RF_MUST_CHECK;
 enum rf_status rf_config_read_nodes(const struct rf_jnode *root,
                                     struct rf_config *config,
                                     struct rf_err *err) RF_MUST_CHECK;

@@ -11,17 +11,18 @@
 #include "coordinator/config/config_internal.h"
 #include "coordinator/config/names.h"
 #include "coordinator/config/paths.h"
+#include "coordinator/config/slurm_job.h"
 
 static const char *const launch_keys[] = {
     "method",     "worker",      "env",        "parallel",
     "timeout_s",  "known_hosts", "ssh_config", "use_ssh_config",
-    "accept_new", "deploy",      NULL};
+    "accept_new", "deploy",      "slurm",      NULL};
 static const char *const control_keys[] = {"address", "port", "port_range",
                                            NULL};
 static const char *const node_keys[] = {
     "host",     "hostname", "slots",           "port", "user",
     "identity", "address",  "host_key_sha256", NULL};
-static const char *const methods[] = {"ssh", "local", "manual", NULL};
+static const char *const methods[] = {"ssh", "local", "manual", "slurm", NULL};
 
 static bool valid_env_name(const char *name)
 {
@@ -100,11 +101,13 @@ static enum rf_status check_worker(const struct rf_jnode *launch,
                          worker);
 }
 
-static enum rf_status read_launch_object(const struct rf_jnode *launch,
+static enum rf_status read_launch_object(const struct rf_jnode *root,
+                                         const struct rf_jnode *launch,
                                          struct rf_config *config,
                                          struct rf_err *err)
 {
     struct rf_launch_config *how = &config->launch;
+    json_t *options = NULL; /* only checked: they matter outside a job */
     unsigned method = 0;
     enum rf_status status = rf_jnode_check_keys(launch, launch_keys, err);
 #define READ(call)                                                             \
@@ -122,6 +125,7 @@ static enum rf_status read_launch_object(const struct rf_jnode *launch,
     READ(rf_jnode_bool(launch, "accept_new", &how->accept_new, err))
     READ(rf_jnode_bool(launch, "deploy", &how->deploy, err))
     READ(check_worker(launch, how->worker, err))
+    READ(rf_slurm_options(root, &options, err))
 #undef READ
     how->method = methods[method];
     return status;
@@ -202,7 +206,7 @@ enum rf_status rf_config_read_launch(const struct rf_jnode *root,
                                                .parallel = 32,
                                                .timeout_s = 30};
     if (launch.value != NULL) {
-        status = read_launch_object(&launch, config, err);
+        status = read_launch_object(root, &launch, config, err);
     }
     return status != RF_OK ? status : read_control(root, config, err);
 }
@@ -299,6 +303,30 @@ static enum rf_status check_unique(const struct rf_jnode *list,
     return RF_OK;
 }
 
+enum rf_status rf_config_place_nodes(const struct rf_jnode *root,
+                                     bool need_nodes, struct rf_err *err)
+{
+    struct rf_jnode nodes = rf_jnode_get(root, "nodes");
+    const char *from = json_string_value(nodes.value);
+    struct rf_hosts hosts = {0};
+    enum rf_status status;
+    if (from == NULL || strcmp(from, "slurm") != 0) {
+        return RF_OK;
+    }
+    if (!need_nodes && !rf_slurm_job_is_here()) {
+        json_object_del(root->value, "nodes");
+        return RF_OK;
+    }
+    status = rf_slurm_job_hosts(&hosts, err);
+    if (status == RF_OK) {
+        rf_hosts_place(&hosts, root->value);
+    } else {
+        rf_err_wrap(err, "%s: %s: \"slurm\"", nodes.file, nodes.path);
+    }
+    rf_hosts_free(&hosts);
+    return status;
+}
+
 enum rf_status rf_config_read_nodes(const struct rf_jnode *root,
                                     struct rf_config *config,
                                     struct rf_err *err)
@@ -310,7 +338,8 @@ enum rf_status rf_config_read_nodes(const struct rf_jnode *root,
     }
     if (!json_is_array(list.value) || count == 0 ||
         count > RF_CONFIG_MAX_NODES) {
-        return rf_jnode_fail(&list, err, "must be a list of 1 to %d nodes",
+        return rf_jnode_fail(&list, err,
+                             "must be a list of 1 to %d nodes, or \"slurm\"",
                              RF_CONFIG_MAX_NODES);
     }
     config->nodes = rf_xcalloc(count, sizeof(*config->nodes));

@@ -25,7 +25,7 @@ struct rf_node_config {
 };
 
 struct rf_launch_config {
-    const char *method;      /* "ssh", "local", "manual" */
+    const char *method;      /* "ssh", "local", "manual", "slurm" */
     const char *worker;      /* path or name on the node */
     const char *known_hosts; /* file, NULL: ssh's own */
     const char *ssh_config;  /* file, NULL: ssh's own */

@@ -118,7 +118,7 @@ test_installed_worker_finds_its_module() {
 test_targets_begin_with_the_packages_that_they_need() {
     local target targets=(run run-ssh test check-report check-asan cov fuzz bench-host
         bench-alpa bench-predict predict-published bench-planner check-planner
-        check-strategies check-faults check-reproducible soak)
+        check-strategies check-faults check-reproducible check-slurm soak)
     [ ! -e "$RF_BUILD_DIR/refit-cuda.so" ] || targets+=(check-gpu bundle)
     for target in "${targets[@]}"; do
         make -n -C "$RF_TOP" BUILD="$RF_BUILD_DIR" "$target" 2>/dev/null |

@@ -97,8 +97,18 @@ static void on_note(struct rf_launch *launch, const char *line, void *data)
     append(seen->noted, sizeof(seen->noted), line);
 }
 
-static const struct rf_launch_ops_cb callbacks = {on_stream, on_stderr, on_fail,
-                                                  on_exit_cb, on_note};
+static void on_trouble(struct rf_launch *launch, const char *what,
+                       bool explains, void *data)
+{
+    struct seen *seen = data;
+    ck_assert_ptr_eq(seen->launch, launch);
+    ck_assert_uint_eq(seen->fails + seen->exits, 0);
+    append(seen->troubles, sizeof(seen->troubles), explains ? "because" : "so");
+    append(seen->troubles, sizeof(seen->troubles), what);
+}
+
+static const struct rf_launch_ops_cb callbacks = {
+    on_stream, on_stderr, on_fail, on_exit_cb, on_note, on_trouble};
 
 void seen_start(struct seen *seen, const struct rf_launch_order *order)
 {

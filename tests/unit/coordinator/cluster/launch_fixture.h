@@ -17,6 +17,7 @@ struct seen {
     size_t output_size;
     char errors[8192]; /* stderr lines, each followed by '\n' */
     char noted[8192];
+    char troubles[8192]; /* each after a line "because" or "so" */
     struct rf_err why;
     int status;
     char signal[32]; /* "" for none */

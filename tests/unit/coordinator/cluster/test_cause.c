@@ -36,6 +36,16 @@ START_TEST(test_cause_tells_the_end_of_the_process_last)
 }
 END_TEST
 
+START_TEST(test_cause_that_explains_all_stands_alone_and_comes_once)
+{
+    rf_cause_note(&cause, "its control connection ended");
+    rf_cause_explain(&cause, "the job was cancelled");
+    rf_cause_explain(&cause, "the step was cancelled");
+    rf_cause_note(&cause, "srun ended with status 1");
+    ck_assert_str_eq(told(), "the job was cancelled");
+}
+END_TEST
+
 START_TEST(test_cause_of_an_exit)
 {
     static const struct {
@@ -117,6 +127,8 @@ Suite *test_cause_suite(void)
     TCase *tests = tcase_create("all");
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_test(tests, test_cause_tells_the_end_of_the_process_last);
+    tcase_add_test(tests,
+                   test_cause_that_explains_all_stands_alone_and_comes_once);
     tcase_add_loop_test(tests, test_cause_of_an_exit, 0, 3);
     tcase_add_test(tests, test_cause_of_a_missing_worker_stands_alone);
     tcase_add_loop_test(tests, test_cause_recognizes_a_worker_that_a_shell_ran,

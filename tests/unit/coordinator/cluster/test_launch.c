@@ -11,7 +11,7 @@
 
 START_TEST(test_launch_table_knows_its_names)
 {
-    static const char *const names[] = {"ssh", "local", "manual"};
+    static const char *const names[] = {"ssh", "local", "manual", "slurm"};
     ck_assert_str_eq(rf_launcher_find(names[_i])->name, names[_i]);
     ck_assert_ptr_null(rf_launcher_find("rsh"));
     ck_assert_ptr_null(rf_launcher_find(""));
@@ -172,7 +172,7 @@ Suite *test_launch_suite(void)
     Suite *suite = suite_create("launch");
     TCase *tests = tcase_create("launch");
     TCase *manual = tcase_create("manual");
-    tcase_add_loop_test(tests, test_launch_table_knows_its_names, 0, 3);
+    tcase_add_loop_test(tests, test_launch_table_knows_its_names, 0, 4);
     tcase_add_test(tests, test_launch_gate_keeps_its_limit_and_order);
     tcase_add_test(tests, test_launch_without_a_gate_nobody_waits);
     tcase_add_test(tests, test_launch_lines_are_split_and_made_harmless);

@@ -561,7 +561,7 @@ END_TEST
 
 static void by_hand(void)
 {
-    launcher.by_hand = true;
+    launcher.connects = launcher.by_hand = true;
     rf_node_launch(node, "10.0.0.1:4000");
     connects();
     ends_run_until(boot_came);
@@ -596,6 +596,43 @@ START_TEST(test_node_started_by_hand_may_be_started_again)
     ck_assert_uint_eq(n_lost, 0);
     ck_assert_ptr_nonnull(strstr(logged, "a: before it had joined: "));
     ck_assert_ptr_nonnull(strstr(logged, "; start its worker again"));
+}
+END_TEST
+
+/* --- Launcher slurm ------------------------------------------------------- */
+
+static bool is_lost_in_time(void)
+{
+    pass(RF_NS_PER_S);
+    return n_lost > 0;
+}
+
+START_TEST(test_node_that_connects_by_itself_is_lost_without_hello)
+{
+    launcher.connects = true;
+    rf_node_launch(node, "10.0.0.1:4000");
+    connects();
+    ends_run_until(boot_came);
+    ck_assert_ptr_null(boot.boot.psk);
+    rf_conn_close(ends_right.conn);
+    ends_run_until(is_lost_in_time);
+    ck_assert_ptr_nonnull(
+        strstr(lost_why.text,
+               "before it had joined: its agent closed the connection"));
+}
+END_TEST
+
+START_TEST(test_node_is_lost_for_the_reason_that_its_launcher_knows)
+{
+    joined_over_tcp();
+    launch.callbacks.on_trouble(&launch, "its agent ended: Killed", false,
+                                launch.data);
+    launch.callbacks.on_trouble(&launch, "the node has failed", true,
+                                launch.data);
+    ck_assert_uint_eq(n_lost, 0); /* more may come */
+    pass(RF_NS_PER_S);
+    ck_assert_uint_eq(n_lost, 1);
+    ck_assert_str_eq(lost_why.text, "the node has failed");
 }
 END_TEST
 
@@ -745,6 +782,10 @@ static void add_joining(TCase *tests)
     tcase_add_test(tests, test_node_that_its_hello_stops_is_not_lost);
     tcase_add_test(tests, test_node_cleans_and_keeps_what_its_agent_writes);
     tcase_add_test(tests, test_node_started_by_hand_boots_on_its_connection);
+    tcase_add_test(tests,
+                   test_node_that_connects_by_itself_is_lost_without_hello);
+    tcase_add_test(tests,
+                   test_node_is_lost_for_the_reason_that_its_launcher_knows);
     tcase_add_loop_test(tests, test_node_started_by_hand_may_be_started_again,
                         0, 2);
 }

@@ -1,8 +1,8 @@
 # refit-coord. `make help` lists the targets.
 #
 # Variables: BUILD=folder, DEVELOPER=1 (strict flags), CUDA=auto|0|1,
-# CC, CFLAGS, LDFLAGS, V=1 (show commands), PREFIX and DESTDIR (install),
-# JOBS (parallel jobs of `make run`, `make test` and `make lint`), TEST_JOBS
+# UCX=auto|0|1, CC, CFLAGS, LDFLAGS, V=1 (show commands), PREFIX and DESTDIR
+# (install), JOBS (parallel jobs of `make run`, `make test` and `make lint`), TEST_JOBS
 # (tests that run at once; two per processor).
 BUILD ?= build
 CUDA ?= auto
@@ -324,7 +324,7 @@ cov: ## line coverage of the tests; installs what it needs
 # --- Checks of the source ----------------------------------------------------
 
 # All that clang-format decides; the other checks take parts of it.
-C_FILES := $(foreach f,$(FOLDERS) cuda scripts $(wildcard tests/*),\
+C_FILES := $(foreach f,$(FOLDERS) cuda ucx scripts $(wildcard tests/*),\
 	$(call sources,$(f)) $(wildcard $(f)/*.cu))
 HEADERS := $(filter $(FOLDERS:=/%.h) tests/lib/%.h tests/unit/%.h,$(C_FILES))
 # What nvcc includes, and what that may come to include.
@@ -358,8 +358,9 @@ pyflakes:
 	    $(FIGURE_MODULES)
 spell:
 	codespell --quiet-level=2 --ignore-words-list=nd,metod,nmae,trian \
-	    --skip='*/corpus/*' $(FOLDERS) cuda docs scripts tests examples \
-	    README.md CONTRIBUTING.md NEWS.md CITATION.cff Makefile config.mak.dev
+	    --skip='*/corpus/*' $(FOLDERS) cuda ucx docs scripts tests \
+	    examples README.md CONTRIBUTING.md NEWS.md CITATION.cff Makefile \
+	    config.mak.dev
 man: ## check the manual pages
 	mandoc -T lint -W warning $(MAN1) $(MAN5)
 
@@ -376,6 +377,6 @@ check-layers: ## check that includes follow the order of the folders
 	@scripts/check-layers $(CC) -std=c17 $(RF_CPPFLAGS) $(CPPFLAGS)
 
 # Parts that bring their own targets.
-include cuda/cuda.mk tests/bench/bench.mk tests/faults/faults.mk \
+include cuda/cuda.mk ucx/ucx.mk tests/bench/bench.mk tests/faults/faults.mk \
 	tests/gpu/gpu.mk tests/slurm/slurm.mk
 -include $(shell find $(BUILD) -type f -name '*.d' 2>/dev/null)

@@ -1,7 +1,7 @@
 /*
  * Methods: how bytes move. A method is a const table of functions; all are in
- * one registry (transport/methods.c, plus those of refit-cuda.so at run time)
- * and all pass the same conformance suite.
+ * one registry (transport/methods.c, plus those of refit-cuda.so and
+ * refit-ucx.so at run time) and all pass the same conformance suite.
  *
  * Life of a method on a rank, all calls from the rank's data thread:
  *     probe → open → { start → progress … → timing }* → close
@@ -137,6 +137,7 @@ enum rf_method_id {
     RF_METHOD_TCP,
     RF_METHOD_SHM,
     RF_METHOD_DISK,
+    RF_METHOD_UCX,
     RF_METHOD_NCCL,
     RF_METHOD_IPC,
     RF_METHOD_NVSHMEM,
@@ -166,9 +167,8 @@ enum rf_status rf_method_check(const struct rf_method_info *info,
                                struct rf_err *err) RF_MUST_CHECK;
 
 /* The implementation of a method (by name) on this node: built in, or
- * from refit-cuda.so (loaded on first need). NULL with `err` when absent: why,
- * not which, as with a failed probe.
- * Worker side only. */
+ * from refit-cuda.so or refit-ucx.so (loaded on first need). NULL with `err`
+ * when absent: why, not which, as with a failed probe. Worker side only. */
 const struct rf_method_ops *rf_method_find(const char *name,
                                            struct rf_err *err);
 

@@ -3,7 +3,7 @@
  *
  * rf_method_infos is data that the coordinator may read anywhere; the functions
  * of a method are looked up on the worker only, those of device methods in
- * refit-cuda.so.
+ * refit-cuda.so, that of UCX in refit-ucx.so.
  */
 #include "transport/method.h"
 #include "transport/module.h"
@@ -24,6 +24,7 @@ const struct rf_method_ops *rf_method_find(const char *name, struct rf_err *err)
 {
     const struct rf_method_info *info = rf_method_info_find(name);
     const struct rf_module *module;
+    const struct rf_ucx_module *ucx;
     if (info == NULL) {
         rf_method_unknown(name, err);
         return NULL;
@@ -32,6 +33,10 @@ const struct rf_method_ops *rf_method_find(const char *name, struct rf_err *err)
         if (host_methods[i]->info == info) {
             return host_methods[i];
         }
+    }
+    if (info == &rf_method_infos[RF_METHOD_UCX]) {
+        ucx = rf_ucx_module_load(err);
+        return ucx != NULL ? ucx->method : NULL;
     }
     module = rf_module_load(err);
     if (module == NULL) {

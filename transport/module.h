@@ -1,8 +1,9 @@
 /*
- * The interface of refit-cuda.so, the only code that touches CUDA, NCCL,
- * NVSHMEM and NVML. Opened at run time by transport/module.c; a node without
- * it, or without a driver, still starts and says what is missing. Both sides
- * are built from one tree: an ABI number that differs is refused.
+ * The interfaces of refit-cuda.so, the only code that touches CUDA, NCCL,
+ * NVSHMEM and NVML, and of refit-ucx.so, the only code that touches UCX. Opened
+ * at run time by transport/module.c; a node without them, or without a driver,
+ * still starts and says what is missing. Both sides are built from one tree: an
+ * ABI number that differs is refused.
  */
 #ifndef RF_TRANSPORT_MODULE_H
 #define RF_TRANSPORT_MODULE_H
@@ -78,5 +79,17 @@ struct rf_module {
 /* Loads the module from beside the executable, then from the library path;
  * NULL with why. Cached after the first call. */
 const struct rf_module *rf_module_load(struct rf_err *err);
+
+#define RF_UCX_MODULE_ABI 1
+#define RF_UCX_MODULE_FILE "refit-ucx.so"
+#define RF_UCX_MODULE_SYMBOL "rf_ucx_module"
+
+struct rf_ucx_module {
+    uint32_t abi;
+    const struct rf_method_ops *method;
+};
+
+/* The same for UCX. */
+const struct rf_ucx_module *rf_ucx_module_load(struct rf_err *err);
 
 #endif

@@ -52,7 +52,8 @@ static void list_axes(void)
 {
     for (uint32_t i = 0; i < RF_METHOD_COUNT; i++) {
         const struct rf_method_info *info = &rf_method_infos[i];
-        if (info->memory == RF_HOST_MEMORY && info->moves_bytes) {
+        if (info->memory == RF_HOST_MEMORY && info->moves_bytes &&
+            rf_method_find(info->name, NULL) != NULL) {
             methods[n_methods++] = info;
         }
     }

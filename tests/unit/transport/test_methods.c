@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "tests/lib/planned_case.h"
+#include "transport/module.h"
 
 static const char dense[] =
     "{'megatron': {'num_layers': 4, 'hidden_size': 64, 'num_attention_heads': "
@@ -136,6 +137,23 @@ END_TEST
 START_TEST(test_shm_conforms)
 {
     run_all("shm", &meshes[_i], "");
+}
+END_TEST
+
+/* Through UCX as it chooses, and with puts also where it emulates them. */
+START_TEST(test_ucx_conforms)
+{
+    struct rf_err err;
+    if (rf_ucx_module_load(&err) == NULL) {
+        fprintf(stderr, "not tested: %s\n", err.text);
+        return;
+    }
+    ck_assert_int_eq(setenv("UCX_NET_DEVICES", "lo", 1), 0);
+    run_all("ucx", &meshes[_i], "");
+    run_all("ucx", &meshes[_i], ", 'balance': 'order', 'serialize': true");
+    ck_assert_int_eq(setenv("REFIT_UCX_PUTS", "always", 1), 0);
+    run_all("ucx", &meshes[_i], "");
+    run_all("ucx", &meshes[_i], ", 'balance': 'order', 'serialize': true");
 }
 END_TEST
 
@@ -283,6 +301,7 @@ Suite *test_methods_suite(void)
     tcase_add_loop_test(tests, test_host_conforms_taking_turns, 0, n);
     tcase_add_loop_test(tests, test_tcp_conforms, 0, n);
     tcase_add_loop_test(tests, test_shm_conforms, 0, n);
+    tcase_add_loop_test(tests, test_ucx_conforms, 0, n);
     tcase_add_loop_test(tests, test_disk_conforms, 0, n);
     tcase_add_loop_test(tests, test_disk_conforms_with_fsync_and_without_cache,
                         0, n);

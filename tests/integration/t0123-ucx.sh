@@ -1,0 +1,35 @@
+# Method ucx on this machine: shared memory and TCP on the loopback.
+# limit: 120
+# shellcheck shell=bash disable=SC2034
+. "$(dirname "$0")/../lib/test.sh"
+
+base=$(jq '.launch.env = {UCX_NET_DEVICES: "lo"} | . + {scenarios: [
+    {"name": "split", "mode": "disaggregated", "train": {"tp": 2},
+     "infer": {"tp": 2, "layout": "hf"}, "method": "ucx", "warmup": 0,
+     "iterations": 2}]}' <<<"$four_slots")
+
+test_ucx_moves_and_says_what_it_chose() {
+    [ -e "$RF_BUILD_DIR/refit-ucx.so" ] || return 0
+    cluster
+    run_coord cluster.json
+    expect_exit 0
+    expect_verified "$(result split)"
+    expect_json "$(result split)" '.setup.registration |
+        test("^UCX [0-9.]+; [0-9]+ messages by posix/memory,cma/memory$")'
+    cluster '.launch.env.UCX_TLS = "tcp"'
+    run_coord cluster.json -o tcp
+    expect_exit 0
+    expect_json "$(echo tcp/*/split.json)" '.setup.registration |
+        test("^UCX [0-9.]+; [0-9]+ messages by tcp/lo$")'
+}
+
+test_without_the_module_ucx_is_refused_with_the_reason() {
+    mkdir bin
+    cp "$RF_BUILD_DIR"/refit-{coord,worker} bin
+    cluster '.launch.worker = "bin/refit-worker"'
+    coord=bin/refit-coord run_coord cluster.json
+    expect_exit 4
+    expect_text err 'method ucx cannot be used on localhost: refit-ucx.so'
+}
+
+run_tests

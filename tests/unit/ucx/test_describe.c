@@ -1,0 +1,74 @@
+/* What is read from UCX's description of an endpoint; texts of UCX 1.13, that
+ * of InfiniBand made after its format. */
+#include <check.h>
+
+#include "ucx/carrier.h"
+
+static void expect(const char *info, const char *names, bool puts)
+{
+    char out[64];
+    bool found;
+    rf_ucx_describe(info, out, sizeof(out), &found);
+    ck_assert_str_eq(out, names);
+    ck_assert_int_eq(found, puts);
+}
+
+START_TEST(test_shared_memory_does_not_write_to_arenas)
+{
+    expect(
+        "#\n# UCP endpoint \n#\n"
+        "#               peer: <no debug data>\n"
+        "#                 lane[0]:  3:sysv/memory.0 md[2]           -> "
+        "md[2]/sysv/sysdev[255] am am_bw#0\n"
+        "#                 lane[1]:  4:posix/memory.0 md[3]          -> "
+        "md[3]/posix/sysdev[255]\n"
+        "#                 lane[2]:  5:cma/memory.0 md[4]            -> "
+        "md[4]/cma/sysdev[255] rma_bw#0\n#\n"
+        "#                 am_send: 0..<egr/short>..93..<rndv>..(inf)\n"
+        "#                  put[0]: 0..<short>..4294967296..<bcopy>..(inf)\n"
+        "#                  put[1]: 0..<short>..4294967296..<bcopy>..(inf)\n",
+        "sysv/memory,posix/memory,cma/memory", false);
+}
+END_TEST
+
+START_TEST(test_tcp_is_named_with_its_devices_once)
+{
+    expect("#   lane[0]:  0:tcp/lo.0 md[0] -> md[0]/tcp/sysdev[255] am\n"
+           "#   lane[1]:  1:tcp/eth0.0 md[0] -> md[0]/tcp wireup\n"
+           "#   lane[2]:  1:tcp/eth0.1 md[0] -> md[0]/tcp rma_bw#1\n",
+           "tcp/lo,tcp/eth0", false);
+}
+END_TEST
+
+START_TEST(test_rdma_writes)
+{
+    expect("#   lane[0]:  2:rc_mlx5/mlx5_0:1.0 md[1] -> md[1]/ib/sysdev[0] rma "
+           "am\n"
+           "#    put[0]: 0..<short>..220..<bcopy>..8192..<zcopy>..(inf)\n",
+           "rc_mlx5/mlx5_0:1", true);
+}
+END_TEST
+
+START_TEST(test_what_is_not_understood_writes_nothing)
+{
+    expect("", "", false);
+    expect("put[3]: 0\nlane[99999]: 0:x/y.0\nlane[1\nput[\n", "", false);
+    expect("#  lane[0]: 0:a-name-that-is-much-longer-than-what-there-is-room-"
+           "for-in-a-result.0\n",
+           "a-name-that-is-much-longer-than-what-there-is-room-for-in-a-res",
+           false);
+}
+END_TEST
+
+Suite *test_describe_suite(void);
+Suite *test_describe_suite(void)
+{
+    Suite *suite = suite_create("describe");
+    TCase *tests = tcase_create("describe");
+    tcase_add_test(tests, test_shared_memory_does_not_write_to_arenas);
+    tcase_add_test(tests, test_tcp_is_named_with_its_devices_once);
+    tcase_add_test(tests, test_rdma_writes);
+    tcase_add_test(tests, test_what_is_not_understood_writes_nothing);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

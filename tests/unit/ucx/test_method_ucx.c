@@ -1,0 +1,147 @@
+/* Method ucx on random schedules, and when something goes wrong. Ranks of one
+ * node meet by shared memory, those of two by TCP on the loopback. */
+#include <check.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+
+#include "tests/unit/transport/method_case.h"
+#include "ucx/carrier.h"
+#include "transport/module.h"
+
+extern const struct rf_ucx_module rf_ucx_module;
+
+static const struct random_ops_options worlds[] = {
+    {.n_ranks = 1, .n_nodes = 1, .n_steps = 30},
+    {.n_ranks = 4, .n_nodes = 1, .n_steps = 30, .casts = true},
+    {.n_ranks = 4,
+     .n_nodes = 1,
+     .n_steps = 30,
+     .relays = true,
+     .staging = true},
+    {.n_ranks = 2, .n_nodes = 2, .n_steps = 20},
+    {.n_ranks = 5,
+     .n_nodes = 2,
+     .n_steps = 30,
+     .relays = true,
+     .staging = true,
+     .casts = true,
+     .serialize = true},
+};
+
+static const char *const puts_or_messages[] = {"always", "never"};
+
+static void set_up(void)
+{
+    setenv("UCX_NET_DEVICES", "lo", 1);
+    unsetenv(RF_UCX_PUTS_VARIABLE);
+}
+
+START_TEST(test_ucx_moves_every_byte)
+{
+    for (int way = 0; way < 2; way++) {
+        struct method_case what = {.method = rf_ucx_module.method,
+                                   .options = worlds[_i],
+                                   .iterations = 3};
+        what.options.large_bytes = 3 << 20;
+        setenv(RF_UCX_PUTS_VARIABLE, puts_or_messages[way], 1);
+        ck_assert_uint_eq(method_case_run(&what, NULL), 0);
+    }
+}
+END_TEST
+
+static const struct random_ops_options two_nodes = {
+    .n_ranks = 4,
+    .n_nodes = 2,
+    .n_steps = 40,
+    .relays = true,
+    .large_bytes = 8 << 20,
+};
+
+static void die(struct test_rank *rank, uint64_t iteration)
+{
+    if (rank->rank == 1 && iteration == 1) {
+        raise(SIGKILL);
+    }
+}
+
+static void give_up(struct test_rank *rank, uint64_t iteration)
+{
+    if (rank->rank == 2 && iteration == 1) {
+        atomic_store(rank->abort, true);
+    }
+}
+
+/* How the four ranks ended. */
+static void run(void (*before)(struct test_rank *, uint64_t), int way,
+                int *statuses)
+{
+    struct method_case what = {.method = rf_ucx_module.method,
+                               .options = two_nodes,
+                               .iterations = 3,
+                               .before = before};
+    setenv(RF_UCX_PUTS_VARIABLE, puts_or_messages[way], 1);
+    ck_assert_uint_gt(method_case_run(&what, statuses), 0);
+}
+
+static bool ended_by_itself(int status)
+{
+    return WIFEXITED(status) &&
+           (WEXITSTATUS(status) == METHOD_CASE_STATUS(RF_ERR_PEER) ||
+            WEXITSTATUS(status) == METHOD_CASE_STATUS(RF_ERR_ABORTED));
+}
+
+START_TEST(test_a_killed_rank_is_noticed_by_all)
+{
+    int statuses[4];
+    run(die, _i, statuses);
+    ck_assert(WIFSIGNALED(statuses[1]));
+    /* Its neighbour on the node sees it end. */
+    ck_assert(WIFEXITED(statuses[0]));
+    ck_assert_int_eq(WEXITSTATUS(statuses[0]), METHOD_CASE_STATUS(RF_ERR_PEER));
+    ck_assert(ended_by_itself(statuses[2]));
+    ck_assert(ended_by_itself(statuses[3]));
+}
+END_TEST
+
+START_TEST(test_an_abort_ends_an_iteration)
+{
+    int statuses[4];
+    run(give_up, _i, statuses);
+    for (int i = 0; i < 4; i++) {
+        ck_assert(ended_by_itself(statuses[i]));
+    }
+}
+END_TEST
+
+START_TEST(test_a_device_that_is_not_there_is_an_error)
+{
+    struct method_case what = {
+        .method = rf_ucx_module.method, .options = two_nodes, .iterations = 1};
+    int statuses[4];
+    setenv("UCX_TLS", "rc", 1);
+    ck_assert_uint_gt(method_case_run(&what, statuses), 0);
+    for (int i = 0; i < 4; i++) {
+        ck_assert(WIFEXITED(statuses[i]));
+        ck_assert_int_ne(WEXITSTATUS(statuses[i]), 0);
+    }
+    unsetenv("UCX_TLS");
+}
+END_TEST
+
+Suite *test_method_ucx_suite(void);
+Suite *test_method_ucx_suite(void)
+{
+    Suite *suite = suite_create("method_ucx");
+    TCase *tests = tcase_create("method_ucx");
+    tcase_set_timeout(tests, 60);
+    tcase_add_checked_fixture(tests, set_up, NULL);
+    tcase_add_loop_test(tests, test_ucx_moves_every_byte, 0,
+                        (int)RF_ARRAY_SIZE(worlds));
+    tcase_add_loop_test(tests, test_a_killed_rank_is_noticed_by_all, 0, 2);
+    tcase_add_loop_test(tests, test_an_abort_ends_an_iteration, 0, 2);
+    tcase_add_test(tests, test_a_device_that_is_not_there_is_an_error);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

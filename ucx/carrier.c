@@ -1,0 +1,231 @@
+/* The carrier of ops through UCX: its ops, and an iteration. See carrier.h. */
+#include "ucx/carrier.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/mem.h"
+
+/* What a worker may do before its rank looks at the rest. */
+#define PROGRESS_CALLS 32
+
+/* --- opening -------------------------------------------------------------- */
+
+/* The rank at the other end of an action, if this rank carries it out. */
+static bool is_ours(const struct rf_engine *engine, uint32_t index,
+                    uint32_t *peer)
+{
+    const struct rf_flow *flow = engine->flow;
+    const struct rf_action *action = &flow->actions[index];
+    const struct rf_op *op;
+    if (action->owner != flow->slots[engine->env->rank] ||
+        (action->kind != RF_ACTION_SEND && action->kind != RF_ACTION_RECV)) {
+        return false;
+    }
+    op = &flow->schedule->ops[action->op];
+    *peer = action->kind == RF_ACTION_SEND ? op->dst : op->src;
+    return true;
+}
+
+static void add_op(struct rf_ucx_carrier *carrier, uint32_t action,
+                   uint32_t peer)
+{
+    const struct rf_flow *flow = carrier->engine->flow;
+    const struct rf_op *op = &flow->schedule->ops[flow->actions[action].op];
+    struct rf_ucx_op *entry = &carrier->ops[action];
+    rf_copy_shape_of(op, &entry->shape);
+    entry->wire_item = op->cast != RF_CAST_NONE && op->cast_at_source
+                           ? entry->shape.dst_item
+                           : entry->shape.src_item;
+    entry->peer = peer;
+    carrier->peers[peer].n_sends +=
+        flow->actions[action].kind == RF_ACTION_SEND;
+}
+
+static void find_ops(struct rf_ucx_carrier *carrier)
+{
+    const struct rf_engine *engine = carrier->engine;
+    const uint32_t n_ranks = engine->env->plan->world->n_ranks;
+    const uint32_t n_actions = engine->flow->n_actions;
+    uint32_t *index = rf_xcalloc(n_ranks, sizeof(*index)), peer;
+    memset(index, 0xFF, sizeof(*index) * n_ranks);
+    carrier->peer_of = index;
+    carrier->ops = rf_xcalloc(n_actions, sizeof(*carrier->ops));
+    carrier->peers = rf_xcalloc(n_ranks, sizeof(*carrier->peers));
+    for (uint32_t i = 0; i < n_actions; i++) {
+        if (!is_ours(engine, i, &peer)) {
+            continue;
+        }
+        if (index[peer] == RF_NONE) {
+            index[peer] = carrier->n_peers++;
+            carrier->peers[index[peer]] = (struct rf_ucx_peer){
+                .carrier = carrier, .rank = peer, .current = RF_NONE};
+        }
+        add_op(carrier, i, index[peer]);
+    }
+    for (uint32_t i = 0; i < carrier->n_peers; i++) {
+        struct rf_ucx_peer *of = &carrier->peers[i];
+        of->ready.at = rf_xcalloc(of->n_sends, sizeof(*of->ready.at));
+        of->written.at = rf_xcalloc(of->n_sends, sizeof(*of->written.at));
+        of->flushed.at = rf_xcalloc(of->n_sends, sizeof(*of->flushed.at));
+    }
+}
+
+static enum rf_status prepare(struct rf_engine *engine, void **out,
+                              uint16_t *port, struct rf_err *err)
+{
+    struct rf_ucx_carrier *carrier = rf_xcalloc(1, sizeof(*carrier));
+    (void)port;
+    (void)err;
+    carrier->engine = engine;
+    find_ops(carrier);
+    *out = carrier;
+    return RF_OK;
+}
+
+static void on_event(struct rf_watch *watch, uint32_t events)
+{
+    (void)watch; /* it woke us: work() does the rest */
+    (void)events;
+}
+
+static enum rf_status open_carrier(void *opaque, struct rf_err *err)
+{
+    struct rf_ucx_carrier *carrier = opaque;
+    enum rf_status status = rf_ucx_connect(carrier, err);
+    int fd;
+    if (status != RF_OK) {
+        return status;
+    }
+    carrier->watch.on_event = on_event;
+    if (ucp_worker_get_efd(carrier->worker, &fd) != UCS_OK) {
+        return rf_err_set(err, RF_ERR_IO, "UCX has no descriptor to wait for");
+    }
+    return rf_engine_watch(carrier->engine, fd, &carrier->watch, err);
+}
+
+static void close_carrier(void *opaque)
+{
+    struct rf_ucx_carrier *carrier = opaque;
+    if (carrier == NULL) {
+        return;
+    }
+    rf_ucx_disconnect(carrier);
+    for (uint32_t i = 0; i < carrier->n_peers; i++) {
+        free(carrier->peers[i].ready.at);
+        free(carrier->peers[i].written.at);
+        free(carrier->peers[i].flushed.at);
+    }
+    for (size_t i = 0; i < carrier->n_all; i++) {
+        free(carrier->all[i]->stage);
+        free(carrier->all[i]);
+    }
+    free(carrier->all);
+    free(carrier->peers);
+    free(carrier->peer_of);
+    free(carrier->ops);
+    free(carrier);
+}
+
+/* --- an iteration --------------------------------------------------------- */
+
+static enum rf_status start(void *opaque, struct rf_err *err)
+{
+    struct rf_ucx_carrier *carrier = opaque;
+    carrier->said_bye = false;
+    (void)err;
+    return RF_OK;
+}
+
+static void send_action(void *opaque, uint32_t action)
+{
+    struct rf_ucx_carrier *carrier = opaque;
+    struct rf_ucx_op *op = &carrier->ops[action];
+    op->moved = 0;
+    op->under_way = 0;
+    rf_ucx_push(&carrier->peers[op->peer],
+                carrier->engine->flow->actions[action].op);
+}
+
+static void admit_action(void *opaque, uint32_t action)
+{
+    struct rf_ucx_carrier *carrier = opaque;
+    const struct rf_flow *flow = carrier->engine->flow;
+    const uint32_t op = flow->actions[action].op;
+    const uint32_t recv = flow->of_op[op].recv;
+    rf_ucx_note(&carrier->peers[carrier->ops[recv].peer], RF_UCX_ADMITTED, op);
+}
+
+/* UCX answers the others only in our progress calls, and nobody makes them
+ * while this rank is not in an iteration: so it stays until all its peers are
+ * done with it. When all of ours has left, it tells them that it is done. */
+static void part(struct rf_ucx_carrier *carrier)
+{
+    if (carrier->engine->own_left > 0 || carrier->outstanding > 0 ||
+        carrier->said_bye) {
+        return;
+    }
+    if (carrier->dirty) {
+        rf_ucx_drain(carrier);
+        return;
+    }
+    carrier->said_bye = true;
+    for (uint32_t i = 0; i < carrier->n_peers; i++) {
+        rf_ucx_note(&carrier->peers[i], RF_UCX_BYE, RF_NONE);
+    }
+    carrier->dirty = false; /* nothing is left that a BYE could wait behind */
+}
+
+static enum rf_status work(void *opaque, bool *worked, struct rf_err *err)
+{
+    struct rf_ucx_carrier *carrier = opaque;
+    for (int i = 0; i < PROGRESS_CALLS; i++) {
+        if (ucp_worker_progress(carrier->worker) == 0) {
+            break;
+        }
+        *worked = true;
+    }
+    for (uint32_t i = 0; i < carrier->n_peers; i++) {
+        rf_ucx_send(&carrier->peers[i], worked);
+    }
+    part(carrier);
+    if (carrier->broken.status != RF_OK) {
+        return rf_err_set(err, carrier->broken.status, "%s",
+                          carrier->broken.text);
+    }
+    return RF_OK;
+}
+
+static bool idle(void *opaque)
+{
+    const struct rf_ucx_carrier *carrier = opaque;
+    const uint32_t generation = carrier->engine->flow->generation;
+    if (!carrier->said_bye || carrier->outstanding > 0) {
+        return false;
+    }
+    for (uint32_t i = 0; i < carrier->n_peers; i++) {
+        if (carrier->peers[i].met[RF_UCX_BYE] < generation) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Asked just before sleep: UCX's descriptor tells of what comes from now on. */
+static bool polls(void *opaque)
+{
+    struct rf_ucx_carrier *carrier = opaque;
+    return ucp_worker_arm(carrier->worker) != UCS_OK;
+}
+
+const struct rf_carrier_ops rf_carrier_ucx = {
+    .prepare = prepare,
+    .open = open_carrier,
+    .start = start,
+    .send = send_action,
+    .admit = admit_action,
+    .work = work,
+    .idle = idle,
+    .polls = polls,
+    .close = close_carrier,
+};

@@ -1,0 +1,254 @@
+/*
+ * The receiving end of endpoints. See carrier.h.
+ *
+ * Every message is checked: the op must be one between the two ranks, due in
+ * this iteration and not beyond its bytes. Short messages come with their data;
+ * UCX fetches long ones when it is told where to.
+ */
+#include <inttypes.h>
+
+#include "common/bytes.h"
+#include "common/clock.h"
+#include "ucx/carrier.h"
+
+/* A message, its header decoded. */
+struct message {
+    uint32_t kind, id, generation, rank;
+    uint64_t first;
+    uint32_t op; /* index of the op, or RF_NONE */
+    struct rf_ucx_peer *peer;
+    void *data; /* or what it is fetched by */
+    size_t bytes;
+    bool fetched;
+};
+
+static void received(struct rf_ucx_carrier *carrier, uint32_t action,
+                     uint64_t items)
+{
+    struct rf_engine *engine = carrier->engine;
+    struct rf_ucx_op *of = &carrier->ops[action];
+    of->landed += items;
+    engine->times.received_bytes += items * of->wire_item;
+    if (of->landed < of->shape.total_items) {
+        return;
+    }
+    if (engine->flow->serialize) {
+        rf_ucx_note(&carrier->peers[of->peer], RF_UCX_TAKEN,
+                    engine->flow->actions[action].op);
+    }
+    rf_engine_complete(engine, action);
+}
+
+static void unpack(struct rf_ucx_carrier *carrier, uint32_t action,
+                   uint64_t first, uint64_t n, const void *data)
+{
+    const struct rf_op *op = rf_ucx_op_of(carrier, action);
+    const struct rf_ucx_op *of = &carrier->ops[action];
+    const int64_t before = rf_now_ns();
+    rf_copy_unpack(&of->shape, first, n,
+                   rf_ucx_address(carrier, action, 0, RF_COPY_DST), data,
+                   op->cast != RF_CAST_NONE && !op->cast_at_source);
+    rf_engine_spent(carrier->engine, RF_TRACE_UNPACK, before,
+                    carrier->engine->flow->actions[action].op,
+                    n * of->wire_item);
+    received(carrier, action, n);
+}
+
+/* --- fetching ------------------------------------------------------------- */
+
+static void end(struct rf_ucx_request *request, ucs_status_t status)
+{
+    struct rf_ucx_carrier *carrier = request->carrier;
+    if (status != UCS_OK) {
+        rf_ucx_lost(carrier, request->peer, status);
+    } else if (request->work == RF_UCX_STAGING) {
+        unpack(carrier, request->action, request->first, request->n,
+               request->stage);
+    } else {
+        received(carrier, request->action, request->n);
+    }
+    rf_ucx_request_end(request);
+}
+
+static void on_end(void *handle, ucs_status_t status, size_t length,
+                   void *request)
+{
+    (void)length;
+    end(request, status);
+    ucp_request_free(handle);
+}
+
+/* Into the arena where it is a part of one run there, else into a stage. */
+static void fetch(struct rf_ucx_carrier *carrier, uint32_t action,
+                  const struct message *message, bool lands)
+{
+    struct rf_ucx_request *request = rf_ucx_request_new(
+        carrier, message->peer, lands ? RF_UCX_LANDING : RF_UCX_STAGING);
+    const ucp_request_param_t param = {.op_attr_mask =
+                                           UCP_OP_ATTR_FIELD_CALLBACK |
+                                           UCP_OP_ATTR_FIELD_USER_DATA,
+                                       .cb.recv_am = on_end,
+                                       .user_data = request};
+    void *to =
+        lands ? rf_ucx_address(carrier, action, message->first, RF_COPY_DST)
+              : rf_ucx_stage(request);
+    ucs_status_ptr_t answer;
+    request->action = action;
+    request->first = message->first;
+    request->n = message->bytes / carrier->ops[action].wire_item;
+    /* Its answer to the sender goes out. */
+    carrier->dirty = true;
+    answer = ucp_am_recv_data_nbx(carrier->worker, message->data, to,
+                                  message->bytes, &param);
+    if (!UCS_PTR_IS_PTR(answer)) {
+        end(request, UCS_PTR_STATUS(answer));
+    }
+}
+
+/* --- messages ------------------------------------------------------------- */
+
+/* What of an op is left to come; false: it is not due. */
+static bool expect(struct rf_ucx_carrier *carrier, uint32_t action,
+                   uint64_t first, uint64_t items)
+{
+    struct rf_ucx_op *of = &carrier->ops[action];
+    const uint32_t generation = carrier->engine->flow->generation;
+    if (of->generation != generation) {
+        of->generation = generation;
+        of->moved = of->landed = 0;
+    }
+    if (items == 0 || first > of->shape.total_items ||
+        items > of->shape.total_items - first ||
+        items > of->shape.total_items - of->moved) {
+        return false;
+    }
+    of->moved += items;
+    return true;
+}
+
+static bool take_data(struct rf_ucx_carrier *carrier,
+                      const struct message *message)
+{
+    const uint32_t action = carrier->engine->flow->of_op[message->op].recv;
+    const struct rf_op *op = rf_ucx_op_of(carrier, action);
+    const struct rf_ucx_op *of = &carrier->ops[action];
+    const uint64_t n = message->bytes / of->wire_item;
+    const uint64_t run = of->shape.run_items;
+    const bool lands =
+        op->cast == RF_CAST_NONE && message->first % run + n <= run;
+    if (message->bytes % of->wire_item != 0 ||
+        !expect(carrier, action, message->first, n) ||
+        (message->fetched && !lands && message->bytes > RF_UCX_STAGE_BYTES)) {
+        return false;
+    }
+    if (message->fetched) {
+        fetch(carrier, action, message, lands);
+    } else {
+        unpack(carrier, action, message->first, n, message->data);
+    }
+    return true;
+}
+
+static bool take_op(struct rf_ucx_carrier *carrier,
+                    const struct message *message)
+{
+    struct rf_engine *engine = carrier->engine;
+    const struct rf_op *op = &engine->flow->schedule->ops[message->op];
+    const struct rf_op_actions *of = &engine->flow->of_op[message->op];
+    const bool to_us = op->dst == engine->env->rank && op->src == message->rank;
+    const bool from_us =
+        op->src == engine->env->rank && op->dst == message->rank;
+    if (message->generation != engine->flow->generation ||
+        (message->kind != RF_UCX_DATA && message->bytes > 0)) {
+        return false;
+    }
+    switch (message->kind) {
+    case RF_UCX_DATA:
+        return to_us && take_data(carrier, message);
+    case RF_UCX_WRITTEN:
+        if (!to_us || !expect(carrier, of->recv, 0,
+                              carrier->ops[of->recv].shape.total_items)) {
+            return false;
+        }
+        received(carrier, of->recv, carrier->ops[of->recv].shape.total_items);
+        return true;
+    case RF_UCX_ADMITTED:
+        if (from_us) {
+            rf_flow_arrive(engine->flow, of->send);
+        }
+        return from_us;
+    case RF_UCX_TAKEN:
+        if (from_us && engine->flow->serialize) {
+            rf_engine_complete(engine, of->send);
+        }
+        return from_us && engine->flow->serialize;
+    default:
+        return false;
+    }
+}
+
+static bool decode(struct rf_ucx_carrier *carrier, const uint8_t *header,
+                   size_t size, struct message *out)
+{
+    const struct rf_schedule *schedule = carrier->engine->env->schedule;
+    size_t index;
+    if (size != RF_UCX_HEADER_BYTES) {
+        return false;
+    }
+    out->kind = rf_get_u32(header);
+    out->id = rf_get_u32(header + 4);
+    out->generation = rf_get_u32(header + 8);
+    out->rank = rf_get_u32(header + 12);
+    out->first = rf_get_u64(header + 16);
+    index = rf_schedule_index(schedule, out->id);
+    out->op = index < schedule->n_ops ? (uint32_t)index : RF_NONE;
+    if (out->rank >= carrier->engine->env->plan->world->n_ranks ||
+        carrier->peer_of[out->rank] == RF_NONE) {
+        return false;
+    }
+    out->peer = &carrier->peers[carrier->peer_of[out->rank]];
+    return true;
+}
+
+static ucs_status_t on_message(void *opaque, const void *header, size_t size,
+                               void *data, size_t length,
+                               const ucp_am_recv_param_t *param)
+{
+    struct rf_ucx_carrier *carrier = opaque;
+    struct message message = {
+        .data = data,
+        .bytes = length,
+        .fetched = (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0};
+    bool due = decode(carrier, header, size, &message);
+    if (due && (message.kind == RF_UCX_HELLO || message.kind == RF_UCX_READY ||
+                message.kind == RF_UCX_BYE)) {
+        message.peer->met[message.kind]++;
+    } else if (due) {
+        due = message.op != RF_NONE && take_op(carrier, &message);
+    }
+    if (!due && carrier->broken.status == RF_OK) {
+        (void)rf_err_set(&carrier->broken, RF_ERR_PROTOCOL,
+                         "rank %" PRIu32 " sent through UCX what is not due "
+                         "(kind %" PRIu32 ", op %" PRIu32 ")",
+                         message.rank, message.kind, message.id);
+    }
+    return due && message.fetched ? UCS_INPROGRESS : UCS_OK;
+}
+
+enum rf_status rf_ucx_listen(struct rf_ucx_carrier *carrier, struct rf_err *err)
+{
+    const ucp_am_handler_param_t param = {
+        .field_mask =
+            UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_FLAGS |
+            UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG,
+        .id = RF_UCX_MESSAGE,
+        .flags = UCP_AM_FLAG_WHOLE_MSG,
+        .cb = on_message,
+        .arg = carrier};
+    const ucs_status_t status =
+        ucp_worker_set_am_recv_handler(carrier->worker, &param);
+    return status == UCS_OK
+               ? RF_OK
+               : rf_err_set(err, RF_ERR_IO, "UCX takes no messages: %s",
+                            ucs_status_string(status));
+}

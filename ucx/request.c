@@ -1,0 +1,81 @@
+/* Requests under way, and where items are. See carrier.h. */
+#include <inttypes.h>
+
+#include "common/mem.h"
+#include "ucx/carrier.h"
+
+struct rf_ucx_request *rf_ucx_request_new(struct rf_ucx_carrier *carrier,
+                                          struct rf_ucx_peer *peer,
+                                          enum rf_ucx_work work)
+{
+    struct rf_ucx_request *request = carrier->requests;
+    if (request != NULL) {
+        carrier->requests = request->next;
+    } else {
+        request = rf_xcalloc(1, sizeof(*request));
+        request->carrier = carrier;
+        RF_PUSH(carrier->all, carrier->n_all, carrier->all_cap, request);
+    }
+    request->peer = peer;
+    request->work = work;
+    request->action = RF_NONE;
+    request->first = request->n = 0;
+    carrier->outstanding++;
+    return request;
+}
+
+void rf_ucx_request_end(struct rf_ucx_request *request)
+{
+    struct rf_ucx_carrier *carrier = request->carrier;
+    request->next = carrier->requests;
+    carrier->requests = request;
+    carrier->outstanding--;
+}
+
+/* It stays with the request. */
+uint8_t *rf_ucx_stage(struct rf_ucx_request *request)
+{
+    if (request->stage == NULL) {
+        request->stage = rf_xmalloc(RF_UCX_STAGE_BYTES);
+    }
+    return request->stage;
+}
+
+void rf_ucx_lost(struct rf_ucx_carrier *carrier, const struct rf_ucx_peer *peer,
+                 ucs_status_t why)
+{
+    if (carrier->broken.status != RF_OK) {
+        return;
+    }
+    if (peer != NULL) {
+        (void)rf_err_set(&carrier->broken, RF_ERR_PEER,
+                         "UCX lost rank %" PRIu32 ": %s", peer->rank,
+                         ucs_status_string(why));
+    } else {
+        (void)rf_err_set(&carrier->broken, RF_ERR_IO, "UCX: %s",
+                         ucs_status_string(why));
+    }
+}
+
+uint64_t rf_ucx_offset(const struct rf_copy_shape *shape, uint64_t item,
+                       enum rf_copy_side side)
+{
+    const uint64_t in_run = item % shape->run_items;
+    uint64_t src, dst;
+    rf_copy_run_at(shape, item / shape->run_items, &src, &dst);
+    return side == RF_COPY_SRC ? src + in_run * shape->src_item
+                               : dst + in_run * shape->dst_item;
+}
+
+void *rf_ucx_address(const struct rf_ucx_carrier *carrier, uint32_t action,
+                     uint64_t first, enum rf_copy_side side)
+{
+    const struct rf_op *op = rf_ucx_op_of(carrier, action);
+    const uint64_t offset =
+        rf_ucx_offset(&carrier->ops[action].shape, first, side);
+    return side == RF_COPY_SRC
+               ? (uint8_t *)rf_engine_memory(carrier->engine, op->src_mem) +
+                     op->src_offset + offset
+               : (uint8_t *)rf_engine_memory(carrier->engine, op->dst_mem) +
+                     op->dst_offset + offset;
+}

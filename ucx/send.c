@@ -1,0 +1,275 @@
+/*
+ * The sending end of an endpoint. See carrier.h.
+ *
+ * Ready ops leave in ascending op index, which is ascending id, one request
+ * after the other as far as the window allows. Callbacks run inside
+ * ucp_worker_progress(), so on the rank's data thread; what goes wrong in one
+ * is kept in `broken`, which work() returns.
+ */
+#include "common/bytes.h"
+#include "common/clock.h"
+#include "ucx/carrier.h"
+
+/* --- what ends ------------------------------------------------------------ */
+
+/* With turns, the receiver's note completes a send. */
+static void sent(struct rf_ucx_carrier *carrier, uint32_t action)
+{
+    if (!carrier->engine->flow->serialize) {
+        rf_engine_complete(carrier->engine, action);
+    }
+}
+
+static void data_left(struct rf_ucx_request *request)
+{
+    struct rf_ucx_carrier *carrier = request->carrier;
+    struct rf_ucx_op *op = &carrier->ops[request->action];
+    request->peer->under_way--;
+    op->under_way--;
+    if (request->work == RF_UCX_SENDING && op->under_way == 0 &&
+        op->moved == op->shape.total_items) {
+        sent(carrier, request->action);
+    }
+}
+
+static void puts_are_there(struct rf_ucx_peer *peer)
+{
+    const struct rf_flow *flow = peer->carrier->engine->flow;
+    peer->flushing = false;
+    for (uint32_t i = 0; i < peer->flushed.n; i++) {
+        const uint32_t action = peer->flushed.at[i];
+        rf_ucx_note(peer, RF_UCX_WRITTEN, flow->actions[action].op);
+        sent(peer->carrier, action);
+    }
+}
+
+static void end(struct rf_ucx_request *request, ucs_status_t status)
+{
+    if (status != UCS_OK) {
+        rf_ucx_lost(request->carrier, request->peer, status);
+    } else if (request->work == RF_UCX_SENDING ||
+               request->work == RF_UCX_PUTTING) {
+        data_left(request);
+    } else if (request->work == RF_UCX_FLUSHING) {
+        puts_are_there(request->peer);
+    }
+    rf_ucx_request_end(request);
+}
+
+static void on_end(void *handle, ucs_status_t status, void *request)
+{
+    end(request, status);
+    ucp_request_free(handle);
+}
+
+static ucp_request_param_t params_of(struct rf_ucx_request *request)
+{
+    return (ucp_request_param_t){.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK |
+                                                 UCP_OP_ATTR_FIELD_USER_DATA,
+                                 .cb.send = on_end,
+                                 .user_data = request};
+}
+
+/* What a call returned: it is done, it failed, or on_end() will tell. */
+static void settle(struct rf_ucx_request *request, ucs_status_ptr_t answer)
+{
+    if (!UCS_PTR_IS_PTR(answer)) {
+        end(request, UCS_PTR_STATUS(answer));
+    }
+}
+
+/* --- messages ------------------------------------------------------------- */
+
+static void send_message(struct rf_ucx_request *request, enum rf_ucx_kind kind,
+                         uint32_t op, const void *data, size_t bytes)
+{
+    const struct rf_engine *engine = request->carrier->engine;
+    const ucp_request_param_t param = params_of(request);
+    uint8_t *at = request->header;
+    rf_put_u32(at, (uint32_t)kind);
+    rf_put_u32(at + 4,
+               op != RF_NONE ? engine->env->schedule->ops[op].id : RF_NO_OP);
+    rf_put_u32(at + 8, engine->flow->generation);
+    rf_put_u32(at + 12, engine->env->rank);
+    rf_put_u64(at + 16, request->first);
+    request->carrier->dirty = true;
+    settle(request,
+           ucp_am_send_nbx(request->peer->ep, RF_UCX_MESSAGE, request->header,
+                           sizeof(request->header), data, bytes, &param));
+}
+
+void rf_ucx_note(struct rf_ucx_peer *peer, enum rf_ucx_kind kind, uint32_t op)
+{
+    send_message(rf_ucx_request_new(peer->carrier, peer, RF_UCX_NOTING), kind,
+                 op, NULL, 0);
+}
+
+/* Endpoint by endpoint: a flush of the worker looks at puts alone. */
+void rf_ucx_drain(struct rf_ucx_carrier *carrier)
+{
+    for (uint32_t i = 0; i < carrier->n_peers; i++) {
+        struct rf_ucx_peer *peer = &carrier->peers[i];
+        struct rf_ucx_request *request =
+            rf_ucx_request_new(carrier, peer, RF_UCX_DRAINING);
+        const ucp_request_param_t param = params_of(request);
+        settle(request, ucp_ep_flush_nbx(peer->ep, &param));
+    }
+    carrier->dirty = false;
+}
+
+/* --- the heap of ready ops ------------------------------------------------ */
+
+void rf_ucx_push(struct rf_ucx_peer *peer, uint32_t op)
+{
+    struct rf_ucx_list *heap = &peer->ready;
+    uint32_t at = heap->n++;
+    while (at > 0 && heap->at[(at - 1) / 2] > op) {
+        heap->at[at] = heap->at[(at - 1) / 2];
+        at = (at - 1) / 2;
+    }
+    heap->at[at] = op;
+}
+
+static uint32_t pop(struct rf_ucx_list *heap)
+{
+    const uint32_t first = heap->at[0], last = heap->at[--heap->n];
+    uint32_t at = 0, child;
+    while ((child = 2 * at + 1) < heap->n) {
+        if (child + 1 < heap->n && heap->at[child + 1] < heap->at[child]) {
+            child++;
+        }
+        if (last <= heap->at[child]) {
+            break;
+        }
+        heap->at[at] = heap->at[child];
+        at = child;
+    }
+    heap->at[at] = last;
+    return first;
+}
+
+/* --- data ----------------------------------------------------------------- */
+
+static bool is_packed(const struct rf_ucx_op *of, const struct rf_op *op)
+{
+    return op->cast != RF_CAST_NONE ||
+           (of->shape.run_items < RF_UCX_PACK_BELOW &&
+            of->shape.run_items < of->shape.total_items);
+}
+
+static void put(struct rf_ucx_request *request, const void *src)
+{
+    const struct rf_ucx_peer *peer = request->peer;
+    const struct rf_ucx_carrier *carrier = request->carrier;
+    const struct rf_op *op = rf_ucx_op_of(carrier, request->action);
+    const ucp_request_param_t param = params_of(request);
+    const uint64_t to = peer->base[op->dst_mem] + op->dst_offset +
+                        rf_ucx_offset(&carrier->ops[request->action].shape,
+                                      request->first, RF_COPY_DST);
+    request->carrier->dirty = true;
+    settle(request, ucp_put_nbx(peer->ep, src, request->n, to,
+                                peer->rkey[op->dst_mem], &param));
+}
+
+/* Gathers the request's rows, casting if that is done here. */
+static const void *pack(struct rf_ucx_request *request)
+{
+    struct rf_ucx_carrier *carrier = request->carrier;
+    const struct rf_ucx_op *of = &carrier->ops[request->action];
+    const struct rf_op *op = rf_ucx_op_of(carrier, request->action);
+    const int64_t before = rf_now_ns();
+    uint8_t *out = rf_ucx_stage(request);
+    rf_copy_pack(&of->shape, request->first, request->n, out,
+                 rf_ucx_address(carrier, request->action, 0, RF_COPY_SRC),
+                 op->cast != RF_CAST_NONE && op->cast_at_source);
+    rf_engine_spent(carrier->engine, RF_TRACE_PACK, before,
+                    carrier->engine->flow->actions[request->action].op,
+                    request->n * of->wire_item);
+    return out;
+}
+
+/* The next items of the current op, as many as one request takes. */
+static struct rf_ucx_request *next_request(struct rf_ucx_peer *peer,
+                                           bool packed)
+{
+    struct rf_ucx_carrier *carrier = peer->carrier;
+    struct rf_ucx_op *of = &carrier->ops[peer->current];
+    const uint64_t run = of->shape.run_items;
+    struct rf_ucx_request *request =
+        rf_ucx_request_new(carrier, peer, RF_UCX_SENDING);
+    request->action = peer->current;
+    request->first = of->moved;
+    request->n = packed ? RF_MIN(of->shape.total_items - of->moved,
+                                 RF_UCX_STAGE_BYTES / of->wire_item)
+                        : RF_MIN(run - of->moved % run, RF_UCX_RUN_BYTES);
+    of->moved += request->n;
+    of->under_way++;
+    peer->under_way++;
+    carrier->engine->times.sent_bytes += request->n * of->wire_item;
+    return request;
+}
+
+/* Issues one request of the current op. All of the carrier's own account of it
+ * comes first, since it may be done at once. */
+static void issue(struct rf_ucx_peer *peer)
+{
+    struct rf_ucx_carrier *carrier = peer->carrier;
+    const uint32_t action = peer->current;
+    const struct rf_ucx_op *of = &carrier->ops[action];
+    const bool packed = is_packed(of, rf_ucx_op_of(carrier, action));
+    const bool by_puts = peer->puts && !packed;
+    struct rf_ucx_request *request = next_request(peer, packed);
+    const uint64_t bytes = request->n * of->wire_item;
+    const uint32_t op = carrier->engine->flow->actions[action].op;
+    const void *src =
+        packed ? pack(request)
+               : rf_ucx_address(carrier, action, request->first, RF_COPY_SRC);
+    const int64_t before = rf_now_ns();
+    if (of->moved == of->shape.total_items) {
+        peer->current = RF_NONE;
+    }
+    if (by_puts) {
+        request->work = RF_UCX_PUTTING;
+        put(request, src);
+        if (peer->current == RF_NONE) {
+            peer->written.at[peer->written.n++] = action;
+        }
+    } else {
+        send_message(request, RF_UCX_DATA, op, src, bytes);
+    }
+    rf_engine_spent(carrier->engine, RF_TRACE_SEND, before, op, bytes);
+}
+
+/* One flush at a time: it covers all puts that were issued before it. */
+static void flush(struct rf_ucx_peer *peer)
+{
+    struct rf_ucx_request *request =
+        rf_ucx_request_new(peer->carrier, peer, RF_UCX_FLUSHING);
+    const ucp_request_param_t param = params_of(request);
+    const struct rf_ucx_list covered = peer->written;
+    peer->written = peer->flushed;
+    peer->written.n = 0;
+    peer->flushed = covered;
+    peer->flushing = true;
+    peer->carrier->dirty = true;
+    settle(request, ucp_ep_flush_nbx(peer->ep, &param));
+}
+
+void rf_ucx_send(struct rf_ucx_peer *peer, bool *worked)
+{
+    const struct rf_flow *flow = peer->carrier->engine->flow;
+    for (int i = 0; i < RF_UCX_WINDOW && peer->under_way < RF_UCX_WINDOW; i++) {
+        if (peer->current == RF_NONE) {
+            if (peer->ready.n == 0) {
+                break;
+            }
+            peer->current = flow->of_op[pop(&peer->ready)].send;
+        }
+        issue(peer);
+        *worked = true;
+    }
+    if (peer->written.n > 0 && !peer->flushing) {
+        flush(peer);
+        *worked = true;
+    }
+}

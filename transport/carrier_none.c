@@ -42,10 +42,10 @@ static bool none_idle(void *carrier)
     return true;
 }
 
-static bool none_polls(void *carrier)
+static int none_nap_ms(void *carrier)
 {
     (void)carrier;
-    return false;
+    return RF_ENGINE_NAP_MS;
 }
 
 static void none_close(void *carrier)
@@ -61,6 +61,6 @@ const struct rf_carrier_ops rf_carrier_none = {
     .admit = none_action,
     .work = none_work,
     .idle = none_idle,
-    .polls = none_polls,
+    .nap_ms = none_nap_ms,
     .close = none_close,
 };

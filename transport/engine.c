@@ -25,8 +25,6 @@
 #include "common/mem.h"
 
 #define SLICE_NS (5 * RF_NS_PER_MS)
-#define NAP_MS 5
-#define POLL_NAP_MS 1
 #define YIELDS 16
 #define EVENTS 64
 
@@ -208,6 +206,7 @@ enum rf_status rf_engine_open(const struct rf_method_env *env,
     enum rf_status status;
     engine->env = env;
     engine->carrier_ops = policy->carrier;
+    engine->carrier = policy->made;
     engine->epoll = -1;
     engine->dead_rank = RF_NONE;
     status = build(engine, policy, err);
@@ -223,6 +222,9 @@ enum rf_status rf_engine_open(const struct rf_method_env *env,
         rf_flow_attach(engine->flow, engine->shm);
         list_own(engine);
         status = watch_node(engine, err);
+    }
+    if (status == RF_OK && policy->attach != NULL) {
+        policy->attach(engine);
     }
     if (status == RF_OK) {
         status = map_memories(engine, err);
@@ -473,9 +475,8 @@ static void wait_for_work(struct rf_engine *engine, uint32_t *idle)
         rf_nodeshm_doze(engine->shm);
         if (!rf_flow_has_work(engine->flow) && !finished(engine) &&
             !rf_nodeshm_aborted(engine->shm)) {
-            look_at_events(engine, engine->carrier_ops->polls(engine->carrier)
-                                       ? POLL_NAP_MS
-                                       : NAP_MS);
+            look_at_events(engine,
+                           engine->carrier_ops->nap_ms(engine->carrier));
         }
         rf_nodeshm_awake(engine->shm);
     }

@@ -12,13 +12,16 @@
 
 struct rf_engine;
 
+#define RF_ENGINE_NAP_MS 5
+
 /* Something the engine's epoll watches, edge-triggered. */
 struct rf_watch {
     void (*on_event)(struct rf_watch *watch, uint32_t events);
 };
 
 struct rf_carrier_ops {
-    /* Before ranks meet: what must be told as a port; 0: nothing. */
+    /* Before ranks meet: what must be told as a port; 0: nothing. *carrier is
+     * what the policy has `made`. */
     enum rf_status (*prepare)(struct rf_engine *engine, void **carrier,
                               uint16_t *port, struct rf_err *err);
     /* After they have met; may block within the deadline. */
@@ -32,8 +35,9 @@ struct rf_carrier_ops {
     /* Whether nothing is left to send to others once our actions are complete.
      */
     bool (*idle)(void *carrier);
-    /* Whether it must be asked again without an event, within a millisecond. */
-    bool (*polls)(void *carrier);
+    /* Asked just before sleep: after how many milliseconds it must be asked
+     * again if no event comes, RF_ENGINE_NAP_MS where it waits for none. */
+    int (*nap_ms)(void *carrier);
     void (*close)(void *carrier);
 };
 
@@ -45,7 +49,12 @@ struct rf_engine_policy {
     /* Fills `nothing` (by op index, all false): which own copies need not be
      * made. NULL: all are made. */
     void (*mark_nothing)(const struct rf_engine *engine, bool *nothing);
+    /* Tells `engine->shm` where memories of the node's ranks are (with
+     * rf_nodeshm_adopt). NULL: it maps them itself. */
+    void (*attach)(const struct rf_engine *engine);
     const struct rf_carrier_ops *carrier;
+    void *made; /* the carrier, if there is one before `prepare`; the engine
+                   closes it in any case */
 };
 
 struct rf_engine {

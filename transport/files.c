@@ -327,10 +327,10 @@ static bool idle(void *carrier)
     return !files->syncing;
 }
 
-static bool polls(void *carrier)
+static int nap_ms(void *carrier)
 {
     const struct rf_files *files = carrier;
-    return files->n_waiting > 0 || files->syncing;
+    return files->n_waiting > 0 || files->syncing ? 1 : RF_ENGINE_NAP_MS;
 }
 
 const struct rf_carrier_ops rf_carrier_files = {
@@ -341,6 +341,6 @@ const struct rf_carrier_ops rf_carrier_files = {
     .admit = admit_action,
     .work = work,
     .idle = idle,
-    .polls = polls,
+    .nap_ms = nap_ms,
     .close = close_files,
 };

@@ -316,10 +316,10 @@ static bool idle(void *carrier)
     return true;
 }
 
-static bool polls(void *carrier)
+static int nap_ms(void *carrier)
 {
     (void)carrier;
-    return false;
+    return RF_ENGINE_NAP_MS;
 }
 
 uint32_t rf_link_find(const struct rf_link *link, uint32_t id)
@@ -356,6 +356,6 @@ const struct rf_carrier_ops rf_carrier_links = {
     .admit = admit_action,
     .work = work,
     .idle = idle,
-    .polls = polls,
+    .nap_ms = nap_ms,
     .close = close_links,
 };

@@ -12,7 +12,8 @@
  * env->abort: when it is set they return RF_ERR_ABORTED. After an error or an
  * abort only `abort` and `close` are called. A rank closes only when all ranks
  * have finished their iteration: one that goes earlier is lost to the others.
- * No hook is NULL: what a method does not need points at a stub.
+ * No hook is NULL: what a method does not need points at a stub. It works with
+ * arenas of any origin, those of its `arenas` among them.
  */
 #ifndef RF_TRANSPORT_METHOD_H
 #define RF_TRANSPORT_METHOD_H
@@ -104,8 +105,17 @@ struct rf_method_info {
     struct rf_inside inside;
 };
 
+/* For methods that allocate the arenas they work with, because ranks of a node
+ * reach each other only in memory of their making. */
+struct rf_arena_ops {
+    enum rf_status (*alloc)(const struct rf_plan *plan, uint64_t bytes,
+                            struct rf_arena *out, struct rf_err *err);
+    void (*free)(struct rf_arena *arena);
+};
+
 struct rf_method_ops {
     const struct rf_method_info *info;
+    const struct rf_arena_ops *arenas; /* NULL: the memory's kind allocates */
     /* RF_OK, or RF_ERR_UNSUPPORTED with why this node cannot. */
     enum rf_status (*probe)(struct rf_err *err);
     enum rf_status (*open)(const struct rf_method_env *env, void **state,

@@ -10,7 +10,7 @@
 
 #include "transport/method.h"
 
-#define RF_MODULE_ABI 5
+#define RF_MODULE_ABI 6
 #define RF_MODULE_FILE "refit-cuda.so"
 #define RF_MODULE_SYMBOL "rf_cuda_module"
 
@@ -80,7 +80,7 @@ struct rf_module {
  * NULL with why. Cached after the first call. */
 const struct rf_module *rf_module_load(struct rf_err *err);
 
-#define RF_UCX_MODULE_ABI 1
+#define RF_UCX_MODULE_ABI 2
 #define RF_UCX_MODULE_FILE "refit-ucx.so"
 #define RF_UCX_MODULE_SYMBOL "rf_ucx_module"
 

@@ -157,33 +157,50 @@ static enum rf_status map_fd(int fd, uint64_t bytes, void **out,
     return RF_OK;
 }
 
+/* Populates it as far as that has not been done. Ours is its owner's business.
+ */
+static void touch(const struct rf_nodeshm *shm, struct rf_nodeshm_peer *peer,
+                  enum rf_mem mem, bool write)
+{
+    if (peer == &shm->peers[shm->self] || peer->written[mem] ||
+        (peer->read[mem] && !write)) {
+        return;
+    }
+    peer->read[mem] = true;
+    peer->written[mem] = write;
+    populate(peer->arena[mem], peer->arena_bytes[mem], write);
+}
+
 enum rf_status rf_nodeshm_map(struct rf_nodeshm *shm, uint32_t slot,
                               enum rf_mem mem, bool write, struct rf_err *err)
 {
     struct rf_nodeshm_peer *peer = &shm->peers[slot];
     enum rf_status status;
     int fd;
-    if (peer->arena[mem] != NULL || peer->arena_bytes[mem] == 0) {
-        if (peer->mapped[mem] && write && !peer->written[mem]) {
-            peer->written[mem] = true;
-            populate(peer->arena[mem], peer->arena_bytes[mem], true);
-        }
+    if (peer->arena_bytes[mem] == 0) {
         return RF_OK;
     }
-    status = open_of_peer(peer, peer->arena_fd[mem], O_RDWR, &fd, err);
-    if (status != RF_OK) {
-        return status;
+    if (peer->arena[mem] == NULL) {
+        status = open_of_peer(peer, peer->arena_fd[mem], O_RDWR, &fd, err);
+        if (status != RF_OK) {
+            return status;
+        }
+        status = map_fd(fd, peer->arena_bytes[mem], &peer->arena[mem], err);
+        close(fd);
+        if (status != RF_OK) {
+            rf_err_wrap(err, "memory of rank %" PRIu32, peer->rank);
+            return status;
+        }
+        peer->mapped[mem] = true;
     }
-    status = map_fd(fd, peer->arena_bytes[mem], &peer->arena[mem], err);
-    close(fd);
-    if (status != RF_OK) {
-        rf_err_wrap(err, "memory of rank %" PRIu32, peer->rank);
-        return status;
-    }
-    peer->mapped[mem] = true;
-    peer->written[mem] = write;
-    populate(peer->arena[mem], peer->arena_bytes[mem], write);
+    touch(shm, peer, mem, write);
     return RF_OK;
+}
+
+void rf_nodeshm_adopt(struct rf_nodeshm *shm, uint32_t slot, enum rf_mem mem,
+                      void *at)
+{
+    shm->peers[slot].arena[mem] = at;
 }
 
 /* --- opening -------------------------------------------------------------- */

@@ -24,9 +24,9 @@ struct rf_nodeshm_peer {
     int bell;  /* write end of its doorbell */
     void *arena[RF_MEM_COUNT]; /* its memory in our address space, or NULL */
     uint64_t arena_bytes[RF_MEM_COUNT];
-    bool mapped[RF_MEM_COUNT];  /* by us: unmapped at the end */
-    bool written[RF_MEM_COUNT]; /* populated for writing */
-    int arena_fd[RF_MEM_COUNT]; /* numbers in its process */
+    bool mapped[RF_MEM_COUNT]; /* by us: unmapped at the end */
+    bool read[RF_MEM_COUNT], written[RF_MEM_COUNT]; /* populated for it */
+    int arena_fd[RF_MEM_COUNT];                     /* numbers in its process */
 };
 
 struct rf_nodeshm_head;
@@ -59,6 +59,11 @@ enum rf_status rf_nodeshm_open(const struct rf_method_env *env,
 enum rf_status rf_nodeshm_map(struct rf_nodeshm *shm, uint32_t slot,
                               enum rf_mem mem, bool write,
                               struct rf_err *err) RF_MUST_CHECK;
+
+/* Somebody else has brought arena `mem` of the peer at `slot` into our address
+ * space, at `at`, and keeps it there: rf_nodeshm_map() only populates it. */
+void rf_nodeshm_adopt(struct rf_nodeshm *shm, uint32_t slot, enum rf_mem mem,
+                      void *at);
 
 /* Slot of a world rank, RF_NONE when it is on another node. */
 uint32_t rf_nodeshm_slot(const struct rf_nodeshm *shm, uint32_t rank);

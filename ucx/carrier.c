@@ -74,12 +74,11 @@ static void find_ops(struct rf_ucx_carrier *carrier)
 static enum rf_status prepare(struct rf_engine *engine, void **out,
                               uint16_t *port, struct rf_err *err)
 {
-    struct rf_ucx_carrier *carrier = rf_xcalloc(1, sizeof(*carrier));
+    struct rf_ucx_carrier *carrier = *out;
     (void)port;
     (void)err;
     carrier->engine = engine;
     find_ops(carrier);
-    *out = carrier;
     return RF_OK;
 }
 
@@ -94,7 +93,7 @@ static enum rf_status open_carrier(void *opaque, struct rf_err *err)
     struct rf_ucx_carrier *carrier = opaque;
     enum rf_status status = rf_ucx_connect(carrier, err);
     int fd;
-    if (status != RF_OK) {
+    if (status != RF_OK || carrier->n_peers == 0) {
         return status;
     }
     carrier->watch.on_event = on_event;
@@ -104,9 +103,8 @@ static enum rf_status open_carrier(void *opaque, struct rf_err *err)
     return rf_engine_watch(carrier->engine, fd, &carrier->watch, err);
 }
 
-static void close_carrier(void *opaque)
+void rf_ucx_free(struct rf_ucx_carrier *carrier)
 {
-    struct rf_ucx_carrier *carrier = opaque;
     if (carrier == NULL) {
         return;
     }
@@ -122,9 +120,15 @@ static void close_carrier(void *opaque)
     }
     free(carrier->all);
     free(carrier->peers);
+    free(carrier->neighbours);
     free(carrier->peer_of);
     free(carrier->ops);
     free(carrier);
+}
+
+static void close_carrier(void *carrier)
+{
+    rf_ucx_free(carrier);
 }
 
 /* --- an iteration --------------------------------------------------------- */
@@ -179,7 +183,7 @@ static void part(struct rf_ucx_carrier *carrier)
 static enum rf_status work(void *opaque, bool *worked, struct rf_err *err)
 {
     struct rf_ucx_carrier *carrier = opaque;
-    for (int i = 0; i < PROGRESS_CALLS; i++) {
+    for (int i = 0; i < PROGRESS_CALLS && carrier->n_peers > 0; i++) {
         if (ucp_worker_progress(carrier->worker) == 0) {
             break;
         }
@@ -211,11 +215,14 @@ static bool idle(void *opaque)
     return true;
 }
 
-/* Asked just before sleep: UCX's descriptor tells of what comes from now on. */
-static bool polls(void *opaque)
+/* UCX's descriptor tells of what comes from now on, unless something is there.
+ */
+static int nap_ms(void *opaque)
 {
     struct rf_ucx_carrier *carrier = opaque;
-    return ucp_worker_arm(carrier->worker) != UCS_OK;
+    return carrier->n_peers > 0 && ucp_worker_arm(carrier->worker) != UCS_OK
+               ? 0
+               : RF_ENGINE_NAP_MS;
 }
 
 const struct rf_carrier_ops rf_carrier_ucx = {
@@ -226,6 +233,6 @@ const struct rf_carrier_ops rf_carrier_ucx = {
     .admit = admit_action,
     .work = work,
     .idle = idle,
-    .polls = polls,
+    .nap_ms = nap_ms,
     .close = close_carrier,
 };

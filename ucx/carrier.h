@@ -1,6 +1,11 @@
 /*
- * The carrier of ops through UCX: an endpoint for each pair of ranks that have
- * ops with each other, in either direction. Internal to refit-ucx.so.
+ * The carrier of ops through UCX. Internal to refit-ucx.so.
+ *
+ * Ranks of a node reach each other's arenas by pointers, where UCX gives them
+ * to all of the node (ucp_rkey_ptr): that is what its own puts over shared
+ * memory are. Their copies are then the engine's, and no endpoint carries them.
+ * All else goes over an endpoint for each pair of ranks that have ops with each
+ * other, in either direction.
  *
  * Everything between ranks that is not a put is an active message with a header
  * of RF_UCX_HEADER_BYTES (big-endian: u32 kind, u32 op id, u32 generation, u32
@@ -13,7 +18,7 @@
  *             the arena and reaches the other without a copy of ours, short
  *             ones are packed and unpacked, as casts are.
  *
- * A sender has RF_UCX_WINDOW requests under way to each rank.
+ * A sender has a window of requests under way to each rank.
  */
 #ifndef RF_UCX_CARRIER_H
 #define RF_UCX_CARRIER_H
@@ -22,12 +27,18 @@
 
 #include "transport/copy.h"
 #include "transport/engine.h"
+#include "ucx/library.h"
 
 #define RF_UCX_HEADER_BYTES 24
 /* Bytes of one request. */
 #define RF_UCX_RUN_BYTES (UINT64_C(1) << 20)
 #define RF_UCX_STAGE_BYTES (UINT64_C(256) << 10)
 #define RF_UCX_WINDOW 4
+/* Over TCP, where long messages would be fetched by emulated puts: these go at
+ * once, and one fits into a segment of UCX's (RF_UCX_TCP_SEGMENT), so that it
+ * is handed over where it has arrived. */
+#define RF_UCX_EAGER_BYTES (UINT64_C(120) << 10)
+#define RF_UCX_EAGER_WINDOW 32
 /* Shorter runs are packed; one put costs more than a row of a message. */
 #define RF_UCX_PACK_BELOW 8192
 /* "always": puts where UCX emulates them, too; "never": messages alone. */
@@ -86,13 +97,26 @@ struct rf_ucx_list {
     uint32_t n;
 };
 
+/* An endpoint and what its rank lets us reach. */
+struct rf_ucx_end {
+    ucp_ep_h ep;
+    ucp_rkey_h rkey[RF_MEM_COUNT];
+    uint64_t base[RF_MEM_COUNT];
+};
+
+/* Another rank of this node, whether or not we have ops with it. */
+struct rf_ucx_neighbour {
+    uint32_t rank;
+    struct rf_ucx_end end;
+    void *at[RF_MEM_COUNT]; /* its arenas here; NULL: none, or no way to it */
+};
+
 struct rf_ucx_peer {
     struct rf_ucx_carrier *carrier;
     uint32_t rank;
-    ucp_ep_h ep;
-    ucp_rkey_h rkey[RF_MEM_COUNT];
-    uint64_t base[RF_MEM_COUNT], bytes[RF_MEM_COUNT];
+    struct rf_ucx_end end;      /* of a neighbour: the same */
     bool puts;                  /* UCX writes into its arenas by itself */
+    bool eager;                 /* messages go at once */
     uint32_t met[RF_UCX_KINDS]; /* HELLOs, READYs and BYEs that came */
     uint32_t n_sends;           /* ops, the size of the lists */
     struct rf_ucx_list ready;   /* a heap of op indices */
@@ -104,9 +128,14 @@ struct rf_ucx_peer {
 };
 
 struct rf_ucx_carrier {
-    struct rf_engine *engine;
-    ucp_context_h context;
+    const struct rf_method_env *env;
+    struct rf_engine *engine; /* NULL before it is opened */
+    struct rf_ucx_library *library;
     ucp_worker_h worker;
+    struct rf_blob *cards; /* of all ranks, until endpoints are made */
+    struct rf_ucx_neighbour *neighbours;
+    uint32_t n_neighbours;
+    bool attached; /* all ranks of this node have all pointers */
     ucp_mem_h memory[RF_MEM_COUNT];
     struct rf_watch watch;
     struct rf_ucx_peer *peers;
@@ -124,13 +153,52 @@ struct rf_ucx_carrier {
 
 extern const struct rf_carrier_ops rf_carrier_ucx;
 
+/* --- carrier.c ------------------------------------------------------------ */
+
+void rf_ucx_free(struct rf_ucx_carrier *carrier); /* NULL is fine */
+
 /* --- setup.c -------------------------------------------------------------- */
 
-/* Collective: the library, registered arenas, endpoints that carry, and what
- * UCX chose in env->registration. */
+/* Collective, before the engine: the library, registered arenas, everybody's
+ * cards, and pointers to the node's arenas. */
+enum rf_status rf_ucx_join(const struct rf_method_env *env,
+                           struct rf_ucx_carrier **out,
+                           struct rf_err *err) RF_MUST_CHECK;
+/* Collective: endpoints that carry, and what UCX chose in env->registration. */
 enum rf_status rf_ucx_connect(struct rf_ucx_carrier *carrier,
                               struct rf_err *err) RF_MUST_CHECK;
 void rf_ucx_disconnect(struct rf_ucx_carrier *carrier);
+
+/* An endpoint to a rank, by its card. Errors of an endpoint with `peer` are
+ * kept as its own; without one they are not noticed. */
+enum rf_status rf_ucx_end_open(struct rf_ucx_carrier *carrier, uint32_t rank,
+                               struct rf_ucx_peer *peer, struct rf_ucx_end *out,
+                               struct rf_err *err) RF_MUST_CHECK;
+void rf_ucx_end_close(struct rf_ucx_end *end);
+
+/* --- node.c --------------------------------------------------------------- */
+
+/* Collective: endpoints to the node's other ranks and, where all get them,
+ * pointers to their arenas (carrier->attached). */
+enum rf_status rf_ucx_meet_node(struct rf_ucx_carrier *carrier,
+                                struct rf_err *err) RF_MUST_CHECK;
+/* The policy's hook: gives the pointers to the engine. */
+void rf_ucx_attach(const struct rf_engine *engine);
+/* NULL: not one of this node's. */
+struct rf_ucx_neighbour *
+rf_ucx_neighbour_of(const struct rf_ucx_carrier *carrier, uint32_t rank);
+
+/* --- choices.c ------------------------------------------------------------ */
+
+/* Collective: how this rank's ops travel, and what UCX chose for all of the
+ * world in env->registration. */
+enum rf_status rf_ucx_tell_choices(struct rf_ucx_carrier *carrier,
+                                   struct rf_err *err) RF_MUST_CHECK;
+
+/* Fields of a card: each a length and that many bytes. */
+void rf_ucx_append(struct rf_blob *card, const void *data, size_t size);
+/* The next field; false where the card ends before. */
+bool rf_ucx_next_field(struct rf_blob *rest, const void **data, size_t *size);
 
 /* --- request.c ------------------------------------------------------------ */
 
@@ -181,9 +249,17 @@ uint64_t rf_ucx_offset(const struct rf_copy_shape *shape, uint64_t item,
 
 /* --- describe.c ----------------------------------------------------------- */
 
-/* What UCX chose for one endpoint, from its own description: transports and
- * devices ("tcp/lo"), each once, separated by commas; and whether it writes to
- * registered memory without the other's help. */
-void rf_ucx_describe(const char *info, char *out, size_t size, bool *puts);
+#define RF_UCX_NAMES_BYTES 112
+
+/* What UCX says of one endpoint. */
+struct rf_ucx_ways {
+    /* Transports and devices ("tcp/lo"), each once, separated by commas; those
+     * that map memory of others apart. */
+    char all[RF_UCX_NAMES_BYTES], mapping[RF_UCX_NAMES_BYTES];
+    bool puts; /* it writes to registered memory without the other's help */
+    bool tcp;  /* it has nothing but TCP */
+};
+
+void rf_ucx_describe(const char *info, struct rf_ucx_ways *out);
 
 #endif

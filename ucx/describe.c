@@ -34,15 +34,23 @@ static bool lane_name(const char *text, char out[NAME_BYTES])
     return true;
 }
 
-static bool writes_anywhere(const char *lane)
+/* Memory that others have allocated for it, mapped. */
+static const char *const segments[] = {"posix/", "sysv/", "xpmem/"};
+
+static bool is_one_of(const char *lane, const char *const *transports, size_t n)
 {
-    static const char *const segments[] = {"posix/", "sysv/", "self/"};
-    for (size_t i = 0; i < RF_ARRAY_SIZE(segments); i++) {
-        if (strncmp(lane, segments[i], strlen(segments[i])) == 0) {
-            return false;
+    for (size_t i = 0; i < n; i++) {
+        if (strncmp(lane, transports[i], strlen(transports[i])) == 0) {
+            return true;
         }
     }
-    return lane[0] != '\0';
+    return false;
+}
+
+static bool writes_anywhere(const char *lane)
+{
+    static const char *const no[] = {"posix/", "sysv/", "self/"};
+    return lane[0] != '\0' && !is_one_of(lane, no, RF_ARRAY_SIZE(no));
 }
 
 /* Whether `name` is one of the names in a list with commas. */
@@ -57,11 +65,30 @@ static bool has(const char *list, const char *name)
     return false;
 }
 
-void rf_ucx_describe(const char *info, char *out, size_t size, bool *puts)
+/* Adds a name to a list that does not have it. */
+static void add_once(char list[RF_UCX_NAMES_BYTES], const char *name)
+{
+    const size_t used = strlen(list);
+    if (!has(list, name)) {
+        snprintf(list + used, RF_UCX_NAMES_BYTES - used, "%s%s",
+                 used > 0 ? "," : "", name);
+    }
+}
+
+static void add_lane(struct rf_ucx_ways *ways, const char *name)
+{
+    ways->tcp =
+        strncmp(name, "tcp/", 4) == 0 && (ways->tcp || ways->all[0] == '\0');
+    add_once(ways->all, name);
+    if (is_one_of(name, segments, RF_ARRAY_SIZE(segments))) {
+        add_once(ways->mapping, name);
+    }
+}
+
+void rf_ucx_describe(const char *info, struct rf_ucx_ways *out)
 {
     char lanes[LANES_MAX][NAME_BYTES] = {{0}};
-    out[0] = '\0';
-    *puts = false;
+    *out = (struct rf_ucx_ways){.puts = false};
     for (const char *line = info; line != NULL && *line != '\0';) {
         const char *next = strchr(line, '\n');
         const char *word = line + strspn(line, "# ");
@@ -71,14 +98,11 @@ void rf_ucx_describe(const char *info, char *out, size_t size, bool *puts)
         if (names || strncmp(word, "put[", 4) == 0) {
             lane = strtoul(strchr(word, '[') + 1, &end, 10);
             if (lane >= LANES_MAX || strncmp(end, "]:", 2) != 0) {
-                *puts = *puts && !names;
+                out->puts = out->puts && !names;
             } else if (!names) {
-                *puts |= writes_anywhere(lanes[lane]);
-            } else if (lane_name(end + 2, lanes[lane]) &&
-                       !has(out, lanes[lane])) {
-                const size_t used = strlen(out);
-                snprintf(out + used, size - used, "%s%s", used > 0 ? "," : "",
-                         lanes[lane]);
+                out->puts |= writes_anywhere(lanes[lane]);
+            } else if (lane_name(end + 2, lanes[lane])) {
+                add_lane(out, lanes[lane]);
             }
         }
         line = next != NULL ? next + 1 : NULL;

@@ -1,32 +1,48 @@
 /*
- * Method `ucx`: every op between different ranks goes through UCX, also inside
- * a node; a rank's local ops are plain copies. This is the table that
- * refit-worker finds in refit-ucx.so.
+ * Method `ucx`: every op between different ranks goes through UCX, inside a
+ * node where UCX gives no pointers; a rank's local ops are plain copies. This
+ * is the table that refit-worker finds in refit-ucx.so.
  */
 #include "transport/module.h"
 #include "ucx/carrier.h"
 
-static enum rf_route route(const struct rf_method_env *env,
-                           const struct rf_op *op, bool same_node)
+static enum rf_route route_apart(const struct rf_method_env *env,
+                                 const struct rf_op *op, bool same_node)
 {
     (void)env;
     (void)same_node;
     return op->src == op->dst ? RF_ROUTE_OWN : RF_ROUTE_LINK;
 }
 
-static const struct rf_engine_policy policy = {
-    .route = route,
-    .carrier = &rf_carrier_ucx,
-};
+static enum rf_route route_attached(const struct rf_method_env *env,
+                                    const struct rf_op *op, bool same_node)
+{
+    (void)env;
+    (void)op;
+    return same_node ? RF_ROUTE_SHARED : RF_ROUTE_LINK;
+}
 
 static enum rf_status open_ucx(const struct rf_method_env *env, void **state,
                                struct rf_err *err)
 {
+    struct rf_engine_policy policy = {.route = route_apart,
+                                      .carrier = &rf_carrier_ucx};
+    struct rf_ucx_carrier *carrier;
+    enum rf_status status = rf_ucx_join(env, &carrier, err);
+    if (status != RF_OK) {
+        return status;
+    }
+    policy.made = carrier;
+    if (carrier->attached) {
+        policy.route = route_attached;
+        policy.attach = rf_ucx_attach;
+    }
     return rf_engine_open(env, &policy, state, err);
 }
 
 static const struct rf_method_ops method = {
     .info = &rf_method_infos[RF_METHOD_UCX],
+    .arenas = &rf_ucx_arenas,
     .open = open_ucx,
     RF_ENGINE_HOOKS,
 };

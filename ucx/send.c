@@ -84,8 +84,12 @@ static void send_message(struct rf_ucx_request *request, enum rf_ucx_kind kind,
                          uint32_t op, const void *data, size_t bytes)
 {
     const struct rf_engine *engine = request->carrier->engine;
-    const ucp_request_param_t param = params_of(request);
+    ucp_request_param_t param = params_of(request);
     uint8_t *at = request->header;
+    if (request->peer->eager) {
+        param.op_attr_mask |= UCP_OP_ATTR_FIELD_FLAGS;
+        param.flags = UCP_AM_SEND_FLAG_EAGER;
+    }
     rf_put_u32(at, (uint32_t)kind);
     rf_put_u32(at + 4,
                op != RF_NONE ? engine->env->schedule->ops[op].id : RF_NO_OP);
@@ -93,9 +97,9 @@ static void send_message(struct rf_ucx_request *request, enum rf_ucx_kind kind,
     rf_put_u32(at + 12, engine->env->rank);
     rf_put_u64(at + 16, request->first);
     request->carrier->dirty = true;
-    settle(request,
-           ucp_am_send_nbx(request->peer->ep, RF_UCX_MESSAGE, request->header,
-                           sizeof(request->header), data, bytes, &param));
+    settle(request, ucp_am_send_nbx(request->peer->end.ep, RF_UCX_MESSAGE,
+                                    request->header, sizeof(request->header),
+                                    data, bytes, &param));
 }
 
 void rf_ucx_note(struct rf_ucx_peer *peer, enum rf_ucx_kind kind, uint32_t op)
@@ -112,7 +116,7 @@ void rf_ucx_drain(struct rf_ucx_carrier *carrier)
         struct rf_ucx_request *request =
             rf_ucx_request_new(carrier, peer, RF_UCX_DRAINING);
         const ucp_request_param_t param = params_of(request);
-        settle(request, ucp_ep_flush_nbx(peer->ep, &param));
+        settle(request, ucp_ep_flush_nbx(peer->end.ep, &param));
     }
     carrier->dirty = false;
 }
@@ -163,12 +167,12 @@ static void put(struct rf_ucx_request *request, const void *src)
     const struct rf_ucx_carrier *carrier = request->carrier;
     const struct rf_op *op = rf_ucx_op_of(carrier, request->action);
     const ucp_request_param_t param = params_of(request);
-    const uint64_t to = peer->base[op->dst_mem] + op->dst_offset +
+    const uint64_t to = peer->end.base[op->dst_mem] + op->dst_offset +
                         rf_ucx_offset(&carrier->ops[request->action].shape,
                                       request->first, RF_COPY_DST);
     request->carrier->dirty = true;
-    settle(request, ucp_put_nbx(peer->ep, src, request->n, to,
-                                peer->rkey[op->dst_mem], &param));
+    settle(request, ucp_put_nbx(peer->end.ep, src, request->n, to,
+                                peer->end.rkey[op->dst_mem], &param));
 }
 
 /* Gathers the request's rows, casting if that is done here. */
@@ -188,6 +192,13 @@ static const void *pack(struct rf_ucx_request *request)
     return out;
 }
 
+static uint64_t request_bytes(const struct rf_ucx_peer *peer, bool packed)
+{
+    return peer->eager ? RF_UCX_EAGER_BYTES
+           : packed    ? RF_UCX_STAGE_BYTES
+                       : RF_UCX_RUN_BYTES;
+}
+
 /* The next items of the current op, as many as one request takes. */
 static struct rf_ucx_request *next_request(struct rf_ucx_peer *peer,
                                            bool packed)
@@ -199,9 +210,9 @@ static struct rf_ucx_request *next_request(struct rf_ucx_peer *peer,
         rf_ucx_request_new(carrier, peer, RF_UCX_SENDING);
     request->action = peer->current;
     request->first = of->moved;
-    request->n = packed ? RF_MIN(of->shape.total_items - of->moved,
-                                 RF_UCX_STAGE_BYTES / of->wire_item)
-                        : RF_MIN(run - of->moved % run, RF_UCX_RUN_BYTES);
+    request->n = RF_MIN(packed ? of->shape.total_items - of->moved
+                               : run - of->moved % run,
+                        request_bytes(peer, packed) / of->wire_item);
     of->moved += request->n;
     of->under_way++;
     peer->under_way++;
@@ -252,13 +263,14 @@ static void flush(struct rf_ucx_peer *peer)
     peer->flushed = covered;
     peer->flushing = true;
     peer->carrier->dirty = true;
-    settle(request, ucp_ep_flush_nbx(peer->ep, &param));
+    settle(request, ucp_ep_flush_nbx(peer->end.ep, &param));
 }
 
 void rf_ucx_send(struct rf_ucx_peer *peer, bool *worked)
 {
     const struct rf_flow *flow = peer->carrier->engine->flow;
-    for (int i = 0; i < RF_UCX_WINDOW && peer->under_way < RF_UCX_WINDOW; i++) {
+    const uint32_t window = peer->eager ? RF_UCX_EAGER_WINDOW : RF_UCX_WINDOW;
+    for (uint32_t i = 0; i < window && peer->under_way < window; i++) {
         if (peer->current == RF_NONE) {
             if (peer->ready.n == 0) {
                 break;

@@ -228,14 +228,30 @@ static enum rf_status agree(struct rf_exec *exec, struct agreement *mine,
     return status;
 }
 
+static enum rf_status allocate_arena(struct rf_exec *exec, enum rf_mem mem,
+                                     struct rf_err *err)
+{
+    const struct rf_arena_ops *own = exec->method->arenas;
+    const uint64_t bytes = arena_bytes(exec, exec->env.rank, mem);
+    struct rf_arena *arena = &exec->method_env.arena[mem];
+    return own != NULL ? own->alloc(exec->plan, bytes, arena, err)
+                       : exec->memory->alloc(bytes, arena, err);
+}
+
+static void free_arena(struct rf_exec *exec, struct rf_arena *arena)
+{
+    if (arena->base != NULL) {
+        const struct rf_arena_ops *own = exec->method->arenas;
+        (own != NULL ? own->free : exec->memory->free)(arena);
+    }
+}
+
 static enum rf_status allocate(struct rf_exec *exec, struct rf_err *err)
 {
     static const char *const names[RF_MEM_COUNT] = {"training", "inference",
                                                     "staging"};
     for (int m = 0; m < RF_MEM_COUNT; m++) {
-        enum rf_status status = exec->memory->alloc(
-            arena_bytes(exec, exec->env.rank, (enum rf_mem)m),
-            &exec->method_env.arena[m], err);
+        enum rf_status status = allocate_arena(exec, (enum rf_mem)m, err);
         if (status != RF_OK) {
             rf_err_wrap(err, "%s arena", names[m]);
             return status;
@@ -471,9 +487,7 @@ void rf_exec_release(struct rf_exec *exec)
         exec->state = NULL;
     }
     for (int m = 0; m < RF_MEM_COUNT; m++) {
-        if (exec->method_env.arena[m].base != NULL) {
-            exec->memory->free(&exec->method_env.arena[m]);
-        }
+        free_arena(exec, &exec->method_env.arena[m]);
     }
     if (exec->quantized.base != NULL) {
         exec->memory->free(&exec->quantized);

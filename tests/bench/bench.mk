@@ -81,3 +81,8 @@ $(BUILD)/bench-ratios: $(BUILD)/tests/bench/bench_ratios.o $(BENCH_LIBS)
 bench: ## refits, links and launching beside Open MPI, Gloo, iperf3 and ssh
 	$(call needs,build bench,all $(BUILD)/bench-peers $(BUILD)/bench-ratios)
 	tests/bench/bench-all $(BUILD)
+
+.PHONY: bench-ucx
+bench-ucx: ## method ucx beside host, tcp and ucx_perftest; needs root
+	$(call needs,build test bench,all)
+	tests/bench/bench-ucx $(BUILD)

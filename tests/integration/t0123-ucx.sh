@@ -15,7 +15,7 @@ test_ucx_moves_and_says_what_it_chose() {
     expect_exit 0
     expect_verified "$(result split)"
     expect_json "$(result split)" '.setup.registration |
-        test("^UCX [0-9.]+; [0-9]+ messages by posix/memory,cma/memory$")'
+        test("^UCX [0-9.]+; 12 mapped by posix/memory$")'
     cluster '.launch.env.UCX_TLS = "tcp"'
     run_coord cluster.json -o tcp
     expect_exit 0

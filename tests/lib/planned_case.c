@@ -225,12 +225,14 @@ static enum rf_status set_up(struct process *process, struct rf_err *err)
                                   .exchange_data = process->rank};
     for (uint32_t side = 0; side < RF_SIDES; side++) {
         env->arena[side] =
-            test_arena(layout_of(process, (enum rf_side)side)->arena_bytes);
+            test_arena_for(process->run->what->method, plan,
+                           layout_of(process, (enum rf_side)side)->arena_bytes);
     }
     env->arena[RF_MEM_STAGE] =
-        test_arena(process->schedule->stage_bytes == NULL
-                       ? 0
-                       : process->schedule->stage_bytes[rank]);
+        test_arena_for(process->run->what->method, plan,
+                       process->schedule->stage_bytes == NULL
+                           ? 0
+                           : process->schedule->stage_bytes[rank]);
     return process->run->what->method->open(env, &process->state, err);
 }
 
@@ -259,11 +261,7 @@ static int one_rank(struct test_rank *rank)
     }
     what->method->close(process.state);
     for (uint32_t mem = 0; mem < RF_MEM_COUNT; mem++) {
-        struct rf_arena *arena = &process.env.arena[mem];
-        if (arena->bytes > 0) {
-            munmap(arena->base, arena->bytes);
-            close(arena->fd);
-        }
+        test_arena_free(what->method, &process.env.arena[mem]);
     }
     rf_schedule_destroy(process.schedule);
     return outcome;

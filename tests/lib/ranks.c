@@ -173,3 +173,28 @@ struct rf_arena test_arena(uint64_t bytes)
     }
     return arena;
 }
+
+struct rf_arena test_arena_for(const struct rf_method_ops *method,
+                               const struct rf_plan *plan, uint64_t bytes)
+{
+    struct rf_arena arena;
+    struct rf_err err;
+    if (method->arenas == NULL) {
+        return test_arena(bytes);
+    }
+    if (method->arenas->alloc(plan, bytes, &arena, &err) != RF_OK) {
+        fprintf(stderr, "arena: %s\n", err.text);
+        abort();
+    }
+    return arena;
+}
+
+void test_arena_free(const struct rf_method_ops *method, struct rf_arena *arena)
+{
+    if (arena->fd >= 0) {
+        munmap(arena->base, arena->bytes);
+        close(arena->fd);
+    } else if (arena->base != NULL) {
+        method->arenas->free(arena);
+    }
+}

@@ -33,8 +33,15 @@ uint32_t test_ranks_run(uint32_t n_ranks, test_rank_fn body, void *data,
                         unsigned timeout_s, int *statuses);
 
 /* Shared memory of a rank, zero, as rf_memory_host makes it; base NULL when
- * `bytes` is 0. Lives as long as the process. */
+ * `bytes` is 0. */
 struct rf_arena test_arena(uint64_t bytes);
+
+/* The same for a method, which may want arenas of its own making; the plan's
+ * world is enough. */
+struct rf_arena test_arena_for(const struct rf_method_ops *method,
+                               const struct rf_plan *plan, uint64_t bytes);
+void test_arena_free(const struct rf_method_ops *method,
+                     struct rf_arena *arena);
 
 /* An allgather, for rf_method_env.exchange (data is the struct test_rank). */
 enum rf_status test_rank_exchange(void *rank, const void *mine, size_t size,

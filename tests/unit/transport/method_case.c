@@ -22,6 +22,7 @@ struct process {
     const struct run *run;
     struct rf_method_env env;
     struct rf_schedule schedule;
+    char registration[RF_REGISTRATION_SIZE];
     void *expected[32][RF_MEM_COUNT];
     void *state;
 };
@@ -41,12 +42,18 @@ static void set_up(struct process *process, const char *const *addresses)
         .abort = process->rank->abort,
         .exchange = test_rank_exchange,
         .exchange_data = process->rank,
+        .registration = process->registration,
     };
     memset(env->data_key,
            process->run->method_case->wrong_key_rank && rank == 1 ? 9 : 7,
            sizeof(env->data_key));
     for (uint32_t mem = 0; mem < RF_MEM_COUNT; mem++) {
-        env->arena[mem] = test_arena(ops->bytes[rank][mem]);
+        const uint64_t bytes = ops->bytes[rank][mem];
+        env->arena[mem] =
+            process->run->method_case->plain_arenas
+                ? test_arena(bytes)
+                : test_arena_for(process->run->method_case->method, &ops->plan,
+                                 bytes);
     }
     for (uint32_t r = 0; r < ops->world.n_ranks; r++) {
         for (uint32_t mem = 0; mem < RF_MEM_COUNT; mem++) {
@@ -104,6 +111,12 @@ static enum rf_status iterate(struct process *process, uint64_t iteration,
 static int run_iterations(struct process *process, struct rf_err *err)
 {
     const struct method_case *what = process->run->method_case;
+    if (what->registered != NULL &&
+        strstr(process->registration, what->registered) == NULL) {
+        rf_err_set(err, RF_ERR_INTERNAL, "registered: %s",
+                   process->registration);
+        return METHOD_CASE_MISMATCH;
+    }
     for (uint64_t i = 0; i < what->iterations; i++) {
         enum rf_status status;
         random_ops_fill(process->rank->rank, i,
@@ -142,11 +155,8 @@ static void tear_down(struct process *process)
         }
     }
     for (uint32_t mem = 0; mem < RF_MEM_COUNT; mem++) {
-        struct rf_arena *arena = &process->env.arena[mem];
-        if (arena->fd >= 0) {
-            munmap(arena->base, arena->bytes);
-            close(arena->fd);
-        }
+        test_arena_free(process->run->method_case->method,
+                        &process->env.arena[mem]);
     }
     free(process->schedule.ops);
 }

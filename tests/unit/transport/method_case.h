@@ -17,6 +17,9 @@ struct method_case {
     /* Called on each rank before an iteration, with its process's state. */
     void (*before)(struct test_rank *rank, uint64_t iteration);
     bool wrong_key_rank; /* rank 1 has another data key */
+    bool plain_arenas;   /* none of the method's own making */
+    /* A text that what the method says it has registered must have in it. */
+    const char *registered;
 };
 
 /* The number of ranks that failed; each says why on standard error. */

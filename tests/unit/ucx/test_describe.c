@@ -4,18 +4,22 @@
 
 #include "ucx/carrier.h"
 
-static void expect(const char *info, const char *names, bool puts)
+static struct rf_ucx_ways ways_of(const char *info, const char *names)
 {
-    char out[64];
-    bool found;
-    rf_ucx_describe(info, out, sizeof(out), &found);
-    ck_assert_str_eq(out, names);
-    ck_assert_int_eq(found, puts);
+    struct rf_ucx_ways ways;
+    rf_ucx_describe(info, &ways);
+    ck_assert_str_eq(ways.all, names);
+    return ways;
 }
 
-START_TEST(test_shared_memory_does_not_write_to_arenas)
+static void expect(const char *info, const char *names, bool puts)
 {
-    expect(
+    ck_assert_int_eq(ways_of(info, names).puts, puts);
+}
+
+START_TEST(test_shared_memory_maps_and_does_not_write_to_arenas)
+{
+    const struct rf_ucx_ways ways = ways_of(
         "#\n# UCP endpoint \n#\n"
         "#               peer: <no debug data>\n"
         "#                 lane[0]:  3:sysv/memory.0 md[2]           -> "
@@ -27,7 +31,10 @@ START_TEST(test_shared_memory_does_not_write_to_arenas)
         "#                 am_send: 0..<egr/short>..93..<rndv>..(inf)\n"
         "#                  put[0]: 0..<short>..4294967296..<bcopy>..(inf)\n"
         "#                  put[1]: 0..<short>..4294967296..<bcopy>..(inf)\n",
-        "sysv/memory,posix/memory,cma/memory", false);
+        "sysv/memory,posix/memory,cma/memory");
+    ck_assert(!ways.puts);
+    ck_assert(!ways.tcp);
+    ck_assert_str_eq(ways.mapping, "sysv/memory,posix/memory");
 }
 END_TEST
 
@@ -37,6 +44,23 @@ START_TEST(test_tcp_is_named_with_its_devices_once)
            "#   lane[1]:  1:tcp/eth0.0 md[0] -> md[0]/tcp wireup\n"
            "#   lane[2]:  1:tcp/eth0.1 md[0] -> md[0]/tcp rma_bw#1\n",
            "tcp/lo,tcp/eth0", false);
+}
+END_TEST
+
+START_TEST(test_only_tcp_alone_is_tcp)
+{
+    ck_assert(ways_of("# lane[0]: 0:tcp/lo.0 md[0]\n"
+                      "# lane[1]: 1:tcp/eth0.0 md[0]\n",
+                      "tcp/lo,tcp/eth0")
+                  .tcp);
+    ck_assert(!ways_of("# lane[0]: 0:tcp/lo.0 md[0]\n"
+                       "# lane[1]: 1:ud_mlx5/mlx5_0:1.0 md[1]\n",
+                       "tcp/lo,ud_mlx5/mlx5_0:1")
+                   .tcp);
+    ck_assert(!ways_of("# lane[0]: 1:ud_mlx5/mlx5_0:1.0 md[1]\n"
+                       "# lane[1]: 0:tcp/lo.0 md[0]\n",
+                       "ud_mlx5/mlx5_0:1,tcp/lo")
+                   .tcp);
 }
 END_TEST
 
@@ -65,8 +89,9 @@ Suite *test_describe_suite(void)
 {
     Suite *suite = suite_create("describe");
     TCase *tests = tcase_create("describe");
-    tcase_add_test(tests, test_shared_memory_does_not_write_to_arenas);
+    tcase_add_test(tests, test_shared_memory_maps_and_does_not_write_to_arenas);
     tcase_add_test(tests, test_tcp_is_named_with_its_devices_once);
+    tcase_add_test(tests, test_only_tcp_alone_is_tcp);
     tcase_add_test(tests, test_rdma_writes);
     tcase_add_test(tests, test_what_is_not_understood_writes_nothing);
     suite_add_tcase(suite, tests);

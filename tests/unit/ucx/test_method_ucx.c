@@ -43,11 +43,41 @@ START_TEST(test_ucx_moves_every_byte)
     for (int way = 0; way < 2; way++) {
         struct method_case what = {.method = rf_ucx_module.method,
                                    .options = worlds[_i],
-                                   .iterations = 3};
+                                   .iterations = 3,
+                                   .plain_arenas = true};
         what.options.large_bytes = 3 << 20;
         setenv(RF_UCX_PUTS_VARIABLE, puts_or_messages[way], 1);
         ck_assert_uint_eq(method_case_run(&what, NULL), 0);
     }
+}
+END_TEST
+
+/* In each of the worlds. */
+static const char *const mapped[RF_ARRAY_SIZE(worlds)] = {
+    NULL, "; 12 mapped by posix/memory", "; 12 mapped by posix/memory", NULL,
+    "; 8 mapped by posix/memory"};
+
+/* Copies of a node are made through pointers, nothing is sent there. */
+START_TEST(test_a_node_maps_arenas_that_ucx_has_allocated)
+{
+    struct method_case what = {
+        .method = rf_ucx_module.method, .options = worlds[_i], .iterations = 3};
+    what.options.large_bytes = 3 << 20;
+    what.registered = mapped[_i];
+    ck_assert_uint_eq(method_case_run(&what, NULL), 0);
+}
+END_TEST
+
+/* Shared memory that UCX has not made is nothing it can map. */
+START_TEST(test_other_arenas_are_reached_by_messages)
+{
+    struct method_case what = {.method = rf_ucx_module.method,
+                               .options = worlds[1],
+                               .iterations = 1,
+                               .plain_arenas = true,
+                               .registered = "messages by posix/memory,cma"};
+    what.options.large_bytes = 3 << 20;
+    ck_assert_uint_eq(method_case_run(&what, NULL), 0);
 }
 END_TEST
 
@@ -117,8 +147,10 @@ END_TEST
 
 START_TEST(test_a_device_that_is_not_there_is_an_error)
 {
-    struct method_case what = {
-        .method = rf_ucx_module.method, .options = two_nodes, .iterations = 1};
+    struct method_case what = {.method = rf_ucx_module.method,
+                               .options = two_nodes,
+                               .iterations = 1,
+                               .plain_arenas = true};
     int statuses[4];
     setenv("UCX_TLS", "rc", 1);
     ck_assert_uint_gt(method_case_run(&what, statuses), 0);
@@ -139,6 +171,9 @@ Suite *test_method_ucx_suite(void)
     tcase_add_checked_fixture(tests, set_up, NULL);
     tcase_add_loop_test(tests, test_ucx_moves_every_byte, 0,
                         (int)RF_ARRAY_SIZE(worlds));
+    tcase_add_loop_test(tests, test_a_node_maps_arenas_that_ucx_has_allocated,
+                        0, (int)RF_ARRAY_SIZE(worlds));
+    tcase_add_test(tests, test_other_arenas_are_reached_by_messages);
     tcase_add_loop_test(tests, test_a_killed_rank_is_noticed_by_all, 0, 2);
     tcase_add_loop_test(tests, test_an_abort_ends_an_iteration, 0, 2);
     tcase_add_test(tests, test_a_device_that_is_not_there_is_an_error);

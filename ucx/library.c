@@ -1,0 +1,209 @@
+/*
+ * The context and its memory. See library.h.
+ *
+ * A rank has one data thread, which makes all of these calls.
+ */
+#include "ucx/library.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "common/bytes.h"
+#include "common/mem.h"
+
+struct rf_ucx_arena {
+    struct rf_ucx_arena *next;
+    struct rf_ucx_library *library;
+    ucp_mem_h memory;
+    const void *base;
+};
+
+enum rf_status rf_ucx_failed(const char *what, ucs_status_t why,
+                             struct rf_err *err)
+{
+    return rf_err_set(err, RF_ERR_IO, "UCX cannot %s: %s", what,
+                      ucs_status_string(why));
+}
+
+/* --- the context ---------------------------------------------------------- */
+
+/* This process's, while it has users. */
+static struct rf_ucx_library *shared;
+
+/* System V segments outlive a process that is killed at the wrong moment. */
+static enum rf_status start(uint32_t n_ranks, ucp_context_h *out,
+                            struct rf_err *err)
+{
+    const ucp_params_t params = {
+        .field_mask =
+            UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_ESTIMATED_NUM_EPS,
+        .features = UCP_FEATURE_RMA | UCP_FEATURE_AM | UCP_FEATURE_WAKEUP,
+        .estimated_num_eps = n_ranks};
+    ucp_config_t *config;
+    ucs_status_t status;
+    /* A transport's settings are taken from the environment alone. */
+    (void)setenv("UCX_TCP_RX_SEG_SIZE", RF_UCX_TCP_SEGMENT, 0);
+    status = ucp_config_read(NULL, NULL, &config);
+    if (status != UCS_OK) {
+        return rf_ucx_failed("read its settings", status, err);
+    }
+    if (getenv("UCX_TLS") == NULL) {
+        (void)ucp_config_modify(config, "TLS", "^sysv");
+    }
+    status = ucp_init(&params, config, out);
+    ucp_config_release(config);
+    return status == UCS_OK
+               ? RF_OK
+               : rf_ucx_failed("start (see UCX_TLS and UCX_NET_DEVICES)",
+                               status, err);
+}
+
+enum rf_status rf_ucx_library_take(uint32_t n_ranks,
+                                   struct rf_ucx_library **out,
+                                   struct rf_err *err)
+{
+    if (shared == NULL) {
+        ucp_context_h context;
+        enum rf_status status = start(n_ranks, &context, err);
+        if (status != RF_OK) {
+            return status;
+        }
+        shared = rf_xcalloc(1, sizeof(*shared));
+        shared->context = context;
+    }
+    shared->users++;
+    *out = shared;
+    return RF_OK;
+}
+
+void rf_ucx_library_give(struct rf_ucx_library *library)
+{
+    if (library == NULL || --library->users > 0 || library->stuck) {
+        return;
+    }
+    ucp_cleanup(library->context);
+    shared = NULL;
+    free(library);
+}
+
+/* --- memory --------------------------------------------------------------- */
+
+static enum rf_status not_registered(const char *what, uint64_t bytes,
+                                     ucs_status_t why, struct rf_err *err)
+{
+    char size[32];
+    return rf_err_set(
+        err, RF_ERR_NOMEM,
+        "UCX cannot %s %s: %s (the limit of locked memory, ulimit -l, must "
+        "allow all weights of a rank where there is RDMA)",
+        what, rf_format_bytes(bytes, size, sizeof(size)),
+        ucs_status_string(why));
+}
+
+enum rf_status rf_ucx_register(struct rf_ucx_library *library,
+                               const struct rf_arena *arena, ucp_mem_h *out,
+                               struct rf_err *err)
+{
+    const ucp_mem_map_params_t params = {.field_mask =
+                                             UCP_MEM_MAP_PARAM_FIELD_ADDRESS |
+                                             UCP_MEM_MAP_PARAM_FIELD_LENGTH,
+                                         .address = arena->base,
+                                         .length = arena->bytes};
+    ucs_status_t status;
+    for (const struct rf_ucx_arena *own = library->arenas; own != NULL;
+         own = own->next) {
+        if (own->base == arena->base) {
+            *out = own->memory;
+            return RF_OK;
+        }
+    }
+    status = ucp_mem_map(library->context, &params, out);
+    return status == UCS_OK
+               ? RF_OK
+               : not_registered("register", arena->bytes, status, err);
+}
+
+static bool is_of_arena(const struct rf_ucx_library *library, ucp_mem_h memory)
+{
+    for (const struct rf_ucx_arena *own = library->arenas; own != NULL;
+         own = own->next) {
+        if (own->memory == memory) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void rf_ucx_deregister(struct rf_ucx_library *library, ucp_mem_h memory)
+{
+    if (memory != NULL && !library->stuck && !is_of_arena(library, memory)) {
+        (void)ucp_mem_unmap(library->context, memory);
+    }
+}
+
+static enum rf_status allocate(struct rf_ucx_library *library, uint64_t bytes,
+                               struct rf_arena *out, struct rf_err *err)
+{
+    const ucp_mem_map_params_t params = {.field_mask =
+                                             UCP_MEM_MAP_PARAM_FIELD_LENGTH |
+                                             UCP_MEM_MAP_PARAM_FIELD_FLAGS,
+                                         .length = bytes,
+                                         .flags = UCP_MEM_MAP_ALLOCATE};
+    ucp_mem_attr_t attr = {.field_mask = UCP_MEM_ATTR_FIELD_ADDRESS};
+    struct rf_ucx_arena *arena;
+    ucp_mem_h memory;
+    ucs_status_t status = ucp_mem_map(library->context, &params, &memory);
+    if (status == UCS_OK) {
+        status = ucp_mem_query(memory, &attr);
+    }
+    if (status != UCS_OK) {
+        return not_registered("allocate and register", bytes, status, err);
+    }
+    arena = rf_xcalloc(1, sizeof(*arena));
+    *arena =
+        (struct rf_ucx_arena){library->arenas, library, memory, attr.address};
+    library->arenas = arena;
+    *out = (struct rf_arena){attr.address, bytes, -1, arena};
+    return RF_OK;
+}
+
+static enum rf_status alloc_arena(const struct rf_plan *plan, uint64_t bytes,
+                                  struct rf_arena *out, struct rf_err *err)
+{
+    struct rf_ucx_library *library;
+    enum rf_status status;
+    if (bytes == 0) {
+        *out = (struct rf_arena){.fd = -1};
+        return RF_OK;
+    }
+    status = rf_ucx_library_take(plan->world->n_ranks, &library, err);
+    if (status != RF_OK) {
+        return status;
+    }
+    status = allocate(library, bytes, out, err);
+    if (status != RF_OK) {
+        rf_ucx_library_give(library);
+    }
+    return status;
+}
+
+static void free_arena(struct rf_arena *arena)
+{
+    struct rf_ucx_arena *own = arena->priv, **at;
+    if (arena->base == NULL || own->library->stuck) {
+        return;
+    }
+    for (at = &own->library->arenas; *at != own;) {
+        at = &(*at)->next;
+    }
+    *at = own->next;
+    (void)ucp_mem_unmap(own->library->context, own->memory);
+    rf_ucx_library_give(own->library);
+    free(own);
+    *arena = (struct rf_arena){.fd = -1};
+}
+
+const struct rf_arena_ops rf_ucx_arenas = {
+    .alloc = alloc_arena,
+    .free = free_arena,
+};

@@ -1,0 +1,48 @@
+/*
+ * UCX itself in this process, and arenas that it allocates: other ranks of the
+ * node can reach those through it (System V's segments left out, POSIX's and
+ * XPMEM's), where it has such a way. Keys name memory of one ucp context, so
+ * arenas and all that is opened over them share one, as long as any of them
+ * lives. Internal to refit-ucx.so.
+ */
+#ifndef RF_UCX_LIBRARY_H
+#define RF_UCX_LIBRARY_H
+
+#include <ucp/api/ucp.h>
+
+#include "transport/method.h"
+
+/* What UCX takes from a TCP connection at once, unless UCX_TCP_RX_SEG_SIZE says
+ * otherwise. */
+#define RF_UCX_TCP_SEGMENT "256k"
+
+struct rf_ucx_arena;
+
+struct rf_ucx_library {
+    ucp_context_h context;
+    uint32_t users;
+    bool stuck; /* requests are left that UCX cannot take back: everything
+                   stays as it is until the process ends */
+    struct rf_ucx_arena *arenas;
+};
+
+/* One more user. `n_ranks` is how many the world has, for UCX's choices. */
+enum rf_status rf_ucx_library_take(uint32_t n_ranks,
+                                   struct rf_ucx_library **out,
+                                   struct rf_err *err) RF_MUST_CHECK;
+void rf_ucx_library_give(struct rf_ucx_library *library); /* NULL is fine */
+
+/* Memory at which UCX can be pointed: that of an arena it has allocated, or of
+ * any other, which it registers. */
+enum rf_status rf_ucx_register(struct rf_ucx_library *library,
+                               const struct rf_arena *arena, ucp_mem_h *out,
+                               struct rf_err *err) RF_MUST_CHECK;
+void rf_ucx_deregister(struct rf_ucx_library *library, ucp_mem_h memory);
+
+extern const struct rf_arena_ops rf_ucx_arenas;
+
+/* "UCX cannot WHAT: why". */
+enum rf_status rf_ucx_failed(const char *what, ucs_status_t why,
+                             struct rf_err *err);
+
+#endif

@@ -1,0 +1,98 @@
+/* Reaching the arenas of this node's other ranks. See carrier.h. */
+#include <stdlib.h>
+
+#include "common/mem.h"
+#include "ucx/carrier.h"
+
+static void list_neighbours(struct rf_ucx_carrier *carrier)
+{
+    const struct rf_world *world = carrier->env->plan->world;
+    const uint32_t self = carrier->env->rank;
+    size_t n = 0, cap = 0;
+    for (uint32_t rank = 0; rank < world->n_ranks; rank++) {
+        if (rank != self &&
+            world->ranks[rank].node == world->ranks[self].node) {
+            RF_PUSH(carrier->neighbours, n, cap,
+                    (struct rf_ucx_neighbour){.rank = rank});
+        }
+    }
+    carrier->n_neighbours = (uint32_t)n;
+}
+
+/* Whether all of its arenas can be used here. */
+static bool find_pointers(struct rf_ucx_neighbour *to)
+{
+    for (int mem = 0; mem < RF_MEM_COUNT; mem++) {
+        if (to->end.rkey[mem] != NULL &&
+            ucp_rkey_ptr(to->end.rkey[mem], to->end.base[mem], &to->at[mem]) !=
+                UCS_OK) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* One rank that cannot would wait for copies that nobody makes: so all of a
+ * node go one way. */
+static enum rf_status agree(struct rf_ucx_carrier *carrier, bool mine,
+                            struct rf_err *err)
+{
+    const struct rf_method_env *env = carrier->env;
+    const struct rf_world *world = env->plan->world;
+    const uint8_t told = mine;
+    struct rf_blob *all = rf_xcalloc(world->n_ranks, sizeof(*all));
+    enum rf_status status =
+        env->exchange(env->exchange_data, &told, sizeof(told), all, err);
+    carrier->attached = mine;
+    for (uint32_t i = 0; i < carrier->n_neighbours && status == RF_OK; i++) {
+        const struct rf_blob *other = &all[carrier->neighbours[i].rank];
+        carrier->attached &=
+            other->size == 1 && *(const uint8_t *)other->data == 1;
+    }
+    if (status == RF_OK) {
+        rf_blobs_free(all, world->n_ranks);
+    }
+    free(all);
+    return status;
+}
+
+enum rf_status rf_ucx_meet_node(struct rf_ucx_carrier *carrier,
+                                struct rf_err *err)
+{
+    bool all = true;
+    list_neighbours(carrier);
+    for (uint32_t i = 0; i < carrier->n_neighbours; i++) {
+        struct rf_ucx_neighbour *to = &carrier->neighbours[i];
+        enum rf_status status =
+            rf_ucx_end_open(carrier, to->rank, NULL, &to->end, err);
+        if (status != RF_OK) {
+            return status;
+        }
+        all &= find_pointers(to);
+    }
+    return agree(carrier, all, err);
+}
+
+void rf_ucx_attach(const struct rf_engine *engine)
+{
+    const struct rf_ucx_carrier *carrier = engine->carrier;
+    for (uint32_t i = 0; i < carrier->n_neighbours; i++) {
+        const struct rf_ucx_neighbour *of = &carrier->neighbours[i];
+        for (int mem = 0; mem < RF_MEM_COUNT; mem++) {
+            rf_nodeshm_adopt(engine->shm,
+                             rf_nodeshm_slot(engine->shm, of->rank),
+                             (enum rf_mem)mem, of->at[mem]);
+        }
+    }
+}
+
+struct rf_ucx_neighbour *
+rf_ucx_neighbour_of(const struct rf_ucx_carrier *carrier, uint32_t rank)
+{
+    for (uint32_t i = 0; i < carrier->n_neighbours; i++) {
+        if (carrier->neighbours[i].rank == rank) {
+            return &carrier->neighbours[i];
+        }
+    }
+    return NULL;
+}

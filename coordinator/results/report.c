@@ -14,8 +14,8 @@
 #include "common/text.h"
 #include "coordinator/results/escape.h"
 #include "coordinator/results/fields.h"
-#include "coordinator/results/flags.h"
 #include "coordinator/results/pool.h"
+#include "coordinator/results/remarks.h"
 #include "coordinator/results/report_html.h"
 #include "coordinator/results/report_json.h"
 #include "coordinator/results/replay.h"
@@ -77,18 +77,20 @@ static void print_constant(const char *constant, enum rf_report_form form,
     free(text);
 }
 
-/* One sentence. */
-static void print_unstable(const struct rf_result_set *set,
-                           enum rf_report_form form, FILE *to)
+/* Under the table, a sentence a line. */
+static void print_sentences(const struct rf_result_set *set,
+                            enum rf_report_form form, FILE *to)
 {
-    char *unstable = NULL;
-    for (size_t i = 0; i < set->n; i++) {
-        rf_flags_collect(&unstable, set->files[i].result);
+    struct rf_remarks remarks = {{NULL}};
+    for (size_t i = 0; i < set->n && form != RF_REPORT_CSV; i++) {
+        rf_remarks_add(&remarks, set->files[i].result);
     }
-    if (unstable != NULL) {
-        print_line(unstable, form, to);
+    for (int i = 0; i < RF_REMARKS; i++) {
+        if (remarks.lines[i] != NULL) {
+            print_line(remarks.lines[i], form, to);
+        }
     }
-    free(unstable);
+    rf_remarks_free(&remarks);
 }
 
 static void print_pooled(const struct rf_result_set *set,
@@ -144,7 +146,7 @@ void rf_report_print(const struct rf_result_set *set,
     if (constant != NULL) {
         print_constant(constant, form, to);
     }
-    print_unstable(set, form, to);
+    print_sentences(set, form, to);
     if (form == RF_REPORT_TABLE && options->program != NULL) {
         print_replays(set, options->program, to);
     }

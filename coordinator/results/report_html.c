@@ -11,8 +11,8 @@
 #include "common/bytes.h"
 #include "coordinator/results/escape.h"
 #include "coordinator/results/fields.h"
-#include "coordinator/results/flags.h"
 #include "coordinator/results/pool.h"
+#include "coordinator/results/remarks.h"
 #include "coordinator/results/report_json.h"
 #include "coordinator/results/report_table.h"
 
@@ -232,11 +232,11 @@ static size_t print_run(const struct rf_result_set *set, size_t first, FILE *to)
 {
     struct rf_table *table = rf_report_table_create(RF_REPORT_HTML, false);
     json_t *run = rf_report_run_json(set, first);
-    char *unstable = NULL;
+    struct rf_remarks remarks = {{NULL}};
     size_t i = first;
     do {
         rf_report_table_add(table, RF_REPORT_HTML, NULL, set->files[i].result);
-        rf_flags_collect(&unstable, set->files[i].result);
+        rf_remarks_add(&remarks, set->files[i].result);
     } while (++i < set->n && !rf_report_begins_run(set, i));
     print_facts(run, to);
     fputs("<div class=\"results\">\n", to);
@@ -245,12 +245,14 @@ static size_t print_run(const struct rf_result_set *set, size_t first, FILE *to)
     for (size_t k = first; k < i; k++) {
         print_pooled(&set->files[k], to);
     }
-    if (unstable != NULL) {
-        fputs("<p>", to);
-        put(to, unstable);
-        fputs("</p>\n", to);
+    for (int line = 0; line < RF_REMARKS; line++) {
+        if (remarks.lines[line] != NULL) {
+            fputs("<p>", to);
+            put(to, remarks.lines[line]);
+            fputs("</p>\n", to);
+        }
     }
-    free(unstable);
+    rf_remarks_free(&remarks);
     json_decref(run);
     rf_table_destroy(table);
     return i;

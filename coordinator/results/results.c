@@ -20,7 +20,7 @@
 #include "common/text.h"
 #include "coordinator/config/paths.h"
 #include "coordinator/results/fields.h"
-#include "coordinator/results/flags.h"
+#include "coordinator/results/remarks.h"
 #include "coordinator/results/repeats.h"
 #include "coordinator/results/report_table.h"
 #include "coordinator/results/result_json.h"
@@ -439,22 +439,24 @@ void rf_results_print(const struct rf_results *results, FILE *to)
 {
     const struct rf_config *config = results->run.config;
     struct rf_table *table = rf_report_table_create(RF_REPORT_TABLE, false);
-    char *unstable = NULL;
+    struct rf_remarks remarks = {{NULL}};
     for (size_t i = 0; i < config->n_scenarios; i++) {
         const json_t *row =
             json_object_get(results->shown, config->scenarios[i].name);
         if (row != NULL) {
             rf_report_table_add(table, RF_REPORT_TABLE, NULL, row);
-            rf_flags_collect(&unstable, row);
+            rf_remarks_add(&remarks, row);
         }
     }
     if (rf_table_rows(table) > 0) {
         rf_table_print(table, to, RF_REPORT_TABLE, 0);
     }
-    if (unstable != NULL) {
-        fprintf(to, "%s\n", unstable);
+    for (int i = 0; i < RF_REMARKS; i++) {
+        if (remarks.lines[i] != NULL) {
+            fprintf(to, "%s\n", remarks.lines[i]);
+        }
     }
-    free(unstable);
+    rf_remarks_free(&remarks);
     rf_table_destroy(table);
 }
 

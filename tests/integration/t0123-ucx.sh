@@ -21,6 +21,7 @@ test_ucx_moves_and_says_what_it_chose() {
     expect_exit 0
     expect_json "$(echo tcp/*/split.json)" '.setup.registration |
         test("^UCX [0-9.]+; [0-9]+ messages by tcp/lo$")'
+    expect_text out '^UCX took TCP: split \([0-9]+ messages by tcp/lo\)$'
 }
 
 test_without_the_module_ucx_is_refused_with_the_reason() {

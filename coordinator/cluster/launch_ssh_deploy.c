@@ -1,12 +1,12 @@
 /*
  * `deploy`: the worker binary beside refit-coord is copied over SFTP to
  * ~/.cache/refit-coord/refit-worker-<first 16 digits of its SHA-256>, unless a
- * file of that name, size and mode is there. Where refit-cuda.so belongs to the
- * local worker, both go into a folder that both hashes name, since the worker
- * looks for the module beside itself; the module first, so that a worker that
- * is there has its module. A file is written under another name and renamed
- * when complete, so a name always holds a whole binary, also when several runs
- * copy at once.
+ * file of that name, size and mode is there. Where refit-cuda.so or
+ * refit-ucx.so belong to the local worker, all go into a folder that their
+ * hashes name, since the worker looks for modules beside itself; the modules
+ * first, so that a worker that is there has them. A file is written under
+ * another name and renamed when complete, so a name always holds a whole
+ * binary, also when several runs copy at once.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -27,6 +27,7 @@
 #include "transport/module.h"
 
 #define FOLDER ".cache/refit-coord"
+#define MODULES 2
 #define CHUNK_BYTES (128u << 10) /* sshd takes up to 256 KiB a request */
 
 /* A local file, mapped. */
@@ -35,6 +36,12 @@ struct binary {
     const uint8_t *data; /* NULL: there is none */
     size_t size;
     char hash[17];
+};
+
+/* What is deployed. */
+struct programs {
+    struct binary worker, modules[MODULES];
+    char *paths[MODULES]; /* of modules; NULL: there is none */
 };
 
 static enum rf_status map_binary(const char *path, struct binary *out,
@@ -81,16 +88,18 @@ static void unmap_binary(const struct binary *binary)
     }
 }
 
-/* The module of the local worker where a build, a bundle or an installation has
+static const char *const module_files[MODULES] = {RF_MODULE_FILE,
+                                                  RF_UCX_MODULE_FILE};
+
+/* A module of the local worker where a build, a bundle or an installation has
  * it, NULL when there is none. */
-static char *local_module(const char *worker)
+static char *local_module(const char *worker, const char *file)
 {
     static const char *const beside[] = {"", "../lib/refit-coord/"};
     const char *slash = strrchr(worker, '/');
     const int length = slash != NULL ? (int)(slash + 1 - worker) : 0;
     for (size_t i = 0; i < RF_ARRAY_SIZE(beside); i++) {
-        char *path =
-            rf_xasprintf("%.*s%s" RF_MODULE_FILE, length, worker, beside[i]);
+        char *path = rf_xasprintf("%.*s%s%s", length, worker, beside[i], file);
         if (access(path, R_OK) == 0) {
             return path;
         }
@@ -213,40 +222,88 @@ static enum rf_status copy_binary(const struct deployment *to, const char *path,
     return status;
 }
 
+/* "HASH" of the worker, "HASH-HASH" with a module. To be freed. */
+static char *name_of(const struct programs *programs)
+{
+    char *name = rf_xstrdup(programs->worker.hash);
+    for (int i = 0; i < MODULES; i++) {
+        if (programs->paths[i] != NULL) {
+            char *longer =
+                rf_xasprintf("%s-%s", name, programs->modules[i].hash);
+            free(name);
+            name = longer;
+        }
+    }
+    return name;
+}
+
+static enum rf_status copy_modules(const struct deployment *to,
+                                   const struct programs *programs,
+                                   const char *folder, struct rf_err *err)
+{
+    enum rf_status status = RF_OK;
+    for (int i = 0; i < MODULES && status == RF_OK; i++) {
+        if (programs->paths[i] != NULL) {
+            char *path = rf_xasprintf("%s/%s", folder, module_files[i]);
+            status = copy_binary(to, path, &programs->modules[i], err);
+            free(path);
+        }
+    }
+    return status;
+}
+
 /* Copies what is missing; *name is the worker's path from the home folder. */
 static enum rf_status copy_all(const struct deployment *to,
-                               const struct binary *worker,
-                               const struct binary *module, char **name,
+                               const struct programs *programs, char **name,
                                struct rf_err *err)
 {
     enum rf_status status = RF_OK;
+    char *hashes = name_of(programs);
     (void)sftp_mkdir(to->sftp, ".cache", 0700);
     (void)sftp_mkdir(to->sftp, FOLDER, 0700);
-    if (module->data == NULL) {
-        *name = rf_xasprintf(FOLDER "/refit-worker-%s", worker->hash);
+    if (strchr(hashes, '-') == NULL) {
+        *name = rf_xasprintf(FOLDER "/refit-worker-%s", hashes);
     } else {
-        char *folder =
-            rf_xasprintf(FOLDER "/%s-%s", worker->hash, module->hash);
-        char *path = rf_xasprintf("%s/" RF_MODULE_FILE, folder);
+        char *folder = rf_xasprintf(FOLDER "/%s", hashes);
         *name = rf_xasprintf("%s/refit-worker", folder);
         (void)sftp_mkdir(to->sftp, folder, 0700);
-        status = copy_binary(to, path, module, err);
-        free(path);
+        status = copy_modules(to, programs, folder, err);
         free(folder);
     }
-    return status == RF_OK ? copy_binary(to, *name, worker, err) : status;
+    free(hashes);
+    return status == RF_OK ? copy_binary(to, *name, &programs->worker, err)
+                           : status;
+}
+
+static enum rf_status map_programs(const char *worker, struct programs *out,
+                                   struct rf_err *err)
+{
+    enum rf_status status = map_binary(worker, &out->worker, err);
+    for (int i = 0; i < MODULES && status == RF_OK; i++) {
+        out->paths[i] = local_module(worker, module_files[i]);
+        if (out->paths[i] != NULL) {
+            status = map_binary(out->paths[i], &out->modules[i], err);
+        }
+    }
+    return status;
+}
+
+static void unmap_programs(struct programs *programs)
+{
+    for (int i = 0; i < MODULES; i++) {
+        unmap_binary(&programs->modules[i]);
+        free(programs->paths[i]);
+    }
+    unmap_binary(&programs->worker);
 }
 
 enum rf_status rf_ssh_deploy(struct rf_ssh_job *job, ssh_session session,
                              char **path, struct rf_err *err)
 {
-    struct binary worker = {.data = NULL}, module = {.data = NULL};
-    char *name = NULL, *module_path = local_module(job->local_worker);
+    struct programs programs = {.worker.data = NULL};
+    char *name = NULL;
     struct deployment to = {.job = job, .session = session};
-    enum rf_status status = map_binary(job->local_worker, &worker, err);
-    if (status == RF_OK && module_path != NULL) {
-        status = map_binary(module_path, &module, err);
-    }
+    enum rf_status status = map_programs(job->local_worker, &programs, err);
     if (status != RF_OK) {
         goto out;
     }
@@ -257,7 +314,7 @@ enum rf_status rf_ssh_deploy(struct rf_ssh_job *job, ssh_session session,
                             ssh_get_error(session));
         goto out;
     }
-    status = copy_all(&to, &worker, &module, &name, err);
+    status = copy_all(&to, &programs, &name, err);
     if (status == RF_OK) {
         *path = executable_path(to.sftp, name);
     }
@@ -266,8 +323,6 @@ out:
         sftp_free(to.sftp);
     }
     free(name);
-    free(module_path);
-    unmap_binary(&module);
-    unmap_binary(&worker);
+    unmap_programs(&programs);
     return status;
 }

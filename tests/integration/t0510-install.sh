@@ -33,6 +33,16 @@ test_installed_programs_run_installed_files() {
         fail "the reference does not say what it is"
 }
 
+test_an_installed_worker_finds_its_module_of_ucx() {
+    [ -e "$RF_BUILD_DIR/refit-ucx.so" ] || return 0
+    installed
+    coord=$PWD/bin/refit-coord
+    cluster '.scenarios[0].method = "ucx"'
+    run_coord cluster.json
+    expect_exit 0
+    expect_verified "$(result one)"
+}
+
 # The command as it is printed, where the page says, with a model of two layers:
 # the whole one takes 6 GB.
 test_the_first_example_of_the_manual_works_where_it_is_installed() {

@@ -212,6 +212,25 @@ START_TEST(test_ssh_deploys_the_module_beside_the_worker)
 }
 END_TEST
 
+START_TEST(test_ssh_deploys_all_modules_into_one_folder)
+{
+    sshd_start("");
+    sshd_how.deploy = true;
+    sshd_order.local_worker = launch_file(
+        "binary",
+        "#!/bin/sh\ncat ${0%/*}/refit-ucx.so ${0%/*}/refit-cuda.so\nexec cat\n",
+        0700);
+    launch_file("refit-ucx.so", "of ucx\n", 0600);
+    sshd_expect_success();
+    ck_assert_ptr_nonnull(strstr(sshd_seen.output, "of ucx"));
+    ck_assert_uint_eq(sshd_seen.notes, 2);
+    launch_file("refit-cuda.so", "of cuda\n", 0600);
+    sshd_expect_success();
+    ck_assert_ptr_nonnull(strstr(sshd_seen.output, "of ucx\nof cuda"));
+    ck_assert_uint_eq(sshd_seen.notes, 3);
+}
+END_TEST
+
 START_TEST(test_ssh_deployment_that_cannot_be_says_why)
 {
     char folder[128];
@@ -497,6 +516,7 @@ Suite *test_launch_ssh_suite(void)
     tests = sshd_case(suite, "deploy");
     tcase_add_test(tests, test_ssh_deploys_the_worker_once);
     tcase_add_test(tests, test_ssh_deploys_the_module_beside_the_worker);
+    tcase_add_test(tests, test_ssh_deploys_all_modules_into_one_folder);
     tcase_add_loop_test(tests, test_ssh_deployment_that_cannot_be_says_why, 0,
                         2);
     tcase_add_test(tests, test_ssh_deploying_nothing_is_an_error);

@@ -30,7 +30,7 @@ $(BUILD)/refit-ucx.so: $(UCX_OBJECTS) $(call lib,transport planner common) \
 	$(link) -shared -Wl,--version-script=ucx/exports.map -Wl,-z,defs \
 	    -Wl,--gc-sections $(UCX_LDLIBS) -lm -ldl -pthread
 
-.PHONY: unit-ucx install-ucx uninstall-ucx
+.PHONY: unit-ucx check-ucx install-ucx uninstall-ucx
 ifeq ($(ucx_missing),)
 all: $(BUILD)/refit-ucx.so
 
@@ -40,6 +40,10 @@ $(eval $(call UNIT,ucx))
 $(BUILD)/unit-ucx: $(UCX_OBJECTS) \
 	$(BUILD)/tests/unit/transport/method_case.o
 test-programs: $(BUILD)/unit-ucx
+check-ucx: ## method ucx: 20 ranks killed during puts, and its other failures
+	$(call needs,build test,all)
+	UCX_KILLS=20 scripts/run-tests $(BUILD) \
+	    tests/integration/t0124-ucx-faults.sh
 # Tests of transport/ load it, too.
 $(BUILD)/unit-transport $(BUILD)/check-strategies: | $(BUILD)/refit-ucx.so
 HEADERS += $(filter ucx/%.h,$(C_FILES))
@@ -55,6 +59,6 @@ uninstall-ucx:
 	[ ! -d $(DESTDIR)$(PREFIX)/lib/refit-coord ] || \
 	    rmdir --ignore-fail-on-non-empty $(DESTDIR)$(PREFIX)/lib/refit-coord
 else
-unit-ucx:
+unit-ucx check-ucx:
 	@echo '$@: $(ucx_missing)' >&2; exit 77
 endif

@@ -45,7 +45,9 @@ struct board {
 };
 
 static const struct rf_method_info *methods[RF_METHOD_COUNT];
-static uint32_t n_methods, n_strategies;
+static uint32_t n_methods;
+/* "auto" becomes one of these before ranks have a plan. */
+static const uint32_t n_strategies = RF_STRATEGIES;
 
 /* Everything that can be named, as far as this machine can run it. */
 static void list_axes(void)
@@ -56,9 +58,6 @@ static void list_axes(void)
             rf_method_find(info->name, NULL) != NULL) {
             methods[n_methods++] = info;
         }
-    }
-    while (rf_strategy_name((enum rf_strategy)n_strategies) != NULL) {
-        n_strategies++;
     }
 }
 

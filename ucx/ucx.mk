@@ -15,10 +15,6 @@ endif
 else ifneq ($(UCX),1)
 ucx_missing := UCX=$(UCX) leaves refit-ucx.so out
 endif
-# What UCX keeps after an abort would be reported as leaks.
-ifdef SAN
-ucx_missing := builds with sanitizers leave refit-ucx.so out
-endif
 
 $(foreach f,ucx tests/unit/ucx,$(BUILD)/$(f)/%.o): \
 	private RF_CPPFLAGS += $(UCX_INCLUDES)
@@ -28,7 +24,7 @@ UCX_LDLIBS := $(patsubst %,-L% -Wl$(comma)-rpath$(comma)%,$(UCX_LIBDIR)) \
 $(BUILD)/refit-ucx.so: $(UCX_OBJECTS) $(call lib,transport planner common) \
 	ucx/exports.map
 	$(link) -shared -Wl,--version-script=ucx/exports.map -Wl,-z,defs \
-	    -Wl,--gc-sections $(UCX_LDLIBS) -lm -ldl -pthread
+	    -Wl,--gc-sections $(UCX_LDLIBS) $(MODULE_LDLIBS)
 
 .PHONY: unit-ucx check-ucx install-ucx uninstall-ucx
 ifeq ($(ucx_missing),)

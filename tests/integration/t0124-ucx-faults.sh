@@ -65,7 +65,7 @@ test_a_rank_killed_during_puts_is_named_each_time() {
     own_worker
     cp "$RF_BUILD_DIR/refit-ucx.so" .
     for ((i = 0; i < ${UCX_KILLS:-3}; i++)); do
-        kill_one $i
+        kill_one "$i"
         echo "killed $((i + 1))" >&2
     done
 }

@@ -294,6 +294,10 @@ static enum rf_status read_old(struct rf_results *results, uint32_t asked,
     json_object_set_new(results->document, "argv",
                         rf_result_argv(&results->run.maker));
     json_object_set_new(results->document, "status", json_string("running"));
+    if (results->run.model != NULL) {
+        json_object_set_new(results->document, "model",
+                            rf_resume_model(&results->run));
+    }
     note_left_out(results);
     index = json_object_get(results->document, "scenarios");
     if (!json_is_array(index)) {
@@ -411,13 +415,13 @@ enum rf_status rf_results_set_model(struct rf_results *results,
                                     struct rf_err *err)
 {
     results->run.model = model;
-    if (json_is_object(json_object_get(results->document, "model"))) {
-        return rf_resume_check_model(results->document, &results->run,
-                                     results->folder, err);
+    const enum rf_status status = rf_resume_check_model(
+        results->document, &results->run, results->folder, err);
+    if (status == RF_OK) {
+        json_object_set_new(results->document, "model",
+                            rf_resume_model(&results->run));
     }
-    json_object_set_new(results->document, "model",
-                        rf_resume_model(&results->run));
-    return RF_OK;
+    return status;
 }
 
 void rf_results_node(struct rf_results *results, uint32_t node,

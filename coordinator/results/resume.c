@@ -62,9 +62,14 @@ enum rf_status rf_resume_check_model(const json_t *document,
                                      const struct rf_result_run *run,
                                      const char *folder, struct rf_err *err)
 {
-    json_t *model = rf_resume_model(run);
-    enum rf_status status = compare(json_object_get(document, "model"), model,
-                                    "model", folder, run, err);
+    const json_t *old = json_object_get(document, "model");
+    json_t *model;
+    enum rf_status status;
+    if (!json_is_object(old)) {
+        return RF_OK;
+    }
+    model = rf_resume_model(run);
+    status = compare(old, model, "model", folder, run, err);
     json_decref(model);
     return status;
 }

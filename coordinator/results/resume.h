@@ -16,7 +16,7 @@ enum rf_status rf_resume_check(const json_t *document,
                                const char *folder,
                                struct rf_err *err) RF_MUST_CHECK;
 
-/* The model alone. */
+/* The model alone; a run that ended before it was known takes any. */
 enum rf_status rf_resume_check_model(const json_t *document,
                                      const struct rf_result_run *run,
                                      const char *folder,

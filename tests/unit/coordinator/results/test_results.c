@@ -512,6 +512,29 @@ START_TEST(test_results_resume_of_some_is_not_ok_beside_failures)
 }
 END_TEST
 
+/* It ended while nodes were asked for a checkpoint that this machine has now.
+ */
+START_TEST(test_results_resume_takes_the_model_that_a_run_never_learnt)
+{
+    char *in = unfinished_run();
+    json_t *run = read_json(in, "run.json");
+    struct rf_results *results;
+    char *path = rf_xasprintf("%s/run.json", in);
+    json_object_set_new(run, "model", json_null());
+    ck_assert_int_eq(json_dump_file(run, path, 0), 0);
+    json_decref(run);
+    result_lab.settings.resume = in;
+    results = open_results();
+    run = read_json(in, "run.json");
+    ck_assert_ptr_nonnull(
+        json_object_get(json_object_get(run, "model"), "digest"));
+    json_decref(run);
+    rf_results_close(results);
+    free(path);
+    free(in);
+}
+END_TEST
+
 /* A model's file may change under an equal cluster.json. */
 START_TEST(test_results_resume_refuses_another_model)
 {
@@ -667,6 +690,8 @@ Suite *test_results_suite(void)
                    test_results_that_are_not_stored_are_not_in_the_index);
     tcase_add_test(tests, test_results_discard_leaves_nothing);
     tcase_add_test(tests, test_results_resume_knows_what_is_complete);
+    tcase_add_test(tests,
+                   test_results_resume_takes_the_model_that_a_run_never_learnt);
     tcase_add_test(tests, test_results_resume_takes_any_run_id);
     tcase_add_test(tests, test_results_resume_without_nodes_forgets_nothing);
     tcase_add_test(tests, test_results_resume_of_some_keeps_the_others);

@@ -353,12 +353,12 @@ test_a_worker_needs_pipes_or_sockets() {
             "$worker" --stdio <"$input" 2>err | cat >out || status=$?
         fi
         [ "$status" = 2 ] || fail "exit $status with the input $input"
-        expect_text err 'standard input and output must be pipes or sockets'
+        expect_text err 'standard input must be a pipe or socket'
     done
     status=0
     : | "$worker" --stdio >out 2>err || status=$?
     [ "$status" = 2 ] || fail "exit $status with a file as its output"
-    expect_text err 'standard input and output must be pipes or sockets'
+    expect_text err 'standard output must be a pipe or socket'
 }
 
 run_tests

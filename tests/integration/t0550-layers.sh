@@ -6,7 +6,7 @@
 
 copy_sources() {
     (cd "$RF_TOP" && find common planner transport coordinator worker cuda \
-        \( -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' \) \
+        ucx \( -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' \) \
         -exec cp --parents -t "$OLDPWD" {} +)
 }
 check() {

@@ -31,8 +31,9 @@ why_not() { # STEP
     elif grep -q -- '--figures' "$1" && ! draws_figures; then
         echo "no matplotlib (scripts/deps figures)"
     fi
+    "$coord" --help >help
     grep '^refit-coord ' "$1" | grep -oE -- ' --[a-z]+' | while read -r option; do
-        "$coord" --help | grep -q -- "$option" ||
+        grep -q -- "$option" help ||
             [ "$option" = --version ] ||
             echo "this build's --help does not know $option"
     done

@@ -357,8 +357,8 @@ static struct rf_value divide(struct parser *p, const char *at, char operation,
         return integer(a % b);
     }
     if (a % b != 0) {
-        return fail(p, at, "%lld / %lld leaves a remainder of %lld", (long long)a,
-                    (long long)b, (long long)(a % b));
+        return fail(p, at, "%lld / %lld leaves a remainder of %lld",
+                    (long long)a, (long long)b, (long long)(a % b));
     }
     return integer(a / b);
 }

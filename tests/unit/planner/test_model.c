@@ -523,7 +523,8 @@ static const struct {
     {"{'config': {'model_type': 'llama', " TINY ", 'num_key_value_heads': 3}}",
      "multiple of num_key_value_heads"},
     {"{'config': {'model_type': 'llama', " TINY "}, 'num_attention_heads': 5}",
-     "\"hidden_size / num_attention_heads\", column 13: 64 / 5 leaves a remainder"},
+     "\"hidden_size / num_attention_heads\", column 13: 64 / 5 leaves a "
+     "remainder"},
     {"{'config': {'model_type': 'qwen3_moe', 'num_key_value_heads': 2, " TINY
      "}}",
      "\"num_experts\" is missing"},

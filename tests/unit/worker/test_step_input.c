@@ -20,8 +20,7 @@ static enum rf_status take(const char *text, const char *node,
     int ends[2];
     enum rf_status status;
     ck_assert_int_eq(pipe(ends), 0);
-    ck_assert_int_eq(write(ends[1], text, strlen(text)),
-                     (ssize_t)strlen(text));
+    ck_assert_int_eq(write(ends[1], text, strlen(text)), (ssize_t)strlen(text));
     close(ends[1]);
     status = rf_step_input_read(ends[0], node, out, err);
     close(ends[0]);

@@ -45,7 +45,7 @@ static const struct {
     {"time=5%-20%", "one for each direction"},
     {"time=+5%+6%", "one for each direction"},
     {"time=+", "one for each direction"},
-    {"tiem=5%", "did you mean \"time\"?"},
+    {"tim=5%", "did you mean \"time\"?"},
     {"speed=5%", "time, ratio and memory"},
 };
 

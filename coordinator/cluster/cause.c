@@ -109,6 +109,21 @@ static void not_found(struct rf_cause *cause, const char *worker)
     }
 }
 
+/* What starts the worker ends as a shell does: docker and kubectl exec, sudo.
+ */
+static void wrap_failed(struct rf_cause *cause,
+                        const struct rf_launch_config *how, int status)
+{
+    set_cause(cause,
+              "launch.wrap (%.80s ...) ended with status %d: %s; the worker it "
+              "was to start there is \"%.200s\" (launch.worker)",
+              how->wrap[0], status,
+              status == 127 ? "a program was not found on the node or in the "
+                              "container"
+                            : "a program cannot be executed, or may not be",
+              how->worker);
+}
+
 void rf_cause_exit(struct rf_cause *cause, const struct rf_launch_config *how,
                    const char *local_worker, int status, const char *signal)
 {
@@ -116,6 +131,8 @@ void rf_cause_exit(struct rf_cause *cause, const struct rf_launch_config *how,
     if (signal != NULL) {
         snprintf(ended, sizeof(cause->ended), "its agent was killed by SIG%s",
                  signal);
+    } else if (how->n_wrap > 0 && (status == 126 || status == 127)) {
+        wrap_failed(cause, how, status);
     } else if (status == 127) {
         not_found(cause, how->worker);
     } else if (status == 126) {

@@ -39,7 +39,8 @@ void rf_launch_needs_no_identity(struct rf_launch *launch, uint32_t pid,
 const char *rf_launch_program(const struct rf_launch_order *order)
 {
     const char *worker = order->settings->worker;
-    return strchr(worker, '/') == NULL && order->local_worker != NULL
+    return strchr(worker, '/') == NULL && order->local_worker != NULL &&
+                   order->settings->n_wrap == 0
                ? order->local_worker
                : worker;
 }

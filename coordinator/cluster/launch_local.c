@@ -18,6 +18,7 @@
 #include "coordinator/cluster/child.h"
 #include "coordinator/cluster/launch_internal.h"
 #include "coordinator/cluster/program.h"
+#include "coordinator/cluster/wrap.h"
 
 struct local {
     struct rf_launch base;
@@ -79,16 +80,26 @@ static void stop(struct rf_launch *launch, bool force)
 }
 
 static struct rf_child *start_child(struct local *local, uv_loop_t *loop,
-                                    const char *program, int end, int *error)
+                                    char **words, int end, int *error)
 {
-    char *file = rf_xstrdup(program), option[] = "--stdio";
-    char *args[] = {file, option, NULL};
     const struct rf_child_order order = {
-        .file = file, .args = args, .input = end, .output = end};
-    struct rf_child *child =
-        rf_child_start(loop, &order, &child_ops, local, error);
-    free(file);
-    return child;
+        .file = words[0], .args = words, .input = end, .output = end};
+    return rf_child_start(loop, &order, &child_ops, local, error);
+}
+
+/* What is run, and whether it is there; only the wrap knows where the worker
+ * is. */
+static enum rf_status find_words(const struct rf_launch_order *order,
+                                 char ***out, struct rf_err *err)
+{
+    const struct rf_launch_config *how = order->settings;
+    const char *program = rf_launch_program(order);
+    enum rf_status status =
+        how->n_wrap > 0 ? RF_OK : rf_program_check(program, err);
+    if (status == RF_OK) {
+        *out = rf_wrap_words(how, order->node->name, program, "--stdio");
+    }
+    return status;
 }
 
 static enum rf_status start(uv_loop_t *loop,
@@ -97,25 +108,29 @@ static enum rf_status start(uv_loop_t *loop,
                             void *data, struct rf_launch **out,
                             struct rf_err *err)
 {
-    const char *program = rf_launch_program(order);
     struct local *local;
+    char **words = NULL;
     int pair[2], error;
-    enum rf_status status = rf_program_check(program, err);
+    enum rf_status status = find_words(order, &words, err);
     if (status != RF_OK) {
         return status;
     }
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) {
+        rf_wrap_free(words);
         return rf_err_errno(err, RF_ERR_LAUNCH, errno, "socketpair");
     }
     local = rf_xcalloc(1, sizeof(*local));
-    local->child = start_child(local, loop, program, pair[1], &error);
+    local->child = start_child(local, loop, words, pair[1], &error);
     close(pair[1]);
     if (local->child == NULL) {
+        status = rf_err_set(err, RF_ERR_LAUNCH, "cannot run %s: %s", words[0],
+                            uv_strerror(error));
         close(pair[0]);
         free(local);
-        return rf_err_set(err, RF_ERR_LAUNCH, "cannot run %s: %s", program,
-                          uv_strerror(error));
+        rf_wrap_free(words);
+        return status;
     }
+    rf_wrap_free(words);
     local->base.callbacks = *callbacks;
     local->base.data = data;
     local->stream = rf_xcalloc(1, sizeof(*local->stream));

@@ -17,6 +17,7 @@
 
 #include "common/mem.h"
 #include "coordinator/cluster/launch_internal.h"
+#include "coordinator/cluster/wrap.h"
 
 struct manual {
     struct rf_launch base;
@@ -119,7 +120,7 @@ static enum rf_status start(uv_loop_t *loop,
 {
     const struct rf_launch_join *join = order->join;
     struct manual *manual;
-    char *folder = NULL, *path;
+    char *folder = NULL, *path, *wrap;
     enum rf_status status;
     if (join == NULL || join->address == NULL) {
         return rf_err_set(err, RF_ERR_INTERNAL,
@@ -140,9 +141,11 @@ static enum rf_status start(uv_loop_t *loop,
     manual->base.callbacks = *callbacks;
     manual->base.data = data;
     manual->key_file = path;
+    wrap = rf_wrap_prefix(order->settings, order->node->name);
     manual->command =
-        rf_xasprintf("%s --connect %s --identity %s", order->settings->worker,
-                     join->address, join->identity);
+        rf_xasprintf("%s%s --connect %s --identity %s", wrap,
+                     order->settings->worker, join->address, join->identity);
+    free(wrap);
     uv_timer_init(loop, &manual->timer);
     manual->timer.data = manual;
     uv_timer_start(&manual->timer, say_cb, 0, 0);

@@ -28,6 +28,7 @@
 #include "coordinator/cluster/child.h"
 #include "coordinator/cluster/launch_internal.h"
 #include "coordinator/cluster/launch_slurm_line.h"
+#include "coordinator/cluster/wrap.h"
 #include "coordinator/config/slurm_job.h"
 
 struct slurm {
@@ -42,7 +43,8 @@ struct rf_launch_step {
     size_t n, cap, n_stopped;
     struct slurm **tasks; /* by their numbers; one that is over is NULL */
     size_t n_tasks;
-    char *program, *connect;
+    char **command; /* that a task runs */
+    char *connect;
     uv_timer_t *timer; /* srun is due */
     struct rf_child *child;
     uv_pipe_t *input; /* srun's, until it is closed */
@@ -61,7 +63,7 @@ void rf_launch_step_destroy(struct rf_launch_step *step)
         rf_child_destroy(step->child);
         free(step->launches);
         free(step->tasks);
-        free(step->program);
+        rf_wrap_free(step->command);
         free(step->connect);
         free(step);
     }
@@ -295,30 +297,34 @@ static int spawn(struct rf_launch_step *step, uv_loop_t *loop, int input)
     char *nodes = node_list(step), **env = make_environment();
     char *n_nodes = rf_xasprintf("--nodes=%zu", step->n);
     char *n_tasks = rf_xasprintf("--ntasks=%zu", step->n);
-    const char *args[] = {"srun",
-                          n_nodes,
-                          n_tasks,
-                          "--ntasks-per-node=1",
-                          nodes,
-                          "--job-name=refit",
-                          "--input=all",
-                          "--label",
-                          "--unbuffered",
-                          "--overlap",
-                          "--cpu-bind=none",
-                          "--mpi=none",
-                          "--no-kill",
-                          "--kill-on-bad-exit=0",
-                          "--wait=0",
-                          step->program,
-                          "--slurm",
-                          NULL};
+    const char *const srun[] = {"srun",
+                                n_nodes,
+                                n_tasks,
+                                "--ntasks-per-node=1",
+                                nodes,
+                                "--job-name=refit",
+                                "--input=all",
+                                "--label",
+                                "--unbuffered",
+                                "--overlap",
+                                "--cpu-bind=none",
+                                "--mpi=none",
+                                "--no-kill",
+                                "--kill-on-bad-exit=0",
+                                "--wait=0"};
+    const char *args[RF_ARRAY_SIZE(srun) + RF_WRAP_WORDS_MAX];
     const struct rf_child_order order = {.file = "srun",
                                          .args = (char **)(uintptr_t)args,
                                          .env = env,
                                          .input = input,
                                          .output = -1};
     int error = 0;
+    size_t n = RF_ARRAY_SIZE(srun);
+    memcpy(args, srun, sizeof(srun));
+    for (char **word = step->command; *word != NULL; word++) {
+        args[n++] = *word;
+    }
+    args[n] = NULL;
     step->child = rf_child_start(loop, &order, &child_ops, step, &error);
     free(n_tasks);
     free(n_nodes);
@@ -389,7 +395,8 @@ static enum rf_status check(const struct rf_launch_order *order,
 static void await_others(struct rf_launch_step *step, uv_loop_t *loop,
                          const struct rf_launch_order *order)
 {
-    step->program = rf_xstrdup(rf_launch_program(order));
+    step->command = rf_wrap_words(order->settings, order->node->name,
+                                  rf_launch_program(order), "--slurm");
     step->connect = rf_xstrdup(order->join->address);
     step->timer = rf_xcalloc(1, sizeof(*step->timer));
     uv_timer_init(loop, step->timer);

@@ -51,6 +51,7 @@ enum rf_ssh_stop {
 struct rf_ssh_job {
     /* Set before the thread starts, then only read. */
     char *host, *user, *identity, *pin, *worker;
+    char *wrap; /* words before the worker, see wrap.h */
     char *known_hosts, *ssh_config, *local_worker;
     uint32_t port, timeout_s;
     uint32_t limit_s; /* that the deadline was set by */

@@ -21,6 +21,7 @@
 #include "common/clock.h"
 #include "common/mem.h"
 #include "coordinator/cluster/launch_ssh.h"
+#include "coordinator/cluster/wrap.h"
 
 #define LINES_WAITING_MAX 4096 /* stderr lines the loop has not taken yet */
 #define PROXY_GRACE_MS 1000
@@ -40,6 +41,7 @@ struct rf_ssh_job *rf_ssh_job_create(const struct rf_launch_order *order)
     job->identity = copy(node->identity);
     job->pin = copy(node->host_key_sha256);
     job->worker = copy(how->worker);
+    job->wrap = rf_wrap_prefix(how, node->name);
     job->known_hosts = copy(how->known_hosts);
     job->ssh_config = copy(how->ssh_config);
     job->local_worker = copy(order->local_worker);
@@ -90,6 +92,7 @@ void rf_ssh_job_release(struct rf_ssh_job *job)
     free(job->identity);
     free(job->pin);
     free(job->worker);
+    free(job->wrap);
     free(job->known_hosts);
     free(job->ssh_config);
     free(job->local_worker);

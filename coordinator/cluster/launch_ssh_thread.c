@@ -276,8 +276,8 @@ static enum rf_status run_worker(struct rf_ssh_job *job, ssh_session session,
     if (status != RF_OK) {
         return status;
     }
-    command =
-        rf_xasprintf("exec %s --stdio", path != NULL ? path : job->worker);
+    command = rf_xasprintf("exec %s%s --stdio", job->wrap,
+                           path != NULL ? path : job->worker);
     status = rf_ssh_run(job, session, command, out, err);
     free(command);
     free(path);

@@ -146,12 +146,13 @@ static void reject(struct rf_node *node, struct rf_conn *conn, const char *text)
 
 /* --- What the agent says -------------------------------------------------- */
 
-/* Enables the launcher to end the agent, whatever state it is in by then. */
+/* Enables the launcher to end the agent, whatever state it is in by then. In a
+ * container its number may be one of the container's own. */
 static void identify_agent(const struct rf_node *node,
                            const struct rf_msg_hello *hello)
 {
-    if (hello->pid != RF_ABSENT_U32 && hello->pid > 1 &&
-        hello->start_ticks != RF_ABSENT_U64) {
+    if (launching(node)->n_wrap == 0 && hello->pid != RF_ABSENT_U32 &&
+        hello->pid > 1 && hello->start_ticks != RF_ABSENT_U64) {
         rf_agent_identify(node->agent, hello->pid, hello->start_ticks);
     }
 }
@@ -361,6 +362,11 @@ static void end_cb(const struct rf_agent_end *end, void *data)
     } else if (!is_over(node)) {
         rf_cause_exit(&node->cause, launching(node), node->with.local_worker,
                       end->status, end->signal);
+        if (launching(node)->n_wrap > 0 && node->state != NODE_JOINED) {
+            rf_cause_note(&node->cause,
+                          "launch.wrap has to pass on standard input and "
+                          "output, as docker exec does with -i");
+        }
         await_verdict(node);
     }
     if (node->state == NODE_JOINED || !rf_agent_has_stream(node->agent) ||

@@ -40,6 +40,13 @@ static json_t *launch_json(const struct rf_config *config)
     json_t *out = json_object();
     put_text(out, "method", how->method);
     put_worker(out, how);
+    if (how->n_wrap > 0) {
+        json_t *words = json_array();
+        for (size_t i = 0; i < how->n_wrap; i++) {
+            json_array_append_new(words, json_string(how->wrap[i]));
+        }
+        json_object_set_new(out, "wrap", words);
+    }
     if (config->env != NULL) {
         json_object_set_new(out, "env", json_deep_copy(config->env));
     }

@@ -16,7 +16,8 @@
 static const char *const launch_keys[] = {
     "method",     "worker",      "env",        "parallel",
     "timeout_s",  "known_hosts", "ssh_config", "use_ssh_config",
-    "accept_new", "deploy",      "slurm",      NULL};
+    "accept_new", "deploy",      "slurm",      "wrap",
+    NULL};
 static const char *const control_keys[] = {"address", "port", "port_range",
                                            NULL};
 static const char *const node_keys[] = {
@@ -88,6 +89,53 @@ static enum rf_status read_path(const struct rf_jnode *object, const char *key,
     return status;
 }
 
+/* Words of a command; any, since each is quoted for the node's shell. */
+static enum rf_status read_wrap(const struct rf_jnode *launch,
+                                struct rf_launch_config *how,
+                                struct rf_err *err)
+{
+    struct rf_jnode wrap = rf_jnode_get(launch, "wrap");
+    if (wrap.value == NULL) {
+        return RF_OK;
+    }
+    how->n_wrap = json_array_size(wrap.value);
+    if (how->n_wrap == 0 || how->n_wrap > RF_LAUNCH_WRAP_MAX) {
+        return rf_jnode_fail(&wrap, err,
+                             "must be a list of 1 to %d words, such as "
+                             "[\"docker\", \"exec\", \"-i\", \"trainer\"]",
+                             RF_LAUNCH_WRAP_MAX);
+    }
+    for (size_t i = 0; i < how->n_wrap; i++) {
+        struct rf_jnode word = rf_jnode_at(&wrap, i);
+        const char *text = json_string_value(word.value);
+        if (text == NULL || text[0] == '\0' ||
+            strpbrk(text, "\r\n\t\033") != NULL) {
+            return rf_jnode_fail(&word, err,
+                                 "must be a word without line breaks");
+        }
+        how->wrap[i] = text;
+    }
+    return RF_OK;
+}
+
+/* One srun starts the workers of all nodes. */
+static enum rf_status check_slurm_wrap(const struct rf_jnode *launch,
+                                       const struct rf_launch_config *how,
+                                       struct rf_err *err)
+{
+    struct rf_jnode wrap = rf_jnode_get(launch, "wrap");
+    for (size_t i = 0; i < how->n_wrap; i++) {
+        if (strstr(how->wrap[i], "{host}") != NULL) {
+            struct rf_jnode word = rf_jnode_at(&wrap, i);
+            return rf_jnode_fail(&word, err,
+                                 "\"{host}\" does not go with method "
+                                 "\"slurm\", where one srun starts the "
+                                 "workers of all nodes");
+        }
+    }
+    return RF_OK;
+}
+
 static enum rf_status check_worker(const struct rf_jnode *launch,
                                    const char *worker, struct rf_err *err)
 {
@@ -124,10 +172,14 @@ static enum rf_status read_launch_object(const struct rf_jnode *root,
     READ(rf_jnode_bool(launch, "use_ssh_config", &how->use_ssh_config, err))
     READ(rf_jnode_bool(launch, "accept_new", &how->accept_new, err))
     READ(rf_jnode_bool(launch, "deploy", &how->deploy, err))
+    READ(read_wrap(launch, how, err))
     READ(check_worker(launch, how->worker, err))
     READ(rf_slurm_options(root, &options, err))
 #undef READ
     how->method = methods[method];
+    if (status == RF_OK && strcmp(how->method, "slurm") == 0) {
+        status = check_slurm_wrap(launch, how, err);
+    }
     return status;
 }
 

@@ -7,6 +7,7 @@
 #define RF_COORDINATOR_CONFIG_LAUNCHING_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define RF_CONFIG_MAX_NODES 4096
@@ -24,9 +25,14 @@ struct rf_node_config {
     uint32_t slots;
 };
 
+#define RF_LAUNCH_WRAP_MAX 32 /* words */
+
 struct rf_launch_config {
-    const char *method;      /* "ssh", "local", "manual", "slurm" */
-    const char *worker;      /* path or name on the node */
+    const char *method; /* "ssh", "local", "manual", "slurm" */
+    const char *worker; /* path or name on the node */
+    const char *wrap[RF_LAUNCH_WRAP_MAX]; /* words of a command that starts the
+                                             worker, "{host}" in them */
+    size_t n_wrap;           /* 0: the worker is started as it is */
     const char *known_hosts; /* file, NULL: ssh's own */
     const char *ssh_config;  /* file, NULL: ssh's own */
     bool use_ssh_config;

@@ -44,6 +44,32 @@ test_disaggregated_over_three_hosts() {
         all(.control == "tcp")'
 }
 
+# With a .ssh in which the README's nodes are two hosts of the test bed.
+test_the_commands_for_ssh_in_the_readme_work() {
+    local home
+    home=$(getent passwd root | cut -d: -f6)
+    mkdir ssh
+    if mkdir "$home/.ssh" 2>/dev/null; then at_exit 'rmdir ~root/.ssh'; fi
+    jq -r --arg hosts "$(jq -r .launch.known_hosts <<<"$part")" '
+        .nodes[:2] | to_entries[] |
+        "Host node-\(if .key == 0 then "a" else "b" end)",
+        "HostName \(.value.hostname // .value.host)", "Port \(.value.port // 22)",
+        "User \(.value.user)", "IdentityFile \(.value.identity)",
+        "UserKnownHostsFile \($hosts)"' <<<"$part" >ssh/config
+    grep '^    build/refit-coord .*node-a.*launch.deploy' "$RF_TOP/README.md" \
+        >commands
+    [ "$(wc -l <commands)" = 2 ] || fail "not two commands"
+    ln -s "$RF_BUILD_DIR" build
+    ln -s "$RF_TOP/examples" "$RF_TOP/models" .
+    unshare --mount sh -ec \
+        'mount --bind ssh "$1/.ssh"; . ./commands' sh "$home" >out 2>err
+    status=$?
+    cat commands ssh/config out err >&2
+    expect_exit 0
+    expect_verified "$(result split-method=host)"
+    expect_verified "$(result split-method=tcp)"
+}
+
 sent_bytes() { # by all hosts together
     "$testbed" counters --dir "$1" | jq '[.[].tx_bytes] | add'
 }

@@ -138,6 +138,13 @@ test_options_ask_for_a_job() {
     wait_until 30 "the job has ended" no_job
 }
 
+test_a_wrap_starts_the_workers() {
+    own_cluster '.launch.wrap = ["env", "-u", "HOME"]'
+    in_job -N3 -- "$coord" cluster.json
+    expect_exit 0
+    expect_verified "$(result first)"
+}
+
 test_a_worker_that_is_not_there_is_named() {
     cluster '.launch.worker = "/nonexistent/refit-worker"'
     in_job -N3 -- "$coord" cluster.json

@@ -107,6 +107,18 @@ START_TEST(test_cause_keeps_the_last_lines_in_order)
 }
 END_TEST
 
+START_TEST(test_cause_of_a_wrap_names_it)
+{
+    const struct rf_launch_config wrapped = {
+        .worker = "/w", .wrap = {"docker", "exec"}, .n_wrap = 2};
+    rf_cause_exit(&cause, &wrapped, NULL, 126 + _i, NULL);
+    ck_assert_ptr_nonnull(strstr(told(), "launch.wrap (docker ...)"));
+    ck_assert_ptr_nonnull(
+        strstr(told(), _i == 0 ? "cannot be executed" : "was not found"));
+    ck_assert_ptr_nonnull(strstr(told(), "\"/w\" (launch.worker)"));
+}
+END_TEST
+
 START_TEST(test_cause_cuts_what_is_too_long)
 {
     char small[16] = "0123456789";
@@ -136,6 +148,7 @@ Suite *test_cause_suite(void)
     tcase_add_loop_test(tests, test_cause_of_a_worker_for_another_machine, 0,
                         2);
     tcase_add_test(tests, test_cause_keeps_the_last_lines_in_order);
+    tcase_add_loop_test(tests, test_cause_of_a_wrap_names_it, 0, 2);
     tcase_add_test(tests, test_cause_cuts_what_is_too_long);
     suite_add_tcase(suite, tests);
     return suite;

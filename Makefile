@@ -374,7 +374,7 @@ hdr-check: ## check that each header compiles alone
 	    $(CXX) $(RF_CPPFLAGS) -std=c++17 -Wall -Wextra -fsyntax-only \
 	    -x c++ - || exit 1; done
 check-layers: ## check that includes follow the order of the folders
-	@scripts/check-layers $(CC) -std=c17 $(RF_CPPFLAGS) $(CPPFLAGS)
+	@scripts/check-layers
 
 # Parts that bring their own targets.
 include cuda/cuda.mk ucx/ucx.mk tests/bench/bench.mk tests/faults/faults.mk \

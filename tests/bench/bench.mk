@@ -51,7 +51,7 @@ bench-planner: ## plan time and memory at 256 to 131,072 ranks
 bench-families: ## plan time of every family at 1024 ranks
 	$(call needs,build test,all)
 	tests/bench/bench-families $(BUILD)
-check-planner: ## the planner's tests with 10,000 random pairs
+check-planner: ## the planner's tests with all pairs of sides and 10,000 random ones
 	$(call needs,build unit,$(BUILD)/unit-planner)
 	RF_ORACLE_PAIRS=10000 $(BUILD)/unit-planner
 

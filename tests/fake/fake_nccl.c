@@ -123,7 +123,7 @@ static void *join_meeting(void *opaque)
     atomic_fetch_add(&comm->meeting->joined, 1);
     while (atomic_load(&comm->meeting->joined) < comm->ranks &&
            !atomic_load(&comm->aborted)) {
-        nap();
+        fake_nap();
     }
     atomic_store(&comm->result,
                  shares_device(comm) ? ncclInvalidUsage : ncclSuccess);
@@ -186,7 +186,7 @@ static ncclComm_t split_now(const struct split_call *call)
         if (atomic_load(&parent->aborted)) {
             return NULL;
         }
-        nap();
+        fake_nap();
     }
     for (int r = 0; r < parent->ranks; r++) {
         if (m->split[r].color == call->color) {
@@ -203,7 +203,7 @@ static ncclComm_t split_now(const struct split_call *call)
         if (atomic_load(&parent->aborted)) {
             return NULL;
         }
-        nap();
+        fake_nap();
     }
     comm = calloc(1, sizeof(*comm));
     comm->rank = rank;
@@ -247,7 +247,7 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *out)
         *out = ncclInProgress;
     }
     if (*out == ncclInProgress) {
-        nap(); /* who asks again at once would keep a processor from others */
+        fake_nap(); /* else who asks again at once has the processor */
     }
     return ncclSuccess;
 }
@@ -325,7 +325,7 @@ ncclResult_t ncclCommAbort(ncclComm_t comm)
     }
     atomic_store(&comm->aborted, true);
     while (atomic_load(&comm->running) > 0) {
-        nap();
+        fake_nap();
     }
     munmap(comm->meeting, sizeof(*comm->meeting));
     free(comm);

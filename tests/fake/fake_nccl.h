@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "tests/fake/fake_cuda.h"
+#include "tests/fake/nap.h"
 
 #define MAX_RANKS 32
 #define MAX_REGISTERED 16
@@ -49,12 +50,6 @@ static inline int64_t now_ns(void)
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
-static inline void nap(void)
-{
-    const struct timespec span = {.tv_nsec = 20000};
-    nanosleep(&span, NULL);
 }
 
 #define ENTER(call)                                                            \

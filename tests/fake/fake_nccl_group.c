@@ -192,7 +192,7 @@ static void run_group(void *opaque)
                 report_stall(group);
                 break;
             }
-            nap();
+            fake_nap();
         }
     }
     for (int i = 0; i < group->n; i++) {

@@ -40,6 +40,7 @@
 
 #include "cuda/nvshmem_api.h"
 #include "tests/fake/fake_cuda.h"
+#include "tests/fake/nap.h"
 
 #define ID_MAGIC 0x5348u
 #define MAX_PES 32
@@ -107,12 +108,6 @@ static struct {
 } self = {.lock = PTHREAD_MUTEX_INITIALIZER,
           .changed = PTHREAD_COND_INITIALIZER};
 
-static void nap(void)
-{
-    const struct timespec span = {.tv_nsec = 20000};
-    nanosleep(&span, NULL);
-}
-
 /* As the library does: no way back. */
 static void end_process(const char *call, const char *why)
 {
@@ -177,7 +172,7 @@ static void meet(void)
         atomic_fetch_add(&self.meeting->pe[self.rank].calls, 1) + 1;
     for (int pe = 0; pe < self.ranks; pe++) {
         while (atomic_load(&self.meeting->pe[pe].calls) < mine) {
-            nap();
+            fake_nap();
         }
     }
 }
@@ -222,7 +217,7 @@ static void *run_network(void *unused)
         }
         pthread_cond_broadcast(&self.changed);
         pthread_mutex_unlock(&self.lock);
-        nap();
+        fake_nap();
         pthread_mutex_lock(&self.lock);
     }
     pthread_mutex_unlock(&self.lock);
@@ -568,7 +563,7 @@ static void hang_if_asked(void)
     int pe;
     while (text != NULL && sscanf(text, "%d:%llu", &pe, &number) == 2 &&
            pe == self.rank && number == stop) {
-        nap();
+        fake_nap();
     }
 }
 
@@ -582,7 +577,7 @@ static void run_signal_wait(void *opaque)
     struct signal_wait *wait = opaque;
     hang_if_asked();
     while (__atomic_load_n(wait->signal, __ATOMIC_ACQUIRE) < wait->least) {
-        nap();
+        fake_nap();
     }
     free(wait);
 }
@@ -634,7 +629,7 @@ static void run_barrier(void *unused)
     atomic_store(&m->pe[self.rank].barriers, mine);
     for (int pe = 0; pe < self.ranks; pe++) {
         while (atomic_load(&m->pe[pe].barriers) < mine) {
-            nap();
+            fake_nap();
         }
     }
 }

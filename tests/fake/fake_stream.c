@@ -23,8 +23,8 @@
 #include <unistd.h>
 
 #include "tests/fake/fake_runtime.h"
+#include "tests/fake/nap.h"
 
-#define POLL_NS 20000
 #define EVENT_MAGIC 0x4556454Eu
 #define MAX_STREAMS 256
 /* A high priority is a small number. */
@@ -89,7 +89,7 @@ static void pause_ns(long ns)
 /* Who asks again at once would keep a processor from the streams' threads. */
 static cudaError_t not_ready(void)
 {
-    pause_ns(POLL_NS);
+    fake_nap();
     return cudaErrorNotReady;
 }
 
@@ -374,7 +374,7 @@ static void await_record(void *opaque)
 {
     struct event_task *task = opaque;
     while (atomic_load(&task->page->completed) < task->number) {
-        pause_ns(POLL_NS);
+        fake_nap();
     }
     free(task);
 }
@@ -421,7 +421,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event)
     const uint64_t number = atomic_load(&event->page->recorded);
     FAKE_ENTER(cudaEventSynchronize);
     while (atomic_load(&event->page->completed) < number) {
-        pause_ns(POLL_NS);
+        fake_nap();
     }
     return cudaSuccess;
 }

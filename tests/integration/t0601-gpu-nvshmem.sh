@@ -23,11 +23,10 @@ long_runs_are_put() { # STREAM
     cluster '.launch.env += {REFIT_DIRECT_BYTES: "512",
             FAKE_CUDA_SLOW: "'"$1"':300", FAKE_CUDA_TRACE: "'"$PWD/trace"'"} |
         .scenarios[0] += {method: "nvshmem", bucket_bytes: [16384, 1048576],
-        strategy: ["send_recv", "broadcast", "allgather",
-            "allgather_global", "hierarchical", "gather_broadcast"]}'
+        strategy: ["send_recv", "broadcast", "hierarchical"]}'
     run_coord cluster.json
     expect_exit 0
-    all_verified 12
+    all_verified 6
     expect_text trace ' put_registered [0-9]+ [0-9]+$'
     expect_text trace ' put [0-9]+ [0-9]+$'
     for file in results/*/s*.json; do

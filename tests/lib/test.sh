@@ -7,7 +7,8 @@
 #
 # Every function test_* runs in its own subshell and folder ($PWD); the first
 # expectation that does not hold ends it. Its last words and output go to the
-# log (stderr). skip_all REASON before run_tests skips the file.
+# log (stderr). skip_all REASON before run_tests skips the file. TESTS='GLOB'
+# runs those of a file whose names match.
 # shellcheck shell=bash
 set -uo pipefail
 
@@ -39,7 +40,7 @@ skip_all() {
 
 run_tests() {
     local tests name number=0 failed=0 started
-    mapfile -t tests < <(declare -F | sed -n 's/^declare -f \(test_.*\)/\1/p')
+    mapfile -t tests < <(compgen -A function -X "!${TESTS-test_*}" test_)
     echo "1..${#tests[@]}"
     for name in "${tests[@]}"; do
         number=$((number + 1))

@@ -141,7 +141,7 @@ static void assert_params(const struct rf_rank_layout *layout,
                   "%s rank %u: %zu parameters, want %zu", what, rank, found.n,
                   memory->wanted.n);
     for (size_t i = 0; i < found.n; i++) {
-        ck_assert_msg(
+        oracle_assert(
             compare_params(&found.params[i], &memory->wanted.params[i]) == 0,
             "%s rank %u: parameter of %zu elements differs", what, rank,
             found.params[i].n);
@@ -331,4 +331,21 @@ struct rf_plan_totals oracle_plan(const struct rf_model *model,
     rf_world_destroy(world);
     rf_spec_destroy(spec);
     return totals;
+}
+
+void oracle_plan_sides(const struct rf_model *model,
+                       const struct oracle_held *held, const char *const *sides,
+                       size_t n)
+{
+    size_t partners = getenv("RF_ORACLE_PAIRS") != NULL || n < 6 ? n : 6;
+    oracle_held = held;
+    for (size_t a = 0; a < n; a++) {
+        for (size_t b = a; b < a + partners; b++) {
+            oracle_plan(model, NULL, 0,
+                        "'mode': 'disaggregated', 'train': {%s}, "
+                        "'infer': {%s}",
+                        sides[a], sides[b % n]);
+        }
+    }
+    oracle_held = NULL;
 }

@@ -120,4 +120,11 @@ struct rf_plan_totals oracle_plan(const struct rf_model *model,
                                   const uint32_t *slots, uint32_t n_nodes,
                                   const char *fmt, ...) RF_PRINTF(4, 5);
 
+/* Plans of a model whose tensors are held as a list says, from each of the
+ * sides, which are texts of members, to itself and the five that follow; with
+ * RF_ORACLE_PAIRS set, to all. */
+void oracle_plan_sides(const struct rf_model *model,
+                       const struct oracle_held *held, const char *const *sides,
+                       size_t n);
+
 #endif

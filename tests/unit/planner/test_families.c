@@ -215,9 +215,10 @@ static void assert_all_seen(const struct fixture *fixture)
         for (uint32_t layer = 0; layer < MAX_LAYERS; layer++) {
             bool wanted =
                 row->layers == NULL ? layer == 0 : has_layer(row, layer);
-            ck_assert_msg(row->seen[layer] == wanted,
-                          "%s: lacks %s in layer %u", fixture->name, row->name,
-                          layer);
+            if (row->seen[layer] != wanted) { /* cheaper than ck_assert */
+                ck_abort_msg("%s: lacks %s in layer %u", fixture->name,
+                             row->name, layer);
+            }
         }
     }
 }

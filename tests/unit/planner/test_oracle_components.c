@@ -408,16 +408,7 @@ static void check_model(const struct model *of)
 {
     struct rf_model *model = quoted_model("{%s}", of->description);
     size_t n = RF_ARRAY_SIZE(sides) - (model->n_experts > 0 ? 0 : WITH_EXPERTS);
-    oracle_held = of->held;
-    for (size_t a = 0; a < n; a++) {
-        for (size_t b = 0; b < n; b++) {
-            oracle_plan(model, NULL, 0,
-                        "'mode': 'disaggregated', 'train': {%s}, "
-                        "'infer': {%s}",
-                        sides[a], sides[b]);
-        }
-    }
-    oracle_held = NULL;
+    oracle_plan_sides(model, of->held, sides, n);
     rf_model_destroy(model);
 }
 

@@ -421,16 +421,7 @@ START_TEST(test_oracle_agrees_on_hybrids)
     struct rf_model *model =
         quoted_model("{'config': {%s}}", models[_i].config);
     size_t n = RF_ARRAY_SIZE(sides) - (model->n_experts > 0 ? 0 : WITH_EXPERTS);
-    oracle_held = models[_i].held;
-    for (size_t a = 0; a < n; a++) {
-        for (size_t b = 0; b < n; b++) {
-            oracle_plan(model, NULL, 0,
-                        "'mode': 'disaggregated', 'train': {%s}, "
-                        "'infer': {%s}",
-                        sides[a], sides[b]);
-        }
-    }
-    oracle_held = NULL;
+    oracle_plan_sides(model, models[_i].held, sides, n);
     rf_model_destroy(model);
 }
 END_TEST

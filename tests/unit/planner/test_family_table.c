@@ -238,6 +238,8 @@ static const struct {
 } refused[] = {
     {RULES("{'name': 'b', 'role': 'column'}"),
      "$.rules[0].name: no tensor has a name like \"b\""},
+    {RULES("{'name': 'model.layers.{L}.a.wieght', 'role': 'column'}"),
+     "(did you mean \"model.layers.{L}.a.weight\"?)"},
     {RULES("{'name': '*.a.weight', 'role': 'column', 'dims': 3}"),
      "no tensor of as many dimensions has a name like"},
     {RULES("{'name': '*.a.weight', 'role': 'row'}, "

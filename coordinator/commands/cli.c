@@ -323,14 +323,32 @@ static enum rf_status take_option(struct parse *parse, int option,
     return status;
 }
 
+/* The option meant by `word`, "--option" or "--option=value"; else NULL. Flags
+ * of Megatron-LM come first where they are taken. */
+static const char *nearest_option(const struct rf_cli *cli, const char *word)
+{
+    const char *names[RF_ARRAY_SIZE(long_options) + 1] = {NULL};
+    const char *nearest = NULL;
+    char text[64];
+    if (strncmp(word, "--", 2) != 0) {
+        return NULL;
+    }
+    if (cli->megatron.values != NULL) {
+        nearest = rf_megatron_nearest(word);
+    }
+    for (size_t i = 0; long_options[i].name != NULL; i++) {
+        names[i] = long_options[i].name;
+    }
+    snprintf(text, sizeof(text), "%.*s", (int)strcspn(word + 2, "="), word + 2);
+    return nearest != NULL ? nearest : rf_nearest_word(text, names);
+}
+
 /* getopt_long() gave '?' or ':'. Of several letters behind one dash it has not
  * passed the word yet, so that an unknown letter is named by itself. */
 static enum rf_status bad_option(const struct rf_cli *cli, int result,
                                  const char *word, struct rf_err *err)
 {
-    const char *nearest = cli->megatron.values != NULL && strlen(word) > 2
-                              ? rf_megatron_nearest(word)
-                              : NULL;
+    const char *nearest = nearest_option(cli, word);
     bool known = optopt == 0; /* a long option */
     for (const struct option *o = long_options; o->name != NULL; o++) {
         known = known || o->val == optopt;

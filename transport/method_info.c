@@ -4,6 +4,8 @@
  */
 #include "transport/method.h"
 
+#include "common/json.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,14 +66,22 @@ const struct rf_method_info *rf_method_info_find(const char *name)
 
 enum rf_status rf_method_unknown(const char *name, struct rf_err *err)
 {
+    const char *names[RF_METHOD_COUNT + 1] = {NULL};
+    const char *nearest;
     char known[256] = "";
     size_t used = 0;
+    for (size_t i = 0; i < RF_METHOD_COUNT; i++) {
+        names[i] = rf_method_infos[i].name;
+    }
+    nearest = rf_nearest_word(name, names);
     for (size_t i = 0; i < RF_METHOD_COUNT && used < sizeof(known); i++) {
         used += (size_t)snprintf(known + used, sizeof(known) - used, "%s%s",
                                  i > 0 ? ", " : "", rf_method_infos[i].name);
     }
     return rf_err_set(err, RF_ERR_CONFIG,
-                      "unknown method \"%s\"; must be one of %s", name, known);
+                      "unknown method \"%s\"%s%s%s; must be one of %s", name,
+                      nearest ? " (did you mean \"" : "",
+                      nearest ? nearest : "", nearest ? "\"?)" : "", known);
 }
 
 void rf_blobs_free(struct rf_blob *blobs, uint32_t count)

@@ -209,6 +209,8 @@ static const struct {
      "link_gbps"},
     {FILE_WITH(NODES ", 'links': {'methods': {'pigeon': {}}}", SCENARIO),
      "$.links.methods.pigeon", "unknown method \"pigeon\""},
+    {FILE_WITH(NODES ", 'links': {'methods': {'ncl': {}}}", SCENARIO),
+     "$.links.methods.ncl", "unknown method \"ncl\" (did you mean \"nccl\"?)"},
     {FILE_WITH(NODES ", 'links': {'methods': {'host': 1}}", SCENARIO),
      "$.links.methods.host", "object"},
     {FILE_WITH(NODES ", 'timeline': {'refits': -1}", SCENARIO),

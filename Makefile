@@ -363,6 +363,8 @@ spell:
 	    config.mak.dev
 man: ## check the manual pages
 	mandoc -T lint -W warning $(MAN1) $(MAN5)
+	@! grep -nE '^\.Ql .* "' $(MAN1) $(MAN5) || \
+	    { echo 'mandoc eats these quotes: write \(dq'; exit 1; }
 
 .PHONY: hdr-check check-layers
 hdr-check: ## check that each header compiles alone

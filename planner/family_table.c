@@ -594,7 +594,8 @@ enum rf_status rf_family_table_unknown(const struct rf_jnode *node,
     nearest = rf_nearest_word(model_type, names);
     rf_jnode_fail(node, err,
                   "\"%.40s\" is not a known model type%s%s%s; describe it by "
-                  "\"rules\" beside \"config\", or by \"checkpoint\", "
+                  "\"rules\" beside \"config\" (\"rules\": {\"like\": "
+                  "\"llama\"} for one like Llama), or by \"checkpoint\", "
                   "\"manifest\" or \"megatron\" instead of it; known: %s%s",
                   model_type, nearest ? " (did you mean \"" : "",
                   nearest ? nearest : "", nearest ? "\"?)" : "", known, more);

@@ -299,6 +299,32 @@ test_every_known_name_is_in_the_manual() {
     done <names
 }
 
+# The examples of docs/MODELS.md for a config.json of an unknown type.
+test_the_examples_for_unknown_types_work() {
+    local example
+    mkdir new
+    jq '.model_type = "foonet"' "$RF_TOP/models/qwen2.5-7b.json" \
+        >new/config.json
+    awk '/^```json$/ { text = ""; inside = 1; next }
+        /^```$/ { if (text ~ /new\/config/)
+                printf "{%s}\n", text > ("example-" ++n)
+            inside = 0; next }
+        inside { text = text $0 "\n" }' "$RF_TOP/docs/MODELS.md"
+    [ -s example-2 ] || fail "the document has fewer examples than it needs"
+    for example in example-*; do
+        jq '. + {scenarios: [{name: "s", train: {tp: 2}, infer: {tp: 4}}]}' \
+            "$example" >cluster.json
+        run_coord plan -v cluster.json
+        expect_exit 0
+        expect_no_text out '^  unknown'
+    done
+    expect_text out 'mixer\.out\.weight .*row +\[3584, 9472\] +\[3584, 4736\]'
+    jq 'del(.model.rules)' cluster.json >bare.json
+    run_coord plan bare.json
+    expect_exit 2
+    expect_text err '"foonet" is not a known model type; .*"rules": \{"like": "llama"\} for one like Llama'
+}
+
 test_every_model_type_and_role_is_in_the_document() {
     local word
     jq -r '.[].model_types[]?' "$RF_TOP"/planner/families/*.json >types

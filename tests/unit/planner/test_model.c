@@ -499,8 +499,9 @@ static const struct {
     {"{'config': {}}", "\"model_type\" is missing"},
     {"{'config': {'model_type': 'nonesuch'}}",
      "$.config.model_type: \"nonesuch\" is not a known model type; describe "
-     "it by \"rules\" beside \"config\", or by \"checkpoint\", \"manifest\" or "
-     "\"megatron\" instead of it; known: "},
+     "it by \"rules\" beside \"config\" (\"rules\": {\"like\": \"llama\"} for "
+     "one like Llama), or by \"checkpoint\", \"manifest\" or \"megatron\" "
+     "instead of it; known: "},
     {"{'config': {'model_type': 'qwen3_mo'}}",
      "\"qwen3_mo\" is not a known model type (did you mean \"qwen3_moe\"?); "
      "describe it by "},

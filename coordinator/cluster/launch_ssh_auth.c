@@ -214,7 +214,7 @@ static int try_agent(struct rf_ssh_job *job, ssh_session session,
     if (keys <= 0) {
         tried(trials, "%s",
               keys == 0    ? "key agent (has no keys)"
-              : keys == -1 ? "no key agent"
+              : keys == -1 ? "key agent (none)"
                            : "key agent (does not answer)");
         return SSH_AUTH_DENIED;
     }
@@ -278,7 +278,8 @@ enum rf_status rf_ssh_authenticate(struct rf_ssh_job *job, ssh_session session,
     rf_err_set(err, RF_ERR_LAUNCH,
                result == SSH_AUTH_PARTIAL
                    ? "the server wants more than a key from user %s; tried %s"
-                   : "no key is accepted for user %s; tried %s",
+                   : "no key is accepted for user %s; tried %s. Name the "
+                     "node's \"user\" and \"identity\", or start an agent",
                user != NULL ? user : "(the caller's)", trials.text);
     ssh_string_free_char(user);
     return RF_ERR_LAUNCH;

@@ -139,6 +139,8 @@ START_TEST(test_ssh_wrong_key_is_named)
     sshd_launch();
     sshd_expect_fail("no key is accepted", 20);
     ck_assert_ptr_nonnull(strstr(sshd_seen.why.text, "/other (refused)"));
+    ck_assert_ptr_nonnull(strstr(sshd_seen.why.text, "key agent (none)"));
+    ck_assert_ptr_nonnull(strstr(sshd_seen.why.text, "\"identity\""));
     ck_assert_uint_eq(sshd_seen.notes, 0); /* no second try */
 }
 END_TEST

@@ -21,9 +21,12 @@ static enum rf_status check_method(const struct rf_scenario *scenario,
     if (rf_hello_offers(hellos[node], method, &why)) {
         return RF_OK;
     }
-    return rf_err_set(err, RF_ERR_UNSUPPORTED,
-                      "method %s cannot be used on %s: %s", method,
-                      host_of(scenario, node), why);
+    return rf_err_set(
+        err, RF_ERR_UNSUPPORTED, "method %s cannot be used on %s: %s%s", method,
+        host_of(scenario, node), why,
+        rf_scenario_on_device(scenario) && hellos[node]->n_gpus == 0
+            ? "; method host (gloo) needs no GPU"
+            : "");
 }
 
 static enum rf_status check_gpus(const struct rf_scenario *scenario,

@@ -85,6 +85,30 @@ START_TEST(test_preflight_refuses_a_method_that_a_node_lacks)
 }
 END_TEST
 
+START_TEST(test_preflight_without_gpus_names_the_method_that_needs_none)
+{
+    create(", \"method\": \"nccl\"");
+    add(LAB_A,
+        (struct node){.method = "nccl", .why = "no driver", .boot_id = "x"});
+    add(LAB_B,
+        (struct node){.method = "nccl", .why = "no driver", .boot_id = "x"});
+    ck_assert_int_eq(check(), RF_ERR_UNSUPPORTED);
+    ck_assert_str_eq(err.text, "method nccl cannot be used on a: no driver; "
+                               "method host (gloo) needs no GPU");
+    destroy();
+    create(", \"method\": \"nccl\"");
+    add(LAB_A,
+        (struct node){
+            .method = "nccl", .why = "no NCCL", .boot_id = "x", .gpus = 2});
+    add(LAB_B,
+        (struct node){
+            .method = "nccl", .why = "no NCCL", .boot_id = "x", .gpus = 2});
+    ck_assert_int_eq(check(), RF_ERR_UNSUPPORTED);
+    ck_assert_str_eq(err.text, "method nccl cannot be used on a: no NCCL");
+    destroy();
+}
+END_TEST
+
 START_TEST(test_preflight_names_a_node_that_is_lost)
 {
     create("");
@@ -149,6 +173,8 @@ Suite *test_preflight_suite(void)
     Suite *suite = suite_create("preflight");
     TCase *tests = tcase_create("preflight");
     tcase_add_test(tests, test_preflight_refuses_a_method_that_a_node_lacks);
+    tcase_add_test(
+        tests, test_preflight_without_gpus_names_the_method_that_needs_none);
     tcase_add_test(tests, test_preflight_names_a_node_that_is_lost);
     tcase_add_loop_test(tests, test_preflight_adds_up_the_names_of_a_machine, 0,
                         2);

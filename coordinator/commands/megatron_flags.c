@@ -9,6 +9,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -120,6 +121,21 @@ static bool has_word(const char *words, const char *word)
     return false;
 }
 
+static enum rf_status no_such_word(const struct rf_megatron_flag *flag,
+                                   const char *text, struct rf_err *err)
+{
+    char list[128] = "";
+    size_t used = 0;
+    for (const char *at = flag->words; *at != '\0' && used < sizeof(list);) {
+        size_t length = strcspn(at, " ");
+        used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%.*s",
+                                 used > 0 ? ", " : "", (int)length, at);
+        at += length + strspn(at + length, " ");
+    }
+    return rf_err_set(err, RF_ERR_USAGE, "--%s %.60s: must be one of %s",
+                      flag->name, text, list);
+}
+
 /* The value of a flag that has one. */
 static enum rf_status read_value(const struct rf_megatron_flag *flag,
                                  const char *text, json_t **out,
@@ -142,10 +158,7 @@ static enum rf_status read_value(const struct rf_megatron_flag *flag,
                                 flag->name, text);
     default:
         *out = has_word(flag->words, text) ? json_string(text) : NULL;
-        return *out != NULL ? RF_OK
-                            : rf_err_set(err, RF_ERR_USAGE,
-                                         "--%s %.60s: must be one of %s",
-                                         flag->name, text, flag->words);
+        return *out != NULL ? RF_OK : no_such_word(flag, text, err);
     }
 }
 

@@ -86,9 +86,10 @@ static const struct {
     {"--num-layers 99999999999999999999", "must be a whole number"},
     {"--bf16=yes", "--bf16 takes no value"},
     {"--refit-mode colocated",
-     "--refit-mode colocated: must be one of collocated non-collocated"},
-    {"--refit-method mpi", "must be one of nccl gloo nvshmem"},
-    {"--normalization Layer", "must be one of LayerNorm RMSNorm"},
+     "--refit-mode colocated: must be one of collocated, "
+     "non-collocated"},
+    {"--refit-method mpi", "must be one of nccl, gloo, nvshmem"},
+    {"--normalization Layer", "must be one of LayerNorm, RMSNorm"},
     {"--moe-layer-freq [1,", "--moe-layer-freq [1,: must be a number, or a "},
     {"--mtp-num-layers 1", "--mtp-num-layers 1: adds weights"},
     {"--use-tp-pp-dp-mapping", "--use-tp-pp-dp-mapping: ranks are numbered"},

@@ -11,6 +11,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "common/mem.h"
 #include "coordinator/config/config_internal.h"
@@ -89,28 +90,87 @@ static enum rf_status check_value(const struct rf_jnode *item, const char *path,
                                "numbers, strings, true or false");
 }
 
+static char *value_text(const json_t *value)
+{
+    char *text;
+    if (json_is_object(value)) {
+        const char *name = model_name(value);
+        size_t length = strlen(name);
+        bool file = length > 5 && strcmp(name + length - 5, ".json") == 0;
+        text = rf_xasprintf("%.*s", (int)(file ? length - 5 : length), name);
+    } else if (json_is_string(value)) {
+        text = rf_xstrdup(json_string_value(value));
+    } else {
+        char *dumped = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT |
+                                             JSON_REAL_PRECISION(9));
+        text = rf_xstrdup(dumped != NULL ? dumped : "?");
+        free(dumped);
+    }
+    for (char *c = text; *c != '\0'; c++) {
+        if (strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+                   "0123456789._+",
+                   *c) == NULL) {
+            *c = '_';
+        }
+    }
+    return text;
+}
+
+/* Member `i` of a list against those before it: scenarios are named after the
+ * texts of the members, and files after scenarios. */
+static enum rf_status check_twice(const struct rf_jnode *list, size_t i,
+                                  char *const *texts, struct rf_err *err)
+{
+    struct rf_jnode item = rf_jnode_at(list, i);
+    for (size_t j = 0; j < i; j++) {
+        if (json_equal(item.value, json_array_get(list->value, j))) {
+            return rf_jnode_fail(&item, err,
+                                 "the same value twice in a matrix");
+        }
+        if (strcasecmp(texts[i], texts[j]) == 0) {
+            return rf_jnode_fail(&item, err,
+                                 "makes the same name as [%zu]: \"%.80s\"; "
+                                 "names must be unique, they name result files",
+                                 j, texts[i]);
+        }
+    }
+    return RF_OK;
+}
+
+static enum rf_status check_values(const struct rf_jnode *list,
+                                   const char *path, struct rf_err *err)
+{
+    char **texts = rf_xcalloc(json_array_size(list->value) + 1, sizeof(*texts));
+    enum rf_status status = RF_OK;
+    size_t n = 0;
+    while (status == RF_OK && n < json_array_size(list->value)) {
+        struct rf_jnode item = rf_jnode_at(list, n);
+        status = check_value(&item, path, err);
+        if (status == RF_OK) {
+            texts[n] = value_text(item.value);
+            status = check_twice(list, n++, texts, err);
+        }
+    }
+    while (n > 0) {
+        free(texts[--n]);
+    }
+    free(texts);
+    return status;
+}
+
 static enum rf_status add_axis(const struct rf_jnode *node, const char *path,
                                struct axes *axes, struct rf_err *err)
 {
+    enum rf_status status;
     if (json_array_size(node->value) == 0) {
         return rf_jnode_fail(node, err, "an empty list makes no scenario");
     }
-    for (size_t i = 0; i < json_array_size(node->value); i++) {
-        struct rf_jnode item = rf_jnode_at(node, i);
-        enum rf_status status = check_value(&item, path, err);
-        if (status != RF_OK) {
-            return status;
-        }
-        for (size_t j = 0; j < i; j++) {
-            if (json_equal(item.value, json_array_get(node->value, j))) {
-                return rf_jnode_fail(&item, err,
-                                     "the same value twice in a matrix");
-            }
-        }
+    status = check_values(node, path, err);
+    if (status == RF_OK) {
+        RF_PUSH(axes->list, axes->n, axes->cap,
+                ((struct axis){rf_xstrdup(path), node->value}));
     }
-    RF_PUSH(axes->list, axes->n, axes->cap,
-            ((struct axis){rf_xstrdup(path), node->value}));
-    return RF_OK;
+    return status;
 }
 
 /* Scenario objects are two levels deep (the sides); deeper ones are unknown
@@ -150,32 +210,6 @@ static void put_at(json_t *object, const char *path, json_t *value)
         path = dot + 1;
     }
     json_object_set(object, path, value);
-}
-
-static char *value_text(const json_t *value)
-{
-    char *text;
-    if (json_is_object(value)) {
-        const char *name = model_name(value);
-        size_t length = strlen(name);
-        bool file = length > 5 && strcmp(name + length - 5, ".json") == 0;
-        text = rf_xasprintf("%.*s", (int)(file ? length - 5 : length), name);
-    } else if (json_is_string(value)) {
-        text = rf_xstrdup(json_string_value(value));
-    } else {
-        char *dumped = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT |
-                                             JSON_REAL_PRECISION(9));
-        text = rf_xstrdup(dumped != NULL ? dumped : "?");
-        free(dumped);
-    }
-    for (char *c = text; *c != '\0'; c++) {
-        if (strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-                   "0123456789._+",
-                   *c) == NULL) {
-            *c = '_';
-        }
-    }
-    return text;
 }
 
 /* Member `index` of the matrix. */

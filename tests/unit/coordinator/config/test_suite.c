@@ -191,6 +191,11 @@ static const struct {
     {"'defaults': {'metod': 'host'}, 'scenarios': [{'name': 's', 'train': {}, "
      "'infer': {}}]",
      "$.scenarios[0]", "metod"},
+    {"'scenarios': [{'name': 's', 'method': ['a b', 'A_b'], 'train': {}}]",
+     "$.scenarios[0].method[1]", "makes the same name as [0]: \"A_b\""},
+    {"'scenarios': [{'name': 's', 'model': [{'name': 'm', 'x': 1}, {'config': "
+     "'d/m.json'}], 'train': {}}]",
+     "$.scenarios[0].model[1]", "makes the same name as [0]: \"m\""},
     {"'scenarios': [{'name': 's', 'model': ['a', 'b'], 'train': {}}]",
      "$.scenarios[0].model[0]", "a list of models"},
     {"'scenarios': [{'name': 's', 'model': {'checkpoint': '/absent'}, 'train': "

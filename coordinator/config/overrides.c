@@ -178,6 +178,22 @@ static enum rf_status bracket_step(const struct place *at, struct step *out,
     return RF_OK;
 }
 
+/* A step of `size` bytes is not followed by what separates it from the next. */
+static void no_separator(const struct place *at, size_t size,
+                         struct rf_err *err)
+{
+    if (at->rest[size] == '\0') {
+        rf_jnode_fail(&at->node, err,
+                      "the path ends at \"%.40s\" without \"=VALUE\"",
+                      at->rest);
+    } else {
+        rf_jnode_fail(&at->node, err,
+                      "\"%.*s\" in the path: \".\", \"[\" or \"=\" has to "
+                      "follow, not \"%.40s\"",
+                      (int)RF_MIN(size, 40), at->rest, at->rest + size);
+    }
+}
+
 static enum rf_status read_step(const struct place *at, struct step *out,
                                 struct rf_err *err)
 {
@@ -202,9 +218,8 @@ static enum rf_status read_step(const struct place *at, struct step *out,
     }
     if (at->rest[size] == '\0' || strchr(".[=", at->rest[size]) == NULL) {
         free(out->key);
-        return rf_jnode_fail(&at->node, err,
-                             "the path ends at \"%.40s\" without \"=VALUE\"",
-                             at->rest);
+        no_separator(at, size, err);
+        return RF_ERR_CONFIG;
     }
     out->last = at->rest[size] == '=';
     out->rest = at->rest + size + (at->rest[size] == '[' ? 0 : 1);

@@ -148,7 +148,8 @@ static const struct {
     {"model[0]=1", "c.json: $.model: \"[0]=1\" in the path: brackets hold"},
     {"scenarios[x]=1", "c.json: $.scenarios: no member is named \"x\""},
     {"scenarios[0=1", "brackets hold"},
-    {"scenarios[0]x=1", "without \"=VALUE\""},
+    {"scenarios[0]x=1", "c.json: $.scenarios: \"[0]\" in the path: \".\", "
+                        "\"[\" or \"=\" has to follow, not \"x=1\""},
     {"scenarios.one.x=2.method", "without \"=VALUE\""},
     {"scenarios.2.method=x", "c.json: $.scenarios: no member is named \"2\"; "
                              "give a name, a number from 0 to 1, or \"*\""},

@@ -39,7 +39,8 @@ enum rf_status rf_hosts_parse(const char *text, struct rf_hosts *out,
  * Adds the hosts of a host file, one word of such a list per line, with
  * "slots=N" (Open MPI, DeepSpeed) or ":N" (MPICH) or nothing behind it, and
  * comments after "#". Slots of a host on several lines add up; a line without a
- * number is then one slot. `name` is what errors call the file.
+ * number is then one slot. A byte order mark is passed over. `name` is what
+ * errors call the file.
  */
 enum rf_status rf_hosts_parse_file(const char *text, size_t size,
                                    const char *name, struct rf_hosts *out,

@@ -9,6 +9,7 @@
 #include "coordinator/config/hosts_internal.h"
 
 #define BLANKS " \t\r"
+#define BYTE_ORDER_MARK "\xef\xbb\xbf"
 
 /* "slots=4", with or without blanks around "=". Open MPI's limits for more
  * processes than slots mean nothing here. */
@@ -75,8 +76,13 @@ enum rf_status rf_hosts_parse_file(const char *text, size_t size,
                                    const char *name, struct rf_hosts *out,
                                    struct rf_err *err)
 {
+    const size_t mark = sizeof(BYTE_ORDER_MARK) - 1;
     size_t number = 0;
     enum rf_status status = RF_OK;
+    if (size >= mark && memcmp(text, BYTE_ORDER_MARK, mark) == 0) {
+        text += mark;
+        size -= mark;
+    }
     if (memchr(text, '\0', size) != NULL) {
         return rf_err_set(err, RF_ERR_CONFIG, "%s: NUL byte: not a host file",
                           name);

@@ -134,6 +134,10 @@ static const struct {
     {"worker-1 slots=8\nworker-2 slots=8\n", "worker-1:8 worker-2:8"},
     {"\ta\r\n  gpu[01-02] slots=8\r\n", "a gpu01:8 gpu02:8"},
     {"::1 slots=2", "::1:2"},
+    /* as editors on Windows write UTF-8 */
+    {"\xef\xbb\xbf"
+     "a slots=2\r\n",
+     "a:2"},
 };
 
 START_TEST(test_hosts_reads_host_files)

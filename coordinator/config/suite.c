@@ -11,7 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/log.h"
 #include "common/mem.h"
+
+/* Where variables may stand. */
+static const char *const places[] = {"model", "defaults", "scenarios"};
 
 static enum rf_status check_object(const struct rf_jnode *node,
                                    struct rf_err *err)
@@ -135,6 +139,45 @@ static enum rf_status take(const struct rf_jnode *root, const char *key,
     return status;
 }
 
+/* Whether "$NAME" stands for a value in `in`. */
+static bool is_used(const json_t *in, const char *name)
+{
+    const char *text = json_string_value(in), *key;
+    json_t *value;
+    bool used = text != NULL && text[0] == '$' && strcmp(text + 1, name) == 0;
+    json_object_foreach ((json_t *)in, key, value) {
+        used = used || is_used(value, name);
+    }
+    for (size_t i = 0; !used && i < json_array_size(in); i++) {
+        used = is_used(json_array_get(in, i), name);
+    }
+    return used;
+}
+
+/* One that has no effect may be a misspelt one, as of --set variables.tpp=4. */
+static void warn_unused(const struct rf_jnode *root,
+                        const struct rf_jnode *variables)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach (variables->value, key, value) {
+        struct rf_jnode member = rf_jnode_get(variables, key);
+        struct rf_err said = {0};
+        bool used = false;
+        for (size_t i = 0; i < RF_ARRAY_SIZE(places); i++) {
+            used =
+                used || is_used(json_object_get(root->value, places[i]), key);
+        }
+        if (!used) {
+            rf_jnode_fail(&member, &said,
+                          "has no effect: \"$%.60s\" stands nowhere in model, "
+                          "defaults or scenarios",
+                          key);
+            rf_warn("%s", said.text);
+        }
+    }
+}
+
 /* --- Defaults ------------------------------------------------------------- */
 
 static bool is_side(const char *key)
@@ -193,7 +236,6 @@ static void complete_all(json_t *suite)
 enum rf_status rf_suite_resolve(const struct rf_jnode *root, json_t **out,
                                 struct rf_err *err)
 {
-    static const char *const keys[] = {"model", "defaults", "scenarios"};
     struct rf_jnode variables = rf_jnode_get(root, "variables");
     struct rf_jnode defaults = rf_jnode_get(root, "defaults");
     json_t *suite = json_object();
@@ -201,13 +243,14 @@ enum rf_status rf_suite_resolve(const struct rf_jnode *root, json_t **out,
     if (status == RF_OK) {
         status = check_defaults(&defaults, err);
     }
-    for (size_t i = 0; status == RF_OK && i < RF_ARRAY_SIZE(keys); i++) {
-        status = take(root, keys[i], suite, err);
+    for (size_t i = 0; status == RF_OK && i < RF_ARRAY_SIZE(places); i++) {
+        status = take(root, places[i], suite, err);
     }
     if (status != RF_OK) {
         json_decref(suite);
         return status;
     }
+    warn_unused(root, &variables);
     complete_all(suite);
     *out = suite;
     return RF_OK;

@@ -2,6 +2,7 @@
 #include <check.h>
 #include <string.h>
 
+#include "common/log.h"
 #include "common/mem.h"
 #include "coordinator/config/config.h"
 #include "tests/lib/quotes.h"
@@ -85,6 +86,32 @@ START_TEST(test_suite_variables_reach_the_model)
         json_integer_value(json_object_get(
             json_object_get(config->model, "megatron"), "num_layers")),
         3);
+    rf_config_destroy(config);
+}
+END_TEST
+
+/* Keeps the last of the lines; `data` has 256 bytes. */
+static void take_line(enum rf_log_level level, const char *line, void *data)
+{
+    ck_assert_int_eq(level, RF_LOG_WARN);
+    snprintf(data, 256, "%s", line);
+}
+
+START_TEST(test_suite_a_variable_that_nothing_uses_is_warned_of)
+{
+    struct rf_config *config;
+    char said[256] = "";
+    rf_log_set_sink(take_line, said);
+    config = read_good("{" BASE ", 'variables': {'n': 4}, 'scenarios': [{"
+                       "'name': 'a', 'train': {'tp': '$n'}, 'infer': {}}]}");
+    ck_assert_str_eq(said, "");
+    rf_config_destroy(config);
+    config = read_good("{" BASE ", 'variables': {'n': 4, 'm': '$n', 'tp': 1}, "
+                       "'scenarios': [{'name': 'n', 'train': {'tp': '$n'}, "
+                       "'infer': {'tp': '$tp'}}]}");
+    rf_log_set_sink(NULL, NULL);
+    ck_assert_msg(strstr(said, "c.json: $.variables.m: ") != NULL, "%s", said);
+    ck_assert_msg(strstr(said, "\"$m\"") != NULL, "%s", said);
     rf_config_destroy(config);
 }
 END_TEST
@@ -230,6 +257,7 @@ Suite *test_suite_suite(void)
         test_suite_scenarios_have_the_defaults_that_they_do_not_override);
     tcase_add_test(tests, test_suite_variables_replace_whole_values);
     tcase_add_test(tests, test_suite_variables_reach_the_model);
+    tcase_add_test(tests, test_suite_a_variable_that_nothing_uses_is_warned_of);
     tcase_add_test(tests, test_suite_slow_scenarios_run_when_asked_for);
     tcase_add_test(tests, test_suite_counts_what_lists_multiply_to);
     tcase_add_test(tests, test_suite_models_make_a_matrix);

@@ -88,6 +88,23 @@ void rf_msg_free(struct rf_msg *message)
     }
 }
 
+bool rf_msg_answer_is_plain(const struct rf_msg_answer *answer)
+{
+    const struct rf_schema *schema = &rf_msg_answer_schema;
+    for (size_t i = 0; i < schema->n_fields; i++) {
+        const struct rf_field *field = &schema->fields[i];
+        const void *result = NULL;
+        if (field->kind == RF_FIELD_MAYBE) {
+            memcpy(&result, (const char *)answer + field->offset,
+                   sizeof(result));
+        }
+        if (result != NULL) {
+            return false;
+        }
+    }
+    return answer->ok;
+}
+
 /* A part, whose `title` is NULL, is called as in the tables. */
 static void print_table(const char *title, const struct rf_schema *schema,
                         FILE *to)

@@ -354,8 +354,11 @@
 #define RF_DONE_FIELDS(F, S)                                                   \
     F(S, U32, attempt, REQUIRED, 1, INT32_MAX, "as in START")                  \
     F(S, U64, seq, REQUIRED, 0, INT64_MAX, "as in STEP")                       \
+    F(S, BOOL, ok, OPTIONAL, 0, 0,                                             \
+      "from agents: all ranks of the node that are not in `ranks` succeeded "  \
+      "and have no result")                                                    \
     F(S, LIST, ranks, msg_answer, 0, 65536,                                    \
-      "a rank's own, or those of all ranks of the node")
+      "a rank's own, or those of the node's ranks")
 
 #define RF_SHARE_FIELDS(F, S)                                                  \
     F(S, U32, rank, REQUIRED, 0, RF_MSG_RANKS_LAST, "whose it is")             \
@@ -499,6 +502,9 @@ struct rf_msg_bad {
 };
 struct rf_msg_bad rf_msg_bad(enum rf_msg_type type, const json_t *payload,
                              const struct rf_err *why);
+
+/* Whether it says that the step succeeded, and no more. */
+bool rf_msg_answer_is_plain(const struct rf_msg_answer *answer);
 
 /* All members absent. */
 void rf_msg_init(struct rf_msg *message, enum rf_msg_type type);

@@ -38,8 +38,8 @@ enum rf_msg_type {
 #undef X
 };
 
-#define RF_PROTOCOL_MIN 4
-#define RF_PROTOCOL_MAX 4
+#define RF_PROTOCOL_MIN 5
+#define RF_PROTOCOL_MAX 5
 #define RF_BANNER "REFIT-WORKER/1" /* then a space, the nonce, a newline */
 
 /* The limits that docs/PROTOCOL.md names. */

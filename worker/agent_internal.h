@@ -93,6 +93,7 @@ struct agent_rank {
 struct gather {
     bool open;             /* some are awaited */
     struct rf_msg message; /* DONE or EXCHANGE, valid while open */
+    size_t n_answers;      /* to a step */
 };
 
 struct agent {

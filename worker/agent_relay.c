@@ -32,6 +32,7 @@ static void open_gather(struct agent *agent, struct gather *gather,
     struct rf_msg *message = &gather->message;
     rf_agent_gather_clear(gather);
     gather->open = true;
+    gather->n_answers = 0;
     rf_msg_init(message, type);
     if (type == RF_MSG_DONE) {
         message->done.attempt = agent->attempt;
@@ -100,12 +101,22 @@ static void send_gathered(struct agent *agent, struct gather *gather)
     rf_agent_gather_clear(gather);
 }
 
-/* Moves the answer to where those of the others are. */
+/* Moves the answer to where those of the others are, but for one that DONE as a
+ * whole can give. */
+static void add_answer(struct gather *gather, struct rf_msg_answer *answer)
+{
+    struct rf_msg_done *done = &gather->message.done;
+    gather->n_answers++;
+    if (!rf_msg_answer_is_plain(answer)) {
+        done->ranks[done->n_ranks++] = *answer;
+        rf_schema_init(&rf_msg_answer_schema, answer);
+    }
+}
+
 static void on_done(struct agent_rank *rank, struct rf_msg_answer *answer,
                     uint64_t seq)
 {
     struct agent *agent = rank->agent;
-    struct rf_msg_done *done = &agent->step.message.done;
     const int64_t offset = rf_clock_best(&agent->clock).offset_ns;
     const bool ok = answer->ok;
     if (seq != agent->step_seq || rank->answered_step) {
@@ -125,11 +136,12 @@ static void on_done(struct agent_rank *rank, struct rf_msg_answer *answer,
         shift_time(&answer->ran->start_ns, offset);
         shift_time(&answer->ran->end_ns, offset);
     }
-    done->ranks[done->n_ranks++] = *answer;
-    rf_schema_init(&rf_msg_answer_schema, answer);
-    if (ok && done->n_ranks < agent->n_ranks) {
+    add_answer(&agent->step, answer);
+    if (ok && agent->step.n_answers < agent->n_ranks) {
         return;
     }
+    agent->step.message.done.ok =
+        ok && agent->step.message.done.n_ranks < agent->n_ranks;
     send_gathered(agent, &agent->step);
     if (ok && strcmp(agent->phase, "close") == 0) {
         rf_agent_leave(agent);
@@ -172,7 +184,8 @@ static enum rf_status on_message(struct agent_rank *rank,
     const struct rf_msg_done *done = &message->done;
     const struct rf_msg_exchange *exchange = &message->exchange;
     if (message->type == RF_MSG_DONE) {
-        if (done->n_ranks != 1 || done->ranks[0].rank != rank->rank) {
+        if (done->ok || done->n_ranks != 1 ||
+            done->ranks[0].rank != rank->rank) {
             goto of_others;
         }
         on_done(rank, &done->ranks[0], done->seq);

@@ -206,6 +206,24 @@ static enum rf_status take_own_model(struct rf_scenario *scenario,
     return status;
 }
 
+/* Those of a node follow each other in `by_node`. */
+static void list_by_node(struct rf_scenario *scenario)
+{
+    const struct rf_world *world = scenario->world;
+    uint32_t first = 0;
+    scenario->by_node = rf_xcalloc(world->n_ranks, sizeof(*scenario->by_node));
+    for (uint32_t n = 0; n < world->n_nodes; n++) {
+        scenario->shares[n].first = first;
+        first += scenario->shares[n].n_ranks;
+        scenario->shares[n].n_ranks = 0;
+    }
+    for (uint32_t r = 0; r < world->n_ranks; r++) {
+        struct rf_scenario_share *share =
+            &scenario->shares[world->ranks[r].node];
+        scenario->by_node[share->first + share->n_ranks++] = r;
+    }
+}
+
 /* Every step of a run asks for all of these. */
 static void add_shares(struct rf_scenario *scenario)
 {
@@ -218,6 +236,7 @@ static void add_shares(struct rf_scenario *scenario)
         share->n_slots = RF_MAX(share->n_slots, world->ranks[r].slot + 1);
         share->bytes += rf_scenario_rank_bytes(scenario, r);
     }
+    list_by_node(scenario);
 }
 
 static enum rf_status build(struct rf_scenario *scenario,
@@ -305,6 +324,7 @@ void rf_scenario_destroy(struct rf_scenario *scenario)
     free(scenario->choice);
     free(scenario->balance_choice);
     free(scenario->shares);
+    free(scenario->by_node);
     rf_schedule_destroy(scenario->schedule);
     rf_plan_destroy(scenario->plan);
     rf_world_destroy(scenario->world);
@@ -355,6 +375,12 @@ uint32_t rf_scenario_node_ranks(const struct rf_scenario *scenario,
                                 uint32_t node)
 {
     return scenario->shares[node].n_ranks;
+}
+
+const uint32_t *rf_scenario_ranks_of(const struct rf_scenario *scenario,
+                                     uint32_t node)
+{
+    return scenario->by_node + scenario->shares[node].first;
 }
 
 uint32_t rf_scenario_node_slots(const struct rf_scenario *scenario,

@@ -14,6 +14,7 @@
 /* What a node has of a scenario: ranks, the slots up to their last, memory. */
 struct rf_scenario_share {
     uint32_t n_ranks, n_slots;
+    uint32_t first; /* of its ranks in the scenario's by_node */
     uint64_t bytes;
 };
 
@@ -29,6 +30,7 @@ struct rf_scenario {
                                  everything else here has the one taken */
     struct rf_balance_choice *balance_choice; /* the same of balance time */
     struct rf_scenario_share *shares;         /* by node */
+    uint32_t *by_node;                        /* ranks, those of node 0 first */
     bool links_assumed; /* the choice rests on links without figures */
     int64_t built_ns;   /* how long all that took */
     json_t *document;   /* with defaults, as sent to the ranks and printed */
@@ -61,6 +63,9 @@ uint64_t rf_scenario_node_bytes(const struct rf_scenario *scenario,
                                 uint32_t node);
 uint32_t rf_scenario_node_ranks(const struct rf_scenario *scenario,
                                 uint32_t node);
+/* So many, in ascending order. */
+const uint32_t *rf_scenario_ranks_of(const struct rf_scenario *scenario,
+                                     uint32_t node);
 uint32_t rf_scenario_node_slots(const struct rf_scenario *scenario,
                                 uint32_t node);
 /* Whether there is such a rank and `node` has it. */

@@ -116,6 +116,25 @@ static bool take_answer(struct rf_run_steps *steps, uint32_t node,
     return true;
 }
 
+/* The ranks that DONE does not list, if it says that they are through. */
+static bool take_rest(struct rf_run_steps *steps, uint32_t node,
+                      struct rf_run_taker taker, struct rf_fault *fault)
+{
+    const uint32_t *ranks = rf_scenario_ranks_of(steps->scenario, node);
+    const uint32_t n = rf_scenario_node_ranks(steps->scenario, node);
+    struct rf_msg_answer answer;
+    rf_schema_init(&rf_msg_answer_schema, &answer);
+    answer.ok = true;
+    for (uint32_t i = 0; i < n; i++) {
+        answer.rank = ranks[i];
+        if (!steps->answered[ranks[i]] &&
+            !take_answer(steps, node, &answer, taker, fault)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 enum rf_verdict rf_run_steps_done(struct rf_run_steps *steps, uint32_t node,
                                   const struct rf_msg_done *done,
                                   struct rf_run_taker taker,
@@ -137,6 +156,10 @@ enum rf_verdict rf_run_steps_done(struct rf_run_steps *steps, uint32_t node,
             return RF_VERDICT_ABORT;
         }
     }
+    if (done->ok) {
+        return take_rest(steps, node, taker, fault) ? node_answered(steps, node)
+                                                    : RF_VERDICT_ABORT;
+    }
     if (done->n_ranks < rf_scenario_node_ranks(steps->scenario, node)) {
         *fault = rf_fault_make(node, RF_NONE, RF_ERR_PROTOCOL,
                                "its answer leaves out ranks");
@@ -148,13 +171,11 @@ enum rf_verdict rf_run_steps_done(struct rf_run_steps *steps, uint32_t node,
 /* The node's rank where it has but one that has not answered. */
 static uint32_t only_rank(const struct rf_run_steps *steps, uint32_t node)
 {
-    uint32_t rank = 0;
+    uint32_t rank;
     if (rf_scenario_node_ranks(steps->scenario, node) != 1) {
         return RF_NONE;
     }
-    while (!rf_scenario_rank_on(steps->scenario, rank, node)) {
-        rank++;
-    }
+    rank = *rf_scenario_ranks_of(steps->scenario, node);
     return steps->answered[rank] ? RF_NONE : rank;
 }
 

@@ -48,12 +48,12 @@ fake_body() { # KIND
     banner_and_end) echo 'read_boot; banner' ;;
     bad_frame) echo 'read_boot; banner; head -c 64 /dev/zero; exec sleep 300' ;;
     huge_frame) echo 'read_boot; banner; frame 2 0 "{}" 4294967295; exec sleep 300' ;;
-    late_sequence) echo 'read_boot; banner; hello "[4, 4]" "$node" 7; exec sleep 300' ;;
+    late_sequence) echo 'read_boot; banner; hello "[5, 5]" "$node" 7; exec sleep 300' ;;
     no_json) echo 'read_boot; banner; frame 2 0 "hello?"; exec sleep 300' ;;
     unknown_type) echo 'read_boot; banner; frame 99 0 "{}"; exec sleep 300' ;;
     lease_first) echo 'read_boot; banner; frame 9 0 "{\"t\": 1}"; exec sleep 300' ;;
-    other_version) echo 'read_boot; banner; hello "[5, 6]"; exec sleep 300' ;;
-    other_node) echo 'read_boot; banner; hello "[4, 4]" 77; exec sleep 300' ;;
+    other_version) echo 'read_boot; banner; hello "[6, 7]"; exec sleep 300' ;;
+    other_node) echo 'read_boot; banner; hello "[5, 5]" 77; exec sleep 300' ;;
     error) echo 'read_boot; banner; frame 15 0 "{\"text\": \"no room\"}"; exec sleep 300' ;;
     *) fail "no fake worker $1" ;;
     esac
@@ -73,7 +73,7 @@ fake_words() { # KIND
     no_json) echo 'HELLO.*JSON' ;;
     unknown_type) echo 'frame type 99' ;;
     lease_first) echo 'before it has joined' ;;
-    other_version) echo 'version 9\.9\) speaks protocol 5 to 6' ;;
+    other_version) echo 'version 9\.9\) speaks protocol 6 to 7' ;;
     other_node) echo 'HELLO.* another node' ;;
     error) echo 'no room' ;;
     banner_and_end) echo 'closed the stream' ;;

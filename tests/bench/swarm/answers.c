@@ -101,6 +101,19 @@ static void add_part(const struct swarm *swarm, uint32_t rank, FILE *out)
     }
 }
 
+static void add_answers(const struct swarm *swarm,
+                        const struct swarm_agent *agent, FILE *out)
+{
+    fputs(",\"ranks\":[", out);
+    for (uint32_t i = 0; i < agent->n_ranks; i++) {
+        const uint32_t rank = agent->first_rank + i;
+        fprintf(out, "%s{\"rank\":%u,\"ok\":true", i > 0 ? "," : "", rank);
+        add_part(swarm, rank, out);
+        fputc('}', out);
+    }
+    fputc(']', out);
+}
+
 char *swarm_done(const struct swarm *swarm, const struct swarm_agent *agent)
 {
     const struct rf_msg_step *step = &swarm->step.message.step;
@@ -110,15 +123,13 @@ char *swarm_done(const struct swarm *swarm, const struct swarm_agent *agent)
     if (out == NULL) {
         abort();
     }
-    fprintf(out, "{\"attempt\":%u,\"seq\":%" PRIu64 ",\"ranks\":[",
-            step->attempt, step->seq);
-    for (uint32_t i = 0; i < agent->n_ranks; i++) {
-        const uint32_t rank = agent->first_rank + i;
-        fprintf(out, "%s{\"rank\":%u,\"ok\":true", i > 0 ? "," : "", rank);
-        add_part(swarm, rank, out);
-        fputc('}', out);
+    fprintf(out, "{\"attempt\":%u,\"seq\":%" PRIu64, step->attempt, step->seq);
+    if (strcmp(step->step, "fill") == 0) {
+        fputs(",\"ok\":true,\"ranks\":[]", out); /* no results */
+    } else {
+        add_answers(swarm, agent, out);
     }
-    fputs("]}", out);
+    fputc('}', out);
     fclose(out);
     return text;
 }

@@ -62,7 +62,8 @@ static const struct {
      "\"link\", \"bytes\": 5, \"links\": [{\"from\": 6, "
      "\"to\": 7, \"bytes\": 8}]}"},
     {RF_MSG_DONE,
-     "{\"attempt\": 1, \"seq\": 2, \"ranks\": [{\"rank\": 0, \"ok\": true, "
+     "{\"attempt\": 1, \"seq\": 2, \"ok\": true, "
+     "\"ranks\": [{\"rank\": 0, \"ok\": true, "
      "\"prepared\": {\"plan_digest\": \"p\", \"schedule_digest\": \"s\", "
      "\"plan_ms\": 1.5, \"open_ms\": 2.5, \"connect_ms\": 3.5, "
      "\"arena_bytes\": {\"train\": 1, "

@@ -127,14 +127,14 @@ START_TEST(test_other_protocol_versions_are_refused_with_both_named)
     json_t *boot = fake_boot(NULL);
     char errors[2048];
     int status;
-    json_object_set_new(boot, "protocol", json_pack("[i, i]", 5, 6));
+    json_object_set_new(boot, "protocol", json_pack("[i, i]", 6, 7));
     fake_start(&fake);
     fake_send(&fake, RF_MSG_BOOT, boot);
     fake_read_errors(&fake, errors, sizeof(errors));
     status = fake_wait(&fake);
     ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 1);
-    ck_assert_ptr_nonnull(strstr(errors, "protocol 5 to 6"));
-    ck_assert_ptr_nonnull(strstr(errors, "this worker 4 to 4"));
+    ck_assert_ptr_nonnull(strstr(errors, "protocol 6 to 7"));
+    ck_assert_ptr_nonnull(strstr(errors, "this worker 5 to 5"));
 }
 END_TEST
 
@@ -159,6 +159,24 @@ START_TEST(test_a_scenario_runs_and_the_next_one_may_follow_at_once)
     run_scenario(methods[_i]);
     fake_send(&fake, RF_MSG_SHUTDOWN, json_object());
     ck_assert_int_eq(fake_wait(&fake), 0);
+}
+END_TEST
+
+START_TEST(test_ranks_without_a_result_are_not_listed)
+{
+    json_t *done;
+    fake_join(&fake, NULL);
+    start_scenario("null", NULL);
+    step_ok("prepare", NULL);
+    done = fake_step_ok(&fake, "fill", index_argument(0));
+    ck_assert(json_is_true(json_object_get(done, "ok")));
+    ck_assert_uint_eq(json_array_size(json_object_get(done, "ranks")), 0);
+    json_decref(done);
+    done = fake_step_ok(&fake, "run", index_argument(0));
+    ck_assert_ptr_null(json_object_get(done, "ok"));
+    ck_assert_uint_eq(json_array_size(json_object_get(done, "ranks")), 2);
+    json_decref(done);
+    step_ok("close", NULL);
 }
 END_TEST
 
@@ -589,6 +607,7 @@ Suite *test_agent_suite(void)
     tcase_add_loop_test(
         scenario, test_a_scenario_runs_and_the_next_one_may_follow_at_once, 0,
         (int)RF_ARRAY_SIZE(methods));
+    tcase_add_test(scenario, test_ranks_without_a_result_are_not_listed);
     tcase_add_test(scenario, test_probes_give_figures);
     tcase_add_test(scenario,
                    test_a_source_that_changes_is_found_when_asked_for);

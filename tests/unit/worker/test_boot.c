@@ -13,7 +13,7 @@
     ", \"candidates\": [{\"address\": \"10.0.0.1\", \"port\": 4000}, "         \
     "{\"address\": \"fd00::1\", \"port\": 4001}]"
 #define GOOD                                                                   \
-    START_OF("[1, 4]")                                                         \
+    START_OF("[1, 5]")                                                         \
     CANDIDATES ", \"psk\": \"" KEY "\", \"env\": {\"A\": \"b\"}, "             \
                "\"limits\": {\"lease_dead_ms\": 700}}"
 
@@ -60,7 +60,7 @@ START_TEST(test_a_boot_without_a_launcher_has_no_key)
     struct rf_boot boot;
     struct rf_err err = {.text = ""};
     ck_assert_int_eq(
-        read_text(START_OF("[4, 4]") ", \"psk\": null}", &boot, &err), RF_OK);
+        read_text(START_OF("[5, 5]") ", \"psk\": null}", &boot, &err), RF_OK);
     ck_assert(!boot.has_psk);
     ck_assert_uint_eq(boot.n_candidates, 0);
     rf_boot_free(&boot);
@@ -80,18 +80,18 @@ END_TEST
 static const struct {
     const char *text, *why;
 } bad[] = {
-    {START_OF("[5, 6]") "}",
-     "the coordinator speaks protocol 5 to 6, this worker 4 to 4"},
+    {START_OF("[6, 7]") "}",
+     "the coordinator speaks protocol 6 to 7, this worker 5 to 5"},
     {START_OF("[0, 1]") "}",
-     "the coordinator speaks protocol 0 to 1, this worker 4 to 4"},
-    {START_OF("[4]") "}", "BOOT: $.protocol: must be a list of two versions"},
+     "the coordinator speaks protocol 0 to 1, this worker 5 to 5"},
+    {START_OF("[5]") "}", "BOOT: $.protocol: must be a list of two versions"},
     {START_OF(
-         "[4, 4]") ", \"psk\": \"zz112233445566778899aabbccddeeff0011223344"
+         "[5, 5]") ", \"psk\": \"zz112233445566778899aabbccddeeff0011223344"
                    "5566778899aabbccddeeff\"}",
      "BOOT: $.psk: must be hexadecimal"},
-    {START_OF("[4, 4]") CANDIDATES "}",
+    {START_OF("[5, 5]") CANDIDATES "}",
      "BOOT: $.candidates: of no use without a key"},
-    {START_OF("[4, 4]") ", \"shared\": {\"token\": \"../x\", \"nodes\": 2, "
+    {START_OF("[5, 5]") ", \"shared\": {\"token\": \"../x\", \"nodes\": 2, "
                         "\"folders\": []}}",
      "BOOT: $.shared.token: must be hexadecimal"},
 };

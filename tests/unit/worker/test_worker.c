@@ -78,7 +78,7 @@ START_TEST(test_help_and_version_go_to_standard_output)
     ck_assert_ptr_nonnull(strstr(ran.text, "--connect"));
     RUN("--version");
     ck_assert_int_eq(ran.status, 0);
-    ck_assert_ptr_nonnull(strstr(ran.text, "protocol 4"));
+    ck_assert_ptr_nonnull(strstr(ran.text, "protocol 5"));
 }
 END_TEST
 

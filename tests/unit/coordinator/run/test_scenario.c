@@ -211,6 +211,12 @@ START_TEST(test_case_memory_is_arenas_staging_and_process)
                           rf_scenario_node_bytes(pair.scenario, 1),
                       sum);
     ck_assert_uint_eq(rf_scenario_node_ranks(pair.scenario, 0), 2);
+    for (uint32_t n = 0; n < 2; n++) {
+        const uint32_t *ranks = rf_scenario_ranks_of(pair.scenario, n);
+        ck_assert_uint_lt(ranks[0], ranks[1]);
+        ck_assert(rf_scenario_rank_on(pair.scenario, ranks[0], n));
+        ck_assert(rf_scenario_rank_on(pair.scenario, ranks[1], n));
+    }
     configured_pair_free(&pair);
 }
 END_TEST

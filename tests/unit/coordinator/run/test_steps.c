@@ -67,6 +67,44 @@ START_TEST(test_steps_are_complete_when_every_node_has_answered)
 }
 END_TEST
 
+/* A node's DONE that says of all ranks but the listed one that they are
+ * through. */
+static enum rf_verdict say_rest(uint32_t node, struct rf_msg_answer *listed,
+                                struct rf_fault *fault)
+{
+    const struct rf_msg_done done = {.attempt = 7,
+                                     .seq = 1,
+                                     .ok = true,
+                                     .ranks = listed,
+                                     .n_ranks = listed != NULL};
+    const struct rf_run_taker taker = {count, &taken};
+    return rf_run_steps_done(steps, node, &done, taker, fault);
+}
+
+START_TEST(test_steps_take_ranks_that_are_not_listed)
+{
+    struct rf_msg_answer listed = ok(3);
+    struct rf_fault fault;
+    (void)rf_run_steps_ask(steps);
+    ck_assert_int_eq(say_rest(LAB_A, NULL, &fault), RF_VERDICT_GO_ON);
+    ck_assert_uint_eq(taken, 2);
+    ck_assert(!rf_run_steps_wait_for(steps, LAB_A));
+    ck_assert_int_eq(say_rest(LAB_B, &listed, &fault), RF_VERDICT_NEXT);
+    ck_assert_uint_eq(taken, 4); /* each rank once */
+}
+END_TEST
+
+START_TEST(test_steps_refuse_a_listed_rank_of_another_node)
+{
+    struct rf_msg_answer listed = ok(0);
+    struct rf_fault fault;
+    (void)rf_run_steps_ask(steps);
+    ck_assert_int_eq(say_rest(LAB_B, &listed, &fault), RF_VERDICT_ABORT);
+    ck_assert(has(fault.text, "not its own"));
+    rf_fault_free(&fault);
+}
+END_TEST
+
 START_TEST(test_steps_take_no_answer_twice)
 {
     struct rf_fault fault;
@@ -211,6 +249,8 @@ Suite *test_steps_suite(void)
     TCase *tests = tcase_create("steps");
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_test(tests, test_steps_are_complete_when_every_node_has_answered);
+    tcase_add_test(tests, test_steps_take_ranks_that_are_not_listed);
+    tcase_add_test(tests, test_steps_refuse_a_listed_rank_of_another_node);
     tcase_add_test(tests, test_steps_take_no_answer_twice);
     tcase_add_loop_test(tests, test_steps_refuse_answers, 0,
                         (int)RF_ARRAY_SIZE(faults));

@@ -223,8 +223,17 @@ struct rf_jnode rf_jnode_get(const struct rf_jnode *object, const char *key)
 struct rf_jnode rf_jnode_at(const struct rf_jnode *array, size_t index)
 {
     struct rf_jnode node;
+    char digits[24];
     char *at = append(node.path, array->path, 200);
-    snprintf(at, sizeof(node.path) - 200, "[%zu]", index);
+    size_t first = sizeof(digits), rest = index;
+    do {
+        digits[--first] = (char)('0' + rest % 10);
+        rest /= 10;
+    } while (rest > 0);
+    *at++ = '[';
+    at = append(at, digits + first, sizeof(digits) - first);
+    *at++ = ']';
+    *at = '\0';
     node.value = json_array_get(array->value, index);
     node.file = array->file;
     return node;

@@ -171,6 +171,15 @@ static void init_real(void *at)
 
 /* --- Texts and trees ------------------------------------------------------ */
 
+static void wipe_string(json_t *value)
+{
+    if (json_is_string(value)) {
+        char *copy = (char *)(uintptr_t)json_string_value(value);
+        explicit_bzero(copy, json_string_length(value));
+    }
+}
+
+/* A secret is wiped where it was as soon as it is taken. */
 static enum rf_status get_text(const struct rf_field *field, double min,
                                const struct rf_jnode *node, char **out,
                                struct rf_err *err)
@@ -180,6 +189,9 @@ static enum rf_status get_text(const struct rf_field *field, double min,
     if (json_is_string(node->value) && (double)size >= min &&
         (double)size <= field->max) {
         *out = rf_xstrdup(json_string_value(node->value));
+        if (field->kind == RF_FIELD_SECRET || field->kind == RF_FIELD_SECRETS) {
+            wipe_string(node->value);
+        }
         return RF_OK;
     }
     describe_bytes(min, field->max, range, sizeof(range));
@@ -592,14 +604,6 @@ static enum rf_status decode_members(const struct rf_schema *schema,
     return RF_OK;
 }
 
-static void wipe_string(json_t *value)
-{
-    if (json_is_string(value)) {
-        char *copy = (char *)(uintptr_t)json_string_value(value);
-        explicit_bzero(copy, json_string_length(value));
-    }
-}
-
 /* Most messages hold none, however many members theirs have. */
 static bool has_secrets(const struct rf_schema *schema)
 {
@@ -645,8 +649,8 @@ enum rf_status rf_schema_decode(const struct rf_schema *schema, json_t *object,
     enum rf_status status;
     rf_schema_init(schema, out);
     status = decode_members(schema, &root, out, err);
-    rf_schema_wipe(schema, object);
     if (status != RF_OK) {
+        rf_schema_wipe(schema, object); /* those that were not taken */
         rf_schema_free(schema, out);
     }
     return status;

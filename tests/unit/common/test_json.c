@@ -200,6 +200,9 @@ START_TEST(test_json_paths_name_the_place)
     ck_assert_uint_eq(slots, 4);
     ck_assert_int_eq(rf_jnode_require(&node, "host", &err), RF_ERR_CONFIG);
     ck_assert_str_eq(err.text, "f.json: $.nodes[1]: \"host\" is missing");
+    ck_assert_str_eq(rf_jnode_at(&nodes, 0).path, "$.nodes[0]");
+    ck_assert_str_eq(rf_jnode_at(&nodes, UINT64_MAX).path,
+                     "$.nodes[18446744073709551615]");
 }
 END_TEST
 

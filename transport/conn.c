@@ -216,7 +216,8 @@ static void take_cipher(struct rf_conn *conn, const char *data, size_t size)
             become_ready(conn);
         }
     }
-    while (status == RF_OK && conn->state == RF_CONN_OPEN) {
+    while (status == RF_OK && conn->state == RF_CONN_OPEN &&
+           rf_tls_has_more(conn->tls)) {
         status =
             rf_tls_read(conn->tls, plain, sizeof(plain), &got, &closed, &err);
         if (status == RF_OK && got > 0) {
@@ -224,9 +225,11 @@ static void take_cipher(struct rf_conn *conn, const char *data, size_t size)
         } else if (status == RF_OK && closed) {
             peer_closed(conn);
         } else {
-            rf_conn_put_cipher(conn);
             break;
         }
+    }
+    if (conn->state == RF_CONN_OPEN) {
+        rf_conn_put_cipher(conn);
     }
     if (status != RF_OK) {
         rf_conn_end(conn, &err);

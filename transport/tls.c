@@ -274,6 +274,7 @@ enum rf_status rf_tls_read(struct rf_tls *tls, void *plain, size_t size,
     *closed = false;
     ERR_clear_error();
     if (SSL_read_ex(tls->ssl, plain, size, got) == 1) {
+        trim(tls->in);
         return RF_OK;
     }
     *got = 0;
@@ -287,6 +288,11 @@ enum rf_status rf_tls_read(struct rf_tls *tls, void *plain, size_t size,
         return RF_OK;
     }
     return fail(err, RF_ERR_PROTOCOL, "record");
+}
+
+bool rf_tls_has_more(const struct rf_tls *tls)
+{
+    return BIO_ctrl_pending(tls->in) > 0 || SSL_has_pending(tls->ssl) == 1;
 }
 
 enum rf_status rf_tls_write(struct rf_tls *tls, const void *plain, size_t size,

@@ -46,6 +46,8 @@ enum rf_status rf_tls_handshake(struct rf_tls *tls, bool *done,
 enum rf_status rf_tls_read(struct rf_tls *tls, void *plain, size_t size,
                            size_t *got, bool *closed,
                            struct rf_err *err) RF_MUST_CHECK;
+/* Whether rf_tls_read() may give more of what was fed. */
+bool rf_tls_has_more(const struct rf_tls *tls);
 enum rf_status rf_tls_write(struct rf_tls *tls, const void *plain, size_t size,
                             struct rf_err *err) RF_MUST_CHECK;
 /* Ciphertext to send; returns bytes written to `out`, 0 when none. */

@@ -108,10 +108,13 @@ START_TEST(test_tls_right_key_joins_and_proves_the_identity)
     ck_assert_str_eq(rf_tls_identity(server), "run/0");
     ck_assert_ptr_null(rf_tls_identity(client));
     ck_assert_int_eq(rf_tls_write(client, "hello", 5, NULL), RF_OK);
+    ck_assert(!rf_tls_has_more(server));
     ck_assert_int_eq(carry(client, server, SIZE_MAX, NULL), RF_OK);
+    ck_assert(rf_tls_has_more(server));
     ck_assert_int_eq(
         rf_tls_read(server, plain, sizeof(plain), &got, &closed, NULL), RF_OK);
     ck_assert_uint_eq(got, 5);
+    ck_assert(!rf_tls_has_more(server));
     ck_assert_mem_eq(plain, "hello", 5);
     ck_assert(!closed);
 }

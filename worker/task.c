@@ -6,6 +6,7 @@
 
 #include "common/json.h"
 #include "common/mem.h"
+#include "transport/members.h"
 
 static enum rf_status build(struct rf_task *task,
                             const struct rf_msg_start *start,
@@ -25,18 +26,17 @@ static enum rf_status build(struct rf_task *task,
     return status;
 }
 
-enum rf_status rf_task_load(const struct rf_msg_start *start,
-                            struct rf_task **out, struct rf_err *err)
+static enum rf_status build_on_nodes(struct rf_task *task,
+                                     const struct rf_msg_start *start,
+                                     struct rf_err *err)
 {
-    struct rf_task *task = rf_xcalloc(1, sizeof(*task));
-    uint32_t *slots = rf_xcalloc(start->n_nodes, sizeof(*slots));
+    uint32_t *slots = rf_xcalloc(task->n_nodes, sizeof(*slots));
     enum rf_status status;
-    task->n_nodes = (uint32_t)start->n_nodes;
     task->node_names = rf_xcalloc(task->n_nodes, sizeof(*task->node_names));
     task->node_addresses =
         rf_xcalloc(task->n_nodes, sizeof(*task->node_addresses));
     for (uint32_t i = 0; i < task->n_nodes; i++) {
-        const struct rf_msg_member *node = &start->nodes[i];
+        const struct rf_msg_member *node = &task->nodes[i];
         task->node_names[i] = node->name;
         task->node_addresses[i] =
             node->address != NULL ? node->address : node->name;
@@ -44,6 +44,18 @@ enum rf_status rf_task_load(const struct rf_msg_start *start,
     }
     status = build(task, start, slots, err);
     free(slots);
+    return status;
+}
+
+enum rf_status rf_task_load(const struct rf_msg_start *start,
+                            struct rf_task **out, struct rf_err *err)
+{
+    struct rf_task *task = rf_xcalloc(1, sizeof(*task));
+    enum rf_status status = rf_members_unfold(
+        start->nodes, start->n_nodes, &task->nodes, &task->n_nodes, err);
+    if (status == RF_OK) {
+        status = build_on_nodes(task, start, err);
+    }
     if (status != RF_OK) {
         rf_task_destroy(task);
         return status;
@@ -62,5 +74,6 @@ void rf_task_destroy(struct rf_task *task)
     rf_model_destroy(task->model);
     free(task->node_names);
     free(task->node_addresses);
+    rf_members_free(task->nodes, task->n_nodes);
     free(task);
 }

@@ -2,6 +2,7 @@
 
 #include "common/bytes.h"
 #include "common/mem.h"
+#include "transport/members.h"
 
 static void fill_member(const struct rf_node_config *node,
                         const struct rf_msg_hello *hello,
@@ -11,6 +12,7 @@ static void fill_member(const struct rf_node_config *node,
     if (address == NULL && hello != NULL) {
         address = hello->address;
     }
+    rf_schema_init(&rf_msg_member_schema, out);
     out->name = rf_xstrdup(node->name);
     out->slots = node->slots;
     out->address = address != NULL ? rf_xstrdup(address) : NULL;
@@ -32,6 +34,7 @@ void rf_run_start_fill(const struct rf_attempt *attempt,
         fill_member(&config->nodes[i], rf_run_join_hello(join, i),
                     &start->nodes[i]);
     }
+    rf_members_fold(start->nodes, &start->n_nodes);
     start->data_key = rf_xmalloc(2 * 32 + 1);
     rf_hex_encode(key, 32, start->data_key);
 }

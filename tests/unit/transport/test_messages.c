@@ -51,7 +51,8 @@ static const struct {
                      "\"00ff\"}, \"headers\": {\"manifest\": {}}}"},
     {RF_MSG_START,
      "{\"attempt\": 1, \"model\": {\"m\": 1}, \"scenario\": {\"s\": [2]}, "
-     "\"nodes\": [{\"name\": \"a\", \"slots\": 8, \"address\": null}], "
+     "\"nodes\": [{\"name\": \"a\", \"slots\": 8, \"address\": null, "
+     "\"count\": 2, \"address_counts\": true}], "
      "\"data_key\": \"" HEX64 "\", \"test\": {\"flip\": {\"rank\": 1, "
      "\"iteration\": 2, \"side\": \"train\"}, \"exit\": {\"rank\": 0, "
      "\"phase\": \"run\", \"status\": 3, \"signal\": 9}, \"stall\": "

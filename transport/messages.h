@@ -225,7 +225,7 @@
     F(S, TEXT, kind, OPTIONAL, 1, 15, "probe: `copy` or `link`")               \
     F(S, U64, bytes, OPTIONAL, 0, RF_MSG_BYTES_MAX, "probe copy: size")        \
     F(S, LIST, links, msg_link, 0, RF_MSG_NODES_MAX,                           \
-      "probe link: what to measure at once; no rank is in two of them")
+      "probe link: those of the node's ranks; no rank is in two of them")
 
 #define RF_ARENA_BYTES_FIELDS(F, S)                                            \
     F(S, U64, train, REQUIRED, 0, RF_MSG_BYTES_MAX, "the training side's")     \

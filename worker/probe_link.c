@@ -348,9 +348,6 @@ static enum rf_status find_mine(const struct rf_probe *probe,
     const uint32_t n_ranks = probe->world->n_ranks;
     const struct rf_msg_link *mine = NULL;
     bool twice = false;
-    if (step->n_links == 0) {
-        return rf_err_set(err, RF_ERR_PROTOCOL, "a link probe without links");
-    }
     for (size_t i = 0; i < step->n_links; i++) {
         const struct rf_msg_link *link = &step->links[i];
         if (link->from >= n_ranks || link->to >= n_ranks ||

@@ -45,7 +45,8 @@ struct rf_run_probes {
     struct pair *pairs;
     size_t n_pairs;
     uint32_t n_rounds, round;
-    struct figure *known; /* in this run, by pair of nodes */
+    struct pair **received; /* in the round, by rank; NULL: none */
+    struct figure *known;   /* in this run, by pair of nodes */
 };
 
 struct rf_run_probes *rf_run_probes_create(uint32_t n_nodes)
@@ -61,6 +62,7 @@ void rf_run_probes_destroy(struct rf_run_probes *probes)
 {
     if (probes != NULL) {
         free(probes->pairs);
+        free(probes->received);
         free(probes->known);
         free(probes);
     }
@@ -189,8 +191,11 @@ void rf_run_probes_plan(struct rf_run_probes *probes,
     const size_t n = (size_t)probes->n_nodes * probes->n_nodes;
     struct sums sums = {scenario->world->ranks, NULL, probes->n_nodes};
     free(probes->pairs);
+    free(probes->received);
     probes->scenario = scenario;
     probes->pairs = NULL;
+    probes->received =
+        rf_xcalloc(scenario->world->n_ranks, sizeof(struct pair *));
     probes->n_pairs = probes->n_rounds = 0;
     if (!rf_scenario_crosses_by_tcp(scenario)) {
         return; /* its yardsticks know its links */
@@ -252,13 +257,20 @@ static bool in_turn(const struct rf_run_probes *probes, const struct pair *pair)
 /* Goes on to the next round that has a link to measure, if there is one. */
 static void find_round(struct rf_run_probes *probes)
 {
-    while (probes->round < probes->n_rounds) {
+    const uint32_t n_ranks = probes->scenario->world->n_ranks;
+    size_t found = 0;
+    memset(probes->received, 0, n_ranks * sizeof(struct pair *));
+    for (; probes->round < probes->n_rounds; probes->round++) {
         for (size_t i = 0; i < probes->n_pairs; i++) {
-            if (in_turn(probes, &probes->pairs[i])) {
-                return;
+            struct pair *pair = &probes->pairs[i];
+            if (in_turn(probes, pair)) {
+                probes->received[pair->to_rank] = pair;
+                found++;
             }
         }
-        probes->round++;
+        if (found > 0) {
+            return;
+        }
     }
 }
 
@@ -308,19 +320,6 @@ void rf_run_probes_ask(const struct rf_run_probes *probes,
     }
 }
 
-/* The link in turn that the rank receives on; NULL: none. */
-static struct pair *received_by(const struct rf_run_probes *probes,
-                                uint32_t rank)
-{
-    for (size_t i = 0; i < probes->n_pairs; i++) {
-        struct pair *pair = &probes->pairs[i];
-        if (pair->to_rank == rank && in_turn(probes, pair)) {
-            return pair;
-        }
-    }
-    return NULL;
-}
-
 static enum rf_status missing(struct rf_err *err, const char *figure)
 {
     return rf_err_set(err, RF_ERR_PROTOCOL, "its answer has no \"%s\"", figure);
@@ -361,8 +360,7 @@ enum rf_status rf_run_probes_take(struct rf_run_probes *probes,
                                   const struct rf_msg_answer *answer,
                                   struct rf_err *err)
 {
-    struct pair *pair =
-        probes->copying ? NULL : received_by(probes, answer->rank);
+    struct pair *pair = probes->received[answer->rank];
     if (!probes->copying && pair == NULL) {
         return RF_OK; /* only a receiving rank has seen anything */
     }

@@ -157,14 +157,48 @@ static void end_scenario(struct rf_run *run)
     rf_run_next_scenario(run);
 }
 
-/* Tells every node that has ranks in the attempt. */
+/* Which nodes have ranks in the attempt and are there; to be freed. */
+static bool *list_involved(const struct rf_run *run)
+{
+    bool *list = rf_xcalloc(run->config->n_nodes, sizeof(*list));
+    for (uint32_t i = 0; i < run->config->n_nodes; i++) {
+        list[i] = involved(run, i) && !rf_run_is_lost(run, i);
+    }
+    return list;
+}
+
+/* Tells all of them. */
 static void send_to_all(struct rf_run *run, const struct rf_msg *message)
 {
-    bool *to = rf_xcalloc(run->config->n_nodes, sizeof(*to));
-    for (uint32_t i = 0; i < run->config->n_nodes; i++) {
-        to[i] = involved(run, i) && !rf_run_is_lost(run, i);
-    }
+    bool *to = list_involved(run);
     run->ops->send_all(to, message, run->data);
+    free(to);
+}
+
+/* A probe of links, of which a node is in one at most: each is told of its own,
+ * since a list of all for each of them would be very many bytes. */
+static void send_links(struct rf_run *run, struct rf_msg *message)
+{
+    const struct rf_rank *ranks = run->attempt->scenario->world->ranks;
+    struct rf_msg_link *const links = message->step.links;
+    const size_t n = message->step.n_links;
+    bool *to = list_involved(run);
+    message->step.n_links = 1;
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t ends[] = {ranks[links[i].from].node,
+                                 ranks[links[i].to].node};
+        message->step.links = &links[i];
+        for (size_t e = 0; e < RF_ARRAY_SIZE(ends); e++) {
+            if (to[ends[e]]) {
+                run->ops->send(ends[e], message, run->data);
+            }
+            to[ends[e]] = false;
+        }
+    }
+    message->step.links = links;
+    message->step.n_links = 0;
+    run->ops->send_all(to, message, run->data);
+    message->step.n_links = n;
     free(to);
 }
 
@@ -226,7 +260,11 @@ static void ask(struct rf_run *run)
     step.step.attempt = run->attempt->number;
     step.step.seq = rf_run_steps_ask(run->steps);
     step.step.timeout_s = seconds_left(run);
-    send_to_all(run, &step);
+    if (step.step.n_links > 0) {
+        send_links(run, &step);
+    } else {
+        send_to_all(run, &step);
+    }
     rf_msg_free(&step);
 }
 

@@ -95,6 +95,19 @@ static void op_joined(void *data)
     ((struct fake_cluster *)data)->joined_called = true;
 }
 
+static void count_links(struct fake_cluster *fake, uint32_t node,
+                        const struct rf_msg_step *step)
+{
+    for (size_t i = 0; i < step->n_links; i++) {
+        const struct rf_msg_link *link = &step->links[i];
+        const bool own =
+            rf_scenario_rank_on(fake->scenario, link->from, node) ||
+            rf_scenario_rank_on(fake->scenario, link->to, node);
+        fake->links += own;
+        fake->foreign_links += !own;
+    }
+}
+
 static void op_send(uint32_t node, const struct rf_msg *message, void *data)
 {
     struct fake_cluster *fake = data;
@@ -111,6 +124,7 @@ static void op_send(uint32_t node, const struct rf_msg *message, void *data)
         fake_agent_inspect(fake, node, &message->inspect);
         break;
     case RF_MSG_STEP:
+        count_links(fake, node, &message->step);
         fake_agent_step(fake, node, &message->step);
         break;
     case RF_MSG_ABORT:

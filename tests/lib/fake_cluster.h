@@ -97,6 +97,7 @@ struct fake_cluster {
     json_t *last_exchanged;
     uint32_t attempt;
     json_t *seen_start;
+    unsigned links, foreign_links; /* sent to an end of them, or to others */
     json_t *seen_limits; /* the last "timeout_s" of each step, by its name */
 };
 

@@ -212,7 +212,6 @@ static void begin_round(struct swarm *swarm)
         mark_first(swarm, SWARM_CLOSE);
     }
     make_plan(swarm);
-    note_links(swarm);
 }
 
 static void take_step(struct swarm_agent *agent, const struct rf_frame *frame)
@@ -222,8 +221,12 @@ static void take_step(struct swarm_agent *agent, const struct rf_frame *frame)
     if (!see(agent, &swarm->step, frame, &news)) {
         return;
     }
-    if (news) {
+    if (swarm->step.message.step.seq != swarm->seq) {
+        swarm->seq = swarm->step.message.step.seq;
         begin_round(swarm);
+    }
+    if (news) {
+        note_links(swarm);
     }
     if (strcmp(swarm->step.message.step.step, "prepare") == 0) {
         mark_first(swarm, SWARM_EXCHANGE);

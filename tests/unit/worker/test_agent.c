@@ -211,6 +211,8 @@ START_TEST(test_probes_give_figures)
     ck_assert_ptr_null(
         json_object_get(part_of(done, 1, "probed"), "gbytes_per_s"));
     json_decref(done);
+    /* Of links between other nodes a node hears nothing. */
+    step_ok("probe", json_pack("{s:s}", "kind", "link"));
     step_ok("close", NULL);
 }
 END_TEST

@@ -95,6 +95,24 @@ START_TEST(test_run_start_message_has_all_that_ranks_need)
 }
 END_TEST
 
+static const char four_nodes[] =
+    "{'name': 't', 'launch': {'method': 'local'}, 'nodes': [{'host': 'a', "
+    "'slots': 1}, {'host': 'b', 'slots': 1}, {'host': 'c', 'slots': 1}, "
+    "{'host': 'd', 'slots': 1}], 'model': {'megatron': {'num_layers': 2, "
+    "'hidden_size': 64, 'num_attention_heads': 4, 'vocab_size': 128}}, "
+    "'scenarios': [{'name': 's', 'mode': 'disaggregated', 'train': {'dp': 2}, "
+    "'infer': {'dp': 2}, 'iterations': 1}]}";
+
+START_TEST(test_run_tells_a_node_only_of_its_own_links)
+{
+    struct fake_cluster *fake = fake_run(four_nodes);
+    ck_assert_int_eq(rf_run_exit_code(fake->run), 0);
+    ck_assert_uint_ge(fake->links, 4); /* both ends of two */
+    ck_assert_uint_eq(fake->foreign_links, 0);
+    fake_cluster_destroy(fake);
+}
+END_TEST
+
 START_TEST(test_run_hands_test_hooks_to_the_ranks)
 {
     struct fake_cluster *fake = fake_cluster_create(fake_run_one, NULL, 0);
@@ -625,6 +643,7 @@ Suite *test_run_suite(void)
     tcase_add_test(tests,
                    test_run_shows_how_much_of_a_checkpoint_the_nodes_have_read);
     tcase_add_test(tests, test_run_start_message_has_all_that_ranks_need);
+    tcase_add_test(tests, test_run_tells_a_node_only_of_its_own_links);
     tcase_add_test(tests, test_run_hands_test_hooks_to_the_ranks);
     tcase_add_test(tests, test_run_tells_ranks_how_long_a_step_may_take);
     tcase_add_test(tests, test_run_limits_grow_with_the_memory);

@@ -176,11 +176,12 @@ test_one_repeat_is_a_run_as_without() {
     expect_exit 0
     expect_text err 'scenario 1 of 1: second$'
     for which in without with; do
-        jq -c 'paths' "$which"/*/second.json | grep -v '^."\(argv\|flags\)"' \
-            >"$which.paths"
+        # Other tests bring interfaces of this machine up and down.
+        jq -c 'del(.argv, .flags, .environment) | paths' \
+            "$which"/*/second.json >"$which.paths"
         jq -c 'keys' "$which"/*/run.json >>"$which.paths"
     done
-    cmp without.paths with.paths || fail "the files have other fields"
+    diff without.paths with.paths >&2 || fail "the files have other fields"
 }
 
 csv_column() { # NAME

@@ -320,7 +320,7 @@ test_driver_too_old_for_the_toolkit_is_named_with_both_versions() {
         FAKE_CUDA_RUNTIME: "12090", FAKE_NVML_DRIVER: "520.61.05"}'
     run_coord cluster.json -o older
     expect_exit 4
-    expect_text err 'CUDA 12\.9, which needs driver 525 or later: update it$'
+    expect_text err 'CUDA 12\.9, which needs driver 525 or later: update it(;|$)'
 }
 
 # Whatever driver of the same major version: also where the module asks it for

@@ -168,7 +168,7 @@ START_TEST(test_a_stopped_rank_is_killed_when_its_lease_runs_out)
 {
     pid_t ranks[4];
     json_t *report;
-    fake_join(&fake, "{\"lease_period_ms\": 50, \"lease_dead_ms\": 600}");
+    fake_join(&fake, "{\"lease_period_ms\": 50, \"lease_dead_ms\": 3000}");
     start_scenario("null", NULL);
     step_ok("prepare", NULL);
     ck_assert_uint_eq(fake_children(fake.agent, ranks, 4), 2);
@@ -207,7 +207,7 @@ static pid_t stop_and_hold(void)
 {
     pid_t ranks[4];
     siginfo_t info;
-    fake_join(&fake, "{\"lease_period_ms\": 50, \"lease_dead_ms\": 600}");
+    fake_join(&fake, "{\"lease_period_ms\": 50, \"lease_dead_ms\": 3000}");
     start_scenario("null", NULL);
     step_ok("prepare", NULL);
     ck_assert_uint_eq(fake_children(fake.agent, ranks, 4), 2);

@@ -43,6 +43,8 @@ static enum rf_status start(uint32_t n_ranks, ucp_context_h *out,
     ucs_status_t status;
     /* A transport's settings are taken from the environment alone. */
     (void)setenv("UCX_TCP_RX_SEG_SIZE", RF_UCX_TCP_SEGMENT, 0);
+    (void)setenv("UCX_TCP_SNDBUF", RF_UCX_TCP_BUFFER, 0);
+    (void)setenv("UCX_TCP_RCVBUF", RF_UCX_TCP_BUFFER, 0);
     status = ucp_config_read(NULL, NULL, &config);
     if (status != UCS_OK) {
         return rf_ucx_failed("read its settings", status, err);

@@ -34,10 +34,6 @@ enum rf_status rf_model_add_family(struct rf_model *model,
                                    const struct rf_jnode *where,
                                    struct rf_err *err) RF_MUST_CHECK;
 
-/* Once all families are there: a q_proj beside latent attention holds heads
- * only, with no key and value rows to be fused with: RF_ROLE_MLA_Q_B. */
-void rf_model_fix_latent_roles(struct rf_model *model);
-
 /* Adds a line to the model's not_counted. */
 void rf_model_not_counted(struct rf_model *model, const char *fmt, ...)
     RF_PRINTF(2, 3);

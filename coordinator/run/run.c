@@ -98,11 +98,6 @@ const char *rf_run_node_error(const struct rf_run *run, uint32_t node)
                : lost;
 }
 
-const struct rf_msg_hello *rf_run_node(const struct rf_run *run, uint32_t node)
-{
-    return rf_run_join_hello(run->join, node);
-}
-
 int rf_run_exit_code(const struct rf_run *run)
 {
     return rf_run_tally_exit_code(&run->tally);

@@ -148,8 +148,6 @@ void rf_run_stopped(struct rf_run *run);
  * the run is done. */
 int rf_run_exit_code(const struct rf_run *run);
 const char *rf_run_state(const struct rf_run *run);
-/* What a node said of itself; NULL: it has not joined. */
-const struct rf_msg_hello *rf_run_node(const struct rf_run *run, uint32_t node);
 /* Why a node could not join, was lost, or has no checkpoint that can be used;
  * NULL: nothing of that. */
 const char *rf_run_node_error(const struct rf_run *run, uint32_t node);

@@ -108,32 +108,59 @@ static json_t *whole_number(const char *text)
                : json_integer(value);
 }
 
-static bool has_word(const char *words, const char *word)
+/* The words of a flag in a list that ends with NULL, and its text, which
+ * free() frees with the list. */
+static char *split_words(const char *words, const char ***list)
 {
-    const size_t size = strlen(word);
-    for (const char *at = words; *at != '\0';) {
-        size_t length = strcspn(at, " ");
-        if (length == size && strncmp(at, word, size) == 0) {
-            return true;
-        }
-        at += length + strspn(at + length, " ");
+    char *copy = rf_xstrdup(words), *rest = copy, *word;
+    size_t n = 0, cap = 0;
+    *list = NULL;
+    while ((word = strsep(&rest, " ")) != NULL) {
+        RF_PUSH(*list, n, cap, word);
     }
-    return false;
+    RF_PUSH(*list, n, cap, NULL);
+    return copy;
+}
+
+static bool has_word(const char *const *list, const char *word)
+{
+    while (*list != NULL && strcmp(*list, word) != 0) {
+        list++;
+    }
+    return *list != NULL;
 }
 
 static enum rf_status no_such_word(const struct rf_megatron_flag *flag,
-                                   const char *text, struct rf_err *err)
+                                   const char *const *list, const char *text,
+                                   struct rf_err *err)
 {
-    char list[128] = "";
-    size_t used = 0;
-    for (const char *at = flag->words; *at != '\0' && used < sizeof(list);) {
-        size_t length = strcspn(at, " ");
-        used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%.*s",
-                                 used > 0 ? ", " : "", (int)length, at);
-        at += length + strspn(at + length, " ");
+    const char *nearest = rf_nearest_word(text, list);
+    char all[128] = "";
+    for (size_t i = 0, used = 0; list[i] != NULL && used < sizeof(all); i++) {
+        used += (size_t)snprintf(all + used, sizeof(all) - used, "%s%s",
+                                 i > 0 ? ", " : "", list[i]);
     }
-    return rf_err_set(err, RF_ERR_USAGE, "--%s %.60s: must be one of %s",
-                      flag->name, text, list);
+    return rf_err_set(
+        err, RF_ERR_USAGE, "--%s %.60s: must be one of %s%s%s%s", flag->name,
+        text, all, nearest != NULL ? " (did you mean " : "",
+        nearest != NULL ? nearest : "", nearest != NULL ? "?)" : "");
+}
+
+static enum rf_status read_word(const struct rf_megatron_flag *flag,
+                                const char *text, json_t **out,
+                                struct rf_err *err)
+{
+    const char **list;
+    char *words = split_words(flag->words, &list);
+    enum rf_status status = RF_OK;
+    if (has_word(list, text)) {
+        *out = json_string(text);
+    } else {
+        status = no_such_word(flag, list, text, err);
+    }
+    free(list);
+    free(words);
+    return status;
 }
 
 /* The value of a flag that has one. */
@@ -157,8 +184,7 @@ static enum rf_status read_value(const struct rf_megatron_flag *flag,
                                 "as [0]*3+[1]*24 with an entry for each layer",
                                 flag->name, text);
     default:
-        *out = has_word(flag->words, text) ? json_string(text) : NULL;
-        return *out != NULL ? RF_OK : no_such_word(flag, text, err);
+        return read_word(flag, text, out, err);
     }
 }
 

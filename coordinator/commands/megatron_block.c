@@ -1,6 +1,8 @@
 /* The benchmark's output. See megatron_block.h. */
 #include "coordinator/commands/megatron_block.h"
 
+#include <string.h>
+
 #include "coordinator/results/fields.h"
 
 #define RULE                                                                   \
@@ -81,36 +83,41 @@ static void print_head(const struct rf_megatron_summary *summary, FILE *to)
     print_size("Destination", &summary->infer, to);
 }
 
-static void print_times(const struct rf_megatron_summary *summary,
-                        const json_t *record, FILE *to)
+static void print_results(const json_t *record, FILE *to)
 {
-    struct rf_result_samples samples = rf_result_samples(record, "refit_ms");
     double mean = 0, min = 0, max = 0;
-    bool known = rf_result_number(record, "summary", "mean_ms", &mean) &&
-                 rf_result_number(record, "summary", "min_ms", &min) &&
-                 rf_result_number(record, "summary", "max_ms", &max);
-    const size_t all = RF_MAX(samples.count, (size_t)summary->iterations);
-    if (samples.count > 0) {
-        fprintf(to, "\nWarmup: %u iterations...\n", summary->warmup);
-        fprintf(to, "\nBenchmarking: %zu iterations...\n", all);
-    }
-    for (size_t i = 0; i < samples.count; i++) {
-        fprintf(to, "  Iteration %zu/%zu: %.2f ms\n", i + 1, all,
-                samples.values[i]);
-    }
-    if (samples.count > 0 && known) {
+    if (strcmp(rf_result_text(record, NULL, "status"), "ok") == 0 &&
+        rf_result_number(record, "summary", "mean_ms", &mean) &&
+        rf_result_number(record, "summary", "min_ms", &min) &&
+        rf_result_number(record, "summary", "max_ms", &max)) {
         fprintf(to,
                 "\n" RULE "RESULTS\n" RULE "Mean refit time: %.2f ms\n"
                 "Min refit time:  %.2f ms\nMax refit time:  %.2f ms\n" RULE,
                 mean, min, max);
     }
-    rf_result_samples_free(&samples);
+}
+
+static void print_times(const struct rf_megatron_summary *summary,
+                        const struct rf_result_samples *samples, FILE *to)
+{
+    const size_t all = RF_MAX(samples->count, (size_t)summary->iterations);
+    fprintf(to, "\nWarmup: %u iterations...\n", summary->warmup);
+    fprintf(to, "\nBenchmarking: %zu iterations...\n", all);
+    for (size_t i = 0; i < samples->count; i++) {
+        fprintf(to, "  Iteration %zu/%zu: %.2f ms\n", i + 1, all,
+                samples->values[i]);
+    }
 }
 
 void rf_megatron_block_print(const struct rf_megatron_summary *summary,
                              const json_t *record, FILE *to)
 {
-    print_head(summary, to);
-    print_times(summary, record, to);
-    putc('\n', to);
+    struct rf_result_samples samples = rf_result_samples(record, "refit_ms");
+    if (samples.count > 0) {
+        print_head(summary, to);
+        print_times(summary, &samples, to);
+        print_results(record, to);
+        putc('\n', to);
+    }
+    rf_result_samples_free(&samples);
 }

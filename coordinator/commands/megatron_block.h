@@ -32,7 +32,8 @@ rf_megatron_summary_of(const struct rf_scenario *scenario);
 /*
  * Prints the benchmark's lines. Times are of the scenario's record: of the
  * slowest rank, where the benchmark has rank 0's. MB are 2^20 bytes, as there.
- * Of a record without an iteration there is what was known before, and of NULL.
+ * As there, a run that fails ends without results. Of a record without an
+ * iteration, or of NULL, nothing is printed: no refit was begun.
  */
 void rf_megatron_block_print(const struct rf_megatron_summary *summary,
                              const json_t *record, FILE *to);

@@ -39,7 +39,9 @@ static void print_end(const struct rf_run_app *run)
     const struct megatron_app *app = (const struct megatron_app *)run;
     const json_t *record = rf_results_last(run->results);
     if (run->cli->json) {
-        (void)print_json(record);
+        if (record != NULL) { /* the run ended before its scenario did */
+            (void)print_json(record);
+        }
         return;
     }
     rf_megatron_block_print(&app->summary, record, stdout);

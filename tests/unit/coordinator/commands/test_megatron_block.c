@@ -51,7 +51,7 @@ static char *printed(const struct rf_megatron_summary *summary,
 START_TEST(test_megatron_block_is_the_benchmarks)
 {
     char *text = printed(
-        &example, "{'iterations': [{'refit_ms': 123.449}, "
+        &example, "{'status': 'ok', 'iterations': [{'refit_ms': 123.449}, "
                   "{'refit_ms': 121.34}, {'refit_ms': 119.871}], 'summary': "
                   "{'mean_ms': 122.154, 'min_ms': 119.871, 'max_ms': "
                   "125.43}}");
@@ -68,13 +68,26 @@ START_TEST(test_megatron_block_is_the_benchmarks)
 }
 END_TEST
 
-START_TEST(test_megatron_block_without_iterations_claims_none)
+START_TEST(test_megatron_block_is_left_out_without_iterations)
 {
-    char *text = printed(&example, "{'iterations': [], 'summary': null}");
-    ck_assert_str_eq(text, HEAD "\n");
+    char *text = printed(&example, "{'status': 'failed', 'iterations': []}");
+    ck_assert_str_eq(text, "");
     free(text);
     text = printed(&example, NULL);
-    ck_assert_str_eq(text, HEAD "\n");
+    ck_assert_str_eq(text, "");
+    free(text);
+}
+END_TEST
+
+/* Of what was measured before a failure there are times, but no results. */
+START_TEST(test_megatron_block_of_a_failed_run_has_no_results)
+{
+    char *text = printed(
+        &example, "{'status': 'mismatch', 'iterations': [{'refit_ms': 1}], "
+                  "'summary': {'mean_ms': 1, 'min_ms': 1, 'max_ms': 1}}");
+    ck_assert_str_eq(text, HEAD "\nWarmup: 2 iterations...\n"
+                                "\nBenchmarking: 3 iterations...\n"
+                                "  Iteration 1/3: 1.00 ms\n\n");
     free(text);
 }
 END_TEST
@@ -86,7 +99,7 @@ START_TEST(test_megatron_block_of_experts_on_other_ranks)
     summary.collocated = false;
     summary.experts = 8;
     summary.infer.first_rank = 4;
-    text = printed(&summary, NULL);
+    text = printed(&summary, "{'iterations': [{'refit_ms': 1}]}");
     ck_assert_ptr_nonnull(strstr(text, RULE "NON-COLLOCATED MODE REFIT"));
     ck_assert_ptr_nonnull(strstr(text, "8 heads\nMoE: 8 experts\nRefit"));
     ck_assert_ptr_nonnull(
@@ -171,7 +184,8 @@ Suite *test_megatron_block_suite(void)
     Suite *suite = suite_create("megatron_block");
     TCase *tests = tcase_create("megatron_block");
     tcase_add_test(tests, test_megatron_block_is_the_benchmarks);
-    tcase_add_test(tests, test_megatron_block_without_iterations_claims_none);
+    tcase_add_test(tests, test_megatron_block_is_left_out_without_iterations);
+    tcase_add_test(tests, test_megatron_block_of_a_failed_run_has_no_results);
     tcase_add_test(tests, test_megatron_block_of_experts_on_other_ranks);
     tcase_add_test(tests, test_megatron_sizes_are_those_of_the_first_rank);
     tcase_add_test(tests, test_megatron_counts_copies_as_the_benchmark_does);

@@ -75,6 +75,35 @@ START_TEST(test_megatron_idle_flags_are_noted_once_with_all_values)
 }
 END_TEST
 
+/* As in the scripts and model_configs of Megatron-LM's examples/rl, but for
+ * their checkpoint's arguments and its tokenizer. */
+START_TEST(test_megatron_takes_the_flags_of_its_rl_examples)
+{
+    struct rf_megatron_args args;
+    char **argv = NULL;
+    int argc = 0;
+    ck_assert_int_eq(
+        megatron_take(
+            "--no-use-tokenizer-model-from-checkpoint-args "
+            "--tokenizer-hf-include-special-tokens --initialize-socket-comms "
+            "--dist-ckpt-strictness log_unexpected --ckpt-fully-parallel-save "
+            "--ckpt-fully-parallel-load --disable-straggler-on-startup "
+            "--straggler-minmax-count 16 --rl-inference-logprobs-is-correction "
+            "--rl-importance-sampling-truncation-coef 5.0 "
+            "--grpo-default-temperature 1.2 --grpo-default-top-p 0.95 "
+            "--langrl-inference-server-conversation-template x --env-config y "
+            "--inference-num-cuda-graphs 1 --inference-buffer-size-gb 20 "
+            "--inference-dynamic-batching-num-cuda-graphs 1 "
+            "--inference-dynamic-batching-unified-memory-level 1 "
+            "--decode-only-cuda-graphs --disable-chunked-prefill",
+            &args, &argc, &argv, NULL),
+        RF_OK);
+    ck_assert_int_eq(argc, 0);
+    ck_assert_uint_eq(json_array_size(args.idle), 20);
+    rf_megatron_args_free(&args);
+}
+END_TEST
+
 static const struct {
     const char *line, *says;
 } refused[] = {
@@ -96,6 +125,7 @@ static const struct {
     {"--use-tp-pp-dp-mapping", "--use-tp-pp-dp-mapping: ranks are numbered"},
     {"--make-vocab-size-divisible-by 64", "multiple of 128 times TP"},
     {"--hybrid-override-pattern M*", "another model than GPT"},
+    {"--tokenizer-type HuggingFaceTokenizer", "remove it and give --vocab-si"},
 };
 
 START_TEST(test_megatron_refuses_with_the_flag)
@@ -170,6 +200,7 @@ Suite *test_megatron_flags_suite(void)
     tcase_add_test(tests, test_megatron_leaves_other_options_in_their_order);
     tcase_add_test(tests,
                    test_megatron_idle_flags_are_noted_once_with_all_values);
+    tcase_add_test(tests, test_megatron_takes_the_flags_of_its_rl_examples);
     tcase_add_loop_test(tests, test_megatron_refuses_with_the_flag, 0,
                         (int)RF_ARRAY_SIZE(refused));
     tcase_add_test(tests, test_megatron_names_are_unique);

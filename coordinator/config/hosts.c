@@ -153,13 +153,30 @@ static void multiply(struct names *names, const struct names *numbers)
     *names = out;
 }
 
+/* The address of "[::1]", IPv6's form beside a port, here beside slots; NULL:
+ * the word is another. Numbers and ranges have no colons. */
+static char *bracketed_address(const char *word)
+{
+    const size_t size = strcspn(word, "]");
+    const bool whole =
+        word[0] == '[' && word[size] == ']' && word[size + 1] == '\0';
+    return whole && memchr(word, ':', size) != NULL
+               ? rf_xasprintf("%.*s", (int)size - 1, word + 1)
+               : NULL;
+}
+
 /* The names that a word without slots stands for. */
 static enum rf_status expand(const char *word, struct names *names,
                              struct rf_err *err)
 {
     const char *at = word;
+    char *address = bracketed_address(word);
     struct names numbers = {0};
     enum rf_status status = RF_OK;
+    if (address != NULL) {
+        RF_PUSH(names->list, names->n, names->cap, address);
+        return RF_OK;
+    }
     RF_PUSH(names->list, names->n, names->cap, rf_xstrdup(""));
     while (status == RF_OK && *at != '\0') {
         size_t size = strcspn(at, "[]");
@@ -185,7 +202,7 @@ static enum rf_status expand(const char *word, struct names *names,
 }
 
 /* Where ":slots" begins, or NULL. Without brackets, a word with several colons
- * is an IPv6 address. */
+ * is an IPv6 address, without slots. */
 static char *find_slots(char *word)
 {
     char *close = strrchr(word, ']');

@@ -29,8 +29,9 @@ struct rf_hosts {
  * Adds the hosts of a list: words between commas, each with at most one
  * ":slots" at its end, which holds for all hosts of the word. Brackets hold
  * numbers and ranges of them, "[01-03,7]", padded to the width of the first
- * number; several brackets in a word multiply. A host that is listed twice is
- * an error. What was added before an error stays.
+ * number; several brackets in a word multiply. Brackets around an IPv6 address
+ * keep its colons from those of slots, "[::1]:4". A host that is listed twice
+ * is an error. What was added before an error stays.
  */
 enum rf_status rf_hosts_parse(const char *text, struct rf_hosts *out,
                               struct rf_err *err) RF_MUST_CHECK;

@@ -47,6 +47,7 @@ static const struct {
     {"[1-2]", "1 2"},
     {"fe80::1%eth0,::1", "fe80::1%eth0 ::1"},
     {"10.0.0.[1-2]:3", "10.0.0.1:3 10.0.0.2:3"},
+    {"[::1]:3,[fe80::1%eth0],b:2", "::1:3 fe80::1%eth0 b:2"},
 };
 
 START_TEST(test_hosts_ranges_expand)
@@ -79,7 +80,10 @@ static const struct {
     {"a[1-2-3]", "brackets hold numbers"},
     {"a[[1]]", "brackets hold numbers"},
     {"a[1234567890]", "at most 9 digits"},
-    {"[::1]", "brackets hold numbers"},
+    {"[::1]b", "brackets hold numbers"},
+    {"[::1]:0", "from 1 to 1024"},
+    {"[::1]:2,::1", "host ::1 is listed twice"},
+    {"[:1-2]:2", "\":1-2\" is not a host name"},
     {"a[3-1]", "range 3-1 goes down"},
     {"a[1-5000]", "more than 4096 hosts"},
     {"a[0-999999999]", "more than 4096 hosts"},
@@ -134,6 +138,7 @@ static const struct {
     {"worker-1 slots=8\nworker-2 slots=8\n", "worker-1:8 worker-2:8"},
     {"\ta\r\n  gpu[01-02] slots=8\r\n", "a gpu01:8 gpu02:8"},
     {"::1 slots=2", "::1:2"},
+    {"[::1]:2\n[::2] slots=3", "::1:2 ::2:3"},
     /* as editors on Windows write UTF-8 */
     {"\xef\xbb\xbf"
      "a slots=2\r\n",

@@ -19,8 +19,6 @@ static enum rf_status read_option(char **at, uint32_t *slots,
     static const char *const keys[] = {"slots", "max_slots", "max-slots", NULL};
     char key[16], value[16], *word = *at;
     size_t size = strcspn(word, BLANKS "=");
-    uint32_t number = 0;
-    enum rf_status status;
     snprintf(key, sizeof(key), "%.*s", (int)RF_MIN(size, sizeof(key)), word);
     *at += size;
     *at += strspn(*at, BLANKS);
@@ -43,11 +41,8 @@ static enum rf_status read_option(char **at, uint32_t *slots,
              *at);
     *at += size;
     *at += strspn(*at, BLANKS);
-    status = rf_hosts_slots(value, &number, err);
-    if (status == RF_OK && strcmp(key, keys[0]) == 0) {
-        *slots = number;
-    }
-    return status;
+    return strcmp(key, keys[0]) == 0 ? rf_hosts_slots(value, slots, err)
+                                     : RF_OK;
 }
 
 /* A line without its comment; it is changed. */

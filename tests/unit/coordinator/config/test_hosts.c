@@ -130,6 +130,7 @@ static const struct {
     /* Open MPI */
     {"# nodes\na slots=4\nb slots = 2 max_slots=8  # two\n\n", "a:4 b:2"},
     {"a slots=4\nb\na slots=2\n", "a:6 b"},
+    {"a slots=4 max-slots=9999\n", "a:4"},
     /* one line per slot */
     {"a\na\nb\na\n", "a:3 b"},
     /* MPICH */

@@ -236,6 +236,7 @@ static void keep(struct rf_result_set *set, const struct pool *pool)
 void rf_pool(struct rf_result_set *set, struct rf_pooled *counts)
 {
     struct pool pool = {0};
+    counts->several |= rf_result_set_has_runs(set);
     for (size_t i = 0; i < set->n; i++) {
         take(&pool, &set->files[i]);
     }
@@ -250,11 +251,17 @@ void rf_pool(struct rf_result_set *set, struct rf_pooled *counts)
 
 enum rf_status rf_pool_check(const struct rf_pooled *counts, struct rf_err *err)
 {
-    return counts->scenarios > 0
-               ? RF_OK
-               : rf_err_set(err, RF_ERR_CONFIG,
+    if (counts->scenarios > 0) {
+        return RF_OK;
+    }
+    return counts->several
+               ? rf_err_set(err, RF_ERR_CONFIG,
                             "--pool: no scenario was measured alike in two "
-                            "runs; scenarios are matched by name");
+                            "runs; scenarios are matched by name")
+               : rf_err_set(
+                     err, RF_ERR_CONFIG,
+                     "--pool: there are no two runs to pool; name several "
+                     "run folders, or a folder of them");
 }
 
 /* --- What is said of it --------------------------------------------------- */

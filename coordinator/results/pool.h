@@ -2,6 +2,7 @@
 #ifndef RF_COORDINATOR_RESULTS_POOL_H
 #define RF_COORDINATOR_RESULTS_POOL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "coordinator/results/result_files.h"
@@ -9,6 +10,7 @@
 struct rf_pooled {
     size_t scenarios; /* that are of several runs now */
     size_t apart; /* records that could not be pooled with their namesakes */
+    bool several; /* some set had more than one run */
 };
 
 /*
@@ -22,7 +24,7 @@ struct rf_pooled {
  */
 void rf_pool(struct rf_result_set *set, struct rf_pooled *counts);
 
-/* RF_ERR_CONFIG if there was nothing to pool. */
+/* RF_ERR_CONFIG if there was nothing to pool, which says why. */
 enum rf_status rf_pool_check(const struct rf_pooled *counts,
                              struct rf_err *err) RF_MUST_CHECK;
 

@@ -82,6 +82,7 @@ test_other_refits_and_copies_are_named_and_kept_apart() {
     expect_text err 'no scenario was measured alike in two runs'
     run_coord report --pool a
     expect_exit 2
+    expect_text err 'no two runs to pool; name several run folders'
 }
 
 test_runs_before_are_compared_with_runs_after() {

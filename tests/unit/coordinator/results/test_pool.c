@@ -168,6 +168,17 @@ START_TEST(test_pool_leaves_other_refits_and_copies_apart)
 }
 END_TEST
 
+START_TEST(test_pool_of_one_run_asks_for_others)
+{
+    struct rf_err err = {0};
+    add("one", "x", 10);
+    add("one", "y", 10);
+    rf_pool(&set, &counts);
+    ck_assert_int_eq(rf_pool_check(&counts, &err), RF_ERR_CONFIG);
+    ck_assert_ptr_nonnull(strstr(err.text, "there are no two runs to pool"));
+}
+END_TEST
+
 /* Three runs of which the second is another refit. */
 START_TEST(test_pool_takes_the_runs_that_fit)
 {
@@ -211,6 +222,7 @@ Suite *test_pool_suite(void)
     tcase_add_test(tests, test_pool_keeps_what_is_of_one_run_and_its_order);
     tcase_add_loop_test(tests, test_pool_leaves_other_refits_and_copies_apart,
                         0, 4);
+    tcase_add_test(tests, test_pool_of_one_run_asks_for_others);
     tcase_add_test(tests, test_pool_takes_the_runs_that_fit);
     tcase_add_test(tests, test_pool_says_what_else_differs);
     suite_add_tcase(suite, tests);

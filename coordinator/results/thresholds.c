@@ -95,8 +95,18 @@ static enum rf_status find_metric(const char *name, size_t *out,
                             name);
 }
 
-/* "METRIC=LIMIT"; `entry` is cut in two. */
-static enum rf_status read_named(char *entry, char *sign,
+/* A metric that a list names again is more likely a slip than a change of
+ * mind. */
+static enum rf_status named_twice(const char *metric, struct rf_err *err)
+{
+    return rf_err_set(err, RF_ERR_USAGE,
+                      "--threshold: %s is given twice; both directions are "
+                      "written %s=+5%%-20%%",
+                      metric, metric);
+}
+
+/* "METRIC=LIMIT"; `entry` is cut in two. `*seen`: bits of metrics so far. */
+static enum rf_status read_named(char *entry, char *sign, unsigned *seen,
                                  struct rf_thresholds *out, struct rf_err *err)
 {
     struct rf_limits limits;
@@ -107,6 +117,10 @@ static enum rf_status read_named(char *entry, char *sign,
     if (status != RF_OK) {
         return status;
     }
+    if (*seen >> metric & 1) {
+        return named_twice(entry, err);
+    }
+    *seen |= 1U << metric;
     limits = out->of[metric];
     limits.named = true;
     if (!(sign[1] == '+' || sign[1] == '-' ? read_sides(sign + 1, &limits)
@@ -148,9 +162,10 @@ enum rf_status rf_thresholds_read(const char *text,
     struct rf_thresholds read = *thresholds;
     char *copy = rf_xstrdup(text), *rest = copy, *entry;
     enum rf_status status = RF_OK;
+    unsigned seen = 0;
     while (status == RF_OK && (entry = strsep(&rest, ",")) != NULL) {
         char *sign = strchr(entry, '=');
-        status = sign != NULL ? read_named(entry, sign, &read, err)
+        status = sign != NULL ? read_named(entry, sign, &seen, &read, err)
                               : read_common(entry, &read, err);
     }
     free(copy);

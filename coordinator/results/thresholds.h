@@ -32,8 +32,9 @@ struct rf_thresholds rf_thresholds_default(void);
  * Reads "LIMIT" or "METRIC=LIMIT", several with commas between them, into
  * `thresholds`. A limit is a ratio or a percentage ("0.1", "10%"); of a metric
  * also one for each direction ("+5%-20%") or only one of them. A limit without
- * a metric is for all that have not been named. RF_ERR_USAGE with what is
- * wrong; `thresholds` then stays as it was.
+ * a metric is for all that have not been named. Limits that are read later win,
+ * but a metric may be in a list only once. RF_ERR_USAGE with what is wrong;
+ * `thresholds` then stays as it was.
  */
 enum rf_status rf_thresholds_read(const char *text,
                                   struct rf_thresholds *thresholds,

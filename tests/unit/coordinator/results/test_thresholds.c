@@ -47,6 +47,8 @@ static const struct {
     {"time=+", "one for each direction"},
     {"tim=5%", "did you mean \"time\"?"},
     {"speed=5%", "time, ratio and memory"},
+    {"time=5%,memory=5%,time=6%", "time is given twice"},
+    {"memory=+5%,memory=-6%", "are written memory=+5%-20%"},
 };
 
 START_TEST(test_thresholds_that_make_no_sense_are_refused)
@@ -60,6 +62,19 @@ START_TEST(test_thresholds_that_make_no_sense_are_refused)
         ck_assert_double_eq(read.of[m].worse, 0.10);
         ck_assert(!read.of[m].named);
     }
+}
+END_TEST
+
+/* As of other options that are given several times. */
+START_TEST(test_thresholds_that_are_read_later_win)
+{
+    struct rf_thresholds read = rf_thresholds_default();
+    ck_assert_int_eq(rf_thresholds_read("time=5%,memory=5%", &read, NULL),
+                     RF_OK);
+    ck_assert_int_eq(rf_thresholds_read("time=+7%", &read, NULL), RF_OK);
+    ck_assert_double_eq_tol(read.of[RF_METRIC_TIME].worse, 0.07, 1e-12);
+    ck_assert_double_eq_tol(read.of[RF_METRIC_TIME].better, 0.05, 1e-12);
+    ck_assert_double_eq_tol(read.of[RF_METRIC_MEMORY].worse, 0.05, 1e-12);
 }
 END_TEST
 
@@ -84,6 +99,7 @@ Suite *test_thresholds_suite(void)
                         0, sizeof(good) / sizeof(good[0]));
     tcase_add_loop_test(tests, test_thresholds_that_make_no_sense_are_refused,
                         0, sizeof(bad) / sizeof(bad[0]));
+    tcase_add_test(tests, test_thresholds_that_are_read_later_win);
     tcase_add_test(tests, test_thresholds_are_exceeded_in_their_direction);
     suite_add_tcase(suite, tests);
     return suite;

@@ -126,6 +126,22 @@ static enum rf_status draw(const struct rf_cli *cli,
     return status;
 }
 
+/* Unlike a report, what another program is to read is not empty. */
+static enum rf_status print_alpa(const struct rf_result_set *set,
+                                 struct rf_err *err)
+{
+    json_t *list = rf_report_alpa(set);
+    if (json_array_size(list) == 0) {
+        json_decref(list);
+        return rf_err_set(err, RF_ERR_CONFIG,
+                          "--alpa: Alpa could have measured none of these "
+                          "results: it moves one tensor between two layouts "
+                          "\"spec\" (examples/1-to-m.json)");
+    }
+    rf_json_out(list);
+    return RF_OK;
+}
+
 static enum rf_status print_report(const struct rf_cli *cli,
                                    const struct rf_result_set *set,
                                    struct rf_err *err)
@@ -133,7 +149,7 @@ static enum rf_status print_report(const struct rf_cli *cli,
     if (cli->json) {
         rf_json_out(rf_report_json(set));
     } else if (cli->alpa) {
-        rf_json_out(rf_report_alpa(set));
+        return print_alpa(set, err);
     } else if (cli->figures != NULL || cli->html != NULL) {
         return draw(cli, set, err);
     } else {

@@ -144,6 +144,15 @@ test_alpa_gets_what_it_could_have_measured() {
         "resharding_loadbalance_mode", "exec_time_mean", "exec_time_var"]'
 }
 
+test_alpa_is_not_given_an_empty_list() {
+    run_folder run
+    run_coord report --alpa run
+    expect_exit 2
+    [ ! -s out ] || fail "printed $(cat out)"
+    expect_text err 'good is left out: is not of one tensor between two'
+    expect_text err '^error: --alpa: Alpa could have measured none of these'
+}
+
 test_fits_find_latency_and_bandwidth() {
     PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$RF_TOP/scripts python3 - >&2 <<'END' ||
 from refit_figures import fit

@@ -33,6 +33,18 @@ static struct rf_table *make_table(const struct rf_result_set *set,
     return table;
 }
 
+/* ", model X", ", several models", or nothing where none is known. */
+static void print_model(const json_t *run, FILE *to)
+{
+    const char *model = json_string_value(json_object_get(run, "model"));
+    if (model != NULL) {
+        fputs(", model ", to);
+        rf_escape_remark(to, model);
+    } else if (json_integer_value(json_object_get(run, "models")) > 1) {
+        fputs(", several models", to);
+    }
+}
+
 /* One comment per run, in the form's own marks. */
 static void print_remarks(const struct rf_result_set *set, const char *before,
                           const char *behind, FILE *to)
@@ -40,12 +52,9 @@ static void print_remarks(const struct rf_result_set *set, const char *before,
     for (size_t i = 0; i < set->n; i++) {
         if (rf_report_begins_run(set, i)) {
             json_t *run = rf_report_run_json(set, i);
-            const char *model =
-                json_string_value(json_object_get(run, "model"));
             fprintf(to, "%srun ", before);
             rf_escape_remark(to, set->files[i].run);
-            fputs(model != NULL ? ", model " : ", several models", to);
-            rf_escape_remark(to, model != NULL ? model : "");
+            print_model(run, to);
             fputs(behind, to);
             json_decref(run);
         }

@@ -184,7 +184,11 @@ static void print_model(const json_t *run, FILE *to)
 {
     const char *model = json_string_value(json_object_get(run, "model"));
     const char *dtype = json_string_value(json_object_get(run, "dtype"));
-    fputs(model != NULL ? "Model " : "Several models", to);
+    const bool several = count_of(run, "models") > 1;
+    fputs(model != NULL ? "Model "
+          : several     ? "Several models"
+                        : "Unknown model",
+          to);
     put(to, model != NULL ? model : "");
     fputs(dtype != NULL ? ", " : "", to);
     put(to, dtype != NULL ? dtype : "");

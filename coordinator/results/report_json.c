@@ -77,6 +77,23 @@ static json_t *shared_or_null(const struct rf_result_set *set, size_t first,
     return shared != NULL ? json_deep_copy(shared) : json_null();
 }
 
+/* How many models the results of a run name. */
+static json_int_t count_models(const struct rf_result_set *set, size_t first)
+{
+    json_t *names = json_object();
+    size_t n;
+    for (size_t i = first; i < set->n && is_same_run(set, i, first); i++) {
+        const json_t *name =
+            rf_result_value(set->files[i].result, "model", "name");
+        if (json_is_string(name)) {
+            json_object_set_new(names, json_string_value(name), json_true());
+        }
+    }
+    n = json_object_size(names);
+    json_decref(names);
+    return (json_int_t)n;
+}
+
 json_t *rf_report_run_json(const struct rf_result_set *set, size_t first)
 {
     const json_t *result = set->files[first].result;
@@ -93,6 +110,7 @@ json_t *rf_report_run_json(const struct rf_result_set *set, size_t first)
                         text_or_null(result, NULL, "started_at"));
     json_object_set_new(out, "model",
                         shared_or_null(set, first, "model", "name"));
+    json_object_set_new(out, "models", json_integer(count_models(set, first)));
     json_object_set_new(out, "dtype",
                         shared_or_null(set, first, "model", "dtype"));
     json_object_set_new(out, "nodes",

@@ -153,6 +153,22 @@ test_alpa_is_not_given_an_empty_list() {
     expect_text err '^error: --alpa: Alpa could have measured none of these'
 }
 
+# A record may lack its model; then there are not several.
+test_a_model_that_is_not_known_is_not_several() {
+    run_folder run
+    rm run/odd.json
+    jq 'del(.model)' run/good.json >good.json
+    mv good.json run/
+    run_coord report --latex run
+    expect_exit 0
+    expect_text out '^% run run$'
+    jq '.model = {name: "a"}' run/good.json >good.json
+    jq '.model = {name: "b"}' run/bad.json >bad.json
+    mv good.json bad.json run/
+    run_coord report --latex run
+    expect_text out '^% run run, several models$'
+}
+
 test_fits_find_latency_and_bandwidth() {
     PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$RF_TOP/scripts python3 - >&2 <<'END' ||
 from refit_figures import fit

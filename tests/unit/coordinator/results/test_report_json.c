@@ -63,6 +63,7 @@ START_TEST(test_json_names_a_model_that_all_of_a_run_have)
     document = rf_report_json(&set);
     run = json_array_get(json_object_get(document, "runs"), 0);
     ck_assert(json_is_null(json_object_get(run, "model")));
+    ck_assert_int_eq(json_integer_value(json_object_get(run, "models")), 2);
     ck_assert_str_eq(rf_result_text(run, NULL, "dtype"), "float16");
     json_decref(document);
     rf_result_set_free(&set);

@@ -13,6 +13,17 @@ test_every_suite_is_listed_with_its_sizes() {
     done
 }
 
+test_the_list_has_a_name() {
+    BUILD=$PWD/none "$RF_TOP/scripts/refit-suite" list >out || fail "exit $?"
+    expect_text out '^n-to-m$'
+    for options in 4 'list --slow'; do
+        # shellcheck disable=SC2086 # several words
+        BUILD=$PWD/none "$RF_TOP/scripts/refit-suite" $options >out 2>err
+        [ $? = 2 ] || fail "$options is not refused"
+        expect_text err 'refit-suite: (4|--slow) needs a suite to apply to'
+    done
+}
+
 test_suites_are_listed_without_a_build() {
     BUILD=$PWD/none "$RF_TOP/scripts/refit-suite" >out || fail "exit $?"
     expect_text out '^n-to-m$'

@@ -19,7 +19,7 @@ uint64_t rf_quantize_blocks(uint64_t size)
 }
 
 /* Engines leave the vision tower as it is, as published checkpoints do. */
-static bool is_linear(const struct rf_family *family)
+bool rf_quantize_converts(const struct rf_family *family)
 {
     for (uint32_t p = 0; p < family->n_parts; p++) {
         if (!rf_role_division(family->parts[p].role)->linear) {
@@ -99,7 +99,7 @@ enum rf_status rf_quantize_plan(const struct rf_plan *plan, uint32_t rank,
          i++) {
         const struct rf_piece *piece = &layout->pieces[i];
         const struct rf_family *family = &plan->model->families[piece->family];
-        if (!is_linear(family)) {
+        if (!rf_quantize_converts(family)) {
             continue;
         }
         if (rf_plan_dtype(plan, RF_INFER, piece->family) != RF_BF16) {

@@ -42,6 +42,9 @@ void rf_quantize_free(struct rf_quantize *quantize);
 enum rf_status rf_quantize_check(const struct rf_plan *plan,
                                  struct rf_err *err) RF_MUST_CHECK;
 
+/* Whether infer.quantize makes fp8 of the family's tensors. */
+bool rf_quantize_converts(const struct rf_family *family);
+
 /* Blocks along a dimension. */
 uint64_t rf_quantize_blocks(uint64_t size);
 

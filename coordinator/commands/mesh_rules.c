@@ -216,8 +216,13 @@ static bool engine_pp_in_node(const struct rf_mesh_view *view,
 static bool engine_needless_pp(const struct rf_mesh_view *view,
                                struct rf_words *words)
 {
-    const double without =
-        rf_engine_bytes_of(view->model, view->infer) * view->infer->pp;
+    struct rf_side_spec flat = *view->infer;
+    double without;
+    flat.pp = flat.vpp = 1;
+    flat.pp_layers = NULL;
+    flat.n_pp_layers = 0;
+    flat.first_stage_layers = flat.last_stage_layers = 0;
+    without = rf_engine_bytes_of(view->model, &flat);
     rf_words_say(words, "pp", "%u", view->infer->pp);
     rf_words_say(words, "weights", "%.3g", without / 1e9);
     return memory_known(view, words) && view->infer->pp > 1 &&

@@ -141,7 +141,7 @@ static const struct {
     {COLOCATED, "{'sequence_length': 4096, 'max_tokens_in_packing': 4096}",
      RF_ADVICE_WARNING, "cannot hold", false},
     /* 400,000 tokens of 64 over TP 4, two layers: 435 MB kept, 243 computed
-       again. */
+       again, and 51 of logits. */
     {COLOCATED, "{'memory_gbytes': 0.0001}", RF_ADVICE_WARNING,
      "activations are computed again, and there are 0.0001 GB", true},
     {COLOCATED, "{'memory_gbytes': 1}", RF_ADVICE_WARNING, "computed again",

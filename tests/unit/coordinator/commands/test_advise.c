@@ -162,27 +162,71 @@ START_TEST(test_rules_go_before_seconds)
 }
 END_TEST
 
-/* 6 + 12/d bytes a parameter (see rank_memory.h), and activations. */
+/* 6 + 12/d bytes a parameter (see rank_memory.h), and activations. Of a layer
+ * TP divides 49152 parameters and leaves the norms' 128 whole; the first and
+ * the last stage have the tied embedding of 8192. */
 START_TEST(test_training_memory)
 {
     struct searched searched =
         search("{" NODES(2) ", " DENSE ", 'scenarios': [{'name': 's', 'train': "
                             "{'tp': 2, 'pp': 2}, 'infer': {'tp': 4}}]}");
-    const struct rf_side_spec side = {
-        .tp = 2, .cp = 1, .pp = 3, .dp = 4, .ep = 1, .etp = 2, .vpp = 1};
-    const double parameters = (double)searched.model->parameters / 6;
+    const struct rf_side_spec side = {.tp = 2,
+                                      .cp = 1,
+                                      .pp = 3,
+                                      .dp = 4,
+                                      .ep = 1,
+                                      .etp = 2,
+                                      .vpp = 1,
+                                      .attention_dp = 1,
+                                      .dp_replicate = 1};
+    const double stage = 8192 / 2 + 2 * (49152 / 2 + 128);
     struct rf_timeline timeline = {.sequence_length = 100, .micro_batch = 2};
     struct rf_training_memory memory = rf_training_memory_of(
         searched.model, &side, 24, &timeline, RF_RECOMPUTE_NONE);
-    ck_assert_double_eq_tol(memory.states, parameters * (6 + 12.0 / 4), 1e-3);
+    ck_assert_double_eq_tol(memory.states, stage * (6 + 12.0 / 4), 1e-3);
     /* three micro-batches of two layers of 200 tokens, halved by TP */
     ck_assert_double_eq_tol(memory.activations, 34.0 * 3 * 2 * 200 * 64 / 2,
                             1e-3);
     timeline.global_batch = 16; /* two micro-batches a replica */
     memory = rf_training_memory_of(searched.model, &side, 24, &timeline,
                                    RF_RECOMPUTE_FULL);
-    ck_assert_double_eq_tol(memory.activations,
-                            (2.0 * 2 * 2 + 34) * 200 * 64 / 2, 1e-3);
+    /* the last stage: the final norm, one micro-batch, and 128 logits a token
+     */
+    ck_assert_double_eq_tol(memory.states, (stage + 64) * (6 + 12.0 / 4), 1e-3);
+    ck_assert_double_eq_tol(
+        memory.activations,
+        (2.0 * 2 * 1 + 34) * 200 * 64 / 2 + 4.0 * 200 * 128 / 2, 1e-3);
+    searched_free(&searched);
+}
+END_TEST
+
+/* Qwen3-30B-A3B on 16 GPUs, by hand. TP 2, PP 2: a stage has 24 layers, each
+ * with 18,874,368 parameters of attention, of which a rank has half, and norms
+ * and a router of 266,496, and half of the embedding or of the output head.
+ * EP 8: 16 experts of 4,718,592 in each layer. Four ranks have the same dense
+ * parameters, one has its experts. */
+START_TEST(test_training_memory_of_a_known_model)
+{
+    struct searched searched = search(
+        "{" NODES(8) ", " QWEN3_30B ", 'scenarios': [{'name': 's', 'train': "
+                     "{'tp': 2, 'pp': 2, 'ep': 8, 'etp': 1}, 'infer': {'tp': "
+                     "8, 'layout': 'vllm', 'dtype': 'float32'}}]}");
+    const struct rf_spec *spec = searched.base->spec;
+    const struct rf_timeline timeline = {.sequence_length = 0};
+    const double dense = 24.0 * (18874368 / 2 + 266496) + 151936.0 * 1024;
+    const double experts = 24.0 * 16 * 4718592;
+    const struct rf_training_memory memory = rf_training_memory_of(
+        searched.model, &spec->train, 16, &timeline, RF_RECOMPUTE_NONE);
+    ck_assert_double_eq_tol(memory.states, (dense + 2048) * 9 + experts * 18,
+                            1);
+    ck_assert_double_eq(memory.activations, 0);
+    /* Over TP 8, of which two ranks share each of the four heads of keys and
+       values; in the side's dtype. */
+    ck_assert_double_eq_tol(rf_engine_bytes_of(searched.model, &spec->infer),
+                            4 * (48.0 * (2 * 8388608 / 8 + 2 * 1048576 / 4 +
+                                         266496 + 128.0 * 4718592 / 8) +
+                                 2 * 151936.0 * 2048 / 8 + 2048),
+                            1);
     searched_free(&searched);
 }
 END_TEST
@@ -198,6 +242,7 @@ Suite *test_advise_suite(void)
     tcase_add_test(tests, test_a_choice_is_a_scenario);
     tcase_add_test(tests, test_rules_go_before_seconds);
     tcase_add_test(tests, test_training_memory);
+    tcase_add_test(tests, test_training_memory_of_a_known_model);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -122,6 +122,9 @@ json_t *rf_spec_to_json(const struct rf_spec *spec,
                         const char *const *node_names);
 void rf_spec_destroy(struct rf_spec *spec);
 
+/* The ETP of a side that does not name one, by its layout, TP and EP. */
+uint32_t rf_side_default_etp(const struct rf_side_spec *side);
+
 /* The dtype on a side of a tensor that has `own` in the model. */
 enum rf_dtype rf_side_dtype(const struct rf_side_spec *side, enum rf_dtype own);
 

@@ -362,10 +362,10 @@ static enum rf_status check_pipeline(const struct rf_jnode *node,
     return RF_OK;
 }
 
-/* ETP of a side that does not name one: with EP, inference engines place whole
- * experts, but SGLang splits them over what EP leaves of TP; otherwise expert
- * matrices are split as the dense ones are. */
-static uint32_t default_etp(const struct rf_side_spec *side)
+/* With EP, inference engines place whole experts, but SGLang splits them over
+ * what EP leaves of TP; otherwise expert matrices are split as the dense ones
+ * are. */
+uint32_t rf_side_default_etp(const struct rf_side_spec *side)
 {
     if (side->layout == RF_LAYOUT_SGLANG) {
         return RF_MAX(side->tp / side->ep, 1);
@@ -403,7 +403,7 @@ static enum rf_status read_sizes(const struct rf_jnode *node,
                                max, &side->last_stage_layers, err)) != RF_OK) {
         return status;
     }
-    side->etp = default_etp(side);
+    side->etp = rf_side_default_etp(side);
     return rf_jnode_u32(node, "etp", 1, max, &side->etp, err);
 }
 

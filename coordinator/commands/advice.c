@@ -130,9 +130,6 @@ void rf_advise_scenario(const struct rf_scenario *scenario,
                         struct rf_findings *out)
 {
     const struct rf_mesh_view view = rf_mesh_view_of(scenario, timeline);
-    if (scenario->spec->train.layout == RF_LAYOUT_SPEC) {
-        return;
-    }
     for (size_t i = 0; i < rf_mesh_rules_count(); i++) {
         char *text = NULL;
         if (rf_mesh_rule_broken(i, &view, &text)) {

@@ -166,7 +166,9 @@ static void judge(const struct search *search, const struct rf_spec *spec,
         rf_training_memory_of(view.model, view.train, view.ranks,
                               search->timeline, search->timeline->recompute);
     choice->parameters = rf_mesh_parameters(view.model, view.train);
-    choice->octaves = view.on_gpus ? octaves_from_usual(choice->parameters) : 0;
+    choice->octaves = view.on_gpus && !rf_shards_over_dp(view.train)
+                          ? octaves_from_usual(choice->parameters)
+                          : 0;
     choice->training_gbytes = (memory.states + memory.activations) / 1e9;
     choice->inference_gbytes = rf_engine_bytes_of(view.model, view.infer) / 1e9;
 }
@@ -281,23 +283,24 @@ static void consider(struct search *search, enum rf_side side,
     }
 }
 
-/* Experts over the ranks of a stage. Engines split the matrices of experts only
- * without EP, and vLLM's EP spans all ranks of a stage. */
+/* Experts over the ranks of a stage. Engines leave no choice of ETP, and vLLM's
+ * EP spans all ranks of a stage. */
 static void consider_experts(struct search *search, enum rf_side side,
                              struct rf_mesh mesh, uint32_t stage_ranks)
 {
-    const struct rf_side_spec *own = rf_side_of(search->base->spec, side);
-    const bool engine = side == RF_INFER;
+    struct rf_side_spec spec = *rf_side_of(search->base->spec, side);
     for (mesh.ep = 1; mesh.ep <= stage_ranks; mesh.ep++) {
         const bool spans = mesh.ep == 1 || mesh.ep == stage_ranks;
         if (stage_ranks % mesh.ep != 0 ||
-            (own->layout == RF_LAYOUT_VLLM && !spans)) {
+            (spec.layout == RF_LAYOUT_VLLM && !spans)) {
             continue;
         }
+        spec.tp = mesh.tp;
+        spec.ep = mesh.ep;
         for (mesh.etp = 1; mesh.etp <= stage_ranks / mesh.ep; mesh.etp++) {
-            const uint32_t etp = mesh.ep > 1 ? 1 : mesh.tp;
             if (stage_ranks / mesh.ep % mesh.etp == 0 &&
-                (!engine || mesh.etp == etp)) {
+                (spec.layout == RF_LAYOUT_MEGATRON ||
+                 mesh.etp == rf_side_default_etp(&spec))) {
                 consider(search, side, &mesh);
             }
         }
@@ -306,7 +309,6 @@ static void consider_experts(struct search *search, enum rf_side side,
 
 static void list_meshes(struct search *search, enum rf_side side)
 {
-    const struct rf_side_spec *own = rf_side_of(search->base->spec, side);
     const uint32_t ranks = search->base->world->size[side];
     const bool experts = search->base->plan->model->n_experts > 0;
     struct rf_mesh mesh;
@@ -327,8 +329,18 @@ static void list_meshes(struct search *search, enum rf_side side)
             }
         }
     }
+}
+
+/* Those that the model allows. Layouts that divide tensors otherwise keep the
+ * mesh of the scenario, as does a side whose own is the only one. */
+static void find_meshes(struct search *search, enum rf_side side)
+{
+    const struct rf_side_spec *own = rf_side_of(search->base->spec, side);
+    const struct rf_mesh mesh = mesh_of(own);
+    if (own->layout != RF_LAYOUT_SPEC && !rf_shards_over_dp(own)) {
+        list_meshes(search, side);
+    }
     if (search->sides[side].n == 0) {
-        mesh = mesh_of(own);
         consider(search, side, &mesh);
     }
 }
@@ -452,7 +464,7 @@ enum rf_status rf_advise_search(const struct rf_scenario *base,
         goto free_links;
     }
     for (int side = RF_TRAIN; side < RF_SIDES; side++) {
-        list_meshes(&search, (enum rf_side)side);
+        find_meshes(&search, (enum rf_side)side);
         out->feasible[side] = search.sides[side].n;
     }
     choose_pairs(&search, budget);

@@ -23,9 +23,10 @@
 double rf_mesh_parameters(const struct rf_model *model,
                           const struct rf_side_spec *train)
 {
-    return model->n_experts > 0
-               ? (double)model->parameters / (train->etp * train->ep)
-               : (double)model->parameters / (train->tp * train->pp);
+    const double parameters = (double)model->parameters;
+    return rf_shards_over_dp(train) ? parameters / rf_dp_shards(train)
+           : model->n_experts > 0   ? parameters / (train->etp * train->ep)
+                                    : parameters / (train->tp * train->pp);
 }
 
 static bool tp_beyond_node(const struct rf_mesh_view *view,
@@ -36,13 +37,19 @@ static bool tp_beyond_node(const struct rf_mesh_view *view,
     return view->node_slots > 0 && view->train->tp > view->node_slots;
 }
 
+/* What the guide says is of Megatron's kinds of parallelism. */
+static bool is_megatron(const struct rf_mesh_view *view)
+{
+    return !rf_shards_over_dp(view->train);
+}
+
 static bool rank_size(const struct rf_mesh_view *view, struct rf_words *words)
 {
     const double parameters = rf_mesh_parameters(view->model, view->train);
     rf_words_say(words, "billions", "%.2f", parameters / 1e9);
     rf_words_say(words, "sizes", "%s",
                  view->model->n_experts > 0 ? "ETP·EP" : "TP·PP");
-    return view->on_gpus &&
+    return view->on_gpus && is_megatron(view) &&
            (parameters < FEW_PARAMETERS || parameters > MANY_PARAMETERS);
 }
 
@@ -65,7 +72,7 @@ static bool long_sequence(const struct rf_mesh_view *view,
     const double tokens = view->timeline->sequence_length;
     rf_words_say(words, "tokens", "%.0f", tokens);
     rf_words_say(words, "usual", "%d", LONG_SEQUENCE);
-    return tokens >= LONG_SEQUENCE && view->train->cp < 2;
+    return tokens >= LONG_SEQUENCE && view->train->cp < 2 && is_megatron(view);
 }
 
 static bool short_sequence(const struct rf_mesh_view *view,
@@ -91,7 +98,7 @@ static bool no_pipeline(const struct rf_mesh_view *view, struct rf_words *words)
     const double batches = rf_micro_batches(view->train, view->timeline);
     rf_words_say(words, "batches", "%.0f", batches);
     return batches >= MANY_BATCHES && view->train->pp < 2 &&
-           view->model->n_layers > 1;
+           view->model->n_layers > 1 && is_megatron(view);
 }
 
 static bool no_vpp(const struct rf_mesh_view *view, struct rf_words *words)
@@ -320,7 +327,8 @@ bool rf_mesh_rule_broken(size_t index, const struct rf_mesh_view *view,
                          char **text)
 {
     struct rf_words words = {.n = 0};
-    const bool broken = rules[index].broken(view, &words);
+    const bool broken = view->train->layout != RF_LAYOUT_SPEC &&
+                        rules[index].broken(view, &words);
     if (broken && text != NULL) {
         *text = rf_words_fill(&words, rules[index].message);
     }

@@ -35,7 +35,7 @@ size_t rf_mesh_rules_count(void);
 const struct rf_mesh_rule *rf_mesh_rule(size_t index);
 
 /* Whether the meshes break rule `index`; then *text is why, malloc'ed. `text`
- * may be NULL. */
+ * may be NULL. Explicit meshes (layout spec) have no sizes to judge. */
 bool rf_mesh_rule_broken(size_t index, const struct rf_mesh_view *view,
                          char **text);
 
@@ -44,7 +44,8 @@ struct rf_mesh_view rf_mesh_view_of(const struct rf_scenario *scenario,
                                     const struct rf_timeline *timeline);
 
 /* What the guide calls "parameters per GPU": of a dense model all over TP·PP,
- * of one with experts all over ETP·EP. */
+ * of one with experts all over ETP·EP. With FSDP and its like, those of a
+ * shard. */
 double rf_mesh_parameters(const struct rf_model *model,
                           const struct rf_side_spec *train);
 #define RF_MESH_USUAL_PARAMETERS 4e9

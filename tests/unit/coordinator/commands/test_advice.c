@@ -239,6 +239,20 @@ START_TEST(test_advice_about_parameters_per_gpu)
 }
 END_TEST
 
+/* The guide speaks of Megatron's kinds of parallelism, which FSDP has not. */
+START_TEST(test_no_advice_about_parallelism_that_fsdp_lacks)
+{
+    struct rf_findings findings =
+        advise_model("'megatron': {'num_layers': 2, 'hidden_size': 64, "
+                     "'num_attention_heads': 4, 'vocab_size': 128}",
+                     "'method': 'nccl', 'train': {'layout': 'fsdp'}, 'infer': "
+                     "{'tp': 4, 'layout': 'vllm'}");
+    ck_assert(!says(&findings, RF_ADVICE_INFO, "parameters per GPU"));
+    ck_assert(!says(&findings, RF_ADVICE_WARNING, "context parallelism"));
+    rf_findings_free(&findings);
+}
+END_TEST
+
 /* They have no sizes of parallelism to judge. */
 START_TEST(test_no_advice_about_explicit_meshes)
 {
@@ -550,6 +564,7 @@ Suite *test_advice_suite(void)
     tcase_add_loop_test(tests, test_advice_about_scenarios, 0,
                         RF_ARRAY_SIZE(scenario_cases));
     tcase_add_loop_test(tests, test_advice_about_parameters_per_gpu, 0, 2);
+    tcase_add_test(tests, test_no_advice_about_parallelism_that_fsdp_lacks);
     tcase_add_test(tests, test_no_advice_about_explicit_meshes);
     tcase_add_loop_test(tests, test_advice_about_nodes, 0,
                         RF_ARRAY_SIZE(node_cases));

@@ -50,33 +50,121 @@ static void searched_free(struct searched *searched)
     "'num_key_value_heads': 4, 'head_dim': 128, 'intermediate_size': 6144, "   \
     "'moe_intermediate_size': 768, 'num_experts': 128, 'vocab_size': 151936}}"
 
+/* Whether a scenario of the model works with those members of a side. */
+static bool works(const char *model_text, enum rf_side side,
+                  const char *members)
+{
+    struct rf_config *config;
+    struct rf_model *model;
+    struct rf_scenario *scenario = NULL;
+    bool ok;
+    char *text = rf_xasprintf(
+        "{" NODES(4) ", %s, 'scenarios': [{'name': 's', '%s': {'tp': 1}, '%s': "
+                     "{%s}}]}",
+        model_text, side == RF_TRAIN ? "infer" : "train",
+        side == RF_TRAIN ? "train" : "infer", members);
+    configured(text, &config, &model);
+    ok = rf_scenario_build(config, model, 0, &scenario, NULL) == RF_OK;
+    rf_scenario_destroy(scenario);
+    rf_model_destroy(model);
+    rf_config_destroy(config);
+    free(text);
+    return ok;
+}
+
 /* Tried one by one, as a user would edit the file. */
 static size_t meshes_that_work(enum rf_side side, uint32_t most_cp)
 {
-    size_t works = 0;
+    size_t n = 0;
     for (int i = 0; i < 9 * 9 * 9; i++) {
         const int tp = i % 9, cp = i / 9 % 9, pp = i / 81;
-        struct rf_config *config;
-        struct rf_model *model;
-        struct rf_scenario *scenario = NULL;
-        if (tp < 1 || cp < 1 || pp < 1 || (uint32_t)cp > most_cp) {
-            continue;
+        if (tp >= 1 && cp >= 1 && pp >= 1 && (uint32_t)cp <= most_cp) {
+            char *members =
+                rf_xasprintf("'tp': %d, 'cp': %d, 'pp': %d", tp, cp, pp);
+            n += works(DENSE, side, members);
+            free(members);
         }
-        char *text = rf_xasprintf(
-            "{" NODES(4) ", " DENSE ", 'scenarios': [{'name': 's', "
-                         "'%s': {'tp': 1}, '%s': {'tp': %d, 'cp': %d, "
-                         "'pp': %d}}]}",
-            side == RF_TRAIN ? "infer" : "train",
-            side == RF_TRAIN ? "train" : "infer", tp, cp, pp);
-        configured(text, &config, &model);
-        works += rf_scenario_build(config, model, 0, &scenario, NULL) == RF_OK;
-        rf_scenario_destroy(scenario);
-        rf_model_destroy(model);
-        rf_config_destroy(config);
-        free(text);
     }
-    return works;
+    return n;
 }
+
+#define EXPERTS                                                                \
+    "'model': {'megatron': {'num_layers': 6, 'hidden_size': 64, "              \
+    "'num_attention_heads': 4, 'vocab_size': 128, 'num_experts': 4, "          \
+    "'moe_ffn_hidden_size': 32}}"
+
+/* Of sizes that are powers of two up to 8, beside `fixed` ones; without `etp`
+ * it is the default. */
+static size_t expert_meshes_that_work(enum rf_side side, bool etp,
+                                      const char *fixed)
+{
+    size_t n = 0;
+    for (int i = 0; i < 4 * 4 * 4 * (etp ? 4 : 1); i++) {
+        char *members =
+            etp ? rf_xasprintf("'tp': %d, 'pp': %d, 'ep': %d, 'etp': %d%s",
+                               1 << i % 4, 1 << i / 4 % 4, 1 << i / 16 % 4,
+                               1 << i / 64, fixed)
+                : rf_xasprintf("'tp': %d, 'pp': %d, 'ep': %d%s", 1 << i % 4,
+                               1 << i / 4 % 4, 1 << i / 16 % 4, fixed);
+        n += works(EXPERTS, side, members);
+        free(members);
+    }
+    return n;
+}
+
+START_TEST(test_every_mesh_of_experts_that_works_is_considered)
+{
+    struct searched searched =
+        search("{" NODES(4) ", " EXPERTS ", 'scenarios': [{'name': 's', "
+                            "'train': {'tp': 1}, 'infer': {'tp': 1}}]}");
+    const size_t train = expert_meshes_that_work(RF_TRAIN, true, "") +
+                         expert_meshes_that_work(RF_TRAIN, true, ", 'cp': 2") +
+                         expert_meshes_that_work(RF_TRAIN, true, ", 'cp': 4") +
+                         expert_meshes_that_work(RF_TRAIN, true, ", 'cp': 8");
+    ck_assert_uint_gt(train, 64);
+    ck_assert_uint_eq(searched.advised.feasible[RF_TRAIN], train);
+    ck_assert_uint_eq(searched.advised.feasible[RF_INFER],
+                      expert_meshes_that_work(RF_INFER, true, ""));
+    searched_free(&searched);
+}
+END_TEST
+
+/* SGLang cuts experts over what EP leaves of TP. */
+START_TEST(test_engines_have_the_expert_meshes_that_they_know)
+{
+    struct searched searched =
+        search("{" NODES(4) ", " EXPERTS ", 'scenarios': [{'name': 's', "
+                            "'train': {'tp': 1}, 'infer': {'tp': 1, 'layout': "
+                            "'sglang'}}]}");
+    ck_assert_uint_eq(
+        searched.advised.feasible[RF_INFER],
+        expert_meshes_that_work(RF_INFER, false, ", 'layout': 'sglang'"));
+    for (size_t i = 0; i < searched.advised.n; i++) {
+        const struct rf_mesh *infer = &searched.advised.choices[i].infer;
+        ck_assert_uint_eq(infer->etp, infer->tp / infer->ep);
+    }
+    searched_free(&searched);
+}
+END_TEST
+
+/* FSDP has only its own. */
+START_TEST(test_layouts_without_tensor_parallelism_keep_their_mesh)
+{
+    struct searched searched =
+        search("{" NODES(4) ", " DENSE ", 'scenarios': [{'name': 's', 'train': "
+                            "{'layout': 'fsdp', 'dp_replicate': 2}, 'infer': "
+                            "{'tp': 1}}]}");
+    const struct rf_mesh_choice *first = &searched.advised.choices[0];
+    ck_assert_uint_eq(searched.advised.feasible[RF_TRAIN], 1);
+    ck_assert_uint_eq(searched.advised.refused, 0);
+    ck_assert_uint_eq(first->train.dp, 8);
+    /* 18 bytes a parameter over four shards */
+    ck_assert_double_eq_tol(first->training_gbytes * 1e9,
+                            18.0 * (double)searched.model->parameters / 4,
+                            1e-3);
+    searched_free(&searched);
+}
+END_TEST
 
 START_TEST(test_every_mesh_that_works_is_considered)
 {
@@ -238,6 +326,10 @@ Suite *test_advise_suite(void)
     TCase *tests = tcase_create("advise");
     tcase_set_timeout(tests, 60);
     tcase_add_test(tests, test_every_mesh_that_works_is_considered);
+    tcase_add_test(tests, test_every_mesh_of_experts_that_works_is_considered);
+    tcase_add_test(tests, test_engines_have_the_expert_meshes_that_they_know);
+    tcase_add_test(tests,
+                   test_layouts_without_tensor_parallelism_keep_their_mesh);
     tcase_add_test(tests, test_the_first_choice_is_the_guide_s);
     tcase_add_test(tests, test_a_choice_is_a_scenario);
     tcase_add_test(tests, test_rules_go_before_seconds);

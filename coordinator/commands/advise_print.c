@@ -139,7 +139,10 @@ static void print_scenario(const struct rf_advise_report *report, FILE *to)
     json_t *sides =
         json_pack("{s:O, s:O}", "train", json_object_get(scenario, "train"),
                   "infer", json_object_get(scenario, "infer"));
-    fputs("First choice, for the scenario: ", to);
+    fputs(report->advised.choices[0].weight < RF_MESH_UNFIT
+              ? "First choice, for the scenario: "
+              : "None of these fits; the nearest, for the scenario: ",
+          to);
     json_dumpf(sides, to, JSON_PRESERVE_ORDER);
     fputc('\n', to);
     json_decref(sides);

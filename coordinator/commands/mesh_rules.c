@@ -4,6 +4,7 @@
  */
 #include "coordinator/commands/mesh_rules.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "common/mem.h"
@@ -18,6 +19,8 @@
 
 #define GUIDE "ChatLearn's tuning guide"
 #define MEMORY "Megatron-Core's distributed optimizer; Korthikanti et al. 2022"
+#define BATCHES "Megatron-Core's num_microbatches_calculator.py"
+#define ARGUMENTS "Megatron-LM's arguments.py"
 #define VLLM "vLLM's guide to parallelism and scaling"
 
 double rf_mesh_parameters(const struct rf_model *model,
@@ -53,17 +56,30 @@ static bool rank_size(const struct rf_mesh_view *view, struct rf_words *words)
            (parameters < FEW_PARAMETERS || parameters > MANY_PARAMETERS);
 }
 
+/* By how much EP can grow at the cost of ETP; 1: not. */
+static uint32_t more_experts(const struct rf_side_spec *train, uint32_t experts)
+{
+    for (uint32_t more = train->etp; more > 1; more--) {
+        if (train->etp % more == 0 &&
+            experts % ((uint64_t)train->ep * more) == 0) {
+            return more;
+        }
+    }
+    return 1;
+}
+
 static bool expert_tensor(const struct rf_mesh_view *view,
                           struct rf_words *words)
 {
     const struct rf_side_spec *train = view->train;
     const uint32_t experts = view->model->n_experts;
+    const uint32_t more = more_experts(train, experts);
     rf_words_say(words, "etp", "%u", train->etp);
-    rf_words_say(words, "better", "%u", train->ep * train->etp);
+    rf_words_say(words, "less", "%u", train->etp / more);
     rf_words_say(words, "ep", "%u", train->ep);
+    rf_words_say(words, "better", "%u", train->ep * more);
     rf_words_say(words, "experts", "%u", experts);
-    return train->etp > 1 && experts > 0 &&
-           experts % (train->ep * train->etp) == 0;
+    return more > 1 && experts > 0;
 }
 
 static bool long_sequence(const struct rf_mesh_view *view,
@@ -99,6 +115,37 @@ static bool no_pipeline(const struct rf_mesh_view *view, struct rf_words *words)
     rf_words_say(words, "batches", "%.0f", batches);
     return batches >= MANY_BATCHES && view->train->pp < 2 &&
            view->model->n_layers > 1 && is_megatron(view);
+}
+
+/* Sequences of a step that a replica takes at once; packed ones are one. */
+static double micro_batch(const struct rf_timeline *timeline)
+{
+    return timeline->max_tokens_in_packing > 0
+               ? 1
+               : RF_MAX(timeline->micro_batch, 1);
+}
+
+static bool uneven_batch(const struct rf_mesh_view *view,
+                         struct rf_words *words)
+{
+    const struct rf_timeline *timeline = view->timeline;
+    const double micro = micro_batch(timeline);
+    rf_words_say(words, "global", "%.0f", timeline->global_batch);
+    rf_words_say(words, "dp", "%u", view->train->dp);
+    rf_words_say(words, "micro", "%.0f", micro);
+    return fmod(timeline->global_batch, micro * view->train->dp) > 0;
+}
+
+/* Each rank of CP has two parts, one from either end. */
+static bool uneven_sequence(const struct rf_mesh_view *view,
+                            struct rf_words *words)
+{
+    const double tokens = view->timeline->sequence_length;
+    const uint32_t cp = view->train->cp;
+    rf_words_say(words, "tokens", "%.0f", tokens);
+    rf_words_say(words, "parts", "%u", 2 * cp);
+    return cp > 1 && view->timeline->max_tokens_in_packing <= 0 &&
+           fmod(tokens, 2.0 * cp) > 0;
 }
 
 static bool no_vpp(const struct rf_mesh_view *view, struct rf_words *words)
@@ -240,11 +287,11 @@ static bool engine_needless_pp(const struct rf_mesh_view *view,
 /* --- The table ------------------------------------------------------------ */
 
 static const struct rf_mesh_rule rules[] = {
-    {"fits-training", RF_ADVICE_WARNING, 100, too_large,
+    {"fits-training", RF_ADVICE_WARNING, RF_MESH_UNFIT, too_large,
      "training: about {least} GB a GPU even if all activations are computed "
      "again, and there are {memory} GB",
      MEMORY},
-    {"fits-inference", RF_ADVICE_WARNING, 100, engine_too_large,
+    {"fits-inference", RF_ADVICE_WARNING, RF_MESH_UNFIT, engine_too_large,
      "inference: weights of {weights} GB a GPU do not fit in {memory} GB",
      VLLM},
     {"tp-in-node", RF_ADVICE_WARNING, 4, tp_beyond_node,
@@ -255,6 +302,14 @@ static const struct rf_mesh_rule rules[] = {
      "training: sequences of {tokens} tokens without context parallelism; CP 2 "
      "or more is usual from {usual} tokens on",
      GUIDE},
+    {"batch-divides", RF_ADVICE_WARNING, RF_MESH_UNFIT, uneven_batch,
+     "training: a global batch of {global} does not divide by DP {dp} times "
+     "micro-batches of {micro}, so no step can be made of it",
+     BATCHES},
+    {"sequence-divides", RF_ADVICE_WARNING, RF_MESH_UNFIT, uneven_sequence,
+     "training: sequences of {tokens} tokens do not divide into the {parts} "
+     "parts that context parallelism makes of each",
+     ARGUMENTS},
     {"pp-below-batches", RF_ADVICE_WARNING, 4, empty_pipeline,
      "training: PP {pp} is not below the {batches} micro-batches of a step: "
      "the pipeline is mostly empty",
@@ -268,8 +323,8 @@ static const struct rf_mesh_rule rules[] = {
      "is usual",
      GUIDE},
     {"ep-before-etp", RF_ADVICE_INFO, 2, expert_tensor,
-     "training: ETP {etp} could be EP {better} instead of {ep} ({experts} "
-     "experts divide): whole experts move in larger pieces",
+     "training: ETP {etp} with EP {ep} could be ETP {less} with EP {better} "
+     "({experts} experts divide): whole experts move in larger pieces",
      GUIDE},
     {"cp-only-for-long", RF_ADVICE_INFO, 1, short_sequence,
      "training: CP {cp} without sequences of {usual} tokens or more "

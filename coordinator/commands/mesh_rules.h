@@ -31,6 +31,9 @@ struct rf_mesh_rule {
     const char *source;
 };
 
+/* The least weight of a mesh that cannot train or serve the model. */
+#define RF_MESH_UNFIT 100
+
 size_t rf_mesh_rules_count(void);
 const struct rf_mesh_rule *rf_mesh_rule(size_t index);
 

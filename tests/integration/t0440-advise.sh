@@ -43,11 +43,22 @@ test_rules_follow_the_timeline() {
     run_coord advise cluster.json
     expect_exit 0
     expect_text out '^fits-training: .*and there are 1e-06 GB'
+    expect_text out '^None of these fits; the nearest, for the scenario: [{]'
     expect_no_text out 'Assumed: 80 GB'
     cluster '.timeline = {"recompute": "some"}'
     run_coord advise cluster.json
     expect_exit 2
     expect_text err 'timeline.recompute'
+}
+
+# Infeasible batches come last, however fast their refit is.
+test_meshes_that_the_batch_does_not_fill_come_last() {
+    cluster '.timeline = {"global_batch": 2, "micro_batch": 1}'
+    run_coord advise cluster.json --json
+    expect_exit 0
+    expect_json out '.scenarios[0].choices | (.[0].train.dp <= 2) and
+        all(.[]; ([.broken[].rule] | index("batch-divides") != null) ==
+            (.train.dp > 2))'
 }
 
 test_advise_needs_nodes() {

@@ -105,7 +105,8 @@ static const struct {
     {"{'name': 's', 'train': {'tp': 2}, 'infer': {'tp': 4}}", "{}",
      RF_ADVICE_WARNING, "slots", false},
     {"{'name': 's', 'train': {'tp': 2, 'ep': 2, 'etp': 2}, 'infer': {'tp': 2}}",
-     "{}", RF_ADVICE_INFO, "ETP 2 could be EP 4 instead of 2 (4 experts", true},
+     "{}", RF_ADVICE_INFO,
+     "ETP 2 with EP 2 could be ETP 1 with EP 4 (4 experts", true},
     {"{'name': 's', 'train': {'tp': 2, 'ep': 2, 'etp': 1}, 'infer': {'tp': 2}}",
      "{}", RF_ADVICE_INFO, "ETP", false},
     {COLOCATED, "{'sequence_length': 16384}", RF_ADVICE_WARNING,
@@ -134,6 +135,26 @@ static const struct {
      "in a step PP 2", false},
     {COLOCATED, "{'micro_batch': 2}", RF_ADVICE_INFO, "micro-batches of 2",
      true},
+    {"{'name': 's', 'train': {'tp': 2}, 'infer': {'tp': 2}}",
+     "{'global_batch': 6, 'micro_batch': 2}", RF_ADVICE_WARNING,
+     "batch of 6 does not divide by DP 2 times micro-batches of 2", true},
+    {"{'name': 's', 'train': {'tp': 2}, 'infer': {'tp': 2}}",
+     "{'global_batch': 8, 'micro_batch': 2}", RF_ADVICE_WARNING,
+     "does not divide", false},
+    {"{'name': 's', 'train': {'tp': 2}, 'infer': {'tp': 2}}",
+     "{'global_batch': 6, 'micro_batch': 2, 'max_tokens_in_packing': 4096}",
+     RF_ADVICE_WARNING, "does not divide", false},
+    {"{'name': 's', 'train': {'tp': 2}, 'infer': {'tp': 2}}",
+     "{'global_batch': 3}", RF_ADVICE_WARNING, "times micro-batches of 1",
+     true},
+    {"{'name': 's', 'train': {'cp': 2}, 'infer': {'tp': 4}}",
+     "{'sequence_length': 8190}", RF_ADVICE_WARNING,
+     "8190 tokens do not divide into the 4 parts", true},
+    {"{'name': 's', 'train': {'cp': 2}, 'infer': {'tp': 4}}",
+     "{'sequence_length': 8190, 'max_tokens_in_packing': 9000}",
+     RF_ADVICE_WARNING, "do not divide", false},
+    {"{'name': 's', 'train': {'cp': 2}, 'infer': {'tp': 4}}",
+     "{'sequence_length': 8192}", RF_ADVICE_WARNING, "do not divide", false},
     {COLOCATED, "{'micro_batch': 2, 'max_tokens_in_packing': 8192}",
      RF_ADVICE_INFO, "micro-batches of 2", false},
     {COLOCATED, "{'sequence_length': 8192, 'max_tokens_in_packing': 4096}",
@@ -235,6 +256,20 @@ START_TEST(test_advice_about_parameters_per_gpu)
                      members[_i]);
     ck_assert_int_eq(says(&findings, RF_ADVICE_INFO, "0.00 billion parameters"),
                      _i == 0);
+    rf_findings_free(&findings);
+}
+END_TEST
+
+/* Where the experts do not divide by all of ETP, they may by a part of it. */
+START_TEST(test_advice_replaces_part_of_expert_tensor_parallelism)
+{
+    struct rf_findings findings = advise_model(
+        "'megatron': {'num_layers': 2, 'hidden_size': 64, "
+        "'num_attention_heads': 4, 'vocab_size': 128, 'num_experts': 6, "
+        "'moe_ffn_hidden_size': 32}",
+        "'train': {'tp': 4, 'etp': 4}, 'infer': {'tp': 4}");
+    ck_assert(says(&findings, RF_ADVICE_INFO,
+                   "ETP 4 with EP 1 could be ETP 2 with EP 2 (6 experts"));
     rf_findings_free(&findings);
 }
 END_TEST
@@ -564,6 +599,8 @@ Suite *test_advice_suite(void)
     tcase_add_loop_test(tests, test_advice_about_scenarios, 0,
                         RF_ARRAY_SIZE(scenario_cases));
     tcase_add_loop_test(tests, test_advice_about_parameters_per_gpu, 0, 2);
+    tcase_add_test(tests,
+                   test_advice_replaces_part_of_expert_tensor_parallelism);
     tcase_add_test(tests, test_no_advice_about_parallelism_that_fsdp_lacks);
     tcase_add_test(tests, test_no_advice_about_explicit_meshes);
     tcase_add_loop_test(tests, test_advice_about_nodes, 0,

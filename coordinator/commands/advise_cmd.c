@@ -5,6 +5,7 @@
  */
 #include <stdlib.h>
 
+#include "common/log.h"
 #include "coordinator/commands/advise_print.h"
 #include "coordinator/commands/commands.h"
 #include "coordinator/commands/load.h"
@@ -14,12 +15,49 @@
 /* Ranks planned for a scenario: 512 worlds of 16 ranks, 16 of 512. */
 #define BUDGET 8192
 
+/* What decides which meshes there are and which rules they break. Scenarios
+ * that differ in strategy or balance only have the same. */
+static json_t *question_of(const struct rf_scenario *base)
+{
+    const json_t *document = base->document;
+    return json_pack("{s:s, s:O?, s:O?, s:O?, s:b}", "model",
+                     base->plan->model->name, "mode",
+                     json_object_get(document, "mode"), "train",
+                     json_object_get(document, "train"), "infer",
+                     json_object_get(document, "infer"), "on_device",
+                     (int)rf_scenario_on_device(base));
+}
+
+/* Says of which scenario the meshes have been listed already; else notes that
+ * this one's are. */
+static bool is_repeated(const struct rf_scenario *base, json_t *asked)
+{
+    json_t *question = question_of(base), *before;
+    const char *name;
+    json_object_foreach (asked, name, before) {
+        if (json_equal(question, before)) {
+            printf("%s: the meshes of %s; -s '%s' predicts this one's "
+                   "refits\n",
+                   base->spec->name, name, base->spec->name);
+            json_decref(question);
+            return true;
+        }
+    }
+    json_object_set_new(asked, base->spec->name, question);
+    return false;
+}
+
 static enum rf_status advise_one(const struct rf_scenario *base, bool json,
                                  json_t *list, struct rf_err *err)
 {
     struct rf_timeline timeline = base->config->timeline;
     struct rf_advise_report report = {.base = base, .timeline = &timeline};
     enum rf_status status;
+    if (base->spec->train.layout == RF_LAYOUT_SPEC) {
+        rf_warn("%s: layout spec has a mesh of its own: no advice",
+                base->spec->name);
+        return RF_OK;
+    }
     if (timeline.memory_gbytes <= 0 && rf_scenario_on_device(base)) {
         timeline.memory_gbytes = ASSUMED_GBYTES;
         report.memory_assumed = true;
@@ -40,14 +78,16 @@ static enum rf_status advise_all(const struct rf_cli *cli,
                                  const struct rf_model *model,
                                  struct rf_err *err)
 {
-    json_t *list = json_array(), *document;
+    json_t *list = json_array(), *asked = json_object(), *document;
     enum rf_status status = RF_OK;
     size_t next = 0;
     while (status == RF_OK && next < config->n_scenarios) {
         struct rf_scenario *base = NULL;
         status = rf_scenarios_try(config, model, next, &base, err);
         if (status == RF_OK && base != NULL) {
-            status = advise_one(base, cli->json, list, err);
+            if (cli->json || !is_repeated(base, asked)) {
+                status = advise_one(base, cli->json, list, err);
+            }
             next++;
         }
         rf_scenario_destroy(base);
@@ -63,6 +103,7 @@ static enum rf_status advise_all(const struct rf_cli *cli,
         putchar('\n');
     }
     json_decref(document);
+    json_decref(asked);
     return status;
 }
 

@@ -51,6 +51,32 @@ test_rules_follow_the_timeline() {
     expect_text err 'timeline.recompute'
 }
 
+# Strategies differ in what a refit takes, not in which meshes there are.
+test_meshes_are_listed_once_for_several_strategies() {
+    cluster '.scenarios[0].strategy = ["send_recv", "broadcast"] |
+        .scenarios += [.scenarios[0] | .name = "cp" | .train.cp = 2 |
+            .strategy = "broadcast"]'
+    run_coord advise cluster.json
+    expect_exit 0
+    [ "$(grep -c 'meshes are possible' out)" = 2 ] || fail "not twice"
+    expect_text out "^s-strategy=broadcast: the meshes of s-strategy=send_recv; -s 's-strategy=broadcast' predicts"
+    run_coord advise cluster.json -s s-strategy=broadcast
+    expect_exit 0
+    expect_text out '^s-strategy=broadcast: .* billion parameters'
+    run_coord advise cluster.json --json
+    expect_json out '.scenarios | length == 3 and all(.[]; .choices != [])'
+}
+
+test_explicit_meshes_get_no_advice() {
+    cluster '.model = {tensor: {shape: [64, 64]}} | .scenarios[0] |=
+        (.train = {layout: "spec", mesh: [1, 4], spec: "S1R"} |
+         .infer = {layout: "spec", mesh: [1, 4], spec: "RS1"})'
+    run_coord advise cluster.json
+    expect_exit 0
+    [ ! -s out ] || fail "printed $(cat out)"
+    expect_text err 's: layout spec has a mesh of its own: no advice'
+}
+
 # Infeasible batches come last, however fast their refit is.
 test_meshes_that_the_batch_does_not_fill_come_last() {
     cluster '.timeline = {"global_batch": 2, "micro_batch": 1}'

@@ -90,6 +90,7 @@ enum rf_status rf_choose_try(const struct rf_choose_env *env,
         status = rf_simulate(&how, &simulated, err);
         if (status == RF_OK) {
             candidate->ms = simulated.ms;
+            candidate->ops = schedule->n_world_ops;
             snprintf(candidate->busiest, sizeof(candidate->busiest), "%s",
                      simulated.busiest);
         }

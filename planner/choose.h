@@ -27,6 +27,7 @@ struct rf_choose_env {
 struct rf_candidate {
     enum rf_strategy strategy;
     double ms;        /* predicted; of no meaning with `why_not` */
+    uint64_t ops;     /* that were simulated for it */
     char busiest[96]; /* see struct rf_simulated */
     char why_not[96]; /* why it is no candidate; empty: it is one */
 };

@@ -65,6 +65,9 @@ static enum rf_status fail_with_nearest(struct context *context,
 {
     char rule[sizeof(context->why)], list[96] = "";
     uint32_t below = value - 1, above = value + 1;
+    if (err == NULL) { /* nobody reads it */
+        return RF_ERR_CONFIG;
+    }
     memcpy(rule, context->why, sizeof(rule));
     while (below > 0 && !works(context, below)) {
         below--;

@@ -20,6 +20,9 @@
 
 #define FEWEST_PAIRS 16
 #define MOST_PAIRS 512
+#define WAVE 8 /* pairs that are tried side by side, if there are as many */
+/* Simulated, after which no wave begins: seconds. */
+#define MOST_OPS (UINT64_C(1) << 19)
 #define STEP 1.01 /* of refits that count as equally long */
 
 struct meshes {
@@ -42,6 +45,19 @@ static struct rf_mesh mesh_of(const struct rf_side_spec *side)
 {
     return (struct rf_mesh){side->tp, side->cp, side->pp,
                             side->dp, side->ep, side->etp};
+}
+
+static int by_mesh(const struct rf_mesh *a, const struct rf_mesh *b)
+{
+    const uint32_t sizes[][2] = {{a->tp, b->tp}, {a->cp, b->cp},
+                                 {a->pp, b->pp}, {a->dp, b->dp},
+                                 {a->ep, b->ep}, {a->etp, b->etp}};
+    for (size_t i = 0; i < RF_ARRAY_SIZE(sizes); i++) {
+        if (sizes[i][0] != sizes[i][1]) {
+            return sizes[i][0] < sizes[i][1] ? -1 : 1;
+        }
+    }
+    return 0;
 }
 
 static struct rf_mesh *mesh_of_side(struct rf_mesh_choice *choice,
@@ -173,9 +189,10 @@ static void judge(const struct search *search, const struct rf_spec *spec,
     choice->inference_gbytes = rf_engine_bytes_of(view.model, view.infer) / 1e9;
 }
 
+/* `*ops` is how many operations were simulated. */
 static enum rf_status time_pair(const struct search *search,
                                 struct rf_spec *spec, struct rf_world *world,
-                                struct rf_mesh_choice *choice,
+                                struct rf_mesh_choice *choice, uint64_t *ops,
                                 struct rf_err *err)
 {
     const struct rf_scenario *base = search->base;
@@ -201,24 +218,29 @@ static enum rf_status time_pair(const struct search *search,
     }
     choice->refit_ms = candidate.ms;
     snprintf(choice->busiest, sizeof(choice->busiest), "%s", candidate.busiest);
+    *ops = candidate.ops;
     rf_plan_destroy(plan);
     return status;
 }
 
-/* One pair after the other, each in its own place of the choices. */
+/* The pairs in the order in which they are tried, each with its own place for
+ * what is found. */
 struct pairs {
     const struct search *search;
     struct rf_mesh_choice *choices;
     bool *refused;
+    uint64_t *ops;
+    size_t n, first; /* of the wave */
 };
 
 /* Judges and times a pair whose meshes are known; a job of a crew, so it
  * changes nothing but its pair's places. */
-static enum rf_status try_pair(size_t at, unsigned thread, void *data,
+static enum rf_status try_pair(size_t job, unsigned thread, void *data,
                                struct rf_err *err)
 {
     const struct pairs *pairs = data;
     const struct search *search = pairs->search;
+    const size_t at = pairs->first + job;
     struct rf_mesh_choice *choice = &pairs->choices[at];
     struct rf_spec *spec = NULL;
     struct rf_world *world = NULL;
@@ -227,7 +249,7 @@ static enum rf_status try_pair(size_t at, unsigned thread, void *data,
     (void)thread, (void)err;
     if (status == RF_OK) {
         judge(search, spec, choice);
-        status = time_pair(search, spec, world, choice, NULL);
+        status = time_pair(search, spec, world, choice, &pairs->ops[at], NULL);
         rf_world_destroy(world);
         rf_spec_destroy(spec);
     }
@@ -235,34 +257,76 @@ static enum rf_status try_pair(size_t at, unsigned thread, void *data,
     return RF_OK; /* the others are tried all the same */
 }
 
+/* The scenario's own pair first, then those of the best meshes of either side.
+ */
+static void order_pairs(struct pairs *pairs)
+{
+    const struct search *search = pairs->search;
+    const struct meshes *train = &search->sides[RF_TRAIN];
+    const struct meshes *infer = &search->sides[RF_INFER];
+    const struct rf_mesh_choice own = own_choice(search->base);
+    struct rf_mesh_choice *list = pairs->choices;
+    for (size_t worst = 0; pairs->n < train->n * infer->n; worst++) {
+        for (size_t t = 0; t <= worst && t < train->n; t++) {
+            const size_t from = t == worst ? 0 : worst;
+            for (size_t i = from; i <= worst && i < infer->n; i++) {
+                list[pairs->n].train = train->list[t];
+                list[pairs->n++].infer = infer->list[i];
+            }
+        }
+    }
+    for (size_t i = 0; i < pairs->n; i++) {
+        if (by_mesh(&list[i].train, &own.train) == 0 &&
+            by_mesh(&list[i].infer, &own.infer) == 0) {
+            const struct rf_mesh_choice first = list[0];
+            list[0] = list[i];
+            list[i] = first;
+        }
+    }
+}
+
+/* Tries one wave after another until they have cost enough. How much depends on
+ * the pairs alone, so what is advised does, too. */
+static enum rf_status try_waves(struct pairs *pairs, struct rf_err *err)
+{
+    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    struct rf_crew crew = {.threads =
+                               (unsigned)RF_MIN(RF_MAX(cores, 1), RF_CREW_MAX),
+                           .work = try_pair,
+                           .data = pairs};
+    enum rf_status status = RF_OK;
+    uint64_t ops = 0;
+    while (status == RF_OK && pairs->first < pairs->n && ops < MOST_OPS) {
+        crew.jobs = RF_MIN(pairs->n - pairs->first, WAVE);
+        status = rf_crew_run(&crew, err);
+        for (size_t i = 0; i < crew.jobs; i++) {
+            ops += pairs->ops[pairs->first++];
+        }
+    }
+    return status;
+}
+
 /* Takes the pairs that can be refitted. */
 static enum rf_status try_pairs(struct search *search, struct rf_err *err)
 {
-    const struct meshes *train = &search->sides[RF_TRAIN];
-    const struct meshes *infer = &search->sides[RF_INFER];
-    const size_t n = train->n * infer->n;
-    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    const size_t n = search->sides[RF_TRAIN].n * search->sides[RF_INFER].n;
     struct rf_advised *out = search->out;
-    struct pairs pairs = {search, rf_xcalloc(n, sizeof(*pairs.choices)),
-                          rf_xcalloc(n, sizeof(*pairs.refused))};
-    const struct rf_crew crew = {
-        .threads = (unsigned)RF_MIN(RF_MAX(cores, 1), RF_CREW_MAX),
-        .jobs = n,
-        .work = try_pair,
-        .data = &pairs};
-    for (size_t i = 0; i < n; i++) {
-        pairs.choices[i].train = train->list[i / infer->n];
-        pairs.choices[i].infer = infer->list[i % infer->n];
-    }
-    const enum rf_status status = rf_crew_run(&crew, err);
+    struct pairs pairs = {.search = search,
+                          .choices = rf_xcalloc(n, sizeof(*pairs.choices)),
+                          .refused = rf_xcalloc(n, sizeof(*pairs.refused)),
+                          .ops = rf_xcalloc(n, sizeof(*pairs.ops))};
+    enum rf_status status;
+    order_pairs(&pairs);
+    status = try_waves(&pairs, err);
     out->choices = pairs.choices;
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < pairs.first; i++) {
         if (!pairs.refused[i]) {
             out->choices[out->n++] = out->choices[i];
         }
     }
-    out->refused = n - out->n;
+    out->refused = pairs.first - out->n;
     free(pairs.refused);
+    free(pairs.ops);
     return status;
 }
 
@@ -346,19 +410,6 @@ static void find_meshes(struct search *search, enum rf_side side)
 }
 
 /* --- The search ----------------------------------------------------------- */
-
-static int by_mesh(const struct rf_mesh *a, const struct rf_mesh *b)
-{
-    const uint32_t sizes[][2] = {{a->tp, b->tp}, {a->cp, b->cp},
-                                 {a->pp, b->pp}, {a->dp, b->dp},
-                                 {a->ep, b->ep}, {a->etp, b->etp}};
-    for (size_t i = 0; i < RF_ARRAY_SIZE(sizes); i++) {
-        if (sizes[i][0] != sizes[i][1]) {
-            return sizes[i][0] < sizes[i][1] ? -1 : 1;
-        }
-    }
-    return 0;
-}
 
 static double step_of(double ms)
 {

@@ -40,8 +40,9 @@ struct rf_advised {
  * Searches from a scenario that has been built, which keeps its mode, layouts,
  * dtypes, method, strategy and nodes. Layouts without tensor parallelism keep
  * their mesh. Of each side the meshes that break least are paired, so many that
- * about `budget` ranks are planned in all; the scenario's own are always among
- * them. The choices are the caller's, free() them.
+ * about `budget` ranks are planned in all, or fewer where their refits take
+ * many operations; the scenario's own are always among them. The choices are
+ * the caller's, free() them.
  */
 enum rf_status rf_advise_search(const struct rf_scenario *base,
                                 const struct rf_timeline *timeline,

@@ -147,6 +147,26 @@ START_TEST(test_engines_have_the_expert_meshes_that_they_know)
 }
 END_TEST
 
+/* Refits of thousands of ranks take long to predict: a wave of them is enough,
+ * with the scenario's own among them. */
+START_TEST(test_a_large_world_has_few_pairs_predicted)
+{
+    struct searched searched =
+        search("{" NODES(1024) ", " QWEN3_30B ", 'scenarios': [{'name': 's', "
+                               "'train': {'tp': 1, 'pp': 16, 'ep': 2}, "
+                               "'infer': {'tp': 8}}]}");
+    bool own = false;
+    ck_assert_uint_gt(searched.advised.feasible[RF_TRAIN], 1000);
+    ck_assert_uint_ge(searched.advised.n, 4);
+    ck_assert_uint_le(searched.advised.n, 8);
+    for (size_t i = 0; i < searched.advised.n; i++) {
+        own |= searched.advised.choices[i].train.pp == 16;
+    }
+    ck_assert(own);
+    searched_free(&searched);
+}
+END_TEST
+
 /* FSDP has only its own. */
 START_TEST(test_layouts_without_tensor_parallelism_keep_their_mesh)
 {
@@ -327,6 +347,7 @@ Suite *test_advise_suite(void)
     tcase_set_timeout(tests, 60);
     tcase_add_test(tests, test_every_mesh_that_works_is_considered);
     tcase_add_test(tests, test_every_mesh_of_experts_that_works_is_considered);
+    tcase_add_test(tests, test_a_large_world_has_few_pairs_predicted);
     tcase_add_test(tests, test_engines_have_the_expert_meshes_that_they_know);
     tcase_add_test(tests,
                    test_layouts_without_tensor_parallelism_keep_their_mesh);

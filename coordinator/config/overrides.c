@@ -98,7 +98,10 @@ static enum rf_status no_member(const struct rf_jnode *list, const char *word,
             names[n++] = name;
         }
     }
-    nearest = rf_nearest_word(wanted, names);
+    /* A number is no slip of a name. */
+    nearest = strspn(wanted, "0123456789") < strlen(wanted)
+                  ? rf_nearest_word(wanted, names)
+                  : NULL;
     if (nearest != NULL) {
         rf_jnode_fail(list, err,
                       "no member is named \"%.*s\" (did you mean \"%.60s\"?)",

@@ -176,6 +176,19 @@ START_TEST(test_overrides_refuse_with_the_place)
 }
 END_TEST
 
+/* Names of one letter are near any digit. */
+START_TEST(test_overrides_take_no_number_for_a_slip_of_a_name)
+{
+    json_t *document = json_loads(Q("{'scenarios': [{'name': 'a'}]}"), 0, NULL);
+    struct rf_err err = {0};
+    ck_assert_int_ne(set(document, "scenarios[9].method=tcp", &err), RF_OK);
+    ck_assert_msg(strstr(err.text, "named \"9\"; give a name, a number from 0 "
+                                   "to 0") != NULL,
+                  "%s", err.text);
+    json_decref(document);
+}
+END_TEST
+
 /* What is set is read like the file itself. */
 START_TEST(test_overrides_unknown_members_are_errors_of_the_file)
 {
@@ -249,6 +262,7 @@ Suite *test_overrides_suite(void)
                         (int)RF_ARRAY_SIZE(bad));
     tcase_add_loop_test(
         tests, test_overrides_unknown_members_are_errors_of_the_file, 0, 3);
+    tcase_add_test(tests, test_overrides_take_no_number_for_a_slip_of_a_name);
     tcase_add_test(tests, test_overrides_place_nodes_before_members_are_set);
     tcase_add_test(tests, test_overrides_errors_of_hosts_name_the_option);
     suite_add_tcase(suite, tests);

@@ -97,15 +97,21 @@ const char *rf_megatron_nearest(const char *word)
     return nearest;
 }
 
-static json_t *whole_number(const char *text)
+static enum rf_status read_number(const struct rf_megatron_flag *flag,
+                                  const char *text, long long least,
+                                  json_t **out, struct rf_err *err)
 {
     char *end;
     long long value;
     errno = 0;
     value = strtoll(text, &end, 10);
-    return errno != 0 || end == text || *end != '\0' || value < 0
-               ? NULL
-               : json_integer(value);
+    if (errno != 0 || end == text || *end != '\0' || value < least) {
+        return rf_err_set(err, RF_ERR_USAGE,
+                          "--%s %.60s: must be a whole number%s", flag->name,
+                          text, least > 0 ? " of 1 or more" : "");
+    }
+    *out = json_integer(value);
+    return RF_OK;
 }
 
 /* The words of a flag in a list that ends with NULL, and its text, which
@@ -170,11 +176,9 @@ static enum rf_status read_value(const struct rf_megatron_flag *flag,
 {
     switch (flag->kind) {
     case RF_MEGATRON_COUNT:
-        *out = whole_number(text);
-        return *out != NULL ? RF_OK
-                            : rf_err_set(err, RF_ERR_USAGE,
-                                         "--%s %.60s: must be a whole number",
-                                         flag->name, text);
+    case RF_MEGATRON_SIZE:
+        return read_number(flag, text, flag->kind == RF_MEGATRON_SIZE, out,
+                           err);
     case RF_MEGATRON_PATTERN:
         *out = rf_megatron_pattern(text);
         return *out != NULL

@@ -20,6 +20,7 @@ struct rf_megatron_args {
 
 enum rf_megatron_kind {
     RF_MEGATRON_COUNT,   /* a whole number */
+    RF_MEGATRON_SIZE,    /* one of 1 or more */
     RF_MEGATRON_SWITCH,  /* without a value */
     RF_MEGATRON_WORD,    /* one of `words` */
     RF_MEGATRON_PATTERN, /* which layers, see megatron_pattern.h */

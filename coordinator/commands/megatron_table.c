@@ -10,6 +10,10 @@
     {                                                                          \
         name, RF_MEGATRON_COUNT, NULL, NULL                                    \
     }
+#define SIZE(name)                                                             \
+    {                                                                          \
+        name, RF_MEGATRON_SIZE, NULL, NULL                                     \
+    }
 #define SWITCH(name)                                                           \
     {                                                                          \
         name, RF_MEGATRON_SWITCH, NULL, NULL                                   \
@@ -38,37 +42,37 @@ const struct rf_megatron_flag rf_megatron_flags[] = {
     WORD("refit-mode", "collocated non-collocated"),
     WORD("refit-method", "nccl gloo nvshmem"),
     COUNT("num-benchmark-warmup"),
-    COUNT("num-benchmark-iterations"),
+    SIZE("num-benchmark-iterations"),
 
     /* meshes */
-    COUNT("tensor-model-parallel-size"),
-    COUNT("pipeline-model-parallel-size"),
-    COUNT("expert-model-parallel-size"),
-    COUNT("expert-tensor-parallel-size"),
-    COUNT("context-parallel-size"),
-    COUNT("num-virtual-stages-per-pipeline-rank"),
-    COUNT("num-layers-per-virtual-pipeline-stage"),
-    COUNT("decoder-first-pipeline-num-layers"),
-    COUNT("decoder-last-pipeline-num-layers"),
-    COUNT("rl-inference-tensor-model-parallel-size"),
-    COUNT("rl-inference-pipeline-model-parallel-size"),
-    COUNT("rl-inference-expert-model-parallel-size"),
-    COUNT("rl-inference-expert-tensor-model-parallel-size"),
+    SIZE("tensor-model-parallel-size"),
+    SIZE("pipeline-model-parallel-size"),
+    SIZE("expert-model-parallel-size"),
+    SIZE("expert-tensor-parallel-size"),
+    SIZE("context-parallel-size"),
+    SIZE("num-virtual-stages-per-pipeline-rank"),
+    SIZE("num-layers-per-virtual-pipeline-stage"),
+    SIZE("decoder-first-pipeline-num-layers"),
+    SIZE("decoder-last-pipeline-num-layers"),
+    SIZE("rl-inference-tensor-model-parallel-size"),
+    SIZE("rl-inference-pipeline-model-parallel-size"),
+    SIZE("rl-inference-expert-model-parallel-size"),
+    SIZE("rl-inference-expert-tensor-model-parallel-size"),
 
     /* the model */
-    COUNT("num-layers"),
-    COUNT("hidden-size"),
-    COUNT("ffn-hidden-size"),
-    COUNT("num-attention-heads"),
-    COUNT("kv-channels"),
+    SIZE("num-layers"),
+    SIZE("hidden-size"),
+    SIZE("ffn-hidden-size"),
+    SIZE("num-attention-heads"),
+    SIZE("kv-channels"),
     SWITCH("group-query-attention"),
-    COUNT("num-query-groups"),
-    COUNT("seq-length"),
-    COUNT("max-position-embeddings"),
+    SIZE("num-query-groups"),
+    SIZE("seq-length"),
+    SIZE("max-position-embeddings"),
     WORD("position-embedding-type", "learned_absolute rope mrope yarn none"),
     SWITCH("use-rotary-position-embeddings"),
     SWITCH("no-position-embedding"),
-    COUNT("vocab-size"),
+    SIZE("vocab-size"),
     WORD("normalization", "LayerNorm RMSNorm"),
     SWITCH("swiglu"),
     SWITCH("quick-geglu"),
@@ -78,12 +82,12 @@ const struct rf_megatron_flag rf_megatron_flags[] = {
     SWITCH("qk-layernorm"),
     SWITCH("multi-latent-attention"),
     COUNT("q-lora-rank"),
-    COUNT("kv-lora-rank"),
-    COUNT("qk-head-dim"),
+    SIZE("kv-lora-rank"),
+    SIZE("qk-head-dim"),
     COUNT("qk-pos-emb-head-dim"),
-    COUNT("v-head-dim"),
+    SIZE("v-head-dim"),
     COUNT("num-experts"),
-    COUNT("moe-ffn-hidden-size"),
+    SIZE("moe-ffn-hidden-size"),
     COUNT("moe-shared-expert-intermediate-size"),
     SWITCH("moe-shared-expert-gate"),
     SWITCH("moe-router-enable-expert-bias"),

@@ -303,8 +303,8 @@ static const struct {
     {MODE TP "2 --num-experts 8", "add --disable-bias-linear"},
     {MODE "--num-experts 8 --moe-shared-expert-intermediate-size 8",
      "shared experts have no biases"},
-    {MODE TP "0", "megatron: $.train.tp: must be an integer from 1"},
-    {MODE "--num-benchmark-iterations 0", "$.iterations"},
+    {MODE TP "65537", "megatron: $.train.tp: must be an integer from 1"},
+    {MODE "--num-benchmark-iterations 1000001", "$.iterations"},
     {MODE TP "65536 " PP "65536", "more than 1048576 ranks"},
 };
 

@@ -71,6 +71,10 @@ test_every_command_of_the_page_runs_as_written() {
     [ -s report.html ] || fail "no page"
     if draws_figures; then
         "$RF_TOP/tests/lib/check-figures" figures/*.pdf || fail "a bad figure"
+        for step in times-split times-split-2 curve-ranks predicted; do
+            grep -qF "\`$step\`" "$page" || fail "$page does not name $step"
+            [ -s "figures/$step.pdf" ] || fail "no figure $step"
+        done
         [ ! -e paper.log ] ||
             expect_no_text paper.log '^(Overfull|LaTeX Warning: File)'
     fi

@@ -111,7 +111,7 @@ test_every_page_that_a_page_names_is_installed() {
     done
     [ "$links" -ge 10 ] || fail "only $links links"
     [ -s share/refit-coord/examples/README.md ] || fail "no examples/README.md"
-    for page in refit-coord.1 refit-worker.1 refit-cluster.5 refit-result.5; do
+    for page in refit-{coord,worker,suite}.1 refit-{cluster,result}.5; do
         [ -s "share/man/man${page##*.}/$page" ] || fail "no $page"
     done
 }

@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/json_syntax.h"
 #include "common/mem.h"
 #include "common/store.h"
 #include "common/text.h"
@@ -67,8 +68,8 @@ static enum rf_status parse(const char *text, size_t size, const char *name,
     }
     value = json_loadb(text, size, JSON_REJECT_DUPLICATES | flags, &why);
     if (value == NULL) {
-        return rf_err_set(err, RF_ERR_CONFIG, "%s:%d:%d: %s", name, why.line,
-                          why.column, why.text);
+        return rf_json_syntax_fail(text, size, name,
+                                   (flags & JSON_DECODE_ANY) != 0, &why, err);
     }
     *out = value;
     return RF_OK;

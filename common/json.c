@@ -20,6 +20,8 @@
 #include "common/store.h"
 #include "common/text.h"
 
+#define SHOWN_BYTES 60 /* of a string in an error */
+
 static bool too_deep(const char *text, size_t size)
 {
     int depth = 0;
@@ -252,6 +254,32 @@ enum rf_status rf_jnode_fail(const struct rf_jnode *node, struct rf_err *err,
                       text);
 }
 
+/* A value as errors show it: its JSON, of long ones the beginning. */
+static void describe(const json_t *value, char *out, size_t size)
+{
+    char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT |
+                                       JSON_REAL_PRECISION(9));
+    const char *shown = text != NULL ? text : "?";
+    snprintf(out, size, "%.*s%s", rf_text_head(shown, SHOWN_BYTES), shown,
+             strlen(shown) > SHOWN_BYTES ? "..." : "");
+    free(text);
+}
+
+enum rf_status rf_jnode_wrong(const struct rf_jnode *node, struct rf_err *err,
+                              const char *fmt, ...)
+{
+    char text[640], value[SHOWN_BYTES + 8];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    if (node->value == NULL) {
+        return rf_jnode_fail(node, err, "%s", text);
+    }
+    describe(node->value, value, sizeof(value));
+    return rf_jnode_fail(node, err, "%s, not %s", text, value);
+}
+
 static size_t edit_distance(const char *a, const char *b)
 {
     size_t row[64], n = strlen(b);
@@ -305,7 +333,7 @@ enum rf_status rf_jnode_check_keys(const struct rf_jnode *node,
     const char *key;
     json_t *value;
     if (!json_is_object(node->value)) {
-        return rf_jnode_fail(node, err, "must be an object");
+        return rf_jnode_wrong(node, err, "must be an object");
     }
     json_object_foreach (node->value, key, value) {
         const char *nearest;
@@ -341,7 +369,7 @@ enum rf_status rf_jnode_string(const struct rf_jnode *object, const char *key,
         return RF_OK;
     }
     if (!json_is_string(node.value) || json_string_length(node.value) == 0) {
-        return rf_jnode_fail(&node, err, "must be a non-empty string");
+        return rf_jnode_wrong(&node, err, "must be a non-empty string");
     }
     *out = json_string_value(node.value);
     return RF_OK;
@@ -355,7 +383,7 @@ enum rf_status rf_jnode_bool(const struct rf_jnode *object, const char *key,
         return RF_OK;
     }
     if (!json_is_boolean(node.value)) {
-        return rf_jnode_fail(&node, err, "must be true or false");
+        return rf_jnode_wrong(&node, err, "must be true or false");
     }
     *out = json_is_true(node.value);
     return RF_OK;
@@ -373,8 +401,9 @@ enum rf_status rf_jnode_u64(const struct rf_jnode *object, const char *key,
     value = json_integer_value(node.value);
     if (!json_is_integer(node.value) || value < 0 || (uint64_t)value < min ||
         (uint64_t)value > max) {
-        return rf_jnode_fail(&node, err, "must be an integer from %llu to %llu",
-                             (unsigned long long)min, (unsigned long long)max);
+        return rf_jnode_wrong(&node, err,
+                              "must be an integer from %llu to %llu",
+                              (unsigned long long)min, (unsigned long long)max);
     }
     *out = (uint64_t)value;
     return RF_OK;
@@ -403,8 +432,8 @@ enum rf_status rf_jnode_number(const struct rf_jnode *object, const char *key,
     }
     value = json_number_value(node.value);
     if (!json_is_number(node.value) || !(value >= min && value <= max)) {
-        return rf_jnode_fail(&node, err, "must be a number from %g to %g", min,
-                             max);
+        return rf_jnode_wrong(&node, err, "must be a number from %g to %g", min,
+                              max);
     }
     *out = value;
     return RF_OK;
@@ -427,7 +456,7 @@ enum rf_status rf_jnode_word(const struct rf_jnode *node,
         used = RF_MIN(used, sizeof(list) - 1);
     }
     if (text == NULL) {
-        return rf_jnode_fail(node, err, "must be one of %s", list);
+        return rf_jnode_wrong(node, err, "must be one of %s", list);
     }
     nearest = rf_nearest_word(text, names);
     return rf_jnode_fail(node, err, "must be one of %s, not \"%.60s\"%s%s%s",

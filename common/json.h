@@ -54,6 +54,11 @@ struct rf_jnode rf_jnode_at(const struct rf_jnode *array, size_t index);
 enum rf_status rf_jnode_fail(const struct rf_jnode *node, struct rf_err *err,
                              const char *fmt, ...) RF_PRINTF(3, 4);
 
+/* The same of a value that is not what it must be: the text, which says that,
+ * then ", not " and the value. */
+enum rf_status rf_jnode_wrong(const struct rf_jnode *node, struct rf_err *err,
+                              const char *fmt, ...) RF_PRINTF(3, 4);
+
 /* Fails unless `node` is an object whose keys are all in `allowed` (ends with
  * NULL); an unknown key names the nearest allowed one. */
 enum rf_status rf_jnode_check_keys(const struct rf_jnode *node,
@@ -64,7 +69,8 @@ enum rf_status rf_jnode_check_keys(const struct rf_jnode *node,
  * Typed members of an object. An absent member (JSON null counts as a wrong
  * type) leaves *out as it was: set the default before the call. `require`
  * first where there is none. Integers outside [min, max] are errors that name
- * the range. Strings are borrowed from the document and never empty.
+ * the range and the value. Strings are borrowed from the document and never
+ * empty.
  */
 enum rf_status rf_jnode_require(const struct rf_jnode *object, const char *key,
                                 struct rf_err *err) RF_MUST_CHECK;

@@ -216,7 +216,7 @@ enum rf_status rf_config_rules(const struct rf_jnode *config, json_t **out,
     for (size_t i = 0; i < RF_ARRAY_SIZE(plans) && status == RF_OK; i++) {
         struct rf_jnode plan = rf_jnode_get(&object, plans[i]);
         if (plan.value != NULL && !json_is_object(plan.value)) {
-            status = rf_jnode_fail(&plan, err, "must be an object");
+            status = rf_jnode_wrong(&plan, err, "must be an object");
         } else if (plan.value != NULL) {
             status =
                 read_plan(&plan, wrapped ? "model.language_model." : "model.",

@@ -51,7 +51,7 @@ enum rf_status rf_model_from_json(const struct rf_jnode *node,
     enum rf_status status;
     reader_fn read = NULL;
     if (!json_is_object(node->value)) {
-        return rf_jnode_fail(node, err, "must be an object");
+        return rf_jnode_wrong(node, err, "must be an object");
     }
     for (unsigned i = 0; i < RF_ARRAY_SIZE(readers) && read == NULL; i++) {
         if (json_object_get(node->value, readers[i].key) != NULL) {
@@ -249,18 +249,18 @@ enum rf_status rf_shape_from_json(const struct rf_jnode *object, uint32_t *ndim,
         return status;
     }
     if (!json_is_array(node.value) || count < 1 || count > RF_TENSOR_MAX_DIMS) {
-        return rf_jnode_fail(&node, err,
-                             "must be an array of 1 to %d sizes (tensors of "
-                             "rank 0 or above %d are not supported)",
-                             RF_TENSOR_MAX_DIMS, RF_TENSOR_MAX_DIMS);
+        return rf_jnode_wrong(&node, err,
+                              "must be an array of 1 to %d sizes (tensors of "
+                              "rank 0 or above %d are not supported)",
+                              RF_TENSOR_MAX_DIMS, RF_TENSOR_MAX_DIMS);
     }
     for (size_t i = 0; i < count; i++) {
         struct rf_jnode size = rf_jnode_at(&node, i);
         if (!json_is_integer(size.value) ||
             json_integer_value(size.value) < 1) {
-            return rf_jnode_fail(&size, err,
-                                 "must be a positive integer (empty tensors "
-                                 "are not supported)");
+            return rf_jnode_wrong(&size, err,
+                                  "must be a positive integer (empty tensors "
+                                  "are not supported)");
         }
         shape[i] = (uint64_t)json_integer_value(size.value);
     }

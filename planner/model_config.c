@@ -104,9 +104,9 @@ enum rf_status rf_model_open_table(const struct rf_jnode *node,
         rules.value = made;
     } else if (rules.value != NULL && !json_is_object(rules.value) &&
                !json_is_array(rules.value)) {
-        return rf_jnode_fail(&rules, err,
-                             "must be a table, a list of rules, or "
-                             "\"config\" (docs/MODELS.md)");
+        return rf_jnode_wrong(&rules, err,
+                              "must be a table, a list of rules, or "
+                              "\"config\" (docs/MODELS.md)");
     }
     if (status == RF_OK) {
         status = open_table(&config, &rules, &components, model_type, out, err);
@@ -223,8 +223,8 @@ enum rf_status rf_model_read_config(const struct rf_jnode *node,
         return status;
     }
     if (!json_is_object(config.value)) {
-        return rf_jnode_fail(&config, err,
-                             "must be the object of a config.json");
+        return rf_jnode_wrong(&config, err,
+                              "must be the object of a config.json");
     }
     if ((!own &&
          (status = rf_jnode_require(&config, "model_type", err)) != RF_OK) ||

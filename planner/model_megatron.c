@@ -212,7 +212,7 @@ static enum rf_status read_layer_freq(const struct rf_jnode *block,
         struct rf_jnode item = rf_jnode_at(&freq, i);
         json_int_t flag = json_integer_value(item.value);
         if (!json_is_integer(item.value) || flag < 0 || flag > 1) {
-            return rf_jnode_fail(&item, err, "must be 0 (dense) or 1");
+            return rf_jnode_wrong(&item, err, "must be 0 (dense) or 1");
         }
         t->sparse[i] = flag == 1;
     }

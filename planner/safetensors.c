@@ -92,9 +92,9 @@ static enum rf_status read_offsets(const struct reader *reader,
     if (json_array_size(list.value) != 2 || !json_is_integer(begin) ||
         !json_is_integer(end) || json_integer_value(begin) < 0 ||
         json_integer_value(end) < json_integer_value(begin)) {
-        return rf_jnode_fail(&list, reader->err,
-                             "must be two offsets, the first not above the "
-                             "second");
+        return rf_jnode_wrong(&list, reader->err,
+                              "must be two offsets, the first not above the "
+                              "second");
     }
     extent->begin = (uint64_t)json_integer_value(begin);
     extent->end = (uint64_t)json_integer_value(end);

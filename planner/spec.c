@@ -103,9 +103,9 @@ static enum rf_status read_method(const struct rf_jnode *node,
     if (strspn(method, "abcdefghijklmnopqrstuvwxyz0123456789_") !=
             strlen(method) ||
         strlen(method) > 32) {
-        return rf_jnode_fail(&member, err,
-                             "must be the name of a method: lower-case "
-                             "letters, digits and \"_\"");
+        return rf_jnode_wrong(&member, err,
+                              "must be the name of a method: lower-case "
+                              "letters, digits and \"_\"");
     }
     for (unsigned i = 0; i < RF_ARRAY_SIZE(method_aliases); i++) {
         if (strcmp(method, method_aliases[i].alias) == 0) {
@@ -215,10 +215,10 @@ static enum rf_status read_balance_links(const struct rf_jnode *node,
         return rf_jnode_fail(&list, err, "needs \"balance\": \"time\"");
     }
     if (n_nodes == 0 || json_array_size(list.value) != n_nodes) {
-        return rf_jnode_fail(&list, err,
-                             "must be a list with an object for each of the "
-                             "%u nodes, such as {\"nics\": 2, \"weight\": 1}",
-                             n_nodes);
+        return rf_jnode_wrong(&list, err,
+                              "must be a list with an object for each of the "
+                              "%u nodes, such as {\"nics\": 2, \"weight\": 1}",
+                              n_nodes);
     }
     spec->n_balance_links = n_nodes;
     spec->balance_links = rf_xcalloc(n_nodes, sizeof(*spec->balance_links));
@@ -242,9 +242,9 @@ static enum rf_status read_iterations(const struct rf_jnode *node,
                             err);
     }
     if (!json_is_object(rule.value)) {
-        return rf_jnode_fail(&rule, err,
-                             "must be an integer from 1 to 1000000 or an "
-                             "object with \"max\" and \"ci_percent\"");
+        return rf_jnode_wrong(&rule, err,
+                              "must be an integer from 1 to 1000000 or an "
+                              "object with \"max\" and \"ci_percent\"");
     }
     spec->min_iterations = DEFAULT_ITERATIONS;
     if ((status = rf_jnode_check_keys(&rule, keys, err)) != RF_OK ||
@@ -288,10 +288,10 @@ static enum rf_status read_amounts(const struct rf_jnode *node,
         return status;
     }
     if (spec->chunk_bytes != 0 && spec->chunk_bytes < MIN_BUCKET_BYTES) {
-        return rf_jnode_fail(&chunk, err,
-                             "must be 0 (chosen by the planner) or at least "
-                             "%d",
-                             MIN_BUCKET_BYTES);
+        return rf_jnode_wrong(&chunk, err,
+                              "must be 0 (chosen by the planner) or at least "
+                              "%d",
+                              MIN_BUCKET_BYTES);
     }
     return RF_OK;
 }

@@ -35,9 +35,9 @@ static enum rf_status read_pp_layers(const struct rf_jnode *node,
         return RF_OK;
     }
     if (!json_is_array(list.value) || count < 1 || count > RF_SIDE_SIZE_MAX) {
-        return rf_jnode_fail(&list, err,
-                             "must be an array with the number of layers of "
-                             "each pipeline stage");
+        return rf_jnode_wrong(&list, err,
+                              "must be an array with the number of layers of "
+                              "each pipeline stage");
     }
     if (pp_given && count != side->pp) {
         return rf_jnode_fail(&list, err,
@@ -53,8 +53,8 @@ static enum rf_status read_pp_layers(const struct rf_jnode *node,
         json_int_t layers = json_integer_value(item.value);
         if (!json_is_integer(item.value) || layers < 0 ||
             layers > RF_SIDE_SIZE_MAX) {
-            return rf_jnode_fail(&item, err, "must be an integer from 0 to %d",
-                                 RF_SIDE_SIZE_MAX);
+            return rf_jnode_wrong(&item, err, "must be an integer from 0 to %d",
+                                  RF_SIDE_SIZE_MAX);
         }
         side->pp_layers[i] = (uint32_t)layers;
     }
@@ -77,9 +77,9 @@ static enum rf_status read_nodes(const struct rf_jnode *node,
                             err);
     }
     if (!json_is_array(list.value) || count < 1) {
-        return rf_jnode_fail(&list, err,
-                             "must be an array of hosts listed under "
-                             "\"nodes\" of the cluster, or how many of them");
+        return rf_jnode_wrong(&list, err,
+                              "must be an array of hosts listed under "
+                              "\"nodes\" of the cluster, or how many of them");
     }
     side->nodes = rf_xcalloc(count, sizeof(*side->nodes));
     for (size_t i = 0; i < count; i++) {
@@ -87,7 +87,7 @@ static enum rf_status read_nodes(const struct rf_jnode *node,
         const char *name = json_string_value(item.value);
         uint32_t found = 0;
         if (name == NULL) {
-            return rf_jnode_fail(&item, err, "must be the name of a host");
+            return rf_jnode_wrong(&item, err, "must be the name of a host");
         }
         while (found < n_node_names && strcmp(name, node_names[found]) != 0) {
             found++;
@@ -161,16 +161,16 @@ static enum rf_status read_mesh(const struct rf_jnode *node,
 {
     struct rf_jnode list = rf_jnode_get(node, "mesh");
     if (!json_is_array(list.value) || json_array_size(list.value) != 2) {
-        return rf_jnode_fail(&list, err,
-                             "must be an array of two sizes, such as [2, 4]");
+        return rf_jnode_wrong(&list, err,
+                              "must be an array of two sizes, such as [2, 4]");
     }
     for (size_t i = 0; i < 2; i++) {
         struct rf_jnode item = rf_jnode_at(&list, i);
         json_int_t size = json_integer_value(item.value);
         if (!json_is_integer(item.value) || size < 1 ||
             size > RF_SIDE_SIZE_MAX) {
-            return rf_jnode_fail(&item, err, "must be an integer from 1 to %d",
-                                 RF_SIDE_SIZE_MAX);
+            return rf_jnode_wrong(&item, err, "must be an integer from 1 to %d",
+                                  RF_SIDE_SIZE_MAX);
         }
         side->mesh[i] = (uint32_t)size;
     }
@@ -197,9 +197,9 @@ static enum rf_status add_spec_words(const struct rf_jnode *node,
     do {
         size_t length = spec_word(text);
         if (length == 0 || (one && text[length] != '\0')) {
-            return rf_jnode_fail(node, err,
-                                 "must be made of \"R\", \"S0\", \"S1\", "
-                                 "\"S01\", one for each dimension");
+            return rf_jnode_wrong(node, err,
+                                  "must be made of \"R\", \"S0\", \"S1\", "
+                                  "\"S01\", one for each dimension");
         }
         if (side->n_spec == RF_TENSOR_MAX_DIMS) {
             return rf_jnode_fail(node, err, "more than %d dimensions",
@@ -222,9 +222,9 @@ static enum rf_status read_sharding(const struct rf_jnode *node,
         status = add_spec_words(&list, json_string_value(list.value), false,
                                 side, err);
     } else if (!json_is_array(list.value) || json_array_size(list.value) == 0) {
-        return rf_jnode_fail(&list, err,
-                             "must be an array such as [\"S0\", \"R\"] or a "
-                             "string such as \"S0R\"");
+        return rf_jnode_wrong(&list, err,
+                              "must be an array such as [\"S0\", \"R\"] or a "
+                              "string such as \"S0R\"");
     }
     for (size_t i = 0; i < json_array_size(list.value) && status == RF_OK;
          i++) {
@@ -258,12 +258,12 @@ static enum rf_status check_flat_layout(const struct rf_jnode *node,
     for (unsigned i = 0; i < RF_ARRAY_SIZE(sizes); i++) {
         struct rf_jnode member = rf_jnode_get(node, sizes[i].key);
         if (sizes[i].size != 1) {
-            return rf_jnode_fail(&member, err,
-                                 "must be 1 with layout %s, which shards over "
-                                 "%s only",
-                                 rf_layout_name(side->layout),
-                                 side->layout == RF_LAYOUT_SPEC ? "its mesh"
-                                                                : "dp");
+            return rf_jnode_wrong(&member, err,
+                                  "must be 1 with layout %s, which shards over "
+                                  "%s only",
+                                  rf_layout_name(side->layout),
+                                  side->layout == RF_LAYOUT_SPEC ? "its mesh"
+                                                                 : "dp");
         }
     }
     return RF_OK;
@@ -289,9 +289,9 @@ static enum rf_status check_spec_layout(const struct rf_jnode *node,
     }
     if (side->dp_given && side->dp != devices) {
         struct rf_jnode dp = rf_jnode_get(node, "dp");
-        return rf_jnode_fail(&dp, err,
-                             "must be left out or be the mesh's %u devices",
-                             (unsigned)devices);
+        return rf_jnode_wrong(&dp, err,
+                              "must be left out or be the mesh's %u devices",
+                              (unsigned)devices);
     }
     side->dp = (uint32_t)devices;
     side->dp_given = true;

@@ -124,7 +124,7 @@ static enum rf_status files_of_index(const char *path, json_t *files,
     root = rf_jnode_root(index, path);
     map = rf_jnode_get(&root, "weight_map");
     if (!json_is_object(map.value) || json_object_size(map.value) == 0) {
-        status = rf_jnode_fail(&map, err, "must be an object of file names");
+        status = rf_jnode_wrong(&map, err, "must be an object of file names");
     }
     json_object_foreach (map.value, tensor, value) {
         const char *file = json_string_value(value);
@@ -134,9 +134,9 @@ static enum rf_status files_of_index(const char *path, json_t *files,
         if (file == NULL || strchr(file, '/') != NULL || file[0] == '.' ||
             file[0] == '\0') {
             struct rf_jnode node = rf_jnode_get(&map, tensor);
-            status = rf_jnode_fail(&node, err,
-                                   "must be the name of a file in the same "
-                                   "folder");
+            status = rf_jnode_wrong(&node, err,
+                                    "must be the name of a file in the same "
+                                    "folder");
         } else {
             json_object_set_new(files, file, json_true());
         }

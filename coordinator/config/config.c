@@ -57,11 +57,11 @@ static enum rf_status read_name(const struct rf_jnode *root,
     }
     if (!rf_names_valid_file(name, 64)) {
         struct rf_jnode node = rf_jnode_get(root, "name");
-        return rf_jnode_fail(&node, err,
-                             "must be at most 64 letters, digits, \".\", "
-                             "\"_\", \"-\", \"+\" or \"=\", and not start "
-                             "with \".\" or \"-\" (it names the result "
-                             "folder)");
+        return rf_jnode_wrong(&node, err,
+                              "must be at most 64 letters, digits, \".\", "
+                              "\"_\", \"-\", \"+\" or \"=\", and not start "
+                              "with \".\" or \"-\" (it names the result "
+                              "folder)");
     }
     config->name = rf_xstrdup(name);
     return RF_OK;
@@ -175,8 +175,8 @@ static enum rf_status read_scenarios(const struct rf_jnode *root,
         return status;
     }
     if (!json_is_array(list.value) || json_array_size(list.value) == 0) {
-        return rf_jnode_fail(&list, err,
-                             "must be a list with at least one scenario");
+        return rf_jnode_wrong(&list, err,
+                              "must be a list with at least one scenario");
     }
     status = expand_all(&list, config, err);
     if (status != RF_OK) {

@@ -358,7 +358,7 @@ enum rf_status rf_config_expand(const struct rf_jnode *scenario,
     const char *base = NULL;
     enum rf_status status;
     if (!json_is_object(scenario->value)) {
-        return rf_jnode_fail(scenario, err, "must be an object");
+        return rf_jnode_wrong(scenario, err, "must be an object");
     }
     status = rf_jnode_require(scenario, "name", err);
     if (status == RF_OK) {
@@ -369,11 +369,11 @@ enum rf_status rf_config_expand(const struct rf_jnode *scenario,
     }
     if (!rf_names_valid_file(base, RF_CONFIG_MAX_NAME)) {
         struct rf_jnode node = rf_jnode_get(scenario, "name");
-        return rf_jnode_fail(&node, err,
-                             "must be at most %d letters, digits, \".\", "
-                             "\"_\", \"-\", \"+\" or \"=\", and not start "
-                             "with \".\" or \"-\" (it names a result file)",
-                             RF_CONFIG_MAX_NAME);
+        return rf_jnode_wrong(&node, err,
+                              "must be at most %d letters, digits, \".\", "
+                              "\"_\", \"-\", \"+\" or \"=\", and not start "
+                              "with \".\" or \"-\" (it names a result file)",
+                              RF_CONFIG_MAX_NAME);
     }
     status = read_own_keys(scenario, &all, err);
     if (status == RF_OK) {

@@ -100,18 +100,18 @@ static enum rf_status read_wrap(const struct rf_jnode *launch,
     }
     how->n_wrap = json_array_size(wrap.value);
     if (how->n_wrap == 0 || how->n_wrap > RF_LAUNCH_WRAP_MAX) {
-        return rf_jnode_fail(&wrap, err,
-                             "must be a list of 1 to %d words, such as "
-                             "[\"docker\", \"exec\", \"-i\", \"trainer\"]",
-                             RF_LAUNCH_WRAP_MAX);
+        return rf_jnode_wrong(&wrap, err,
+                              "must be a list of 1 to %d words, such as "
+                              "[\"docker\", \"exec\", \"-i\", \"trainer\"]",
+                              RF_LAUNCH_WRAP_MAX);
     }
     for (size_t i = 0; i < how->n_wrap; i++) {
         struct rf_jnode word = rf_jnode_at(&wrap, i);
         const char *text = json_string_value(word.value);
         if (text == NULL || text[0] == '\0' ||
             strpbrk(text, "\r\n\t\033") != NULL) {
-            return rf_jnode_fail(&word, err,
-                                 "must be a word without line breaks");
+            return rf_jnode_wrong(&word, err,
+                                  "must be a word without line breaks");
         }
         how->wrap[i] = text;
     }
@@ -203,9 +203,9 @@ static enum rf_status read_port_range(const struct rf_jnode *control,
     last = json_integer_value(json_array_get(range.value, 1));
     if (json_array_size(range.value) != 2 || first < 1 || last > 65535 ||
         first > last) {
-        return rf_jnode_fail(&range, err,
-                             "must be [first, last] with ports from 1 to "
-                             "65535");
+        return rf_jnode_wrong(&range, err,
+                              "must be [first, last] with ports from 1 to "
+                              "65535");
     }
     if (out->port != 0) {
         return rf_jnode_fail(&range, err,
@@ -230,9 +230,9 @@ static enum rf_status read_control(const struct rf_jnode *root,
         if (status == RF_OK && strcmp(address, "auto") != 0 &&
             strcmp(address, "stdio") != 0 && !numeric_address(address)) {
             struct rf_jnode node = rf_jnode_get(&control, "address");
-            status = rf_jnode_fail(&node, err,
-                                   "must be \"auto\", \"stdio\" or a numeric "
-                                   "address of this machine");
+            status = rf_jnode_wrong(&node, err,
+                                    "must be \"auto\", \"stdio\" or a numeric "
+                                    "address of this machine");
         }
         if (status == RF_OK) {
             status = rf_jnode_u32(&control, "port", 0, 65535,
@@ -390,9 +390,9 @@ enum rf_status rf_config_read_nodes(const struct rf_jnode *root,
     }
     if (!json_is_array(list.value) || count == 0 ||
         count > RF_CONFIG_MAX_NODES) {
-        return rf_jnode_fail(&list, err,
-                             "must be a list of 1 to %d nodes, or \"slurm\"",
-                             RF_CONFIG_MAX_NODES);
+        return rf_jnode_wrong(&list, err,
+                              "must be a list of 1 to %d nodes, or \"slurm\"",
+                              RF_CONFIG_MAX_NODES);
     }
     config->nodes = rf_xcalloc(count, sizeof(*config->nodes));
     config->node_names = rf_xcalloc(count, sizeof(*config->node_names));

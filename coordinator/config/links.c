@@ -52,8 +52,8 @@ static enum rf_status check_nics(const struct rf_jnode *node, double n,
         return RF_OK;
     }
     if (n > RF_NODE_NICS_MAX || n < 1 || n != (double)(uint32_t)n) {
-        return rf_jnode_fail(&nics, err, "must be a whole number from 1 to %d",
-                             RF_NODE_NICS_MAX);
+        return rf_jnode_wrong(&nics, err, "must be a whole number from 1 to %d",
+                              RF_NODE_NICS_MAX);
     }
     return nic_gbytes_per_s > 0
                ? RF_OK
@@ -149,7 +149,7 @@ static enum rf_status read_figures(const struct rf_jnode *node, bool of_node,
         status = rf_jnode_number(node, figure_keys[i].key, 0, 1e9, field, err);
         if (status == RF_OK && figure.value != NULL && figure_keys[i].is_rate &&
             *field <= 0) {
-            status = rf_jnode_fail(
+            status = rf_jnode_wrong(
                 &figure, err,
                 "must be above 0; leave out a rate that is not known");
         }
@@ -355,7 +355,7 @@ enum rf_status rf_links_check(const struct rf_jnode *root,
     if (status == RF_OK && methods.value != NULL &&
         !json_is_object(methods.value)) {
         status =
-            rf_jnode_fail(&methods, err, "must be an object by method name");
+            rf_jnode_wrong(&methods, err, "must be an object by method name");
     }
     json_object_foreach (methods.value, method, value) {
         if (status == RF_OK) {

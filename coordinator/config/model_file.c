@@ -184,7 +184,7 @@ enum rf_status rf_model_file_inline(const struct rf_jnode *node,
     json_t *model;
     enum rf_status status;
     if (!json_is_object(node->value)) {
-        return rf_jnode_fail(node, err, "must be an object");
+        return rf_jnode_wrong(node, err, "must be an object");
     }
     status = find_source(node, &key, err);
     if (status != RF_OK) {

@@ -184,16 +184,17 @@ enum rf_status rf_slurm_options(const struct rf_jnode *root, json_t **out,
     }
     if (!json_is_array(list.value) ||
         json_array_size(list.value) > RF_SLURM_MAX_OPTIONS) {
-        return rf_jnode_fail(&list, err, "must be a list of at most %d options",
-                             RF_SLURM_MAX_OPTIONS);
+        return rf_jnode_wrong(&list, err,
+                              "must be a list of at most %d options",
+                              RF_SLURM_MAX_OPTIONS);
     }
     for (size_t i = 0; i < json_array_size(list.value); i++) {
         struct rf_jnode item = rf_jnode_at(&list, i);
         const char *text = json_string_value(item.value);
         if (text == NULL || text[0] != '-' || strcmp(text, "--") == 0) {
-            return rf_jnode_fail(&item, err,
-                                 "must be an option of salloc with its value, "
-                                 "such as \"--nodes=2\" or \"-N2\"");
+            return rf_jnode_wrong(&item, err,
+                                  "must be an option of salloc with its value, "
+                                  "such as \"--nodes=2\" or \"-N2\"");
         }
     }
     *out = list.value;

@@ -22,7 +22,7 @@ static enum rf_status check_object(const struct rf_jnode *node,
 {
     return node->value == NULL || json_is_object(node->value)
                ? RF_OK
-               : rf_jnode_fail(node, err, "must be an object");
+               : rf_jnode_wrong(node, err, "must be an object");
 }
 
 /* --- Variables ------------------------------------------------------------ */

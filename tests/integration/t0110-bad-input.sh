@@ -33,9 +33,11 @@ test_unknown_keys_are_named() {
 }
 
 test_wrong_types_and_values_are_named() {
-    refused '.nodes[0].slots = "4"' '$.nodes[0].slots'
-    refused '.nodes[0].slots = 0' '$.nodes[0].slots'
-    refused '.scenarios[0].iterations = -1' '$.scenarios[0].iterations'
+    refused '.nodes[0].slots = "4"' '$.nodes[0].slots' 'not "4"'
+    refused '.nodes[0].slots = 0' '$.nodes[0].slots' 'from 1 to ' 'not 0'
+    refused '.scenarios[0].iterations = -1' '$.scenarios[0].iterations' 'not -1'
+    refused '.control.port_range = [70000, 1]' '$.control.port_range' \
+        'not [70000,1]'
     refused '.scenarios[0].mode = "colocate"' '$.scenarios[0].mode'
     refused '.scenarios[0].method = "pigeon"' 'pigeon' 'host'
     refused '.scenarios[0].strategy = "hope"' '$.scenarios[0].strategy' \

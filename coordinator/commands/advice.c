@@ -36,9 +36,6 @@ static const struct rule {
     {NODE, RF_ADVICE_INFO, rf_rule_node,
      "{kernel}, {cpu}, {cpus} processors, {available} of {memory} memory "
      "available"},
-    {NODE, RF_ADVICE_ERROR, rf_rule_no_address,
-     "does not have the address {address} ({path}), so ranks cannot listen "
-     "there; its interfaces have {list}"},
     {INTERFACE, RF_ADVICE_INFO, rf_rule_interface,
      "interface {name} {address}, MTU {mtu}, {speed}"},
     {METHOD, RF_ADVICE_INFO, rf_rule_methods, "cannot use {methods}: {why}"},
@@ -59,9 +56,18 @@ static const struct rule {
 
     {SCENARIO_MACHINE, RF_ADVICE_WARNING, rf_rule_processors,
      "{ranks} ranks share the {cpus} of {host}: times reflect "
-     "scheduling more than data movement"},
+     "scheduling more than data movement; use at most {most} ranks there, or "
+     "compare only with runs like this one"},
     {SCENARIO_NODES, RF_ADVICE_ERROR, rf_rule_folders, "{why}"},
     {SCENARIO_NODE, RF_ADVICE_ERROR, rf_rule_unfit, "{why}"},
+    {SCENARIO_NODE, RF_ADVICE_ERROR, rf_rule_no_address,
+     "{host} does not have the address {address} ({path}), where its ranks are "
+     "to listen; its interfaces have {list}: name one of these, or remove the "
+     "key"},
+    {SCENARIO_NODE, RF_ADVICE_WARNING, rf_rule_idle_address,
+     "{host} does not have the address {address} ({path}); nothing is sent to "
+     "it in this scenario, but what is would not arrive; its interfaces have "
+     "{list}"},
 
     {SCENARIO_NODE, RF_ADVICE_WARNING, rf_rule_gpus_in_use,
      "{gpus} of {host}: other processes compute there ({processes}, {bytes}): "

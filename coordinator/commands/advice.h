@@ -19,14 +19,14 @@ void rf_advise_scenario(const struct rf_scenario *scenario,
 void rf_advise_build(const char *host, const struct rf_msg_hello *hello,
                      bool strict, struct rf_findings *out);
 
-/* What nodes said in HELLO, each by itself and against each other, and whether
- * they have the addresses of cluster.json. `hellos` has one per node of
- * `config`; NULL: it has not joined. */
+/* What nodes said in HELLO, each by itself and against each other. `hellos` has
+ * one per node of `config`; NULL: it has not joined. */
 void rf_advise_nodes(const struct rf_config *config,
                      const struct rf_msg_hello *const *hellos,
                      struct rf_findings *out);
 
-/* One scenario against the nodes: processors, folders, methods and memory. */
+/* One scenario against the nodes: processors, folders, methods, memory and,
+ * where ranks listen, the addresses of cluster.json. */
 void rf_advise_fit(const struct rf_scenario *scenario,
                    const struct rf_msg_hello *const *hellos,
                    struct rf_findings *out);

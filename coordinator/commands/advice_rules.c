@@ -62,47 +62,6 @@ bool rf_rule_node(const struct rf_view *view, struct rf_words *words)
     return true;
 }
 
-/* Whether the node has the numeric address, or any node has. */
-static bool has_address(const struct rf_msg_hello *hello, const char *address)
-{
-    int family = strchr(address, ':') != NULL ? AF_INET6 : AF_INET;
-    unsigned char wanted[16] = {0}, has[16];
-    static const unsigned char any[16], loopback6[16] = {[15] = 1};
-    if (inet_pton(family, address, wanted) != 1 ||
-        memcmp(wanted, any, sizeof(any)) == 0 ||
-        (family == AF_INET ? wanted[0] == 127
-                           : memcmp(wanted, loopback6, 16) == 0)) {
-        return true;
-    }
-    for (size_t i = 0; i < hello->n_nics; i++) {
-        memset(has, 0, sizeof(has));
-        if (inet_pton(family, hello->nics[i].address, has) == 1 &&
-            memcmp(has, wanted, sizeof(has)) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
-bool rf_rule_no_address(const struct rf_view *view, struct rf_words *words)
-{
-    const struct rf_msg_hello *hello = view->hello;
-    const char *address = view->config->nodes[view->node].address;
-    char list[400] = "";
-    if (address == NULL || has_address(hello, address)) {
-        return false;
-    }
-    for (size_t i = 0; i < hello->n_nics; i++) {
-        size_t used = strlen(list);
-        snprintf(list + used, sizeof(list) - used, "%s%s", used > 0 ? ", " : "",
-                 hello->nics[i].address);
-    }
-    rf_words_say(words, "address", "%s", address);
-    rf_words_say(words, "path", "$.nodes[%u].address", view->node);
-    rf_words_say(words, "list", "%s", list[0] != '\0' ? list : "none");
-    return true;
-}
-
 bool rf_rule_interface(const struct rf_view *view, struct rf_words *words)
 {
     const struct rf_msg_nic *nic = &view->hello->nics[view->item];
@@ -257,6 +216,7 @@ bool rf_rule_processors(const struct rf_view *view, struct rf_words *words)
         }
     }
     rf_words_say(words, "ranks", "%" PRIu64, ranks);
+    rf_words_say(words, "most", "%" PRIu64, (uint64_t)cpus * RANKS_PER_CPU);
     rf_words_say(words, "cpus", "%u processor%s", cpus, cpus == 1 ? "" : "s");
     rf_words_say(words, "host", "%s", view->host);
     return ranks > (uint64_t)cpus * RANKS_PER_CPU;
@@ -278,4 +238,58 @@ bool rf_rule_unfit(const struct rf_view *view, struct rf_words *words)
         rf_preflight_node(view->scenario, view->hellos, view->node, &err);
     rf_words_say(words, "why", "%s", err.text);
     return status != RF_OK;
+}
+
+/* Whether the node has the numeric address, or any node has. */
+static bool has_address(const struct rf_msg_hello *hello, const char *address)
+{
+    int family = strchr(address, ':') != NULL ? AF_INET6 : AF_INET;
+    unsigned char wanted[16] = {0}, has[16];
+    static const unsigned char any[16], loopback6[16] = {[15] = 1};
+    if (inet_pton(family, address, wanted) != 1 ||
+        memcmp(wanted, any, sizeof(any)) == 0 ||
+        (family == AF_INET ? wanted[0] == 127
+                           : memcmp(wanted, loopback6, 16) == 0)) {
+        return true;
+    }
+    for (size_t i = 0; i < hello->n_nics; i++) {
+        memset(has, 0, sizeof(has));
+        if (inet_pton(family, hello->nics[i].address, has) == 1 &&
+            memcmp(has, wanted, sizeof(has)) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool lacks_address(const struct rf_view *view, struct rf_words *words)
+{
+    const struct rf_msg_hello *hello = view->hello;
+    const char *address = view->config->nodes[view->node].address;
+    char list[400] = "";
+    if (address == NULL || has_address(hello, address)) {
+        return false;
+    }
+    for (size_t i = 0; i < hello->n_nics; i++) {
+        size_t used = strlen(list);
+        snprintf(list + used, sizeof(list) - used, "%s%s", used > 0 ? ", " : "",
+                 hello->nics[i].address);
+    }
+    rf_words_say(words, "host", "%s", view->host);
+    rf_words_say(words, "address", "%s", address);
+    rf_words_say(words, "path", "$.nodes[%u].address", view->node);
+    rf_words_say(words, "list", "%s", list[0] != '\0' ? list : "none");
+    return true;
+}
+
+bool rf_rule_no_address(const struct rf_view *view, struct rf_words *words)
+{
+    return rf_scenario_listens_on(view->scenario, view->node) &&
+           lacks_address(view, words);
+}
+
+bool rf_rule_idle_address(const struct rf_view *view, struct rf_words *words)
+{
+    return !rf_scenario_listens_on(view->scenario, view->node) &&
+           lacks_address(view, words);
 }

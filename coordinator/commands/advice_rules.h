@@ -30,7 +30,6 @@ bool rf_rule_other_build(const struct rf_view *view, struct rf_words *words);
 bool rf_rule_refused_build(const struct rf_view *view, struct rf_words *words);
 
 bool rf_rule_node(const struct rf_view *view, struct rf_words *words);
-bool rf_rule_no_address(const struct rf_view *view, struct rf_words *words);
 bool rf_rule_interface(const struct rf_view *view, struct rf_words *words);
 bool rf_rule_methods(const struct rf_view *view, struct rf_words *words);
 
@@ -44,6 +43,9 @@ bool rf_rule_link_speeds(const struct rf_view *view, struct rf_words *words);
 bool rf_rule_processors(const struct rf_view *view, struct rf_words *words);
 bool rf_rule_folders(const struct rf_view *view, struct rf_words *words);
 bool rf_rule_unfit(const struct rf_view *view, struct rf_words *words);
+/* That the node lacks its address where its ranks listen, and elsewhere. */
+bool rf_rule_no_address(const struct rf_view *view, struct rf_words *words);
+bool rf_rule_idle_address(const struct rf_view *view, struct rf_words *words);
 
 /* Of methods between GPUs only, on a node with ranks (advice_gpu.c). */
 bool rf_rule_gpus_in_use(const struct rf_view *view, struct rf_words *words);

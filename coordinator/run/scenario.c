@@ -347,6 +347,26 @@ bool rf_scenario_crosses_by_tcp(const struct rf_scenario *scenario)
     return info->memory == RF_HOST_MEMORY && !info->needs_folder;
 }
 
+bool rf_scenario_listens_on(const struct rf_scenario *scenario, uint32_t node)
+{
+    const struct rf_method_info *info =
+        rf_method_info_find(scenario->spec->method);
+    const struct rf_scenario_share *share = &scenario->shares[node];
+    if (!rf_scenario_crosses_by_tcp(scenario)) {
+        return false;
+    }
+    if (info != &rf_method_infos[RF_METHOD_TCP]) {
+        return scenario->schedule->node_recv[node] > 0;
+    }
+    for (uint32_t i = 0; i < share->n_ranks; i++) {
+        const uint32_t rank = scenario->by_node[share->first + i];
+        if (scenario->schedule->rank_recv[rank] > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 uint64_t rf_scenario_rank_bytes(const struct rf_scenario *scenario,
                                 uint32_t rank)
 {

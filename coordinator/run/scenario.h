@@ -79,4 +79,9 @@ bool rf_scenario_on_device(const struct rf_scenario *scenario);
  * from their yardsticks alone. */
 bool rf_scenario_crosses_by_tcp(const struct rf_scenario *scenario);
 
+/* Whether ranks of the node listen for data, for which it needs its address:
+ * over TCP they get something from other nodes, or, with method tcp, from each
+ * other. */
+bool rf_scenario_listens_on(const struct rf_scenario *scenario, uint32_t node);
+
 #endif

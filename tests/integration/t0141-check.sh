@@ -11,12 +11,36 @@ base='{
   "scenarios": [{"name": "x", "train": {"tp": 2}, "infer": {"tp": 2}},
     {"name": "y", "train": {"pp": 2}, "infer": {"tp": 2}}]}'
 
-test_an_address_of_another_machine_is_an_error() {
+# Scenario x moves nothing between the nodes.
+test_an_address_of_another_machine_is_an_error_where_ranks_listen() {
     cluster '.nodes[1].address = "198.51.100.7"'
     run_coord check cluster.json
     expect_exit 4
-    expect_text out '^E b: .*198\.51\.100\.7 \(\$\.nodes\[1\]\.address\)'
+    expect_text out '^E y: b .*198\.51\.100\.7 \(\$\.nodes\[1\]\.address\)'
+    expect_text out '^W x: b .*198\.51\.100\.7 .*nothing is sent'
     expect_text out '^1 error, '
+    cluster '.nodes[1].address = "198.51.100.7" | .scenarios |= .[:1] |
+        .scenarios[0] += {warmup: 0, iterations: 1}'
+    run_coord check cluster.json
+    expect_exit 0
+    run_coord cluster.json
+    expect_exit 0
+    expect_verified "$(result x)"
+}
+
+# One line per machine and number of ranks, which names the scenarios.
+test_too_many_ranks_for_the_processors_are_a_warning() {
+    local slots=$((2 * $(nproc) + 2))
+    cluster ".nodes[].slots = $((slots / 2)) | .scenarios[].train = {tp: 2} |
+        .scenarios[].infer = {tp: 2}"
+    run_coord check cluster.json
+    expect_exit 0
+    expect_text out "^W x, y: $slots ranks share the .* of a: .*use at most $((slots - 2)) ranks"
+    [ "$(grep -c 'ranks share' out)" = 1 ] || fail "told more than once"
+    cluster ".nodes[].slots = $((slots / 2 - 1)) |
+        .scenarios[].train = {tp: 2} | .scenarios[].infer = {tp: 2}"
+    run_coord check cluster.json
+    expect_no_text out 'ranks share'
 }
 
 test_names_of_one_machine_are_a_warning() {

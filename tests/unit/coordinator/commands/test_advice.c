@@ -380,31 +380,51 @@ START_TEST(test_advice_has_one_line_for_methods_without_a_driver)
 }
 END_TEST
 
+#define CROSSING                                                               \
+    "{'name': 's', 'mode': 'disaggregated', 'train': {'tp': 2, 'nodes': "      \
+    "['b']}, 'infer': {'tp': 2, 'nodes': ['a']}}"
+#define STAYING                                                                \
+    "{'name': 's', 'train': {'tp': 1, 'dp': 4}, 'infer': {'tp': 1, 'dp': 4}}"
+#define INSIDE(method)                                                         \
+    "{'name': 's', 'method': '" method "', 'train': {'tp': 2, 'nodes': "       \
+    "['a']}, 'infer': {'tp': 1, 'dp': 2, 'nodes': ['a']}}"
+#define LACKS "a does not have the address 10.0.0.2 ($.nodes[0].address)"
+
 static const struct {
+    const char *scenario;
     const char *first, *second; /* addresses in cluster.json */
-    const char *text;           /* NULL: nothing to say */
+    enum rf_advice_level level;
+    const char *text; /* NULL: nothing to say */
 } address_cases[] = {
-    {"10.0.0.1", "10.9.9.9", NULL}, /* the second did not join */
-    {"127.0.0.1", NULL, NULL},
-    {"0.0.0.0", NULL, NULL},
-    {"::1", NULL, NULL},
-    {"a.example", NULL, NULL},
-    {"10.0.0.2", NULL,
-     "does not have the address 10.0.0.2 ($.nodes[0].address)"},
-    {"fd00::1", NULL, "interfaces have 10.0.0.1"},
+    {CROSSING, "10.0.0.1", "10.9.9.9", RF_ADVICE_ERROR, NULL}, /* not joined */
+    {CROSSING, "127.0.0.1", NULL, RF_ADVICE_ERROR, NULL},
+    {CROSSING, "0.0.0.0", NULL, RF_ADVICE_ERROR, NULL},
+    {CROSSING, "::1", NULL, RF_ADVICE_ERROR, NULL},
+    {CROSSING, "a.example", NULL, RF_ADVICE_ERROR, NULL},
+    {CROSSING, "10.0.0.2", NULL, RF_ADVICE_ERROR, LACKS ", where its ranks"},
+    {CROSSING, "fd00::1", NULL, RF_ADVICE_ERROR,
+     "interfaces have 10.0.0.1: name one of these"},
+    {STAYING, "10.0.0.2", NULL, RF_ADVICE_WARNING, LACKS "; nothing is sent"},
+    {INSIDE("host"), "10.0.0.2", NULL, RF_ADVICE_WARNING, LACKS},
+    {INSIDE("tcp"), "10.0.0.2", NULL, RF_ADVICE_ERROR, LACKS},
 };
 
-START_TEST(test_advice_errors_where_a_node_lacks_its_address)
+START_TEST(test_advice_about_an_address_that_a_node_lacks)
 {
-    struct advised advised = advise(COLOCATED, "{}", NULL);
+    struct advised advised =
+        advise(address_cases[_i].scenario,
+               "{'methods': {'host': null, 'tcp': null}}", NULL);
     struct rf_node_config *nodes = advised.pair.config->nodes;
     const char *text = address_cases[_i].text;
+    const enum rf_advice_level level = address_cases[_i].level;
     nodes[0].address = address_cases[_i].first;
     nodes[1].address = address_cases[_i].second;
-    rf_advise_nodes(advised.pair.config, hellos(&advised), &advised.findings);
+    rf_advise_fit(advised.pair.scenario, hellos(&advised), &advised.findings);
     ck_assert_uint_eq(rf_findings_count(&advised.findings, RF_ADVICE_ERROR),
-                      text != NULL);
-    ck_assert(text == NULL || says(&advised.findings, RF_ADVICE_ERROR, text));
+                      text != NULL && level == RF_ADVICE_ERROR);
+    ck_assert_uint_eq(rf_findings_count(&advised.findings, RF_ADVICE_WARNING),
+                      text != NULL && level == RF_ADVICE_WARNING);
+    ck_assert(text == NULL || says(&advised.findings, level, text));
     advised_free(&advised);
 }
 END_TEST
@@ -464,7 +484,10 @@ static const struct {
      "{}", "{'methods': {}, 'memory_available_bytes': 1}", RF_ADVICE_ERROR, "",
      false}, /* it has no ranks */
     {COLOCATED, "{'boot_id': 'x', 'cpus': 1}", "{'boot_id': 'x', 'cpus': 1}",
-     RF_ADVICE_WARNING, "4 ranks share the 1 processor of a", true},
+     RF_ADVICE_WARNING,
+     "4 ranks share the 1 processor of a: times reflect scheduling more than "
+     "data movement; use at most 2 ranks there",
+     true},
     {COLOCATED, "{'boot_id': 'x', 'cpus': 1}", "{'boot_id': 'y', 'cpus': 1}",
      RF_ADVICE_WARNING, "share", false},
     {COLOCATED, "{'cpus': null}", "{}", RF_ADVICE_WARNING, "share", false},
@@ -608,9 +631,8 @@ Suite *test_advice_suite(void)
     tcase_add_test(tests, test_advice_names_the_node_that_differs);
     tcase_add_test(tests,
                    test_advice_has_one_line_for_methods_without_a_driver);
-    tcase_add_loop_test(tests,
-                        test_advice_errors_where_a_node_lacks_its_address, 0,
-                        RF_ARRAY_SIZE(address_cases));
+    tcase_add_loop_test(tests, test_advice_about_an_address_that_a_node_lacks,
+                        0, RF_ARRAY_SIZE(address_cases));
     tcase_add_loop_test(tests, test_advice_warns_of_a_worker_of_another_build,
                         0, 5);
     tcase_add_loop_test(tests, test_advice_about_a_scenario_on_the_nodes, 0,

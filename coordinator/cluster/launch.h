@@ -58,6 +58,7 @@ struct rf_launch_join {
  * and the step until the launch is over. */
 struct rf_launch_order {
     const struct rf_node_config *node;
+    uint32_t index; /* of the node in "nodes", for errors */
     const struct rf_launch_config *settings;
     /* The worker binary beside refit-coord on this machine, absolute: what
      * "deploy" copies, and what `local` and `slurm` run when "worker" has no

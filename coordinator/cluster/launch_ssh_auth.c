@@ -65,31 +65,32 @@ static bool is_encrypted(const char *path)
 
 /* --- Files ---------------------------------------------------------------- */
 
-/* One key file. SSH_AUTH_SUCCESS, _DENIED (go on), _PARTIAL or _ERROR. */
-static int try_file(ssh_session session, const char *path,
+/* One key file; `key` is what names it in cluster.json, with ", " behind it, or
+ * "". SSH_AUTH_SUCCESS, _DENIED (go on), _PARTIAL or _ERROR. */
+static int try_file(ssh_session session, const char *path, const char *key_name,
                     struct trials *trials)
 {
     ssh_key key = NULL;
     int result;
     if (access(path, R_OK) != 0) {
         if (errno != ENOENT) {
-            tried(trials, "%s (%s)", path, strerror(errno));
+            tried(trials, "%s (%s%s)", path, key_name, strerror(errno));
         }
         return SSH_AUTH_DENIED;
     }
     if (is_encrypted(path)) {
-        tried(trials, "%s (encrypted: needs a key agent, ssh-add %s)", path,
-              path);
+        tried(trials, "%s (%sencrypted: needs a key agent, ssh-add %s)", path,
+              key_name, path);
         return SSH_AUTH_DENIED;
     }
     if (ssh_pki_import_privkey_file(path, NULL, NULL, NULL, &key) != SSH_OK) {
-        tried(trials, "%s (not a private key)", path);
+        tried(trials, "%s (%snot a private key)", path, key_name);
         return SSH_AUTH_DENIED;
     }
     result = ssh_userauth_publickey(session, NULL, key);
     ssh_key_free(key);
     if (result != SSH_AUTH_SUCCESS) {
-        tried(trials, "%s (refused)", path);
+        tried(trials, "%s (%srefused)", path, key_name);
     }
     return result;
 }
@@ -102,7 +103,7 @@ static int try_default_files(ssh_session session, struct trials *trials)
     for (size_t i = 0; i < RF_ARRAY_SIZE(names) && result == SSH_AUTH_DENIED;
          i++) {
         char *path = rf_ssh_expand_home(names[i]);
-        result = try_file(session, path, trials);
+        result = try_file(session, path, "", trials);
         free(path);
     }
     return result;
@@ -122,7 +123,7 @@ static int try_hidden_file(ssh_session session, const struct rf_ssh_scan *scan,
     }
     full = rf_ssh_expand_home(path);
     ssh_string_free_char(path);
-    result = try_file(session, full, trials);
+    result = try_file(session, full, "", trials);
     free(full);
     return result;
 }
@@ -133,17 +134,19 @@ static int try_files(struct rf_ssh_job *job, ssh_session session,
     int result = SSH_AUTH_DENIED;
     if (job->identity != NULL) {
         char *path = rf_ssh_expand_home(job->identity);
-        result = try_file(session, path, trials);
+        char *key_name = rf_xasprintf("%s.identity, ", job->place);
+        result = try_file(session, path, key_name, trials);
         if (result == SSH_AUTH_DENIED && access(path, F_OK) != 0) {
-            tried(trials, "%s (%s)", path, strerror(ENOENT));
+            tried(trials, "%s (%s%s)", path, key_name, strerror(ENOENT));
         }
+        free(key_name);
         free(path);
         return result;
     }
     for (unsigned i = 0;
          i < scan->n_identities && i < FILES_MAX && result == SSH_AUTH_DENIED;
          i++) {
-        result = try_file(session, scan->identities[i], trials);
+        result = try_file(session, scan->identities[i], "", trials);
     }
     if (result == SSH_AUTH_DENIED) {
         result = try_hidden_file(session, scan, trials);
@@ -234,11 +237,33 @@ static enum rf_status no_public_key(unsigned methods, struct rf_err *err)
     return rf_err_set(
         err, RF_ERR_LAUNCH,
         "the server does not take public keys (it offers%s%s%s), and nothing "
-        "else is tried",
+        "else is tried; PubkeyAuthentication of its sshd_config allows them",
         (methods & SSH_AUTH_METHOD_PASSWORD) != 0 ? " password" : "",
         (methods & SSH_AUTH_METHOD_INTERACTIVE) != 0 ? " keyboard-interactive"
                                                      : "",
         (methods & SSH_AUTH_METHOD_GSSAPI_MIC) != 0 ? " gssapi" : "");
+}
+
+/* Nodes that lack the same key have the same text, so that they are told
+ * together: only what a node names itself is told by its own place. */
+static enum rf_status refused(ssh_session session, bool partial,
+                              const struct trials *trials, struct rf_err *err)
+{
+    char *user = NULL;
+    if (ssh_options_get(session, SSH_OPTIONS_USER, &user) != SSH_OK) {
+        user = NULL;
+    }
+    rf_err_set(err, RF_ERR_LAUNCH,
+               partial ? "the server wants more than a key from user %s; "
+                         "tried %s"
+                       : "no key is accepted for user %s; tried %s. Give "
+                         "the right ones as nodes.*.user and "
+                         "nodes.*.identity, in the file or with --set, or "
+                         "load the key into an agent (ssh-add); ssh -v shows "
+                         "what the server takes",
+               user != NULL ? user : "(the caller's)", trials->text);
+    ssh_string_free_char(user);
+    return RF_ERR_LAUNCH;
 }
 
 enum rf_status rf_ssh_authenticate(struct rf_ssh_job *job, ssh_session session,
@@ -246,7 +271,6 @@ enum rf_status rf_ssh_authenticate(struct rf_ssh_job *job, ssh_session session,
                                    struct rf_err *err)
 {
     struct trials trials = {0};
-    char *user = NULL;
     unsigned methods;
     int result = ssh_userauth_none(session, NULL);
     enum rf_status status;
@@ -272,15 +296,5 @@ enum rf_status rf_ssh_authenticate(struct rf_ssh_job *job, ssh_session session,
     if (result == SSH_AUTH_SUCCESS) {
         return RF_OK;
     }
-    if (ssh_options_get(session, SSH_OPTIONS_USER, &user) != SSH_OK) {
-        user = NULL;
-    }
-    rf_err_set(err, RF_ERR_LAUNCH,
-               result == SSH_AUTH_PARTIAL
-                   ? "the server wants more than a key from user %s; tried %s"
-                   : "no key is accepted for user %s; tried %s. Name the "
-                     "node's \"user\" and \"identity\", or start an agent",
-               user != NULL ? user : "(the caller's)", trials.text);
-    ssh_string_free_char(user);
-    return RF_ERR_LAUNCH;
+    return refused(session, result == SSH_AUTH_PARTIAL, &trials, err);
 }

@@ -146,9 +146,12 @@ static enum rf_status connect_any(struct rf_ssh_job *job, const char *host,
     snprintf(service, sizeof(service), "%u", port);
     result = getaddrinfo(host, service, &hints, &addresses);
     if (result != 0) {
-        return rf_err_set(err, RF_ERR_LAUNCH, "cannot resolve %s: %s", host,
-                          result == EAI_SYSTEM ? strerror(errno)
-                                               : gai_strerror(result));
+        return rf_err_set(
+            err, RF_ERR_LAUNCH,
+            "cannot resolve %s: %s (%s, or HostName of the ssh "
+            "config); try: getent hosts %s",
+            host, result == EAI_SYSTEM ? strerror(errno) : gai_strerror(result),
+            job->host_key, host);
     }
     fd = run_race(job, &race, addresses);
     freeaddrinfo(addresses);
@@ -157,8 +160,11 @@ static enum rf_status connect_any(struct rf_ssh_job *job, const char *host,
         return status == RF_ERR_ABORTED
                    ? status
                    : rf_err_set(err, RF_ERR_LAUNCH,
-                                "cannot connect to %s port %u: %s", host, port,
-                                race.failures);
+                                "cannot connect to %s port %u: %s (%s and "
+                                "%s.port, or the ssh config); try: ssh -p %u "
+                                "%s",
+                                host, port, race.failures, job->host_key,
+                                job->place, port, host);
     }
     if (fcntl(fd, F_SETFL, 0) != 0) { /* libssh wants a blocking socket */
         close(fd);
@@ -206,7 +212,9 @@ static enum rf_status await_banner(struct rf_ssh_job *job, int fd, bool *retry,
                 make_printable(seen);
                 *retry = strncmp(seen, "Exceeded MaxStartups", 20) == 0;
                 return rf_err_set(err, RF_ERR_LAUNCH,
-                                  "no SSH server there: it says \"%s\"", seen);
+                                  "no SSH server there: it says \"%s\" "
+                                  "(%s.port?)",
+                                  seen, job->place);
             }
         }
         status = rf_ssh_check(job, "waiting for the SSH server's banner", err);

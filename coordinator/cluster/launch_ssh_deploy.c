@@ -120,7 +120,8 @@ static enum rf_status sftp_failed(const struct deployment *to, const char *what,
 {
     int code = sftp_get_error(to->sftp);
     return rf_err_set(
-        err, RF_ERR_LAUNCH, "deployment: cannot %s %s: %s", what, path,
+        err, RF_ERR_LAUNCH, "deployment (launch.deploy): cannot %s %s: %s",
+        what, path,
         code == SSH_FX_PERMISSION_DENIED ? "permission denied"
         : code == SSH_FX_NO_SUCH_FILE    ? "no such file"
                                          : ssh_get_error(to->session));
@@ -310,7 +311,9 @@ enum rf_status rf_ssh_deploy(struct rf_ssh_job *job, ssh_session session,
     to.sftp = sftp_new(session);
     if (to.sftp == NULL || sftp_init(to.sftp) != SSH_OK) {
         status = rf_err_set(err, RF_ERR_LAUNCH,
-                            "deployment: the server offers no SFTP: %s",
+                            "deployment (launch.deploy): the server offers no "
+                            "SFTP: %s; copy the worker there yourself and "
+                            "say where it is (launch.worker)",
                             ssh_get_error(session));
         goto out;
     }

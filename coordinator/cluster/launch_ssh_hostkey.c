@@ -180,11 +180,12 @@ static void scan_command(const struct rf_ssh_server *server, const char *path,
              server->host, rename, path);
 }
 
-static enum rf_status refuse(ssh_session session,
+static enum rf_status refuse(const struct rf_ssh_job *job, ssh_session session,
                              enum ssh_known_hosts_e verdict, const char *path,
                              bool authority, const struct server_key *shown,
                              struct rf_err *err)
 {
+    const char *key = job->known_hosts != NULL ? " (launch.known_hosts)" : "";
     char name[300], command[1024];
     known_name(shown->server, name, sizeof(name));
     scan_command(shown->server, path, command, sizeof(command));
@@ -192,22 +193,23 @@ static enum rf_status refuse(ssh_session session,
     case SSH_KNOWN_HOSTS_CHANGED:
         return rf_err_set(err, RF_ERR_LAUNCH,
                           "the host key of %s has changed: it now shows %s %s, "
-                          "%s has another. Somebody may be listening in; if "
+                          "%s%s has another. Somebody may be listening in; if "
                           "the machine was set up anew: ssh-keygen -R '%s' "
                           "-f %s",
-                          name, shown->type, shown->fingerprint, path, name,
-                          path);
+                          name, shown->type, shown->fingerprint, path, key,
+                          name, path);
     case SSH_KNOWN_HOSTS_OTHER:
         return rf_err_set(err, RF_ERR_LAUNCH,
                           "%s shows a host key of another type (%s %s) than "
-                          "those in %s; if that is right: %s",
-                          name, shown->type, shown->fingerprint, path, command);
+                          "those in %s%s; if that is right: %s",
+                          name, shown->type, shown->fingerprint, path, key,
+                          command);
     case SSH_KNOWN_HOSTS_UNKNOWN:
     case SSH_KNOWN_HOSTS_NOT_FOUND:
         return rf_err_set(err, RF_ERR_LAUNCH,
                           "the host key of %s is unknown: it shows %s %s, "
-                          "which is not in %s%s. If it is right: %s",
-                          name, shown->type, shown->fingerprint, path,
+                          "which is not in %s%s%s. If it is right: %s",
+                          name, shown->type, shown->fingerprint, path, key,
                           authority ? " (its @cert-authority lines are not "
                                       "supported here)"
                                     : "",
@@ -231,8 +233,9 @@ static enum rf_status judge(struct rf_ssh_job *job, ssh_session session,
                    ? RF_OK
                    : rf_err_set(err, RF_ERR_LAUNCH,
                                 "the host key is %s %s, not the one given as "
-                                "host_key_sha256 (%s)",
-                                shown->type, shown->fingerprint, job->pin);
+                                "%s.host_key_sha256 (%s)",
+                                shown->type, shown->fingerprint, job->place,
+                                job->pin);
     }
     scan_markers(path, shown->base64, &revoked, &authority);
     if (revoked) {
@@ -248,7 +251,7 @@ static enum rf_status judge(struct rf_ssh_job *job, ssh_session session,
                             verdict == SSH_KNOWN_HOSTS_NOT_FOUND)) {
         return add_key(job, session, path, shown, err);
     }
-    return refuse(session, verdict, path, authority, shown, err);
+    return refuse(job, session, verdict, path, authority, shown, err);
 }
 
 enum rf_status rf_ssh_check_host_key(struct rf_ssh_job *job,

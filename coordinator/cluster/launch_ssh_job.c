@@ -37,6 +37,9 @@ struct rf_ssh_job *rf_ssh_job_create(const struct rf_launch_order *order)
     const struct rf_node_config *node = order->node;
     struct rf_ssh_job *job = rf_xcalloc(1, sizeof(*job));
     job->host = copy(node->hostname != NULL ? node->hostname : node->name);
+    job->place = rf_xasprintf("nodes[%u]", (unsigned)order->index);
+    job->host_key = rf_xasprintf("%s.%s", job->place,
+                                 node->hostname != NULL ? "hostname" : "host");
     job->user = copy(node->user);
     job->identity = copy(node->identity);
     job->pin = copy(node->host_key_sha256);
@@ -88,6 +91,8 @@ void rf_ssh_job_release(struct rf_ssh_job *job)
     }
     pthread_mutex_destroy(&job->lock);
     free(job->host);
+    free(job->place);
+    free(job->host_key);
     free(job->user);
     free(job->identity);
     free(job->pin);

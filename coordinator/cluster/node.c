@@ -390,6 +390,7 @@ void rf_node_launch(struct rf_node *node, const char *join_address)
     char key[2 * RF_PSK_BYTES + 1];
     struct rf_launch_join join = {join_address, node->identity, key};
     struct rf_launch_order order = {.node = node->config,
+                                    .index = node->with.index,
                                     .settings = launching(node),
                                     .local_worker = node->with.local_worker,
                                     .gate = node->with.gate,

@@ -36,7 +36,7 @@ launch_fails() { # JQ_PROGRAM REGEX
 test_unknown_host_key() {
     grep -v "^$host " "$bed/known_hosts" >known
     launch_fails ".launch.known_hosts = \"$PWD/known\"" \
-        'host key of .* is unknown: .*SHA256:.*ssh-keyscan'
+        'host key of .* is unknown: .*SHA256:.*known \(launch\.known_hosts\)\. .*ssh-keyscan'
     [ "$(wc -l <known)" = 1 ] || fail "known_hosts was changed"
 }
 
@@ -51,12 +51,21 @@ test_changed_host_key() {
 test_user_key_that_the_node_does_not_know() {
     ssh-keygen -q -t ed25519 -N '' -f other
     launch_fails ".nodes[1].identity = \"$PWD/other\"" \
-        'no key is accepted for user .* tried .*/other \(refused\)'
+        'no key is accepted for user root; tried .*/other \(nodes\[1\]\.identity, refused\).*ssh -v'
+}
+
+# One line for all nodes that lack the same key, not one for each.
+test_nodes_without_a_key_are_told_together() {
+    cluster '.nodes |= map(del(.identity)) | .launch.worker = "none"'
+    HOME=$PWD SSH_AUTH_SOCK='' run_coord check cluster.json
+    expect_exit 4
+    expect_text out '^E .*, .*no key is accepted .*nodes\.\*\.identity'
+    expect_text out '^1 error, '
 }
 
 test_missing_key_file() {
     launch_fails ".nodes[1].identity = \"$PWD/absent\"" \
-        'no key is accepted .*/absent \(No such file or directory\)'
+        'no key is accepted .*/absent \(nodes\[1\]\.identity, No such file or directory\)'
 }
 
 test_worker_that_is_not_there() {
@@ -98,7 +107,7 @@ test_shell_that_does_not_get_to_the_worker() {
 
 test_closed_port() {
     launch_fails '.nodes[1].port = 9' \
-        'cannot connect to .* port 9: .*Connection refused'
+        'cannot connect to .* port 9: .*Connection refused .*nodes\[1\]\.host and nodes\[1\]\.port'
 }
 
 # The kernel accepts connections for a stopped sshd; no banner ever comes.

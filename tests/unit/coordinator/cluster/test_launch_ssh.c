@@ -243,7 +243,7 @@ START_TEST(test_ssh_deployment_that_cannot_be_says_why)
         launch_file(".cache", "a file in the way", 0600);
     }
     sshd_launch();
-    sshd_expect_fail("deployment: ", 20);
+    sshd_expect_fail("deployment (launch.deploy): ", 20);
     ck_assert_uint_eq(sshd_seen.streams, 0);
 }
 END_TEST

@@ -49,6 +49,7 @@ START_TEST(test_ssh_unknown_name_says_so)
     sshd_node.hostname = "no-such-host.invalid";
     sshd_launch();
     sshd_expect_fail("cannot resolve no-such-host.invalid", 20);
+    ck_assert_ptr_nonnull(strstr(sshd_seen.why.text, "nodes[0].hostname"));
 }
 END_TEST
 

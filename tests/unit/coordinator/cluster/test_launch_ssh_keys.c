@@ -99,7 +99,7 @@ START_TEST(test_ssh_pinned_fingerprint_decides_alone)
         sshd_node.host_key_sha256 =
             "SHA256:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
         sshd_launch();
-        sshd_expect_fail("not the one given as host_key_sha256", 20);
+        sshd_expect_fail("not the one given as nodes[0].host_key_sha256", 20);
     }
 }
 END_TEST
@@ -138,9 +138,10 @@ START_TEST(test_ssh_wrong_key_is_named)
     sshd_node.identity = other_key("", path);
     sshd_launch();
     sshd_expect_fail("no key is accepted", 20);
-    ck_assert_ptr_nonnull(strstr(sshd_seen.why.text, "/other (refused)"));
+    ck_assert_ptr_nonnull(
+        strstr(sshd_seen.why.text, "/other (nodes[0].identity, refused)"));
     ck_assert_ptr_nonnull(strstr(sshd_seen.why.text, "key agent (none)"));
-    ck_assert_ptr_nonnull(strstr(sshd_seen.why.text, "\"identity\""));
+    ck_assert_ptr_nonnull(strstr(sshd_seen.why.text, "nodes.*.identity"));
     ck_assert_uint_eq(sshd_seen.notes, 0); /* no second try */
 }
 END_TEST
@@ -161,8 +162,10 @@ START_TEST(test_ssh_bad_key_files_are_named)
     sshd_node.identity =
         _i == 0 ? "/nonexistent/id" : launch_file("junk", "junk\n", 0600);
     sshd_launch();
-    sshd_expect_fail(
-        _i == 0 ? "/nonexistent/id (No such file" : "not a private key", 20);
+    sshd_expect_fail(_i == 0
+                         ? "/nonexistent/id (nodes[0].identity, No such file"
+                         : "not a private key",
+                     20);
 }
 END_TEST
 

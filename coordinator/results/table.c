@@ -243,10 +243,14 @@ static void print_text_row(const struct rf_table *table, FILE *to, size_t row,
         }
         text = shortened(cell_at(table, row, c), width);
         pad = width - RF_MIN(width, rf_text_columns(text));
-        put_spaces(to, spaces + (table->right[c] ? pad : 0));
-        fputs(text, to);
+        if (text[0] == '\0') {
+            spaces += GAP + pad;
+        } else {
+            put_spaces(to, spaces + (table->right[c] ? pad : 0));
+            fputs(text, to);
+            spaces = GAP + (table->right[c] ? 0 : pad);
+        }
         free(text);
-        spaces = GAP + (table->right[c] ? 0 : pad);
     }
     fputc('\n', to);
 }

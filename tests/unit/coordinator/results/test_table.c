@@ -35,6 +35,28 @@ START_TEST(test_table_aligns_and_escapes)
 }
 END_TEST
 
+/* Files of tables have no blanks that nobody sees. */
+START_TEST(test_table_rows_end_with_their_last_text)
+{
+    static const char *const heads[] = {"name", ">value", "note", "more", NULL};
+    struct rf_table *table = rf_table_create(heads);
+    char *text;
+    for (int i = 0; i < 3; i++) {
+        rf_table_cell(table, "row");
+        rf_table_cell(table, "%s", i == 1 ? "" : "1");
+        rf_table_cell(table, "%s", i == 2 ? "seen" : "");
+        rf_table_cell(table, "%s", i == 1 ? "x" : "");
+    }
+    text = table_text(table, RF_REPORT_TABLE);
+    ck_assert_str_eq(text, "name  value  note  more\n"
+                           "row       1\n"
+                           "row                x\n"
+                           "row       1  seen\n");
+    free(text);
+    rf_table_destroy(table);
+}
+END_TEST
+
 START_TEST(test_table_latex_and_html_are_escaped)
 {
     static const char *const heads[] = {"a", NULL};
@@ -262,6 +284,7 @@ Suite *test_table_suite(void)
     Suite *suite = suite_create("table");
     TCase *tests = tcase_create("table");
     tcase_add_test(tests, test_table_aligns_and_escapes);
+    tcase_add_test(tests, test_table_rows_end_with_their_last_text);
     tcase_add_test(tests, test_table_latex_and_html_are_escaped);
     tcase_add_test(tests, test_table_latex_has_the_rules_of_booktabs);
     tcase_add_test(tests, test_table_cells_are_clean_and_cut_at_characters);

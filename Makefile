@@ -158,7 +158,7 @@ USER_SCRIPTS := $(addprefix scripts/,figures private-sshd refit-suite \
 	sshd-config testbed)
 FIGURE_MODULES := $(wildcard scripts/refit_figures/*.py)
 DOC_FOLDER = $(DESTDIR)$(PREFIX)/share/doc/refit-coord
-install: all ## install under $(DESTDIR)$(PREFIX)
+install: all ## install programs, pages and examples (PREFIX=, DESTDIR=)
 	install -d $(DESTDIR)$(PREFIX)/bin $(MAN_FOLDER)/man1 $(MAN_FOLDER)/man5
 	install -d $(addprefix $(SHARE_FOLDER)/,models examples/reference \
 	    scripts/refit_figures)
@@ -186,7 +186,7 @@ uninstall: ## remove the installed files
 	rm -rf $(SHARE_FOLDER) $(DOC_FOLDER)
 
 .PHONY: dist
-dist: ## pack the committed sources as $(BUILD)/refit-coord-VERSION.tar.xz
+dist: ## pack the committed sources as an archive, in build/
 	@scripts/deps dist
 	@scripts/dist $(BUILD) $(VERSION)
 
@@ -233,13 +233,14 @@ protocol-reference: $(BUILD)/unit-transport ## rewrite docs/PROTOCOL.md's tables
 
 # Our models beside those of Transformers, which also made the fixtures of the
 # unit tests. Not part of `make check`: torch is large. PIP_ARGS='--extra-index-url
-# https://download.pytorch.org/whl/cpu' takes the smaller one without CUDA.
+# https://download.pytorch.org/whl/cpu' takes the smaller one without CUDA;
+# MODELS_PYTHON= names a Python that has torch and transformers.
 $(BUILD)/check-models/ready: tests/unit/planner/models/requirements.txt
 	python3 -m venv $(@D)
 	$(@D)/bin/pip install --quiet $(PIP_ARGS) -r $<
 	@touch $@
 .PHONY: check-models
-check-models: $(if $(MODELS_PYTHON),,$(BUILD)/check-models/ready) ## our models beside Transformers' (MODELS='phi3 gemma3': some; MODELS_PYTHON=: one with torch and transformers)
+check-models: $(if $(MODELS_PYTHON),,$(BUILD)/check-models/ready) ## our models beside Transformers' (MODELS='phi3': some)
 	$(call needs,build,$(BUILD)/refit-coord)
 	$(or $(MODELS_PYTHON),$(BUILD)/check-models/bin/python) \
 	    scripts/check-models --coord $(BUILD)/refit-coord $(MODELS)
@@ -305,7 +306,7 @@ $(FUZZERS): $(BUILD)/fuzz-%: $(BUILD)/tests/fuzz/fuzz_%.o $(COORD_LIBS)
 fuzzers: $(FUZZERS)
 FUZZ_BUILD = $(MAKE) BUILD=$(BUILD)/fuzz CUDA=0 CC=$(FUZZ_CC) \
 	SAN=fuzzer-no-link,address,undefined CFLAGS='-O1 -g' fuzzers
-fuzz: ## fuzz FUZZ=name for FUZZ_SECONDS (600); all in turn without FUZZ
+fuzz: ## fuzz FUZZ=name, or all in turn, for FUZZ_SECONDS (600)
 	@scripts/deps build fuzz
 	@$(FUZZ_BUILD)
 	@scripts/run-fuzzers $(BUILD)/fuzz $(or $(FUZZ_SECONDS),600) \
@@ -336,7 +337,7 @@ SHELL_SOURCES = $(shell grep -lE '^\#!.*\b(ba)?sh$$' -r scripts tests .ci) \
 LINT_PARTS := tidy cppcheck shellcheck hdr-check check-layers format-check \
 	pyflakes spell man
 .PHONY: lint lint-deps format $(filter-out hdr-check check-layers,$(LINT_PARTS))
-lint: ## all checks of the source (TIDY_ALL=1: check clean files, too)
+lint: ## all checks of the source (TIDY_ALL=1: clean files, too)
 	@$(MAKE) -k -j$(JOBS) -Otarget $(LINT_PARTS)
 lint-deps: ## install what lint needs
 	@scripts/deps build test lint

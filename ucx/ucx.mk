@@ -36,7 +36,7 @@ $(eval $(call UNIT,ucx))
 $(BUILD)/unit-ucx: $(UCX_OBJECTS) \
 	$(BUILD)/tests/unit/transport/method_case.o
 test-programs: $(BUILD)/unit-ucx
-check-ucx: ## method ucx: 20 ranks killed during puts, and its other failures
+check-ucx: ## method ucx: 20 ranks killed during puts, other failures
 	$(call needs,build test,all)
 	UCX_KILLS=20 scripts/run-tests $(BUILD) \
 	    tests/integration/t0124-ucx-faults.sh

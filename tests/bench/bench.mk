@@ -22,12 +22,12 @@ bench-swarm: ## launch and control plane at 32 to 1250 nodes, with limits
 	tests/bench/bench-swarm $(BUILD)
 
 .PHONY: bench-numbers
-bench-numbers: ## how well figures repeat, with limits; needs root and minutes
+bench-numbers: ## how well figures repeat, with limits; needs root, minutes
 	$(call needs,build,all)
 	tests/bench/bench-numbers $(BUILD)
 
 .PHONY: bench-alpa
-bench-alpa: ## the resharding suite on shaped links; needs root, takes minutes
+bench-alpa: ## the resharding suite on shaped links; needs root, minutes
 	$(call needs,build test,all)
 	tests/bench/bench-alpa $(BUILD)
 
@@ -51,7 +51,7 @@ bench-planner: ## plan time and memory at 256 to 131,072 ranks
 bench-families: ## plan time of every family at 1024 ranks
 	$(call needs,build test,all)
 	tests/bench/bench-families $(BUILD)
-check-planner: ## the planner's tests with all pairs of sides and 10,000 random ones
+check-planner: ## the planner's tests with all and 10,000 random pairs
 	$(call needs,build unit,$(BUILD)/unit-planner)
 	RF_ORACLE_PAIRS=10000 $(BUILD)/unit-planner
 
@@ -78,7 +78,7 @@ $(BUILD)/bench-ratios: $(BUILD)/tests/bench/bench_ratios.o $(BENCH_LIBS)
 	$(link) $(COORD_LDLIBS)
 
 .PHONY: bench
-bench: ## refits, links and launching beside Open MPI, Gloo, iperf3 and ssh
+bench: ## refits, links, launching beside Open MPI, Gloo, iperf3, ssh
 	$(call needs,build bench,all $(BUILD)/bench-peers $(BUILD)/bench-ratios)
 	tests/bench/bench-all $(BUILD)
 

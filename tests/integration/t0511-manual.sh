@@ -1,4 +1,5 @@
-# A program's manual page and its --help name the same options.
+# A program's manual page and its --help name the same options; both, and
+# `make help`, fit a terminal of 80 columns.
 # limit: 60
 # shellcheck shell=bash source=../lib/test.sh
 . "$(dirname "$0")/../lib/test.sh"
@@ -42,6 +43,26 @@ test_help_is_no_wider_than_a_terminal() {
         awk 'length > 80 { print; wide = 1 } END { exit wide }' help >&2 ||
             fail "$program --help has lines above 80 columns"
     done
+}
+
+# As man shows them there: nothing to complain of, and no line that is cut.
+test_pages_fit_a_terminal() {
+    local page
+    command -v man >/dev/null || return 0
+    for page in "$RF_TOP"/docs/man/*.[15]; do
+        LC_ALL=C MANWIDTH=80 man -l "$page" >shown 2>err ||
+            fail "cannot show $page: $(cat err)"
+        [ ! -s err ] || fail "$page: $(cat err)"
+        awk 'length > 80 { print; wide = 1 } END { exit wide }' shown >&2 ||
+            fail "$page has lines above 80 columns"
+    done
+}
+
+test_make_help_fits_a_terminal() {
+    make -s -C "$RF_TOP" help >targets || fail "make help"
+    [ "$(wc -l <targets)" -ge 20 ] || fail "only $(wc -l <targets) targets"
+    awk 'length > 80 { print; wide = 1 } END { exit wide }' targets >&2 ||
+        fail "lines above 80 columns"
 }
 
 run_tests

@@ -255,6 +255,7 @@ static enum rf_status take_option(struct parse *parse, int option,
     switch (option) {
     case 'o':
         cli->out = optarg;
+        cli->has_out = true;
         break;
     case 's':
         RF_PUSH(cli->globs, cli->n_globs, parse->cap_globs, optarg);

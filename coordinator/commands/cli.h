@@ -38,6 +38,7 @@ struct rf_cli {
     size_t n_globs;
     struct rf_overrides overrides; /* --set, --nodes, --hostfile */
     const char *out;               /* -o, default "results" */
+    bool has_out;                  /* -o was given */
     const char *resume;
     const char *export; /* folder of --export, or NULL */
     const char *trace;  /* file of --trace, or NULL */

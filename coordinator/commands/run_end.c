@@ -316,7 +316,9 @@ void rf_run_end(struct rf_run_app *app)
     (void)rf_output_flush(app->output, RF_OUTPUT_WAIT_MS);
     print(app);
     rf_info("results in %s", rf_results_folder(app->results));
-    if (cut_short(app)) {
-        rf_info("to continue: --resume %s", rf_results_folder(app->results));
+    if (cut_short(app) && app->cli->command == RF_CMD_RUN) {
+        rf_info("to continue: give the command again with --resume %s%s",
+                rf_results_folder(app->results),
+                app->cli->has_out ? " in place of --output" : "");
     }
 }

@@ -153,4 +153,17 @@ test_a_slip_of_a_flag_runs_nothing() {
     [ ! -e results ] || fail "there are results"
 }
 
+# It has no --resume, so that is not what to try.
+test_an_interrupted_run_is_not_to_be_continued() {
+    start_coord megatron --refit-mode collocated --refit-method gloo \
+        --num-layers 16 --hidden-size 1024 --num-attention-heads 8 \
+        --seq-length 512 --max-position-embeddings 512
+    wait_until 60 "the scenario begins" grep -q '^scenario 1' err
+    kill -INT "$coord_pid"
+    finish_coord
+    expect_exit 130
+    expect_text err '^results in results/'
+    expect_no_text err 'to continue'
+}
+
 run_tests

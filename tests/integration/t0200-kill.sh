@@ -228,8 +228,19 @@ interrupted_by() { # SIGNAL EXIT_CODE
     expect_json "$(result first)" '.status == "interrupted"'
     expect_json "$(result first)" '.iterations | length > 0'
     expect_json "$(echo results/*/run.json)" '.status == "interrupted"'
-    expect_text err "to continue: --resume $(echo results/*)"
+    expect_text err "to continue: give the command again with --resume $(echo results/*)$"
     wait_until 20 "no process is left" no_workers
+}
+
+# --resume takes no --output.
+test_an_interrupted_run_says_what_resume_replaces() {
+    own_worker
+    cluster ".launch.worker = \"$worker\""
+    start_coord cluster.json -vv --output results
+    wait_until 60 "an iteration" iteration_kept
+    kill -INT "$coord_pid"
+    finish_coord
+    expect_text err "with --resume $(echo results/*) in place of --output$"
 }
 
 test_interrupt_keeps_what_was_measured() { interrupted_by INT 130; }

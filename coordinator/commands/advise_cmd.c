@@ -1,7 +1,8 @@
 /*
  * `refit-coord advise`: meshes for the slots of a cluster file, without
  * reaching a node. Each scenario says what stays: mode, layouts, method,
- * strategy, nodes and how many ranks a side has.
+ * strategy, nodes and how many ranks a side has. Every slot counts as a GPU,
+ * whatever memory the method uses: the meshes are those of real training.
  */
 #include <stdlib.h>
 
@@ -20,12 +21,11 @@
 static json_t *question_of(const struct rf_scenario *base)
 {
     const json_t *document = base->document;
-    return json_pack("{s:s, s:O?, s:O?, s:O?, s:b}", "model",
+    return json_pack("{s:s, s:O?, s:O?, s:O?}", "model",
                      base->plan->model->name, "mode",
                      json_object_get(document, "mode"), "train",
                      json_object_get(document, "train"), "infer",
-                     json_object_get(document, "infer"), "on_device",
-                     (int)rf_scenario_on_device(base));
+                     json_object_get(document, "infer"));
 }
 
 /* Says of which scenario the meshes have been listed already; else notes that
@@ -58,7 +58,7 @@ static enum rf_status advise_one(const struct rf_scenario *base, bool json,
                 base->spec->name);
         return RF_OK;
     }
-    if (timeline.memory_gbytes <= 0 && rf_scenario_on_device(base)) {
+    if (timeline.memory_gbytes <= 0) {
         timeline.memory_gbytes = ASSUMED_GBYTES;
         report.memory_assumed = true;
     }

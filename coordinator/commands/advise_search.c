@@ -170,6 +170,7 @@ static void judge(const struct search *search, const struct rf_spec *spec,
     struct rf_mesh_view view = rf_mesh_view_of(search->base, search->timeline);
     view.train = &spec->train;
     view.infer = &spec->infer;
+    view.on_gpus = true;
     choice->broken = 0;
     choice->weight = 0;
     for (size_t i = 0; i < rf_mesh_rules_count(); i++) {
@@ -182,9 +183,9 @@ static void judge(const struct search *search, const struct rf_spec *spec,
         rf_training_memory_of(view.model, view.train, view.ranks,
                               search->timeline, search->timeline->recompute);
     choice->parameters = rf_mesh_parameters(view.model, view.train);
-    choice->octaves = view.on_gpus && !rf_shards_over_dp(view.train)
-                          ? octaves_from_usual(choice->parameters)
-                          : 0;
+    choice->octaves = rf_shards_over_dp(view.train)
+                          ? 0
+                          : octaves_from_usual(choice->parameters);
     choice->training_gbytes = (memory.states + memory.activations) / 1e9;
     choice->inference_gbytes = rf_engine_bytes_of(view.model, view.infer) / 1e9;
 }

@@ -22,6 +22,20 @@ test_choices_are_ranked_and_explained() {
     expect_text out 'First choice, for the scenario: [{]"train": '
 }
 
+# A slot is a GPU of the cluster to be, whatever memory a method takes here.
+test_the_method_does_not_change_the_meshes() {
+    local method
+    for method in nccl host; do
+        cluster ".scenarios[0].method = \"$method\""
+        run_coord advise cluster.json --json
+        expect_exit 0
+        jq '[.scenarios[0].choices[] | {train, parameters_per_gpu, weight}] |
+            sort' out >"meshes-$method"
+    done
+    expect_json meshes-host 'length > 8 and all(.parameters_per_gpu > 0)'
+    diff meshes-nccl meshes-host || fail "other meshes with method host"
+}
+
 test_a_choice_runs_as_a_scenario() {
     cluster '.nodes = [{"host": "a", "slots": 4}] | .launch.method = "local" |
         .scenarios[0].method = "host"'

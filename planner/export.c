@@ -231,6 +231,12 @@ static enum rf_status check(const struct rf_plan *plan, struct rf_err *err)
     return RF_OK;
 }
 
+static int compare_boxes(const struct rf_piece *a, const struct rf_piece *b)
+{
+    return a->family != b->family ? (a->family < b->family ? -1 : 1)
+                                  : rf_box_compare(&a->box, &b->box);
+}
+
 static const struct rf_piece *find_piece(const struct rf_rank_layout *layout,
                                          const struct rf_piece *piece)
 {
@@ -238,9 +244,7 @@ static const struct rf_piece *find_piece(const struct rf_rank_layout *layout,
     while (low < high) {
         const size_t middle = low + (high - low) / 2;
         const struct rf_piece *at = &layout->pieces[middle];
-        const int order = at->family != piece->family
-                              ? (at->family < piece->family ? -1 : 1)
-                              : rf_box_compare(&at->box, &piece->box);
+        const int order = compare_boxes(at, piece);
         if (order == 0) {
             return at;
         }
@@ -254,6 +258,10 @@ bool rf_export_writes(const struct rf_plan *plan, uint32_t rank,
                       const struct rf_piece *piece)
 {
     const struct rf_rank_layout *before = NULL;
+    if (piece > rf_plan_layout(plan, RF_INFER, rank)->pieces &&
+        compare_boxes(piece - 1, piece) == 0) {
+        return false; /* the rank holds it twice */
+    }
     for (uint32_t r = 0; r < rank; r++) {
         const struct rf_rank_layout *layout = rf_plan_layout(plan, RF_INFER, r);
         if (layout != before && find_piece(layout, piece) != NULL) {

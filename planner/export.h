@@ -43,7 +43,8 @@ struct rf_export_place rf_export_place_of(const struct rf_export *export,
                                           uint32_t family, uint64_t layer,
                                           uint64_t expert);
 
-/* Whether `rank` writes its piece: no rank before it holds the same box. */
+/* Whether `rank` writes `piece`, one of its layout: it is the first with that
+ * box, and no rank before it has the box. */
 bool rf_export_writes(const struct rf_plan *plan, uint32_t rank,
                       const struct rf_piece *piece);
 

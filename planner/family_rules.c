@@ -267,6 +267,7 @@ enum rf_status rf_rule_divide(const struct rf_rule *rule,
     family->n_parts = rule->n_parts;
     family->interleaved = rule->interleaved;
     family->transposed = rule->transposed;
+    family->keys_are_values = rule->keys_are_values;
     family->own_layers = rule->range.value != NULL;
     family->component = rule->component;
     family->whole_in = rule->whole_in;

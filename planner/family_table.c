@@ -170,13 +170,45 @@ static enum rf_status check_pattern(const struct rf_rule *rule,
     return RF_OK;
 }
 
+static enum rf_status read_flags(struct rf_rule *rule, struct rf_err *err)
+{
+    const struct {
+        const char *key;
+        bool *out;
+    } flags[] = {
+        {"interleaved", &rule->interleaved},
+        {"stacked", &rule->stacked},
+        {"transposed", &rule->transposed},
+        {"optional", &rule->optional},
+        {"keys_are_values", &rule->keys_are_values},
+    };
+    enum rf_status status = RF_OK;
+    for (size_t i = 0; i < RF_ARRAY_SIZE(flags) && status == RF_OK; i++) {
+        status = rf_jnode_bool(&rule->node, flags[i].key, flags[i].out, err);
+    }
+    return status;
+}
+
+static enum rf_status check_flags(const struct rf_rule *rule,
+                                  struct rf_err *err)
+{
+    struct rf_jnode member = rf_jnode_get(&rule->node, "keys_are_values");
+    if (rule->keys_are_values &&
+        (rule->n_parts > 1 || rule->roles[0] != RF_ROLE_K)) {
+        return rf_jnode_fail(&member, err,
+                             "is for tensors of role \"key\" only");
+    }
+    return RF_OK;
+}
+
 enum rf_status rf_rule_read(const struct rf_jnode *node, const char *table,
                             struct rf_rule *out, struct rf_err *err)
 {
     static const char *const keys[] = {
         "name",  "role",  "parts", "interleaved", "stacked", "transposed",
         "shape", "dims",  "dtype", "experts",     "layers",  "if",
-        "stage", "heads", "after", "optional",    "whole",   NULL};
+        "stage", "heads", "after", "optional",    "whole",   "keys_are_values",
+        NULL};
     static const char *const stages[] = {"all", "first", "last", NULL};
     struct rf_jnode layers = rf_jnode_get(node, "layers");
     struct rf_rule rule = {.node = *node, .table = table, .own = true};
@@ -186,14 +218,7 @@ enum rf_status rf_rule_read(const struct rf_jnode *node, const char *table,
     if ((status = rf_jnode_check_keys(node, keys, err)) != RF_OK ||
         (status = rf_jnode_require(node, "name", err)) != RF_OK ||
         (status = rf_jnode_string(node, "name", &name, err)) != RF_OK ||
-        (status = rf_jnode_bool(node, "interleaved", &rule.interleaved, err)) !=
-            RF_OK ||
-        (status = rf_jnode_bool(node, "stacked", &rule.stacked, err)) !=
-            RF_OK ||
-        (status = rf_jnode_bool(node, "optional", &rule.optional, err)) !=
-            RF_OK ||
-        (status = rf_jnode_bool(node, "transposed", &rule.transposed, err)) !=
-            RF_OK ||
+        (status = read_flags(&rule, err)) != RF_OK ||
         (status = rf_jnode_choice(node, "stage", stages, &stage, err)) !=
             RF_OK ||
         (status = rf_dtype_from_json(node, "dtype", &rule.dtype, err)) !=
@@ -207,6 +232,7 @@ enum rf_status rf_rule_read(const struct rf_jnode *node, const char *table,
     rule.name = rf_xstrdup(name);
     if ((status = check_pattern(&rule, err)) != RF_OK ||
         (status = read_parts(&rule, err)) != RF_OK ||
+        (status = check_flags(&rule, err)) != RF_OK ||
         (status = read_whole(&rule, err)) != RF_OK ||
         (status = read_dims(&rule, err)) != RF_OK) {
         free(rule.name);

@@ -67,6 +67,14 @@ static void fused_name(const char *family, const char *name, bool drop_expert,
     }
 }
 
+/* Whether a family fills the place of a role: by its own, or keys that are the
+ * values, too. */
+static bool serves(const struct rf_family *family, enum rf_role role)
+{
+    return family->role == role ||
+           (role == RF_ROLE_V && family->keys_are_values);
+}
+
 /* The families of a fusion that `first` is one of; false if it lacks one that
  * has not been used yet. */
 static bool find_partners(const struct rf_model *model,
@@ -78,7 +86,7 @@ static bool find_partners(const struct rf_model *model,
         for (uint32_t f = 0; f < model->n_families && !found; f++) {
             const struct rf_family *family = &model->families[f];
             found =
-                !used[f] && family->role == fusion->roles[r] &&
+                !used[f] && serves(family, fusion->roles[r]) &&
                 can_fuse(&model->families[first], family) &&
                 (fusion->roles[r] != model->families[first].role || f == first);
             out[r] = (struct rf_param_member){f, 0};

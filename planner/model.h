@@ -155,6 +155,8 @@ struct rf_family {
     bool transposed;  /* weights are [in, out]: roles cut the other dimension */
     bool stacked;     /* experts are dimension 0 of one tensor on disk */
     bool own_layers;  /* not the decoder's: all on `stage` */
+    bool keys_are_values; /* keys of layers that have no values: engines put
+                             them in both places */
     enum rf_component component; /* that it is a part of */
     uint32_t whole_in; /* layouts that divide it over no ranks, whatever its
                           roles say: bits of enum rf_layout_kind */

@@ -401,6 +401,24 @@ static bool copies_match(const struct context *context)
     return true;
 }
 
+/* A layout that fuses query groups has rows for values of their own in each. */
+static enum rf_status check_groups(const struct context *context,
+                                   struct rf_err *err)
+{
+    for (uint32_t i = 0; i < context->model->n_families; i++) {
+        const struct rf_family *family = &context->model->families[i];
+        if (family->keys_are_values) {
+            return rf_world_fail(
+                context->which, err,
+                "layout %s cannot hold %.120s, keys that are the values, too: "
+                "its linear_qkv has rows for values of their own; layouts "
+                "that can: hf, fsdp, fsdp1, zero3, vllm, sglang",
+                rf_layout_name(context->side->layout), family->name);
+        }
+    }
+    return RF_OK;
+}
+
 enum rf_status rf_world_check_side(const struct rf_spec *spec,
                                    enum rf_side side,
                                    const struct rf_model *model,
@@ -419,6 +437,12 @@ enum rf_status rf_world_check_side(const struct rf_spec *spec,
     }
     if (context.layout->by_dp) {
         return RF_OK;
+    }
+    if (rf_layout_fuses_groups(context.layout)) {
+        enum rf_status status = check_groups(&context, err);
+        if (status != RF_OK) {
+            return status;
+        }
     }
     if (model->heads == 0 &&
         (fused || (self->tp > 1 && has_heads(model, RF_ROLE_COUNT)))) {

@@ -239,10 +239,11 @@ test_the_suite_of_models_has_every_table_of_model_types() {
 # Of every kind of layer one model, refitted.
 test_models_of_the_suite_are_refitted() {
     BUILD=$RF_BUILD_DIR "$RF_TOP/scripts/refit-suite" models -o results \
-        -s '*=llama' -s '*=nemotron_h' -s '*=gpt_oss' -s '*=qwen3_next' \
+        -s '*=llama' -s '*=nemotron_h' -s '*=gpt_oss' -s '*=qwen3_next' -s '*=gemma4' \
         --set 'scenarios.*.warmup=0' --set 'scenarios.*.iterations=1' \
         >out 2>err || fail "exit $?: $(cat err)"
-    for name in dense-model=llama experts-model={nemotron_h,gpt_oss,qwen3_next}; do
+    for name in dense-model=llama experts-model={nemotron_h,gpt_oss,qwen3_next} \
+        keys_as_values-model=gemma4; do
         expect_json "$(result "$name")" '.status == "ok" and
             .verification.checked_bytes > 0 and
             .verification.mismatched_bytes == 0 and

@@ -111,7 +111,12 @@ static struct matrix join(const struct context *c,
                                   matrix_of(c->o, held[2].name, c->layer, 0));
     }
     for (size_t i = 0; i < n; i++) {
-        all = matrix_stack(all, share(c, &held[i], expert));
+        struct matrix m = share(c, &held[i], expert);
+        if (m.rows == 0 && held[i].join == ORACLE_QKV && i == 2) {
+            free(m.ids); /* of a layer without values: its keys once more */
+            m = share(c, &held[1], expert);
+        }
+        all = matrix_stack(all, m);
     }
     return all;
 }

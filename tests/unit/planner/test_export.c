@@ -18,6 +18,12 @@
     "'hidden_size': 64, 'num_attention_heads': 4, 'num_key_value_heads': 2, "  \
     "'head_dim': 16, 'intermediate_size': 32, 'vocab_size': 512, "             \
     "'num_local_experts': 4}}"
+/* Full attention has keys for values, too. */
+#define KEYS_ARE_VALUES                                                        \
+    "{'config': {'model_type': 'gemma4_text', 'num_hidden_layers': 2, "        \
+    "'hidden_size': 64, 'num_attention_heads': 4, 'num_key_value_heads': 2, "  \
+    "'head_dim': 16, 'intermediate_size': 32, 'vocab_size': 512, "             \
+    "'hidden_size_per_layer_input': 0, 'attention_k_eq_v': true}}"
 #define SCENARIO(infer)                                                        \
     "{'name': 's', 'train': {'tp': 2}, 'infer': {'layout': 'vllm', " infer "}" \
     "}"
@@ -34,6 +40,23 @@ static void make_model(struct planned *planned, const char *model,
 static void make(struct planned *planned, const char *scenario)
 {
     make_model(planned, MODEL, scenario);
+}
+
+/* Elements that ranks write. */
+static uint64_t count_written(const struct planned *planned)
+{
+    uint64_t written = 0;
+    for (uint32_t r = 0; r < planned->world->n_ranks; r++) {
+        const struct rf_rank_layout *layout =
+            rf_plan_layout(planned->plan, RF_INFER, r);
+        for (size_t p = 0; p < layout->n_pieces; p++) {
+            const struct rf_piece *piece = &layout->pieces[p];
+            if (rf_export_writes(planned->plan, r, piece)) {
+                written += rf_box_elements(&piece->box);
+            }
+        }
+    }
+    return written;
 }
 
 START_TEST(test_export_fills_files_without_gaps_up_to_their_limit)
@@ -124,21 +147,28 @@ START_TEST(test_export_writes_each_element_once)
     static const char *const sides[] = {"'tp': 4", "'tp': 2, 'dp': 2",
                                         "'tp': 2, 'pp': 2", "'tp': 1"};
     struct planned planned;
-    uint64_t written = 0;
     char scenario[200];
     snprintf(scenario, sizeof(scenario), SCENARIO("%s"), sides[_i]);
     make(&planned, scenario);
-    for (uint32_t r = 0; r < planned.world->n_ranks; r++) {
-        const struct rf_rank_layout *layout =
-            rf_plan_layout(planned.plan, RF_INFER, r);
-        for (size_t p = 0; p < layout->n_pieces; p++) {
-            const struct rf_piece *piece = &layout->pieces[p];
-            if (rf_export_writes(planned.plan, r, piece)) {
-                written += rf_box_elements(&piece->box);
-            }
-        }
-    }
-    ck_assert_uint_eq(written, planned.model->parameters);
+    ck_assert_uint_eq(count_written(&planned), planned.model->parameters);
+    planned_free(&planned);
+}
+END_TEST
+
+/* A rank has such keys twice, the file once. */
+START_TEST(test_export_writes_keys_that_are_values_once)
+{
+    struct planned planned;
+    struct rf_export *export = NULL;
+    make_model(&planned, KEYS_ARE_VALUES,
+               "{'name': 's', 'train': {'layout': 'fsdp', 'dp': 2}, "
+               "'infer': {'layout': 'vllm', 'tp': 4}}");
+    ck_assert_uint_eq(count_written(&planned), planned.model->parameters);
+    ck_assert_msg(rf_export_plan(planned.plan, UINT64_MAX, &export,
+                                 &planned.err) == RF_OK,
+                  "%s", planned.err.text);
+    ck_assert_uint_eq(export->bytes, planned.model->bytes);
+    rf_export_destroy(export);
     planned_free(&planned);
 }
 END_TEST
@@ -164,6 +194,7 @@ Suite *test_export_suite(void)
                    test_export_fills_files_without_gaps_up_to_their_limit);
     tcase_add_test(tests, test_export_keeps_experts_of_one_tensor_together);
     tcase_add_loop_test(tests, test_export_writes_each_element_once, 0, 4);
+    tcase_add_test(tests, test_export_writes_keys_that_are_values_once);
     tcase_add_test(tests, test_export_of_quantised_sides_is_refused);
     suite_add_tcase(suite, tests);
     return suite;

@@ -395,6 +395,18 @@ static const struct {
      held_gemma},
 };
 
+/* Layers 0 and 2 have queries, keys and values, 1 and 3 keys for both, 4 and 5
+ * those of a layer before. */
+#define KEYS_ARE_VALUES                                                        \
+    "'model_type': 'gemma4_text', 'num_hidden_layers': 6, "                    \
+    "'hidden_size': 16, 'num_attention_heads': 8, 'num_key_value_heads': 2, "  \
+    "'head_dim': 4, 'global_head_dim': 4, 'vocab_size': 96, "                  \
+    "'intermediate_size': 24, 'hidden_size_per_layer_input': 0, "              \
+    "'tie_word_embeddings': false, 'attention_bias': true, "                   \
+    "'attention_k_eq_v': true, 'num_kv_shared_layers': 2, 'layer_types': ["    \
+    "'sliding_attention', 'full_attention', 'sliding_attention', "             \
+    "'full_attention', 'sliding_attention', 'full_attention']"
+
 static const char *const sides[] = {
     "'layout': 'hf'",
     "'tp': 8, 'layout': 'hf'",
@@ -426,6 +438,25 @@ START_TEST(test_oracle_agrees_on_hybrids)
 }
 END_TEST
 
+/* Those of `sides` that have no query groups. */
+static const char *const ungrouped[] = {
+    "'layout': 'hf'",
+    "'tp': 8, 'layout': 'hf'",
+    "'tp': 4, 'layout': 'vllm'",
+    "'tp': 2, 'pp': 2, 'layout': 'vllm'",
+    "'tp': 8, 'attention_dp': 2, 'layout': 'sglang'",
+    "'dp': 3, 'layout': 'fsdp'",
+    "'dp': 5, 'layout': 'fsdp1'",
+};
+
+START_TEST(test_oracle_agrees_on_keys_that_are_values)
+{
+    struct rf_model *model = quoted_model("{'config': {" KEYS_ARE_VALUES "}}");
+    oracle_plan_sides(model, held_gemma, ungrouped, RF_ARRAY_SIZE(ungrouped));
+    rf_model_destroy(model);
+}
+END_TEST
+
 Suite *test_oracle_hybrids_suite(void);
 Suite *test_oracle_hybrids_suite(void)
 {
@@ -434,6 +465,7 @@ Suite *test_oracle_hybrids_suite(void)
     tcase_set_timeout(tests, 60);
     tcase_add_loop_test(tests, test_oracle_agrees_on_hybrids, 0,
                         (int)RF_ARRAY_SIZE(models));
+    tcase_add_test(tests, test_oracle_agrees_on_keys_that_are_values);
     suite_add_tcase(suite, tests);
     return suite;
 }

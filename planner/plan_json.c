@@ -104,10 +104,15 @@ static json_t *memory_json(const struct rf_plan *plan,
     return out;
 }
 
-/* A list of the tensor's own dimensions. */
-static json_t *dims_json(const struct rf_family *family, const uint64_t *values)
+/* A list of the tensor's dimensions on disk; `expert` is the value of the one
+ * that experts in one tensor have. */
+static json_t *dims_json(const struct rf_family *family, uint64_t expert,
+                         const uint64_t *values)
 {
     json_t *out = json_array();
+    if (family->stacked) {
+        json_array_append_new(out, json_integer((json_int_t)expert));
+    }
     for (uint32_t d = 0; d < family->ndim; d++) {
         json_array_append_new(
             out, json_integer((json_int_t)values[RF_DIM_TENSOR + d]));
@@ -125,8 +130,8 @@ static json_t *part_json(const struct rf_family *family,
     rf_family_tensor_name(family, (uint32_t)layer, (uint32_t)expert, name,
                           sizeof(name));
     json_object_set_new(out, "tensor", json_string(name));
-    json_object_set_new(out, "start", dims_json(family, box->start));
-    json_object_set_new(out, "shape", dims_json(family, box->extent));
+    json_object_set_new(out, "start", dims_json(family, expert, box->start));
+    json_object_set_new(out, "shape", dims_json(family, 1, box->extent));
     return out;
 }
 
@@ -168,7 +173,9 @@ static void list_piece(const struct rf_plan *plan, const struct rf_param *param,
         (offset - param->offset) / rf_align_up(param->bytes, RF_PARAM_ALIGN);
     json_t *item = part_json(family, &piece->box, layer, expert);
     set_u64(item, "offset", offset);
-    json_object_set_new(item, "strides", dims_json(family, piece->stride));
+    json_object_set_new(
+        item, "strides",
+        dims_json(family, piece->stride[RF_DIM_EXPERT], piece->stride));
     if (entries[at] == NULL) {
         char name[128];
         instance_name(param->name, family->layers ? family->layers[layer] : 0,

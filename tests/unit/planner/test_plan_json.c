@@ -252,6 +252,22 @@ START_TEST(test_plan_json_can_be_checked_from_outside)
 }
 END_TEST
 
+/* Experts in one tensor are apart in its first dimension. */
+START_TEST(test_plan_json_of_stacked_experts_can_be_checked_from_outside)
+{
+    struct printed p = print(
+        "{'config': {'model_type': 'gpt_oss', 'num_hidden_layers': 1, "
+        "'hidden_size': 8, 'num_attention_heads': 4, 'num_key_value_heads': "
+        "2, 'head_dim': 4, 'intermediate_size': 8, 'vocab_size': 16, "
+        "'num_local_experts': 4}}",
+        scenarios[0]);
+    check_places(&p, "train", "train_bytes");
+    check_places(&p, "infer", "infer_bytes");
+    check_hops(p.json);
+    dispose(&p);
+}
+END_TEST
+
 START_TEST(test_plan_json_summary_is_the_totals)
 {
     struct printed p = print(EXPERTS, scenarios[0]);
@@ -352,6 +368,8 @@ Suite *test_plan_json_suite(void)
                         RF_ARRAY_SIZE(scenarios));
     tcase_add_loop_test(tests, test_plan_json_traffic_is_what_the_hops_carry, 0,
                         RF_ARRAY_SIZE(scenarios));
+    tcase_add_test(
+        tests, test_plan_json_of_stacked_experts_can_be_checked_from_outside);
     tcase_add_test(tests, test_plan_json_summary_is_the_totals);
     tcase_add_test(tests, test_plan_json_without_full_has_no_lists);
     tcase_add_test(tests, test_plan_json_shows_padding_without_pieces);

@@ -7,8 +7,8 @@
  * shares over TP or ETP; experts in contiguous ranges over EP; the rest whole,
  * with what no rule knows, where the model says so (planner/unknown.h)
  *
- * A key/value head goes whole to TP / kv ranks when TP exceeds the heads, so
- * does a group of a state space model.
+ * A key/value head goes whole to TP / kv ranks when TP exceeds the heads, the
+ * only group of a state space model to all.
  */
 #include "planner/layout.h"
 
@@ -81,7 +81,7 @@ static enum rf_status cut_units(const struct rf_layout_build *build,
 {
     const struct rf_division *division = rf_role_division(part->role);
     uint64_t units = rf_part_units(build->model, part), parts = share.parts;
-    bool repeats = division->repeats && build->ops->repeat_kv;
+    bool repeats = rf_role_repeats(part->role, units) && build->ops->repeat_kv;
     if (units == 0 || part->size % units != 0 ||
         (part->units == 0 && !repeats)) {
         return cut(build, share, base, part->size, out, err);

@@ -15,9 +15,10 @@ static const struct rf_division divisions[RF_ROLE_COUNT] = {
     [RF_ROLE_FINAL_NORM] = {"final norm", .stage = RF_STAGE_LAST},
     [RF_ROLE_NORM] = {"norm or row bias"},
     [RF_ROLE_Q] = {"query", TP, .unit = RF_UNIT_HEAD, LINEAR},
-    [RF_ROLE_K] = {"key", TP, .unit = RF_UNIT_KV_HEAD, .repeats = true, LINEAR},
-    [RF_ROLE_V] = {"value", TP, .unit = RF_UNIT_KV_HEAD, .repeats = true,
-                   LINEAR},
+    [RF_ROLE_K] = {"key", TP, .unit = RF_UNIT_KV_HEAD,
+                   .repeats = RF_REPEATS_ANY, LINEAR},
+    [RF_ROLE_V] = {"value", TP, .unit = RF_UNIT_KV_HEAD,
+                   .repeats = RF_REPEATS_ANY, LINEAR},
     [RF_ROLE_O] = {"attention output", TP, .dim = 1, .unit = RF_UNIT_HEAD,
                    LINEAR},
     [RF_ROLE_GATE] = {"mlp gate", TP, LINEAR},
@@ -38,7 +39,7 @@ static const struct rf_division divisions[RF_ROLE_COUNT] = {
                           LINEAR},
     [RF_ROLE_SSM] = {"ssm", TP, .unit = RF_UNIT_OWN, LINEAR},
     [RF_ROLE_SSM_GROUP] = {"ssm group", TP, .unit = RF_UNIT_OWN,
-                           .repeats = true, LINEAR},
+                           .repeats = RF_REPEATS_ONE, LINEAR},
     [RF_ROLE_VOCABULARY] = {"vocabulary", TP, .vocabulary = true,
                             .stage = RF_STAGE_FIRST},
     [RF_ROLE_COLUMN] = {"column", TP, LINEAR},
@@ -54,6 +55,13 @@ static const struct rf_division divisions[RF_ROLE_COUNT] = {
 const struct rf_division *rf_role_division(enum rf_role role)
 {
     return &divisions[role];
+}
+
+bool rf_role_repeats(enum rf_role role, uint64_t units)
+{
+    enum rf_repeat repeats = divisions[role].repeats;
+    return repeats == RF_REPEATS_ANY ||
+           (repeats == RF_REPEATS_ONE && units == 1);
 }
 
 const char *rf_role_name(enum rf_role role)

@@ -22,18 +22,28 @@ enum rf_unit {
     RF_UNIT_OWN,     /* as many as the rule says under "heads" */
 };
 
+/* Whether ranks share units that are fewer than they. */
+enum rf_repeat {
+    RF_REPEATS_NEVER,
+    RF_REPEATS_ONE, /* where there is only one */
+    RF_REPEATS_ANY,
+};
+
 struct rf_division {
     const char *name; /* "mlp down" */
     enum rf_over over;
     uint32_t dim; /* of a weight [out, in] */
     enum rf_unit unit;
-    bool repeats;        /* with fewer units than ranks, ranks share them */
+    enum rf_repeat repeats;
     bool vocabulary;     /* rows are padded as the layout does */
     bool linear;         /* a matrix that infer.quantize converts */
     enum rf_stage stage; /* of the pipeline, outside layers */
 };
 
 const struct rf_division *rf_role_division(enum rf_role role);
+
+/* Whether ranks that are more than `units` may share them. */
+bool rf_role_repeats(enum rf_role role, uint64_t units);
 
 /* The role that rules call so; false: none. */
 bool rf_role_parse(const char *name, enum rf_role *out);

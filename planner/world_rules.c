@@ -197,9 +197,10 @@ static bool vocab_works(struct context *context, const struct rf_part *part,
 static bool units_work(struct context *context, const struct rf_family *family,
                        const struct rf_part *part, uint32_t tp)
 {
-    bool repeats =
-        rf_role_division(part->role)->repeats &&
-        (context->layout->repeat_kv || rf_layout_fuses_groups(context->layout));
+    bool repeats = rf_role_repeats(part->role, part->units) &&
+                   (context->layout->repeat_kv ||
+                    (rf_layout_fuses_groups(context->layout) &&
+                     rf_role_division(part->role)->unit == RF_UNIT_KV_HEAD));
     if (part->units % tp == 0 || (repeats && tp % part->units == 0)) {
         return true;
     }

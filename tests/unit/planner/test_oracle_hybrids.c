@@ -160,15 +160,25 @@ static const struct oracle_held held_llama4[] = {
     {.name = NULL},
 };
 
-/* Mamba-2 with 8 heads of 2 and 2 groups of 3: in_proj is [z, x, B, C, dt],
+/* Mamba-2 with 8 heads of 2 and groups of 3: in_proj is [z, x, B, C, dt],
  * conv1d [x, B, C]. */
-#define IN_PARTS .parts = {{16, 8}, {16, 8}, {6, 2}, {6, 2}, {8, 8}}
-#define CONV_PARTS .parts = {{16, 8}, {6, 2}, {6, 2}}
-#define HELD_MAMBA(prefix)                                                     \
-    HELD(prefix "in_proj.weight", ORACLE_PARTS, .heads = true, IN_PARTS),      \
-        HELD(prefix "in_proj.bias", ORACLE_PARTS, .heads = true, IN_PARTS),    \
-        HELD(prefix "conv1d.weight", ORACLE_PARTS, .heads = true, CONV_PARTS), \
-        HELD(prefix "conv1d.bias", ORACLE_PARTS, .heads = true, CONV_PARTS),   \
+#define GROUP_ROWS(groups)                                                     \
+    {                                                                          \
+        3 * (groups), groups                                                   \
+    }
+#define IN_PARTS(groups)                                                       \
+    .parts = {{16, 8}, {16, 8}, GROUP_ROWS(groups), GROUP_ROWS(groups), {8, 8}}
+#define CONV_PARTS(groups)                                                     \
+    .parts = {{16, 8}, GROUP_ROWS(groups), GROUP_ROWS(groups)}
+#define HELD_MAMBA(prefix, groups)                                             \
+    HELD(prefix "in_proj.weight", ORACLE_PARTS, .heads = true,                 \
+         IN_PARTS(groups)),                                                    \
+        HELD(prefix "in_proj.bias", ORACLE_PARTS, .heads = true,               \
+             IN_PARTS(groups)),                                                \
+        HELD(prefix "conv1d.weight", ORACLE_PARTS, .heads = true,              \
+             CONV_PARTS(groups)),                                              \
+        HELD(prefix "conv1d.bias", ORACLE_PARTS, .heads = true,                \
+             CONV_PARTS(groups)),                                              \
         HELD(prefix "A_log", ORACLE_ROWS, .heads = true),                      \
         HELD(prefix "D", ORACLE_ROWS, .heads = true),                          \
         HELD(prefix "dt_bias", ORACLE_ROWS, .heads = true),                    \
@@ -184,7 +194,7 @@ static const struct oracle_held held_nemotron_h[] = {
     HELD("lm_head.weight", ORACLE_HEAD),
     HELD("backbone.norm_f.weight", ORACLE_LAST),
     HELD(B "norm.weight", ORACLE_WHOLE),
-    HELD_MAMBA(B "mixer."),
+    HELD_MAMBA(B "mixer.", 8),
     HELD_ATTENTION(B "mixer."),
     HELD(B "mixer.up_proj.weight", ORACLE_ROWS),
     HELD(B "mixer.up_proj.bias", ORACLE_ROWS),
@@ -206,16 +216,18 @@ static const struct oracle_held held_nemotron_h[] = {
     {.name = NULL},
 };
 
-static const struct oracle_held held_falcon_h1[] = {
-    HELD("model.embed_tokens.weight", ORACLE_EMBEDDING),
-    HELD("model.final_layernorm.weight", ORACLE_LAST),
-    HELD(L "input_layernorm.weight", ORACLE_WHOLE),
-    HELD(L "pre_ff_layernorm.weight", ORACLE_WHOLE),
-    HELD_MAMBA(L "mamba."),
-    HELD_ATTENTION(L "self_attn."),
-    HELD_MLP(L "feed_forward."),
-    {.name = NULL},
-};
+#define HELD_FALCON(groups)                                                    \
+    HELD("model.embed_tokens.weight", ORACLE_EMBEDDING),                       \
+        HELD("model.final_layernorm.weight", ORACLE_LAST),                     \
+        HELD(L "input_layernorm.weight", ORACLE_WHOLE),                        \
+        HELD(L "pre_ff_layernorm.weight", ORACLE_WHOLE),                       \
+        HELD_MAMBA(L "mamba.", groups), HELD_ATTENTION(L "self_attn."),        \
+        HELD_MLP(L "feed_forward.")
+
+static const struct oracle_held held_falcon_h1[] = {HELD_FALCON(8),
+                                                    {.name = NULL}};
+static const struct oracle_held held_one_group[] = {HELD_FALCON(1),
+                                                    {.name = NULL}};
 
 #define HELD_LATENT(prefix)                                                    \
     HELD(prefix "q_a_proj.weight", ORACLE_WHOLE, .join = ORACLE_LATENT),       \
@@ -325,8 +337,16 @@ static const struct oracle_held held_gemma[] = {
 
 #define EXPERTS "'num_experts': 4, 'moe_intermediate_size': 16, "
 #define MAMBA                                                                  \
-    "'mamba_num_heads': 8, 'mamba_head_dim': 2, 'n_groups': 2, "               \
+    "'mamba_num_heads': 8, 'mamba_head_dim': 2, 'n_groups': 8, "               \
     "'ssm_state_size': 3, 'conv_kernel': 3, "
+
+#define FALCON                                                                 \
+    "'model_type': 'falcon_h1', 'num_hidden_layers': 4, " ATTENTION            \
+    "'intermediate_size': 24, 'mamba_n_heads': 8, 'mamba_d_head': 2, "         \
+    "'mamba_d_ssm': 16, 'mamba_d_state': 3, 'mamba_d_conv': 3, "               \
+    "'mamba_rms_norm': true, 'mamba_proj_bias': true, "                        \
+    "'projectors_bias': true, 'mlp_bias': true, 'attention_bias': true, "      \
+    "'tie_word_embeddings': true, "
 
 static const struct {
     const char *config;
@@ -363,13 +383,7 @@ static const struct {
      "'moe_shared_expert_intermediate_size': 40, " ATTENTION MAMBA
      "'use_conv_bias': true",
      held_nemotron_h},
-    {"'model_type': 'falcon_h1', 'num_hidden_layers': 4, " ATTENTION
-     "'intermediate_size': 24, 'mamba_n_heads': 8, 'mamba_d_head': 2, "
-     "'mamba_d_ssm': 16, 'mamba_n_groups': 2, 'mamba_d_state': 3, "
-     "'mamba_d_conv': 3, 'mamba_rms_norm': true, 'mamba_proj_bias': true, "
-     "'projectors_bias': true, 'mlp_bias': true, 'attention_bias': true, "
-     "'tie_word_embeddings': true",
-     held_falcon_h1},
+    {FALCON "'mamba_n_groups': 8", held_falcon_h1},
     {"'model_type': 'longcat_flash', 'num_layers': 2, 'hidden_size': 16, "
      "'num_attention_heads': 8, 'q_lora_rank': 6, 'kv_lora_rank': 5, "
      "'qk_nope_head_dim': 3, 'qk_rope_head_dim': 2, 'v_head_dim': 4, "
@@ -457,6 +471,16 @@ START_TEST(test_oracle_agrees_on_keys_that_are_values)
 }
 END_TEST
 
+START_TEST(test_oracle_agrees_on_the_only_group_of_a_state_space)
+{
+    struct rf_model *model =
+        quoted_model("{'config': {" FALCON "'mamba_n_groups': 1}}");
+    oracle_plan_sides(model, held_one_group, ungrouped,
+                      RF_ARRAY_SIZE(ungrouped));
+    rf_model_destroy(model);
+}
+END_TEST
+
 Suite *test_oracle_hybrids_suite(void);
 Suite *test_oracle_hybrids_suite(void)
 {
@@ -466,6 +490,8 @@ Suite *test_oracle_hybrids_suite(void)
     tcase_add_loop_test(tests, test_oracle_agrees_on_hybrids, 0,
                         (int)RF_ARRAY_SIZE(models));
     tcase_add_test(tests, test_oracle_agrees_on_keys_that_are_values);
+    tcase_add_test(tests,
+                   test_oracle_agrees_on_the_only_group_of_a_state_space);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -271,6 +271,40 @@ START_TEST(test_world_rules_groups_need_values_of_their_own)
 }
 END_TEST
 
+/* Four ranks cannot share out two groups: an engine asks
+ * that tp divides the groups, or that there is one. */
+START_TEST(test_world_rules_of_groups_of_a_state_space)
+{
+    static const struct {
+        unsigned groups, tp;
+        bool works;
+    } cases[] = {{2, 2, true}, {2, 4, false}, {1, 4, true}, {4, 4, true}};
+    for (size_t i = 0; i < RF_ARRAY_SIZE(cases); i++) {
+        struct rf_model *model = quoted_model(
+            "{'config': {'model_type': 'falcon_h1', 'num_hidden_layers': 2, "
+            "'hidden_size': 16, 'num_attention_heads': 4, "
+            "'num_key_value_heads': 4, 'head_dim': 4, 'vocab_size': 64, "
+            "'intermediate_size': 32, 'mamba_n_heads': 4, 'mamba_d_head': 8, "
+            "'mamba_d_ssm': 32, 'mamba_d_state': 4, 'mamba_d_conv': 3, "
+            "'mamba_n_groups': %u}}",
+            cases[i].groups);
+        const char *said =
+            verdict(model,
+                    "'train': {'layout': 'hf'}, 'infer': {'tp': %u, 'layout': "
+                    "'vllm'}",
+                    cases[i].tp);
+        if (cases[i].works) {
+            ck_assert_str_eq(said, "");
+        } else {
+            assert_says(said, "infer: tp 4 is impossible: tp must divide the "
+                              "2 heads of model.layers.{L}.mamba.in_proj.weight"
+                              "; nearest value of tp that works: 2");
+        }
+        rf_model_destroy(model);
+    }
+}
+END_TEST
+
 Suite *test_world_rules_suite(void);
 Suite *test_world_rules_suite(void)
 {
@@ -285,6 +319,7 @@ Suite *test_world_rules_suite(void)
     tcase_add_test(tests, test_world_rules_without_layers_there_is_one_stage);
     tcase_add_test(tests, test_world_rules_integers_are_not_converted);
     tcase_add_test(tests, test_world_rules_groups_need_values_of_their_own);
+    tcase_add_test(tests, test_world_rules_of_groups_of_a_state_space);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -244,6 +244,7 @@ check-models: $(if $(MODELS_PYTHON),,$(BUILD)/check-models/ready) ## our models 
 	$(call needs,build,$(BUILD)/refit-coord)
 	$(or $(MODELS_PYTHON),$(BUILD)/check-models/bin/python) \
 	    scripts/check-models --coord $(BUILD)/refit-coord $(MODELS)
+	scripts/check-splits --coord $(BUILD)/refit-coord $(MODELS)
 
 # Fuzz harnesses: tests/fuzz/fuzz_<name>.c defines LLVMFuzzerTestOneInput.
 # Here each becomes a program that replays tests/fuzz/corpus/<name>/ (part of

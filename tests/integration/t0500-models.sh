@@ -23,6 +23,29 @@ test_qwen3_30b_a3b() { total qwen3-30b-a3b 30532122624; }
 test_qwen3_235b_a22b() { total qwen3-235b-a22b 235093634560; }
 test_deepseek_v3() { total deepseek-v3 671026419200; }
 
+check_splits() { # COORD FAMILY...
+    "$RF_TOP/scripts/check-splits" --few --coord "$@" >out
+}
+
+# make check-models does it for all model types and many meshes.
+test_splits_are_those_of_a_second_opinion() {
+    check_splits "$coord" gpt_oss gemma4 qwen3_5_moe falcon_h1 deepseek_v3 \
+        qwen2_5_vl phi3 || fail "$(cat out)"
+    expect_text out 'gpt_oss-mxfp4 .*: equal$'
+    expect_text out 'gemma4-keys .*: equal$'
+}
+
+test_a_second_opinion_notices_another_split() {
+    cat >other <<COORD
+#!/bin/sh
+sed 's/"layout": "megatron"/"layout": "vllm"/' | "$coord" "\$@"
+COORD
+    chmod +x other
+    check_splits ./other phi3 && fail "nothing was noticed"
+    expect_text out 'phi3-wide .* [1-9][0-9]* differences$'
+    expect_text out 'train Mesh.*rank 0 lacks .*self_attn.qkv_proj.weight'
+}
+
 test_sizes_are_told_rounded_and_exactly() {
     run_coord plan "$RF_TOP/models/qwen3-0.6b.json"
     expect_text out '^  parameters  596\.05 M \(596,049,920\)$'

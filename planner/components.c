@@ -223,6 +223,19 @@ static enum rf_status add_mtp(struct rf_family_table *table, struct rf_err *err)
 
 /* --- Vision --------------------------------------------------------------- */
 
+static enum rf_status fail_split(const struct rf_family_table *table,
+                                 struct rf_err *err)
+{
+    struct rf_jnode member = rf_jnode_get(&table->chosen.model, "vision");
+    return rf_jnode_fail(
+        &member, err,
+        "the vision tower of %.60s cannot be split: its table has names of "
+        "the tower, but no rules that say what its tensors are; use "
+        "\"replicate\" (with \"checkpoint\" or \"manifest\") or "
+        "\"leave_out\", or give such rules with \"rules\"",
+        table->name);
+}
+
 static enum rf_status add_vision(struct rf_family_table *table,
                                  struct rf_err *err)
 {
@@ -230,17 +243,14 @@ static enum rf_status add_vision(struct rf_family_table *table,
     bool known = json_object_get(table->components[RF_COMPONENT_VISION].value,
                                  "tensors") != NULL;
     enum rf_status status;
+    if (!known && chosen->vision == RF_VISION_SPLIT) {
+        return fail_split(table, err);
+    }
     if (!known && !from_tensors(chosen)) {
         return fail(chosen, RF_COMPONENT_VISION, err,
                     "the table of this model type does not have the shapes of "
                     "its vision tower; \"replicate\" works with "
                     "\"checkpoint\", which does");
-    }
-    if (!known && chosen->vision == RF_VISION_SPLIT) {
-        return fail(chosen, RF_COMPONENT_VISION, err,
-                    "the table of this model type does not say how its vision "
-                    "tower splits; use \"replicate\" or \"leave_out\", or say "
-                    "it with \"rules\"");
     }
     status = add_tensors(table, RF_COMPONENT_VISION, NULL, err);
     if (status == RF_OK && from_tensors(chosen) &&

@@ -1,5 +1,6 @@
 /* "mtp" and "vision" of a model: what they add, and what is wrong with them. */
 #include <check.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "planner/model.h"
@@ -180,9 +181,6 @@ static const struct {
     {"'vision': 'replicate', 'config': {'model_type': 'gemma3', "
      "'vision_config': {}, " SIZES "}",
      "does not have the shapes of its vision tower"},
-    {"'vision': 'split', 'config': {'model_type': 'gemma3', " SIZES
-     "}, 'manifest': {" F32("vision_tower.x", "[8]") "}",
-     "does not say how its vision tower splits"},
     {"'vision': 'split', 'config': {" QWEN
      "}, 'manifest': {" F32("model.language_model.norm.weight", "[16]") "}",
      "no tensor is one of a vision tower"},
@@ -200,6 +198,32 @@ static const struct {
     {"'mtp': true, 'megatron': {}", "mtp"},
 };
 
+/* With a config as with tensors. */
+START_TEST(test_components_refuse_to_split_towers_without_rules)
+{
+    static const char *const types[] = {"gemma3", "gemma4", "llama4",
+                                        "mistral3"};
+    static const char *const tensors[] = {
+        "", ", 'manifest': {" F32("vision_tower.x", "[8]") "}"};
+    for (size_t i = 0; i < RF_ARRAY_SIZE(types); i++) {
+        for (size_t k = 0; k < RF_ARRAY_SIZE(tensors); k++) {
+            char want[128];
+            const char *text = model_error(
+                "{'vision': 'split', 'config': {'model_type': '%s', "
+                "'vision_config': {}, " SIZES "}%s}",
+                types[i], tensors[k]);
+            snprintf(want, sizeof(want),
+                     "$.vision: the vision tower of %s cannot be split: its "
+                     "table has names of the tower, but no rules",
+                     types[i]);
+            assert_says(text, want);
+            assert_says(text, "\"replicate\" (with \"checkpoint\" or "
+                              "\"manifest\") or \"leave_out\"");
+        }
+    }
+}
+END_TEST
+
 START_TEST(test_components_bad_input)
 {
     const char *text = model_error("{%s}", bad[_i].model);
@@ -212,6 +236,7 @@ Suite *test_components_suite(void)
 {
     Suite *suite = suite_create("components");
     TCase *tests = tcase_create("components");
+    tcase_add_test(tests, test_components_refuse_to_split_towers_without_rules);
     tcase_add_test(tests, test_components_are_left_out_unless_asked_for);
     tcase_add_test(tests, test_components_mtp_layers_lie_on_the_last_stage);
     tcase_add_test(tests, test_components_vision_tower_lies_on_the_first_stage);

@@ -258,12 +258,25 @@ static enum rf_status read_parts(const struct rf_rule *rule,
     return status;
 }
 
+static enum rf_status read_block(const struct rf_rule *rule,
+                                 struct rf_values *values,
+                                 struct rf_family *family, struct rf_err *err)
+{
+    struct rf_jnode block = rf_jnode_get(&rule->node, "block");
+    family->block = 0;
+    return block.value == NULL
+               ? RF_OK
+               : rf_rule_u64(&block, values, 0, RF_MODEL_MAX_SIZE,
+                             &family->block, err);
+}
+
 enum rf_status rf_rule_divide(const struct rf_rule *rule,
                               struct rf_values *values,
                               struct rf_family *family, struct rf_err *err)
 {
     const struct rf_division *division = rf_role_division(rule->roles[0]);
     uint32_t dim;
+    enum rf_status status;
     family->n_parts = rule->n_parts;
     family->interleaved = rule->interleaved;
     family->transposed = rule->transposed;
@@ -280,6 +293,10 @@ enum rf_status rf_rule_divide(const struct rf_rule *rule,
                     : family->own_layers ? RF_STAGE_LAST
                                          : division->stage;
     family->rule = rf_xasprintf("%s: %s", rule->table, rule->name);
+    status = read_block(rule, values, family, err);
+    if (status != RF_OK) {
+        return status;
+    }
     if (rule->n_parts > 1) {
         return read_parts(rule, values, family, err);
     }

@@ -205,10 +205,10 @@ enum rf_status rf_rule_read(const struct rf_jnode *node, const char *table,
                             struct rf_rule *out, struct rf_err *err)
 {
     static const char *const keys[] = {
-        "name",  "role",  "parts", "interleaved", "stacked", "transposed",
-        "shape", "dims",  "dtype", "experts",     "layers",  "if",
-        "stage", "heads", "after", "optional",    "whole",   "keys_are_values",
-        NULL};
+        "name",       "role",  "parts", "interleaved",     "stacked",
+        "transposed", "shape", "dims",  "dtype",           "experts",
+        "layers",     "if",    "stage", "heads",           "after",
+        "optional",   "whole", "block", "keys_are_values", NULL};
     static const char *const stages[] = {"all", "first", "last", NULL};
     struct rf_jnode layers = rf_jnode_get(node, "layers");
     struct rf_rule rule = {.node = *node, .table = table, .own = true};
@@ -684,7 +684,8 @@ enum rf_status rf_family_table_mention(const struct rf_family_table *table,
                                        struct rf_values *values,
                                        struct rf_err *err)
 {
-    static const char *const members[] = {"experts", "layers", "if", "heads"};
+    static const char *const members[] = {"experts", "layers", "if", "heads",
+                                          "block"};
     enum rf_status status = RF_OK;
     const char *key;
     json_t *value;

@@ -59,6 +59,12 @@ uint32_t rf_layout_tp_ranks(const struct rf_side_spec *side,
     return heads || input ? tp / side->attention_dp : tp;
 }
 
+bool rf_layout_deals(const struct rf_layout_ops *ops,
+                     const struct rf_family *family)
+{
+    return ops->deals_blocks && family->block > 0;
+}
+
 uint64_t rf_layout_vocab_rows(const struct rf_layout_ops *ops,
                               uint64_t multiple, uint64_t rows, uint32_t ranks)
 {

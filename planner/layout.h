@@ -74,6 +74,7 @@ struct rf_layout_ops {
     bool pads_to_ranks; /* a vocabulary whose padded rows do not split evenly
                            is padded further, so that they do */
     bool experts_in_tp; /* ETP · EP divides TP */
+    bool deals_blocks;  /* shares may be uneven, see struct rf_family */
     /* The vocabulary is padded to a multiple of so many rows. */
     uint64_t (*vocab_multiple)(const struct rf_spec *spec, enum rf_side side);
     enum rf_status (*make)(struct rf_layout_build *build, struct rf_err *err);
@@ -95,6 +96,10 @@ bool rf_layout_divides(const struct rf_side_spec *side,
 uint32_t rf_layout_tp_ranks(const struct rf_side_spec *side,
                             const struct rf_family *family,
                             const struct rf_part *part, uint32_t tp);
+
+/* Whether shares of the family may be uneven. */
+bool rf_layout_deals(const struct rf_layout_ops *ops,
+                     const struct rf_family *family);
 
 /* Rows of a vocabulary with the padding for so many ranks, where the layout
  * pads to `multiple`. */

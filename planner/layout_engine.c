@@ -4,7 +4,8 @@
  * parameter, and the two latent down-projections lie together. Key/value heads
  * repeat when TP exceeds them. Vocabulary rows are padded to a multiple of 64.
  * With tied embeddings the last pipeline stage has a copy of the embedding, as
- * their models do.
+ * their models do. Packed blocks are dealt out, so that the last ranks may have
+ * fewer; what the parameters are padded with there is left out.
  *
  * SGLang makes the same parameters of other shares: heads and the input
  * embedding are divided inside an attention group, experts over what EP leaves
@@ -33,6 +34,7 @@ const struct rf_layout_ops rf_layout_vllm = {
     .fusions = fusions,
     .n_fusions = RF_ARRAY_SIZE(fusions),
     .experts_inside = true,
+    .deals_blocks = true,
     .repeat_kv = true,
     .tied_copy = true,
     .vocab_multiple = vocab_multiple,
@@ -44,6 +46,7 @@ const struct rf_layout_ops rf_layout_sglang = {
     .n_fusions = RF_ARRAY_SIZE(fusions),
     .experts_inside = true,
     .experts_in_tp = true,
+    .deals_blocks = true,
     .repeat_kv = true,
     .tied_copy = true,
     .pads_to_ranks = true,

@@ -33,17 +33,32 @@ static struct share share_of(const struct rf_layout_build *build,
     return (struct share){build->at.tp % tp, tp};
 }
 
+/* As many whole blocks for each as make up the largest share. */
+static void deal(struct share share, uint64_t block, uint64_t base,
+                 uint64_t size, struct rf_section *out)
+{
+    uint64_t most = rf_div_up(rf_div_up(size, block), share.parts) * block;
+    uint64_t start = RF_MIN(share.part * most, size);
+    out->rows = out->extent[out->dim] = RF_MIN(most, size - start);
+    out->start[out->dim] = base + start;
+}
+
 /* A share of `size` elements of the section's dimension, from `base` on. */
 static enum rf_status cut(const struct rf_layout_build *build,
                           struct share share, uint64_t base, uint64_t size,
                           struct rf_section *out, struct rf_err *err)
 {
+    const struct rf_family *family = &build->model->families[out->family];
+    if (rf_layout_deals(build->ops, family)) {
+        deal(share, family->block, base, size, out);
+        return RF_OK;
+    }
     if (size % share.parts != 0) {
         return rf_err_set(err, RF_ERR_CONFIG,
                           "%s: dimension %u has %llu elements, which do not "
                           "divide over %u ranks",
-                          build->model->families[out->family].name, out->dim,
-                          (unsigned long long)size, share.parts);
+                          family->name, out->dim, (unsigned long long)size,
+                          share.parts);
     }
     out->rows = out->extent[out->dim] = size / share.parts;
     out->start[out->dim] = base + share.part * out->rows;

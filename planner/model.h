@@ -155,6 +155,9 @@ struct rf_family {
     bool transposed;  /* weights are [in, out]: roles cut the other dimension */
     bool stacked;     /* experts are dimension 0 of one tensor on disk */
     bool own_layers;  /* not the decoder's: all on `stage` */
+    uint64_t block;   /* 0: a rank's share is even. Else engines deal out as
+                         many blocks of so many elements as make up the largest
+                         share to each, the last ones have fewer */
     bool keys_are_values; /* keys of layers that have no values: engines put
                              them in both places */
     enum rf_component component; /* that it is a part of */

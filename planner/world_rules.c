@@ -215,6 +215,7 @@ static bool extent_works(struct context *context,
                          const char *key)
 {
     return part->size % ranks == 0 ||
+           rf_layout_deals(context->layout, family) ||
            breaks(context, "%llu of %.120s %% %s must be 0",
                   (unsigned long long)part->size, family->name, key);
 }

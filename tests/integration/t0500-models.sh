@@ -32,6 +32,7 @@ test_splits_are_those_of_a_second_opinion() {
     check_splits "$coord" gpt_oss gemma4 qwen3_5_moe falcon_h1 deepseek_v3 \
         qwen2_5_vl phi3 || fail "$(cat out)"
     expect_text out 'gpt_oss-mxfp4 .*: equal$'
+    expect_text out 'gpt_oss-uneven .*: equal$'
     expect_text out 'gemma4-keys .*: equal$'
 }
 

@@ -261,6 +261,8 @@ static const struct {
      "not \"sglan\" (did you mean \"sglang\"?)"},
     {RULES("{'name': '*', 'role': 'column', 'keys_are_values': true}"),
      "$.rules[0].keys_are_values: is for tensors of role \"key\" only"},
+    {RULES("{'name': '*', 'role': 'column', 'block': 'x'}"),
+     "\"x\" is missing"},
     {RULES("{'name': '*'}"), "$.rules[0]: \"role\" is missing"},
     {RULES("{'role': 'column'}"), "$.rules[0]: \"name\" is missing"},
     {RULES("{'name': '{L}.{L}', 'role': 'row'}"), "{L} stands twice"},

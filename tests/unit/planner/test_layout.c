@@ -182,6 +182,33 @@ START_TEST(test_layout_vllm_repeats_key_value_heads)
 }
 END_TEST
 
+/* The 90 blocks of gpt-oss over eight ranks: seven of 12 and one of 6. */
+START_TEST(test_layout_vllm_deals_packed_blocks)
+{
+    struct made m = make(
+        "{'config': {'model_type': 'gpt_oss', 'num_hidden_layers': 1, "
+        "'hidden_size': 64, 'num_attention_heads': 8, 'num_key_value_heads': "
+        "8, 'head_dim': 8, 'vocab_size': 64, 'intermediate_size': 2880, "
+        "'num_local_experts': 2, 'quantization_config': {'quant_method': "
+        "'mxfp4'}}}",
+        "'tp': 8, 'layout': 'vllm'");
+    for (uint32_t rank = 0; rank < 8; rank++) {
+        const struct rf_piece *up =
+            piece_of(&m, rank, "gate_up_proj_scales", 0);
+        const struct rf_piece *bias =
+            piece_of(&m, rank, "gate_up_proj_bias", 0);
+        const struct rf_piece *down = piece_of(&m, rank, "down_proj_blocks", 0);
+        uint64_t blocks = rank < 7 ? 12 : 6;
+        ck_assert_uint_eq(down->box.start[RF_DIM_TENSOR + 1], 12 * rank);
+        ck_assert_uint_eq(down->box.extent[RF_DIM_TENSOR + 1], blocks);
+        ck_assert_uint_eq(up->box.start[RF_DIM_TENSOR], 12 * rank * 64);
+        ck_assert_uint_eq(up->box.extent[RF_DIM_TENSOR], blocks * 64);
+        ck_assert_uint_eq(bias->box.extent[RF_DIM_TENSOR], blocks * 64);
+    }
+    dispose(&m);
+}
+END_TEST
+
 #define BESIDE                                                                 \
     "{'config': {'model_type': 'x', 'num_hidden_layers': 2}, 'rules': "        \
     "{'tensors': [{'name': 'model.layers.{L}.w', 'role': 'column', "           \
@@ -429,6 +456,7 @@ Suite *test_layout_suite(void)
     tcase_add_test(tests, test_layout_interleaved_stages_have_a_piece_a_chunk);
     tcase_add_test(tests, test_layout_experts_are_one_piece);
     tcase_add_test(tests, test_layout_vllm_joins_experts_without_gaps);
+    tcase_add_test(tests, test_layout_vllm_deals_packed_blocks);
     tcase_add_test(tests, test_layout_vllm_repeats_key_value_heads);
     tcase_add_test(tests,
                    test_layout_layers_beside_the_decoder_lie_on_their_stage);

@@ -305,6 +305,34 @@ START_TEST(test_world_rules_of_groups_of_a_state_space)
 }
 END_TEST
 
+/* Seven blocks of 32 columns: engines deal out ⌈7 ÷ ranks⌉ each. */
+START_TEST(test_world_rules_of_packed_blocks)
+{
+    static const char *const infer[] = {"'layout': 'vllm'",
+                                        "'layout': 'sglang'", "'layout': 'hf'",
+                                        "'layout': 'megatron'"};
+    struct rf_model *model = quoted_model(
+        "{'config': {'model_type': 'gpt_oss', 'num_hidden_layers': 1, "
+        "'hidden_size': 64, 'num_attention_heads': 4, 'num_key_value_heads': "
+        "4, 'head_dim': 16, 'vocab_size': 64, 'intermediate_size': 224, "
+        "'num_local_experts': 2, 'quantization_config': {'quant_method': "
+        "'mxfp4'}}}");
+    for (size_t i = 0; i < RF_ARRAY_SIZE(infer); i++) {
+        const char *said =
+            verdict(model, "'train': {'layout': 'hf'}, 'infer': {'tp': 4, %s}",
+                    infer[i]);
+        if (i < 2) {
+            ck_assert_str_eq(said, "");
+        } else {
+            assert_says(said, "infer: etp 4 is impossible: 7 of model.layers."
+                              "{L}.mlp.experts.down_proj_blocks % etp must be "
+                              "0; nearest values of etp that work: 1, 7");
+        }
+    }
+    rf_model_destroy(model);
+}
+END_TEST
+
 Suite *test_world_rules_suite(void);
 Suite *test_world_rules_suite(void)
 {
@@ -320,6 +348,7 @@ Suite *test_world_rules_suite(void)
     tcase_add_test(tests, test_world_rules_integers_are_not_converted);
     tcase_add_test(tests, test_world_rules_groups_need_values_of_their_own);
     tcase_add_test(tests, test_world_rules_of_groups_of_a_state_space);
+    tcase_add_test(tests, test_world_rules_of_packed_blocks);
     suite_add_tcase(suite, tests);
     return suite;
 }

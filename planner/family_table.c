@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/complaints.h"
 #include "common/mem.h"
 #include "planner/families.h"
 #include "planner/roles.h"
@@ -319,27 +320,60 @@ static enum rf_status add_rule(struct rf_family_table *table,
     return RF_OK;
 }
 
+/* Rules of a list that are wrong. */
+struct wrong_rules {
+    struct rf_err first;
+    struct rf_complaints all; /* without the file's name */
+};
+
+static void note_wrong(struct wrong_rules *wrong, const struct rf_jnode *rule,
+                       const struct rf_err *err)
+{
+    size_t file = strlen(rule->file) + strlen(": ");
+    if (wrong->all.n == 0) {
+        wrong->first = *err;
+    }
+    rf_complain(&wrong->all, "%s",
+                err->text + (file < strlen(err->text) ? file : 0));
+}
+
+/* One is an error like any other. */
+static enum rf_status end_wrong(const struct wrong_rules *wrong,
+                                const struct rf_jnode *list, struct rf_err *err)
+{
+    char what[120];
+    if (wrong->all.n == 1) {
+        return rf_err_set(err, wrong->first.status, "%s", wrong->first.text);
+    }
+    snprintf(what, sizeof(what), "%.80s: %zu rules are wrong", list->file,
+             wrong->all.n);
+    return rf_complaints_end(&wrong->all, what, err);
+}
+
+/* Behind a wrong rule others are only read: they may go after it. */
 static enum rf_status read_rules(struct rf_family_table *table,
                                  const struct rf_jnode *list, const char *name,
                                  struct rf_err *err)
 {
+    struct wrong_rules wrong = {.all = {.n = 0}};
     if (list->value != NULL && !json_is_array(list->value)) {
         return rf_jnode_fail(list, err, "must be a list of rules");
     }
     for (size_t i = 0; i < json_array_size(list->value); i++) {
         struct rf_jnode node = rf_jnode_at(list, i);
-        struct rf_rule rule;
-        enum rf_status status = rf_rule_read(&node, name, &rule, err);
-        if (status != RF_OK) {
-            return status;
+        struct rf_err why = {.text = ""};
+        struct rf_rule rule = {.name = NULL};
+        enum rf_status status = rf_rule_read(&node, name, &rule, &why);
+        if (status == RF_OK && wrong.all.n == 0) {
+            status = add_rule(table, &rule, &why);
+            rule.name = status == RF_OK ? NULL : rule.name; /* the table's */
         }
-        status = add_rule(table, &rule, err);
+        free(rule.name);
         if (status != RF_OK) {
-            free(rule.name);
-            return status;
+            note_wrong(&wrong, &node, &why);
         }
     }
-    return RF_OK;
+    return end_wrong(&wrong, list, err);
 }
 
 /* --- One table ------------------------------------------------------------ */

@@ -331,6 +331,22 @@ static const struct {
      "$.vocab_size: has no meaning for model type nobody_knows"},
 };
 
+/* All at once; what is behind a wrong rule is no error because of that. */
+START_TEST(test_rules_that_are_wrong_are_told_together)
+{
+    const char *text = model_error(
+        "%s", RULES("{'name': '*', 'role': 'columns'}, "
+                    "{'name': 'ok', 'role': 'row'}, "
+                    "{'name': 'b', 'after': '*', 'role': 'row'}, "
+                    "{'role': 'column'}, {'name': '{L}.{L}', 'role': 'row'}"));
+    assert_says(text, "test: 3 rules are wrong:\n  $.rules[0].role: "
+                      "\"columns\" is no role");
+    assert_says(text, "\n  $.rules[3]: \"name\" is missing\n");
+    assert_says(text, "\n  $.rules[4]: {L} stands twice");
+    ck_assert_ptr_null(strstr(text, "$.rules[2]"));
+}
+END_TEST
+
 START_TEST(test_rules_that_are_wrong_are_refused_with_the_place)
 {
     assert_says(model_error("%s", refused[_i].text), refused[_i].says);
@@ -414,6 +430,7 @@ Suite *test_family_table_suite(void)
     tcase_add_test(tests, test_rules_say_what_tensors_of_a_manifest_are);
     tcase_add_test(tests, test_rules_follow_the_plan_of_a_config);
     tcase_add_loop_test(tests, test_rules_of_one_name_go_by_the_layer, 0, 2);
+    tcase_add_test(tests, test_rules_that_are_wrong_are_told_together);
     tcase_add_loop_test(tests,
                         test_rules_that_are_wrong_are_refused_with_the_place, 0,
                         (int)RF_ARRAY_SIZE(refused));

@@ -291,6 +291,8 @@ check-san: check-asan check-tsan ## tests under the sanitizers
 check-asan: private SANITIZERS := address,undefined
 check-tsan: private SANITIZERS := thread
 check-tsan: export RF_TSAN := 1
+# UCX patches mmap and its like, which ThreadSanitizer intercepts already.
+check-tsan: export UCX_MEM_EVENTS := n
 check-asan check-tsan: export CK_TIMEOUT_MULTIPLIER := 8
 check-asan check-tsan: check-%:
 	@scripts/deps build test

@@ -40,7 +40,8 @@ COMPILE = $(CC) $(RF_CPPFLAGS) $(CPPFLAGS) $(RF_CFLAGS) $(CFLAGS)
 LINK = $(CC) $(RF_CFLAGS) $(CFLAGS) $(RF_LDFLAGS) $(LDFLAGS)
 
 FOLDERS := common planner transport coordinator worker
-sources = $(sort $(wildcard $(addprefix $(1)/,*.[ch] */*.[ch] */*/*.[ch])))
+sources = $(sort $(wildcard $(addprefix $(1)/,\
+	*.[ch] */*.[ch] */*/*.[ch] */*/*/*.[ch])))
 $(foreach f,$(FOLDERS),$(eval $(f)_SRC := \
 	$(filter-out %/main.c,$(filter %.c,$(call sources,$(f))))))
 test_SRC := $(wildcard tests/lib/*.c)

@@ -14,7 +14,7 @@
 #include "common/mem.h"
 #include "coordinator/cluster/cluster.h"
 #include "coordinator/cluster/random.h"
-#include "coordinator/commands/advice.h"
+#include "coordinator/commands/advice/advice.h"
 #include "coordinator/commands/cli.h"
 #include "coordinator/commands/commands.h"
 #include "coordinator/commands/load.h"

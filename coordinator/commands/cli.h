@@ -9,7 +9,7 @@
 
 #include "common/err.h"
 #include "common/log.h"
-#include "coordinator/commands/megatron_flags.h"
+#include "coordinator/commands/megatron/megatron_flags.h"
 #include "coordinator/config/overrides.h"
 #include "coordinator/results/form.h"
 #include "coordinator/results/thresholds.h"

@@ -6,7 +6,7 @@
 #include <uv.h>
 
 #include "coordinator/cluster/cluster.h"
-#include "coordinator/commands/advice.h"
+#include "coordinator/commands/advice/advice.h"
 #include "coordinator/commands/cli.h"
 #include "coordinator/commands/progress.h"
 #include "coordinator/commands/scenarios.h"

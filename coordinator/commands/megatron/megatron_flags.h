@@ -1,0 +1,61 @@
+/*
+ * The command line of Megatron-LM's refit benchmark, as `refit-coord megatron`
+ * takes it: the flags that decide what moves, those that do not, and those that
+ * make a model or a mesh that this program does not describe.
+ */
+#ifndef RF_COORDINATOR_COMMANDS_MEGATRON_MEGATRON_FLAGS_H
+#define RF_COORDINATOR_COMMANDS_MEGATRON_MEGATRON_FLAGS_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "common/err.h"
+
+/* Both NULL: the command is another. */
+struct rf_megatron_args {
+    json_t *values; /* object, by a flag's name without dashes: an integer,
+                       true, a word, or a list of 0 and 1 for each layer */
+    json_t *idle;   /* array of the flags given that change nothing */
+};
+
+enum rf_megatron_kind {
+    RF_MEGATRON_COUNT,   /* a whole number */
+    RF_MEGATRON_SIZE,    /* one of 1 or more */
+    RF_MEGATRON_SWITCH,  /* without a value */
+    RF_MEGATRON_WORD,    /* one of `words` */
+    RF_MEGATRON_PATTERN, /* which layers, see megatron_pattern.h */
+    RF_MEGATRON_REFUSED, /* for the reason in `words`; has any values */
+};
+
+struct rf_megatron_flag {
+    const char *name; /* without dashes */
+    enum rf_megatron_kind kind;
+    const char *words;    /* separated by blanks; refused: why */
+    const char *harmless; /* refused: the value that is not, or NULL */
+};
+
+/* Ends with an entry without a name. */
+extern const struct rf_megatron_flag rf_megatron_flags[];
+/* Flags that no byte of a refit depends on, whatever values they have. Ends
+ * with NULL. */
+extern const char *const rf_megatron_idle[];
+
+/*
+ * Takes Megatron's flags and their values out of argv[first...], in both forms,
+ * "--flag value" and "--flag=value"; what is left, in its order, is for the
+ * command's own options. The last of equal flags holds. RF_ERR_USAGE names the
+ * flag. rf_megatron_args_free() frees what is in `out`.
+ */
+enum rf_status rf_megatron_take(int *argc, char **argv, int first,
+                                struct rf_megatron_args *out,
+                                struct rf_err *err) RF_MUST_CHECK;
+void rf_megatron_args_free(struct rf_megatron_args *args);
+
+/* Notes a flag, without dashes, as one that changes nothing. */
+void rf_megatron_is_idle(struct rf_megatron_args *args, const char *name);
+
+/* The flag that `word` ("--num-layer") may mean, without dashes; NULL: none is
+ * near. */
+const char *rf_megatron_nearest(const char *word);
+
+#endif

@@ -1,0 +1,143 @@
+/* Predicted times. The arithmetic is pure and in predict_figures.c, figures
+ * from probes come from predict_probes.c, what was measured from
+ * predict_measured.c, calibration predict_calibrate.c; predict.c has the
+ * command. Formulae: docs/MEASURING.md, "Predictions". */
+#ifndef RF_COORDINATOR_COMMANDS_PREDICT_PREDICT_H
+#define RF_COORDINATOR_COMMANDS_PREDICT_PREDICT_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "coordinator/config/links.h"
+#include "coordinator/config/timeline.h"
+#include "coordinator/results/result_files.h"
+#include "coordinator/run/scenario.h"
+#include "planner/simulate.h"
+#include "transport/method.h"
+
+struct rf_prediction {
+    double simulated_ms;
+    enum rf_path path; /* of the simulation; nothing where there is none */
+    double bound_ms;   /* 0: unknown */
+    double ms;         /* simulated and calibrated */
+    double fixed_ms, factor; /* of the calibration, 0 and 1 without */
+    size_t n_results;        /* that it is from */
+    double others_ms;        /* from all results but the row's own */
+    double step_s;           /* of the whole timeline */
+    double share;            /* of the step that refits take */
+};
+
+/* Bytes that go through files: of all ranks, and of the one that has most. */
+struct rf_file_loads {
+    uint64_t written, read, most_written, most_read;
+};
+
+/* A rank writes once what of its training memory anybody reads, with what lies
+ * between rows, and what is forwarded or cast there for each reader. */
+void rf_predict_file_loads(const struct rf_schedule *schedule,
+                           struct rf_file_loads *out);
+
+/* Time on disk, the rates of the file system as a whole given: everything is
+ * written, then everything read, either as fast as the file system does it for
+ * all ranks and the busiest rank alone. */
+double rf_predict_disk_ms(const struct rf_link_figures *figures,
+                          const struct rf_file_loads *loads);
+
+/*
+ * Takes for each node and pair of nodes of `config` the best of the figures
+ * that the probes of results have for it; `links` is initialised. Figures of
+ * nodes are those of a kind of memory; pairs have some for host memory only.
+ */
+void rf_predict_links(const struct rf_result_set *set,
+                      const struct rf_config *config,
+                      enum rf_memory_kind memory, struct rf_links *links);
+
+/* Whether a probe of one of the nodes is among the results. */
+bool rf_predict_knows_nodes(const struct rf_result_set *set,
+                            const struct rf_config *config);
+
+/* What a prediction is made from. */
+struct rf_predict_input {
+    const struct rf_scenario *scenario;
+    const char *method;             /* the scenario's or another */
+    struct rf_link_figures figures; /* of the method, or of "links", */
+    bool own;                       /* which of the two */
+    struct rf_links links;          /* with the figures spread */
+};
+
+/* Why there can be no prediction: the model does not cover the scenario with
+ * the method, or nodes and links that it uses have no figures. NULL when there
+ * can be one, otherwise malloc'ed. */
+char *rf_predict_gap(const struct rf_predict_input *input);
+
+/*
+ * The median of the last result that measured just this: a model of the same
+ * size, the same plan, schedule and settings on the same nodes, whatever its
+ * name; `from` gets that result. 0 and NULL where there is none; `why`, which
+ * must be NULL, then gets a malloc'ed text if a result has the scenario's name
+ * and `method` is the scenario's: what is different there. `model` is
+ * rf_model_json()'s.
+ */
+double rf_predict_measured(const struct rf_result_set *set,
+                           const struct rf_scenario *scenario,
+                           const char *method, const json_t *model,
+                           const struct rf_result_file **from, char **why);
+
+/* Adds the timeline to p->ms. */
+void rf_predict_step(const struct rf_timeline *timeline,
+                     struct rf_prediction *p);
+
+/* One scenario with one method. */
+struct rf_predict_row {
+    char *scenario;
+    const struct rf_method_info *method;
+    const char *strategy;
+    char *gap; /* why there is no prediction, or NULL */
+    char *why; /* there is no measurement, or NULL */
+    struct rf_prediction p;
+    const struct rf_result_file *result; /* that measured it, or NULL */
+    double measured_ms;                  /* 0: none */
+};
+
+struct rf_predict_rows {
+    struct rf_predict_row *rows;
+    size_t n, capacity;
+};
+
+/* How far predictions are off that know only the other results. */
+struct rf_leave_one_out {
+    size_t n;
+    double median, worst; /* |predicted / measured - 1| */
+    const struct rf_predict_row *worst_row;
+};
+
+/* So many results make a line. */
+#define RF_PREDICT_LINE_RESULTS 3
+
+/*
+ * Predicts fixed + factor x simulated from the results of the same method and
+ * path, each counted once: a robust line through measured and simulated times
+ * (rf_stats_line(), after Theil and Sen), from RF_PREDICT_LINE_RESULTS results
+ * on, if neither is negative. Otherwise nothing is fixed, and the factor is the
+ * median of measured / simulated. Rows without such results stay as simulated.
+ * None gets below its bound, unless a result of its method and path did. Fills
+ * p.ms, p.fixed_ms, p.factor, p.n_results and p.others_ms. Pure.
+ */
+void rf_predict_calibrate(struct rf_predict_rows *rows,
+                          struct rf_leave_one_out *out);
+
+/* "between nodes": where the time of a row goes. */
+const char *rf_predict_path_text(const struct rf_predict_row *row);
+
+/* `step`: whether there is a timeline. */
+void rf_predict_print_table(const struct rf_predict_rows *rows,
+                            const struct rf_leave_one_out *error, bool step,
+                            FILE *to);
+void rf_predict_print_json(const struct rf_predict_rows *rows,
+                           const struct rf_leave_one_out *error, bool step,
+                           FILE *to);
+
+void rf_predict_rows_free(struct rf_predict_rows *rows);
+
+#endif

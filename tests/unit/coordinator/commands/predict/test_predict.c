@@ -1,0 +1,363 @@
+/* Predictions from given figures, and what stands in their way. */
+#include <check.h>
+#include <string.h>
+
+#include "common/mem.h"
+#include "coordinator/commands/predict/predict.h"
+#include "planner/model_json.h"
+#include "tests/lib/configured.h"
+#include "tests/lib/quotes.h"
+
+START_TEST(test_predict_disk_is_write_plus_read)
+{
+    struct rf_link_figures figures = {.write_gbytes_per_s = 2,
+                                      .read_gbytes_per_s = 4};
+    const struct rf_file_loads loads = {4000000000, 8000000000, 4000000000,
+                                        1000000000};
+    ck_assert_double_eq_tol(rf_predict_disk_ms(&figures, &loads), 4000, 1e-6);
+}
+END_TEST
+
+/* One writer of 4 GB, eight readers of 1 GB each. */
+START_TEST(test_predict_disk_is_no_faster_than_its_busiest_rank)
+{
+    struct rf_link_figures figures = {.write_gbytes_per_s = 2,
+                                      .read_gbytes_per_s = 4,
+                                      .single_write_gbytes_per_s = 1,
+                                      .single_read_gbytes_per_s = 1};
+    struct rf_file_loads loads = {4000000000, 8000000000, 4000000000,
+                                  1000000000};
+    ck_assert_double_eq_tol(rf_predict_disk_ms(&figures, &loads), 6000, 1e-6);
+    loads.most_written = 1000000000;
+    loads.most_read = 8000000000;
+    ck_assert_double_eq_tol(rf_predict_disk_ms(&figures, &loads), 10000, 1e-6);
+}
+END_TEST
+
+/* A file has what its rank holds once, however many read it, and what is
+ * forwarded for each reader. */
+START_TEST(test_predict_disk_counts_what_ranks_write_and_read)
+{
+    static const struct {
+        const char *scenario;
+        double written, read, most_written, most_read; /* of the model */
+    } cases[] = {
+        {"{'name': 's', 'train': {'tp': 1, 'dp': 1}, 'infer': {'tp': 1, 'dp': "
+         "4}}",
+         1, 4, 1, 1},
+        {"{'name': 's', 'train': {'tp': 1, 'dp': 1}, 'infer': {'tp': 1, 'dp': "
+         "4}, 'strategy': 'broadcast'}",
+         2, 4, 1, 1},
+    };
+    struct configured_pair pair = configured_pair(cases[_i].scenario);
+    const double bytes = (double)pair.model->bytes;
+    struct rf_file_loads loads;
+    rf_predict_file_loads(pair.scenario->schedule, &loads);
+    ck_assert_double_eq_tol((double)loads.written / bytes, cases[_i].written,
+                            0.01);
+    ck_assert_double_eq_tol((double)loads.read / bytes, cases[_i].read, 0.01);
+    ck_assert_double_eq_tol((double)loads.most_written / bytes,
+                            cases[_i].most_written, 0.01);
+    ck_assert_double_eq_tol((double)loads.most_read / bytes,
+                            cases[_i].most_read, 0.01);
+    configured_pair_free(&pair);
+}
+END_TEST
+
+START_TEST(test_predict_step_counts_refits)
+{
+    struct rf_timeline timeline = {
+        .rollout_s = 30, .train_s = 19, .refits = 2, .given = true};
+    struct rf_prediction p = {.ms = 500};
+    rf_predict_step(&timeline, &p);
+    ck_assert_double_eq_tol(p.step_s, 50, 1e-9);
+    ck_assert_double_eq_tol(p.share, 0.02, 1e-9);
+}
+END_TEST
+
+START_TEST(test_predict_spreads_figures_over_nodes_and_pairs)
+{
+    struct rf_link_figures figures = {.copy_gbytes_per_s = 20,
+                                      .link_gbytes_per_s = 12.5,
+                                      .link_latency_us = 5};
+    struct rf_links links;
+    rf_links_init(&links, 2);
+    rf_link_figures_spread(&figures, &links);
+    ck_assert_double_eq(links.copy_gbytes_per_s[1], 20);
+    ck_assert_double_eq(links.pair_gbytes_per_s[0], 0);
+    ck_assert_double_eq(links.pair_gbytes_per_s[1], 12.5);
+    ck_assert_double_eq(links.pair_latency_us[2], 5);
+    rf_links_free(&links);
+}
+END_TEST
+
+START_TEST(test_predict_takes_what_is_written_before_what_was_probed)
+{
+    struct rf_link_figures figures = {.copy_gbytes_per_s = 20,
+                                      .link_latency_us = 5};
+    struct rf_links links;
+    rf_links_init(&links, 2);
+    links.copy_gbytes_per_s[1] = 30;
+    links.copy1_gbytes_per_s[1] = 9;
+    links.pair_gbytes_per_s[1] = 12;
+    links.pair_latency_us[1] = 50;
+    rf_link_figures_spread(&figures, &links);
+    ck_assert_double_eq(links.copy_gbytes_per_s[1], 20);
+    ck_assert_double_eq(links.copy1_gbytes_per_s[1], 9);
+    ck_assert_double_eq(links.pair_gbytes_per_s[1], 12);
+    ck_assert_double_eq(links.pair_latency_us[1], 5);
+    rf_links_free(&links);
+}
+END_TEST
+
+/* What stands in the way of a prediction, with figures of node a only, or of
+ * both nodes; NULL in `says`: nothing. */
+START_TEST(test_predict_says_what_it_has_no_figures_for)
+{
+    static const struct {
+        const char *method;
+        const char *infer;
+        bool both, own;
+        const char *says;
+    } cases[] = {
+        {"host", "{'tp': 4}", true, false, NULL},
+        {"host", "{'tp': 4}", false, false,
+         "no figures for copying on b; for links out of a"},
+        {"host", "{'tp': 4}", false, false, "; for links into a, b"},
+        {"null", "{'tp': 4}", true, false, "moves nothing"},
+        {"tcp", "{'tp': 4}", true, false, "sockets"},
+        {"tcp", "{'tp': 4}", true, true, NULL},
+        {"shm", "{'tp': 2}", true, false, NULL},
+        {"ipc", "{'tp': 4}", true, false, "in place"},
+        {"disk", "{'tp': 4}", true, false, "write_gbytes_per_s"},
+        {"nccl", "{'tp': 4}", true, false, NULL},
+        {"nccl", "{'tp': 4}", false, false,
+         "no figures for copying in GPU memory on b; for GPU links out of a"},
+        {"host", "{'tp': 1, 'layout': 'hf', 'quantize': 'amax_448'}", true,
+         false, "infer.quantize"},
+    };
+    char *text =
+        rf_xasprintf("{'name': 's', 'train': {'tp': 2, 'pp': 2}, 'infer': %s}",
+                     cases[_i].infer);
+    struct configured_pair pair = configured_pair(text);
+    struct rf_predict_input input = {
+        .scenario = pair.scenario,
+        .method = cases[_i].method,
+        .figures = {.copy_gbytes_per_s = 20, .link_gbytes_per_s = 12.5},
+        .own = cases[_i].own};
+    char *gap;
+    rf_links_init(&input.links, 2);
+    input.links.copy_gbytes_per_s[0] = 20;
+    if (cases[_i].both) {
+        rf_link_figures_spread(&input.figures, &input.links);
+    }
+    gap = rf_predict_gap(&input);
+    if (cases[_i].says == NULL) {
+        ck_assert_ptr_null(gap);
+    } else {
+        ck_assert_ptr_nonnull(gap);
+        ck_assert_msg(strstr(gap, cases[_i].says) != NULL, "%s", gap);
+    }
+    free(gap);
+    free(text);
+    rf_links_free(&input.links);
+    configured_pair_free(&pair);
+}
+END_TEST
+
+/* A result that measured `pair` in 5 ms, as a run would write it. */
+static json_t *result_of(const struct configured_pair *pair, const char *name)
+{
+    char plan[RF_HASH_TEXT_SIZE], schedule[RF_HASH_TEXT_SIZE];
+    rf_hash_text(&pair->scenario->plan->digest, plan);
+    rf_hash_text(&pair->scenario->schedule->digest, schedule);
+    return json_pack(
+        "{s:s, s:s, s:o, s:o, s:[{s:s}, {s:s}], s:{s:s}, s:{s:s}, s:{s:f}}",
+        "name", name, "status", "ok", "model", rf_model_json(pair->model),
+        "scenario", json_deep_copy(pair->scenario->document), "environment",
+        "host", "a", "host", "b", "plan", "digest", plan, "schedule", "digest",
+        schedule, "summary", "median_ms", 5.0);
+}
+
+/* What is found when the value at `object`.`key` of the only result is another;
+ * a NULL key changes nothing. */
+static double measured_with(const char *name, const char *method,
+                            const char *object, const char *key, json_t *value,
+                            char **why)
+{
+    struct configured_pair pair = configured_pair(
+        "{'name': 's', 'train': {'tp': 4}, 'infer': {'tp': 2}}");
+    struct rf_result_file file = {
+        .name = rf_xstrdup(name), .run = rf_xstrdup("r"), .result = NULL};
+    struct rf_result_set set = {.files = &file, .n = 1};
+    json_t *model = rf_model_json(pair.model);
+    const struct rf_result_file *from;
+    double ms;
+    file.result = result_of(&pair, name);
+    if (key != NULL) {
+        json_object_set(object != NULL ? json_object_get(file.result, object)
+                                       : file.result,
+                        key, value);
+    }
+    ms = rf_predict_measured(&set, pair.scenario, method, model, &from, why);
+    ck_assert_ptr_eq(from, ms > 0 ? &file : NULL);
+    json_decref(value);
+    json_decref(model);
+    json_decref(file.result);
+    free(file.name);
+    free(file.run);
+    configured_pair_free(&pair);
+    return ms;
+}
+
+START_TEST(test_predict_finds_what_measured_the_same_refit)
+{
+    char *why = NULL;
+    ck_assert_double_eq(measured_with("s", "host", NULL, NULL, NULL, &why), 5);
+    ck_assert_double_eq(measured_with("other", "host", NULL, NULL, NULL, &why),
+                        5);
+    ck_assert_double_eq(measured_with("s", "host", "scenario", "iterations",
+                                      json_integer(77), &why),
+                        5);
+    ck_assert_double_eq(measured_with("s", "host", "model", "name",
+                                      json_string("renamed"), &why),
+                        5);
+    ck_assert_double_eq(measured_with("s", "host", "model", "unknown_tensors",
+                                      json_null(), &why),
+                        5);
+    ck_assert_ptr_null(why);
+    ck_assert_double_eq(measured_with("s", "tcp", NULL, NULL, NULL, &why), 0);
+    ck_assert_double_eq(
+        measured_with("other", "host", "model", "bytes", json_integer(1), &why),
+        0);
+    ck_assert_ptr_null(why);
+}
+END_TEST
+
+START_TEST(test_predict_says_how_a_measurement_of_the_name_differs)
+{
+    static const struct {
+        const char *object, *key, *value, *says;
+    } cases[] = {
+        {NULL, "status", "failed", "of run r failed there"},
+        {"model", "dtype", "float32", "model.dtype is \"float32\" there"},
+        {"scenario", "method", "tcp",
+         "scenario.method is \"tcp\" there, \"host\" here"},
+        {"plan", "digest", "00", "plan.digest is \"00\" there"},
+        {"schedule", "digest", "00", "schedule.digest is \"00\" there"},
+        {"scenario", "train", "all", "scenario.train differs"},
+    };
+    char *why = NULL;
+    ck_assert_double_eq(measured_with("s", "host", cases[_i].object,
+                                      cases[_i].key,
+                                      json_string(cases[_i].value), &why),
+                        0);
+    ck_assert_ptr_nonnull(why);
+    ck_assert_msg(strstr(why, cases[_i].says) != NULL, "%s", why);
+    ck_assert_ptr_nonnull(strstr(why, "scenario s of run r"));
+    free(why);
+}
+END_TEST
+
+START_TEST(test_predict_shows_no_measurement_of_other_nodes)
+{
+    char *why = NULL;
+    json_t *nodes = json_pack("[{s:s}, {s:s}]", "host", "a", "host", "c");
+    ck_assert_double_eq(
+        measured_with("s", "host", NULL, "environment", nodes, &why), 0);
+    ck_assert_ptr_nonnull(why);
+    ck_assert_msg(strstr(why, "\"c\" there, \"b\" here") != NULL, "%s", why);
+    free(why);
+}
+END_TEST
+
+/* A result of one scenario, with its probe before and after it. */
+static struct rf_result_file probed(const char *method, const char *before,
+                                    const char *after)
+{
+    struct rf_result_file file = {.path = NULL};
+    char *text = rf_xasprintf("{'scenario': {'method': '%s'}, 'bound': "
+                              "{'probe': {'before': %s, 'after': %s}}}",
+                              method, before, after);
+    file.result = json_loads(Q(text), 0, NULL);
+    ck_assert_ptr_nonnull(file.result);
+    free(text);
+    return file;
+}
+
+#define NODE_A(all)                                                            \
+    "{'nodes': [{'host': 'a', 'copy_gbytes_per_s': " all "}], 'pairs': "       \
+    "[{'from': 'a', 'to': 'b', 'gbytes_per_s': " all ", 'latency_us': 7}]}"
+#define NODE_C "{'nodes': [{'host': 'c', 'copy_gbytes_per_s': 9}]}"
+
+/* The best probe of a node counts, in the memory of the method; links are
+ * probed over TCP whatever the method. */
+START_TEST(test_predict_takes_the_best_figures_of_probes)
+{
+    struct rf_result_file files[] = {
+        probed("host", NODE_A("3"), NODE_A("5")),
+        probed("tcp", NODE_A("4"), "null"),
+        probed("nccl", NODE_A("100"), NODE_C),
+    };
+    struct rf_result_set set = {.files = files, .n = RF_ARRAY_SIZE(files)};
+    struct configured_pair pair = configured_pair(
+        "{'name': 's', 'train': {'tp': 4}, 'infer': {'tp': 2}}");
+    struct rf_links links;
+    rf_links_init(&links, 2);
+    rf_predict_links(&set, pair.config, RF_HOST_MEMORY, &links);
+    ck_assert_double_eq(links.copy_gbytes_per_s[0], 5);
+    ck_assert_double_eq(links.copy_gbytes_per_s[1], 0);
+    ck_assert_double_eq(links.pair_gbytes_per_s[1], 100);
+    ck_assert_double_eq(links.pair_latency_us[1], 7);
+    rf_links_free(&links);
+    rf_links_init(&links, 2);
+    rf_predict_links(&set, pair.config, RF_DEVICE_MEMORY, &links);
+    ck_assert_double_eq(links.copy_gbytes_per_s[0], 100);
+    ck_assert_double_eq(links.pair_gbytes_per_s[1], 0);
+    rf_links_free(&links);
+    ck_assert(rf_predict_knows_nodes(&set, pair.config));
+    set.n = 0;
+    ck_assert(!rf_predict_knows_nodes(&set, pair.config));
+    for (size_t i = 0; i < RF_ARRAY_SIZE(files); i++) {
+        json_decref(files[i].result);
+    }
+    configured_pair_free(&pair);
+}
+END_TEST
+
+START_TEST(test_predict_knows_no_nodes_of_other_names)
+{
+    struct rf_result_file file = probed("host", NODE_C, "null");
+    struct rf_result_set set = {.files = &file, .n = 1};
+    struct configured_pair pair = configured_pair(
+        "{'name': 's', 'train': {'tp': 4}, 'infer': {'tp': 2}}");
+    ck_assert(!rf_predict_knows_nodes(&set, pair.config));
+    json_decref(file.result);
+    configured_pair_free(&pair);
+}
+END_TEST
+
+Suite *test_predict_suite(void);
+Suite *test_predict_suite(void)
+{
+    Suite *suite = suite_create("predict");
+    TCase *tests = tcase_create("predict");
+    tcase_add_test(tests, test_predict_disk_is_write_plus_read);
+    tcase_add_test(tests, test_predict_disk_is_no_faster_than_its_busiest_rank);
+    tcase_add_loop_test(
+        tests, test_predict_disk_counts_what_ranks_write_and_read, 0, 2);
+    tcase_add_test(tests, test_predict_step_counts_refits);
+    tcase_add_test(tests, test_predict_spreads_figures_over_nodes_and_pairs);
+    tcase_add_test(tests,
+                   test_predict_takes_what_is_written_before_what_was_probed);
+    tcase_add_loop_test(tests, test_predict_says_what_it_has_no_figures_for, 0,
+                        12);
+    tcase_add_test(tests, test_predict_finds_what_measured_the_same_refit);
+    tcase_add_loop_test(
+        tests, test_predict_says_how_a_measurement_of_the_name_differs, 0, 6);
+    tcase_add_test(tests, test_predict_shows_no_measurement_of_other_nodes);
+    tcase_add_test(tests, test_predict_takes_the_best_figures_of_probes);
+    tcase_add_test(tests, test_predict_knows_no_nodes_of_other_names);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

@@ -150,6 +150,27 @@ static enum rf_status read_disk(const struct rf_jnode *node,
     return RF_OK;
 }
 
+/* Likewise of the method ucx. */
+static enum rf_status read_ucx(const struct rf_jnode *node,
+                               struct rf_spec *spec, struct rf_err *err)
+{
+    static const char *const keys[] = {"direction", NULL};
+    static const char *const directions[] = {"put", "get", NULL};
+    struct rf_jnode ucx = rf_jnode_get(node, "ucx");
+    unsigned direction = 0;
+    enum rf_status status;
+    if (ucx.value == NULL) {
+        return RF_OK;
+    }
+    if ((status = rf_jnode_check_keys(&ucx, keys, err)) != RF_OK ||
+        (status = rf_jnode_choice(&ucx, "direction", directions, &direction,
+                                  err)) != RF_OK) {
+        return status;
+    }
+    spec->ucx_gets = direction == 1 && strcmp(spec->method, "ucx") == 0;
+    return RF_OK;
+}
+
 static enum rf_status read_choices(const struct rf_jnode *node,
                                    struct rf_spec *spec, struct rf_err *err)
 {
@@ -351,7 +372,7 @@ static enum rf_status read_scenario(const struct rf_jnode *node,
         "warmup",      "iterations", "bucket_bytes",
         "chunk_bytes", "cast",       "disk",
         "timeout_s",   "yardstick",  "balance_links",
-        NULL};
+        "ucx",         NULL};
     struct rf_jnode train = rf_jnode_get(node, "train");
     struct rf_jnode infer = rf_jnode_get(node, "infer");
     enum rf_status status;
@@ -364,6 +385,7 @@ static enum rf_status read_scenario(const struct rf_jnode *node,
         (status = read_balance_links(node, n_node_names, spec, err)) != RF_OK ||
         (status = read_method(node, spec, err)) != RF_OK ||
         (status = read_disk(node, spec, err)) != RF_OK ||
+        (status = read_ucx(node, spec, err)) != RF_OK ||
         (status = read_amounts(node, spec, err)) != RF_OK ||
         (status = rf_side_from_json(&train, &spec->train, node_names,
                                     n_node_names, err)) != RF_OK) {

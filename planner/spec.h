@@ -101,6 +101,7 @@ struct rf_spec {
     uint64_t chunk_bytes; /* forwarding granularity; 0: chosen by the planner */
     char *disk_folder;    /* method disk; NULL otherwise */
     bool disk_fsync, disk_drop_cache;
+    bool ucx_gets;      /* method ucx: destinations read, else sources write */
     uint32_t timeout_s; /* of one iteration, 0: derived */
 };
 

@@ -145,6 +145,10 @@ json_t *rf_spec_to_json(const struct rf_spec *spec,
                                       (int)spec->disk_fsync, "drop_cache",
                                       (int)spec->disk_drop_cache));
     }
+    if (spec->ucx_gets) {
+        json_object_set_new(object, "ucx",
+                            json_pack("{s:s}", "direction", "get"));
+    }
     set_u64(object, "timeout_s", spec->timeout_s);
     return object;
 }

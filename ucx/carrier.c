@@ -38,8 +38,11 @@ static void add_op(struct rf_ucx_carrier *carrier, uint32_t action,
                            ? entry->shape.dst_item
                            : entry->shape.src_item;
     entry->peer = peer;
-    carrier->peers[peer].n_sends +=
-        flow->actions[action].kind == RF_ACTION_SEND;
+    if (flow->actions[action].kind == RF_ACTION_SEND) {
+        carrier->peers[peer].n_sends++;
+    } else {
+        carrier->peers[peer].n_recvs++;
+    }
 }
 
 static void find_ops(struct rf_ucx_carrier *carrier)
@@ -68,6 +71,7 @@ static void find_ops(struct rf_ucx_carrier *carrier)
         of->ready.at = rf_xcalloc(of->n_sends, sizeof(*of->ready.at));
         of->written.at = rf_xcalloc(of->n_sends, sizeof(*of->written.at));
         of->flushed.at = rf_xcalloc(of->n_sends, sizeof(*of->flushed.at));
+        of->offers.at = rf_xcalloc(of->n_recvs, sizeof(*of->offers.at));
     }
 }
 
@@ -113,6 +117,7 @@ void rf_ucx_free(struct rf_ucx_carrier *carrier)
         free(carrier->peers[i].ready.at);
         free(carrier->peers[i].written.at);
         free(carrier->peers[i].flushed.at);
+        free(carrier->peers[i].offers.at);
     }
     for (size_t i = 0; i < carrier->n_all; i++) {
         free(carrier->all[i]->stage);
@@ -147,6 +152,7 @@ static void send_action(void *opaque, uint32_t action)
     struct rf_ucx_op *op = &carrier->ops[action];
     op->moved = 0;
     op->under_way = 0;
+    op->offered = false;
     rf_ucx_push(&carrier->peers[op->peer],
                 carrier->engine->flow->actions[action].op);
 }
@@ -191,6 +197,7 @@ static enum rf_status work(void *opaque, bool *worked, struct rf_err *err)
     }
     for (uint32_t i = 0; i < carrier->n_peers; i++) {
         rf_ucx_send(&carrier->peers[i], worked);
+        rf_ucx_get(&carrier->peers[i], worked);
     }
     part(carrier);
     if (carrier->broken.status != RF_OK) {

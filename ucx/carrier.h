@@ -7,18 +7,20 @@
  * All else goes over an endpoint for each pair of ranks that have ops with each
  * other, in either direction.
  *
- * Everything between ranks that is not a put is an active message with a header
+ * Everything between ranks but puts and gets is an active message with a header
  * of RF_UCX_HEADER_BYTES (big-endian: u32 kind, u32 op id, u32 generation, u32
- * rank of the sender, u64 first item). An op goes in one of two ways:
+ * rank of the sender, u64 first item). An op goes in one of three ways:
  *
  *   puts      Its runs are written straight into the destination's registered
  *             arena. When a flush of the endpoint says that they are there, the
  *             sender signals it (RF_UCX_WRITTEN).
+ *   gets      The sender says that its runs can be read (RF_UCX_OFFERED), the
+ *             receiver reads them and says when it has (RF_UCX_TAKEN).
  *   messages  Its stream is cut into RF_UCX_DATA messages. A long run leaves
  *             the arena and reaches the other without a copy of ours, short
  *             ones are packed and unpacked, as casts are.
  *
- * A sender has a window of requests under way to each rank.
+ * A rank has a window of requests under way with each other.
  */
 #ifndef RF_UCX_CARRIER_H
 #define RF_UCX_CARRIER_H
@@ -41,14 +43,16 @@
 #define RF_UCX_EAGER_WINDOW 32
 /* Shorter runs are packed; one put costs more than a row of a message. */
 #define RF_UCX_PACK_BELOW 8192
-/* "always": puts where UCX emulates them, too; "never": messages alone. */
-#define RF_UCX_PUTS_VARIABLE "REFIT_UCX_PUTS"
+/* Puts and gets: "always" where UCX emulates them, too; "never": messages
+ * alone. */
+#define RF_UCX_RMA_VARIABLE "REFIT_UCX_RMA"
 
 enum rf_ucx_kind {
     RF_UCX_HELLO = 1, /* of open: the endpoint carries */
     RF_UCX_READY,     /* of open: so do all of the sender's */
     RF_UCX_DATA,
     RF_UCX_WRITTEN,  /* the op's puts are complete */
+    RF_UCX_OFFERED,  /* the op's source can be read */
     RF_UCX_ADMITTED, /* to the source: the destination may take the op */
     RF_UCX_TAKEN,    /* to the source: the op is complete */
     RF_UCX_BYE,      /* the sender needs nobody any more in this iteration */
@@ -60,6 +64,7 @@ enum rf_ucx_work {
     RF_UCX_NOTING,   /* a message without data */
     RF_UCX_SENDING,  /* of an op's data */
     RF_UCX_PUTTING,  /* the same */
+    RF_UCX_GETTING,  /* data that we read */
     RF_UCX_LANDING,  /* data that arrives in the arena */
     RF_UCX_STAGING,  /* data that arrives in a stage */
     RF_UCX_FLUSHING, /* an endpoint: the puts before it are complete */
@@ -87,8 +92,10 @@ struct rf_ucx_op {
     uint32_t peer;       /* index of the peer */
     uint32_t generation; /* last received in */
     uint64_t moved;      /* items issued, or announced to us */
+    uint64_t asked;      /* items whose gets are issued */
     uint64_t landed;     /* items received */
     uint32_t under_way;  /* requests of it */
+    bool offered;        /* it is read by its receiver */
 };
 
 /* Actions in the order in which they came, or a heap. */
@@ -115,15 +122,17 @@ struct rf_ucx_peer {
     struct rf_ucx_carrier *carrier;
     uint32_t rank;
     struct rf_ucx_end end;      /* of a neighbour: the same */
-    bool puts;                  /* UCX writes into its arenas by itself */
+    bool rma;                   /* UCX reaches its arenas by itself */
     bool eager;                 /* messages go at once */
     uint32_t met[RF_UCX_KINDS]; /* HELLOs, READYs and BYEs that came */
-    uint32_t n_sends;           /* ops, the size of the lists */
+    uint32_t n_sends, n_recvs;  /* ops, the sizes of the lists */
     struct rf_ucx_list ready;   /* a heap of op indices */
     struct rf_ucx_list written; /* sends whose puts are issued */
     struct rf_ucx_list flushed; /* those that the flush under way covers */
     uint32_t current;           /* send that is being issued, or RF_NONE */
-    uint32_t under_way;         /* requests with data */
+    struct rf_ucx_list offers;  /* receives to be read, from next_offer on */
+    uint32_t next_offer;
+    uint32_t under_way; /* requests with data, both ways */
     bool flushing;
 };
 
@@ -223,7 +232,18 @@ void rf_ucx_send(struct rf_ucx_peer *peer, bool *worked);
 /* Begins to wait for all that went out to leave this worker. */
 void rf_ucx_drain(struct rf_ucx_carrier *carrier);
 
+/* --- get.c ---------------------------------------------------------------- */
+
+/* The receiver's part: an action's source may be read. */
+void rf_ucx_offered(struct rf_ucx_peer *peer, uint32_t action);
+/* Issues what the window allows of the gets. */
+void rf_ucx_get(struct rf_ucx_peer *peer, bool *worked);
+
 /* --- receive.c ------------------------------------------------------------ */
+
+/* Items of an action have arrived in this rank's memory. */
+void rf_ucx_received(struct rf_ucx_carrier *carrier, uint32_t action,
+                     uint64_t items);
 
 /* Takes messages on this worker. */
 enum rf_status rf_ucx_listen(struct rf_ucx_carrier *carrier,
@@ -256,8 +276,8 @@ struct rf_ucx_ways {
     /* Transports and devices ("tcp/lo"), each once, separated by commas; those
      * that map memory of others apart. */
     char all[RF_UCX_NAMES_BYTES], mapping[RF_UCX_NAMES_BYTES];
-    bool puts; /* it writes to registered memory without the other's help */
-    bool tcp;  /* it has nothing but TCP */
+    bool rma; /* it reaches registered memory without the other's help */
+    bool tcp; /* it has nothing but TCP */
 };
 
 void rf_ucx_describe(const char *info, struct rf_ucx_ways *out);

@@ -66,9 +66,9 @@ static void count(struct choices *of, const char *text, size_t size)
     RF_PUSH(of->list, of->n, of->cap, new);
 }
 
-static bool wants_puts(bool real)
+static bool wants_rma(bool real)
 {
-    const char *value = getenv(RF_UCX_PUTS_VARIABLE);
+    const char *value = getenv(RF_UCX_RMA_VARIABLE);
     return value == NULL ? real
                          : strcmp(value, "always") == 0 ||
                                (real && strcmp(value, "never") != 0);
@@ -97,6 +97,13 @@ static void tell(struct rf_blob *out, const char *how, const char *names)
     rf_ucx_append(out, text, (size_t)n);
 }
 
+static const char *way_of(const struct rf_ucx_peer *peer)
+{
+    return !peer->rma                                 ? "messages by"
+           : peer->carrier->env->plan->spec->ucx_gets ? "gets by"
+                                                      : "puts by";
+}
+
 /* A field for each rank that this one sends to or copies from: "puts by
  * rc_mlx5/mlx5_0:1". */
 static enum rf_status describe(struct rf_ucx_carrier *carrier,
@@ -108,9 +115,9 @@ static enum rf_status describe(struct rf_ucx_carrier *carrier,
         struct rf_ucx_peer *peer = &carrier->peers[i];
         status = ask(peer->end.ep, &ways, err);
         if (status == RF_OK) {
-            peer->puts = wants_puts(ways.puts);
-            peer->eager = ways.tcp && !peer->puts;
-            tell(out, peer->puts ? "puts by" : "messages by", ways.all);
+            peer->rma = wants_rma(ways.rma);
+            peer->eager = ways.tcp && !peer->rma;
+            tell(out, way_of(peer), ways.all);
         }
     }
     for (uint32_t i = 0;

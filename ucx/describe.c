@@ -47,7 +47,7 @@ static bool is_one_of(const char *lane, const char *const *transports, size_t n)
     return false;
 }
 
-static bool writes_anywhere(const char *lane)
+static bool reaches_anywhere(const char *lane)
 {
     static const char *const no[] = {"posix/", "sysv/", "self/"};
     return lane[0] != '\0' && !is_one_of(lane, no, RF_ARRAY_SIZE(no));
@@ -88,7 +88,7 @@ static void add_lane(struct rf_ucx_ways *ways, const char *name)
 void rf_ucx_describe(const char *info, struct rf_ucx_ways *out)
 {
     char lanes[LANES_MAX][NAME_BYTES] = {{0}};
-    *out = (struct rf_ucx_ways){.puts = false};
+    *out = (struct rf_ucx_ways){.rma = false};
     for (const char *line = info; line != NULL && *line != '\0';) {
         const char *next = strchr(line, '\n');
         const char *word = line + strspn(line, "# ");
@@ -98,9 +98,9 @@ void rf_ucx_describe(const char *info, struct rf_ucx_ways *out)
         if (names || strncmp(word, "put[", 4) == 0) {
             lane = strtoul(strchr(word, '[') + 1, &end, 10);
             if (lane >= LANES_MAX || strncmp(end, "]:", 2) != 0) {
-                out->puts = out->puts && !names;
+                out->rma = out->rma && !names;
             } else if (!names) {
-                out->puts |= writes_anywhere(lanes[lane]);
+                out->rma |= reaches_anywhere(lanes[lane]);
             } else if (lane_name(end + 2, lanes[lane])) {
                 add_lane(out, lanes[lane]);
             }

@@ -22,7 +22,7 @@ struct message {
     bool fetched;
 };
 
-static void received(struct rf_ucx_carrier *carrier, uint32_t action,
+void rf_ucx_received(struct rf_ucx_carrier *carrier, uint32_t action,
                      uint64_t items)
 {
     struct rf_engine *engine = carrier->engine;
@@ -32,7 +32,7 @@ static void received(struct rf_ucx_carrier *carrier, uint32_t action,
     if (of->landed < of->shape.total_items) {
         return;
     }
-    if (engine->flow->serialize) {
+    if (engine->flow->serialize || of->offered) {
         rf_ucx_note(&carrier->peers[of->peer], RF_UCX_TAKEN,
                     engine->flow->actions[action].op);
     }
@@ -51,7 +51,7 @@ static void unpack(struct rf_ucx_carrier *carrier, uint32_t action,
     rf_engine_spent(carrier->engine, RF_TRACE_UNPACK, before,
                     carrier->engine->flow->actions[action].op,
                     n * of->wire_item);
-    received(carrier, action, n);
+    rf_ucx_received(carrier, action, n);
 }
 
 /* --- fetching ------------------------------------------------------------- */
@@ -65,7 +65,7 @@ static void end(struct rf_ucx_request *request, ucs_status_t status)
         unpack(carrier, request->action, request->first, request->n,
                request->stage);
     } else {
-        received(carrier, request->action, request->n);
+        rf_ucx_received(carrier, request->action, request->n);
     }
     rf_ucx_request_end(request);
 }
@@ -115,7 +115,8 @@ static bool expect(struct rf_ucx_carrier *carrier, uint32_t action,
     const uint32_t generation = carrier->engine->flow->generation;
     if (of->generation != generation) {
         of->generation = generation;
-        of->moved = of->landed = 0;
+        of->moved = of->landed = of->asked = 0;
+        of->offered = false;
     }
     if (items == 0 || first > of->shape.total_items ||
         items > of->shape.total_items - first ||
@@ -124,6 +125,17 @@ static bool expect(struct rf_ucx_carrier *carrier, uint32_t action,
     }
     of->moved += items;
     return true;
+}
+
+static bool expect_all(struct rf_ucx_carrier *carrier, uint32_t action)
+{
+    return expect(carrier, action, 0, carrier->ops[action].shape.total_items);
+}
+
+static bool waits_to_be_taken(const struct rf_ucx_carrier *carrier,
+                              uint32_t send)
+{
+    return carrier->engine->flow->serialize || carrier->ops[send].offered;
 }
 
 static bool take_data(struct rf_ucx_carrier *carrier,
@@ -166,11 +178,18 @@ static bool take_op(struct rf_ucx_carrier *carrier,
     case RF_UCX_DATA:
         return to_us && take_data(carrier, message);
     case RF_UCX_WRITTEN:
-        if (!to_us || !expect(carrier, of->recv, 0,
-                              carrier->ops[of->recv].shape.total_items)) {
+        if (!to_us || !expect_all(carrier, of->recv)) {
             return false;
         }
-        received(carrier, of->recv, carrier->ops[of->recv].shape.total_items);
+        rf_ucx_received(carrier, of->recv,
+                        carrier->ops[of->recv].shape.total_items);
+        return true;
+    case RF_UCX_OFFERED:
+        if (!to_us || op->cast != RF_CAST_NONE ||
+            !expect_all(carrier, of->recv)) {
+            return false;
+        }
+        rf_ucx_offered(message->peer, of->recv);
         return true;
     case RF_UCX_ADMITTED:
         if (from_us) {
@@ -178,10 +197,12 @@ static bool take_op(struct rf_ucx_carrier *carrier,
         }
         return from_us;
     case RF_UCX_TAKEN:
-        if (from_us && engine->flow->serialize) {
-            rf_engine_complete(engine, of->send);
+        if (!from_us || !waits_to_be_taken(carrier, of->send)) {
+            return false;
         }
-        return from_us && engine->flow->serialize;
+        carrier->ops[of->send].offered = false;
+        rf_engine_complete(engine, of->send);
+        return true;
     default:
         return false;
     }

@@ -220,6 +220,23 @@ static struct rf_ucx_request *next_request(struct rf_ucx_peer *peer,
     return request;
 }
 
+/* Lets the receiver read the current op, if that is how it goes. */
+static bool offer(struct rf_ucx_peer *peer)
+{
+    struct rf_ucx_carrier *carrier = peer->carrier;
+    struct rf_ucx_op *of = &carrier->ops[peer->current];
+    const uint32_t op = carrier->engine->flow->actions[peer->current].op;
+    if (!peer->rma || !carrier->env->plan->spec->ucx_gets ||
+        is_packed(of, rf_ucx_op_of(carrier, peer->current))) {
+        return false;
+    }
+    of->offered = true;
+    carrier->engine->times.sent_bytes += of->shape.total_items * of->wire_item;
+    peer->current = RF_NONE;
+    rf_ucx_note(peer, RF_UCX_OFFERED, op);
+    return true;
+}
+
 /* Issues one request of the current op. All of the carrier's own account of it
  * comes first, since it may be done at once. */
 static void issue(struct rf_ucx_peer *peer)
@@ -228,7 +245,7 @@ static void issue(struct rf_ucx_peer *peer)
     const uint32_t action = peer->current;
     const struct rf_ucx_op *of = &carrier->ops[action];
     const bool packed = is_packed(of, rf_ucx_op_of(carrier, action));
-    const bool by_puts = peer->puts && !packed;
+    const bool by_puts = peer->rma && !packed;
     struct rf_ucx_request *request = next_request(peer, packed);
     const uint64_t bytes = request->n * of->wire_item;
     const uint32_t op = carrier->engine->flow->actions[action].op;
@@ -277,7 +294,9 @@ void rf_ucx_send(struct rf_ucx_peer *peer, bool *worked)
             }
             peer->current = flow->of_op[pop(&peer->ready)].send;
         }
-        issue(peer);
+        if (!offer(peer)) {
+            issue(peer);
+        }
         *worked = true;
     }
     if (peer->written.n > 0 && !peer->flushing) {

@@ -9,6 +9,7 @@ base=$(jq '.launch.env = {UCX_NET_DEVICES: "lo"} | . + {scenarios: [
      "iterations": 2}]}' <<<"$four_slots")
 
 test_ucx_moves_and_says_what_it_chose() {
+    local way file
     [ -e "$RF_BUILD_DIR/refit-ucx.so" ] || return 0
     cluster
     run_coord cluster.json
@@ -16,6 +17,16 @@ test_ucx_moves_and_says_what_it_chose() {
     expect_verified "$(result split)"
     expect_json "$(result split)" '.setup.registration |
         test("^UCX [0-9.]+; 12 mapped by posix/memory$")'
+    cluster '.launch.env = {UCX_NET_DEVICES: "lo", UCX_TLS: "tcp,self",
+        REFIT_UCX_RMA: "always"} |
+        .scenarios[0].ucx.direction = ["put", "get"]'
+    run_coord cluster.json -o rma
+    expect_exit 0
+    for way in put get; do
+        file=$(echo rma/*/"split-ucx.direction=$way.json")
+        expect_verified "$file"
+        expect_json "$file" ".setup.registration | test(\"; [0-9]+ ${way}s by tcp/lo\")"
+    done
     cluster '.launch.env.UCX_TLS = "tcp"'
     run_coord cluster.json -o tcp
     expect_exit 0

@@ -9,7 +9,7 @@
 base=$(jq '. + {nodes: [{host: "a", slots: 2}, {host: "b", slots: 2}],
     scenarios: [{name: "split", mode: "disaggregated", train: {tp: 2},
     infer: {tp: 2}, method: "ucx", warmup: 0, iterations: 2}]}
-    | .launch.env = {UCX_NET_DEVICES: "lo", REFIT_UCX_PUTS: "always"}' \
+    | .launch.env = {UCX_NET_DEVICES: "lo", REFIT_UCX_RMA: "always"}' \
     <<<"$four_slots")
 
 test_an_unreachable_device_is_an_error_of_a_rank() {
@@ -41,10 +41,11 @@ in_puts() {
 }
 
 # Kills one of the ranks while they write; 15 s is the bound.
-kill_one() { # NUMBER
+kill_one() { # NUMBER DIRECTION
     local all victim file
     rm -rf results err
-    cluster ".launch.worker = \"$worker\" | .scenarios[0].iterations = 1000000"
+    cluster ".launch.worker = \"$worker\" | .scenarios[0] +=
+        {iterations: 1000000, ucx: {direction: \"$2\"}}"
     start_coord cluster.json -vv
     wait_until 60 "an iteration" iteration_kept
     wait_until 60 "puts" in_puts
@@ -61,11 +62,12 @@ kill_one() { # NUMBER
     wait_until 20 "no process is left" no_workers
 }
 
-test_a_rank_killed_during_puts_is_named_each_time() {
+test_a_rank_killed_during_puts_or_gets_is_named_each_time() {
+    local direction=(put get)
     own_worker
     cp "$RF_BUILD_DIR/refit-ucx.so" .
-    for ((i = 0; i < ${UCX_KILLS:-3}; i++)); do
-        kill_one "$i"
+    for ((i = 0; i < ${UCX_KILLS:-4}; i++)); do
+        kill_one "$i" "${direction[i % 2]}"
         echo "killed $((i + 1))" >&2
     done
 }

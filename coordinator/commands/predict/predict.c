@@ -127,9 +127,9 @@ static enum rf_status predict_one(struct context *context,
     return status;
 }
 
-/* Scenarios that are equal but for their name, method and its folder have equal
- * predictions for other methods. `method` NULL: the scenario's own. Whether the
- * row is noted for the first time. */
+/* Scenarios that are equal but for their name, method and its options have
+ * equal predictions for other methods. `method` NULL: the scenario's own.
+ * Whether the row is noted for the first time. */
 static bool note_row(const struct context *context, size_t index,
                      const char *method)
 {
@@ -146,6 +146,9 @@ static bool note_row(const struct context *context, size_t index,
     scenario = rf_spec_to_json(spec, config->node_names);
     json_object_del(scenario, "name");
     json_object_del(scenario, "disk");
+    if (method != NULL) {
+        json_object_del(scenario, "ucx");
+    }
     json_object_set(scenario, "model", rf_config_model(config, index));
     json_object_set_new(scenario, "method",
                         json_string(method != NULL ? method : spec->method));

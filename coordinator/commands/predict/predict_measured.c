@@ -13,12 +13,14 @@
 #include "coordinator/results/fields.h"
 #include "coordinator/results/refit_identity.h"
 
-/* The settings that make a difference to the time. */
-static json_t *settings_of(const json_t *scenario, bool disk)
+/* The settings that make a difference to the time; without the options of its
+ * method where another is meant. */
+static json_t *settings_of(const json_t *scenario, bool own_method)
 {
     json_t *settings = rf_refit_settings(scenario);
-    if (!disk) {
+    if (!own_method) {
         json_object_del(settings, "disk");
+        json_object_del(settings, "ucx");
     }
     return settings;
 }

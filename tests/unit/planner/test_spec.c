@@ -138,6 +138,23 @@ START_TEST(test_spec_disk_options_stay_with_method_disk)
 }
 END_TEST
 
+START_TEST(test_spec_ucx_options_stay_with_method_ucx)
+{
+    struct rf_spec *spec = quoted_spec("'method': 'ucx', 'ucx': {'direction': "
+                                       "'get'}, 'train': {}, 'infer': {}");
+    ck_assert(spec->ucx_gets);
+    rf_spec_destroy(spec);
+    spec = quoted_spec("'method': 'ucx', 'ucx': {'direction': 'put'}, "
+                       "'train': {}, 'infer': {}");
+    ck_assert(!spec->ucx_gets);
+    rf_spec_destroy(spec);
+    spec = quoted_spec("'method': 'tcp', 'ucx': {'direction': 'get'}, "
+                       "'train': {}, 'infer': {}");
+    ck_assert(!spec->ucx_gets);
+    rf_spec_destroy(spec);
+}
+END_TEST
+
 static const struct {
     const char *text;
 } whole[] = {
@@ -162,6 +179,7 @@ static const struct {
     {"'train': {}, 'infer': {}, 'balance': 'time', 'balance_links': "
      "[{'weight': 1000}, {'weight': 1, 'nics': 64}, {'weight': 3}, {'weight': "
      "4}]"},
+    {"'train': {}, 'infer': {}, 'method': 'ucx', 'ucx': {'direction': 'get'}"},
     {"'train': {'pp': 4, 'vpp': 2, 'num_layers_in_first_pipeline_stage': 2, "
      "'num_layers_in_last_pipeline_stage': 4}, 'infer': {'layout': 'hf'}"},
 };
@@ -285,6 +303,9 @@ static const struct {
     {SIDES ", 'method': 'disk'", "method disk needs \"disk\""},
     {SIDES ", 'disk': {}", "\"folder\" is missing"},
     {SIDES ", 'disk': {'folder': '/x', 'y': 1}", "unknown key \"y\""},
+    {SIDES ", 'ucx': {'directoin': 'get'}", "unknown key \"directoin\""},
+    {SIDES ", 'ucx': {'direction': 'gte'}", "must be one of"},
+    {SIDES ", 'ucx': 'get'", "must be an object"},
     {SIDES ", 'name': '../x'", "becomes a file name"},
     {SIDES ", 'name': '.x'", "becomes a file name"},
     {SIDES ", 'name': 'a\\n'", "becomes a file name"},
@@ -376,6 +397,7 @@ Suite *test_spec_suite(void)
     tcase_add_test(tests, test_spec_pipeline_stages);
     tcase_add_test(tests, test_spec_sharding_as_list_and_as_text);
     tcase_add_test(tests, test_spec_disk_options_stay_with_method_disk);
+    tcase_add_test(tests, test_spec_ucx_options_stay_with_method_ucx);
     tcase_add_loop_test(tests,
                         test_spec_counts_of_nodes_take_the_first_free_ones, 0,
                         (int)RF_ARRAY_SIZE(counts));

@@ -197,6 +197,7 @@ uint32_t method_case_run(const struct method_case *method_case, int *statuses)
     ops.spec.disk_folder = (char *)method_case->disk_folder;
     ops.spec.disk_fsync = method_case->disk_fsync;
     ops.spec.disk_drop_cache = method_case->disk_drop_cache;
+    ops.spec.ucx_gets = method_case->ucx_gets;
     failed = test_ranks_run(method_case->options.n_ranks, one_rank, &run, 20,
                             statuses);
     random_ops_free(&ops);

@@ -13,7 +13,7 @@ struct method_case {
     struct random_ops_options options;
     uint32_t iterations;
     const char *disk_folder;
-    bool disk_fsync, disk_drop_cache;
+    bool disk_fsync, disk_drop_cache, ucx_gets;
     /* Called on each rank before an iteration, with its process's state. */
     void (*before)(struct test_rank *rank, uint64_t iteration);
     bool wrong_key_rank; /* rank 1 has another data key */

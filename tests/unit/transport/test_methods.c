@@ -140,7 +140,7 @@ START_TEST(test_shm_conforms)
 }
 END_TEST
 
-/* Through UCX as it chooses, and with puts also where it emulates them. */
+/* Through UCX as it chooses, and with puts and gets where it emulates them. */
 START_TEST(test_ucx_conforms)
 {
     struct rf_err err;
@@ -151,8 +151,9 @@ START_TEST(test_ucx_conforms)
     ck_assert_int_eq(setenv("UCX_NET_DEVICES", "lo", 1), 0);
     run_all("ucx", &meshes[_i], "");
     run_all("ucx", &meshes[_i], ", 'balance': 'order', 'serialize': true");
-    ck_assert_int_eq(setenv("REFIT_UCX_PUTS", "always", 1), 0);
+    ck_assert_int_eq(setenv("REFIT_UCX_RMA", "always", 1), 0);
     run_all("ucx", &meshes[_i], "");
+    run_all("ucx", &meshes[_i], ", 'ucx': {'direction': 'get'}");
     run_all("ucx", &meshes[_i], ", 'balance': 'order', 'serialize': true");
 }
 END_TEST

@@ -12,9 +12,9 @@ static struct rf_ucx_ways ways_of(const char *info, const char *names)
     return ways;
 }
 
-static void expect(const char *info, const char *names, bool puts)
+static void expect(const char *info, const char *names, bool rma)
 {
-    ck_assert_int_eq(ways_of(info, names).puts, puts);
+    ck_assert_int_eq(ways_of(info, names).rma, rma);
 }
 
 START_TEST(test_shared_memory_maps_and_does_not_write_to_arenas)
@@ -32,7 +32,7 @@ START_TEST(test_shared_memory_maps_and_does_not_write_to_arenas)
         "#                  put[0]: 0..<short>..4294967296..<bcopy>..(inf)\n"
         "#                  put[1]: 0..<short>..4294967296..<bcopy>..(inf)\n",
         "sysv/memory,posix/memory,cma/memory");
-    ck_assert(!ways.puts);
+    ck_assert(!ways.rma);
     ck_assert(!ways.tcp);
     ck_assert_str_eq(ways.mapping, "sysv/memory,posix/memory");
 }

@@ -30,23 +30,31 @@ static const struct random_ops_options worlds[] = {
      .serialize = true},
 };
 
-static const char *const puts_or_messages[] = {"always", "never"};
+static const struct way {
+    const char *rma;
+    bool gets;
+    const char *registered;
+} ways[] = {{"always", false, "puts by"},
+            {"always", true, "gets by"},
+            {"never", false, "messages by"}};
 
 static void set_up(void)
 {
     setenv("UCX_NET_DEVICES", "lo", 1);
-    unsetenv(RF_UCX_PUTS_VARIABLE);
+    unsetenv(RF_UCX_RMA_VARIABLE);
 }
 
 START_TEST(test_ucx_moves_every_byte)
 {
-    for (int way = 0; way < 2; way++) {
+    for (size_t way = 0; way < RF_ARRAY_SIZE(ways); way++) {
         struct method_case what = {.method = rf_ucx_module.method,
                                    .options = worlds[_i],
                                    .iterations = 3,
-                                   .plain_arenas = true};
+                                   .plain_arenas = true,
+                                   .ucx_gets = ways[way].gets};
         what.options.large_bytes = 3 << 20;
-        setenv(RF_UCX_PUTS_VARIABLE, puts_or_messages[way], 1);
+        what.registered = worlds[_i].n_ranks > 1 ? ways[way].registered : NULL;
+        setenv(RF_UCX_RMA_VARIABLE, ways[way].rma, 1);
         ck_assert_uint_eq(method_case_run(&what, NULL), 0);
     }
 }
@@ -110,8 +118,9 @@ static void run(void (*before)(struct test_rank *, uint64_t), int way,
     struct method_case what = {.method = rf_ucx_module.method,
                                .options = two_nodes,
                                .iterations = 3,
-                               .before = before};
-    setenv(RF_UCX_PUTS_VARIABLE, puts_or_messages[way], 1);
+                               .before = before,
+                               .ucx_gets = ways[way].gets};
+    setenv(RF_UCX_RMA_VARIABLE, ways[way].rma, 1);
     ck_assert_uint_gt(method_case_run(&what, statuses), 0);
 }
 
@@ -174,8 +183,10 @@ Suite *test_method_ucx_suite(void)
     tcase_add_loop_test(tests, test_a_node_maps_arenas_that_ucx_has_allocated,
                         0, (int)RF_ARRAY_SIZE(worlds));
     tcase_add_test(tests, test_other_arenas_are_reached_by_messages);
-    tcase_add_loop_test(tests, test_a_killed_rank_is_noticed_by_all, 0, 2);
-    tcase_add_loop_test(tests, test_an_abort_ends_an_iteration, 0, 2);
+    tcase_add_loop_test(tests, test_a_killed_rank_is_noticed_by_all, 0,
+                        (int)RF_ARRAY_SIZE(ways));
+    tcase_add_loop_test(tests, test_an_abort_ends_an_iteration, 0,
+                        (int)RF_ARRAY_SIZE(ways));
     tcase_add_test(tests, test_a_device_that_is_not_there_is_an_error);
     suite_add_tcase(suite, tests);
     return suite;

@@ -1,0 +1,92 @@
+/*
+ * Reading from other ranks' arenas. See carrier.h.
+ *
+ * Offers are taken in the order in which they came, one request after the other
+ * as far as the window allows. A get that is complete is in this rank's memory.
+ */
+#include "common/clock.h"
+#include "ucx/carrier.h"
+
+static void end(struct rf_ucx_request *request, ucs_status_t status)
+{
+    struct rf_ucx_carrier *carrier = request->carrier;
+    if (status != UCS_OK) {
+        rf_ucx_lost(carrier, request->peer, status);
+    } else {
+        request->peer->under_way--;
+        rf_ucx_received(carrier, request->action, request->n);
+    }
+    rf_ucx_request_end(request);
+}
+
+static void on_end(void *handle, ucs_status_t status, void *request)
+{
+    end(request, status);
+    ucp_request_free(handle);
+}
+
+void rf_ucx_offered(struct rf_ucx_peer *peer, uint32_t action)
+{
+    peer->carrier->ops[action].offered = true;
+    peer->offers.at[peer->offers.n++] = action;
+}
+
+/* The next items of an action: of one run, in one request. */
+static struct rf_ucx_request *next_request(struct rf_ucx_peer *peer,
+                                           uint32_t action)
+{
+    struct rf_ucx_op *of = &peer->carrier->ops[action];
+    const uint64_t run = of->shape.run_items;
+    struct rf_ucx_request *request =
+        rf_ucx_request_new(peer->carrier, peer, RF_UCX_GETTING);
+    request->action = action;
+    request->first = of->asked;
+    request->n =
+        RF_MIN(run - of->asked % run, RF_UCX_RUN_BYTES / of->wire_item);
+    of->asked += request->n;
+    peer->under_way++;
+    return request;
+}
+
+static void issue(struct rf_ucx_peer *peer, uint32_t action)
+{
+    struct rf_ucx_carrier *carrier = peer->carrier;
+    const struct rf_ucx_op *of = &carrier->ops[action];
+    const struct rf_op *op = rf_ucx_op_of(carrier, action);
+    struct rf_ucx_request *request = next_request(peer, action);
+    const ucp_request_param_t param = {.op_attr_mask =
+                                           UCP_OP_ATTR_FIELD_CALLBACK |
+                                           UCP_OP_ATTR_FIELD_USER_DATA,
+                                       .cb.send = on_end,
+                                       .user_data = request};
+    const uint64_t bytes = request->n * of->wire_item;
+    const uint64_t from =
+        peer->end.base[op->src_mem] + op->src_offset +
+        rf_ucx_offset(&of->shape, request->first, RF_COPY_SRC);
+    void *to = rf_ucx_address(carrier, action, request->first, RF_COPY_DST);
+    const int64_t before = rf_now_ns();
+    ucs_status_ptr_t answer;
+    carrier->dirty = true;
+    answer = ucp_get_nbx(peer->end.ep, to, bytes, from,
+                         peer->end.rkey[op->src_mem], &param);
+    if (!UCS_PTR_IS_PTR(answer)) {
+        end(request, UCS_PTR_STATUS(answer));
+    }
+    rf_engine_spent(carrier->engine, RF_TRACE_RECEIVE, before,
+                    carrier->engine->flow->actions[action].op, bytes);
+}
+
+void rf_ucx_get(struct rf_ucx_peer *peer, bool *worked)
+{
+    while (peer->next_offer < peer->offers.n &&
+           peer->under_way < RF_UCX_WINDOW) {
+        const uint32_t action = peer->offers.at[peer->next_offer];
+        const struct rf_ucx_op *of = &peer->carrier->ops[action];
+        issue(peer, action);
+        peer->next_offer += of->asked == of->shape.total_items;
+        *worked = true;
+    }
+    if (peer->next_offer == peer->offers.n) {
+        peer->next_offer = peer->offers.n = 0;
+    }
+}

@@ -5,7 +5,6 @@
 
 #include "common/mem.h"
 #include "common/stats.h"
-#include "common/text.h"
 #include "common/variance.h"
 #include "coordinator/results/fields.h"
 
@@ -216,8 +215,7 @@ static char *reason_of(const json_t *record, const char *name)
     return rf_xasprintf("%.40s", name);
 }
 
-/* The reasons: "drift, outliers"; NULL if it is not unstable. */
-static char *reasons_of(const json_t *record)
+char *rf_flags_reasons(const json_t *record)
 {
     const json_t *flags = json_object_get(record, "flags"), *flag;
     char *list = NULL;
@@ -242,20 +240,4 @@ static char *reasons_of(const json_t *record)
         return NULL;
     }
     return list != NULL ? list : rf_xstrdup("no reason given");
-}
-
-void rf_flags_collect(char **list, const json_t *record)
-{
-    char *reasons = reasons_of(record), *longer;
-    if (reasons == NULL) {
-        return;
-    }
-    longer = rf_xasprintf("%s%s%.200s (%s)",
-                          *list != NULL ? *list : "unstable, see flags: ",
-                          *list != NULL ? "; " : "",
-                          rf_result_text(record, NULL, "name"), reasons);
-    rf_text_clean_line(longer, strlen(longer));
-    free(reasons);
-    free(*list);
-    *list = longer;
 }

@@ -8,9 +8,8 @@
  * docs/RESULTS.md. A new reference. */
 json_t *rf_flags_json(const json_t *record);
 
-/* Adds a record whose `flags` say that it is unstable, and why, to the sentence
- * under a table. `*list` is NULL at first and while all are stable; to be
- * freed. */
-void rf_flags_collect(char **list, const json_t *record);
+/* Why a record's `flags` say that it is unstable: "drift, outliers"; NULL: it
+ * is stable. To be freed. */
+char *rf_flags_reasons(const json_t *record);
 
 #endif

@@ -8,6 +8,9 @@
 #include "coordinator/results/fields.h"
 #include "coordinator/results/flags.h"
 
+/* Where all records of a table are meant, more than so many. */
+#define NAMED_MAX 3
+
 /* Appends to a list, which begins with `head`. */
 static void add(char **list, const char *head, const char *between,
                 const char *text)
@@ -37,31 +40,79 @@ static char *list_tcp(const json_t *record)
     return list;
 }
 
-static void add_over_tcp(char **list, const json_t *record)
+/* What the ways over TCP are, of a scenario with ucx; NULL: none. */
+static char *over_tcp(const json_t *record)
 {
     const char *method = rf_result_text(record, "scenario", "method");
-    char *ways = strcmp(method, "ucx") == 0 ? list_tcp(record) : NULL, *one;
-    if (ways == NULL) {
+    return strcmp(method, "ucx") == 0 ? list_tcp(record) : NULL;
+}
+
+static struct rf_remark_group *group_of(struct rf_remark_groups *groups,
+                                        const char *why)
+{
+    for (size_t i = 0; i < groups->n; i++) {
+        if (strcmp(groups->list[i].why, why) == 0) {
+            return &groups->list[i];
+        }
+    }
+    RF_PUSH(groups->list, groups->n, groups->cap,
+            ((struct rf_remark_group){.why = rf_xstrdup(why)}));
+    return &groups->list[groups->n - 1];
+}
+
+/* Takes `why` over; NULL: nothing. */
+static void note(struct rf_remark_groups *groups, const json_t *record,
+                 char *why)
+{
+    struct rf_remark_group *group;
+    char *name;
+    if (why == NULL) {
         return;
     }
-    one =
-        rf_xasprintf("%.200s (%s)", rf_result_text(record, NULL, "name"), ways);
-    add(list, "UCX took TCP: ", "; ", one);
-    rf_text_clean_line(*list, strlen(*list));
-    free(one);
-    free(ways);
+    group = group_of(groups, why);
+    name = rf_xasprintf("%.200s", rf_result_text(record, NULL, "name"));
+    add(&group->names, "", ", ", name);
+    group->n++;
+    free(name);
+    free(why);
 }
 
 void rf_remarks_add(struct rf_remarks *remarks, const json_t *record)
 {
-    rf_flags_collect(&remarks->lines[RF_REMARK_UNSTABLE], record);
-    add_over_tcp(&remarks->lines[RF_REMARK_OVER_TCP], record);
+    remarks->n_records++;
+    note(&remarks->of[RF_REMARK_UNSTABLE], record, rf_flags_reasons(record));
+    note(&remarks->of[RF_REMARK_OVER_TCP], record, over_tcp(record));
+}
+
+char *rf_remarks_line(const struct rf_remarks *remarks, enum rf_remark about)
+{
+    static const char *const heads[RF_REMARKS] = {"unstable, see flags: ",
+                                                  "UCX took TCP: "};
+    const struct rf_remark_groups *groups = &remarks->of[about];
+    char *line = NULL;
+    for (size_t i = 0; i < groups->n; i++) {
+        const struct rf_remark_group *group = &groups->list[i];
+        char *part = group->n == remarks->n_records && group->n > NAMED_MAX
+                         ? rf_xasprintf("all %zu (%s)", group->n, group->why)
+                         : rf_xasprintf("%s (%s)", group->names, group->why);
+        add(&line, heads[about], "; ", part);
+        free(part);
+    }
+    if (line != NULL) {
+        rf_text_clean_line(line, strlen(line));
+    }
+    return line;
 }
 
 void rf_remarks_free(struct rf_remarks *remarks)
 {
-    for (int i = 0; i < RF_REMARKS; i++) {
-        free(remarks->lines[i]);
-        remarks->lines[i] = NULL;
+    for (int about = 0; about < RF_REMARKS; about++) {
+        struct rf_remark_groups *groups = &remarks->of[about];
+        for (size_t i = 0; i < groups->n; i++) {
+            free(groups->list[i].why);
+            free(groups->list[i].names);
+        }
+        free(groups->list);
     }
+    memset(remarks, 0, sizeof(*remarks));
 }

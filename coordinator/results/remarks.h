@@ -3,17 +3,32 @@
 #define RF_COORDINATOR_RESULTS_REMARKS_H
 
 #include <jansson.h>
+#include <stddef.h>
 
-enum { RF_REMARK_UNSTABLE, RF_REMARK_OVER_TCP, RF_REMARKS };
+enum rf_remark { RF_REMARK_UNSTABLE, RF_REMARK_OVER_TCP, RF_REMARKS };
 
-/* All NULL at first. */
+/* Scenarios of which the same is said. */
+struct rf_remark_group {
+    char *why;
+    char *names; /* "a, b" */
+    size_t n;
+};
+
+/* All zeros at first. */
 struct rf_remarks {
-    char *lines[RF_REMARKS]; /* NULL: nothing to say */
+    struct rf_remark_groups {
+        struct rf_remark_group *list;
+        size_t n, cap;
+    } of[RF_REMARKS];
+    size_t n_records;
 };
 
 /* Adds what is to be said of a record: that it is unstable and why, and that
  * UCX took TCP for it where there may be something faster. */
 void rf_remarks_add(struct rf_remarks *remarks, const json_t *record);
+/* "unstable, see flags: a, b (drift); c (outliers)"; all of many records are
+ * not named one by one. NULL: nothing to say. To be freed. */
+char *rf_remarks_line(const struct rf_remarks *remarks, enum rf_remark about);
 void rf_remarks_free(struct rf_remarks *remarks);
 
 #endif

@@ -90,14 +90,16 @@ static void print_constant(const char *constant, enum rf_report_form form,
 static void print_sentences(const struct rf_result_set *set,
                             enum rf_report_form form, FILE *to)
 {
-    struct rf_remarks remarks = {{NULL}};
+    struct rf_remarks remarks = {.n_records = 0};
     for (size_t i = 0; i < set->n && form != RF_REPORT_CSV; i++) {
         rf_remarks_add(&remarks, set->files[i].result);
     }
     for (int i = 0; i < RF_REMARKS; i++) {
-        if (remarks.lines[i] != NULL) {
-            print_line(remarks.lines[i], form, to);
+        char *line = rf_remarks_line(&remarks, (enum rf_remark)i);
+        if (line != NULL) {
+            print_line(line, form, to);
         }
+        free(line);
     }
     rf_remarks_free(&remarks);
 }

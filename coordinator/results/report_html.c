@@ -236,7 +236,7 @@ static size_t print_run(const struct rf_result_set *set, size_t first, FILE *to)
 {
     struct rf_table *table = rf_report_table_create(RF_REPORT_HTML, false);
     json_t *run = rf_report_run_json(set, first);
-    struct rf_remarks remarks = {{NULL}};
+    struct rf_remarks remarks = {.n_records = 0};
     size_t i = first;
     do {
         rf_report_table_add(table, RF_REPORT_HTML, NULL, set->files[i].result);
@@ -249,12 +249,14 @@ static size_t print_run(const struct rf_result_set *set, size_t first, FILE *to)
     for (size_t k = first; k < i; k++) {
         print_pooled(&set->files[k], to);
     }
-    for (int line = 0; line < RF_REMARKS; line++) {
-        if (remarks.lines[line] != NULL) {
+    for (int about = 0; about < RF_REMARKS; about++) {
+        char *line = rf_remarks_line(&remarks, (enum rf_remark)about);
+        if (line != NULL) {
             fputs("<p>", to);
-            put(to, remarks.lines[line]);
+            put(to, line);
             fputs("</p>\n", to);
         }
+        free(line);
     }
     rf_remarks_free(&remarks);
     json_decref(run);

@@ -443,7 +443,7 @@ void rf_results_print(const struct rf_results *results, FILE *to)
 {
     const struct rf_config *config = results->run.config;
     struct rf_table *table = rf_report_table_create(RF_REPORT_TABLE, false);
-    struct rf_remarks remarks = {{NULL}};
+    struct rf_remarks remarks = {.n_records = 0};
     for (size_t i = 0; i < config->n_scenarios; i++) {
         const json_t *row =
             json_object_get(results->shown, config->scenarios[i].name);
@@ -456,9 +456,11 @@ void rf_results_print(const struct rf_results *results, FILE *to)
         rf_table_print(table, to, RF_REPORT_TABLE, 0);
     }
     for (int i = 0; i < RF_REMARKS; i++) {
-        if (remarks.lines[i] != NULL) {
-            fprintf(to, "%s\n", remarks.lines[i]);
+        char *line = rf_remarks_line(&remarks, (enum rf_remark)i);
+        if (line != NULL) {
+            fprintf(to, "%s\n", line);
         }
+        free(line);
     }
     rf_remarks_free(&remarks);
     rf_table_destroy(table);

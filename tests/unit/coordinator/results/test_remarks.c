@@ -17,35 +17,78 @@ static void add(struct rf_remarks *remarks, json_t *of)
     json_decref(of);
 }
 
+static void expect(const struct rf_remarks *remarks, enum rf_remark about,
+                   const char *line)
+{
+    char *text = rf_remarks_line(remarks, about);
+    ck_assert_pstr_eq(text, line);
+    free(text);
+}
+
 START_TEST(test_a_path_that_is_tcp_is_said)
 {
-    struct rf_remarks remarks = {{NULL}};
+    struct rf_remarks remarks = {.n_records = 0};
     add(&remarks, record("fast", "ucx",
                          "UCX 1.13.1; 4 puts by rc_mlx5/mlx5_0:1; 2 mapped by "
                          "posix/memory"));
     add(&remarks, record("other", "nccl", "none; 1 messages by tcp/eth0"));
-    ck_assert_ptr_null(remarks.lines[RF_REMARK_OVER_TCP]);
+    expect(&remarks, RF_REMARK_OVER_TCP, NULL);
     add(&remarks,
         record("a\nb", "ucx",
                "UCX 1.13.1; 4 puts by rc_mlx5/mlx5_0:1; 6 messages by "
                "tcp/eth0; 2 messages by ud/mlx5_0:1,tcp/lo"));
     add(&remarks, record("c", "ucx", "UCX 1.13.1; 1 messages by tcp/lo"));
-    ck_assert_str_eq(remarks.lines[RF_REMARK_OVER_TCP],
-                     "UCX took TCP: a b (6 messages by tcp/eth0, 2 messages by "
-                     "ud/mlx5_0:1,tcp/lo); c (1 messages by tcp/lo)");
-    ck_assert_ptr_null(remarks.lines[RF_REMARK_UNSTABLE]);
+    expect(&remarks, RF_REMARK_OVER_TCP,
+           "UCX took TCP: a b (6 messages by tcp/eth0, 2 messages by "
+           "ud/mlx5_0:1,tcp/lo); c (1 messages by tcp/lo)");
+    expect(&remarks, RF_REMARK_UNSTABLE, NULL);
     rf_remarks_free(&remarks);
-    ck_assert_ptr_null(remarks.lines[RF_REMARK_OVER_TCP]);
+    expect(&remarks, RF_REMARK_OVER_TCP, NULL);
 }
 END_TEST
 
 START_TEST(test_a_record_without_setup_says_nothing)
 {
-    struct rf_remarks remarks = {{NULL}};
+    struct rf_remarks remarks = {.n_records = 0};
     add(&remarks,
         json_pack("{s:s, s:{s:s}}", "name", "x", "scenario", "method", "ucx"));
     add(&remarks, record("x", "ucx", "; ; 1 messages; tcp/"));
-    ck_assert_ptr_null(remarks.lines[RF_REMARK_OVER_TCP]);
+    expect(&remarks, RF_REMARK_OVER_TCP, NULL);
+    rf_remarks_free(&remarks);
+}
+END_TEST
+
+static json_t *unstable(const char *name, const char *flag)
+{
+    return json_pack("{s:s, s:[s, s]}", "name", name, "flags", flag,
+                     "unstable");
+}
+
+START_TEST(test_scenarios_with_one_reason_share_it)
+{
+    struct rf_remarks remarks = {.n_records = 0};
+    add(&remarks, unstable("a", "drift"));
+    add(&remarks, unstable("b\nc", "outliers"));
+    add(&remarks, unstable("d", "drift"));
+    expect(&remarks, RF_REMARK_UNSTABLE,
+           "unstable, see flags: a, d (drift); b c (outliers)");
+    rf_remarks_free(&remarks);
+}
+END_TEST
+
+START_TEST(test_all_of_many_scenarios_are_not_listed)
+{
+    struct rf_remarks remarks = {.n_records = 0};
+    add(&remarks, unstable("a", "drift"));
+    add(&remarks, unstable("b", "drift"));
+    add(&remarks, unstable("c", "drift"));
+    expect(&remarks, RF_REMARK_UNSTABLE,
+           "unstable, see flags: a, b, c (drift)");
+    add(&remarks, unstable("d", "drift"));
+    expect(&remarks, RF_REMARK_UNSTABLE, "unstable, see flags: all 4 (drift)");
+    add(&remarks, json_pack("{s:s}", "name", "stable"));
+    expect(&remarks, RF_REMARK_UNSTABLE,
+           "unstable, see flags: a, b, c, d (drift)");
     rf_remarks_free(&remarks);
 }
 END_TEST
@@ -57,6 +100,8 @@ Suite *test_remarks_suite(void)
     TCase *tests = tcase_create("remarks");
     tcase_add_test(tests, test_a_path_that_is_tcp_is_said);
     tcase_add_test(tests, test_a_record_without_setup_says_nothing);
+    tcase_add_test(tests, test_scenarios_with_one_reason_share_it);
+    tcase_add_test(tests, test_all_of_many_scenarios_are_not_listed);
     suite_add_tcase(suite, tests);
     return suite;
 }

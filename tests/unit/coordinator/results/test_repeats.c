@@ -314,12 +314,12 @@ static struct rf_attempt *longer(int64_t more_ms)
 START_TEST(test_repeats_that_differ_are_flagged_in_one_sentence)
 {
     json_t *record = NULL, *same = NULL;
-    char *text = NULL;
+    char *text;
     add(&record, longer(0), 0);
     add(&record, longer(10), 1);
     ck_assert(has_flag(record, "repeats_differ"));
     ck_assert(has_flag(record, "unstable"));
-    rf_flags_collect(&text, record);
+    text = rf_flags_reasons(record);
     ck_assert_msg(strstr(text, "repeats_differ: time ") != NULL &&
                       strstr(text, " % between, ") != NULL &&
                       strstr(text, " % within") != NULL &&

@@ -37,8 +37,9 @@ sshd_has_died() {
 
 node_has_gone() {
     finish_within 60
-    # Plans may be made before the news comes: then scenarios begin without it.
-    if [[ $state = planning && -d results ]]; then
+    # It may have answered, and plans may be made, before the news comes: then
+    # scenarios begin without it.
+    if [[ $state =~ ^(inspecting|planning)$ && -d results ]]; then
         expect_exit_in 1 4
     elif has_not_begun "$state"; then
         expect_exit 4

@@ -399,8 +399,7 @@
     F(S, U32, pid, NULLABLE, 1, INT32_MAX, "null: it could not be started")    \
     F(S, U32, status, NULLABLE, 0, 255, "of exit")                             \
     F(S, U32, signal, NULLABLE, 1, 128, "that ended it")                       \
-    F(S, TEXT, cause, NULLABLE, 0, RF_MSG_TEXT_MAX,                            \
-      "why the agent ended it, or could not start it")                         \
+    F(S, TEXT, cause, NULLABLE, 0, RF_MSG_TEXT_MAX, "why the agent ended it")  \
     F(S, TEXT, phase, NULLABLE, 0, 63, "the last step that it was sent")       \
     F(S, TEXTS, stderr_lines, REQUIRED, 64, 16384, "its last lines")
 

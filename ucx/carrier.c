@@ -61,8 +61,11 @@ static void find_ops(struct rf_ucx_carrier *carrier)
         }
         if (index[peer] == RF_NONE) {
             index[peer] = carrier->n_peers++;
-            carrier->peers[index[peer]] = (struct rf_ucx_peer){
-                .carrier = carrier, .rank = peer, .current = RF_NONE};
+            carrier->peers[index[peer]] =
+                (struct rf_ucx_peer){.carrier = carrier,
+                                     .rank = peer,
+                                     .loss = {&carrier->broken, peer},
+                                     .current = RF_NONE};
         }
         add_op(carrier, i, index[peer]);
     }

@@ -29,7 +29,9 @@
 
 #include "transport/copy.h"
 #include "transport/engine.h"
-#include "ucx/library.h"
+#include "ucx/card.h"
+#include "ucx/choices.h"
+#include "ucx/endpoint.h"
 
 #define RF_UCX_HEADER_BYTES 24
 /* Bytes of one request. */
@@ -121,6 +123,7 @@ struct rf_ucx_neighbour {
 struct rf_ucx_peer {
     struct rf_ucx_carrier *carrier;
     uint32_t rank;
+    struct rf_ucx_loss loss;
     struct rf_ucx_end end;      /* of a neighbour: the same */
     bool rma;                   /* UCX reaches its arenas by itself */
     bool eager;                 /* messages go at once */
@@ -197,17 +200,12 @@ void rf_ucx_attach(const struct rf_engine *engine);
 struct rf_ucx_neighbour *
 rf_ucx_neighbour_of(const struct rf_ucx_carrier *carrier, uint32_t rank);
 
-/* --- choices.c ------------------------------------------------------------ */
+/* --- ways.c --------------------------------------------------------------- */
 
 /* Collective: how this rank's ops travel, and what UCX chose for all of the
  * world in env->registration. */
 enum rf_status rf_ucx_tell_choices(struct rf_ucx_carrier *carrier,
                                    struct rf_err *err) RF_MUST_CHECK;
-
-/* Fields of a card: each a length and that many bytes. */
-void rf_ucx_append(struct rf_blob *card, const void *data, size_t size);
-/* The next field; false where the card ends before. */
-bool rf_ucx_next_field(struct rf_blob *rest, const void **data, size_t *size);
 
 /* --- request.c ------------------------------------------------------------ */
 
@@ -266,20 +264,5 @@ void *rf_ucx_address(const struct rf_ucx_carrier *carrier, uint32_t action,
 /* Where it is from the op's first element on. */
 uint64_t rf_ucx_offset(const struct rf_copy_shape *shape, uint64_t item,
                        enum rf_copy_side side);
-
-/* --- describe.c ----------------------------------------------------------- */
-
-#define RF_UCX_NAMES_BYTES 112
-
-/* What UCX says of one endpoint. */
-struct rf_ucx_ways {
-    /* Transports and devices ("tcp/lo"), each once, separated by commas; those
-     * that map memory of others apart. */
-    char all[RF_UCX_NAMES_BYTES], mapping[RF_UCX_NAMES_BYTES];
-    bool rma; /* it reaches registered memory without the other's help */
-    bool tcp; /* it has nothing but TCP */
-};
-
-void rf_ucx_describe(const char *info, struct rf_ucx_ways *out);
 
 #endif

@@ -1,46 +1,15 @@
-/*
- * What UCX chose, told to all ranks. See carrier.h.
- *
- * An endpoint is described from its own account of itself, which this rank then
- * goes by.
- */
+/* See choices.h. */
+#include "ucx/choices.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/bytes.h"
 #include "common/mem.h"
-#include "ucx/carrier.h"
+#include "ucx/card.h"
 
 #define CHOICE_BYTES (RF_UCX_NAMES_BYTES + 16)
-
-/* --- fields --------------------------------------------------------------- */
-
-void rf_ucx_append(struct rf_blob *card, const void *data, size_t size)
-{
-    card->data = rf_xrealloc(card->data, 1, card->size + 4 + size);
-    rf_put_u32((uint8_t *)card->data + card->size, (uint32_t)size);
-    if (size > 0) {
-        memcpy((uint8_t *)card->data + card->size + 4, data, size);
-    }
-    card->size += 4 + size;
-}
-
-bool rf_ucx_next_field(struct rf_blob *rest, const void **data, size_t *size)
-{
-    const uint8_t *at = rest->data;
-    if (rest->size < 4 || rf_get_u32(at) > rest->size - 4) {
-        return false;
-    }
-    *size = rf_get_u32(at);
-    *data = at + 4;
-    rest->data = (uint8_t *)rest->data + 4 + *size;
-    rest->size -= 4 + *size;
-    return true;
-}
-
-/* --- choices -------------------------------------------------------------- */
 
 /* How many pairs of ranks have the same ways. */
 struct choice {
@@ -66,15 +35,7 @@ static void count(struct choices *of, const char *text, size_t size)
     RF_PUSH(of->list, of->n, of->cap, new);
 }
 
-static bool wants_rma(bool real)
-{
-    const char *value = getenv(RF_UCX_RMA_VARIABLE);
-    return value == NULL ? real
-                         : strcmp(value, "always") == 0 ||
-                               (real && strcmp(value, "never") != 0);
-}
-
-static enum rf_status ask(ucp_ep_h ep, struct rf_ucx_ways *out,
+enum rf_status rf_ucx_ask(ucp_ep_h ep, struct rf_ucx_ways *out,
                           struct rf_err *err)
 {
     char *info = NULL;
@@ -90,45 +51,11 @@ static enum rf_status ask(ucp_ep_h ep, struct rf_ucx_ways *out,
     return RF_OK;
 }
 
-static void tell(struct rf_blob *out, const char *how, const char *names)
+void rf_ucx_tell(struct rf_blob *mine, const char *how, const char *names)
 {
     char text[CHOICE_BYTES];
     const int n = snprintf(text, sizeof(text), "%s %s", how, names);
-    rf_ucx_append(out, text, (size_t)n);
-}
-
-static const char *way_of(const struct rf_ucx_peer *peer)
-{
-    return !peer->rma                                 ? "messages by"
-           : peer->carrier->env->plan->spec->ucx_gets ? "gets by"
-                                                      : "puts by";
-}
-
-/* A field for each rank that this one sends to or copies from: "puts by
- * rc_mlx5/mlx5_0:1". */
-static enum rf_status describe(struct rf_ucx_carrier *carrier,
-                               struct rf_blob *out, struct rf_err *err)
-{
-    enum rf_status status = RF_OK;
-    struct rf_ucx_ways ways;
-    for (uint32_t i = 0; i < carrier->n_peers && status == RF_OK; i++) {
-        struct rf_ucx_peer *peer = &carrier->peers[i];
-        status = ask(peer->end.ep, &ways, err);
-        if (status == RF_OK) {
-            peer->rma = wants_rma(ways.rma);
-            peer->eager = ways.tcp && !peer->rma;
-            tell(out, way_of(peer), ways.all);
-        }
-    }
-    for (uint32_t i = 0;
-         carrier->attached && i < carrier->n_neighbours && status == RF_OK;
-         i++) {
-        status = ask(carrier->neighbours[i].end.ep, &ways, err);
-        if (status == RF_OK) {
-            tell(out, "mapped by", ways.mapping);
-        }
-    }
-    return status;
+    rf_ucx_append(mine, text, (size_t)n);
 }
 
 static void sum_up(const struct rf_blob *all, uint32_t n_ranks, char *out)
@@ -152,25 +79,14 @@ static void sum_up(const struct rf_blob *all, uint32_t n_ranks, char *out)
     free(choices.list);
 }
 
-enum rf_status rf_ucx_tell_choices(struct rf_ucx_carrier *carrier,
-                                   struct rf_err *err)
+enum rf_status rf_ucx_publish(const struct rf_method_env *env,
+                              const struct rf_blob *mine, struct rf_err *err)
 {
-    const struct rf_method_env *env = carrier->env;
-    const uint32_t n_ranks = env->plan->world->n_ranks;
-    struct rf_blob mine = {NULL, 0};
-    struct rf_blob *all = rf_xcalloc(n_ranks, sizeof(*all));
-    enum rf_status status = describe(carrier, &mine, err);
-    if (status == RF_OK) {
-        status =
-            env->exchange(env->exchange_data, mine.data, mine.size, all, err);
+    struct rf_blob *all = NULL;
+    enum rf_status status = rf_ucx_swap_cards(env, mine, &all, err);
+    if (status == RF_OK && env->registration != NULL) {
+        sum_up(all, env->plan->world->n_ranks, env->registration);
     }
-    if (status == RF_OK) {
-        if (env->registration != NULL) {
-            sum_up(all, n_ranks, env->registration);
-        }
-        rf_blobs_free(all, n_ranks);
-    }
-    free(all);
-    free(mine.data);
+    rf_ucx_drop_cards(env, &all);
     return status;
 }

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "common/core.h"
-#include "ucx/carrier.h"
+#include "ucx/choices.h"
 
 #define LANES_MAX 64
 #define NAME_BYTES 64

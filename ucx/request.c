@@ -1,6 +1,4 @@
 /* Requests under way, and where items are. See carrier.h. */
-#include <inttypes.h>
-
 #include "common/mem.h"
 #include "ucx/carrier.h"
 
@@ -44,17 +42,8 @@ uint8_t *rf_ucx_stage(struct rf_ucx_request *request)
 void rf_ucx_lost(struct rf_ucx_carrier *carrier, const struct rf_ucx_peer *peer,
                  ucs_status_t why)
 {
-    if (carrier->broken.status != RF_OK) {
-        return;
-    }
-    if (peer != NULL) {
-        (void)rf_err_set(&carrier->broken, RF_ERR_PEER,
-                         "UCX lost rank %" PRIu32 ": %s", peer->rank,
-                         ucs_status_string(why));
-    } else {
-        (void)rf_err_set(&carrier->broken, RF_ERR_IO, "UCX: %s",
-                         ucs_status_string(why));
-    }
+    const struct rf_ucx_loss nobody = {&carrier->broken, RF_NONE};
+    rf_ucx_lose(peer != NULL ? &peer->loss : &nobody, why);
 }
 
 uint64_t rf_ucx_offset(const struct rf_copy_shape *shape, uint64_t item,

@@ -6,16 +6,10 @@
  * connects when they are first used, and both sides have to take part. A rank
  * that has heard HELLO from all its peers and whose own have left says READY;
  * when all have said so, nobody needs it any more to connect.
- *
- * An endpoint between nodes tells when it fails; inside a node that would cost
- * shared memory, which cannot tell, and the engine watches processes there.
  */
-#include <inttypes.h>
-#include <sched.h>
 #include <stdlib.h>
 
 #include "common/bytes.h"
-#include "common/clock.h"
 #include "common/mem.h"
 #include "ucx/carrier.h"
 
@@ -45,85 +39,22 @@ static enum rf_status append_key(const struct rf_ucx_carrier *carrier,
     return RF_OK;
 }
 
-static enum rf_status write_card(const struct rf_ucx_carrier *carrier,
-                                 struct rf_blob *card, struct rf_err *err)
-{
-    ucp_address_t *address;
-    size_t size;
-    enum rf_status status = RF_OK;
-    const ucs_status_t why =
-        ucp_worker_get_address(carrier->worker, &address, &size);
-    if (why != UCS_OK) {
-        return rf_ucx_failed("tell its address", why, err);
-    }
-    rf_ucx_append(card, address, size);
-    ucp_worker_release_address(carrier->worker, address);
-    for (int mem = 0; mem < RF_MEM_COUNT && status == RF_OK; mem++) {
-        status = append_key(carrier, (enum rf_mem)mem, card, err);
-    }
-    return status;
-}
-
 static enum rf_status swap_cards(struct rf_ucx_carrier *carrier,
                                  struct rf_err *err)
 {
-    const struct rf_method_env *env = carrier->env;
-    const uint32_t n_ranks = env->plan->world->n_ranks;
     struct rf_blob card = {NULL, 0};
-    struct rf_blob *all = rf_xcalloc(n_ranks, sizeof(*all));
-    enum rf_status status = write_card(carrier, &card, err);
+    enum rf_status status = rf_ucx_append_address(&card, carrier->worker, err);
+    for (int mem = 0; mem < RF_MEM_COUNT && status == RF_OK; mem++) {
+        status = append_key(carrier, (enum rf_mem)mem, &card, err);
+    }
     if (status == RF_OK) {
-        status =
-            env->exchange(env->exchange_data, card.data, card.size, all, err);
+        status = rf_ucx_swap_cards(carrier->env, &card, &carrier->cards, err);
     }
     free(card.data);
-    if (status != RF_OK) {
-        free(all);
-        return status;
-    }
-    carrier->cards = all;
-    return RF_OK;
-}
-
-static void drop_cards(struct rf_ucx_carrier *carrier)
-{
-    if (carrier->cards != NULL) {
-        rf_blobs_free(carrier->cards, carrier->env->plan->world->n_ranks);
-        free(carrier->cards);
-        carrier->cards = NULL;
-    }
+    return status;
 }
 
 /* --- endpoints ------------------------------------------------------------ */
-
-static void on_error(void *peer, ucp_ep_h ep, ucs_status_t status)
-{
-    (void)ep;
-    rf_ucx_lost(((struct rf_ucx_peer *)peer)->carrier, peer, status);
-}
-
-static enum rf_status make_endpoint(const struct rf_ucx_carrier *carrier,
-                                    uint32_t rank, struct rf_ucx_peer *peer,
-                                    const void *address, ucp_ep_h *out,
-                                    struct rf_err *err)
-{
-    ucp_ep_params_t params = {.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS,
-                              .address = address};
-    ucs_status_t status;
-    if (peer != NULL) {
-        params.field_mask |= UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
-                             UCP_EP_PARAM_FIELD_ERR_HANDLER;
-        params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
-        params.err_handler = (ucp_err_handler_t){on_error, peer};
-    }
-    status = ucp_ep_create(carrier->worker, &params, out);
-    return status == UCS_OK
-               ? RF_OK
-               : rf_err_set(err, RF_ERR_IO,
-                            "UCX has no way to rank %" PRIu32
-                            ": %s (see UCX_TLS and UCX_NET_DEVICES)",
-                            rank, ucs_status_string(status));
-}
 
 /* The arena's base and key from a card; false: they are not there. */
 static bool read_key(struct rf_ucx_end *end, int mem, struct rf_blob *card,
@@ -153,8 +84,9 @@ enum rf_status rf_ucx_end_open(struct rf_ucx_carrier *carrier, uint32_t rank,
     ucs_status_t why = UCS_OK;
     bool whole = rf_ucx_next_field(&card, &address, &size) && size > 0;
     if (whole) {
-        enum rf_status status =
-            make_endpoint(carrier, rank, peer, address, &out->ep, err);
+        enum rf_status status = rf_ucx_endpoint_open(
+            carrier->worker, address, rank, peer != NULL ? &peer->loss : NULL,
+            &out->ep, err);
         if (status != RF_OK) {
             return status;
         }
@@ -165,9 +97,7 @@ enum rf_status rf_ucx_end_open(struct rf_ucx_carrier *carrier, uint32_t rank,
     if (why != UCS_OK) {
         return rf_ucx_failed("use a key of registered memory", why, err);
     }
-    return whole ? RF_OK
-                 : rf_err_set(err, RF_ERR_PROTOCOL,
-                              "rank %" PRIu32 " sent a wrong UCX card", rank);
+    return whole ? RF_OK : rf_ucx_wrong_card(rank, err);
 }
 
 void rf_ucx_end_close(struct rf_ucx_end *end)
@@ -194,7 +124,7 @@ static enum rf_status reach_peers(struct rf_ucx_carrier *carrier,
                 rf_ucx_end_open(carrier, peer->rank, peer, &peer->end, err);
         }
     }
-    drop_cards(carrier);
+    rf_ucx_drop_cards(carrier->env, &carrier->cards);
     return status;
 }
 
@@ -216,7 +146,6 @@ static const struct rf_ucx_peer *missing(const struct rf_ucx_carrier *carrier,
 static enum rf_status meet(struct rf_ucx_carrier *carrier,
                            enum rf_ucx_kind kind, struct rf_err *err)
 {
-    const struct rf_method_env *env = carrier->env;
     const struct rf_ucx_peer *peer;
     for (uint32_t i = 0; i < carrier->n_peers; i++) {
         rf_ucx_note(&carrier->peers[i], kind, RF_NONE);
@@ -226,40 +155,17 @@ static enum rf_status meet(struct rf_ucx_carrier *carrier,
     }
     while ((peer = missing(carrier, kind)) != NULL ||
            carrier->outstanding > 0) {
-        if (ucp_worker_progress(carrier->worker) == 0) {
-            sched_yield();
-        }
-        if (carrier->broken.status != RF_OK) {
-            return rf_err_set(err, carrier->broken.status, "%s",
-                              carrier->broken.text);
-        }
-        if (atomic_load(env->abort)) {
-            return rf_err_set(err, RF_ERR_ABORTED, "aborted");
-        }
-        if (rf_now_ns() > env->deadline_ns) {
-            return rf_err_set(err, RF_ERR_TIMEOUT,
-                              "no connection through UCX with rank %" PRIu32
-                              " in time (see UCX_TLS and UCX_NET_DEVICES)",
-                              peer != NULL ? peer->rank
-                                           : carrier->peers[0].rank);
+        const enum rf_status status = rf_ucx_wait(
+            carrier->env, carrier->worker, &carrier->broken,
+            peer != NULL ? peer->rank : carrier->peers[0].rank, err);
+        if (status != RF_OK) {
+            return status;
         }
     }
     return RF_OK;
 }
 
 /* --- in order ------------------------------------------------------------- */
-
-static enum rf_status start_worker(struct rf_ucx_carrier *carrier,
-                                   struct rf_err *err)
-{
-    const ucp_worker_params_t params = {.field_mask =
-                                            UCP_WORKER_PARAM_FIELD_THREAD_MODE,
-                                        .thread_mode = UCS_THREAD_MODE_SINGLE};
-    const ucs_status_t status =
-        ucp_worker_create(carrier->library->context, &params, &carrier->worker);
-    return status == UCS_OK ? rf_ucx_listen(carrier, err)
-                            : rf_ucx_failed("make a worker", status, err);
-}
 
 static enum rf_status register_arenas(struct rf_ucx_carrier *carrier,
                                       struct rf_err *err)
@@ -283,7 +189,10 @@ enum rf_status rf_ucx_join(const struct rf_method_env *env,
         rf_ucx_library_take(env->plan->world->n_ranks, &carrier->library, err);
     carrier->env = env;
     if (status == RF_OK) {
-        status = start_worker(carrier, err);
+        status = rf_ucx_worker_open(carrier->library, &carrier->worker, err);
+    }
+    if (status == RF_OK) {
+        status = rf_ucx_listen(carrier, err);
     }
     if (status == RF_OK) {
         status = register_arenas(carrier, err);
@@ -329,7 +238,7 @@ static bool has_work_left(const struct rf_ucx_carrier *carrier)
  * the last iteration, and the worker takes its endpoints with it. */
 void rf_ucx_disconnect(struct rf_ucx_carrier *carrier)
 {
-    drop_cards(carrier);
+    rf_ucx_drop_cards(carrier->env, &carrier->cards);
     if (carrier->library == NULL) {
         return;
     }

@@ -1,0 +1,84 @@
+/* See endpoint.h. */
+#include "ucx/endpoint.h"
+
+#include <inttypes.h>
+#include <sched.h>
+
+#include "common/clock.h"
+
+void rf_ucx_lose(const struct rf_ucx_loss *loss, ucs_status_t why)
+{
+    if (loss->broken->status != RF_OK) {
+        return;
+    }
+    if (loss->rank != RF_NONE) {
+        (void)rf_err_set(loss->broken, RF_ERR_PEER,
+                         "UCX lost rank %" PRIu32 ": %s", loss->rank,
+                         ucs_status_string(why));
+    } else {
+        (void)rf_err_set(loss->broken, RF_ERR_IO, "UCX: %s",
+                         ucs_status_string(why));
+    }
+}
+
+enum rf_status rf_ucx_worker_open(const struct rf_ucx_library *library,
+                                  ucp_worker_h *out, struct rf_err *err)
+{
+    const ucp_worker_params_t params = {.field_mask =
+                                            UCP_WORKER_PARAM_FIELD_THREAD_MODE,
+                                        .thread_mode = UCS_THREAD_MODE_SINGLE};
+    const ucs_status_t status =
+        ucp_worker_create(library->context, &params, out);
+    return status == UCS_OK ? RF_OK
+                            : rf_ucx_failed("make a worker", status, err);
+}
+
+static void on_error(void *loss, ucp_ep_h ep, ucs_status_t status)
+{
+    (void)ep;
+    rf_ucx_lose(loss, status);
+}
+
+enum rf_status rf_ucx_endpoint_open(ucp_worker_h worker, const void *address,
+                                    uint32_t rank, struct rf_ucx_loss *loss,
+                                    ucp_ep_h *out, struct rf_err *err)
+{
+    ucp_ep_params_t params = {.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS,
+                              .address = address};
+    ucs_status_t status;
+    if (loss != NULL) {
+        params.field_mask |= UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
+                             UCP_EP_PARAM_FIELD_ERR_HANDLER;
+        params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
+        params.err_handler = (ucp_err_handler_t){on_error, loss};
+    }
+    status = ucp_ep_create(worker, &params, out);
+    return status == UCS_OK
+               ? RF_OK
+               : rf_err_set(err, RF_ERR_IO,
+                            "UCX has no way to rank %" PRIu32
+                            ": %s (see UCX_TLS and UCX_NET_DEVICES)",
+                            rank, ucs_status_string(status));
+}
+
+enum rf_status rf_ucx_wait(const struct rf_method_env *env, ucp_worker_h worker,
+                           const struct rf_err *broken, uint32_t rank,
+                           struct rf_err *err)
+{
+    if (ucp_worker_progress(worker) == 0) {
+        sched_yield();
+    }
+    if (broken->status != RF_OK) {
+        return rf_err_set(err, broken->status, "%s", broken->text);
+    }
+    if (atomic_load(env->abort)) {
+        return rf_err_set(err, RF_ERR_ABORTED, "aborted");
+    }
+    if (rf_now_ns() > env->deadline_ns) {
+        return rf_err_set(err, RF_ERR_TIMEOUT,
+                          "no connection through UCX with rank %" PRIu32
+                          " in time (see UCX_TLS and UCX_NET_DEVICES)",
+                          rank);
+    }
+    return RF_OK;
+}

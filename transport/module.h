@@ -9,6 +9,7 @@
 #define RF_TRANSPORT_MODULE_H
 
 #include "transport/method.h"
+#include "transport/ucx_wire.h"
 
 #define RF_MODULE_ABI 6
 #define RF_MODULE_FILE "refit-cuda.so"
@@ -80,13 +81,14 @@ struct rf_module {
  * NULL with why. Cached after the first call. */
 const struct rf_module *rf_module_load(struct rf_err *err);
 
-#define RF_UCX_MODULE_ABI 2
+#define RF_UCX_MODULE_ABI 3
 #define RF_UCX_MODULE_FILE "refit-ucx.so"
 #define RF_UCX_MODULE_SYMBOL "rf_ucx_module"
 
 struct rf_ucx_module {
     uint32_t abi;
     const struct rf_method_ops *method;
+    const struct rf_ucx_wire_ops *wire;
 };
 
 /* The same for UCX. */

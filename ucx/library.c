@@ -27,18 +27,32 @@ enum rf_status rf_ucx_failed(const char *what, ucs_status_t why,
 
 /* --- the context ---------------------------------------------------------- */
 
-/* This process's, while it has users. */
-static struct rf_ucx_library *shared;
+/* This process's, while they have users. */
+static struct rf_ucx_library *shared[RF_UCX_USES];
 
-/* System V segments outlive a process that is killed at the wrong moment. */
-static enum rf_status start(uint32_t n_ranks, ucp_context_h *out,
-                            struct rf_err *err)
+/* Who waits for messages on a wire has a device to ask, too, and needs no
+ * descriptor for it. */
+static const uint64_t features[RF_UCX_USES] = {
+    [RF_UCX_CARRY] = UCP_FEATURE_RMA | UCP_FEATURE_AM | UCP_FEATURE_WAKEUP,
+    [RF_UCX_WIRE] = UCP_FEATURE_TAG,
+};
+
+/* Without a choice by the user. System V segments outlive a process that is
+ * killed at the wrong moment. cma ends the process when its peer is gone, and
+ * device memory is nothing that it reaches. */
+static const char *const transports[RF_UCX_USES] = {
+    [RF_UCX_CARRY] = "^sysv",
+    [RF_UCX_WIRE] = "^sysv,cma",
+};
+
+static enum rf_status start(enum rf_ucx_use use, uint32_t n_ranks,
+                            ucp_context_h *out, struct rf_err *err)
 {
-    const ucp_params_t params = {
-        .field_mask =
-            UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_ESTIMATED_NUM_EPS,
-        .features = UCP_FEATURE_RMA | UCP_FEATURE_AM | UCP_FEATURE_WAKEUP,
-        .estimated_num_eps = n_ranks};
+    const ucp_params_t params = {.field_mask =
+                                     UCP_PARAM_FIELD_FEATURES |
+                                     UCP_PARAM_FIELD_ESTIMATED_NUM_EPS,
+                                 .features = features[use],
+                                 .estimated_num_eps = n_ranks};
     ucp_config_t *config;
     ucs_status_t status;
     /* A transport's settings are taken from the environment alone. */
@@ -50,7 +64,7 @@ static enum rf_status start(uint32_t n_ranks, ucp_context_h *out,
         return rf_ucx_failed("read its settings", status, err);
     }
     if (getenv("UCX_TLS") == NULL) {
-        (void)ucp_config_modify(config, "TLS", "^sysv");
+        (void)ucp_config_modify(config, "TLS", transports[use]);
     }
     status = ucp_init(&params, config, out);
     ucp_config_release(config);
@@ -60,21 +74,22 @@ static enum rf_status start(uint32_t n_ranks, ucp_context_h *out,
                                status, err);
 }
 
-enum rf_status rf_ucx_library_take(uint32_t n_ranks,
+enum rf_status rf_ucx_library_take(enum rf_ucx_use use, uint32_t n_ranks,
                                    struct rf_ucx_library **out,
                                    struct rf_err *err)
 {
-    if (shared == NULL) {
+    if (shared[use] == NULL) {
         ucp_context_h context;
-        enum rf_status status = start(n_ranks, &context, err);
+        enum rf_status status = start(use, n_ranks, &context, err);
         if (status != RF_OK) {
             return status;
         }
-        shared = rf_xcalloc(1, sizeof(*shared));
-        shared->context = context;
+        shared[use] = rf_xcalloc(1, sizeof(**shared));
+        shared[use]->use = use;
+        shared[use]->context = context;
     }
-    shared->users++;
-    *out = shared;
+    shared[use]->users++;
+    *out = shared[use];
     return RF_OK;
 }
 
@@ -84,33 +99,41 @@ void rf_ucx_library_give(struct rf_ucx_library *library)
         return;
     }
     ucp_cleanup(library->context);
-    shared = NULL;
+    shared[library->use] = NULL;
     free(library);
 }
 
 /* --- memory --------------------------------------------------------------- */
 
-static enum rf_status not_registered(const char *what, uint64_t bytes,
-                                     ucs_status_t why, struct rf_err *err)
+static enum rf_status not_registered(const char *what, enum rf_memory_kind kind,
+                                     uint64_t bytes, ucs_status_t why,
+                                     struct rf_err *err)
 {
     char size[32];
     return rf_err_set(
         err, RF_ERR_NOMEM,
-        "UCX cannot %s %s: %s (the limit of locked memory, ulimit -l, must "
-        "allow all weights of a rank where there is RDMA)",
+        "UCX cannot %s %s%s: %s (%s must allow all weights "
+        "of a rank where there is RDMA)",
         what, rf_format_bytes(bytes, size, sizeof(size)),
-        ucs_status_string(why));
+        kind == RF_DEVICE_MEMORY ? " of device memory" : "",
+        ucs_status_string(why),
+        kind == RF_DEVICE_MEMORY
+            ? "the GPU's BAR1 and the limit of locked memory, ulimit -l,"
+            : "the limit of locked memory, ulimit -l,");
 }
 
 enum rf_status rf_ucx_register(struct rf_ucx_library *library,
+                               enum rf_memory_kind kind,
                                const struct rf_arena *arena, ucp_mem_h *out,
                                struct rf_err *err)
 {
-    const ucp_mem_map_params_t params = {.field_mask =
-                                             UCP_MEM_MAP_PARAM_FIELD_ADDRESS |
-                                             UCP_MEM_MAP_PARAM_FIELD_LENGTH,
-                                         .address = arena->base,
-                                         .length = arena->bytes};
+    const ucp_mem_map_params_t params = {
+        .field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS |
+                      UCP_MEM_MAP_PARAM_FIELD_LENGTH |
+                      UCP_MEM_MAP_PARAM_FIELD_MEMORY_TYPE,
+        .address = arena->base,
+        .length = arena->bytes,
+        .memory_type = rf_ucx_memory_type(kind)};
     ucs_status_t status;
     for (const struct rf_ucx_arena *own = library->arenas; own != NULL;
          own = own->next) {
@@ -122,7 +145,7 @@ enum rf_status rf_ucx_register(struct rf_ucx_library *library,
     status = ucp_mem_map(library->context, &params, out);
     return status == UCS_OK
                ? RF_OK
-               : not_registered("register", arena->bytes, status, err);
+               : not_registered("register", kind, arena->bytes, status, err);
 }
 
 static bool is_of_arena(const struct rf_ucx_library *library, ucp_mem_h memory)
@@ -159,7 +182,8 @@ static enum rf_status allocate(struct rf_ucx_library *library, uint64_t bytes,
         status = ucp_mem_query(memory, &attr);
     }
     if (status != UCS_OK) {
-        return not_registered("allocate and register", bytes, status, err);
+        return not_registered("allocate and register", RF_HOST_MEMORY, bytes,
+                              status, err);
     }
     arena = rf_xcalloc(1, sizeof(*arena));
     *arena =
@@ -178,7 +202,8 @@ static enum rf_status alloc_arena(const struct rf_plan *plan, uint64_t bytes,
         *out = (struct rf_arena){.fd = -1};
         return RF_OK;
     }
-    status = rf_ucx_library_take(plan->world->n_ranks, &library, err);
+    status =
+        rf_ucx_library_take(RF_UCX_CARRY, plan->world->n_ranks, &library, err);
     if (status != RF_OK) {
         return status;
     }

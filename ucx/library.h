@@ -23,7 +23,15 @@
 
 struct rf_ucx_arena;
 
+/* What for: each has a context with features of its own. */
+enum rf_ucx_use {
+    RF_UCX_CARRY, /* ops of the host methods' engine (carrier.h) */
+    RF_UCX_WIRE,  /* tagged messages (transport/ucx_wire.h) */
+    RF_UCX_USES,
+};
+
 struct rf_ucx_library {
+    enum rf_ucx_use use;
     ucp_context_h context;
     uint32_t users;
     bool stuck; /* requests are left that UCX cannot take back: everything
@@ -32,7 +40,7 @@ struct rf_ucx_library {
 };
 
 /* One more user. `n_ranks` is how many the world has, for UCX's choices. */
-enum rf_status rf_ucx_library_take(uint32_t n_ranks,
+enum rf_status rf_ucx_library_take(enum rf_ucx_use use, uint32_t n_ranks,
                                    struct rf_ucx_library **out,
                                    struct rf_err *err) RF_MUST_CHECK;
 void rf_ucx_library_give(struct rf_ucx_library *library); /* NULL is fine */
@@ -40,9 +48,16 @@ void rf_ucx_library_give(struct rf_ucx_library *library); /* NULL is fine */
 /* Memory at which UCX can be pointed: that of an arena it has allocated, or of
  * any other, which it registers. */
 enum rf_status rf_ucx_register(struct rf_ucx_library *library,
+                               enum rf_memory_kind kind,
                                const struct rf_arena *arena, ucp_mem_h *out,
                                struct rf_err *err) RF_MUST_CHECK;
 void rf_ucx_deregister(struct rf_ucx_library *library, ucp_mem_h memory);
+
+static inline ucs_memory_type_t rf_ucx_memory_type(enum rf_memory_kind kind)
+{
+    return kind == RF_DEVICE_MEMORY ? UCS_MEMORY_TYPE_CUDA
+                                    : UCS_MEMORY_TYPE_HOST;
+}
 
 extern const struct rf_arena_ops rf_ucx_arenas;
 

@@ -1,10 +1,12 @@
 /*
  * Method `ucx`: every op between different ranks goes through UCX, inside a
  * node where UCX gives no pointers; a rank's local ops are plain copies. This
- * is the table that refit-worker finds in refit-ucx.so.
+ * is the table that refit-worker finds in refit-ucx.so, with what method
+ * ucx-cuda of refit-cuda.so needs (wire.h).
  */
 #include "transport/module.h"
 #include "ucx/carrier.h"
+#include "ucx/wire.h"
 
 static enum rf_route route_apart(const struct rf_method_env *env,
                                  const struct rf_op *op, bool same_node)
@@ -51,4 +53,5 @@ extern const struct rf_ucx_module rf_ucx_module;
 const struct rf_ucx_module rf_ucx_module = {
     .abi = RF_UCX_MODULE_ABI,
     .method = &method,
+    .wire = &rf_ucx_wire_ops,
 };

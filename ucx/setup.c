@@ -173,9 +173,9 @@ static enum rf_status register_arenas(struct rf_ucx_carrier *carrier,
     enum rf_status status = RF_OK;
     for (int mem = 0; mem < RF_MEM_COUNT && status == RF_OK; mem++) {
         if (carrier->env->arena[mem].bytes > 0) {
-            status =
-                rf_ucx_register(carrier->library, &carrier->env->arena[mem],
-                                &carrier->memory[mem], err);
+            status = rf_ucx_register(carrier->library, RF_HOST_MEMORY,
+                                     &carrier->env->arena[mem],
+                                     &carrier->memory[mem], err);
         }
     }
     return status;
@@ -185,8 +185,8 @@ enum rf_status rf_ucx_join(const struct rf_method_env *env,
                            struct rf_ucx_carrier **out, struct rf_err *err)
 {
     struct rf_ucx_carrier *carrier = rf_xcalloc(1, sizeof(*carrier));
-    enum rf_status status =
-        rf_ucx_library_take(env->plan->world->n_ranks, &carrier->library, err);
+    enum rf_status status = rf_ucx_library_take(
+        RF_UCX_CARRY, env->plan->world->n_ranks, &carrier->library, err);
     carrier->env = env;
     if (status == RF_OK) {
         status = rf_ucx_worker_open(carrier->library, &carrier->worker, err);

@@ -1,0 +1,510 @@
+/*
+ * Tagged messages between ranks. See transport/ucx_wire.h.
+ *
+ * A tag is the sender's rank and the number of its messages to this receiver so
+ * far, which both count. Empty messages of the same sequence connect ranks in
+ * open, and part them at the end of an iteration: UCX answers the others only
+ * in our progress calls, so a rank stays until all its peers have said that
+ * they are done, each after a flush.
+ *
+ * What fails is kept in `broken`, which progress() returns. An endpoint between
+ * nodes tells when its peer is lost; inside a node the agent sees a process
+ * end, and the abort flag comes.
+ */
+#include "ucx/wire.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/mem.h"
+#include "ucx/card.h"
+#include "ucx/choices.h"
+#include "ucx/endpoint.h"
+
+/* What a worker may do before its rank looks at the rest. */
+#define PROGRESS_CALLS 32
+#define TAG(rank, number) ((ucp_tag_t)(rank) << 32 | (ucp_tag_t)(number))
+#define WHOLE_TAG (~(ucp_tag_t)0)
+
+struct peer {
+    uint32_t rank;
+    struct rf_ucx_loss loss;
+    ucp_ep_h ep;
+    uint32_t sent, received; /* messages asked for, all iterations together */
+    uint32_t awaited;        /* receives under way */
+};
+
+/* A message, or a flush, on its way. */
+struct request {
+    struct request *next; /* of those that are free */
+    struct rf_ucx_wire *wire;
+    struct peer *peer;
+    uint32_t *left; /* NULL: nobody counts */
+    uint64_t bytes; /* that must arrive */
+    bool receives;
+};
+
+/* How an iteration goes. */
+enum phase { MOVING, FLUSHING, PARTING };
+
+struct rf_ucx_wire {
+    const struct rf_method_env *env;
+    struct rf_ucx_library *library;
+    ucp_worker_h worker;
+    enum rf_memory_kind kind;
+    ucp_mem_h *memory;
+    size_t n_memory;
+    struct peer *peers;
+    uint32_t n_peers;
+    uint32_t *peer_of;    /* by rank: its index, or RF_NONE */
+    struct request *free; /* requests */
+    struct request **all; /* to be freed */
+    size_t n_all, all_cap;
+    uint32_t under_way; /* requests */
+    enum phase phase;
+    struct rf_err broken; /* RF_OK: nothing is */
+};
+
+/* --- requests ------------------------------------------------------------- */
+
+static struct request *request_new(struct rf_ucx_wire *wire, struct peer *peer,
+                                   uint32_t *left)
+{
+    struct request *request = wire->free;
+    if (request != NULL) {
+        wire->free = request->next;
+    } else {
+        request = rf_xcalloc(1, sizeof(*request));
+        RF_PUSH(wire->all, wire->n_all, wire->all_cap, request);
+    }
+    *request = (struct request){.wire = wire, .peer = peer, .left = left};
+    wire->under_way++;
+    if (left != NULL) {
+        ++*left;
+    }
+    return request;
+}
+
+static void end(struct request *request, ucs_status_t status)
+{
+    struct rf_ucx_wire *wire = request->wire;
+    if (status != UCS_OK) {
+        rf_ucx_lose(&request->peer->loss, status);
+    }
+    if (request->left != NULL) {
+        --*request->left;
+    }
+    request->peer->awaited -= request->receives;
+    request->next = wire->free;
+    wire->free = request;
+    wire->under_way--;
+}
+
+static void on_end(void *handle, ucs_status_t status, void *request)
+{
+    end(request, status);
+    ucp_request_free(handle);
+}
+
+static void arrived(struct request *request, ucs_status_t status,
+                    uint64_t bytes)
+{
+    struct rf_err *broken = &request->wire->broken;
+    if ((status == UCS_ERR_MESSAGE_TRUNCATED ||
+         (status == UCS_OK && bytes != request->bytes)) &&
+        broken->status == RF_OK) {
+        (void)rf_err_set(broken, RF_ERR_PROTOCOL,
+                         "rank %" PRIu32 " sent a message through UCX that has "
+                         "not the %" PRIu64 " bytes that are due",
+                         request->peer->rank, request->bytes);
+    }
+    end(request, status);
+}
+
+static void on_arrived(void *handle, ucs_status_t status,
+                       const ucp_tag_recv_info_t *info, void *request)
+{
+    arrived(request, status, info->length);
+    ucp_request_free(handle);
+}
+
+/* UCX is told where the memory is: it would take memory that was there before
+ * it for the host's. */
+static ucp_request_param_t params_of(struct request *request)
+{
+    return (ucp_request_param_t){
+        .op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK |
+                        UCP_OP_ATTR_FIELD_USER_DATA |
+                        UCP_OP_ATTR_FIELD_MEMORY_TYPE,
+        .cb.send = on_end,
+        .memory_type = request->bytes > 0
+                           ? rf_ucx_memory_type(request->wire->kind)
+                           : UCS_MEMORY_TYPE_HOST,
+        .user_data = request};
+}
+
+/* --- messages ------------------------------------------------------------- */
+
+static void post_send(struct rf_ucx_wire *wire, struct peer *peer,
+                      const void *from, uint64_t bytes, uint32_t *left)
+{
+    struct request *request = request_new(wire, peer, left);
+    ucp_request_param_t param;
+    ucs_status_ptr_t answer;
+    request->bytes = bytes;
+    param = params_of(request);
+    answer = ucp_tag_send_nbx(peer->ep, from, bytes,
+                              TAG(wire->env->rank, peer->sent++), &param);
+    if (!UCS_PTR_IS_PTR(answer)) {
+        end(request, UCS_PTR_STATUS(answer));
+    }
+}
+
+static void post_receive(struct rf_ucx_wire *wire, struct peer *peer, void *to,
+                         uint64_t bytes, uint32_t *left)
+{
+    struct request *request = request_new(wire, peer, left);
+    ucp_tag_recv_info_t info = {0};
+    ucp_request_param_t param;
+    ucs_status_ptr_t answer;
+    request->bytes = bytes;
+    request->receives = true;
+    peer->awaited++;
+    param = params_of(request);
+    param.cb.recv = on_arrived;
+    param.op_attr_mask |= UCP_OP_ATTR_FIELD_RECV_INFO;
+    param.recv_info.tag_info = &info; /* of one that is there already */
+    answer =
+        ucp_tag_recv_nbx(wire->worker, to, bytes,
+                         TAG(peer->rank, peer->received++), WHOLE_TAG, &param);
+    if (!UCS_PTR_IS_PTR(answer)) {
+        arrived(request, UCS_PTR_STATUS(answer), info.length);
+    }
+}
+
+static struct peer *peer_at(struct rf_ucx_wire *wire, uint32_t rank)
+{
+    return &wire->peers[wire->peer_of[rank]];
+}
+
+static void wire_send(struct rf_ucx_wire *wire, uint32_t rank, const void *from,
+                      uint64_t bytes, uint32_t *left)
+{
+    post_send(wire, peer_at(wire, rank), from, bytes, left);
+}
+
+static void wire_receive(struct rf_ucx_wire *wire, uint32_t rank, void *to,
+                         uint64_t bytes, uint32_t *left)
+{
+    post_receive(wire, peer_at(wire, rank), to, bytes, left);
+}
+
+/* An empty message to and from each peer. */
+static void greet(struct rf_ucx_wire *wire)
+{
+    for (uint32_t i = 0; i < wire->n_peers; i++) {
+        post_receive(wire, &wire->peers[i], NULL, 0, NULL);
+        post_send(wire, &wire->peers[i], NULL, 0, NULL);
+    }
+}
+
+/* All that was sent before has left this worker when these are complete. */
+static void flush(struct rf_ucx_wire *wire)
+{
+    for (uint32_t i = 0; i < wire->n_peers; i++) {
+        struct peer *peer = &wire->peers[i];
+        struct request *request = request_new(wire, peer, NULL);
+        const ucp_request_param_t param = params_of(request);
+        ucs_status_ptr_t answer = ucp_ep_flush_nbx(peer->ep, &param);
+        if (!UCS_PTR_IS_PTR(answer)) {
+            end(request, UCS_PTR_STATUS(answer));
+        }
+    }
+}
+
+/* --- an iteration --------------------------------------------------------- */
+
+static void wire_start(struct rf_ucx_wire *wire)
+{
+    wire->phase = MOVING;
+}
+
+static enum rf_status wire_progress(struct rf_ucx_wire *wire,
+                                    struct rf_err *err)
+{
+    for (int i = 0; i < PROGRESS_CALLS && wire->n_peers > 0; i++) {
+        if (ucp_worker_progress(wire->worker) == 0) {
+            break;
+        }
+    }
+    return wire->broken.status == RF_OK
+               ? RF_OK
+               : rf_err_set(err, wire->broken.status, "%s", wire->broken.text);
+}
+
+/* Behind a flush nothing is left that an empty message could wait for. */
+static void wire_end(struct rf_ucx_wire *wire, bool *done)
+{
+    *done = false;
+    if (wire->under_way > 0) {
+        return;
+    }
+    switch (wire->phase) {
+    case MOVING:
+        flush(wire);
+        wire->phase = FLUSHING;
+        break;
+    case FLUSHING:
+        greet(wire);
+        wire->phase = PARTING;
+        break;
+    case PARTING:
+        *done = true;
+        break;
+    }
+}
+
+/* --- opening -------------------------------------------------------------- */
+
+/* Ranks with which this one has ops. */
+static void find_peers(struct rf_ucx_wire *wire)
+{
+    const struct rf_schedule *schedule = wire->env->schedule;
+    const uint32_t n_ranks = wire->env->plan->world->n_ranks;
+    const uint32_t self = wire->env->rank;
+    wire->peer_of = rf_xcalloc(n_ranks, sizeof(*wire->peer_of));
+    memset(wire->peer_of, 0xFF, sizeof(*wire->peer_of) * n_ranks);
+    wire->peers = rf_xcalloc(n_ranks, sizeof(*wire->peers));
+    for (size_t i = 0; i < schedule->n_ops; i++) {
+        const struct rf_op *op = &schedule->ops[i];
+        const uint32_t other = op->src == self ? op->dst : op->src;
+        if ((op->src != self && op->dst != self) || other == self ||
+            wire->peer_of[other] != RF_NONE) {
+            continue;
+        }
+        wire->peer_of[other] = wire->n_peers;
+        wire->peers[wire->n_peers++] =
+            (struct peer){.rank = other, .loss = {&wire->broken, other}};
+    }
+}
+
+static enum rf_status register_memory(struct rf_ucx_wire *wire,
+                                      const struct rf_ucx_wire_memory *memory,
+                                      struct rf_err *err)
+{
+    enum rf_status status = RF_OK;
+    wire->kind = memory->kind;
+    wire->memory = rf_xcalloc(memory->n, sizeof(*wire->memory));
+    wire->n_memory = memory->n;
+    for (size_t i = 0; i < memory->n && status == RF_OK; i++) {
+        if (memory->at[i].bytes > 0) {
+            status = rf_ucx_register(wire->library, memory->kind,
+                                     &memory->at[i], &wire->memory[i], err);
+        }
+    }
+    return status;
+}
+
+static bool same_node(const struct rf_ucx_wire *wire, uint32_t rank)
+{
+    const struct rf_rank *ranks = wire->env->plan->world->ranks;
+    return ranks[rank].node == ranks[wire->env->rank].node;
+}
+
+static enum rf_status make_endpoints(struct rf_ucx_wire *wire,
+                                     const struct rf_blob *cards,
+                                     struct rf_err *err)
+{
+    enum rf_status status = RF_OK;
+    for (uint32_t i = 0; i < wire->n_peers && status == RF_OK; i++) {
+        struct peer *peer = &wire->peers[i];
+        struct rf_blob card = cards[peer->rank];
+        const void *address;
+        size_t size;
+        status = rf_ucx_next_field(&card, &address, &size) && size > 0
+                     ? rf_ucx_endpoint_open(
+                           wire->worker, address, peer->rank,
+                           same_node(wire, peer->rank) ? NULL : &peer->loss,
+                           &peer->ep, err)
+                     : rf_ucx_wrong_card(peer->rank, err);
+    }
+    return status;
+}
+
+static enum rf_status reach_peers(struct rf_ucx_wire *wire, struct rf_err *err)
+{
+    struct rf_blob card = {NULL, 0}, *cards = NULL;
+    enum rf_status status = rf_ucx_append_address(&card, wire->worker, err);
+    if (status == RF_OK) {
+        status = rf_ucx_swap_cards(wire->env, &card, &cards, err);
+    }
+    if (status == RF_OK) {
+        status = make_endpoints(wire, cards, err);
+    }
+    rf_ucx_drop_cards(wire->env, &cards);
+    free(card.data);
+    return status;
+}
+
+/* Until all requests are complete. */
+static enum rf_status settle(struct rf_ucx_wire *wire, struct rf_err *err)
+{
+    enum rf_status status = RF_OK;
+    while (wire->under_way > 0 && status == RF_OK) {
+        uint32_t at = 0;
+        while (at + 1 < wire->n_peers && wire->peers[at].awaited == 0) {
+            at++;
+        }
+        status = rf_ucx_wait(wire->env, wire->worker, &wire->broken,
+                             wire->peers[at].rank, err);
+    }
+    return status;
+}
+
+/* UCX connects when an endpoint is first used, and both sides have to take
+ * part: when all have heard from all their peers twice, nobody needs this rank
+ * any more to connect. */
+static enum rf_status connect_peers(struct rf_ucx_wire *wire,
+                                    struct rf_err *err)
+{
+    enum rf_status status;
+    greet(wire);
+    flush(wire);
+    status = settle(wire, err);
+    if (status == RF_OK) {
+        greet(wire);
+        status = settle(wire, err);
+    }
+    return status;
+}
+
+static enum rf_status tell_choices(const struct rf_ucx_wire *wire,
+                                   struct rf_err *err)
+{
+    struct rf_blob mine = {NULL, 0};
+    struct rf_ucx_ways ways;
+    enum rf_status status = RF_OK;
+    for (uint32_t i = 0; i < wire->n_peers && status == RF_OK; i++) {
+        status = rf_ucx_ask(wire->peers[i].ep, &ways, err);
+        if (status == RF_OK) {
+            rf_ucx_tell(&mine, "messages by", ways.all);
+        }
+    }
+    if (status == RF_OK) {
+        status = rf_ucx_publish(wire->env, &mine, err);
+    }
+    free(mine.data);
+    return status;
+}
+
+static void wire_close(struct rf_ucx_wire *wire);
+
+static enum rf_status wire_open(const struct rf_method_env *env,
+                                const struct rf_ucx_wire_memory *memory,
+                                struct rf_ucx_wire **out, struct rf_err *err)
+{
+    struct rf_ucx_wire *wire = rf_xcalloc(1, sizeof(*wire));
+    enum rf_status status = rf_ucx_library_take(
+        RF_UCX_WIRE, env->plan->world->n_ranks, &wire->library, err);
+    wire->env = env;
+    if (status == RF_OK) {
+        find_peers(wire);
+        status = rf_ucx_worker_open(wire->library, &wire->worker, err);
+    }
+    if (status == RF_OK) {
+        status = register_memory(wire, memory, err);
+    }
+    if (status == RF_OK) {
+        status = reach_peers(wire, err);
+    }
+    if (status == RF_OK) {
+        status = connect_peers(wire, err);
+    }
+    if (status == RF_OK) {
+        status = tell_choices(wire, err);
+    }
+    if (status != RF_OK) {
+        wire_close(wire);
+        return status;
+    }
+    *out = wire;
+    return RF_OK;
+}
+
+/* --- ending --------------------------------------------------------------- */
+
+static void wire_abort(struct rf_ucx_wire *wire)
+{
+    wire->library->stuck = true;
+}
+
+/* UCX ends the process when a worker goes whose requests are under way. The
+ * worker takes its endpoints with it. */
+static void release(struct rf_ucx_wire *wire)
+{
+    struct rf_ucx_library *library = wire->library;
+    library->stuck |= wire->under_way > 0 || wire->broken.status != RF_OK;
+    if (!library->stuck && wire->worker != NULL) {
+        ucp_worker_destroy(wire->worker);
+    }
+    for (size_t i = 0; i < wire->n_memory; i++) {
+        rf_ucx_deregister(library, wire->memory[i]);
+    }
+    rf_ucx_library_give(library);
+}
+
+static void wire_close(struct rf_ucx_wire *wire)
+{
+    if (wire == NULL) {
+        return;
+    }
+    if (wire->library != NULL) {
+        release(wire);
+    }
+    for (size_t i = 0; i < wire->n_all; i++) {
+        free(wire->all[i]);
+    }
+    free(wire->all);
+    free(wire->memory);
+    free(wire->peers);
+    free(wire->peer_of);
+    free(wire);
+}
+
+/* --- the table ------------------------------------------------------------ */
+
+static enum rf_status wire_probe(enum rf_memory_kind kind, struct rf_err *err)
+{
+    ucp_context_attr_t attr = {.field_mask = UCP_ATTR_FIELD_MEMORY_TYPES};
+    struct rf_ucx_library *library;
+    ucs_status_t why;
+    if (rf_ucx_library_take(RF_UCX_WIRE, 1, &library, err) != RF_OK) {
+        return err->status = RF_ERR_UNSUPPORTED;
+    }
+    why = ucp_context_query(library->context, &attr);
+    rf_ucx_library_give(library);
+    if (why != UCS_OK) {
+        (void)rf_ucx_failed("say which memory it reaches", why, err);
+        return err->status = RF_ERR_UNSUPPORTED;
+    }
+    return (attr.memory_types & UCS_BIT(rf_ucx_memory_type(kind))) != 0
+               ? RF_OK
+               : rf_err_set(err, RF_ERR_UNSUPPORTED,
+                            "UCX %s does not reach CUDA memory: install one "
+                            "that is built with CUDA (its libuct_cuda.so), and "
+                            "keep cuda_copy in UCX_TLS where that is set",
+                            ucp_get_version_string());
+}
+
+const struct rf_ucx_wire_ops rf_ucx_wire_ops = {
+    .probe = wire_probe,
+    .open = wire_open,
+    .start = wire_start,
+    .send = wire_send,
+    .receive = wire_receive,
+    .progress = wire_progress,
+    .end = wire_end,
+    .abort = wire_abort,
+    .close = wire_close,
+};

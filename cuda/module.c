@@ -36,6 +36,12 @@ void rf_cuda_log(enum rf_log_level level, const char *fmt, ...)
     }
 }
 
+const struct rf_ucx_wire_ops *rf_cuda_ucx_wire(struct rf_err *err)
+{
+    const struct rf_ucx_module *module = host.ucx(err);
+    return module != NULL ? module->wire : NULL;
+}
+
 /* The driver's own version, "535.129.03", empty without NVML. */
 static void driver_version(char *out, size_t size)
 {
@@ -242,7 +248,8 @@ out:
 }
 
 static const struct rf_method_ops *const methods[] = {
-    &rf_cuda_method_nccl, &rf_cuda_method_ipc, &rf_cuda_method_nvshmem, NULL};
+    &rf_cuda_method_nccl, &rf_cuda_method_ipc, &rf_cuda_method_nvshmem,
+    &rf_cuda_method_ucx, NULL};
 
 extern const struct rf_module rf_cuda_module;
 const struct rf_module rf_cuda_module = {

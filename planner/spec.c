@@ -35,15 +35,18 @@ static const char *const strategy_names[] = {
     "send_recv",        "broadcast",    "allgather", "allgather_global",
     "gather_broadcast", "hierarchical", "auto",      NULL,
 };
+static const char *const memory_names[] = {"host", "cuda", NULL};
 static const char *const balance_names[] = {"none", "size", "order", "time",
                                             NULL};
 
-/* Other names under which users know a method. */
+/* Other names under which users know a method. With `memory` it is one of
+ * several that have the name, which works there. */
 static const struct {
-    const char *alias, *method;
+    const char *alias, *memory, *method;
 } method_aliases[] = {
-    {"gloo", "host"},
-    {"cuda_ipc", "ipc"},
+    {"gloo", NULL, "host"},
+    {"cuda_ipc", NULL, "ipc"},
+    {"ucx", "cuda", "ucx-cuda"},
 };
 
 const char *rf_mode_name(enum rf_mode mode)
@@ -91,28 +94,48 @@ static enum rf_status read_name(const struct rf_jnode *node,
     return RF_OK;
 }
 
+static const char *method_called(const char *name, const char *memory)
+{
+    for (unsigned i = 0; i < RF_ARRAY_SIZE(method_aliases); i++) {
+        if (strcmp(name, method_aliases[i].alias) == 0 &&
+            (method_aliases[i].memory == NULL ||
+             (memory != NULL &&
+              strcmp(memory, method_aliases[i].memory) == 0))) {
+            return method_aliases[i].method;
+        }
+    }
+    return name;
+}
+
+const char *rf_spec_method(const json_t *scenario)
+{
+    const char *name = json_string_value(json_object_get(scenario, "method"));
+    return name != NULL ? method_called(name, json_string_value(json_object_get(
+                                                  scenario, "memory")))
+                        : NULL;
+}
+
 static enum rf_status read_method(const struct rf_jnode *node,
                                   struct rf_spec *spec, struct rf_err *err)
 {
     struct rf_jnode member = rf_jnode_get(node, "method");
     const char *method = "host";
+    unsigned memory = 0; /* whether it is there and fits is the caller's */
     enum rf_status status = rf_jnode_string(node, "method", &method, err);
+    if (status == RF_OK) {
+        status = rf_jnode_choice(node, "memory", memory_names, &memory, err);
+    }
     if (status != RF_OK) {
         return status;
     }
-    if (strspn(method, "abcdefghijklmnopqrstuvwxyz0123456789_") !=
+    if (strspn(method, "abcdefghijklmnopqrstuvwxyz0123456789_-") !=
             strlen(method) ||
         strlen(method) > 32) {
         return rf_jnode_wrong(&member, err,
                               "must be the name of a method: lower-case "
-                              "letters, digits and \"_\"");
+                              "letters, digits, \"_\" and \"-\"");
     }
-    for (unsigned i = 0; i < RF_ARRAY_SIZE(method_aliases); i++) {
-        if (strcmp(method, method_aliases[i].alias) == 0) {
-            method = method_aliases[i].method;
-        }
-    }
-    spec->method = rf_xstrdup(method);
+    spec->method = rf_xstrdup(method_called(method, memory_names[memory]));
     return RF_OK;
 }
 
@@ -372,7 +395,7 @@ static enum rf_status read_scenario(const struct rf_jnode *node,
         "warmup",      "iterations", "bucket_bytes",
         "chunk_bytes", "cast",       "disk",
         "timeout_s",   "yardstick",  "balance_links",
-        "ucx",         NULL};
+        "ucx",         "memory",     NULL};
     struct rf_jnode train = rf_jnode_get(node, "train");
     struct rf_jnode infer = rf_jnode_get(node, "infer");
     enum rf_status status;

@@ -81,7 +81,8 @@ struct rf_spec {
     char *name;
     enum rf_mode mode;
     struct rf_side_spec train, infer;
-    char *method; /* canonical name, e.g. "host" */
+    char *method; /* canonical name, e.g. "host"; says where weights are, too:
+                     "memory" is part of it */
     enum rf_strategy strategy;
     enum rf_balance balance;
     /* with balance time, per node of the cluster; NULL until they are chosen,
@@ -116,6 +117,10 @@ enum rf_status rf_spec_from_json(const struct rf_jnode *node,
                                  const char *const *node_names,
                                  uint32_t n_node_names, struct rf_spec **out,
                                  struct rf_err *err) RF_MUST_CHECK;
+
+/* The canonical name of the method in a scenario object; NULL: it names none.
+ */
+const char *rf_spec_method(const json_t *scenario);
 
 /* The whole scenario with defaults, such that rf_spec_from_json() reads it back
  * equal. A new reference. */

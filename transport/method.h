@@ -151,6 +151,7 @@ enum rf_method_id {
     RF_METHOD_NCCL,
     RF_METHOD_IPC,
     RF_METHOD_NVSHMEM,
+    RF_METHOD_UCX_CUDA,
     RF_METHOD_NULL,
     RF_METHOD_COUNT,
 };
@@ -158,6 +159,9 @@ enum rf_method_id {
 /* Everything that can be named in cluster.json, whether or not this build or
  * node can run it; ends with a NULL name. Pure: the coordinator uses it. */
 extern const struct rf_method_info rf_method_infos[];
+
+/* "ipc, nccl": those that keep weights in such memory. */
+void rf_methods_in(enum rf_memory_kind memory, char *out, size_t size);
 
 /* By name; NULL when there is none. */
 const struct rf_method_info *rf_method_info_find(const char *name);

@@ -86,7 +86,7 @@ static const void *find_table(void *library, const char *symbol, uint32_t abi,
 
 static void load(void)
 {
-    static const struct rf_module_host host = {log_line};
+    static const struct rf_module_host host = {log_line, rf_ucx_module_load};
     void *library = open_library(RF_MODULE_FILE, &loaded.err);
     const struct rf_module *module;
     if (library == NULL) {

@@ -11,7 +11,7 @@
 #include "transport/method.h"
 #include "transport/ucx_wire.h"
 
-#define RF_MODULE_ABI 6
+#define RF_MODULE_ABI 7
 #define RF_MODULE_FILE "refit-cuda.so"
 #define RF_MODULE_SYMBOL "rf_cuda_module"
 
@@ -54,8 +54,11 @@ struct rf_module_usage {
 };
 
 /* What the worker lends to the module. */
+struct rf_ucx_module;
 struct rf_module_host {
     void (*log)(int level, const char *line);
+    /* rf_ucx_module_load() */
+    const struct rf_ucx_module *(*ucx)(struct rf_err *err);
 };
 
 struct rf_module {

@@ -38,7 +38,8 @@ struct rf_ucx_wire_ops {
                  uint64_t bytes, uint32_t *left);
     void (*receive)(struct rf_ucx_wire *wire, uint32_t rank, void *to,
                     uint64_t bytes, uint32_t *left);
-    enum rf_status (*progress)(struct rf_ucx_wire *wire, struct rf_err *err);
+    enum rf_status (*progress)(struct rf_ucx_wire *wire, bool *worked,
+                               struct rf_err *err);
     /* When all of this rank's messages are complete, beside progress() until
      * *done: the others need this rank no more. */
     void (*end)(struct rf_ucx_wire *wire, bool *done);

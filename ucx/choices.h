@@ -14,8 +14,10 @@
 /* What UCX says of one endpoint. */
 struct rf_ucx_ways {
     /* Transports and devices ("tcp/lo"), each once, separated by commas; those
-     * that map memory of others apart. */
+     * that map memory of others apart, and those that may carry memory of
+     * devices: without TCP, which is beside others for the host's alone. */
     char all[RF_UCX_NAMES_BYTES], mapping[RF_UCX_NAMES_BYTES];
+    char device[RF_UCX_NAMES_BYTES];
     bool rma; /* it reaches registered memory without the other's help */
     bool tcp; /* it has nothing but TCP */
 };

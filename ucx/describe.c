@@ -77,8 +77,14 @@ static void add_once(char list[RF_UCX_NAMES_BYTES], const char *name)
 
 static void add_lane(struct rf_ucx_ways *ways, const char *name)
 {
-    ways->tcp =
-        strncmp(name, "tcp/", 4) == 0 && (ways->tcp || ways->all[0] == '\0');
+    const bool tcp = strncmp(name, "tcp/", 4) == 0;
+    if (ways->tcp && !tcp) {
+        ways->device[0] = '\0';
+    }
+    ways->tcp = tcp && (ways->tcp || ways->all[0] == '\0');
+    if (ways->tcp || !tcp) {
+        add_once(ways->device, name);
+    }
     add_once(ways->all, name);
     if (is_one_of(name, segments, RF_ARRAY_SIZE(segments))) {
         add_once(ways->mapping, name);

@@ -161,11 +161,12 @@ static void post_send(struct rf_ucx_wire *wire, struct peer *peer,
     }
 }
 
+/* Of a message that is there already UCX 1.13 gives the size to the callback
+ * alone. */
 static void post_receive(struct rf_ucx_wire *wire, struct peer *peer, void *to,
                          uint64_t bytes, uint32_t *left)
 {
     struct request *request = request_new(wire, peer, left);
-    ucp_tag_recv_info_t info = {0};
     ucp_request_param_t param;
     ucs_status_ptr_t answer;
     request->bytes = bytes;
@@ -173,13 +174,12 @@ static void post_receive(struct rf_ucx_wire *wire, struct peer *peer, void *to,
     peer->awaited++;
     param = params_of(request);
     param.cb.recv = on_arrived;
-    param.op_attr_mask |= UCP_OP_ATTR_FIELD_RECV_INFO;
-    param.recv_info.tag_info = &info; /* of one that is there already */
+    param.op_attr_mask |= UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
     answer =
         ucp_tag_recv_nbx(wire->worker, to, bytes,
                          TAG(peer->rank, peer->received++), WHOLE_TAG, &param);
-    if (!UCS_PTR_IS_PTR(answer)) {
-        arrived(request, UCS_PTR_STATUS(answer), info.length);
+    if (UCS_PTR_IS_ERR(answer)) {
+        end(request, UCS_PTR_STATUS(answer));
     }
 }
 
@@ -230,13 +230,14 @@ static void wire_start(struct rf_ucx_wire *wire)
     wire->phase = MOVING;
 }
 
-static enum rf_status wire_progress(struct rf_ucx_wire *wire,
+static enum rf_status wire_progress(struct rf_ucx_wire *wire, bool *worked,
                                     struct rf_err *err)
 {
     for (int i = 0; i < PROGRESS_CALLS && wire->n_peers > 0; i++) {
         if (ucp_worker_progress(wire->worker) == 0) {
             break;
         }
+        *worked = true;
     }
     return wire->broken.status == RF_OK
                ? RF_OK
@@ -388,7 +389,9 @@ static enum rf_status tell_choices(const struct rf_ucx_wire *wire,
     for (uint32_t i = 0; i < wire->n_peers && status == RF_OK; i++) {
         status = rf_ucx_ask(wire->peers[i].ep, &ways, err);
         if (status == RF_OK) {
-            rf_ucx_tell(&mine, "messages by", ways.all);
+            rf_ucx_tell(&mine, "messages by",
+                        wire->kind == RF_DEVICE_MEMORY ? ways.device
+                                                       : ways.all);
         }
     }
     if (status == RF_OK) {

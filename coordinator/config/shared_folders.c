@@ -5,11 +5,12 @@
 #include <string.h>
 
 #include "common/mem.h"
+#include "planner/spec.h"
 
 /* The folder of method disk, NULL: the scenario does without. */
 static const char *folder_of(const json_t *scenario)
 {
-    const char *method = json_string_value(json_object_get(scenario, "method"));
+    const char *method = rf_spec_method(scenario);
     const json_t *disk = json_object_get(scenario, "disk");
     return method != NULL && strcmp(method, "disk") == 0
                ? json_string_value(json_object_get(disk, "folder"))

@@ -7,6 +7,7 @@
 #include "common/text.h"
 #include "coordinator/results/fields.h"
 #include "coordinator/results/flags.h"
+#include "transport/method.h"
 
 /* Where all records of a table are meant, more than so many. */
 #define NAMED_MAX 3
@@ -40,11 +41,17 @@ static char *list_tcp(const json_t *record)
     return list;
 }
 
+static bool is_ucx(const char *method)
+{
+    return strcmp(method, rf_method_infos[RF_METHOD_UCX].name) == 0 ||
+           strcmp(method, rf_method_infos[RF_METHOD_UCX_CUDA].name) == 0;
+}
+
 /* What the ways over TCP are, of a scenario with ucx; NULL: none. */
 static char *over_tcp(const json_t *record)
 {
     const char *method = rf_result_text(record, "scenario", "method");
-    return strcmp(method, "ucx") == 0 ? list_tcp(record) : NULL;
+    return is_ucx(method) ? list_tcp(record) : NULL;
 }
 
 static struct rf_remark_group *group_of(struct rf_remark_groups *groups,

@@ -6,6 +6,7 @@
 #include "common/mem.h"
 #include "common/version.h"
 #include "coordinator/run/hello.h"
+#include "planner/spec.h"
 #include "transport/method.h"
 
 struct member {
@@ -109,8 +110,7 @@ static bool share_gpu(const struct rf_msg_hello *a,
 static bool uses_gpus(const struct rf_config *config)
 {
     for (size_t i = 0; i < config->n_scenarios; i++) {
-        const char *method = json_string_value(
-            json_object_get(config->scenarios[i].value, "method"));
+        const char *method = rf_spec_method(config->scenarios[i].value);
         const struct rf_method_info *info =
             method != NULL ? rf_method_info_find(method) : NULL;
         if (info != NULL && info->memory == RF_DEVICE_MEMORY) {

@@ -59,6 +59,18 @@ START_TEST(test_spec_method_aliases_become_the_method)
     spec = quoted_spec("'method': 'cuda_ipc', 'train': {}, 'infer': {}");
     ck_assert_str_eq(spec->method, "ipc");
     rf_spec_destroy(spec);
+    spec = quoted_spec("'method': 'ucx', 'memory': 'cuda', 'train': {}, "
+                       "'infer': {}");
+    ck_assert_str_eq(spec->method, "ucx-cuda");
+    rf_spec_destroy(spec);
+    spec = quoted_spec("'method': 'ucx', 'memory': 'host', 'train': {}, "
+                       "'infer': {}");
+    ck_assert_str_eq(spec->method, "ucx");
+    rf_spec_destroy(spec);
+    spec = quoted_spec("'method': 'ucx-cuda', 'memory': 'cuda', 'train': {}, "
+                       "'infer': {}");
+    ck_assert_str_eq(spec->method, "ucx-cuda");
+    rf_spec_destroy(spec);
 }
 END_TEST
 
@@ -300,6 +312,10 @@ static const struct {
     {SIDES ", 'method': 'a b'", "must be the name of a method"},
     {SIDES ", 'method': '../x'", "must be the name of a method"},
     {SIDES ", 'method': ['tcp']", "must be a non-empty string"},
+    {SIDES ", 'method': 'ucx', 'memory': 'gpu'",
+     "$.memory: must be one of \"host\", \"cuda\", not"},
+    {SIDES ", 'method': 'ucx', 'memory': 'hots'", "did you mean \"host\"?"},
+    {SIDES ", 'method': 'ucx', 'memory': true", "$.memory: must be"},
     {SIDES ", 'method': 'disk'", "method disk needs \"disk\""},
     {SIDES ", 'disk': {}", "\"folder\" is missing"},
     {SIDES ", 'disk': {'folder': '/x', 'y': 1}", "unknown key \"y\""},

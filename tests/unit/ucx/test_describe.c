@@ -12,6 +12,13 @@ static struct rf_ucx_ways ways_of(const char *info, const char *names)
     return ways;
 }
 
+static void expect_device(const char *info, const char *names)
+{
+    struct rf_ucx_ways ways;
+    rf_ucx_describe(info, &ways);
+    ck_assert_str_eq(ways.device, names);
+}
+
 static void expect(const char *info, const char *names, bool rma)
 {
     ck_assert_int_eq(ways_of(info, names).rma, rma);
@@ -64,6 +71,23 @@ START_TEST(test_only_tcp_alone_is_tcp)
 }
 END_TEST
 
+/* It carries memory of devices where nothing else does. */
+START_TEST(test_tcp_beside_others_is_not_for_devices)
+{
+    expect_device("# lane[0]: 0:tcp/lo.0 md[0]\n"
+                  "# lane[1]: 1:tcp/eth0.0 md[0]\n",
+                  "tcp/lo,tcp/eth0");
+    expect_device("# lane[0]: 0:tcp/lo.0 md[0]\n"
+                  "# lane[1]: 1:rc_mlx5/mlx5_0:1.0 md[1]\n"
+                  "# lane[2]: 1:tcp/eth0.0 md[0]\n",
+                  "rc_mlx5/mlx5_0:1");
+    expect_device("# lane[0]: 4:posix/memory.0 md[0]\n"
+                  "# lane[1]: 5:cuda_ipc/cuda.0 md[1]\n"
+                  "# lane[2]: 1:tcp/eth0.0 md[2]\n",
+                  "posix/memory,cuda_ipc/cuda");
+}
+END_TEST
+
 START_TEST(test_rdma_writes)
 {
     expect("#   lane[0]:  2:rc_mlx5/mlx5_0:1.0 md[1] -> md[1]/ib/sysdev[0] rma "
@@ -92,6 +116,7 @@ Suite *test_describe_suite(void)
     tcase_add_test(tests, test_shared_memory_maps_and_does_not_write_to_arenas);
     tcase_add_test(tests, test_tcp_is_named_with_its_devices_once);
     tcase_add_test(tests, test_only_tcp_alone_is_tcp);
+    tcase_add_test(tests, test_tcp_beside_others_is_not_for_devices);
     tcase_add_test(tests, test_rdma_writes);
     tcase_add_test(tests, test_what_is_not_understood_writes_nothing);
     suite_add_tcase(suite, tests);

@@ -14,6 +14,7 @@
 #include "ucx/wire.h"
 
 #define RANKS 4u
+#define ITERATIONS 3u
 #define FAILED(status) (100 - (status))
 
 /* Of the messages from each rank to each other, in this order: at once, by
@@ -115,28 +116,43 @@ static void post(struct process *process, uint32_t other, bool sends)
     }
 }
 
-/* Ranks ask in orders of their own. */
-static void post_all(struct process *process)
+/* Ranks ask in orders of their own. In the last iteration all has been sent,
+ * and the short messages are there, before any asks for what it receives. */
+static enum rf_status post_all(struct process *process, uint64_t iteration,
+                               struct rf_err *err)
 {
     const uint32_t self = process->rank->rank;
+    bool worked = false;
+    const bool late = iteration == ITERATIONS - 1;
+    enum rf_status status = RF_OK;
     for (uint32_t turn = 0; turn < 2; turn++) {
         for (uint32_t i = 0; i < RANKS; i++) {
             const uint32_t other = self % 2 == 0 ? i : RANKS - 1 - i;
             if (talk(process, self, other)) {
-                post(process, other, (turn + self / 2) % 2 == 0);
+                post(process, other, (turn + (late ? 0 : self / 2)) % 2 == 0);
+            }
+        }
+        if (turn == 0 && late) {
+            if (!test_rank_barrier(process->rank)) {
+                return RF_ERR_ABORTED;
+            }
+            for (int i = 0; i < 1000 && status == RF_OK; i++) {
+                status = rf_ucx_wire_ops.progress(process->wire, &worked, err);
             }
         }
     }
+    return status;
 }
 
-static enum rf_status iterate(struct process *process, struct rf_err *err)
+static enum rf_status iterate(struct process *process, uint64_t iteration,
+                              struct rf_err *err)
 {
-    enum rf_status status = RF_OK;
-    bool done = false;
+    enum rf_status status;
+    bool done = false, worked = false;
     rf_ucx_wire_ops.start(process->wire);
-    post_all(process);
+    status = post_all(process, iteration, err);
     while (status == RF_OK && !done) {
-        status = rf_ucx_wire_ops.progress(process->wire, err);
+        status = rf_ucx_wire_ops.progress(process->wire, &worked, err);
         if (status == RF_OK && atomic_load(process->env.abort)) {
             status = rf_err_set(err, RF_ERR_ABORTED, "aborted");
         }
@@ -170,7 +186,7 @@ static bool right(const struct process *process, uint64_t iteration)
 static int run_iterations(struct process *process, struct rf_err *err)
 {
     const uint32_t self = process->rank->rank;
-    for (uint64_t iteration = 0; iteration < 3; iteration++) {
+    for (uint64_t iteration = 0; iteration < ITERATIONS; iteration++) {
         enum rf_status status;
         for (uint32_t other = 0; other < RANKS; other++) {
             for (uint64_t i = 0; i < PAIR_BYTES; i++) {
@@ -183,7 +199,7 @@ static int run_iterations(struct process *process, struct rf_err *err)
         if (process->what->before != NULL) {
             process->what->before(process->rank, iteration);
         }
-        status = iterate(process, err);
+        status = iterate(process, iteration, err);
         if (status != RF_OK) {
             return FAILED(status);
         }

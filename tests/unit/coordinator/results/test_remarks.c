@@ -37,7 +37,7 @@ START_TEST(test_a_path_that_is_tcp_is_said)
         record("a\nb", "ucx",
                "UCX 1.13.1; 4 puts by rc_mlx5/mlx5_0:1; 6 messages by "
                "tcp/eth0; 2 messages by ud/mlx5_0:1,tcp/lo"));
-    add(&remarks, record("c", "ucx", "UCX 1.13.1; 1 messages by tcp/lo"));
+    add(&remarks, record("c", "ucx-cuda", "UCX 1.13.1; 1 messages by tcp/lo"));
     expect(&remarks, RF_REMARK_OVER_TCP,
            "UCX took TCP: a b (6 messages by tcp/eth0, 2 messages by "
            "ud/mlx5_0:1,tcp/lo); c (1 messages by tcp/lo)");

@@ -299,6 +299,10 @@ static void describe_machine(struct hour *hour)
                         json_string(method_unusable(hour, "nvshmem") == NULL
                                         ? "usable"
                                         : "not usable"));
+    json_object_set_new(machine, "UCX with CUDA",
+                        json_string(method_unusable(hour, "ucx-cuda") == NULL
+                                        ? "usable"
+                                        : "not usable"));
     json_object_set(hour->report, "probe", hour->probe);
 }
 

@@ -161,6 +161,29 @@ test_a_stuck_exchange_ends_at_its_deadline_and_says_where() {
     expect_text err 'localhost:[0-9]: warning: stopped in step [0-9]+ of [0-9]+, an exchange with rank .*1'
 }
 
+# What is to be run on a GPU, here with the preload.
+test_checks_for_a_gpu_run_it() {
+    export FAKE_CUDA_DEVICES=1
+    mkdir bin
+    ln -s "$fakes"/* bin
+    rm bin/refit-worker
+    cat >bin/refit-worker <<EOF
+#!/bin/sh
+LD_PRELOAD=$cuda_ucx exec "$fakes/refit-worker" "\$@"
+EOF
+    chmod +x bin/refit-worker
+    sed "s|\"REFIT_SHARE_GPU\": \"1\"|&, \"LD_PRELOAD\": \"$cuda_ucx\"|" \
+        "$RF_TOP/tests/gpu/check-gpu" >check-gpu
+    bash check-gpu bin two-ranks-ucx-cuda two-nodes-ucx-cuda-send_recv \
+        killed-rank-ends-ucx-cuda >out 2>&1
+    status=$?
+    cat out >&2
+    expect_exit 0
+    expect_text out '^3 passed, 0 failed'
+    bash check-gpu "$fakes" none >out 2>&1
+    expect_text out '^skipped: ucx-cuda: UCX .* does not reach CUDA memory'
+}
+
 has_result() {
     compgen -G "results/*/s.json" >/dev/null
 }

@@ -58,7 +58,8 @@ test_checks_are_run_by_part() {
     expect_json out/first-hour.json '.parts[] | select(.name == "separate") |
         .tail | any(test("4 passed, 0 failed"))'
     expect_json out/first-hour.json '.parts[] | select(.name == "fp8") |
-        .tail == ["ok - fp8-equals-the-processor", "1 passed, 0 failed"]'
+        .tail[-1] == "1 passed, 0 failed" and
+        any(.tail[]; . == "ok - fp8-equals-the-processor")'
 }
 
 # The shell that runs a part's script, with what a test wants of it instead.

@@ -1,7 +1,7 @@
 # Method ucx in device memory: the shipped object code of refit-cuda.so and
 # refit-ucx.so over the fake of CUDA's runtime and the real UCX, which a preload
 # lets reach the fake's memory.
-# limit: 300
+# limit: 360
 # shellcheck shell=bash source=../lib/fakes.sh
 . "$(dirname "$0")/../lib/fakes.sh"
 
@@ -10,8 +10,10 @@ cuda_ucx=$work/cuda_ucx.so
 "${CC:-cc}" -D_GNU_SOURCE ${UCX_HOME:+-isystem "$UCX_HOME/include"} \
     -shared -fPIC -o "$cuda_ucx" "$RF_TOP/tests/fake/cuda_ucx.c" -ldl ||
     skip_all "cannot build cuda_ucx.so"
+# The address sanitizer wants to be the first library, or to be told.
 base=$(jq --arg preload "$cuda_ucx" '
-    .launch.env += {LD_PRELOAD: $preload, UCX_NET_DEVICES: "lo"} |
+    .launch.env += {LD_PRELOAD: $preload, UCX_NET_DEVICES: "lo",
+        ASAN_OPTIONS: "verify_asan_link_order=0"} |
     .scenarios[0] += {method: "ucx", memory: "cuda"}' <<<"$base")
 every='["send_recv", "broadcast", "allgather", "allgather_global",
     "hierarchical", "gather_broadcast"]'
@@ -37,13 +39,13 @@ test_long_runs_go_without_packing_and_steps_keep_their_order() {
     local stream
     for stream in 0 1; do
         cluster '.launch.env += {REFIT_DIRECT_BYTES: "512",
-                FAKE_CUDA_SLOW: "'$stream':300"} |
+                FAKE_CUDA_SLOW: "'"$stream"':300"} |
             .scenarios[0] += {bucket_bytes: [16384, 1048576],
                 strategy: ["send_recv", "broadcast", "hierarchical"]}'
         run_coord cluster.json -o "slow-$stream"
         expect_exit 0
         cluster '.launch.env += {REFIT_DIRECT_BYTES: "0",
-                FAKE_CUDA_SLOW: "'$stream':1500"} |
+                FAKE_CUDA_SLOW: "'"$stream"':1500"} |
             .scenarios[0] += {bucket_bytes: 16384,
                 strategy: ["send_recv", "gather_broadcast"]}'
         run_coord cluster.json -o "packed-$stream"
@@ -163,16 +165,20 @@ test_a_stuck_exchange_ends_at_its_deadline_and_says_where() {
 
 # What is to be run on a GPU, here with the preload.
 test_checks_for_a_gpu_run_it() {
+    local env
     export FAKE_CUDA_DEVICES=1
     mkdir bin
     ln -s "$fakes"/* bin
     rm bin/refit-worker
     cat >bin/refit-worker <<EOF
 #!/bin/sh
-LD_PRELOAD=$cuda_ucx exec "$fakes/refit-worker" "\$@"
+export ASAN_OPTIONS=verify_asan_link_order=0 LD_PRELOAD=$cuda_ucx
+exec "$fakes/refit-worker" "\$@"
 EOF
     chmod +x bin/refit-worker
-    sed "s|\"REFIT_SHARE_GPU\": \"1\"|&, \"LD_PRELOAD\": \"$cuda_ucx\"|" \
+    env="\"LD_PRELOAD\": \"$cuda_ucx\""
+    env+=', "ASAN_OPTIONS": "verify_asan_link_order=0"'
+    sed "s|\"REFIT_SHARE_GPU\": \"1\"|&, $env|" \
         "$RF_TOP/tests/gpu/check-gpu" >check-gpu
     bash check-gpu bin two-ranks-ucx-cuda two-nodes-ucx-cuda-send_recv \
         killed-rank-ends-ucx-cuda >out 2>&1

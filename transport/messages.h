@@ -401,7 +401,8 @@
     F(S, U32, signal, NULLABLE, 1, 128, "that ended it")                       \
     F(S, TEXT, cause, NULLABLE, 0, RF_MSG_TEXT_MAX, "why the agent ended it")  \
     F(S, TEXT, phase, NULLABLE, 0, 63, "the last step that it was sent")       \
-    F(S, TEXTS, stderr_lines, REQUIRED, 64, 16384, "its last lines")
+    F(S, TEXTS, stderr_lines, REQUIRED, 64, 16384,                             \
+      "its last lines, or why it could not be started")
 
 #define RF_ABORT_FIELDS(F, S)                                                  \
     F(S, U32, attempt, REQUIRED, 1, INT32_MAX, "as in START")                  \

@@ -1,11 +1,11 @@
 /*
  * Strided copies. See copy.h for the words.
  *
- * What the measurements say (docs/MEASURING.md): streaming stores with a
- * prefetch some 2 KiB ahead copy large data 1.2 to 1.8 times as fast as memcpy,
- * because memcpy reads every destination line before writing it; reads should
- * be contiguous, while strided streaming writes cost nothing. Data that is read
- * again soon (send buffers) is packed with plain stores instead.
+ * What measurements say: streaming stores with a prefetch some 2 KiB ahead copy
+ * large data 1.2 to 1.8 times as fast as memcpy, because memcpy reads every
+ * destination line before writing it; reads should be contiguous, while strided
+ * streaming writes cost nothing. Data that is read again soon (send buffers) is
+ * packed with plain stores instead.
  *
  * Nothing here allocates, blocks or fails.
  */

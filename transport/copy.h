@@ -2,7 +2,7 @@
  * Strided copies in host memory: an op's box becomes the fewest nested loops
  * over the longest contiguous runs, and runs are stored past the cache when
  * asked (non-temporal), with the best instruction set found at run time.
- * Measurements behind the choices: docs/MEASURING.md.
+ * Measurements behind the choices: copy.c.
  *
  * The runs of a shape one after the other, outermost dimension slowest, form
  * its *stream*: positions in it count items. An item is one byte, or one

@@ -39,7 +39,7 @@ test_without_the_module_ucx_is_refused_with_the_reason() {
     mkdir bin
     cp "$RF_BUILD_DIR"/refit-{coord,worker} bin
     cluster '.launch.worker = "bin/refit-worker"'
-    coord=bin/refit-coord run_coord cluster.json
+    coord=bin/refit-coord LD_LIBRARY_PATH='' run_coord cluster.json
     expect_exit 4
     expect_text err 'method ucx cannot be used on localhost: refit-ucx.so'
 }

@@ -245,10 +245,8 @@ static bool moves_bytes(const struct rf_attempt *attempt)
  * TCP, or else by yardsticks. */
 static bool links_are_known(const struct rf_attempt *attempt)
 {
-    const struct rf_method_info *info =
-        rf_method_info_find(attempt->scenario->spec->method);
     return attempt->scenario->plan->totals.bytes_inter_node == 0 ||
-           (info->memory == RF_HOST_MEMORY && !info->needs_folder) ||
+           rf_scenario_crosses_by_tcp(attempt->scenario) ||
            rf_attempt_yardstick_crossed(attempt);
 }
 

@@ -75,8 +75,8 @@ bool rf_scenario_rank_on(const struct rf_scenario *scenario, uint32_t rank,
 /* Whether the weights live in device memory. */
 bool rf_scenario_on_device(const struct rf_scenario *scenario);
 
-/* Whether what crosses nodes goes over TCP, as link probes do. Others are known
- * from their yardsticks alone. */
+/* Whether what crosses nodes goes over our own TCP, as link probes do. Others
+ * are known from their yardsticks alone. */
 bool rf_scenario_crosses_by_tcp(const struct rf_scenario *scenario);
 
 /* Whether ranks of the node listen for data, for which it needs its address:

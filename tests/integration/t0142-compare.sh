@@ -69,15 +69,15 @@ test_times_above_ten_seconds_have_no_exponent() {
     expect_no_text out 'e\+0'
 }
 
-test_two_samples_are_too_few_to_call_it_slower() {
-    run_folder old 0.9 100 100
-    run_folder new 0.9 300 300
+test_four_samples_are_too_few_to_call_it_slower() {
+    run_folder old 0.9 100 100 100 100
+    run_folder new 0.9 300 300 300 300
     compare 0 unclear
     expect_text out 'too few samples'
-    expect_text out '^1 unclear: .*3 iterations'
+    expect_text out '^1 unclear: .*5 iterations'
     run_coord compare old new --json
     expect_json out '.unclear == 1 and .regressions == 0 and
-        (.comparisons[0].reference | .samples == 2 and .median_ci95_ms == null)'
+        (.comparisons[0].reference | .samples == 4 and .median_ci95_ms == null)'
 }
 
 # The same file with ratios around this one beside its times.

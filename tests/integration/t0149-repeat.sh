@@ -8,7 +8,7 @@ base=$(jq '. + {scenarios: [
     {"name": "first", "mode": "colocated", "train": {"tp": 2, "pp": 2},
      "infer": {"tp": 4}, "warmup": 1, "iterations": 3},
     {"name": "second", "mode": "disaggregated", "train": {"tp": 2},
-     "infer": {"tp": 2}, "warmup": 0, "iterations": 2}]}' <<<"$four_slots")
+     "infer": {"tp": 2}, "warmup": 0, "iterations": 3}]}' <<<"$four_slots")
 
 # One scenario that takes a while, run by a private copy of the worker.
 start_long() { # OPTION...
@@ -163,7 +163,7 @@ test_an_old_folder_can_be_repeated_more_often() {
     run_coord cluster.json -s second --resume "$(dirname "$file")" --repeat 2
     expect_exit 0
     expect_json "$file" '[.repeats[].repeat] == [0, 1] and
-        (.iterations | length) == 4'
+        (.iterations | length) == 6'
     expect_pooled "$file"
 }
 
@@ -212,8 +212,8 @@ test_report_compare_and_rerun_read_all_repeats() {
         out "$file" | grep -qx true || fail "another interval than the file's"
     run_coord rerun "$file" --repeat 2 -o again --threshold 100 --json
     expect_exit 0
-    expect_json out '.comparisons[0] | .reference.samples == 6 and
-        .new.samples == 4'
+    expect_json out '.comparisons[0] | .reference.samples == 9 and
+        .new.samples == 6'
     expect_json "$(echo again/*/second.json)" '.repeats | length == 2'
 }
 

@@ -60,23 +60,23 @@ END_TEST
 /* Medians of resamples are 1, 2 (between the two in the middle) or 3. */
 START_TEST(test_stats_median_interval_of_an_even_count)
 {
-    const double pairs[] = {1, 3, 1, 3};
+    const double pairs[] = {1, 3, 1, 3, 1, 3};
     double low = 0, high = 0;
-    ck_assert(rf_stats_median_interval(pairs, 4, &low, &high));
+    ck_assert(rf_stats_median_interval(pairs, 6, &low, &high));
     ck_assert_double_eq(low, 1);
     ck_assert_double_eq(high, 3);
 }
 END_TEST
 
-START_TEST(test_stats_median_interval_needs_three_samples)
+START_TEST(test_stats_median_interval_needs_five_samples)
 {
-    const double samples[] = {5, 5, 7};
+    const double samples[] = {5, 6, 5, 7, 5};
     double low = -1, high = -1;
     for (size_t n = 0; n < RF_STATS_INTERVAL_SAMPLES; n++) {
         ck_assert(!rf_stats_median_interval(samples, n, &low, &high));
     }
     ck_assert_double_eq(low, -1);
-    ck_assert(rf_stats_median_interval(samples, 3, &low, &high));
+    ck_assert(rf_stats_median_interval(samples, 5, &low, &high));
     ck_assert_double_eq(low, 5);
     ck_assert_double_eq(high, 7);
 }
@@ -200,7 +200,7 @@ Suite *test_stats_suite(void)
     tcase_add_test(tests,
                    test_stats_median_interval_takes_no_notice_of_outliers);
     tcase_add_test(tests, test_stats_median_interval_of_an_even_count);
-    tcase_add_test(tests, test_stats_median_interval_needs_three_samples);
+    tcase_add_test(tests, test_stats_median_interval_needs_five_samples);
     tcase_add_test(tests, test_stats_median_is_known_from_a_narrow_interval);
     tcase_add_test(tests, test_stats_outliers_are_far_out_and_matter);
     tcase_add_test(tests, test_stats_drift_is_significant_and_matters);

@@ -203,9 +203,9 @@ START_TEST(test_compare_judges_peak_memory)
     json_object_set_new(json_object_get(now.files[4].result, "summary"),
                         "median_ms", json_real(200));
     json_object_set_new(now.files[4].result, "iterations",
-                        json_loads("[{\"refit_ms\": 199}, {\"refit_ms\": 200}, "
-                                   "{\"refit_ms\": 201}]",
-                                   0, NULL));
+                        json_pack("[{s:i}, {s:i}, {s:i}, {s:i}, {s:i}]",
+                                  "refit_ms", 198, "refit_ms", 199, "refit_ms",
+                                  200, "refit_ms", 201, "refit_ms", 202));
     compare();
     ck_assert_int_eq(find("larger")->verdict, RF_LARGER);
     ck_assert_int_eq(find("smaller")->verdict, RF_SMALLER);

@@ -244,9 +244,9 @@ START_TEST(test_papers_see_the_interval_of_the_median)
     struct rf_table *table = rf_report_table_create(forms[_i].form, false);
     char *text;
     json_object_set_new(result, "iterations",
-                        json_loads("[{\"refit_ms\": 98}, {\"refit_ms\": 100}, "
-                                   "{\"refit_ms\": 103}]",
-                                   0, NULL));
+                        json_pack("[{s:i}, {s:i}, {s:i}, {s:i}, {s:i}]",
+                                  "refit_ms", 98, "refit_ms", 99, "refit_ms",
+                                  100, "refit_ms", 101, "refit_ms", 103));
     rf_report_table_add(table, forms[_i].form, NULL, result);
     text = table_text(table, forms[_i].form);
     ck_assert_msg(strstr(text, forms[_i].cells) != NULL, "%s", text);

@@ -254,13 +254,13 @@ END_TEST
 /* All take the same time, so that the interval is narrow after the least. */
 START_TEST(test_measure_ends_when_the_interval_is_narrow)
 {
-    create_until("{\"min\": 4, \"max\": 9, "
+    create_until("{\"min\": 5, \"max\": 9, "
                  "\"ci_percent\": 2}",
                  "");
     refit_ns = RF_NS_PER_MS;
     rf_run_measure_trace(measure); /* is none of them */
     (void)way(NULL);
-    ck_assert_uint_eq(lab.attempt->n_iterations, 5);
+    ck_assert_uint_eq(lab.attempt->n_iterations, 6);
     ck_assert_str_eq(lab.attempt->ended_by, "ci");
     ck_assert_ptr_nonnull(lab.attempt->traced_refit.samples);
     teardown();

@@ -218,6 +218,13 @@ bool rf_stats_median_interval(const double *samples, size_t count, double *low,
     return rf_stats_repeats_median_interval(&one, low, high);
 }
 
+void rf_stats_rerun_interval(double median, double low, double high,
+                             double *rerun_low, double *rerun_high)
+{
+    *rerun_low = median - sqrt(2) * (median - low);
+    *rerun_high = median + sqrt(2) * (high - median);
+}
+
 bool rf_stats_repeats_median_known(const struct rf_stats_repeats *repeats,
                                    double percent)
 {

@@ -56,7 +56,18 @@ bool rf_stats_median_interval(const double *samples, size_t count, double *low,
 bool rf_stats_repeats_median_interval(const struct rf_stats_repeats *repeats,
                                       double *low, double *high);
 
-/* Whether half of that interval is less than `percent` of the median. */
+/*
+ * Where the median of as many new samples lies in 95 of 100 cases, if `low` to
+ * `high` is the 95 % interval of this one. Both medians vary, so it is sqrt(2)
+ * times as wide; the interval itself has the next median in 83 of 100 (G.
+ * Cumming and R. Maillardet, Confidence Intervals and Replication,
+ * Psychological Methods 11, 2006).
+ */
+void rf_stats_rerun_interval(double median, double low, double high,
+                             double *rerun_low, double *rerun_high);
+
+/* Whether half of the median's interval is less than `percent` of the median.
+ */
 bool rf_stats_median_known(const double *samples, size_t count, double percent);
 bool rf_stats_repeats_median_known(const struct rf_stats_repeats *repeats,
                                    double percent);

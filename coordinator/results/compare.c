@@ -125,6 +125,23 @@ bool rf_comparison_has_change(const struct rf_comparison *one)
     return one->reference.ms.median > 0 && one->now.ms.median > 0;
 }
 
+static bool is_rerun_of(const struct rf_middle *one,
+                        const struct rf_middle *other)
+{
+    return one->median >= other->rerun_low && one->median <= other->rerun_high;
+}
+
+bool rf_comparison_agrees(const struct rf_comparison *one, bool *agree)
+{
+    const struct rf_middle *a = &one->reference.ratio, *b = &one->now.ratio;
+    if (!one->judgements[RF_METRIC_RATIO].judged || !a->has_interval ||
+        !b->has_interval) {
+        return false;
+    }
+    *agree = is_rerun_of(a, b) || is_rerun_of(b, a);
+    return true;
+}
+
 static const enum rf_change gravest_first[] = {
     RF_SLOWER, RF_LARGER, RF_UNCLEAR, RF_FASTER, RF_SMALLER, RF_SAME};
 

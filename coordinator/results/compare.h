@@ -91,6 +91,10 @@ char *rf_comparison_findings(const struct rf_comparison *comparison);
 
 /* Whether both sides have figures, so that one of them was judged. */
 bool rf_comparison_has_change(const struct rf_comparison *comparison);
+/* Whether the ratio of one side lies where 95 of 100 reruns of the other would.
+ * False, with `agree` as it was, where the ratios were not judged or one has no
+ * interval. */
+bool rf_comparison_agrees(const struct rf_comparison *one, bool *agree);
 /* The median of one of its sides that a metric is about; not of memory. */
 const struct rf_middle *rf_compared_middle(const struct rf_compared *side,
                                            enum rf_metric metric);

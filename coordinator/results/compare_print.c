@@ -62,6 +62,20 @@ static json_t *interval_json(const struct rf_middle *middle)
                                 : json_null();
 }
 
+static json_t *rerun_json(const struct rf_middle *middle)
+{
+    return middle->has_interval
+               ? json_pack("[f, f]", middle->rerun_low, middle->rerun_high)
+               : json_null();
+}
+
+static json_t *agrees_json(const struct rf_comparison *one)
+{
+    bool agree;
+    return rf_comparison_agrees(one, &agree) ? json_boolean(agree)
+                                             : json_null();
+}
+
 static json_t *bytes_or_null(double bytes)
 {
     return bytes > 0 ? json_integer((json_int_t)bytes) : json_null();
@@ -72,12 +86,13 @@ static json_t *side_json(const struct rf_compared *side)
     if (side->ms.median <= 0) {
         return json_null();
     }
-    return json_pack("{s:f, s:o, s:I, s:o, s:o, s:I, s:o, s:o, s:o}",
+    return json_pack("{s:f, s:o, s:I, s:o, s:o, s:o, s:I, s:o, s:o, s:o}",
                      "median_ms", side->ms.median, "median_ci95_ms",
                      interval_json(&side->ms), "samples",
                      (json_int_t)side->ms.n_samples, "yardstick_ratio",
                      figure_or_null(side->ratio.median), "yardstick_ratio_ci95",
-                     interval_json(&side->ratio), "yardsticks",
+                     interval_json(&side->ratio), "yardstick_ratio_rerun95",
+                     rerun_json(&side->ratio), "yardsticks",
                      (json_int_t)side->ratio.n_samples, "efficiency",
                      figure_or_null(side->efficiency), "memory_peak_bytes",
                      bytes_or_null(side->peak_bytes), "memory_predicted_bytes",
@@ -121,15 +136,16 @@ json_t *rf_comparisons_json(const struct rf_comparisons *comparisons)
         const struct rf_comparison *one = &comparisons->list[i];
         json_array_append_new(
             list,
-            json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:s?}",
-                      "scenario", one->name, "verdict",
-                      rf_change_name(one->verdict), "judged", judged_json(one),
-                      "judgements", judgements_json(one), "reference",
-                      side_json(&one->reference), "new", side_json(&one->now),
-                      "change", change_or_null(one, one->change), "time_change",
-                      change_or_null(one, one->time_change), "regression",
-                      rf_comparison_is_regression(one), "differs",
-                      one->differs));
+            json_pack(
+                "{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:s?}",
+                "scenario", one->name, "verdict", rf_change_name(one->verdict),
+                "judged", judged_json(one), "judgements", judgements_json(one),
+                "reference", side_json(&one->reference), "new",
+                side_json(&one->now), "change",
+                change_or_null(one, one->change), "time_change",
+                change_or_null(one, one->time_change), "agrees",
+                agrees_json(one), "regression",
+                rf_comparison_is_regression(one), "differs", one->differs));
     }
     return json_pack(
         "{s:f, s:o, s:I, s:I, s:o}", "threshold",
@@ -314,12 +330,50 @@ static void print_regressions(const struct rf_comparisons *all, FILE *to)
     fputc('\n', to);
 }
 
+static void print_agreement(const struct rf_comparisons *all, FILE *to)
+{
+    size_t known = 0, agreeing = 0;
+    for (size_t i = 0; i < all->n; i++) {
+        bool agree = false;
+        known += rf_comparison_agrees(&all->list[i], &agree);
+        agreeing += agree;
+    }
+    if (known > 0) {
+        fprintf(to, "x yardstick: %zu of %zu within what reruns give (95 %%)\n",
+                agreeing, known);
+    }
+}
+
+static size_t count_verdict(const struct rf_comparisons *all,
+                            enum rf_change verdict)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < all->n; i++) {
+        n += all->list[i].verdict == verdict;
+    }
+    return n;
+}
+
+static void print_failures(const struct rf_comparisons *all, FILE *to)
+{
+    const size_t mended = count_verdict(all, RF_MENDED);
+    const size_t never = count_verdict(all, RF_NOT_OK);
+    if (mended > 0) {
+        fprintf(to, "%zu not compared: failed in the reference\n", mended);
+    }
+    if (never > 0) {
+        fprintf(to, "%zu not compared: failed in both\n", never);
+    }
+}
+
 void rf_comparisons_print_totals(const struct rf_comparisons *all, FILE *to)
 {
     const size_t overlaps = count_unclear(all, true);
     const size_t few = count_unclear(all, false), shared = count_shared(all);
     char limits[64];
     print_regressions(all, to);
+    print_failures(all, to);
+    print_agreement(all, to);
     if (shared > 0) {
         fprintf(to,
                 "%zu with a time beyond %s that the yardstick shares: the "

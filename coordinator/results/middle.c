@@ -19,6 +19,10 @@ struct rf_middle rf_middle_of(const json_t *result, const char *object,
     out.n_samples = samples.count;
     out.has_interval =
         rf_stats_repeats_median_interval(&repeats, &out.low, &out.high);
+    if (out.has_interval) {
+        rf_stats_rerun_interval(out.median, out.low, out.high, &out.rerun_low,
+                                &out.rerun_high);
+    }
     rf_result_samples_free(&samples);
     return out;
 }

@@ -10,7 +10,8 @@ struct rf_middle {
     double median; /* 0: none */
     size_t n_samples;
     bool has_interval;
-    double low, high; /* 95 % */
+    double low, high;             /* 95 % */
+    double rerun_low, rerun_high; /* rf_stats_rerun_interval() */
 };
 
 /* The median at `object`, `key` is the record's, its interval that of the

@@ -59,14 +59,21 @@ static json_t *ratios_json(const json_t *record)
     struct rf_result_samples ratios =
         rf_result_samples(record, "yardstick_ratio");
     const struct rf_stats_repeats repeats = rf_result_repeats(&ratios);
-    json_t *out = json_object(), *interval = interval_json(&repeats);
+    json_t *out = json_object();
     struct rf_stats stats;
+    double low, high, rerun_low, rerun_high;
+    bool known = rf_stats_repeats_median_interval(&repeats, &low, &high);
     rf_stats_repeats_compute(&repeats, &stats);
+    if (known) {
+        rf_stats_rerun_interval(stats.median, low, high, &rerun_low,
+                                &rerun_high);
+    }
     put(out, "median", ratios.count > 0 ? json_real(stats.median) : NULL);
-    put(out, "low", json_incref(json_array_get(interval, 0)));
-    put(out, "high", json_incref(json_array_get(interval, 1)));
+    put(out, "low", known ? json_real(low) : NULL);
+    put(out, "high", known ? json_real(high) : NULL);
+    put(out, "rerun_low", known ? json_real(rerun_low) : NULL);
+    put(out, "rerun_high", known ? json_real(rerun_high) : NULL);
     put(out, "count", json_integer((json_int_t)ratios.count));
-    json_decref(interval);
     rf_result_samples_free(&ratios);
     return out;
 }

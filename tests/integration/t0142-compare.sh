@@ -61,6 +61,18 @@ test_a_broken_scenario_is_a_regression_without_a_threshold() {
     expect_text out '^1 regression$'
 }
 
+test_a_failed_reference_is_said_to_be_nothing_to_compare_with() {
+    run_folder old 0.9 100 101 102 99 98 100 101
+    run_folder new 0.9 100 101 102 99 98 100 101
+    jq '.status = "failed"' old/s.json >failed
+    mv failed old/s.json
+    compare 0 mended
+    expect_text out '^1 not compared: failed in the reference$'
+    cp old/s.json new
+    compare 0 'not ok'
+    expect_text out '^1 not compared: failed in both$'
+}
+
 test_times_above_ten_seconds_have_no_exponent() {
     run_folder old 0.9 12345 12346 12347 12344 12343 12345 12346
     run_folder new 0.9 12345 12346 12347 12344 12343 12345 12346

@@ -27,6 +27,25 @@ first_run() { # [JQ_PROGRAM]
     rm -r gone
 }
 
+test_rerun_says_whether_the_ratio_agrees() {
+    first_run
+    again 0 old.json --set 'scenarios.*.iterations=5'
+    mv new/*/'s-method=host.json' five.json
+    rm -r new
+    # whatever the machine does, a rerun lies between 0 and 1000 yardsticks
+    jq '.summary.yardstick_ratio.median = 1 | .iterations |= (to_entries |
+        map(.value.yardstick_ratio = [0, 0.5, 1, 999, 1000][.key] | .value))' \
+        five.json >wide.json
+    again 0 wide.json
+    expect_text out '^x yardstick: 1 of 1 within what reruns give \(95 %\)$'
+    rm -r new
+    jq '.summary.yardstick_ratio.median = 1e6 | .iterations[].yardstick_ratio =
+        1e6' five.json >far.json
+    again 0 far.json --json
+    expect_json out '.comparisons[0] | .agrees == false and
+        .reference.yardstick_ratio_rerun95 == [1e6, 1e6]'
+}
+
 test_cluster_of_a_result_is_a_cluster_file() {
     first_run
     jq .cluster old.json | "$coord" plan - --json >plan.json ||
@@ -60,6 +79,8 @@ test_rerun_makes_the_same_plan_and_compares() {
     first_run
     again 0
     expect_text out '^s-method=host +(same|faster|unclear) '
+    # three iterations have no interval
+    expect_no_text out 'within what reruns give'
     local new
     new=$(echo new/*/'s-method=host.json')
     expect_json "$new" '.status == "ok" and .file == "old.json"'

@@ -2,6 +2,7 @@
 #include <check.h>
 #include <math.h>
 
+#include "common/pattern.h"
 #include "common/stats.h"
 
 START_TEST(test_stats_known_answers)
@@ -79,6 +80,33 @@ START_TEST(test_stats_median_interval_needs_five_samples)
     ck_assert(rf_stats_median_interval(samples, 5, &low, &high));
     ck_assert_double_eq(low, 5);
     ck_assert_double_eq(high, 7);
+}
+END_TEST
+
+/* Medians of 15 uniform samples. */
+START_TEST(test_stats_reruns_lie_in_their_interval)
+{
+    const int runs = 2000;
+    double low = 0, high = 0, rerun_low = 0, rerun_high = 0, median = 0;
+    int in_own = 0, in_rerun = 0;
+    uint64_t state = 7;
+    for (int run = 0; run < runs; run++) {
+        struct rf_stats stats;
+        double samples[15];
+        for (size_t i = 0; i < 15; i++) {
+            samples[i] = (double)rf_mix64(state++) / 0x1p64;
+        }
+        rf_stats_compute(samples, 15, &stats);
+        in_own += run > 0 && stats.median >= low && stats.median <= high;
+        in_rerun +=
+            run > 0 && stats.median >= rerun_low && stats.median <= rerun_high;
+        median = stats.median;
+        ck_assert(rf_stats_median_interval(samples, 15, &low, &high));
+        rf_stats_rerun_interval(median, low, high, &rerun_low, &rerun_high);
+    }
+    ck_assert_int_lt(in_own, 90 * runs / 100);
+    ck_assert_int_ge(in_rerun, 92 * runs / 100);
+    ck_assert_int_le(in_rerun, 98 * runs / 100);
 }
 END_TEST
 
@@ -201,6 +229,7 @@ Suite *test_stats_suite(void)
                    test_stats_median_interval_takes_no_notice_of_outliers);
     tcase_add_test(tests, test_stats_median_interval_of_an_even_count);
     tcase_add_test(tests, test_stats_median_interval_needs_five_samples);
+    tcase_add_test(tests, test_stats_reruns_lie_in_their_interval);
     tcase_add_test(tests, test_stats_median_is_known_from_a_narrow_interval);
     tcase_add_test(tests, test_stats_outliers_are_far_out_and_matter);
     tcase_add_test(tests, test_stats_drift_is_significant_and_matters);

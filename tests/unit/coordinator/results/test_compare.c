@@ -130,6 +130,27 @@ START_TEST(test_compare_judges_the_ratio_where_both_have_one)
 }
 END_TEST
 
+/* The intervals reach 0.01 to either side, those of reruns 0.0141. */
+START_TEST(test_compare_says_whether_ratios_agree)
+{
+    static const struct {
+        double ratio, spread;
+        bool agrees;
+    } cases[] = {{1.014, 0.01, true}, {1.015, 0.01, false},
+                 {0.986, 0.01, true}, {0.985, 0.01, false},
+                 {1.028, 0.02, true}, {1.029, 0.02, false}};
+    bool agree = !cases[_i].agrees;
+    add_ratio(&reference, "one", 100, 1.0, 0.01);
+    add_ratio(&now, "one", 100, cases[_i].ratio, cases[_i].spread);
+    add(&reference, "no yardstick", "ok", 100, 0.9);
+    add(&now, "no yardstick", "ok", 100, 0.9);
+    compare();
+    ck_assert(rf_comparison_agrees(find("one"), &agree));
+    ck_assert_int_eq(agree, cases[_i].agrees);
+    ck_assert(!rf_comparison_agrees(find("no yardstick"), &agree));
+}
+END_TEST
+
 START_TEST(test_compare_judges_the_time_without_a_common_yardstick)
 {
     add_ratio(&reference, "one", 100, 1.0, 0.02);
@@ -497,6 +518,7 @@ Suite *test_compare_suite(void)
     tcase_add_test(tests, test_compare_names_what_else_differs);
     tcase_add_loop_test(
         tests, test_compare_takes_absent_keys_for_their_defaults, 0, 2);
+    tcase_add_loop_test(tests, test_compare_says_whether_ratios_agree, 0, 6);
     tcase_add_test(tests, test_compare_takes_no_notice_of_ports);
     tcase_add_test(tests, test_compare_refuses_what_it_cannot_match);
     suite_add_tcase(suite, tests);

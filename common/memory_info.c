@@ -5,7 +5,6 @@
 #include "common/memory_info.h"
 
 #include <inttypes.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -143,6 +142,25 @@ uint64_t rf_memory_private(void)
         return anonymous;
     }
     return anonymous + file;
+}
+
+bool rf_memory_is_private(const void *at)
+{
+    const uint64_t place = (uint64_t)(uintptr_t)at;
+    uint64_t from, to;
+    bool found = false;
+    char line[256], access = '-';
+    FILE *file = fopen("/proc/self/maps", "re");
+    if (file == NULL) {
+        return false;
+    }
+    while (!found && fgets(line, sizeof(line), file) != NULL) {
+        found = sscanf(line, "%" SCNx64 "-%" SCNx64 " %*3c%c", &from, &to,
+                       &access) == 3 &&
+                place >= from && place < to;
+    }
+    fclose(file);
+    return found && access == 'p';
 }
 
 void *rf_realloc_large(void *old, size_t old_bytes, size_t bytes)

@@ -2,6 +2,7 @@
 #ifndef RF_COMMON_MEMORY_INFO_H
 #define RF_COMMON_MEMORY_INFO_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -16,6 +17,10 @@ uint64_t rf_memory_available(void);
 /* This process's private resident bytes: anonymous and file pages, without
  * shared arenas, which are counted by their size. */
 uint64_t rf_memory_private(void);
+
+/* Whether the memory at `at` is this process's alone and so among
+ * rf_memory_private(). False where nothing is mapped. */
+bool rf_memory_is_private(const void *at);
 
 /* realloc() for blocks that may get large. NULL, with `old` as it was, also
  * where that takes more than half of rf_memory_available(): the kernel would

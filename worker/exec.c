@@ -22,6 +22,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/mem.h"
+#include "common/memory_info.h"
 #include "common/text.h"
 #include "worker/exec_internal.h"
 #include "worker/export.h"
@@ -553,6 +554,12 @@ device_usage(const struct rf_module_usage *usage)
     return out;
 }
 
+/* What the private peak has not of an arena. */
+static uint64_t shared_bytes(const struct rf_arena *arena)
+{
+    return rf_memory_is_private(arena->base) ? 0 : arena->bytes;
+}
+
 static enum rf_status step_close(struct rf_exec *exec,
                                  const struct rf_msg_step *step,
                                  struct rf_msg_answer *answer,
@@ -567,9 +574,9 @@ static enum rf_status step_close(struct rf_exec *exec,
         exec->module->usage(&device);
     } else {
         for (int m = 0; m < RF_MEM_COUNT; m++) {
-            host += exec->method_env.arena[m].bytes;
+            host += shared_bytes(&exec->method_env.arena[m]);
         }
-        host += exec->quantized.bytes;
+        host += shared_bytes(&exec->quantized);
     }
     host += exec->private_peak;
     answer->closed = rf_schema_new(&rf_msg_closed_schema);

@@ -1,6 +1,7 @@
 /* What memory there is, and blocks that would not fit into it. */
 #include <check.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #include "common/memory_info.h"
 
@@ -25,6 +26,24 @@ START_TEST(test_a_large_block_that_does_not_fit_is_refused)
 }
 END_TEST
 
+START_TEST(test_memory_is_private_unless_it_is_mapped_as_shared)
+{
+    const size_t bytes = 4096;
+    void *shared = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    void *private = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ck_assert_ptr_ne(shared, MAP_FAILED);
+    ck_assert_ptr_ne(private, MAP_FAILED);
+    ck_assert(!rf_memory_is_private(shared));
+    ck_assert(rf_memory_is_private(private));
+    ck_assert(rf_memory_is_private((char *)private + bytes - 1));
+    ck_assert_int_eq(munmap(private, bytes), 0);
+    ck_assert(!rf_memory_is_private(private));
+    ck_assert_int_eq(munmap(shared, bytes), 0);
+}
+END_TEST
+
 Suite *test_memory_info_suite(void);
 Suite *test_memory_info_suite(void)
 {
@@ -32,6 +51,7 @@ Suite *test_memory_info_suite(void)
     TCase *tests = tcase_create("memory_info");
     tcase_add_test(tests, test_memory_available_is_a_part_of_all);
     tcase_add_test(tests, test_a_large_block_that_does_not_fit_is_refused);
+    tcase_add_test(tests, test_memory_is_private_unless_it_is_mapped_as_shared);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -21,6 +21,7 @@
 #include "common/memory_info.h"
 #include "common/procstat.h"
 #include "common/text.h"
+#include "common/variables.h"
 #include "common/version.h"
 #include "transport/method.h"
 #include "transport/module.h"
@@ -211,7 +212,7 @@ static void list_environment(struct rf_pairs *out)
         char *equals = strchr(name, '=');
         if (equals != NULL) {
             *equals = '\0';
-            if (rf_process_is_relevant(name)) {
+            if (rf_variable_matters(name)) {
                 out->list[out->n++] =
                     (struct rf_pair){rf_xstrdup(name), rf_xstrdup(equals + 1)};
             }

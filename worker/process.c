@@ -23,6 +23,7 @@
 #include "common/core.h"
 #include "common/mem.h"
 #include "common/procstat.h"
+#include "common/variables.h"
 
 #define NAME_SIZE 16 /* of PR_SET_NAME, with its end */
 
@@ -57,34 +58,6 @@ bool rf_process_bind_to_parent(pid_t parent)
     return getppid() == parent;
 }
 
-static bool starts_with(const char *text, const char *prefix)
-{
-    return strncmp(text, prefix, strlen(prefix)) == 0;
-}
-
-static bool in_list(const char *name, const char *const *names)
-{
-    for (; *names != NULL; names++) {
-        size_t length = strlen(*names);
-        bool open_ended = (*names)[length - 1] == '_';
-        if (open_ended ? starts_with(name, *names)
-                       : strcmp(name, *names) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static const char secret_variable[] = "NCCL_COMM_ID";
-
-bool rf_process_is_relevant(const char *name)
-{
-    static const char *const names[] = {"CUDA_",   "NCCL_", "NVSHMEM_",
-                                        "NVIDIA_", "UCX_",  "GLIBC_TUNABLES",
-                                        NULL};
-    return in_list(name, names) && strcmp(name, secret_variable) != 0;
-}
-
 static bool may_inherit(const char *name)
 {
     static const char *const names[] = {"PATH",
@@ -102,7 +75,7 @@ static bool may_inherit(const char *name)
                                         "TSAN_OPTIONS",
                                         "UBSAN_OPTIONS",
                                         NULL};
-    return in_list(name, names) || rf_process_is_relevant(name);
+    return rf_variable_in(name, names) || rf_variable_matters(name);
 }
 
 static size_t find(char **environment, size_t n, const char *name)
@@ -140,7 +113,7 @@ char **rf_process_environment(const struct rf_pairs *extra)
         const char *name = extra->list[i].key, *text = extra->list[i].value;
         size_t at;
         if (text == NULL || name[0] == '\0' || strchr(name, '=') != NULL ||
-            strcmp(name, secret_variable) == 0) {
+            strcmp(name, RF_VARIABLE_NCCL_ID) == 0) {
             continue;
         }
         at = find(list, n, name);

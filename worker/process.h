@@ -34,9 +34,6 @@ bool rf_process_bind_to_parent(pid_t parent);
 char **rf_process_environment(const struct rf_pairs *extra);
 void rf_process_environment_free(char **environment);
 
-/* Whether a variable matters to a refit: what HELLO reports of it. */
-bool rf_process_is_relevant(const char *name);
-
 struct rf_spawn {
     const char *program;
     const char *const *argv;

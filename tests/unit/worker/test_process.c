@@ -57,16 +57,6 @@ START_TEST(test_environment_is_an_allow_list_and_boots_additions)
 }
 END_TEST
 
-START_TEST(test_relevant_variables_never_include_the_public_magic)
-{
-    ck_assert(rf_process_is_relevant("NCCL_DEBUG"));
-    ck_assert(rf_process_is_relevant("CUDA_VISIBLE_DEVICES"));
-    ck_assert(!rf_process_is_relevant("NCCL_COMM_ID"));
-    ck_assert(!rf_process_is_relevant("NCC"));
-    ck_assert(!rf_process_is_relevant("HOME"));
-}
-END_TEST
-
 /* Whatever the process is called. */
 START_TEST(test_start_ticks_are_those_of_this_process)
 {
@@ -245,8 +235,6 @@ Suite *test_process_suite(void)
     tcase_set_timeout(tests, 20);
     tcase_add_test(tests,
                    test_environment_is_an_allow_list_and_boots_additions);
-    tcase_add_test(tests,
-                   test_relevant_variables_never_include_the_public_magic);
     tcase_add_test(tests, test_start_ticks_are_those_of_this_process);
     tcase_add_test(tests, test_a_program_that_is_missing_is_an_error);
     tcase_add_test(tests,

@@ -102,10 +102,9 @@ void rf_engine_close(void *engine);
  * .info and .open are its own. */
 /* clang-format off */
 #define RF_ENGINE_HOOKS                                                        \
-    .probe = rf_engine_probe, .start = rf_engine_start,                        \
-    .progress = rf_engine_progress, .timing = rf_engine_timing,                \
-    .ways = rf_method_one_way, .base_of = rf_engine_base_of,                   \
-    .leaves = rf_engine_leaves,                                                \
+    .start = rf_engine_start, .progress = rf_engine_progress,                  \
+    .timing = rf_engine_timing, .ways = rf_method_one_way,                     \
+    .base_of = rf_engine_base_of, .leaves = rf_engine_leaves,                  \
     .abort = rf_engine_abort, .close = rf_engine_close
 /* clang-format on */
 

@@ -33,5 +33,6 @@ static enum rf_status open_disk(const struct rf_method_env *env, void **state,
 const struct rf_method_ops rf_method_disk = {
     .info = &rf_method_infos[RF_METHOD_DISK],
     .open = open_disk,
+    .probe = rf_engine_probe,
     RF_ENGINE_HOOKS,
 };

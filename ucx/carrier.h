@@ -45,9 +45,6 @@
 #define RF_UCX_EAGER_WINDOW 32
 /* Shorter runs are packed; one put costs more than a row of a message. */
 #define RF_UCX_PACK_BELOW 8192
-/* Puts and gets: "always" where UCX emulates them, too; "never": messages
- * alone. */
-#define RF_UCX_RMA_VARIABLE "REFIT_UCX_RMA"
 
 enum rf_ucx_kind {
     RF_UCX_HELLO = 1, /* of open: the endpoint carries */
@@ -202,6 +199,9 @@ rf_ucx_neighbour_of(const struct rf_ucx_carrier *carrier, uint32_t rank);
 
 /* --- ways.c --------------------------------------------------------------- */
 
+/* RF_ERR_CONFIG: REFIT_UCX_RMA is none of auto (puts and gets where the
+ * transport makes them), always (also where UCX emulates them) and never. */
+enum rf_status rf_ucx_check_settings(struct rf_err *err) RF_MUST_CHECK;
 /* Collective: how this rank's ops travel, and what UCX chose for all of the
  * world in env->registration. */
 enum rf_status rf_ucx_tell_choices(struct rf_ucx_carrier *carrier,

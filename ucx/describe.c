@@ -1,11 +1,13 @@
 /*
  * What ucp_ep_print_info() says of an endpoint, which has no other interface in
  * UCX 1.13:
+ *
  *     #   lane[0]:  4:posix/memory.0 md[3] -> md[3]/posix/sysdev[255] am
- * am_bw#0 #    put[0]: 0..<short>..4294967296..<bcopy>..(inf) A lane is a
- * transport and a device; put[n] is there where lane n writes to remote memory.
- * Shared memory does so only where UCX itself has allocated it, which an arena
- * is not.
+ *     #    put[0]: 0..<short>..4294967296..<bcopy>..(inf)
+ *
+ * A lane is a transport and a device; put[n] is there where lane n writes to
+ * remote memory. Shared memory does so only where UCX itself has allocated it,
+ * which an arena is not.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,6 +7,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/bytes.h"
 #include "common/mem.h"
@@ -45,6 +46,37 @@ static const char *const transports[RF_UCX_USES] = {
     [RF_UCX_WIRE] = "^sysv,cma",
 };
 
+static bool is_in(const char *list, const char *name)
+{
+    const size_t n = strlen(name);
+    for (const char *at = list; (at = strstr(at, name)) != NULL; at += n) {
+        if ((at == list || strchr(",^", at[-1]) != NULL) &&
+            (at[n] == ',' || at[n] == '\0')) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* UCX warns of settings that nothing reads. */
+static bool has_tcp(void)
+{
+    const char *chosen = getenv("UCX_TLS");
+    if (chosen == NULL) {
+        return true;
+    }
+    return chosen[0] == '^' ? !is_in(chosen, "tcp")
+                            : is_in(chosen, "tcp") || is_in(chosen, "all");
+}
+
+/* A transport's settings are taken from the environment alone. */
+static void set_up_tcp(void)
+{
+    (void)setenv("UCX_TCP_RX_SEG_SIZE", RF_UCX_TCP_SEGMENT, 0);
+    (void)setenv("UCX_TCP_SNDBUF", RF_UCX_TCP_BUFFER, 0);
+    (void)setenv("UCX_TCP_RCVBUF", RF_UCX_TCP_BUFFER, 0);
+}
+
 static enum rf_status start(enum rf_ucx_use use, uint32_t n_ranks,
                             ucp_context_h *out, struct rf_err *err)
 {
@@ -55,10 +87,9 @@ static enum rf_status start(enum rf_ucx_use use, uint32_t n_ranks,
                                  .estimated_num_eps = n_ranks};
     ucp_config_t *config;
     ucs_status_t status;
-    /* A transport's settings are taken from the environment alone. */
-    (void)setenv("UCX_TCP_RX_SEG_SIZE", RF_UCX_TCP_SEGMENT, 0);
-    (void)setenv("UCX_TCP_SNDBUF", RF_UCX_TCP_BUFFER, 0);
-    (void)setenv("UCX_TCP_RCVBUF", RF_UCX_TCP_BUFFER, 0);
+    if (has_tcp()) {
+        set_up_tcp();
+    }
     status = ucp_config_read(NULL, NULL, &config);
     if (status != UCS_OK) {
         return rf_ucx_failed("read its settings", status, err);

@@ -42,9 +42,25 @@ static enum rf_status open_ucx(const struct rf_method_env *env, void **state,
     return rf_engine_open(env, &policy, state, err);
 }
 
+/* With the settings that ranks will have. */
+static enum rf_status probe_ucx(struct rf_err *err)
+{
+    struct rf_ucx_library *library;
+    enum rf_status status = rf_ucx_check_settings(err);
+    if (status == RF_OK) {
+        status = rf_ucx_library_take(RF_UCX_CARRY, 1, &library, err);
+    }
+    if (status == RF_OK) {
+        rf_ucx_library_give(library);
+        return RF_OK;
+    }
+    return err->status = RF_ERR_UNSUPPORTED;
+}
+
 static const struct rf_method_ops method = {
     .info = &rf_method_infos[RF_METHOD_UCX],
     .arenas = &rf_ucx_arenas,
+    .probe = probe_ucx,
     .open = open_ucx,
     RF_ENGINE_HOOKS,
 };

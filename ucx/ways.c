@@ -4,12 +4,31 @@
 
 #include "ucx/carrier.h"
 
-static bool wants_rma(bool real)
+/* Where ranks reach registered memory by themselves. */
+enum rma { RMA_REAL, RMA_ALWAYS, RMA_NEVER };
+
+static enum rf_status rma_wish(enum rma *out, struct rf_err *err)
 {
-    const char *value = getenv(RF_UCX_RMA_VARIABLE);
-    return value == NULL ? real
-                         : strcmp(value, "always") == 0 ||
-                               (real && strcmp(value, "never") != 0);
+    const char *text = getenv("REFIT_UCX_RMA");
+    if (text == NULL || strcmp(text, "auto") == 0) {
+        *out = RMA_REAL;
+    } else if (strcmp(text, "always") == 0) {
+        *out = RMA_ALWAYS;
+    } else if (strcmp(text, "never") == 0) {
+        *out = RMA_NEVER;
+    } else {
+        return rf_err_set(err, RF_ERR_CONFIG,
+                          "REFIT_UCX_RMA is \"%.40s\"; auto, always and "
+                          "never are known",
+                          text);
+    }
+    return RF_OK;
+}
+
+enum rf_status rf_ucx_check_settings(struct rf_err *err)
+{
+    enum rma wish;
+    return rma_wish(&wish, err);
 }
 
 static const char *way_of(const struct rf_ucx_peer *peer)
@@ -24,13 +43,14 @@ static const char *way_of(const struct rf_ucx_peer *peer)
 static enum rf_status describe(struct rf_ucx_carrier *carrier,
                                struct rf_blob *out, struct rf_err *err)
 {
-    enum rf_status status = RF_OK;
+    enum rma wish = RMA_REAL;
+    enum rf_status status = rma_wish(&wish, err);
     struct rf_ucx_ways ways;
     for (uint32_t i = 0; i < carrier->n_peers && status == RF_OK; i++) {
         struct rf_ucx_peer *peer = &carrier->peers[i];
         status = rf_ucx_ask(peer->end.ep, &ways, err);
         if (status == RF_OK) {
-            peer->rma = wants_rma(ways.rma);
+            peer->rma = wish == RMA_ALWAYS || (wish == RMA_REAL && ways.rma);
             peer->eager = ways.tcp && !peer->rma;
             rf_ucx_tell(out, way_of(peer), ways.all);
         }

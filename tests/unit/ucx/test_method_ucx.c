@@ -41,7 +41,7 @@ static const struct way {
 static void set_up(void)
 {
     setenv("UCX_NET_DEVICES", "lo", 1);
-    unsetenv(RF_UCX_RMA_VARIABLE);
+    unsetenv("REFIT_UCX_RMA");
 }
 
 START_TEST(test_ucx_moves_every_byte)
@@ -54,7 +54,7 @@ START_TEST(test_ucx_moves_every_byte)
                                    .ucx_gets = ways[way].gets};
         what.options.large_bytes = 3 << 20;
         what.registered = worlds[_i].n_ranks > 1 ? ways[way].registered : NULL;
-        setenv(RF_UCX_RMA_VARIABLE, ways[way].rma, 1);
+        setenv("REFIT_UCX_RMA", ways[way].rma, 1);
         ck_assert_uint_eq(method_case_run(&what, NULL), 0);
     }
 }
@@ -120,7 +120,7 @@ static void run(void (*before)(struct test_rank *, uint64_t), int way,
                                .iterations = 3,
                                .before = before,
                                .ucx_gets = ways[way].gets};
-    setenv(RF_UCX_RMA_VARIABLE, ways[way].rma, 1);
+    setenv("REFIT_UCX_RMA", ways[way].rma, 1);
     ck_assert_uint_gt(method_case_run(&what, statuses), 0);
 }
 

@@ -189,7 +189,7 @@ START_TEST(test_probes_give_figures)
     step_ok("prepare", NULL);
     done = fake_step_ok(
         &fake, "probe",
-        json_pack("{s:s, s:i}", "kind", "copy", "bytes", 64 << 20));
+        json_pack("{s:s, s:i}", "kind", "copy", "bytes", 256 << 20));
     for (int rank = 0; rank < 2; rank++) {
         answer = part_of(done, rank, "probed");
         ck_assert_double_gt(

@@ -78,6 +78,7 @@ const struct rf_result_field rf_result_fields[] = {
     SHOWN("verification", "mismatched_bytes", VERDICT, "mismatched_bytes",
           "verified", 0),
     PLAIN("plan.unknown", "tensors", COUNT, "unknown_tensors"),
+    PLAIN("setup", "registration", TEXT, "registration"),
     PLAIN("summary", "repeats", COUNT, "repeats"),
     PLAIN("summary.variance.refit_ms", "within_percent", PERCENT,
           "within_percent"),

@@ -2,10 +2,10 @@
  * Several runs of the same scenarios as one. See pool.h.
  *
  * A scenario goes by its name, and its records have to be of the same refit:
- * settings, model, hosts and the digests of plan and schedule. What else
- * differs (versions, a kernel) may be why runs differ, so it is said, but does
- * not keep samples apart. A record is taken once: a copy of a run's folder
- * would make every sample count twice.
+ * settings, model, hosts, the digests of plan and schedule, and the ways that
+ * the method's library chose. What else differs (versions, a kernel) may be why
+ * runs differ, so it is said, but does not keep samples apart. A record is
+ * taken once: a copy of a run's folder would make every sample count twice.
  */
 #include "coordinator/results/pool.h"
 
@@ -38,12 +38,13 @@ static json_t *hosts_of(const json_t *record)
 static json_t *refit_of(const json_t *record)
 {
     return json_pack(
-        "{s:o?, s:o?, s:o, s:s, s:s}", "model",
+        "{s:o?, s:o?, s:o, s:s, s:s, s:s}", "model",
         rf_refit_model(json_object_get(record, "model")), "scenario",
         rf_refit_settings(json_object_get(record, "scenario")), "hosts",
         hosts_of(record), "plan.digest",
         rf_result_text(record, "plan", "digest"), "schedule.digest",
-        rf_result_text(record, "schedule", "digest"));
+        rf_result_text(record, "schedule", "digest"), "setup.registration",
+        rf_result_text(record, "setup", "registration"));
 }
 
 /* Why two records cannot be pooled; NULL: they can. malloc'ed. */

@@ -51,15 +51,29 @@ static void drop_varying(json_t *part, const char *name)
     }
 }
 
+/* A part of a record, as what two records differ in; of the setup only what
+ * methods say of their ways. A new reference, or NULL. */
+static json_t *part_of(const json_t *record, const char *name)
+{
+    json_t *part = json_deep_copy(json_object_get(record, name));
+    if (strcmp(name, "setup") == 0) {
+        json_t *ways = json_incref(json_object_get(part, "registration"));
+        json_decref(part);
+        part = json_object();
+        json_object_set_new(part, "registration",
+                            ways != NULL ? ways : json_null());
+    }
+    drop_varying(part, name);
+    return part;
+}
+
 /* Gives the differences in a part of two records, "plan.digest", to `take`,
  * until that returns false. */
 static void each_in(const char *part, const json_t *a, const json_t *b,
                     rf_json_difference_fn take, void *data)
 {
-    json_t *x = json_deep_copy(json_object_get(a, part));
-    json_t *y = json_deep_copy(json_object_get(b, part));
-    drop_varying(x, part);
-    drop_varying(y, part);
+    json_t *x = part_of(a, part);
+    json_t *y = part_of(b, part);
     drop_defaults(x, y);
     drop_defaults(y, x);
     if (x != NULL || y != NULL) {
@@ -70,8 +84,8 @@ static void each_in(const char *part, const json_t *a, const json_t *b,
 }
 
 /* Those that say what was run and where. */
-static const char *const parts[] = {"scenario", "model", "plan", "tool",
-                                    "environment"};
+static const char *const parts[] = {"scenario", "model", "plan",
+                                    "setup",    "tool",  "environment"};
 
 void rf_records_each_difference(const json_t *a, const json_t *b,
                                 rf_json_difference_fn take, void *data)

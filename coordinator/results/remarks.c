@@ -22,17 +22,30 @@ static void add(char **list, const char *head, const char *between,
     *list = longer;
 }
 
-/* The ways of setup.registration that lead over TCP, "6 messages by tcp/eth0";
- * NULL: none. To be freed. */
+/* Whether a way has nothing but TCP: "6 messages by tcp/lo,tcp/eth0". */
+static bool is_tcp(const char *way)
+{
+    const char *name = strstr(way, " by ");
+    if (name == NULL) {
+        return false;
+    }
+    for (name += 4; strncmp(name, "tcp/", 4) == 0; name++) {
+        name += strcspn(name, ",");
+        if (*name == '\0') {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Those of setup.registration; NULL: none. To be freed. */
 static char *list_tcp(const json_t *record)
 {
     const char *at = rf_result_text(record, "setup", "registration");
     char *list = NULL;
     while ((at = strstr(at, "; ")) != NULL) {
         char *way = rf_xasprintf("%.*s", (int)strcspn(at + 2, ";"), at + 2);
-        const char *names = strstr(way, " by ");
-        if (names != NULL && (strstr(names, " tcp/") != NULL ||
-                              strstr(names, ",tcp/") != NULL)) {
+        if (is_tcp(way)) {
             add(&list, "", ", ", way);
         }
         free(way);
@@ -68,8 +81,8 @@ static struct rf_remark_group *group_of(struct rf_remark_groups *groups,
 }
 
 /* Takes `why` over; NULL: nothing. */
-static void note(struct rf_remark_groups *groups, const json_t *record,
-                 char *why)
+static void note(struct rf_remark_groups *groups, const char *run,
+                 const json_t *record, char *why)
 {
     struct rf_remark_group *group;
     char *name;
@@ -77,18 +90,22 @@ static void note(struct rf_remark_groups *groups, const json_t *record,
         return;
     }
     group = group_of(groups, why);
-    name = rf_xasprintf("%.200s", rf_result_text(record, NULL, "name"));
+    name = rf_xasprintf("%s%s%.200s", run != NULL ? run : "",
+                        run != NULL ? "/" : "",
+                        rf_result_text(record, NULL, "name"));
     add(&group->names, "", ", ", name);
     group->n++;
     free(name);
     free(why);
 }
 
-void rf_remarks_add(struct rf_remarks *remarks, const json_t *record)
+void rf_remarks_add(struct rf_remarks *remarks, const char *run,
+                    const json_t *record)
 {
     remarks->n_records++;
-    note(&remarks->of[RF_REMARK_UNSTABLE], record, rf_flags_reasons(record));
-    note(&remarks->of[RF_REMARK_OVER_TCP], record, over_tcp(record));
+    note(&remarks->of[RF_REMARK_UNSTABLE], run, record,
+         rf_flags_reasons(record));
+    note(&remarks->of[RF_REMARK_OVER_TCP], run, record, over_tcp(record));
 }
 
 char *rf_remarks_line(const struct rf_remarks *remarks, enum rf_remark about)

@@ -24,8 +24,10 @@ struct rf_remarks {
 };
 
 /* Adds what is to be said of a record: that it is unstable and why, and that
- * UCX took TCP for it where there may be something faster. */
-void rf_remarks_add(struct rf_remarks *remarks, const json_t *record);
+ * UCX has nothing but TCP for some of its pairs of ranks. `run` is the record's
+ * where there are several, else NULL. */
+void rf_remarks_add(struct rf_remarks *remarks, const char *run,
+                    const json_t *record);
 /* "unstable, see flags: a, b (drift); c (outliers)"; all of many records are
  * not named one by one. NULL: nothing to say. To be freed. */
 char *rf_remarks_line(const struct rf_remarks *remarks, enum rf_remark about);

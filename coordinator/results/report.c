@@ -90,9 +90,11 @@ static void print_constant(const char *constant, enum rf_report_form form,
 static void print_sentences(const struct rf_result_set *set,
                             enum rf_report_form form, FILE *to)
 {
+    const bool runs = rf_result_set_has_runs(set);
     struct rf_remarks remarks = {.n_records = 0};
     for (size_t i = 0; i < set->n && form != RF_REPORT_CSV; i++) {
-        rf_remarks_add(&remarks, set->files[i].result);
+        rf_remarks_add(&remarks, runs ? set->files[i].run : NULL,
+                       set->files[i].result);
     }
     for (int i = 0; i < RF_REMARKS; i++) {
         char *line = rf_remarks_line(&remarks, (enum rf_remark)i);

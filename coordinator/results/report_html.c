@@ -240,7 +240,7 @@ static size_t print_run(const struct rf_result_set *set, size_t first, FILE *to)
     size_t i = first;
     do {
         rf_report_table_add(table, RF_REPORT_HTML, NULL, set->files[i].result);
-        rf_remarks_add(&remarks, set->files[i].result);
+        rf_remarks_add(&remarks, NULL, set->files[i].result);
     } while (++i < set->n && !rf_report_begins_run(set, i));
     print_facts(run, to);
     fputs("<div class=\"results\">\n", to);

@@ -449,7 +449,7 @@ void rf_results_print(const struct rf_results *results, FILE *to)
             json_object_get(results->shown, config->scenarios[i].name);
         if (row != NULL) {
             rf_report_table_add(table, RF_REPORT_TABLE, NULL, row);
-            rf_remarks_add(&remarks, row);
+            rf_remarks_add(&remarks, NULL, row);
         }
     }
     if (rf_table_rows(table) > 0) {

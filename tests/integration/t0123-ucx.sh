@@ -35,6 +35,69 @@ test_ucx_moves_and_says_what_it_chose() {
     expect_text out '^UCX took TCP: split \([0-9]+ messages by tcp/lo\)$'
 }
 
+test_private_arenas_are_counted_once() {
+    [ -e "$RF_BUILD_DIR/refit-ucx.so" ] || return 0
+    cluster '.launch.env.UCX_TLS = "tcp,self" | .model = {config:
+        "\(env.RF_TOP)/models/qwen3-0.6b.json", num_hidden_layers: 2,
+        vocab_size: 65536}'
+    run_coord cluster.json
+    expect_exit 0
+    expect_json "$(result split)" '.summary.memory |
+        .peak_bytes < 1.2 * .predicted_bytes'
+}
+
+test_where_cma_carries_the_bytes_nothing_is_said_of_tcp() {
+    [ -e "$RF_BUILD_DIR/refit-ucx.so" ] || return 0
+    cluster '.launch.env.UCX_TLS = "tcp,cma,self"'
+    run_coord cluster.json
+    expect_exit 0
+    expect_json "$(result split)" '.setup.registration |
+        test("messages by tcp/lo,cma/memory$")'
+    expect_no_text out 'UCX took TCP'
+}
+
+test_other_transports_are_another_measurement() {
+    [ -e "$RF_BUILD_DIR/refit-ucx.so" ] || return 0
+    cluster '.launch.env.UCX_TLS = "tcp,self"'
+    run_coord cluster.json -o results/messages
+    expect_exit 0
+    cluster '.launch.env += {UCX_TLS: "tcp,self", REFIT_UCX_RMA: "always"}'
+    run_coord cluster.json -o results/puts
+    expect_exit 0
+    run_coord compare results/messages results/puts --json
+    expect_json out '.comparisons[0] | .judged == "refit_ms" and
+        (.differs | test("setup.registration") and
+            test("environment\\[0\\].env"))'
+    run_coord report --pool results/messages results/puts
+    expect_exit 2
+    expect_text err 'is not pooled .* they differ in setup\.registration'
+    run_coord predict cluster.json results/messages
+    expect_text out 'launch\.env\.REFIT_UCX_RMA is not given there, "always" here'
+    run_coord predict cluster.json results/messages results/puts
+    expect_text out '^1 of 2 results used'
+}
+
+test_settings_that_cannot_work_are_found_by_check() {
+    [ -e "$RF_BUILD_DIR/refit-ucx.so" ] || return 0
+    cluster '.launch.env.UCX_TLS = "nosuch"'
+    run_coord check cluster.json
+    expect_exit 4
+    expect_text out 'method ucx cannot be used on localhost: UCX cannot start .*UCX_TLS'
+    cluster '.launch.env.REFIT_UCX_RMA = "alway"'
+    run_coord check cluster.json
+    expect_exit 4
+    expect_text out 'REFIT_UCX_RMA is "alway"; auto, always and never are known'
+}
+
+test_without_tcp_ucx_warns_of_nothing() {
+    [ -e "$RF_BUILD_DIR/refit-ucx.so" ] || return 0
+    cluster 'del(.launch.env.UCX_NET_DEVICES) | .launch.env.UCX_TLS =
+        "posix,self"'
+    run_coord cluster.json
+    expect_exit 0
+    expect_no_text err 'UCX +WARN'
+}
+
 test_without_the_module_ucx_is_refused_with_the_reason() {
     mkdir bin
     cp "$RF_BUILD_DIR"/refit-{coord,worker} bin

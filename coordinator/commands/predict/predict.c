@@ -282,6 +282,7 @@ static void print_out(const struct rf_cli *cli, struct context *context)
 {
     const struct rf_timeline *timeline = &context->config->timeline;
     struct rf_leave_one_out error;
+    context->rows.n_results = context->measured.n;
     rf_predict_calibrate(&context->rows, &error);
     for (size_t i = 0; i < context->rows.n; i++) {
         rf_predict_step(timeline, &context->rows.rows[i].p);

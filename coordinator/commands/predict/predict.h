@@ -103,6 +103,7 @@ struct rf_predict_row {
 struct rf_predict_rows {
     struct rf_predict_row *rows;
     size_t n, capacity;
+    size_t n_results; /* that were given */
 };
 
 /* How far predictions are off that know only the other results. */

@@ -1,17 +1,20 @@
 /*
  * What was measured beside what is predicted. A scenario's name says nothing:
  * the next cluster.json may give it to another model; nor does a model's name.
- * So a result counts if its model's size, its settings, nodes and the digests
- * of its plan and schedule are equal. Pure. See predict.h.
+ * So a result counts if its model's size, its settings, those of libraries in
+ * launch.env, nodes and the digests of its plan and schedule are equal. Pure.
+ * See predict.h.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/mem.h"
+#include "common/variables.h"
 #include "coordinator/commands/predict/predict.h"
 #include "coordinator/results/difference.h"
 #include "coordinator/results/fields.h"
 #include "coordinator/results/refit_identity.h"
+#include "coordinator/results/result_json.h"
 
 /* The settings that make a difference to the time; without the options of its
  * method where another is meant. */
@@ -44,6 +47,21 @@ static json_t *hosts_of(const struct rf_scenario *scenario,
     return hosts;
 }
 
+/* Variables of launch.env that matter to a method, but for secrets, which
+ * results do not keep. */
+static json_t *variables_of(const json_t *env)
+{
+    json_t *out = json_object(), *value;
+    const char *name;
+    json_object_foreach ((json_t *)env, name, value) {
+        if (rf_variable_matters(name) && !rf_result_secret_name(name) &&
+            !json_is_null(value)) {
+            json_object_set(out, name, value);
+        }
+    }
+    return out;
+}
+
 static json_t *digest_json(const struct rf_hash *hash)
 {
     char text[RF_HASH_TEXT_SIZE];
@@ -58,8 +76,9 @@ static json_t *wanted_of(const struct rf_scenario *scenario, const char *method,
     bool own = strcmp(method, scenario->spec->method) == 0;
     json_t *settings = settings_of(scenario->document, own);
     json_object_set_new(settings, "method", json_string(method));
-    return json_pack("{s:s, s:o, s:o, s:o, s:o, s:o}", "status", "ok", "model",
-                     rf_refit_model(model), "scenario", settings, "hosts",
+    return json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "status", "ok",
+                     "model", rf_refit_model(model), "scenario", settings,
+                     "launch.env", variables_of(scenario->config->env), "hosts",
                      hosts_of(scenario, NULL), "plan.digest",
                      digest_json(&scenario->plan->digest), "schedule.digest",
                      digest_json(&scenario->schedule->digest));
@@ -72,10 +91,12 @@ static json_t *found_in(const json_t *result,
     bool own = strcmp(method, scenario->spec->method) == 0;
     json_t *settings = settings_of(json_object_get(result, "scenario"), own);
     return json_pack(
-        "{s:s, s:o?, s:o?, s:o, s:s, s:s}", "status",
+        "{s:s, s:o?, s:o?, s:o, s:o, s:s, s:s}", "status",
         rf_result_text(result, NULL, "status"), "model",
         rf_refit_model(json_object_get(result, "model")), "scenario", settings,
-        "hosts", hosts_of(scenario, json_object_get(result, "environment")),
+        "launch.env",
+        variables_of(rf_result_value(result, "cluster.launch", "env")), "hosts",
+        hosts_of(scenario, json_object_get(result, "environment")),
         "plan.digest", rf_result_text(result, "plan", "digest"),
         "schedule.digest", rf_result_text(result, "schedule", "digest"));
 }

@@ -102,6 +102,35 @@ static bool said_before(const struct rf_predict_rows *rows, size_t at)
     return false;
 }
 
+/* Whether a row that the same results calibrated gets below its bound, as one
+ * of them did. */
+static bool beats_bound(const struct rf_predict_rows *rows, size_t at)
+{
+    for (size_t i = 0; i < rows->n; i++) {
+        const struct rf_predict_row *row = &rows->rows[i];
+        if (row->gap == NULL && row->method == rows->rows[at].method &&
+            row->p.path == rows->rows[at].p.path &&
+            row->p.ms < row->p.bound_ms) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* How many of the results are a row's. */
+static size_t count_used(const struct rf_predict_rows *rows)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < rows->n; i++) {
+        bool seen = rows->rows[i].result == NULL;
+        for (size_t j = 0; j < i && !seen; j++) {
+            seen = rows->rows[j].result == rows->rows[i].result;
+        }
+        n += !seen;
+    }
+    return n;
+}
+
 static void print_calibrations(const struct rf_predict_rows *rows,
                                const struct rf_leave_one_out *error, FILE *to)
 {
@@ -115,8 +144,19 @@ static void print_calibrations(const struct rf_predict_rows *rows,
             if (row->p.fixed_ms > 0) {
                 fprintf(to, " + %.3g ms", row->p.fixed_ms);
             }
-            fputc('\n', to);
+            fputs(beats_bound(rows, i)
+                      ? "; results are below their bounds, so its figures are "
+                        "too low\n"
+                      : "\n",
+                  to);
         }
+    }
+    if (count_used(rows) < rows->n_results) {
+        fprintf(to,
+                "%zu of %zu %s used: others measured another refit, or this "
+                "one before\n",
+                count_used(rows), rows->n_results,
+                results_text(rows->n_results));
     }
     if (error->n > 0) {
         fprintf(to,
@@ -207,8 +247,10 @@ void rf_predict_print_json(const struct rf_predict_rows *rows,
     for (size_t i = 0; i < rows->n; i++) {
         json_array_append_new(list, row_json(&rows->rows[i], step));
     }
-    document =
-        json_pack("{s:i, s:o}", "schema_version", 1, "predictions", list);
+    document = json_pack("{s:i, s:o, s:{s:I, s:I}}", "schema_version", 1,
+                         "predictions", list, "results", "given",
+                         (json_int_t)rows->n_results, "used",
+                         (json_int_t)count_used(rows));
     if (error->n > 0) {
         json_object_set_new(
             document, "leave_one_out",

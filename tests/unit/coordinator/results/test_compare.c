@@ -165,6 +165,10 @@ START_TEST(test_compare_judges_the_time_without_a_common_yardstick)
     add_ratio(&now, "bytes", 100, 1.0, 0.02);
     json_object_set_new(now.files[3].result, "schedule",
                         json_pack("{s:i}", "wire_bytes", 7));
+    add_ratio(&reference, "ways", 100, 1.0, 0.02);
+    add_ratio(&now, "ways", 300, 1.0, 0.02);
+    json_object_set_new(now.files[4].result, "setup",
+                        json_pack("{s:s}", "registration", "1 puts by tcp/lo"));
     compare();
     for (size_t i = 0; i < all.n; i++) {
         ck_assert(!all.list[i].by_ratio);
@@ -174,6 +178,8 @@ START_TEST(test_compare_judges_the_time_without_a_common_yardstick)
     ck_assert_int_eq(find("other")->verdict, RF_SAME);
     ck_assert_int_eq(find("method")->verdict, RF_SLOWER);
     ck_assert_int_eq(find("bytes")->verdict, RF_FASTER);
+    ck_assert_int_eq(find("ways")->verdict, RF_SLOWER);
+    ck_assert_ptr_nonnull(strstr(find("ways")->differs, "setup.registration"));
 }
 END_TEST
 

@@ -138,6 +138,12 @@ static void other_host(json_t *record)
         json_pack("[{s:s, s:s}]", "host", "b", "kernel", "old"));
 }
 
+static void other_ways(json_t *record)
+{
+    json_object_set_new(record, "setup",
+                        json_pack("{s:s}", "registration", "1 puts by tcp/lo"));
+}
+
 static void copied(json_t *record)
 {
     json_object_set_new(record, "run_id", json_string("one"));
@@ -151,6 +157,7 @@ START_TEST(test_pool_leaves_other_refits_and_copies_apart)
     } changes[] = {{other_digest, "they differ in plan.digest"},
                    {other_setting, "they differ in scenario.method"},
                    {other_host, "they differ in hosts[0]"},
+                   {other_ways, "they differ in setup.registration"},
                    {copied, "both are of run_id one, so one is a copy"}};
     static const char begin[] =
         "scenario x of run two is not pooled with that of run one: ";
@@ -221,7 +228,7 @@ Suite *test_pool_suite(void)
     tcase_add_test(tests, test_pool_makes_one_record_of_the_runs_of_a_scenario);
     tcase_add_test(tests, test_pool_keeps_what_is_of_one_run_and_its_order);
     tcase_add_loop_test(tests, test_pool_leaves_other_refits_and_copies_apart,
-                        0, 4);
+                        0, 5);
     tcase_add_test(tests, test_pool_of_one_run_asks_for_others);
     tcase_add_test(tests, test_pool_takes_the_runs_that_fit);
     tcase_add_test(tests, test_pool_says_what_else_differs);

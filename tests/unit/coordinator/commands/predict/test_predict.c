@@ -234,6 +234,30 @@ START_TEST(test_predict_finds_what_measured_the_same_refit)
 }
 END_TEST
 
+/* What a library is told in launch.env may change everything. */
+START_TEST(test_predict_shows_no_measurement_with_other_variables)
+{
+    char *why = NULL;
+    ck_assert_double_eq(
+        measured_with("s", "host", NULL, "cluster",
+                      json_pack("{s:{s:{s:s, s:s, s:n}}}", "launch", "env",
+                                "OTHER", "x", "NCCL_COMM_TOKEN", "secret",
+                                "UCX_TLS"),
+                      &why),
+        5);
+    ck_assert_double_eq(measured_with("s", "host", NULL, "cluster",
+                                      json_pack("{s:{s:{s:s}}}", "launch",
+                                                "env", "UCX_TLS", "tcp,self"),
+                                      &why),
+                        0);
+    ck_assert_ptr_nonnull(why);
+    ck_assert_msg(strstr(why, "launch.env.UCX_TLS is \"tcp,self\" there, not "
+                              "given here") != NULL,
+                  "%s", why);
+    free(why);
+}
+END_TEST
+
 START_TEST(test_predict_says_how_a_measurement_of_the_name_differs)
 {
     static const struct {
@@ -353,6 +377,8 @@ Suite *test_predict_suite(void)
     tcase_add_loop_test(tests, test_predict_says_what_it_has_no_figures_for, 0,
                         12);
     tcase_add_test(tests, test_predict_finds_what_measured_the_same_refit);
+    tcase_add_test(tests,
+                   test_predict_shows_no_measurement_with_other_variables);
     tcase_add_loop_test(
         tests, test_predict_says_how_a_measurement_of_the_name_differs, 0, 6);
     tcase_add_test(tests, test_predict_shows_no_measurement_of_other_nodes);

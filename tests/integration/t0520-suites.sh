@@ -29,6 +29,26 @@ test_suites_are_listed_without_a_build() {
     expect_text out '^n-to-m$'
 }
 
+# The module of UCX lies beside the worker, or not.
+test_a_build_without_ucx_runs_the_other_methods() {
+    mkdir bin
+    cp "$RF_BUILD_DIR"/refit-{coord,worker} bin
+    small='--set scenarios.*.iterations=1 --set model.num_hidden_layers=2'
+    # shellcheck disable=SC2086 # several options
+    BUILD=$PWD/bin "$RF_TOP/scripts/refit-suite" methods -s 'tp2*' $small \
+        --set model.vocab_size=4096 >out 2>err || fail "exit $?: $(cat err)"
+    expect_text err 'methods.json: without method ucx, which this build lacks'
+    expect_text out '^tp2pp2-to-tp4-method=host .* yes$'
+    expect_no_text out 'method=ucx'
+    [ -e "$RF_BUILD_DIR/refit-ucx.so" ] || return 0
+    cp "$RF_BUILD_DIR/refit-ucx.so" bin
+    # shellcheck disable=SC2086
+    BUILD=$PWD/bin "$RF_TOP/scripts/refit-suite" methods -s '*=ucx' $small \
+        --set model.vocab_size=4096 >out 2>err || fail "exit $?: $(cat err)"
+    expect_no_text err 'without method ucx'
+    expect_text out '^tp2pp2-to-tp4-method=ucx .* yes$'
+}
+
 test_an_unknown_suite_lists_the_known() {
     BUILD=$RF_BUILD_DIR "$RF_TOP/scripts/refit-suite" nope >out 2>err
     [ $? = 2 ] || fail "not refused"

@@ -108,7 +108,7 @@ static char *value_text(const json_t *value)
     }
     for (char *c = text; *c != '\0'; c++) {
         if (strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-                   "0123456789._+",
+                   "0123456789._-+=",
                    *c) == NULL) {
             *c = '_';
         }

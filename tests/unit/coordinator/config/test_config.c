@@ -156,6 +156,19 @@ START_TEST(test_config_lists_make_a_matrix_first_axis_slowest)
 }
 END_TEST
 
+/* Names of members may have what names of scenarios may have. */
+START_TEST(test_config_members_are_called_as_the_file_spells_their_values)
+{
+    struct rf_config *config = read_good(
+        FILE_WITH(NODES, "{'name': 's', 'method': ['ucx-cuda', 'nccl'], "
+                         "'train': {}, 'infer': {}, 'model': [{'name': "
+                         "'a-b=c d'}]}"));
+    ck_assert_str_eq(config->scenarios[0].name,
+                     "s-method=ucx-cuda-model=a-b=c_d");
+    rf_config_destroy(config);
+}
+END_TEST
+
 START_TEST(test_config_lists_by_nature_are_no_axes)
 {
     struct rf_config *config = read_good(FILE_WITH(
@@ -550,6 +563,8 @@ Suite *test_config_suite(void)
     tcase_add_test(tests, test_config_paths_are_relative_to_the_file);
     tcase_add_test(tests, test_config_places_the_disk_folder_beside_the_file);
     tcase_add_test(tests, test_config_lists_make_a_matrix_first_axis_slowest);
+    tcase_add_test(
+        tests, test_config_members_are_called_as_the_file_spells_their_values);
     tcase_add_test(tests, test_config_lists_by_nature_are_no_axes);
     tcase_add_test(tests,
                    test_config_select_matches_members_and_their_scenario);

@@ -140,7 +140,7 @@ static enum rf_status read_method(const struct rf_jnode *node,
 }
 
 /* Options of the method disk. With another method they are checked and then
- * dropped, so that one scenario can compare methods. */
+ * dropped, so that one matrix can compare methods. */
 static enum rf_status read_disk(const struct rf_jnode *node,
                                 struct rf_spec *spec, struct rf_err *err)
 {

@@ -103,6 +103,7 @@ static char *count(const struct rf_config *config)
         free(text);
         text = longer;
     }
+    text = more(text, config->n_equal_left, "equal left out");
     text = more(text, config->n_skipped, "skipped");
     text = more(text, config->n_slow_left, "slow left out");
     return more(text, left - config->n_skipped - config->n_slow_left,

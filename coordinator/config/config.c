@@ -128,6 +128,22 @@ static enum rf_status check_members(const struct rf_config *config,
     return RF_OK;
 }
 
+static enum rf_status check_method_keys(const struct rf_jnode *suite,
+                                        const struct rf_config *config,
+                                        struct rf_err *err)
+{
+    const struct rf_jnode list = rf_jnode_get(suite, "scenarios");
+    const json_t *written = json_object_get(suite->value, "written");
+    enum rf_status status = RF_OK;
+    for (size_t i = 0; status == RF_OK && i < json_array_size(list.value);
+         i++) {
+        const struct rf_jnode node = rf_jnode_at(&list, i);
+        status = rf_config_check_method_keys(&node, json_array_get(written, i),
+                                             config, err);
+    }
+    return status;
+}
+
 /* Appends " + `text`" (taken) to what scenario objects multiply to. */
 static void add_factors(struct rf_config *config, char *text)
 {
@@ -186,7 +202,10 @@ static enum rf_status read_scenarios(const struct rf_jnode *root,
         place_folder(config, &config->scenarios[i]);
     }
     status = check_names(&list, config, err);
-    return status != RF_OK ? status : check_members(config, err);
+    if (status == RF_OK) {
+        status = check_members(config, err);
+    }
+    return status != RF_OK ? status : check_method_keys(root, config, err);
 }
 
 static enum rf_status read_suite(const struct rf_jnode *root,

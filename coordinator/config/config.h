@@ -67,8 +67,10 @@ struct rf_config {
     size_t n_scenarios;
     char *factors; /* how "scenarios" multiply: "2 methods x 3 strategies + 1";
                       NULL where there is no matrix */
-    size_t n_in_file;   /* scenarios before anything was left out */
-    size_t n_slow_left; /* left out because they are slow */
+    size_t n_in_file;    /* scenarios before anything was left out */
+    size_t n_equal_left; /* not among those: made equal by keys that do not
+                            concern their method */
+    size_t n_slow_left;  /* left out because they are slow */
     struct rf_skipped_config *skipped;
     size_t n_skipped, cap_skipped;
     char *export_folder; /* of --export, absolute; NULL: nothing is exported */

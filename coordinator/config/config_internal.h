@@ -11,6 +11,19 @@ enum rf_status rf_config_expand(const struct rf_jnode *scenario,
                                 struct rf_config *config, char **factors,
                                 struct rf_err *err) RF_MUST_CHECK;
 
+/* config_method_keys.c: whether the key at `path` of the scenario object, such
+ * as "ucx.direction", concerns the method of `member`, which has no lists as
+ * axes. True for keys of all methods, and where the method or "memory" is none
+ * that there is: its reader refuses that. */
+bool rf_config_key_concerns(const json_t *member, const char *path);
+/* Refuses a value that no member of `scenario` uses. `scenario` is the object
+ * with defaults and lists, `written` the same without defaults; its members are
+ * those of `config` with its path, which their reader has accepted. */
+enum rf_status rf_config_check_method_keys(const struct rf_jnode *scenario,
+                                           const json_t *written,
+                                           const struct rf_config *config,
+                                           struct rf_err *err) RF_MUST_CHECK;
+
 /* config_nodes.c: "launch", "control" and "nodes". */
 enum rf_status rf_config_read_launch(const struct rf_jnode *root,
                                      struct rf_config *config,

@@ -6,8 +6,9 @@
  * first varies slowest. pp_layers, nodes, spec, mesh and balance_links are
  * lists by nature and never axes. A member is called
  * <scenario>-<axis>=<value>-… (nested axes as "train.tp"), with bytes unfit for
- * a file name replaced by "_". The product is bounded before any member is
- * made.
+ * a file name replaced by "_". Axes that do not concern the method of a member
+ * (config_method_keys.c) neither multiply nor name it. The product is bounded
+ * before any member is made.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -212,38 +213,99 @@ static void put_at(json_t *object, const char *path, json_t *value)
     json_object_set(object, path, value);
 }
 
-/* Member `index` of the matrix. */
-static enum rf_status make_member(const struct rf_jnode *scenario,
-                                  const struct rf_scenario_config *all,
-                                  const struct axes *axes, size_t index,
-                                  struct rf_scenario_config *out,
-                                  struct rf_err *err)
+/* The place among the values of axis `a` that member `index` has. */
+static size_t choice_of(const struct axes *axes, size_t a, size_t index)
 {
-    const char *base = all->base;
-    json_t *value = json_deep_copy(scenario->value);
-    char *name = rf_xstrdup(base);
-    size_t rest = index, stride = 1;
-    if (value == NULL) {
-        free(name);
-        return rf_err_set(err, RF_ERR_NOMEM, "scenario \"%s\"", base);
+    for (size_t i = axes->n - 1; i > a; i--) {
+        index /= json_array_size(axes->list[i].values);
     }
-    for (size_t a = 0; a < axes->n; a++) {
-        stride *= json_array_size(axes->list[a].values);
-    }
+    return index % json_array_size(axes->list[a].values);
+}
+
+/* Puts the values of member `index` into the scenario object `member`. */
+static void choose(const struct axes *axes, size_t index, json_t *member)
+{
     for (size_t a = 0; a < axes->n; a++) {
         const struct axis *axis = &axes->list[a];
-        json_t *choice;
+        put_at(member, axis->path,
+               json_array_get(axis->values, choice_of(axes, a, index)));
+    }
+}
+
+/* Whether the member differs from an earlier one only in keys that do not
+ * concern its method: of those the first is enough. */
+static bool is_equal_to_earlier(const struct axes *axes, size_t index,
+                                const json_t *member)
+{
+    bool equal = false;
+    for (size_t a = 0; a < axes->n; a++) {
+        equal |= choice_of(axes, a, index) > 0 &&
+                 !rf_config_key_concerns(member, axes->list[a].path);
+    }
+    return equal;
+}
+
+static char *member_name(const char *base, const struct axes *axes,
+                         size_t index, const json_t *member)
+{
+    char *name = rf_xstrdup(base);
+    for (size_t a = 0; a < axes->n; a++) {
+        const struct axis *axis = &axes->list[a];
         char *text, *longer;
-        stride /= json_array_size(axis->values);
-        choice = json_array_get(axis->values, rest / stride);
-        rest %= stride;
-        put_at(value, axis->path, choice);
-        text = value_text(choice);
+        if (!rf_config_key_concerns(member, axis->path)) {
+            continue;
+        }
+        text =
+            value_text(json_array_get(axis->values, choice_of(axes, a, index)));
         longer = rf_xasprintf("%s-%s=%s", name, axis->path, text);
         free(text);
         free(name);
         name = longer;
     }
+    return name;
+}
+
+/* Appends a member that takes `value` and `name`. */
+static void add_member(const struct rf_jnode *scenario,
+                       const struct rf_scenario_config *all, json_t *value,
+                       char *name, struct rf_config *config)
+{
+    struct rf_scenario_config member = *all;
+    if (!rf_config_key_concerns(value, "memory")) {
+        json_object_del(value, "memory");
+    }
+    json_object_set_new(value, "name", json_string(name));
+    member.model = json_incref(json_object_get(value, "model"));
+    json_object_del(value, "model");
+    json_object_del(value, "slow");
+    json_object_del(value, "impossible");
+    member.name = name;
+    member.base = rf_xstrdup(all->base);
+    member.value = value;
+    snprintf(member.path, sizeof(member.path), "%.39s", scenario->path);
+    config->scenarios = rf_xrealloc(config->scenarios, config->n_scenarios + 1,
+                                    sizeof(*config->scenarios));
+    config->scenarios[config->n_scenarios++] = member;
+}
+
+/* Member `index` of the matrix. */
+static enum rf_status make_member(const struct rf_jnode *scenario,
+                                  const struct rf_scenario_config *all,
+                                  const struct axes *axes, size_t index,
+                                  struct rf_config *config, struct rf_err *err)
+{
+    json_t *value = json_deep_copy(scenario->value);
+    char *name;
+    if (value == NULL) {
+        return rf_err_set(err, RF_ERR_NOMEM, "scenario \"%s\"", all->base);
+    }
+    choose(axes, index, value);
+    if (is_equal_to_earlier(axes, index, value)) {
+        json_decref(value);
+        config->n_equal_left++;
+        return RF_OK;
+    }
+    name = member_name(all->base, axes, index, value);
     if (strlen(name) > RF_CONFIG_MAX_NAME) {
         rf_jnode_fail(scenario, err,
                       "the member name \"%.60s…\" is longer than %d bytes",
@@ -252,16 +314,7 @@ static enum rf_status make_member(const struct rf_jnode *scenario,
         json_decref(value);
         return RF_ERR_CONFIG;
     }
-    json_object_set_new(value, "name", json_string(name));
-    *out = *all;
-    out->model = json_incref(json_object_get(value, "model"));
-    json_object_del(value, "model");
-    json_object_del(value, "slow");
-    json_object_del(value, "impossible");
-    out->name = name;
-    out->base = rf_xstrdup(base);
-    out->value = value;
-    snprintf(out->path, sizeof(out->path), "%.39s", scenario->path);
+    add_member(scenario, all, value, name, config);
     return RF_OK;
 }
 
@@ -292,14 +345,7 @@ static enum rf_status expand(const struct rf_jnode *scenario,
     enum rf_status status =
         count_members(scenario, axes, config->n_scenarios, &count, err);
     for (size_t i = 0; status == RF_OK && i < count; i++) {
-        struct rf_scenario_config member;
-        status = make_member(scenario, all, axes, i, &member, err);
-        if (status == RF_OK) {
-            config->scenarios =
-                rf_xrealloc(config->scenarios, config->n_scenarios + 1,
-                            sizeof(*config->scenarios));
-            config->scenarios[config->n_scenarios++] = member;
-        }
+        status = make_member(scenario, all, axes, i, config, err);
     }
     return status;
 }

@@ -226,6 +226,7 @@ static void complete_all(json_t *suite)
 {
     json_t *defaults = json_object_get(suite, "defaults");
     json_t *list = json_object_get(suite, "scenarios");
+    json_object_set_new(suite, "written", json_copy(list));
     for (size_t i = 0; defaults != NULL && i < json_array_size(list); i++) {
         json_array_set_new(list, i,
                            complete(defaults, json_array_get(list, i)));

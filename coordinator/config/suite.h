@@ -15,9 +15,9 @@
  * Gives an object with "model" and "scenarios" of the document `root`, as far
  * as it has them, in which each string "$NAME" is replaced by that variable,
  * and each scenario has the keys of "defaults" that it does not have itself;
- * "train" and "infer" get theirs key by key. `root` stays as it is; the result
- * is the caller's. RF_ERR_CONFIG names the place. Warns of variables that
- * nothing uses.
+ * "train" and "infer" get theirs key by key. "written" is the list of scenarios
+ * without defaults. `root` stays as it is; the result is the caller's.
+ * RF_ERR_CONFIG names the place. Warns of variables that nothing uses.
  */
 enum rf_status rf_suite_resolve(const struct rf_jnode *root, json_t **out,
                                 struct rf_err *err) RF_MUST_CHECK;

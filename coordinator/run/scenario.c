@@ -239,32 +239,6 @@ static void add_shares(struct rf_scenario *scenario)
     list_by_node(scenario);
 }
 
-/* "memory" only chooses between methods of one name. */
-static enum rf_status check_memory(const struct rf_jnode *node,
-                                   const struct rf_method_info *info,
-                                   struct rf_err *err)
-{
-    static const struct {
-        const char *word, *text;
-    } kinds[] = {[RF_HOST_MEMORY] = {"host", "host memory"},
-                 [RF_DEVICE_MEMORY] = {"cuda", "GPU memory"}};
-    const struct rf_jnode member = rf_jnode_get(node, "memory");
-    const char *wanted = kinds[info->memory].word;
-    const enum rf_memory_kind other =
-        info->memory == RF_HOST_MEMORY ? RF_DEVICE_MEMORY : RF_HOST_MEMORY;
-    char methods[128];
-    if (member.value == NULL ||
-        strcmp(json_string_value(member.value), wanted) == 0) {
-        return RF_OK;
-    }
-    rf_methods_in(other, methods, sizeof(methods));
-    return rf_jnode_fail(&member, err,
-                         "method %s keeps weights in %s: leave the key out, or "
-                         "take a method for %s: %s",
-                         info->name, kinds[info->memory].text,
-                         kinds[other].text, methods);
-}
-
 static enum rf_status build(struct rf_scenario *scenario,
                             const struct rf_model *model, struct rf_err *err)
 {
@@ -284,10 +258,7 @@ static enum rf_status build(struct rf_scenario *scenario,
         rf_method_unknown(scenario->spec->method, &why);
         return rf_jnode_fail(&method, err, "%s", why.text);
     }
-    status = check_memory(&node, info, err);
-    if (status == RF_OK) {
-        status = take_own_model(scenario, &model, err);
-    }
+    status = take_own_model(scenario, &model, err);
     if (status != RF_OK) {
         return status; /* likewise */
     }

@@ -7,9 +7,10 @@ case_soak() { # WORLD MODE METHOD STRATEGY FAULT VICTIM MILLISECONDS
     local mode=$2 method=$3 strategy=$4 fault=$5 victim_kind=$6 at=$7
     use_world "$1"
     mkdir disk control
-    cluster ".nodes[].slots = 2 | .scenarios[] += {mode: \"$mode\",
-        method: \"$method\", strategy: \"$strategy\", iterations: 3,
-        disk: {folder: \"$PWD/disk\"}, train: {tp: 2}, infer: {tp: 2}}"
+    cluster ".nodes[].slots = 2 | .defaults.disk = {folder: \"$PWD/disk\"} |
+        .scenarios[] += {mode: \"$mode\", method: \"$method\",
+            strategy: \"$strategy\", iterations: 3, train: {tp: 2},
+            infer: {tp: 2}}"
     start_coord cluster.json -vv
     at_end_of_case "kill -KILL $coord_pid 2>/dev/null"
     until_moment "$at"

@@ -98,6 +98,20 @@ test_without_tcp_ucx_warns_of_nothing() {
     expect_no_text err 'UCX +WARN'
 }
 
+test_directions_multiply_only_method_ucx() {
+    cluster '.scenarios[0] += {method: ["host", "ucx"],
+        ucx: {direction: ["put", "get"]}}'
+    run_coord plan cluster.json --json
+    expect_exit 0
+    expect_json out '[.scenarios[].scenario.name] == ["split-method=host",
+        "split-method=ucx-ucx.direction=put",
+        "split-method=ucx-ucx.direction=get"]'
+    expect_text err '^3 scenarios = 2 methods x 2 ucx.direction, 1 equal left out$'
+    run_coord plan cluster.json --set 'scenarios.*.method=host'
+    expect_exit 2
+    expect_text err 'scenarios\[0\]\.ucx: is for method ucx in host memory, not for host: leave it out'
+}
+
 test_without_the_module_ucx_is_refused_with_the_reason() {
     mkdir bin
     cp "$RF_BUILD_DIR"/refit-{coord,worker} bin

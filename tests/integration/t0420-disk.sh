@@ -26,7 +26,7 @@ cluster_with() { # COMMAND [JQ_PROGRAM]
     printf '#!/bin/sh\nexec unshare -m %q "$@"\n' "$PWD/inside" >wrapper
     chmod +x inside wrapper
     cluster ".launch.worker = \"$PWD/wrapper\"
-        | .scenarios[].disk = {folder: \"$PWD/disk\"} | ${2-.}"
+        | .defaults.disk = {folder: \"$PWD/disk\"} | ${2-.}"
 }
 
 # A disk of 1 MB in the folder until the test ends.

@@ -1,0 +1,158 @@
+/* Keys that concern some methods only: "disk", "ucx" and "memory". */
+#include <check.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/mem.h"
+#include "coordinator/config/config.h"
+#include "tests/lib/quotes.h"
+
+#define FILE_WITH(more)                                                        \
+    "{'nodes': [{'host': 'a', 'slots': 4}], 'model': {'megatron': "            \
+    "{'num_layers': 2, 'hidden_size': 64, 'num_attention_heads': 4, "          \
+    "'vocab_size': 128}}, " more "}"
+#define SCENARIO(keys) "{'name': 's', 'train': {}, 'infer': {}, " keys "}"
+#define ONE(keys) FILE_WITH("'scenarios': [" SCENARIO(keys) "]")
+
+static enum rf_status read_text(const char *text, struct rf_config **out,
+                                struct rf_err *err)
+{
+    json_t *document = NULL;
+    enum rf_status status =
+        rf_json_parse(Q(text), strlen(text), "c.json", &document, err);
+    return status != RF_OK
+               ? status
+               : rf_config_from_json(document, "c.json", true, out, err);
+}
+
+static const struct {
+    const char *text, *names;
+    size_t n_equal;
+} good[] = {
+    {ONE("'method': ['host', 'ucx'], 'ucx': {'direction': ['put', 'get']}"),
+     "s-method=host s-method=ucx-ucx.direction=put "
+     "s-method=ucx-ucx.direction=get",
+     1},
+    {ONE("'ucx': {'direction': ['put', 'get']}, 'method': ['tcp', 'ucx']"),
+     "s-method=tcp s-ucx.direction=put-method=ucx "
+     "s-ucx.direction=get-method=ucx",
+     1},
+    {ONE("'method': 'ucx', 'memory': ['host', 'cuda'], 'ucx': {'direction': "
+         "['put', 'get']}"),
+     "s-memory=host-ucx.direction=put s-memory=host-ucx.direction=get "
+     "s-memory=cuda",
+     1},
+    {ONE("'method': ['host', 'nccl', 'ucx'], 'memory': ['host', 'cuda']"),
+     "s-method=host s-method=nccl s-method=ucx-memory=host "
+     "s-method=ucx-memory=cuda",
+     2},
+    {ONE("'method': ['host', 'ucx'], 'memory': 'cuda'"),
+     "s-method=host s-method=ucx", 0},
+    {ONE("'method': ['tcp', 'disk'], 'disk': {'folder': '/x', 'fsync': [true, "
+         "false], 'drop_cache': [true, false]}, 'warmup': [0, 1]"),
+     "s-method=tcp-warmup=0 s-method=tcp-warmup=1 "
+     "s-method=disk-disk.fsync=true-disk.drop_cache=true-warmup=0 "
+     "s-method=disk-disk.fsync=true-disk.drop_cache=true-warmup=1 "
+     "s-method=disk-disk.fsync=true-disk.drop_cache=false-warmup=0 "
+     "s-method=disk-disk.fsync=true-disk.drop_cache=false-warmup=1 "
+     "s-method=disk-disk.fsync=false-disk.drop_cache=true-warmup=0 "
+     "s-method=disk-disk.fsync=false-disk.drop_cache=true-warmup=1 "
+     "s-method=disk-disk.fsync=false-disk.drop_cache=false-warmup=0 "
+     "s-method=disk-disk.fsync=false-disk.drop_cache=false-warmup=1",
+     6},
+    {ONE("'method': 'nccl', 'memory': 'cuda'"), "s", 0},
+    {ONE("'memory': 'host'"), "s", 0},
+    {FILE_WITH("'defaults': {'memory': 'cuda', 'disk': {'folder': '/x'}, "
+               "'ucx': {'direction': ['put', 'get']}}, 'scenarios': [" SCENARIO(
+                   "'method': 'host'") "]"),
+     "s", 1},
+};
+
+START_TEST(test_method_keys_make_members_of_the_methods_that_use_them)
+{
+    struct rf_config *config = NULL;
+    struct rf_err err = {0};
+    char names[1024] = "";
+    size_t used = 0;
+    ck_assert_msg(read_text(good[_i].text, &config, &err) == RF_OK, "%s",
+                  err.text);
+    for (size_t i = 0; i < config->n_scenarios; i++) {
+        used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s",
+                                 i > 0 ? " " : "", config->scenarios[i].name);
+    }
+    ck_assert_str_eq(names, good[_i].names);
+    ck_assert_uint_eq(config->n_equal_left, good[_i].n_equal);
+    rf_config_destroy(config);
+}
+END_TEST
+
+static const struct {
+    const char *text, *error;
+} bad[] = {
+    {ONE("'method': 'host', 'ucx': {'direction': 'get'}"),
+     "$.scenarios[0].ucx: is for method ucx in host memory, not for host: "
+     "leave it out, or give it in \"defaults\""},
+    {ONE("'ucx': {'direction': ['put', 'get']}"),
+     "$.scenarios[0].ucx: is for method ucx in host memory, not for host"},
+    {ONE("'method': 'ucx', 'memory': 'cuda', 'ucx': {'direction': 'put'}"),
+     "$.scenarios[0].ucx: is for method ucx in host memory, not for ucx-cuda"},
+    {ONE("'method': ['host', 'tcp'], 'warmup': [0, 1], 'disk': {'folder': "
+         "'/x'}"),
+     "$.scenarios[0].disk: is for method disk, not for host, tcp: "},
+    {ONE("'method': ['host', 'tcp'], 'memory': 'cuda'"),
+     "$.scenarios[0].memory: methods host, tcp keep weights in host memory: "
+     "leave the key out, or take a method for GPU memory: nccl, "},
+    {ONE("'method': 'nccl', 'memory': ['host', 'cuda']"),
+     "$.scenarios[0].memory[0]: method nccl keeps weights in GPU memory: "},
+    {FILE_WITH(
+         "'defaults': {'method': 'host'}, 'variables': {'all': [" SCENARIO(
+             "'disk': {'folder': '/x'}") "]}, "
+                                         "'scenarios': '$all'"),
+     "$.scenarios[0].disk: is for method disk, not for host"},
+    /* what is wrong by itself comes first */
+    {ONE("'method': 'tcp', 'memory': 'hots'"), "(did you mean \"host\"?)"},
+    {ONE("'method': 'tcp', 'memory': true"), "$.scenarios[0].memory: must be"},
+    {ONE("'method': 'nccl', 'memory': ['cuda', 'cdua']"),
+     "(did you mean \"cuda\"?)"},
+    {ONE("'disk': {'folder': 1}"), "$.scenarios[0].disk.folder: must be"},
+};
+
+START_TEST(test_method_keys_that_no_member_uses_are_refused)
+{
+    struct rf_config *config = NULL;
+    struct rf_err err = {0};
+    ck_assert_int_eq(read_text(bad[_i].text, &config, &err), RF_ERR_CONFIG);
+    ck_assert_msg(strstr(err.text, bad[_i].error) != NULL, "%s", err.text);
+}
+END_TEST
+
+/* The reader of methods knows better what to say, and says it later. */
+START_TEST(test_method_keys_are_no_matter_where_a_method_is_unknown)
+{
+    struct rf_config *config = NULL;
+    struct rf_err err = {0};
+    ck_assert_msg(
+        read_text(ONE("'method': 'ucxx', 'ucx': {'direction': ['put', "
+                      "'get']}, 'memory': 'cuda'"),
+                  &config, &err) == RF_OK,
+        "%s", err.text);
+    ck_assert_uint_eq(config->n_scenarios, 2);
+    rf_config_destroy(config);
+}
+END_TEST
+
+Suite *test_method_keys_suite(void);
+Suite *test_method_keys_suite(void)
+{
+    Suite *suite = suite_create("method_keys");
+    TCase *tests = tcase_create("method_keys");
+    tcase_add_loop_test(
+        tests, test_method_keys_make_members_of_the_methods_that_use_them, 0,
+        (int)RF_ARRAY_SIZE(good));
+    tcase_add_loop_test(tests, test_method_keys_that_no_member_uses_are_refused,
+                        0, (int)RF_ARRAY_SIZE(bad));
+    tcase_add_test(tests,
+                   test_method_keys_are_no_matter_where_a_method_is_unknown);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

@@ -75,6 +75,9 @@ static const char *model_name(const json_t *model)
 static enum rf_status check_value(const struct rf_jnode *item, const char *path,
                                   struct rf_err *err)
 {
+    static const char rule[] = "a list makes a matrix: its values must be "
+                               "numbers, strings, true or false";
+    const char *key, *last;
     if (strcmp(path, "model") == 0) {
         return json_is_object(item->value) && model_name(item->value) != NULL
                    ? RF_OK
@@ -83,12 +86,18 @@ static enum rf_status check_value(const struct rf_jnode *item, const char *path,
                                    "with a \"name\", or with the path of its "
                                    "file");
     }
-    return !json_is_object(item->value) && !json_is_array(item->value) &&
-                   !json_is_null(item->value)
-               ? RF_OK
+    if (!json_is_object(item->value) && !json_is_array(item->value) &&
+        !json_is_null(item->value)) {
+        return RF_OK;
+    }
+    key = json_object_iter_key(json_object_iter(item->value));
+    last = strrchr(path, '.');
+    return key == NULL
+               ? rf_jnode_fail(item, err, "%s", rule)
                : rf_jnode_fail(item, err,
-                               "a list makes a matrix: its values must be "
-                               "numbers, strings, true or false");
+                               "%s; write the list inside: \"%s\": "
+                               "{\"%.60s\": [...]}",
+                               rule, last != NULL ? last + 1 : path, key);
 }
 
 static char *value_text(const json_t *value)

@@ -241,6 +241,12 @@ static const struct {
      "empty list"},
     {FILE_WITH(NODES, "{'name': 's', 'method': [['a']]}"),
      "$.scenarios[0].method[0]", "matrix"},
+    {FILE_WITH(NODES, "{'name': 's', 'ucx': [{'direction': 'put'}, "
+                      "{'direction': 'get'}]}"),
+     "$.scenarios[0].ucx[0]",
+     "true or false; write the list inside: \"ucx\": {\"direction\": [...]}"},
+    {FILE_WITH(NODES, "{'name': 's', 'ucx': [{}]}"), "$.scenarios[0].ucx[0]",
+     "true or false"},
     {FILE_WITH(
          NODES,
          "{'name': 's', 'method': ['host', 'host'], 'train': {}, 'infer': {}}"),

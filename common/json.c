@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -280,6 +281,13 @@ enum rf_status rf_jnode_wrong(const struct rf_jnode *node, struct rf_err *err,
     return rf_jnode_fail(node, err, "%s, not %s", text, value);
 }
 
+/* Of ASCII, whatever the locale. */
+static char lower(char c)
+{
+    return (char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+}
+
+/* Letters that differ only in case are equal. */
 static size_t edit_distance(const char *a, const char *b)
 {
     size_t row[64], n = strlen(b);
@@ -293,7 +301,7 @@ static size_t edit_distance(const char *a, const char *b)
         size_t diagonal = row[0];
         row[0] = i;
         for (size_t j = 1; j <= n; j++) {
-            size_t change = diagonal + (a[i - 1] != b[j - 1]);
+            size_t change = diagonal + (lower(a[i - 1]) != lower(b[j - 1]));
             size_t step = RF_MIN(row[j], row[j - 1]) + 1;
             diagonal = row[j];
             row[j] = RF_MIN(change, step);
@@ -439,11 +447,24 @@ enum rf_status rf_jnode_number(const struct rf_jnode *object, const char *key,
     return RF_OK;
 }
 
-enum rf_status rf_jnode_word(const struct rf_jnode *node,
-                             const char *const *names, unsigned *out,
-                             struct rf_err *err)
+/* What the text of a choice may have been meant as, or NULL. */
+static const char *meant_by(const char *text, const char *const *names,
+                            const char *const *others)
 {
-    const char *text = json_string_value(node->value), *nearest;
+    for (; others[0] != NULL; others += 2) {
+        if (strcasecmp(text, others[0]) == 0) {
+            return others[1];
+        }
+    }
+    return rf_nearest_word(text, names);
+}
+
+static enum rf_status read_word(const struct rf_jnode *node,
+                                const char *const *names,
+                                const char *const *others, unsigned *out,
+                                struct rf_err *err)
+{
+    const char *text = json_string_value(node->value), *meant;
     char list[256] = "";
     size_t used = 0;
     for (unsigned i = 0; names[i] != NULL; i++) {
@@ -458,10 +479,17 @@ enum rf_status rf_jnode_word(const struct rf_jnode *node,
     if (text == NULL) {
         return rf_jnode_wrong(node, err, "must be one of %s", list);
     }
-    nearest = rf_nearest_word(text, names);
+    meant = meant_by(text, names, others);
     return rf_jnode_fail(node, err, "must be one of %s, not \"%.60s\"%s%s%s",
-                         list, text, nearest ? " (did you mean \"" : "",
-                         nearest ? nearest : "", nearest ? "\"?)" : "");
+                         list, text, meant ? " (did you mean \"" : "",
+                         meant ? meant : "", meant ? "\"?)" : "");
+}
+
+enum rf_status rf_jnode_word(const struct rf_jnode *node,
+                             const char *const *names, unsigned *out,
+                             struct rf_err *err)
+{
+    return read_word(node, names, (const char *const[]){NULL}, out, err);
 }
 
 enum rf_status rf_jnode_choice(const struct rf_jnode *object, const char *key,
@@ -470,4 +498,14 @@ enum rf_status rf_jnode_choice(const struct rf_jnode *object, const char *key,
 {
     struct rf_jnode node = rf_jnode_get(object, key);
     return node.value != NULL ? rf_jnode_word(&node, names, out, err) : RF_OK;
+}
+
+enum rf_status rf_jnode_choice_or(const struct rf_jnode *object,
+                                  const char *key, const char *const *names,
+                                  const char *const *others, unsigned *out,
+                                  struct rf_err *err)
+{
+    struct rf_jnode node = rf_jnode_get(object, key);
+    return node.value != NULL ? read_word(&node, names, others, out, err)
+                              : RF_OK;
 }

@@ -100,6 +100,14 @@ enum rf_status rf_jnode_choice(const struct rf_jnode *object, const char *key,
                                const char *const *names, unsigned *out,
                                struct rf_err *err) RF_MUST_CHECK;
 
+/* The same; `others` are pairs of a word that is none of `names` and the one of
+ * them that it stands for, such as "gpu", "cuda", and end with NULL. An error
+ * says which may have been meant. */
+enum rf_status rf_jnode_choice_or(const struct rf_jnode *object,
+                                  const char *key, const char *const *names,
+                                  const char *const *others, unsigned *out,
+                                  struct rf_err *err) RF_MUST_CHECK;
+
 /* The word of `names` (ends with NULL) nearest to `word` by edit distance when
  * near enough to be a slip, else NULL. */
 const char *rf_nearest_word(const char *word, const char *const *names);

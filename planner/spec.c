@@ -36,6 +36,8 @@ static const char *const strategy_names[] = {
     "gather_broadcast", "hierarchical", "auto",      NULL,
 };
 static const char *const memory_names[] = {"host", "cuda", NULL};
+static const char *const memory_others[] = {"cpu",    "host", "gpu", "cuda",
+                                            "device", "cuda", NULL};
 static const char *const balance_names[] = {"none", "size", "order", "time",
                                             NULL};
 
@@ -123,17 +125,18 @@ static enum rf_status read_method(const struct rf_jnode *node,
     unsigned memory = 0; /* whether it is there and fits is the caller's */
     enum rf_status status = rf_jnode_string(node, "method", &method, err);
     if (status == RF_OK) {
-        status = rf_jnode_choice(node, "memory", memory_names, &memory, err);
+        status = rf_jnode_choice_or(node, "memory", memory_names, memory_others,
+                                    &memory, err);
     }
     if (status != RF_OK) {
         return status;
     }
-    if (strspn(method, "abcdefghijklmnopqrstuvwxyz0123456789_-") !=
-            strlen(method) ||
+    if (strspn(method, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+                       "0123456789_-") != strlen(method) ||
         strlen(method) > 32) {
         return rf_jnode_wrong(&member, err,
-                              "must be the name of a method: lower-case "
-                              "letters, digits, \"_\" and \"-\"");
+                              "must be the name of a method: letters, digits, "
+                              "\"_\" and \"-\"");
     }
     spec->method = rf_xstrdup(method_called(method, memory_names[memory]));
     return RF_OK;
@@ -179,6 +182,7 @@ static enum rf_status read_ucx(const struct rf_jnode *node,
 {
     static const char *const keys[] = {"direction", NULL};
     static const char *const directions[] = {"put", "get", NULL};
+    static const char *const others[] = {"write", "put", "read", "get", NULL};
     struct rf_jnode ucx = rf_jnode_get(node, "ucx");
     unsigned direction = 0;
     enum rf_status status;
@@ -186,8 +190,8 @@ static enum rf_status read_ucx(const struct rf_jnode *node,
         return RF_OK;
     }
     if ((status = rf_jnode_check_keys(&ucx, keys, err)) != RF_OK ||
-        (status = rf_jnode_choice(&ucx, "direction", directions, &direction,
-                                  err)) != RF_OK) {
+        (status = rf_jnode_choice_or(&ucx, "direction", directions, others,
+                                     &direction, err)) != RF_OK) {
         return status;
     }
     spec->ucx_gets = direction == 1 && strcmp(spec->method, "ucx") == 0;

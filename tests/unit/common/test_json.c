@@ -315,7 +315,7 @@ START_TEST(test_json_wrong_types_and_ranges_are_refused)
     static const char *const not_number[] = {"null", "\"1\"", "-0.5",
                                              "9.5",  "true",  "[]"};
     static const char *const not_choice[] = {
-        "null", "\"three\"", "\"\"", "\"ONE\"", "0", "[\"one\"]"};
+        "null", "\"three\"", "\"\"", "\"ninth\"", "0", "[\"one\"]"};
     static const char *const names[] = {"one", "two", NULL};
     char text[64];
     for (size_t i = 0; i < RF_ARRAY_SIZE(not_u32); i++) {
@@ -365,6 +365,39 @@ START_TEST(test_json_wrong_types_and_ranges_are_refused)
 }
 END_TEST
 
+START_TEST(test_json_other_words_for_a_choice_name_it)
+{
+    static const char *const names[] = {"host", "cuda", NULL};
+    static const char *const others[] = {"cpu", "host", "gpu", "cuda", NULL};
+    static const char *const given[][2] = {
+        {"\"gpu\"", "\"gpu\" (did you mean \"cuda\"?)"},
+        {"\"CPU\"", "\"CPU\" (did you mean \"host\"?)"},
+        {"\"cude\"", "\"cude\" (did you mean \"cuda\"?)"},
+        {"\"nowhere\"", "\"nowhere\""},
+        {"1", "1"}};
+    char text[128];
+    unsigned value = 7;
+    struct rf_jnode root = parse("{\"a\": \"cuda\"}");
+    ck_assert_int_eq(
+        rf_jnode_choice_or(&root, "a", names, others, &value, &err), RF_OK);
+    ck_assert_uint_eq(value, 1);
+    ck_assert_int_eq(
+        rf_jnode_choice_or(&root, "b", names, others, &value, &err), RF_OK);
+    ck_assert_uint_eq(value, 1);
+    for (size_t i = 0; i < RF_ARRAY_SIZE(given); i++) {
+        snprintf(text, sizeof(text), "{\"a\": %s}", given[i][0]);
+        root = parse(text);
+        ck_assert_int_eq(
+            rf_jnode_choice_or(&root, "a", names, others, &value, &err),
+            RF_ERR_CONFIG);
+        snprintf(text, sizeof(text),
+                 "f.json: $.a: must be one of \"host\", \"cuda\", not %s",
+                 given[i][1]);
+        ck_assert_str_eq(err.text, text);
+    }
+}
+END_TEST
+
 START_TEST(test_json_unknown_keys_name_the_nearest)
 {
     static const char *const allowed[] = {"slots", "host", NULL};
@@ -394,6 +427,7 @@ START_TEST(test_json_nearest_word)
     char long_word[300];
     ck_assert_str_eq(rf_nearest_word("collocated", words), "colocated");
     ck_assert_str_eq(rf_nearest_word("disagregated", words), "disaggregated");
+    ck_assert_str_eq(rf_nearest_word("DISAGGREGATED", words), "disaggregated");
     ck_assert_ptr_null(rf_nearest_word("x", words));
     ck_assert_ptr_null(rf_nearest_word("", words));
     memset(long_word, 'a', sizeof(long_word) - 1);
@@ -420,6 +454,7 @@ Suite *test_json_suite(void)
     tcase_add_test(tests, test_json_present_members_are_read);
     tcase_add_test(tests, test_json_errors_say_the_value);
     tcase_add_test(tests, test_json_wrong_types_and_ranges_are_refused);
+    tcase_add_test(tests, test_json_other_words_for_a_choice_name_it);
     tcase_add_test(tests, test_json_unknown_keys_name_the_nearest);
     tcase_add_test(tests, test_json_nearest_word);
     suite_add_tcase(suite, tests);

@@ -313,7 +313,12 @@ static const struct {
     {SIDES ", 'method': '../x'", "must be the name of a method"},
     {SIDES ", 'method': ['tcp']", "must be a non-empty string"},
     {SIDES ", 'method': 'ucx', 'memory': 'gpu'",
-     "$.memory: must be one of \"host\", \"cuda\", not"},
+     "$.memory: must be one of \"host\", \"cuda\", not \"gpu\" (did you mean "
+     "\"cuda\"?)"},
+    {SIDES ", 'method': 'ucx', 'ucx': {'direction': 'read'}",
+     "did you mean \"get\"?"},
+    {SIDES ", 'method': 'ucx', 'ucx': {'direction': 'write'}",
+     "did you mean \"put\"?"},
     {SIDES ", 'method': 'ucx', 'memory': 'hots'", "did you mean \"host\"?"},
     {SIDES ", 'method': 'ucx', 'memory': true", "$.memory: must be"},
     {SIDES ", 'method': 'disk'", "method disk needs \"disk\""},

@@ -13,7 +13,9 @@
 #include <string.h>
 
 #include "common/json.h"
+#include "common/log.h"
 #include "common/mem.h"
+#include "common/shell.h"
 #include "common/text.h"
 
 /* Where a path has come, and what of it is left. */
@@ -34,9 +36,11 @@ struct step {
 };
 
 struct setting {
+    const char *text;     /* as given */
     struct place *places; /* reached so far, in the order of the document */
     size_t n, cap;
     size_t n_set; /* members set or removed */
+    bool warned;  /* that null removes */
 };
 
 /* --- One step ------------------------------------------------------------- */
@@ -343,6 +347,32 @@ static void set_members(struct setting *setting, json_t *in,
     }
 }
 
+/* What to type for a string "null". Ends with "=null"; to be freed. */
+static char *quoted_null(const char *text)
+{
+    char *quoted = rf_xasprintf("%.*s\"null\"", (int)strlen(text) - 4, text);
+    char *word = rf_shell_word(quoted);
+    free(quoted);
+    return word;
+}
+
+/* "null" is a method, too. */
+static void warn_method(struct setting *setting, const struct place *at,
+                        const struct step *step)
+{
+    char *word;
+    if (setting->warned || step->kind != STEP_KEY ||
+        strcmp(step->key, "method") != 0 ||
+        strncmp(at->node.path, "$.launch", 8) == 0) {
+        return;
+    }
+    word = quoted_null(setting->text);
+    rf_warn("--set %.100s removes the key; for method null type %s",
+            setting->text, word);
+    free(word);
+    setting->warned = true;
+}
+
 static enum rf_status finish(struct setting *setting, const struct place *at,
                              const struct step *step, struct rf_err *err)
 {
@@ -352,7 +382,11 @@ static enum rf_status finish(struct setting *setting, const struct place *at,
         return status;
     }
     if (json_is_null(value)) {
+        const size_t before = setting->n_set;
         remove_members(setting, at->node.value, step);
+        if (setting->n_set > before) {
+            warn_method(setting, at, step);
+        }
     } else {
         set_members(setting, at->node.value, step, value);
     }
@@ -388,7 +422,7 @@ static enum rf_status advance(struct setting *setting, const struct place *at,
 static enum rf_status set_one(const char *text, json_t *document,
                               const char *file, struct rf_err *err)
 {
-    struct setting setting = {0};
+    struct setting setting = {.text = text};
     struct place root = {.node = rf_jnode_root(document, file), .rest = text};
     enum rf_status status = RF_OK;
     if (strchr(text, '=') == NULL) {
@@ -403,7 +437,12 @@ static enum rf_status set_one(const char *text, json_t *document,
         status = advance(&setting, &at, err);
     }
     if (status == RF_OK && setting.n_set == 0) {
-        status = rf_jnode_fail(&root.node, err, "has no such member to remove");
+        char *word = quoted_null(text);
+        status = rf_jnode_fail(&root.node, err,
+                               "has no such member to remove; for the word "
+                               "null type %s",
+                               word);
+        free(word);
     }
     free(setting.places);
     return status;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/json.h"
+#include "common/log.h"
 #include "common/mem.h"
 #include "coordinator/config/config.h"
 #include "coordinator/config/overrides.h"
@@ -133,6 +134,33 @@ START_TEST(test_overrides_null_removes)
 }
 END_TEST
 
+/* Appends the lines; `data` has 256 bytes. */
+static void take_line(enum rf_log_level level, const char *line, void *data)
+{
+    size_t used = strlen(data);
+    ck_assert_int_eq(level, RF_LOG_WARN);
+    snprintf((char *)data + used, 256 - used, "%s", line);
+}
+
+/* There is a method of that name. */
+START_TEST(test_overrides_warn_where_null_may_mean_the_method)
+{
+    json_t *document = cluster();
+    char said[256] = "";
+    rf_log_set_sink(take_line, said);
+    ck_assert_int_eq(set(document, "scenarios[1].train=null", NULL), RF_OK);
+    ck_assert_int_eq(set(document, "launch.method=ssh", NULL), RF_OK);
+    ck_assert_int_eq(set(document, "launch.method=null", NULL), RF_OK);
+    ck_assert_str_eq(said, "");
+    ck_assert_int_eq(set(document, "scenarios.*.method=null", NULL), RF_OK);
+    rf_log_set_sink(NULL, NULL);
+    ck_assert_str_eq(said, "warning: --set scenarios.*.method=null removes the "
+                           "key; for method null type "
+                           "'scenarios.*.method=\"null\"'");
+    json_decref(document);
+}
+END_TEST
+
 static const struct {
     const char *text, *error;
 } bad[] = {
@@ -157,7 +185,8 @@ static const struct {
      "c.json: $.scenarios: no member is named \"onn\" (did you mean \"one\"?)"},
     {"nodes.n.3.slots=1", "c.json: $.nodes: no member is named \"n\""},
     {"links.*.x=1", "c.json: $.links: has no members that \"*\" could mean"},
-    {"timeline=null", "c.json: $: has no such member to remove"},
+    {"timeline=null", "c.json: $: has no such member to remove; for the word "
+                      "null type 'timeline=\"null\"'"},
     {"scenarios.*.disk.folder=null", "c.json: $: has no such member to remove"},
     {"name=\xff", "the value is not UTF-8"},
     {"a\xff.b=1", "not UTF-8"},
@@ -258,6 +287,7 @@ Suite *test_overrides_suite(void)
                         (int)RF_ARRAY_SIZE(good));
     tcase_add_test(tests, test_overrides_star_means_all_members);
     tcase_add_loop_test(tests, test_overrides_null_removes, 0, 5);
+    tcase_add_test(tests, test_overrides_warn_where_null_may_mean_the_method);
     tcase_add_loop_test(tests, test_overrides_refuse_with_the_place, 0,
                         (int)RF_ARRAY_SIZE(bad));
     tcase_add_loop_test(

@@ -13,6 +13,20 @@ static const char *host_of(const struct rf_scenario *scenario, uint32_t node)
     return scenario->config->node_names[node];
 }
 
+/* What to try on a node without GPUs. */
+static const char *without_gpus(const struct rf_scenario *scenario)
+{
+    const struct rf_config *config = scenario->config;
+    if (strcmp(scenario->spec->method, "ucx-cuda") != 0) {
+        return "; method host (gloo) needs no GPU";
+    }
+    return json_object_get(config->scenarios[scenario->index].value,
+                           "memory") != NULL
+               ? "; leave \"memory\" out: method ucx in host memory needs no "
+                 "GPU"
+               : "; method ucx needs no GPU";
+}
+
 static enum rf_status check_method(const struct rf_scenario *scenario,
                                    const struct rf_msg_hello *const *hellos,
                                    uint32_t node, struct rf_err *err)
@@ -25,7 +39,7 @@ static enum rf_status check_method(const struct rf_scenario *scenario,
         err, RF_ERR_UNSUPPORTED, "method %s cannot be used on %s: %s%s", method,
         host_of(scenario, node), why,
         rf_scenario_on_device(scenario) && hellos[node]->n_gpus == 0
-            ? "; method host (gloo) needs no GPU"
+            ? without_gpus(scenario)
             : "");
 }
 

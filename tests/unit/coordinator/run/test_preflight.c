@@ -109,6 +109,31 @@ START_TEST(test_preflight_without_gpus_names_the_method_that_needs_none)
 }
 END_TEST
 
+START_TEST(test_preflight_without_gpus_names_the_key_that_asks_for_them)
+{
+    create(", \"method\": \"ucx\", \"memory\": \"cuda\"");
+    add(LAB_A, (struct node){
+                   .method = "ucx-cuda", .why = "no driver", .boot_id = "x"});
+    add(LAB_B, (struct node){
+                   .method = "ucx-cuda", .why = "no driver", .boot_id = "x"});
+    ck_assert_int_eq(check(), RF_ERR_UNSUPPORTED);
+    ck_assert_str_eq(err.text,
+                     "method ucx-cuda cannot be used on a: no driver; leave "
+                     "\"memory\" out: method ucx in host memory needs no GPU");
+    destroy();
+    create(", \"method\": \"ucx-cuda\"");
+    add(LAB_A, (struct node){
+                   .method = "ucx-cuda", .why = "no driver", .boot_id = "x"});
+    add(LAB_B, (struct node){
+                   .method = "ucx-cuda", .why = "no driver", .boot_id = "x"});
+    ck_assert_int_eq(check(), RF_ERR_UNSUPPORTED);
+    ck_assert_str_eq(err.text,
+                     "method ucx-cuda cannot be used on a: no driver; method "
+                     "ucx needs no GPU");
+    destroy();
+}
+END_TEST
+
 START_TEST(test_preflight_names_a_node_that_is_lost)
 {
     create("");
@@ -175,6 +200,8 @@ Suite *test_preflight_suite(void)
     tcase_add_test(tests, test_preflight_refuses_a_method_that_a_node_lacks);
     tcase_add_test(
         tests, test_preflight_without_gpus_names_the_method_that_needs_none);
+    tcase_add_test(
+        tests, test_preflight_without_gpus_names_the_key_that_asks_for_them);
     tcase_add_test(tests, test_preflight_names_a_node_that_is_lost);
     tcase_add_loop_test(tests, test_preflight_adds_up_the_names_of_a_machine, 0,
                         2);

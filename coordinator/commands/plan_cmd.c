@@ -77,6 +77,7 @@ static enum rf_status plan_all(const struct rf_cli *cli,
         }
         rf_scenario_destroy(scenario);
     }
+    (void)fflush(stdout); /* main() reports an error of it */
     rf_scenarios_announce(config);
     return RF_OK;
 }
@@ -191,6 +192,7 @@ int rf_plan_command(const struct rf_cli *cli)
 {
     struct rf_err err = {0};
     int code = plan_file(cli, &err);
+    (void)fflush(stdout); /* what was planned comes before the error */
     if (err.status != RF_OK) {
         rf_error("%s", err.text);
     }

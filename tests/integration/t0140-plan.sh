@@ -78,6 +78,20 @@ test_the_largest_share_of_a_tensor_is_shown() {
     expect_text out 'embed_tokens\.weight +\[4090, 256\] +1  embedding +up to \[512, 256\] '
 }
 
+test_errors_and_notes_follow_what_is_printed_before_them() {
+    cluster '.scenarios[0].train.tp = [8, 3]'
+    "$coord" plan cluster.json >both 2>&1 && fail "not refused"
+    head -n 1 both >first
+    tail -n 1 both >last
+    expect_text first '^model '
+    expect_text last '^error: .*tp 3'
+    cluster '.scenarios[0] += {impossible: "skip", train: {tp: [8, 3]}}'
+    "$coord" plan cluster.json >both 2>&1 || fail "exit $?"
+    tail -n 2 both >last
+    expect_text last '^1 of 2 scenarios '
+    expect_text last '^skipped: .*tp 3'
+}
+
 test_files_that_are_no_cluster_files_are_named_as_what_they_are() {
     mkdir folder
     run_coord plan folder

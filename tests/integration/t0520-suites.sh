@@ -177,6 +177,16 @@ test_values_and_hosts_are_set_in_every_file() {
         [20, 22, 24, 26, 28, 30]' out >/dev/null || fail "other bytes"
 }
 
+test_a_method_that_the_keys_of_a_scenario_do_not_suit_is_refused() {
+    suite methods --set 'scenarios.*.method=ucx'
+    expect_exit 2
+    expect_text err 'scenarios\[0\]\.disk: is for method disk, not for ucx: '
+    suite methods --set 'scenarios.*.method=ucx' --set 'scenarios.*.disk=null'
+    expect_exit 0
+    [ "$planned" = "same-layout tp2pp2-to-tp4 durable-disk" ] ||
+        fail "planned $planned"
+}
+
 test_files_without_the_scenario_that_is_set_are_left_out() {
     suite megatron --set scenarios.1-tp2-to-tp1.iterations=3
     expect_exit 0

@@ -66,6 +66,24 @@ const char *rf_balance_name(enum rf_balance balance)
     return balance_names[balance];
 }
 
+static const char *const scenario_keys[] = {
+    "name",        "mode",       "train",
+    "infer",       "method",     "strategy",
+    "balance",     "serialize",  "colocated_processes",
+    "warmup",      "iterations", "bucket_bytes",
+    "chunk_bytes", "cast",       "disk",
+    "timeout_s",   "yardstick",  "balance_links",
+    "ucx",         "memory",     NULL};
+
+bool rf_spec_has_key(const char *key)
+{
+    size_t i = 0;
+    while (scenario_keys[i] != NULL && strcmp(scenario_keys[i], key) != 0) {
+        i++;
+    }
+    return scenario_keys[i] != NULL;
+}
+
 /* Names become file names: no path, nothing hidden, nothing unprintable. */
 static enum rf_status read_name(const struct rf_jnode *node,
                                 struct rf_spec *spec, struct rf_err *err)
@@ -392,19 +410,11 @@ static enum rf_status read_scenario(const struct rf_jnode *node,
                                     uint32_t n_node_names, struct rf_spec *spec,
                                     struct rf_err *err)
 {
-    static const char *const keys[] = {
-        "name",        "mode",       "train",
-        "infer",       "method",     "strategy",
-        "balance",     "serialize",  "colocated_processes",
-        "warmup",      "iterations", "bucket_bytes",
-        "chunk_bytes", "cast",       "disk",
-        "timeout_s",   "yardstick",  "balance_links",
-        "ucx",         "memory",     NULL};
     struct rf_jnode train = rf_jnode_get(node, "train");
     struct rf_jnode infer = rf_jnode_get(node, "infer");
     enum rf_status status;
     if ((status = check_level(node, err)) != RF_OK ||
-        (status = rf_jnode_check_keys(node, keys, err)) != RF_OK ||
+        (status = rf_jnode_check_keys(node, scenario_keys, err)) != RF_OK ||
         (status = rf_jnode_require(node, "train", err)) != RF_OK ||
         (status = rf_jnode_require(node, "infer", err)) != RF_OK ||
         (status = read_name(node, spec, err)) != RF_OK ||

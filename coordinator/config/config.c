@@ -229,6 +229,32 @@ static enum rf_status read_suite(const struct rf_jnode *root,
     return status;
 }
 
+static bool is_top_key(const char *key)
+{
+    size_t i = 0;
+    while (top_keys[i] != NULL && strcmp(top_keys[i], key) != 0) {
+        i++;
+    }
+    return top_keys[i] != NULL;
+}
+
+static enum rf_status check_top_keys(const struct rf_jnode *root,
+                                     struct rf_err *err)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach (root->value, key, value) {
+        if (!is_top_key(key) && rf_spec_has_key(key)) {
+            return rf_jnode_fail(root, err,
+                                 "\"%s\" belongs to \"scenarios\" or "
+                                 "\"defaults\"; for --set it is "
+                                 "scenarios.*.%s",
+                                 key, key);
+        }
+    }
+    return rf_jnode_check_keys(root, top_keys, err);
+}
+
 static enum rf_status read_all(struct rf_config *config, bool need_nodes,
                                struct rf_err *err)
 {
@@ -240,7 +266,7 @@ static enum rf_status read_all(struct rf_config *config, bool need_nodes,
                              "file: name it as \"model\": {\"config\": ...} in "
                              "one; \"refit-coord plan\" shows its size");
     }
-    status = rf_jnode_check_keys(&root, top_keys, err);
+    status = check_top_keys(&root, err);
     if (status == RF_OK) {
         status = read_name(&root, config, err);
     }

@@ -324,7 +324,7 @@ const char *rf_nearest_word(const char *word, const char *const *names)
     return best;
 }
 
-static bool listed(const char *word, const char *const *names)
+bool rf_word_is_one_of(const char *word, const char *const *names)
 {
     for (; *names != NULL; names++) {
         if (strcmp(word, *names) == 0) {
@@ -345,7 +345,7 @@ enum rf_status rf_jnode_check_keys(const struct rf_jnode *node,
     }
     json_object_foreach (node->value, key, value) {
         const char *nearest;
-        if (listed(key, allowed)) {
+        if (rf_word_is_one_of(key, allowed)) {
             continue;
         }
         nearest = rf_nearest_word(key, allowed);

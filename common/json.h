@@ -108,6 +108,8 @@ enum rf_status rf_jnode_choice_or(const struct rf_jnode *object,
                                   const char *const *others, unsigned *out,
                                   struct rf_err *err) RF_MUST_CHECK;
 
+/* Whether `names` (ends with NULL) has the word. */
+bool rf_word_is_one_of(const char *word, const char *const *names);
 /* The word of `names` (ends with NULL) nearest to `word` by edit distance when
  * near enough to be a slip, else NULL. */
 const char *rf_nearest_word(const char *word, const char *const *names);

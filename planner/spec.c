@@ -77,11 +77,7 @@ static const char *const scenario_keys[] = {
 
 bool rf_spec_has_key(const char *key)
 {
-    size_t i = 0;
-    while (scenario_keys[i] != NULL && strcmp(scenario_keys[i], key) != 0) {
-        i++;
-    }
-    return scenario_keys[i] != NULL;
+    return rf_word_is_one_of(key, scenario_keys);
 }
 
 /* Names become file names: no path, nothing hidden, nothing unprintable. */

@@ -229,22 +229,13 @@ static enum rf_status read_suite(const struct rf_jnode *root,
     return status;
 }
 
-static bool is_top_key(const char *key)
-{
-    size_t i = 0;
-    while (top_keys[i] != NULL && strcmp(top_keys[i], key) != 0) {
-        i++;
-    }
-    return top_keys[i] != NULL;
-}
-
 static enum rf_status check_top_keys(const struct rf_jnode *root,
                                      struct rf_err *err)
 {
     const char *key;
     json_t *value;
     json_object_foreach (root->value, key, value) {
-        if (!is_top_key(key) && rf_spec_has_key(key)) {
+        if (!rf_word_is_one_of(key, top_keys) && rf_spec_has_key(key)) {
             return rf_jnode_fail(root, err,
                                  "\"%s\" belongs to \"scenarios\" or "
                                  "\"defaults\"; for --set it is "

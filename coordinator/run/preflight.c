@@ -7,6 +7,7 @@
 #include "common/mem.h"
 #include "coordinator/run/folders.h"
 #include "coordinator/run/hello.h"
+#include "transport/method.h"
 
 static const char *host_of(const struct rf_scenario *scenario, uint32_t node)
 {
@@ -17,7 +18,8 @@ static const char *host_of(const struct rf_scenario *scenario, uint32_t node)
 static const char *without_gpus(const struct rf_scenario *scenario)
 {
     const struct rf_config *config = scenario->config;
-    if (strcmp(scenario->spec->method, "ucx-cuda") != 0) {
+    if (strcmp(scenario->spec->method,
+               rf_method_infos[RF_METHOD_UCX_CUDA].name) != 0) {
         return "; method host (gloo) needs no GPU";
     }
     return json_object_get(config->scenarios[scenario->index].value,

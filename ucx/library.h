@@ -21,6 +21,9 @@
  * enough for 5 GB/s where a round trip takes 0.1 ms. */
 #define RF_UCX_TCP_BUFFER "512k"
 
+/* Without some descriptors left UCX ends the process. */
+#define RF_UCX_DESCRIPTORS 16
+
 struct rf_ucx_arena;
 
 /* What for: each has a context with features of its own. */

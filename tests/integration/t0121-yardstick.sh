@@ -17,18 +17,18 @@ EOF
 }
 
 test_every_iteration_has_a_yardstick() {
-    cluster '"warmup": 1, "iterations": 4, "method": ["host", "tcp", "disk"],
+    cluster '"warmup": 1, "iterations": 5, "method": ["host", "tcp", "disk"],
              "disk": {"folder": "'"$PWD"'"}'
     run_coord cluster.json
     expect_exit 0
     for file in results/*/*-method=*.json; do
-        expect_json "$file" '.status == "ok" and .verification.rounds == 4'
+        expect_json "$file" '.status == "ok" and .verification.rounds == 5'
         expect_json "$file" '[.iterations[], .warmup_iterations[]] |
             all(.yardstick_ms > 0 and
                 (.refit_ms / .yardstick_ms / .yardstick_ratio - 1 | fabs) <
                     1e-6)'
         expect_json "$file" '.summary.yardstick_ratio |
-            .count == 4 and .low <= .median and .median <= .high'
+            .count == 5 and .low <= .median and .median <= .high'
         expect_json "$file" '.bound.yardstick.nodes[0].copy_gbytes_per_s > 0'
         expect_json "$file" '.schedule_bound.ms >= .bound.ms'
     done

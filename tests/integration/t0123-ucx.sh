@@ -83,10 +83,10 @@ test_settings_that_cannot_work_are_found_by_check() {
     run_coord check cluster.json
     expect_exit 4
     expect_text out 'method ucx cannot be used on localhost: UCX cannot start .*UCX_TLS'
-    cluster '.launch.env.REFIT_UCX_RMA = "alway"'
+    cluster '.launch.env.REFIT_UCX_RMA = "sometimes"'
     run_coord check cluster.json
     expect_exit 4
-    expect_text out 'REFIT_UCX_RMA is "alway"; auto, always and never are known'
+    expect_text out 'REFIT_UCX_RMA is "sometimes"; auto, always and never are known'
 }
 
 test_without_tcp_ucx_warns_of_nothing() {

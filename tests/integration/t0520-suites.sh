@@ -53,9 +53,9 @@ test_an_unknown_suite_lists_the_known() {
     BUILD=$RF_BUILD_DIR "$RF_TOP/scripts/refit-suite" nope >out 2>err
     [ $? = 2 ] || fail "not refused"
     expect_text err 'no suite nope; there are: .*n-to-m'
-    BUILD=$RF_BUILD_DIR "$RF_TOP/scripts/refit-suite" metods >out 2>err
+    BUILD=$RF_BUILD_DIR "$RF_TOP/scripts/refit-suite" mthods >out 2>err
     [ $? = 2 ] || fail "not refused"
-    expect_text err 'no suite metods \(did you mean methods\?\); there are: '
+    expect_text err 'no suite mthods \(did you mean methods\?\); there are: '
 }
 
 # A dry run of the suite megatron, whose scenarios are in six files; the names

@@ -17,7 +17,7 @@ test_an_address_of_another_machine_is_an_error_where_ranks_listen() {
     run_coord check cluster.json
     expect_exit 4
     expect_text out '^E y: b .*198\.51\.100\.7 \(\$\.nodes\[1\]\.address\)'
-    expect_text out '^W x: b .*198\.51\.100\.7 .*nothing is sent'
+    expect_text out '^W x: b .*198\.51\.100\.7 .*no rank listens'
     expect_text out '^1 error, '
     cluster '.nodes[1].address = "198.51.100.7" | .scenarios |= .[:1] |
         .scenarios[0] += {warmup: 0, iterations: 1}'

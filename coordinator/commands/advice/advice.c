@@ -65,9 +65,9 @@ static const struct rule {
      "to listen; its interfaces have {list}: name one of these, or remove the "
      "key"},
     {SCENARIO_NODE, RF_ADVICE_WARNING, rf_rule_idle_address,
-     "{host} does not have the address {address} ({path}); nothing is sent to "
-     "it in this scenario, but what is would not arrive; its interfaces have "
-     "{list}"},
+     "{host} does not have the address {address} ({path}): no rank listens "
+     "there in this scenario, but one that did would not be reached; its "
+     "interfaces have {list}"},
 
     {SCENARIO_NODE, RF_ADVICE_WARNING, rf_rule_gpus_in_use,
      "{gpus} of {host}: other processes compute there ({processes}, {bytes}): "

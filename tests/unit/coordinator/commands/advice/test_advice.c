@@ -404,7 +404,7 @@ static const struct {
     {CROSSING, "10.0.0.2", NULL, RF_ADVICE_ERROR, LACKS ", where its ranks"},
     {CROSSING, "fd00::1", NULL, RF_ADVICE_ERROR,
      "interfaces have 10.0.0.1: name one of these"},
-    {STAYING, "10.0.0.2", NULL, RF_ADVICE_WARNING, LACKS "; nothing is sent"},
+    {STAYING, "10.0.0.2", NULL, RF_ADVICE_WARNING, LACKS ": no rank listens"},
     {INSIDE("host"), "10.0.0.2", NULL, RF_ADVICE_WARNING, LACKS},
     {INSIDE("tcp"), "10.0.0.2", NULL, RF_ADVICE_ERROR, LACKS},
 };

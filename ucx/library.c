@@ -215,6 +215,11 @@ static enum rf_status allocate(struct rf_ucx_library *library, uint64_t bytes,
     ucs_status_t status = ucp_mem_map(library->context, &params, &memory);
     if (status == UCS_OK) {
         status = ucp_mem_query(memory, &attr);
+        if (status != UCS_OK) {
+            (void)ucp_mem_unmap(library->context, memory);
+            return rf_ucx_failed("say where memory is that it made", status,
+                                 err);
+        }
     }
     if (status != UCS_OK) {
         return not_registered("allocate and register", RF_HOST_MEMORY, bytes,

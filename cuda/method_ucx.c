@@ -7,10 +7,11 @@
  *         each other.
  * start   begins an iteration; progress() then looks at how far each step is.
  *         A step is packed (kernels, on a stream) when its send slot is free
- * and the steps that it follows are unpacked. UCX knows no streams: when the
- * host sees that the packing has ended and that the receive slot is unpacked,
- * it asks for the step's messages. When those it receives are there, unpacking
- * goes on another stream. Two slots of buffers let neighbouring steps overlap.
+ *         and the steps that it follows are unpacked. UCX knows no streams:
+ *         when the host sees that the packing has ended and that the receive
+ *         slot is unpacked, it asks for the step's messages. When those it
+ *         receives are there, unpacking goes on another stream. Two slots of
+ *         buffers let neighbouring steps overlap.
  *         Behind its last step a rank stays until all its peers are done with
  *         it, because UCX serves them in its progress calls.
  * abort   UCX cannot take requests back: the device is left alone and the

@@ -30,7 +30,7 @@
 #include "transport/trace.h"
 
 #define RF_DATA_KEY_BYTES 32
-#define RF_REGISTRATION_SIZE 160
+#define RF_REGISTRATION_SIZE 1024
 
 struct rf_blob {
     void *data; /* malloc'ed; NULL when size is 0 */

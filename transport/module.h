@@ -53,8 +53,9 @@ struct rf_module_usage {
     uint64_t nvlink_sent_bytes, nvlink_received_bytes;
 };
 
-/* What the worker lends to the module. */
 struct rf_ucx_module;
+
+/* What the worker lends to the module. */
 struct rf_module_host {
     void (*log)(int level, const char *line);
     /* rf_ucx_module_load() */

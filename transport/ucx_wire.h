@@ -1,7 +1,7 @@
 /*
  * Messages between ranks through UCX, for methods that pack by themselves:
  * refit-ucx.so's part of method ucx-cuda, which is in refit-cuda.so. All calls
- * come from a rank's data thread.
+ * but probe() come from a rank's data thread.
  *
  * Messages from one rank to another match in the order in which both ends ask
  * for them, whatever their sizes and however they arrive. Both say the same

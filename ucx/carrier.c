@@ -40,8 +40,10 @@ static void add_op(struct rf_ucx_carrier *carrier, uint32_t action,
     entry->peer = peer;
     if (flow->actions[action].kind == RF_ACTION_SEND) {
         carrier->peers[peer].n_sends++;
+        carrier->peers[peer].unpacked_sends |= !rf_ucx_is_packed(entry, op);
     } else {
         carrier->peers[peer].n_recvs++;
+        carrier->peers[peer].unpacked_recvs |= !rf_ucx_is_packed(entry, op);
     }
 }
 

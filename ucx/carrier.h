@@ -126,6 +126,8 @@ struct rf_ucx_peer {
     bool eager;                 /* messages go at once */
     uint32_t met[RF_UCX_KINDS]; /* HELLOs, READYs and BYEs that came */
     uint32_t n_sends, n_recvs;  /* ops, the sizes of the lists */
+    /* There are ops among them that puts or gets can move. */
+    bool unpacked_sends, unpacked_recvs;
     struct rf_ucx_list ready;   /* a heap of op indices */
     struct rf_ucx_list written; /* sends whose puts are issued */
     struct rf_ucx_list flushed; /* those that the flush under way covers */
@@ -221,6 +223,8 @@ void rf_ucx_lost(struct rf_ucx_carrier *carrier, const struct rf_ucx_peer *peer,
 
 /* --- send.c --------------------------------------------------------------- */
 
+/* Whether an op's rows are packed, and so go as messages. */
+bool rf_ucx_is_packed(const struct rf_ucx_op *of, const struct rf_op *op);
 /* A message without data about an op (an index, or RF_NONE). */
 void rf_ucx_note(struct rf_ucx_peer *peer, enum rf_ucx_kind kind, uint32_t op);
 /* An op may go. */

@@ -10,6 +10,7 @@
 #include "transport/method.h"
 
 #define RF_UCX_NAMES_BYTES 112
+#define RF_UCX_CHOICE_BYTES (RF_UCX_NAMES_BYTES + 16)
 
 /* What UCX says of one endpoint. */
 struct rf_ucx_ways {
@@ -22,6 +23,16 @@ struct rf_ucx_ways {
     bool tcp; /* it has nothing but TCP */
 };
 
+/* Ways, "messages by tcp/lo", and how many pairs of ranks have each. All zeros
+ * at first. */
+struct rf_ucx_choices {
+    struct rf_ucx_choice {
+        char text[RF_UCX_CHOICE_BYTES];
+        uint32_t n;
+    } * list;
+    size_t n, cap;
+};
+
 /* --- describe.c ----------------------------------------------------------- */
 
 /* From its own account of itself. */
@@ -31,11 +42,17 @@ void rf_ucx_describe(const char *info, struct rf_ucx_ways *out);
 
 enum rf_status rf_ucx_ask(ucp_ep_h ep, struct rf_ucx_ways *out,
                           struct rf_err *err) RF_MUST_CHECK;
-/* Adds a way to what this rank tells: "messages by", "tcp/lo". */
-void rf_ucx_tell(struct rf_blob *mine, const char *how, const char *names);
-/* Collective: all of the world's ways, counted, in env->registration. */
+/* One more pair: "messages by", "tcp/lo". */
+void rf_ucx_count(struct rf_ucx_choices *choices, const char *how,
+                  const char *names);
+/* "UCX 1.13.1; 6 messages by tcp/lo", of RF_REGISTRATION_SIZE bytes at most;
+ * "; 2 more" are ways that do not fit. */
+void rf_ucx_sum_up(const struct rf_ucx_choices *choices, char *out);
+/* Collective where env->registration is wanted, as it is on all ranks or none:
+ * the sum of all ranks' choices there. */
 enum rf_status rf_ucx_publish(const struct rf_method_env *env,
-                              const struct rf_blob *mine,
+                              const struct rf_ucx_choices *mine,
                               struct rf_err *err) RF_MUST_CHECK;
+void rf_ucx_choices_free(struct rf_ucx_choices *choices);
 
 #endif

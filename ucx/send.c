@@ -154,7 +154,7 @@ static uint32_t pop(struct rf_ucx_list *heap)
 
 /* --- data ----------------------------------------------------------------- */
 
-static bool is_packed(const struct rf_ucx_op *of, const struct rf_op *op)
+bool rf_ucx_is_packed(const struct rf_ucx_op *of, const struct rf_op *op)
 {
     return op->cast != RF_CAST_NONE ||
            (of->shape.run_items < RF_UCX_PACK_BELOW &&
@@ -227,7 +227,7 @@ static bool offer(struct rf_ucx_peer *peer)
     struct rf_ucx_op *of = &carrier->ops[peer->current];
     const uint32_t op = carrier->engine->flow->actions[peer->current].op;
     if (!peer->rma || !carrier->env->plan->spec->ucx_gets ||
-        is_packed(of, rf_ucx_op_of(carrier, peer->current))) {
+        rf_ucx_is_packed(of, rf_ucx_op_of(carrier, peer->current))) {
         return false;
     }
     of->offered = true;
@@ -244,7 +244,7 @@ static void issue(struct rf_ucx_peer *peer)
     struct rf_ucx_carrier *carrier = peer->carrier;
     const uint32_t action = peer->current;
     const struct rf_ucx_op *of = &carrier->ops[action];
-    const bool packed = is_packed(of, rf_ucx_op_of(carrier, action));
+    const bool packed = rf_ucx_is_packed(of, rf_ucx_op_of(carrier, action));
     const bool by_puts = peer->rma && !packed;
     struct rf_ucx_request *request = next_request(peer, packed);
     const uint64_t bytes = request->n * of->wire_item;

@@ -36,9 +36,9 @@ $(eval $(call UNIT,ucx))
 $(BUILD)/unit-ucx: $(UCX_OBJECTS) \
 	$(BUILD)/tests/unit/transport/method_case.o
 test-programs: $(BUILD)/unit-ucx
-check-ucx: ## method ucx: 20 ranks killed during puts, other failures
+check-ucx: ## method ucx: 20 ranks killed during puts, 20 during gets, other failures
 	$(call needs,build test,all)
-	UCX_KILLS=20 scripts/run-tests $(BUILD) \
+	UCX_KILLS=40 scripts/run-tests $(BUILD) \
 	    tests/integration/t0124-ucx-faults.sh
 ifeq ($(cuda_missing),)
 fake: $(BUILD)/fake/refit-ucx.so

@@ -31,17 +31,27 @@ enum rf_status rf_ucx_check_settings(struct rf_err *err)
     return rma_wish(&wish, err);
 }
 
-static const char *way_of(const struct rf_ucx_peer *peer)
+/* Counts a way for each direction that has ops, at the rank that moves the
+ * bytes: the sender, or the receiver where it reads them. */
+static void count_ways(const struct rf_ucx_peer *peer,
+                       const struct rf_ucx_ways *ways,
+                       struct rf_ucx_choices *out)
 {
-    return !peer->rma                                 ? "messages by"
-           : peer->carrier->env->plan->spec->ucx_gets ? "gets by"
-                                                      : "puts by";
+    const bool gets = peer->carrier->env->plan->spec->ucx_gets;
+    if (peer->rma && gets && peer->unpacked_recvs) {
+        rf_ucx_count(out, "gets by", ways->all);
+    }
+    if (peer->n_sends > 0 && !(peer->rma && peer->unpacked_sends)) {
+        rf_ucx_count(out, "messages by", ways->all);
+    } else if (peer->n_sends > 0 && !gets) {
+        rf_ucx_count(out, "puts by", ways->all);
+    }
 }
 
-/* A field for each rank that this one sends to or copies from: "puts by
- * rc_mlx5/mlx5_0:1". */
-static enum rf_status describe(struct rf_ucx_carrier *carrier,
-                               struct rf_blob *out, struct rf_err *err)
+/* Chooses between messages and more, and says so: "puts by rc_mlx5/mlx5_0:1".
+ */
+static enum rf_status choose(struct rf_ucx_carrier *carrier,
+                             struct rf_ucx_choices *out, struct rf_err *err)
 {
     enum rma wish = RMA_REAL;
     enum rf_status status = rma_wish(&wish, err);
@@ -52,7 +62,7 @@ static enum rf_status describe(struct rf_ucx_carrier *carrier,
         if (status == RF_OK) {
             peer->rma = wish == RMA_ALWAYS || (wish == RMA_REAL && ways.rma);
             peer->eager = ways.tcp && !peer->rma;
-            rf_ucx_tell(out, way_of(peer), ways.all);
+            count_ways(peer, &ways, out);
         }
     }
     for (uint32_t i = 0;
@@ -60,7 +70,7 @@ static enum rf_status describe(struct rf_ucx_carrier *carrier,
          i++) {
         status = rf_ucx_ask(carrier->neighbours[i].end.ep, &ways, err);
         if (status == RF_OK) {
-            rf_ucx_tell(out, "mapped by", ways.mapping);
+            rf_ucx_count(out, "mapped by", ways.mapping);
         }
     }
     return status;
@@ -69,11 +79,11 @@ static enum rf_status describe(struct rf_ucx_carrier *carrier,
 enum rf_status rf_ucx_tell_choices(struct rf_ucx_carrier *carrier,
                                    struct rf_err *err)
 {
-    struct rf_blob mine = {NULL, 0};
-    enum rf_status status = describe(carrier, &mine, err);
+    struct rf_ucx_choices mine = {.n = 0};
+    enum rf_status status = choose(carrier, &mine, err);
     if (status == RF_OK) {
         status = rf_ucx_publish(carrier->env, &mine, err);
     }
-    free(mine.data);
+    rf_ucx_choices_free(&mine);
     return status;
 }

@@ -33,6 +33,7 @@ struct peer {
     ucp_ep_h ep;
     uint32_t sent, received; /* messages asked for, all iterations together */
     uint32_t awaited;        /* receives under way */
+    bool receives;           /* it has ops from this rank */
 };
 
 /* A message, or a flush, on its way. */
@@ -280,13 +281,15 @@ static void find_peers(struct rf_ucx_wire *wire)
     for (size_t i = 0; i < schedule->n_ops; i++) {
         const struct rf_op *op = &schedule->ops[i];
         const uint32_t other = op->src == self ? op->dst : op->src;
-        if ((op->src != self && op->dst != self) || other == self ||
-            wire->peer_of[other] != RF_NONE) {
+        if ((op->src != self && op->dst != self) || other == self) {
             continue;
         }
-        wire->peer_of[other] = wire->n_peers;
-        wire->peers[wire->n_peers++] =
-            (struct peer){.rank = other, .loss = {&wire->broken, other}};
+        if (wire->peer_of[other] == RF_NONE) {
+            wire->peer_of[other] = wire->n_peers;
+            wire->peers[wire->n_peers++] =
+                (struct peer){.rank = other, .loss = {&wire->broken, other}};
+        }
+        wire->peers[wire->peer_of[other]].receives |= op->dst == other;
     }
 }
 
@@ -383,21 +386,24 @@ static enum rf_status connect_peers(struct rf_ucx_wire *wire,
 static enum rf_status tell_choices(const struct rf_ucx_wire *wire,
                                    struct rf_err *err)
 {
-    struct rf_blob mine = {NULL, 0};
+    struct rf_ucx_choices mine = {.n = 0};
     struct rf_ucx_ways ways;
     enum rf_status status = RF_OK;
     for (uint32_t i = 0; i < wire->n_peers && status == RF_OK; i++) {
+        if (!wire->peers[i].receives) {
+            continue;
+        }
         status = rf_ucx_ask(wire->peers[i].ep, &ways, err);
         if (status == RF_OK) {
-            rf_ucx_tell(&mine, "messages by",
-                        wire->kind == RF_DEVICE_MEMORY ? ways.device
-                                                       : ways.all);
+            rf_ucx_count(&mine, "messages by",
+                         wire->kind == RF_DEVICE_MEMORY ? ways.device
+                                                        : ways.all);
         }
     }
     if (status == RF_OK) {
         status = rf_ucx_publish(wire->env, &mine, err);
     }
-    free(mine.data);
+    rf_ucx_choices_free(&mine);
     return status;
 }
 

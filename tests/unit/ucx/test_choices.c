@@ -1,0 +1,152 @@
+/* Adding up what UCX chose, on all ranks. */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/mem.h"
+#include "transport/method.h"
+#include "ucx/card.h"
+#include "ucx/choices.h"
+
+/* The text behind UCX's version. */
+static const char *summed(const struct rf_ucx_choices *choices)
+{
+    static char text[RF_REGISTRATION_SIZE];
+    const char *behind;
+    rf_ucx_sum_up(choices, text);
+    ck_assert_int_eq(strncmp(text, "UCX ", 4), 0);
+    behind = strchr(text, ';');
+    return behind != NULL ? behind : "";
+}
+
+START_TEST(test_ways_are_counted_in_the_order_in_which_they_came)
+{
+    struct rf_ucx_choices choices = {.n = 0};
+    ck_assert_str_eq(summed(&choices), "");
+    rf_ucx_count(&choices, "puts by", "rc_mlx5/mlx5_0:1");
+    rf_ucx_count(&choices, "messages by", "tcp/eth0");
+    rf_ucx_count(&choices, "puts by", "rc_mlx5/mlx5_0:1");
+    ck_assert_str_eq(summed(&choices),
+                     "; 2 puts by rc_mlx5/mlx5_0:1; 1 messages by tcp/eth0");
+    rf_ucx_choices_free(&choices);
+}
+END_TEST
+
+/* None is cut short, and none lost without a word. */
+START_TEST(test_ways_that_do_not_fit_are_counted)
+{
+    struct rf_ucx_choices choices = {.n = 0};
+    const char *text;
+    char names[RF_UCX_NAMES_BYTES];
+    size_t said = 0;
+    unsigned more = 0;
+    for (int i = 0; i < 40; i++) {
+        snprintf(names, sizeof(names), "rc_mlx5/mlx5_%02d:1,%s", i,
+                 "rc_mlx5/mlx5_90:1,rc_mlx5/mlx5_91:1,rc_mlx5/mlx5_92:1");
+        rf_ucx_count(&choices, "messages by", names);
+    }
+    text = summed(&choices);
+    ck_assert_uint_lt(strlen(text), RF_REGISTRATION_SIZE);
+    for (const char *at = text; (at = strstr(at, "; 1 ")) != NULL; at++) {
+        ck_assert_int_eq(strncmp(at + 4, "messages by rc_mlx5/mlx5_", 25), 0);
+        said++;
+    }
+    ck_assert_int_eq(sscanf(strrchr(text, ';'), "; %u more", &more), 1);
+    ck_assert_uint_eq(said + more, 40);
+    ck_assert_uint_gt(said, 5);
+    rf_ucx_choices_free(&choices);
+}
+END_TEST
+
+/* A world of three, of which this is rank 0; the others' cards are `others`. */
+static struct rf_blob others[2];
+
+static enum rf_status exchange(void *data, const void *mine, size_t size,
+                               struct rf_blob *all, struct rf_err *err)
+{
+    (void)data;
+    (void)err;
+    all[0] = (struct rf_blob){rf_xmalloc(size + 1), size};
+    memcpy(all[0].data, mine, size);
+    all[1] = others[0];
+    all[2] = others[1];
+    return RF_OK;
+}
+
+static enum rf_status publish(char *registration)
+{
+    static const struct rf_world world = {.n_ranks = 3};
+    static const struct rf_plan plan = {.world = &world};
+    const struct rf_method_env env = {
+        .plan = &plan, .exchange = exchange, .registration = registration};
+    struct rf_ucx_choices mine = {.n = 0};
+    struct rf_err err = {0};
+    enum rf_status status;
+    rf_ucx_count(&mine, "puts by", "tcp/lo");
+    status = rf_ucx_publish(&env, &mine, &err);
+    rf_ucx_choices_free(&mine);
+    return status;
+}
+
+/* A field of a card: a number and a way. */
+static void tell(struct rf_blob *card, const char *number, const char *way)
+{
+    char field[64];
+    memcpy(field, number, 4);
+    memcpy(field + 4, way, strlen(way));
+    rf_ucx_append(card, field, 4 + strlen(way));
+}
+
+START_TEST(test_all_ranks_are_added_up)
+{
+    char text[RF_REGISTRATION_SIZE];
+    memset(others, 0, sizeof(others));
+    tell(&others[0], "\0\0\0\2", "puts by tcp/lo");
+    tell(&others[1], "\0\0\0\1", "mapped by posix/memory");
+    tell(&others[1], "\0\0\0\4", "puts by tcp/lo");
+    ck_assert_int_eq(publish(text), RF_OK);
+    ck_assert_str_eq(strchr(text, ';'),
+                     "; 7 puts by tcp/lo; 1 mapped by posix/memory");
+}
+END_TEST
+
+START_TEST(test_without_a_place_for_it_nothing_is_exchanged)
+{
+    memset(others, 0xFF, sizeof(others)); /* would not be looked at */
+    ck_assert_int_eq(publish(NULL), RF_OK);
+}
+END_TEST
+
+START_TEST(test_a_wrong_card_is_an_error)
+{
+    char text[RF_REGISTRATION_SIZE], *longer;
+    memset(others, 0, sizeof(others));
+    if (_i == 0) { /* no number */
+        rf_ucx_append(&others[1], "abc", 3);
+    } else if (_i == 1) { /* a longer way than there is */
+        longer = rf_xcalloc(1, 4 + RF_UCX_CHOICE_BYTES);
+        rf_ucx_append(&others[1], longer, 4 + RF_UCX_CHOICE_BYTES);
+        free(longer);
+    } else { /* less than it says */
+        tell(&others[1], "\0\0\0\1", "puts by tcp/lo");
+        others[1].size--;
+    }
+    ck_assert_int_eq(publish(text), RF_ERR_PROTOCOL);
+}
+END_TEST
+
+Suite *test_choices_suite(void);
+Suite *test_choices_suite(void)
+{
+    Suite *suite = suite_create("choices");
+    TCase *tests = tcase_create("choices");
+    tcase_add_test(tests,
+                   test_ways_are_counted_in_the_order_in_which_they_came);
+    tcase_add_test(tests, test_ways_that_do_not_fit_are_counted);
+    tcase_add_test(tests, test_all_ranks_are_added_up);
+    tcase_add_test(tests, test_without_a_place_for_it_nothing_is_exchanged);
+    tcase_add_loop_test(tests, test_a_wrong_card_is_an_error, 0, 3);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

@@ -7,7 +7,6 @@
 #include "common/text.h"
 #include "coordinator/results/fields.h"
 #include "coordinator/results/flags.h"
-#include "transport/method.h"
 
 /* Where all records of a table are meant, more than so many. */
 #define NAMED_MAX 3
@@ -39,9 +38,8 @@ static bool is_tcp(const char *way)
 }
 
 /* Those of setup.registration; NULL: none. To be freed. */
-static char *list_tcp(const json_t *record)
+static char *list_tcp(const char *at)
 {
-    const char *at = rf_result_text(record, "setup", "registration");
     char *list = NULL;
     while ((at = strstr(at, "; ")) != NULL) {
         char *way = rf_xasprintf("%.*s", (int)strcspn(at + 2, ";"), at + 2);
@@ -54,17 +52,11 @@ static char *list_tcp(const json_t *record)
     return list;
 }
 
-static bool is_ucx(const char *method)
-{
-    return strcmp(method, rf_method_infos[RF_METHOD_UCX].name) == 0 ||
-           strcmp(method, rf_method_infos[RF_METHOD_UCX_CUDA].name) == 0;
-}
-
-/* What the ways over TCP are, of a scenario with ucx; NULL: none. */
+/* What the ways over TCP are, where UCX chose them; NULL: none. */
 static char *over_tcp(const json_t *record)
 {
-    const char *method = rf_result_text(record, "scenario", "method");
-    return is_ucx(method) ? list_tcp(record) : NULL;
+    const char *ways = rf_result_text(record, "setup", "registration");
+    return strncmp(ways, "UCX ", 4) == 0 ? list_tcp(ways) : NULL;
 }
 
 static struct rf_remark_group *group_of(struct rf_remark_groups *groups,

@@ -45,6 +45,7 @@ struct rf_action {
     uint32_t first_next, n_next; /* into rf_flow.next: who waits for it */
     uint32_t first_portion, n_portions; /* of a shared copy that waits */
     uint32_t n_parts; /* of a shared copy: parts that complete it */
+    bool admitted;    /* of a send: the destination's admission is a need */
 };
 
 /* The actions of one op here; RF_NONE where there is none. */

@@ -281,7 +281,8 @@ static enum rf_status link_op(struct build *build, uint32_t index,
         status = link_source(build, op, of->send, err);
         if (flow->routes[index] == RF_ROUTE_LINK &&
             (has_stage_write(op) || has_turn(build, op))) {
-            flow->actions[of->send].n_needs++; /* the admission */
+            flow->actions[of->send].n_needs++;
+            flow->actions[of->send].admitted = true;
         }
     }
     if (of->recv != RF_NONE) {

@@ -33,17 +33,19 @@ static void add_op(struct rf_ucx_carrier *carrier, uint32_t action,
     const struct rf_flow *flow = carrier->engine->flow;
     const struct rf_op *op = &flow->schedule->ops[flow->actions[action].op];
     struct rf_ucx_op *entry = &carrier->ops[action];
+    uint32_t unpacked;
     rf_copy_shape_of(op, &entry->shape);
     entry->wire_item = op->cast != RF_CAST_NONE && op->cast_at_source
                            ? entry->shape.dst_item
                            : entry->shape.src_item;
     entry->peer = peer;
+    unpacked = !rf_ucx_is_packed(entry, op);
     if (flow->actions[action].kind == RF_ACTION_SEND) {
         carrier->peers[peer].n_sends++;
-        carrier->peers[peer].unpacked_sends |= !rf_ucx_is_packed(entry, op);
+        carrier->peers[peer].put_mems |= unpacked << op->dst_mem;
     } else {
         carrier->peers[peer].n_recvs++;
-        carrier->peers[peer].unpacked_recvs |= !rf_ucx_is_packed(entry, op);
+        carrier->peers[peer].get_mems |= unpacked << op->src_mem;
     }
 }
 
@@ -157,7 +159,7 @@ static void send_action(void *opaque, uint32_t action)
     struct rf_ucx_op *op = &carrier->ops[action];
     op->moved = 0;
     op->under_way = 0;
-    op->offered = false;
+    op->offered = op->taken = false;
     rf_ucx_push(&carrier->peers[op->peer],
                 carrier->engine->flow->actions[action].op);
 }

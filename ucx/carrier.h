@@ -89,12 +89,13 @@ struct rf_ucx_op {
     struct rf_copy_shape shape;
     uint32_t wire_item;  /* bytes an item has on the wire */
     uint32_t peer;       /* index of the peer */
-    uint32_t generation; /* last received in */
+    uint32_t generation; /* last received or admitted in */
     uint64_t moved;      /* items issued, or announced to us */
     uint64_t asked;      /* items whose gets are issued */
     uint64_t landed;     /* items received */
     uint32_t under_way;  /* requests of it */
     bool offered;        /* it is read by its receiver */
+    bool taken;          /* it has said that it has all of it */
 };
 
 /* Actions in the order in which they came, or a heap. */
@@ -126,8 +127,9 @@ struct rf_ucx_peer {
     bool eager;                 /* messages go at once */
     uint32_t met[RF_UCX_KINDS]; /* HELLOs, READYs and BYEs that came */
     uint32_t n_sends, n_recvs;  /* ops, the sizes of the lists */
-    /* There are ops among them that puts or gets can move. */
-    bool unpacked_sends, unpacked_recvs;
+    /* Its memories, as bits, that puts or gets of ops would reach; 0: all ops
+     * are packed. */
+    uint32_t put_mems, get_mems;
     struct rf_ucx_list ready;   /* a heap of op indices */
     struct rf_ucx_list written; /* sends whose puts are issued */
     struct rf_ucx_list flushed; /* those that the flush under way covers */

@@ -1,9 +1,12 @@
 /*
  * The receiving end of endpoints. See carrier.h.
  *
- * Every message is checked: the op must be one between the two ranks, due in
- * this iteration and not beyond its bytes. Short messages come with their data;
- * UCX fetches long ones when it is told where to.
+ * Every message is checked: it must be due in this iteration, once, the op one
+ * between the two ranks, and its data not more than the op has. Data that comes
+ * twice in place of other data is found by verification. An iteration begins
+ * only when all ranks have finished the one before, so no message overtakes
+ * its beginning. Short messages come with their data; UCX fetches long ones
+ * when it is told where to.
  */
 #include <inttypes.h>
 
@@ -132,10 +135,32 @@ static bool expect_all(struct rf_ucx_carrier *carrier, uint32_t action)
     return expect(carrier, action, 0, carrier->ops[action].shape.total_items);
 }
 
-static bool waits_to_be_taken(const struct rf_ucx_carrier *carrier,
-                              uint32_t send)
+/* Once an iteration, of ops that wait for it. */
+static bool take_admission(struct rf_ucx_carrier *carrier, uint32_t send)
 {
-    return carrier->engine->flow->serialize || carrier->ops[send].offered;
+    struct rf_flow *flow = carrier->engine->flow;
+    struct rf_ucx_op *of = &carrier->ops[send];
+    if (!flow->actions[send].admitted || of->generation == flow->generation) {
+        return false;
+    }
+    of->generation = flow->generation;
+    rf_flow_arrive(flow, send);
+    return true;
+}
+
+/* Once an iteration, of an op that the receiver has been offered, or all of
+ * which has gone there. */
+static bool take_end(struct rf_ucx_carrier *carrier, uint32_t send)
+{
+    struct rf_ucx_op *of = &carrier->ops[send];
+    const bool sent =
+        carrier->engine->flow->serialize && of->moved == of->shape.total_items;
+    if (of->taken || (!of->offered && !sent)) {
+        return false;
+    }
+    of->taken = true;
+    rf_engine_complete(carrier->engine, send);
+    return true;
 }
 
 static bool take_data(struct rf_ucx_carrier *carrier,
@@ -192,17 +217,9 @@ static bool take_op(struct rf_ucx_carrier *carrier,
         rf_ucx_offered(message->peer, of->recv);
         return true;
     case RF_UCX_ADMITTED:
-        if (from_us) {
-            rf_flow_arrive(engine->flow, of->send);
-        }
-        return from_us;
+        return from_us && take_admission(carrier, of->send);
     case RF_UCX_TAKEN:
-        if (!from_us || !waits_to_be_taken(carrier, of->send)) {
-            return false;
-        }
-        carrier->ops[of->send].offered = false;
-        rf_engine_complete(engine, of->send);
-        return true;
+        return from_us && take_end(carrier, of->send);
     default:
         return false;
     }
@@ -231,6 +248,26 @@ static bool decode(struct rf_ucx_carrier *carrier, const uint8_t *header,
     return true;
 }
 
+static bool is_of_no_op(uint32_t kind)
+{
+    return kind == RF_UCX_HELLO || kind == RF_UCX_READY || kind == RF_UCX_BYE;
+}
+
+/* HELLO and READY once, before the first iteration; BYE once in each. */
+static bool take_note(const struct rf_ucx_carrier *carrier,
+                      const struct message *message)
+{
+    const uint32_t generation = carrier->engine->flow->generation;
+    uint32_t *met = &message->peer->met[message->kind];
+    if (message->bytes > 0 || message->id != RF_NO_OP ||
+        message->generation != generation ||
+        *met != (message->kind == RF_UCX_BYE ? generation - 1 : generation)) {
+        return false;
+    }
+    (*met)++;
+    return true;
+}
+
 static ucs_status_t on_message(void *opaque, const void *header, size_t size,
                                void *data, size_t length,
                                const ucp_am_recv_param_t *param)
@@ -241,11 +278,10 @@ static ucs_status_t on_message(void *opaque, const void *header, size_t size,
         .bytes = length,
         .fetched = (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0};
     bool due = decode(carrier, header, size, &message);
-    if (due && (message.kind == RF_UCX_HELLO || message.kind == RF_UCX_READY ||
-                message.kind == RF_UCX_BYE)) {
-        message.peer->met[message.kind]++;
-    } else if (due) {
-        due = message.op != RF_NONE && take_op(carrier, &message);
+    if (due) {
+        due = is_of_no_op(message.kind)
+                  ? take_note(carrier, &message)
+                  : message.op != RF_NONE && take_op(carrier, &message);
     }
     if (!due && carrier->broken.status == RF_OK) {
         (void)rf_err_set(&carrier->broken, RF_ERR_PROTOCOL,

@@ -38,14 +38,28 @@ static void count_ways(const struct rf_ucx_peer *peer,
                        struct rf_ucx_choices *out)
 {
     const bool gets = peer->carrier->env->plan->spec->ucx_gets;
-    if (peer->rma && gets && peer->unpacked_recvs) {
+    if (peer->rma && gets && peer->get_mems != 0) {
         rf_ucx_count(out, "gets by", ways->all);
     }
-    if (peer->n_sends > 0 && !(peer->rma && peer->unpacked_sends)) {
+    if (peer->n_sends > 0 && !(peer->rma && peer->put_mems != 0)) {
         rf_ucx_count(out, "messages by", ways->all);
     } else if (peer->n_sends > 0 && !gets) {
         rf_ucx_count(out, "puts by", ways->all);
     }
+}
+
+/* Whether the peer's card has the keys that puts or gets need. */
+static bool has_keys(const struct rf_ucx_peer *peer)
+{
+    const uint32_t mems = !peer->rma ? 0
+                          : peer->carrier->env->plan->spec->ucx_gets
+                              ? peer->get_mems
+                              : peer->put_mems;
+    bool all = true;
+    for (int mem = 0; mem < RF_MEM_COUNT; mem++) {
+        all &= (mems >> mem & 1) == 0 || peer->end.rkey[mem] != NULL;
+    }
+    return all;
 }
 
 /* Chooses between messages and more, and says so: "puts by rc_mlx5/mlx5_0:1".
@@ -63,6 +77,8 @@ static enum rf_status choose(struct rf_ucx_carrier *carrier,
             peer->rma = wish == RMA_ALWAYS || (wish == RMA_REAL && ways.rma);
             peer->eager = ways.tcp && !peer->rma;
             count_ways(peer, &ways, out);
+            status =
+                has_keys(peer) ? RF_OK : rf_ucx_wrong_card(peer->rank, err);
         }
     }
     for (uint32_t i = 0;

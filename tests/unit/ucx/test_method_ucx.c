@@ -154,6 +154,80 @@ START_TEST(test_an_abort_ends_an_iteration)
 }
 END_TEST
 
+/* Of this process, when its method is open. */
+static struct rf_engine *engine;
+
+static enum rf_status open_and_keep(const struct rf_method_env *env,
+                                    void **state, struct rf_err *err)
+{
+    const enum rf_status status = rf_ucx_module.method->open(env, state, err);
+    engine = status == RF_OK ? *state : NULL;
+    return status;
+}
+
+/* Messages that nobody may send: notes that were sent before or are not yet
+ * due, of a refit whose ops take no turns. */
+static const struct {
+    enum rf_ucx_kind kind;
+    bool of_op;
+    uint32_t ahead; /* iterations */
+} wrong[] = {{RF_UCX_HELLO, false, 1},   {RF_UCX_READY, false, 1},
+             {RF_UCX_BYE, false, 0},     {RF_UCX_BYE, false, 1},
+             {RF_UCX_ADMITTED, true, 1}, {RF_UCX_TAKEN, true, 1},
+             {RF_UCX_HELLO, true, 1}};
+static int wrong_one;
+
+/* An op that `peer` sends to this rank. */
+static uint32_t op_from(const struct rf_ucx_peer *peer)
+{
+    const struct rf_schedule *schedule = engine->env->schedule;
+    uint32_t op = 0;
+    while (op < schedule->n_ops &&
+           (schedule->ops[op].src != peer->rank ||
+            schedule->ops[op].dst != peer->carrier->env->rank)) {
+        op++;
+    }
+    return op < schedule->n_ops ? op : RF_NONE;
+}
+
+/* To each peer, as of the iteration that is about to begin. */
+static void say_what_is_wrong(struct test_rank *rank, uint64_t iteration)
+{
+    struct rf_ucx_carrier *carrier = engine->carrier;
+    if (rank->rank != 1 || iteration != 1) {
+        return;
+    }
+    engine->flow->generation += wrong[wrong_one].ahead;
+    for (uint32_t i = 0; i < carrier->n_peers; i++) {
+        struct rf_ucx_peer *peer = &carrier->peers[i];
+        const uint32_t op = wrong[wrong_one].of_op ? op_from(peer) : RF_NONE;
+        if (op != RF_NONE || !wrong[wrong_one].of_op) {
+            rf_ucx_note(peer, wrong[wrong_one].kind, op);
+        }
+    }
+    engine->flow->generation -= wrong[wrong_one].ahead;
+}
+
+START_TEST(test_a_message_that_is_not_due_is_an_error)
+{
+    struct rf_method_ops method = *rf_ucx_module.method;
+    struct method_case what = {.method = &method,
+                               .options = two_nodes,
+                               .iterations = 3,
+                               .plain_arenas = true,
+                               .before = say_what_is_wrong};
+    int statuses[4], n = 0;
+    method.open = open_and_keep;
+    wrong_one = _i;
+    ck_assert_uint_gt(method_case_run(&what, statuses), 0);
+    for (int i = 0; i < 4; i++) {
+        n += WIFEXITED(statuses[i]) &&
+             WEXITSTATUS(statuses[i]) == METHOD_CASE_STATUS(RF_ERR_PROTOCOL);
+    }
+    ck_assert_int_gt(n, 0);
+}
+END_TEST
+
 START_TEST(test_a_device_that_is_not_there_is_an_error)
 {
     struct method_case what = {.method = rf_ucx_module.method,
@@ -187,6 +261,8 @@ Suite *test_method_ucx_suite(void)
                         (int)RF_ARRAY_SIZE(ways));
     tcase_add_loop_test(tests, test_an_abort_ends_an_iteration, 0,
                         (int)RF_ARRAY_SIZE(ways));
+    tcase_add_loop_test(tests, test_a_message_that_is_not_due_is_an_error, 0,
+                        (int)RF_ARRAY_SIZE(wrong));
     tcase_add_test(tests, test_a_device_that_is_not_there_is_an_error);
     suite_add_tcase(suite, tests);
     return suite;

@@ -74,11 +74,15 @@ enum rf_status rf_ucx_wait(const struct rf_method_env *env, ucp_worker_h worker,
     if (atomic_load(env->abort)) {
         return rf_err_set(err, RF_ERR_ABORTED, "aborted");
     }
-    if (rf_now_ns() > env->deadline_ns) {
-        return rf_err_set(err, RF_ERR_TIMEOUT,
-                          "no connection through UCX with rank %" PRIu32
-                          " in time (see UCX_TLS and UCX_NET_DEVICES)",
-                          rank);
+    if (rf_now_ns() <= env->deadline_ns) {
+        return RF_OK;
     }
-    return RF_OK;
+    return rank != RF_NONE
+               ? rf_err_set(err, RF_ERR_TIMEOUT,
+                            "no connection through UCX with rank %" PRIu32
+                            " in time (see UCX_TLS and UCX_NET_DEVICES)",
+                            rank)
+               : rf_err_set(err, RF_ERR_TIMEOUT,
+                            "UCX has not sent all that connects ranks in time "
+                            "(see UCX_TLS and UCX_NET_DEVICES)");
 }

@@ -32,7 +32,8 @@ enum rf_status rf_ucx_endpoint_open(ucp_worker_h worker, const void *address,
                                     ucp_ep_h *out,
                                     struct rf_err *err) RF_MUST_CHECK;
 
-/* One turn of waiting in open; `rank` is who has to answer. */
+/* One turn of waiting in open; `rank` is who has to answer, or
+ * RF_NONE: this rank's own messages have to leave. */
 enum rf_status rf_ucx_wait(const struct rf_method_env *env, ucp_worker_h worker,
                            const struct rf_err *broken, uint32_t rank,
                            struct rf_err *err) RF_MUST_CHECK;

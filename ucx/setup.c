@@ -155,9 +155,9 @@ static enum rf_status meet(struct rf_ucx_carrier *carrier,
     }
     while ((peer = missing(carrier, kind)) != NULL ||
            carrier->outstanding > 0) {
-        const enum rf_status status = rf_ucx_wait(
-            carrier->env, carrier->worker, &carrier->broken,
-            peer != NULL ? peer->rank : carrier->peers[0].rank, err);
+        const enum rf_status status =
+            rf_ucx_wait(carrier->env, carrier->worker, &carrier->broken,
+                        peer != NULL ? peer->rank : RF_NONE, err);
         if (status != RF_OK) {
             return status;
         }

@@ -357,11 +357,12 @@ static enum rf_status settle(struct rf_ucx_wire *wire, struct rf_err *err)
     enum rf_status status = RF_OK;
     while (wire->under_way > 0 && status == RF_OK) {
         uint32_t at = 0;
-        while (at + 1 < wire->n_peers && wire->peers[at].awaited == 0) {
+        while (at < wire->n_peers && wire->peers[at].awaited == 0) {
             at++;
         }
-        status = rf_ucx_wait(wire->env, wire->worker, &wire->broken,
-                             wire->peers[at].rank, err);
+        status = rf_ucx_wait(
+            wire->env, wire->worker, &wire->broken,
+            at < wire->n_peers ? wire->peers[at].rank : RF_NONE, err);
     }
     return status;
 }

@@ -111,6 +111,7 @@ static enum rf_status open_wire(struct ucx_state *state, struct rf_err *err)
     struct rf_arena at[RF_MEM_COUNT + BUFFERS];
     const struct rf_ucx_wire_memory memory = {
         .kind = RF_DEVICE_MEMORY, .at = at, .n = RF_ARRAY_SIZE(at)};
+    enum rf_status status;
     memcpy(at, state->env->arena, sizeof(state->env->arena));
     at[RF_MEM_COUNT + SEND] =
         (struct rf_arena){.base = phases->send,
@@ -120,7 +121,11 @@ static enum rf_status open_wire(struct ucx_state *state, struct rf_err *err)
         (struct rf_arena){.base = phases->recv,
                           .bytes = SLOTS * phases->recv_slot_bytes,
                           .fd = -1};
-    return state->ops->open(state->env, &memory, &state->wire, err);
+    status = state->ops->open(state->env, &memory, &state->wire, err);
+    if (status != RF_OK) { /* UCX may not have let go of it */
+        rf_device_abandon();
+    }
+    return status;
 }
 
 static enum rf_status prepare(struct ucx_state *state, struct rf_err *err)

@@ -81,7 +81,9 @@ static enum rf_status wire_open(const struct rf_method_env *env,
                                 struct rf_ucx_wire **out, struct rf_err *err)
 {
     (void)env;
-    (void)err;
+    if (wire.broken != RF_OK) {
+        return rf_err_set(err, wire.broken, "no connection");
+    }
     /* Both arenas, two slots each way. */
     ck_assert_int_eq(memory->kind, RF_DEVICE_MEMORY);
     ck_assert_uint_eq(memory->n, RF_MEM_COUNT + 2);
@@ -311,6 +313,20 @@ START_TEST(test_a_slot_is_used_again_when_it_is_sent_and_unpacked)
 }
 END_TEST
 
+/* UCX may still have it registered. */
+START_TEST(test_device_memory_stays_where_the_wire_does_not_open)
+{
+    struct rf_err err;
+    void *other = NULL;
+    wire.broken = RF_ERR_TIMEOUT;
+    ck_assert(!rf_device_abandoned());
+    ck_assert_int_eq(rf_cuda_method_ucx.open(&env, &other, &err),
+                     RF_ERR_TIMEOUT);
+    ck_assert_ptr_null(other);
+    ck_assert(rf_device_abandoned());
+}
+END_TEST
+
 START_TEST(test_it_is_done_when_all_is_there_and_the_others_are_done)
 {
     for (uint32_t step = 0; step < ROUNDS; step++) {
@@ -402,6 +418,8 @@ Suite *test_method_ucx_suite(void)
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests,
                    test_a_slot_is_used_again_when_it_is_sent_and_unpacked);
+    tcase_add_test(tests,
+                   test_device_memory_stays_where_the_wire_does_not_open);
     tcase_add_test(tests,
                    test_it_is_done_when_all_is_there_and_the_others_are_done);
     tcase_add_test(tests, test_the_wire_s_time_is_that_with_messages_under_way);

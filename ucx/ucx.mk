@@ -36,7 +36,7 @@ $(eval $(call UNIT,ucx))
 $(BUILD)/unit-ucx: $(UCX_OBJECTS) \
 	$(BUILD)/tests/unit/transport/method_case.o
 test-programs: $(BUILD)/unit-ucx
-check-ucx: ## method ucx: 20 ranks killed during puts, 20 during gets, other failures
+check-ucx: ## method ucx: 20 ranks killed during puts, 20 during gets
 	$(call needs,build test,all)
 	UCX_KILLS=40 scripts/run-tests $(BUILD) \
 	    tests/integration/t0124-ucx-faults.sh

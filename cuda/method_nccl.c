@@ -360,22 +360,6 @@ static void nccl_close(void *opaque)
     free(state);
 }
 
-static const void *nccl_base_of(const struct rf_piece *piece,
-                                uint64_t stride[RF_BOX_DIMS], void *opaque)
-{
-    (void)piece;
-    (void)stride;
-    (void)opaque;
-    return NULL;
-}
-
-static bool nccl_leaves(size_t op, const void *opaque)
-{
-    (void)op;
-    (void)opaque;
-    return false;
-}
-
 const struct rf_method_ops rf_cuda_method_nccl = {
     .info = &rf_method_infos[RF_METHOD_NCCL],
     .probe = nccl_probe,
@@ -384,8 +368,8 @@ const struct rf_method_ops rf_cuda_method_nccl = {
     .progress = nccl_progress,
     .timing = nccl_timing,
     .ways = rf_method_one_way,
-    .base_of = nccl_base_of,
-    .leaves = nccl_leaves,
+    .base_of = rf_method_in_arena,
+    .leaves = rf_method_leaves_none,
     .abort = nccl_abort,
     .close = nccl_close,
 };

@@ -283,22 +283,6 @@ static void nvshmem_timing(void *opaque, struct rf_phase_times *out)
     out->received_bytes = state->steps.received_bytes;
 }
 
-static const void *nvshmem_base_of(const struct rf_piece *piece,
-                                   uint64_t stride[RF_BOX_DIMS], void *opaque)
-{
-    (void)piece;
-    (void)stride;
-    (void)opaque;
-    return NULL;
-}
-
-static bool nvshmem_leaves(size_t op, const void *opaque)
-{
-    (void)op;
-    (void)opaque;
-    return false;
-}
-
 /* NVSHMEM has no abort, and its waits have no end: everything on the device
  * stays as it is until the process ends, which is now. */
 static void nvshmem_abort(void *opaque)
@@ -346,8 +330,8 @@ const struct rf_method_ops rf_cuda_method_nvshmem = {
     .progress = nvshmem_progress,
     .timing = nvshmem_timing,
     .ways = rf_method_one_way,
-    .base_of = nvshmem_base_of,
-    .leaves = nvshmem_leaves,
+    .base_of = rf_method_in_arena,
+    .leaves = rf_method_leaves_none,
     .abort = nvshmem_abort,
     .close = nvshmem_close,
 };

@@ -365,22 +365,6 @@ static void ucx_timing(void *opaque, struct rf_phase_times *out)
     out->received_bytes = state->steps.received_bytes;
 }
 
-static const void *ucx_base_of(const struct rf_piece *piece,
-                               uint64_t stride[RF_BOX_DIMS], void *opaque)
-{
-    (void)piece;
-    (void)stride;
-    (void)opaque;
-    return NULL;
-}
-
-static bool ucx_leaves(size_t op, const void *opaque)
-{
-    (void)op;
-    (void)opaque;
-    return false;
-}
-
 /* --- ending --------------------------------------------------------------- */
 
 /* See RF_STUCK_NS. */
@@ -443,8 +427,8 @@ const struct rf_method_ops rf_cuda_method_ucx = {
     .progress = ucx_progress,
     .timing = ucx_timing,
     .ways = rf_method_one_way,
-    .base_of = ucx_base_of,
-    .leaves = ucx_leaves,
+    .base_of = rf_method_in_arena,
+    .leaves = rf_method_leaves_none,
     .abort = ucx_abort,
     .close = ucx_close,
 };

@@ -523,12 +523,3 @@ bool rf_engine_leaves(size_t op, const void *state)
     const struct rf_engine *engine = state;
     return engine->nothing != NULL && engine->nothing[op];
 }
-
-const void *rf_engine_base_of(const struct rf_piece *piece,
-                              uint64_t stride[RF_BOX_DIMS], void *state)
-{
-    (void)piece;
-    (void)stride;
-    (void)state;
-    return NULL;
-}

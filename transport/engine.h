@@ -92,8 +92,6 @@ enum rf_status rf_engine_start(void *engine, uint64_t iteration,
                                struct rf_err *err);
 enum rf_status rf_engine_progress(void *engine, bool *done, struct rf_err *err);
 void rf_engine_timing(void *engine, struct rf_phase_times *out);
-const void *rf_engine_base_of(const struct rf_piece *piece,
-                              uint64_t stride[RF_BOX_DIMS], void *engine);
 bool rf_engine_leaves(size_t op, const void *engine);
 void rf_engine_abort(void *engine);
 void rf_engine_close(void *engine);
@@ -104,7 +102,7 @@ void rf_engine_close(void *engine);
 #define RF_ENGINE_HOOKS                                                        \
     .start = rf_engine_start, .progress = rf_engine_progress,                  \
     .timing = rf_engine_timing, .ways = rf_method_one_way,                     \
-    .base_of = rf_engine_base_of, .leaves = rf_engine_leaves,                  \
+    .base_of = rf_method_in_arena, .leaves = rf_engine_leaves,                 \
     .abort = rf_engine_abort, .close = rf_engine_close
 /* clang-format on */
 

@@ -192,6 +192,11 @@ extern const struct rf_method_ops rf_method_null, rf_method_host, rf_method_tcp,
 
 /* For methods with one way. */
 void rf_method_one_way(const void *state, struct rf_copy_ways *out);
+/* For methods that bring all pieces to the arena (base_of) and leave no op out
+ * (leaves). */
+const void *rf_method_in_arena(const struct rf_piece *piece,
+                               uint64_t stride[RF_BOX_DIMS], void *state);
+bool rf_method_leaves_none(size_t op, const void *state);
 
 /* The key of a yardstick's instance of a method, made of the refit's in place:
  * its connections and files must not meet the refit's. */

@@ -121,3 +121,19 @@ void rf_method_one_way(const void *state, struct rf_copy_ways *out)
     (void)state;
     memset(out, 0, sizeof(*out));
 }
+
+const void *rf_method_in_arena(const struct rf_piece *piece,
+                               uint64_t stride[RF_BOX_DIMS], void *state)
+{
+    (void)piece;
+    (void)stride;
+    (void)state;
+    return NULL;
+}
+
+bool rf_method_leaves_none(size_t op, const void *state)
+{
+    (void)op;
+    (void)state;
+    return false;
+}

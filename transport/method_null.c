@@ -53,22 +53,6 @@ static void null_timing(void *state, struct rf_phase_times *out)
     memset(out, 0, sizeof(*out));
 }
 
-static const void *null_base_of(const struct rf_piece *piece,
-                                uint64_t stride[RF_BOX_DIMS], void *state)
-{
-    (void)piece;
-    (void)stride;
-    (void)state;
-    return NULL;
-}
-
-static bool null_leaves(size_t op, const void *state)
-{
-    (void)op;
-    (void)state;
-    return false;
-}
-
 static void null_abort(void *state)
 {
     (void)state;
@@ -82,8 +66,8 @@ const struct rf_method_ops rf_method_null = {
     .progress = null_progress,
     .timing = null_timing,
     .ways = rf_method_one_way,
-    .base_of = null_base_of,
-    .leaves = null_leaves,
+    .base_of = rf_method_in_arena,
+    .leaves = rf_method_leaves_none,
     .abort = null_abort,
     .close = free,
 };

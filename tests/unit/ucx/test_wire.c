@@ -304,8 +304,9 @@ START_TEST(test_a_killed_rank_of_the_node_leaves_the_abort_flag)
     const struct what what = {.nodes = 1, .apart = RF_NONE, .before = die};
     int statuses[RANKS];
     ck_assert_uint_eq(run(&what, statuses), RANKS);
+    ck_assert(WIFSIGNALED(statuses[1]));
     for (uint32_t r = 0; r < RANKS; r++) {
-        ck_assert(r == 1 || WIFEXITED(statuses[r]));
+        ck_assert(r == 1 || ended_with(statuses, r, RF_ERR_ABORTED));
     }
 }
 END_TEST
@@ -321,14 +322,17 @@ START_TEST(test_a_message_of_another_size_is_refused)
 }
 END_TEST
 
+/* A UCX that is built with CUDA reaches its memory through transports of their
+ * own, which are not asked for here. */
 START_TEST(test_memory_that_ucx_does_not_reach_is_said)
 {
     struct rf_err err;
+    setenv("UCX_TLS", "tcp", 1);
     ck_assert_int_eq(rf_ucx_wire_ops.probe(RF_HOST_MEMORY, &err), RF_OK);
-    if (rf_ucx_wire_ops.probe(RF_DEVICE_MEMORY, &err) != RF_OK) {
-        ck_assert_int_eq(err.status, RF_ERR_UNSUPPORTED);
-        ck_assert_ptr_nonnull(strstr(err.text, "does not reach CUDA memory"));
-    }
+    ck_assert_int_eq(rf_ucx_wire_ops.probe(RF_DEVICE_MEMORY, &err),
+                     RF_ERR_UNSUPPORTED);
+    ck_assert_int_eq(err.status, RF_ERR_UNSUPPORTED);
+    ck_assert_ptr_nonnull(strstr(err.text, "does not reach CUDA memory"));
     setenv("UCX_TLS", "nosuch", 1);
     ck_assert_int_eq(rf_ucx_wire_ops.probe(RF_HOST_MEMORY, &err),
                      RF_ERR_UNSUPPORTED);

@@ -1,0 +1,124 @@
+/* Fields of a card, as others may have cut them. Without UCX itself. */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/compiler.h"
+#include "common/mem.h"
+#include "ucx/card.h"
+
+#define MOST 3
+
+struct field {
+    const char *data;
+    size_t size;
+};
+
+static const struct written {
+    struct field fields[MOST];
+    size_t n;
+    struct field card;
+} written[] = {
+    {{{NULL, 0}}, 0, {"", 0}},
+    {{{NULL, 0}}, 1, {"\0\0\0\0", 4}},
+    {{{"abc", 3}}, 1, {"\0\0\0\3abc", 7}},
+    {{{"\0\xff", 2}}, 1, {"\0\0\0\2\0\xff", 6}},
+    {{{"ab", 2}, {"c", 1}, {"def", 3}},
+     3,
+     {"\0\0\0\2ab\0\0\0\1c\0\0\0\3def", 18}},
+    {{{NULL, 0}, {"a", 1}, {NULL, 0}}, 3, {"\0\0\0\0\0\0\0\1a\0\0\0\0", 13}},
+};
+
+START_TEST(test_card_holds_each_field_behind_its_length)
+{
+    const struct written *what = &written[_i];
+    struct rf_blob card = {NULL, 0};
+    for (size_t i = 0; i < what->n; i++) {
+        rf_ucx_append(&card, what->fields[i].data, what->fields[i].size);
+    }
+    ck_assert_uint_eq(card.size, what->card.size);
+    if (card.size > 0) {
+        ck_assert_mem_eq(card.data, what->card.data, card.size);
+    }
+    free(card.data);
+}
+END_TEST
+
+static const struct found {
+    struct field card;
+    struct field fields[MOST];
+    size_t n;    /* before the card ends */
+    size_t left; /* bytes that are none */
+} found[] = {
+    /* nothing at all */
+    {{NULL, 0}, {{NULL, 0}}, 0, 0},
+    /* a length that is cut short */
+    {{"\0", 1}, {{NULL, 0}}, 0, 1},
+    {{"\0\0\0", 3}, {{NULL, 0}}, 0, 3},
+    {{"\0\0\0\1a\0\0\0", 8}, {{"a", 1}}, 1, 3},
+    /* one that is larger than the rest */
+    {{"\0\0\0\1", 4}, {{NULL, 0}}, 0, 4},
+    {{"\0\0\0\4abc", 7}, {{NULL, 0}}, 0, 7},
+    {{"\0\0\0\7abc", 7}, {{NULL, 0}}, 0, 7},
+    {{"\xff\xff\xff\xff"
+      "abc",
+      7},
+     {{NULL, 0}},
+     0,
+     7},
+    {{"\0\0\0\1a\0\0\0\3bc", 11}, {{"a", 1}}, 1, 6},
+    /* fields up to the end */
+    {{"\0\0\0\0", 4}, {{"", 0}}, 1, 0},
+    {{"\0\0\0\3abc", 7}, {{"abc", 3}}, 1, 0},
+    {{"\0\0\0\2ab\0\0\0\1c\0\0\0\3def", 18},
+     {{"ab", 2}, {"c", 1}, {"def", 3}},
+     3,
+     0},
+    {{"\0\0\0\0\0\0\0\1a\0\0\0\0", 13}, {{"", 0}, {"a", 1}, {"", 0}}, 3, 0},
+};
+
+/* In memory that ends where the card does. */
+static struct rf_blob copy_of(const struct field *card)
+{
+    struct rf_blob copy = {NULL, card->size};
+    if (card->size > 0) {
+        copy.data = rf_xmalloc(card->size);
+        memcpy(copy.data, card->data, card->size);
+    }
+    return copy;
+}
+
+START_TEST(test_card_ends_where_a_field_is_not_whole)
+{
+    const struct found *what = &found[_i];
+    const struct rf_blob card = copy_of(&what->card);
+    struct rf_blob rest = card;
+    const void *data = &card;
+    size_t size = 99;
+    for (size_t i = 0; i < what->n; i++) {
+        ck_assert(rf_ucx_next_field(&rest, &data, &size));
+        ck_assert_uint_eq(size, what->fields[i].size);
+        ck_assert_int_eq(memcmp(data, what->fields[i].data, size), 0);
+    }
+    data = &card;
+    size = 99;
+    ck_assert(!rf_ucx_next_field(&rest, &data, &size));
+    ck_assert_ptr_eq(data, &card);
+    ck_assert_uint_eq(size, 99);
+    ck_assert_uint_eq(rest.size, what->left);
+    free(card.data);
+}
+END_TEST
+
+Suite *test_card_suite(void);
+Suite *test_card_suite(void)
+{
+    Suite *suite = suite_create("card");
+    TCase *tests = tcase_create("card");
+    tcase_add_loop_test(tests, test_card_holds_each_field_behind_its_length, 0,
+                        (int)RF_ARRAY_SIZE(written));
+    tcase_add_loop_test(tests, test_card_ends_where_a_field_is_not_whole, 0,
+                        (int)RF_ARRAY_SIZE(found));
+    suite_add_tcase(suite, tests);
+    return suite;
+}

@@ -13,7 +13,7 @@ CC := gcc
 endif
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 Q := $(if $(V),,@)
-MAKEFLAGS += --no-print-directory
+MAKEFLAGS += --no-print-directory --no-builtin-rules
 
 VERSION := 0.1.0
 CFLAGS ?= -O2 -g

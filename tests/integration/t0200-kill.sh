@@ -1,6 +1,7 @@
 # Violent ends: whatever dies, nothing is left running and what was measured is
 # kept. Processes are known by the path of a private copy of the worker.
 # limit: 440
+# waits
 # shellcheck shell=bash source=../lib/test.sh disable=SC2034
 . "$(dirname "$0")/../lib/test.sh"
 

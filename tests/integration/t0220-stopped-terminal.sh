@@ -1,5 +1,6 @@
 # Standard error that nobody reads: a run goes on all the same.
 # limit: 120
+# waits
 # shellcheck shell=bash source=../lib/test.sh disable=SC2034
 . "$(dirname "$0")/../lib/test.sh"
 

@@ -1,5 +1,6 @@
 # Runs over SSH to three hosts of a test bed: contents, interface counters.
 # limit: 300
+# waits
 # shellcheck shell=bash source=../lib/test.sh disable=SC2034
 . "$(dirname "$0")/../lib/test.sh"
 [ "$(id -u)" = 0 ] || skip_all "network namespaces need root"

@@ -1,6 +1,7 @@
 # What keeps a node from being reached: exit 4, one error that names the node,
 # within the time limit, nothing left anywhere.
 # limit: 240
+# waits
 # shellcheck shell=bash source=../lib/test.sh disable=SC2034
 . "$(dirname "$0")/../lib/test.sh"
 [ "$(id -u)" = 0 ] || skip_all "network namespaces need root"

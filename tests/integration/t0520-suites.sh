@@ -203,7 +203,7 @@ test_a_suite_runs_elsewhere_without_an_edit() {
     BUILD=$RF_BUILD_DIR "$RF_TOP/scripts/refit-suite" gather-broadcast \
         -o results --hostfile hosts --set model.num_layers=2 \
         --set launch.method=local --set 'scenarios.*.iterations=2' \
-        >out 2>err || fail "exit $?: $(cat err)"
+        -s '*=send_recv' >out 2>err || fail "exit $?: $(cat err)"
     expect_json "$(result tp2pp2-to-tp4-strategy=send_recv)" \
         '.status == "ok" and (.iterations | length == 2) and
         ([.environment[].host] == ["left", "right"]) and
@@ -261,11 +261,10 @@ test_the_suite_of_models_has_every_table_of_model_types() {
             select(all(plain | IN($have[]) | not))]}' \
         "$RF_TOP"/planner/families/*.json >missing
     expect_json missing '.missing == []'
+    jq -r '.scenarios[].model[].name' "$suite" >names
     for fixture in "$RF_TOP"/tests/unit/planner/models/*-1.json; do
         fixture=$(basename "$fixture" -1.json)
-        jq -e --arg name "$fixture" \
-            'any(.scenarios[].model[]; .name == $name)' "$suite" >any ||
-            fail "no $fixture in examples/models.json"
+        grep -qx "$fixture" names || fail "no $fixture in examples/models.json"
     done
 }
 

@@ -41,12 +41,13 @@ test_long_runs_go_without_packing_and_steps_keep_their_order() {
         cluster '.launch.env += {REFIT_DIRECT_BYTES: "512",
                 FAKE_CUDA_SLOW: "'"$stream"':300"} |
             .scenarios[0] += {bucket_bytes: [16384, 1048576],
+                yardstick: false,
                 strategy: ["send_recv", "broadcast", "hierarchical"]}'
         run_coord cluster.json -o "slow-$stream"
         expect_exit 0
         cluster '.launch.env += {REFIT_DIRECT_BYTES: "0",
                 FAKE_CUDA_SLOW: "'"$stream"':1500"} |
-            .scenarios[0] += {bucket_bytes: 16384,
+            .scenarios[0] += {bucket_bytes: 16384, yardstick: false,
                 strategy: ["send_recv", "gather_broadcast"]}'
         run_coord cluster.json -o "packed-$stream"
         expect_exit 0

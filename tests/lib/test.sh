@@ -160,15 +160,13 @@ result() { # SCENARIO
 
 # Every source and every iteration counted: the fields of a good result.
 expect_verified() { # RESULT_FILE
-    expect_json "$1" '.status == "ok"'
-    expect_json "$1" '.errors == []'
-    expect_json "$1" '.verification.mismatched_bytes == 0'
-    expect_json "$1" '.verification.checked_bytes > 0'
-    expect_json "$1" '.verification.checked_bytes ==
-        .plan.bytes_total * .verification.rounds'
-    expect_json "$1" '(.iterations | length) as $n |
-        .scenario.iterations | if type == "object"
-            then $n >= .min and $n <= .max else $n == . end'
+    expect_json "$1" '.status == "ok" and .errors == [] and
+        ((.plan.bytes_total * .verification.rounds) as $all | .verification |
+            .mismatched_bytes == 0 and .checked_bytes > 0 and
+            .checked_bytes == $all) and
+        ((.iterations | length) as $n | .scenario.iterations |
+            if type == "object" then $n >= .min and $n <= .max
+            else $n == . end)'
 }
 
 # --- Processes -------------------------------------------------------------------
@@ -205,13 +203,12 @@ own_worker() {
 # on all hosts of a test bed, too.
 workers() {
     local exe pid
-    for exe in /proc/[0-9]*/exe; do
-        if [ "$(readlink "$exe" 2>/dev/null)" = "$worker" ]; then
+    find /proc/[0-9]*/exe -maxdepth 0 -lname "$worker" 2>/dev/null |
+        while read -r exe; do
             pid=${exe#/proc/}
             pid=${pid%/exe}
             echo "$pid:$(start_time "$pid" || echo gone)"
-        fi
-    done
+        done
 }
 
 no_workers() {

@@ -555,8 +555,8 @@ static json_t *setup_json(const struct rf_attempt *attempt)
     }
     put(out, "rank_plan_ms", ms(plan));
     put(out, "rank_open_ms", ms(open));
-    if (rf_attempt_ranks(attempt) > 0 && attempt->ranks[0].registration[0]) {
-        put(out, "registration", json_string(attempt->ranks[0].registration));
+    if (attempt->registration[0] != '\0') {
+        put(out, "registration", json_string(attempt->registration));
     }
     put_phases(out, attempt);
     if (copies != NULL) {

@@ -92,8 +92,7 @@ struct rf_rank_facts {
     char copy_rule[16];         /* empty: the method has one way to copy */
     uint64_t engine_from_bytes; /* RF_ABSENT_U64: never */
     uint64_t engine_bytes, kernel_bytes;
-    char registration[RF_REGISTRATION_SIZE]; /* empty: not said */
-    struct rf_msg_loaded loaded;             /* a checkpoint; 0: nothing */
+    struct rf_msg_loaded loaded;       /* a checkpoint; 0: nothing */
     struct rf_msg_yardstick yardstick; /* what its part moves; 0: nothing */
 };
 
@@ -124,7 +123,8 @@ struct rf_attempt {
     struct rf_sample *pending_yardstick; /* likewise */
     int64_t pending_yardstick_ns; /* that came before its refit; 0: none */
     struct rf_rank_facts *ranks;
-    struct rf_rank_log *logs; /* per rank */
+    char registration[RF_REGISTRATION_SIZE]; /* rank 0's; empty: not said */
+    struct rf_rank_log *logs;                /* per rank */
 
     /* An iteration after the others, in none of the figures. */
     struct rf_window_trace traced_refit, traced_yardstick;

@@ -26,7 +26,7 @@ static void open_record(void)
     attempt->closed = true;
     attempt->ranks[0].host_peak_bytes = 5000;
     attempt->ranks[0].has_device = true;
-    snprintf(attempt->ranks[0].registration, RF_REGISTRATION_SIZE, "buffers");
+    snprintf(attempt->registration, sizeof(attempt->registration), "buffers");
     one = rf_result_json(&run, attempt);
     record = rf_repeats_add(one, one, 1);
     json_decref(one);

@@ -59,6 +59,7 @@ test_ranks_end_with_a_killed_coordinator() {
     container_cluster '.scenarios[0].iterations = 100000'
     start_coord -vv cluster.json
     wait_until 60 "an iteration" grep -qs -- 'verifying -> filling$' err
+    ! nobody_in_root || fail "nobody is in the container"
     kill -KILL "$coord_pid"
     wait "$coord_pid" 2>/dev/null
     wait_until 20 "all workers have left the container" nobody_in_root

@@ -89,14 +89,14 @@ static enum rf_status take_header(struct rf_link *link, struct rf_err *err)
     uint32_t index = rf_link_find(link, rf_get_u32(in));
     struct rf_link_op *op = index == RF_NONE ? NULL : &link->ops[index];
     if (op == NULL || rf_get_u32(in + 4) != generation ||
-        op->generation == generation ||
+        op->received == generation ||
         rf_get_u64(in + 8) != op->shape.total_items * op->wire_item) {
         return rf_err_set(err, RF_ERR_PROTOCOL,
                           "rank %" PRIu32 " sent op %" PRIu32
                           ", which is not due",
                           link->peer, rf_get_u32(in));
     }
-    op->generation = generation;
+    op->received = generation;
     link->ahead_at += RF_LINK_HEADER_BYTES;
     link->current = index;
     link->current_at = 0;

@@ -166,31 +166,63 @@ static void advance(struct rf_link *link, uint64_t n)
     }
     while (batch->end_at < batch->n_ends &&
            batch->ends[batch->end_at].at <= batch->sent) {
-        uint32_t index = batch->ends[batch->end_at++].index;
+        struct rf_link_op *op = &link->ops[batch->ends[batch->end_at++].index];
+        op->sent = engine->flow->generation;
         /* With turns, the receiver's note completes it. */
         if (!engine->flow->serialize) {
-            rf_engine_complete(engine, link->ops[index].action);
+            rf_engine_complete(engine, op->action);
         }
     }
 }
 
 /* --- notes from the receiver ---------------------------------------------- */
 
+/* Once an iteration, of an op that waits for it. */
+static bool take_admission(struct rf_flow *flow, struct rf_link_op *op)
+{
+    if (!flow->actions[op->action].admitted ||
+        op->admitted == flow->generation) {
+        return false;
+    }
+    op->admitted = flow->generation;
+    rf_flow_arrive(flow, op->action);
+    return true;
+}
+
+/* Once an iteration, of an op all of which has been sent. */
+static bool take_end(struct rf_engine *engine, struct rf_link_op *op)
+{
+    const uint32_t generation = engine->flow->generation;
+    if (!engine->flow->serialize || op->sent != generation ||
+        op->taken == generation) {
+        return false;
+    }
+    op->taken = generation;
+    rf_engine_complete(engine, op->action);
+    return true;
+}
+
 static enum rf_status take_note(struct rf_link *link, struct rf_err *err)
 {
     struct rf_engine *engine = link->links->engine;
-    uint32_t kind = rf_get_u32(link->note_in);
-    uint32_t index = rf_link_find(link, rf_get_u32(link->note_in + 4));
+    const uint32_t kind = rf_get_u32(link->note_in);
+    const uint32_t id = rf_get_u32(link->note_in + 4);
+    const uint32_t index = rf_link_find(link, id);
+    struct rf_link_op *op = index != RF_NONE ? &link->ops[index] : NULL;
+    bool due = false;
     link->note_used = 0;
-    if (index != RF_NONE && kind == RF_LINK_ADMITTED) {
-        rf_flow_arrive(engine->flow, link->ops[index].action);
-    } else if (index != RF_NONE && kind == RF_LINK_TAKEN) {
-        rf_engine_complete(engine, link->ops[index].action);
-    } else {
-        return rf_err_set(err, RF_ERR_PROTOCOL,
-                          "rank %" PRIu32 " sent an unknown note", link->peer);
+    if (op != NULL && kind == RF_LINK_ADMITTED) {
+        due = take_admission(engine->flow, op);
+    } else if (op != NULL && kind == RF_LINK_TAKEN) {
+        due = take_end(engine, op);
     }
-    return RF_OK;
+    if (due) {
+        return RF_OK;
+    }
+    return rf_err_set(err, RF_ERR_PROTOCOL,
+                      "rank %" PRIu32 " sent a note about op %" PRIu32
+                      " that is not due",
+                      link->peer, id);
 }
 
 static enum rf_status read_notes(struct rf_link *link, bool *worked,

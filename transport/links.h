@@ -40,8 +40,10 @@ struct rf_link_op {
     uint32_t op;     /* index into schedule->ops */
     uint32_t action; /* send or recv */
     struct rf_copy_shape shape;
-    uint32_t wire_item;  /* bytes an item has on the wire */
-    uint32_t generation; /* last received in */
+    uint32_t wire_item; /* bytes an item has on the wire */
+    /* Generations of the flow in which this last happened. */
+    uint32_t received;              /* at the receiver */
+    uint32_t admitted, sent, taken; /* at the sender */
 };
 
 struct rf_link_end_mark {

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "tests/unit/transport/method_case.h"
+#include "transport/links.h"
 
 static const struct random_ops_options two_nodes = {
     .n_ranks = 4,
@@ -130,6 +131,55 @@ START_TEST(test_an_abort_ends_an_iteration)
 }
 END_TEST
 
+static struct rf_engine *opened;
+
+static enum rf_status open_and_keep(const struct rf_method_env *env,
+                                    void **state, struct rf_err *err)
+{
+    const enum rf_status status = rf_method_tcp.open(env, state, err);
+    opened = *state;
+    return status;
+}
+
+/* One note more than the source waits for, from each rank that receives. */
+static enum rf_link_note extra;
+
+static void say_it_again(struct test_rank *rank, uint64_t iteration)
+{
+    struct rf_links_carrier *links = opened->carrier;
+    (void)rank;
+    for (uint32_t i = 0; iteration == 1 && i < links->n_links; i++) {
+        if (!links->links[i].sends) {
+            rf_link_note(&links->links[i], extra, 0);
+        }
+    }
+}
+
+START_TEST(test_a_note_that_is_not_due_is_an_error)
+{
+    static const struct {
+        enum rf_link_note note;
+        bool serialize;
+    } cases[] = {{RF_LINK_ADMITTED, false},
+                 {RF_LINK_ADMITTED, true},
+                 {RF_LINK_TAKEN, false},
+                 {RF_LINK_TAKEN, true},
+                 {(enum rf_link_note)3, false}};
+    struct rf_method_ops method = rf_method_tcp;
+    struct method_case what = {
+        .method = &method, .options = two_nodes, .before = say_it_again};
+    int statuses[4], n = 0;
+    method.open = open_and_keep;
+    extra = cases[_i].note;
+    what.options.serialize = cases[_i].serialize;
+    run(&what, statuses);
+    for (int i = 0; i < 4; i++) {
+        n += statuses[i] == METHOD_CASE_STATUS(RF_ERR_PROTOCOL);
+    }
+    ck_assert_int_gt(n, 0);
+}
+END_TEST
+
 START_TEST(test_another_data_key_keeps_a_rank_out)
 {
     struct method_case what = {
@@ -167,6 +217,7 @@ Suite *test_method_faults_suite(void)
     tcase_add_loop_test(
         tests, test_a_killed_rank_is_noticed_on_a_busy_processor, 0, 3);
     tcase_add_loop_test(tests, test_an_abort_ends_an_iteration, 0, 3);
+    tcase_add_loop_test(tests, test_a_note_that_is_not_due_is_an_error, 0, 5);
     tcase_add_loop_test(tests, test_another_data_key_keeps_a_rank_out, 0, 2);
     tcase_add_loop_test(
         tests, test_a_full_disk_names_the_folder_and_leaves_no_file, 0, 2);

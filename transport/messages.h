@@ -259,7 +259,7 @@
     F(S, REAL, connect_ms, REQUIRED, 0, 1e10,                                  \
       "opening the method and its yardstick")                                  \
     F(S, TEXT, registration, OPTIONAL, 1, 1023,                                \
-      "memory that the method registered, or why none")                        \
+      "of rank 0: memory that the method registered, or why none")             \
     F(S, PART, arena_bytes, msg_arena_bytes, 0, 0, "memory for weights")       \
     F(S, MAYBE, copies, msg_copy_ways, 0, 0,                                   \
       "method ipc: which way its copies go")                                   \

@@ -414,7 +414,7 @@ describe_preparation(const struct rf_exec *exec,
     out->plan_ms = (double)exec->plan->plan_ns / 1e6;
     out->open_ms = (double)open_ns / 1e6;
     out->connect_ms = (double)connect_ns / 1e6;
-    if (exec->registration[0] != '\0') {
+    if (exec->method_env.rank == 0 && exec->registration[0] != '\0') {
         out->registration = rf_xstrdup(exec->registration);
     }
     out->arena_bytes.train = arenas[RF_MEM_TRAIN].bytes;

@@ -61,9 +61,9 @@ enum rf_status rf_answers_prepared(struct rf_attempt *attempt,
     facts->plan_ns = (int64_t)(prepared->plan_ms * 1e6);
     facts->open_ns = (int64_t)(prepared->open_ms * 1e6);
     facts->connect_ns = (int64_t)(prepared->connect_ms * 1e6);
-    if (answer->rank == 0) {
+    if (answer->rank == 0 && prepared->registration != NULL) {
         snprintf(attempt->registration, sizeof(attempt->registration), "%s",
-                 prepared->registration != NULL ? prepared->registration : "");
+                 prepared->registration);
     }
     facts->arena_bytes[RF_MEM_TRAIN] = prepared->arena_bytes.train;
     facts->arena_bytes[RF_MEM_INFER] = prepared->arena_bytes.infer;

@@ -4,8 +4,10 @@
  * What measurements say: streaming stores with a prefetch some 2 KiB ahead copy
  * large data 1.2 to 1.8 times as fast as memcpy, because memcpy reads every
  * destination line before writing it; reads should be contiguous, while strided
- * streaming writes cost nothing. Data that is read again soon (send buffers) is
- * packed with plain stores instead.
+ * streaming writes cost nothing. Runs of 1 KB in rows of 4 KB were copied 1.3
+ * to 1.4 times as fast once prefetches went to the next rows and not beside the
+ * run. Data that is read again soon (send buffers) is packed with plain stores
+ * instead.
  *
  * Nothing here allocates, blocks or fails.
  */
@@ -28,32 +30,40 @@
 
 /* --- streaming stores ----------------------------------------------------- */
 
+/* `ahead` is what to fetch at the first line; what to fetch at the others lies
+ * behind it. It is only a hint, and may be memory that does not exist. */
+
 #if defined(__x86_64__)
 
 __attribute__((target("avx512f"))) static void
-lines_avx512(uint8_t *dst, const uint8_t *src, size_t n_lines)
+lines_avx512(uint8_t *dst, const uint8_t *src, size_t n_lines,
+             const uint8_t *ahead)
 {
     for (size_t i = 0; i < n_lines; i++) {
-        _mm_prefetch((const char *)src + PREFETCH_BYTES, _MM_HINT_T0);
+        _mm_prefetch((const char *)ahead, _MM_HINT_T0);
         _mm512_stream_si512((__m512i *)(void *)dst, _mm512_loadu_si512(src));
         src += LINE_BYTES;
         dst += LINE_BYTES;
+        ahead += LINE_BYTES;
     }
 }
 
-__attribute__((target("avx2"))) static void
-lines_avx2(uint8_t *dst, const uint8_t *src, size_t n_lines)
+__attribute__((target("avx2"))) static void lines_avx2(uint8_t *dst,
+                                                       const uint8_t *src,
+                                                       size_t n_lines,
+                                                       const uint8_t *ahead)
 {
     for (size_t i = 0; i < n_lines; i++) {
         const __m256i *from = (const __m256i *)(const void *)src;
         __m256i *to = (__m256i *)(void *)dst;
-        _mm_prefetch((const char *)src + PREFETCH_BYTES, _MM_HINT_T0);
+        _mm_prefetch((const char *)ahead, _MM_HINT_T0);
         __m256i a = _mm256_loadu_si256(from);
         __m256i b = _mm256_loadu_si256(from + 1);
         _mm256_stream_si256(to, a);
         _mm256_stream_si256(to + 1, b);
         src += LINE_BYTES;
         dst += LINE_BYTES;
+        ahead += LINE_BYTES;
     }
 }
 
@@ -67,12 +77,13 @@ static void lines_sse2(uint8_t *dst, const uint8_t *src, size_t n_lines)
     }
 }
 
-static void stream_lines(uint8_t *dst, const uint8_t *src, size_t n_lines)
+static void stream_lines(uint8_t *dst, const uint8_t *src, size_t n_lines,
+                         const uint8_t *ahead)
 {
     if (__builtin_cpu_supports("avx512f")) {
-        lines_avx512(dst, src, n_lines);
+        lines_avx512(dst, src, n_lines, ahead);
     } else if (__builtin_cpu_supports("avx2")) {
-        lines_avx2(dst, src, n_lines);
+        lines_avx2(dst, src, n_lines, ahead);
     } else {
         lines_sse2(dst, src, n_lines);
     }
@@ -93,8 +104,10 @@ void rf_copy_fence(void)
 
 #else
 
-static void stream_lines(uint8_t *dst, const uint8_t *src, size_t n_lines)
+static void stream_lines(uint8_t *dst, const uint8_t *src, size_t n_lines,
+                         const uint8_t *ahead)
 {
+    (void)ahead;
     memcpy(dst, src, n_lines * LINE_BYTES);
 }
 
@@ -110,22 +123,34 @@ void rf_copy_fence(void)
 
 #endif
 
-void rf_copy_streaming(void *dst, const void *src, size_t bytes)
+/* Copies a run after which the source is read at `next`: where that is not what
+ * follows in memory, the last 2 KiB fetch the beginning of what is there. Else
+ * they would fetch columns of other ranks. */
+static void stream_run(uint8_t *dst, const uint8_t *src, size_t bytes,
+                       const uint8_t *next)
 {
-    uint8_t *to = dst;
-    const uint8_t *from = src;
     size_t head =
         (LINE_BYTES - ((uintptr_t)dst & (LINE_BYTES - 1))) & (LINE_BYTES - 1);
-    size_t body;
+    size_t n_lines, n_last;
     if (bytes < STREAM_MIN_BYTES) {
         memcpy(dst, src, bytes);
         return;
     }
-    memcpy(to, from, head);
-    body = (bytes - head) / LINE_BYTES;
-    stream_lines(to + head, from + head, body);
-    head += body * LINE_BYTES;
-    memcpy(to + head, from + head, bytes - head);
+    memcpy(dst, src, head);
+    n_lines = (bytes - head) / LINE_BYTES;
+    n_last =
+        next == src + bytes ? 0 : RF_MIN(n_lines, PREFETCH_BYTES / LINE_BYTES);
+    stream_lines(dst + head, src + head, n_lines - n_last,
+                 src + head + PREFETCH_BYTES);
+    head += (n_lines - n_last) * LINE_BYTES;
+    stream_lines(dst + head, src + head, n_last, next);
+    head += n_last * LINE_BYTES;
+    memcpy(dst + head, src + head, bytes - head);
+}
+
+void rf_copy_streaming(void *dst, const void *src, size_t bytes)
+{
+    stream_run(dst, src, bytes, (const uint8_t *)src + bytes);
 }
 
 /* --- shapes --------------------------------------------------------------- */
@@ -246,6 +271,17 @@ void rf_copy_run_at(const struct rf_copy_shape *shape, uint64_t index,
          left -= items, skip = 0, items = RF_MIN(left, (shape)->run_items),    \
                   walk_on((shape), (walk)))
 
+/* What to fetch while the last 2 KiB before `end` of a run are copied: the run
+ * that is so far ahead in the innermost dimension. */
+static const uint8_t *run_ahead(const struct rf_copy_shape *shape,
+                                const uint8_t *end)
+{
+    const uint64_t runs = RF_MAX(PREFETCH_BYTES / shape->run_items, 1);
+    return shape->n_dims == 0 ? end
+                              : end - shape->run_items +
+                                    runs * shape->src_stride[shape->n_dims - 1];
+}
+
 void rf_copy_range(const struct rf_copy_shape *shape, uint64_t first,
                    uint64_t n, void *dst, const void *src, bool streaming)
 {
@@ -259,7 +295,9 @@ void rf_copy_range(const struct rf_copy_shape *shape, uint64_t first,
         if (shape->cast != RF_CAST_NONE) {
             rf_cast_items(shape->cast, to, from, items);
         } else if (streaming) {
-            rf_copy_streaming(to, from, items);
+            const bool whole = skip + items == shape->run_items;
+            stream_run(to, from, items,
+                       whole ? run_ahead(shape, from + items) : from + items);
         } else {
             memcpy(to, from, items);
         }
@@ -276,10 +314,12 @@ void rf_copy_rows(const struct rf_copy_member *members, uint32_t n_members,
     for (uint64_t row = 0; row < n; row++) {
         for (uint32_t m = 0; m < n_members; m++) {
             const struct rf_copy_member *member = &members[m];
-            rf_copy_streaming((uint8_t *)member->dst + walks[m].dst,
-                              (const uint8_t *)member->src + walks[m].src,
-                              member->shape->run_items);
+            uint8_t *to = (uint8_t *)member->dst + walks[m].dst;
+            const uint8_t *from = (const uint8_t *)member->src + walks[m].src;
+            const uint32_t next = (m + 1) % n_members; /* 0 is a row ahead */
             walk_on(member->shape, &walks[m]);
+            stream_run(to, from, member->shape->run_items,
+                       (const uint8_t *)members[next].src + walks[next].src);
         }
     }
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/mem.h"
 #include "common/pattern.h"
 #include "transport/cast.h"
 #include "transport/copy.h"
@@ -255,6 +256,41 @@ static uint32_t widen(enum rf_cast cast, uint16_t bits)
     return out;
 }
 
+/* Parts of rows, shorter and longer than what is fetched ahead, in pieces that
+ * end within them. */
+START_TEST(test_streaming_copies_parts_of_rows)
+{
+    static const uint64_t runs[] = {128, 1000, 1024, 2047, 2048, 3000, 5000};
+    const uint64_t run = runs[_i], rows = 7, stride = run + 500;
+    const struct rf_copy_shape shape = {.n_dims = 1,
+                                        .count = {rows},
+                                        .src_stride = {stride},
+                                        .dst_stride = {run + 3},
+                                        .run_items = run,
+                                        .total_items = rows * run,
+                                        .src_item = 1,
+                                        .dst_item = 1};
+    uint8_t *src = rf_xmalloc(rows * stride);
+    uint8_t *dst = rf_xcalloc(rows * (run + 3) + 1, 1);
+    for (uint64_t i = 0; i < rows * stride; i++) {
+        src[i] = (uint8_t)(i * 7 + i / 251);
+    }
+    for (uint64_t at = 0; at < rows * run;) {
+        const uint64_t n = RF_MIN(rows * run - at, 1700);
+        rf_copy_range(&shape, at, n, dst + 1, src, true);
+        at += n;
+    }
+    rf_copy_fence();
+    for (uint64_t r = 0; r < rows; r++) {
+        const uint8_t *row = dst + 1 + r * (run + 3);
+        ck_assert_mem_eq(row, src + r * stride, run);
+        ck_assert(r + 1 == rows || (row[run] == 0 && row[run + 2] == 0));
+    }
+    free(src);
+    free(dst);
+}
+END_TEST
+
 START_TEST(test_casts_round_to_nearest_even)
 {
     ck_assert_uint_eq(narrow(RF_CAST_F32_BF16, 0x3F800000), 0x3F80);
@@ -304,6 +340,7 @@ Suite *test_copy_suite(void)
     tcase_add_test(tests, test_io_vectors_name_every_byte_once);
     tcase_add_test(tests, test_rows_of_members_are_written_together);
     tcase_add_test(tests, test_streaming_copies_any_size_and_alignment);
+    tcase_add_loop_test(tests, test_streaming_copies_parts_of_rows, 0, 7);
     tcase_add_test(tests, test_casts_round_to_nearest_even);
     tcase_add_test(tests, test_widening_and_narrowing_give_back_every_half);
     suite_add_tcase(suite, tests);

@@ -35,12 +35,8 @@
 #define WINDOW 6
 #define NO_EDGE SIZE_MAX
 #define MAX_TURNS (UINT32_C(1) << 16)
-/* A copy of what another one reads, too: its source may be in a cache, so that
- * it need only write, which is half of a copy. */
-#define AGAIN_SHARE 0.5
-/* What the beginning of a run costs, in bytes: a processor that copies runs of
- * 1 to 3 KB of rows takes 20 to 35 ns more for each, in which it would copy so
- * much, since it fetches ahead anew. */
+/* What the beginning of a run costs, in bytes that could be copied meanwhile:
+ * 20 to 35 ns with runs of 1 to 3 KB (docs/MEASURING.md, "Predictions"). */
 #define RUN_BYTES 1024
 
 /* --- Servers ---------------------------------------------------------------
@@ -228,14 +224,6 @@ static void need_memory(const struct rf_simulation *b,
     need_copiers(b, flow, job);
 }
 
-/* Where any rank copies, rows side by side are copied together; devices have
- * kernels for rows. */
-static bool walks_runs(const struct rf_simulation *b)
-{
-    const enum rf_copier copier = b->env->inside.copier;
-    return copier == RF_COPIER_DST || copier == RF_COPIER_BOTH;
-}
-
 /* One of a flow's jobs, all alike but for the processors' part. */
 static struct rf_job job_of_flow(const struct rf_simulation *b,
                                  const struct rf_flow *flow)
@@ -244,10 +232,7 @@ static struct rf_job job_of_flow(const struct rf_simulation *b,
     struct rf_job job = {.grains = bytes / GRAIN_BYTES};
     if (b->world->ranks[flow->src].node == b->world->ranks[flow->dst].node) {
         need_memory(b, flow, &job);
-        bytes -= AGAIN_SHARE * (double)flow->again / flow->n_jobs;
-        if (walks_runs(b)) {
-            bytes += RUN_BYTES * (double)flow->n_runs / flow->n_jobs;
-        }
+        bytes += RUN_BYTES * (double)flow->n_runs / flow->n_jobs;
     } else {
         need_link(b, flow, &job);
     }
@@ -402,68 +387,9 @@ static uint32_t after_of(const struct rf_simulation *b, const struct rf_op *op)
     return op->dep == RF_NO_OP ? NO_FLOW : b->flow_of[op->dep];
 }
 
-static bool reads_same(const struct rf_op *a, const struct rf_op *b)
-{
-    return a->src == b->src && a->src_mem == b->src_mem &&
-           a->src_offset == b->src_offset && a->family == b->family &&
-           rf_box_compare(&a->box, &b->box) == 0;
-}
-
-/* Whether an op before this one copies the same to another rank of the node.
- * Only plain copies in host memory gain by that. */
-static bool is_read_again(struct rf_simulation *b, size_t i)
-{
-    const struct rf_op *ops = b->env->schedule->ops, *op = &ops[i];
-    const enum rf_copier copier = b->env->inside.copier;
-    const uint64_t words[] = {op->src, op->src_mem, op->src_offset};
-    struct rf_hash hash;
-    size_t at;
-    if ((copier != RF_COPIER_ANY && copier != RF_COPIER_DST) ||
-        b->world->ranks[op->src].node != b->world->ranks[op->dst].node) {
-        return false;
-    }
-    rf_hash_init(&hash);
-    rf_hash_record(&hash, words, RF_ARRAY_SIZE(words));
-    at = hash.a & (b->reads_size - 1);
-    while (b->reads[at] != RF_NO_OP && !reads_same(&ops[b->reads[at]], op)) {
-        at = (at + 1) & (b->reads_size - 1);
-    }
-    if (b->reads[at] != RF_NO_OP) {
-        return true;
-    }
-    b->reads[at] = (uint32_t)i;
-    return false;
-}
-
-/* How many pieces of memory an op copies, as long as both ends have them in one
- * piece. */
-static uint64_t runs_of(const struct rf_op *op)
-{
-    uint64_t run = 1;
-    for (uint32_t d = RF_BOX_DIMS; d-- > 0;) {
-        const uint64_t extent = op->box.extent[d];
-        if (extent > 1 && (op->src_stride[d] != run * op->src_item ||
-                           op->dst_stride[d] != run * op->dst_item)) {
-            break;
-        }
-        run *= extent;
-    }
-    return rf_box_elements(&op->box) / run;
-}
-
-static void forget_reads(struct rf_simulation *b)
-{
-    for (b->reads_size = 2; b->reads_size < 2 * b->env->schedule->n_ops;) {
-        b->reads_size *= 2;
-    }
-    b->reads = rf_xrealloc(b->reads, b->reads_size, sizeof(*b->reads));
-    memset(b->reads, 0xff, b->reads_size * sizeof(*b->reads));
-}
-
 static void find_flows(struct rf_simulation *b)
 {
     const struct rf_schedule *schedule = b->env->schedule;
-    forget_reads(b);
     for (size_t i = 0; i < schedule->n_ops && !too_many(b); i++) {
         const struct rf_op *op = &schedule->ops[i];
         const struct rf_flow key = {
@@ -483,8 +409,7 @@ static void find_flows(struct rf_simulation *b)
         b->flow_of[i] = flow_for(b, &key);
         flow = &b->flows[b->flow_of[i]];
         flow->bytes += rf_op_bytes(op);
-        flow->again += is_read_again(b, i) ? rf_op_bytes(op) : 0;
-        flow->n_runs += runs_of(op);
+        flow->n_runs += rf_simulation_runs(b, i);
         if (op->dep != RF_NO_OP && b->flow_of[op->dep] != NO_FLOW &&
             b->world->ranks[op->src].node != b->world->ranks[op->dst].node) {
             b->flows[b->flow_of[op->dep]].forwarded = true;
@@ -505,6 +430,7 @@ static void count_ranks(struct rf_simulation *b)
  * for every step. */
 static void choose_flows(struct rf_simulation *b)
 {
+    rf_simulation_find_whole_rows(b);
     find_flows(b);
     if (!too_many(b)) {
         return;
@@ -825,7 +751,7 @@ enum rf_status rf_simulate(const struct rf_simulate_env *env,
     status = run(&b, out, err);
     rf_covers_free(&b.covers);
     free(b.n_ranks);
-    free(b.reads);
+    free(b.whole_rows);
     free(b.flow_of);
     free(b.end_of);
     free(b.depth_of);

@@ -16,8 +16,7 @@ struct rf_flow {
     uint32_t n_jobs;
     bool forwarded;        /* what it brings goes on to other ranks */
     uint64_t bytes, n_ops; /* those that are moved */
-    uint64_t again;  /* of `bytes`: another op reads the same of this rank */
-    uint64_t n_runs; /* pieces of memory, contiguous at both ends */
+    uint64_t n_runs;       /* rf_simulation_runs() */
     uint64_t first_job;
     uint64_t done;     /* bytes of ops in jobs so far */
     double latency_ms; /* before others may go on with what arrived */
@@ -53,14 +52,22 @@ struct rf_simulation {
     uint64_t in_place;
     struct rf_covers covers; /* with RF_LEFT_COVERED */
     uint32_t *n_ranks;       /* of each node */
-    uint32_t *reads; /* hash table of the ops that copy inside nodes, by what
-                        they read */
-    size_t reads_size;
+    bool *whole_rows; /* of each op: with others it reads all of its rows, so
+                         that any rank may copy them from end to end; NULL: no
+                         matter */
     uint32_t tasks_a_turn; /* 0: ranks need not take turns */
     struct rf_batch *batches;
     size_t n_batches;
     struct rf_ring_flows *rings; /* see simulate_ring.c; NULL: none */
 };
+
+/* Finds whole_rows; before rf_simulation_runs(). */
+void rf_simulation_find_whole_rows(struct rf_simulation *b);
+
+/* Pieces of memory in which an op costs more than its bytes: parts of rows at
+ * the source; for sockets, runs at either end; none where devices have kernels
+ * for rows. */
+uint64_t rf_simulation_runs(const struct rf_simulation *b, size_t op);
 
 /* Adds a flow that no other is like; its `bytes` and `n_ops` are known. */
 void rf_simulation_add_flow(struct rf_simulation *b,

@@ -165,23 +165,62 @@ START_TEST(test_simulate_copies_no_faster_than_the_memory)
 }
 END_TEST
 
-/* Two ranks that need the same read it together, from a cache the second time;
- * sockets copy it twice. */
-START_TEST(test_simulate_reads_once_what_two_ranks_need)
+/* Whatever ranks of a node need is written for each of them. */
+START_TEST(test_simulate_copies_twice_what_two_ranks_need)
 {
-    static const struct {
-        enum rf_copier copier;
-        double copies;
-    } cases[] = {{RF_COPIER_ANY, 1.5},
-                 {RF_COPIER_DST, 1.5},
-                 {RF_COPIER_BOTH, 2},
-                 {RF_COPIER_SRC, 2}};
-    const double ms = cases[_i].copies * BYTES / 1e6;
+    const double ms = 2 * BYTES / 1e6;
     struct rf_links links;
     struct rf_simulated found;
     lab_links(&links, 2, 1, 0, 0);
     found = simulate_with(INSIDE("'mesh': [1, 2], 'spec': 'RR'", ""), 2, &links,
-                          0, (struct rf_inside){.copier = cases[_i].copier});
+                          0, (struct rf_inside){.copier = (enum rf_copier)_i});
+    ck_assert_double_eq_tol(found.ms, ms, ms / 20);
+    rf_links_free(&links);
+}
+END_TEST
+
+/* Columns of two ranks put together, on one. */
+#define JOINED                                                                 \
+    "{'colocated_processes': 'separate', 'train': {'layout': 'spec', "         \
+    "'nodes': ['n0'], 'mesh': [1, 2], 'spec': 'RS1'}, 'infer': {'layout': "    \
+    "'spec', 'nodes': ['n0'], " WHOLE "}}"
+/* Two quarters of each row for ranks of the node, two for those of another. */
+#define HALF_AWAY                                                              \
+    "{'colocated_processes': 'separate', 'train': {'layout': 'spec', " WHOLE   \
+    "}, 'infer': {'layout': 'spec', 'mesh': [1, 4], 'spec': 'RS1'}}"
+
+/* The same half of each row for two ranks of the node, the other half for two
+ * of another. */
+#define SAME_HALF                                                              \
+    "{'colocated_processes': 'separate', 'train': {'layout': 'spec', " WHOLE   \
+    "}, 'infer': {'layout': 'spec', 'mesh': [2, 2], 'spec': 'RS0'}}"
+
+/* Parts of rows of 4 KB, each as if it were 1 KB longer; none where ranks copy
+ * all rows whole, as any rank does that has time. */
+START_TEST(test_simulate_charges_parts_of_rows)
+{
+    static const struct {
+        enum rf_copier copier;
+        const char *scenario;
+        double copies; /* of the tensor */
+    } cases[] = {
+        {RF_COPIER_DST, INSIDE("'mesh': [1, 2], 'spec': 'RS1'", ""), 1.5},
+        {RF_COPIER_BOTH, INSIDE("'mesh': [1, 2], 'spec': 'RS1'", ""), 1.5},
+        {RF_COPIER_ANY, INSIDE("'mesh': [1, 2], 'spec': 'RS1'", ""), 1},
+        {RF_COPIER_SRC, INSIDE("'mesh': [1, 2], 'spec': 'RS1'", ""), 1},
+        {RF_COPIER_DST, INSIDE(HALVES, ""), 1},
+        {RF_COPIER_DST, JOINED, 1},
+        {RF_COPIER_BOTH, JOINED, 1.5},
+        {RF_COPIER_ANY, HALF_AWAY, 1},
+        {RF_COPIER_DST, HALF_AWAY, 1},
+        {RF_COPIER_ANY, SAME_HALF, 1.5},
+    };
+    const double ms = cases[_i].copies * BYTES / 1e6;
+    struct rf_links links;
+    struct rf_simulated found;
+    lab_links(&links, 2, 1, 0, 100);
+    found = simulate_with(cases[_i].scenario, 2, &links, 0,
+                          (struct rf_inside){.copier = cases[_i].copier});
     ck_assert_double_eq_tol(found.ms, ms, ms / 20);
     rf_links_free(&links);
 }
@@ -379,8 +418,9 @@ Suite *test_simulate_suite(void)
     tcase_add_loop_test(tests, test_simulate_copies_with_the_ranks_that_copy, 0,
                         4);
     tcase_add_test(tests, test_simulate_copies_no_faster_than_the_memory);
-    tcase_add_loop_test(tests, test_simulate_reads_once_what_two_ranks_need, 0,
-                        4);
+    tcase_add_loop_test(tests, test_simulate_copies_twice_what_two_ranks_need,
+                        RF_COPIER_ANY, RF_COPIER_BOTH + 1);
+    tcase_add_loop_test(tests, test_simulate_charges_parts_of_rows, 0, 10);
     tcase_add_loop_test(tests, test_simulate_leaves_what_covers_a_piece, 0, 6);
     tcase_add_test(tests, test_simulate_counts_folded_ops);
     tcase_set_timeout(tests, 60);

@@ -1,0 +1,149 @@
+/*
+ * In how many pieces copies inside a node read memory. See simulate_internal.h.
+ *
+ * Parts of rows (a column split) are slow to read, since fetching ahead begins
+ * anew with each. Method `host` reads rows from end to end where its ranks copy
+ * all of each, whoever needs which columns (transport/portions.h). So its ops
+ * are sorted by the rows that they have parts of, and what of a row they read
+ * is added up.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/mem.h"
+#include "planner/box.h"
+#include "planner/simulate_internal.h"
+
+/* The part of each row that an op reads. */
+struct part {
+    const struct rf_op *op;
+    uint32_t dim; /* rows follow each other in this dimension */
+    uint64_t bytes, row_bytes;
+};
+
+/* False where it reads one piece of memory. */
+static bool part_of(const struct rf_op *op, struct part *out)
+{
+    uint64_t items = 1;
+    for (uint32_t d = RF_BOX_DIMS; d-- > 0;) {
+        const uint64_t extent = op->box.extent[d];
+        if (extent > 1 && op->src_stride[d] != items * op->src_item) {
+            *out =
+                (struct part){op, d, items * op->src_item, op->src_stride[d]};
+            return true;
+        }
+        items *= extent;
+    }
+    return false;
+}
+
+static bool is_inside(const struct rf_simulation *b, const struct rf_op *op)
+{
+    return b->world->ranks[op->src].node == b->world->ranks[op->dst].node;
+}
+
+static int compare_u64(uint64_t a, uint64_t b)
+{
+    return (a > b) - (a < b);
+}
+
+/* 0: parts of the same rows. */
+static int compare_rows(const struct part *a, const struct part *b)
+{
+    int order = compare_u64(a->op->src, b->op->src);
+    order = order ? order : compare_u64(a->op->src_mem, b->op->src_mem);
+    order = order ? order : compare_u64(a->op->family, b->op->family);
+    order = order ? order : compare_u64(a->dim, b->dim);
+    order = order ? order : compare_u64(a->row_bytes, b->row_bytes);
+    for (uint32_t d = 0; d <= a->dim && order == 0; d++) {
+        const struct rf_box *x = &a->op->box, *y = &b->op->box;
+        order = compare_u64(x->start[d], y->start[d]);
+        order = order ? order : compare_u64(x->extent[d], y->extent[d]);
+    }
+    return order;
+}
+
+static int compare_parts(const void *a, const void *b)
+{
+    const struct part *x = a, *y = b;
+    const int order = compare_rows(x, y);
+    return order ? order : compare_u64(x->op->src_offset, y->op->src_offset);
+}
+
+/* Parts of the same rows, in the order of their columns; several may be one and
+ * the same. */
+static bool make_whole_rows(const struct part *parts, size_t n)
+{
+    uint64_t bytes = 0, end = parts[0].op->src_offset;
+    for (size_t i = 0; i < n; i++) {
+        const uint64_t from = RF_MAX(parts[i].op->src_offset, end);
+        const uint64_t to = parts[i].op->src_offset + parts[i].bytes;
+        bytes += to > from ? to - from : 0;
+        end = RF_MAX(end, to);
+    }
+    return bytes >= parts[0].row_bytes;
+}
+
+void rf_simulation_find_whole_rows(struct rf_simulation *b)
+{
+    const struct rf_schedule *schedule = b->env->schedule;
+    struct part *parts = NULL, part;
+    size_t n = 0, capacity = 0, end;
+    if (b->env->inside.copier != RF_COPIER_ANY) {
+        return;
+    }
+    for (size_t i = 0; i < schedule->n_ops; i++) {
+        const struct rf_op *op = &schedule->ops[i];
+        if (is_inside(b, op) && op->dep == RF_NO_OP &&
+            op->cast == RF_CAST_NONE && part_of(op, &part)) {
+            RF_PUSH(parts, n, capacity, part);
+        }
+    }
+    b->whole_rows =
+        rf_xcalloc(RF_MAX(schedule->n_ops, 1), sizeof(*b->whole_rows));
+    if (n > 0) {
+        qsort(parts, n, sizeof(*parts), compare_parts);
+    }
+    for (size_t first = 0; first < n; first = end) {
+        for (end = first + 1;
+             end < n && compare_rows(&parts[first], &parts[end]) == 0;) {
+            end++;
+        }
+        const bool whole = make_whole_rows(&parts[first], end - first);
+        for (size_t i = first; i < end; i++) {
+            b->whole_rows[parts[i].op - schedule->ops] = whole;
+        }
+    }
+    free(parts);
+}
+
+/* Pieces of memory, as long as both ends have them in one piece. */
+static uint64_t runs_at_both_ends(const struct rf_op *op)
+{
+    uint64_t run = 1;
+    for (uint32_t d = RF_BOX_DIMS; d-- > 0;) {
+        const uint64_t extent = op->box.extent[d];
+        if (extent > 1 && (op->src_stride[d] != run * op->src_item ||
+                           op->dst_stride[d] != run * op->dst_item)) {
+            break;
+        }
+        run *= extent;
+    }
+    return rf_box_elements(&op->box) / run;
+}
+
+uint64_t rf_simulation_runs(const struct rf_simulation *b, size_t i)
+{
+    const struct rf_op *op = &b->env->schedule->ops[i];
+    struct part part;
+    if (!is_inside(b, op) || b->env->inside.copier == RF_COPIER_SRC) {
+        return 0;
+    }
+    if (b->env->inside.copier == RF_COPIER_BOTH) {
+        return runs_at_both_ends(op);
+    }
+    if ((b->whole_rows != NULL && b->whole_rows[i]) || !part_of(op, &part)) {
+        return 0;
+    }
+    return rf_box_elements(&op->box) * op->src_item / part.bytes;
+}

@@ -93,7 +93,7 @@ struct rf_copy_ways {
     uint64_t engine_bytes, kernel_bytes; /* of an iteration */
 };
 
-enum rf_memory_kind { RF_HOST_MEMORY, RF_DEVICE_MEMORY };
+enum rf_memory_kind { RF_HOST_MEMORY, RF_DEVICE_MEMORY, RF_MEMORY_KINDS };
 
 /* What must hold before a method can be used; checked before launch. */
 struct rf_method_info {

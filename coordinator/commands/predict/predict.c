@@ -28,6 +28,7 @@ struct context {
     bool have_links;
     struct rf_jnode methods; /* "links.methods", value NULL when absent */
     struct rf_result_set measured;
+    struct rf_predict_speeds speeds[RF_MEMORY_KINDS]; /* by what was measured */
     struct rf_predict_rows rows;
     json_t *noted; /* object: rows that are or will be there, by note_row() */
 };
@@ -87,9 +88,11 @@ static enum rf_status add_row(struct context *context,
     }
     row.scenario = rf_xstrdup(spec->name);
     model = rf_model_json(input->scenario->plan->model);
-    row.measured_ms =
-        rf_predict_measured(&context->measured, input->scenario, input->method,
-                            model, &row.result, &row.why);
+    rf_predict_measured(&context->measured,
+                        row.p.path == RF_PATH_BETWEEN
+                            ? NULL
+                            : &context->speeds[row.method->memory],
+                        input->scenario, input->method, model, &row.measured);
     json_decref(model);
     RF_PUSH(context->rows.rows, context->rows.n, context->rows.capacity, row);
     return RF_OK;
@@ -114,8 +117,9 @@ static enum rf_status predict_one(struct context *context,
     input.links.devices =
         rf_method_info_find(method)->memory == RF_DEVICE_MEMORY;
     if (!input.own) {
-        rf_predict_links(&context->measured, context->config,
-                         rf_method_info_find(method)->memory, &input.links);
+        const enum rf_memory_kind memory = rf_method_info_find(method)->memory;
+        rf_predict_links(&context->measured, &context->speeds[memory], memory,
+                         &input.links);
     }
     status =
         rf_links_apply(&root, method, &input.figures, /* these win */
@@ -253,6 +257,10 @@ static enum rf_status read_figures(struct context *context,
     for (size_t i = 1; status == RF_OK && i < cli->n_operands; i++) {
         status = rf_result_set_add(&context->measured, cli->operands[i], err);
     }
+    for (int k = 0; status == RF_OK && k < RF_MEMORY_KINDS; k++) {
+        rf_predict_speeds_init(&context->measured, context->config,
+                               (enum rf_memory_kind)k, &context->speeds[k]);
+    }
     return status != RF_OK || context->have_links
                ? status
                : check_measured(context, err);
@@ -273,6 +281,9 @@ static void free_context(struct context *context)
 {
     json_decref(context->noted);
     rf_predict_rows_free(&context->rows);
+    for (int k = 0; k < RF_MEMORY_KINDS; k++) {
+        rf_predict_speeds_free(&context->speeds[k]);
+    }
     rf_result_set_free(&context->measured);
     rf_model_destroy(context->model);
     rf_config_destroy(context->config);

@@ -1,7 +1,8 @@
 /* Predicted times. The arithmetic is pure and in predict_figures.c, figures
- * from probes come from predict_probes.c, what was measured from
- * predict_measured.c, calibration predict_calibrate.c; predict.c has the
- * command. Formulae: docs/MEASURING.md, "Predictions". */
+ * from probes come from predict_probes.c, which results count from
+ * predict_speeds.c, what was measured from predict_measured.c, calibration
+ * predict_calibrate.c; predict.c has the command. Formulae: docs/MEASURING.md,
+ * "Predictions". */
 #ifndef RF_COORDINATOR_COMMANDS_PREDICT_PREDICT_H
 #define RF_COORDINATOR_COMMANDS_PREDICT_PREDICT_H
 
@@ -44,13 +45,71 @@ void rf_predict_file_loads(const struct rf_schedule *schedule,
 double rf_predict_disk_ms(const struct rf_link_figures *figures,
                           const struct rf_file_loads *loads);
 
+/* --- What probes say (predict_probes.c, predict_speeds.c) ------------------
+ */
+
+/* What has probes of its own: each repeat of a result, else all of it. NULL
+ * after the last. Borrowed, as the others. */
+const json_t *rf_predict_record(const json_t *result, size_t i);
+
+/* The probe before a record, or the one after it, which is not made where there
+ * are yardsticks. May be NULL. */
+const json_t *rf_predict_probe(const json_t *record, bool after);
+
+/* The node with a name in a probe; RF_NONE: not in the file. */
+uint32_t rf_predict_node(const struct rf_config *config, const json_t *host);
+
+/* Whether a result's method keeps weights there. */
+bool rf_predict_in_memory(const json_t *result, enum rf_memory_kind memory);
+
 /*
- * Takes for each node and pair of nodes of `config` the best of the figures
+ * How fast each node of a file usually copies: the median of its probes. A
+ * machine may change: the processors of a virtual one are two threads of a core
+ * for a time, and then two cores, which copy twice as fast. Then its results
+ * are those of two machines, and only those of one say what others will take.
+ */
+struct rf_predict_speeds {
+    const struct rf_config *config; /* borrowed */
+    double *copy_gbytes_per_s;      /* by node; 0: not known, all are usual */
+};
+
+/* So many repeats and results with a probe of a node say what is usual. */
+#define RF_PREDICT_SPEED_RECORDS 3
+/* What is further off than by this factor is unusual. On a machine with two
+ * speeds, 26 and 46 GB/s, probes of either lay within 15 % of these. */
+#define RF_PREDICT_SPEED_WITHIN 1.25
+
+/* From the results in one kind of memory. Where not even most of their records
+ * are as usual, nothing is. */
+void rf_predict_speeds_init(const struct rf_result_set *set,
+                            const struct rf_config *config,
+                            enum rf_memory_kind memory,
+                            struct rf_predict_speeds *speeds);
+void rf_predict_speeds_free(struct rf_predict_speeds *speeds);
+
+bool rf_predict_is_usual(const struct rf_predict_speeds *speeds, uint32_t node,
+                         double gbytes_per_s);
+
+/* A node that did not copy as usual. */
+struct rf_predict_other_speed {
+    const char *node; /* NULL: none */
+    double copy_gbytes_per_s, usual_gbytes_per_s;
+};
+
+/* Whether no probe of a record found a node faster or slower than usual; else
+ * `other` gets one of these. */
+bool rf_predict_was_usual(const struct rf_predict_speeds *speeds,
+                          const json_t *record,
+                          struct rf_predict_other_speed *other);
+
+/*
+ * Takes for each node and pair of nodes of the file the best of the figures
  * that the probes of results have for it; `links` is initialised. Figures of
- * nodes are those of a kind of memory; pairs have some for host memory only.
+ * nodes are those of a kind of memory, as far as they are usual; pairs have
+ * some for host memory only.
  */
 void rf_predict_links(const struct rf_result_set *set,
-                      const struct rf_config *config,
+                      const struct rf_predict_speeds *speeds,
                       enum rf_memory_kind memory, struct rf_links *links);
 
 /* Whether a probe of one of the nodes is among the results. */
@@ -71,18 +130,26 @@ struct rf_predict_input {
  * can be one, otherwise malloc'ed. */
 char *rf_predict_gap(const struct rf_predict_input *input);
 
+/* What results say of a prediction. */
+struct rf_measured {
+    double ms;                         /* 0: nothing */
+    const struct rf_result_file *from; /* NULL: none */
+    size_t n_left_out; /* its repeats in which nodes did not copy as usual */
+    char *why;         /* malloc'ed: why there is nothing; NULL: not said */
+};
+
 /*
  * The median of the last result that measured just this: a model of the same
  * size, the same plan, schedule and settings on the same nodes, whatever its
- * name; `from` gets that result. 0 and NULL where there is none; `why`, which
- * must be NULL, then gets a malloc'ed text if a result has the scenario's name
- * and `method` is the scenario's: what is different there. `model` is
- * rf_model_json()'s.
+ * name. Of its repeats only those count in which nodes copied as usual, and a
+ * result without such is none; `speeds` NULL: all count. `out->why` is about
+ * the last result that was not used for that, or that has the scenario's name
+ * and differs, if `method` is the scenario's. `model` is rf_model_json()'s.
  */
-double rf_predict_measured(const struct rf_result_set *set,
-                           const struct rf_scenario *scenario,
-                           const char *method, const json_t *model,
-                           const struct rf_result_file **from, char **why);
+void rf_predict_measured(const struct rf_result_set *set,
+                         const struct rf_predict_speeds *speeds,
+                         const struct rf_scenario *scenario, const char *method,
+                         const json_t *model, struct rf_measured *out);
 
 /* Adds the timeline to p->ms. */
 void rf_predict_step(const struct rf_timeline *timeline,
@@ -94,10 +161,8 @@ struct rf_predict_row {
     const struct rf_method_info *method;
     const char *strategy;
     char *gap; /* why there is no prediction, or NULL */
-    char *why; /* there is no measurement, or NULL */
     struct rf_prediction p;
-    const struct rf_result_file *result; /* that measured it, or NULL */
-    double measured_ms;                  /* 0: none */
+    struct rf_measured measured;
 };
 
 struct rf_predict_rows {

@@ -23,11 +23,11 @@ static double median_of(const double *samples, size_t n)
 static bool counts(const struct rf_predict_rows *rows, size_t i)
 {
     const struct rf_predict_row *row = &rows->rows[i];
-    if (row->gap != NULL || row->measured_ms <= 0 || row->p.simulated_ms <= 0) {
+    if (row->gap != NULL || row->measured.ms <= 0 || row->p.simulated_ms <= 0) {
         return false;
     }
     for (size_t j = 0; j < i; j++) {
-        if (rows->rows[j].result == row->result) {
+        if (rows->rows[j].measured.from == row->measured.from) {
             return false;
         }
     }
@@ -76,10 +76,11 @@ static struct fit fit_for(const struct rf_predict_rows *rows,
     for (size_t i = 0; i < rows->n; i++) {
         const struct rf_predict_row *at = &rows->rows[i];
         if (at->method == row->method && at->p.path == row->p.path &&
-            counts(rows, i) && !(others && at->result == row->result)) {
+            counts(rows, i) &&
+            !(others && at->measured.from == row->measured.from)) {
             simulated[fit.n] = at->p.simulated_ms;
-            measured[fit.n++] = at->measured_ms;
-            fit.beaten |= at->measured_ms < at->p.bound_ms;
+            measured[fit.n++] = at->measured.ms;
+            fit.beaten |= at->measured.ms < at->p.bound_ms;
         }
     }
     fit_points(simulated, measured, &fit);
@@ -104,7 +105,7 @@ static void calibrate_row(const struct rf_predict_rows *rows,
     p->factor = fit.factor;
     p->n_results = fit.n;
     p->ms = calibrated_ms(p, &fit);
-    if (row->result != NULL) {
+    if (row->measured.from != NULL) {
         fit = fit_for(rows, row, true);
         p->others_ms = calibrated_ms(p, &fit);
     }
@@ -121,7 +122,7 @@ void rf_predict_calibrate(struct rf_predict_rows *rows,
             calibrate_row(rows, row);
         }
         if (counts(rows, i)) {
-            double error = fabs(row->p.others_ms / row->measured_ms - 1);
+            double error = fabs(row->p.others_ms / row->measured.ms - 1);
             if (out->n == 0 || error > out->worst) {
                 out->worst = error;
                 out->worst_row = row;

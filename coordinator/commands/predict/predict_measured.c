@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "common/mem.h"
+#include "common/stats.h"
 #include "common/variables.h"
 #include "coordinator/commands/predict/predict.h"
 #include "coordinator/results/difference.h"
@@ -152,35 +153,98 @@ static char *difference_text(const struct rf_result_file *file,
     return text;
 }
 
-double rf_predict_measured(const struct rf_result_set *set,
-                           const struct rf_scenario *scenario,
-                           const char *method, const json_t *model,
-                           const struct rf_result_file **from, char **why)
+/* --- What counts of a result ----------------------------------------------
+ */
+
+struct samples {
+    double *of;
+    size_t n, cap;
+};
+
+/* Adds the times of one repeat. */
+static void take_repeat(const json_t *result, json_int_t repeat,
+                        struct samples *samples)
+{
+    const json_t *iterations = json_object_get(result, "iterations"), *one;
+    double ms;
+    size_t i;
+    json_array_foreach (iterations, i, one) {
+        if (json_integer_value(json_object_get(one, "repeat")) == repeat &&
+            rf_result_number(one, NULL, "refit_ms", &ms)) {
+            RF_PUSH(samples->of, samples->n, samples->cap, ms);
+        }
+    }
+}
+
+/* Fills `out`, or `why` where nothing is left. */
+static void measure(const struct rf_result_file *file,
+                    const struct rf_predict_speeds *speeds,
+                    struct rf_measured *out, char **why)
+{
+    size_t n_left_out = 0;
+    double ms = 0;
+    struct rf_predict_other_speed found, other = {.node = NULL};
+    struct samples samples = {.n = 0};
+    struct rf_stats stats;
+    const json_t *record;
+    for (size_t r = 0; (record = rf_predict_record(file->result, r)) != NULL;
+         r++) {
+        if (speeds != NULL && !rf_predict_was_usual(speeds, record, &found)) {
+            other = found;
+            n_left_out++;
+        } else {
+            take_repeat(file->result,
+                        json_integer_value(json_object_get(record, "repeat")),
+                        &samples);
+        }
+    }
+    if (n_left_out == 0) {
+        (void)rf_result_number(file->result, "summary", "median_ms", &ms);
+    } else if (samples.n > 0) {
+        rf_stats_compute(samples.of, samples.n, &stats);
+        ms = stats.median;
+    } else {
+        *why = rf_xasprintf(
+            "not used: scenario %s of run %s: node %s copied %.3g GB/s then, "
+            "%.3g usually",
+            file->name, file->run, other.node, other.copy_gbytes_per_s,
+            other.usual_gbytes_per_s);
+    }
+    if (ms > 0) {
+        out->ms = ms;
+        out->from = file;
+        out->n_left_out = n_left_out;
+    }
+    free(samples.of);
+}
+
+void rf_predict_measured(const struct rf_result_set *set,
+                         const struct rf_predict_speeds *speeds,
+                         const struct rf_scenario *scenario, const char *method,
+                         const json_t *model, struct rf_measured *out)
 {
     bool own = strcmp(method, scenario->spec->method) == 0;
     json_t *here = wanted_of(scenario, method, model);
-    double ms = 0;
-    *from = NULL;
+    *out = (struct rf_measured){.ms = 0};
     for (size_t i = 0; i < set->n; i++) {
         const struct rf_result_file *file = &set->files[i];
         json_t *there = found_in(file->result, scenario, method);
-        char *difference = difference_text(file, there, here);
+        char *why = difference_text(file, there, here);
         json_decref(there);
-        if (difference == NULL) {
-            if (rf_result_number(file->result, "summary", "median_ms", &ms)) {
-                *from = file;
-            }
-        } else if (own && strcmp(file->name, scenario->spec->name) == 0) {
-            free(*why);
-            *why = difference;
-            difference = NULL;
+        if (why == NULL) {
+            measure(file, speeds, out, &why);
+        } else if (!own || strcmp(file->name, scenario->spec->name) != 0) {
+            free(why);
+            why = NULL;
         }
-        free(difference);
+        if (why != NULL) {
+            free(out->why);
+            out->why = why;
+        }
+    }
+    if (out->ms > 0) {
+        free(out->why);
+        out->why = NULL;
     }
     json_decref(here);
-    if (ms > 0) {
-        free(*why);
-        *why = NULL;
-    }
-    return ms;
 }

@@ -66,7 +66,7 @@ static void add_row(struct rf_table *table, const struct rf_predict_row *row,
     rf_table_cell(table, "%s", row->strategy);
     seconds_cell(table, p->ms, row->gap, notes);
     seconds_cell(table, known(p->bound_ms), NULL, notes);
-    seconds_cell(table, known(row->measured_ms), row->why, notes);
+    seconds_cell(table, known(row->measured.ms), row->measured.why, notes);
     rf_table_cell(table, "%s", step ? rf_figure_text(p->step_s, 2, text) : "-");
     rf_table_cell(table, step ? "%.3g %%" : "-", p->share * 100);
 }
@@ -117,16 +117,32 @@ static bool beats_bound(const struct rf_predict_rows *rows, size_t at)
     return false;
 }
 
+/* Whether a row has a result, and none before it the same. */
+static bool says_first(const struct rf_predict_rows *rows, size_t at)
+{
+    bool seen = rows->rows[at].measured.from == NULL;
+    for (size_t i = 0; i < at && !seen; i++) {
+        seen = rows->rows[i].measured.from == rows->rows[at].measured.from;
+    }
+    return !seen;
+}
+
 /* How many of the results are a row's. */
 static size_t count_used(const struct rf_predict_rows *rows)
 {
     size_t n = 0;
     for (size_t i = 0; i < rows->n; i++) {
-        bool seen = rows->rows[i].result == NULL;
-        for (size_t j = 0; j < i && !seen; j++) {
-            seen = rows->rows[j].result == rows->rows[i].result;
-        }
-        n += !seen;
+        n += says_first(rows, i);
+    }
+    return n;
+}
+
+/* Repeats of these that do not count. */
+static size_t count_left_out(const struct rf_predict_rows *rows)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < rows->n; i++) {
+        n += says_first(rows, i) ? rows->rows[i].measured.n_left_out : 0;
     }
     return n;
 }
@@ -154,9 +170,16 @@ static void print_calibrations(const struct rf_predict_rows *rows,
     if (count_used(rows) < rows->n_results) {
         fprintf(to,
                 "%zu of %zu %s used: others measured another refit, or this "
-                "one before\n",
+                "one before, or on nodes faster or slower than usual\n",
                 count_used(rows), rows->n_results,
                 results_text(rows->n_results));
+    }
+    if (count_left_out(rows) > 0) {
+        fprintf(to,
+                "%zu %s of results used left out: nodes were faster or slower "
+                "than usual\n",
+                count_left_out(rows),
+                count_left_out(rows) == 1 ? "repeat" : "repeats");
     }
     if (error->n > 0) {
         fprintf(to,
@@ -210,7 +233,7 @@ static void add_prediction(json_t *entry, const struct rf_predict_row *row,
                                       (json_int_t)p->n_results, "factor",
                                       p->factor, "fixed_ms", p->fixed_ms));
     }
-    if (row->result != NULL) {
+    if (row->measured.from != NULL) {
         json_object_set_new(entry, "leave_one_out_ms", json_real(p->others_ms));
     }
     if (step) {
@@ -231,9 +254,9 @@ static json_t *row_json(const struct rf_predict_row *row, bool step)
         add_prediction(entry, row, step);
     }
     add_text(entry, "note", row->gap);
-    add_text(entry, "measured_note", row->why);
-    if (row->measured_ms > 0) {
-        json_object_set_new(entry, "measured_ms", json_real(row->measured_ms));
+    add_text(entry, "measured_note", row->measured.why);
+    if (row->measured.ms > 0) {
+        json_object_set_new(entry, "measured_ms", json_real(row->measured.ms));
     }
     return entry;
 }
@@ -247,10 +270,11 @@ void rf_predict_print_json(const struct rf_predict_rows *rows,
     for (size_t i = 0; i < rows->n; i++) {
         json_array_append_new(list, row_json(&rows->rows[i], step));
     }
-    document = json_pack("{s:i, s:o, s:{s:I, s:I}}", "schema_version", 1,
+    document = json_pack("{s:i, s:o, s:{s:I, s:I, s:I}}", "schema_version", 1,
                          "predictions", list, "results", "given",
                          (json_int_t)rows->n_results, "used",
-                         (json_int_t)count_used(rows));
+                         (json_int_t)count_used(rows), "repeats_left_out",
+                         (json_int_t)count_left_out(rows));
     if (error->n > 0) {
         json_object_set_new(
             document, "leave_one_out",
@@ -270,7 +294,7 @@ void rf_predict_rows_free(struct rf_predict_rows *rows)
     for (size_t i = 0; i < rows->n; i++) {
         free(rows->rows[i].scenario);
         free(rows->rows[i].gap);
-        free(rows->rows[i].why);
+        free(rows->rows[i].measured.why);
     }
     free(rows->rows);
     *rows = (struct rf_predict_rows){.n = 0};

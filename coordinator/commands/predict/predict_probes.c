@@ -11,24 +11,6 @@
 #include "coordinator/results/fields.h"
 #include "transport/method.h"
 
-static uint32_t node_by_name(const struct rf_config *config, const char *name)
-{
-    for (uint32_t i = 0; name != NULL && i < config->n_nodes; i++) {
-        if (strcmp(config->node_names[i], name) == 0) {
-            return i;
-        }
-    }
-    return RF_NONE;
-}
-
-/* One of the two probes of each result: before it and after it. */
-static const json_t *probe_of(const struct rf_result_set *set, size_t i)
-{
-    const json_t *bound = json_object_get(set->files[i / 2].result, "bound");
-    return json_object_get(json_object_get(bound, "probe"),
-                           i % 2 == 0 ? "before" : "after");
-}
-
 static double number_of(const json_t *object, const char *key)
 {
     double value = 0;
@@ -36,17 +18,18 @@ static double number_of(const json_t *object, const char *key)
     return value;
 }
 
-/* Takes the better of what is there and what one probe says of the nodes. */
-static void take_nodes(const struct rf_config *config, const json_t *probe,
-                       struct rf_links *links)
+/* Takes the better of what is there and what one probe says of the nodes that
+ * copied as usual. */
+static void take_nodes(const struct rf_predict_speeds *speeds,
+                       const json_t *probe, struct rf_links *links)
 {
     const json_t *nodes = json_object_get(probe, "nodes");
     for (size_t i = 0; i < json_array_size(nodes); i++) {
         const json_t *node = json_array_get(nodes, i);
-        uint32_t n = node_by_name(
-            config, json_string_value(json_object_get(node, "host")));
-        if (n != RF_NONE) {
-            double all = number_of(node, "copy_gbytes_per_s");
+        const uint32_t n =
+            rf_predict_node(speeds->config, json_object_get(node, "host"));
+        const double all = number_of(node, "copy_gbytes_per_s");
+        if (n != RF_NONE && rf_predict_is_usual(speeds, n, all)) {
             double single = number_of(node, "single_copy_gbytes_per_s");
             links->copy_gbytes_per_s[n] =
                 RF_MAX(links->copy_gbytes_per_s[n], all);
@@ -56,17 +39,15 @@ static void take_nodes(const struct rf_config *config, const json_t *probe,
     }
 }
 
-/* Likewise of the links between them. */
+/* Likewise of the links between nodes, whatever these copied. */
 static void take_pairs(const struct rf_config *config, const json_t *probe,
                        struct rf_links *links)
 {
     const json_t *pairs = json_object_get(probe, "pairs");
     for (size_t i = 0; i < json_array_size(pairs); i++) {
         const json_t *pair = json_array_get(pairs, i);
-        uint32_t a = node_by_name(
-            config, json_string_value(json_object_get(pair, "from")));
-        uint32_t b = node_by_name(
-            config, json_string_value(json_object_get(pair, "to")));
+        uint32_t a = rf_predict_node(config, json_object_get(pair, "from"));
+        uint32_t b = rf_predict_node(config, json_object_get(pair, "to"));
         if (a != RF_NONE && b != RF_NONE) {
             size_t at = (size_t)a * links->n_nodes + b;
             double rate = number_of(pair, "gbytes_per_s");
@@ -79,31 +60,49 @@ static void take_pairs(const struct rf_config *config, const json_t *probe,
 }
 
 void rf_predict_links(const struct rf_result_set *set,
-                      const struct rf_config *config,
+                      const struct rf_predict_speeds *speeds,
                       enum rf_memory_kind memory, struct rf_links *links)
 {
-    for (size_t i = 0; i < 2 * set->n; i++) {
-        const json_t *result = set->files[i / 2].result;
-        const struct rf_method_info *info =
-            rf_method_info_find(rf_result_text(result, "scenario", "method"));
-        if (info != NULL && info->memory == memory) {
-            take_nodes(config, probe_of(set, i), links);
-        }
-        if (memory == RF_HOST_MEMORY) {
-            take_pairs(config, probe_of(set, i), links);
+    const json_t *record;
+    for (size_t f = 0; f < set->n; f++) {
+        const json_t *result = set->files[f].result;
+        for (size_t r = 0; (record = rf_predict_record(result, r)) != NULL;
+             r++) {
+            for (int after = 0; after < 2; after++) {
+                const json_t *probe = rf_predict_probe(record, after);
+                if (rf_predict_in_memory(result, memory)) {
+                    take_nodes(speeds, probe, links);
+                }
+                if (memory == RF_HOST_MEMORY) {
+                    take_pairs(speeds->config, probe, links);
+                }
+            }
         }
     }
+}
+
+static bool names_node(const struct rf_config *config, const json_t *probe)
+{
+    const json_t *nodes = json_object_get(probe, "nodes"), *node;
+    size_t i;
+    json_array_foreach (nodes, i, node) {
+        if (rf_predict_node(config, json_object_get(node, "host")) != RF_NONE) {
+            return true;
+        }
+    }
+    return false;
 }
 
 bool rf_predict_knows_nodes(const struct rf_result_set *set,
                             const struct rf_config *config)
 {
-    for (size_t i = 0; i < 2 * set->n; i++) {
-        const json_t *nodes = json_object_get(probe_of(set, i), "nodes");
-        for (size_t n = 0; n < json_array_size(nodes); n++) {
-            const json_t *host =
-                json_object_get(json_array_get(nodes, n), "host");
-            if (node_by_name(config, json_string_value(host)) != RF_NONE) {
+    const json_t *record;
+    for (size_t f = 0; f < set->n; f++) {
+        const json_t *result = set->files[f].result;
+        for (size_t r = 0; (record = rf_predict_record(result, r)) != NULL;
+             r++) {
+            if (names_node(config, rf_predict_probe(record, false)) ||
+                names_node(config, rf_predict_probe(record, true))) {
                 return true;
             }
         }

@@ -191,23 +191,23 @@ static double measured_with(const char *name, const char *method,
         .name = rf_xstrdup(name), .run = rf_xstrdup("r"), .result = NULL};
     struct rf_result_set set = {.files = &file, .n = 1};
     json_t *model = rf_model_json(pair.model);
-    const struct rf_result_file *from;
-    double ms;
+    struct rf_measured found;
     file.result = result_of(&pair, name);
     if (key != NULL) {
         json_object_set(object != NULL ? json_object_get(file.result, object)
                                        : file.result,
                         key, value);
     }
-    ms = rf_predict_measured(&set, pair.scenario, method, model, &from, why);
-    ck_assert_ptr_eq(from, ms > 0 ? &file : NULL);
+    rf_predict_measured(&set, NULL, pair.scenario, method, model, &found);
+    ck_assert_ptr_eq(found.from, found.ms > 0 ? &file : NULL);
+    *why = found.why;
     json_decref(value);
     json_decref(model);
     json_decref(file.result);
     free(file.name);
     free(file.run);
     configured_pair_free(&pair);
-    return ms;
+    return found.ms;
 }
 
 START_TEST(test_predict_finds_what_measured_the_same_refit)
@@ -326,25 +326,154 @@ START_TEST(test_predict_takes_the_best_figures_of_probes)
     struct rf_result_set set = {.files = files, .n = RF_ARRAY_SIZE(files)};
     struct configured_pair pair = configured_pair(
         "{'name': 's', 'train': {'tp': 4}, 'infer': {'tp': 2}}");
+    struct rf_predict_speeds speeds;
     struct rf_links links;
     rf_links_init(&links, 2);
-    rf_predict_links(&set, pair.config, RF_HOST_MEMORY, &links);
+    rf_predict_speeds_init(&set, pair.config, RF_HOST_MEMORY, &speeds);
+    rf_predict_links(&set, &speeds, RF_HOST_MEMORY, &links);
     ck_assert_double_eq(links.copy_gbytes_per_s[0], 5);
     ck_assert_double_eq(links.copy_gbytes_per_s[1], 0);
     ck_assert_double_eq(links.pair_gbytes_per_s[1], 100);
     ck_assert_double_eq(links.pair_latency_us[1], 7);
     rf_links_free(&links);
     rf_links_init(&links, 2);
-    rf_predict_links(&set, pair.config, RF_DEVICE_MEMORY, &links);
+    rf_predict_links(&set, &speeds, RF_DEVICE_MEMORY, &links);
     ck_assert_double_eq(links.copy_gbytes_per_s[0], 100);
     ck_assert_double_eq(links.pair_gbytes_per_s[1], 0);
     rf_links_free(&links);
+    rf_predict_speeds_free(&speeds);
     ck_assert(rf_predict_knows_nodes(&set, pair.config));
     set.n = 0;
     ck_assert(!rf_predict_knows_nodes(&set, pair.config));
     for (size_t i = 0; i < RF_ARRAY_SIZE(files); i++) {
         json_decref(files[i].result);
     }
+    configured_pair_free(&pair);
+}
+END_TEST
+
+/* Repeats of `pair` with 3 iterations each, of so many ms in steps of 1, and so
+ * many GB/s before and after. */
+struct repeat {
+    double ms, before, after;
+};
+
+static json_t *repeated(const struct configured_pair *pair,
+                        const struct repeat *repeats, int n)
+{
+    json_t *result = result_of(pair, "s");
+    json_t *list = json_array(), *iterations = json_array();
+    for (int r = 0; r < n; r++) {
+        json_array_append_new(
+            list,
+            json_pack("{s:i, s:{s:{s:{s:[{s:s, s:f}]}, s:{s:[{s:s, s:f}]}}}}",
+                      "repeat", r, "bound", "probe", "before", "nodes", "host",
+                      "a", "copy_gbytes_per_s", repeats[r].before, "after",
+                      "nodes", "host", "a", "copy_gbytes_per_s",
+                      repeats[r].after));
+        for (int i = 0; i < 3; i++) {
+            json_array_append_new(iterations,
+                                  json_pack("{s:i, s:f}", "repeat", r,
+                                            "refit_ms", repeats[r].ms + i));
+        }
+    }
+    json_object_set_new(result, "repeats", list);
+    json_object_set_new(result, "iterations", iterations);
+    return result;
+}
+
+/* Probes of one machine differ by a little; one that is twice as fast in a
+ * repeat, at its beginning or its end, is another. */
+START_TEST(test_predict_counts_repeats_on_usual_nodes)
+{
+    static const struct {
+        struct repeat repeats[5];
+        int n;
+        double ms; /* 5: of the summary, which all are in */
+        size_t n_left_out;
+        double copy_gbytes_per_s; /* the best that counts */
+    } cases[] = {
+        {{{10, 20, 22}, {20, 25, 16}, {30, 20, 20}}, 3, 5, 0, 25},
+        {{{10, 20, 22}, {20, 44, 44}, {12, 20, 20}}, 3, 12, 1, 22},
+        {{{10, 44, 44}, {20, 20, 20}, {12, 44, 40}}, 3, 12, 1, 44},
+        {{{10, 20, 22}, {20, 20, 44}, {12, 20, 20}, {90, 9, 21}, {14, 20, 19}},
+         5,
+         13,
+         2,
+         22},
+        /* one probe each, as with yardsticks */
+        {{{10, 20, 0}, {20, 44, 0}, {12, 22, 0}}, 3, 12, 1, 22},
+        /* what cannot be judged counts, but is no evidence */
+        {{{10, 20, 0}, {20, 44, 0}, {12, 22, 0}, {30, 0, 0}}, 4, 13, 1, 22},
+        /* no majority */
+        {{{10, 44, 20}, {20, 20, 44}, {12, 44, 20}, {30, 0, 0}}, 4, 5, 0, 44},
+        {{{10, 20, 20}, {10, 20, 20}, {20, 44, 44}, {20, 44, 44}}, 4, 5, 0, 44},
+        /* too few */
+        {{{10, 20, 20}, {20, 44, 44}}, 2, 5, 0, 44},
+    };
+    struct configured_pair pair = configured_pair(
+        "{'name': 's', 'train': {'tp': 4}, 'infer': {'tp': 2}}");
+    char name[] = "s", run[] = "r";
+    struct rf_result_file file = {
+        .name = name,
+        .run = run,
+        .result = repeated(&pair, cases[_i].repeats, cases[_i].n)};
+    struct rf_result_set set = {.files = &file, .n = 1};
+    json_t *model = rf_model_json(pair.model);
+    struct rf_measured found;
+    struct rf_predict_speeds speeds;
+    struct rf_links links;
+    rf_predict_speeds_init(&set, pair.config, RF_HOST_MEMORY, &speeds);
+    rf_links_init(&links, 2);
+    rf_predict_links(&set, &speeds, RF_HOST_MEMORY, &links);
+    ck_assert_double_eq(links.copy_gbytes_per_s[0],
+                        cases[_i].copy_gbytes_per_s);
+    rf_predict_measured(&set, &speeds, pair.scenario, "host", model, &found);
+    ck_assert_double_eq(found.ms, cases[_i].ms);
+    ck_assert_uint_eq(found.n_left_out, cases[_i].n_left_out);
+    ck_assert_ptr_null(found.why);
+    rf_predict_measured(&set, NULL, pair.scenario, "host", model, &found);
+    ck_assert_double_eq(found.ms, 5);
+    json_decref(model);
+    json_decref(file.result);
+    rf_links_free(&links);
+    rf_predict_speeds_free(&speeds);
+    configured_pair_free(&pair);
+}
+END_TEST
+
+/* A result of which nothing counts says so. */
+START_TEST(test_predict_says_when_nodes_were_never_as_usual)
+{
+    static const struct repeat usual[] = {{9, 20, 20}, {9, 20, 20}},
+                               other = {5, 44, 44};
+    struct configured_pair pair = configured_pair(
+        "{'name': 's', 'train': {'tp': 4}, 'infer': {'tp': 2}}");
+    char name[] = "s", run[] = "r";
+    struct rf_result_file files[] = {
+        {.name = name, .run = run, .result = repeated(&pair, usual, 2)},
+        {.name = name, .run = run, .result = repeated(&pair, &other, 1)}};
+    struct rf_result_set set = {.files = files, .n = 2};
+    json_t *model = rf_model_json(pair.model);
+    struct rf_measured found;
+    struct rf_predict_speeds speeds;
+    rf_predict_speeds_init(&set, pair.config, RF_HOST_MEMORY, &speeds);
+    rf_predict_measured(&set, &speeds, pair.scenario, "host", model, &found);
+    ck_assert_double_eq(found.ms, 5); /* of the one before it */
+    ck_assert_ptr_eq(found.from, &files[0]);
+    ck_assert_ptr_null(found.why);
+    set.files = &files[1];
+    set.n = 1;
+    rf_predict_measured(&set, &speeds, pair.scenario, "host", model, &found);
+    ck_assert_double_eq(found.ms, 0);
+    ck_assert_ptr_null(found.from);
+    ck_assert_str_eq(found.why, "not used: scenario s of run r: node a copied "
+                                "44 GB/s then, 20 usually");
+    free(found.why);
+    json_decref(model);
+    json_decref(files[0].result);
+    json_decref(files[1].result);
+    rf_predict_speeds_free(&speeds);
     configured_pair_free(&pair);
 }
 END_TEST
@@ -383,6 +512,9 @@ Suite *test_predict_suite(void)
         tests, test_predict_says_how_a_measurement_of_the_name_differs, 0, 6);
     tcase_add_test(tests, test_predict_shows_no_measurement_of_other_nodes);
     tcase_add_test(tests, test_predict_takes_the_best_figures_of_probes);
+    tcase_add_loop_test(tests, test_predict_counts_repeats_on_usual_nodes, 0,
+                        9);
+    tcase_add_test(tests, test_predict_says_when_nodes_were_never_as_usual);
     tcase_add_test(tests, test_predict_knows_no_nodes_of_other_names);
     suite_add_tcase(suite, tests);
     return suite;

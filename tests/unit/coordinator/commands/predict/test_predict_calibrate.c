@@ -17,8 +17,8 @@ static struct rf_predict_row row_of(size_t result, enum rf_path path,
         .method = rf_method_info_find("host"),
         .strategy = "send_recv",
         .p = {.simulated_ms = simulated, .path = path},
-        .result = measured > 0 ? &results[result] : NULL,
-        .measured_ms = measured};
+        .measured = {.ms = measured,
+                     .from = measured > 0 ? &results[result] : NULL}};
 }
 
 static void add(struct rf_predict_rows *rows, struct rf_predict_row row)

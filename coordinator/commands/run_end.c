@@ -67,15 +67,16 @@ static _Noreturn void leave(const struct rf_run_app *app, int exit_code)
 void rf_run_end_signal(uv_signal_t *handle, int number)
 {
     struct rf_run_app *app = handle->data;
-    const char *state, *path = awaited(app, &state);
+    const bool early = app->run == NULL && !app->over;
+    const char *state;
     app->interrupts++;
     app->interrupt_code = RF_EXIT_SIGNAL + number;
-    if (app->opening && app->interrupts == 1) {
+    if (early && app->interrupts == 1) {
         app->since_ns = rf_now_ns(); /* heeded once the folder is open */
         return;
     }
-    if (app->opening || app->interrupts > 2 ||
-        (app->over && (app->explained || path == NULL))) {
+    if (early || app->interrupts > 2 ||
+        (app->over && (app->explained || awaited(app, &state) == NULL))) {
         leave(app, app->interrupt_code);
     }
     if (app->over) {

@@ -160,6 +160,38 @@ static enum rf_status get_run(struct rf_files *files, const struct get *get,
                    get->op->src_offset + src + skip, get->op->src, err);
 }
 
+/* Whether the rows of a shape's innermost loop are read together. */
+static bool is_dense(const struct rf_copy_shape *shape)
+{
+    const uint64_t run_bytes = shape->run_items * shape->src_item;
+    const uint64_t stride = shape->src_stride[shape->n_dims - 1];
+    return stride >= run_bytes && stride <= run_bytes * DENSITY;
+}
+
+/* Whether an image is read row by row, and not in long runs. */
+static bool has_short_rows(const struct rf_copy_shape *shape)
+{
+    return shape->n_dims > 0 &&
+           shape->run_items * shape->src_item < DIRECT_BYTES;
+}
+
+uint64_t rf_file_read_bytes(const struct rf_op *op)
+{
+    struct rf_copy_shape shape;
+    uint64_t rows, stride, run_bytes;
+    rf_copy_shape_of(op, &shape);
+    if (!rf_op_reads_held(op)) {
+        return rf_op_bytes(op);
+    }
+    if (!has_short_rows(&shape) || !is_dense(&shape)) {
+        return shape.total_items * shape.src_item;
+    }
+    rows = shape.count[shape.n_dims - 1];
+    stride = shape.src_stride[shape.n_dims - 1];
+    run_bytes = shape.run_items * shape.src_item;
+    return rf_copy_runs(&shape) / rows * ((rows - 1) * stride + run_bytes);
+}
+
 /* Whole rows of an image's innermost loop, picked out of one block. */
 static enum rf_status get_rows(struct rf_files *files, const struct get *get,
                                uint64_t *n, struct rf_err *err)
@@ -171,7 +203,7 @@ static enum rf_status get_rows(struct rf_files *files, const struct get *get,
     uint64_t stride = shape->src_stride[inner];
     uint64_t rows = 1;
     enum rf_status status;
-    if (stride >= run_bytes && stride <= run_bytes * DENSITY) {
+    if (is_dense(shape)) {
         rows = RF_MIN(shape->count[inner] - run % shape->count[inner],
                       1 + (RF_FILE_BLOCK - run_bytes) / stride);
     }
@@ -213,11 +245,10 @@ static enum rf_status get_cast_run(struct rf_files *files,
 static enum rf_status get_some(struct rf_files *files, const struct get *get,
                                uint64_t *n, struct rf_err *err)
 {
-    uint64_t run_bytes = get->shape->run_items * get->shape->src_item;
     if (!rf_op_reads_held(get->op)) {
         return get_packed(files, get, n, err);
     }
-    if (get->shape->n_dims > 0 && run_bytes < DIRECT_BYTES) {
+    if (has_short_rows(get->shape)) {
         return get_rows(files, get, n, err);
     }
     return get->cast ? get_cast_run(files, get, n, err)

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "common/mem.h"
+#include "transport/files.h"
 #include "transport/method.h"
 
 /* A part of a rank's training memory that is written to its file. */
@@ -61,7 +62,7 @@ static void load_ranks(const struct rf_schedule *schedule, uint64_t *written,
         } else {
             written[op->src] += rf_op_bytes(op);
         }
-        read[op->dst] += rf_op_bytes(op);
+        read[op->dst] += rf_file_read_bytes(op);
     }
     add_held(&held, written);
     free(held.of);

@@ -19,6 +19,7 @@
 #include "coordinator/results/rank_logs.h"
 #include "coordinator/results/replay.h"
 #include "coordinator/results/summary.h"
+#include "coordinator/run/probes.h"
 #include "planner/model_json.h"
 #include "planner/plan_json.h"
 #include "transport/method.h"
@@ -380,10 +381,12 @@ static json_t *bound_json(const struct rf_attempt *attempt)
     json_t *out = json_object(), *probe = NULL;
     if (attempt->probed_before || attempt->probed_after) {
         probe = json_pack(
-            "{s:o, s:o}", "before",
+            "{s:o, s:o, s:I}", "before",
             links_json(attempt, &attempt->before, attempt->probed_before),
             "after",
-            links_json(attempt, &attempt->after, attempt->probed_after));
+            links_json(attempt, &attempt->after, attempt->probed_after),
+            "copy_bytes",
+            (json_int_t)rf_run_probes_copy_bytes(attempt->scenario));
     }
     put_bound(out, attempt, false);
     put(out, "zero_copy",

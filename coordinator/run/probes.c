@@ -291,7 +291,7 @@ void rf_run_probes_begin(struct rf_run_probes *probes, struct rf_links *into,
     find_round(probes);
 }
 
-static uint64_t copy_bytes(const struct rf_scenario *scenario)
+uint64_t rf_run_probes_copy_bytes(const struct rf_scenario *scenario)
 {
     uint64_t most = COPY_LEAST_BYTES;
     for (uint32_t r = 0; r < scenario->world->n_ranks; r++) {
@@ -306,7 +306,7 @@ void rf_run_probes_ask(const struct rf_run_probes *probes,
 {
     if (probes->copying) {
         step->kind = rf_xstrdup("copy");
-        step->bytes = copy_bytes(probes->scenario);
+        step->bytes = rf_run_probes_copy_bytes(probes->scenario);
         return;
     }
     step->kind = rf_xstrdup("link");

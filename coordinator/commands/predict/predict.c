@@ -18,6 +18,7 @@
 #include "coordinator/commands/load.h"
 #include "coordinator/commands/scenarios.h"
 #include "coordinator/results/result_files.h"
+#include "coordinator/run/probes.h"
 #include "planner/model_json.h"
 #include "planner/simulate.h"
 #include "transport/method.h"
@@ -119,7 +120,7 @@ static enum rf_status predict_one(struct context *context,
     if (!input.own) {
         const enum rf_memory_kind memory = rf_method_info_find(method)->memory;
         rf_predict_links(&context->measured, &context->speeds[memory], memory,
-                         &input.links);
+                         rf_run_probes_copy_bytes(scenario), &input.links);
     }
     status =
         rf_links_apply(&root, method, &input.figures, /* these win */
@@ -294,6 +295,9 @@ static void print_out(const struct rf_cli *cli, struct context *context)
     const struct rf_timeline *timeline = &context->config->timeline;
     struct rf_leave_one_out error;
     context->rows.n_results = context->measured.n;
+    for (int k = 0; k < RF_MEMORY_KINDS; k++) {
+        context->rows.n_unsettled += context->speeds[k].n_unsettled;
+    }
     rf_predict_calibrate(&context->rows, &error);
     for (size_t i = 0; i < context->rows.n; i++) {
         rf_predict_step(timeline, &context->rows.rows[i].p);

@@ -35,7 +35,8 @@ struct rf_file_loads {
 };
 
 /* A rank writes once what of its training memory anybody reads, with what lies
- * between rows, and what is forwarded or cast there for each reader. */
+ * between rows, and what is forwarded or cast there for each reader. It reads
+ * what its ops take, short rows with what lies between them. */
 void rf_predict_file_loads(const struct rf_schedule *schedule,
                            struct rf_file_loads *out);
 
@@ -62,6 +63,16 @@ uint32_t rf_predict_node(const struct rf_config *config, const json_t *host);
 /* Whether a result's method keeps weights there. */
 bool rf_predict_in_memory(const json_t *result, enum rf_memory_kind memory);
 
+/* How large the buffers were that its probes copied: what fits in a cache is
+ * copied faster. 0: not said, as by older versions. */
+uint64_t rf_predict_copy_bytes(const json_t *record);
+
+/* With buffers of one size. */
+struct rf_predict_speed {
+    uint64_t copy_bytes;
+    double *copy_gbytes_per_s; /* by node; 0: not known, all are usual */
+};
+
 /*
  * How fast each node of a file usually copies: the median of its probes. A
  * machine may change: the processors of a virtual one are two threads of a core
@@ -70,7 +81,9 @@ bool rf_predict_in_memory(const json_t *result, enum rf_memory_kind memory);
  */
 struct rf_predict_speeds {
     const struct rf_config *config; /* borrowed */
-    double *copy_gbytes_per_s;      /* by node; 0: not known, all are usual */
+    struct rf_predict_speed *of;
+    size_t n, cap;
+    size_t n_unsettled; /* records where no speed is usual */
 };
 
 /* So many repeats and results with a probe of a node say what is usual. */
@@ -79,15 +92,16 @@ struct rf_predict_speeds {
  * speeds, 26 and 46 GB/s, probes of either lay within 15 % of these. */
 #define RF_PREDICT_SPEED_WITHIN 1.25
 
-/* From the results in one kind of memory. Where not even most of their records
- * are as usual, nothing is. */
+/* From the results in one kind of memory. Where not even most of the records
+ * with buffers of one size are as usual, no speed is, with these. */
 void rf_predict_speeds_init(const struct rf_result_set *set,
                             const struct rf_config *config,
                             enum rf_memory_kind memory,
                             struct rf_predict_speeds *speeds);
 void rf_predict_speeds_free(struct rf_predict_speeds *speeds);
 
-bool rf_predict_is_usual(const struct rf_predict_speeds *speeds, uint32_t node,
+bool rf_predict_is_usual(const struct rf_predict_speeds *speeds,
+                         uint64_t copy_bytes, uint32_t node,
                          double gbytes_per_s);
 
 /* A node that did not copy as usual. */
@@ -105,12 +119,13 @@ bool rf_predict_was_usual(const struct rf_predict_speeds *speeds,
 /*
  * Takes for each node and pair of nodes of the file the best of the figures
  * that the probes of results have for it; `links` is initialised. Figures of
- * nodes are those of a kind of memory, as far as they are usual; pairs have
- * some for host memory only.
+ * nodes are those of a kind of memory, as far as they are usual, with buffers
+ * of `copy_bytes`, or else of any size; pairs have some for host memory only.
  */
 void rf_predict_links(const struct rf_result_set *set,
                       const struct rf_predict_speeds *speeds,
-                      enum rf_memory_kind memory, struct rf_links *links);
+                      enum rf_memory_kind memory, uint64_t copy_bytes,
+                      struct rf_links *links);
 
 /* Whether a probe of one of the nodes is among the results. */
 bool rf_predict_knows_nodes(const struct rf_result_set *set,
@@ -134,7 +149,8 @@ char *rf_predict_gap(const struct rf_predict_input *input);
 struct rf_measured {
     double ms;                         /* 0: nothing */
     const struct rf_result_file *from; /* NULL: none */
-    size_t n_left_out; /* its repeats in which nodes did not copy as usual */
+    size_t n_left_out; /* repeats in which nodes did not copy as usual, of this
+                          result and of those that are not used for it */
     char *why;         /* malloc'ed: why there is nothing; NULL: not said */
 };
 
@@ -168,7 +184,8 @@ struct rf_predict_row {
 struct rf_predict_rows {
     struct rf_predict_row *rows;
     size_t n, capacity;
-    size_t n_results; /* that were given */
+    size_t n_results;   /* that were given */
+    size_t n_unsettled; /* repeats and results where no speed is usual */
 };
 
 /* How far predictions are off that know only the other results. */
@@ -178,17 +195,20 @@ struct rf_leave_one_out {
     const struct rf_predict_row *worst_row;
 };
 
-/* So many results make a line. */
+/* So many results make a line, if the largest simulated time is so many times
+ * the smallest. Where all are alike, their noise would decide its slope. */
 #define RF_PREDICT_LINE_RESULTS 3
+#define RF_PREDICT_LINE_SPAN 2
 
 /*
  * Predicts fixed + factor x simulated from the results of the same method and
  * path, each counted once: a robust line through measured and simulated times
  * (rf_stats_line(), after Theil and Sen), from RF_PREDICT_LINE_RESULTS results
- * on, if neither is negative. Otherwise nothing is fixed, and the factor is the
- * median of measured / simulated. Rows without such results stay as simulated.
- * None gets below its bound, unless a result of its method and path did. Fills
- * p.ms, p.fixed_ms, p.factor, p.n_results and p.others_ms. Pure.
+ * on that differ enough, if neither is negative. Otherwise nothing is fixed,
+ * and the factor is the median of measured / simulated. Rows without such
+ * results stay as simulated. None gets below its bound, unless a result of its
+ * method and path did. Fills p.ms, p.fixed_ms, p.factor, p.n_results and
+ * p.others_ms. Pure.
  */
 void rf_predict_calibrate(struct rf_predict_rows *rows,
                           struct rf_leave_one_out *out);

@@ -42,6 +42,17 @@ struct fit {
     bool beaten; /* a result is below its bound: figures are too low */
 };
 
+/* Whether simulated times differ enough to tell what is fixed. */
+static bool span_a_line(const double *simulated, size_t n)
+{
+    double least = INFINITY, most = 0;
+    for (size_t i = 0; i < n; i++) {
+        least = RF_MIN(least, simulated[i]);
+        most = RF_MAX(most, simulated[i]);
+    }
+    return n >= RF_PREDICT_LINE_RESULTS && most >= RF_PREDICT_LINE_SPAN * least;
+}
+
 /* A line where there are enough points, and it has sense: nothing takes less
  * than no time, nor less the more there is to do. Else what results took of the
  * simulated time at the median. */
@@ -50,7 +61,7 @@ static void fit_points(const double *simulated, const double *measured,
 {
     double *ratios;
     double fixed_ms, factor;
-    if (fit->n >= RF_PREDICT_LINE_RESULTS &&
+    if (span_a_line(simulated, fit->n) &&
         rf_stats_line(simulated, measured, fit->n, &fixed_ms, &factor) &&
         fixed_ms >= 0 && factor > 0) {
         fit->fixed_ms = fixed_ms;

@@ -210,6 +210,7 @@ static void measure(const struct rf_result_file *file,
             file->name, file->run, other.node, other.copy_gbytes_per_s,
             other.usual_gbytes_per_s);
     }
+    out->n_left_out += n_left_out;
     if (ms > 0) {
         out->ms = ms;
         out->from = file;

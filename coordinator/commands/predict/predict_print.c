@@ -137,14 +137,32 @@ static size_t count_used(const struct rf_predict_rows *rows)
     return n;
 }
 
-/* Repeats of these that do not count. */
+/* Repeats that do not count. */
 static size_t count_left_out(const struct rf_predict_rows *rows)
 {
     size_t n = 0;
     for (size_t i = 0; i < rows->n; i++) {
-        n += says_first(rows, i) ? rows->rows[i].measured.n_left_out : 0;
+        const struct rf_measured *measured = &rows->rows[i].measured;
+        n += measured->from == NULL || says_first(rows, i)
+                 ? measured->n_left_out
+                 : 0;
     }
     return n;
+}
+
+static void print_left_out(const struct rf_predict_rows *rows, FILE *to)
+{
+    const size_t n = count_left_out(rows);
+    if (n > 0) {
+        fprintf(to, "%zu %s left out: nodes were faster or slower than usual\n",
+                n, n == 1 ? "repeat" : "repeats");
+    }
+    if (rows->n_unsettled > 0) {
+        fprintf(to,
+                "none of %zu repeats left out, though nodes were faster or "
+                "slower in half of them or more\n",
+                rows->n_unsettled);
+    }
 }
 
 static void print_calibrations(const struct rf_predict_rows *rows,
@@ -174,13 +192,7 @@ static void print_calibrations(const struct rf_predict_rows *rows,
                 count_used(rows), rows->n_results,
                 results_text(rows->n_results));
     }
-    if (count_left_out(rows) > 0) {
-        fprintf(to,
-                "%zu %s of results used left out: nodes were faster or slower "
-                "than usual\n",
-                count_left_out(rows),
-                count_left_out(rows) == 1 ? "repeat" : "repeats");
-    }
+    print_left_out(rows, to);
     if (error->n > 0) {
         fprintf(to,
                 "leave-one-out error over %zu %s: median %.1f %%, worst %.1f "
@@ -270,11 +282,12 @@ void rf_predict_print_json(const struct rf_predict_rows *rows,
     for (size_t i = 0; i < rows->n; i++) {
         json_array_append_new(list, row_json(&rows->rows[i], step));
     }
-    document = json_pack("{s:i, s:o, s:{s:I, s:I, s:I}}", "schema_version", 1,
-                         "predictions", list, "results", "given",
+    document = json_pack("{s:i, s:o, s:{s:I, s:I, s:I, s:I}}", "schema_version",
+                         1, "predictions", list, "results", "given",
                          (json_int_t)rows->n_results, "used",
                          (json_int_t)count_used(rows), "repeats_left_out",
-                         (json_int_t)count_left_out(rows));
+                         (json_int_t)count_left_out(rows), "repeats_unsettled",
+                         (json_int_t)rows->n_unsettled);
     if (error->n > 0) {
         json_object_set_new(
             document, "leave_one_out",

@@ -18,23 +18,48 @@ static double number_of(const json_t *object, const char *key)
     return value;
 }
 
-/* Takes the better of what is there and what one probe says of the nodes that
- * copied as usual. */
+/* Takes the better of what is there and what one record's probe says of the
+ * nodes that copied as usual; `only` NULL: of all. */
 static void take_nodes(const struct rf_predict_speeds *speeds,
-                       const json_t *probe, struct rf_links *links)
+                       const json_t *record, bool after, const bool *only,
+                       struct rf_links *links)
 {
-    const json_t *nodes = json_object_get(probe, "nodes");
+    const uint64_t copy_bytes = rf_predict_copy_bytes(record);
+    const json_t *nodes =
+        json_object_get(rf_predict_probe(record, after), "nodes");
     for (size_t i = 0; i < json_array_size(nodes); i++) {
         const json_t *node = json_array_get(nodes, i);
         const uint32_t n =
             rf_predict_node(speeds->config, json_object_get(node, "host"));
         const double all = number_of(node, "copy_gbytes_per_s");
-        if (n != RF_NONE && rf_predict_is_usual(speeds, n, all)) {
+        if (n != RF_NONE && (only == NULL || only[n]) &&
+            rf_predict_is_usual(speeds, copy_bytes, n, all)) {
             double single = number_of(node, "single_copy_gbytes_per_s");
             links->copy_gbytes_per_s[n] =
                 RF_MAX(links->copy_gbytes_per_s[n], all);
             links->copy1_gbytes_per_s[n] =
                 RF_MAX(links->copy1_gbytes_per_s[n], single);
+        }
+    }
+}
+
+/* From probes with buffers of that size, or all others for `only` these. */
+static void take_size(const struct rf_result_set *set,
+                      const struct rf_predict_speeds *speeds,
+                      enum rf_memory_kind memory, uint64_t copy_bytes,
+                      const bool *only, struct rf_links *links)
+{
+    const json_t *record;
+    for (size_t f = 0; f < set->n; f++) {
+        const json_t *result = set->files[f].result;
+        for (size_t r = 0; rf_predict_in_memory(result, memory) &&
+                           (record = rf_predict_record(result, r)) != NULL;
+             r++) {
+            if ((only == NULL) ==
+                (rf_predict_copy_bytes(record) == copy_bytes)) {
+                take_nodes(speeds, record, false, only, links);
+                take_nodes(speeds, record, true, only, links);
+            }
         }
     }
 }
@@ -61,22 +86,24 @@ static void take_pairs(const struct rf_config *config, const json_t *probe,
 
 void rf_predict_links(const struct rf_result_set *set,
                       const struct rf_predict_speeds *speeds,
-                      enum rf_memory_kind memory, struct rf_links *links)
+                      enum rf_memory_kind memory, uint64_t copy_bytes,
+                      struct rf_links *links)
 {
+    const uint32_t n_nodes = speeds->config->n_nodes;
+    bool *unknown = rf_xcalloc(n_nodes + 1, sizeof(*unknown));
     const json_t *record;
-    for (size_t f = 0; f < set->n; f++) {
+    take_size(set, speeds, memory, copy_bytes, NULL, links);
+    for (uint32_t n = 0; n < n_nodes; n++) {
+        unknown[n] = links->copy_gbytes_per_s[n] <= 0;
+    }
+    take_size(set, speeds, memory, copy_bytes, unknown, links);
+    free(unknown);
+    for (size_t f = 0; memory == RF_HOST_MEMORY && f < set->n; f++) {
         const json_t *result = set->files[f].result;
         for (size_t r = 0; (record = rf_predict_record(result, r)) != NULL;
              r++) {
-            for (int after = 0; after < 2; after++) {
-                const json_t *probe = rf_predict_probe(record, after);
-                if (rf_predict_in_memory(result, memory)) {
-                    take_nodes(speeds, probe, links);
-                }
-                if (memory == RF_HOST_MEMORY) {
-                    take_pairs(speeds->config, probe, links);
-                }
-            }
+            take_pairs(speeds->config, rf_predict_probe(record, false), links);
+            take_pairs(speeds->config, rf_predict_probe(record, true), links);
         }
     }
 }

@@ -51,6 +51,38 @@ static double copy_figure(const json_t *node)
     return figure;
 }
 
+uint64_t rf_predict_copy_bytes(const json_t *record)
+{
+    const json_t *bound = json_object_get(record, "bound");
+    const json_t *bytes =
+        json_object_get(json_object_get(bound, "probe"), "copy_bytes");
+    return json_integer_value(bytes) > 0 ? (uint64_t)json_integer_value(bytes)
+                                         : 0;
+}
+
+/* --- Records in turn -------------------------------------------------------
+ */
+
+struct walk {
+    const struct rf_result_set *set;
+    enum rf_memory_kind memory;
+    size_t file, record;
+};
+
+/* The next record in that kind of memory; NULL at the end. */
+static const json_t *next_record(struct walk *walk)
+{
+    for (; walk->file < walk->set->n; walk->file++, walk->record = 0) {
+        const json_t *result = walk->set->files[walk->file].result;
+        const json_t *record = rf_predict_record(result, walk->record);
+        if (record != NULL && rf_predict_in_memory(result, walk->memory)) {
+            walk->record++;
+            return record;
+        }
+    }
+    return NULL;
+}
+
 /* --- What probes found -----------------------------------------------------
  */
 
@@ -77,26 +109,6 @@ static void find(const struct rf_config *config, const json_t *probe,
     }
 }
 
-static void find_all(const struct rf_result_set *set,
-                     const struct rf_config *config, enum rf_memory_kind memory,
-                     struct found *found)
-{
-    const json_t *record;
-    for (size_t f = 0; f < set->n; f++) {
-        const json_t *result = set->files[f].result;
-        for (size_t r = 0; rf_predict_in_memory(result, memory) &&
-                           (record = rf_predict_record(result, r)) != NULL;
-             r++) {
-            find(config, rf_predict_probe(record, false), found);
-            find(config, rf_predict_probe(record, true), found);
-            for (uint32_t n = 0; n < config->n_nodes; n++) {
-                found[n].n_records += found[n].in_record;
-                found[n].in_record = false;
-            }
-        }
-    }
-}
-
 static int compare_figures(const void *a, const void *b)
 {
     const double x = *(const double *)a, y = *(const double *)b;
@@ -113,20 +125,63 @@ static double median_of(struct found *found)
     return found->figures[(found->n - 1) / 2];
 }
 
+/* Fills the speeds of one size of buffers. */
+static void find_speed(struct walk walk, const struct rf_config *config,
+                       struct rf_predict_speed *speed)
+{
+    struct found *found = rf_xcalloc(config->n_nodes + 1, sizeof(*found));
+    const json_t *record;
+    while ((record = next_record(&walk)) != NULL) {
+        if (rf_predict_copy_bytes(record) != speed->copy_bytes) {
+            continue;
+        }
+        find(config, rf_predict_probe(record, false), found);
+        find(config, rf_predict_probe(record, true), found);
+        for (uint32_t n = 0; n < config->n_nodes; n++) {
+            found[n].n_records += found[n].in_record;
+            found[n].in_record = false;
+        }
+    }
+    for (uint32_t n = 0; n < config->n_nodes; n++) {
+        speed->copy_gbytes_per_s[n] = median_of(&found[n]);
+        free(found[n].figures);
+    }
+    free(found);
+}
+
 /* --- Comparing with it -----------------------------------------------------
  */
 
-bool rf_predict_is_usual(const struct rf_predict_speeds *speeds, uint32_t node,
-                         double gbytes_per_s)
+static const struct rf_predict_speed *
+speed_for(const struct rf_predict_speeds *speeds, uint64_t copy_bytes)
 {
-    const double usual = speeds->copy_gbytes_per_s[node];
+    for (size_t i = 0; i < speeds->n; i++) {
+        if (speeds->of[i].copy_bytes == copy_bytes) {
+            return &speeds->of[i];
+        }
+    }
+    return NULL;
+}
+
+static bool is_usual(const struct rf_predict_speed *speed, uint32_t node,
+                     double gbytes_per_s)
+{
+    const double usual = speed == NULL ? 0 : speed->copy_gbytes_per_s[node];
     return usual <= 0 || (gbytes_per_s <= usual * RF_PREDICT_SPEED_WITHIN &&
                           usual <= gbytes_per_s * RF_PREDICT_SPEED_WITHIN);
 }
 
+bool rf_predict_is_usual(const struct rf_predict_speeds *speeds,
+                         uint64_t copy_bytes, uint32_t node,
+                         double gbytes_per_s)
+{
+    return is_usual(speed_for(speeds, copy_bytes), node, gbytes_per_s);
+}
+
 /* How many of a probe's nodes have a figure to compare; `other` gets one that
  * is off. */
-static size_t compare_nodes(const struct rf_predict_speeds *speeds,
+static size_t compare_nodes(const struct rf_config *config,
+                            const struct rf_predict_speed *speed,
                             const json_t *probe,
                             struct rf_predict_other_speed *other)
 {
@@ -134,58 +189,63 @@ static size_t compare_nodes(const struct rf_predict_speeds *speeds,
     size_t i, n_compared = 0;
     json_array_foreach (nodes, i, node) {
         const uint32_t n =
-            rf_predict_node(speeds->config, json_object_get(node, "host"));
+            rf_predict_node(config, json_object_get(node, "host"));
         const double figure = copy_figure(node);
-        if (n == RF_NONE || figure <= 0 || speeds->copy_gbytes_per_s[n] <= 0) {
+        if (n == RF_NONE || figure <= 0 || speed->copy_gbytes_per_s[n] <= 0) {
             continue;
         }
         n_compared++;
-        if (!rf_predict_is_usual(speeds, n, figure)) {
+        if (!is_usual(speed, n, figure)) {
             *other = (struct rf_predict_other_speed){
-                speeds->config->node_names[n], figure,
-                speeds->copy_gbytes_per_s[n]};
+                config->node_names[n], figure, speed->copy_gbytes_per_s[n]};
         }
     }
     return n_compared;
 }
 
-static size_t compare_record(const struct rf_predict_speeds *speeds,
+static size_t compare_record(const struct rf_config *config,
+                             const struct rf_predict_speed *speed,
                              const json_t *record,
                              struct rf_predict_other_speed *other)
 {
     *other = (struct rf_predict_other_speed){.node = NULL};
-    return compare_nodes(speeds, rf_predict_probe(record, false), other) +
-           compare_nodes(speeds, rf_predict_probe(record, true), other);
+    if (speed == NULL) {
+        return 0;
+    }
+    return compare_nodes(config, speed, rf_predict_probe(record, false),
+                         other) +
+           compare_nodes(config, speed, rf_predict_probe(record, true), other);
 }
 
 bool rf_predict_was_usual(const struct rf_predict_speeds *speeds,
                           const json_t *record,
                           struct rf_predict_other_speed *other)
 {
-    (void)compare_record(speeds, record, other);
+    const struct rf_predict_speed *speed =
+        speed_for(speeds, rf_predict_copy_bytes(record));
+    (void)compare_record(speeds->config, speed, record, other);
     return other->node == NULL;
 }
 
-/* Whether most records say that this is what is usual. */
-static bool are_usual(const struct rf_result_set *set,
-                      enum rf_memory_kind memory,
-                      const struct rf_predict_speeds *speeds)
+/* Where not most records are as usual, nothing is. */
+static void settle(struct walk walk, const struct rf_config *config,
+                   struct rf_predict_speed *speed, size_t *n_unsettled)
 {
     struct rf_predict_other_speed other;
     size_t n = 0, n_usual = 0;
     const json_t *record;
-    for (size_t f = 0; f < set->n; f++) {
-        const json_t *result = set->files[f].result;
-        for (size_t r = 0; rf_predict_in_memory(result, memory) &&
-                           (record = rf_predict_record(result, r)) != NULL;
-             r++) {
-            if (compare_record(speeds, record, &other) > 0) {
-                n++;
-                n_usual += other.node == NULL;
-            }
+    while ((record = next_record(&walk)) != NULL) {
+        if (rf_predict_copy_bytes(record) == speed->copy_bytes &&
+            compare_record(config, speed, record, &other) > 0) {
+            n++;
+            n_usual += other.node == NULL;
         }
     }
-    return 2 * n_usual > n;
+    if (2 * n_usual <= n) {
+        *n_unsettled += n;
+        memset(speed->copy_gbytes_per_s, 0,
+               config->n_nodes * sizeof(*speed->copy_gbytes_per_s));
+    }
 }
 
 /* --- All of them -----------------------------------------------------------
@@ -196,25 +256,30 @@ void rf_predict_speeds_init(const struct rf_result_set *set,
                             enum rf_memory_kind memory,
                             struct rf_predict_speeds *speeds)
 {
-    struct found *found = rf_xcalloc(config->n_nodes + 1, sizeof(*found));
-    *speeds = (struct rf_predict_speeds){
-        .config = config,
-        .copy_gbytes_per_s = rf_xcalloc(config->n_nodes + 1,
-                                        sizeof(*speeds->copy_gbytes_per_s))};
-    find_all(set, config, memory, found);
-    for (uint32_t n = 0; n < config->n_nodes; n++) {
-        speeds->copy_gbytes_per_s[n] = median_of(&found[n]);
-        free(found[n].figures);
+    const struct walk start = {.set = set, .memory = memory};
+    struct walk walk = start;
+    const json_t *record;
+    *speeds = (struct rf_predict_speeds){.config = config};
+    while ((record = next_record(&walk)) != NULL) {
+        const uint64_t bytes = rf_predict_copy_bytes(record);
+        if (speed_for(speeds, bytes) == NULL) {
+            const struct rf_predict_speed speed = {
+                bytes, rf_xcalloc(config->n_nodes + 1,
+                                  sizeof(*speed.copy_gbytes_per_s))};
+            RF_PUSH(speeds->of, speeds->n, speeds->cap, speed);
+        }
     }
-    free(found);
-    if (!are_usual(set, memory, speeds)) {
-        memset(speeds->copy_gbytes_per_s, 0,
-               config->n_nodes * sizeof(*speeds->copy_gbytes_per_s));
+    for (size_t i = 0; i < speeds->n; i++) {
+        find_speed(start, config, &speeds->of[i]);
+        settle(start, config, &speeds->of[i], &speeds->n_unsettled);
     }
 }
 
 void rf_predict_speeds_free(struct rf_predict_speeds *speeds)
 {
-    free(speeds->copy_gbytes_per_s);
-    speeds->copy_gbytes_per_s = NULL;
+    for (size_t i = 0; i < speeds->n; i++) {
+        free(speeds->of[i].copy_gbytes_per_s);
+    }
+    free(speeds->of);
+    *speeds = (struct rf_predict_speeds){.config = NULL};
 }

@@ -330,14 +330,14 @@ START_TEST(test_predict_takes_the_best_figures_of_probes)
     struct rf_links links;
     rf_links_init(&links, 2);
     rf_predict_speeds_init(&set, pair.config, RF_HOST_MEMORY, &speeds);
-    rf_predict_links(&set, &speeds, RF_HOST_MEMORY, &links);
+    rf_predict_links(&set, &speeds, RF_HOST_MEMORY, 0, &links);
     ck_assert_double_eq(links.copy_gbytes_per_s[0], 5);
     ck_assert_double_eq(links.copy_gbytes_per_s[1], 0);
     ck_assert_double_eq(links.pair_gbytes_per_s[1], 100);
     ck_assert_double_eq(links.pair_latency_us[1], 7);
     rf_links_free(&links);
     rf_links_init(&links, 2);
-    rf_predict_links(&set, &speeds, RF_DEVICE_MEMORY, &links);
+    rf_predict_links(&set, &speeds, RF_DEVICE_MEMORY, 0, &links);
     ck_assert_double_eq(links.copy_gbytes_per_s[0], 100);
     ck_assert_double_eq(links.pair_gbytes_per_s[1], 0);
     rf_links_free(&links);
@@ -392,24 +392,36 @@ START_TEST(test_predict_counts_repeats_on_usual_nodes)
         double ms; /* 5: of the summary, which all are in */
         size_t n_left_out;
         double copy_gbytes_per_s; /* the best that counts */
+        size_t n_unsettled;
     } cases[] = {
-        {{{10, 20, 22}, {20, 25, 16}, {30, 20, 20}}, 3, 5, 0, 25},
-        {{{10, 20, 22}, {20, 44, 44}, {12, 20, 20}}, 3, 12, 1, 22},
-        {{{10, 44, 44}, {20, 20, 20}, {12, 44, 40}}, 3, 12, 1, 44},
+        {{{10, 20, 22}, {20, 25, 16}, {30, 20, 20}}, 3, 5, 0, 25, 0},
+        {{{10, 20, 22}, {20, 44, 44}, {12, 20, 20}}, 3, 12, 1, 22, 0},
+        {{{10, 44, 44}, {20, 20, 20}, {12, 44, 40}}, 3, 12, 1, 44, 0},
         {{{10, 20, 22}, {20, 20, 44}, {12, 20, 20}, {90, 9, 21}, {14, 20, 19}},
          5,
          13,
          2,
-         22},
+         22,
+         0},
         /* one probe each, as with yardsticks */
-        {{{10, 20, 0}, {20, 44, 0}, {12, 22, 0}}, 3, 12, 1, 22},
+        {{{10, 20, 0}, {20, 44, 0}, {12, 22, 0}}, 3, 12, 1, 22, 0},
         /* what cannot be judged counts, but is no evidence */
-        {{{10, 20, 0}, {20, 44, 0}, {12, 22, 0}, {30, 0, 0}}, 4, 13, 1, 22},
+        {{{10, 20, 0}, {20, 44, 0}, {12, 22, 0}, {30, 0, 0}}, 4, 13, 1, 22, 0},
         /* no majority */
-        {{{10, 44, 20}, {20, 20, 44}, {12, 44, 20}, {30, 0, 0}}, 4, 5, 0, 44},
-        {{{10, 20, 20}, {10, 20, 20}, {20, 44, 44}, {20, 44, 44}}, 4, 5, 0, 44},
+        {{{10, 44, 20}, {20, 20, 44}, {12, 44, 20}, {30, 0, 0}},
+         4,
+         5,
+         0,
+         44,
+         3},
+        {{{10, 20, 20}, {10, 20, 20}, {20, 44, 44}, {20, 44, 44}},
+         4,
+         5,
+         0,
+         44,
+         4},
         /* too few */
-        {{{10, 20, 20}, {20, 44, 44}}, 2, 5, 0, 44},
+        {{{10, 20, 20}, {20, 44, 44}}, 2, 5, 0, 44, 0},
     };
     struct configured_pair pair = configured_pair(
         "{'name': 's', 'train': {'tp': 4}, 'infer': {'tp': 2}}");
@@ -425,12 +437,13 @@ START_TEST(test_predict_counts_repeats_on_usual_nodes)
     struct rf_links links;
     rf_predict_speeds_init(&set, pair.config, RF_HOST_MEMORY, &speeds);
     rf_links_init(&links, 2);
-    rf_predict_links(&set, &speeds, RF_HOST_MEMORY, &links);
+    rf_predict_links(&set, &speeds, RF_HOST_MEMORY, 0, &links);
     ck_assert_double_eq(links.copy_gbytes_per_s[0],
                         cases[_i].copy_gbytes_per_s);
     rf_predict_measured(&set, &speeds, pair.scenario, "host", model, &found);
     ck_assert_double_eq(found.ms, cases[_i].ms);
     ck_assert_uint_eq(found.n_left_out, cases[_i].n_left_out);
+    ck_assert_uint_eq(speeds.n_unsettled, cases[_i].n_unsettled);
     ck_assert_ptr_null(found.why);
     rf_predict_measured(&set, NULL, pair.scenario, "host", model, &found);
     ck_assert_double_eq(found.ms, 5);
@@ -478,6 +491,55 @@ START_TEST(test_predict_says_when_nodes_were_never_as_usual)
 }
 END_TEST
 
+/* Small buffers stay in a cache: they are no other machine, and say nothing of
+ * large ones as long as anything else does. */
+START_TEST(test_predict_keeps_sizes_of_probes_apart)
+{
+    static const struct repeat large[] = {{9, 20, 22}, {9, 20, 20}, {9, 21, 0}},
+                               small[] = {{5, 60, 70}, {5, 66, 60}};
+    struct configured_pair pair = configured_pair(
+        "{'name': 's', 'train': {'tp': 4}, 'infer': {'tp': 2}}");
+    char name[] = "s", run[] = "r";
+    struct rf_result_file files[] = {
+        {.name = name, .run = run, .result = repeated(&pair, large, 3)},
+        {.name = name, .run = run, .result = repeated(&pair, small, 2)}};
+    struct rf_result_set set = {.files = files, .n = 2};
+    json_t *model = rf_model_json(pair.model);
+    struct rf_measured found;
+    struct rf_predict_speeds speeds;
+    static const struct {
+        uint64_t copy_bytes;
+        double gbytes_per_s;
+    } wanted[] = {{64 << 20, 22}, {1 << 20, 70}, {2 << 20, 70}};
+    for (int f = 0; f < 2; f++) {
+        json_t *repeats = json_object_get(files[f].result, "repeats"), *repeat;
+        size_t i;
+        json_array_foreach (repeats, i, repeat) {
+            json_t *bound = json_object_get(repeat, "bound");
+            json_object_set_new(json_object_get(bound, "probe"), "copy_bytes",
+                                json_integer(f == 0 ? 64 << 20 : 1 << 20));
+        }
+    }
+    rf_predict_speeds_init(&set, pair.config, RF_HOST_MEMORY, &speeds);
+    rf_predict_measured(&set, &speeds, pair.scenario, "host", model, &found);
+    ck_assert_ptr_eq(found.from, &files[1]);
+    ck_assert_uint_eq(found.n_left_out, 0);
+    for (size_t i = 0; i < RF_ARRAY_SIZE(wanted); i++) {
+        struct rf_links links;
+        rf_links_init(&links, 2);
+        rf_predict_links(&set, &speeds, RF_HOST_MEMORY, wanted[i].copy_bytes,
+                         &links);
+        ck_assert_double_eq(links.copy_gbytes_per_s[0], wanted[i].gbytes_per_s);
+        rf_links_free(&links);
+    }
+    json_decref(model);
+    json_decref(files[0].result);
+    json_decref(files[1].result);
+    rf_predict_speeds_free(&speeds);
+    configured_pair_free(&pair);
+}
+END_TEST
+
 START_TEST(test_predict_knows_no_nodes_of_other_names)
 {
     struct rf_result_file file = probed("host", NODE_C, "null");
@@ -515,6 +577,7 @@ Suite *test_predict_suite(void)
     tcase_add_loop_test(tests, test_predict_counts_repeats_on_usual_nodes, 0,
                         9);
     tcase_add_test(tests, test_predict_says_when_nodes_were_never_as_usual);
+    tcase_add_test(tests, test_predict_keeps_sizes_of_probes_apart);
     tcase_add_test(tests, test_predict_knows_no_nodes_of_other_names);
     suite_add_tcase(suite, tests);
     return suite;

@@ -57,7 +57,8 @@ START_TEST(test_calibrate_takes_the_line_of_the_same_path)
 END_TEST
 
 /* What costs less than nothing where there is nothing to do, or takes less the
- * more there is, is no line; nor are two results, or three of one time. */
+ * more there is, is no line; nor are two results, or three of nearly one time.
+ */
 START_TEST(test_calibrate_multiplies_by_the_median_without_a_line)
 {
     static const struct {
@@ -68,6 +69,7 @@ START_TEST(test_calibrate_multiplies_by_the_median_without_a_line)
         {{10, 20, 30}, {50, 40, 30}, 2, 3},
         {{10, 20}, {20, 30}, 1.75, 2},
         {{10, 10, 10}, {20, 30, 40}, 3, 3},
+        {{10, 15, 19}, {21, 30, 36}, 2, 3}, /* too near each other */
     };
     struct rf_predict_rows rows = {.n = 0};
     struct rf_leave_one_out error;
@@ -206,7 +208,7 @@ Suite *test_predict_calibrate_suite(void)
     TCase *tests = tcase_create("predict_calibrate");
     tcase_add_test(tests, test_calibrate_takes_the_line_of_the_same_path);
     tcase_add_loop_test(
-        tests, test_calibrate_multiplies_by_the_median_without_a_line, 0, 4);
+        tests, test_calibrate_multiplies_by_the_median_without_a_line, 0, 5);
     tcase_add_test(tests,
                    test_calibrate_leaves_out_the_result_that_it_predicts);
     tcase_add_test(tests, test_calibrate_counts_a_result_once);

@@ -149,8 +149,8 @@ char *rf_predict_gap(const struct rf_predict_input *input);
 struct rf_measured {
     double ms;                         /* 0: nothing */
     const struct rf_result_file *from; /* NULL: none */
-    size_t n_left_out; /* repeats in which nodes did not copy as usual, of this
-                          result and of those that are not used for it */
+    size_t n_left_out; /* repeats in which nodes did not copy as usual, of all
+                          results of this refit */
     char *why;         /* malloc'ed: why there is nothing; NULL: not said */
 };
 

@@ -214,7 +214,6 @@ static void measure(const struct rf_result_file *file,
     if (ms > 0) {
         out->ms = ms;
         out->from = file;
-        out->n_left_out = n_left_out;
     }
     free(samples.of);
 }

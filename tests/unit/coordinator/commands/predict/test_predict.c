@@ -465,7 +465,8 @@ START_TEST(test_predict_says_when_nodes_were_never_as_usual)
     char name[] = "s", run[] = "r";
     struct rf_result_file files[] = {
         {.name = name, .run = run, .result = repeated(&pair, usual, 2)},
-        {.name = name, .run = run, .result = repeated(&pair, &other, 1)}};
+        {.name = name, .run = run, .result = repeated(&pair, &other, 1)},
+        {.name = NULL}};
     struct rf_result_set set = {.files = files, .n = 2};
     json_t *model = rf_model_json(pair.model);
     struct rf_measured found;
@@ -474,8 +475,13 @@ START_TEST(test_predict_says_when_nodes_were_never_as_usual)
     rf_predict_measured(&set, &speeds, pair.scenario, "host", model, &found);
     ck_assert_double_eq(found.ms, 5); /* of the one before it */
     ck_assert_ptr_eq(found.from, &files[0]);
+    ck_assert_uint_eq(found.n_left_out, 1);
     ck_assert_ptr_null(found.why);
-    set.files = &files[1];
+    files[2] = files[0];
+    set.files = &files[1]; /* the other one first */
+    rf_predict_measured(&set, &speeds, pair.scenario, "host", model, &found);
+    ck_assert_ptr_eq(found.from, &files[2]);
+    ck_assert_uint_eq(found.n_left_out, 1);
     set.n = 1;
     rf_predict_measured(&set, &speeds, pair.scenario, "host", model, &found);
     ck_assert_double_eq(found.ms, 0);

@@ -42,8 +42,4 @@ enum rf_status rf_content_read(struct rf_content *content,
                                const struct rf_content_span *span, void *dst,
                                struct rf_err *err) RF_MUST_CHECK;
 
-/* `bytes` bytes of the pattern from byte offset `at` of a tensor. */
-void rf_content_pattern(uint64_t seed, uint64_t iteration, uint64_t at,
-                        uint64_t bytes, void *dst);
-
 #endif

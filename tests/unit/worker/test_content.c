@@ -1,4 +1,4 @@
-/* Pattern content against its formula for single bytes. */
+/* Content of weights: slices, casts, experts of one tensor. */
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,41 +9,6 @@
 #include "common/pattern.h"
 #include "worker/content.h"
 #include "worker_lab.h"
-
-static void check_pattern(uint64_t at, uint64_t bytes)
-{
-    static uint8_t out[8192];
-    uint64_t seed = rf_pattern_seed(3, 1, 4);
-    ck_assert_uint_le(bytes + 2, sizeof(out));
-    memset(out, 0x5A, sizeof(out));
-    rf_content_pattern(seed, 9, at, bytes, out + 1);
-    ck_assert_uint_eq(out[0], 0x5A);
-    for (uint64_t i = 0; i < bytes; i++) {
-        ck_assert_uint_eq(out[1 + i], rf_pattern_byte(seed, 9, at + i));
-    }
-    ck_assert_uint_eq(out[1 + bytes], 0x5A);
-}
-
-START_TEST(test_every_start_and_short_length_gives_the_pattern)
-{
-    for (uint64_t at = 0; at < 17; at++) {
-        for (uint64_t bytes = 0; bytes < 40; bytes++) {
-            check_pattern(at, bytes);
-        }
-    }
-}
-END_TEST
-
-START_TEST(test_long_stretches_give_the_pattern)
-{
-    static const uint64_t lengths[] = {511, 512, 513, 519, 1024, 4095, 8000};
-    for (size_t i = 0; i < RF_ARRAY_SIZE(lengths); i++) {
-        check_pattern(0, lengths[i]);
-        check_pattern(3, lengths[i]);
-        check_pattern(((uint64_t)1 << 40) + 5, lengths[i]);
-    }
-}
-END_TEST
 
 START_TEST(test_slices_of_a_cast_tensor_equal_the_whole)
 {
@@ -155,8 +120,6 @@ Suite *test_content_suite(void)
 {
     Suite *suite = suite_create("worker/content");
     TCase *tests = tcase_create("content");
-    tcase_add_test(tests, test_every_start_and_short_length_gives_the_pattern);
-    tcase_add_test(tests, test_long_stretches_give_the_pattern);
     tcase_add_test(tests, test_slices_of_a_cast_tensor_equal_the_whole);
     tcase_add_test(tests, test_an_expert_of_a_stacked_tensor_is_its_stretch);
     tcase_add_test(tests, test_a_cast_without_an_exact_rule_is_refused);

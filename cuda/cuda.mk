@@ -91,7 +91,7 @@ unit_cuda_LIBS := transport planner common
 unit_cuda_LDLIBS := $(FAKE_CUDART) -Wl,--enable-new-dtags \
 	-Wl,-rpath,'$$ORIGIN/fake'
 $(eval $(call UNIT,cuda))
-$(BUILD)/unit-cuda: $(CUDA_OBJECTS) $(FAKE_CUDART)
+$(BUILD)/unit-cuda: $(CUDA_OBJECTS) $(FAKE_CUDART) | $(FAKE_OTHERS)
 test-programs: $(BUILD)/unit-cuda fake
 
 MODULE_FOLDER = $(DESTDIR)$(PREFIX)/lib/refit-coord

@@ -21,11 +21,14 @@
 #define RF_PATTERN_FN static inline __attribute__((unused))
 #endif
 
+#define RF_MIX64_FIRST 0xBF58476D1CE4E5B9ull
+#define RF_MIX64_SECOND 0x94D049BB133111EBull
+
 /* Finaliser of SplitMix64 (Steele, Lea, Flood 2014). A bijection on 64 bits. */
 RF_PATTERN_FN uint64_t rf_mix64(uint64_t z)
 {
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
+    z = (z ^ (z >> 30)) * RF_MIX64_FIRST;
+    z = (z ^ (z >> 27)) * RF_MIX64_SECOND;
     return z ^ (z >> 31);
 }
 
@@ -38,13 +41,21 @@ RF_PATTERN_FN uint64_t rf_pattern_seed(uint64_t family, uint64_t layer,
                     (expert + 1));
 }
 
+#define RF_PATTERN_STEP 0x9E3779B97F4A7C15ull
+#define RF_PATTERN_MASK 0xBFFFBFFFBFFFBFFFull
+
+/* What word k mixes; that of word k + 1 is RF_PATTERN_STEP more. */
+RF_PATTERN_FN uint64_t rf_pattern_state(uint64_t seed, uint64_t iteration,
+                                        uint64_t k)
+{
+    return (seed ^ (iteration * 0xD1B54A32D192ED03ull)) + k * RF_PATTERN_STEP;
+}
+
 /* Eight content bytes at byte offset 8·k of the tensor in `iteration`. */
 RF_PATTERN_FN uint64_t rf_pattern_word(uint64_t seed, uint64_t iteration,
                                        uint64_t k)
 {
-    uint64_t word = rf_mix64((seed ^ (iteration * 0xD1B54A32D192ED03ull)) +
-                             k * 0x9E3779B97F4A7C15ull);
-    return word & 0xBFFFBFFFBFFFBFFFull;
+    return rf_mix64(rf_pattern_state(seed, iteration, k)) & RF_PATTERN_MASK;
 }
 
 /* The content byte at byte offset `at`. */

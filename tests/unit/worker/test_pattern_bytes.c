@@ -41,6 +41,27 @@ START_TEST(test_long_stretches_give_the_pattern)
 }
 END_TEST
 
+START_TEST(test_every_way_gives_the_same_blocks)
+{
+    enum { N = 3, WORDS = N * RF_PATTERN_BLOCK_BYTES / 8 };
+    static uint64_t out[WORDS + 1];
+    const uint64_t seed = rf_pattern_seed(2, 7, 1), first = UINT64_MAX - 100;
+    for (const struct rf_pattern_way *way = rf_pattern_ways; way->name != NULL;
+         way++) {
+        if (!way->have()) {
+            continue;
+        }
+        out[WORDS] = 0x5A;
+        way->blocks(rf_pattern_state(seed, 4, first), N, (uint8_t *)out);
+        for (uint64_t k = 0; k < WORDS; k++) {
+            ck_assert_msg(out[k] == rf_pattern_word(seed, 4, first + k),
+                          "%s: word %d", way->name, (int)k);
+        }
+        ck_assert_uint_eq(out[WORDS], 0x5A);
+    }
+}
+END_TEST
+
 Suite *test_pattern_bytes_suite(void);
 Suite *test_pattern_bytes_suite(void)
 {
@@ -48,6 +69,7 @@ Suite *test_pattern_bytes_suite(void)
     TCase *tests = tcase_create("pattern_bytes");
     tcase_add_test(tests, test_every_start_and_short_length_gives_the_pattern);
     tcase_add_test(tests, test_long_stretches_give_the_pattern);
+    tcase_add_test(tests, test_every_way_gives_the_same_blocks);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -251,9 +251,16 @@ static enum rf_status cuda_fill(const struct rf_plan *plan, enum rf_side side,
         status =
             rf_device_fill(&tables->content, arena->base, round, NULL, err);
     }
-    if (status == RF_OK) {
-        RF_CUDA_TRY(err, out, cudaDeviceSynchronize());
+    if (status != RF_OK) {
+        goto out;
     }
+    for (size_t g = 0; g < tables->n_gaps; g++) {
+        const struct gap *gap = &tables->gaps[g];
+        RF_CUDA_TRY(err, out,
+                    cudaMemset((unsigned char *)arena->base + gap->offset,
+                               rf_poison_byte(round), gap->bytes));
+    }
+    RF_CUDA_TRY(err, out, cudaDeviceSynchronize());
     rf_usage_note(arenas_now); /* now with what the method took */
 out:
     return status;

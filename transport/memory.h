@@ -89,8 +89,8 @@ struct rf_memory_ops {
     /* Writes the content of `iteration` into all pieces of a rank's
      * side: the pattern (or, in host memory, the checkpoint's bytes) in the
      * *training* side's dtype, and its cast on an inference side of another
-     * dtype. Padding is left alone. Checkpoints get into other memory by
-     * `write` (worker/fill.h). */
+     * dtype. Padding gets rf_poison_byte(iteration). Checkpoints get into other
+     * memory by `write` (worker/fill.h). */
     enum rf_status (*fill)(const struct rf_plan *plan, enum rf_side side,
                            uint32_t rank, uint64_t iteration,
                            struct rf_arena *arena, struct rf_err *err);

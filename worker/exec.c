@@ -134,7 +134,12 @@ static enum rf_status load_sources(struct rf_exec *exec, uint32_t iteration,
                                         &exec->method_env.arena[RF_MEM_TRAIN],
                                     .reading = reading};
     const int64_t begun_ns = rf_now_ns();
-    enum rf_status status = rf_fill(&job, err);
+    enum rf_status status = exec->memory->poison(
+        iteration, &exec->method_env.arena[RF_MEM_TRAIN], err);
+    if (status != RF_OK) {
+        return status;
+    }
+    status = rf_fill(&job, err);
     if (status != RF_OK) {
         rf_err_wrap(err, "checkpoint");
         return status;
@@ -153,20 +158,14 @@ static enum rf_status fill_sources(struct rf_exec *exec, uint32_t iteration,
                                    struct rf_msg_answer *answer,
                                    struct rf_err *err)
 {
-    const struct rf_memory_ops *memory = exec->memory;
-    struct rf_arena *arena = &exec->method_env.arena[RF_MEM_TRAIN];
-    enum rf_status status;
     if (exec->checkpoint.done) {
         return RF_OK;
     }
-    status = memory->poison(iteration, arena, err);
-    if (status != RF_OK) {
-        return status;
-    }
     return has_checkpoint(exec)
                ? load_sources(exec, iteration, answer, err)
-               : memory->fill(exec->plan, RF_TRAIN, exec->env.rank, iteration,
-                              arena, err);
+               : exec->memory->fill(exec->plan, RF_TRAIN, exec->env.rank,
+                                    iteration,
+                                    &exec->method_env.arena[RF_MEM_TRAIN], err);
 }
 
 static enum rf_status step_fill(struct rf_exec *exec,

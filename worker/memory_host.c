@@ -18,6 +18,7 @@
 #include "common/pattern.h"
 #include "worker/fill.h"
 #include "worker/quantize.h"
+#include "worker/runs.h"
 #include "worker/verify.h"
 
 #ifndef MADV_POPULATE_WRITE
@@ -101,6 +102,22 @@ static void host_free(struct rf_arena *arena)
     *arena = (struct rf_arena){.fd = -1};
 }
 
+static enum rf_status poison_padding(const struct rf_fill_job *job,
+                                     struct rf_err *err)
+{
+    uint8_t *base = job->arena->base;
+    struct rf_span *spans = NULL;
+    size_t n = 0;
+    enum rf_status status =
+        rf_runs_padding(job->plan, job->side, job->rank, &spans, &n, err);
+    for (size_t i = 0; status == RF_OK && i < n; i++) {
+        memset(base + spans[i].start, rf_poison_byte(job->iteration),
+               spans[i].end - spans[i].start);
+    }
+    free(spans);
+    return status;
+}
+
 static enum rf_status host_fill(const struct rf_plan *plan, enum rf_side side,
                                 uint32_t rank, uint64_t iteration,
                                 struct rf_arena *arena, struct rf_err *err)
@@ -111,7 +128,8 @@ static enum rf_status host_fill(const struct rf_plan *plan, enum rf_side side,
                                     .iteration = iteration,
                                     .memory = &rf_memory_host,
                                     .arena = arena};
-    return rf_fill(&job, err);
+    enum rf_status status = rf_fill(&job, err);
+    return status == RF_OK ? poison_padding(&job, err) : status;
 }
 
 static enum rf_status host_poison(uint64_t iteration, struct rf_arena *arena,

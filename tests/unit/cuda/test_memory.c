@@ -121,7 +121,7 @@ static void open_lab(struct lab *lab, int mesh)
     for (size_t p = 0; p < layout->n_pieces; p++) {
         make_piece(lab, &layout->pieces[p]);
     }
-    ck_assert_int_eq(rf_memory_cuda.poison(ROUND, &lab->arena, &err), 0);
+    ck_assert_int_eq(rf_memory_cuda.poison(ROUND + 1, &lab->arena, &err), 0);
     ck_assert_int_eq(rf_memory_cuda.fill(lab->planned.plan, RF_INFER, 1, ROUND,
                                          &lab->arena, &err),
                      0);

@@ -23,7 +23,7 @@ bench-swarm: ## launch and control plane at 32 to 1250 nodes, with limits
 
 .PHONY: bench-numbers
 bench-numbers: ## how well figures repeat, with limits; needs root, minutes
-	$(call needs,build,all)
+	$(call needs,build test,all)
 	tests/bench/bench-numbers $(BUILD)
 
 .PHONY: bench-alpa

@@ -11,6 +11,8 @@
 #define RF_ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 #define RF_MIN(a, b) ((a) < (b) ? (a) : (b))
 #define RF_MAX(a, b) ((a) > (b) ? (a) : (b))
+/* Below 0, 0 or above 0, as qsort() wants it. */
+#define RF_COMPARE(a, b) (((a) > (b)) - ((a) < (b)))
 
 /* The struct `type` whose member `member` is at `ptr`. */
 #define rf_container_of(ptr, type, member)                                     \

@@ -11,10 +11,10 @@
 
 #define BOOTSTRAP_RESAMPLES 2000
 
-static int compare_doubles(const void *a, const void *b)
+int rf_stats_by_value(const void *a, const void *b)
 {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
+    const double x = *(const double *)a, y = *(const double *)b;
+    return RF_COMPARE(x, y);
 }
 
 double rf_percentile(const double *sorted, size_t count, double p)
@@ -119,7 +119,8 @@ static double resampled_median(const struct rf_stats_repeats *repeats,
 static void take_interval(double estimates[BOOTSTRAP_RESAMPLES], double *low,
                           double *high)
 {
-    qsort(estimates, BOOTSTRAP_RESAMPLES, sizeof(*estimates), compare_doubles);
+    qsort(estimates, BOOTSTRAP_RESAMPLES, sizeof(*estimates),
+          rf_stats_by_value);
     *low = rf_percentile(estimates, BOOTSTRAP_RESAMPLES, 2.5);
     *high = rf_percentile(estimates, BOOTSTRAP_RESAMPLES, 97.5);
 }
@@ -142,7 +143,7 @@ static double *sorted_copy(const double *samples, size_t count)
 {
     double *sorted = rf_xcalloc(count, sizeof(*sorted));
     memcpy(sorted, samples, count * sizeof(*sorted));
-    qsort(sorted, count, sizeof(*sorted), compare_doubles);
+    qsort(sorted, count, sizeof(*sorted), rf_stats_by_value);
     return sorted;
 }
 
@@ -154,7 +155,7 @@ struct placed {
 static int compare_placed(const void *a, const void *b)
 {
     const struct placed *x = a, *y = b;
-    int by_value = compare_doubles(&x->value, &y->value);
+    int by_value = rf_stats_by_value(&x->value, &y->value);
     return by_value != 0 ? by_value
                          : (x->repeat > y->repeat) - (x->repeat < y->repeat);
 }

@@ -39,6 +39,9 @@ struct rf_stats {
     double drift_percent; /* 0 when count < 3 */
 };
 
+/* Compares two doubles as qsort() wants it. */
+int rf_stats_by_value(const void *a, const void *b);
+
 /* Percentile `p` in [0, 100] of `sorted` (ascending, count ≥ 1). */
 double rf_percentile(const double *sorted, size_t count, double p);
 

@@ -10,16 +10,10 @@ struct pair {
     double slope, weight;
 };
 
-static int by_value(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static int by_slope(const void *a, const void *b)
 {
     const struct pair *x = a, *y = b;
-    return (x->slope > y->slope) - (x->slope < y->slope);
+    return RF_COMPARE(x->slope, y->slope);
 }
 
 /* All pairs with different x, `n` of them; to be freed. */
@@ -72,7 +66,7 @@ bool rf_stats_line(const double *x, const double *y, size_t count,
     for (size_t i = 0; i < count; i++) {
         rests[i] = y[i] - *slope * x[i];
     }
-    qsort(rests, count, sizeof(*rests), by_value);
+    qsort(rests, count, sizeof(*rests), rf_stats_by_value);
     *fixed = rf_percentile(rests, count, 50);
     free(rests);
     free(pairs);

@@ -155,7 +155,7 @@ static int by_round(const void *a, const void *b)
 {
     const uint32_t x = ((const struct rf_ipc_round *)a)->round;
     const uint32_t y = ((const struct rf_ipc_round *)b)->round;
-    return (x > y) - (x < y);
+    return RF_COMPARE(x, y);
 }
 
 static enum rf_status upload(struct rf_ipc_rounds *rounds, struct rf_err *err)

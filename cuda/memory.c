@@ -142,7 +142,7 @@ static int by_offset(const void *a, const void *b)
 {
     const uint64_t x = ((const struct gap *)a)->offset;
     const uint64_t y = ((const struct gap *)b)->offset;
-    return (x > y) - (x < y);
+    return RF_COMPARE(x, y);
 }
 
 /* What no piece covers, wherever its content lives now. */

@@ -176,7 +176,7 @@ static int by_id(const void *key, const void *op)
 {
     const uint32_t x = *(const uint32_t *)key;
     const uint32_t y = ((const struct rf_op *)op)->id;
-    return (x > y) - (x < y);
+    return RF_COMPARE(x, y);
 }
 
 /* Which steps an op waits for here. What it reads was written by its `dep`: in

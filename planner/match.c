@@ -70,7 +70,7 @@ static void descend(struct query *q, struct branch branch)
 static int compare_numbers(const void *a, const void *b)
 {
     uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    return (x > y) - (x < y);
+    return RF_COMPARE(x, y);
 }
 
 /* Appends the source shards that meet `wanted`, ascending. */

@@ -331,22 +331,17 @@ static enum rf_status read_entry(struct manifest *manifest, const char *name)
     return read_place(manifest, &node, name);
 }
 
-static int compare_u64(uint64_t a, uint64_t b)
-{
-    return a < b ? -1 : a > b;
-}
-
 /* Entries that may be one family compare equal. */
 static int compare_family(const struct entry *a, const struct entry *b)
 {
     int order = strcmp(a->family, b->family);
-    order = order != 0 ? order : compare_u64(a->dtype, b->dtype);
-    order = order != 0 ? order : compare_u64(a->ndim, b->ndim);
+    order = order != 0 ? order : RF_COMPARE(a->dtype, b->dtype);
+    order = order != 0 ? order : RF_COMPARE(a->ndim, b->ndim);
     order = order != 0 || a->rule == b->rule ? order
             : a->rule < b->rule              ? -1
                                              : 1;
     for (uint32_t d = 0; order == 0 && d < a->ndim; d++) {
-        order = compare_u64(a->shape[d], b->shape[d]);
+        order = RF_COMPARE(a->shape[d], b->shape[d]);
     }
     return order;
 }
@@ -356,11 +351,11 @@ static int compare_entries(const void *left, const void *right)
     const struct entry *a = left, *b = right;
     int order = compare_family(a, b);
     order = order != 0 ? order
-                       : compare_u64((uint64_t)(a->layer + 1),
-                                     (uint64_t)(b->layer + 1));
+                       : RF_COMPARE((uint64_t)(a->layer + 1),
+                                    (uint64_t)(b->layer + 1));
     return order != 0 ? order
-                      : compare_u64((uint64_t)(a->expert + 1),
-                                    (uint64_t)(b->expert + 1));
+                      : RF_COMPARE((uint64_t)(a->expert + 1),
+                                   (uint64_t)(b->expert + 1));
 }
 
 /* End of the run of entries from `begin` that may be one family. */

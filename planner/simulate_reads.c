@@ -42,23 +42,18 @@ static bool is_inside(const struct rf_simulation *b, const struct rf_op *op)
     return b->world->ranks[op->src].node == b->world->ranks[op->dst].node;
 }
 
-static int compare_u64(uint64_t a, uint64_t b)
-{
-    return (a > b) - (a < b);
-}
-
 /* 0: parts of the same rows. */
 static int compare_rows(const struct part *a, const struct part *b)
 {
-    int order = compare_u64(a->op->src, b->op->src);
-    order = order ? order : compare_u64(a->op->src_mem, b->op->src_mem);
-    order = order ? order : compare_u64(a->op->family, b->op->family);
-    order = order ? order : compare_u64(a->dim, b->dim);
-    order = order ? order : compare_u64(a->row_bytes, b->row_bytes);
+    int order = RF_COMPARE(a->op->src, b->op->src);
+    order = order ? order : RF_COMPARE(a->op->src_mem, b->op->src_mem);
+    order = order ? order : RF_COMPARE(a->op->family, b->op->family);
+    order = order ? order : RF_COMPARE(a->dim, b->dim);
+    order = order ? order : RF_COMPARE(a->row_bytes, b->row_bytes);
     for (uint32_t d = 0; d <= a->dim && order == 0; d++) {
         const struct rf_box *x = &a->op->box, *y = &b->op->box;
-        order = compare_u64(x->start[d], y->start[d]);
-        order = order ? order : compare_u64(x->extent[d], y->extent[d]);
+        order = RF_COMPARE(x->start[d], y->start[d]);
+        order = order ? order : RF_COMPARE(x->extent[d], y->extent[d]);
     }
     return order;
 }
@@ -67,7 +62,7 @@ static int compare_parts(const void *a, const void *b)
 {
     const struct part *x = a, *y = b;
     const int order = compare_rows(x, y);
-    return order ? order : compare_u64(x->op->src_offset, y->op->src_offset);
+    return order ? order : RF_COMPARE(x->op->src_offset, y->op->src_offset);
 }
 
 /* Parts of the same rows, in the order of their columns; several may be one and

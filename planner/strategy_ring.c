@@ -146,7 +146,7 @@ struct near {
 static int by_value(const void *a, const void *b)
 {
     const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
+    return RF_COMPARE(x, y);
 }
 
 /* The hops of all parts to the receiver `at` behind the first part's first, and

@@ -50,17 +50,12 @@ struct turn {
     const struct rf_op *op;
 };
 
-static int compare(uint32_t x, uint32_t y)
-{
-    return (x > y) - (x < y);
-}
-
 static int by_round_turn_id(const void *a, const void *b)
 {
     const struct turn *x = a, *y = b;
-    int order = compare(x->op->round, y->op->round);
-    order = order != 0 ? order : compare(x->number, y->number);
-    return order != 0 ? order : compare(x->op->id, y->op->id);
+    int order = RF_COMPARE(x->op->round, y->op->round);
+    order = order != 0 ? order : RF_COMPARE(x->number, y->number);
+    return order != 0 ? order : RF_COMPARE(x->op->id, y->op->id);
 }
 
 const struct rf_op **rf_turns_of(const struct rf_schedule *schedule,

@@ -66,23 +66,18 @@ struct candidate {
     struct rf_copy_shape shape;
 };
 
-static int compare_u64(uint64_t a, uint64_t b)
-{
-    return (a > b) - (a < b);
-}
-
 /* The same memory walked the same way, run lengths apart. */
 static int compare_walks(const struct candidate *a, const struct candidate *b)
 {
-    int order = compare_u64(a->src, b->src);
-    order = order ? order : compare_u64(a->src_mem, b->src_mem);
+    int order = RF_COMPARE(a->src, b->src);
+    order = order ? order : RF_COMPARE(a->src_mem, b->src_mem);
     order = order ? order : (int)a->shape.cast - (int)b->shape.cast;
-    order = order ? order : compare_u64(a->shape.n_dims, b->shape.n_dims);
+    order = order ? order : RF_COMPARE(a->shape.n_dims, b->shape.n_dims);
     for (uint32_t d = 0; d < a->shape.n_dims && order == 0; d++) {
-        order = compare_u64(a->shape.count[d], b->shape.count[d]);
+        order = RF_COMPARE(a->shape.count[d], b->shape.count[d]);
         order =
             order ? order
-                  : compare_u64(a->shape.src_stride[d], b->shape.src_stride[d]);
+                  : RF_COMPARE(a->shape.src_stride[d], b->shape.src_stride[d]);
     }
     return order;
 }
@@ -91,9 +86,9 @@ static int compare_candidates(const void *a, const void *b)
 {
     const struct candidate *x = a, *y = b;
     int order = compare_walks(x, y);
-    order = order ? order : compare_u64(x->offset, y->offset);
-    order = order ? order : compare_u64(x->shape.run_items, y->shape.run_items);
-    return order ? order : compare_u64(x->op, y->op);
+    order = order ? order : RF_COMPARE(x->offset, y->offset);
+    order = order ? order : RF_COMPARE(x->shape.run_items, y->shape.run_items);
+    return order ? order : RF_COMPARE(x->op, y->op);
 }
 
 static bool is_replica(const struct candidate *a, const struct candidate *b)
@@ -168,7 +163,7 @@ static void make_groups(struct rf_portions *portions,
 static int compare_groups(const void *a, const void *b)
 {
     const struct group *x = a, *y = b;
-    return compare_u64(x->order, y->order);
+    return RF_COMPARE(x->order, y->order);
 }
 
 static void group_free_copies(struct rf_portions *portions,

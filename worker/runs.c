@@ -152,7 +152,7 @@ static bool push_piece(struct spans *spans, const struct rf_piece *piece,
 static int compare_spans(const void *a, const void *b)
 {
     const struct rf_span *left = a, *right = b;
-    return (left->start > right->start) - (left->start < right->start);
+    return RF_COMPARE(left->start, right->start);
 }
 
 /* Turns covered stretches into the gaps between them, in place. */

@@ -164,12 +164,6 @@ static int one_rank(struct test_rank *rank)
     return outcome;
 }
 
-static int compare_doubles(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static double slowest_ms(const int64_t *of_rank, uint32_t n)
 {
     int64_t most = 0;
@@ -196,8 +190,8 @@ static void report_cpu(const struct bench *bench, double gbytes)
         copy[i] = sum_s(bench->times->copy_cpu[i], n_ranks) / gbytes;
         refit[i] = sum_s(bench->times->refit_cpu[i], n_ranks) / gbytes;
     }
-    qsort(copy, n, sizeof(*copy), compare_doubles);
-    qsort(refit, n, sizeof(*refit), compare_doubles);
+    qsort(copy, n, sizeof(*copy), rf_stats_by_value);
+    qsort(refit, n, sizeof(*refit), rf_stats_by_value);
     printf("  CPU s/GB: copy %.3f [%.3f-%.3f], refit %.3f [%.3f-%.3f]\n",
            rf_percentile(copy, n, 50), copy[0], copy[n - 1],
            rf_percentile(refit, n, 50), refit[0], refit[n - 1]);
@@ -213,9 +207,9 @@ static void report(const struct bench *bench)
         refit[i] = slowest_ms(bench->times->refit[i], n_ranks);
         ratio[i] = refit[i] / copy[i];
     }
-    qsort(copy, n, sizeof(*copy), compare_doubles);
-    qsort(refit, n, sizeof(*refit), compare_doubles);
-    qsort(ratio, n, sizeof(*ratio), compare_doubles);
+    qsort(copy, n, sizeof(*copy), rf_stats_by_value);
+    qsort(refit, n, sizeof(*refit), rf_stats_by_value);
+    qsort(ratio, n, sizeof(*ratio), rf_stats_by_value);
     printf("%s: %.3f GB, copy %.1f ms [%.1f-%.1f] (%.1f GB/s), refit %.1f ms "
            "[%.1f-%.1f] "
            "(%.1f GB/s), refit/copy %.3f [%.3f-%.3f]\n",

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "common/stats.h"
+
 void rf_bench_must(enum rf_status status, const struct rf_err *err)
 {
     if (status != RF_OK) {
@@ -76,17 +78,11 @@ void rf_sample(struct rf_samples *samples, double value)
     }
 }
 
-static int by_value(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 double rf_samples_median(const struct rf_samples *samples)
 {
     struct rf_samples sorted = *samples;
     const unsigned n = sorted.n;
-    qsort(sorted.at, n, sizeof(sorted.at[0]), by_value);
+    qsort(sorted.at, n, sizeof(sorted.at[0]), rf_stats_by_value);
     return n == 0       ? 0
            : n % 2 != 0 ? sorted.at[n / 2]
                         : (sorted.at[n / 2 - 1] + sorted.at[n / 2]) / 2;

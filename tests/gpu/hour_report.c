@@ -111,7 +111,7 @@ static void write_verdicts(FILE *out, const json_t *parts)
 static int by_value(const void *a, const void *b)
 {
     const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
+    return RF_COMPARE(x, y);
 }
 
 static double median(const json_t *samples)

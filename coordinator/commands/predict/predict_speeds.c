@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/mem.h"
+#include "common/stats.h"
 #include "coordinator/commands/predict/predict.h"
 #include "coordinator/results/fields.h"
 #include "transport/method.h"
@@ -109,19 +110,13 @@ static void find(const struct rf_config *config, const json_t *probe,
     }
 }
 
-static int compare_figures(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* One that was found, not the middle of two: a machine may have two speeds. */
 static double median_of(struct found *found)
 {
     if (found->n_records < RF_PREDICT_SPEED_RECORDS) {
         return 0;
     }
-    qsort(found->figures, found->n, sizeof(*found->figures), compare_figures);
+    qsort(found->figures, found->n, sizeof(*found->figures), rf_stats_by_value);
     return found->figures[(found->n - 1) / 2];
 }
 

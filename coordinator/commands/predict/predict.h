@@ -1,8 +1,8 @@
 /* Predicted times. The arithmetic is pure and in predict_figures.c, figures
  * from probes come from predict_probes.c, which results count from
- * predict_speeds.c, what was measured from predict_measured.c, calibration
- * predict_calibrate.c; predict.c has the command. Formulae: docs/MEASURING.md,
- * "Predictions". */
+ * predict_speeds.c, what both read of results from predict_records.c, what was
+ * measured from predict_measured.c, calibration predict_calibrate.c; predict.c
+ * has the command. Formulae: docs/MEASURING.md, "Predictions". */
 #ifndef RF_COORDINATOR_COMMANDS_PREDICT_PREDICT_H
 #define RF_COORDINATOR_COMMANDS_PREDICT_PREDICT_H
 
@@ -46,7 +46,7 @@ void rf_predict_file_loads(const struct rf_schedule *schedule,
 double rf_predict_disk_ms(const struct rf_link_figures *figures,
                           const struct rf_file_loads *loads);
 
-/* --- What probes say (predict_probes.c, predict_speeds.c) ------------------
+/* --- What results hold (predict_records.c) --------------------------------
  */
 
 /* What has probes of its own: each repeat of a result, else all of it. NULL
@@ -60,12 +60,23 @@ const json_t *rf_predict_probe(const json_t *record, bool after);
 /* The node with a name in a probe; RF_NONE: not in the file. */
 uint32_t rf_predict_node(const struct rf_config *config, const json_t *host);
 
-/* Whether a result's method keeps weights there. */
-bool rf_predict_in_memory(const json_t *result, enum rf_memory_kind memory);
-
 /* How large the buffers were that its probes copied: what fits in a cache is
  * copied faster. 0: not said, as by older versions. */
 uint64_t rf_predict_copy_bytes(const json_t *record);
+
+/* The records of all results whose method keeps weights in a kind of memory,
+ * one after the other. Starts at 0. */
+struct rf_predict_walk {
+    const struct rf_result_set *set;
+    const enum rf_memory_kind *memory; /* NULL: any */
+    size_t file, record;
+};
+
+/* NULL at the end. */
+const json_t *rf_predict_next(struct rf_predict_walk *walk);
+
+/* --- What probes say (predict_probes.c, predict_speeds.c) ------------------
+ */
 
 /* With buffers of one size. */
 struct rf_predict_speed {

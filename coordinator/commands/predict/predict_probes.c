@@ -9,7 +9,6 @@
 #include "common/mem.h"
 #include "coordinator/commands/predict/predict.h"
 #include "coordinator/results/fields.h"
-#include "transport/method.h"
 
 static double number_of(const json_t *object, const char *key)
 {
@@ -49,17 +48,12 @@ static void take_size(const struct rf_result_set *set,
                       enum rf_memory_kind memory, uint64_t copy_bytes,
                       const bool *only, struct rf_links *links)
 {
+    struct rf_predict_walk walk = {.set = set, .memory = &memory};
     const json_t *record;
-    for (size_t f = 0; f < set->n; f++) {
-        const json_t *result = set->files[f].result;
-        for (size_t r = 0; rf_predict_in_memory(result, memory) &&
-                           (record = rf_predict_record(result, r)) != NULL;
-             r++) {
-            if ((only == NULL) ==
-                (rf_predict_copy_bytes(record) == copy_bytes)) {
-                take_nodes(speeds, record, false, only, links);
-                take_nodes(speeds, record, true, only, links);
-            }
+    while ((record = rf_predict_next(&walk)) != NULL) {
+        if ((only == NULL) == (rf_predict_copy_bytes(record) == copy_bytes)) {
+            take_nodes(speeds, record, false, only, links);
+            take_nodes(speeds, record, true, only, links);
         }
     }
 }
@@ -90,6 +84,7 @@ void rf_predict_links(const struct rf_result_set *set,
                       struct rf_links *links)
 {
     const uint32_t n_nodes = speeds->config->n_nodes;
+    struct rf_predict_walk all = {.set = set};
     bool *unknown = rf_xcalloc(n_nodes + 1, sizeof(*unknown));
     const json_t *record;
     take_size(set, speeds, memory, copy_bytes, NULL, links);
@@ -98,13 +93,10 @@ void rf_predict_links(const struct rf_result_set *set,
     }
     take_size(set, speeds, memory, copy_bytes, unknown, links);
     free(unknown);
-    for (size_t f = 0; memory == RF_HOST_MEMORY && f < set->n; f++) {
-        const json_t *result = set->files[f].result;
-        for (size_t r = 0; (record = rf_predict_record(result, r)) != NULL;
-             r++) {
-            take_pairs(speeds->config, rf_predict_probe(record, false), links);
-            take_pairs(speeds->config, rf_predict_probe(record, true), links);
-        }
+    while (memory == RF_HOST_MEMORY &&
+           (record = rf_predict_next(&all)) != NULL) {
+        take_pairs(speeds->config, rf_predict_probe(record, false), links);
+        take_pairs(speeds->config, rf_predict_probe(record, true), links);
     }
 }
 
@@ -123,15 +115,12 @@ static bool names_node(const struct rf_config *config, const json_t *probe)
 bool rf_predict_knows_nodes(const struct rf_result_set *set,
                             const struct rf_config *config)
 {
+    struct rf_predict_walk walk = {.set = set};
     const json_t *record;
-    for (size_t f = 0; f < set->n; f++) {
-        const json_t *result = set->files[f].result;
-        for (size_t r = 0; (record = rf_predict_record(result, r)) != NULL;
-             r++) {
-            if (names_node(config, rf_predict_probe(record, false)) ||
-                names_node(config, rf_predict_probe(record, true))) {
-                return true;
-            }
+    while ((record = rf_predict_next(&walk)) != NULL) {
+        if (names_node(config, rf_predict_probe(record, false)) ||
+            names_node(config, rf_predict_probe(record, true))) {
+            return true;
         }
     }
     return false;

@@ -10,78 +10,12 @@
 #include "common/stats.h"
 #include "coordinator/commands/predict/predict.h"
 #include "coordinator/results/fields.h"
-#include "transport/method.h"
-
-uint32_t rf_predict_node(const struct rf_config *config, const json_t *host)
-{
-    const char *name = json_string_value(host);
-    for (uint32_t i = 0; name != NULL && i < config->n_nodes; i++) {
-        if (strcmp(config->node_names[i], name) == 0) {
-            return i;
-        }
-    }
-    return RF_NONE;
-}
-
-bool rf_predict_in_memory(const json_t *result, enum rf_memory_kind memory)
-{
-    const struct rf_method_info *info =
-        rf_method_info_find(rf_result_text(result, "scenario", "method"));
-    return info != NULL && info->memory == memory;
-}
-
-const json_t *rf_predict_record(const json_t *result, size_t i)
-{
-    const json_t *repeats = json_object_get(result, "repeats");
-    return json_array_size(repeats) > 0 ? json_array_get(repeats, i)
-           : i == 0                     ? result
-                                        : NULL;
-}
-
-const json_t *rf_predict_probe(const json_t *record, bool after)
-{
-    const json_t *bound = json_object_get(record, "bound");
-    return json_object_get(json_object_get(bound, "probe"),
-                           after ? "after" : "before");
-}
 
 static double copy_figure(const json_t *node)
 {
     double figure = 0;
     (void)rf_result_number(node, NULL, "copy_gbytes_per_s", &figure);
     return figure;
-}
-
-uint64_t rf_predict_copy_bytes(const json_t *record)
-{
-    const json_t *bound = json_object_get(record, "bound");
-    const json_t *bytes =
-        json_object_get(json_object_get(bound, "probe"), "copy_bytes");
-    return json_integer_value(bytes) > 0 ? (uint64_t)json_integer_value(bytes)
-                                         : 0;
-}
-
-/* --- Records in turn -------------------------------------------------------
- */
-
-struct walk {
-    const struct rf_result_set *set;
-    enum rf_memory_kind memory;
-    size_t file, record;
-};
-
-/* The next record in that kind of memory; NULL at the end. */
-static const json_t *next_record(struct walk *walk)
-{
-    for (; walk->file < walk->set->n; walk->file++, walk->record = 0) {
-        const json_t *result = walk->set->files[walk->file].result;
-        const json_t *record = rf_predict_record(result, walk->record);
-        if (record != NULL && rf_predict_in_memory(result, walk->memory)) {
-            walk->record++;
-            return record;
-        }
-    }
-    return NULL;
 }
 
 /* --- What probes found -----------------------------------------------------
@@ -121,12 +55,13 @@ static double median_of(struct found *found)
 }
 
 /* Fills the speeds of one size of buffers. */
-static void find_speed(struct walk walk, const struct rf_config *config,
+static void find_speed(struct rf_predict_walk walk,
+                       const struct rf_config *config,
                        struct rf_predict_speed *speed)
 {
     struct found *found = rf_xcalloc(config->n_nodes + 1, sizeof(*found));
     const json_t *record;
-    while ((record = next_record(&walk)) != NULL) {
+    while ((record = rf_predict_next(&walk)) != NULL) {
         if (rf_predict_copy_bytes(record) != speed->copy_bytes) {
             continue;
         }
@@ -223,13 +158,13 @@ bool rf_predict_was_usual(const struct rf_predict_speeds *speeds,
 }
 
 /* Where not most records are as usual, nothing is. */
-static void settle(struct walk walk, const struct rf_config *config,
+static void settle(struct rf_predict_walk walk, const struct rf_config *config,
                    struct rf_predict_speed *speed, size_t *n_unsettled)
 {
     struct rf_predict_other_speed other;
     size_t n = 0, n_usual = 0;
     const json_t *record;
-    while ((record = next_record(&walk)) != NULL) {
+    while ((record = rf_predict_next(&walk)) != NULL) {
         if (rf_predict_copy_bytes(record) == speed->copy_bytes &&
             compare_record(config, speed, record, &other) > 0) {
             n++;
@@ -251,11 +186,11 @@ void rf_predict_speeds_init(const struct rf_result_set *set,
                             enum rf_memory_kind memory,
                             struct rf_predict_speeds *speeds)
 {
-    const struct walk start = {.set = set, .memory = memory};
-    struct walk walk = start;
+    const struct rf_predict_walk start = {.set = set, .memory = &memory};
+    struct rf_predict_walk walk = start;
     const json_t *record;
     *speeds = (struct rf_predict_speeds){.config = config};
-    while ((record = next_record(&walk)) != NULL) {
+    while ((record = rf_predict_next(&walk)) != NULL) {
         const uint64_t bytes = rf_predict_copy_bytes(record);
         if (speed_for(speeds, bytes) == NULL) {
             const struct rf_predict_speed speed = {

@@ -73,6 +73,7 @@ static void add_header(struct rf_link *link)
     struct rf_link_batch *batch = link->batch;
     const struct rf_link_op *op = &link->ops[link->current];
     uint8_t *at = batch->stage + batch->staged;
+    memset(at, 0, RF_LINK_HEADER_BYTES);
     rf_put_u32(at, engine->env->schedule->ops[op->op].id);
     rf_put_u32(at + 4, engine->flow->generation);
     rf_put_u64(at + 8, op->shape.total_items * op->wire_item);

@@ -76,10 +76,10 @@ test_the_bytes_of_a_trace_are_those_of_the_refit() {
     run_coord cluster.json --trace t.json
     expect_exit 0
     check_trace t.json
-    # Headers, of 16 bytes, are sent along.
+    # Headers, of 64 bytes, are sent along.
     jq -e --slurpfile result "$(result s)" '
         ([.traceEvents[] | select(.cat == "refit" and .name == "send") |
-            .args.bytes] | add) - 16 * $result[0].schedule.operations
+            .args.bytes] | add) - 64 * $result[0].schedule.operations
             == $result[0].schedule.wire_bytes' t.json >/dev/null ||
         fail "the trace has other bytes"
 }

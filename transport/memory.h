@@ -86,11 +86,10 @@ struct rf_memory_ops {
     enum rf_status (*alloc)(uint64_t bytes, struct rf_arena *out,
                             struct rf_err *err);
     void (*free)(struct rf_arena *arena);
-    /* Writes the content of `iteration` into all pieces of a rank's
-     * side: the pattern (or, in host memory, the checkpoint's bytes) in the
-     * *training* side's dtype, and its cast on an inference side of another
-     * dtype. Padding gets rf_poison_byte(iteration). Checkpoints get into other
-     * memory by `write` (worker/fill.h). */
+    /* Writes the pattern of `iteration` into all pieces of a rank's side: in
+     * the *training* side's dtype, and its cast on an inference side of another
+     * dtype. Padding gets rf_poison_byte(iteration). Checkpoints are read by
+     * rf_fill() (worker/fill.h). */
     enum rf_status (*fill)(const struct rf_plan *plan, enum rf_side side,
                            uint32_t rank, uint64_t iteration,
                            struct rf_arena *arena, struct rf_err *err);

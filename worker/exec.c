@@ -133,12 +133,13 @@ static enum rf_status load_sources(struct rf_exec *exec, uint32_t iteration,
                                     .arena =
                                         &exec->method_env.arena[RF_MEM_TRAIN],
                                     .reading = reading};
-    const int64_t begun_ns = rf_now_ns();
+    int64_t begun_ns;
     enum rf_status status = exec->memory->poison(
         iteration, &exec->method_env.arena[RF_MEM_TRAIN], err);
     if (status != RF_OK) {
         return status;
     }
+    begun_ns = rf_now_ns();
     status = rf_fill(&job, err);
     if (status != RF_OK) {
         rf_err_wrap(err, "checkpoint");

@@ -36,6 +36,7 @@ void rf_links_init(struct rf_links *links, uint32_t n_nodes)
     links->pair_gbytes_per_s = rf_xcalloc(n * n, sizeof(double));
     links->pair_latency_us = rf_xcalloc(n * n, sizeof(double));
     links->peer_gbytes_per_s = NULL;
+    links->left_bytes = NULL;
 }
 
 void rf_links_free(struct rf_links *links)
@@ -47,6 +48,7 @@ void rf_links_free(struct rf_links *links)
     free(links->pair_gbytes_per_s);
     free(links->pair_latency_us);
     free(links->peer_gbytes_per_s);
+    free(links->left_bytes);
     free(links->nic_gbytes_per_s);
     free(links->nics);
     *links = (struct rf_links){.n_nodes = 0};
@@ -100,6 +102,7 @@ struct copied {
     double *node, *rank;
     double *read;      /* by node: the part of `node` that is read */
     double *peer;      /* by rank: what others have to give it */
+    double *left;      /* by node: see rf_links */
     uint32_t *needers; /* of the current parcel, by node with a holder */
     bool *held;
 };
@@ -166,8 +169,30 @@ static void add_copies(const struct rf_plan *plan,
     }
 }
 
+static void take_off(double *from, double bytes)
+{
+    *from = RF_MAX(*from - bytes, 0.);
+}
+
+/* Takes off what stays in place: a whole copy of each such byte, though more
+ * than one rank may count on its being read. */
+static void leave(const struct rf_world *world, const uint64_t *left_bytes,
+                  struct copied *copied)
+{
+    for (uint32_t r = 0; r < world->n_ranks; r++) {
+        const uint32_t node = world->ranks[r].node;
+        const double bytes = (double)left_bytes[r];
+        copied->left[node] += bytes;
+        take_off(&copied->node[node], bytes);
+        take_off(&copied->read[node], bytes / 2);
+        take_off(&copied->rank[r], bytes);
+        take_off(&copied->peer[r], bytes);
+    }
+}
+
 static void copied_make(const struct rf_plan *plan,
-                        const struct rf_parcels *parcels, struct copied *copied)
+                        const struct rf_parcels *parcels,
+                        const struct rf_links *links, struct copied *copied)
 {
     const struct rf_world *world = plan->world;
     *copied =
@@ -175,10 +200,14 @@ static void copied_make(const struct rf_plan *plan,
                         .read = rf_xcalloc(world->n_nodes, sizeof(double)),
                         .rank = rf_xcalloc(world->n_ranks, sizeof(double)),
                         .peer = rf_xcalloc(world->n_ranks, sizeof(double)),
+                        .left = rf_xcalloc(world->n_nodes, sizeof(double)),
                         .needers = rf_xcalloc(world->n_nodes, sizeof(uint32_t)),
                         .held = rf_xcalloc(world->n_nodes, sizeof(bool))};
     for (size_t u = 0; u < parcels->n; u++) {
         add_copies(plan, parcels, &parcels->of[u], copied);
+    }
+    if (links->left_bytes != NULL) {
+        leave(world, links->left_bytes, copied);
     }
 }
 
@@ -188,6 +217,7 @@ static void copied_free(struct copied *copied)
     free(copied->read);
     free(copied->rank);
     free(copied->peer);
+    free(copied->left);
     free(copied->needers);
     free(copied->held);
 }
@@ -219,7 +249,8 @@ static void bound_memory(const struct rf_plan *plan,
 
 /* S1: the operations' copies inside a node. Each writes, and what the node's
  * ranks hold has to be read once; what is read again may be in a cache. Where a
- * remote source may stand in for one of the node, nothing need be read. */
+ * remote source may stand in for one of the node, or all comes by a root,
+ * nothing need be read. */
 static void bound_copies(const struct rf_plan *plan,
                          const struct rf_schedule *schedule,
                          const struct copied *copied,
@@ -227,11 +258,12 @@ static void bound_copies(const struct rf_plan *plan,
                          struct rf_bound *bound)
 {
     for (uint32_t n = 0; n < plan->world->n_nodes; n++) {
-        const bool local = plan->spec->balance != RF_BALANCE_NONE ||
-                           schedule->node_recv[n] == 0;
-        raise_bound(bound,
-                    (double)schedule->node_write[n] / 2 +
-                        (local ? copied->read[n] : 0),
+        const bool local = schedule->node_recv[n] == 0 ||
+                           (plan->spec->balance != RF_BALANCE_NONE &&
+                            plan->spec->strategy != RF_GATHER_BROADCAST);
+        const double written =
+            RF_MAX((double)schedule->node_write[n] - copied->left[n], 0.);
+        raise_bound(bound, written / 2 + (local ? copied->read[n] : 0),
                     links->copy_gbytes_per_s[n], "%smemory of %s",
                     links->devices ? "GPU " : "", names[n]);
     }
@@ -499,7 +531,7 @@ static enum rf_status find_bound(const struct rf_plan *plan,
     if (status != RF_OK) {
         return status;
     }
-    copied_make(plan, &parcels, &copied);
+    copied_make(plan, &parcels, links, &copied);
     bound_memory(plan, &copied, links, names, &bound);
     bound_links(plan, &parcels, links, names, &bound);
     if (schedule != NULL) {

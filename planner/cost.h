@@ -23,6 +23,9 @@ struct rf_links {
     double *pair_latency_us;   /* [from·n_nodes + to] */
     /* per rank: into its GPU from all others; NULL: not measured */
     double *peer_gbytes_per_s;
+    /* Per rank: what it needs and no bytes move for, since the method leaves it
+     * where the source has it; NULL: nothing. Bounds are those of the rest. */
+    uint64_t *left_bytes;
     /* Given, never measured; 0: not given. Per node: each of its NICs, one way,
      * which wins over what pairs reach; ranks share them by slot. */
     double *nic_gbytes_per_s;
@@ -41,7 +44,8 @@ struct rf_bound {
  * its ranks need and one of them holds: read once, written for each), with
  * devices each rank's GPU and what comes into it, each node's link out and in
  * (inter-node bytes, each destination node's unique bytes counted once, since
- * strategies may fan out inside a node; capacity the best pair's goodput).
+ * strategies may fan out inside a node; capacity the better of the best pair's
+ * goodput and of that with all others at once).
  * Formula and proof: docs/MEASURING.md.
  */
 enum rf_status rf_cost_bound(const struct rf_plan *plan,

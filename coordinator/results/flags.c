@@ -26,6 +26,11 @@ static bool bounds_hold(const json_t *record)
            !json_is_false(rf_result_value(record, "schedule_bound", "valid"));
 }
 
+static bool bounds_do_not_hold(const json_t *record)
+{
+    return !bounds_hold(record);
+}
+
 static bool is_known(const json_t *record, const char *key, double percent)
 {
     struct rf_result_samples samples = rf_result_samples(record, key);
@@ -182,7 +187,10 @@ json_t *rf_flags_json(const json_t *record)
                  {"start_skew", starts_apart}};
     json_t *flags = json_array();
     size_t before;
-    add(flags, !bounds_hold(record), "bound_not_valid");
+    add(flags,
+        !bounds_hold(record) ||
+            shows(record, "bound_not_valid", bounds_do_not_hold),
+        "bound_not_valid");
     before = json_array_size(flags);
     add(flags, is_wide(record), "wide_interval");
     for (size_t i = 0; i < RF_ARRAY_SIZE(signs); i++) {

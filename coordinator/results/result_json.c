@@ -251,9 +251,16 @@ static bool links_are_known(const struct rf_attempt *attempt)
            rf_attempt_yardstick_crossed(attempt);
 }
 
+/* What a bound is about. */
+enum bounded {
+    BOUND_ANY,      /* any strategy */
+    BOUND_SCHEDULE, /* the schedule's own operations */
+    BOUND_WHOLE,    /* any strategy, with nothing left in place */
+};
+
 /* The physical lower bounds from the best probe or yardstick, if they can be
- * known: of the refit, or of the schedule's own operations. */
-static bool bound_of(const struct rf_attempt *attempt, bool of_schedule,
+ * known. */
+static bool bound_of(const struct rf_attempt *attempt, enum bounded what,
                      struct rf_bound *out)
 {
     const struct rf_scenario *scenario = attempt->scenario;
@@ -263,8 +270,12 @@ static bool bound_of(const struct rf_attempt *attempt, bool of_schedule,
         !rf_attempt_links(attempt, &links)) {
         return false;
     }
+    if (what == BOUND_WHOLE) {
+        free(links.left_bytes);
+        links.left_bytes = NULL;
+    }
     status =
-        of_schedule
+        what == BOUND_SCHEDULE
             ? rf_cost_schedule_bound(scenario->plan, scenario->schedule, &links,
                                      scenario->config->node_names, out, NULL)
             : rf_cost_bound(scenario->plan, &links,
@@ -273,8 +284,15 @@ static bool bound_of(const struct rf_attempt *attempt, bool of_schedule,
     return status == RF_OK;
 }
 
-/* Whether a method may have left pieces in place. Its ranks say so if they have
- * yardsticks. */
+/* Whether a method may have left pieces in place, and nobody knows which: its
+ * ranks say so if they have yardsticks. */
+static bool left_is_unknown(const struct rf_attempt *attempt)
+{
+    return !rf_attempt_has_yardstick(attempt) &&
+           rf_method_info_find(attempt->scenario->spec->method)->inside.left !=
+               RF_LEFT_NOTHING;
+}
+
 static bool may_have_left(const struct rf_attempt *attempt)
 {
     for (uint32_t r = 0; r < rf_attempt_ranks(attempt); r++) {
@@ -282,19 +300,16 @@ static bool may_have_left(const struct rf_attempt *attempt)
             return true;
         }
     }
-    return !rf_attempt_has_yardstick(attempt) &&
-           rf_method_info_find(attempt->scenario->spec->method)->inside.left !=
-               RF_LEFT_NOTHING;
+    return left_is_unknown(attempt);
 }
 
 /* Whether a method that may leave pieces in place did so: it was faster than
- * copying could be. Then no bytes moved in that time. */
-static bool was_zero_copy(const struct rf_attempt *attempt, bool of_schedule,
-                          double median_ms)
+ * copying all could be. */
+static bool was_zero_copy(const struct rf_attempt *attempt, double median_ms)
 {
     struct rf_bound bound;
     return attempt->scenario != NULL && may_have_left(attempt) &&
-           bound_of(attempt, of_schedule, &bound) && median_ms < bound.ms;
+           bound_of(attempt, BOUND_WHOLE, &bound) && median_ms < bound.ms;
 }
 
 /* Whether the time of the measured iterations is one of moving all bytes. */
@@ -302,7 +317,7 @@ static bool has_rate(const struct rf_attempt *attempt)
 {
     struct rf_stats stats;
     return summarise(attempt, &stats) && moves_bytes(attempt) &&
-           !was_zero_copy(attempt, false, stats.median);
+           !was_zero_copy(attempt, stats.median);
 }
 
 static json_t *links_json(const struct rf_attempt *attempt,
@@ -333,16 +348,17 @@ static json_t *links_json(const struct rf_attempt *attempt,
     return json_pack("{s:o, s:o}", "nodes", nodes, "pairs", pairs);
 }
 
-/* Adds a bound and how near the median came to it. */
+/* Adds a bound and how near the median came to it. What is below a bound that
+ * may count what was left in place says nothing of the bound. */
 static void put_bound(json_t *out, const struct rf_attempt *attempt,
-                      bool of_schedule)
+                      enum bounded what)
 {
     struct rf_bound bound = {0};
     struct rf_stats stats;
-    const bool known = bound_of(attempt, of_schedule, &bound);
-    const bool judged = known && summarise(attempt, &stats) &&
-                        moves_bytes(attempt) &&
-                        !was_zero_copy(attempt, of_schedule, stats.median);
+    const bool known = bound_of(attempt, what, &bound);
+    const bool judged =
+        known && summarise(attempt, &stats) && moves_bytes(attempt) &&
+        !(left_is_unknown(attempt) && stats.median < bound.ms);
     put(out, "ms", known ? json_real(bound.ms) : NULL);
     put(out, "resource", known ? json_string(bound.resource) : NULL);
     rf_summary_judge_bound(out, judged ? stats.median : 0);
@@ -351,7 +367,7 @@ static void put_bound(json_t *out, const struct rf_attempt *attempt,
 static json_t *schedule_bound_json(const struct rf_attempt *attempt)
 {
     json_t *out = json_object();
-    put_bound(out, attempt, true);
+    put_bound(out, attempt, BOUND_SCHEDULE);
     return out;
 }
 
@@ -380,18 +396,20 @@ static json_t *bound_json(const struct rf_attempt *attempt)
     struct rf_stats stats;
     json_t *out = json_object(), *probe = NULL;
     if (attempt->probed_before || attempt->probed_after) {
+        const uint64_t bytes = rf_run_probes_copy_bytes(attempt->scenario);
+        const bool device = rf_scenario_on_device(attempt->scenario);
         probe = json_pack(
-            "{s:o, s:o, s:I}", "before",
+            "{s:o, s:o, s:o}", "before",
             links_json(attempt, &attempt->before, attempt->probed_before),
             "after",
             links_json(attempt, &attempt->after, attempt->probed_after),
             "copy_bytes",
-            (json_int_t)rf_run_probes_copy_bytes(attempt->scenario));
+            device ? json_null() : json_integer((json_int_t)bytes));
     }
-    put_bound(out, attempt, false);
+    put_bound(out, attempt, BOUND_ANY);
     put(out, "zero_copy",
         json_boolean(summarise(attempt, &stats) && stats.median > 0 &&
-                     was_zero_copy(attempt, false, stats.median)));
+                     was_zero_copy(attempt, stats.median)));
     put(out, "probe", probe);
     put(out, "yardstick",
         attempt->scenario != NULL && rf_attempt_has_yardstick(attempt)

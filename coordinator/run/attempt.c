@@ -326,6 +326,11 @@ bool rf_attempt_links(const struct rf_attempt *attempt, struct rf_links *out)
         take_fastest(out->in_gbytes_per_s, n);
     }
     take_fastest(out->peer_gbytes_per_s, rf_attempt_ranks(attempt));
+    out->left_bytes =
+        rf_xcalloc(rf_attempt_ranks(attempt) + 1, sizeof(*out->left_bytes));
+    for (uint32_t r = 0; r < rf_attempt_ranks(attempt); r++) {
+        out->left_bytes[r] = attempt->ranks[r].yardstick.left_bytes;
+    }
     take_better(out->pair_latency_us, a->pair_latency_us, b->pair_latency_us,
                 n * n, true);
     return true;

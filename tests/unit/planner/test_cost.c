@@ -336,6 +336,29 @@ START_TEST(test_cost_bound_of_gpus_is_what_comes_into_them)
 }
 END_TEST
 
+/* What stays in place is neither read nor written: half of what the two ranks
+ * need, with copies of all by both bounds. */
+START_TEST(test_cost_bound_leaves_out_what_stays_in_place)
+{
+    const uint32_t slots[] = {2};
+    struct rf_bound own, any;
+    lab_links(&links, 1, 8, 100, 0);
+    links.left_bytes = rf_xcalloc(2, sizeof(*links.left_bytes));
+    links.left_bytes[0] = (uint64_t)BYTES / 2;
+    both_bounds("{'train': {'layout': 'spec', 'mesh': [1, 2], 'spec': 'S1R'}, "
+                "'infer': {'layout': 'spec', 'mesh': [1, 2], 'spec': 'S1R'}}",
+                slots, 1, &own, &any);
+    ck_assert_double_eq_tol(any.ms, BYTES / 2 / 8e6, 1e-9);
+    ck_assert_double_eq_tol(own.ms, any.ms, 1e-9);
+    links.left_bytes[1] = (uint64_t)BYTES / 2;
+    both_bounds("{'train': {'layout': 'spec', 'mesh': [1, 2], 'spec': 'S1R'}, "
+                "'infer': {'layout': 'spec', 'mesh': [1, 2], 'spec': 'S1R'}}",
+                slots, 1, &own, &any);
+    ck_assert_double_eq_tol(any.ms, 0, 1e-9);
+    ck_assert_double_eq_tol(own.ms, 0, 1e-9);
+}
+END_TEST
+
 Suite *test_cost_suite(void);
 Suite *test_cost_suite(void)
 {
@@ -350,6 +373,7 @@ Suite *test_cost_suite(void)
         tests, test_cost_bound_of_a_strategy_counts_what_it_sends, 0, 2);
     tcase_add_test(tests, test_cost_bound_of_a_strategy_counts_what_it_writes);
     tcase_add_test(tests, test_cost_bound_takes_the_best_that_a_link_has_done);
+    tcase_add_test(tests, test_cost_bound_leaves_out_what_stays_in_place);
     tcase_add_test(tests, test_cost_bound_of_gpus_is_what_comes_into_them);
     tcase_add_test(tests, test_cost_bound_counts_unique_bytes_into_a_node_once);
     tcase_add_test(tests, test_cost_bound_of_an_only_holder_is_its_link_out);

@@ -297,16 +297,24 @@ START_TEST(test_results_bound_takes_the_best_yardstick)
 }
 END_TEST
 
-START_TEST(test_results_of_a_method_that_moves_nothing_claim_no_bandwidth)
+/* The lab's cluster file with another method. */
+static void load_with_method(const char *method)
 {
     char *text = rf_xstrdup(result_lab_cluster),
          *at = strstr(text, "'warmup': 1");
+    char *with = rf_xasprintf("%.*s'method': '%s', %s", (int)(at - text), text,
+                              method, at);
+    result_lab_unload();
+    result_lab_load(with);
+    free(with);
+    free(text);
+}
+
+START_TEST(test_results_of_a_method_that_moves_nothing_claim_no_bandwidth)
+{
     struct rf_attempt *attempt;
     json_t *record;
-    char *with_null =
-        rf_xasprintf("%.*s'method': 'null', %s", (int)(at - text), text, at);
-    result_lab_unload();
-    result_lab_load(with_null);
+    load_with_method("null");
     attempt = result_lab_attempt(0);
     record = record_of(attempt);
     ck_assert_double_eq_tol(number(record, "summary", "median_ms"), 15, 1e-9);
@@ -316,8 +324,47 @@ START_TEST(test_results_of_a_method_that_moves_nothing_claim_no_bandwidth)
         json_object_get(json_object_get(record, "bound"), "efficiency")));
     json_decref(record);
     rf_attempt_destroy(attempt);
-    free(with_null);
-    free(text);
+}
+END_TEST
+
+/* Memory so slow that copying all would have taken far longer. */
+static json_t *record_of_slow_memory(struct rf_attempt *attempt)
+{
+    attempt->before.copy_gbytes_per_s[0] = 1e-9;
+    attempt->after.copy_gbytes_per_s[0] = 1e-9;
+    return record_of(attempt);
+}
+
+/* Where ranks say what they left in place, bounds are those of the rest and are
+ * judged. */
+START_TEST(test_results_judge_the_bound_of_what_was_not_left)
+{
+    static const char one_node[] =
+        "{'name': 't', 'launch': {'method': 'local'}, 'nodes': [{'host': 'a', "
+        "'slots': 4}], 'model': {'megatron': {'num_layers': 2, 'hidden_size': "
+        "64, 'num_attention_heads': 4, 'vocab_size': 128}}, 'scenarios': "
+        "[{'name': 'one', 'train': {'tp': 4}, 'infer': {'tp': 2}, 'method': "
+        "'shm', 'warmup': 1, 'iterations': 3}]}";
+    struct rf_attempt *attempt;
+    json_t *record;
+    result_lab_unload();
+    result_lab_load(one_node);
+    attempt = result_lab_attempt(0);
+    attempt->ranks[0].yardstick =
+        (struct rf_msg_yardstick){.copied_bytes = 1, .left_bytes = 1};
+    record = record_of_slow_memory(attempt);
+    ck_assert(json_is_true(rf_result_value(record, "bound", "zero_copy")));
+    ck_assert(number(record, "bound", "efficiency") > 1.02);
+    ck_assert(json_is_false(rf_result_value(record, "bound", "valid")));
+    json_decref(record);
+    for (uint32_t r = 0; r < 4; r++) { /* all of it */
+        attempt->ranks[r].yardstick.left_bytes = UINT64_C(1) << 40;
+    }
+    record = record_of_slow_memory(attempt);
+    ck_assert(json_is_true(rf_result_value(record, "bound", "zero_copy")));
+    ck_assert(!json_is_false(rf_result_value(record, "bound", "valid")));
+    json_decref(record);
+    rf_attempt_destroy(attempt);
 }
 END_TEST
 
@@ -506,6 +553,7 @@ Suite *test_result_json_suite(void)
     tcase_add_test(tests, test_results_have_the_yardstick_of_each_iteration);
     tcase_add_test(tests, test_results_know_a_bound_that_was_beaten);
     tcase_add_test(tests, test_results_bound_takes_the_best_yardstick);
+    tcase_add_test(tests, test_results_judge_the_bound_of_what_was_not_left);
     tcase_add_test(tests, test_results_bound_takes_the_better_probe);
     tcase_add_test(tests, test_results_of_a_scenario_that_could_not_begin);
     tcase_add_test(tests, test_results_first_error_is_the_cause);

@@ -273,3 +273,44 @@ enum rf_status rf_store(const char *path, const void *data, size_t size,
     free(target);
     return status;
 }
+
+static enum rf_status check_replacing(const char *path, struct rf_err *err)
+{
+    char *temporary = rf_xasprintf("%s.tmp", path);
+    char *copy = rf_xstrdup(path);
+    enum rf_status status = RF_OK;
+    bool named;
+    int fd = open_new(dirname(copy), temporary, &named);
+    if (fd < 0) {
+        status = rf_err_errno(err, RF_ERR_IO, errno, "%s", path);
+    } else {
+        close(fd);
+        if (named) {
+            unlink(temporary);
+        }
+    }
+    free(copy);
+    free(temporary);
+    return status;
+}
+
+enum rf_status rf_store_check(const char *path, struct rf_err *err)
+{
+    struct stat file;
+    bool through;
+    char *target;
+    enum rf_status status;
+    if (strcmp(path, "-") == 0) {
+        return RF_OK;
+    }
+    if (stat(path, &file) == 0 && S_ISDIR(file.st_mode)) {
+        return rf_err_errno(err, RF_ERR_IO, EISDIR, "%s", path);
+    }
+    target = find_target(path, &through);
+    if (target == NULL) {
+        return rf_err_errno(err, RF_ERR_IO, errno, "%s", path);
+    }
+    status = through ? RF_OK : check_replacing(target, err);
+    free(target);
+    return status;
+}

@@ -25,6 +25,14 @@
 enum rf_status rf_store(const char *path, const void *data, size_t size,
                         struct rf_err *err) RF_MUST_CHECK;
 
+/*
+ * Whether rf_store() could put a file there now, before there is anything to
+ * put: makes one and takes it away. Errors are those of rf_store(). "-", and
+ * what is not a regular file, a folder aside, is not tried.
+ */
+enum rf_status rf_store_check(const char *path,
+                              struct rf_err *err) RF_MUST_CHECK;
+
 /* Calls write() until all is written; waits if that would block, even on a
  * non-blocking descriptor. -1 (errno) when it fails. */
 int rf_write_all(int fd, const void *data, size_t size);

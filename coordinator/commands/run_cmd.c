@@ -16,6 +16,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/mem.h"
+#include "common/store.h"
 #include "coordinator/cluster/random.h"
 #include "coordinator/commands/commands.h"
 #include "coordinator/commands/load.h"
@@ -403,6 +404,12 @@ static void open_cb(uv_work_t *work)
         app->cli->repeat,
         {app->cli->argc, app->cli->argv, app->libraries},
         app->cli->logs};
+    if (app->cli->trace != NULL &&
+        rf_store_check(app->cli->trace, &app->open_why) != RF_OK) {
+        rf_err_wrap(&app->open_why, "--trace");
+        app->open_status = RF_ERR_USAGE;
+        return;
+    }
     app->open_status = rf_results_open(&settings, app->config, app->model,
                                        &app->results, &app->open_why);
 }

@@ -94,6 +94,23 @@ START_TEST(test_store_failure_leaves_nothing)
 }
 END_TEST
 
+START_TEST(test_store_check_says_what_a_store_would)
+{
+    struct rf_err err = {0};
+    char *path = rf_xasprintf("%s/absent/file", folder);
+    ck_assert_int_eq(rf_store_check(path, &err), RF_ERR_IO);
+    ck_assert_ptr_nonnull(strstr(err.text, "absent/file"));
+    free(path);
+    ck_assert_int_eq(rf_store_check(folder, &err), RF_ERR_IO);
+    ck_assert_int_eq(rf_store_check("-", &err), RF_OK);
+    ck_assert_int_eq(rf_store_check("/dev/full", &err), RF_OK);
+    path = rf_xasprintf("%s/file", folder);
+    ck_assert_int_eq(rf_store_check(path, &err), RF_OK);
+    ck_assert_int_eq(count_files(), 0);
+    free(path);
+}
+END_TEST
+
 /* In a process of its own with nothing in /proc; NO_NAMESPACE where that cannot
  * be had. */
 #define NO_NAMESPACE 77
@@ -318,6 +335,7 @@ Suite *test_store_suite(void)
     tcase_add_test(tests, test_store_makes_and_replaces);
     tcase_add_test(tests, test_store_passes_over_what_a_killed_process_left);
     tcase_add_test(tests, test_store_failure_leaves_nothing);
+    tcase_add_test(tests, test_store_check_says_what_a_store_would);
     tcase_add_test(tests, test_store_needs_no_proc);
     tcase_add_loop_test(tests, test_store_replaces_what_a_link_points_to, 0, 2);
     tcase_add_test(tests, test_store_refuses_a_circle_of_links);

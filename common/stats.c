@@ -246,6 +246,18 @@ bool rf_stats_median_known(const double *samples, size_t count, double percent)
     return rf_stats_repeats_median_known(&one, percent);
 }
 
+double rf_stats_median(const double *samples, size_t count)
+{
+    double *sorted, median;
+    if (count == 0) {
+        return 0;
+    }
+    sorted = sorted_copy(samples, count);
+    median = rf_percentile(sorted, count, 50);
+    free(sorted);
+    return median;
+}
+
 static double drift_percent(const double *samples, size_t count, double mean)
 {
     double mid = (double)(count - 1) / 2.0, sxy = 0, sxx = 0;

@@ -45,7 +45,11 @@ int rf_stats_by_value(const void *a, const void *b);
 /* Percentile `p` in [0, 100] of `sorted` (ascending, count ≥ 1). */
 double rf_percentile(const double *sorted, size_t count, double p);
 
-/* Fills `out` from `samples` (not modified). count 0 gives all zeros. */
+/* The median of `samples` (not modified); 0 of none. */
+double rf_stats_median(const double *samples, size_t count);
+
+/* Fills `out` from `samples` (not modified). count 0 gives all zeros. Takes as
+ * long as thousands of medians: the interval is a bootstrap's. */
 void rf_stats_compute(const double *samples, size_t count,
                       struct rf_stats *out);
 /* The same for all samples of all repeats. */

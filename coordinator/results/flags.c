@@ -90,8 +90,7 @@ static bool starts_apart(const json_t *record)
 {
     const json_t *list = json_object_get(record, "iterations"), *one;
     double *shares = rf_xcalloc(json_array_size(list) + 1, sizeof(*shares));
-    double skew, time;
-    struct rf_stats stats;
+    double skew, time, median;
     size_t i, count = 0;
     json_array_foreach (list, i, one) {
         if (rf_result_number(one, NULL, "start_skew_us", &skew) &&
@@ -99,10 +98,9 @@ static bool starts_apart(const json_t *record)
             shares[count++] = skew / 1e3 / time * 100;
         }
     }
-    rf_stats_compute(shares, count, &stats);
+    median = rf_stats_median(shares, count);
     free(shares);
-    return stats.median >
-           (share_cores(record) ? SHARED_SKEW_PERCENT : SKEW_PERCENT);
+    return median > (share_cores(record) ? SHARED_SKEW_PERCENT : SKEW_PERCENT);
 }
 
 static bool has_outliers(const json_t *record)

@@ -218,8 +218,8 @@ static json_t *ended_by_json(const struct rf_attempt *attempt)
                : NULL;
 }
 
-/* Statistics of the measured iterations; false when there are none. */
-static bool summarise(const struct rf_attempt *attempt, struct rf_stats *out)
+/* The median of the measured iterations' times; false when there are none. */
+static bool find_median(const struct rf_attempt *attempt, double *median_ms)
 {
     double *samples = rf_xcalloc(attempt->n_iterations + 1, sizeof(*samples));
     size_t count = 0;
@@ -230,7 +230,7 @@ static bool summarise(const struct rf_attempt *attempt, struct rf_stats *out)
             samples[count++] = (double)s.slowest_ns / 1e6;
         }
     }
-    rf_stats_compute(samples, count, out);
+    *median_ms = rf_stats_median(samples, count);
     free(samples);
     return count > 0;
 }
@@ -315,9 +315,9 @@ static bool was_zero_copy(const struct rf_attempt *attempt, double median_ms)
 /* Whether the time of the measured iterations is one of moving all bytes. */
 static bool has_rate(const struct rf_attempt *attempt)
 {
-    struct rf_stats stats;
-    return summarise(attempt, &stats) && moves_bytes(attempt) &&
-           !was_zero_copy(attempt, stats.median);
+    double median_ms;
+    return find_median(attempt, &median_ms) && moves_bytes(attempt) &&
+           !was_zero_copy(attempt, median_ms);
 }
 
 static json_t *links_json(const struct rf_attempt *attempt,
@@ -354,14 +354,14 @@ static void put_bound(json_t *out, const struct rf_attempt *attempt,
                       enum bounded what)
 {
     struct rf_bound bound = {0};
-    struct rf_stats stats;
+    double median_ms;
     const bool known = bound_of(attempt, what, &bound);
-    const bool judged =
-        known && summarise(attempt, &stats) && moves_bytes(attempt) &&
-        !(left_is_unknown(attempt) && stats.median < bound.ms);
+    const bool judged = known && find_median(attempt, &median_ms) &&
+                        moves_bytes(attempt) &&
+                        !(left_is_unknown(attempt) && median_ms < bound.ms);
     put(out, "ms", known ? json_real(bound.ms) : NULL);
     put(out, "resource", known ? json_string(bound.resource) : NULL);
-    rf_summary_judge_bound(out, judged ? stats.median : 0);
+    rf_summary_judge_bound(out, judged ? median_ms : 0);
 }
 
 static json_t *schedule_bound_json(const struct rf_attempt *attempt)
@@ -393,7 +393,7 @@ static json_t *yardstick_json(const struct rf_attempt *attempt)
 
 static json_t *bound_json(const struct rf_attempt *attempt)
 {
-    struct rf_stats stats;
+    double median_ms;
     json_t *out = json_object(), *probe = NULL;
     if (attempt->probed_before || attempt->probed_after) {
         const uint64_t bytes = rf_run_probes_copy_bytes(attempt->scenario);
@@ -408,8 +408,8 @@ static json_t *bound_json(const struct rf_attempt *attempt)
     }
     put_bound(out, attempt, BOUND_ANY);
     put(out, "zero_copy",
-        json_boolean(summarise(attempt, &stats) && stats.median > 0 &&
-                     was_zero_copy(attempt, stats.median)));
+        json_boolean(find_median(attempt, &median_ms) && median_ms > 0 &&
+                     was_zero_copy(attempt, median_ms)));
     put(out, "probe", probe);
     put(out, "yardstick",
         attempt->scenario != NULL && rf_attempt_has_yardstick(attempt)

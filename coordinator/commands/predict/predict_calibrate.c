@@ -12,13 +12,6 @@
 #include "common/stats.h"
 #include "coordinator/commands/predict/predict.h"
 
-static double median_of(const double *samples, size_t n)
-{
-    struct rf_stats stats;
-    rf_stats_compute(samples, n, &stats);
-    return stats.median;
-}
-
 /* Whether row `i` says something that none before it does. */
 static bool counts(const struct rf_predict_rows *rows, size_t i)
 {
@@ -71,7 +64,7 @@ static void fit_points(const double *simulated, const double *measured,
         for (size_t i = 0; i < fit->n; i++) {
             ratios[i] = measured[i] / simulated[i];
         }
-        fit->factor = median_of(ratios, fit->n);
+        fit->factor = rf_stats_median(ratios, fit->n);
         free(ratios);
     }
 }
@@ -142,7 +135,7 @@ void rf_predict_calibrate(struct rf_predict_rows *rows,
         }
     }
     if (out->n > 0) {
-        out->median = median_of(errors, out->n);
+        out->median = rf_stats_median(errors, out->n);
     }
     free(errors);
 }

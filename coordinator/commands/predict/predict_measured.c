@@ -185,7 +185,6 @@ static void measure(const struct rf_result_file *file,
     double ms = 0;
     struct rf_predict_other_speed found, other = {.node = NULL};
     struct samples samples = {.n = 0};
-    struct rf_stats stats;
     const json_t *record;
     for (size_t r = 0; (record = rf_predict_record(file->result, r)) != NULL;
          r++) {
@@ -201,8 +200,7 @@ static void measure(const struct rf_result_file *file,
     if (n_left_out == 0) {
         (void)rf_result_number(file->result, "summary", "median_ms", &ms);
     } else if (samples.n > 0) {
-        rf_stats_compute(samples.of, samples.n, &stats);
-        ms = stats.median;
+        ms = rf_stats_median(samples.of, samples.n);
     } else {
         *why = rf_xasprintf(
             "not used: scenario %s of run %s: node %s copied %.3g GB/s then, "

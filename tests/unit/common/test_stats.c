@@ -12,6 +12,9 @@ START_TEST(test_stats_known_answers)
     rf_stats_compute(samples, 5, &stats);
     ck_assert_double_eq_tol(stats.mean, 3, 1e-12);
     ck_assert_double_eq_tol(stats.median, 3, 1e-12);
+    ck_assert_double_eq_tol(rf_stats_median(samples, 5), 3, 1e-12);
+    ck_assert_double_eq_tol(rf_stats_median(samples, 4), 2.5, 1e-12);
+    ck_assert_double_eq(rf_stats_median(NULL, 0), 0);
     ck_assert_double_eq(stats.min, 1);
     ck_assert_double_eq(stats.max, 5);
     ck_assert_double_eq_tol(stats.p95, 4.8, 1e-12);

@@ -46,10 +46,16 @@ struct timeline {
     const struct rf_window_trace *window;
     int64_t origin_ns;
     uint32_t first_process;
-    uint8_t *flows; /* by operation: which ends were seen, or NULL */
+    struct arrow *arrows; /* by operation, or NULL */
 };
 
-enum { SENT = 1, RECEIVED = 2, SENT_DRAWN = 4, RECEIVED_DRAWN = 8 };
+/* From the first event that sends an operation to the first one after it that
+ * receives it. What is sent in one call may be of several operations, but its
+ * event names one: others seem to be sent later, or not at all. */
+struct arrow {
+    int64_t sent_ns;                     /* since the origin */
+    bool leaves, arrives, left, arrived; /* `left` and `arrived`: drawn */
+};
 
 struct rf_trace_file *rf_trace_file_create(void)
 {
@@ -173,41 +179,82 @@ static bool arrives(const struct rf_trace_event *event)
     return event->kind == RF_TRACE_RECEIVE || event->kind == RF_TRACE_READ;
 }
 
-/* Notes the operations of which both ends have an event. */
-static void find_flows(struct timeline *line)
+static int64_t begun(const struct timeline *line, uint32_t rank,
+                     const struct rf_trace_event *event)
 {
-    const struct rf_scenario *scenario = line->attempt->scenario;
-    line->flows = rf_calloc(scenario->schedule->n_world_ops + 1, 1);
-    for (uint32_t r = 0; line->flows != NULL && r < scenario->world->n_ranks;
-         r++) {
+    return line->window->samples[rank].start_ns - line->origin_ns +
+           event->start_ns;
+}
+
+static void note_leaving(const struct timeline *line, uint32_t rank,
+                         const struct rf_trace_event *event)
+{
+    struct arrow *arrow = &line->arrows[event->op];
+    const int64_t sent_ns = begun(line, rank, event);
+    if (leaves(event) && (!arrow->leaves || sent_ns < arrow->sent_ns)) {
+        arrow->leaves = true;
+        arrow->sent_ns = sent_ns;
+    }
+}
+
+static bool ends_arrow(const struct timeline *line, uint32_t rank,
+                       const struct rf_trace_event *event)
+{
+    const struct arrow *arrow = &line->arrows[event->op];
+    return arrives(event) && arrow->leaves &&
+           begun(line, rank, event) >= arrow->sent_ns;
+}
+
+static void note_arriving(const struct timeline *line, uint32_t rank,
+                          const struct rf_trace_event *event)
+{
+    line->arrows[event->op].arrives |= ends_arrow(line, rank, event);
+}
+
+static void for_events(const struct timeline *line,
+                       void (*note)(const struct timeline *line, uint32_t rank,
+                                    const struct rf_trace_event *event))
+{
+    const uint32_t n_ranks = line->attempt->scenario->world->n_ranks;
+    for (uint32_t r = 0; r < n_ranks; r++) {
         const struct rf_rank_trace *trace = &line->window->ranks[r];
         for (size_t i = 0; i < trace->n; i++) {
-            const struct rf_trace_event *event = &trace->events[i];
-            if (event->op != RF_NO_OP) {
-                line->flows[event->op] |=
-                    (uint8_t)((leaves(event) ? SENT : 0) |
-                              (arrives(event) ? RECEIVED : 0));
+            if (trace->events[i].op != RF_NO_OP) {
+                note(line, r, &trace->events[i]);
             }
         }
     }
 }
 
-/* An arrow from the first event that sends an operation to the first one that
- * receives it. */
-static void put_flow(struct rf_trace_file *file, const struct timeline *line,
-                     uint32_t rank, const struct rf_trace_event *event,
-                     int64_t start_ns)
+/* Without memory for them there are no arrows. */
+static void find_arrows(struct timeline *line)
 {
-    const uint8_t drawn = leaves(event) ? SENT_DRAWN : RECEIVED_DRAWN;
-    if (line->flows == NULL || event->op == RF_NO_OP ||
-        !(leaves(event) || arrives(event)) ||
-        (line->flows[event->op] & (SENT | RECEIVED)) != (SENT | RECEIVED) ||
-        (line->flows[event->op] & drawn) != 0) {
+    const struct rf_schedule *schedule = line->attempt->scenario->schedule;
+    line->arrows = rf_calloc(schedule->n_world_ops + 1, sizeof(*line->arrows));
+    if (line->arrows != NULL) {
+        for_events(line, note_leaving);
+        for_events(line, note_arriving);
+    }
+}
+
+/* Draws an end of the operation's arrow, if it has both and this is one. */
+static void put_arrow(struct rf_trace_file *file, const struct timeline *line,
+                      uint32_t rank, const struct rf_trace_event *event)
+{
+    struct arrow *arrow;
+    bool *drawn;
+    if (line->arrows == NULL || event->op == RF_NO_OP ||
+        !(leaves(event) || ends_arrow(line, rank, event))) {
         return;
     }
-    line->flows[event->op] |= drawn;
+    arrow = &line->arrows[event->op];
+    drawn = leaves(event) ? &arrow->left : &arrow->arrived;
+    if (*drawn || !arrow->arrives) {
+        return;
+    }
+    *drawn = true;
     put_event(file, line, rank, "operation", leaves(event) ? 's' : 'f');
-    put_time(file, "ts", start_ns);
+    put_time(file, "ts", begun(line, rank, event));
     fprintf(file->to, ", \"id\": %" PRIu64 "%s}", file->first_flow + event->op,
             leaves(event) ? "" : ", \"bp\": \"e\"");
 }
@@ -232,7 +279,7 @@ static void put_recorded(struct rf_trace_file *file,
         put_op(file, line, rank, event->op);
     }
     fputs("}}", file->to);
-    put_flow(file, line, rank, event, window_ns + event->start_ns);
+    put_arrow(file, line, rank, event);
 }
 
 /* Between two events: looking for work, or what the method does not record. */
@@ -289,12 +336,12 @@ static void put_timeline(struct rf_trace_file *file, struct timeline *line)
         line->origin_ns =
             RF_MIN(line->origin_ns, line->window->samples[r].start_ns);
     }
-    find_flows(line);
+    find_arrows(line);
     name_tracks(file, line);
     for (uint32_t r = 0; r < scenario->world->n_ranks; r++) {
         put_rank(file, line, r);
     }
-    free(line->flows);
+    free(line->arrows);
     file->n_processes += scenario->config->n_nodes;
     file->first_flow += scenario->schedule->n_world_ops;
 }
@@ -302,12 +349,11 @@ static void put_timeline(struct rf_trace_file *file, struct timeline *line)
 /* The median of the iterations that were timed; 0: none was. */
 static double untraced_ms(const struct kind *kind, const json_t *record)
 {
-    struct rf_stats stats;
     struct rf_result_samples samples =
         rf_result_samples(record, kind->time_key);
-    rf_stats_compute(samples.values, samples.count, &stats);
+    const double median = rf_stats_median(samples.values, samples.count);
     rf_result_samples_free(&samples);
-    return stats.median;
+    return median;
 }
 
 /* What recording cost: this iteration beside those that were timed. */

@@ -70,6 +70,12 @@ static enum rf_status load(struct rf_run_app *app, const json_t *old,
         rf_err_wrap(err, "\"cluster\" of the result");
         return status;
     }
+    if (app->config->n_scenarios != 1) {
+        return rf_err_set(err, RF_ERR_USAGE,
+                          "%s: --set makes %zu scenarios of it, but rerun "
+                          "compares one; give --set a value, not a list",
+                          path, app->config->n_scenarios);
+    }
     return check_plan(app, old, err);
 }
 

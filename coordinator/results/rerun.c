@@ -46,7 +46,7 @@ static enum rf_status check_complete(const json_t *result, const char *path,
                           "the model and the scenario there; run its cluster "
                           "file %.200s again instead",
                           path, rf_result_text(result, "tool", "build"),
-                          rf_result_text(result, "cluster", "file"));
+                          rf_result_text(result, NULL, "file"));
     }
     if (!json_is_string(
             json_object_get(json_object_get(result, "plan"), "digest"))) {

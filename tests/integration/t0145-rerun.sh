@@ -165,13 +165,20 @@ test_rerun_refuses_what_is_no_result() {
     again 2 absent.json
     expect_text err 'absent.json: cannot open'
     refused '.schema_version = 99' 'schema_version 99'
-    refused 'del(.cluster.scenarios) | .cluster.file = "c.json"' \
+    refused 'del(.cluster.scenarios) | .file = "c.json"' \
         'cluster: is not complete: build .* c\.json again instead'
     refused '.plan = null' 'plan\.digest: is missing'
     refused '.cluster.nodes[0].slots = "x"' '\$\.nodes\[0\]\.slots'
     run_coord rerun
     expect_exit 2
     expect_text err 'expected one file, RESULT.json'
+}
+
+test_rerun_refuses_to_become_several() {
+    first_run
+    again 2 old.json --set 'scenarios.*.method=["host","tcp"]'
+    [ ! -e new ] || fail "there are results"
+    expect_text err '--set makes 2 scenarios of it, but rerun compares one'
 }
 
 test_rerun_refuses_the_record_of_a_whole_run() {

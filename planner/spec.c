@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "common/mem.h"
+#include "common/stats.h"
 #include "planner/spec_side.h"
 
 #define NAME_MAX_BYTES 200
@@ -312,10 +313,10 @@ static enum rf_status read_iterations(const struct rf_jnode *node,
     if ((status = rf_jnode_check_keys(&rule, keys, err)) != RF_OK ||
         (status = rf_jnode_require(&rule, "max", err)) != RF_OK ||
         (status = rf_jnode_require(&rule, "ci_percent", err)) != RF_OK ||
-        (status = rf_jnode_u32(&rule, "min", 3, 10000, &spec->min_iterations,
-                               err)) != RF_OK ||
-        (status = rf_jnode_u32(&rule, "max", 3, 10000, &spec->iterations,
-                               err)) != RF_OK ||
+        (status = rf_jnode_u32(&rule, "min", RF_STATS_INTERVAL_SAMPLES, 10000,
+                               &spec->min_iterations, err)) != RF_OK ||
+        (status = rf_jnode_u32(&rule, "max", RF_STATS_INTERVAL_SAMPLES, 10000,
+                               &spec->iterations, err)) != RF_OK ||
         (status = rf_jnode_number(&rule, "ci_percent", 0.01, 100,
                                   &spec->ci_percent, err)) != RF_OK ||
         (status = rf_jnode_u32(&rule, "max_s", 1, 604800, &spec->max_s, err)) !=

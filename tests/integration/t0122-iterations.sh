@@ -18,22 +18,22 @@ half_widths='def wide(p): .summary.yardstick_ratio |
     (.high - .low) / 2 / .median * 100 >= p;'
 
 test_a_narrow_interval_ends_them() {
-    cluster '{"min": 3, "max": 2000, "ci_percent": 60}'
+    cluster '{"min": 5, "max": 2000, "ci_percent": 60}'
     run_coord cluster.json
     expect_exit 0
     expect_json results/*/x.json "$half_widths"'
         .iterations_ended_by == "ci" and (wide(60) | not) and
-        .summary.count >= 3 and .summary.count < 2000 and
+        .summary.count >= 5 and .summary.count < 2000 and
         .verification.rounds == .summary.count and
         (.flags | index("wide_interval")) == null'
 }
 
 test_the_most_ends_them_and_a_wide_interval_is_a_flag() {
-    cluster '{"min": 3, "max": 4, "ci_percent": 0.01}'
+    cluster '{"min": 5, "max": 6, "ci_percent": 0.01}'
     run_coord cluster.json
     expect_exit 0
     expect_json results/*/x.json '.iterations_ended_by == "max" and
-        .summary.count == 4 and
+        .summary.count == 6 and
         (.flags | index("wide_interval") != null and .[-1] == "unstable")'
     expect_text out '^unstable, .*x \(.*wide_interval'
     run_coord report results
@@ -41,7 +41,7 @@ test_the_most_ends_them_and_a_wide_interval_is_a_flag() {
 }
 
 test_the_time_ends_them() {
-    cluster '{"min": 3, "max": 10000, "ci_percent": 0.01, "max_s": 1}'
+    cluster '{"min": 5, "max": 10000, "ci_percent": 0.01, "max_s": 1}'
     run_coord cluster.json
     expect_exit 0
     expect_json results/*/x.json '.iterations_ended_by == "max_s" and
@@ -57,7 +57,7 @@ test_a_number_is_a_number() {
 }
 
 test_a_bad_rule_is_named_by_its_path() {
-    cluster '{"min": 9, "max": 4, "ci_percent": 2}'
+    cluster '{"min": 9, "max": 6, "ci_percent": 2}'
     run_coord cluster.json -n
     expect_exit 2
     expect_text err '\$\.scenarios\[0\]\.iterations\.max: '

@@ -100,6 +100,7 @@ struct rf_method_info {
     const char *name;
     enum rf_memory_kind memory;
     bool crosses_nodes; /* can move bytes between nodes */
+    bool links_by_tcp;  /* and does it by TCP, as link probes do */
     bool needs_folder;  /* "disk" */
     bool moves_bytes;   /* false for null: nothing to verify */
     struct rf_inside inside;

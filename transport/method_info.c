@@ -14,11 +14,13 @@ const struct rf_method_info rf_method_infos[] = {
     [RF_METHOD_HOST] = {.name = "host",
                         .memory = RF_HOST_MEMORY,
                         .crosses_nodes = true,
+                        .links_by_tcp = true,
                         .moves_bytes = true,
                         .inside = {.copier = RF_COPIER_ANY}},
     [RF_METHOD_TCP] = {.name = "tcp",
                        .memory = RF_HOST_MEMORY,
                        .crosses_nodes = true,
+                       .links_by_tcp = true,
                        .moves_bytes = true,
                        .inside = {.copier = RF_COPIER_BOTH}},
     [RF_METHOD_SHM] = {.name = "shm",
@@ -55,7 +57,8 @@ const struct rf_method_info rf_method_infos[] = {
                             .inside = {.copier = RF_COPIER_SRC}},
     [RF_METHOD_NULL] = {.name = "null",
                         .memory = RF_HOST_MEMORY,
-                        .crosses_nodes = true},
+                        .crosses_nodes = true,
+                        .links_by_tcp = true},
     [RF_METHOD_COUNT] = {.name = NULL},
 };
 

@@ -344,8 +344,7 @@ bool rf_scenario_crosses_by_tcp(const struct rf_scenario *scenario)
 {
     const struct rf_method_info *info =
         rf_method_info_find(scenario->spec->method);
-    return info->memory == RF_HOST_MEMORY && !info->needs_folder &&
-           info != &rf_method_infos[RF_METHOD_UCX];
+    return info->links_by_tcp;
 }
 
 bool rf_scenario_listens_on(const struct rf_scenario *scenario, uint32_t node)

@@ -118,9 +118,10 @@ static enum rf_status predict_one(struct context *context,
     input.links.devices =
         rf_method_info_find(method)->memory == RF_DEVICE_MEMORY;
     if (!input.own) {
-        const enum rf_memory_kind memory = rf_method_info_find(method)->memory;
-        rf_predict_links(&context->measured, &context->speeds[memory], memory,
-                         rf_run_probes_copy_bytes(scenario), &input.links);
+        const struct rf_method_info *info = rf_method_info_find(method);
+        rf_predict_links(&context->measured, &context->speeds[info->memory],
+                         info, rf_run_probes_copy_bytes(scenario),
+                         &input.links);
     }
     status =
         rf_links_apply(&root, method, &input.figures, /* these win */

@@ -130,12 +130,13 @@ bool rf_predict_was_usual(const struct rf_predict_speeds *speeds,
 /*
  * Takes for each node and pair of nodes of the file the best of the figures
  * that the probes of results have for it; `links` is initialised. Figures of
- * nodes are those of a kind of memory, as far as they are usual, with buffers
- * of `copy_bytes`, or else of any size; pairs have some for host memory only.
+ * nodes are those of the method's kind of memory, as far as they are usual,
+ * with buffers of `copy_bytes`, or else of any size; pairs have some only if
+ * its links are by TCP, as the probes are.
  */
 void rf_predict_links(const struct rf_result_set *set,
                       const struct rf_predict_speeds *speeds,
-                      enum rf_memory_kind memory, uint64_t copy_bytes,
+                      const struct rf_method_info *method, uint64_t copy_bytes,
                       struct rf_links *links);
 
 /* Whether a probe of one of the nodes is among the results. */

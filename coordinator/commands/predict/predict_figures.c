@@ -174,12 +174,34 @@ static char *lacking_rates(const struct rf_schedule *schedule,
     return list;
 }
 
+/* What is lacking, and where a figure for it may come from; takes `lacking`. */
+static char *with_advice(char *lacking, const struct rf_method_info *info)
+{
+    char *text;
+    if (info->links_by_tcp || !info->crosses_nodes) {
+        text = rf_xasprintf("%s; give them in \"links\" or name results of "
+                            "these nodes",
+                            lacking);
+    } else if (info->memory == RF_HOST_MEMORY) {
+        text = rf_xasprintf("%s; give nic_gbytes_per_s or link_gbytes_per_s in "
+                            "\"links\" (probes of TCP do not count)",
+                            lacking);
+    } else {
+        text = rf_xasprintf("%s; give copy_gbytes_per_s and link_gbytes_per_s "
+                            "in links.methods.%s (probes of host memory and "
+                            "TCP do not count)",
+                            lacking, info->name);
+    }
+    free(lacking);
+    return text;
+}
+
 char *rf_predict_gap(const struct rf_predict_input *input)
 {
     const struct rf_scenario *scenario = input->scenario;
     const char *method = input->method;
     const struct rf_method_info *info = rf_method_info_find(method);
-    char *lacking, *gap;
+    char *lacking;
     if (!info->moves_bytes) {
         return rf_xasprintf("method %s moves nothing", method);
     }
@@ -209,13 +231,5 @@ char *rf_predict_gap(const struct rf_predict_input *input)
     lacking = lacking_rates(scenario->schedule, &input->links,
                             scenario->config->node_names,
                             info->memory == RF_DEVICE_MEMORY);
-    if (lacking != NULL && info->memory == RF_DEVICE_MEMORY) {
-        gap = rf_xasprintf("%s; give copy_gbytes_per_s "
-                           "and link_gbytes_per_s in links.methods.%s (probes "
-                           "of host memory and TCP do not count)",
-                           lacking, method);
-        free(lacking);
-        return gap;
-    }
-    return lacking;
+    return lacking != NULL ? with_advice(lacking, info) : NULL;
 }

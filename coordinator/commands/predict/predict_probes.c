@@ -1,8 +1,8 @@
 /*
  * Figures for predictions from the probes of runs that were. Nodes are probed
  * in the memory of the scenario's method, links always over TCP: what host
- * memory does says nothing of GPUs, nor TCP of their links. Pure. See
- * predict.h.
+ * memory does says nothing of GPUs, nor TCP of the links of other transports.
+ * Pure. See predict.h.
  */
 #include <string.h>
 
@@ -80,9 +80,10 @@ static void take_pairs(const struct rf_config *config, const json_t *probe,
 
 void rf_predict_links(const struct rf_result_set *set,
                       const struct rf_predict_speeds *speeds,
-                      enum rf_memory_kind memory, uint64_t copy_bytes,
+                      const struct rf_method_info *method, uint64_t copy_bytes,
                       struct rf_links *links)
 {
+    const enum rf_memory_kind memory = method->memory;
     const uint32_t n_nodes = speeds->config->n_nodes;
     struct rf_predict_walk all = {.set = set};
     bool *unknown = rf_xcalloc(n_nodes + 1, sizeof(*unknown));
@@ -93,8 +94,7 @@ void rf_predict_links(const struct rf_result_set *set,
     }
     take_size(set, speeds, memory, copy_bytes, unknown, links);
     free(unknown);
-    while (memory == RF_HOST_MEMORY &&
-           (record = rf_predict_next(&all)) != NULL) {
+    while (method->links_by_tcp && (record = rf_predict_next(&all)) != NULL) {
         take_pairs(speeds->config, rf_predict_probe(record, false), links);
         take_pairs(speeds->config, rf_predict_probe(record, true), links);
     }

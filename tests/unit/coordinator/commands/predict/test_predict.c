@@ -123,7 +123,10 @@ START_TEST(test_predict_says_what_it_has_no_figures_for)
         {"host", "{'tp': 4}", true, false, NULL},
         {"host", "{'tp': 4}", false, false,
          "no figures for copying on b; for links out of a"},
-        {"host", "{'tp': 4}", false, false, "; for links into a, b"},
+        {"host", "{'tp': 4}", false, false,
+         "; for links into a, b; give them in \"links\" or name results"},
+        {"ucx", "{'tp': 4}", true, false, NULL},
+        {"ucx", "{'tp': 4}", false, false, "probes of TCP do not count"},
         {"null", "{'tp': 4}", true, false, "moves nothing"},
         {"tcp", "{'tp': 4}", true, false, "sockets"},
         {"tcp", "{'tp': 4}", true, true, NULL},
@@ -330,15 +333,20 @@ START_TEST(test_predict_takes_the_best_figures_of_probes)
     struct rf_links links;
     rf_links_init(&links, 2);
     rf_predict_speeds_init(&set, pair.config, RF_HOST_MEMORY, &speeds);
-    rf_predict_links(&set, &speeds, RF_HOST_MEMORY, 0, &links);
+    rf_predict_links(&set, &speeds, rf_method_info_find("host"), 0, &links);
     ck_assert_double_eq(links.copy_gbytes_per_s[0], 5);
     ck_assert_double_eq(links.copy_gbytes_per_s[1], 0);
     ck_assert_double_eq(links.pair_gbytes_per_s[1], 100);
     ck_assert_double_eq(links.pair_latency_us[1], 7);
     rf_links_free(&links);
     rf_links_init(&links, 2);
-    rf_predict_links(&set, &speeds, RF_DEVICE_MEMORY, 0, &links);
+    rf_predict_links(&set, &speeds, rf_method_info_find("nccl"), 0, &links);
     ck_assert_double_eq(links.copy_gbytes_per_s[0], 100);
+    ck_assert_double_eq(links.pair_gbytes_per_s[1], 0);
+    rf_links_free(&links);
+    rf_links_init(&links, 2); /* host memory, but another transport */
+    rf_predict_links(&set, &speeds, rf_method_info_find("ucx"), 0, &links);
+    ck_assert_double_eq(links.copy_gbytes_per_s[0], 5);
     ck_assert_double_eq(links.pair_gbytes_per_s[1], 0);
     rf_links_free(&links);
     rf_predict_speeds_free(&speeds);
@@ -437,7 +445,7 @@ START_TEST(test_predict_counts_repeats_on_usual_nodes)
     struct rf_links links;
     rf_predict_speeds_init(&set, pair.config, RF_HOST_MEMORY, &speeds);
     rf_links_init(&links, 2);
-    rf_predict_links(&set, &speeds, RF_HOST_MEMORY, 0, &links);
+    rf_predict_links(&set, &speeds, rf_method_info_find("host"), 0, &links);
     ck_assert_double_eq(links.copy_gbytes_per_s[0],
                         cases[_i].copy_gbytes_per_s);
     rf_predict_measured(&set, &speeds, pair.scenario, "host", model, &found);
@@ -533,8 +541,8 @@ START_TEST(test_predict_keeps_sizes_of_probes_apart)
     for (size_t i = 0; i < RF_ARRAY_SIZE(wanted); i++) {
         struct rf_links links;
         rf_links_init(&links, 2);
-        rf_predict_links(&set, &speeds, RF_HOST_MEMORY, wanted[i].copy_bytes,
-                         &links);
+        rf_predict_links(&set, &speeds, rf_method_info_find("host"),
+                         wanted[i].copy_bytes, &links);
         ck_assert_double_eq(links.copy_gbytes_per_s[0], wanted[i].gbytes_per_s);
         rf_links_free(&links);
     }
@@ -572,7 +580,7 @@ Suite *test_predict_suite(void)
     tcase_add_test(tests,
                    test_predict_takes_what_is_written_before_what_was_probed);
     tcase_add_loop_test(tests, test_predict_says_what_it_has_no_figures_for, 0,
-                        12);
+                        14);
     tcase_add_test(tests, test_predict_finds_what_measured_the_same_refit);
     tcase_add_test(tests,
                    test_predict_shows_no_measurement_with_other_variables);

@@ -9,10 +9,11 @@
 
 #include "common/mem.h"
 
-/* Whether both are of the same node, or of the same pair. */
+/* Whether both are of the same pair, or of the same node with buffers of the
+ * same size. */
 static bool same_place(const json_t *a, const json_t *b)
 {
-    static const char *const keys[] = {"host", "from", "to"};
+    static const char *const keys[] = {"host", "copy_bytes", "from", "to"};
     for (size_t i = 0; i < RF_ARRAY_SIZE(keys); i++) {
         if (!json_equal(json_object_get(a, keys[i]),
                         json_object_get(b, keys[i])) &&
@@ -67,6 +68,18 @@ static void add_list(json_t *document, const char *name, const json_t *from)
     }
 }
 
+/* A new reference. */
+static json_t *with_size(const json_t *nodes, const json_t *probe)
+{
+    json_t *out = json_deep_copy(nodes), *node;
+    size_t i;
+    json_array_foreach (out, i, node) {
+        json_object_set(node, "copy_bytes",
+                        json_object_get(probe, "copy_bytes"));
+    }
+    return out;
+}
+
 void rf_result_probe_add(json_t *document, const json_t *result)
 {
     static const char *const moments[] = {"before", "after"};
@@ -74,7 +87,9 @@ void rf_result_probe_add(json_t *document, const json_t *result)
         json_object_get(json_object_get(result, "bound"), "probe");
     for (size_t i = 0; i < RF_ARRAY_SIZE(moments); i++) {
         const json_t *links = json_object_get(probe, moments[i]);
-        add_list(document, "nodes", json_object_get(links, "nodes"));
+        json_t *nodes = with_size(json_object_get(links, "nodes"), probe);
+        add_list(document, "nodes", nodes);
+        json_decref(nodes);
         add_list(document, "pairs", json_object_get(links, "pairs"));
     }
 }

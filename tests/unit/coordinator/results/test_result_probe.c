@@ -13,8 +13,8 @@ static json_t *links(double copy, double rate, double latency)
 
 static json_t *record(json_t *before, json_t *after)
 {
-    return json_pack("{s:{s:{s:o, s:o}}}", "bound", "probe", "before", before,
-                     "after", after);
+    return json_pack("{s:{s:{s:o, s:o, s:n}}}", "bound", "probe", "before",
+                     before, "after", after, "copy_bytes");
 }
 
 static void add(json_t *document, json_t *result)
@@ -62,6 +62,23 @@ START_TEST(test_result_probe_tells_nodes_and_directions_apart)
 }
 END_TEST
 
+/* Small buffers stay in a cache, and a GPU's memory is another. */
+START_TEST(test_result_probe_tells_sizes_of_buffers_apart)
+{
+    json_t *document = json_object();
+    json_t *small = record(links(40, 0.5, 30), links(3, 0.75, 40));
+    json_object_set_new(
+        json_object_get(json_object_get(small, "bound"), "probe"), "copy_bytes",
+        json_integer(1 << 20));
+    add(document, small);
+    add(document, record(links(5, 0.25, 20), links(1, 0.1, 90)));
+    ck_assert_double_eq(figure(document, "nodes", 0, "copy_gbytes_per_s"), 40);
+    ck_assert_double_eq(figure(document, "nodes", 0, "copy_bytes"), 1 << 20);
+    ck_assert_double_eq(figure(document, "nodes", 1, "copy_gbytes_per_s"), 5);
+    json_decref(document);
+}
+END_TEST
+
 START_TEST(test_result_probe_of_a_scenario_without_one_changes_nothing)
 {
     json_t *document = json_pack("{s:n}", "probe");
@@ -80,6 +97,7 @@ Suite *test_result_probe_suite(void)
     TCase *tests = tcase_create("result_probe");
     tcase_add_test(tests, test_result_probe_keeps_the_best_of_each_figure);
     tcase_add_test(tests, test_result_probe_tells_nodes_and_directions_apart);
+    tcase_add_test(tests, test_result_probe_tells_sizes_of_buffers_apart);
     tcase_add_test(tests,
                    test_result_probe_of_a_scenario_without_one_changes_nothing);
     suite_add_tcase(suite, tests);

@@ -23,7 +23,6 @@
  * large that memory and time would suffer. */
 #define JOBS_A_FLOW 256
 #define MAX_JOBS (UINT64_C(1) << 18)
-#define MAX_FLOWS (MAX_JOBS / 16)
 #define BYTES_A_MS 1e6 /* of 1 GB/s */
 #define LEAST_JOB_BYTES (64 << 10)
 /* What is forwarded decides how long a chain takes to fill. */
@@ -375,7 +374,7 @@ static void choose_turns(struct rf_simulation *b)
 
 static bool too_many(const struct rf_simulation *b)
 {
-    return b->depth_of == NULL && b->n_flows > MAX_FLOWS;
+    return b->depth_of == NULL && b->n_flows > RF_SIMULATION_FLOWS;
 }
 
 /* What an op forwards, see struct rf_flow. */

@@ -11,10 +11,8 @@
 #include "planner/fold.h"
 #include "planner/simulate_internal.h"
 
-/* At most so many of hops, or of ranks; turns are put together if need be. */
-#define MAX_FLOWS 16384
-
-/* Cuts the spreads where a turn ends, all batches of as many turns. */
+/* Cuts the spreads where a turn ends, all batches of as many turns: turns are
+ * put together if there would be too many flows. */
 static void find_batches(struct rf_simulation *b, const struct rf_fold *fold)
 {
     const struct rf_spread *spreads = fold->spreads;
@@ -23,7 +21,8 @@ static void find_batches(struct rf_simulation *b, const struct rf_fold *fold)
     for (size_t i = 1; b->tasks_a_turn > 0 && i < fold->n_spreads; i++) {
         turns += spreads[i].op.task != spreads[i - 1].op.task;
     }
-    most = rf_div_up(turns * RF_MAX(fold->n_hops, fold->n_ranks), MAX_FLOWS);
+    most = rf_div_up(turns * RF_MAX(fold->n_hops, fold->n_ranks),
+                     RF_SIMULATION_FLOWS);
     for (size_t i = 0; i < fold->n_spreads; i++) {
         const bool last = i + 1 == fold->n_spreads;
         batch.bytes += rf_op_bytes(&spreads[i].op);

@@ -7,6 +7,8 @@
 #include "planner/simulate.h"
 
 #define NO_FLOW UINT32_MAX
+/* How many flows there are at most, of one kind: memory and time. */
+#define RF_SIMULATION_FLOWS 16384
 
 struct rf_flow {
     uint32_t src, dst;

@@ -192,6 +192,16 @@ uint64_t rf_file_read_bytes(const struct rf_op *op)
     return rf_copy_runs(&shape) / rows * ((rows - 1) * stride + run_bytes);
 }
 
+uint64_t rf_file_scattered_bytes(const struct rf_op *op)
+{
+    struct rf_copy_shape shape;
+    rf_copy_shape_of(op, &shape);
+    return rf_op_reads_held(op) && !has_short_rows(&shape) &&
+                   op->cast == RF_CAST_NONE
+               ? 0
+               : shape.total_items * shape.dst_item;
+}
+
 /* Whole rows of an image's innermost loop, picked out of one block. */
 static enum rf_status get_rows(struct rf_files *files, const struct get *get,
                                uint64_t *n, struct rf_err *err)

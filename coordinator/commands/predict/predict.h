@@ -32,6 +32,7 @@ struct rf_prediction {
 /* Bytes that go through files: of all ranks, and of the one that has most. */
 struct rf_file_loads {
     uint64_t written, read, most_written, most_read;
+    uint64_t scattered, most_scattered; /* see rf_file_scattered_bytes() */
 };
 
 /* A rank writes once what of its training memory anybody reads, with what lies
@@ -41,8 +42,9 @@ void rf_predict_file_loads(const struct rf_schedule *schedule,
                            struct rf_file_loads *out);
 
 /* Time on disk, the rates of the file system as a whole given: everything is
- * written, then everything read, either as fast as the file system does it for
- * all ranks and the busiest rank alone. */
+ * written, then everything read, then short rows copied to where they belong if
+ * copying has a figure; each as fast as it goes for all ranks and for the
+ * busiest rank alone. */
 double rf_predict_disk_ms(const struct rf_link_figures *figures,
                           const struct rf_file_loads *loads);
 

@@ -46,9 +46,9 @@ static void add_held(const struct held_ranges *ranges, uint64_t *written)
     }
 }
 
-/* What each rank writes and reads. */
+/* What each rank writes, reads and scatters. */
 static void load_ranks(const struct rf_schedule *schedule, uint64_t *written,
-                       uint64_t *read)
+                       uint64_t *read, uint64_t *scattered)
 {
     struct held_ranges held = {.n = 0};
     struct rf_schedule_walk walk;
@@ -63,6 +63,7 @@ static void load_ranks(const struct rf_schedule *schedule, uint64_t *written,
             written[op->src] += rf_op_bytes(op);
         }
         read[op->dst] += rf_file_read_bytes(op);
+        scattered[op->dst] += rf_file_scattered_bytes(op);
     }
     add_held(&held, written);
     free(held.of);
@@ -73,16 +74,20 @@ void rf_predict_file_loads(const struct rf_schedule *schedule,
 {
     uint64_t *written = rf_xcalloc(schedule->n_ranks, sizeof(*written));
     uint64_t *read = rf_xcalloc(schedule->n_ranks, sizeof(*read));
-    load_ranks(schedule, written, read);
+    uint64_t *scattered = rf_xcalloc(schedule->n_ranks, sizeof(*scattered));
+    load_ranks(schedule, written, read, scattered);
     *out = (struct rf_file_loads){.written = 0};
     for (uint32_t r = 0; r < schedule->n_ranks; r++) {
         out->written += written[r];
         out->read += read[r];
         out->most_written = RF_MAX(out->most_written, written[r]);
         out->most_read = RF_MAX(out->most_read, read[r]);
+        out->scattered += scattered[r];
+        out->most_scattered = RF_MAX(out->most_scattered, scattered[r]);
     }
     free(written);
     free(read);
+    free(scattered);
 }
 
 /* As fast as all ranks together get on, and as the busiest does alone; a rate
@@ -97,10 +102,16 @@ static double file_ms(uint64_t all, double rate, uint64_t most, double single)
 double rf_predict_disk_ms(const struct rf_link_figures *figures,
                           const struct rf_file_loads *loads)
 {
-    return file_ms(loads->written, figures->write_gbytes_per_s,
-                   loads->most_written, figures->single_write_gbytes_per_s) +
-           file_ms(loads->read, figures->read_gbytes_per_s, loads->most_read,
-                   figures->single_read_gbytes_per_s);
+    double ms =
+        file_ms(loads->written, figures->write_gbytes_per_s,
+                loads->most_written, figures->single_write_gbytes_per_s) +
+        file_ms(loads->read, figures->read_gbytes_per_s, loads->most_read,
+                figures->single_read_gbytes_per_s);
+    if (figures->copy_gbytes_per_s > 0) {
+        ms += file_ms(loads->scattered, figures->copy_gbytes_per_s,
+                      loads->most_scattered, figures->single_copy_gbytes_per_s);
+    }
+    return ms;
 }
 
 void rf_predict_step(const struct rf_timeline *timeline,

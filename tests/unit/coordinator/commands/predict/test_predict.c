@@ -12,8 +12,10 @@ START_TEST(test_predict_disk_is_write_plus_read)
 {
     struct rf_link_figures figures = {.write_gbytes_per_s = 2,
                                       .read_gbytes_per_s = 4};
-    const struct rf_file_loads loads = {4000000000, 8000000000, 4000000000,
-                                        1000000000};
+    const struct rf_file_loads loads = {.written = 4000000000,
+                                        .read = 8000000000,
+                                        .most_written = 4000000000,
+                                        .most_read = 1000000000};
     ck_assert_double_eq_tol(rf_predict_disk_ms(&figures, &loads), 4000, 1e-6);
 }
 END_TEST
@@ -25,29 +27,38 @@ START_TEST(test_predict_disk_is_no_faster_than_its_busiest_rank)
                                       .read_gbytes_per_s = 4,
                                       .single_write_gbytes_per_s = 1,
                                       .single_read_gbytes_per_s = 1};
-    struct rf_file_loads loads = {4000000000, 8000000000, 4000000000,
-                                  1000000000};
+    struct rf_file_loads loads = {.written = 4000000000,
+                                  .read = 8000000000,
+                                  .most_written = 4000000000,
+                                  .most_read = 1000000000};
     ck_assert_double_eq_tol(rf_predict_disk_ms(&figures, &loads), 6000, 1e-6);
     loads.most_written = 1000000000;
     loads.most_read = 8000000000;
     ck_assert_double_eq_tol(rf_predict_disk_ms(&figures, &loads), 10000, 1e-6);
+    loads.scattered = loads.most_scattered = 6000000000;
+    ck_assert_double_eq_tol(rf_predict_disk_ms(&figures, &loads), 10000, 1e-6);
+    figures.copy_gbytes_per_s = 6;
+    figures.single_copy_gbytes_per_s = 3;
+    ck_assert_double_eq_tol(rf_predict_disk_ms(&figures, &loads), 12000, 1e-6);
 }
 END_TEST
 
 /* A file has what its rank holds once, however many read it, and what is
- * forwarded for each reader. */
+ * forwarded for each reader. A third of what is held has short rows, all that
+ * is forwarded is packed: these are scattered. */
 START_TEST(test_predict_disk_counts_what_ranks_write_and_read)
 {
     static const struct {
         const char *scenario;
         double written, read, most_written, most_read; /* of the model */
+        double scattered;
     } cases[] = {
         {"{'name': 's', 'train': {'tp': 1, 'dp': 1}, 'infer': {'tp': 1, 'dp': "
          "4}}",
-         1, 4, 1, 1},
+         1, 4, 1, 1, 4. / 3},
         {"{'name': 's', 'train': {'tp': 1, 'dp': 1}, 'infer': {'tp': 1, 'dp': "
          "4}, 'strategy': 'broadcast'}",
-         2, 4, 1, 1},
+         2, 4, 1, 1, 2},
     };
     struct configured_pair pair = configured_pair(cases[_i].scenario);
     const double bytes = (double)pair.model->bytes;
@@ -60,6 +71,8 @@ START_TEST(test_predict_disk_counts_what_ranks_write_and_read)
                             cases[_i].most_written, 0.01);
     ck_assert_double_eq_tol((double)loads.most_read / bytes,
                             cases[_i].most_read, 0.01);
+    ck_assert_double_eq_tol((double)loads.scattered / bytes,
+                            cases[_i].scattered, 0.01);
     configured_pair_free(&pair);
 }
 END_TEST

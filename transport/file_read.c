@@ -192,14 +192,19 @@ uint64_t rf_file_read_bytes(const struct rf_op *op)
     return rf_copy_runs(&shape) / rows * ((rows - 1) * stride + run_bytes);
 }
 
+/* Whether an op is read to where it belongs, and not into the stage. */
+static bool goes_into_place(const struct rf_op *op,
+                            const struct rf_copy_shape *shape)
+{
+    return rf_op_reads_held(op) && !has_short_rows(shape) &&
+           op->cast == RF_CAST_NONE;
+}
+
 uint64_t rf_file_scattered_bytes(const struct rf_op *op)
 {
     struct rf_copy_shape shape;
     rf_copy_shape_of(op, &shape);
-    return rf_op_reads_held(op) && !has_short_rows(&shape) &&
-                   op->cast == RF_CAST_NONE
-               ? 0
-               : shape.total_items * shape.dst_item;
+    return goes_into_place(op, &shape) ? 0 : shape.total_items * shape.dst_item;
 }
 
 /* Whole rows of an image's innermost loop, picked out of one block. */
@@ -255,14 +260,14 @@ static enum rf_status get_cast_run(struct rf_files *files,
 static enum rf_status get_some(struct rf_files *files, const struct get *get,
                                uint64_t *n, struct rf_err *err)
 {
+    if (goes_into_place(get->op, get->shape)) {
+        return get_run(files, get, n, err);
+    }
     if (!rf_op_reads_held(get->op)) {
         return get_packed(files, get, n, err);
     }
-    if (has_short_rows(get->shape)) {
-        return get_rows(files, get, n, err);
-    }
-    return get->cast ? get_cast_run(files, get, n, err)
-                     : get_run(files, get, n, err);
+    return has_short_rows(get->shape) ? get_rows(files, get, n, err)
+                                      : get_cast_run(files, get, n, err);
 }
 
 /* Looks where a source's file stands before the first op is read from it in an

@@ -20,15 +20,10 @@ static void add(json_t *flags, bool is, const char *name)
     }
 }
 
-static bool bounds_hold(const json_t *record)
+static bool beats_bound(const json_t *record)
 {
-    return !json_is_false(rf_result_value(record, "bound", "valid")) &&
-           !json_is_false(rf_result_value(record, "schedule_bound", "valid"));
-}
-
-static bool bounds_do_not_hold(const json_t *record)
-{
-    return !bounds_hold(record);
+    return json_is_false(rf_result_value(record, "bound", "valid")) ||
+           json_is_false(rf_result_value(record, "schedule_bound", "valid"));
 }
 
 static bool is_known(const json_t *record, const char *key, double percent)
@@ -186,8 +181,7 @@ json_t *rf_flags_json(const json_t *record)
     json_t *flags = json_array();
     size_t before;
     add(flags,
-        !bounds_hold(record) ||
-            shows(record, "bound_not_valid", bounds_do_not_hold),
+        beats_bound(record) || shows(record, "bound_not_valid", beats_bound),
         "bound_not_valid");
     before = json_array_size(flags);
     add(flags, is_wide(record), "wide_interval");

@@ -186,8 +186,8 @@ void rf_attempt_keep_yardstick(struct rf_attempt *attempt, uint32_t iteration);
 void rf_attempt_add_fault(struct rf_attempt *attempt, struct rf_fault *fault);
 
 /* The best of both probes and of all yardsticks, figure by figure: the bound
- * must hold for the fastest of them. `out` is initialised here. False without
- * any probe. */
+ * must hold for the fastest of them. What ranks left in place is in it, too, as
+ * far as they said so. `out` is initialised here. False without any probe. */
 bool rf_attempt_links(const struct rf_attempt *attempt, struct rf_links *out);
 
 const char *rf_outcome_name(enum rf_outcome outcome);

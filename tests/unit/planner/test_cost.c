@@ -336,6 +336,23 @@ START_TEST(test_cost_bound_of_gpus_is_what_comes_into_them)
 }
 END_TEST
 
+/* All comes by a root on one of the nodes, so the other need not read what it
+ * holds, though any other strategy would. */
+START_TEST(test_cost_bound_of_a_root_reads_nothing_at_others)
+{
+    const uint32_t slots[] = {1, 1};
+    struct rf_bound own, any;
+    lab_links(&links, 2, 8, 100, 1e6);
+    both_bounds("{'train': {'layout': 'spec', 'mesh': [1, 2], 'spec': 'S1R'}, "
+                "'infer': {'layout': 'spec', 'mesh': [1, 2], 'spec': 'RR'}, "
+                "'strategy': 'gather_broadcast'}",
+                slots, 2, &own, &any);
+    ck_assert_double_eq_tol(any.ms, BYTES / 2 / 8e6, 1e-9);
+    /* the root's half into its stage, and everything out of it */
+    ck_assert_double_eq_tol(own.ms, 1.5 * BYTES / 2 / 8e6, 1e-9);
+}
+END_TEST
+
 /* What stays in place is neither read nor written: half of what the two ranks
  * need, with copies of all by both bounds. */
 START_TEST(test_cost_bound_leaves_out_what_stays_in_place)
@@ -373,6 +390,7 @@ Suite *test_cost_suite(void)
         tests, test_cost_bound_of_a_strategy_counts_what_it_sends, 0, 2);
     tcase_add_test(tests, test_cost_bound_of_a_strategy_counts_what_it_writes);
     tcase_add_test(tests, test_cost_bound_takes_the_best_that_a_link_has_done);
+    tcase_add_test(tests, test_cost_bound_of_a_root_reads_nothing_at_others);
     tcase_add_test(tests, test_cost_bound_leaves_out_what_stays_in_place);
     tcase_add_test(tests, test_cost_bound_of_gpus_is_what_comes_into_them);
     tcase_add_test(tests, test_cost_bound_counts_unique_bytes_into_a_node_once);

@@ -53,6 +53,27 @@ START_TEST(test_flags_name_what_is_unstable)
 }
 END_TEST
 
+/* Of the record itself, or of one of its repeats, though all together hold. */
+START_TEST(test_flags_have_a_bound_that_was_beaten)
+{
+    static const char *const bounds[] = {"bound", "schedule_bound"};
+    json_t *record;
+    for (size_t i = 0; i < RF_ARRAY_SIZE(bounds); i++) {
+        record = record_of(calm, 0, 2);
+        json_object_set_new(record, bounds[i], json_pack("{s:b}", "valid", 1));
+        ck_assert_str_eq(flags_of(json_incref(record)), "");
+        json_object_set_new(record, bounds[i], json_pack("{s:b}", "valid", 0));
+        ck_assert_str_eq(flags_of(record), "bound_not_valid ");
+    }
+    record = record_of(calm, 0, 2);
+    json_object_set_new(record, "bound", json_pack("{s:b}", "valid", 1));
+    json_object_set_new(
+        record, "repeats",
+        json_pack("[{s:[]}, {s:[s]}]", "flags", "flags", "bound_not_valid"));
+    ck_assert_ptr_nonnull(strstr(flags_of(record), "bound_not_valid "));
+}
+END_TEST
+
 /* Of 100 ms, 4 %, 6 % and 26 %. */
 START_TEST(test_flags_allow_more_start_skew_where_ranks_share_cores)
 {
@@ -90,6 +111,7 @@ Suite *test_flags_suite(void)
 {
     Suite *suite = suite_create("flags");
     TCase *tests = tcase_create("flags");
+    tcase_add_test(tests, test_flags_have_a_bound_that_was_beaten);
     tcase_add_test(tests, test_flags_name_what_is_unstable);
     tcase_add_test(tests,
                    test_flags_allow_more_start_skew_where_ranks_share_cores);

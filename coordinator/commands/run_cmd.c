@@ -406,7 +406,7 @@ static void open_cb(uv_work_t *work)
         app->cli->logs};
     if (app->cli->trace != NULL &&
         rf_store_check(app->cli->trace, &app->open_why) != RF_OK) {
-        rf_err_wrap(&app->open_why, "--trace");
+        rf_err_wrap(&app->open_why, "--trace: name a file that can be written");
         app->open_status = RF_ERR_USAGE;
         return;
     }

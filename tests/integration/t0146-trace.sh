@@ -128,7 +128,7 @@ test_a_trace_that_cannot_be_written_is_an_error() {
     cluster
     run_coord cluster.json --trace absent/t.json
     expect_exit 2
-    expect_text err '--trace: absent/t\.json: No such file'
+    expect_text err '--trace: name a file .*: absent/t\.json: No such file'
     [ ! -e results ] || fail "it ran"
     run_coord cluster.json --trace t.json -n
     expect_exit 2

@@ -29,10 +29,15 @@ struct rf_prediction {
     double share;            /* of the step that refits take */
 };
 
-/* Bytes that go through files: of all ranks, and of the one that has most. */
+/* Bytes of all ranks, and of the one that has most. */
+struct rf_file_load {
+    uint64_t all, most;
+};
+
+/* What goes through files. */
 struct rf_file_loads {
-    uint64_t written, read, most_written, most_read;
-    uint64_t scattered, most_scattered; /* see rf_file_scattered_bytes() */
+    struct rf_file_load written, read;
+    struct rf_file_load scattered; /* see rf_file_scattered_bytes() */
 };
 
 /* A rank writes once what of its training memory anybody reads, with what lies

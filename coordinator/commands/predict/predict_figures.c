@@ -69,49 +69,49 @@ static void load_ranks(const struct rf_schedule *schedule, uint64_t *written,
     free(held.of);
 }
 
+/* Takes the bytes by rank. */
+static struct rf_file_load sum_up(uint64_t *bytes, uint32_t n_ranks)
+{
+    struct rf_file_load load = {0, 0};
+    for (uint32_t r = 0; r < n_ranks; r++) {
+        load.all += bytes[r];
+        load.most = RF_MAX(load.most, bytes[r]);
+    }
+    free(bytes);
+    return load;
+}
+
 void rf_predict_file_loads(const struct rf_schedule *schedule,
                            struct rf_file_loads *out)
 {
-    uint64_t *written = rf_xcalloc(schedule->n_ranks, sizeof(*written));
-    uint64_t *read = rf_xcalloc(schedule->n_ranks, sizeof(*read));
-    uint64_t *scattered = rf_xcalloc(schedule->n_ranks, sizeof(*scattered));
+    const uint32_t n = schedule->n_ranks;
+    uint64_t *written = rf_xcalloc(n, sizeof(*written));
+    uint64_t *read = rf_xcalloc(n, sizeof(*read));
+    uint64_t *scattered = rf_xcalloc(n, sizeof(*scattered));
     load_ranks(schedule, written, read, scattered);
-    *out = (struct rf_file_loads){.written = 0};
-    for (uint32_t r = 0; r < schedule->n_ranks; r++) {
-        out->written += written[r];
-        out->read += read[r];
-        out->most_written = RF_MAX(out->most_written, written[r]);
-        out->most_read = RF_MAX(out->most_read, read[r]);
-        out->scattered += scattered[r];
-        out->most_scattered = RF_MAX(out->most_scattered, scattered[r]);
-    }
-    free(written);
-    free(read);
-    free(scattered);
+    out->written = sum_up(written, n);
+    out->read = sum_up(read, n);
+    out->scattered = sum_up(scattered, n);
 }
 
 /* As fast as all ranks together get on, and as the busiest does alone; a rate
  * of 0 is no limit. */
-static double file_ms(uint64_t all, double rate, uint64_t most, double single)
+static double file_ms(struct rf_file_load load, double rate, double single)
 {
-    const double together = (double)all / rate / 1e6;
-    return single > 0 ? RF_MAX(together, (double)most / single / 1e6)
+    const double together = rate > 0 ? (double)load.all / rate / 1e6 : 0;
+    return single > 0 ? RF_MAX(together, (double)load.most / single / 1e6)
                       : together;
 }
 
 double rf_predict_disk_ms(const struct rf_link_figures *figures,
                           const struct rf_file_loads *loads)
 {
-    double ms =
-        file_ms(loads->written, figures->write_gbytes_per_s,
-                loads->most_written, figures->single_write_gbytes_per_s) +
-        file_ms(loads->read, figures->read_gbytes_per_s, loads->most_read,
-                figures->single_read_gbytes_per_s);
-    if (figures->copy_gbytes_per_s > 0) {
-        ms += file_ms(loads->scattered, figures->copy_gbytes_per_s,
-                      loads->most_scattered, figures->single_copy_gbytes_per_s);
-    }
-    return ms;
+    return file_ms(loads->written, figures->write_gbytes_per_s,
+                   figures->single_write_gbytes_per_s) +
+           file_ms(loads->read, figures->read_gbytes_per_s,
+                   figures->single_read_gbytes_per_s) +
+           file_ms(loads->scattered, figures->copy_gbytes_per_s,
+                   figures->single_copy_gbytes_per_s);
 }
 
 void rf_predict_step(const struct rf_timeline *timeline,

@@ -12,10 +12,8 @@ START_TEST(test_predict_disk_is_write_plus_read)
 {
     struct rf_link_figures figures = {.write_gbytes_per_s = 2,
                                       .read_gbytes_per_s = 4};
-    const struct rf_file_loads loads = {.written = 4000000000,
-                                        .read = 8000000000,
-                                        .most_written = 4000000000,
-                                        .most_read = 1000000000};
+    const struct rf_file_loads loads = {.written = {4000000000, 4000000000},
+                                        .read = {8000000000, 1000000000}};
     ck_assert_double_eq_tol(rf_predict_disk_ms(&figures, &loads), 4000, 1e-6);
 }
 END_TEST
@@ -27,15 +25,13 @@ START_TEST(test_predict_disk_is_no_faster_than_its_busiest_rank)
                                       .read_gbytes_per_s = 4,
                                       .single_write_gbytes_per_s = 1,
                                       .single_read_gbytes_per_s = 1};
-    struct rf_file_loads loads = {.written = 4000000000,
-                                  .read = 8000000000,
-                                  .most_written = 4000000000,
-                                  .most_read = 1000000000};
+    struct rf_file_loads loads = {.written = {4000000000, 4000000000},
+                                  .read = {8000000000, 1000000000}};
     ck_assert_double_eq_tol(rf_predict_disk_ms(&figures, &loads), 6000, 1e-6);
-    loads.most_written = 1000000000;
-    loads.most_read = 8000000000;
+    loads.written.most = 1000000000;
+    loads.read.most = 8000000000;
     ck_assert_double_eq_tol(rf_predict_disk_ms(&figures, &loads), 10000, 1e-6);
-    loads.scattered = loads.most_scattered = 6000000000;
+    loads.scattered = (struct rf_file_load){6000000000, 6000000000};
     ck_assert_double_eq_tol(rf_predict_disk_ms(&figures, &loads), 10000, 1e-6);
     figures.copy_gbytes_per_s = 6;
     figures.single_copy_gbytes_per_s = 3;
@@ -64,14 +60,15 @@ START_TEST(test_predict_disk_counts_what_ranks_write_and_read)
     const double bytes = (double)pair.model->bytes;
     struct rf_file_loads loads;
     rf_predict_file_loads(pair.scenario->schedule, &loads);
-    ck_assert_double_eq_tol((double)loads.written / bytes, cases[_i].written,
+    ck_assert_double_eq_tol((double)loads.written.all / bytes,
+                            cases[_i].written, 0.01);
+    ck_assert_double_eq_tol((double)loads.read.all / bytes, cases[_i].read,
                             0.01);
-    ck_assert_double_eq_tol((double)loads.read / bytes, cases[_i].read, 0.01);
-    ck_assert_double_eq_tol((double)loads.most_written / bytes,
+    ck_assert_double_eq_tol((double)loads.written.most / bytes,
                             cases[_i].most_written, 0.01);
-    ck_assert_double_eq_tol((double)loads.most_read / bytes,
+    ck_assert_double_eq_tol((double)loads.read.most / bytes,
                             cases[_i].most_read, 0.01);
-    ck_assert_double_eq_tol((double)loads.scattered / bytes,
+    ck_assert_double_eq_tol((double)loads.scattered.all / bytes,
                             cases[_i].scattered, 0.01);
     configured_pair_free(&pair);
 }

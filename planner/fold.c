@@ -61,50 +61,83 @@ uint64_t rf_fold_ops(const struct rf_fold *fold, const struct rf_spread *spread)
     return (uint64_t)fold->n_hops - 1 + fold->parcels.of[spread->parcel].n_dst;
 }
 
-/* The op that wrote the box at a node of the tree. */
-static uint32_t writer_at(const struct rf_spread *spread, uint32_t node)
+struct rf_op rf_spread_op(const struct rf_spread *spread,
+                          const struct rf_op *gathered)
 {
-    return node == 0 ? spread->op.dep : spread->op.id + node - 1;
+    struct rf_op op = *gathered;
+    op.id = spread->id;
+    op.dep = gathered->id;
+    op.task = spread->task;
+    op.round = spread->round;
+    op.src = gathered->dst;
+    op.src_mem = gathered->dst_mem;
+    op.src_item = gathered->dst_item;
+    op.src_offset = gathered->dst_offset;
+    memcpy(op.src_stride, gathered->dst_stride, sizeof(op.src_stride));
+    op.cast = RF_CAST_NONE;
+    op.cast_at_source = 0;
+    return op;
+}
+
+const struct rf_op *rf_spread_gathered(const struct rf_schedule *schedule,
+                                       const struct rf_spread *spread)
+{
+    return &schedule->ops[spread->gathered];
+}
+
+uint64_t rf_spread_bytes(const struct rf_schedule *schedule,
+                         const struct rf_spread *spread)
+{
+    return rf_op_written(rf_spread_gathered(schedule, spread));
+}
+
+/* The op that wrote the box at a node of the tree. */
+static uint32_t writer_at(const struct rf_spread *spread,
+                          const struct rf_op *gathered, uint32_t node)
+{
+    return node == 0 ? gathered->id : spread->id + node - 1;
 }
 
 static void make_hop(const struct rf_fold *fold, const struct rf_spread *spread,
-                     uint32_t node, struct rf_op *out)
+                     const struct rf_op *gathered, uint32_t node,
+                     struct rf_op *out)
 {
     const struct rf_hop *hop = &fold->hops[node];
     const struct rf_hop *parent = &fold->hops[hop->parent];
     out->src = parent->rank;
     out->dst = hop->rank;
-    out->dep = writer_at(spread, hop->parent);
+    out->dep = writer_at(spread, gathered, hop->parent);
     out->round += parent->depth;
 }
 
 static void make_take(const struct rf_fold *fold,
-                      const struct rf_spread *spread, uint64_t index,
+                      const struct rf_spread *spread,
+                      const struct rf_op *gathered, uint64_t index,
                       struct rf_op *out)
 {
     const struct rf_parcel *parcel = &fold->parcels.of[spread->parcel];
     const struct rf_holder *to =
         &fold->parcels.holders[parcel->first_dst + index];
     out->src = out->dst = to->rank;
-    out->dep = writer_at(spread, fold->place[to->rank]);
+    out->dep = writer_at(spread, gathered, fold->place[to->rank]);
     out->round = spread->take_round;
     out->dst_mem = RF_MEM_INFER;
     out->dst_item = spread->take_item;
     out->cast = spread->take_cast;
-    out->dst_offset = rf_piece_offset(to->piece, spread->op.box.start);
+    out->dst_offset = rf_piece_offset(to->piece, gathered->box.start);
     memcpy(out->dst_stride, to->piece->stride, sizeof(out->dst_stride));
 }
 
 void rf_fold_op(const struct rf_fold *fold, const struct rf_spread *spread,
-                uint64_t index, struct rf_op *out)
+                const struct rf_op *gathered, uint64_t index, struct rf_op *out)
 {
     uint32_t hops = fold->n_hops - 1;
-    *out = spread->op;
+    *out = rf_spread_op(spread, gathered);
     out->id += (uint32_t)index;
     if (index < hops) {
-        make_hop(fold, spread, (uint32_t)index + 1, out);
+        make_hop(fold, spread, gathered, (uint32_t)index + 1, out);
     } else {
-        make_take(fold, spread, index - hops, out);
+        make_take(fold, spread, gathered, index - hops, out);
     }
 }
 
@@ -181,18 +214,18 @@ void rf_folding_start(struct rf_folding *folding, struct rf_builder *builder,
 }
 
 static void hash_spread(struct rf_folding *folding,
-                        const struct rf_spread *spread)
+                        const struct rf_spread *spread,
+                        const struct rf_op *gathered)
 {
     struct rf_hash *digest = &folding->builder->schedule->digest, hash;
     const struct rf_hash *tree = &folding->tree_hash;
     const struct rf_hash *takes = &folding->takes[spread->parcel].hash;
-    const struct rf_op *op = &spread->op;
     uint64_t words[9 + 3 * RF_BOX_DIMS] = {
-        (uint64_t)op->id << 32 | op->dep,
-        (uint64_t)op->bucket << 32 | op->task,
-        (uint64_t)op->round << 32 | spread->take_round,
-        (uint64_t)op->family << 32 | spread->take_cast,
-        op->dst_offset,
+        (uint64_t)spread->id << 32 | gathered->id,
+        (uint64_t)gathered->bucket << 32 | spread->task,
+        (uint64_t)spread->round << 32 | spread->take_round,
+        (uint64_t)gathered->family << 32 | spread->take_cast,
+        gathered->dst_offset,
         tree->a,
         tree->b,
         takes->a,
@@ -200,9 +233,9 @@ static void hash_spread(struct rf_folding *folding,
     };
     for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
         uint64_t *at = words + 9 + (size_t)3 * d;
-        at[0] = op->box.start[d];
-        at[1] = op->box.extent[d];
-        at[2] = op->dst_stride[d];
+        at[0] = gathered->box.start[d];
+        at[1] = gathered->box.extent[d];
+        at[2] = gathered->dst_stride[d];
     }
     rf_hash_init(&hash);
     rf_hash_record(&hash, words, RF_ARRAY_SIZE(words));
@@ -212,16 +245,17 @@ static void hash_spread(struct rf_folding *folding,
 }
 
 static void keep_near(struct rf_folding *folding,
-                      const struct rf_spread *spread)
+                      const struct rf_spread *spread,
+                      const struct rf_op *gathered)
 {
     const struct rf_takes *takes = &folding->takes[spread->parcel];
     struct rf_op op;
     for (size_t i = 0; i < folding->n_near_hops; i++) {
-        rf_fold_op(folding->fold, spread, folding->near_hops[i], &op);
+        rf_fold_op(folding->fold, spread, gathered, folding->near_hops[i], &op);
         rf_builder_keep(folding->builder, &op);
     }
     for (size_t i = takes->near; i < takes->near_end; i++) {
-        rf_fold_op(folding->fold, spread, folding->near[i], &op);
+        rf_fold_op(folding->fold, spread, gathered, folding->near[i], &op);
         rf_builder_keep(folding->builder, &op);
     }
 }
@@ -246,29 +280,29 @@ static void keep_spread(struct rf_folding *folding,
     fold->spreads[fold->n_spreads++] = *spread;
 }
 
-void rf_folding_add(struct rf_folding *folding, struct rf_spread *spread)
+void rf_folding_add(struct rf_folding *folding, struct rf_spread *spread,
+                    const struct rf_op *gathered)
 {
     struct rf_builder *builder = folding->builder;
     struct rf_schedule *schedule = builder->schedule;
     struct rf_fold *fold = folding->fold;
-    uint64_t bytes = rf_op_bytes(&spread->op);
-    uint64_t ops = rf_fold_ops(fold, spread);
-    if (!rf_builder_number(builder, ops, &spread->op.id)) {
+    const uint64_t bytes = rf_op_written(gathered);
+    const uint64_t ops = rf_fold_ops(fold, spread);
+    if (!rf_builder_number(builder, ops, &spread->id)) {
         return;
     }
     schedule->n_rounds = RF_MAX(schedule->n_rounds, spread->take_round + 1);
     folding->n++;
     folding->bytes += bytes;
-    folding->written += rf_op_written(&spread->op);
     folding->takes[spread->parcel].n++;
     folding->takes[spread->parcel].bytes += bytes;
     folding->takes[spread->parcel].written +=
-        rf_box_elements(&spread->op.box) * spread->take_item;
-    hash_spread(folding, spread);
+        rf_box_elements(&gathered->box) * spread->take_item;
+    hash_spread(folding, spread, gathered);
     if (builder->node == RF_NONE) {
         keep_spread(folding, spread);
     } else {
-        keep_near(folding, spread);
+        keep_near(folding, spread, gathered);
     }
 }
 
@@ -280,7 +314,7 @@ void rf_folding_end(struct rf_folding *folding)
         const struct rf_hop *hop = &fold->hops[i];
         rf_schedule_count(schedule, folding->builder->world,
                           fold->hops[hop->parent].rank, hop->rank, folding->n,
-                          folding->bytes, folding->written);
+                          folding->bytes, folding->bytes);
     }
     for (size_t u = 0; u < fold->parcels.n; u++) {
         const struct rf_parcel *parcel = &fold->parcels.of[u];

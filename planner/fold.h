@@ -4,9 +4,10 @@
  * A *spread* is what gather_broadcast does with one box in the staging memory
  * of its root: hops along one tree bring it to the same place in every rank's
  * staging memory, then every receiver of its parcel takes it out. All spreads
- * share the tree and the parcels, so a spread's size depends on neither. Its
- * ops, in order: the hops to the tree's nodes 1, 2, …, then the takes by the
- * parcel's receivers.
+ * share the tree and the parcels, so a spread's size depends on neither; what
+ * box it is, and where it lies, the op says that gathered it. Its ops, in
+ * order: the hops to the tree's nodes 1, 2, …, then the takes by the parcel's
+ * receivers.
  */
 #ifndef RF_PLANNER_FOLD_H
 #define RF_PLANNER_FOLD_H
@@ -15,16 +16,17 @@
 #include "planner/strategy.h"
 
 /* A node of the tree. Node 0 is the root; a parent comes before its children.
- * Hops to the children of a node of depth d are in round op.round + d. */
+ * Hops to the children of a node of depth d are in a spread's round + d. */
 struct rf_hop {
     uint32_t rank, parent, depth;
     bool sends; /* has children */
 };
 
 struct rf_spread {
-    struct rf_op op; /* what all hops have in common: the box and its place in
-                        staging memory, and the numbers of the first one; src =
-                        dst = the root, dep = the op that wrote the box there */
+    uint32_t id;       /* of its first op */
+    uint32_t gathered; /* where in the world's ops the one is that wrote the box
+                          in the root's staging memory */
+    uint32_t task, round;                   /* of the first hops */
     uint32_t parcel, take_round, take_item; /* take_item: at the receivers */
     uint8_t take_cast;
 };
@@ -52,9 +54,21 @@ void rf_fold_rounds(const struct rf_fold *fold, uint32_t node, uint32_t *first,
 
 uint64_t rf_fold_ops(const struct rf_fold *fold,
                      const struct rf_spread *spread);
+/* What all hops of a spread have in common, with the numbers of the first one;
+ * src = dst = the root. */
+struct rf_op rf_spread_op(const struct rf_spread *spread,
+                          const struct rf_op *gathered);
 /* The op at `index` of a spread, of rf_fold_ops(). */
 void rf_fold_op(const struct rf_fold *fold, const struct rf_spread *spread,
-                uint64_t index, struct rf_op *out);
+                const struct rf_op *gathered, uint64_t index,
+                struct rf_op *out);
+
+/* The op that gathered the box of a spread that is kept. */
+const struct rf_op *rf_spread_gathered(const struct rf_schedule *schedule,
+                                       const struct rf_spread *spread);
+/* Bytes of each of its hops. */
+uint64_t rf_spread_bytes(const struct rf_schedule *schedule,
+                         const struct rf_spread *spread);
 
 /* What the spreads of one parcel add up to. */
 struct rf_takes {
@@ -68,8 +82,8 @@ struct rf_takes {
 struct rf_folding {
     struct rf_builder *builder;
     struct rf_fold *fold;
-    uint64_t n, bytes, written; /* of each hop */
-    struct rf_takes *takes;     /* by parcel */
+    uint64_t n, bytes;      /* of each hop */
+    struct rf_takes *takes; /* by parcel */
     struct rf_hash tree_hash;
     uint32_t *near_hops, *near; /* indices of what touches the node */
     size_t n_near_hops, near_hops_capacity, n_near, near_capacity;
@@ -78,8 +92,9 @@ struct rf_folding {
 /* `fold` has its tree and parcels; it is the schedule's from now on. */
 void rf_folding_start(struct rf_folding *folding, struct rf_builder *builder,
                       struct rf_fold *fold);
-/* Numbers and adds a spread. */
-void rf_folding_add(struct rf_folding *folding, struct rf_spread *spread);
+/* Numbers and adds a spread of the box that `gathered` brought to the root. */
+void rf_folding_add(struct rf_folding *folding, struct rf_spread *spread,
+                    const struct rf_op *gathered);
 /* Adds the spreads to the schedule's totals; nothing can be added after it. */
 void rf_folding_end(struct rf_folding *folding);
 

@@ -99,24 +99,6 @@ static enum rf_status check_parcels(struct fold_proof *proof)
     return RF_OK;
 }
 
-/* The op in `ops` with an id. */
-static const struct rf_op *find_op(const struct rf_schedule *schedule,
-                                   uint32_t id)
-{
-    size_t low = 0, high = schedule->n_ops;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (schedule->ops[middle].id < id) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low < schedule->n_ops && schedule->ops[low].id == id
-               ? &schedule->ops[low]
-               : NULL;
-}
-
 /* What the spreads of a task kept busy is busy until the last one is over. */
 static void end_task(struct fold_proof *proof)
 {
@@ -133,7 +115,7 @@ static void end_task(struct fold_proof *proof)
 }
 
 /* Rule 3 at all ranks of the tree, for the first spread of a task. */
-static bool begin_task(struct fold_proof *proof, const struct rf_op *op)
+static bool begin_task(struct fold_proof *proof, const struct rf_spread *spread)
 {
     for (uint32_t i = 0; i < proof->fold->n_hops; i++) {
         struct rf_rank_state *rank =
@@ -143,92 +125,91 @@ static bool begin_task(struct fold_proof *proof, const struct rf_op *op)
         if (end == first) {
             continue;
         }
-        if ((rank->busy && op->task <= rank->task) ||
-            op->round + first < rank->end_round) {
+        if ((rank->busy && spread->task <= rank->task) ||
+            spread->round + first < rank->end_round) {
             return false;
         }
         rank->busy = true;
-        rank->task = op->task;
+        rank->task = spread->task;
         rank->first_round = rank->end_round;
     }
     proof->in_task = true;
-    proof->task = op->task;
-    proof->first_round = proof->last_round = op->round;
+    proof->task = spread->task;
+    proof->first_round = proof->last_round = spread->round;
     return true;
 }
 
-static bool follows_tasks(struct fold_proof *proof, const struct rf_op *op)
+static bool follows_tasks(struct fold_proof *proof,
+                          const struct rf_spread *spread)
 {
     if (!proof->of->plan->spec->serialize) {
         return true;
     }
-    if (!proof->in_task || proof->task != op->task) {
+    if (!proof->in_task || proof->task != spread->task) {
         end_task(proof);
-        return begin_task(proof, op);
+        return begin_task(proof, spread);
     }
-    proof->last_round = RF_MAX(proof->last_round, op->round);
-    return op->round >= proof->first_round;
+    proof->last_round = RF_MAX(proof->last_round, spread->round);
+    return spread->round >= proof->first_round;
 }
 
-/* The numbers of a spread, and what it does at the root. */
+/* The numbers of a spread. What gathered it has passed check_op(). */
 static bool is_sound(const struct fold_proof *proof,
-                     const struct rf_spread *spread)
+                     const struct rf_spread *spread,
+                     const struct rf_op *gathered)
 {
     const struct rf_plan *plan = proof->of->plan;
-    const struct rf_op *op = &spread->op;
-    const struct rf_parcel *parcel;
-    if (spread->parcel >= proof->fold->parcels.n ||
-        op->family >= plan->model->n_families ||
-        spread->take_round >= proof->of->schedule->n_rounds ||
-        spread->take_round < op->round ||
-        spread->take_round - op->round < proof->fold->height) {
-        return false;
-    }
-    parcel = &proof->fold->parcels.of[spread->parcel];
-    return op->src == proof->root && op->dst == proof->root &&
-           op->src_mem == RF_MEM_STAGE && op->dst_mem == RF_MEM_STAGE &&
-           op->bucket != RF_NO_BUCKET && op->cast == RF_CAST_NONE &&
-           op->src_item == op->dst_item && op->family == parcel->family &&
+    const struct rf_parcel *parcel = &proof->fold->parcels.of[spread->parcel];
+    return spread->take_round < proof->of->schedule->n_rounds &&
+           spread->take_round >= spread->round &&
+           spread->take_round - spread->round >= proof->fold->height &&
+           gathered->family == parcel->family &&
            spread->take_item ==
-               rf_plan_item_bytes(plan, RF_INFER, op->family) &&
-           rf_box_contains(&parcel->box, &op->box) &&
-           rf_schedule_proof_same(&op->box, op->src_offset, op->src_stride,
-                                  op->dst_offset, op->dst_stride);
+               rf_plan_item_bytes(plan, RF_INFER, gathered->family) &&
+           rf_box_contains(&parcel->box, &gathered->box);
 }
 
-static void note_read(struct rf_rank_state *rank,
+static void note_read(struct rf_rank_state *rank, uint32_t bucket,
                       const struct rf_spread *spread)
 {
-    uint32_t *read = &rank->slot[spread->op.bucket % RF_STAGE_SLOTS].read_round;
+    uint32_t *read = &rank->slot[bucket % RF_STAGE_SLOTS].read_round;
     *read = RF_MAX(*read, spread->take_round + 1);
 }
 
+/* What its ops read and write, in the box that the ops up to `n_ops` gathered.
+ */
 static enum rf_status check_spread(struct fold_proof *proof,
-                                   const struct rf_spread *spread)
+                                   const struct rf_spread *spread, size_t n_ops)
 {
     struct rf_schedule_proof *of = proof->of;
-    const struct rf_op *op = &spread->op;
-    const struct rf_op *dep = find_op(of->schedule, op->dep);
+    const struct rf_op *gathered;
+    struct rf_op op;
     enum rf_status status;
-    if (op->id != proof->next_id || !is_sound(proof, spread)) {
-        return rf_schedule_proof_fault(of, op, "has a number out of range");
+    if (spread->id != proof->next_id || spread->gathered >= n_ops ||
+        spread->parcel >= proof->fold->parcels.n) {
+        return fault(proof, "what is spread has a number out of range");
     }
-    if (dep == NULL || op->dep >= op->id || dep->round >= op->round) {
-        return rf_schedule_proof_fault(of, op, "is not after its dep");
+    gathered = rf_spread_gathered(of->schedule, spread);
+    op = rf_spread_op(spread, gathered);
+    if (!is_sound(proof, spread, gathered)) {
+        return rf_schedule_proof_fault(of, &op, "has a number out of range");
     }
-    status = rf_schedule_proof_reads(of, op, dep);
+    if (gathered->round >= op.round) {
+        return rf_schedule_proof_fault(of, &op, "is not after its dep");
+    }
+    status = rf_schedule_proof_reads(of, &op, gathered);
     if (status != RF_OK) {
         return status;
     }
-    note_read(&of->ranks[proof->root], spread);
+    note_read(&of->ranks[proof->root], op.bucket, spread);
     if (proof->fold->n_hops > 1) {
         uint32_t other = proof->fold->hops[1].rank;
-        status = rf_schedule_proof_stages(of, op, other);
-        note_read(&of->ranks[other], spread);
+        status = rf_schedule_proof_stages(of, gathered, other, op.round);
+        note_read(&of->ranks[other], op.bucket, spread);
     }
-    if (status == RF_OK && !follows_tasks(proof, op)) {
+    if (status == RF_OK && !follows_tasks(proof, spread)) {
         status = rf_schedule_proof_fault(
-            of, op, "comes before the end of an earlier task");
+            of, &op, "comes before the end of an earlier task");
     }
     proof->next_id += rf_fold_ops(proof->fold, spread);
     return status;
@@ -259,8 +240,10 @@ static enum rf_status check_takes(const struct fold_proof *proof)
         goto free_boxes;
     }
     for (size_t i = 0; i < fold->n_spreads; i++) {
-        boxes[i] = (struct rf_box_in){fold->spreads[i].parcel,
-                                      &fold->spreads[i].op.box};
+        const struct rf_spread *spread = &fold->spreads[i];
+        boxes[i] = (struct rf_box_in){
+            spread->parcel,
+            &rf_spread_gathered(proof->of->schedule, spread)->box};
     }
     for (size_t u = 0; u < fold->parcels.n; u++) {
         elements[u] = rf_box_elements(&fold->parcels.of[u].box);
@@ -292,9 +275,9 @@ enum rf_status rf_fold_prove(struct rf_schedule_proof *of)
            (at < schedule->n_ops || spread < fold->n_spreads)) {
         bool is_op = at < schedule->n_ops &&
                      (spread == fold->n_spreads ||
-                      schedule->ops[at].id < fold->spreads[spread].op.id);
+                      schedule->ops[at].id < fold->spreads[spread].id);
         status = is_op ? check_op(&proof, &schedule->ops[at++])
-                       : check_spread(&proof, &fold->spreads[spread++]);
+                       : check_spread(&proof, &fold->spreads[spread++], at);
     }
     if (status == RF_OK && proof.next_id != schedule->n_world_ops) {
         status = fault(&proof, "has lost or gained ops");

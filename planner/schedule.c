@@ -255,24 +255,29 @@ void rf_builder_make(const struct rf_builder *builder,
     *out = op;
 }
 
+void rf_builder_add(struct rf_builder *builder, struct rf_op *op)
+{
+    struct rf_schedule *schedule = builder->schedule;
+    op->id = RF_NO_OP;
+    if (!rf_builder_number(builder, 1, &op->id)) {
+        return;
+    }
+    op->id = builder->ids != NULL ? builder->ids[op->id] : op->id;
+    rf_builder_keep(builder, op);
+    schedule->n_rounds = RF_MAX(schedule->n_rounds, op->round + 1);
+    rf_schedule_count(schedule, builder->world, op->src, op->dst, 1,
+                      rf_op_bytes(op), rf_op_written(op));
+    hash_op(&schedule->digest, op);
+    rf_builder_occupy(builder, op->src, op->dst, op->round);
+}
+
 uint32_t rf_builder_emit(struct rf_builder *builder,
                          const struct rf_op_draft *step,
                          const struct rf_view *src, const struct rf_view *dst)
 {
-    struct rf_schedule *schedule = builder->schedule;
     struct rf_op op;
-    uint32_t id;
-    if (!rf_builder_number(builder, 1, &id)) {
-        return RF_NO_OP;
-    }
     rf_builder_make(builder, step, src, dst, &op);
-    op.id = builder->ids != NULL ? builder->ids[id] : id;
-    rf_builder_keep(builder, &op);
-    schedule->n_rounds = RF_MAX(schedule->n_rounds, op.round + 1);
-    rf_schedule_count(schedule, builder->world, op.src, op.dst, 1,
-                      rf_op_bytes(&op), rf_op_written(&op));
-    hash_op(&schedule->digest, &op);
-    rf_builder_occupy(builder, op.src, op.dst, op.round);
+    rf_builder_add(builder, &op);
     return op.id;
 }
 

@@ -9,7 +9,8 @@
  *  2. Staging memory has RF_STAGE_SLOTS slots; op.bucket uses slot bucket %
  *     RF_STAGE_SLOTS. An op that writes staging memory of bucket b at a rank
  *     may start only when every op that reads staging memory of bucket
- *     b - RF_STAGE_SLOTS at that rank is complete.
+ *     b - RF_STAGE_SLOTS at that rank is complete. Of ops that write staging
+ *     memory, those of a bucket have higher ids than those of lower ones.
  *  3. With `serialize`, a rank takes part in the ops between different ranks
  *     of one `task` at a time, in ascending task number: an op may start when,
  *     at both its ranks, all such ops of lower tasks are complete. Ops of one

@@ -32,7 +32,7 @@ struct rf_rank_state {
 /* One write to staging memory; the fields of its op that it is sorted by are
  * repeated here, so that sorting need not look at the ops. */
 struct rf_stage_write {
-    uint32_t bucket, dst, family;
+    uint32_t dst, family;
     uint64_t origin; /* address of element 0 of the family, modulo 2^64 */
     const struct rf_op *op;
 };
@@ -58,8 +58,9 @@ struct rf_schedule_proof {
     size_t n_pieces;
     struct rf_box_in *writes; /* to pieces */
     size_t n_writes;
-    struct rf_stage_write *stage;
-    size_t n_stage;
+    uint32_t bucket; /* the last one that was written to staging memory */
+    struct rf_stage_write *stage; /* its writes */
+    size_t n_stage, stage_capacity;
     struct rf_err *err;
 };
 
@@ -79,11 +80,11 @@ enum rf_status rf_schedule_proof_reads(const struct rf_schedule_proof *proof,
                                        const struct rf_op *op,
                                        const struct rf_op *dep) RF_MUST_CHECK;
 
-/* An op that writes to rank `dst`'s staging memory: the slot is free by then.
- */
+/* A write to rank `dst`'s staging memory in `round`, where `op`, which is the
+ * schedule's, writes: the slot is free by then. */
 enum rf_status rf_schedule_proof_stages(struct rf_schedule_proof *proof,
-                                        const struct rf_op *op,
-                                        uint32_t dst) RF_MUST_CHECK;
+                                        const struct rf_op *op, uint32_t dst,
+                                        uint32_t round) RF_MUST_CHECK;
 
 /* An op whose id ought to be `id`; what it depends on is ops[dep]. */
 enum rf_status rf_schedule_proof_op(struct rf_schedule_proof *proof,
@@ -101,7 +102,10 @@ size_t rf_schedule_proof_piece(const struct rf_rank_layout *layout,
                                const struct rf_op *op, uint64_t offset,
                                const uint64_t *stride);
 
-/* All writes to staging memory, once they are noted. */
+/* The writes of the bucket, which are forgotten. */
+enum rf_status
+rf_schedule_proof_bucket(struct rf_schedule_proof *proof) RF_MUST_CHECK;
+/* Likewise at the end; also that all staging memory is large enough. */
 enum rf_status
 rf_schedule_proof_staging(struct rf_schedule_proof *proof) RF_MUST_CHECK;
 

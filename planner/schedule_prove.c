@@ -124,8 +124,27 @@ static enum rf_status check_read(struct rf_schedule_proof *proof,
     return status;
 }
 
+/* After the writes of the bucket before, which must be one of a lower number.
+ */
+static enum rf_status begin_bucket(struct rf_schedule_proof *proof,
+                                   const struct rf_op *op)
+{
+    if (proof->n_stage == 0 || proof->bucket == op->bucket) {
+        proof->bucket = op->bucket;
+        return RF_OK;
+    }
+    if (proof->bucket > op->bucket) {
+        return rf_schedule_proof_fault(proof, op,
+                                       "writes an earlier bucket again");
+    }
+    enum rf_status status = rf_schedule_proof_bucket(proof);
+    proof->bucket = op->bucket;
+    return status;
+}
+
 enum rf_status rf_schedule_proof_stages(struct rf_schedule_proof *proof,
-                                        const struct rf_op *op, uint32_t dst)
+                                        const struct rf_op *op, uint32_t dst,
+                                        uint32_t round)
 {
     if (op->dst_mem != RF_MEM_STAGE || op->bucket == RF_NO_BUCKET) {
         return rf_schedule_proof_fault(proof, op,
@@ -133,26 +152,23 @@ enum rf_status rf_schedule_proof_stages(struct rf_schedule_proof *proof,
     }
     struct rf_slot_state *slot =
         &proof->ranks[dst].slot[op->bucket % RF_STAGE_SLOTS];
+    enum rf_status status = begin_bucket(proof, op);
+    if (status != RF_OK) {
+        return status;
+    }
     if (slot->bucket != op->bucket) {
-        if (slot->bucket != RF_NO_BUCKET && slot->bucket > op->bucket) {
-            return rf_schedule_proof_fault(proof, op,
-                                           "writes an earlier bucket again");
-        }
         slot->bucket = op->bucket;
         slot->floor = slot->read_round;
     }
-    if (op->round < slot->floor) {
+    if (round < slot->floor) {
         return rf_schedule_proof_fault(proof, op, "overwrites a bucket in use");
     }
-    struct rf_stage_write *write = &proof->stage[proof->n_stage++];
-    *write = (struct rf_stage_write){.bucket = op->bucket,
-                                     .dst = dst,
-                                     .family = op->family,
-                                     .origin = op->dst_offset,
-                                     .op = op};
+    struct rf_stage_write write = {
+        .dst = dst, .family = op->family, .origin = op->dst_offset, .op = op};
     for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
-        write->origin -= op->box.start[d] * op->dst_stride[d];
+        write.origin -= op->box.start[d] * op->dst_stride[d];
     }
+    RF_PUSH(proof->stage, proof->n_stage, proof->stage_capacity, write);
     return RF_OK;
 }
 
@@ -162,7 +178,7 @@ static enum rf_status check_write(struct rf_schedule_proof *proof,
     const struct rf_rank_layout *layout;
     size_t piece;
     if (op->dst_mem != RF_MEM_INFER) {
-        return rf_schedule_proof_stages(proof, op, op->dst);
+        return rf_schedule_proof_stages(proof, op, op->dst, op->round);
     }
     layout = rf_plan_layout(proof->plan, RF_INFER, op->dst);
     piece = rf_schedule_proof_piece(layout, op, op->dst_offset, op->dst_stride);
@@ -313,12 +329,9 @@ static enum rf_status allocate(struct rf_schedule_proof *proof)
 {
     const struct rf_plan *plan = proof->plan;
     const struct rf_fold *fold = proof->schedule->fold;
-    size_t writes = proof->schedule->n_ops, stages = writes;
+    size_t writes = proof->schedule->n_ops;
     for (size_t u = 0; fold != NULL && u < fold->parcels.n; u++) {
         writes += fold->parcels.of[u].n_dst;
-    }
-    if (fold != NULL) {
-        stages += fold->n_spreads;
     }
     if (proof->schedule->rings != NULL) {
         writes += proof->schedule->rings->n_holders;
@@ -332,8 +345,7 @@ static enum rf_status allocate(struct rf_schedule_proof *proof)
         }
     }
     proof->writes = rf_calloc(writes, sizeof(*proof->writes));
-    proof->stage = rf_calloc(stages, sizeof(*proof->stage));
-    return proof->writes != NULL && proof->stage != NULL
+    return proof->writes != NULL
                ? RF_OK
                : rf_err_set(proof->err, RF_ERR_NOMEM, "no memory for a proof");
 }

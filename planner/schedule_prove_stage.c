@@ -1,7 +1,7 @@
 /*
  * The proof of a schedule's staging memory, from the writes to it (noted by
- * schedule_prove.c): those of a bucket have disjoint addresses inside the
- * bucket's slot, slots are apart, and all fit.
+ * schedule_prove.c), a bucket at a time: those of a bucket have disjoint
+ * addresses inside the bucket's slot, slots are apart, and all fit.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -10,14 +10,10 @@
 #include "planner/box.h"
 #include "planner/schedule_proof.h"
 
-/* By bucket, the order in which ops are made, and rank; then writes that follow
- * one address rule together. */
+/* By rank, writes that follow one address rule together. */
 static int by_place(const void *a, const void *b)
 {
     const struct rf_stage_write *x = a, *y = b;
-    if (x->bucket != y->bucket) {
-        return x->bucket < y->bucket ? -1 : 1;
-    }
     if (x->dst != y->dst) {
         return x->dst < y->dst ? -1 : 1;
     }
@@ -35,12 +31,6 @@ static int by_low(const void *a, const void *b)
 {
     const struct rf_range *x = a, *y = b;
     return (x->low > y->low) - (x->low < y->low);
-}
-
-static bool same_bucket(const struct rf_stage_write *a,
-                        const struct rf_stage_write *b)
-{
-    return a->dst == b->dst && a->bucket == b->bucket;
 }
 
 static bool same_rule(const struct rf_stage_write *a,
@@ -81,14 +71,14 @@ static bool rule_holds(const struct rf_stage_write *writes, size_t n,
     return rf_boxes_disjoint(scratch, n);
 }
 
-/* All writes of one bucket at one rank. */
-static bool bucket_holds(struct rf_schedule_proof *proof,
-                         const struct rf_stage_write *writes, size_t n,
-                         struct rf_box *scratch, struct rf_range *ranges)
+/* All writes of the bucket at one rank. */
+static bool rank_holds(struct rf_schedule_proof *proof,
+                       const struct rf_stage_write *writes, size_t n,
+                       struct rf_box *scratch, struct rf_range *ranges)
 {
     size_t n_ranges = 0;
     struct rf_range *used =
-        &proof->ranks[writes[0].dst].used[writes[0].bucket % RF_STAGE_SLOTS];
+        &proof->ranks[writes[0].dst].used[proof->bucket % RF_STAGE_SLOTS];
     for (size_t first = 0, end; first < n; first = end) {
         end = first + 1;
         while (end < n && same_rule(&writes[first], &writes[end])) {
@@ -130,9 +120,9 @@ static bool slots_hold(const struct rf_schedule_proof *proof, uint32_t rank)
     return true;
 }
 
-enum rf_status rf_schedule_proof_staging(struct rf_schedule_proof *proof)
+enum rf_status rf_schedule_proof_bucket(struct rf_schedule_proof *proof)
 {
-    size_t n = proof->n_stage;
+    const size_t n = proof->n_stage;
     struct rf_box *scratch = rf_calloc(n, sizeof(*scratch));
     struct rf_range *ranges = rf_calloc(n, sizeof(*ranges));
     enum rf_status status = RF_OK;
@@ -143,31 +133,40 @@ enum rf_status rf_schedule_proof_staging(struct rf_schedule_proof *proof)
     qsort(proof->stage, n, sizeof(*proof->stage), by_place);
     for (size_t first = 0, end; first < n; first = end) {
         end = first + 1;
-        while (end < n &&
-               same_bucket(&proof->stage[first], &proof->stage[end])) {
+        while (end < n && proof->stage[first].dst == proof->stage[end].dst) {
             end++;
         }
-        if (!bucket_holds(proof, proof->stage + first, end - first, scratch,
-                          ranges)) {
+        if (!rank_holds(proof, proof->stage + first, end - first, scratch,
+                        ranges)) {
             status = rf_schedule_proof_fault(proof, proof->stage[first].op,
                                              "writes of its bucket overlap");
-            goto free_scratch;
+            break;
         }
+    }
+    proof->n_stage = 0;
+free_scratch:
+    free(scratch);
+    free(ranges);
+    return status;
+}
+
+enum rf_status rf_schedule_proof_staging(struct rf_schedule_proof *proof)
+{
+    enum rf_status status =
+        proof->n_stage > 0 ? rf_schedule_proof_bucket(proof) : RF_OK;
+    if (status != RF_OK) {
+        return status;
     }
     if (proof->schedule->fold != NULL) {
         rf_fold_prove_alike(proof);
     }
     for (uint32_t r = 0; r < proof->plan->world->n_ranks; r++) {
         if (!slots_hold(proof, r)) {
-            status = rf_err_set(proof->err, RF_ERR_INTERNAL,
-                                "schedule: rank %u: staging memory too small "
-                                "or slots overlap",
-                                r);
-            goto free_scratch;
+            return rf_err_set(proof->err, RF_ERR_INTERNAL,
+                              "schedule: rank %u: staging memory too small or "
+                              "slots overlap",
+                              r);
         }
     }
-free_scratch:
-    free(scratch);
-    free(ranges);
-    return status;
+    return RF_OK;
 }

@@ -27,7 +27,7 @@ static size_t count_groups(const struct rf_schedule *schedule)
 static uint32_t first_of(const struct rf_schedule *schedule, size_t group)
 {
     return schedule->rings != NULL ? schedule->rings->of[group].op.id
-                                   : schedule->fold->spreads[group].op.id;
+                                   : schedule->fold->spreads[group].id;
 }
 
 static uint64_t ops_of(const struct rf_schedule *schedule, size_t group)
@@ -46,7 +46,9 @@ static void make_op(const struct rf_schedule *schedule, size_t group,
         const struct rf_ring_step step = rf_ring_step_at(ring, index);
         rf_ring_op(ring, rings->holders + ring->first, &step, out);
     } else {
-        rf_fold_op(schedule->fold, &schedule->fold->spreads[group], index, out);
+        const struct rf_spread *spread = &schedule->fold->spreads[group];
+        rf_fold_op(schedule->fold, spread, rf_spread_gathered(schedule, spread),
+                   index, out);
     }
 }
 
@@ -157,7 +159,7 @@ void rf_schedule_pairs(const struct rf_schedule *schedule,
         }
     }
     for (size_t i = 0; fold != NULL && i < fold->n_spreads; i++) {
-        bytes += rf_op_bytes(&fold->spreads[i].op);
+        bytes += rf_spread_bytes(schedule, &fold->spreads[i]);
     }
     for (uint32_t i = 1; fold != NULL && i < fold->n_hops; i++) {
         const struct rf_hop *hop = &fold->hops[i];
@@ -198,7 +200,8 @@ void rf_schedule_sizes(const struct rf_schedule *schedule,
     }
     for (size_t i = 0; fold != NULL && fold->n_hops > 1 && i < fold->n_spreads;
          i++) {
-        each(rf_op_bytes(&fold->spreads[i].op), fold->n_hops - 1, data);
+        each(rf_spread_bytes(schedule, &fold->spreads[i]), fold->n_hops - 1,
+             data);
     }
     for (size_t i = 0; schedule->rings != NULL && i < schedule->rings->n; i++) {
         size_ring(&schedule->rings->of[i], each, data);

@@ -364,7 +364,7 @@ static void choose_turns(struct rf_simulation *b)
         most = RF_MAX(most, schedule->ops[i].task);
     }
     for (size_t i = 0; fold != NULL && i < fold->n_spreads; i++) {
-        most = RF_MAX(most, fold->spreads[i].op.task);
+        most = RF_MAX(most, fold->spreads[i].task);
     }
     for (size_t i = 0; rings != NULL && i < rings->n; i++) {
         most = RF_MAX(most, rings->of[i].op.task);

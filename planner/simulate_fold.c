@@ -13,20 +13,22 @@
 
 /* Cuts the spreads where a turn ends, all batches of as many turns: turns are
  * put together if there would be too many flows. */
-static void find_batches(struct rf_simulation *b, const struct rf_fold *fold)
+static void find_batches(struct rf_simulation *b)
 {
+    const struct rf_schedule *schedule = b->env->schedule;
+    const struct rf_fold *fold = schedule->fold;
     const struct rf_spread *spreads = fold->spreads;
     struct rf_batch batch = {.bytes = 0};
     size_t turns = 1, of_batch = 0, most, capacity = 0;
     for (size_t i = 1; b->tasks_a_turn > 0 && i < fold->n_spreads; i++) {
-        turns += spreads[i].op.task != spreads[i - 1].op.task;
+        turns += spreads[i].task != spreads[i - 1].task;
     }
     most = rf_div_up(turns * RF_MAX(fold->n_hops, fold->n_ranks),
                      RF_SIMULATION_FLOWS);
     for (size_t i = 0; i < fold->n_spreads; i++) {
         const bool last = i + 1 == fold->n_spreads;
-        batch.bytes += rf_op_bytes(&spreads[i].op);
-        of_batch += last || spreads[i].op.task != spreads[i + 1].op.task;
+        batch.bytes += rf_spread_bytes(schedule, &spreads[i]);
+        of_batch += last || spreads[i].task != spreads[i + 1].task;
         if (last || (b->tasks_a_turn > 0 && of_batch == most)) {
             batch.end = i + 1;
             RF_PUSH(b->batches, b->n_batches, capacity, batch);
@@ -37,9 +39,10 @@ static void find_batches(struct rf_simulation *b, const struct rf_fold *fold)
 }
 
 /* Bytes and ops that each rank takes out. */
-static void add_takes(struct rf_simulation *b, const struct rf_fold *fold,
-                      const struct rf_batch *batch)
+static void add_takes(struct rf_simulation *b, const struct rf_batch *batch)
 {
+    const struct rf_schedule *schedule = b->env->schedule;
+    const struct rf_fold *fold = schedule->fold;
     const struct rf_parcels *parcels = &fold->parcels;
     struct rf_flow *takes = rf_xcalloc(fold->n_ranks, sizeof(*takes));
     uint64_t *bytes = rf_xcalloc(parcels->n + 1, sizeof(*bytes));
@@ -47,7 +50,8 @@ static void add_takes(struct rf_simulation *b, const struct rf_fold *fold,
     for (size_t i = batch->first; i < batch->end; i++) {
         const struct rf_spread *spread = &fold->spreads[i];
         bytes[spread->parcel] +=
-            rf_box_elements(&spread->op.box) * spread->take_item;
+            rf_box_elements(&rf_spread_gathered(schedule, spread)->box) *
+            spread->take_item;
         ops[spread->parcel]++;
     }
     for (size_t u = 0; u < parcels->n; u++) {
@@ -72,7 +76,7 @@ static void add_hops(struct rf_simulation *b, const struct rf_fold *fold,
 {
     struct rf_flow flow = {.bytes = batch->bytes,
                            .n_ops = batch->end - batch->first};
-    flow.turn = rf_simulation_turn(b, fold->spreads[batch->end - 1].op.task);
+    flow.turn = rf_simulation_turn(b, fold->spreads[batch->end - 1].task);
     for (uint32_t h = 1; h < fold->n_hops; h++) {
         flow.src = fold->hops[fold->hops[h].parent].rank;
         flow.dst = fold->hops[h].rank;
@@ -87,13 +91,13 @@ void rf_simulation_find_folded(struct rf_simulation *b)
     if (fold == NULL) {
         return;
     }
-    find_batches(b, fold);
+    find_batches(b);
     for (size_t i = 0; i < b->n_batches; i++) {
         struct rf_batch *batch = &b->batches[i];
         batch->first_hop = b->n_flows;
         add_hops(b, fold, batch);
         batch->first_take = b->n_flows;
-        add_takes(b, fold, batch);
+        add_takes(b, batch);
     }
 }
 
@@ -114,14 +118,14 @@ static void forward_gathered(struct rf_simulation *b,
     const double all = (double)batch->bytes;
     struct rf_span share = {0, 0};
     for (size_t i = batch->first; i < batch->end && flow->bytes > 0; i++) {
-        const struct rf_op *op = &schedule->fold->spreads[i].op;
-        const size_t dep = rf_schedule_index(schedule, op->dep);
-        share.end = share.start + (double)rf_op_bytes(op) / all;
-        if (dep < schedule->n_ops && b->flow_of[dep] != NO_FLOW) {
+        const struct rf_spread *spread = &schedule->fold->spreads[i];
+        const uint32_t by = b->flow_of[spread->gathered];
+        share.end =
+            share.start + (double)rf_spread_bytes(schedule, spread) / all;
+        if (by != NO_FLOW) {
             const struct rf_span span = span_in(&share, flow);
-            const struct rf_span from = rf_simulation_span(b, dep);
-            rf_simulation_forward(b, flow, &span, &b->flows[b->flow_of[dep]],
-                                  &from);
+            const struct rf_span from = rf_simulation_span(b, spread->gathered);
+            rf_simulation_forward(b, flow, &span, &b->flows[by], &from);
         }
         share.start = share.end;
     }
@@ -133,7 +137,7 @@ static struct rf_span *list_spans(const struct rf_simulation *b,
                                   const struct rf_batch *batch, uint32_t n_jobs,
                                   size_t *n)
 {
-    const struct rf_spread *spreads = b->env->schedule->fold->spreads;
+    const struct rf_schedule *schedule = b->env->schedule;
     const double all = (double)batch->bytes;
     struct rf_span *spans = rf_xcalloc(2 * (size_t)n_jobs + 1, sizeof(*spans));
     uint32_t job = UINT32_MAX;
@@ -143,7 +147,7 @@ static struct rf_span *list_spans(const struct rf_simulation *b,
     for (size_t i = batch->first; i < batch->end; i++) {
         struct rf_span span = {.start = (double)at / all};
         const uint32_t in = (uint32_t)(span.start * n_jobs);
-        at += rf_op_bytes(&spreads[i].op);
+        at += rf_spread_bytes(schedule, &schedule->fold->spreads[i]);
         span.end = (double)at / all;
         of_job = in == job ? of_job : 0;
         job = in;

@@ -59,15 +59,17 @@ struct rf_op_draft {
     uint32_t dep, bucket, round, task;
 };
 
-/* Adds an op; the id it got (valid also when it is not kept). */
-uint32_t rf_builder_emit(struct rf_builder *builder,
-                         const struct rf_op_draft *step,
-                         const struct rf_view *src, const struct rf_view *dst);
-
-/* An op as emitting it would make it, without an id. */
+/* An op that has all but an id. */
 void rf_builder_make(const struct rf_builder *builder,
                      const struct rf_op_draft *step, const struct rf_view *src,
                      const struct rf_view *dst, struct rf_op *out);
+/* Gives it an id (valid also when it is not kept; RF_NO_OP after a failure) and
+ * adds it. */
+void rf_builder_add(struct rf_builder *builder, struct rf_op *op);
+/* Makes and adds an op; its id. */
+uint32_t rf_builder_emit(struct rf_builder *builder,
+                         const struct rf_op_draft *step,
+                         const struct rf_view *src, const struct rf_view *dst);
 
 /* Reserves the ids of `n` ops, of which the first is *first; false where there
  * are too many or something has failed. Not with builder->ids. */

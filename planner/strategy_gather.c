@@ -32,8 +32,8 @@ struct slab {
 };
 
 struct chunk {
-    uint32_t slab, parcel, op;
-    struct rf_box box;
+    struct rf_op op;     /* that gathers it */
+    uint32_t at, parcel; /* at: where that op is in the world's */
 };
 
 struct gather {
@@ -173,10 +173,10 @@ static void build_tree(struct gather *gather)
 }
 
 static struct rf_view stage_view(const struct gather *gather,
-                                 const struct slab *slab, uint32_t rank)
+                                 const struct slab *slab)
 {
     return (struct rf_view){
-        .rank = rank,
+        .rank = gather->root,
         .mem = RF_MEM_STAGE,
         .converted = gather->builder->spec->cast_at_source,
         .offset =
@@ -225,18 +225,17 @@ static const struct rf_holder *choose_source(const struct gather *gather,
 }
 
 /* Gathers the part of a slab in a parcel, a chunk at a time. */
-static uint32_t gather_part(struct gather *gather, uint32_t slab_index,
+static uint32_t gather_part(struct gather *gather, const struct slab *slab,
                             uint32_t parcel_index, const struct rf_box *part,
                             uint32_t first_round)
 {
     struct rf_builder *builder = gather->builder;
-    const struct slab *slab = &gather->slabs[slab_index];
     const uint64_t part_bytes =
         rf_box_elements(part) * stage_item(gather, slab->family);
     const struct rf_holder *source = choose_source(
         gather, &gather->fold->parcels.of[parcel_index], part_bytes);
     struct rf_view from = rf_view_of_piece(source, RF_MEM_TRAIN);
-    struct rf_view to = stage_view(gather, slab, gather->root);
+    struct rf_view to = stage_view(gather, slab);
     uint64_t bytes = builder->chunk_bytes;
     uint32_t end = first_round;
     if (bytes == 0) {
@@ -252,9 +251,10 @@ static uint32_t gather_part(struct gather *gather, uint32_t slab_index,
                                    .bucket = slab->bucket,
                                    .round = RF_MAX(round, first_round),
                                    .task = builder->next_task++};
-        struct chunk chunk = {
-            .slab = slab_index, .parcel = parcel_index, .box = step.box};
-        chunk.op = rf_builder_emit(builder, &step, &from, &to);
+        struct chunk chunk = {.parcel = parcel_index,
+                              .at = (uint32_t)builder->schedule->n_ops};
+        rf_builder_make(builder, &step, &from, &to, &chunk.op);
+        rf_builder_add(builder, &chunk.op);
         end = RF_MAX(end, step.round + 1);
         RF_PUSH(gather->chunks, gather->n_chunks, gather->chunks_capacity,
                 chunk);
@@ -292,24 +292,19 @@ static void spread_chunk(struct gather *gather, const struct chunk *chunk,
                          uint32_t task, uint32_t round)
 {
     const struct rf_builder *builder = gather->builder;
-    const struct slab *slab = &gather->slabs[chunk->slab];
-    struct rf_view stage = stage_view(gather, slab, gather->root);
-    const struct rf_op_draft step = {.family = slab->family,
-                                     .box = chunk->box,
-                                     .dep = chunk->op,
-                                     .bucket = slab->bucket,
-                                     .round = round,
-                                     .task = task};
+    const uint32_t family = chunk->op.family;
     struct rf_spread spread = {
+        .gathered = chunk->at,
+        .task = task,
+        .round = round,
         .parcel = chunk->parcel,
         .take_round = round + gather->fold->height,
-        .take_item = rf_plan_item_bytes(builder->plan, RF_INFER, slab->family),
+        .take_item = rf_plan_item_bytes(builder->plan, RF_INFER, family),
     };
-    if (!stage.converted) {
-        spread.take_cast = (uint8_t)rf_builder_cast(builder, slab->family);
+    if (!builder->spec->cast_at_source) {
+        spread.take_cast = (uint8_t)rf_builder_cast(builder, family);
     }
-    rf_builder_make(builder, &step, &stage, &stage, &spread.op);
-    rf_folding_add(&gather->folding, &spread);
+    rf_folding_add(&gather->folding, &spread, &chunk->op);
 }
 
 /* All chunks of a bucket, one after another from `round` on. */
@@ -356,7 +351,7 @@ static void move_bucket(struct gather *gather, size_t first, size_t end)
             struct rf_box part;
             if (rf_box_intersect(&slab->box, &parcels[u].box, &part)) {
                 uint32_t done =
-                    gather_part(gather, (uint32_t)s, (uint32_t)u, &part, start);
+                    gather_part(gather, slab, (uint32_t)u, &part, start);
                 gathered = RF_MAX(gathered, done);
             }
         }

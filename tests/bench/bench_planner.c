@@ -43,6 +43,18 @@ struct result {
 #define LLAMA_2048                                                             \
     "llama-3.1-70b", "\"tp\": 8, \"pp\": 8, \"dp\": 16",                       \
         "\"tp\": 8, \"dp\": 128"
+#define DEEPSEEK_2048                                                          \
+    "deepseek-v3",                                                             \
+        "\"tp\": 4, \"pp\": 16, \"ep\": 16, \"dp\": 16, "                      \
+        "\"num_layers_in_first_pipeline_stage\": 3, "                          \
+        "\"num_layers_in_last_pipeline_stage\": 2",                            \
+        "\"tp\": 8, \"dp\": 128"
+#define KIMI_2048                                                              \
+    "kimi-k2",                                                                 \
+        "\"tp\": 8, \"pp\": 16, \"ep\": 64, \"etp\": 1, \"dp\": 8, "           \
+        "\"num_layers_in_first_pipeline_stage\": 3, "                          \
+        "\"num_layers_in_last_pipeline_stage\": 2",                            \
+        "\"tp\": 8, \"dp\": 128, \"ep\": 128, \"layout\": \"vllm\""
 #define KIMI_16384                                                             \
     "kimi-k2",                                                                 \
         "\"tp\": 8, \"pp\": 16, \"ep\": 64, \"etp\": 1, \"dp\": 64, "          \
@@ -81,6 +93,8 @@ static const struct row limits[] = {
 static const struct row worlds[] = {
     {LLAMA_2048, 2, 512, "send_recv", "size", RF_NONE},
     {LLAMA_2048, 2, 512, "gather_broadcast", "size", RF_NONE},
+    {DEEPSEEK_2048, 2, 512, "gather_broadcast", "size", RF_NONE},
+    {KIMI_2048, 2, 512, "gather_broadcast", "size", RF_NONE},
     {LLAMA_2048, 2, 512, "allgather_global", "size", RF_NONE},
 };
 

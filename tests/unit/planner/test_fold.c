@@ -147,8 +147,7 @@ static const char *damage(struct rf_schedule *schedule, uint64_t random)
     struct rf_fold *fold = schedule->fold;
     size_t any = random >> 16 & 0xffff;
     struct rf_spread *spread = &fold->spreads[any % fold->n_spreads];
-    struct rf_op *op = &spread->op,
-                 *kept = &schedule->ops[any % schedule->n_ops];
+    struct rf_op *kept = &schedule->ops[any % schedule->n_ops];
     struct rf_hop *hop = &fold->hops[any % fold->n_hops];
     uint64_t *stage = &schedule->stage_bytes[hop->rank];
     const struct {
@@ -156,17 +155,10 @@ static const char *damage(struct rf_schedule *schedule, uint64_t random)
         uint32_t *narrow;
         uint64_t *wide;
     } fields[] = {
-        {"id", &op->id, NULL},
-        {"dep", &op->dep, NULL},
-        {"round", &op->round, NULL},
-        {"bucket", &op->bucket, NULL},
-        {"task", &op->task, NULL},
-        {"source's element", &op->src_item, NULL},
-        {"source", NULL, &op->src_offset},
-        {"destination", NULL, &op->dst_offset},
-        {"stride", NULL, &op->dst_stride[RF_DIM_TENSOR]},
-        {"start", NULL, &op->box.start[RF_DIM_TENSOR]},
-        {"extent", NULL, &op->box.extent[RF_DIM_TENSOR]},
+        {"id", &spread->id, NULL},
+        {"what gathered it", &spread->gathered, NULL},
+        {"round", &spread->round, NULL},
+        {"task", &spread->task, NULL},
         {"parcel", &spread->parcel, NULL},
         {"round of takes", &spread->take_round, NULL},
         {"element taken", &spread->take_item, NULL},
@@ -174,6 +166,10 @@ static const char *damage(struct rf_schedule *schedule, uint64_t random)
         {"bucket of gathering", &kept->bucket, NULL},
         {"task of gathering", &kept->task, NULL},
         {"address of gathering", NULL, &kept->dst_offset},
+        {"element of gathering", &kept->dst_item, NULL},
+        {"stride of gathering", NULL, &kept->dst_stride[RF_DIM_TENSOR]},
+        {"start of gathering", NULL, &kept->box.start[RF_DIM_TENSOR]},
+        {"extent of gathering", NULL, &kept->box.extent[RF_DIM_TENSOR]},
         {"parent", &hop->parent, NULL},
         {"depth", &hop->depth, NULL},
         {"rank", &hop->rank, NULL},
@@ -233,7 +229,7 @@ START_TEST(test_fold_proof_finds_lost_and_doubled_spreads)
     ck_assert_int_ne(rf_schedule_prove(lab.plan, schedule, NULL), RF_OK);
     schedule->n_world_ops += ops;
     fold->n_spreads++;
-    last->op.box = last[-1].op.box;
+    last->gathered = last[-1].gathered;
     ck_assert_int_ne(rf_schedule_prove(lab.plan, schedule, NULL), RF_OK);
     rf_schedule_destroy(schedule);
     lab_free(&lab);

@@ -34,9 +34,12 @@
 #define WINDOW 6
 #define NO_EDGE SIZE_MAX
 #define MAX_TURNS (UINT32_C(1) << 16)
-/* What the beginning of a run costs, in bytes that could be copied meanwhile:
- * 20 to 35 ns with runs of 1 to 3 KB (docs/MEASURING.md, "Predictions"). */
-#define RUN_BYTES 1024
+/* What the beginning of a run costs, in bytes that could be copied meanwhile;
+ * where both ends copy, once at each. And what a copy is counted as whose bytes
+ * have been read for another one just before (docs/MEASURING.md,
+ * "Predictions"). */
+#define RUN_BYTES 512
+#define READ_AGAIN_SHARE (2.0 / 3)
 
 /* --- Servers ---------------------------------------------------------------
  */
@@ -188,7 +191,8 @@ static void need_link(const struct rf_simulation *b, const struct rf_flow *flow,
 }
 
 /* What the ranks that copy get alone. All ranks of a node together are limited
- * by its memory, few ranks by what each gets. */
+ * by its memory, few ranks by what each gets, and the only one by that alone.
+ */
 static void need_copiers(const struct rf_simulation *b,
                          const struct rf_flow *flow, struct rf_job *job)
 {
@@ -201,7 +205,9 @@ static void need_copiers(const struct rf_simulation *b,
     if (copier == RF_COPIER_ANY && alone > 0) {
         memory = RF_MIN(together, alone * b->n_ranks[node]);
     }
-    need(b, job, MEMORY, node, memory, 1);
+    if (b->n_copiers[node] != 1 || alone <= 0) {
+        need(b, job, MEMORY, node, memory, 1);
+    }
     if (copier == RF_COPIER_SRC || copier == RF_COPIER_BOTH) {
         need(b, job, ENGINE, flow->src, alone, 1);
     }
@@ -227,11 +233,13 @@ static void need_memory(const struct rf_simulation *b,
 static struct rf_job job_of_flow(const struct rf_simulation *b,
                                  const struct rf_flow *flow)
 {
+    const int ends = b->env->inside.copier == RF_COPIER_BOTH ? 2 : 1;
     double bytes = (double)flow->bytes / flow->n_jobs;
     struct rf_job job = {.grains = bytes / GRAIN_BYTES};
     if (b->world->ranks[flow->src].node == b->world->ranks[flow->dst].node) {
         need_memory(b, flow, &job);
-        bytes += RUN_BYTES * (double)flow->n_runs / flow->n_jobs;
+        bytes -= (1 - READ_AGAIN_SHARE) * (double)flow->again / flow->n_jobs;
+        bytes += RUN_BYTES * ends * (double)flow->n_runs / flow->n_jobs;
     } else {
         need_link(b, flow, &job);
     }
@@ -409,6 +417,7 @@ static void find_flows(struct rf_simulation *b)
         flow = &b->flows[b->flow_of[i]];
         flow->bytes += rf_op_bytes(op);
         flow->n_runs += rf_simulation_runs(b, i);
+        flow->again += rf_simulation_again(b, i);
         if (op->dep != RF_NO_OP && b->flow_of[op->dep] != NO_FLOW &&
             b->world->ranks[op->src].node != b->world->ranks[op->dst].node) {
             b->flows[b->flow_of[op->dep]].forwarded = true;
@@ -425,11 +434,32 @@ static void count_ranks(struct rf_simulation *b)
     }
 }
 
+/* The ranks of each node that copy, where that is always the same one of a
+ * copy's two ends. */
+static void count_copiers(struct rf_simulation *b)
+{
+    const enum rf_copier copier = b->env->inside.copier;
+    bool *copies = rf_xcalloc(b->world->n_ranks, sizeof(*copies));
+    b->n_copiers = rf_xcalloc(b->world->n_nodes, sizeof(*b->n_copiers));
+    for (size_t f = 0; f < b->n_flows; f++) {
+        const struct rf_flow *flow = &b->flows[f];
+        const struct rf_rank *src = &b->world->ranks[flow->src];
+        const struct rf_rank *dst = &b->world->ranks[flow->dst];
+        const uint32_t rank = copier == RF_COPIER_SRC ? flow->src : flow->dst;
+        if ((copier == RF_COPIER_SRC || copier == RF_COPIER_DST) &&
+            src->node == dst->node && flow->bytes > 0 && !copies[rank]) {
+            copies[rank] = true;
+            b->n_copiers[dst->node]++;
+        }
+    }
+    free(copies);
+}
+
 /* A flow for every flow that is forwarded, or where those would be too many,
  * for every step. */
 static void choose_flows(struct rf_simulation *b)
 {
-    rf_simulation_find_whole_rows(b);
+    rf_simulation_find_reads(b);
     find_flows(b);
     if (!too_many(b)) {
         return;
@@ -743,6 +773,7 @@ enum rf_status rf_simulate(const struct rf_simulate_env *env,
     choose_flows(&b);
     rf_simulation_find_folded(&b);
     rf_simulation_find_rings(&b);
+    count_copiers(&b);
     make_jobs(&b);
     if (b.tasks_a_turn > 0) {
         take_turns(&b);
@@ -750,7 +781,8 @@ enum rf_status rf_simulate(const struct rf_simulate_env *env,
     status = run(&b, out, err);
     rf_covers_free(&b.covers);
     free(b.n_ranks);
-    free(b.whole_rows);
+    free(b.n_copiers);
+    free(b.reads);
     free(b.flow_of);
     free(b.end_of);
     free(b.depth_of);

@@ -19,6 +19,7 @@ struct rf_flow {
     bool forwarded;        /* what it brings goes on to other ranks */
     uint64_t bytes, n_ops; /* those that are moved */
     uint64_t n_runs;       /* rf_simulation_runs() */
+    uint64_t again;        /* of `bytes`, rf_simulation_again() */
     uint64_t first_job;
     uint64_t done;     /* bytes of ops in jobs so far */
     double latency_ms; /* before others may go on with what arrived */
@@ -34,6 +35,12 @@ struct rf_batch {
 };
 
 struct rf_ring_flows;
+
+/* How an op reads memory where any rank may copy the rows of all. */
+struct rf_read {
+    bool whole; /* with others it reads all of its rows, from end to end */
+    bool again; /* another one reads the same, and is counted for it */
+};
 
 struct rf_simulation {
     const struct rf_simulate_env *env;
@@ -54,22 +61,24 @@ struct rf_simulation {
     uint64_t in_place;
     struct rf_covers covers; /* with RF_LEFT_COVERED */
     uint32_t *n_ranks;       /* of each node */
-    bool *whole_rows; /* of each op: with others it reads all of its rows, so
-                         that any rank may copy them from end to end; NULL: no
-                         matter */
-    uint32_t tasks_a_turn; /* 0: ranks need not take turns */
+    uint32_t *n_copiers;     /* likewise, those that copy; 0: it varies */
+    struct rf_read *reads;   /* of each op; NULL: no matter */
+    uint32_t tasks_a_turn;   /* 0: ranks need not take turns */
     struct rf_batch *batches;
     size_t n_batches;
     struct rf_ring_flows *rings; /* see simulate_ring.c; NULL: none */
 };
 
-/* Finds whole_rows; before rf_simulation_runs(). */
-void rf_simulation_find_whole_rows(struct rf_simulation *b);
+/* Finds `reads`; before rf_simulation_runs() and _again(). */
+void rf_simulation_find_reads(struct rf_simulation *b);
 
 /* Pieces of memory in which an op costs more than its bytes: parts of rows at
- * the source; for sockets, runs at either end; none where devices have kernels
- * for rows. */
+ * the source that are not read for another op anyway; for sockets, runs at
+ * either end; none where devices have kernels for rows. */
 uint64_t rf_simulation_runs(const struct rf_simulation *b, size_t op);
+
+/* Bytes of an op that are read for another one anyway. */
+uint64_t rf_simulation_again(const struct rf_simulation *b, size_t op);
 
 /* Adds a flow that no other is like; its `bytes` and `n_ops` are known. */
 void rf_simulation_add_flow(struct rf_simulation *b,

@@ -1,11 +1,12 @@
 /*
- * In how many pieces copies inside a node read memory. See simulate_internal.h.
+ * In how many pieces copies inside a node read memory, and what they read
+ * again. See simulate_internal.h.
  *
  * Parts of rows (a column split) are slow to read, since fetching ahead begins
  * anew with each. Method `host` reads rows from end to end where its ranks copy
- * all of each, whoever needs which columns (transport/portions.h). So its ops
- * are sorted by the rows that they have parts of, and what of a row they read
- * is added up.
+ * all of each, and once for all replicas, whoever needs which columns
+ * (transport/portions.h). So its ops are sorted by the rows that they have
+ * parts of, and what of a row they read is added up.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,14 +15,15 @@
 #include "planner/box.h"
 #include "planner/simulate_internal.h"
 
-/* The part of each row that an op reads. */
+/* The part of each row that an op reads; what is one piece of memory is one
+ * row. */
 struct part {
     const struct rf_op *op;
     uint32_t dim; /* rows follow each other in this dimension */
     uint64_t bytes, row_bytes;
 };
 
-/* False where it reads one piece of memory. */
+/* False where it is one piece of memory. */
 static bool part_of(const struct rf_op *op, struct part *out)
 {
     uint64_t items = 1;
@@ -34,6 +36,8 @@ static bool part_of(const struct rf_op *op, struct part *out)
         }
         items *= extent;
     }
+    *out = (struct part){op, RF_BOX_DIMS - 1, items * op->src_item,
+                         items * op->src_item};
     return false;
 }
 
@@ -67,22 +71,26 @@ static int compare_parts(const void *a, const void *b)
 
 /* Parts of the same rows, in the order of their columns; several may be one and
  * the same. */
-static bool make_whole_rows(const struct part *parts, size_t n)
+static void find_reads(const struct part *parts, size_t n,
+                       const struct rf_op *ops, struct rf_read *reads)
 {
     uint64_t bytes = 0, end = parts[0].op->src_offset;
     for (size_t i = 0; i < n; i++) {
         const uint64_t from = RF_MAX(parts[i].op->src_offset, end);
         const uint64_t to = parts[i].op->src_offset + parts[i].bytes;
+        reads[parts[i].op - ops].again = to <= from;
         bytes += to > from ? to - from : 0;
         end = RF_MAX(end, to);
     }
-    return bytes >= parts[0].row_bytes;
+    for (size_t i = 0; i < n; i++) {
+        reads[parts[i].op - ops].whole = bytes >= parts[0].row_bytes;
+    }
 }
 
-void rf_simulation_find_whole_rows(struct rf_simulation *b)
+void rf_simulation_find_reads(struct rf_simulation *b)
 {
     const struct rf_schedule *schedule = b->env->schedule;
-    struct part *parts = NULL, part;
+    struct part *parts = NULL;
     size_t n = 0, capacity = 0, end;
     if (b->env->inside.copier != RF_COPIER_ANY) {
         return;
@@ -90,12 +98,13 @@ void rf_simulation_find_whole_rows(struct rf_simulation *b)
     for (size_t i = 0; i < schedule->n_ops; i++) {
         const struct rf_op *op = &schedule->ops[i];
         if (is_inside(b, op) && op->dep == RF_NO_OP &&
-            op->cast == RF_CAST_NONE && part_of(op, &part)) {
+            op->cast == RF_CAST_NONE) {
+            struct part part;
+            (void)part_of(op, &part);
             RF_PUSH(parts, n, capacity, part);
         }
     }
-    b->whole_rows =
-        rf_xcalloc(RF_MAX(schedule->n_ops, 1), sizeof(*b->whole_rows));
+    b->reads = rf_xcalloc(RF_MAX(schedule->n_ops, 1), sizeof(*b->reads));
     if (n > 0) {
         qsort(parts, n, sizeof(*parts), compare_parts);
     }
@@ -104,10 +113,7 @@ void rf_simulation_find_whole_rows(struct rf_simulation *b)
              end < n && compare_rows(&parts[first], &parts[end]) == 0;) {
             end++;
         }
-        const bool whole = make_whole_rows(&parts[first], end - first);
-        for (size_t i = first; i < end; i++) {
-            b->whole_rows[parts[i].op - schedule->ops] = whole;
-        }
+        find_reads(&parts[first], end - first, schedule->ops, b->reads);
     }
     free(parts);
 }
@@ -137,8 +143,16 @@ uint64_t rf_simulation_runs(const struct rf_simulation *b, size_t i)
     if (b->env->inside.copier == RF_COPIER_BOTH) {
         return runs_at_both_ends(op);
     }
-    if ((b->whole_rows != NULL && b->whole_rows[i]) || !part_of(op, &part)) {
+    if ((b->reads != NULL && (b->reads[i].whole || b->reads[i].again)) ||
+        !part_of(op, &part)) {
         return 0;
     }
     return rf_box_elements(&op->box) * op->src_item / part.bytes;
+}
+
+uint64_t rf_simulation_again(const struct rf_simulation *b, size_t i)
+{
+    return b->reads != NULL && b->reads[i].again
+               ? rf_op_bytes(&b->env->schedule->ops[i])
+               : 0;
 }

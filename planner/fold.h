@@ -4,8 +4,8 @@
  * A *spread* is what gather_broadcast does with one box in the staging memory
  * of its root: hops along one tree bring it to the same place in every rank's
  * staging memory, then every receiver of its parcel takes it out. All spreads
- * share the tree and the parcels, so a spread's size depends on neither; what
- * box it is, and where it lies, the op says that gathered it. Its ops, in
+ * share the tree and the parcels, so a spread's size depends on neither. The op
+ * that gathered the box says which it is and where it lies. A spread's ops, in
  * order: the hops to the tree's nodes 1, 2, …, then the takes by the parcel's
  * receivers.
  */
@@ -23,10 +23,10 @@ struct rf_hop {
 };
 
 struct rf_spread {
-    uint32_t id;       /* of its first op */
-    uint32_t gathered; /* where in the world's ops the one is that wrote the box
-                          in the root's staging memory */
-    uint32_t task, round;                   /* of the first hops */
+    uint32_t id;          /* of its first op */
+    uint32_t gathered;    /* index in the world's `ops` of the op that wrote the
+                             box into the root's staging memory */
+    uint32_t task, round; /* of the first hops */
     uint32_t parcel, take_round, take_item; /* take_item: at the receivers */
     uint8_t take_cast;
 };

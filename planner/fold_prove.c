@@ -153,6 +153,16 @@ static bool follows_tasks(struct fold_proof *proof,
     return spread->round >= proof->first_round;
 }
 
+/* The casts and element sizes of what receivers take. */
+static bool takes_right(const struct rf_plan *plan,
+                        const struct rf_spread *spread, uint32_t family)
+{
+    const enum rf_cast cast =
+        plan->spec->cast_at_source ? RF_CAST_NONE : rf_plan_cast(plan, family);
+    return spread->take_cast == cast &&
+           spread->take_item == rf_plan_item_bytes(plan, RF_INFER, family);
+}
+
 /* The numbers of a spread. What gathered it has passed check_op(). */
 static bool is_sound(const struct fold_proof *proof,
                      const struct rf_spread *spread,
@@ -164,8 +174,7 @@ static bool is_sound(const struct fold_proof *proof,
            spread->take_round >= spread->round &&
            spread->take_round - spread->round >= proof->fold->height &&
            gathered->family == parcel->family &&
-           spread->take_item ==
-               rf_plan_item_bytes(plan, RF_INFER, gathered->family) &&
+           takes_right(plan, spread, gathered->family) &&
            rf_box_contains(&parcel->box, &gathered->box);
 }
 
@@ -197,7 +206,7 @@ static enum rf_status check_spread(struct fold_proof *proof,
     if (gathered->round >= op.round) {
         return rf_schedule_proof_fault(of, &op, "is not after its dep");
     }
-    status = rf_schedule_proof_reads(of, &op, gathered);
+    status = rf_schedule_proof_reads(of, &op, gathered); /* it is still there */
     if (status != RF_OK) {
         return status;
     }

@@ -76,6 +76,15 @@ uint32_t rf_plan_item_bytes(const struct rf_plan *plan, enum rf_side side,
     return rf_dtype_bytes(rf_plan_dtype(plan, side, family));
 }
 
+/* rf_world_build() let no other dtypes pass. */
+enum rf_cast rf_plan_cast(const struct rf_plan *plan, uint32_t family)
+{
+    enum rf_cast cast;
+    (void)rf_cast_between(rf_plan_dtype(plan, RF_TRAIN, family),
+                          rf_plan_dtype(plan, RF_INFER, family), &cast);
+    return cast;
+}
+
 /* Elements of every match, and bytes at the destination's dtype. */
 static enum rf_status weigh_matches(struct making *making, struct rf_err *err)
 {

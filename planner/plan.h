@@ -117,6 +117,9 @@ enum rf_dtype rf_plan_dtype(const struct rf_plan *plan, enum rf_side side,
 /* Bytes an element of `family` has on a side. */
 uint32_t rf_plan_item_bytes(const struct rf_plan *plan, enum rf_side side,
                             uint32_t family);
+/* What converts elements of `family` from the training side's type to the
+ * inference side's. */
+enum rf_cast rf_plan_cast(const struct rf_plan *plan, uint32_t family);
 
 uint64_t rf_box_elements(const struct rf_box *box);
 

@@ -68,16 +68,6 @@ void rf_builder_fail(struct rf_builder *builder, enum rf_status status,
     }
 }
 
-/* rf_world_build() let no other dtypes pass. */
-enum rf_cast rf_builder_cast(const struct rf_builder *builder, uint32_t family)
-{
-    enum rf_cast cast;
-    (void)rf_cast_between(rf_plan_dtype(builder->plan, RF_TRAIN, family),
-                          rf_plan_dtype(builder->plan, RF_INFER, family),
-                          &cast);
-    return cast;
-}
-
 static uint64_t view_offset(const struct rf_view *view,
                             const struct rf_box *box)
 {
@@ -243,7 +233,7 @@ void rf_builder_make(const struct rf_builder *builder,
     op.dst_item = rf_plan_item_bytes(plan, dst->converted ? RF_INFER : RF_TRAIN,
                                      step->family);
     if (src->converted != dst->converted) {
-        op.cast = (uint8_t)rf_builder_cast(builder, step->family);
+        op.cast = (uint8_t)rf_plan_cast(plan, step->family);
     }
     op.cast_at_source =
         op.cast != RF_CAST_NONE && builder->spec->cast_at_source;
@@ -276,6 +266,9 @@ uint32_t rf_builder_emit(struct rf_builder *builder,
                          const struct rf_view *src, const struct rf_view *dst)
 {
     struct rf_op op;
+    if (builder->status != RF_OK) {
+        return RF_NO_OP;
+    }
     rf_builder_make(builder, step, src, dst, &op);
     rf_builder_add(builder, &op);
     return op.id;

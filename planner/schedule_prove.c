@@ -4,18 +4,21 @@
  *
  *  - ops in ascending id can run as they stand: what an op reads is a piece of
  *    the training side, or was written by its dep, which comes before it in id
- *    and in round;
+ *    and in round; elements have the type that their memory has, and are cast
+ *    only between these;
  *  - into inference memory: every write lies in a piece, at the piece's
  * address; per piece the writes are disjoint and add up to the piece, so each
  * byte is written exactly once;
- *  - in staging memory: writes of a bucket have disjoint addresses inside the
- *    bucket's slot, and a slot is not written again before its last read;
+ *  - in staging memory: buckets are written one after the other, writes of a
+ *    bucket have disjoint addresses inside the bucket's slot, and a slot is not
+ *    written again before its last read;
  *  - with `serialize`: at each rank tasks follow one another, also in rounds.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/mem.h"
+#include "common/memory_info.h"
 #include "planner/box.h"
 #include "planner/schedule_proof.h"
 
@@ -124,6 +127,25 @@ static enum rf_status check_read(struct rf_schedule_proof *proof,
     return status;
 }
 
+static enum rf_status note_write(struct rf_schedule_proof *proof,
+                                 const struct rf_stage_write *write)
+{
+    if (proof->n_stage == proof->stage_capacity) {
+        const size_t capacity = 2 * proof->stage_capacity + 64;
+        struct rf_stage_write *grown = rf_realloc_large(
+            proof->stage, proof->stage_capacity * sizeof(*grown),
+            capacity * sizeof(*grown));
+        if (grown == NULL) {
+            return rf_err_set(proof->err, RF_ERR_NOMEM,
+                              "no memory for a proof");
+        }
+        proof->stage = grown;
+        proof->stage_capacity = capacity;
+    }
+    proof->stage[proof->n_stage++] = *write;
+    return RF_OK;
+}
+
 /* After the writes of the bucket before, which must be one of a lower number.
  */
 static enum rf_status begin_bucket(struct rf_schedule_proof *proof,
@@ -168,8 +190,7 @@ enum rf_status rf_schedule_proof_stages(struct rf_schedule_proof *proof,
     for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
         write.origin -= op->box.start[d] * op->dst_stride[d];
     }
-    RF_PUSH(proof->stage, proof->n_stage, proof->stage_capacity, write);
-    return RF_OK;
+    return note_write(proof, &write);
 }
 
 static enum rf_status check_write(struct rf_schedule_proof *proof,
@@ -206,27 +227,41 @@ static bool follows_tasks(struct rf_rank_state *rank, const struct rf_op *op)
     return op->round >= rank->first_round;
 }
 
+/* The side whose elements a memory has. */
+static enum rf_side side_in(const struct rf_plan *plan, uint8_t mem)
+{
+    const bool converted = mem == RF_MEM_INFER ||
+                           (mem == RF_MEM_STAGE && plan->spec->cast_at_source);
+    return converted ? RF_INFER : RF_TRAIN;
+}
+
+static bool elements_right(const struct rf_plan *plan, const struct rf_op *op)
+{
+    const enum rf_side from = side_in(plan, op->src_mem);
+    const enum rf_side to = side_in(plan, op->dst_mem);
+    const enum rf_cast cast =
+        from == to ? RF_CAST_NONE : rf_plan_cast(plan, op->family);
+    return op->src_item == rf_plan_item_bytes(plan, from, op->family) &&
+           op->dst_item == rf_plan_item_bytes(plan, to, op->family) &&
+           op->cast == cast &&
+           op->cast_at_source ==
+               (cast != RF_CAST_NONE && plan->spec->cast_at_source);
+}
+
 enum rf_status rf_schedule_proof_op(struct rf_schedule_proof *proof,
                                     const struct rf_op *op, uint64_t id)
 {
     const struct rf_plan *plan = proof->plan;
     const struct rf_schedule *schedule = proof->schedule;
-    enum rf_side from = op->src_mem == RF_MEM_TRAIN ? RF_TRAIN : RF_INFER;
     if (op->id != id || op->src >= plan->world->n_ranks ||
         op->dst >= plan->world->n_ranks ||
         op->family >= plan->model->n_families ||
         op->round >= schedule->n_rounds) {
         return rf_schedule_proof_fault(proof, op, "has a number out of range");
     }
-    if (op->src_mem != RF_MEM_STAGE &&
-        op->src_item != rf_plan_item_bytes(plan, from, op->family)) {
-        return rf_schedule_proof_fault(proof, op,
-                                       "reads elements of the wrong size");
-    }
-    if (op->dst_mem == RF_MEM_INFER &&
-        op->dst_item != rf_plan_item_bytes(plan, RF_INFER, op->family)) {
-        return rf_schedule_proof_fault(proof, op,
-                                       "writes elements of the wrong size");
+    if (!elements_right(plan, op)) {
+        return rf_schedule_proof_fault(
+            proof, op, "has elements of the wrong size or another cast");
     }
     if (op->dep != RF_NO_OP &&
         (op->dep >= id || schedule->ops[op->dep].round >= op->round)) {

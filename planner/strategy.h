@@ -81,10 +81,6 @@ void rf_builder_keep(struct rf_builder *builder, const struct rf_op *op);
 /* Whether `n` more may be kept; if not, building ends. */
 bool rf_builder_has_room(struct rf_builder *builder, uint64_t n);
 
-/* What converts elements of a family from the training side's dtype to the
- * inference side's. */
-enum rf_cast rf_builder_cast(const struct rf_builder *builder, uint32_t family);
-
 /* The round for an op of `src` and `dst` that depends on nothing: 0 unless
  * serialised, then the first in which both are free. */
 uint32_t rf_builder_round(const struct rf_builder *builder, uint32_t src,

@@ -32,8 +32,10 @@ struct slab {
 };
 
 struct chunk {
-    struct rf_op op;     /* that gathers it */
-    uint32_t at, parcel; /* at: where that op is in the world's */
+    struct rf_op op; /* that gathers it; a copy, since a node's schedule need
+                        not have it */
+    uint32_t at;     /* its index in `ops` of the world's schedule */
+    uint32_t parcel;
 };
 
 struct gather {
@@ -302,7 +304,7 @@ static void spread_chunk(struct gather *gather, const struct chunk *chunk,
         .take_item = rf_plan_item_bytes(builder->plan, RF_INFER, family),
     };
     if (!builder->spec->cast_at_source) {
-        spread.take_cast = (uint8_t)rf_builder_cast(builder, family);
+        spread.take_cast = (uint8_t)rf_plan_cast(builder->plan, family);
     }
     rf_folding_add(&gather->folding, &spread, &chunk->op);
 }

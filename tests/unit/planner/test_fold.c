@@ -220,7 +220,7 @@ START_TEST(test_fold_proof_finds_lost_and_doubled_spreads)
     struct lab lab;
     struct rf_schedule *schedule = make(&lab, worlds[_i], 6);
     struct rf_fold *fold = schedule->fold;
-    struct rf_spread *last = &fold->spreads[fold->n_spreads - 1];
+    struct rf_spread *last = &fold->spreads[fold->n_spreads - 1], *other;
     uint64_t ops = rf_fold_ops(fold, last);
     ck_assert_int_eq(rf_schedule_prove(lab.plan, schedule, NULL), RF_OK);
     fold->n_spreads--;
@@ -229,8 +229,31 @@ START_TEST(test_fold_proof_finds_lost_and_doubled_spreads)
     ck_assert_int_ne(rf_schedule_prove(lab.plan, schedule, NULL), RF_OK);
     schedule->n_world_ops += ops;
     fold->n_spreads++;
-    last->gathered = last[-1].gathered;
+    other = last - 1;
+    while (other > fold->spreads && other->parcel != last->parcel) {
+        other--;
+    }
+    last->gathered = other->gathered;
     ck_assert_int_ne(rf_schedule_prove(lab.plan, schedule, NULL), RF_OK);
+    rf_schedule_destroy(schedule);
+    lab_free(&lab);
+}
+END_TEST
+
+/* Elements of another size, or cast otherwise, though nothing else shows it. */
+START_TEST(test_fold_proof_finds_wrong_elements)
+{
+    struct lab lab;
+    struct rf_schedule *schedule = make(&lab, worlds[_i], 6);
+    struct rf_spread *spread = &schedule->fold->spreads[0];
+    struct rf_op *gathered = &schedule->ops[spread->gathered];
+    gathered->dst_item--;
+    ck_assert_int_ne(rf_schedule_prove(lab.plan, schedule, NULL), RF_OK);
+    gathered->dst_item++;
+    spread->take_cast ^= 1;
+    ck_assert_int_ne(rf_schedule_prove(lab.plan, schedule, NULL), RF_OK);
+    spread->take_cast ^= 1;
+    ck_assert_int_eq(rf_schedule_prove(lab.plan, schedule, NULL), RF_OK);
     rf_schedule_destroy(schedule);
     lab_free(&lab);
 }
@@ -251,6 +274,8 @@ Suite *test_fold_suite(void)
                         0, N_WORLDS);
     tcase_add_loop_test(tests, test_fold_proof_finds_lost_and_doubled_spreads,
                         0, N_WORLDS);
+    tcase_add_loop_test(tests, test_fold_proof_finds_wrong_elements, 0,
+                        N_WORLDS);
     suite_add_tcase(suite, tests);
     return suite;
 }

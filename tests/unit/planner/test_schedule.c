@@ -186,6 +186,9 @@ START_TEST(test_schedule_proof_finds_damage)
         DAMAGE(&lab, op, op->id++);
         DAMAGE(&lab, op, op->round = lab.schedule->n_rounds);
         DAMAGE(&lab, op, op->dst_item++);
+        DAMAGE(&lab, op, op->dst_item--);
+        DAMAGE(&lab, op, op->cast ^= 1);
+        DAMAGE(&lab, op, op->cast_at_source ^= 1);
         DAMAGE(&lab, op, op->family = lab.model->n_families);
         if (op->dst_mem == RF_MEM_INFER) {
             DAMAGE(&lab, op, op->box.extent[RF_DIM_TENSOR]++);
@@ -222,6 +225,43 @@ START_TEST(test_schedule_proof_finds_missing_and_doubled_writes)
     *last = last[-1];
     last->id = id;
     ck_assert(!proved(&lab));
+    lab_free(&lab);
+}
+END_TEST
+
+/* The op at `from` comes before the one that is at `to`, an earlier one. */
+static void move_op(struct rf_schedule *schedule, uint32_t from, uint32_t to)
+{
+    const struct rf_op moved = schedule->ops[from];
+    memmove(schedule->ops + to + 1, schedule->ops + to,
+            (from - to) * sizeof(moved));
+    schedule->ops[to] = moved;
+    for (uint32_t i = 0; i < schedule->n_ops; i++) {
+        struct rf_op *op = &schedule->ops[i];
+        op->id = i;
+        if (op->dep == from) {
+            op->dep = to;
+        } else if (op->dep >= to && op->dep < from) {
+            op->dep++;
+        }
+    }
+}
+
+START_TEST(test_schedule_proof_finds_buckets_out_of_order)
+{
+    struct lab lab;
+    uint32_t last_hop = 0, i = 0;
+    make(&lab, "gather_broadcast", "");
+    for (; lab.schedule->ops[i].bucket == 0; i++) {
+        last_hop = lab.schedule->ops[i].dst_mem == RF_MEM_STAGE ? i : last_hop;
+    }
+    ck_assert_uint_lt(last_hop + 1, i);
+    move_op(lab.schedule, i, last_hop + 1);
+    ck_assert(proved(&lab));
+    move_op(lab.schedule, last_hop + 1, last_hop);
+    ck_assert_int_eq(rf_schedule_prove(lab.plan, lab.schedule, &lab.err),
+                     RF_ERR_INTERNAL);
+    ck_assert_ptr_nonnull(strstr(lab.err.text, "an earlier bucket"));
     lab_free(&lab);
 }
 END_TEST
@@ -279,6 +319,7 @@ Suite *test_schedule_suite(void)
                         test_schedule_proof_finds_missing_and_doubled_writes, 0,
                         N_STRATEGIES);
     tcase_add_test(tests, test_schedule_proof_finds_staging_that_is_too_small);
+    tcase_add_test(tests, test_schedule_proof_finds_buckets_out_of_order);
     tcase_add_test(tests, test_schedule_proof_finds_overwritten_staging);
     suite_add_tcase(suite, tests);
     return suite;

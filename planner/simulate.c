@@ -191,8 +191,9 @@ static void need_link(const struct rf_simulation *b, const struct rf_flow *flow,
 }
 
 /* What the ranks that copy get alone. All ranks of a node together are limited
- * by its memory, few ranks by what each gets, and the only one by that alone.
- */
+ * by its memory, few ranks by what each gets, and the only one that copies what
+ * it needs by that alone: where processors share a core, it may get more than a
+ * probe found for all. */
 static void need_copiers(const struct rf_simulation *b,
                          const struct rf_flow *flow, struct rf_job *job)
 {
@@ -434,22 +435,19 @@ static void count_ranks(struct rf_simulation *b)
     }
 }
 
-/* The ranks of each node that copy, where that is always the same one of a
- * copy's two ends. */
+/* The ranks of each node that copy, where that is the one that needs it. */
 static void count_copiers(struct rf_simulation *b)
 {
-    const enum rf_copier copier = b->env->inside.copier;
     bool *copies = rf_xcalloc(b->world->n_ranks, sizeof(*copies));
     b->n_copiers = rf_xcalloc(b->world->n_nodes, sizeof(*b->n_copiers));
-    for (size_t f = 0; f < b->n_flows; f++) {
+    for (size_t f = 0; b->env->inside.copier == RF_COPIER_DST && f < b->n_flows;
+         f++) {
         const struct rf_flow *flow = &b->flows[f];
-        const struct rf_rank *src = &b->world->ranks[flow->src];
-        const struct rf_rank *dst = &b->world->ranks[flow->dst];
-        const uint32_t rank = copier == RF_COPIER_SRC ? flow->src : flow->dst;
-        if ((copier == RF_COPIER_SRC || copier == RF_COPIER_DST) &&
-            src->node == dst->node && flow->bytes > 0 && !copies[rank]) {
-            copies[rank] = true;
-            b->n_copiers[dst->node]++;
+        const uint32_t node = b->world->ranks[flow->dst].node;
+        if (b->world->ranks[flow->src].node == node && flow->bytes > 0 &&
+            !copies[flow->dst]) {
+            copies[flow->dst] = true;
+            b->n_copiers[node]++;
         }
     }
     free(copies);

@@ -39,7 +39,7 @@ struct rf_ring_flows;
 /* How an op reads memory where any rank may copy the rows of all. */
 struct rf_read {
     bool whole; /* with others it reads all of its rows, from end to end */
-    bool again; /* another one reads the same, and is counted for it */
+    bool again; /* an earlier one in order reads the same bytes */
 };
 
 struct rf_simulation {
@@ -61,7 +61,7 @@ struct rf_simulation {
     uint64_t in_place;
     struct rf_covers covers; /* with RF_LEFT_COVERED */
     uint32_t *n_ranks;       /* of each node */
-    uint32_t *n_copiers;     /* likewise, those that copy; 0: it varies */
+    uint32_t *n_copiers;     /* likewise, with RF_COPIER_DST those that copy */
     struct rf_read *reads;   /* of each op; NULL: no matter */
     uint32_t tasks_a_turn;   /* 0: ranks need not take turns */
     struct rf_batch *batches;

@@ -6,7 +6,9 @@
  * anew with each. Method `host` reads rows from end to end where its ranks copy
  * all of each, and once for all replicas, whoever needs which columns
  * (transport/portions.h). So its ops are sorted by the rows that they have
- * parts of, and what of a row they read is added up.
+ * parts of, and what of a row they read is added up. It does so with copies
+ * that wait for nothing; of those that also cast, the model takes none
+ * together.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -65,8 +67,23 @@ static int compare_rows(const struct part *a, const struct part *b)
 static int compare_parts(const void *a, const void *b)
 {
     const struct part *x = a, *y = b;
-    const int order = compare_rows(x, y);
-    return order ? order : RF_COMPARE(x->op->src_offset, y->op->src_offset);
+    int order = compare_rows(x, y);
+    order = order ? order : RF_COMPARE(x->op->src_offset, y->op->src_offset);
+    order = order ? order : RF_COMPARE(x->bytes, y->bytes);
+    return order ? order : RF_COMPARE(x->op->id, y->op->id);
+}
+
+static bool same_part(const struct part *a, const struct part *b)
+{
+    return a->op->src_offset == b->op->src_offset && a->bytes == b->bytes;
+}
+
+/* Whether an op may be copied together with others. */
+static bool waits_for_nothing(const struct rf_simulation *b,
+                              const struct rf_op *op)
+{
+    return op->dep == RF_NO_OP &&
+           (op->src == op->dst || !b->env->plan->spec->serialize);
 }
 
 /* Parts of the same rows, in the order of their columns; several may be one and
@@ -78,7 +95,8 @@ static void find_reads(const struct part *parts, size_t n,
     for (size_t i = 0; i < n; i++) {
         const uint64_t from = RF_MAX(parts[i].op->src_offset, end);
         const uint64_t to = parts[i].op->src_offset + parts[i].bytes;
-        reads[parts[i].op - ops].again = to <= from;
+        reads[parts[i].op - ops].again =
+            i > 0 && same_part(&parts[i - 1], &parts[i]);
         bytes += to > from ? to - from : 0;
         end = RF_MAX(end, to);
     }
@@ -97,7 +115,7 @@ void rf_simulation_find_reads(struct rf_simulation *b)
     }
     for (size_t i = 0; i < schedule->n_ops; i++) {
         const struct rf_op *op = &schedule->ops[i];
-        if (is_inside(b, op) && op->dep == RF_NO_OP &&
+        if (is_inside(b, op) && waits_for_nothing(b, op) &&
             op->cast == RF_CAST_NONE) {
             struct part part;
             (void)part_of(op, &part);

@@ -149,26 +149,34 @@ START_TEST(test_simulate_copies_with_the_ranks_that_copy)
 }
 END_TEST
 
-/* Where the memory is slower than what its ranks can do, it decides, unless one
- * of them does everything. */
+/* Columns of two ranks put together, on one. */
+#define JOINED                                                                 \
+    "{'colocated_processes': 'separate', 'train': {'layout': 'spec', "         \
+    "'nodes': ['n0'], 'mesh': [1, 2], 'spec': 'RS1'}, 'infer': {'layout': "    \
+    "'spec', 'nodes': ['n0'], " WHOLE "}}"
+/* Where the memory is slower than what its ranks can do, it decides, unless the
+ * only rank that needs something copies it. */
 START_TEST(test_simulate_copies_no_faster_than_the_memory)
 {
     static const struct {
         enum rf_copier copier;
+        const char *scenario;
         double rate;
         const char *busiest;
         enum rf_path path;
     } cases[] = {
-        {RF_COPIER_ANY, 0.5, "memory of a", RF_PATH_INSIDE},
-        {RF_COPIER_SRC, 1, "copying by rank 0", RF_PATH_RANK},
-        {RF_COPIER_DST, 0.5, "memory of a", RF_PATH_INSIDE},
-        {RF_COPIER_BOTH, 0.5, "memory of a", RF_PATH_INSIDE},
+        {RF_COPIER_ANY, INSIDE(HALVES, ""), 0.5, "memory of a", RF_PATH_INSIDE},
+        {RF_COPIER_SRC, INSIDE(HALVES, ""), 0.5, "memory of a", RF_PATH_INSIDE},
+        {RF_COPIER_DST, INSIDE(HALVES, ""), 0.5, "memory of a", RF_PATH_INSIDE},
+        {RF_COPIER_BOTH, INSIDE(HALVES, ""), 0.5, "memory of a",
+         RF_PATH_INSIDE},
+        {RF_COPIER_DST, JOINED, 1, "copying by rank 2", RF_PATH_RANK},
     };
     const double ms = BYTES / 1e6 / cases[_i].rate;
     struct rf_links links;
     struct rf_simulated found;
     lab_links(&links, 2, 0.5, 1, 0);
-    found = simulate_with(INSIDE(HALVES, ""), 2, &links, 0,
+    found = simulate_with(cases[_i].scenario, 2, &links, 0,
                           (struct rf_inside){.copier = cases[_i].copier});
     ck_assert_double_eq_tol(found.ms, ms, ms / 20);
     ck_assert_str_eq(found.busiest, cases[_i].busiest);
@@ -177,27 +185,6 @@ START_TEST(test_simulate_copies_no_faster_than_the_memory)
 }
 END_TEST
 
-/* Whatever ranks of a node need is written for each of them, and read for each
- * unless whoever has time copies for all. */
-START_TEST(test_simulate_copies_twice_what_two_ranks_need)
-{
-    const double copies = _i == RF_COPIER_ANY ? 1 + 2. / 3 : 2;
-    const double ms = copies * BYTES / 1e6;
-    struct rf_links links;
-    struct rf_simulated found;
-    lab_links(&links, 2, 1, 0, 0);
-    found = simulate_with(INSIDE("'mesh': [1, 2], 'spec': 'RR'", ""), 2, &links,
-                          0, (struct rf_inside){.copier = (enum rf_copier)_i});
-    ck_assert_double_eq_tol(found.ms, ms, ms / 20);
-    rf_links_free(&links);
-}
-END_TEST
-
-/* Columns of two ranks put together, on one. */
-#define JOINED                                                                 \
-    "{'colocated_processes': 'separate', 'train': {'layout': 'spec', "         \
-    "'nodes': ['n0'], 'mesh': [1, 2], 'spec': 'RS1'}, 'infer': {'layout': "    \
-    "'spec', 'nodes': ['n0'], " WHOLE "}}"
 /* Two quarters of each row for ranks of the node, two for those of another. */
 #define HALF_AWAY                                                              \
     "{'colocated_processes': 'separate', 'train': {'layout': 'spec', " WHOLE   \
@@ -234,6 +221,40 @@ START_TEST(test_simulate_charges_parts_of_rows)
     struct rf_links links;
     struct rf_simulated found;
     lab_links(&links, 2, 1, 0, 100);
+    found = simulate_with(cases[_i].scenario, 2, &links, 0,
+                          (struct rf_inside){.copier = cases[_i].copier});
+    ck_assert_double_eq_tol(found.ms, ms, ms / 20);
+    rf_links_free(&links);
+}
+END_TEST
+
+/* What several ranks of a node need is written for each of them, and read for
+ * each unless whoever has time copies for all at once. */
+START_TEST(test_simulate_reads_once_for_all)
+{
+    static const struct {
+        enum rf_copier copier;
+        const char *scenario;
+        double copies; /* of the tensor */
+    } cases[] = {
+        {RF_COPIER_ANY, INSIDE("'mesh': [1, 2], 'spec': 'RR'", ""), 5. / 3},
+        {RF_COPIER_SRC, INSIDE("'mesh': [1, 2], 'spec': 'RR'", ""), 2},
+        {RF_COPIER_DST, INSIDE("'mesh': [1, 2], 'spec': 'RR'", ""), 2},
+        {RF_COPIER_BOTH, INSIDE("'mesh': [1, 2], 'spec': 'RR'", ""), 2},
+        /* the one waits for the other */
+        {RF_COPIER_ANY,
+         INSIDE("'mesh': [1, 2], 'spec': 'RR'", "'serialize': true, "), 2},
+        /* each from a source of its own */
+        {RF_COPIER_ANY,
+         "{'colocated_processes': 'separate', 'train': {'layout': 'spec', "
+         "'nodes': ['n0'], 'mesh': [1, 2], 'spec': 'RR'}, 'infer': {'layout': "
+         "'spec', 'nodes': ['n0'], 'mesh': [1, 2], 'spec': 'RR'}}",
+         2},
+    };
+    const double ms = cases[_i].copies * BYTES / 1e6;
+    struct rf_links links;
+    struct rf_simulated found;
+    lab_links(&links, 2, 1, 0, 0);
     found = simulate_with(cases[_i].scenario, 2, &links, 0,
                           (struct rf_inside){.copier = cases[_i].copier});
     ck_assert_double_eq_tol(found.ms, ms, ms / 20);
@@ -433,9 +454,8 @@ Suite *test_simulate_suite(void)
     tcase_add_loop_test(tests, test_simulate_copies_with_the_ranks_that_copy, 0,
                         4);
     tcase_add_loop_test(tests, test_simulate_copies_no_faster_than_the_memory,
-                        0, 4);
-    tcase_add_loop_test(tests, test_simulate_copies_twice_what_two_ranks_need,
-                        RF_COPIER_ANY, RF_COPIER_BOTH + 1);
+                        0, 5);
+    tcase_add_loop_test(tests, test_simulate_reads_once_for_all, 0, 6);
     tcase_add_loop_test(tests, test_simulate_charges_parts_of_rows, 0, 10);
     tcase_add_loop_test(tests, test_simulate_leaves_what_covers_a_piece, 0, 6);
     tcase_add_test(tests, test_simulate_counts_folded_ops);

@@ -92,10 +92,11 @@ struct rf_predict_speed {
 };
 
 /*
- * How fast each node of a file usually copies: the median of its probes. A
- * machine may change: the processors of a virtual one are two threads of a core
- * for a time, and then two cores, which copy twice as fast. Then its results
- * are those of two machines, and only those of one say what others will take.
+ * How fast each node of a file usually copies: what most of its records are
+ * near to. A machine may change: the processors of a virtual one are two
+ * threads of a core for a time, and then two cores, which copy twice as fast.
+ * Then its results are those of two machines, and only those of one say what
+ * others will take.
  */
 struct rf_predict_speeds {
     const struct rf_config *config; /* borrowed */
@@ -110,8 +111,9 @@ struct rf_predict_speeds {
  * speeds, 26 and 46 GB/s, probes of either lay within 15 % of these. */
 #define RF_PREDICT_SPEED_WITHIN 1.25
 
-/* From the results in one kind of memory. Where not even most of the records
- * with buffers of one size are as usual, no speed is, with these. */
+/* From the results in one kind of memory. A speed is usual, with buffers of one
+ * size, if more than half of the records are near to it, or three and a third
+ * of them. */
 void rf_predict_speeds_init(const struct rf_result_set *set,
                             const struct rf_config *config,
                             enum rf_memory_kind memory,

@@ -159,8 +159,8 @@ static void print_left_out(const struct rf_predict_rows *rows, FILE *to)
     }
     if (rows->n_unsettled > 0) {
         fprintf(to,
-                "none of %zu repeats left out, though nodes were faster or "
-                "slower in half of them or more\n",
+                "none of %zu repeats left out, though nodes had no speed that "
+                "was usual\n",
                 rows->n_unsettled);
     }
 }

@@ -21,11 +21,18 @@ static double copy_figure(const json_t *node)
 /* --- What probes found -----------------------------------------------------
  */
 
+/* The slowest and the fastest figure of one node in one record. */
+struct range {
+    double low, high;
+};
+
+/* Of one node. */
 struct found {
     double *figures;
     size_t n, cap;
-    size_t n_records; /* with a figure of the node */
-    bool in_record;   /* the one at hand has one */
+    struct range *records; /* those with a figure of the node */
+    size_t n_records, records_cap;
+    struct range at_hand; /* of the record at hand; 0: it has none */
 };
 
 static void find(const struct rf_config *config, const json_t *probe,
@@ -38,20 +45,56 @@ static void find(const struct rf_config *config, const json_t *probe,
             rf_predict_node(config, json_object_get(node, "host"));
         const double figure = copy_figure(node);
         if (n != RF_NONE && figure > 0) {
+            struct range *range = &found[n].at_hand;
+            range->low = range->low > 0 ? RF_MIN(range->low, figure) : figure;
+            range->high = RF_MAX(range->high, figure);
             RF_PUSH(found[n].figures, found[n].n, found[n].cap, figure);
-            found[n].in_record = true;
         }
     }
 }
 
-/* One that was found, not the middle of two: a machine may have two speeds. */
-static double median_of(struct found *found)
+static void end_record(struct found *found)
 {
+    if (found->at_hand.low > 0) {
+        RF_PUSH(found->records, found->n_records, found->records_cap,
+                found->at_hand);
+    }
+    found->at_hand = (struct range){0, 0};
+}
+
+static bool is_near(double usual, double gbytes_per_s)
+{
+    return gbytes_per_s <= usual * RF_PREDICT_SPEED_WITHIN &&
+           usual <= gbytes_per_s * RF_PREDICT_SPEED_WITHIN;
+}
+
+static size_t count_near(const struct found *found, double usual)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < found->n_records; i++) {
+        n += is_near(usual, found->records[i].low) &&
+             is_near(usual, found->records[i].high);
+    }
+    return n;
+}
+
+/* The figure that most records are near to; of several such the middle one. */
+static double usual_of(struct found *found)
+{
+    size_t most = 0, n = 0;
     if (found->n_records < RF_PREDICT_SPEED_RECORDS) {
         return 0;
     }
     qsort(found->figures, found->n, sizeof(*found->figures), rf_stats_by_value);
-    return found->figures[(found->n - 1) / 2];
+    for (size_t i = 0; i < found->n; i++) {
+        const size_t near = count_near(found, found->figures[i]);
+        n = near > most ? 0 : n;
+        most = RF_MAX(most, near);
+        if (near == most) {
+            found->figures[n++] = found->figures[i];
+        }
+    }
+    return found->figures[(n - 1) / 2];
 }
 
 /* Fills the speeds of one size of buffers. */
@@ -68,13 +111,13 @@ static void find_speed(struct rf_predict_walk walk,
         find(config, rf_predict_probe(record, false), found);
         find(config, rf_predict_probe(record, true), found);
         for (uint32_t n = 0; n < config->n_nodes; n++) {
-            found[n].n_records += found[n].in_record;
-            found[n].in_record = false;
+            end_record(&found[n]);
         }
     }
     for (uint32_t n = 0; n < config->n_nodes; n++) {
-        speed->copy_gbytes_per_s[n] = median_of(&found[n]);
+        speed->copy_gbytes_per_s[n] = usual_of(&found[n]);
         free(found[n].figures);
+        free(found[n].records);
     }
     free(found);
 }
@@ -97,8 +140,7 @@ static bool is_usual(const struct rf_predict_speed *speed, uint32_t node,
                      double gbytes_per_s)
 {
     const double usual = speed == NULL ? 0 : speed->copy_gbytes_per_s[node];
-    return usual <= 0 || (gbytes_per_s <= usual * RF_PREDICT_SPEED_WITHIN &&
-                          usual <= gbytes_per_s * RF_PREDICT_SPEED_WITHIN);
+    return usual <= 0 || is_near(usual, gbytes_per_s);
 }
 
 bool rf_predict_is_usual(const struct rf_predict_speeds *speeds,
@@ -157,7 +199,13 @@ bool rf_predict_was_usual(const struct rf_predict_speeds *speeds,
     return other->node == NULL;
 }
 
-/* Where not most records are as usual, nothing is. */
+/* Whether so many records of so many are enough to call their speed usual. */
+static bool enough(size_t n_usual, size_t n)
+{
+    return 2 * n_usual > n ||
+           (3 * n_usual >= n && n_usual >= RF_PREDICT_SPEED_RECORDS);
+}
+
 static void settle(struct rf_predict_walk walk, const struct rf_config *config,
                    struct rf_predict_speed *speed, size_t *n_unsettled)
 {
@@ -171,7 +219,7 @@ static void settle(struct rf_predict_walk walk, const struct rf_config *config,
             n_usual += other.node == NULL;
         }
     }
-    if (2 * n_usual <= n) {
+    if (n > 0 && !enough(n_usual, n)) {
         *n_unsettled += n;
         memset(speed->copy_gbytes_per_s, 0,
                config->n_nodes * sizeof(*speed->copy_gbytes_per_s));

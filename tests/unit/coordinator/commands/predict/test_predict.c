@@ -405,7 +405,7 @@ static json_t *repeated(const struct configured_pair *pair,
 START_TEST(test_predict_counts_repeats_on_usual_nodes)
 {
     static const struct {
-        struct repeat repeats[5];
+        struct repeat repeats[8];
         int n;
         double ms; /* 5: of the summary, which all are in */
         size_t n_left_out;
@@ -438,6 +438,26 @@ START_TEST(test_predict_counts_repeats_on_usual_nodes)
          0,
          44,
          4},
+        {{{10, 44, 44},
+          {12, 20, 20},
+          {30, 20, 44},
+          {11, 44, 44},
+          {20, 20, 44},
+          {14, 20, 20},
+          {13, 44, 44},
+          {20, 44, 20}},
+         8,
+         12,
+         5,
+         44,
+         0},
+        /* two machines, and changes from one to the other */
+        {{{10, 20, 20}, {12, 20, 20}, {13, 20, 20}, {20, 44, 20}, {20, 44, 44}},
+         5,
+         13,
+         2,
+         20,
+         0},
         /* too few */
         {{{10, 20, 20}, {20, 44, 44}}, 2, 5, 0, 44, 0},
     };
@@ -599,7 +619,7 @@ Suite *test_predict_suite(void)
     tcase_add_test(tests, test_predict_shows_no_measurement_of_other_nodes);
     tcase_add_test(tests, test_predict_takes_the_best_figures_of_probes);
     tcase_add_loop_test(tests, test_predict_counts_repeats_on_usual_nodes, 0,
-                        9);
+                        11);
     tcase_add_test(tests, test_predict_says_when_nodes_were_never_as_usual);
     tcase_add_test(tests, test_predict_keeps_sizes_of_probes_apart);
     tcase_add_test(tests, test_predict_knows_no_nodes_of_other_names);

@@ -126,6 +126,12 @@ test_a_worker_that_is_killed_fails_its_scenario() {
         (.errors[0] | .host == "b")'
     wait_until 20 "the workers have left" no_workers
 }
+# A child of this shell catches it, too, until it has become the worker.
+worker_catches_sigint() { # PID
+    grep -qx 'Name:[[:space:]]*refit-worker' "/proc/$1/status" &&
+        grep -q '^SigCgt.*[2367abef]$' "/proc/$1/status"
+}
+
 test_ctrl_c_ends_a_worker_that_a_person_started() {
     own_worker
     printf '%064d\n' 0 >key
@@ -133,9 +139,7 @@ test_ctrl_c_ends_a_worker_that_a_person_started() {
     # A terminal's Ctrl-C; children of this shell ignore SIGINT otherwise.
     env --default-signal=INT "$worker" --connect 127.0.0.1:1 --identity r/0 \
         --key-file key </dev/null >said 2>&1 &
-    # This shell's child catches other signals until it has become the worker.
-    wait_until 20 "it handles SIGINT" grep -q '^SigCgt.*[2367abef]$' \
-        "/proc/$!/status"
+    wait_until 20 "it handles SIGINT" worker_catches_sigint "$!"
     kill -INT "$!"
     status=0
     wait "$!" || status=$?

@@ -196,7 +196,10 @@ static enum rf_status check_spread(struct fold_proof *proof,
     enum rf_status status;
     if (spread->id != proof->next_id || spread->gathered >= n_ops ||
         spread->parcel >= proof->fold->parcels.n) {
-        return fault(proof, "what is spread has a number out of range");
+        return rf_err_set(of->err, RF_ERR_INTERNAL,
+                          "schedule: what op %u begins to spread has a number "
+                          "out of range",
+                          spread->id);
     }
     gathered = rf_spread_gathered(of->schedule, spread);
     op = rf_spread_op(spread, gathered);

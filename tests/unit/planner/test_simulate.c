@@ -196,6 +196,20 @@ END_TEST
     "{'colocated_processes': 'separate', 'train': {'layout': 'spec', " WHOLE   \
     "}, 'infer': {'layout': 'spec', 'mesh': [2, 2], 'spec': 'RS0'}}"
 
+/* Takes as long as so many copies of the tensor in a memory of 1 GB/s. */
+static void expect_copies(const char *scenario, enum rf_copier copier,
+                          double copies)
+{
+    const double ms = copies * BYTES / 1e6;
+    struct rf_links links;
+    struct rf_simulated found;
+    lab_links(&links, 2, 1, 0, 100);
+    found = simulate_with(scenario, 2, &links, 0,
+                          (struct rf_inside){.copier = copier});
+    ck_assert_double_eq_tol(found.ms, ms, ms / 20);
+    rf_links_free(&links);
+}
+
 /* Parts of rows of 4 KB, each as if it were 512 bytes longer, at either end
  * where both copy; none where ranks copy all rows whole, as any rank does that
  * has time, which reads what two ranks need once. */
@@ -217,14 +231,7 @@ START_TEST(test_simulate_charges_parts_of_rows)
         {RF_COPIER_DST, HALF_AWAY, 0.75},
         {RF_COPIER_ANY, SAME_HALF, 0.5 * (1.25 + 2. / 3)},
     };
-    const double ms = cases[_i].copies * BYTES / 1e6;
-    struct rf_links links;
-    struct rf_simulated found;
-    lab_links(&links, 2, 1, 0, 100);
-    found = simulate_with(cases[_i].scenario, 2, &links, 0,
-                          (struct rf_inside){.copier = cases[_i].copier});
-    ck_assert_double_eq_tol(found.ms, ms, ms / 20);
-    rf_links_free(&links);
+    expect_copies(cases[_i].scenario, cases[_i].copier, cases[_i].copies);
 }
 END_TEST
 
@@ -251,14 +258,7 @@ START_TEST(test_simulate_reads_once_for_all)
          "'spec', 'nodes': ['n0'], 'mesh': [1, 2], 'spec': 'RR'}}",
          2},
     };
-    const double ms = cases[_i].copies * BYTES / 1e6;
-    struct rf_links links;
-    struct rf_simulated found;
-    lab_links(&links, 2, 1, 0, 0);
-    found = simulate_with(cases[_i].scenario, 2, &links, 0,
-                          (struct rf_inside){.copier = cases[_i].copier});
-    ck_assert_double_eq_tol(found.ms, ms, ms / 20);
-    rf_links_free(&links);
+    expect_copies(cases[_i].scenario, cases[_i].copier, cases[_i].copies);
 }
 END_TEST
 

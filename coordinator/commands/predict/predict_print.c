@@ -159,8 +159,9 @@ static void print_left_out(const struct rf_predict_rows *rows, FILE *to)
     }
     if (rows->n_unsettled > 0) {
         fprintf(to,
-                "none of %zu repeats left out, though nodes had no speed that "
-                "was usual\n",
+                "none of %zu repeats left out, though nodes had no usual "
+                "speed: measure again with nothing else running, and with more "
+                "repeats (--repeat)\n",
                 rows->n_unsettled);
     }
 }

@@ -206,6 +206,7 @@ static bool enough(size_t n_usual, size_t n)
            (3 * n_usual >= n && n_usual >= RF_PREDICT_SPEED_RECORDS);
 }
 
+/* Forgets a speed that not enough records have on all their nodes. */
 static void settle(struct rf_predict_walk walk, const struct rf_config *config,
                    struct rf_predict_speed *speed, size_t *n_unsettled)
 {

@@ -222,8 +222,9 @@ bool rf_stats_median_interval(const double *samples, size_t count, double *low,
 void rf_stats_rerun_interval(double median, double low, double high,
                              double *rerun_low, double *rerun_high)
 {
-    *rerun_low = median - sqrt(2) * (median - low);
-    *rerun_high = median + sqrt(2) * (high - median);
+    const double half = sqrt(2) * RF_MAX(median - low, high - median);
+    *rerun_low = median - half;
+    *rerun_high = median + half;
 }
 
 bool rf_stats_repeats_median_known(const struct rf_stats_repeats *repeats,

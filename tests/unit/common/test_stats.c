@@ -86,30 +86,89 @@ START_TEST(test_stats_median_interval_needs_five_samples)
 }
 END_TEST
 
-/* Medians of 15 uniform samples. */
+/* How samples vary: evenly, mostly a little, or with a long tail. */
+static double uniform(double u, double v)
+{
+    (void)v;
+    return u;
+}
+
+static double normal(double u, double v)
+{
+    return sqrt(-2 * log(1 - u)) * cos(2 * acos(-1) * v);
+}
+
+static double skewed(double u, double v)
+{
+    (void)v;
+    return -log(1 - u);
+}
+
+static double next_unit(uint64_t *state)
+{
+    return (double)rf_mix64((*state)++) / 0x1p64;
+}
+
+static const struct {
+    double (*shape)(double u, double v);
+    double spread;
+    size_t count; /* 0: 5, and on until the median is known to 2 % */
+} reruns[] = {
+    {uniform, 0.01, 5}, {normal, 0.01, 5},  {skewed, 0.01, 5},
+    {normal, 0.01, 9},  {skewed, 0.01, 9},  {uniform, 0.01, 15},
+    {normal, 0.01, 15}, {skewed, 0.01, 15}, {normal, 0.02, 0},
+    {normal, 0.03, 0},  {skewed, 0.03, 0},
+};
+
+#define MOST_SAMPLES 101
+
+/* Samples of a run around 1. Returns how many. */
+static size_t draw_run(int row, uint64_t *state, double samples[MOST_SAMPLES])
+{
+    const size_t count = reruns[row].count;
+    size_t n = 0;
+    do {
+        const double u = next_unit(state), v = next_unit(state);
+        samples[n++] = 1 + reruns[row].spread * reruns[row].shape(u, v);
+    } while (n < (count > 0 ? count : 5) ||
+             (count == 0 && n < MOST_SAMPLES &&
+              (n % 2 == 0 || !rf_stats_median_known(samples, n, 2))));
+    return n;
+}
+
 START_TEST(test_stats_reruns_lie_in_their_interval)
 {
     const int runs = 2000;
     double low = 0, high = 0, rerun_low = 0, rerun_high = 0, median = 0;
     int in_own = 0, in_rerun = 0;
     uint64_t state = 7;
-    for (int run = 0; run < runs; run++) {
-        struct rf_stats stats;
-        double samples[15];
-        for (size_t i = 0; i < 15; i++) {
-            samples[i] = (double)rf_mix64(state++) / 0x1p64;
-        }
-        rf_stats_compute(samples, 15, &stats);
-        in_own += run > 0 && stats.median >= low && stats.median <= high;
-        in_rerun +=
-            run > 0 && stats.median >= rerun_low && stats.median <= rerun_high;
-        median = stats.median;
-        ck_assert(rf_stats_median_interval(samples, 15, &low, &high));
+    for (int run = 0; run <= runs; run++) {
+        double samples[MOST_SAMPLES];
+        const size_t n = draw_run(_i, &state, samples);
+        median = rf_stats_median(samples, n);
+        in_own += run > 0 && median >= low && median <= high;
+        in_rerun += run > 0 && median >= rerun_low && median <= rerun_high;
+        ck_assert(rf_stats_median_interval(samples, n, &low, &high));
         rf_stats_rerun_interval(median, low, high, &rerun_low, &rerun_high);
     }
     ck_assert_int_lt(in_own, 90 * runs / 100);
-    ck_assert_int_ge(in_rerun, 92 * runs / 100);
-    ck_assert_int_le(in_rerun, 98 * runs / 100);
+    ck_assert_int_ge(in_rerun, (reruns[_i].count > 0 ? 94 : 90) * runs / 100);
+    ck_assert_int_le(in_rerun, 99 * runs / 100);
+}
+END_TEST
+
+/* The larger half counts, also of an interval that does not have its median. */
+START_TEST(test_stats_reruns_lie_as_far_off_on_either_side)
+{
+    static const struct {
+        double low, high, half;
+    } cases[] = {{9, 13, 3}, {7, 11, 3}, {11, 12, 2}, {8, 9, 2}, {10, 10, 0}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        double low = 0, high = 0;
+        rf_stats_rerun_interval(10, cases[i].low, cases[i].high, &low, &high);
+        ck_assert_double_eq_tol(low, 10 - cases[i].half * sqrt(2), 1e-12);
+        ck_assert_double_eq_tol(high, 10 + cases[i].half * sqrt(2), 1e-12);
+    }
 }
 END_TEST
 
@@ -232,7 +291,9 @@ Suite *test_stats_suite(void)
                    test_stats_median_interval_takes_no_notice_of_outliers);
     tcase_add_test(tests, test_stats_median_interval_of_an_even_count);
     tcase_add_test(tests, test_stats_median_interval_needs_five_samples);
-    tcase_add_test(tests, test_stats_reruns_lie_in_their_interval);
+    tcase_add_loop_test(tests, test_stats_reruns_lie_in_their_interval, 0,
+                        sizeof(reruns) / sizeof(*reruns));
+    tcase_add_test(tests, test_stats_reruns_lie_as_far_off_on_either_side);
     tcase_add_test(tests, test_stats_median_is_known_from_a_narrow_interval);
     tcase_add_test(tests, test_stats_outliers_are_far_out_and_matter);
     tcase_add_test(tests, test_stats_drift_is_significant_and_matters);

@@ -339,7 +339,7 @@ static void print_agreement(const struct rf_comparisons *all, FILE *to)
         agreeing += agree;
     }
     if (known > 0) {
-        fprintf(to, "x yardstick: %zu of %zu within what reruns give (95 %%)\n",
+        fprintf(to, "x yardstick: %zu of %zu within what reruns give\n",
                 agreeing, known);
     }
 }

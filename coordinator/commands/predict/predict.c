@@ -44,7 +44,8 @@ static enum rf_status predict(const struct context *context,
     struct rf_bound bound = {0};
     if (rf_method_info_find(input->method)->needs_folder) {
         struct rf_file_loads loads;
-        rf_predict_file_loads(input->scenario->schedule, &loads);
+        rf_predict_file_loads(input->scenario->world, input->scenario->schedule,
+                              &loads);
         p->simulated_ms = rf_predict_disk_ms(&input->figures, &loads);
     } else {
         const struct rf_simulate_env env = {

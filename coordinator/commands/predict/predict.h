@@ -29,27 +29,29 @@ struct rf_prediction {
     double share;            /* of the step that refits take */
 };
 
-/* Bytes of all ranks, and of the one that has most. */
+/* Bytes of all ranks that share a rate, and of the one that has most. */
 struct rf_file_load {
     uint64_t all, most;
 };
 
 /* What goes through files. */
 struct rf_file_loads {
-    struct rf_file_load written, read;
-    struct rf_file_load scattered; /* see rf_file_scattered_bytes() */
+    struct rf_file_load written, read; /* of all nodes */
+    struct rf_file_load scattered;     /* see rf_file_scattered_bytes(); of the
+                                          node that has most */
 };
 
 /* A rank writes once what of its training memory anybody reads, with what lies
  * between rows, and what is forwarded or cast there for each reader. It reads
  * what its ops take, short rows with what lies between them. */
-void rf_predict_file_loads(const struct rf_schedule *schedule,
+void rf_predict_file_loads(const struct rf_world *world,
+                           const struct rf_schedule *schedule,
                            struct rf_file_loads *out);
 
 /* Time on disk, the rates of the file system as a whole given: everything is
- * written, then everything read, then short rows copied to where they belong if
- * copying has a figure; each as fast as it goes for all ranks and for the
- * busiest rank alone. */
+ * written, then everything read, then what does not go straight into place
+ * copied there if copying has a figure; each as fast as it goes for all ranks
+ * and for the busiest rank alone. */
 double rf_predict_disk_ms(const struct rf_link_figures *figures,
                           const struct rf_file_loads *loads);
 

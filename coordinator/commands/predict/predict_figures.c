@@ -69,29 +69,45 @@ static void load_ranks(const struct rf_schedule *schedule, uint64_t *written,
     free(held.of);
 }
 
-/* Takes the bytes by rank. */
-static struct rf_file_load sum_up(uint64_t *bytes, uint32_t n_ranks)
+static struct rf_file_load sum_up(const uint64_t *bytes, uint32_t n_ranks)
 {
     struct rf_file_load load = {0, 0};
     for (uint32_t r = 0; r < n_ranks; r++) {
         load.all += bytes[r];
         load.most = RF_MAX(load.most, bytes[r]);
     }
-    free(bytes);
     return load;
 }
 
-void rf_predict_file_loads(const struct rf_schedule *schedule,
+/* Of the node whose ranks have most together. */
+static struct rf_file_load busiest_node(const struct rf_world *world,
+                                        const uint64_t *bytes)
+{
+    struct rf_file_load load = sum_up(bytes, world->n_ranks);
+    uint64_t *nodes = rf_xcalloc(world->n_nodes, sizeof(*nodes));
+    for (uint32_t r = 0; r < world->n_ranks; r++) {
+        nodes[world->ranks[r].node] += bytes[r];
+    }
+    load.all = sum_up(nodes, world->n_nodes).most;
+    free(nodes);
+    return load;
+}
+
+void rf_predict_file_loads(const struct rf_world *world,
+                           const struct rf_schedule *schedule,
                            struct rf_file_loads *out)
 {
-    const uint32_t n = schedule->n_ranks;
+    const uint32_t n = world->n_ranks;
     uint64_t *written = rf_xcalloc(n, sizeof(*written));
     uint64_t *read = rf_xcalloc(n, sizeof(*read));
     uint64_t *scattered = rf_xcalloc(n, sizeof(*scattered));
     load_ranks(schedule, written, read, scattered);
     out->written = sum_up(written, n);
     out->read = sum_up(read, n);
-    out->scattered = sum_up(scattered, n);
+    out->scattered = busiest_node(world, scattered);
+    free(written);
+    free(read);
+    free(scattered);
 }
 
 /* As fast as all ranks together get on, and as the busiest does alone; a rate

@@ -47,19 +47,20 @@ START_TEST(test_predict_disk_counts_what_ranks_write_and_read)
     static const struct {
         const char *scenario;
         double written, read, most_written, most_read; /* of the model */
-        double scattered;
+        double scattered; /* on the node that has most */
     } cases[] = {
         {"{'name': 's', 'train': {'tp': 1, 'dp': 1}, 'infer': {'tp': 1, 'dp': "
          "4}}",
-         1, 4, 1, 1, 4. / 3},
+         1, 4, 1, 1, 2. / 3},
         {"{'name': 's', 'train': {'tp': 1, 'dp': 1}, 'infer': {'tp': 1, 'dp': "
          "4}, 'strategy': 'broadcast'}",
-         2, 4, 1, 1, 2},
+         2, 4, 1, 1, 4. / 3},
     };
     struct configured_pair pair = configured_pair(cases[_i].scenario);
     const double bytes = (double)pair.model->bytes;
     struct rf_file_loads loads;
-    rf_predict_file_loads(pair.scenario->schedule, &loads);
+    rf_predict_file_loads(pair.scenario->world, pair.scenario->schedule,
+                          &loads);
     ck_assert_double_eq_tol((double)loads.written.all / bytes,
                             cases[_i].written, 0.01);
     ck_assert_double_eq_tol((double)loads.read.all / bytes, cases[_i].read,

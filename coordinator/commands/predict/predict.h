@@ -48,6 +48,11 @@ void rf_predict_file_loads(const struct rf_world *world,
                            const struct rf_schedule *schedule,
                            struct rf_file_loads *out);
 
+/* What a copy of memory counts as whose source was read just before, in blocks
+ * that a cache holds. Fitted to results of bench-predict; see
+ * docs/MEASURING.md, "Files". */
+#define RF_PREDICT_CACHED_COPY (1.0 / 2)
+
 /* Time on disk, the rates of the file system as a whole given: everything is
  * written, then everything read, then what does not go straight into place
  * copied there if copying has a figure; each as fast as it goes for all ranks

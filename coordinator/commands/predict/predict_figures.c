@@ -126,8 +126,9 @@ double rf_predict_disk_ms(const struct rf_link_figures *figures,
                    figures->single_write_gbytes_per_s) +
            file_ms(loads->read, figures->read_gbytes_per_s,
                    figures->single_read_gbytes_per_s) +
-           file_ms(loads->scattered, figures->copy_gbytes_per_s,
-                   figures->single_copy_gbytes_per_s);
+           RF_PREDICT_CACHED_COPY * file_ms(loads->scattered,
+                                            figures->copy_gbytes_per_s,
+                                            figures->single_copy_gbytes_per_s);
 }
 
 void rf_predict_step(const struct rf_timeline *timeline,

@@ -35,7 +35,7 @@ START_TEST(test_predict_disk_is_no_faster_than_its_busiest_rank)
     ck_assert_double_eq_tol(rf_predict_disk_ms(&figures, &loads), 10000, 1e-6);
     figures.copy_gbytes_per_s = 6;
     figures.single_copy_gbytes_per_s = 3;
-    ck_assert_double_eq_tol(rf_predict_disk_ms(&figures, &loads), 12000, 1e-6);
+    ck_assert_double_eq_tol(rf_predict_disk_ms(&figures, &loads), 11000, 1e-6);
 }
 END_TEST
 

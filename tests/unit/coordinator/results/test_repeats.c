@@ -132,6 +132,10 @@ START_TEST(test_repeats_widen_the_intervals)
     ck_assert_double_ge(json_number_value(json_array_get(interval, 1)), 25);
     ck_assert_double_le(number(record, "summary.yardstick_ratio", "low"), 1.5);
     ck_assert_double_ge(number(record, "summary.yardstick_ratio", "high"), 2.5);
+    ck_assert_double_le(number(record, "summary.yardstick_ratio", "rerun_low"),
+                        2 - sqrt(2) / 2);
+    ck_assert_double_ge(number(record, "summary.yardstick_ratio", "rerun_high"),
+                        2 + sqrt(2) / 2);
     json_decref(record);
 }
 END_TEST

@@ -119,8 +119,8 @@ struct rf_predict_speeds {
 #define RF_PREDICT_SPEED_WITHIN 1.25
 
 /* From the results in one kind of memory. A speed is usual, with buffers of one
- * size, if more than half of the records are near to it, or three and a third
- * of them. */
+ * size, if more than half of the records are near to it, or a third of them and
+ * no fewer than three. */
 void rf_predict_speeds_init(const struct rf_result_set *set,
                             const struct rf_config *config,
                             enum rf_memory_kind memory,

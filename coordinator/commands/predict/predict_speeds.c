@@ -220,7 +220,7 @@ static void settle(struct rf_predict_walk walk, const struct rf_config *config,
             n_usual += other.node == NULL;
         }
     }
-    if (n > 0 && !enough(n_usual, n)) {
+    if (!enough(n_usual, n)) {
         *n_unsettled += n;
         memset(speed->copy_gbytes_per_s, 0,
                config->n_nodes * sizeof(*speed->copy_gbytes_per_s));

@@ -107,7 +107,9 @@ typedef uint32_t rf_unit4;
 typedef uint16_t rf_unit2;
 typedef uint8_t rf_unit1;
 
-/* Copies one tile in units of N bytes: the part of thread `thread`. */
+/* Copies one tile in units of N bytes: the part of thread `thread`. The steps
+ * are in registers: a store might change the slice, for all the compiler knows,
+ * and it would load the pitch again for each. */
 #define RF_DEFINE_COPY_TILE(N)                                                 \
     RF_PATTERN_FN void rf_copy_tile##N(const struct rf_copy_args *args,        \
                                        const struct rf_tile *tile,             \
@@ -123,8 +125,6 @@ typedef uint8_t rf_unit1;
                                     (tile->row + row) * s->src_pitch + column; \
         unsigned char *to = args->bases.at[s->dst_base] + s->dst_offset +      \
                             (tile->row + row) * s->dst_pitch + column;         \
-        /* In registers: a store might change the slice, for all the compiler  \
-         * knows, and it would load the pitch again for each. */               \
         const uint64_t src_step = step * s->src_pitch;                         \
         const uint64_t dst_step = step * s->dst_pitch;                         \
         rf_unit##N held[RF_TILE_UNROLL];                                       \

@@ -3,9 +3,11 @@
  * tensors under their checkpoint names, unfused, as a rank of a TP/EP/ETP mesh
  * holds them.
  *
- * each part of a tensor as the table of roles says (planner/roles.h), in equal
- * shares over TP or ETP; experts in contiguous ranges over EP; the rest whole,
- * with what no rule knows, where the model says so (planner/unknown.h)
+ *   - each part of a tensor as the table of roles says (planner/roles.h), in
+ *     equal shares over TP or ETP;
+ *   - experts in contiguous ranges over EP;
+ *   - the rest whole, and so are tensors that no rule knows, where the model
+ *     says so (planner/unknown.h).
  *
  * A key/value head goes whole to TP / kv ranks when TP exceeds the heads, the
  * only group of a state space model to all.

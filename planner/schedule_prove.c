@@ -7,8 +7,8 @@
  *    and in round; elements have the type that their memory has, and are cast
  *    only between these;
  *  - into inference memory: every write lies in a piece, at the piece's
- * address; per piece the writes are disjoint and add up to the piece, so each
- * byte is written exactly once;
+ *    address; per piece the writes are disjoint and add up to the piece, so
+ *    each byte is written exactly once;
  *  - in staging memory: buckets are written one after the other, writes of a
  *    bucket have disjoint addresses inside the bucket's slot, and a slot is not
  *    written again before its last read;

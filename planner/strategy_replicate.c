@@ -5,10 +5,12 @@
  *                     node one receiver (the head) takes it from the chain, the
  *                     others read it from the head
  *   hierarchical      as broadcast, but a parcel is shared out over the
- * receivers of a node: as many chains as a node has receivers allgather every
- * node gets a parcel from its source, shared out over the node's receivers,
- * which complete each other allgather_global  shared out over all receivers of
- * all nodes, completed around a ring of all of them, in chunks
+ *                     receivers of a node: as many chains as a node has
+ *                     receivers
+ *   allgather         every node gets a parcel from its source, shared out over
+ *                     the node's receivers, which complete each other
+ *   allgather_global  shared out over all receivers of all nodes, completed
+ *                     around a ring of all of them, in chunks
  *
  * Receivers that hold the parcel themselves copy it; receivers with a holder on
  * their node read it there (with balance none only the first holder counts).

@@ -16,9 +16,8 @@
 #include "coordinator/results/report_table.h"
 
 #define BAR_CELLS 24
-#define PLAIN_NS                                                               \
-    (10 * RF_NS_PER_S) /* at most this often without a terminal                \
-                        */
+/* At most this often without a terminal. */
+#define PLAIN_NS (10 * RF_NS_PER_S)
 
 struct rf_progress {
     struct rf_output *output;

@@ -4,8 +4,8 @@
  * the pattern. A combination that cannot work has to be refused before anything
  * starts, with the reason, and is counted apart.
  *
- *     check-strategies [JOBS [TEXT]]     only combinations with TEXT in the
- * name
+ *     check-strategies [JOBS [TEXT]]     only combinations with TEXT in
+ *                                        the name
  *
  * Several processes (JOBS, 2 unless given) take combinations in turn; each
  * forks the ranks of its own. The last line is "N passed, N failed, N refused".

@@ -6,13 +6,13 @@
  *
  *   - initialisation is collective, needs a device and version 1 structures;
  *   - nvshmem_malloc, nvshmem_free and finalize are collective, sizes agree,
- * and a heap that is full gives NULL;
+ *     and a heap that is full gives NULL;
  *   - device memory outside the heap can be registered once, and no two such
  *     buffers overlap;
  *   - a put goes from a symmetric object or a registered buffer to the address
  *     of the caller's own copy of a symmetric object; whether it happens at
- * once or as late as the next quiet or barrier is left open, so both happen
- * here, in turn;
+ *     once or as late as the next quiet or barrier is left open, so both
+ *     happen here, in turn;
  *   - a put with a signal and a signal alone take their data when the stream
  *     reaches them and arrive some time later, in any order, each with its
  *     signal after its data;

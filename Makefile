@@ -39,7 +39,7 @@ endif
 COMPILE = $(CC) $(RF_CPPFLAGS) $(CPPFLAGS) $(RF_CFLAGS) $(CFLAGS)
 LINK = $(CC) $(RF_CFLAGS) $(CFLAGS) $(RF_LDFLAGS) $(LDFLAGS)
 
-FOLDERS := common planner transport coordinator worker
+FOLDERS := common planner checkpoint transport coordinator worker
 sources = $(sort $(wildcard $(addprefix $(1)/,\
 	*.[ch] */*.[ch] */*/*.[ch] */*/*/*.[ch])))
 $(foreach f,$(FOLDERS),$(eval $(f)_SRC := \
@@ -48,8 +48,8 @@ test_SRC := $(wildcard tests/lib/*.c)
 objects = $(patsubst %.c,$(BUILD)/%.o,$(1))
 lib = $(patsubst %,$(BUILD)/lib%.a,$(1))
 
-COORD_LIBS := $(call lib,coordinator transport planner common)
-WORKER_LIBS := $(call lib,worker transport planner common)
+COORD_LIBS := $(call lib,coordinator transport checkpoint planner common)
+WORKER_LIBS := $(call lib,worker transport checkpoint planner common)
 COORD_LDLIBS := -lssh -luv -ljansson -lssl -lcrypto -lm -ldl -pthread
 # The worker links its libraries statically: one copied file runs on a node
 # with nothing installed. Debian 12 calls libuv's archive libuv_a.a, later
@@ -203,9 +203,10 @@ clean: ## remove everything that was built
 # Suites share the library of tests/lib/*.c.
 unit_common_LIBS := common
 unit_planner_LIBS := planner common
+unit_checkpoint_LIBS := checkpoint planner common
 unit_transport_LIBS := transport planner common
-unit_coordinator_LIBS := coordinator transport planner common
-unit_worker_LIBS := worker transport planner common
+unit_coordinator_LIBS := coordinator transport checkpoint planner common
+unit_worker_LIBS := worker transport checkpoint planner common
 define UNIT
 $(BUILD)/tests/unit/$(1)/suites.c: tests/unit/list-suites \
 	$(call sources,tests/unit/$(1)) $(wildcard tests/unit/$(1) \

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "planner/turns.h"
+#include "planner/schedule/peer_order.h"
 
 #define OWN_BASES ((uint32_t)RF_MEM_COUNT)
 

@@ -5,7 +5,7 @@
  * short ones by kernels, and copies inside the device by kernels; the three run
  * beside one another on a stream each (cuda/ipc_rounds.h). Which runs are long
  * is measured (cuda/ipc_choice.h). Destinations are served in turns
- * (planner/turns.h).
+ * (planner/schedule/peer_order.h).
  *
  * Order between processes: after its copies of round k a rank records its
  * interprocess event and then publishes k in shared host memory. Others see the

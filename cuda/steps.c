@@ -7,7 +7,7 @@
 
 #include "common/mem.h"
 #include "cuda/pair.h"
-#include "planner/turns.h"
+#include "planner/schedule/peer_order.h"
 
 /* What a staging slot's memory was last sent from without packing: the step,
  * and that of the bucket before, both counted from 1. */

@@ -12,7 +12,7 @@
 
 #include "common/err.h"
 #include "cuda/kernels.h"
-#include "planner/schedule.h"
+#include "planner/schedule/schedule.h"
 #include "transport/memory.h"
 
 /* Unit classes: log2 of the unit's bytes, 0 … 4. */

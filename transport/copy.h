@@ -17,7 +17,7 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
-#include "planner/schedule.h"
+#include "planner/schedule/schedule.h"
 
 /* A copy as nested loops: run_items contiguous items at each point of a grid of
  * n_dims (outermost first), with byte strides on both sides. */

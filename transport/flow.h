@@ -1,6 +1,6 @@
 /*
  * What has to wait for what inside a node, by the execution rules of
- * planner/schedule.h, and the shared queues of what may run now.
+ * planner/schedule/schedule.h, and the shared queues of what may run now.
  *
  * Every op that touches the node becomes one or more *actions*: a copy; or,
  * when it travels, a send at its source's rank and a receive at its

@@ -1,6 +1,6 @@
 /*
  * Makes the actions of a node's ops and what waits for what. See flow.h for the
- * words and planner/schedule.h for the rules.
+ * words and planner/schedule/schedule.h for the rules.
  *
  * Rule 1: the action that wrote an op's source (at the same rank, so on this
  * node) precedes the op's copy or send. Rule 2: a gate for each (rank, bucket)

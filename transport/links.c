@@ -21,7 +21,7 @@
 
 #include "common/bytes.h"
 #include "common/mem.h"
-#include "planner/turns.h"
+#include "planner/schedule/peer_order.h"
 
 /* --- opening -------------------------------------------------------------- */
 

@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "common/err.h"
-#include "planner/quantize.h"
-#include "planner/schedule.h"
+#include "planner/plan/quantize.h"
+#include "planner/schedule/schedule.h"
 
 struct rf_arena {
     void *base; /* host address or device pointer; NULL when bytes is 0 */

@@ -195,8 +195,8 @@
 
 #define RF_START_FIELDS(F, S)                                                  \
     F(S, U32, attempt, REQUIRED, 1, INT32_MAX, "number, counts up")            \
-    F(S, TREE, model, REQUIRED, 0, 0, "described in place (planner/model.h)")  \
-    F(S, TREE, scenario, REQUIRED, 0, 0, "with all defaults (planner/spec.h)") \
+    F(S, TREE, model, REQUIRED, 0, 0, "described in place (planner/model/model.h)")  \
+    F(S, TREE, scenario, REQUIRED, 0, 0, "with all defaults (planner/scenario/spec.h)") \
     F(S, LIST, nodes, msg_member, 1, RF_MSG_NODES_MAX, "of the run, in order") \
     F(S, SECRET, data_key, REQUIRED, 64, 64,                                   \
       "of data connections, 32 bytes in hexadecimal")                          \

@@ -24,8 +24,8 @@
 #include <stdint.h>
 
 #include "common/err.h"
-#include "planner/inside.h"
-#include "planner/schedule.h"
+#include "planner/predict/intra_node.h"
+#include "planner/schedule/schedule.h"
 #include "transport/memory.h"
 #include "transport/trace.h"
 

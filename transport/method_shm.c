@@ -7,7 +7,7 @@
  * Bytes: a zero-copy piece costs one handle (process, descriptor, offset, size)
  * for each pair of ranks; copies count as everywhere.
  *
- * Which pieces are used in place is found in planner/cover.c.
+ * Which pieces are used in place is found in planner/schedule/in_place.c.
  */
 #include "transport/engine.h"
 
@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "planner/cover.h"
+#include "planner/schedule/in_place.h"
 
 #define HANDLE_BYTES 24
 

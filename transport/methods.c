@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "planner/quantize.h"
+#include "planner/plan/quantize.h"
 
 static const struct rf_method_ops *const host_methods[] = {
     &rf_method_host, &rf_method_tcp,  &rf_method_shm,

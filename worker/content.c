@@ -5,7 +5,7 @@
 
 #include "common/mem.h"
 #include "common/pattern.h"
-#include "worker/checkpoint.h"
+#include "checkpoint/slices.h"
 #include "worker/convert.h"
 #include "worker/pattern_bytes.h"
 

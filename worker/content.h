@@ -12,7 +12,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#include "planner/plan.h"
+#include "planner/plan/plan.h"
 
 /* Most elements a caller should ask for at once to stay in the first caches. */
 #define RF_CONTENT_CHUNK UINT64_C(4096)

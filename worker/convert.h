@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "planner/model.h"
+#include "planner/model/model.h"
 
 /* Whether elements of `from` can be made into `to`; equal types always can. */
 bool rf_convert_supported(enum rf_dtype from, enum rf_dtype to);

@@ -19,7 +19,7 @@ struct rf_exec {
     struct rf_method_env method_env;
     void *state;
     struct {
-        struct rf_schedule *schedule; /* planner/yardstick.h; NULL: none */
+        struct rf_schedule *schedule; /* planner/strategy/yardstick.h; NULL: none */
         struct rf_method_env env;
         void *state;
     } yardstick;

@@ -18,7 +18,7 @@
 #include "common/clock.h"
 #include "common/mem.h"
 #include "common/memory_info.h"
-#include "planner/yardstick.h"
+#include "planner/strategy/yardstick.h"
 #include "worker/memory_host.h"
 
 void rf_exec_note_memory(struct rf_exec *exec)

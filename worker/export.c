@@ -18,7 +18,7 @@
 #include "common/clock.h"
 #include "common/mem.h"
 #include "common/store.h"
-#include "planner/export.h"
+#include "planner/plan/export.h"
 #include "common/crew.h"
 #include "worker/staging.h"
 

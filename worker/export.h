@@ -1,5 +1,5 @@
 /* The step "export": the inference ranks write what they hold as whole tensors
- * into safetensors files that they share. See planner/export.h. */
+ * into safetensors files that they share. See planner/plan/export.h. */
 #ifndef RF_WORKER_EXPORT_H
 #define RF_WORKER_EXPORT_H
 

@@ -8,7 +8,7 @@
 
 #include "common/mem.h"
 #include "common/text.h"
-#include "transport/checkpoint_headers.h"
+#include "checkpoint/headers.h"
 
 /* --- Asking --------------------------------------------------------------- */
 

@@ -1,6 +1,6 @@
 /*
  * Quantising in host memory, and verifying what was quantised in any memory.
- * See planner/quantize.h for what and where.
+ * See planner/plan/quantize.h for what and where.
  */
 #ifndef RF_WORKER_QUANTIZE_H
 #define RF_WORKER_QUANTIZE_H

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "planner/plan.h"
+#include "planner/plan/plan.h"
 
 struct rf_stretch {
     uint32_t layer, expert; /* indices inside the family */

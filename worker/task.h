@@ -5,7 +5,7 @@
 #ifndef RF_WORKER_TASK_H
 #define RF_WORKER_TASK_H
 
-#include "planner/world.h"
+#include "planner/scenario/world.h"
 #include "transport/messages.h"
 
 struct rf_task {

@@ -5,7 +5,7 @@
 
 #include "common/mem.h"
 #include "common/text.h"
-#include "planner/world.h"
+#include "planner/scenario/world.h"
 
 #define LINE_BYTES 1024 /* longer ones are cut */
 

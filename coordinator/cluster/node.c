@@ -23,7 +23,7 @@
 #include "coordinator/cluster/boot.h"
 #include "coordinator/cluster/cause.h"
 #include "coordinator/cluster/log_lines.h"
-#include "planner/world.h"
+#include "planner/scenario/world.h"
 
 #define HELLO_S 10 /* for HELLO beyond launch.timeout_s */
 

@@ -5,7 +5,7 @@
 
 #include "coordinator/commands/cli.h"
 #include "coordinator/config/config.h"
-#include "planner/model.h"
+#include "planner/model/model.h"
 
 /* The file of the command line, with what its options change in it and the
  * scenarios that -s selects, and its model; the caller destroys both. With

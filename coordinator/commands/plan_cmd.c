@@ -12,8 +12,8 @@
 #include "coordinator/commands/plan_families.h"
 #include "coordinator/commands/plan_print.h"
 #include "coordinator/commands/scenarios.h"
-#include "planner/model_json.h"
-#include "planner/plan_json.h"
+#include "planner/model/model_json.h"
+#include "planner/schedule/plan_json.h"
 
 static json_t *scenario_json(const struct rf_scenario *scenario, bool full)
 {

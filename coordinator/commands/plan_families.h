@@ -2,7 +2,7 @@
 #ifndef RF_COORDINATOR_COMMANDS_PLAN_FAMILIES_H
 #define RF_COORDINATOR_COMMANDS_PLAN_FAMILIES_H
 
-#include "planner/plan.h"
+#include "planner/plan/plan.h"
 
 /* Prints name, shape, number and role of every family and, unless `plan` is
  * NULL, the most that a rank of either mesh holds of a tensor. */

@@ -15,7 +15,7 @@
 #include "coordinator/commands/plan_families.h"
 #include "coordinator/results/report_table.h"
 #include "coordinator/results/table.h"
-#include "planner/unknown.h"
+#include "planner/layout/unknown_tensors.h"
 
 #define TOP_ROWS 5
 

@@ -25,7 +25,7 @@
 #include "coordinator/config/names.h"
 #include "coordinator/config/paths.h"
 #include "coordinator/config/suite.h"
-#include "planner/spec.h"
+#include "planner/scenario/spec.h"
 
 #define INPUT_NAME "standard input"
 

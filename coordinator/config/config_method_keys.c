@@ -10,7 +10,7 @@
 
 #include "common/mem.h"
 #include "coordinator/config/config_internal.h"
-#include "planner/spec.h"
+#include "planner/scenario/spec.h"
 #include "transport/method.h"
 
 static const struct {

@@ -6,7 +6,7 @@
 #include "common/err.h"
 #include "common/json.h"
 #include "coordinator/config/figures.h"
-#include "planner/cost.h"
+#include "planner/predict/bounds.h"
 
 /* Sets what `node` gives and leaves the rest of `out` as it is. RF_ERR_CONFIG
  * with path and rule. */

@@ -15,8 +15,8 @@
 #include "common/mem.h"
 #include "common/text.h"
 #include "coordinator/config/paths.h"
-#include "planner/model.h"
-#include "transport/checkpoint_headers.h"
+#include "planner/model/model.h"
+#include "checkpoint/headers.h"
 
 static const char *const sources[] = {"manifest",   "config", "megatron",
                                       "checkpoint", "tensor", NULL};

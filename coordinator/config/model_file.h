@@ -25,7 +25,7 @@ enum rf_status rf_model_file_inline(const struct rf_jnode *node,
                                     struct rf_err *err) RF_MUST_CHECK;
 
 /* Replaces "checkpoint" of `model` by what a machine that has the folder read
- * there (transport/checkpoint_headers.h). */
+ * there (checkpoint/headers.h). */
 void rf_model_file_add_headers(json_t *model, json_t *headers);
 
 /* Whether a model says itself what it is, by "config", "megatron" and so on. */

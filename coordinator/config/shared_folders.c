@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "planner/spec.h"
+#include "planner/scenario/spec.h"
 
 /* The folder of method disk, NULL: the scenario does without. */
 static const char *folder_of(const json_t *scenario)

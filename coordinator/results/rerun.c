@@ -19,8 +19,8 @@
 #include "coordinator/results/fields.h"
 #include "coordinator/results/result_files.h"
 #include "coordinator/results/result_json.h"
-#include "planner/model_json.h"
-#include "planner/plan_json.h"
+#include "planner/model/model_json.h"
+#include "planner/schedule/plan_json.h"
 
 /* --- The cluster file ----------------------------------------------------- */
 

@@ -20,8 +20,8 @@
 #include "coordinator/results/replay.h"
 #include "coordinator/results/summary.h"
 #include "coordinator/run/probes.h"
-#include "planner/model_json.h"
-#include "planner/plan_json.h"
+#include "planner/model/model_json.h"
+#include "planner/schedule/plan_json.h"
 #include "transport/method.h"
 
 static void put(json_t *object, const char *key, json_t *value)

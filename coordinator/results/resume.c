@@ -13,7 +13,7 @@
 #include "common/version.h"
 #include "coordinator/results/difference.h"
 #include "coordinator/results/fields.h"
-#include "planner/model_json.h"
+#include "planner/model/model_json.h"
 
 json_t *rf_resume_model(const struct rf_result_run *run)
 {

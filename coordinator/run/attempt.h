@@ -10,7 +10,7 @@
 
 #include "coordinator/run/rank_log.h"
 #include "coordinator/run/scenario.h"
-#include "planner/cost.h"
+#include "planner/predict/bounds.h"
 #include "transport/messages.h"
 #include "transport/method.h"
 #include "transport/trace.h"

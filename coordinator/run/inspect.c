@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "planner/world.h"
+#include "planner/scenario/world.h"
 
 struct member {
     bool asked, decided;

@@ -6,7 +6,7 @@
 #include "common/mem.h"
 #include "common/version.h"
 #include "coordinator/run/hello.h"
-#include "planner/spec.h"
+#include "planner/scenario/spec.h"
 #include "transport/method.h"
 
 struct member {

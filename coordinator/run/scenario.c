@@ -6,7 +6,7 @@
 #include "common/clock.h"
 #include "common/mem.h"
 #include "coordinator/config/links.h"
-#include "planner/export.h"
+#include "planner/plan/export.h"
 #include "transport/method.h"
 
 const char *const *rf_scenario_node_names(const struct rf_scenario *scenario)

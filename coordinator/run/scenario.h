@@ -7,9 +7,9 @@
 #define RF_COORDINATOR_RUN_SCENARIO_H
 
 #include "coordinator/config/config.h"
-#include "planner/choose_balance.h"
-#include "planner/model.h"
-#include "planner/schedule.h"
+#include "planner/predict/choose_balance.h"
+#include "planner/model/model.h"
+#include "planner/schedule/schedule.h"
 
 /* What a node has of a scenario: ranks, the slots up to their last, memory. */
 struct rf_scenario_share {

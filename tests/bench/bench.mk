@@ -13,7 +13,7 @@ bench-host: ## method host against the memory's own limit
 # The coordinator's control plane; the agents of a whole cluster in one process.
 SWARM := tests/bench/swarm
 $(BUILD)/swarm: $(patsubst %.c,$(BUILD)/%.o,$(wildcard $(SWARM)/*.c)) \
-	$(call lib,worker transport planner common)
+	$(call lib,worker transport checkpoint planner common)
 	$(link) $(COORD_LDLIBS)
 test-programs: $(BUILD)/swarm
 .PHONY: bench-swarm

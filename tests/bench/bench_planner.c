@@ -17,7 +17,7 @@
 
 #include "common/clock.h"
 #include "common/mem.h"
-#include "planner/schedule.h"
+#include "planner/schedule/schedule.h"
 
 #define NODES 16384
 #define SLOTS 8

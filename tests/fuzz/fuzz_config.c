@@ -9,7 +9,7 @@
 
 #include "coordinator/config/config.h"
 #include "coordinator/run/scenario.h"
-#include "planner/plan.h"
+#include "planner/plan/plan.h"
 
 #define MAX_RANKS 64
 #define MAX_BYTES (UINT64_C(64) << 20)

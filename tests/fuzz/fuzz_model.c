@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "planner/world.h"
+#include "planner/scenario/world.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -9,7 +9,7 @@
 
 #include "common/mem.h"
 #include "common/pattern.h"
-#include "planner/walk.h"
+#include "planner/plan/plan_walk.h"
 #include "tests/lib/places.h"
 #include "tests/lib/text_add.h"
 

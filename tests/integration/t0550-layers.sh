@@ -5,7 +5,7 @@
 . "$(dirname "$0")/../lib/test.sh"
 
 copy_sources() {
-    (cd "$RF_TOP" && find common planner transport coordinator worker cuda \
+    (cd "$RF_TOP" && find common planner checkpoint transport coordinator worker cuda \
         ucx \( -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' \) \
         -exec cp --parents -t "$OLDPWD" {} +)
 }
@@ -65,7 +65,7 @@ test_a_cluster_that_knows_the_run_is_refused() {
 }
 
 test_a_planner_that_knows_the_transport_is_refused() {
-    expect_refused planner/plan.c '#include "transport/msg.h"' transport/msg.h
+    expect_refused planner/plan/plan.c '#include "transport/msg.h"' transport/msg.h
 }
 
 test_two_modules_that_include_each_other_are_refused() {

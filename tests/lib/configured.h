@@ -4,7 +4,7 @@
 
 #include "coordinator/config/config.h"
 #include "coordinator/run/scenario.h"
-#include "planner/model.h"
+#include "planner/model/model.h"
 
 /* As `run` reads it, but without planning; single quotes stand for double ones
  * (quotes.h). Fails the test when it is bad; the caller destroys both. */

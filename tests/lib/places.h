@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "planner/plan.h"
+#include "planner/plan/plan.h"
 
 /* Whether the element `at` is in the box. */
 static inline bool place_inside(const struct rf_box *box, const uint64_t *at)

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "planner/walk.h"
+#include "planner/plan/plan_walk.h"
 #include "tests/lib/quotes.h"
 
 static enum rf_status parse(struct planned *planned, int which,

@@ -3,7 +3,7 @@
 #ifndef RF_TESTS_LIB_PLANNED_H
 #define RF_TESTS_LIB_PLANNED_H
 
-#include "planner/schedule.h"
+#include "planner/schedule/schedule.h"
 
 struct planned {
     struct rf_model *model;

@@ -14,8 +14,8 @@
 #include "common/mem.h"
 #include "coordinator/commands/advice/rank_memory.h"
 #include "coordinator/config/links.h"
-#include "planner/choose.h"
-#include "planner/world_rules.h"
+#include "planner/predict/choose_strategy.h"
+#include "planner/layout/mesh_rules.h"
 #include "transport/method.h"
 
 #define FEWEST_PAIRS 16

@@ -8,7 +8,7 @@
 #define RF_COORDINATOR_COMMANDS_ADVICE_ADVISE_SEARCH_H
 
 #include "coordinator/commands/advice/mesh_rules.h"
-#include "planner/simulate.h"
+#include "planner/predict/simulate.h"
 
 /* A mesh of one side. */
 struct rf_mesh {

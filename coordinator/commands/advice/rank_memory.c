@@ -7,9 +7,9 @@
 #include <stdlib.h>
 
 #include "common/mem.h"
-#include "planner/layout.h"
-#include "planner/quantize.h"
-#include "planner/roles.h"
+#include "planner/layout/layout.h"
+#include "planner/plan/quantize.h"
+#include "planner/model/roles.h"
 
 #define STATE_BYTES 6.0      /* a parameter, on every rank that has it */
 #define OPTIMIZER_BYTES 12.0 /* a parameter, divided over these ranks */

@@ -7,8 +7,8 @@
 #define RF_COORDINATOR_COMMANDS_ADVICE_RANK_MEMORY_H
 
 #include "coordinator/config/timeline.h"
-#include "planner/model.h"
-#include "planner/spec.h"
+#include "planner/model/model.h"
+#include "planner/scenario/spec.h"
 
 /* Bytes of one training rank, of the pipeline stage that needs most. */
 struct rf_training_memory {

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "planner/world.h"
+#include "planner/scenario/world.h"
 
 #define VOCAB_SIZE 50257 /* the benchmark's, as GPT-2 has it */
 

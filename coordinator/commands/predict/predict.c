@@ -19,8 +19,8 @@
 #include "coordinator/commands/scenarios.h"
 #include "coordinator/results/result_files.h"
 #include "coordinator/run/probes.h"
-#include "planner/model_json.h"
-#include "planner/simulate.h"
+#include "planner/model/model_json.h"
+#include "planner/predict/simulate.h"
 #include "transport/method.h"
 
 struct context {

@@ -14,7 +14,7 @@
 #include "coordinator/config/timeline.h"
 #include "coordinator/results/result_files.h"
 #include "coordinator/run/scenario.h"
-#include "planner/simulate.h"
+#include "planner/predict/simulate.h"
 #include "transport/method.h"
 
 struct rf_prediction {

@@ -9,7 +9,7 @@
 
 #include <stdbool.h>
 
-#include "planner/schedule.h"
+#include "planner/schedule/schedule.h"
 #include "transport/memory.h"
 
 #ifdef __cplusplus

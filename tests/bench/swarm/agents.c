@@ -9,7 +9,7 @@
 #include "common/bytes.h"
 #include "common/clock.h"
 #include "common/mem.h"
-#include "planner/schedule.h"
+#include "planner/schedule/schedule.h"
 #include "transport/tcp.h"
 
 #define LEASE_TICK_MS 20

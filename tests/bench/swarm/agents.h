@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <uv.h>
 
-#include "planner/plan.h"
+#include "planner/plan/plan.h"
 #include "transport/conn.h"
 #include "transport/messages.h"
 #include "worker/task.h"

@@ -11,7 +11,7 @@
 #include "cuda/memory.h"
 #include "cuda/methods.h"
 #include "cuda/phases.h"
-#include "planner/world.h"
+#include "planner/scenario/world.h"
 #include "transport/module.h"
 
 extern const struct rf_module rf_cuda_module;

@@ -12,7 +12,7 @@
 #include "cuda/device.h"
 #include "cuda/memory.h"
 #include "cuda/methods.h"
-#include "planner/world.h"
+#include "planner/scenario/world.h"
 #include "tests/unit/cuda/forked_ranks.h"
 
 #define BYTES UINT64_C(65536) /* of a chunk */

@@ -9,7 +9,7 @@
 
 #include "common/clock.h"
 #include "common/mem.h"
-#include "planner/world.h"
+#include "planner/scenario/world.h"
 #include "tests/unit/cuda/forked_ranks.h"
 
 #define RANKS 4u

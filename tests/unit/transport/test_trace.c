@@ -2,7 +2,7 @@
 #include <check.h>
 
 #include "common/mem.h"
-#include "planner/schedule.h"
+#include "planner/schedule/schedule.h"
 #include "transport/trace.h"
 
 static void add(struct rf_trace *trace, enum rf_trace_kind kind, int64_t start,

@@ -1,11 +1,11 @@
 /* The two-rank scenario. See agent_lab.h. */
-#include "agent_lab.h"
+#include "tests/unit/worker/agent_lab.h"
 
 #include <check.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "worker_lab.h"
+#include "tests/unit/worker/worker_lab.h"
 
 /* Two ranks, each on both sides. */
 #define SCENARIO(method)                                                       \

@@ -2,7 +2,7 @@
 #ifndef RF_TESTS_UNIT_WORKER_AGENT_LAB_H
 #define RF_TESTS_UNIT_WORKER_AGENT_LAB_H
 
-#include "fake_coordinator.h"
+#include "tests/unit/worker/fake_coordinator.h"
 
 /* Short times for what the tests wait for. */
 #define SHORT_LIMITS                                                           \

@@ -4,7 +4,7 @@
  * The test program is its own worker: started under the name refit-worker it
  * runs the worker's main function instead of the tests.
  */
-#include "fake_coordinator.h"
+#include "tests/unit/worker/fake_coordinator.h"
 
 #include <check.h>
 #include <dirent.h>

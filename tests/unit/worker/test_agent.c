@@ -11,9 +11,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent_lab.h"
+#include "tests/unit/worker/agent_lab.h"
 #include "common/clock.h"
-#include "worker_lab.h"
+#include "tests/unit/worker/worker_lab.h"
 
 /* --- Joining -------------------------------------------------------------- */
 

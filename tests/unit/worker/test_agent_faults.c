@@ -7,7 +7,7 @@
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 
-#include "agent_lab.h"
+#include "tests/unit/worker/agent_lab.h"
 #include "common/clock.h"
 
 static bool lists(const json_t *list, json_int_t number)

@@ -13,7 +13,7 @@
 #include "worker/content.h"
 #include "worker/convert.h"
 #include "worker/memory_host.h"
-#include "worker_lab.h"
+#include "tests/unit/worker/worker_lab.h"
 
 #define ITERATION 6
 

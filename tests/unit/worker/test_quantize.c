@@ -11,7 +11,7 @@
 #include "common/mem.h"
 #include "common/pattern.h"
 #include "worker/memory_host.h"
-#include "worker_lab.h"
+#include "tests/unit/worker/worker_lab.h"
 
 #define ITERATION 3u
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "worker/runs.h"
-#include "worker_lab.h"
+#include "tests/unit/worker/worker_lab.h"
 
 /* A family 3 layers × 2 experts × (4, 5, 6). */
 static const struct rf_family family = {

@@ -1,5 +1,5 @@
 /* Small scenarios. See worker_lab.h. */
-#include "worker_lab.h"
+#include "tests/unit/worker/worker_lab.h"
 
 #include <check.h>
 #include <stdio.h>

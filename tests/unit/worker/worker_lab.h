@@ -2,7 +2,7 @@
 #ifndef RF_TESTS_UNIT_WORKER_LAB_H
 #define RF_TESTS_UNIT_WORKER_LAB_H
 
-#include "planner/schedule.h"
+#include "planner/schedule/schedule.h"
 #include "worker/task.h"
 
 /* A small llama: two layers, grouped heads, a vocabulary that needs padding. */

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "coordinator/cluster/log_lines.h"
-#include "planner/world.h"
+#include "planner/scenario/world.h"
 #include "transport/msg.h"
 
 static char taken[8192];

@@ -11,7 +11,7 @@
 #include "common/mem.h"
 #include "coordinator/cluster/launch_internal.h"
 #include "coordinator/cluster/node.h"
-#include "planner/world.h"
+#include "planner/scenario/world.h"
 #include "tests/lib/callers.h"
 
 static struct rf_node_config settings = {.name = "a", .slots = 1};

@@ -10,7 +10,7 @@
 #include "common/mem.h"
 #include "coordinator/config/config.h"
 #include "coordinator/config/paths.h"
-#include "planner/model.h"
+#include "planner/model/model.h"
 #include "tests/lib/quotes.h"
 
 #define MODEL                                                                  \

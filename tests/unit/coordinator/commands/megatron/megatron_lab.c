@@ -1,5 +1,5 @@
 /* See megatron_lab.h. */
-#include "megatron_lab.h"
+#include "tests/unit/coordinator/commands/megatron/megatron_lab.h"
 
 #include <check.h>
 #include <stdarg.h>

@@ -6,7 +6,7 @@
 
 #include "coordinator/commands/megatron/megatron_block.h"
 #include "coordinator/commands/megatron/megatron_cluster.h"
-#include "megatron_lab.h"
+#include "tests/unit/coordinator/commands/megatron/megatron_lab.h"
 #include "tests/lib/quotes.h"
 
 #define RULE                                                                   \

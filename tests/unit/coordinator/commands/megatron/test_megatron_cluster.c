@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "coordinator/commands/megatron/megatron_cluster.h"
-#include "megatron_lab.h"
-#include "planner/model.h"
+#include "tests/unit/coordinator/commands/megatron/megatron_lab.h"
+#include "planner/model/model.h"
 #include "tests/lib/quotes.h"
 
 /* --- Parameters ----------------------------------------------------------- */

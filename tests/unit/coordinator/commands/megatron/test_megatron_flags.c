@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "common/compiler.h"
-#include "megatron_lab.h"
+#include "tests/unit/coordinator/commands/megatron/megatron_lab.h"
 
 static json_int_t number(const struct rf_megatron_args *args, const char *name)
 {

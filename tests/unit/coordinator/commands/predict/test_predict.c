@@ -4,7 +4,7 @@
 
 #include "common/mem.h"
 #include "coordinator/commands/predict/predict.h"
-#include "planner/model_json.h"
+#include "planner/model/model_json.h"
 #include "tests/lib/configured.h"
 #include "tests/lib/quotes.h"
 

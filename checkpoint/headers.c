@@ -1,0 +1,287 @@
+/*
+ * Headers of a checkpoint's files. See checkpoint_headers.h.
+ *
+ * The folder's index (model.safetensors.index.json) names the files, or they
+ * are all its *.safetensors when there is none. Of each only the header is
+ * read, and only as much as the file can hold; the planner's reader refuses
+ * headers that lie.
+ */
+#include "checkpoint/headers.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/complaints.h"
+#include "common/hash.h"
+#include "common/json.h"
+#include "common/mem.h"
+#include "checkpoint/check.h"
+#include "planner/model/model.h"
+
+#define HEADER_MAX_BYTES ((size_t)100 << 20) /* the format's own limit */
+
+/* Reads exactly `size` bytes at the start of `fd`. */
+static enum rf_status read_head(int fd, void *out, size_t size,
+                                const char *path, struct rf_err *err)
+{
+    size_t have = 0;
+    while (have < size) {
+        ssize_t got = pread(fd, (char *)out + have, size - have, (off_t)have);
+        if (got < 0 && errno == EINTR) {
+            continue;
+        }
+        if (got <= 0) {
+            return rf_err_errno(err, RF_ERR_CONFIG, got < 0 ? errno : EIO,
+                                "%s: read", path);
+        }
+        have += (size_t)got;
+    }
+    return RF_OK;
+}
+
+static uint64_t little_endian_u64(const uint8_t bytes[8])
+{
+    uint64_t value = 0;
+    for (int i = 7; i >= 0; i--) {
+        value = value << 8 | bytes[i];
+    }
+    return value;
+}
+
+static enum rf_status read_header(int fd, const char *path, const char *file,
+                                  json_t *manifest, struct rf_err *err)
+{
+    struct stat info;
+    uint8_t length[8];
+    uint64_t size;
+    void *head;
+    enum rf_status status;
+    if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode) || info.st_size < 8) {
+        return rf_err_set(err, RF_ERR_CONFIG,
+                          "%s: not a safetensors file: shorter than its "
+                          "8-byte header length or not a regular file",
+                          path);
+    }
+    status = read_head(fd, length, sizeof(length), path, err);
+    if (status != RF_OK) {
+        return status;
+    }
+    size = little_endian_u64(length);
+    if (size > HEADER_MAX_BYTES || size > (uint64_t)info.st_size - 8) {
+        return rf_err_set(err, RF_ERR_CONFIG,
+                          "%s: says its header has %llu bytes, the file has "
+                          "%lld and at most %zu are read",
+                          path, (unsigned long long)size,
+                          (long long)info.st_size, HEADER_MAX_BYTES);
+    }
+    head = rf_calloc(1, (size_t)size + 8);
+    if (head == NULL) {
+        return rf_err_set(err, RF_ERR_NOMEM, "%s: header", path);
+    }
+    status = read_head(fd, head, (size_t)size + 8, path, err);
+    if (status == RF_OK) {
+        status = rf_safetensors_read(head, size + 8, (uint64_t)info.st_size,
+                                     file, manifest, err);
+    }
+    free(head);
+    return status;
+}
+
+static enum rf_status add_file(const char *folder, const char *file,
+                               json_t *manifest, struct rf_err *err)
+{
+    char *path = rf_xasprintf("%s/%s", folder, file);
+    enum rf_status status;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) {
+        status = rf_err_errno(err, RF_ERR_CONFIG, errno, "%s", path);
+    } else {
+        status = read_header(fd, path, file, manifest, err);
+        close(fd);
+    }
+    free(path);
+    return status;
+}
+
+/* The distinct files of an index's weight_map, each named inside the folder;
+ * gives that map, a new reference. */
+static enum rf_status files_of_index(const char *path, json_t *files,
+                                     json_t **map_out, struct rf_err *err)
+{
+    json_t *index = NULL, *value;
+    const char *tensor;
+    struct rf_jnode root, map;
+    enum rf_status status =
+        rf_json_load(path, RF_MODEL_MANIFEST_MAX_BYTES, &index, err);
+    if (status != RF_OK) {
+        return status;
+    }
+    root = rf_jnode_root(index, path);
+    map = rf_jnode_get(&root, "weight_map");
+    if (!json_is_object(map.value) || json_object_size(map.value) == 0) {
+        status = rf_jnode_wrong(&map, err, "must be an object of file names");
+    }
+    json_object_foreach (map.value, tensor, value) {
+        const char *file = json_string_value(value);
+        if (status != RF_OK) {
+            break;
+        }
+        if (file == NULL || strchr(file, '/') != NULL || file[0] == '.' ||
+            file[0] == '\0') {
+            struct rf_jnode node = rf_jnode_get(&map, tensor);
+            status = rf_jnode_wrong(&node, err,
+                                    "must be the name of a file in the same "
+                                    "folder");
+        } else {
+            json_object_set_new(files, file, json_true());
+        }
+    }
+    if (status == RF_OK) {
+        *map_out = json_incref(map.value);
+    }
+    json_decref(index);
+    return status;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static enum rf_status files_of_folder(const char *folder, json_t *files,
+                                      struct rf_err *err)
+{
+    static const char suffix[] = ".safetensors";
+    char **names = NULL;
+    size_t n = 0, cap = 0;
+    struct dirent *entry;
+    DIR *dir = opendir(folder);
+    if (dir == NULL) {
+        return rf_err_errno(err, RF_ERR_CONFIG, errno, "%s", folder);
+    }
+    while ((entry = readdir(dir)) != NULL) {
+        size_t size = strlen(entry->d_name);
+        if (entry->d_name[0] != '.' && size > sizeof(suffix) - 1 &&
+            strcmp(entry->d_name + size - (sizeof(suffix) - 1), suffix) == 0) {
+            RF_PUSH(names, n, cap, rf_xstrdup(entry->d_name));
+        }
+    }
+    closedir(dir);
+    if (n > 0) {
+        qsort(names, n, sizeof(*names), by_name);
+    }
+    for (size_t i = 0; i < n; i++) {
+        json_object_set_new(files, names[i], json_true());
+        free(names[i]);
+    }
+    free(names);
+    return n > 0 ? RF_OK
+                 : rf_err_set(err, RF_ERR_CONFIG, "%s: no *.safetensors in it",
+                              folder);
+}
+
+/* All that is wrong with the files is told at once. */
+static enum rf_status read_tensors(const char *folder, json_t *manifest,
+                                   struct rf_err *err)
+{
+    char *index = rf_xasprintf("%s/model.safetensors.index.json", folder);
+    json_t *files = json_object(), *map = NULL, *value;
+    const char *file;
+    struct rf_complaints complaints = {.n = 0};
+    enum rf_status status = access(index, F_OK) == 0
+                                ? files_of_index(index, files, &map, err)
+                                : files_of_folder(folder, files, err);
+    if (status == RF_OK) {
+        json_object_foreach (files, file, value) {
+            struct rf_err why = {0};
+            if (add_file(folder, file, manifest, &why) != RF_OK) {
+                rf_complain(&complaints, "%s", why.text);
+            }
+        }
+        if (complaints.n == 0) { /* or else their tensors are not known */
+            rf_checkpoint_check(map, manifest, &complaints);
+        }
+        status = rf_complaints_end(&complaints, folder, err);
+    }
+    json_decref(map);
+    json_decref(files);
+    free(index);
+    return status;
+}
+
+/* The folder's own config.json, which says how many heads the tensors have. */
+static enum rf_status read_config(const char *folder, json_t *headers,
+                                  struct rf_err *err)
+{
+    char *path = rf_xasprintf("%s/config.json", folder);
+    json_t *config = NULL;
+    enum rf_status status = RF_OK;
+    if (access(path, F_OK) == 0) {
+        status = rf_json_load(path, RF_MODEL_CONFIG_MAX_BYTES, &config, err);
+    }
+    if (config != NULL) {
+        json_object_set_new(headers, "config", config);
+    }
+    free(path);
+    return status;
+}
+
+enum rf_status rf_checkpoint_headers_read(const char *folder, json_t **out,
+                                          struct rf_err *err)
+{
+    json_t *headers = json_object(), *tensors = json_object();
+    enum rf_status status;
+    json_object_set_new(headers, "manifest", tensors);
+    status = json_object_set_new(headers, "folder", json_string(folder)) == 0
+                 ? read_tensors(folder, tensors, err)
+                 : rf_err_set(err, RF_ERR_CONFIG,
+                              "%s: the folder's path is not UTF-8", folder);
+    if (status == RF_OK) {
+        status = read_config(folder, headers, err);
+    }
+    if (status != RF_OK) {
+        json_decref(headers);
+        return status;
+    }
+    *out = headers;
+    return RF_OK;
+}
+
+static json_t *digest_of(const json_t *value)
+{
+    char *text = json_dumps(value, JSON_COMPACT | JSON_SORT_KEYS);
+    char digest[RF_HASH_TEXT_SIZE];
+    struct rf_hash hash;
+    rf_hash_init(&hash);
+    rf_hash_bytes(&hash, text, strlen(text));
+    rf_hash_text(&hash, digest);
+    free(text);
+    return json_string(digest);
+}
+
+json_t *rf_checkpoint_headers_digests(const json_t *headers)
+{
+    json_t *files = json_object(), *digests = json_object(), *value;
+    json_t *config = json_object_get(headers, "config");
+    const char *name;
+    json_object_foreach (json_object_get(headers, "manifest"), name, value) {
+        const char *file = json_string_value(json_object_get(value, "file"));
+        if (json_object_get(files, file) == NULL) {
+            json_object_set_new(files, file, json_object());
+        }
+        json_object_set(json_object_get(files, file), name, value);
+    }
+    json_object_foreach (files, name, value) {
+        json_object_set_new(digests, name, digest_of(value));
+    }
+    if (config != NULL) {
+        json_object_set_new(digests, "config.json", digest_of(config));
+    }
+    json_decref(files);
+    return digests;
+}

@@ -1,0 +1,197 @@
+/*
+ * Slices of checkpoint files. See checkpoint.h.
+ *
+ * Files are opened at first use and stay open: a rank touches few of them. The
+ * window holds bytes of the tensor selected; a request inside it is a memory
+ * copy. Plain pread: what other ways of reading gain is in docs/PERFORMANCE.md,
+ * "Reading a checkpoint".
+ */
+#include "checkpoint/slices.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/mem.h"
+
+#define WINDOW_BYTES ((uint64_t)1 << 20)
+/* From here on a system call costs less than a copy out of the window. */
+#define DIRECT_BYTES ((uint64_t)64 << 10)
+
+struct open_file {
+    char *name;
+    int fd;
+};
+
+struct rf_checkpoint {
+    const char *folder;
+    const json_t *tensors;
+    struct open_file *files;
+    size_t n_files, capacity;
+    atomic_ullong *read_bytes;
+    char *tensor;     /* the one selected */
+    const char *file; /* that it is in */
+    int fd;
+    uint64_t offset; /* of the tensor in the file */
+    uint8_t *window;
+    uint64_t window_at, window_bytes; /* of the tensor; 0 bytes: empty */
+};
+
+enum rf_status rf_checkpoint_create(const json_t *files,
+                                    atomic_ullong *read_bytes,
+                                    struct rf_checkpoint **out,
+                                    struct rf_err *err)
+{
+    const char *folder = json_string_value(json_object_get(files, "folder"));
+    const json_t *tensors = json_object_get(files, "tensors");
+    struct rf_checkpoint *checkpoint;
+    if (folder == NULL || !json_is_object(tensors)) {
+        return rf_err_set(err, RF_ERR_CONFIG,
+                          "the checkpoint's folder or tensors are missing");
+    }
+    checkpoint = rf_xcalloc(1, sizeof(*checkpoint));
+    checkpoint->folder = folder;
+    checkpoint->tensors = tensors;
+    checkpoint->window = rf_xmalloc(WINDOW_BYTES);
+    checkpoint->read_bytes = read_bytes;
+    *out = checkpoint;
+    return RF_OK;
+}
+
+void rf_checkpoint_destroy(struct rf_checkpoint *checkpoint)
+{
+    if (checkpoint == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < checkpoint->n_files; i++) {
+        close(checkpoint->files[i].fd);
+        free(checkpoint->files[i].name);
+    }
+    free(checkpoint->files);
+    free(checkpoint->window);
+    free(checkpoint->tensor);
+    free(checkpoint);
+}
+
+static enum rf_status open_file(struct rf_checkpoint *checkpoint,
+                                const char *name, int *out, struct rf_err *err)
+{
+    char *path;
+    int fd;
+    for (size_t i = 0; i < checkpoint->n_files; i++) {
+        if (strcmp(checkpoint->files[i].name, name) == 0) {
+            *out = checkpoint->files[i].fd;
+            return RF_OK;
+        }
+    }
+    path = rf_xasprintf("%s/%s", checkpoint->folder, name);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        enum rf_status status =
+            rf_err_errno(err, RF_ERR_IO, errno, "%s: cannot open", path);
+        free(path);
+        return status;
+    }
+    free(path);
+    RF_PUSH(checkpoint->files, checkpoint->n_files, checkpoint->capacity,
+            ((struct open_file){rf_xstrdup(name), fd}));
+    *out = fd;
+    return RF_OK;
+}
+
+enum rf_status rf_checkpoint_select(struct rf_checkpoint *checkpoint,
+                                    const char *tensor, struct rf_err *err)
+{
+    const json_t *entry = json_object_get(checkpoint->tensors, tensor);
+    const char *file = json_string_value(json_object_get(entry, "file"));
+    json_int_t offset = json_integer_value(json_object_get(entry, "offset"));
+    enum rf_status status;
+    if (file == NULL || offset < 0) {
+        return rf_err_set(err, RF_ERR_CONFIG, "the checkpoint has no tensor %s",
+                          tensor);
+    }
+    status = open_file(checkpoint, file, &checkpoint->fd, err);
+    if (status != RF_OK) {
+        rf_err_wrap(err, "tensor %s", tensor);
+        return status;
+    }
+    free(checkpoint->tensor);
+    checkpoint->tensor = rf_xstrdup(tensor);
+    checkpoint->file = file;
+    checkpoint->offset = (uint64_t)offset;
+    checkpoint->window_bytes = 0;
+    return RF_OK;
+}
+
+static enum rf_status read_file(struct rf_checkpoint *checkpoint, uint64_t at,
+                                uint64_t bytes, void *dst, struct rf_err *err)
+{
+    uint8_t *to = dst;
+    const uint64_t whole = bytes;
+    at += checkpoint->offset;
+    while (bytes > 0) {
+        ssize_t got = pread(checkpoint->fd, to, bytes, (off_t)at);
+        if (got < 0 && errno == EINTR) {
+            continue;
+        }
+        if (got < 0) {
+            rf_err_errno(err, RF_ERR_IO, errno, "tensor %s: %s/%s: read",
+                         checkpoint->tensor, checkpoint->folder,
+                         checkpoint->file);
+            return RF_ERR_IO;
+        }
+        if (got == 0) {
+            return rf_err_set(err, RF_ERR_IO,
+                              "tensor %s: %s/%s: ends at byte %llu, more was "
+                              "expected",
+                              checkpoint->tensor, checkpoint->folder,
+                              checkpoint->file, (unsigned long long)at);
+        }
+        to += got;
+        at += (uint64_t)got;
+        bytes -= (uint64_t)got;
+    }
+    if (checkpoint->read_bytes != NULL) {
+        atomic_fetch_add(checkpoint->read_bytes, whole);
+    }
+    return RF_OK;
+}
+
+/* Has the window hold the slice. */
+static enum rf_status move_window(struct rf_checkpoint *checkpoint,
+                                  const struct rf_checkpoint_slice *slice,
+                                  struct rf_err *err)
+{
+    const uint64_t bytes = RF_MIN(WINDOW_BYTES, slice->end - slice->at);
+    enum rf_status status;
+    if (slice->at >= checkpoint->window_at &&
+        slice->at + slice->bytes <=
+            checkpoint->window_at + checkpoint->window_bytes) {
+        return RF_OK;
+    }
+    checkpoint->window_bytes = 0; /* not valid if the read fails */
+    status = read_file(checkpoint, slice->at, bytes, checkpoint->window, err);
+    if (status == RF_OK) {
+        checkpoint->window_at = slice->at;
+        checkpoint->window_bytes = bytes;
+    }
+    return status;
+}
+
+enum rf_status rf_checkpoint_read(struct rf_checkpoint *checkpoint,
+                                  const struct rf_checkpoint_slice *slice,
+                                  void *dst, struct rf_err *err)
+{
+    enum rf_status status;
+    if (slice->bytes >= DIRECT_BYTES) {
+        return read_file(checkpoint, slice->at, slice->bytes, dst, err);
+    }
+    status = move_window(checkpoint, slice, err);
+    if (status == RF_OK) {
+        memcpy(dst, checkpoint->window + (slice->at - checkpoint->window_at),
+               slice->bytes);
+    }
+    return status;
+}

@@ -1,0 +1,255 @@
+/*
+ * Demand as problems of fair shares (shares.h): among ranks, where a set's
+ * members on a node, all its members, or one rank alone may serve; and among
+ * the nodes that have members.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/mem.h"
+#include "planner/assign/assign_internal.h"
+#include "planner/assign/fair_shares.h"
+
+uint32_t rf_assign_positions(const struct rf_shards *shards)
+{
+    const struct rf_group *last;
+    if (shards->n_groups == 0) {
+        return 0;
+    }
+    last = &shards->groups[shards->n_groups - 1];
+    return last->first + last->count;
+}
+
+void rf_division_free(struct rf_division *division)
+{
+    free(division->near_amount);
+    free(division->load);
+    *division = (struct rf_division){.near = NULL};
+}
+
+/* The edges of `division` as a problem of shares. */
+static void list_edges(const struct rf_assign *a,
+                       const struct rf_division *division, uint64_t *demand,
+                       uint32_t *first, uint32_t *to)
+{
+    const struct rf_shards *source = a->in.source;
+    uint32_t n = 0, edges = 0;
+    for (uint32_t g = 0; g < source->n_groups; g++) {
+        const struct rf_group *group = &source->groups[g];
+        demand[n] = division->near ? division->near[g] : 0;
+        for (uint32_t i = 0; i < group->count; i++) {
+            to[edges++] = source->ranks[group->first + i];
+        }
+        first[++n] = edges;
+    }
+    for (uint32_t set = 0; set < source->n_sets; set++) {
+        const struct rf_group *from = &source->groups[source->set_group[set]];
+        const struct rf_group *last =
+            &source->groups[source->set_group[set + 1] - 1];
+        demand[n] = division->far ? division->far[set] : 0;
+        for (uint32_t i = from->first; i < last->first + last->count; i++) {
+            to[edges++] = source->ranks[i];
+        }
+        first[++n] = edges;
+    }
+    for (uint32_t r = 0; r < a->in.world->n_ranks; r++) {
+        demand[n] = division->forced ? division->forced[r] : 0;
+        to[edges++] = r;
+        first[++n] = edges;
+    }
+}
+
+enum rf_status rf_assign_divide_ranks(const struct rf_assign *a,
+                                      struct rf_division *division,
+                                      struct rf_err *err)
+{
+    size_t positions = rf_assign_positions(a->in.source);
+    size_t ranks = a->in.world->n_ranks;
+    size_t n = (size_t)a->in.source->n_groups + a->in.source->n_sets + ranks;
+    size_t edges = (size_t)2 * positions + ranks;
+    uint64_t *demand = rf_calloc(n, sizeof(*demand));
+    uint32_t *first = rf_calloc(n + 1, sizeof(*first));
+    uint32_t *to = rf_calloc(edges, sizeof(*to));
+    enum rf_status status = RF_ERR_NOMEM;
+    division->near_amount = rf_calloc(edges, sizeof(uint64_t));
+    division->far_amount =
+        division->near_amount ? division->near_amount + positions : NULL;
+    division->load = rf_calloc(ranks, sizeof(*division->load));
+    if (demand && first && to && division->near_amount && division->load &&
+        edges < UINT32_MAX) {
+        struct rf_shares shares = {
+            .n_demands = (uint32_t)n,
+            .n_suppliers = (uint32_t)ranks,
+            .demand = demand,
+            .first = first,
+            .to = to,
+            .weight = division->weight,
+            .amount = division->near_amount,
+            .load = division->load,
+        };
+        list_edges(a, division, demand, first, to);
+        status = rf_shares_solve(&shares, err);
+        division->max_load = shares.max_load;
+        division->max_weight = shares.max_weight;
+    }
+    free(demand);
+    free(first);
+    free(to);
+    return status;
+}
+
+enum rf_status rf_assign_divide_nodes(const struct rf_assign *a,
+                                      uint64_t *share, uint64_t *max_load,
+                                      struct rf_err *err)
+{
+    const struct rf_shards *source = a->in.source;
+    uint32_t *to = rf_calloc(source->n_groups, sizeof(*to));
+    uint64_t *load = rf_calloc(a->in.world->n_nodes + 1, sizeof(*load));
+    enum rf_status status = RF_ERR_NOMEM;
+    if (to && load) {
+        struct rf_shares shares = {
+            .n_demands = source->n_sets,
+            .n_suppliers = a->in.world->n_nodes,
+            .demand = a->far,
+            .first = source->set_group,
+            .to = to,
+            .amount = share,
+            .load = load,
+        };
+        for (uint32_t g = 0; g < source->n_groups; g++) {
+            to[g] = source->groups[g].node;
+        }
+        status = rf_shares_solve(&shares, err);
+        *max_load = shares.max_load;
+    }
+    free(to);
+    free(load);
+    return status;
+}
+
+void rf_nic_division_free(struct rf_nic_division *division)
+{
+    free(division->amount);
+    free(division->load);
+    *division = (struct rf_nic_division){.amount = NULL};
+}
+
+/* Members of a set that share a NIC get equal parts of its share. `sum` and
+ * `members` are by NIC, and 0 before and after. */
+static void even_out(const struct rf_assign *a, uint32_t set, uint64_t *amount,
+                     uint64_t *sum, uint32_t *members)
+{
+    const struct rf_shards *source = a->in.source;
+    const struct rf_group *from = &source->groups[source->set_group[set]];
+    const struct rf_group *last =
+        &source->groups[source->set_group[set + 1] - 1];
+    const uint32_t end = last->first + last->count;
+    for (uint32_t i = from->first; i < end; i++) {
+        uint32_t nic = a->in.weights->nic_of[source->ranks[i]];
+        sum[nic] += amount[i];
+        members[nic]++;
+    }
+    for (uint32_t i = from->first; i < end; i++) {
+        uint32_t nic = a->in.weights->nic_of[source->ranks[i]];
+        amount[i] = sum[nic] / members[nic];
+        sum[nic] -= amount[i];
+        members[nic]--;
+    }
+}
+
+/* Far demand as a problem of shares among NICs. */
+static enum rf_status solve_nics(const struct rf_assign *a,
+                                 struct rf_shares *shares, struct rf_err *err)
+{
+    const struct rf_shards *source = a->in.source;
+    size_t positions = rf_assign_positions(source);
+    uint32_t *to = rf_calloc(positions, sizeof(*to));
+    uint32_t *first = rf_calloc((size_t)source->n_sets + 1, sizeof(*first));
+    uint32_t *members = rf_calloc(shares->n_suppliers, sizeof(*members));
+    uint64_t *sum = rf_calloc(shares->n_suppliers, sizeof(*sum));
+    enum rf_status status = RF_ERR_NOMEM;
+    if (to == NULL || first == NULL || members == NULL || sum == NULL) {
+        goto free_room;
+    }
+    for (uint32_t set = 0; set < source->n_sets; set++) {
+        first[set] = source->groups[source->set_group[set]].first;
+    }
+    first[source->n_sets] = (uint32_t)positions;
+    for (size_t i = 0; i < positions; i++) {
+        to[i] = a->in.weights->nic_of[source->ranks[i]];
+    }
+    shares->first = first;
+    shares->to = to;
+    status = rf_shares_solve(shares, err);
+    for (uint32_t set = 0; status == RF_OK && set < source->n_sets; set++) {
+        even_out(a, set, shares->amount, sum, members);
+    }
+free_room:
+    free(to);
+    free(first);
+    free(members);
+    free(sum);
+    return status;
+}
+
+/* The same by the ranks' parts of their NICs, if no NIC is busy for longer. */
+static enum rf_status prefer_even_ranks(const struct rf_assign *a,
+                                        struct rf_shares *nics,
+                                        struct rf_err *err)
+{
+    const struct rf_shards *source = a->in.source;
+    struct rf_division ranks = {.far = a->far, .weight = a->in.weights->rank};
+    size_t positions = rf_assign_positions(source);
+    uint64_t *load = rf_calloc(nics->n_suppliers, sizeof(*load));
+    struct rf_shares found = {
+        .n_suppliers = nics->n_suppliers, .weight = nics->weight, .load = load};
+    enum rf_status status = rf_assign_divide_ranks(a, &ranks, err);
+    if (load == NULL) {
+        status = RF_ERR_NOMEM;
+    }
+    if (status != RF_OK) {
+        goto free_ranks;
+    }
+    for (size_t i = 0; i < positions; i++) {
+        load[a->in.weights->nic_of[source->ranks[i]]] += ranks.far_amount[i];
+    }
+    rf_shares_find_most(&found);
+    if (rf_shares_scale(found.max_load, found.max_weight, nics->max_weight) <=
+        nics->max_load + nics->max_load / 250) {
+        memcpy(nics->amount, ranks.far_amount, positions * sizeof(uint64_t));
+        memcpy(nics->load, load, nics->n_suppliers * sizeof(uint64_t));
+        nics->max_load = found.max_load;
+        nics->max_weight = found.max_weight;
+    }
+free_ranks:
+    rf_division_free(&ranks);
+    free(load);
+    return status;
+}
+
+enum rf_status rf_assign_divide_nics(const struct rf_assign *a,
+                                     struct rf_nic_division *out,
+                                     struct rf_err *err)
+{
+    const struct rf_weights *weights = a->in.weights;
+    struct rf_shares shares = {.n_demands = a->in.source->n_sets,
+                               .n_suppliers = weights->n_nics,
+                               .weight = weights->nic,
+                               .demand = a->far};
+    enum rf_status status;
+    out->amount =
+        rf_calloc(rf_assign_positions(a->in.source), sizeof(*out->amount));
+    out->load = rf_calloc(weights->n_nics, sizeof(*out->load));
+    if (out->amount == NULL || out->load == NULL) {
+        return RF_ERR_NOMEM;
+    }
+    shares.amount = out->amount;
+    shares.load = out->load;
+    status = solve_nics(a, &shares, err);
+    if (status == RF_OK) {
+        status = prefer_even_ranks(a, &shares, err);
+    }
+    out->max_load = shares.max_load;
+    out->max_weight = shares.max_weight;
+    return status;
+}

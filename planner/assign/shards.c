@@ -1,0 +1,379 @@
+/*
+ * Shards of a side: the distinct boxes of its layouts and the sets of ranks
+ * that hold them. Shards held by the same layouts share a set.
+ */
+#include "planner/assign/match.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/mem.h"
+#include "common/pattern.h"
+#include "planner/layout/box.h"
+
+/* One piece of one layout while shards are found. */
+struct entry {
+    const struct rf_piece *piece;
+    uint32_t layout, place; /* of the piece in its layout */
+};
+
+struct placed {
+    uint32_t node, rank;
+};
+
+/* State that is needed only while the shards of a side are found. */
+struct making {
+    const struct rf_world *world;
+    const struct rf_layouts *layouts;
+    enum rf_side side;
+    struct entry *entries; /* all pieces of all layouts, sorted */
+    size_t n_entries;
+    size_t *first_entry;    /* of each shard, n_shards + 1 */
+    uint32_t *set_shard;    /* a shard of each set */
+    uint32_t *first_member; /* of each layout, n_layouts + 1 */
+    uint32_t *members;      /* world ranks of the layouts */
+    struct placed *placed;  /* of the current set */
+    uint32_t n_ranks;       /* in out.ranks */
+    struct rf_shards out;
+};
+
+static int compare_entries(const void *a, const void *b)
+{
+    const struct entry *x = a, *y = b;
+    if (x->piece->family != y->piece->family) {
+        return x->piece->family < y->piece->family ? -1 : 1;
+    }
+    int order = rf_box_compare(&x->piece->box, &y->piece->box);
+    return order ? order : (x->layout > y->layout) - (x->layout < y->layout);
+}
+
+void rf_shards_free(struct rf_shards *shards)
+{
+    free(shards->shards);
+    free(shards->family_first);
+    free(shards->max_extent);
+    free(shards->piece_first);
+    free(shards->of_piece);
+    free(shards->set_group);
+    free(shards->groups);
+    free(shards->ranks);
+    *shards = (struct rf_shards){.shards = NULL};
+}
+
+/* Shards from the sorted entries. */
+static void find_shards(struct making *making)
+{
+    const struct entry *entries = making->entries;
+    struct rf_shards *out = &making->out;
+    for (size_t i = 0; i < making->n_entries; i++) {
+        const struct rf_piece *piece = entries[i].piece;
+        if (i == 0 || piece->family != entries[i - 1].piece->family ||
+            rf_box_compare(&piece->box, &entries[i - 1].piece->box) != 0) {
+            making->first_entry[out->n_shards] = i;
+            out->shards[out->n_shards++] =
+                (struct rf_shard){.family = piece->family, .box = piece->box};
+        }
+        out->of_piece[out->piece_first[entries[i].layout] + entries[i].place] =
+            out->n_shards - 1;
+    }
+    making->first_entry[out->n_shards] = making->n_entries;
+}
+
+enum rf_status rf_shards_index(struct rf_shards *shards, uint32_t n_families,
+                               struct rf_err *err)
+{
+    uint32_t *first = rf_calloc((size_t)n_families + 1, sizeof(*first));
+    uint64_t(*most)[RF_BOX_DIMS] = rf_calloc(n_families, sizeof(*most));
+    if (first == NULL || most == NULL) {
+        free(first);
+        free(most);
+        return rf_err_set(err, RF_ERR_NOMEM,
+                          "no memory for the shards of %u families",
+                          n_families);
+    }
+    for (uint32_t s = 0; s < shards->n_shards; s++) {
+        const struct rf_shard *shard = &shards->shards[s];
+        uint64_t *extent = most[shard->family];
+        first[shard->family + 1]++;
+        for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
+            extent[d] = RF_MAX(extent[d], shard->box.extent[d]);
+        }
+    }
+    for (uint32_t f = 0; f < n_families; f++) {
+        first[f + 1] += first[f];
+    }
+    shards->family_first = first;
+    shards->max_extent = most;
+    return RF_OK;
+}
+
+/* The entries of a shard. */
+struct span {
+    const struct entry *of;
+    size_t n;
+};
+
+static struct span entries_of(const struct making *making, uint32_t shard)
+{
+    const size_t *first = &making->first_entry[shard];
+    return (struct span){making->entries + first[0], first[1] - first[0]};
+}
+
+static bool same_layouts(struct span a, struct span b)
+{
+    for (size_t i = 0; i < a.n && a.n == b.n; i++) {
+        if (a.of[i].layout != b.of[i].layout) {
+            return false;
+        }
+    }
+    return a.n == b.n;
+}
+
+/* Gives equal lists of layouts one set. False when memory is out. */
+static bool find_sets(struct making *making)
+{
+    struct rf_shards *out = &making->out;
+    size_t buckets = 16;
+    while (buckets < 2 * (size_t)out->n_shards) {
+        buckets *= 2;
+    }
+    uint32_t *table = rf_calloc(buckets, sizeof(*table)); /* set + 1 */
+    if (table == NULL) {
+        return false;
+    }
+    for (uint32_t s = 0; s < out->n_shards; s++) {
+        struct span own = entries_of(making, s);
+        uint64_t hash = own.n;
+        for (size_t i = 0; i < own.n; i++) {
+            hash = rf_mix64(hash ^ own.of[i].layout);
+        }
+        size_t at = hash & (buckets - 1);
+        while (table[at] != 0 &&
+               !same_layouts(
+                   own, entries_of(making, making->set_shard[table[at] - 1]))) {
+            at = (at + 1) & (buckets - 1);
+        }
+        if (table[at] == 0) {
+            making->set_shard[out->n_sets++] = s;
+            table[at] = out->n_sets;
+        }
+        out->shards[s].set = table[at] - 1;
+    }
+    free(table);
+    return true;
+}
+
+static int compare_placed(const void *a, const void *b)
+{
+    const struct placed *x = a, *y = b;
+    if (x->node != y->node) {
+        return x->node < y->node ? -1 : 1;
+    }
+    return (x->rank > y->rank) - (x->rank < y->rank);
+}
+
+/* World ranks of each layout. */
+static bool find_members(struct making *making)
+{
+    const struct rf_layouts *layouts = making->layouts;
+    size_t n = (size_t)layouts->n_layouts + 1;
+    uint32_t *next = rf_calloc(n, sizeof(*next)), *first;
+    making->first_member = first = rf_calloc(n, sizeof(*first));
+    making->members = rf_calloc(layouts->n_indices, sizeof(*making->members));
+    if (!next || !first || !making->members) {
+        free(next);
+        return false;
+    }
+    for (uint32_t i = 0; i < layouts->n_indices; i++) {
+        first[layouts->of_index[i] + 1]++;
+    }
+    for (uint32_t l = 0; l < layouts->n_layouts; l++) {
+        first[l + 1] += first[l];
+        next[l] = first[l];
+    }
+    for (uint32_t i = 0; i < layouts->n_indices; i++) {
+        making->members[next[layouts->of_index[i]]++] =
+            making->world->rank_of[making->side][i];
+    }
+    free(next);
+    return true;
+}
+
+/* Lists the ranks that hold the entries, by node, then rank. */
+static size_t place_holders(struct making *making, struct span entries)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < entries.n; i++) {
+        uint32_t layout = entries.of[i].layout;
+        if (i > 0 && layout == entries.of[i - 1].layout) {
+            continue; /* held twice by one rank: still one holder */
+        }
+        for (uint32_t k = making->first_member[layout];
+             k < making->first_member[layout + 1]; k++) {
+            uint32_t rank = making->members[k];
+            making->placed[count++] =
+                (struct placed){making->world->ranks[rank].node, rank};
+        }
+    }
+    qsort(making->placed, count, sizeof(*making->placed), compare_placed);
+    return count;
+}
+
+/* Fills in one set's groups from the layouts of one of its shards. */
+static void add_groups(struct making *making, uint32_t set)
+{
+    struct rf_shards *out = &making->out;
+    const struct placed *placed = making->placed;
+    size_t count =
+        place_holders(making, entries_of(making, making->set_shard[set]));
+    for (size_t i = 0; i < count; i++) {
+        if (i == 0 || placed[i].node != placed[i - 1].node) {
+            out->groups[out->n_groups++] = (struct rf_group){
+                .set = set, .node = placed[i].node, .first = making->n_ranks};
+        }
+        out->groups[out->n_groups - 1].count++;
+        out->ranks[making->n_ranks++] = placed[i].rank;
+    }
+    out->set_group[set + 1] = out->n_groups;
+}
+
+/* The groups of all sets. False when memory is out. */
+static bool list_holders(struct making *making)
+{
+    struct rf_shards *out = &making->out;
+    uint64_t total = 0;
+    making->placed =
+        rf_calloc(making->layouts->n_indices, sizeof(*making->placed));
+    if (making->placed == NULL || !find_members(making)) {
+        return false;
+    }
+    for (uint32_t set = 0; set < out->n_sets; set++) {
+        struct span entries = entries_of(making, making->set_shard[set]);
+        for (size_t i = 0; i < entries.n; i++) {
+            const uint32_t *first = &making->first_member[entries.of[i].layout];
+            total += first[1] - first[0];
+        }
+    }
+    if (total >= UINT32_MAX) {
+        return false;
+    }
+    out->ranks = rf_calloc(total, sizeof(*out->ranks));
+    out->groups = rf_calloc(total, sizeof(*out->groups));
+    out->set_group =
+        rf_calloc((size_t)out->n_sets + 1, sizeof(*out->set_group));
+    if (!out->ranks || !out->groups || !out->set_group) {
+        return false;
+    }
+    for (uint32_t set = 0; set < out->n_sets; set++) {
+        add_groups(making, set);
+    }
+    return true;
+}
+
+/* Numbers the pieces of all layouts and sorts them. */
+static bool list_entries(struct making *making)
+{
+    const struct rf_layouts *layouts = making->layouts;
+    size_t *first = rf_calloc((size_t)layouts->n_layouts + 1, sizeof(*first));
+    size_t n = 0;
+    making->out.piece_first = first;
+    if (first == NULL) {
+        return false;
+    }
+    for (uint32_t l = 0; l < layouts->n_layouts; l++) {
+        first[l] = n;
+        n += layouts->layouts[l].n_pieces;
+    }
+    first[layouts->n_layouts] = making->n_entries = n;
+    making->entries =
+        n < UINT32_MAX ? rf_calloc(n, sizeof(*making->entries)) : NULL;
+    if (making->entries == NULL) {
+        return false;
+    }
+    for (uint32_t l = 0; l < layouts->n_layouts; l++) {
+        for (uint32_t p = 0; p < layouts->layouts[l].n_pieces; p++) {
+            making->entries[first[l] + p] =
+                (struct entry){&layouts->layouts[l].pieces[p], l, p};
+        }
+    }
+    qsort(making->entries, n, sizeof(*making->entries), compare_entries);
+    return true;
+}
+
+/* Room for as many shards and sets as there are pieces. */
+static bool allocate(struct making *making)
+{
+    struct rf_shards *out = &making->out;
+    size_t n = making->n_entries;
+    out->shards = rf_calloc(n, sizeof(*out->shards));
+    out->of_piece = rf_calloc(n, sizeof(*out->of_piece));
+    making->first_entry = rf_calloc(n + 1, sizeof(*making->first_entry));
+    making->set_shard = rf_calloc(n, sizeof(*making->set_shard));
+    return out->shards && out->of_piece && making->first_entry &&
+           making->set_shard;
+}
+
+enum rf_status rf_shards_build(const struct rf_model *model,
+                               const struct rf_world *world,
+                               const struct rf_layouts *layouts,
+                               enum rf_side side, struct rf_shards *out,
+                               struct rf_err *err)
+{
+    struct making making = {.world = world, .layouts = layouts, .side = side};
+    enum rf_status status = RF_ERR_NOMEM;
+    if (list_entries(&making) && allocate(&making)) {
+        find_shards(&making);
+        status = rf_shards_index(&making.out, model->n_families, err);
+    }
+    if (status == RF_OK && !(find_sets(&making) && list_holders(&making))) {
+        status = RF_ERR_NOMEM;
+    }
+    free(making.entries);
+    free(making.first_entry);
+    free(making.set_shard);
+    free(making.first_member);
+    free(making.members);
+    free(making.placed);
+    if (status != RF_OK) {
+        rf_shards_free(&making.out);
+        return rf_err_set(err, status, "no memory for the shards of %u ranks",
+                          layouts->n_indices);
+    }
+    *out = making.out;
+    return RF_OK;
+}
+
+const struct rf_group *rf_set_on_node(const struct rf_shards *shards,
+                                      uint32_t set, uint32_t node)
+{
+    uint32_t low = shards->set_group[set], high = shards->set_group[set + 1];
+    uint32_t end = high;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (shards->groups[middle].node < node) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low < end && shards->groups[low].node == node ? &shards->groups[low]
+                                                         : NULL;
+}
+
+size_t rf_layout_piece(const struct rf_shards *shards, uint32_t layout,
+                       uint32_t shard)
+{
+    size_t low = shards->piece_first[layout];
+    size_t high = shards->piece_first[layout + 1], end = high;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (shards->of_piece[middle] < shard) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low < end && shards->of_piece[low] == shard
+               ? low - shards->piece_first[layout]
+               : SIZE_MAX;
+}

@@ -1,0 +1,14 @@
+/*
+ * "rules": "config": the rules that a Hugging Face config itself gives, in
+ * base_model_tp_plan and base_model_ep_plan. Private to the model readers.
+ */
+#ifndef RF_PLANNER_CONFIG_RULES_H
+#define RF_PLANNER_CONFIG_RULES_H
+
+#include "planner/families/family_table.h"
+
+/* A list of rules in the format of tables; the caller's. */
+enum rf_status rf_config_rules(const struct rf_jnode *config, json_t **out,
+                               struct rf_err *err) RF_MUST_CHECK;
+
+#endif

@@ -1,0 +1,762 @@
+/*
+ * Reading tables. See family_table.h.
+ *
+ * "like" is followed first, so that a table starts from what it takes over:
+ * values and sets of layers by name, tensors by pattern. Built-in files are
+ * parsed only if they mention the model type.
+ */
+#include "planner/families/family_table.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/complaints.h"
+#include "common/mem.h"
+#include "planner/families/families.h"
+#include "planner/model/roles.h"
+#include "planner/scenario/spec.h"
+
+#define MAX_LIKE 8
+#define MAX_TYPES 512
+
+static enum rf_status read_table(struct rf_family_table *table,
+                                 const struct rf_jnode *node, const char *name,
+                                 unsigned depth, struct rf_err *err);
+
+/* --- One rule ------------------------------------------------------------- */
+
+static enum rf_status read_role(const struct rf_jnode *node, enum rf_role *role,
+                                struct rf_err *err)
+{
+    struct rf_jnode member = rf_jnode_get(node, "role");
+    const char *names[RF_ROLE_COUNT], *name = NULL, *nearest;
+    enum rf_status status = rf_jnode_require(node, "role", err);
+    if (status != RF_OK ||
+        (status = rf_jnode_string(node, "role", &name, err)) != RF_OK ||
+        rf_role_parse(name, role)) {
+        return status;
+    }
+    rf_role_names(names);
+    nearest = rf_nearest_word(name, names);
+    return rf_jnode_fail(&member, err,
+                         "\"%.40s\" is no role%s%s%s; docs/MODELS.md lists "
+                         "them",
+                         name, nearest ? " (did you mean \"" : "",
+                         nearest ? nearest : "", nearest ? "\"?)" : "");
+}
+
+static enum rf_status check_part(const struct rf_jnode *node,
+                                 const struct rf_rule *rule, unsigned part,
+                                 struct rf_err *err)
+{
+    const struct rf_division *division = rf_role_division(rule->roles[part]);
+    bool experts = json_object_get(rule->node.value, "experts") != NULL ||
+                   strstr(rule->name, "{E}") != NULL || rule->stacked;
+    if (division->unit == RF_UNIT_OWN &&
+        json_object_get(node->value, "heads") == NULL) {
+        return rf_jnode_fail(node, err,
+                             "role \"%s\" needs \"heads\": how many of them "
+                             "lie in the tensor",
+                             division->name);
+    }
+    if (division->over == RF_OVER_ETP && !experts) {
+        return rf_jnode_fail(node, err,
+                             "role \"%s\" needs {E} in the name or "
+                             "\"stacked\": true",
+                             division->name);
+    }
+    if (rule->n_parts > 1 && division->dim != 0) {
+        return rf_jnode_fail(node, err,
+                             "role \"%s\" cuts dimension 1, parts lie along "
+                             "dimension 0",
+                             division->name);
+    }
+    return RF_OK;
+}
+
+static enum rf_status read_parts(struct rf_rule *rule, struct rf_err *err)
+{
+    static const char *const keys[] = {"role", "rows", "heads", NULL};
+    struct rf_jnode list = rf_jnode_get(&rule->node, "parts");
+    size_t n = json_array_size(list.value);
+    enum rf_status status = RF_OK;
+    if (list.value == NULL) {
+        rule->n_parts = 1;
+        status = read_role(&rule->node, &rule->roles[0], err);
+        return status == RF_OK ? check_part(&rule->node, rule, 0, err) : status;
+    }
+    if (!json_is_array(list.value) || n < 2 || n > RF_FAMILY_MAX_PARTS ||
+        json_object_get(rule->node.value, "role") != NULL) {
+        return rf_jnode_fail(&list, err,
+                             "must be a list of 2 to %d parts, without "
+                             "\"role\" beside it",
+                             RF_FAMILY_MAX_PARTS);
+    }
+    rule->n_parts = (uint32_t)n;
+    for (unsigned i = 0; i < n && status == RF_OK; i++) {
+        struct rf_jnode part = rf_jnode_at(&list, i);
+        if ((status = rf_jnode_check_keys(&part, keys, err)) == RF_OK &&
+            (status = read_role(&part, &rule->roles[i], err)) == RF_OK) {
+            status = check_part(&part, rule, i, err);
+        }
+        if (status == RF_OK && rule->roles[i] == RF_ROLE_SKIP) {
+            status = rf_jnode_fail(&part, err, "a part cannot be skipped");
+        }
+    }
+    return status;
+}
+
+/* "shape" or "dims": how many dimensions a tensor has on disk. */
+static enum rf_status read_dims(struct rf_rule *rule, struct rf_err *err)
+{
+    struct rf_jnode shape = rf_jnode_get(&rule->node, "shape");
+    size_t most = RF_TENSOR_MAX_DIMS + (rule->stacked ? 1u : 0u);
+    if (shape.value == NULL) {
+        return rf_jnode_u32(&rule->node, "dims", 1, (uint32_t)most, &rule->ndim,
+                            err);
+    }
+    rule->ndim = (uint32_t)json_array_size(shape.value);
+    if (rule->ndim < (rule->stacked ? 2u : 1u) || rule->ndim > most) {
+        return rf_jnode_fail(&shape, err, "must be a list of 1 to %d sizes%s",
+                             RF_TENSOR_MAX_DIMS,
+                             rule->stacked ? ", after that of the experts"
+                                           : "");
+    }
+    return RF_OK;
+}
+
+/* "whole": the layouts that do not divide the tensor, whatever its role. */
+static enum rf_status read_whole(struct rf_rule *rule, struct rf_err *err)
+{
+    struct rf_jnode list = rf_jnode_get(&rule->node, "whole");
+    const char *const *names = rf_layout_names();
+    if (list.value != NULL && !json_is_array(list.value)) {
+        return rf_jnode_fail(&list, err, "must be a list of layouts");
+    }
+    for (size_t i = 0; i < json_array_size(list.value); i++) {
+        struct rf_jnode item = rf_jnode_at(&list, i);
+        unsigned layout = 0;
+        enum rf_status status = rf_jnode_word(&item, names, &layout, err);
+        if (status != RF_OK) {
+            return status;
+        }
+        rule->whole_in |= UINT32_C(1) << layout;
+    }
+    return RF_OK;
+}
+
+static enum rf_status check_pattern(const struct rf_rule *rule,
+                                    struct rf_err *err)
+{
+    const char *marks[] = {"{L}", "{E}"};
+    size_t braces = 0, n = 0;
+    for (const char *at = rule->name; *at != '\0'; at++) {
+        braces += *at == '{' || *at == '}';
+    }
+    for (size_t i = 0; i < RF_ARRAY_SIZE(marks); i++) {
+        const char *first = strstr(rule->name, marks[i]);
+        if (first != NULL && strstr(first + 1, marks[i]) != NULL) {
+            return rf_jnode_fail(&rule->node, err, "%s stands twice in %.100s",
+                                 marks[i], rule->name);
+        }
+        n += first != NULL;
+    }
+    if (braces != 2 * n) {
+        return rf_jnode_fail(&rule->node, err,
+                             "of braces a name may only have {L} and {E}: "
+                             "%.100s",
+                             rule->name);
+    }
+    return RF_OK;
+}
+
+static enum rf_status read_flags(struct rf_rule *rule, struct rf_err *err)
+{
+    const struct {
+        const char *key;
+        bool *out;
+    } flags[] = {
+        {"interleaved", &rule->interleaved},
+        {"stacked", &rule->stacked},
+        {"transposed", &rule->transposed},
+        {"optional", &rule->optional},
+        {"keys_are_values", &rule->keys_are_values},
+    };
+    enum rf_status status = RF_OK;
+    for (size_t i = 0; i < RF_ARRAY_SIZE(flags) && status == RF_OK; i++) {
+        status = rf_jnode_bool(&rule->node, flags[i].key, flags[i].out, err);
+    }
+    return status;
+}
+
+static enum rf_status check_flags(const struct rf_rule *rule,
+                                  struct rf_err *err)
+{
+    struct rf_jnode member = rf_jnode_get(&rule->node, "keys_are_values");
+    if (rule->keys_are_values &&
+        (rule->n_parts > 1 || rule->roles[0] != RF_ROLE_K)) {
+        return rf_jnode_fail(&member, err,
+                             "is for tensors of role \"key\" only");
+    }
+    return RF_OK;
+}
+
+enum rf_status rf_rule_read(const struct rf_jnode *node, const char *table,
+                            struct rf_rule *out, struct rf_err *err)
+{
+    static const char *const keys[] = {
+        "name",       "role",  "parts", "interleaved",     "stacked",
+        "transposed", "shape", "dims",  "dtype",           "experts",
+        "layers",     "if",    "stage", "heads",           "after",
+        "optional",   "whole", "block", "keys_are_values", NULL};
+    static const char *const stages[] = {"all", "first", "last", NULL};
+    struct rf_jnode layers = rf_jnode_get(node, "layers");
+    struct rf_rule rule = {.node = *node, .table = table, .own = true};
+    const char *name = NULL;
+    unsigned stage = 0;
+    enum rf_status status;
+    if ((status = rf_jnode_check_keys(node, keys, err)) != RF_OK ||
+        (status = rf_jnode_require(node, "name", err)) != RF_OK ||
+        (status = rf_jnode_string(node, "name", &name, err)) != RF_OK ||
+        (status = read_flags(&rule, err)) != RF_OK ||
+        (status = rf_jnode_choice(node, "stage", stages, &stage, err)) !=
+            RF_OK ||
+        (status = rf_dtype_from_json(node, "dtype", &rule.dtype, err)) !=
+            RF_OK) {
+        return status;
+    }
+    rule.stage_given = json_object_get(node->value, "stage") != NULL;
+    rule.dtype_given = json_object_get(node->value, "dtype") != NULL;
+    rule.stage = (enum rf_stage)stage;
+    rule.range = json_is_array(layers.value) ? layers : rule.range;
+    rule.name = rf_xstrdup(name);
+    if ((status = check_pattern(&rule, err)) != RF_OK ||
+        (status = read_parts(&rule, err)) != RF_OK ||
+        (status = check_flags(&rule, err)) != RF_OK ||
+        (status = read_whole(&rule, err)) != RF_OK ||
+        (status = read_dims(&rule, err)) != RF_OK) {
+        free(rule.name);
+        return status;
+    }
+    *out = rule;
+    return RF_OK;
+}
+
+/* --- Putting rules in place ----------------------------------------------- */
+
+static size_t find_rule(const struct rf_family_table *table, const char *name,
+                        bool own)
+{
+    size_t found = SIZE_MAX;
+    for (size_t i = 0; i < table->n_rules; i++) {
+        if (table->rules[i].own == own &&
+            strcmp(table->rules[i].name, name) == 0) {
+            found = i;
+        }
+    }
+    return found;
+}
+
+static void remove_rule(struct rf_family_table *table, size_t at)
+{
+    free(table->rules[at].name);
+    memmove(&table->rules[at], &table->rules[at + 1],
+            (table->n_rules - at - 1) * sizeof(*table->rules));
+    table->n_rules--;
+}
+
+/* Where a rule goes that replaces no other: behind the one it says, behind its
+ * namesake, behind the last tensor of layers if it is one, else to the end. */
+static enum rf_status find_place(const struct rf_family_table *table,
+                                 const struct rf_rule *rule, size_t *out,
+                                 struct rf_err *err)
+{
+    const char *after = NULL;
+    size_t at = find_rule(table, rule->name, true);
+    enum rf_status status = rf_jnode_string(&rule->node, "after", &after, err);
+    if (status != RF_OK) {
+        return status;
+    }
+    if (after != NULL) {
+        at = find_rule(table, after, true);
+        at = at != SIZE_MAX ? at : find_rule(table, after, false);
+        if (at == SIZE_MAX) {
+            struct rf_jnode member = rf_jnode_get(&rule->node, "after");
+            return rf_jnode_fail(&member, err,
+                                 "no tensor before it has the "
+                                 "name \"%.100s\"",
+                                 after);
+        }
+    }
+    for (size_t i = table->n_rules;
+         at == SIZE_MAX && i-- > 0 && strstr(rule->name, "{L}") != NULL;) {
+        at = strstr(table->rules[i].name, "{L}") != NULL ? i : SIZE_MAX;
+    }
+    *out = at == SIZE_MAX ? table->n_rules : at + 1;
+    return RF_OK;
+}
+
+static enum rf_status add_rule(struct rf_family_table *table,
+                               const struct rf_rule *rule, struct rf_err *err)
+{
+    size_t at = find_rule(table, rule->name, false), place = at;
+    enum rf_status status = RF_OK;
+    while (at != SIZE_MAX) { /* the first of its inherited namesakes is last */
+        place = at;
+        remove_rule(table, at);
+        at = find_rule(table, rule->name, false);
+    }
+    if (place == SIZE_MAX) {
+        status = find_place(table, rule, &place, err);
+    }
+    if (status != RF_OK) {
+        return status;
+    }
+    RF_PUSH(table->rules, table->n_rules, table->cap, *rule);
+    memmove(&table->rules[place + 1], &table->rules[place],
+            (table->n_rules - 1 - place) * sizeof(*rule));
+    table->rules[place] = *rule;
+    return RF_OK;
+}
+
+/* Rules of a list that are wrong. */
+struct wrong_rules {
+    struct rf_err first;
+    struct rf_complaints all; /* without the file's name */
+};
+
+static void note_wrong(struct wrong_rules *wrong, const struct rf_jnode *rule,
+                       const struct rf_err *err)
+{
+    size_t file = strlen(rule->file) + strlen(": ");
+    if (wrong->all.n == 0) {
+        wrong->first = *err;
+    }
+    rf_complain(&wrong->all, "%s",
+                err->text + (file < strlen(err->text) ? file : 0));
+}
+
+/* One is an error like any other. */
+static enum rf_status end_wrong(const struct wrong_rules *wrong,
+                                const struct rf_jnode *list, struct rf_err *err)
+{
+    char what[120];
+    if (wrong->all.n == 1) {
+        return rf_err_set(err, wrong->first.status, "%s", wrong->first.text);
+    }
+    snprintf(what, sizeof(what), "%.80s: %zu rules are wrong", list->file,
+             wrong->all.n);
+    return rf_complaints_end(&wrong->all, what, err);
+}
+
+/* Behind a wrong rule others are only read: they may go after it. */
+static enum rf_status read_rules(struct rf_family_table *table,
+                                 const struct rf_jnode *list, const char *name,
+                                 struct rf_err *err)
+{
+    struct wrong_rules wrong = {.all = {.n = 0}};
+    if (list->value != NULL && !json_is_array(list->value)) {
+        return rf_jnode_fail(list, err, "must be a list of rules");
+    }
+    for (size_t i = 0; i < json_array_size(list->value); i++) {
+        struct rf_jnode node = rf_jnode_at(list, i);
+        struct rf_err why = {.text = ""};
+        struct rf_rule rule = {.name = NULL};
+        enum rf_status status = rf_rule_read(&node, name, &rule, &why);
+        if (status == RF_OK && wrong.all.n == 0) {
+            status = add_rule(table, &rule, &why);
+            rule.name = status == RF_OK ? NULL : rule.name; /* the table's */
+        }
+        free(rule.name);
+        if (status != RF_OK) {
+            note_wrong(&wrong, &node, &why);
+        }
+    }
+    return end_wrong(&wrong, list, err);
+}
+
+/* --- One table ------------------------------------------------------------ */
+
+/* "prefix": {"model.": "model.language_model."} of names taken over. */
+static enum rf_status rename_rules(struct rf_family_table *table,
+                                   const struct rf_jnode *node,
+                                   struct rf_err *err)
+{
+    struct rf_jnode prefixes = rf_jnode_get(node, "prefix");
+    const char *from;
+    json_t *to;
+    if (prefixes.value != NULL && !json_is_object(prefixes.value)) {
+        return rf_jnode_fail(&prefixes, err,
+                             "must be an object {old prefix: new prefix}");
+    }
+    for (size_t i = 0; i < table->n_rules; i++) {
+        char *old = table->rules[i].name;
+        json_object_foreach (prefixes.value, from, to) {
+            size_t length = strlen(from);
+            if (!json_is_string(to)) {
+                return rf_jnode_fail(&prefixes, err, "must hold texts");
+            }
+            if (strncmp(old, from, length) == 0) {
+                table->rules[i].name =
+                    rf_xasprintf("%s%s", json_string_value(to), old + length);
+                free(old);
+                break;
+            }
+        }
+    }
+    return RF_OK;
+}
+
+static enum rf_status leave_out(struct rf_family_table *table,
+                                const struct rf_jnode *node, struct rf_err *err)
+{
+    struct rf_jnode list = rf_jnode_get(node, "without");
+    for (size_t i = 0; i < json_array_size(list.value); i++) {
+        struct rf_jnode item = rf_jnode_at(&list, i);
+        const char *pattern = json_string_value(item.value);
+        size_t before = table->n_rules;
+        for (size_t r = table->n_rules; pattern != NULL && r-- > 0;) {
+            struct rf_name_number ignored[2];
+            if (rf_rule_fits(pattern, table->rules[r].name, &ignored[0],
+                             &ignored[1])) {
+                remove_rule(table, r);
+            }
+        }
+        if (table->n_rules == before) {
+            return rf_jnode_fail(&item, err,
+                                 "must be the pattern of a tensor that the "
+                                 "table takes over");
+        }
+    }
+    return RF_OK;
+}
+
+static enum rf_status merge(json_t *into, const struct rf_jnode *node,
+                            const char *key, struct rf_err *err)
+{
+    struct rf_jnode member = rf_jnode_get(node, key);
+    if (member.value != NULL && !json_is_object(member.value)) {
+        return rf_jnode_fail(&member, err, "must be an object");
+    }
+    if (member.value != NULL) {
+        json_object_update(into, member.value);
+    }
+    return RF_OK;
+}
+
+/* A component is taken over whole, or replaced: null is none, a text the name
+ * of the table whose it is. */
+static enum rf_status take_component(struct rf_family_table *table,
+                                     const struct rf_jnode *node,
+                                     enum rf_component component,
+                                     const char *key, struct rf_err *err)
+{
+    struct rf_jnode member = rf_jnode_get(node, key);
+    const char *name = json_string_value(member.value);
+    struct rf_family_table *other = NULL;
+    enum rf_status status;
+    if (member.value == NULL) {
+        return RF_OK;
+    }
+    if (name == NULL) {
+        table->components[component] = member;
+        return RF_OK;
+    }
+    status = rf_family_table_named(name, &other, err);
+    if (status != RF_OK) {
+        return rf_family_table_unknown(&member, name, err);
+    }
+    table->components[component] = other->components[component];
+    json_array_extend(table->documents, other->documents);
+    rf_family_table_destroy(other);
+    return RF_OK;
+}
+
+/* Whether the table describes that model type, or, if another table asks, has
+ * that name. */
+static bool is_called(const json_t *table, const char *name, bool by_table)
+{
+    const json_t *types = json_object_get(table, "model_types");
+    const char *own = json_string_value(json_object_get(table, "name"));
+    for (size_t i = 0; i < json_array_size(types); i++) {
+        const char *type = json_string_value(json_array_get(types, i));
+        if (type != NULL && strcmp(type, name) == 0) {
+            return true;
+        }
+    }
+    return by_table && own != NULL && strcmp(own, name) == 0;
+}
+
+static bool mentions(const struct rf_family_file *file, const char *name)
+{
+    char *quoted = rf_xasprintf("\"%s\"", name);
+    bool found = strstr(file->text, quoted) != NULL;
+    free(quoted);
+    return found;
+}
+
+/* Reads the built-in table of that name, which has to outlive `table`; *found:
+ * there is one. */
+static enum rf_status read_named(struct rf_family_table *table,
+                                 const char *name, unsigned depth, bool *found,
+                                 struct rf_err *err)
+{
+    *found = false;
+    for (const struct rf_family_file *file = rf_family_files;
+         file->name != NULL && !*found; file++) {
+        json_t *document = NULL;
+        struct rf_jnode root;
+        enum rf_status status;
+        if (!mentions(file, name)) {
+            continue;
+        }
+        status =
+            rf_json_parse(file->text, file->size, file->name, &document, err);
+        if (status != RF_OK) {
+            return status;
+        }
+        json_array_append_new(table->documents, document);
+        root = rf_jnode_root(document, file->name);
+        for (size_t i = 0; i < json_array_size(document) && !*found; i++) {
+            struct rf_jnode node = rf_jnode_at(&root, i);
+            *found = is_called(node.value, name, depth > 0);
+            if (*found) {
+                status = read_table(table, &node, name, depth, err);
+            }
+        }
+        if (status != RF_OK) {
+            return status;
+        }
+    }
+    return RF_OK;
+}
+
+static enum rf_status read_like(struct rf_family_table *table,
+                                const struct rf_jnode *node, unsigned depth,
+                                struct rf_err *err)
+{
+    struct rf_jnode member = rf_jnode_get(node, "like");
+    const char *like = NULL;
+    bool found = false;
+    enum rf_status status = rf_jnode_string(node, "like", &like, err);
+    if (status != RF_OK || like == NULL) {
+        return status;
+    }
+    if (depth >= MAX_LIKE) {
+        return rf_jnode_fail(&member, err,
+                             "tables are like each other more "
+                             "than %d deep",
+                             MAX_LIKE);
+    }
+    status = read_named(table, like, depth + 1, &found, err);
+    if (status == RF_OK && !found) {
+        status = rf_family_table_unknown(&member, like, err);
+    }
+    for (size_t i = 0; i < table->n_rules; i++) {
+        table->rules[i].own = false;
+    }
+    return status;
+}
+
+static enum rf_status read_table(struct rf_family_table *table,
+                                 const struct rf_jnode *node, const char *name,
+                                 unsigned depth, struct rf_err *err)
+{
+    static const char *const keys[] = {
+        "model_types", "name",      "like",    "without", "prefix", "values",
+        "layers",      "attention", "tensors", "mtp",     "vision", NULL};
+    struct rf_jnode tensors = rf_jnode_get(node, "tensors");
+    json_t *attention = json_object_get(node->value, "attention");
+    enum rf_status status;
+    if ((status = rf_jnode_check_keys(node, keys, err)) != RF_OK ||
+        (status = read_like(table, node, depth, err)) != RF_OK ||
+        (status = leave_out(table, node, err)) != RF_OK ||
+        (status = rename_rules(table, node, err)) != RF_OK ||
+        (status = merge(table->values, node, "values", err)) != RF_OK ||
+        (status = merge(table->layers, node, "layers", err)) != RF_OK) {
+        return status;
+    }
+    if (attention != NULL) {
+        table->attention = attention;
+    }
+    if ((status = take_component(table, node, RF_COMPONENT_MTP, "mtp", err)) !=
+            RF_OK ||
+        (status = take_component(table, node, RF_COMPONENT_VISION, "vision",
+                                 err)) != RF_OK) {
+        return status;
+    }
+    return read_rules(table, &tensors, name, err);
+}
+
+/* --- The way in ----------------------------------------------------------- */
+
+static struct rf_family_table *table_create(const char *name)
+{
+    struct rf_family_table *table = rf_xcalloc(1, sizeof(*table));
+    table->name = rf_xstrdup(name);
+    table->values = json_object();
+    table->layers = json_object();
+    table->documents = json_array();
+    return table;
+}
+
+void rf_family_table_destroy(struct rf_family_table *table)
+{
+    if (table == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < table->n_rules; i++) {
+        free(table->rules[i].name);
+    }
+    free(table->rules);
+    json_decref(table->values);
+    json_decref(table->layers);
+    json_decref(table->documents);
+    free(table->name);
+    free(table);
+}
+
+enum rf_status rf_family_table_unknown(const struct rf_jnode *node,
+                                       const char *model_type,
+                                       struct rf_err *err)
+{
+    const char *names[MAX_TYPES + 1], *nearest;
+    json_t *documents = json_array();
+    char known[480] = "", more[64] = "";
+    size_t n = 0, used = 0, listed = 0;
+    for (const struct rf_family_file *file = rf_family_files;
+         file->name != NULL; file++) {
+        json_t *document = NULL;
+        if (rf_json_parse(file->text, file->size, file->name, &document,
+                          NULL) == RF_OK) {
+            json_array_append_new(documents, document);
+        }
+        for (size_t i = 0; i < json_array_size(document); i++) {
+            const json_t *types =
+                json_object_get(json_array_get(document, i), "model_types");
+            for (size_t k = 0; k < json_array_size(types) && n < MAX_TYPES;
+                 k++) {
+                names[n++] = json_string_value(json_array_get(types, k));
+            }
+        }
+    }
+    names[n] = NULL;
+    for (; listed < n && used + strlen(names[listed]) + 2 < sizeof(known);
+         listed++) {
+        used += (size_t)snprintf(known + used, sizeof(known) - used, "%s%s",
+                                 listed > 0 ? ", " : "", names[listed]);
+    }
+    if (listed < n) {
+        snprintf(more, sizeof(more), " and %zu more in docs/MODELS.md",
+                 n - listed);
+    }
+    nearest = rf_nearest_word(model_type, names);
+    rf_jnode_fail(node, err,
+                  "\"%.40s\" is not a known model type%s%s%s; describe it by "
+                  "\"rules\" beside \"config\" (\"rules\": {\"like\": "
+                  "\"llama\"} for one like Llama), or by \"checkpoint\", "
+                  "\"manifest\" or \"megatron\" instead of it; known: %s%s",
+                  model_type, nearest ? " (did you mean \"" : "",
+                  nearest ? nearest : "", nearest ? "\"?)" : "", known, more);
+    json_decref(documents);
+    return RF_ERR_CONFIG;
+}
+
+enum rf_status rf_family_table_open(const char *model_type,
+                                    const struct rf_jnode *rules,
+                                    const struct rf_components *components,
+                                    struct rf_family_table **out,
+                                    struct rf_err *err)
+{
+    struct rf_family_table *table =
+        table_create(model_type != NULL ? model_type : "rules");
+    bool own = json_is_object(rules->value), found = false;
+    enum rf_status status = RF_OK;
+    if (model_type != NULL && !own) {
+        status = read_named(table, table->name, 0, &found, err);
+    }
+    if (status == RF_OK && own) {
+        status = read_table(table, rules, "rules", 0, err);
+    } else if (status == RF_OK && rules->value != NULL) {
+        for (size_t i = 0; i < table->n_rules; i++) {
+            table->rules[i].own = false;
+        }
+        status = read_rules(table, rules, "rules", err);
+    }
+    if (status == RF_OK && (rules->value != NULL || found)) {
+        status = rf_components_add(table, components, err);
+    }
+    if (status != RF_OK || (rules->value == NULL && !found)) {
+        rf_family_table_destroy(table);
+        *out = NULL;
+        return status;
+    }
+    *out = table;
+    return RF_OK;
+}
+
+enum rf_status rf_family_table_named(const char *name,
+                                     struct rf_family_table **out,
+                                     struct rf_err *err)
+{
+    struct rf_family_table *table = table_create(name);
+    bool found = false;
+    enum rf_status status = read_named(table, table->name, 1, &found, err);
+    if (status == RF_OK && !found) {
+        status = rf_err_set(err, RF_ERR_INTERNAL, "no table \"%s\"", name);
+    }
+    if (status != RF_OK) {
+        rf_family_table_destroy(table);
+        return status;
+    }
+    *out = table;
+    return RF_OK;
+}
+
+enum rf_status rf_family_table_mention(const struct rf_family_table *table,
+                                       struct rf_values *values,
+                                       struct rf_err *err)
+{
+    static const char *const members[] = {"experts", "layers", "if", "heads",
+                                          "block"};
+    enum rf_status status = RF_OK;
+    const char *key;
+    json_t *value;
+    size_t i;
+    json_object_foreach (table->attention, key, value) {
+        struct rf_jnode where = {.file = table->name};
+        snprintf(where.path, sizeof(where.path), "attention.%s", key);
+        if (status == RF_OK) {
+            status = rf_values_mention(values, &where, value, err);
+        }
+    }
+    for (size_t r = 0; r < table->n_rules && status == RF_OK; r++) {
+        const struct rf_jnode *node = &table->rules[r].node;
+        for (size_t m = 0; m < RF_ARRAY_SIZE(members) && status == RF_OK; m++) {
+            struct rf_jnode where = rf_jnode_get(node, members[m]);
+            status = rf_values_mention(values, &where, where.value, err);
+        }
+        json_array_foreach (json_object_get(node->value, "shape"), i, value) {
+            if (status == RF_OK) {
+                status = rf_values_mention(values, node, value, err);
+            }
+        }
+        json_array_foreach (table->rules[r].range.value, i, value) {
+            if (status == RF_OK) {
+                status = rf_values_mention(values, node, value, err);
+            }
+        }
+        json_array_foreach (json_object_get(node->value, "parts"), i, value) {
+            if (status == RF_OK) {
+                status = rf_values_mention(values, node,
+                                           json_object_get(value, "rows"), err);
+            }
+            if (status == RF_OK) {
+                status = rf_values_mention(
+                    values, node, json_object_get(value, "heads"), err);
+            }
+        }
+    }
+    return status;
+}

@@ -1,0 +1,295 @@
+/*
+ * Names of expressions. See model_values.h.
+ *
+ * A value of the table is evaluated when it is first needed and remembered,
+ * unless it depends on the layer. Values that need each other end at a depth.
+ */
+#include "planner/families/model_values.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/mem.h"
+#include "planner/families/family_table.h"
+#include "planner/families/model_fields.h"
+
+#define MAX_DEPTH 16
+
+static const char *spelling(const char *name)
+{
+    const struct rf_field *field = rf_field_of(name);
+    return field != NULL ? field->names[0] : name;
+}
+
+static struct rf_value number_value(uint64_t number)
+{
+    return (struct rf_value){.kind = RF_VALUE_INTEGER,
+                             .number = (int64_t)number};
+}
+
+/* A field with limits, read as strictly as any member of a description. */
+static enum rf_status read_field(const struct rf_jnode *object,
+                                 const struct rf_field *field, const char *name,
+                                 struct rf_value *out, struct rf_err *err)
+{
+    uint64_t number = 0;
+    bool flag = false;
+    enum rf_status status = RF_OK;
+    switch (field->kind) {
+    case RF_FIELD_INTEGER:
+        status =
+            rf_jnode_u64(object, name, field->min, field->max, &number, err);
+        *out = number_value(number);
+        break;
+    case RF_FIELD_BOOL:
+        status = rf_jnode_bool(object, name, &flag, err);
+        *out = (struct rf_value){.kind = RF_VALUE_BOOL, .number = flag};
+        break;
+    case RF_FIELD_DTYPE:
+        *out = rf_value_of_json(json_object_get(object->value, name));
+        break;
+    }
+    return status;
+}
+
+/* The override of a field, under one of its spellings. */
+static enum rf_status find_override(const struct rf_values *values,
+                                    const struct rf_field *field, bool *found,
+                                    struct rf_value *out, struct rf_err *err)
+{
+    const char *name = NULL;
+    for (size_t k = 0; k < RF_FIELD_MAX_NAMES && field->names[k]; k++) {
+        if (json_object_get(values->overrides.value, field->names[k]) == NULL) {
+            continue;
+        }
+        if (name != NULL) {
+            return rf_jnode_fail(&values->overrides, err,
+                                 "\"%s\" and \"%s\" are the same override",
+                                 name, field->names[k]);
+        }
+        name = field->names[k];
+    }
+    *found = name != NULL;
+    return name != NULL ? read_field(&values->overrides, field, name, out, err)
+                        : RF_OK;
+}
+
+/* A config's value. Lists and objects under a field's name mean something else
+ * than the field. */
+static enum rf_status find_in_config(const struct rf_values *values,
+                                     const char *name, bool *found,
+                                     struct rf_value *out, struct rf_err *err)
+{
+    const struct rf_field *field = rf_field_of(name);
+    const json_t *places[] = {values->inner, values->config.value};
+    for (size_t i = 0; i < RF_ARRAY_SIZE(places); i++) {
+        struct rf_jnode object = values->config;
+        const char *key = name;
+        json_t *value = field != NULL ? rf_field_value(places[i], field, &key)
+                                      : json_object_get(places[i], name);
+        if (value == NULL || json_is_null(value)) {
+            continue;
+        }
+        *found = true;
+        object.value = (json_t *)places[i];
+        if (field != NULL && !json_is_array(value) && !json_is_object(value)) {
+            return read_field(&object, field, key, out, err);
+        }
+        *out = rf_value_of_json(value);
+        return RF_OK;
+    }
+    *found = false;
+    return RF_OK;
+}
+
+static enum rf_status missing(struct rf_values *values, const char *name,
+                              struct rf_err *err)
+{
+    const char *names[RF_FIELD_MAX_KEYS + 1], *key, *nearest;
+    const json_t *known[] = {values->table ? values->table->values : NULL,
+                             values->inner, values->config.value};
+    size_t n = 0;
+    json_t *value;
+    values->missing = true;
+    for (size_t i = 0; i < RF_ARRAY_SIZE(known); i++) {
+        if (json_object_get(known[i], name) != NULL) {
+            return rf_jnode_fail(&values->config, err,
+                                 "\"%s\" is null, which says nothing", name);
+        }
+        json_object_foreach ((json_t *)known[i], key, value) {
+            if (n < RF_FIELD_MAX_KEYS) {
+                names[n++] = key;
+            }
+        }
+    }
+    names[n] = NULL;
+    nearest = rf_nearest_word(name, names);
+    return rf_jnode_fail(&values->config, err, "\"%s\" is missing%s%s%s", name,
+                         nearest ? "; did you mean \"" : "",
+                         nearest ? nearest : "", nearest ? "\"?" : "");
+}
+
+/* A condition of "layers" or an entry of "values". */
+static enum rf_status find_in_table(struct rf_values *values, const char *name,
+                                    const json_t *json, struct rf_value *out,
+                                    struct rf_err *err)
+{
+    struct rf_jnode where = {.value = (json_t *)json,
+                             .file = values->table->name};
+    bool outside = values->read_layer;
+    enum rf_status status;
+    for (size_t i = 0; i < values->n_memos; i++) {
+        if (values->memos[i].json == json) {
+            *out = values->memos[i].value;
+            return RF_OK;
+        }
+    }
+    snprintf(where.path, sizeof(where.path), "%s", name);
+    if (values->depth >= MAX_DEPTH) {
+        return rf_jnode_fail(&where, err, "its value depends on itself");
+    }
+    values->depth++;
+    values->read_layer = false;
+    status = rf_values_evaluate(values, &where, json, out, err);
+    if (status == RF_OK && !values->read_layer) {
+        RF_PUSH(values->memos, values->n_memos, values->cap,
+                ((struct rf_value_memo){json, *out}));
+    }
+    values->read_layer |= outside;
+    values->depth--;
+    return status;
+}
+
+/* Marks a name as used, and what the table's value of it mentions. */
+static enum rf_status mention(struct rf_values *values, const char *name,
+                              const json_t *json, struct rf_err *err)
+{
+    struct rf_jnode where = {.file = "values"};
+    enum rf_status status;
+    if (json_object_get(values->used, name) != NULL ||
+        values->depth >= MAX_DEPTH) {
+        return RF_OK;
+    }
+    snprintf(where.path, sizeof(where.path), "%s", name);
+    json_object_set_new(values->used, name, json_true());
+    json_object_set_new(values->used, spelling(name), json_true());
+    values->depth++;
+    status = rf_values_mention(values, &where, json, err);
+    values->depth--;
+    return status;
+}
+
+static enum rf_status find(void *context, const char *name, bool needed,
+                           struct rf_value *out, struct rf_err *err)
+{
+    struct rf_values *values = context;
+    const struct rf_family_table *table = values->table;
+    const struct rf_field *field = rf_field_of(name);
+    const json_t *set = table ? json_object_get(table->layers, name) : NULL;
+    const json_t *own = table ? json_object_get(table->values, name) : NULL;
+    bool found = false;
+    enum rf_status status = RF_OK;
+    if (!needed) {
+        return mention(values, name, set != NULL ? set : own, err);
+    }
+    if (strcmp(name, "layer") == 0 && values->layer >= 0) {
+        values->read_layer = true;
+        *out = number_value((uint64_t)values->layer);
+        return RF_OK;
+    }
+    if (strcmp(name, "mtp") == 0) {
+        values->read_layer = true;
+        *out = (struct rf_value){.kind = RF_VALUE_BOOL, .number = values->mtp};
+        return RF_OK;
+    }
+    if (set != NULL) {
+        return find_in_table(values, name, set, out, err);
+    }
+    if (field != NULL) {
+        status = find_override(values, field, &found, out, err);
+    }
+    if (status == RF_OK && !found) {
+        status = find_in_config(values, name, &found, out, err);
+    }
+    if (status != RF_OK || found) {
+        return status;
+    }
+    return own != NULL ? find_in_table(values, name, own, out, err)
+                       : missing(values, name, err);
+}
+
+void rf_values_init(struct rf_values *values, const struct rf_jnode *node,
+                    const struct rf_family_table *table)
+{
+    *values = (struct rf_values){.overrides = *node,
+                                 .config = rf_jnode_get(node, "config"),
+                                 .table = table,
+                                 .layer = RF_VALUES_NO_LAYER,
+                                 .used = json_object()};
+    values->inner = rf_model_text_config(values->config.value);
+    if (values->inner == values->config.value) {
+        values->inner = NULL;
+    }
+}
+
+void rf_values_free(struct rf_values *values)
+{
+    json_decref(values->used);
+    free(values->memos);
+}
+
+enum rf_status rf_values_evaluate(struct rf_values *values,
+                                  const struct rf_jnode *where,
+                                  const json_t *json, struct rf_value *out,
+                                  struct rf_err *err)
+{
+    const struct rf_expr_scope scope = {find, values};
+    enum rf_status status;
+    values->missing = false;
+    if (!json_is_string(json)) {
+        *out = rf_value_of_json(json);
+        return RF_OK;
+    }
+    status = rf_expr_evaluate(json_string_value(json), &scope, out, err);
+    if (status != RF_OK && values->depth == 0) {
+        rf_err_wrap(err, "%s: %s", where->file, where->path);
+    }
+    return status;
+}
+
+enum rf_status rf_values_test(struct rf_values *values,
+                              const struct rf_jnode *where, const json_t *json,
+                              bool *out, struct rf_err *err)
+{
+    struct rf_value value;
+    enum rf_status status =
+        rf_values_evaluate(values, where, json, &value, err);
+    if (status == RF_OK && value.kind != RF_VALUE_BOOL) {
+        return rf_jnode_fail(where, err, "must be true or false");
+    }
+    if (status == RF_OK) {
+        *out = value.number != 0;
+    }
+    return status;
+}
+
+enum rf_status rf_values_mention(struct rf_values *values,
+                                 const struct rf_jnode *where,
+                                 const json_t *json, struct rf_err *err)
+{
+    const struct rf_expr_scope scope = {find, values};
+    enum rf_status status;
+    if (!json_is_string(json)) {
+        return RF_OK;
+    }
+    status = rf_expr_check(json_string_value(json), &scope, err);
+    if (status != RF_OK) {
+        rf_err_wrap(err, "%s: %s", where->file, where->path);
+    }
+    return status;
+}
+
+bool rf_values_is_used(const struct rf_values *values, const char *name)
+{
+    return json_object_get(values->used, spelling(name)) != NULL;
+}

@@ -1,0 +1,70 @@
+/* Arithmetic on boxes of families. */
+#ifndef RF_PLANNER_BOX_H
+#define RF_PLANNER_BOX_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "planner/plan/plan.h"
+
+/* Most boxes that rf_box_range() makes. */
+#define RF_BOX_RANGE_MAX (2 * RF_BOX_DIMS)
+
+/* The whole family. */
+struct rf_box rf_box_whole(const struct rf_family *family);
+
+/* The common part of `a` and `b`; false (and untouched) where there is none. */
+bool rf_box_intersect(const struct rf_box *a, const struct rf_box *b,
+                      struct rf_box *out);
+bool rf_box_contains(const struct rf_box *outer, const struct rf_box *inner);
+
+/* Order by start, then extent, from the layer dimension on. */
+int rf_box_compare(const struct rf_box *a, const struct rf_box *b);
+
+/* Elements that one step in dimension `dim` passes over in row-major order. */
+uint64_t rf_box_step(const struct rf_box *box, uint32_t dim);
+
+/*
+ * The boxes that make up the elements [from, to) of `box` in row-major order,
+ * in that order: a partial row, whole rows, a partial row, and so on outwards.
+ * `out` takes RF_BOX_RANGE_MAX; the number of boxes is returned.
+ */
+size_t rf_box_range(const struct rf_box *box, uint64_t from, uint64_t to,
+                    struct rf_box *out);
+
+/* Bytes from the start of `piece`'s arena to element `at` of its family. */
+uint64_t rf_piece_offset(const struct rf_piece *piece, const uint64_t *at);
+
+/*
+ * Sorts `boxes` and reports whether no two of them share an element. Time is
+ * O(n log n) for boxes that straight cuts can take apart, which all plans are;
+ * worse inputs are answered by comparing pairs. A rejected pair is moved to
+ * boxes[0] and boxes[1].
+ */
+bool rf_boxes_disjoint(struct rf_box *boxes, size_t n);
+
+/*
+ * How to cut a box into at most `parts` boxes of nearly equal size: along which
+ * dimension, the outermost that divides evenly, else the one that divides best,
+ * and into how many (rf_box_part() makes them).
+ */
+struct rf_split {
+    uint32_t dim, parts;
+};
+struct rf_split rf_box_split(const struct rf_box *box, uint32_t parts);
+struct rf_box rf_box_part(const struct rf_box *box,
+                          const struct rf_split *split, uint32_t index);
+
+/* Cuts a box into chunks of at most `max_elements` each (never less than one
+ * element), outer dimensions first, in memory order. */
+struct rf_chunking {
+    uint32_t dim;   /* outer dimensions are cut to single indices */
+    uint64_t step;  /* indices of `dim` in a chunk */
+    uint64_t count; /* chunks */
+};
+struct rf_chunking rf_box_chunking(const struct rf_box *box,
+                                   uint64_t max_elements);
+struct rf_box rf_box_chunk(const struct rf_box *box,
+                           const struct rf_chunking *chunking, uint64_t index);
+
+#endif

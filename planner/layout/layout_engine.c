@@ -1,0 +1,55 @@
+/*
+ * The layouts of vLLM and SGLang: qkv_proj holds the rank's [q; k; v],
+ * gate_up_proj its [gate; up], w13_weight and w2_weight all its experts in one
+ * parameter, and the two latent down-projections lie together. Key/value heads
+ * repeat when TP exceeds them. Vocabulary rows are padded to a multiple of 64.
+ * With tied embeddings the last pipeline stage has a copy of the embedding, as
+ * their models do. Packed blocks are dealt out, so that the last ranks may have
+ * fewer; what the parameters are padded with there is left out.
+ *
+ * SGLang makes the same parameters of other shares: heads and the input
+ * embedding are divided inside an attention group, experts over what EP leaves
+ * of TP, and a vocabulary is padded until TP divides it. What some of its model
+ * classes keep whole says planner/families/ ("whole").
+ */
+#include "planner/layout/layout.h"
+
+static uint64_t vocab_multiple(const struct rf_spec *spec, enum rf_side side)
+{
+    (void)spec;
+    (void)side;
+    return 64;
+}
+
+static const struct rf_fusion fusions[] = {
+    {"qkv_proj", {RF_ROLE_Q, RF_ROLE_K, RF_ROLE_V}, 3, false},
+    {"gate_up_proj", {RF_ROLE_GATE, RF_ROLE_UP}, 2, false},
+    {"gate_up_proj", {RF_ROLE_SHARED_GATE, RF_ROLE_SHARED_UP}, 2, false},
+    {"w13", {RF_ROLE_EXPERT_GATE, RF_ROLE_EXPERT_UP}, 2, false},
+    {"w2", {RF_ROLE_EXPERT_DOWN}, 1, false},
+    {"fused_qkv_a_proj", {RF_ROLE_MLA_Q_A, RF_ROLE_MLA_KV_A}, 2, false},
+};
+
+const struct rf_layout_ops rf_layout_vllm = {
+    .fusions = fusions,
+    .n_fusions = RF_ARRAY_SIZE(fusions),
+    .experts_inside = true,
+    .deals_blocks = true,
+    .repeat_kv = true,
+    .tied_copy = true,
+    .vocab_multiple = vocab_multiple,
+    .make = rf_layout_make_params,
+};
+
+const struct rf_layout_ops rf_layout_sglang = {
+    .fusions = fusions,
+    .n_fusions = RF_ARRAY_SIZE(fusions),
+    .experts_inside = true,
+    .experts_in_tp = true,
+    .deals_blocks = true,
+    .repeat_kv = true,
+    .tied_copy = true,
+    .pads_to_ranks = true,
+    .vocab_multiple = vocab_multiple,
+    .make = rf_layout_make_params,
+};

@@ -1,0 +1,507 @@
+/*
+ * Which meshes a model allows. Each rule that fails names itself and the
+ * nearest values of the size at fault that pass all its rules.
+ *
+ * The sizes are independent of each other here (tp, etp, ep, pp each against
+ * the model), so that a suggestion for one of them is right whatever the others
+ * are; how many ranks there must be is world.c's business.
+ */
+#include "planner/layout/mesh_rules.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/mem.h"
+#include "planner/layout/layout.h"
+#include "planner/model/roles.h"
+
+struct context {
+    const struct rf_spec *spec;
+    enum rf_side which;
+    const struct rf_side_spec *side;
+    const struct rf_layout_ops *layout;
+    const struct rf_model *model;
+    char why[320]; /* the rule that the last value broke */
+};
+
+/* Whether `value` passes all rules of one size; fills context->why if not. */
+typedef bool (*works_fn)(struct context *context, uint32_t value);
+
+enum rf_status rf_world_fail(enum rf_side side, struct rf_err *err,
+                             const char *fmt, ...)
+{
+    char text[768];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    return rf_err_set(err, RF_ERR_CONFIG, "%s: %s",
+                      side == RF_TRAIN ? "train" : "infer", text);
+}
+
+const struct rf_side_spec *rf_side_of(const struct rf_spec *spec,
+                                      enum rf_side side)
+{
+    return side == RF_TRAIN ? &spec->train : &spec->infer;
+}
+
+static bool breaks(struct context *context, const char *fmt, ...)
+    RF_PRINTF(2, 3);
+static bool breaks(struct context *context, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(context->why, sizeof(context->why), fmt, args);
+    va_end(args);
+    return false;
+}
+
+/* "key value is impossible: rule; nearest values of key that work: a, b".
+ * `works` has just failed for `value`. */
+static enum rf_status fail_with_nearest(struct context *context,
+                                        const char *key, uint32_t value,
+                                        works_fn works, struct rf_err *err)
+{
+    char rule[sizeof(context->why)], list[96] = "";
+    uint32_t below = value - 1, above = value + 1;
+    if (err == NULL) { /* nobody reads it */
+        return RF_ERR_CONFIG;
+    }
+    memcpy(rule, context->why, sizeof(rule));
+    while (below > 0 && !works(context, below)) {
+        below--;
+    }
+    while (above <= RF_SIDE_SIZE_MAX && !works(context, above)) {
+        above++;
+    }
+    if (above > RF_SIDE_SIZE_MAX) {
+        above = 0;
+    }
+    if (below > 0 && above > 0) {
+        snprintf(list, sizeof(list), "; nearest values of %s that work: %u, %u",
+                 key, below, above);
+    } else if (below > 0 || above > 0) {
+        snprintf(list, sizeof(list), "; nearest value of %s that works: %u",
+                 key, RF_MAX(below, above));
+    }
+    return rf_world_fail(context->which, err, "%s %u is impossible: %s%s", key,
+                         value, rule, list);
+}
+
+/* Calls for each part that a side divides over `over`; stops where `works`
+ * says no. */
+typedef bool (*part_works_fn)(struct context *context,
+                              const struct rf_family *family,
+                              const struct rf_part *part, uint32_t value);
+
+static bool parts_work(struct context *context, enum rf_over over,
+                       uint32_t value, part_works_fn works)
+{
+    for (uint32_t i = 0; i < context->model->n_families; i++) {
+        const struct rf_family *family = &context->model->families[i];
+        for (uint32_t p = 0; p < family->n_parts; p++) {
+            const struct rf_part *part = &family->parts[p];
+            if (rf_role_division(part->role)->over == over &&
+                rf_layout_divides(context->side, family, part) &&
+                !works(context, family, part, value)) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+/* Whether some part is cut by the model's heads and has role `only`
+ * (RF_ROLE_COUNT: any). */
+static bool has_heads(const struct rf_model *model, enum rf_role only)
+{
+    for (uint32_t i = 0; i < model->n_families; i++) {
+        const struct rf_family *family = &model->families[i];
+        for (uint32_t p = 0; p < family->n_parts; p++) {
+            const struct rf_part *part = &family->parts[p];
+            enum rf_unit unit = rf_role_division(part->role)->unit;
+            if (part->units == 0 && rf_family_is_cut(family, part) &&
+                (unit == RF_UNIT_HEAD || unit == RF_UNIT_KV_HEAD) &&
+                (only == RF_ROLE_COUNT || only == part->role)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static bool has_kv_heads(const struct rf_model *model)
+{
+    return has_heads(model, RF_ROLE_K) || has_heads(model, RF_ROLE_V);
+}
+
+/* For messages: what divides heads. */
+static const char *heads_over(const struct context *context)
+{
+    return context->side->attention_dp > 1 ? "(tp / attention_dp)" : "tp";
+}
+
+/* Heads against the ranks that share them out, for ordinary and latent
+ * attention. */
+static bool attention_works(struct context *context, uint32_t tp)
+{
+    const struct rf_model *model = context->model;
+    const char *group = heads_over(context);
+    uint64_t rows;
+    if (model->heads % tp != 0) {
+        return breaks(context,
+                      "num_attention_heads %% %s must be 0, there are %u heads",
+                      group, model->heads);
+    }
+    if (!has_kv_heads(model)) {
+        return true;
+    }
+    if (model->kv_heads % tp != 0 && tp % model->kv_heads != 0) {
+        return breaks(context,
+                      "%s must divide the key/value heads or be a multiple of "
+                      "them, there are %u",
+                      group, model->kv_heads);
+    }
+    rows = (model->heads + 2ull * model->kv_heads) * model->head_dim;
+    if (rf_layout_fuses_groups(context->layout) && rows % tp != 0) {
+        return breaks(context,
+                      "the fused rows of q, k and v must split evenly, there "
+                      "are %llu",
+                      (unsigned long long)rows);
+    }
+    return true;
+}
+
+/* The rows of a vocabulary, padded as the layout does with that tp. */
+static bool vocab_works(struct context *context, const struct rf_part *part,
+                        uint32_t tp, uint32_t ranks)
+{
+    struct rf_spec changed = *context->spec;
+    uint64_t rows;
+    *(context->which == RF_TRAIN ? &changed.train.tp : &changed.infer.tp) = tp;
+    rows = rf_layout_vocab_rows(
+        context->layout,
+        context->layout->vocab_multiple(&changed, context->which), part->size,
+        ranks);
+    if (rows % ranks != 0) {
+        return breaks(context,
+                      "the %llu rows of the vocabulary%s must split evenly",
+                      (unsigned long long)rows,
+                      rows == part->size ? "" : " with padding");
+    }
+    return true;
+}
+
+/* Heads of a part's own. */
+static bool units_work(struct context *context, const struct rf_family *family,
+                       const struct rf_part *part, uint32_t tp)
+{
+    bool repeats = rf_role_repeats(part->role, part->units) &&
+                   (context->layout->repeat_kv ||
+                    (rf_layout_fuses_groups(context->layout) &&
+                     rf_role_division(part->role)->unit == RF_UNIT_KV_HEAD));
+    if (part->units % tp == 0 || (repeats && tp % part->units == 0)) {
+        return true;
+    }
+    return breaks(context, "%s must divide the %llu heads of %.120s%s",
+                  heads_over(context), (unsigned long long)part->units,
+                  family->name, repeats ? " or be a multiple of them" : "");
+}
+
+static bool extent_works(struct context *context,
+                         const struct rf_family *family,
+                         const struct rf_part *part, uint32_t ranks,
+                         const char *key)
+{
+    return part->size % ranks == 0 ||
+           rf_layout_deals(context->layout, family) ||
+           breaks(context, "%llu of %.120s %% %s must be 0",
+                  (unsigned long long)part->size, family->name, key);
+}
+
+/* A part that tp splits. Rows of keys and values have a rule of their own. */
+static bool tp_part_works(struct context *context,
+                          const struct rf_family *family,
+                          const struct rf_part *part, uint32_t tp)
+{
+    const struct rf_division *division = rf_role_division(part->role);
+    uint32_t ranks = rf_layout_tp_ranks(context->side, family, part, tp);
+    if (division->vocabulary) {
+        return vocab_works(context, part, tp, ranks);
+    }
+    if (part->units != 0) {
+        return units_work(context, family, part, ranks);
+    }
+    return division->unit == RF_UNIT_KV_HEAD ||
+           extent_works(context, family, part, ranks,
+                        ranks == tp ? "tp" : heads_over(context));
+}
+
+static bool tp_works(struct context *context, uint32_t tp)
+{
+    const struct rf_model *model = context->model;
+    uint32_t groups = context->side->attention_dp;
+    if (tp % groups != 0) {
+        return breaks(context, "tp %% attention_dp must be 0, there are %u",
+                      groups);
+    }
+    if (model->heads > 0 && has_heads(model, RF_ROLE_COUNT) &&
+        !attention_works(context, tp / groups)) {
+        return false;
+    }
+    return parts_work(context, RF_OVER_TP, tp, tp_part_works);
+}
+
+static bool etp_part_works(struct context *context,
+                           const struct rf_family *family,
+                           const struct rf_part *part, uint32_t etp)
+{
+    return extent_works(context, family, part, etp, "etp");
+}
+
+static bool etp_works(struct context *context, uint32_t etp)
+{
+    const struct rf_side_spec *side = context->side;
+    if (context->layout->experts_in_tp &&
+        side->tp % ((uint64_t)etp * side->ep) != 0) {
+        return breaks(context,
+                      "tp %% (etp * ep) must be 0 with layout %s, tp is %u and "
+                      "ep %u",
+                      rf_layout_name(side->layout), side->tp, side->ep);
+    }
+    return parts_work(context, RF_OVER_ETP, etp, etp_part_works);
+}
+
+static bool ep_works(struct context *context, uint32_t ep)
+{
+    const struct rf_side_spec *side = context->side;
+    bool experts = false;
+    if (context->layout->experts_in_tp && side->tp % ep != 0) {
+        return breaks(context, "tp %% ep must be 0 with layout %s, tp is %u",
+                      rf_layout_name(side->layout), side->tp);
+    }
+    for (uint32_t i = 0; i < context->model->n_families; i++) {
+        const struct rf_family *family = &context->model->families[i];
+        experts |= family->has_experts;
+        if (family->has_experts && family->n_experts % ep != 0) {
+            return breaks(context,
+                          "experts %% ep must be 0, there are %u experts",
+                          family->n_experts);
+        }
+    }
+    return experts || ep == 1 || breaks(context, "the model has no experts");
+}
+
+/* Layers of stage `pp` with `stages` stages; false when they do not split. */
+static bool stage_count(const struct rf_side_spec *side, uint32_t n_layers,
+                        uint32_t stages, uint32_t pp, uint32_t *count)
+{
+    uint64_t ends =
+        (uint64_t)side->first_stage_layers + side->last_stage_layers;
+    uint32_t middle = stages;
+    if (side->pp_layers != NULL) {
+        *count = side->pp_layers[pp];
+        return true;
+    }
+    middle -= side->first_stage_layers != 0;
+    middle -= side->last_stage_layers != 0;
+    if (ends > n_layers || (middle == 0 && ends != n_layers) ||
+        (middle > 0 && (n_layers - ends) % middle != 0)) {
+        return false;
+    }
+    if (pp == 0 && side->first_stage_layers != 0) {
+        *count = side->first_stage_layers;
+    } else if (pp == stages - 1 && side->last_stage_layers != 0) {
+        *count = side->last_stage_layers;
+    } else {
+        *count = (uint32_t)((n_layers - ends) / middle);
+    }
+    return true;
+}
+
+static bool pp_works(struct context *context, uint32_t pp)
+{
+    const struct rf_side_spec *side = context->side;
+    uint32_t n_layers = context->model->n_layers;
+    uint64_t sum = 0;
+    if (n_layers == 0) {
+        return pp == 1 || breaks(context, "the model has no layers");
+    }
+    if (pp < 2 && side->vpp > 1) {
+        return breaks(context, "vpp needs pp of at least 2");
+    }
+    for (uint32_t stage = 0; stage < pp; stage++) {
+        uint32_t layers = 0;
+        if (!stage_count(side, n_layers, pp, stage, &layers)) {
+            return breaks(context,
+                          "%u layers, without those named for the first and "
+                          "last stage, must split evenly over the stages",
+                          n_layers);
+        }
+        if (layers % side->vpp != 0) {
+            return breaks(context,
+                          "layers of a stage %% vpp must be 0, stage %u has "
+                          "%u layers and vpp is %u",
+                          stage, layers, side->vpp);
+        }
+        sum += layers;
+    }
+    return sum == n_layers ||
+           breaks(context,
+                  "pp_layers must add up to the model's %u layers, not %llu",
+                  n_layers, (unsigned long long)sum);
+}
+
+/* A sharding spec against every tensor of the model. */
+static enum rf_status check_sharding(const struct context *context,
+                                     struct rf_err *err)
+{
+    const struct rf_side_spec *side = context->side;
+    for (uint32_t i = 0; i < context->model->n_families; i++) {
+        const struct rf_family *family = &context->model->families[i];
+        if (family->ndim != side->n_spec) {
+            return rf_world_fail(context->which, err,
+                                 "spec names %u dimensions, %.120s has %u",
+                                 side->n_spec, family->name, family->ndim);
+        }
+        for (uint32_t d = 0; d < side->n_spec; d++) {
+            uint64_t chunks = 1;
+            chunks *= strchr(side->spec[d], '0') ? side->mesh[0] : 1;
+            chunks *= strchr(side->spec[d], '1') ? side->mesh[1] : 1;
+            if (family->shape[d] < chunks) {
+                return rf_world_fail(
+                    context->which, err,
+                    "dimension %u of %.120s has %llu elements, fewer than "
+                    "the %llu shards of %s: a shard would be empty",
+                    d, family->name, (unsigned long long)family->shape[d],
+                    (unsigned long long)chunks, side->spec[d]);
+            }
+        }
+    }
+    return RF_OK;
+}
+
+/* Whether a copy of the embedding on the last stage is cut as the embedding
+ * is. Sources must hold the same parts of a tensor, or ones apart. */
+static bool copies_match(const struct context *context)
+{
+    const struct rf_side_spec *side = context->side;
+    if (!context->layout->tied_copy || !context->model->tied_embeddings ||
+        side->pp < 2) {
+        return true;
+    }
+    for (uint32_t i = 0; i < context->model->n_families; i++) {
+        const struct rf_family *family = &context->model->families[i];
+        const struct rf_part *part = &family->parts[0];
+        if (family->role == RF_ROLE_EMBED && side->tp > 1 &&
+            (!rf_layout_divides(side, family, part) ||
+             rf_layout_tp_ranks(side, family, part, side->tp) != side->tp)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* A layout that fuses query groups has rows for values of their own in each. */
+static enum rf_status check_groups(const struct context *context,
+                                   struct rf_err *err)
+{
+    for (uint32_t i = 0; i < context->model->n_families; i++) {
+        const struct rf_family *family = &context->model->families[i];
+        if (family->keys_are_values) {
+            return rf_world_fail(
+                context->which, err,
+                "layout %s cannot hold %.120s, keys that are the values, too: "
+                "its linear_qkv has rows for values of their own; layouts "
+                "that can: hf, fsdp, fsdp1, zero3, vllm, sglang",
+                rf_layout_name(context->side->layout), family->name);
+        }
+    }
+    return RF_OK;
+}
+
+enum rf_status rf_world_check_side(const struct rf_spec *spec,
+                                   enum rf_side side,
+                                   const struct rf_model *model,
+                                   struct rf_err *err)
+{
+    const struct rf_side_spec *self = rf_side_of(spec, side);
+    struct context context = {.spec = spec,
+                              .which = side,
+                              .side = self,
+                              .layout = rf_layout_ops_of(self->layout),
+                              .model = model};
+    bool fused = rf_layout_fuses_groups(context.layout) &&
+                 (has_heads(model, RF_ROLE_Q) || has_kv_heads(model));
+    if (context.layout->by_device) {
+        return check_sharding(&context, err);
+    }
+    if (context.layout->by_dp) {
+        return RF_OK;
+    }
+    if (rf_layout_fuses_groups(context.layout)) {
+        enum rf_status status = check_groups(&context, err);
+        if (status != RF_OK) {
+            return status;
+        }
+    }
+    if (model->heads == 0 &&
+        (fused || (self->tp > 1 && has_heads(model, RF_ROLE_COUNT)))) {
+        return rf_world_fail(side, err,
+                             "layout %s with tp %u must know the heads: give "
+                             "num_attention_heads and num_key_value_heads in "
+                             "\"model\", or the model's config.json (beside a "
+                             "manifest as \"config\", in a checkpoint's "
+                             "folder)",
+                             rf_layout_name(self->layout), self->tp);
+    }
+    if (!tp_works(&context, self->tp)) {
+        return fail_with_nearest(&context, "tp", self->tp, tp_works, err);
+    }
+    if (!ep_works(&context, self->ep)) {
+        return fail_with_nearest(&context, "ep", self->ep, ep_works, err);
+    }
+    if (!etp_works(&context, self->etp)) {
+        return fail_with_nearest(&context, "etp", self->etp, etp_works, err);
+    }
+    if (side == RF_TRAIN && !copies_match(&context)) {
+        return rf_world_fail(side, err,
+                             "pp %u is impossible with layout %s here: the "
+                             "last stage's copy of the tied embedding is cut "
+                             "otherwise than the embedding; nearest value of "
+                             "pp that works: 1",
+                             self->pp, rf_layout_name(self->layout));
+    }
+    if (!pp_works(&context, self->pp)) {
+        return self->pp_layers != NULL
+                   ? rf_world_fail(side, err, "pp %u is impossible: %s",
+                                   self->pp, context.why)
+                   : fail_with_nearest(&context, "pp", self->pp, pp_works, err);
+    }
+    return RF_OK;
+}
+
+enum rf_status rf_world_check_dtypes(const struct rf_spec *spec,
+                                     const struct rf_model *model,
+                                     struct rf_err *err)
+{
+    for (uint32_t i = 0; i < model->n_families; i++) {
+        const struct rf_family *family = &model->families[i];
+        enum rf_dtype from = rf_side_dtype(&spec->train, family->dtype);
+        enum rf_dtype to = rf_side_dtype(&spec->infer, family->dtype);
+        enum rf_cast cast;
+        if (!rf_cast_between(from, to, &cast)) {
+            return rf_world_fail(
+                RF_INFER, err,
+                "%.120s would have to be converted from %s to %s; possible: "
+                "float32 to or from bfloat16 or float16%s",
+                family->name, rf_dtype_name(from), rf_dtype_name(to),
+                to == RF_F8_E4M3 ? "; for fp8 with block scales let weights "
+                                   "arrive in bfloat16 and say "
+                                   "infer.quantize"
+                                 : "");
+        }
+    }
+    return RF_OK;
+}

@@ -1,0 +1,24 @@
+/* Private to world*.c: the rules that a mesh and its model must meet. */
+#ifndef RF_PLANNER_WORLD_RULES_H
+#define RF_PLANNER_WORLD_RULES_H
+
+#include "planner/scenario/world.h"
+
+/* Heads, matrices, vocabulary, experts and layers of the model against the
+ * sizes of one side. RF_ERR_CONFIG with the rule and the nearest sizes that
+ * work. */
+enum rf_status rf_world_check_side(const struct rf_spec *spec,
+                                   enum rf_side side,
+                                   const struct rf_model *model,
+                                   struct rf_err *err) RF_MUST_CHECK;
+
+/* Whether what a refit would have to convert can be converted. */
+enum rf_status rf_world_check_dtypes(const struct rf_spec *spec,
+                                     const struct rf_model *model,
+                                     struct rf_err *err) RF_MUST_CHECK;
+
+/* Sets `err` to "SIDE: …" with RF_ERR_CONFIG; the caller names the scenario. */
+enum rf_status rf_world_fail(enum rf_side side, struct rf_err *err,
+                             const char *fmt, ...) RF_PRINTF(3, 4);
+
+#endif

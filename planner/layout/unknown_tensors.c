@@ -1,0 +1,100 @@
+/* Tensors that no rule knows. See unknown.h. */
+#include "planner/layout/unknown_tensors.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/bytes.h"
+#include "common/mem.h"
+
+#define LIST_BYTES 560 /* an error's whole text has about a thousand */
+
+/* Whether `side` needs to know what the family is and does not. Experts with a
+ * number of their own spread over EP whatever they are; tensors of a layer go
+ * to its stage. */
+static bool needs_rule(const struct rf_side_spec *side,
+                       const struct rf_family *family)
+{
+    if (family->role != RF_ROLE_OTHER || side->layout >= RF_LAYOUT_FSDP) {
+        return false;
+    }
+    if (family->has_experts) {
+        return side->etp > 1;
+    }
+    return side->tp > 1 || side->ep > 1 || side->etp > 1 ||
+           (side->pp > 1 && family->layers == NULL);
+}
+
+static bool is_unknown(const struct rf_spec *spec,
+                       const struct rf_family *family)
+{
+    return needs_rule(&spec->train, family) || needs_rule(&spec->infer, family);
+}
+
+struct rf_unknown rf_unknown_count(const struct rf_model *model,
+                                   const struct rf_spec *spec)
+{
+    struct rf_unknown count = {0};
+    for (uint32_t i = 0; i < model->n_families; i++) {
+        const struct rf_family *family = &model->families[i];
+        if (is_unknown(spec, family)) {
+            count.families++;
+            count.tensors += rf_family_tensors(family);
+            count.bytes +=
+                rf_family_elements(family) * rf_dtype_bytes(family->dtype);
+        }
+    }
+    return count;
+}
+
+/* "a [4, 8], b [2]", as many as fit, and how many more there are. */
+static void list_families(const struct rf_model *model,
+                          const struct rf_spec *spec, uint32_t n,
+                          char out[LIST_BYTES])
+{
+    size_t used = 0;
+    uint32_t listed = 0;
+    for (uint32_t i = 0; i < model->n_families; i++) {
+        const struct rf_family *family = &model->families[i];
+        char shape[RF_SHAPE_TEXT_SIZE], *item;
+        size_t size;
+        if (!is_unknown(spec, family)) {
+            continue;
+        }
+        item = rf_xasprintf("%s%s %s", listed > 0 ? ", " : "", family->name,
+                            rf_shape_text(family->shape, family->ndim, shape));
+        size = strlen(item);
+        if (used + size + sizeof(" and 4294967295 more") > LIST_BYTES) {
+            free(item);
+            break;
+        }
+        memcpy(out + used, item, size + 1);
+        used += size;
+        listed++;
+        free(item);
+    }
+    if (listed < n) {
+        snprintf(out + used, LIST_BYTES - used, " and %u more", n - listed);
+    }
+}
+
+enum rf_status rf_unknown_check(const struct rf_model *model,
+                                const struct rf_spec *spec, struct rf_err *err)
+{
+    struct rf_unknown count = rf_unknown_count(model, spec);
+    char list[LIST_BYTES] = "", bytes[32];
+    if (count.families == 0 || model->replicate_unknown) {
+        return RF_OK;
+    }
+    list_families(model, spec, count.families, list);
+    return rf_err_set(
+        err, RF_ERR_CONFIG,
+        "no rule says how %llu tensor%s of unknown name (%s) split: %s. Say "
+        "what they are with \"rules\" in \"model\", or "
+        "\"unknown_tensors\": \"replicate\" there if every rank is to "
+        "hold them whole; layout fsdp splits any tensor. \"Tensor names\" in "
+        "refit-cluster(5) lists those that are known",
+        (unsigned long long)count.tensors, count.tensors == 1 ? "" : "s",
+        rf_format_bytes(count.bytes, bytes, sizeof(bytes)), list);
+}

@@ -1,0 +1,359 @@
+/*
+ * Where exported tensors go. See export.h.
+ *
+ * Tensors follow each other family by family, layer by layer, expert by expert;
+ * experts that are one tensor in the checkpoint stay one.
+ * Headers are padded with spaces to a multiple of 8 bytes, as the safetensors
+ * library has them, so that the data is aligned.
+ */
+#include "planner/plan/export.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/mem.h"
+#include "planner/layout/box.h"
+
+#define NAME_BYTES 512
+#define LENGTH_BYTES 8
+
+/* One tensor of a family as it is on disk; `expert` is 0 where it holds all. */
+struct tensor {
+    uint32_t family, layer, expert;
+};
+
+typedef void (*tensor_fn)(const struct tensor *tensor, size_t number,
+                          void *data);
+
+static uint32_t tensors_of_layer(const struct rf_family *family)
+{
+    return family->stacked ? 1 : family->n_experts;
+}
+
+static void for_each_tensor(const struct rf_model *model, tensor_fn call,
+                            void *data)
+{
+    size_t number = 0;
+    for (uint32_t f = 0; f < model->n_families; f++) {
+        const struct rf_family *family = &model->families[f];
+        for (uint32_t l = 0; l < family->n_layers; l++) {
+            for (uint32_t e = 0; e < tensors_of_layer(family); e++) {
+                const struct tensor tensor = {f, l, e};
+                call(&tensor, number++, data);
+            }
+        }
+    }
+}
+
+static uint64_t expert_bytes(const struct rf_plan *plan, uint32_t family)
+{
+    return rf_plan_item_bytes(plan, RF_INFER, family) *
+           rf_family_tensor_elements(&plan->model->families[family]);
+}
+
+static uint64_t tensor_bytes(const struct rf_plan *plan, uint32_t family)
+{
+    const struct rf_family *f = &plan->model->families[family];
+    return expert_bytes(plan, family) * (f->stacked ? f->n_experts : 1);
+}
+
+/* --- Which tensor goes where ---------------------------------------------- */
+
+struct placing {
+    const struct rf_plan *plan;
+    struct rf_export *export;
+    uint64_t file_bytes, used; /* of the file */
+};
+
+/* Offsets count from the start of the data until the headers are known. */
+static void place_tensor(const struct tensor *tensor, size_t number, void *data)
+{
+    struct placing *placing = data;
+    struct rf_export *export = placing->export;
+    const uint64_t bytes = tensor_bytes(placing->plan, tensor->family);
+    if (tensor->layer == 0 && tensor->expert == 0) {
+        export->first[tensor->family] = number;
+    }
+    if (export->n_files == 0 ||
+        (placing->used > 0 && placing->used + bytes > placing->file_bytes)) {
+        export->n_files++;
+        placing->used = 0;
+    }
+    export->places[number] =
+        (struct rf_export_place){export->n_files - 1, placing->used};
+    placing->used += bytes;
+    export->bytes += bytes;
+}
+
+/* --- Headers -------------------------------------------------------------- */
+
+struct heading {
+    const struct rf_plan *plan;
+    const struct rf_export *export;
+    json_t **headers; /* by file */
+    uint64_t *bytes;  /* of data, by file */
+};
+
+static json_t *shape_json(const struct rf_family *family)
+{
+    json_t *shape = json_array();
+    if (family->stacked) {
+        json_array_append_new(shape, json_integer(family->n_experts));
+    }
+    for (uint32_t d = 0; d < family->ndim; d++) {
+        json_array_append_new(shape,
+                              json_integer((json_int_t)family->shape[d]));
+    }
+    return shape;
+}
+
+static void head_tensor(const struct tensor *tensor, size_t number, void *data)
+{
+    struct heading *heading = data;
+    const struct rf_plan *plan = heading->plan;
+    const struct rf_family *family = &plan->model->families[tensor->family];
+    const struct rf_export_place *place = &heading->export->places[number];
+    const uint64_t end = place->offset + tensor_bytes(plan, tensor->family);
+    char name[NAME_BYTES];
+    rf_family_tensor_name(family, tensor->layer, tensor->expert, name,
+                          sizeof(name));
+    json_object_set_new(heading->headers[place->file], name,
+                        json_pack("{s:s, s:o, s:[I, I]}", "dtype",
+                                  rf_dtype_header_name(rf_plan_dtype(
+                                      plan, RF_INFER, tensor->family)),
+                                  "shape", shape_json(family), "data_offsets",
+                                  (json_int_t)place->offset, (json_int_t)end));
+    heading->bytes[place->file] = end;
+}
+
+static void make_head(const json_t *header, struct rf_export_file *file)
+{
+    char *text = json_dumps(header, JSON_COMPACT);
+    const size_t size = strlen(text), padded = (size + 7) / 8 * 8;
+    file->head_bytes = LENGTH_BYTES + padded;
+    file->head = rf_xmalloc(file->head_bytes);
+    for (unsigned i = 0; i < LENGTH_BYTES; i++) {
+        file->head[i] = (char)(padded >> (8 * i) & 0xFF);
+    }
+    memset(file->head + LENGTH_BYTES, ' ', padded);
+    memcpy(file->head + LENGTH_BYTES, text, size);
+    free(text);
+}
+
+static void make_files(const struct rf_plan *plan, struct rf_export *export)
+{
+    const uint32_t n = export->n_files;
+    struct heading heading = {.plan = plan,
+                              .export = export,
+                              .headers = rf_xcalloc(n, sizeof(json_t *)),
+                              .bytes = rf_xcalloc(n, sizeof(uint64_t))};
+    export->files = rf_xcalloc(n, sizeof(*export->files));
+    for (uint32_t i = 0; i < n; i++) {
+        heading.headers[i] =
+            json_pack("{s:{s:s}}", "__metadata__", "format", "pt");
+    }
+    for_each_tensor(plan->model, head_tensor, &heading);
+    for (uint32_t i = 0; i < n; i++) {
+        struct rf_export_file *file = &export->files[i];
+        if (n == 1) {
+            snprintf(file->name, sizeof(file->name), "model.safetensors");
+        } else {
+            snprintf(file->name, sizeof(file->name),
+                     "model-%05u-of-%05u.safetensors", i + 1, n);
+        }
+        make_head(heading.headers[i], file);
+        file->bytes = file->head_bytes + heading.bytes[i];
+        json_decref(heading.headers[i]);
+    }
+    free(heading.headers);
+    free(heading.bytes);
+}
+
+/* --- What can be exported ------------------------------------------------- */
+
+/* All boxes of a family that ranks of the side hold, each once. */
+static struct rf_box *boxes_of(const struct rf_plan *plan, uint32_t family,
+                               size_t *n_out)
+{
+    struct rf_box *boxes = NULL;
+    size_t n = 0, capacity = 0;
+    for (uint32_t r = 0; r < plan->world->n_ranks; r++) {
+        const struct rf_rank_layout *layout = rf_plan_layout(plan, RF_INFER, r);
+        for (size_t p = 0; p < layout->n_pieces; p++) {
+            if (layout->pieces[p].family == family &&
+                rf_export_writes(plan, r, &layout->pieces[p])) {
+                RF_PUSH(boxes, n, capacity, layout->pieces[p].box);
+            }
+        }
+    }
+    *n_out = n;
+    return boxes;
+}
+
+static enum rf_status check_family(const struct rf_plan *plan, uint32_t f,
+                                   struct rf_err *err)
+{
+    const struct rf_family *family = &plan->model->families[f];
+    uint64_t elements = 0;
+    size_t n = 0;
+    struct rf_box *boxes = boxes_of(plan, f, &n);
+    const bool disjoint = n == 0 || rf_boxes_disjoint(boxes, n);
+    for (size_t i = 0; i < n; i++) {
+        elements += rf_box_elements(&boxes[i]);
+    }
+    free(boxes);
+    if (disjoint && elements == rf_family_elements(family)) {
+        return RF_OK;
+    }
+    return rf_err_set(err, RF_ERR_CONFIG,
+                      "--export: the inference side %s %s, so no whole "
+                      "tensors can be written",
+                      disjoint ? "does not hold all of"
+                               : "cuts in two different ways",
+                      family->name);
+}
+
+static enum rf_status check(const struct rf_plan *plan, struct rf_err *err)
+{
+    if (plan->spec->infer.quantize) {
+        return rf_err_set(err, RF_ERR_CONFIG,
+                          "--export writes what arrived, and infer.quantize "
+                          "makes fp8 of it that it does not write: export a "
+                          "scenario without infer.quantize");
+    }
+    for (uint32_t f = 0; f < plan->model->n_families; f++) {
+        enum rf_status status = check_family(plan, f, err);
+        if (status != RF_OK) {
+            return status;
+        }
+    }
+    return RF_OK;
+}
+
+static int compare_boxes(const struct rf_piece *a, const struct rf_piece *b)
+{
+    return a->family != b->family ? (a->family < b->family ? -1 : 1)
+                                  : rf_box_compare(&a->box, &b->box);
+}
+
+static const struct rf_piece *find_piece(const struct rf_rank_layout *layout,
+                                         const struct rf_piece *piece)
+{
+    size_t low = 0, high = layout->n_pieces;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        const struct rf_piece *at = &layout->pieces[middle];
+        const int order = compare_boxes(at, piece);
+        if (order == 0) {
+            return at;
+        }
+        low = order < 0 ? middle + 1 : low;
+        high = order < 0 ? high : middle;
+    }
+    return NULL;
+}
+
+bool rf_export_writes(const struct rf_plan *plan, uint32_t rank,
+                      const struct rf_piece *piece)
+{
+    const struct rf_rank_layout *before = NULL;
+    if (piece > rf_plan_layout(plan, RF_INFER, rank)->pieces &&
+        compare_boxes(piece - 1, piece) == 0) {
+        return false; /* the rank holds it twice */
+    }
+    for (uint32_t r = 0; r < rank; r++) {
+        const struct rf_rank_layout *layout = rf_plan_layout(plan, RF_INFER, r);
+        if (layout != before && find_piece(layout, piece) != NULL) {
+            return false;
+        }
+        before = layout;
+    }
+    return true;
+}
+
+/* --- All of it ------------------------------------------------------------ */
+
+enum rf_status rf_export_plan(const struct rf_plan *plan, uint64_t file_bytes,
+                              struct rf_export **out, struct rf_err *err)
+{
+    struct rf_export *export;
+    struct placing placing = {.plan = plan, .file_bytes = file_bytes};
+    enum rf_status status = check(plan, err);
+    if (status != RF_OK) {
+        return status;
+    }
+    export = rf_xcalloc(1, sizeof(*export));
+    export->places =
+        rf_xcalloc(plan->model->n_tensors, sizeof(*export->places));
+    export->first = rf_xcalloc(plan->model->n_families, sizeof(*export->first));
+    placing.export = export;
+    for_each_tensor(plan->model, place_tensor, &placing);
+    make_files(plan, export);
+    for (size_t i = 0; i < plan->model->n_tensors; i++) {
+        struct rf_export_place *place = &export->places[i];
+        place->offset += export->files[place->file].head_bytes;
+    }
+    *out = export;
+    return RF_OK;
+}
+
+void rf_export_destroy(struct rf_export *export)
+{
+    if (export == NULL) {
+        return;
+    }
+    for (uint32_t i = 0; i < export->n_files; i++) {
+        free(export->files[i].head);
+    }
+    free(export->files);
+    free(export->places);
+    free(export->first);
+    free(export);
+}
+
+struct rf_export_place rf_export_place_of(const struct rf_export *export,
+                                          const struct rf_plan *plan,
+                                          uint32_t family, uint64_t layer,
+                                          uint64_t expert)
+{
+    const struct rf_family *f = &plan->model->families[family];
+    const size_t first =
+        export->first[family] + (size_t)layer * tensors_of_layer(f);
+    struct rf_export_place place =
+        export->places[first + (f->stacked ? 0 : expert)];
+    place.offset += f->stacked ? expert * expert_bytes(plan, family) : 0;
+    return place;
+}
+
+struct indexing {
+    const struct rf_plan *plan;
+    const struct rf_export *export;
+    json_t *map;
+};
+
+static void index_tensor(const struct tensor *tensor, size_t number, void *data)
+{
+    struct indexing *indexing = data;
+    const struct rf_export *export = indexing->export;
+    char name[NAME_BYTES];
+    rf_family_tensor_name(&indexing->plan->model->families[tensor->family],
+                          tensor->layer, tensor->expert, name, sizeof(name));
+    json_object_set_new(
+        indexing->map, name,
+        json_string(export->files[export->places[number].file].name));
+}
+
+char *rf_export_index(const struct rf_export *export,
+                      const struct rf_plan *plan)
+{
+    struct indexing indexing = {plan, export, json_object()};
+    json_t *index;
+    char *text;
+    for_each_tensor(plan->model, index_tensor, &indexing);
+    index = json_pack("{s:{s:I}, s:o}", "metadata", "total_size",
+                      (json_int_t) export->bytes, "weight_map", indexing.map);
+    text = json_dumps(index, JSON_INDENT(2));
+    json_decref(index);
+    return text;
+}

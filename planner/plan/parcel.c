@@ -1,0 +1,382 @@
+/*
+ * Parcels from the plan's shards and their matches. A *tile* is a shard with
+ * its holders, rank by rank. Shards of a side that overlap are cut until none
+ * do, each part with the holders of all shards that have it, and matched anew;
+ * where no side has any, and that is usual, the plan's own matches hold. A
+ * parcel is what a source tile and a destination tile share. Cost: the pieces
+ * of all ranks, and the parcels found.
+ */
+#include "planner/plan/parcel.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "common/mem.h"
+#include "planner/layout/box.h"
+#include "planner/plan/plan_internal.h"
+
+struct tile {
+    uint32_t family;
+    struct rf_box box;
+    size_t first; /* of its holders */
+    uint32_t n;
+};
+
+struct tiles {
+    struct tile *tiles; /* by family, then box */
+    size_t n, capacity;
+    bool cut; /* no longer one for each shard */
+};
+
+static int by_tile(const void *a, const void *b)
+{
+    const struct tile *x = a, *y = b;
+    if (x->family != y->family) {
+        return x->family < y->family ? -1 : 1;
+    }
+    return rf_box_compare(&x->box, &y->box);
+}
+
+static int by_rank(const void *a, const void *b)
+{
+    const struct rf_holder *x = a, *y = b;
+    if (x->rank != y->rank) {
+        return x->rank < y->rank ? -1 : 1;
+    }
+    return (x->piece->offset > y->piece->offset) -
+           (x->piece->offset < y->piece->offset);
+}
+
+/* Makes the last holders, from `first` on, those of `tile`: ascending by rank.
+ * One copy per rank is enough as a source; as a destination each has to be
+ * written. */
+static void settle_holders(struct rf_parcels *parcels, enum rf_side side,
+                           size_t first, struct tile *tile)
+{
+    struct rf_holder *all = parcels->holders;
+    size_t kept = first, i = first + 1;
+    while (i < parcels->n_holders && by_rank(&all[i - 1], &all[i]) <= 0) {
+        i++;
+    }
+    if (i < parcels->n_holders) {
+        qsort(all + first, parcels->n_holders - first, sizeof(*all), by_rank);
+    }
+    for (i = first; i < parcels->n_holders; i++) {
+        if (side != RF_TRAIN || kept == first ||
+            all[kept - 1].rank != all[i].rank) {
+            all[kept++] = all[i];
+        }
+    }
+    parcels->n_holders = kept;
+    tile->first = first;
+    tile->n = (uint32_t)(kept - first);
+}
+
+/* Adds the pieces of `rank` that are `shard`: one, or several alike. */
+static void push_holders(const struct rf_plan *plan, enum rf_side side,
+                         const struct rf_shards *shards, uint32_t shard,
+                         uint32_t rank, struct rf_parcels *parcels)
+{
+    const struct rf_layouts *layouts = &plan->priv->layouts[side];
+    uint32_t layout = layouts->of_index[plan->world->ranks[rank].index[side]];
+    size_t base = shards->piece_first[layout];
+    for (size_t p = base + rf_layout_piece(shards, layout, shard);
+         p < shards->piece_first[layout + 1] && shards->of_piece[p] == shard;
+         p++) {
+        RF_PUSH(parcels->holders, parcels->n_holders, parcels->holders_capacity,
+                ((struct rf_holder){
+                    .rank = rank,
+                    .piece = &layouts->layouts[layout].pieces[p - base]}));
+    }
+}
+
+static const struct rf_shards *shards_of(const struct rf_plan *plan,
+                                         enum rf_side side)
+{
+    return side == RF_TRAIN ? &plan->priv->source : &plan->priv->target;
+}
+
+/* A tile for each shard of a side. */
+static void list_tiles(const struct rf_plan *plan, enum rf_side side,
+                       struct rf_parcels *parcels, struct tiles *out)
+{
+    const struct rf_shards *shards = shards_of(plan, side);
+    for (uint32_t s = 0; s < shards->n_shards; s++) {
+        const struct rf_shard *shard = &shards->shards[s];
+        struct tile tile = {.family = shard->family, .box = shard->box};
+        size_t first = parcels->n_holders;
+        for (uint32_t g = shards->set_group[shard->set];
+             g < shards->set_group[shard->set + 1]; g++) {
+            const struct rf_group *group = &shards->groups[g];
+            for (uint32_t i = 0; i < group->count; i++) {
+                push_holders(plan, side, shards, s,
+                             shards->ranks[group->first + i], parcels);
+            }
+        }
+        settle_holders(parcels, side, first, &tile);
+        RF_PUSH(out->tiles, out->n, out->capacity, tile);
+    }
+}
+
+/* Adds what is left of `tile` outside `hole` (which lies inside it). */
+static void push_rest(struct tiles *out, const struct tile *tile,
+                      const struct rf_box *hole)
+{
+    struct tile rest = *tile;
+    for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
+        uint64_t start = rest.box.start[d], hole_start = hole->start[d];
+        uint64_t end = start + rest.box.extent[d];
+        uint64_t hole_end = hole_start + hole->extent[d];
+        if (hole_start > start) {
+            struct tile before = rest;
+            before.box.extent[d] = hole_start - start;
+            RF_PUSH(out->tiles, out->n, out->capacity, before);
+        }
+        if (hole_end < end) {
+            struct tile after = rest;
+            after.box.start[d] = hole_end;
+            after.box.extent[d] = end - hole_end;
+            RF_PUSH(out->tiles, out->n, out->capacity, after);
+        }
+        rest.box.start[d] = hole_start;
+        rest.box.extent[d] = hole->extent[d];
+    }
+}
+
+/* The holders of both tiles, as new ones of `parcels`. */
+static void join_holders(struct rf_parcels *parcels, enum rf_side side,
+                         struct tile *into, const struct tile *a,
+                         const struct tile *b)
+{
+    size_t first = parcels->n_holders;
+    for (uint32_t i = 0; i < a->n + b->n; i++) {
+        size_t from = i < a->n ? a->first + i : b->first + (i - a->n);
+        struct rf_holder holder = parcels->holders[from];
+        RF_PUSH(parcels->holders, parcels->n_holders, parcels->holders_capacity,
+                holder);
+    }
+    settle_holders(parcels, side, first, into);
+}
+
+/* Replaces the tiles [first, n) of one family by ones that do not overlap. */
+static void cut_apart(struct rf_parcels *parcels, enum rf_side side,
+                      struct tiles *tiles, size_t first)
+{
+    struct tiles done = {.tiles = NULL};
+    for (size_t i = first; i < tiles->n; i++) {
+        struct tiles left = {.tiles = NULL}; /* of the new tile */
+        RF_PUSH(left.tiles, left.n, left.capacity, tiles->tiles[i]);
+        /* What is left of an old tile is appended and looked at again: another
+         * part of the new one may overlap it. */
+        for (size_t k = 0; k < done.n; k++) {
+            for (size_t m = 0; m < left.n;) {
+                struct tile old = done.tiles[k], new = left.tiles[m], both;
+                both = old;
+                if (!rf_box_intersect(&old.box, &new.box, &both.box)) {
+                    m++;
+                    continue;
+                }
+                left.tiles[m] = left.tiles[--left.n];
+                push_rest(&left, &new, &both.box);
+                push_rest(&done, &old, &both.box);
+                join_holders(parcels, side, &both, &old, &new);
+                done.tiles[k] = both;
+            }
+        }
+        for (size_t m = 0; m < left.n; m++) {
+            RF_PUSH(done.tiles, done.n, done.capacity, left.tiles[m]);
+        }
+        free(left.tiles);
+    }
+    tiles->n = first;
+    for (size_t i = 0; i < done.n; i++) {
+        RF_PUSH(tiles->tiles, tiles->n, tiles->capacity, done.tiles[i]);
+    }
+    free(done.tiles);
+    qsort(tiles->tiles + first, tiles->n - first, sizeof(*tiles->tiles),
+          by_tile);
+}
+
+/* Whether the tiles [first, end) are disjoint. */
+static bool are_disjoint(const struct tiles *tiles, size_t first, size_t end,
+                         bool *out)
+{
+    struct rf_box *boxes = rf_calloc(end - first, sizeof(*boxes));
+    if (boxes == NULL) {
+        return false;
+    }
+    for (size_t i = first; i < end; i++) {
+        boxes[i - first] = tiles->tiles[i].box;
+    }
+    *out = rf_boxes_disjoint(boxes, end - first);
+    free(boxes);
+    return true;
+}
+
+/* The tiles of a side, family by family, none of them overlapping. */
+static enum rf_status side_tiles(const struct rf_plan *plan, enum rf_side side,
+                                 struct rf_parcels *parcels, struct tiles *out,
+                                 struct rf_err *err)
+{
+    struct tiles all = {.tiles = NULL};
+    enum rf_status status = RF_OK;
+    list_tiles(plan, side, parcels, &all);
+    for (size_t first = 0, end; first < all.n; first = end) {
+        size_t at = out->n;
+        bool disjoint = true;
+        for (end = first;
+             end < all.n && all.tiles[end].family == all.tiles[first].family;
+             end++) {
+            RF_PUSH(out->tiles, out->n, out->capacity, all.tiles[end]);
+        }
+        if (!are_disjoint(&all, first, end, &disjoint)) {
+            status = rf_err_set(err, RF_ERR_NOMEM, "no memory for tiles");
+            break;
+        }
+        if (!disjoint) {
+            cut_apart(parcels, side, out, at);
+            out->cut = true;
+        }
+    }
+    free(all.tiles);
+    return status;
+}
+
+/* Tiles as shards, for matching only. */
+static enum rf_status tile_shards(const struct tiles *tiles,
+                                  uint32_t n_families, struct rf_shards *out,
+                                  struct rf_err *err)
+{
+    struct rf_shards made = {.n_shards = (uint32_t)tiles->n};
+    enum rf_status status = RF_ERR_NOMEM;
+    made.shards = tiles->n < UINT32_MAX
+                      ? rf_calloc(tiles->n, sizeof(*made.shards))
+                      : NULL;
+    if (made.shards == NULL) {
+        return rf_err_set(err, status, "no memory for %zu tiles", tiles->n);
+    }
+    for (size_t i = 0; i < tiles->n; i++) {
+        made.shards[i].family = tiles->tiles[i].family;
+        made.shards[i].box = tiles->tiles[i].box;
+    }
+    status = rf_shards_index(&made, n_families, err);
+    if (status != RF_OK) {
+        rf_shards_free(&made);
+        return status;
+    }
+    *out = made;
+    return RF_OK;
+}
+
+static enum rf_status match_tiles(const struct tiles *src,
+                                  const struct tiles *dst, uint32_t n_families,
+                                  struct rf_matches *out, struct rf_err *err)
+{
+    struct rf_shards source = {.shards = NULL}, target = {.shards = NULL};
+    enum rf_status status = tile_shards(src, n_families, &source, err);
+    if (status != RF_OK) {
+        return status;
+    }
+    status = tile_shards(dst, n_families, &target, err);
+    if (status != RF_OK) {
+        goto free_source;
+    }
+    status = rf_matches_build(&source, &target, out, err);
+    rf_shards_free(&target);
+free_source:
+    rf_shards_free(&source);
+    return status;
+}
+
+static int by_box(const void *a, const void *b)
+{
+    const struct rf_parcel *x = a, *y = b;
+    return rf_box_compare(&x->box, &y->box);
+}
+
+/* The parcels of one destination tile; false when they do not make it up. */
+static bool add_parcels(const struct tiles *src, const struct tile *to,
+                        const uint32_t *matches, size_t n,
+                        struct rf_parcels *parcels)
+{
+    uint64_t missing = rf_box_elements(&to->box);
+    size_t first = parcels->n;
+    for (size_t m = 0; m < n; m++) {
+        const struct tile *from = &src->tiles[matches[m]];
+        struct rf_parcel parcel = {.family = to->family,
+                                   .first_src = from->first,
+                                   .n_src = from->n,
+                                   .first_dst = to->first,
+                                   .n_dst = to->n};
+        rf_box_intersect(&from->box, &to->box, &parcel.box);
+        missing -= rf_box_elements(&parcel.box);
+        RF_PUSH(parcels->of, parcels->n, parcels->capacity, parcel);
+    }
+    if (n > 1) {
+        qsort(parcels->of + first, n, sizeof(*parcels->of), by_box);
+    }
+    return missing == 0;
+}
+
+static enum rf_status
+find_parcels(const struct rf_plan *plan, const struct tiles *src,
+             const struct tiles *dst, const struct rf_matches *matches,
+             struct rf_parcels *parcels, struct rf_err *err)
+{
+    for (size_t k = 0; k < dst->n; k++) {
+        const struct tile *to = &dst->tiles[k];
+        size_t at = matches->first[k], n = matches->first[k + 1] - at;
+        if (!add_parcels(src, to, n > 0 ? matches->source + at : NULL, n,
+                         parcels)) {
+            assert(parcels->holders != NULL); /* every shard has a holder */
+            return rf_err_set(
+                err, RF_ERR_INTERNAL,
+                "a part of %s that rank %u needs is on no training rank",
+                plan->model->families[to->family].name,
+                parcels->holders[to->first].rank);
+        }
+    }
+    return RF_OK;
+}
+
+enum rf_status rf_parcels_build(const struct rf_plan *plan,
+                                struct rf_parcels *out, struct rf_err *err)
+{
+    struct rf_parcels made = {.of = NULL};
+    struct tiles src = {.tiles = NULL}, dst = {.tiles = NULL};
+    struct rf_matches own = {.first = NULL};
+    const struct rf_matches *matches = &plan->priv->matches;
+    enum rf_status status = side_tiles(plan, RF_TRAIN, &made, &src, err);
+    if (status != RF_OK) {
+        goto free_tiles;
+    }
+    status = side_tiles(plan, RF_INFER, &made, &dst, err);
+    if (status != RF_OK) {
+        goto free_tiles;
+    }
+    if (src.cut || dst.cut) {
+        status = match_tiles(&src, &dst, plan->model->n_families, &own, err);
+        matches = &own;
+    }
+    if (status != RF_OK) {
+        goto free_tiles;
+    }
+    status = find_parcels(plan, &src, &dst, matches, &made, err);
+    rf_matches_free(&own);
+free_tiles:
+    free(src.tiles);
+    free(dst.tiles);
+    if (status != RF_OK) {
+        rf_parcels_free(&made);
+        return status;
+    }
+    *out = made;
+    return RF_OK;
+}
+
+void rf_parcels_free(struct rf_parcels *parcels)
+{
+    free(parcels->of);
+    free(parcels->holders);
+    *parcels = (struct rf_parcels){.of = NULL};
+}

@@ -1,0 +1,379 @@
+/*
+ * The plan: layouts of both sides, shards and their matches, a source for each
+ * match and receiver; then totals, digest and proof of the transfers.
+ *
+ * Everything up to the choice of sources works on classes of ranks and on
+ * families. Transfers, of which each rank has its own, are not kept; a walk
+ * lists them (walk.h). Nothing is kept when a step fails.
+ */
+#include "planner/plan/plan.h"
+
+#include <stdlib.h>
+
+#include "common/clock.h"
+#include "common/mem.h"
+#include "planner/plan/plan_internal.h"
+#include "planner/plan/plan_prove.h"
+
+#define TRANSFER_WORDS (2 + 2 * RF_BOX_DIMS)
+
+/* What transfers of all of a match add to totals and digest, whichever ranks
+ * take part; as of the last one that was proved on its own. */
+struct repeat {
+    uint64_t tensors, piece_word;
+    struct rf_hash_tail box;
+};
+
+/* State that is needed only while a plan is made. */
+struct making {
+    struct rf_plan *plan;
+    uint64_t *match_bytes;
+    struct repeat *repeats; /* by match */
+    struct rf_assign_bounds bounds;
+    uint64_t *send, *recv, *node_send, *node_recv; /* one allocation */
+};
+
+void rf_plan_destroy(struct rf_plan *plan)
+{
+    if (plan == NULL) {
+        return;
+    }
+    if (plan->priv != NULL) {
+        rf_layouts_free(&plan->priv->layouts[RF_TRAIN]);
+        rf_layouts_free(&plan->priv->layouts[RF_INFER]);
+        rf_shards_free(&plan->priv->source);
+        rf_shards_free(&plan->priv->target);
+        rf_matches_free(&plan->priv->matches);
+        free(plan->priv->match_elements);
+        rf_assign_destroy(plan->priv->assign);
+        rf_weights_free(&plan->priv->weights);
+        free(plan->priv);
+    }
+    free(plan);
+}
+
+const struct rf_rank_layout *rf_plan_layout(const struct rf_plan *plan,
+                                            enum rf_side side, uint32_t rank)
+{
+    static const struct rf_rank_layout nothing = {.n_pieces = 0};
+    const struct rf_layouts *layouts = &plan->priv->layouts[side];
+    uint32_t index = plan->world->ranks[rank].index[side];
+    return index == RF_NONE ? &nothing
+                            : &layouts->layouts[layouts->of_index[index]];
+}
+
+enum rf_dtype rf_plan_dtype(const struct rf_plan *plan, enum rf_side side,
+                            uint32_t family)
+{
+    return rf_side_dtype(side == RF_TRAIN ? &plan->spec->train
+                                          : &plan->spec->infer,
+                         plan->model->families[family].dtype);
+}
+
+uint32_t rf_plan_item_bytes(const struct rf_plan *plan, enum rf_side side,
+                            uint32_t family)
+{
+    return rf_dtype_bytes(rf_plan_dtype(plan, side, family));
+}
+
+/* rf_world_build() let no other dtypes pass. */
+enum rf_cast rf_plan_cast(const struct rf_plan *plan, uint32_t family)
+{
+    enum rf_cast cast;
+    (void)rf_cast_between(rf_plan_dtype(plan, RF_TRAIN, family),
+                          rf_plan_dtype(plan, RF_INFER, family), &cast);
+    return cast;
+}
+
+/* Elements of every match, and bytes at the destination's dtype. */
+static enum rf_status weigh_matches(struct making *making, struct rf_err *err)
+{
+    struct rf_plan_private *priv = making->plan->priv;
+    const struct rf_matches *matches = &priv->matches;
+    making->match_bytes = rf_calloc(matches->n, sizeof(uint64_t));
+    priv->match_elements = rf_calloc(matches->n, sizeof(uint64_t));
+    if (making->match_bytes == NULL || priv->match_elements == NULL) {
+        return rf_err_set(err, RF_ERR_NOMEM, "no memory for %zu matches",
+                          matches->n);
+    }
+    for (uint32_t t = 0; t < priv->target.n_shards; t++) {
+        const struct rf_shard *target = &priv->target.shards[t];
+        uint64_t item =
+            rf_plan_item_bytes(making->plan, RF_INFER, target->family);
+        for (size_t m = matches->first[t]; m < matches->first[t + 1]; m++) {
+            struct rf_box both = target->box;
+            rf_box_intersect(&priv->source.shards[matches->source[m]].box,
+                             &target->box, &both);
+            priv->match_elements[m] = rf_box_elements(&both);
+            making->match_bytes[m] = priv->match_elements[m] * item;
+        }
+    }
+    return RF_OK;
+}
+
+/* The layouts and shards of one side. */
+static enum rf_status prepare_side(const struct rf_plan *plan,
+                                   enum rf_side side, struct rf_shards *shards,
+                                   struct rf_err *err)
+{
+    struct rf_layouts *layouts = &plan->priv->layouts[side];
+    enum rf_status status = rf_layouts_build(plan->model, plan->world,
+                                             plan->spec, side, layouts, err);
+    if (status != RF_OK) {
+        return status;
+    }
+    return rf_shards_build(plan->model, plan->world, layouts, side, shards,
+                           err);
+}
+
+static enum rf_status choose_sources(struct making *making, struct rf_err *err)
+{
+    const struct rf_plan *plan = making->plan;
+    struct rf_plan_private *priv = plan->priv;
+    enum rf_status status =
+        rf_weights_build(plan->world, plan->spec, &priv->weights, err);
+    if (status != RF_OK) {
+        return status;
+    }
+    const struct rf_assign_input input = {
+        .world = plan->world,
+        .balance = plan->spec->balance,
+        .source_layouts = &priv->layouts[RF_TRAIN],
+        .target_layouts = &priv->layouts[RF_INFER],
+        .source = &priv->source,
+        .target = &priv->target,
+        .matches = &priv->matches,
+        .match_bytes = making->match_bytes,
+        .weights = &priv->weights,
+    };
+    return rf_assign_build(&input, &priv->assign, &making->bounds, err);
+}
+
+/* All but the transfers. rf_plan_build() frees what has been made. */
+static enum rf_status prepare(struct making *making, struct rf_err *err)
+{
+    struct rf_plan_private *priv = making->plan->priv;
+    enum rf_status status =
+        prepare_side(making->plan, RF_TRAIN, &priv->source, err);
+    if (status != RF_OK) {
+        return status;
+    }
+    status = prepare_side(making->plan, RF_INFER, &priv->target, err);
+    if (status != RF_OK) {
+        return status;
+    }
+    status =
+        rf_matches_build(&priv->source, &priv->target, &priv->matches, err);
+    if (status != RF_OK) {
+        return status;
+    }
+    status = weigh_matches(making, err);
+    return status == RF_OK ? choose_sources(making, err) : status;
+}
+
+static void hash_layouts(struct rf_hash *hash, const struct rf_layouts *layouts)
+{
+    for (uint32_t i = 0; i < layouts->n_indices; i++) {
+        rf_hash_u64(hash, layouts->of_index[i]);
+    }
+    for (uint32_t l = 0; l < layouts->n_layouts; l++) {
+        const struct rf_rank_layout *layout = &layouts->layouts[l];
+        rf_hash_u64(hash, layout->arena_bytes);
+        rf_hash_u64(hash, layout->n_pieces);
+        for (size_t p = 0; p < layout->n_pieces; p++) {
+            const struct rf_piece *piece = &layout->pieces[p];
+            rf_hash_u64(hash, piece->family);
+            rf_hash_u64(hash, piece->offset);
+            for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
+                rf_hash_u64(hash, piece->box.start[d]);
+                rf_hash_u64(hash, piece->box.extent[d]);
+                rf_hash_u64(hash, piece->stride[d]);
+            }
+        }
+    }
+}
+
+/* All of the digest but the transfers. */
+static void hash_world(struct rf_plan *plan)
+{
+    struct rf_hash *hash = &plan->digest;
+    rf_hash_init(hash);
+    hash_layouts(hash, &plan->priv->layouts[RF_TRAIN]);
+    hash_layouts(hash, &plan->priv->layouts[RF_INFER]);
+    for (uint32_t r = 0; r < plan->world->n_ranks; r++) {
+        const struct rf_rank *rank = &plan->world->ranks[r];
+        rf_hash_u64(hash, (uint64_t)rank->node << 32 | rank->slot);
+        rf_hash_u64(hash, (uint64_t)rank->index[0] << 32 | rank->index[1]);
+    }
+}
+
+/* Addresses follow from the layouts, so a transfer's ranks, piece and box say
+ * all of it. */
+static void transfer_words(const struct rf_transfer *t,
+                           uint64_t words[TRANSFER_WORDS])
+{
+    words[0] = (uint64_t)t->src << 32 | t->dst;
+    words[1] = (uint64_t)t->family << 32 | t->src_piece;
+    for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
+        words[2 + 2 * d] = t->box.start[d];
+        words[3 + 2 * d] = t->box.extent[d];
+    }
+}
+
+static void count_bytes(struct making *making, uint32_t src, uint32_t dst,
+                        uint64_t tensors, uint64_t bytes)
+{
+    struct rf_plan *plan = making->plan;
+    struct rf_plan_totals *totals = &plan->totals;
+    uint32_t from = plan->world->ranks[src].node;
+    uint32_t to = plan->world->ranks[dst].node;
+    plan->n_transfers++;
+    totals->transfers += tensors;
+    totals->bytes_total += bytes;
+    if (src == dst) {
+        totals->bytes_local += bytes;
+        return;
+    }
+    making->send[src] += bytes;
+    making->recv[dst] += bytes;
+    if (from == to) {
+        totals->bytes_intra_node += bytes;
+    } else {
+        totals->bytes_inter_node += bytes;
+        making->node_send[from] += bytes;
+        making->node_recv[to] += bytes;
+    }
+}
+
+/* Totals and digest of the transfer that `walk` is at, which repeats another's
+ * pieces and box. */
+static void count_repeat(struct making *making, const struct rf_walk *walk)
+{
+    const struct repeat *repeat = &making->repeats[walk->match];
+    const uint64_t words[2] = {(uint64_t)walk->src << 32 | walk->dst,
+                               repeat->piece_word};
+    count_bytes(making, walk->src, walk->dst, repeat->tensors,
+                walk->elements * walk->item);
+    rf_hash_record_with(&making->plan->digest, words, 2, &repeat->box,
+                        TRANSFER_WORDS);
+}
+
+/* The same of a transfer that is none, and what its repeats will need. */
+static void count_transfer(struct making *making, const struct rf_walk *walk,
+                           const struct rf_transfer *t)
+{
+    uint64_t words[TRANSFER_WORDS];
+    uint64_t tensors =
+        t->box.extent[RF_DIM_LAYER] * t->box.extent[RF_DIM_EXPERT];
+    transfer_words(t, words);
+    count_bytes(making, t->src, t->dst, tensors,
+                rf_box_elements(&t->box) * walk->item);
+    rf_hash_record(&making->plan->digest, words, TRANSFER_WORDS);
+    if (walk->whole) {
+        making->repeats[walk->match] = (struct repeat){
+            .tensors = tensors,
+            .piece_word = words[1],
+            .box = rf_hash_tail_of(words, 2, TRANSFER_WORDS),
+        };
+    }
+}
+
+static uint64_t most(const uint64_t *values, uint32_t n)
+{
+    uint64_t most = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        most = RF_MAX(most, values[i]);
+    }
+    return most;
+}
+
+static void set_extremes(const struct making *making)
+{
+    const struct rf_world *world = making->plan->world;
+    struct rf_plan_totals *totals = &making->plan->totals;
+    totals->max_send_bytes = most(making->send, world->n_ranks);
+    totals->max_recv_bytes = most(making->recv, world->n_ranks);
+    totals->max_node_send_bytes = most(making->node_send, world->n_nodes);
+    totals->max_node_recv_bytes = most(making->node_recv, world->n_nodes);
+    totals->bound_send_bytes = making->bounds.send;
+    totals->bound_recv_bytes = making->bounds.recv;
+    totals->bound_node_send_bytes = making->bounds.node_send;
+    totals->bound_node_recv_bytes = making->bounds.node_recv;
+}
+
+/* Totals, digest and proof, on one walk. */
+static enum rf_status take_stock(struct making *making, struct rf_err *err)
+{
+    struct rf_plan *plan = making->plan;
+    uint32_t ranks = plan->world->n_ranks, nodes = plan->world->n_nodes;
+    struct rf_proof proof;
+    struct rf_walk walk;
+    const struct rf_transfer *transfer;
+    enum rf_status status;
+    making->send = rf_calloc(2 * ((size_t)ranks + nodes) + 1, sizeof(uint64_t));
+    making->repeats =
+        rf_calloc(plan->priv->matches.n, sizeof(*making->repeats));
+    if (making->send == NULL || making->repeats == NULL) {
+        return rf_err_set(err, RF_ERR_NOMEM, "no memory for %u ranks", ranks);
+    }
+    making->recv = making->send + ranks;
+    making->node_send = making->recv + ranks;
+    making->node_recv = making->node_send + nodes;
+    hash_world(plan);
+    status = rf_proof_start(&proof, plan, err);
+    if (status == RF_OK) {
+        status = rf_walk_start(&walk, plan, err);
+    }
+    if (status != RF_OK) {
+        goto free_proof;
+    }
+    while (status == RF_OK && rf_walk_step(&walk)) {
+        if (rf_proof_repeats(&proof, &walk)) {
+            count_repeat(making, &walk);
+            continue;
+        }
+        transfer = rf_walk_transfer(&walk);
+        count_transfer(making, &walk, transfer);
+        status = rf_proof_add_step(&proof, &walk, transfer, err);
+    }
+    if (status == RF_OK) {
+        status = rf_proof_end(&proof, err);
+    }
+    set_extremes(making);
+    rf_walk_end(&walk);
+free_proof:
+    rf_proof_free(&proof);
+    return status;
+}
+
+enum rf_status rf_plan_build(const struct rf_model *model,
+                             const struct rf_world *world,
+                             const struct rf_spec *spec, struct rf_plan **out,
+                             struct rf_err *err)
+{
+    int64_t started = rf_now_ns();
+    struct rf_plan *plan = rf_xcalloc(1, sizeof(*plan));
+    struct making making = {.plan = plan};
+    enum rf_status status;
+    plan->model = model;
+    plan->world = world;
+    plan->spec = spec;
+    plan->priv = rf_xcalloc(1, sizeof(*plan->priv));
+    status = prepare(&making, err);
+    free(making.match_bytes);
+    if (status != RF_OK) {
+        goto destroy_plan;
+    }
+    status = take_stock(&making, err);
+    free(making.send);
+    free(making.repeats);
+    if (status != RF_OK) {
+        goto destroy_plan;
+    }
+    plan->plan_ns = rf_now_ns() - started;
+    *out = plan;
+    return RF_OK;
+destroy_plan:
+    rf_plan_destroy(plan);
+    return status;
+}

@@ -1,0 +1,126 @@
+/*
+ * The plan of a refit: which box of which logical tensor goes from which rank's
+ * memory to which. Pure and deterministic: the same input gives the same plan
+ * and digest on every machine.
+ *
+ * Layouts map each rank's memory to *pieces* (boxes of families with an offset
+ * and strides in the rank's arena). A transfer is the intersection of a source
+ * piece and a destination piece. Every plan is proved: each destination byte is
+ * written exactly once, from a rank that holds it. A plan's memory follows the
+ * distinct layouts and the ranks, not the transfers, which it does not keep:
+ * planner/plan/plan_walk.h lists them.
+ */
+#ifndef RF_PLANNER_PLAN_H
+#define RF_PLANNER_PLAN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/hash.h"
+#include "planner/scenario/world.h"
+
+/* Parameters start at multiples of this in an arena. */
+#define RF_PARAM_ALIGN 256
+
+struct rf_box {
+    uint64_t start[RF_BOX_DIMS];
+    uint64_t extent[RF_BOX_DIMS]; /* 1 in dimensions the family lacks */
+};
+
+/* A box of a family inside a rank's arena: element (l, e, i, …) of the box
+ * (relative to its start) is at offset + Σ index·stride. */
+struct rf_piece {
+    uint32_t family;
+    uint32_t param; /* which parameter of the rank, for listings */
+    struct rf_box box;
+    uint64_t offset;              /* bytes */
+    uint64_t stride[RF_BOX_DIMS]; /* bytes */
+};
+
+/* One contiguous row-major parameter as the framework would hold it, once per
+ * layer and expert of the rank; for listings and memory figures. */
+struct rf_param {
+    char name[96];   /* with {L} and {E} where repeated */
+    uint64_t bytes;  /* of one instance, padding rows included */
+    uint64_t offset; /* of the first instance in the arena; they follow each
+                        other every `bytes` rounded up to RF_PARAM_ALIGN */
+    uint32_t n_instances;
+};
+
+struct rf_rank_layout {
+    struct rf_piece *pieces; /* by family, then box */
+    size_t n_pieces;
+    struct rf_param *params;
+    size_t n_params;
+    uint64_t arena_bytes;
+};
+
+/* One box from one rank's training arena to one rank's inference arena. */
+struct rf_transfer {
+    uint32_t family;
+    uint32_t src, dst;  /* world ranks; equal: a local copy */
+    uint32_t src_piece; /* which piece of src's training layout holds it */
+    struct rf_box box;
+    uint64_t src_offset, dst_offset; /* bytes into the arenas */
+    uint64_t src_stride[RF_BOX_DIMS], dst_stride[RF_BOX_DIMS];
+};
+
+/* What a rank process needs beside its arenas and staging: code, libraries,
+ * tables. Part of the memory that is predicted before launch and checked
+ * against what a node has. */
+#define RF_PLAN_PROCESS_BYTES (UINT64_C(24) << 20)
+
+struct rf_plan_totals {
+    uint64_t transfers; /* per logical tensor, as `plan --full` lists them */
+    uint64_t bytes_total, bytes_local, bytes_intra_node, bytes_inter_node;
+    uint64_t max_send_bytes, max_recv_bytes;     /* between different ranks */
+    uint64_t bound_send_bytes, bound_recv_bytes; /* least possible of these */
+    uint64_t max_node_send_bytes, max_node_recv_bytes; /* between nodes */
+    uint64_t bound_node_send_bytes, bound_node_recv_bytes;
+};
+
+struct rf_plan {
+    const struct rf_model *model; /* borrowed, as are the next two */
+    const struct rf_world *world;
+    const struct rf_spec *spec;
+    size_t n_transfers;           /* see planner/plan/plan_walk.h */
+    struct rf_plan_totals totals; /* bytes at the destination's dtype */
+    struct rf_hash digest;
+    int64_t plan_ns;
+    struct rf_plan_private *priv;
+};
+
+/*
+ * Plans and proves. `model`, `world` and `spec` must outlive the plan. Errors:
+ * RF_ERR_CONFIG with the rule that makes the layout impossible, RF_ERR_NOMEM,
+ * RF_ERR_INTERNAL when the proof fails (a bug, with the place).
+ */
+enum rf_status rf_plan_build(const struct rf_model *model,
+                             const struct rf_world *world,
+                             const struct rf_spec *spec, struct rf_plan **out,
+                             struct rf_err *err) RF_MUST_CHECK;
+void rf_plan_destroy(struct rf_plan *plan);
+
+/* Coverage, exactly-once and source-holds-it, in time proportional to the plan.
+ * rf_plan_build() has already done it; tests and fuzzers call it too. */
+enum rf_status rf_plan_prove(const struct rf_plan *plan,
+                             struct rf_err *err) RF_MUST_CHECK;
+
+/* The pieces and parameters of a world rank on one side; empty where the rank
+ * has no part in that side. Owned by the plan, shared between replicas. */
+const struct rf_rank_layout *rf_plan_layout(const struct rf_plan *plan,
+                                            enum rf_side side, uint32_t rank);
+
+/* The type of an element of `family` on a side. */
+enum rf_dtype rf_plan_dtype(const struct rf_plan *plan, enum rf_side side,
+                            uint32_t family);
+/* Bytes an element of `family` has on a side. */
+uint32_t rf_plan_item_bytes(const struct rf_plan *plan, enum rf_side side,
+                            uint32_t family);
+/* What converts elements of `family` from the training side's type to the
+ * inference side's. */
+enum rf_cast rf_plan_cast(const struct rf_plan *plan, uint32_t family);
+
+uint64_t rf_box_elements(const struct rf_box *box);
+
+#endif

@@ -1,0 +1,154 @@
+/* What is quantised and where it goes. See quantize.h. */
+#include "planner/plan/quantize.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/fp8.h"
+#include "common/mem.h"
+#include "planner/model/roles.h"
+
+#define PART_ALIGN 256
+#define DIM_ROW 2 /* of a box: after layer and expert */
+#define DIM_COLUMN 3
+
+uint64_t rf_quantize_blocks(uint64_t size)
+{
+    return (size + RF_FP8_BLOCK - 1) / RF_FP8_BLOCK;
+}
+
+/* Engines leave the vision tower as it is, as published checkpoints do. */
+bool rf_quantize_converts(const struct rf_family *family)
+{
+    for (uint32_t p = 0; p < family->n_parts; p++) {
+        if (!rf_role_division(family->parts[p].role)->linear) {
+            return false;
+        }
+    }
+    return family->ndim == 2 && family->component != RF_COMPONENT_VISION;
+}
+
+/* A cut inside a block: no rank would know the block's largest element. */
+static enum rf_status check_cut(const struct rf_plan *plan, uint32_t rank,
+                                const struct rf_piece *piece,
+                                struct rf_err *err)
+{
+    static const char *const names[] = {"rows", "columns"};
+    const struct rf_family *family = &plan->model->families[piece->family];
+    for (int d = 0; d < 2; d++) {
+        const uint64_t start = piece->box.start[DIM_ROW + d];
+        const uint64_t end = start + piece->box.extent[DIM_ROW + d];
+        if (start % RF_FP8_BLOCK != 0 ||
+            (end % RF_FP8_BLOCK != 0 && end != family->shape[d])) {
+            return rf_err_set(
+                err, RF_ERR_CONFIG,
+                "infer.quantize: rank %" PRIu32 " holds %s %" PRIu64
+                " to %" PRIu64 " of %.200s: shards must be cut at multiples "
+                "of %d or at the tensor's edge (%" PRIu64
+                "), because a block has one scale; another layout or smaller "
+                "sizes may do",
+                rank, names[d], start, end, family->name, RF_FP8_BLOCK,
+                family->shape[d]);
+        }
+    }
+    if (piece->stride[DIM_COLUMN] != 2 && piece->box.extent[DIM_COLUMN] > 1) {
+        return rf_err_set(err, RF_ERR_UNSUPPORTED,
+                          "infer.quantize: %.200s does not lie row by row in "
+                          "rank %" PRIu32 "'s memory",
+                          family->name, rank);
+    }
+    return RF_OK;
+}
+
+static void add_parts(struct rf_quantize *out, uint32_t index,
+                      const struct rf_piece *piece)
+{
+    const struct rf_box *box = &piece->box;
+    for (uint64_t l = 0; l < box->extent[0]; l++) {
+        for (uint64_t e = 0; e < box->extent[1]; e++) {
+            struct rf_quantize_part part = {
+                .piece = index,
+                .layer_index = (uint32_t)(box->start[0] + l),
+                .expert = (uint32_t)(box->start[1] + e),
+                .row = box->start[DIM_ROW],
+                .column = box->start[DIM_COLUMN],
+                .rows = box->extent[DIM_ROW],
+                .columns = box->extent[DIM_COLUMN],
+                .values = out->bytes};
+            const uint64_t values = part.rows * part.columns;
+            const uint64_t scales = rf_quantize_blocks(part.rows) *
+                                    rf_quantize_blocks(part.columns) *
+                                    sizeof(float);
+            part.scales = part.values + rf_align_up(values, PART_ALIGN);
+            out->bytes = part.scales + rf_align_up(scales, PART_ALIGN);
+            out->value_bytes += values + scales;
+            RF_PUSH(out->parts, out->n, out->capacity, part);
+        }
+    }
+}
+
+enum rf_status rf_quantize_plan(const struct rf_plan *plan, uint32_t rank,
+                                struct rf_quantize *out, struct rf_err *err)
+{
+    const struct rf_rank_layout *layout = rf_plan_layout(plan, RF_INFER, rank);
+    struct rf_quantize made = {0};
+    enum rf_status status = RF_OK;
+    for (size_t i = 0;
+         plan->spec->infer.quantize && status == RF_OK && i < layout->n_pieces;
+         i++) {
+        const struct rf_piece *piece = &layout->pieces[i];
+        const struct rf_family *family = &plan->model->families[piece->family];
+        if (!rf_quantize_converts(family)) {
+            continue;
+        }
+        if (rf_plan_dtype(plan, RF_INFER, piece->family) != RF_BF16) {
+            status = rf_err_set(
+                err, RF_ERR_CONFIG,
+                "infer.quantize: %.200s arrives as %s; only "
+                "bfloat16 is quantised (infer.dtype)",
+                family->name,
+                rf_dtype_name(rf_plan_dtype(plan, RF_INFER, piece->family)));
+            break;
+        }
+        status = check_cut(plan, rank, piece, err);
+        if (status == RF_OK) {
+            add_parts(&made, (uint32_t)i, piece);
+        }
+    }
+    if (status != RF_OK) {
+        rf_quantize_free(&made);
+        return status;
+    }
+    *out = made;
+    return RF_OK;
+}
+
+void rf_quantize_free(struct rf_quantize *quantize)
+{
+    free(quantize->parts);
+    memset(quantize, 0, sizeof(*quantize));
+}
+
+enum rf_status rf_quantize_check(const struct rf_plan *plan, struct rf_err *err)
+{
+    enum rf_status status = RF_OK;
+    for (uint32_t r = 0; status == RF_OK && plan->spec->infer.quantize &&
+                         r < plan->world->n_ranks;
+         r++) {
+        struct rf_quantize all = {0};
+        status = rf_quantize_plan(plan, r, &all, err);
+        if (status == RF_OK) {
+            rf_quantize_free(&all);
+        }
+    }
+    return status;
+}
+
+uint64_t rf_quantize_offset(const struct rf_piece *piece,
+                            const struct rf_quantize_part *part,
+                            const uint64_t stride[RF_BOX_DIMS])
+{
+    return (part->layer_index - piece->box.start[0]) * stride[0] +
+           (part->expert - piece->box.start[1]) * stride[1];
+}

@@ -1,0 +1,133 @@
+/* The strategy that a simulation finds fastest. See choose.h. */
+#include "planner/predict/choose_strategy.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#define TIE 1.01
+#define ASSUMED_LINK_GBYTES_PER_S 10
+#define ASSUMED_LATENCY_US 50
+#define MEMORY_PER_LINK 10
+
+static bool assume(double *figure, double assumed)
+{
+    bool missing = *figure <= 0;
+    if (missing) {
+        *figure = assumed;
+    }
+    return missing;
+}
+
+/* A NIC's figure goes before those of pairs. */
+static double link_to_assume(const struct rf_links *links)
+{
+    double link = 0, memory = 0;
+    for (uint32_t n = 0; n < links->n_nodes; n++) {
+        link = RF_MAX(link, rf_links_capacity(links, n, true));
+        memory = RF_MAX(memory, links->copy_gbytes_per_s[n]);
+    }
+    return link > 0     ? link
+           : memory > 0 ? memory / MEMORY_PER_LINK
+                        : ASSUMED_LINK_GBYTES_PER_S;
+}
+
+bool rf_links_assume(struct rf_links *links)
+{
+    const double link = link_to_assume(links);
+    bool missing = false;
+    for (uint32_t i = 0; i < links->n_nodes * links->n_nodes; i++) {
+        const bool other = i / links->n_nodes != i % links->n_nodes;
+        if (other && (links->nic_gbytes_per_s[i / links->n_nodes] <= 0 ||
+                      links->nic_gbytes_per_s[i % links->n_nodes] <= 0)) {
+            missing |= assume(&links->pair_gbytes_per_s[i], link);
+        }
+        if (other) {
+            (void)assume(&links->pair_latency_us[i], ASSUMED_LATENCY_US);
+        }
+    }
+    for (uint32_t n = 0; n < links->n_nodes; n++) {
+        double own = rf_links_capacity(links, n, true);
+        missing |= assume(&links->copy_gbytes_per_s[n],
+                          MEMORY_PER_LINK * (own > 0 ? own : link));
+    }
+    return missing;
+}
+
+static void rule_out(struct rf_candidate *candidate, const char *why)
+{
+    snprintf(candidate->why_not, sizeof(candidate->why_not), "%.95s", why);
+}
+
+/* The plan is the same for all strategies but for the one that it names. */
+enum rf_status rf_choose_try(const struct rf_choose_env *env,
+                             struct rf_candidate *candidate, struct rf_err *err)
+{
+    struct rf_spec spec = *env->plan->spec;
+    struct rf_plan plan = *env->plan;
+    struct rf_schedule *schedule = NULL;
+    struct rf_simulated simulated;
+    enum rf_status status;
+    spec.strategy = candidate->strategy;
+    plan.spec = &spec;
+    status = rf_schedule_build_up_to(&plan, env->max_ops, &schedule, err);
+    if (status != RF_OK) {
+        return status;
+    }
+    if (schedule == NULL) {
+        snprintf(candidate->why_not, sizeof(candidate->why_not),
+                 "more than %" PRIu64 " operations to simulate", env->max_ops);
+        return RF_OK;
+    }
+    if (!env->crosses_nodes && schedule->inter_node_bytes > 0) {
+        rule_out(candidate, "the method cannot move it between nodes");
+    } else {
+        const struct rf_simulate_env how = {.plan = &plan,
+                                            .schedule = schedule,
+                                            .links = env->links,
+                                            .node_names = env->node_names,
+                                            .per_op_us = env->per_op_us,
+                                            .inside = env->inside};
+        status = rf_simulate(&how, &simulated, err);
+        if (status == RF_OK) {
+            candidate->ms = simulated.ms;
+            candidate->ops = schedule->n_world_ops;
+            snprintf(candidate->busiest, sizeof(candidate->busiest), "%s",
+                     simulated.busiest);
+        }
+    }
+    rf_schedule_destroy(schedule);
+    return status;
+}
+
+static enum rf_strategy fastest(const struct rf_choice *choice)
+{
+    const struct rf_candidate *best = NULL, *end;
+    end = choice->candidates + RF_STRATEGIES;
+    for (const struct rf_candidate *c = choice->candidates; c < end; c++) {
+        if (c->why_not[0] == '\0' && (best == NULL || c->ms < best->ms)) {
+            best = c;
+        }
+    }
+    for (const struct rf_candidate *c = choice->candidates;
+         best != NULL && c < best; c++) {
+        if (c->why_not[0] == '\0' && c->ms < best->ms * TIE) {
+            return c->strategy;
+        }
+    }
+    return best != NULL ? best->strategy : RF_SEND_RECV;
+}
+
+enum rf_status rf_choose_strategy(const struct rf_choose_env *env,
+                                  struct rf_choice *out, struct rf_err *err)
+{
+    *out = (struct rf_choice){.taken = RF_SEND_RECV};
+    for (unsigned s = 0; s < RF_STRATEGIES; s++) {
+        out->candidates[s].strategy = (enum rf_strategy)s;
+        enum rf_status status = rf_choose_try(env, &out->candidates[s], err);
+        if (status != RF_OK) {
+            return status;
+        }
+    }
+    out->taken = fastest(out);
+    return RF_OK;
+}

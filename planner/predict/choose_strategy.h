@@ -1,0 +1,59 @@
+/*
+ * Strategy "auto" (balance "time": choose_balance.h): the schedule of every
+ * strategy is simulated on the same links, and the fastest is taken. Only the
+ * order matters, so links that have no figures get assumed ones. Pure and
+ * deterministic.
+ */
+#ifndef RF_PLANNER_CHOOSE_H
+#define RF_PLANNER_CHOOSE_H
+
+#include "planner/predict/simulate.h"
+
+/* Assumed where the cost of an operation is not given. */
+#define RF_CHOOSE_PER_OP_US 2
+/* A schedule with more operations is not compared. */
+#define RF_CHOOSE_MAX_OPS (UINT64_C(1) << 20)
+
+struct rf_choose_env {
+    const struct rf_plan *plan; /* whatever its strategy is */
+    const struct rf_links *links;
+    const char *const *node_names;
+    double per_op_us;
+    struct rf_inside inside; /* how the method moves inside a node */
+    bool crosses_nodes;      /* operations may go from node to node */
+    uint64_t max_ops;        /* RF_CHOOSE_MAX_OPS */
+};
+
+struct rf_candidate {
+    enum rf_strategy strategy;
+    double ms;        /* predicted; of no meaning with `why_not` */
+    uint64_t ops;     /* that were simulated for it */
+    char busiest[96]; /* see struct rf_simulated */
+    char why_not[96]; /* why it is no candidate; empty: it is one */
+};
+
+struct rf_choice {
+    struct rf_candidate candidates[RF_STRATEGIES];
+    enum rf_strategy taken; /* send_recv where there are none */
+};
+
+/* Of those that are less than 1 % slower than the fastest, the first in the
+ * order of enum rf_strategy is taken: so much more is not worth relays. */
+enum rf_status rf_choose_strategy(const struct rf_choose_env *env,
+                                  struct rf_choice *out,
+                                  struct rf_err *err) RF_MUST_CHECK;
+
+/* Predicts the time of `env->plan` by out->strategy, or says why it cannot. */
+enum rf_status rf_choose_try(const struct rf_choose_env *env,
+                             struct rf_candidate *out,
+                             struct rf_err *err) RF_MUST_CHECK;
+
+/*
+ * Gives what has no figure one that keeps the usual order: links between nodes
+ * are as fast as the fastest that is known, or a tenth of the fastest memory,
+ * or 10 GB/s, and take 50 us to arrive; memory is ten times as fast as all
+ * links of its node. Whether any rate was missing.
+ */
+bool rf_links_assume(struct rf_links *links);
+
+#endif

@@ -1,0 +1,795 @@
+/*
+ * From ops to jobs. Ops from one rank to another that are equally many steps
+ * from the first copy form a flow, which moves one op after the other. It is
+ * cut into jobs of equal size, one after the other, so that a chain forwards
+ * one part while it gets the next, and flows share a link by turns. See
+ * simulate.h.
+ */
+#include "planner/predict/simulate.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/mem.h"
+#include "planner/layout/box.h"
+#include "planner/schedule/fold.h"
+#include "planner/schedule/ring.h"
+#include "planner/predict/queueing.h"
+#include "planner/predict/simulate_internal.h"
+
+/* Enough that filling a pipeline shows as it is; fewer where a world is so
+ * large that memory and time would suffer. */
+#define JOBS_A_FLOW 256
+#define MAX_JOBS (UINT64_C(1) << 18)
+#define BYTES_A_MS 1e6 /* of 1 GB/s */
+#define LEAST_JOB_BYTES (64 << 10)
+/* What is forwarded decides how long a chain takes to fill. */
+#define FORWARDED_SHARE 8
+/* What links and memories pass on at once, like a packet or two. */
+#define GRAIN_BYTES 4096
+/* How many jobs of a flow may be under way at once: one for each server that it
+ * passes, so that none of them idles. */
+#define WINDOW 6
+#define NO_EDGE SIZE_MAX
+#define MAX_TURNS (UINT32_C(1) << 16)
+/* What the beginning of a run costs, in bytes that could be copied meanwhile;
+ * where both ends copy, once at each. And what a copy is counted as whose bytes
+ * have been read for another one just before (docs/MEASURING.md,
+ * "Predictions"). */
+#define RUN_BYTES 512
+#define READ_AGAIN_SHARE (2.0 / 3)
+
+/* --- Servers ---------------------------------------------------------------
+ */
+
+/* A world has one of each kind for every node, pair of nodes, NIC or rank, one
+ * kind after the other. */
+enum kind {
+    MEMORY, /* of a node, all its ranks at once */
+    PAIR,   /* from one node to another */
+    NIC_OUT,
+    NIC_IN,
+    ENGINE, /* a rank's own copying */
+    PORT_OUT,
+    PORT_IN, /* between the GPUs of a node */
+    CPU,
+    KINDS
+};
+
+/* Places for the NICs of every node, as many as the node with most has. */
+static uint32_t most_nics(const struct rf_links *links)
+{
+    uint32_t most = 1;
+    for (uint32_t n = 0; n < links->n_nodes; n++) {
+        most = RF_MAX(most, links->nics[n]);
+    }
+    return most;
+}
+
+static uint32_t count_of(const struct rf_simulate_env *env, enum kind kind)
+{
+    const struct rf_world *world = env->plan->world;
+    switch (kind) {
+    case MEMORY:
+        return world->n_nodes;
+    case PAIR:
+        return world->n_nodes * world->n_nodes;
+    case NIC_OUT:
+    case NIC_IN:
+        return world->n_nodes * most_nics(env->links);
+    default:
+        return world->n_ranks;
+    }
+}
+
+static uint32_t first_of(const struct rf_simulate_env *env, unsigned kind)
+{
+    uint32_t first = 0;
+    for (unsigned k = 0; k < kind; k++) {
+        first += count_of(env, (enum kind)k);
+    }
+    return first;
+}
+
+static enum kind kind_of(const struct rf_simulate_env *env, uint32_t server)
+{
+    unsigned kind = KINDS - 1;
+    while (server < first_of(env, kind)) {
+        kind--;
+    }
+    return (enum kind)kind;
+}
+
+/* What one rank copies alone is a probe's figure, as the memory's is, and no
+ * better or worse for that one's being wrong; where both ends work on a copy,
+ * its speeds are the method's. */
+static enum rf_path path_of(const struct rf_simulate_env *env, enum kind kind)
+{
+    switch (kind) {
+    case ENGINE:
+        return env->inside.copier == RF_COPIER_BOTH ? RF_PATH_INSIDE
+                                                    : RF_PATH_RANK;
+    case PAIR:
+    case NIC_OUT:
+    case NIC_IN:
+        return RF_PATH_BETWEEN;
+    case CPU:
+        return RF_PATH_CPU;
+    default:
+        return RF_PATH_INSIDE;
+    }
+}
+
+static void name_server(const struct rf_simulate_env *env, uint32_t server,
+                        char *out, size_t size)
+{
+    static const char *const of_rank[KINDS][2] = {
+        [ENGINE] = {"copying by", ""},
+        [PORT_OUT] = {"port of", " out"},
+        [PORT_IN] = {"port of", " in"},
+        [CPU] = {"operations of", ""},
+    };
+    const char *const *names = env->node_names;
+    const uint32_t n_nodes = env->plan->world->n_nodes;
+    const uint32_t n_nics = most_nics(env->links);
+    const enum kind kind = kind_of(env, server);
+    server -= first_of(env, kind);
+    if (kind == MEMORY) {
+        snprintf(out, size, "%smemory of %s", env->links->devices ? "GPU " : "",
+                 names[server]);
+    } else if (kind == PAIR) {
+        snprintf(out, size, "link from %s to %s", names[server / n_nodes],
+                 names[server % n_nodes]);
+    } else if (kind == NIC_OUT || kind == NIC_IN) {
+        snprintf(out, size, "link %s %s", names[server / n_nics],
+                 kind == NIC_OUT ? "out" : "in");
+    } else {
+        snprintf(out, size, "%s rank %u%s", of_rank[kind][0], server,
+                 of_rank[kind][1]);
+    }
+}
+
+/* --- What a flow needs ------------------------------------------------------
+ */
+
+/* Per byte; nothing of what has no figure. */
+static void need(const struct rf_simulation *b, struct rf_job *job,
+                 enum kind kind, uint32_t index, double gbytes_per_s,
+                 double share)
+{
+    if (gbytes_per_s > 0) {
+        job->needs[job->n_needs++] =
+            (struct rf_need){.server = first_of(b->env, kind) + index,
+                             .ms = share / gbytes_per_s / BYTES_A_MS};
+    }
+}
+
+static uint32_t nic_of(const struct rf_simulation *b, uint32_t rank)
+{
+    const struct rf_links *links = b->env->links;
+    const struct rf_rank *at = &b->world->ranks[rank];
+    return at->node * most_nics(links) +
+           at->slot % rf_links_nics(links, at->node);
+}
+
+static void need_link(const struct rf_simulation *b, const struct rf_flow *flow,
+                      struct rf_job *job)
+{
+    const struct rf_links *links = b->env->links;
+    const uint32_t from = b->world->ranks[flow->src].node;
+    const uint32_t to = b->world->ranks[flow->dst].node;
+    const uint32_t pair = from * links->n_nodes + to;
+    const double out = rf_links_nic_capacity(links, from, true);
+    const double in = rf_links_nic_capacity(links, to, false);
+    if (links->pair_gbytes_per_s[pair] < RF_MIN(out, in)) {
+        need(b, job, PAIR, pair, links->pair_gbytes_per_s[pair], 1);
+    }
+    need(b, job, NIC_OUT, nic_of(b, flow->src), out, 1);
+    need(b, job, NIC_IN, nic_of(b, flow->dst), in, 1);
+}
+
+/* What the ranks that copy get alone. All ranks of a node together are limited
+ * by its memory, few ranks by what each gets, and the only one that copies what
+ * it needs by that alone: where processors share a core, it may get more than a
+ * probe found for all. */
+static void need_copiers(const struct rf_simulation *b,
+                         const struct rf_flow *flow, struct rf_job *job)
+{
+    const uint32_t node = b->world->ranks[flow->src].node;
+    const double alone = b->env->links->copy1_gbytes_per_s[node];
+    const double together = b->env->links->copy_gbytes_per_s[node];
+    const enum rf_copier copier = b->env->inside.copier;
+    const bool own = flow->src == flow->dst;
+    double memory = together;
+    if (copier == RF_COPIER_ANY && alone > 0) {
+        memory = RF_MIN(together, alone * b->n_ranks[node]);
+    }
+    if (b->n_copiers[node] != 1 || alone <= 0) {
+        need(b, job, MEMORY, node, memory, 1);
+    }
+    if (copier == RF_COPIER_SRC || copier == RF_COPIER_BOTH) {
+        need(b, job, ENGINE, flow->src, alone, 1);
+    }
+    if (copier == RF_COPIER_DST || (copier == RF_COPIER_BOTH && !own)) {
+        need(b, job, ENGINE, flow->dst, alone, 1);
+    }
+}
+
+static void need_memory(const struct rf_simulation *b,
+                        const struct rf_flow *flow, struct rf_job *job)
+{
+    const struct rf_links *links = b->env->links;
+    if (links->devices && flow->src != flow->dst &&
+        links->port_gbytes_per_s > 0) {
+        need(b, job, PORT_OUT, flow->src, links->port_gbytes_per_s, 1);
+        need(b, job, PORT_IN, flow->dst, links->port_gbytes_per_s, 1);
+        return;
+    }
+    need_copiers(b, flow, job);
+}
+
+/* One of a flow's jobs, all alike but for the processors' part. */
+static struct rf_job job_of_flow(const struct rf_simulation *b,
+                                 const struct rf_flow *flow)
+{
+    const int ends = b->env->inside.copier == RF_COPIER_BOTH ? 2 : 1;
+    double bytes = (double)flow->bytes / flow->n_jobs;
+    struct rf_job job = {.grains = bytes / GRAIN_BYTES};
+    if (b->world->ranks[flow->src].node == b->world->ranks[flow->dst].node) {
+        need_memory(b, flow, &job);
+        bytes -= (1 - READ_AGAIN_SHARE) * (double)flow->again / flow->n_jobs;
+        bytes += RUN_BYTES * ends * (double)flow->n_runs / flow->n_jobs;
+    } else {
+        need_link(b, flow, &job);
+    }
+    for (uint32_t i = 0; i < job.n_needs; i++) {
+        job.needs[i].ms *= bytes;
+    }
+    return job;
+}
+
+static double latency_of(const struct rf_simulation *b,
+                         const struct rf_flow *flow)
+{
+    const struct rf_links *links = b->env->links;
+    const uint32_t from = b->world->ranks[flow->src].node;
+    const uint32_t to = b->world->ranks[flow->dst].node;
+    return links->pair_latency_us[(size_t)from * links->n_nodes + to] / 1e3;
+}
+
+/* --- Flows ------------------------------------------------------------------
+ */
+
+static size_t slot_of(const struct rf_simulation *b, const struct rf_flow *key)
+{
+    const uint64_t words[] = {key->src, key->dst, key->after, key->turn};
+    struct rf_hash hash;
+    size_t at;
+    rf_hash_init(&hash);
+    rf_hash_record(&hash, words, RF_ARRAY_SIZE(words));
+    at = hash.a & (b->table_size - 1);
+    while (b->table[at] != NO_FLOW) {
+        const struct rf_flow *flow = &b->flows[b->table[at]];
+        if (flow->src == key->src && flow->dst == key->dst &&
+            flow->after == key->after && flow->turn == key->turn) {
+            break;
+        }
+        at = (at + 1) & (b->table_size - 1);
+    }
+    return at;
+}
+
+static void grow_table(struct rf_simulation *b)
+{
+    b->table_size = RF_MAX(2 * b->table_size, 1024);
+    free(b->table);
+    b->table = rf_xmalloc(b->table_size * sizeof(*b->table));
+    memset(b->table, 0xff, b->table_size * sizeof(*b->table));
+    for (size_t f = 0; f < b->n_flows; f++) {
+        b->table[slot_of(b, &b->flows[f])] = (uint32_t)f;
+    }
+}
+
+static uint32_t flow_for(struct rf_simulation *b, const struct rf_flow *key)
+{
+    size_t at;
+    if (2 * (b->n_flows + 1) > b->table_size) {
+        grow_table(b);
+    }
+    at = slot_of(b, key);
+    if (b->table[at] == NO_FLOW) {
+        b->table[at] = (uint32_t)b->n_flows;
+        RF_PUSH(b->flows, b->n_flows, b->flows_capacity, *key);
+    }
+    return b->table[at];
+}
+
+void rf_simulation_add_flow(struct rf_simulation *b, const struct rf_flow *flow)
+{
+    RF_PUSH(b->flows, b->n_flows, b->flows_capacity, *flow);
+}
+
+/* RF_LEFT_SLOT. */
+static bool stays_in_slot(const struct rf_simulation *b, const struct rf_op *op)
+{
+    const struct rf_rank_layout *layout;
+    size_t first = 0, n;
+    if (b->env->plan->spec->strategy != RF_SEND_RECV ||
+        op->cast != RF_CAST_NONE || op->dst_mem != RF_MEM_INFER ||
+        op->src_mem != RF_MEM_TRAIN ||
+        !rf_same_slot(b->world, op->src, op->dst) ||
+        memcmp(op->src_stride, op->dst_stride, sizeof(op->src_stride)) != 0) {
+        return false;
+    }
+    layout = rf_plan_layout(b->env->plan, RF_INFER, op->dst);
+    for (n = layout->n_pieces; n > 0;) {
+        const struct rf_piece *piece = &layout->pieces[first + n / 2];
+        int order = op->family != piece->family
+                        ? (op->family > piece->family ? 1 : -1)
+                        : rf_box_compare(&op->box, &piece->box);
+        if (order == 0) {
+            return true;
+        }
+        first += order > 0 ? n / 2 + 1 : 0;
+        n = order > 0 ? n - n / 2 - 1 : n / 2;
+    }
+    return false;
+}
+
+/* Whether the method leaves what this op brings where it is. */
+static bool stays(const struct rf_simulation *b, const struct rf_op *op)
+{
+    const struct rf_cover *cover;
+    switch (b->env->inside.left) {
+    case RF_LEFT_SLOT:
+        return stays_in_slot(b, op);
+    case RF_LEFT_COVERED:
+        cover = rf_covers_of_op(&b->covers, op);
+        return cover != NULL && cover->usable;
+    case RF_LEFT_NOTHING:
+        break;
+    }
+    return false;
+}
+
+uint32_t rf_simulation_turn(const struct rf_simulation *b, uint32_t task)
+{
+    return b->tasks_a_turn == 0 ? 0 : task / b->tasks_a_turn + 1;
+}
+
+/* As many turns as there is room for. */
+static void choose_turns(struct rf_simulation *b)
+{
+    const struct rf_schedule *schedule = b->env->schedule;
+    const struct rf_fold *fold = schedule->fold;
+    const struct rf_rings *rings = schedule->rings;
+    uint32_t most = 0;
+    if (!b->env->plan->spec->serialize) {
+        return;
+    }
+    for (size_t i = 0; i < schedule->n_ops; i++) {
+        most = RF_MAX(most, schedule->ops[i].task);
+    }
+    for (size_t i = 0; fold != NULL && i < fold->n_spreads; i++) {
+        most = RF_MAX(most, fold->spreads[i].task);
+    }
+    for (size_t i = 0; rings != NULL && i < rings->n; i++) {
+        most = RF_MAX(most, rings->of[i].op.task);
+    }
+    b->tasks_a_turn = most / MAX_TURNS + 1;
+}
+
+static bool too_many(const struct rf_simulation *b)
+{
+    return b->depth_of == NULL && b->n_flows > RF_SIMULATION_FLOWS;
+}
+
+/* What an op forwards, see struct rf_flow. */
+static uint32_t after_of(const struct rf_simulation *b, const struct rf_op *op)
+{
+    if (b->depth_of != NULL) {
+        return op->dep == RF_NO_OP ? 0 : b->depth_of[op->dep] + 1;
+    }
+    return op->dep == RF_NO_OP ? NO_FLOW : b->flow_of[op->dep];
+}
+
+static void find_flows(struct rf_simulation *b)
+{
+    const struct rf_schedule *schedule = b->env->schedule;
+    for (size_t i = 0; i < schedule->n_ops && !too_many(b); i++) {
+        const struct rf_op *op = &schedule->ops[i];
+        const struct rf_flow key = {
+            .src = op->src,
+            .dst = op->dst,
+            .after = after_of(b, op),
+            .turn = op->src == op->dst ? 0 : rf_simulation_turn(b, op->task)};
+        struct rf_flow *flow;
+        b->flow_of[i] = NO_FLOW;
+        if (b->depth_of != NULL) {
+            b->depth_of[i] = key.after;
+        }
+        if (stays(b, op)) {
+            b->in_place += rf_op_bytes(op);
+            continue;
+        }
+        b->flow_of[i] = flow_for(b, &key);
+        flow = &b->flows[b->flow_of[i]];
+        flow->bytes += rf_op_bytes(op);
+        flow->n_runs += rf_simulation_runs(b, i);
+        flow->again += rf_simulation_again(b, i);
+        if (op->dep != RF_NO_OP && b->flow_of[op->dep] != NO_FLOW &&
+            b->world->ranks[op->src].node != b->world->ranks[op->dst].node) {
+            b->flows[b->flow_of[op->dep]].forwarded = true;
+        }
+        flow->n_ops++;
+    }
+}
+
+static void count_ranks(struct rf_simulation *b)
+{
+    b->n_ranks = rf_xcalloc(b->world->n_nodes, sizeof(*b->n_ranks));
+    for (uint32_t r = 0; r < b->world->n_ranks; r++) {
+        b->n_ranks[b->world->ranks[r].node]++;
+    }
+}
+
+/* The ranks of each node that copy, where that is the one that needs it. */
+static void count_copiers(struct rf_simulation *b)
+{
+    bool *copies = rf_xcalloc(b->world->n_ranks, sizeof(*copies));
+    b->n_copiers = rf_xcalloc(b->world->n_nodes, sizeof(*b->n_copiers));
+    for (size_t f = 0; b->env->inside.copier == RF_COPIER_DST && f < b->n_flows;
+         f++) {
+        const struct rf_flow *flow = &b->flows[f];
+        const uint32_t node = b->world->ranks[flow->dst].node;
+        if (b->world->ranks[flow->src].node == node && flow->bytes > 0 &&
+            !copies[flow->dst]) {
+            copies[flow->dst] = true;
+            b->n_copiers[node]++;
+        }
+    }
+    free(copies);
+}
+
+/* A flow for every flow that is forwarded, or where those would be too many,
+ * for every step. */
+static void choose_flows(struct rf_simulation *b)
+{
+    rf_simulation_find_reads(b);
+    find_flows(b);
+    if (!too_many(b)) {
+        return;
+    }
+    b->depth_of = rf_xcalloc(b->env->schedule->n_ops, sizeof(*b->depth_of));
+    b->n_flows = 0;
+    b->in_place = 0;
+    memset(b->table, 0xff, b->table_size * sizeof(*b->table));
+    find_flows(b);
+}
+
+/* --- Jobs -------------------------------------------------------------------
+ */
+
+static uint64_t share_of(const struct rf_flow *flow)
+{
+    return flow->forwarded ? FORWARDED_SHARE : 1;
+}
+
+/* Jobs end where ops end, as far as ops are alike: what is forwarded is there
+ * once its op is, which is not to wait for another job. */
+static uint32_t jobs_of(const struct rf_flow *flow, uint64_t most)
+{
+    most = RF_MIN(RF_MIN(most, JOBS_A_FLOW), flow->bytes / LEAST_JOB_BYTES + 1);
+    if (flow->n_ops == 0 || flow->n_ops >= most) {
+        return (uint32_t)most;
+    }
+    return (uint32_t)(flow->forwarded ? flow->n_ops
+                                      : most / flow->n_ops * flow->n_ops);
+}
+
+/* As many jobs a flow as there is room for, none smaller than it pays. */
+static void divide_flows(struct rf_simulation *b)
+{
+    uint64_t shares = 1;
+    for (size_t f = 0; f < b->n_flows; f++) {
+        shares += share_of(&b->flows[f]);
+    }
+    for (size_t f = 0; f < b->n_flows; f++) {
+        struct rf_flow *flow = &b->flows[f];
+        const uint64_t most = RF_MAX(MAX_JOBS * share_of(flow) / shares, 1);
+        flow->first_job = b->n_jobs;
+        flow->latency_ms = latency_of(b, flow);
+        flow->n_jobs = jobs_of(flow, most);
+        b->n_jobs += flow->n_jobs;
+    }
+    b->jobs = rf_xcalloc(b->n_jobs, sizeof(*b->jobs));
+    b->last_edge = rf_xcalloc(b->n_jobs, sizeof(*b->last_edge));
+    memset(b->last_edge, 0xff, b->n_jobs * sizeof(*b->last_edge));
+}
+
+static void add_edge(struct rf_simulation *b, struct rf_job_edge edge)
+{
+    b->jobs[edge.to].n_waits++;
+    RF_PUSH(b->edges, b->n_edges, b->edges_capacity, edge);
+}
+
+void rf_simulation_wait(struct rf_simulation *b, uint32_t job, uint32_t earlier)
+{
+    add_edge(b, (struct rf_job_edge){.from = earlier, .to = job});
+}
+
+static void fill_flow(struct rf_simulation *b, const struct rf_flow *flow)
+{
+    const struct rf_job job = job_of_flow(b, flow);
+    for (uint32_t j = 0; j < flow->n_jobs; j++) {
+        const uint32_t at = (uint32_t)flow->first_job + j;
+        b->jobs[at] = job;
+        if (j > 0) {
+            add_edge(b, (struct rf_job_edge){
+                            .from = at - 1, .to = at, .kind = RF_EDGE_LEFT});
+        }
+        if (j >= WINDOW) {
+            rf_simulation_wait(b, at, at - WINDOW);
+        }
+    }
+}
+
+/* A byte of a flow: the job in which it moves, and how much of that is before
+ * it, from 0 to 1. */
+struct place {
+    uint32_t job;
+    float share;
+};
+
+static uint32_t job_at(const struct rf_flow *flow, double at)
+{
+    return (uint32_t)RF_MAX(RF_MIN(floor(at), flow->n_jobs - 1.0), 0);
+}
+
+static struct place place_of_start(const struct rf_flow *flow,
+                                   const struct rf_span *span)
+{
+    const double at = span->start / (double)flow->bytes * flow->n_jobs;
+    const uint32_t job = job_at(flow, at);
+    return (struct place){(uint32_t)flow->first_job + job, (float)(at - job)};
+}
+
+/* In the job in which an op begins, even if its end is in the next one: so what
+ * forwards the ops of a job waits for one job. */
+static struct place place_of_end(const struct rf_flow *flow,
+                                 const struct rf_span *span)
+{
+    const double jobs = flow->n_jobs / (double)flow->bytes;
+    const double at = span->end * jobs;
+    const uint32_t job = at - span->start * jobs <= 1
+                             ? job_at(flow, span->start * jobs)
+                             : job_at(flow, ceil(at) - 1);
+    return (struct place){(uint32_t)flow->first_job + job, (float)(at - job)};
+}
+
+/* Ops that forward one after the other make one edge. */
+void rf_simulation_forward(struct rf_simulation *b, const struct rf_flow *flow,
+                           const struct rf_span *what,
+                           const struct rf_flow *before,
+                           const struct rf_span *from_what)
+{
+    const struct place to = place_of_start(flow, what);
+    const struct place from = place_of_end(before, from_what);
+    const struct rf_step step = {.of_from = from.share, .of_to = to.share};
+    size_t *last = &b->last_edge[to.job];
+    if (*last != NO_EDGE && b->edges[*last].from == from.job) {
+        b->edges[*last].last = step;
+        return;
+    }
+    *last = b->n_edges;
+    add_edge(b, (struct rf_job_edge){.from = from.job,
+                                     .to = to.job,
+                                     .delay_ms = before->latency_ms,
+                                     .kind = RF_EDGE_IN_STEP,
+                                     .first = step,
+                                     .last = step});
+}
+
+struct rf_span rf_simulation_span(const struct rf_simulation *b, size_t op)
+{
+    const double end = (double)b->end_of[op];
+    return (struct rf_span){
+        end - (double)rf_op_bytes(&b->env->schedule->ops[op]), end};
+}
+
+static void place_ops(struct rf_simulation *b)
+{
+    const struct rf_schedule *schedule = b->env->schedule;
+    for (size_t i = 0; i < schedule->n_ops; i++) {
+        const struct rf_op *op = &schedule->ops[i];
+        struct rf_flow *flow;
+        if (b->flow_of[i] == NO_FLOW) {
+            continue;
+        }
+        flow = &b->flows[b->flow_of[i]];
+        flow->done += rf_op_bytes(op);
+        b->end_of[i] = flow->done;
+        if (op->dep != RF_NO_OP && b->flow_of[op->dep] != NO_FLOW) {
+            const struct rf_span span = rf_simulation_span(b, i);
+            const struct rf_span dep = rf_simulation_span(b, op->dep);
+            rf_simulation_forward(b, flow, &span,
+                                  &b->flows[b->flow_of[op->dep]], &dep);
+        }
+    }
+}
+
+/* Ops are as evenly spread over a flow's jobs as its bytes. */
+static void need_processors(struct rf_simulation *b)
+{
+    const uint32_t cpus = first_of(b->env, CPU);
+    for (size_t f = 0; f < b->n_flows; f++) {
+        const struct rf_flow *flow = &b->flows[f];
+        const double ms =
+            (double)flow->n_ops / flow->n_jobs * b->env->per_op_us / 1e3;
+        for (uint32_t j = 0; ms > 0 && j < flow->n_jobs; j++) {
+            struct rf_job *job = &b->jobs[flow->first_job + j];
+            job->needs[job->n_needs++] = (struct rf_need){cpus + flow->src, ms};
+            if (flow->dst != flow->src) {
+                job->needs[job->n_needs++] =
+                    (struct rf_need){cpus + flow->dst, ms};
+            }
+        }
+    }
+}
+
+static void make_jobs(struct rf_simulation *b)
+{
+    divide_flows(b);
+    for (size_t f = 0; f < b->n_flows; f++) {
+        fill_flow(b, &b->flows[f]);
+    }
+    place_ops(b);
+    rf_simulation_place_folded(b);
+    rf_simulation_place_rings(b);
+    need_processors(b);
+}
+
+/* --- Turns ------------------------------------------------------------------
+ */
+
+/* A job at one of its ranks. */
+struct turn_job {
+    uint32_t rank, turn, job;
+};
+
+static int by_rank_and_turn(const void *a, const void *b)
+{
+    const struct turn_job *x = a, *y = b;
+    if (x->rank != y->rank) {
+        return x->rank < y->rank ? -1 : 1;
+    }
+    if (x->turn != y->turn) {
+        return x->turn < y->turn ? -1 : 1;
+    }
+    return (x->job > y->job) - (x->job < y->job);
+}
+
+/* All jobs between ranks, once for each rank. */
+static struct turn_job *list_places(const struct rf_simulation *b, size_t *n)
+{
+    struct turn_job *places = rf_xcalloc(2 * b->n_jobs, sizeof(*places));
+    *n = 0;
+    for (size_t f = 0; f < b->n_flows; f++) {
+        const struct rf_flow *flow = &b->flows[f];
+        for (uint32_t j = 0; flow->turn > 0 && j < flow->n_jobs; j++) {
+            const uint32_t job = (uint32_t)flow->first_job + j;
+            places[(*n)++] = (struct turn_job){flow->src, flow->turn, job};
+            places[(*n)++] = (struct turn_job){flow->dst, flow->turn, job};
+        }
+    }
+    qsort(places, *n, sizeof(*places), by_rank_and_turn);
+    return places;
+}
+
+/* Between two turns of a rank stands a job without needs: it waits for all of
+ * the one, and all of the other wait for it. */
+static void take_turns(struct rf_simulation *b)
+{
+    size_t n, end;
+    struct turn_job *places = list_places(b, &n);
+    uint32_t between = NO_FLOW;
+    b->jobs = rf_xrealloc(b->jobs, b->n_jobs + n, sizeof(*b->jobs));
+    for (size_t first = 0; first < n; first = end) {
+        const struct turn_job *turn = &places[first];
+        uint32_t next = (uint32_t)b->n_jobs;
+        b->jobs[b->n_jobs++] = (struct rf_job){.n_needs = 0};
+        for (end = first; end < n && places[end].rank == turn->rank &&
+                          places[end].turn == turn->turn;
+             end++) {
+            if (between != NO_FLOW) {
+                rf_simulation_wait(b, places[end].job, between);
+            }
+            rf_simulation_wait(b, next, places[end].job);
+        }
+        between = end < n && places[end].rank == turn->rank ? next : NO_FLOW;
+    }
+    free(places);
+}
+
+/* --- All together -----------------------------------------------------------
+ */
+
+/* At the end of everything, the longest latency of any flow. */
+static double latency_of_last(const struct rf_simulation *b)
+{
+    double most = 0;
+    for (size_t f = 0; f < b->n_flows; f++) {
+        most = RF_MAX(most, b->flows[f].latency_ms);
+    }
+    return most;
+}
+
+static enum rf_status run(struct rf_simulation *b, struct rf_simulated *out,
+                          struct rf_err *err)
+{
+    struct rf_servers_result result;
+    rf_servers_run(b->jobs, b->n_jobs, b->edges, b->n_edges,
+                   first_of(b->env, KINDS), &result);
+    out->ms = result.ms + latency_of_last(b);
+    out->busy_ms = result.busy_ms;
+    out->in_place = b->in_place;
+    out->path = RF_PATH_IN_PLACE;
+    snprintf(out->busiest, sizeof(out->busiest), "nothing");
+    if (result.busy_ms > 0) {
+        out->path = path_of(b->env, kind_of(b->env, result.busiest));
+        name_server(b->env, result.busiest, out->busiest, sizeof(out->busiest));
+    }
+    return result.n_stuck == 0
+               ? RF_OK
+               : rf_err_set(err, RF_ERR_INTERNAL,
+                            "%zu parts of the schedule wait for each other",
+                            result.n_stuck);
+}
+
+enum rf_status rf_simulate(const struct rf_simulate_env *env,
+                           struct rf_simulated *out, struct rf_err *err)
+{
+    struct rf_simulation b = {.env = env, .world = env->plan->world};
+    const size_t n_ops = env->schedule->n_ops;
+    enum rf_status status;
+    if (env->links->n_nodes != b.world->n_nodes) {
+        return rf_err_set(err, RF_ERR_INTERNAL,
+                          "link figures of %u nodes for a world of %u",
+                          env->links->n_nodes, b.world->n_nodes);
+    }
+    b.flows_capacity = 64;
+    b.flows = rf_xcalloc(b.flows_capacity, sizeof(*b.flows));
+    b.flow_of = rf_xcalloc(n_ops, sizeof(*b.flow_of));
+    b.end_of = rf_xcalloc(n_ops, sizeof(*b.end_of));
+    if (env->inside.left == RF_LEFT_COVERED) {
+        rf_covers_find(env->plan, env->schedule, RF_NONE, &b.covers);
+    }
+    count_ranks(&b);
+    choose_turns(&b);
+    choose_flows(&b);
+    rf_simulation_find_folded(&b);
+    rf_simulation_find_rings(&b);
+    count_copiers(&b);
+    make_jobs(&b);
+    if (b.tasks_a_turn > 0) {
+        take_turns(&b);
+    }
+    status = run(&b, out, err);
+    rf_covers_free(&b.covers);
+    free(b.n_ranks);
+    free(b.n_copiers);
+    free(b.reads);
+    free(b.flow_of);
+    free(b.end_of);
+    free(b.depth_of);
+    free(b.flows);
+    free(b.batches);
+    rf_simulation_free_rings(&b);
+    free(b.table);
+    free(b.jobs);
+    free(b.last_edge);
+    free(b.edges);
+    return status;
+}

@@ -1,0 +1,204 @@
+/*
+ * Ops that repeat over ranks (planner/schedule/fold.h): a flow for each hop of the tree
+ * and for what each rank takes out of its staging memory. All hops carry the
+ * same bytes in the same order, so an op of one hop waits for the same op of
+ * the hop before. With "serialize" the root gathers and spreads by turns, so
+ * there are such flows for every turn. See simulate.h.
+ */
+#include <stdlib.h>
+
+#include "common/mem.h"
+#include "planner/schedule/fold.h"
+#include "planner/predict/simulate_internal.h"
+
+/* Cuts the spreads where a turn ends, all batches of as many turns: turns are
+ * put together if there would be too many flows. */
+static void find_batches(struct rf_simulation *b)
+{
+    const struct rf_schedule *schedule = b->env->schedule;
+    const struct rf_fold *fold = schedule->fold;
+    const struct rf_spread *spreads = fold->spreads;
+    struct rf_batch batch = {.bytes = 0};
+    size_t turns = 1, of_batch = 0, most, capacity = 0;
+    for (size_t i = 1; b->tasks_a_turn > 0 && i < fold->n_spreads; i++) {
+        turns += spreads[i].task != spreads[i - 1].task;
+    }
+    most = rf_div_up(turns * RF_MAX(fold->n_hops, fold->n_ranks),
+                     RF_SIMULATION_FLOWS);
+    for (size_t i = 0; i < fold->n_spreads; i++) {
+        const bool last = i + 1 == fold->n_spreads;
+        batch.bytes += rf_spread_bytes(schedule, &spreads[i]);
+        of_batch += last || spreads[i].task != spreads[i + 1].task;
+        if (last || (b->tasks_a_turn > 0 && of_batch == most)) {
+            batch.end = i + 1;
+            RF_PUSH(b->batches, b->n_batches, capacity, batch);
+            batch = (struct rf_batch){.first = i + 1};
+            of_batch = 0;
+        }
+    }
+}
+
+/* Bytes and ops that each rank takes out. */
+static void add_takes(struct rf_simulation *b, const struct rf_batch *batch)
+{
+    const struct rf_schedule *schedule = b->env->schedule;
+    const struct rf_fold *fold = schedule->fold;
+    const struct rf_parcels *parcels = &fold->parcels;
+    struct rf_flow *takes = rf_xcalloc(fold->n_ranks, sizeof(*takes));
+    uint64_t *bytes = rf_xcalloc(parcels->n + 1, sizeof(*bytes));
+    uint64_t *ops = rf_xcalloc(parcels->n + 1, sizeof(*ops));
+    for (size_t i = batch->first; i < batch->end; i++) {
+        const struct rf_spread *spread = &fold->spreads[i];
+        bytes[spread->parcel] +=
+            rf_box_elements(&rf_spread_gathered(schedule, spread)->box) *
+            spread->take_item;
+        ops[spread->parcel]++;
+    }
+    for (size_t u = 0; u < parcels->n; u++) {
+        const struct rf_parcel *parcel = &parcels->of[u];
+        for (uint32_t i = 0; ops[u] > 0 && i < parcel->n_dst; i++) {
+            uint32_t rank = parcels->holders[parcel->first_dst + i].rank;
+            takes[rank].bytes += bytes[u];
+            takes[rank].n_ops += ops[u];
+        }
+    }
+    for (uint32_t r = 0; r < fold->n_ranks; r++) {
+        takes[r].src = takes[r].dst = r;
+        rf_simulation_add_flow(b, &takes[r]);
+    }
+    free(takes);
+    free(bytes);
+    free(ops);
+}
+
+static void add_hops(struct rf_simulation *b, const struct rf_fold *fold,
+                     const struct rf_batch *batch)
+{
+    struct rf_flow flow = {.bytes = batch->bytes,
+                           .n_ops = batch->end - batch->first};
+    flow.turn = rf_simulation_turn(b, fold->spreads[batch->end - 1].task);
+    for (uint32_t h = 1; h < fold->n_hops; h++) {
+        flow.src = fold->hops[fold->hops[h].parent].rank;
+        flow.dst = fold->hops[h].rank;
+        flow.forwarded = fold->hops[h].sends;
+        rf_simulation_add_flow(b, &flow);
+    }
+}
+
+void rf_simulation_find_folded(struct rf_simulation *b)
+{
+    const struct rf_fold *fold = b->env->schedule->fold;
+    if (fold == NULL) {
+        return;
+    }
+    find_batches(b);
+    for (size_t i = 0; i < b->n_batches; i++) {
+        struct rf_batch *batch = &b->batches[i];
+        batch->first_hop = b->n_flows;
+        add_hops(b, fold, batch);
+        batch->first_take = b->n_flows;
+        add_takes(b, batch);
+    }
+}
+
+/* `op` as shares of all bytes of its batch. */
+static struct rf_span span_in(const struct rf_span *op,
+                              const struct rf_flow *flow)
+{
+    const double bytes = (double)flow->bytes;
+    return (struct rf_span){op->start * bytes, op->end * bytes};
+}
+
+/* What leaves the root, or is taken out there, forwards what has arrived. */
+static void forward_gathered(struct rf_simulation *b,
+                             const struct rf_batch *batch,
+                             const struct rf_flow *flow)
+{
+    const struct rf_schedule *schedule = b->env->schedule;
+    const double all = (double)batch->bytes;
+    struct rf_span share = {0, 0};
+    for (size_t i = batch->first; i < batch->end && flow->bytes > 0; i++) {
+        const struct rf_spread *spread = &schedule->fold->spreads[i];
+        const uint32_t by = b->flow_of[spread->gathered];
+        share.end =
+            share.start + (double)rf_spread_bytes(schedule, spread) / all;
+        if (by != NO_FLOW) {
+            const struct rf_span span = span_in(&share, flow);
+            const struct rf_span from = rf_simulation_span(b, spread->gathered);
+            rf_simulation_forward(b, flow, &span, &b->flows[by], &from);
+        }
+        share.start = share.end;
+    }
+}
+
+/* The first and the last op that begin in each of `n_jobs` equal parts, as
+ * shares and in order; `n` of them, to be freed. */
+static struct rf_span *list_spans(const struct rf_simulation *b,
+                                  const struct rf_batch *batch, uint32_t n_jobs,
+                                  size_t *n)
+{
+    const struct rf_schedule *schedule = b->env->schedule;
+    const double all = (double)batch->bytes;
+    struct rf_span *spans = rf_xcalloc(2 * (size_t)n_jobs + 1, sizeof(*spans));
+    uint32_t job = UINT32_MAX;
+    size_t of_job = 0;
+    uint64_t at = 0;
+    *n = 0;
+    for (size_t i = batch->first; i < batch->end; i++) {
+        struct rf_span span = {.start = (double)at / all};
+        const uint32_t in = (uint32_t)(span.start * n_jobs);
+        at += rf_spread_bytes(schedule, &schedule->fold->spreads[i]);
+        span.end = (double)at / all;
+        of_job = in == job ? of_job : 0;
+        job = in;
+        *n -= of_job == 2 ? 1 : 0;
+        of_job += of_job == 2 ? 0 : 1;
+        spans[(*n)++] = span;
+    }
+    return spans;
+}
+
+static void forward_spans(struct rf_simulation *b, const struct rf_flow *flow,
+                          const struct rf_flow *before,
+                          const struct rf_span *spans, size_t n)
+{
+    for (size_t i = 0; flow->bytes > 0 && i < n; i++) {
+        const struct rf_span span = span_in(&spans[i], flow);
+        const struct rf_span from = span_in(&spans[i], before);
+        rf_simulation_forward(b, flow, &span, before, &from);
+    }
+}
+
+static void place_batch(struct rf_simulation *b, const struct rf_fold *fold,
+                        const struct rf_batch *batch)
+{
+    const struct rf_flow *hops = &b->flows[batch->first_hop];
+    const struct rf_flow *takes = &b->flows[batch->first_take];
+    size_t n;
+    struct rf_span *spans =
+        list_spans(b, batch, fold->n_hops > 1 ? hops->n_jobs : 1, &n);
+    for (uint32_t h = 1; h < fold->n_hops; h++) {
+        const uint32_t parent = fold->hops[h].parent;
+        if (parent == 0) {
+            forward_gathered(b, batch, &hops[h - 1]);
+        } else {
+            forward_spans(b, &hops[h - 1], &hops[parent - 1], spans, n);
+        }
+    }
+    for (uint32_t r = 0; r < fold->n_ranks; r++) {
+        const uint32_t place = fold->place[r];
+        if (place == 0) {
+            forward_gathered(b, batch, &takes[r]);
+        } else if (place != RF_NONE) {
+            forward_spans(b, &takes[r], &hops[place - 1], spans, n);
+        }
+    }
+    free(spans);
+}
+
+void rf_simulation_place_folded(struct rf_simulation *b)
+{
+    for (size_t i = 0; i < b->n_batches; i++) {
+        place_batch(b, b->env->schedule->fold, &b->batches[i]);
+    }
+}

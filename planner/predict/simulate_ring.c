@@ -1,0 +1,400 @@
+/*
+ * Rings (planner/schedule/ring.h): those with the same receivers, of one turn and, where
+ * those are not too many, from one source, form a *circle*. What starts at one
+ * receiver of a circle makes the same hops, so that there is a flow for each
+ * first hop (an *entry*) and one for each hop after it, which forwards what the
+ * flow of the hop before brings. In large worlds several hops in a row from one
+ * receiver to the next form a flow (a *band*), which forwards that of as many
+ * receivers before. See simulate.h.
+ */
+#include <stdlib.h>
+
+#include "common/mem.h"
+#include "planner/schedule/ring.h"
+#include "planner/predict/simulate_internal.h"
+
+/* At most about so many of bands, shared equally among circles. */
+#define MAX_BANDS (UINT64_C(1) << 17)
+
+/* What begins its way around at one receiver. */
+struct start {
+    uint64_t bytes, n_ops; /* of each hop after the first */
+    uint64_t done;         /* of those bytes: in rings that have their place */
+};
+
+struct rf_circle {
+    const struct rf_ring *first; /* all others are like this one */
+    const struct rf_holder *to;
+    struct start *starts; /* by receiver */
+    uint32_t width;       /* hops of a band */
+    size_t first_band;    /* the flow of the first band to receiver 0 */
+};
+
+/* A part of a ring, and the flow of its first hop. */
+struct part {
+    size_t circle, ring;
+    uint32_t source, start, part;
+    size_t flow;
+};
+
+/* Simulations of the rings of one schedule. */
+struct rf_ring_flows {
+    struct rf_circle *circles;
+    size_t n_circles, circles_capacity;
+    size_t *circle_of;  /* of each ring */
+    struct part *parts; /* of all rings, one after another */
+    size_t n_parts, parts_capacity;
+};
+
+/* --- Circles ----------------------------------------------------------------
+ */
+
+struct ring_key {
+    size_t ring;
+    uint32_t turn, source;
+    struct rf_hash of; /* of its receivers */
+};
+
+static int by_key(const void *a, const void *b)
+{
+    const struct ring_key *x = a, *y = b;
+    if (x->turn != y->turn) {
+        return x->turn < y->turn ? -1 : 1;
+    }
+    if (x->source != y->source) {
+        return x->source < y->source ? -1 : 1;
+    }
+    if (x->of.a != y->of.a) {
+        return x->of.a < y->of.a ? -1 : 1;
+    }
+    if (x->of.b != y->of.b) {
+        return x->of.b < y->of.b ? -1 : 1;
+    }
+    return (x->ring > y->ring) - (x->ring < y->ring);
+}
+
+static bool same_circle(const struct ring_key *a, const struct ring_key *b)
+{
+    return a->turn == b->turn && a->source == b->source && a->of.a == b->of.a &&
+           a->of.b == b->of.b && a->of.length == b->of.length;
+}
+
+static struct ring_key *list_keys(const struct rf_simulation *b, bool by_source)
+{
+    const struct rf_rings *rings = b->env->schedule->rings;
+    struct ring_key *keys = rf_xcalloc(rings->n, sizeof(*keys));
+    for (size_t i = 0; i < rings->n; i++) {
+        const struct rf_ring *ring = &rings->of[i];
+        keys[i].ring = i;
+        keys[i].source = by_source ? ring->op.src : 0;
+        keys[i].turn = rf_simulation_turn(b, ring->op.task);
+        rf_hash_init(&keys[i].of);
+        for (uint32_t k = 0; k < ring->n; k++) {
+            rf_hash_u64(&keys[i].of, rings->holders[ring->first + k].rank);
+        }
+    }
+    qsort(keys, rings->n, sizeof(*keys), by_key);
+    return keys;
+}
+
+static void free_circles(struct rf_ring_flows *flows)
+{
+    for (size_t i = 0; i < flows->n_circles; i++) {
+        free(flows->circles[i].starts);
+    }
+    free(flows->circles);
+    free(flows->circle_of);
+    free(flows->parts);
+    *flows = (struct rf_ring_flows){.n_circles = 0};
+}
+
+/* How many hops all circles have together. */
+static uint64_t find_circles(const struct rf_simulation *b, bool by_source,
+                             struct rf_ring_flows *flows)
+{
+    uint64_t hops = 0;
+    const struct rf_rings *rings = b->env->schedule->rings;
+    struct ring_key *keys = list_keys(b, by_source);
+    flows->circle_of = rf_xcalloc(rings->n, sizeof(*flows->circle_of));
+    for (size_t i = 0; i < rings->n; i++) {
+        if (i == 0 || !same_circle(&keys[i - 1], &keys[i])) {
+            const struct rf_ring *ring = &rings->of[keys[i].ring];
+            struct rf_circle circle = {.first = ring,
+                                       .to = rings->holders + ring->first};
+            circle.starts = rf_xcalloc(ring->n, sizeof(*circle.starts));
+            RF_PUSH(flows->circles, flows->n_circles, flows->circles_capacity,
+                    circle);
+            hops += (uint64_t)ring->n * ring->n;
+        }
+        flows->circle_of[keys[i].ring] = flows->n_circles - 1;
+    }
+    free(keys);
+    return hops;
+}
+
+/* --- Flows ------------------------------------------------------------------
+ */
+
+static void find_parts(const struct rf_rings *rings,
+                       struct rf_ring_flows *flows)
+{
+    for (size_t i = 0; i < rings->n; i++) {
+        const struct rf_ring *ring = &rings->of[i];
+        for (uint32_t p = 0; p < ring->split.parts; p++) {
+            const struct part part = {.circle = flows->circle_of[i],
+                                      .ring = i,
+                                      .source = ring->op.src,
+                                      .start = rf_ring_receiver(ring, p, 0),
+                                      .part = p};
+            const struct rf_box box = rf_ring_part(ring, p);
+            struct start *start =
+                &flows->circles[part.circle].starts[part.start];
+            start->bytes += rf_box_elements(&box) * rf_ring_item(ring, false);
+            start->n_ops += rf_ring_part_chunks(ring, p);
+            RF_PUSH(flows->parts, flows->n_parts, flows->parts_capacity, part);
+        }
+    }
+}
+
+static int by_entry(const void *a, const void *b)
+{
+    const struct part *x = a, *y = b;
+    if (x->circle != y->circle) {
+        return x->circle < y->circle ? -1 : 1;
+    }
+    if (x->source != y->source) {
+        return x->source < y->source ? -1 : 1;
+    }
+    return (x->start > y->start) - (x->start < y->start);
+}
+
+static int by_ring(const void *a, const void *b)
+{
+    const struct part *x = a, *y = b;
+    if (x->ring != y->ring) {
+        return x->ring < y->ring ? -1 : 1;
+    }
+    return (x->part > y->part) - (x->part < y->part);
+}
+
+static bool between_nodes(const struct rf_simulation *b, uint32_t from,
+                          uint32_t to)
+{
+    return b->world->ranks[from].node != b->world->ranks[to].node;
+}
+
+static const struct rf_holder *receiver(const struct rf_circle *circle,
+                                        uint64_t at)
+{
+    return &circle->to[at % circle->first->n];
+}
+
+/* Whether what a receiver gets goes on to another node. */
+static bool goes_on(const struct rf_simulation *b,
+                    const struct rf_circle *circle, uint32_t at)
+{
+    return between_nodes(b, receiver(circle, at)->rank,
+                         receiver(circle, (uint64_t)at + 1)->rank);
+}
+
+static void add_entries(struct rf_simulation *b, struct rf_ring_flows *flows)
+{
+    const struct rf_rings *rings = b->env->schedule->rings;
+    struct part *parts = flows->parts;
+    qsort(parts, flows->n_parts, sizeof(*parts), by_entry);
+    for (size_t i = 0; i < flows->n_parts; i++) {
+        const struct rf_circle *circle = &flows->circles[parts[i].circle];
+        const struct rf_ring *ring = &rings->of[parts[i].ring];
+        const struct rf_box box = rf_ring_part(ring, parts[i].part);
+        struct rf_flow *flow;
+        if (i == 0 || by_entry(&parts[i - 1], &parts[i]) != 0) {
+            rf_simulation_add_flow(
+                b, &(struct rf_flow){
+                       .src = parts[i].source,
+                       .dst = receiver(circle, parts[i].start)->rank,
+                       .turn = rf_simulation_turn(b, ring->op.task),
+                       .forwarded = goes_on(b, circle, parts[i].start)});
+        }
+        parts[i].flow = b->n_flows - 1;
+        flow = &b->flows[parts[i].flow];
+        flow->bytes += rf_box_elements(&box) * rf_ring_item(ring, true);
+        flow->n_ops += rf_ring_part_chunks(ring, parts[i].part);
+    }
+    qsort(parts, flows->n_parts, sizeof(*parts), by_ring);
+}
+
+/* Hops [*first, *end) of a band; false where there are none. */
+static bool hops_of(const struct rf_circle *circle, uint32_t band,
+                    uint32_t *first, uint32_t *end)
+{
+    const uint32_t n = circle->first->n;
+    *first = 1 + band * circle->width;
+    *end = *first < n ? *first + RF_MIN(circle->width, n - *first) : n;
+    return *first < n;
+}
+
+/* What starts at the receiver that is `hop` hops before `at`. */
+static struct start *start_of(const struct rf_circle *circle, uint32_t at,
+                              uint32_t hop)
+{
+    const uint32_t n = circle->first->n;
+    return &circle->starts[(at + n - hop) % n];
+}
+
+static void add_bands(struct rf_simulation *b, struct rf_circle *circle)
+{
+    const uint32_t n = circle->first->n;
+    uint32_t first, end;
+    circle->first_band = b->n_flows;
+    for (uint32_t band = 0; hops_of(circle, band, &first, &end); band++) {
+        for (uint32_t at = 0; at < n; at++) {
+            struct rf_flow flow = {
+                .src = receiver(circle, (uint64_t)at + n - 1)->rank,
+                .dst = receiver(circle, at)->rank,
+                .turn = rf_simulation_turn(b, circle->first->op.task),
+                .forwarded = end < n && goes_on(b, circle, at)};
+            for (uint32_t hop = first; hop < end; hop++) {
+                flow.bytes += start_of(circle, at, hop)->bytes;
+                flow.n_ops += start_of(circle, at, hop)->n_ops;
+            }
+            rf_simulation_add_flow(b, &flow);
+        }
+    }
+}
+
+void rf_simulation_find_rings(struct rf_simulation *b)
+{
+    const struct rf_rings *rings = b->env->schedule->rings;
+    struct rf_ring_flows *flows;
+    if (rings == NULL) {
+        return;
+    }
+    flows = b->rings = rf_xcalloc(1, sizeof(*flows));
+    if (find_circles(b, true, flows) > MAX_BANDS) {
+        free_circles(flows);
+        find_circles(b, false, flows);
+    }
+    find_parts(rings, flows);
+    add_entries(b, flows);
+    for (size_t i = 0; i < flows->n_circles; i++) {
+        struct rf_circle *circle = &flows->circles[i];
+        const uint64_t n = circle->first->n;
+        circle->width =
+            (uint32_t)rf_div_up(n * n * flows->n_circles, MAX_BANDS);
+        circle->width = RF_MIN(circle->width, circle->first->n);
+        add_bands(b, circle);
+    }
+}
+
+/* --- What waits for what ----------------------------------------------------
+ */
+
+/* In a flow of several hops, what starts at each receiver is spread evenly. */
+static void go_on(struct rf_simulation *b, size_t flow,
+                  const struct start *start, double bytes,
+                  const struct rf_flow *entry, const struct rf_span *from)
+{
+    const double scale = (double)b->flows[flow].bytes / (double)start->bytes;
+    const struct rf_span span = {(double)start->done * scale,
+                                 ((double)start->done + bytes) * scale};
+    rf_simulation_forward(b, &b->flows[flow], &span, entry, from);
+}
+
+/* A box of a first hop goes on with the first hop of the first band, and with
+ * its last one, which the next band forwards. */
+static void place_box(struct rf_simulation *b, const struct rf_circle *circle,
+                      const struct part *part, const struct rf_box *box)
+{
+    const struct rf_ring *ring = &b->env->schedule->rings->of[part->ring];
+    struct rf_flow *entry = &b->flows[part->flow];
+    struct start *start = &circle->starts[part->start];
+    const uint64_t elements = rf_box_elements(box);
+    const uint64_t first_bytes = elements * rf_ring_item(ring, true);
+    const uint64_t bytes = elements * rf_ring_item(ring, false);
+    const struct rf_span from = {(double)entry->done,
+                                 (double)(entry->done + first_bytes)};
+    for (uint32_t i = 0; i < 2 && ring->n > 1; i++) {
+        const uint32_t hop = i == 0 ? 1 : RF_MIN(circle->width, ring->n - 1);
+        if (i == 0 || hop > 1) {
+            go_on(b, circle->first_band + (part->start + hop) % ring->n, start,
+                  (double)bytes, entry, &from);
+        }
+    }
+    entry->done += first_bytes;
+    start->done += bytes;
+}
+
+static void place_entries(struct rf_simulation *b,
+                          const struct rf_ring_flows *flows)
+{
+    const struct rf_rings *rings = b->env->schedule->rings;
+    const struct part *parts = flows->parts;
+    for (size_t i = 0; i < rings->n; i++) {
+        const struct rf_ring *ring = &rings->of[i];
+        const uint64_t chunks = rf_ring_chunks(ring);
+        for (uint64_t k = 0; k < chunks; k++) {
+            for (uint32_t p = 0; p < ring->split.parts; p++) {
+                if (k < rf_ring_part_chunks(ring, p)) {
+                    const struct rf_box box = rf_ring_box(ring, p, k);
+                    place_box(b, &flows->circles[parts[p].circle], &parts[p],
+                              &box);
+                }
+            }
+        }
+        parts += ring->split.parts;
+    }
+}
+
+/* What a flow moves is what `before` has moved; by op, or by job if those are
+ * fewer. */
+static void forward_all(struct rf_simulation *b, const struct rf_flow *flow,
+                        const struct rf_flow *before)
+{
+    const uint64_t n = RF_MIN(flow->n_ops, flow->n_jobs);
+    for (uint64_t i = 0; flow->bytes > 0 && i < n; i++) {
+        const double start = (double)i / (double)n;
+        const double end = (double)(i + 1) / (double)n;
+        const double bytes = (double)flow->bytes;
+        const double from_bytes = (double)before->bytes;
+        const struct rf_span span = {start * bytes, end * bytes};
+        const struct rf_span from = {start * from_bytes, end * from_bytes};
+        rf_simulation_forward(b, flow, &span, before, &from);
+    }
+}
+
+static void place_bands(struct rf_simulation *b, const struct rf_circle *circle)
+{
+    const uint32_t n = circle->first->n;
+    uint32_t first, end;
+    for (uint32_t band = 0; hops_of(circle, band, &first, &end); band++) {
+        struct rf_flow *flows =
+            &b->flows[circle->first_band + (size_t)band * n];
+        for (uint32_t at = 0; at < n; at++) {
+            flows[at].latency_ms *= end - first;
+            if (band > 0) {
+                const uint32_t from = (at + n - circle->width) % n;
+                forward_all(b, &flows[at], &(flows - n)[from]);
+            }
+        }
+    }
+}
+
+void rf_simulation_place_rings(struct rf_simulation *b)
+{
+    if (b->rings == NULL) {
+        return;
+    }
+    place_entries(b, b->rings);
+    for (size_t i = 0; i < b->rings->n_circles; i++) {
+        place_bands(b, &b->rings->circles[i]);
+    }
+}
+
+void rf_simulation_free_rings(struct rf_simulation *b)
+{
+    if (b->rings == NULL) {
+        return;
+    }
+    free_circles(b->rings);
+    free(b->rings);
+}

@@ -1,0 +1,499 @@
+/*
+ * One side of a scenario: its sizes, layout and nodes, with every rule that
+ * needs neither the model nor the cluster.
+ *
+ * Sizes are at most 65536 each, so that a product of three of them fits 64
+ * bits. What has been read when an error is found is freed by the owner of the
+ * scenario.
+ */
+#include "planner/scenario/spec_side.h"
+
+#include <string.h>
+
+#include "common/mem.h"
+
+static const char *const layout_names[] = {
+    "megatron", "hf", "vllm", "sglang", "fsdp", "fsdp1", "zero3", "spec", NULL};
+
+const char *rf_layout_name(enum rf_layout_kind layout)
+{
+    return layout_names[layout];
+}
+
+const char *const *rf_layout_names(void)
+{
+    return layout_names;
+}
+
+static enum rf_status read_pp_layers(const struct rf_jnode *node,
+                                     struct rf_side_spec *side, bool pp_given,
+                                     struct rf_err *err)
+{
+    struct rf_jnode list = rf_jnode_get(node, "pp_layers");
+    size_t count = json_array_size(list.value);
+    if (list.value == NULL) {
+        return RF_OK;
+    }
+    if (!json_is_array(list.value) || count < 1 || count > RF_SIDE_SIZE_MAX) {
+        return rf_jnode_wrong(&list, err,
+                              "must be an array with the number of layers of "
+                              "each pipeline stage");
+    }
+    if (pp_given && count != side->pp) {
+        return rf_jnode_fail(&list, err,
+                             "has %zu entries, but pp is %u: one entry per "
+                             "stage",
+                             count, side->pp);
+    }
+    side->pp = (uint32_t)count;
+    side->pp_layers = rf_xcalloc(count, sizeof(*side->pp_layers));
+    side->n_pp_layers = side->pp;
+    for (size_t i = 0; i < count; i++) {
+        struct rf_jnode item = rf_jnode_at(&list, i);
+        json_int_t layers = json_integer_value(item.value);
+        if (!json_is_integer(item.value) || layers < 0 ||
+            layers > RF_SIDE_SIZE_MAX) {
+            return rf_jnode_wrong(&item, err, "must be an integer from 0 to %d",
+                                  RF_SIDE_SIZE_MAX);
+        }
+        side->pp_layers[i] = (uint32_t)layers;
+    }
+    return RF_OK;
+}
+
+/* A list of hosts; a number of them is only noted, see rf_side_seat(). */
+static enum rf_status read_nodes(const struct rf_jnode *node,
+                                 struct rf_side_spec *side,
+                                 const char *const *node_names,
+                                 uint32_t n_node_names, struct rf_err *err)
+{
+    struct rf_jnode list = rf_jnode_get(node, "nodes");
+    size_t count = json_array_size(list.value);
+    if (list.value == NULL) {
+        return RF_OK;
+    }
+    if (json_is_number(list.value)) {
+        return rf_jnode_u32(node, "nodes", 1, RF_SIDE_SIZE_MAX, &side->n_nodes,
+                            err);
+    }
+    if (!json_is_array(list.value) || count < 1) {
+        return rf_jnode_wrong(&list, err,
+                              "must be an array of hosts listed under "
+                              "\"nodes\" of the cluster, or how many of them");
+    }
+    side->nodes = rf_xcalloc(count, sizeof(*side->nodes));
+    for (size_t i = 0; i < count; i++) {
+        struct rf_jnode item = rf_jnode_at(&list, i);
+        const char *name = json_string_value(item.value);
+        uint32_t found = 0;
+        if (name == NULL) {
+            return rf_jnode_wrong(&item, err, "must be the name of a host");
+        }
+        while (found < n_node_names && strcmp(name, node_names[found]) != 0) {
+            found++;
+        }
+        if (found == n_node_names) {
+            return rf_jnode_fail(
+                &item, err,
+                "\"%.60s\" is not among the cluster's nodes; a number in place "
+                "of the list takes as many, whatever they are called",
+                name);
+        }
+        for (uint32_t j = 0; j < side->n_nodes; j++) {
+            if (side->nodes[j] == found) {
+                return rf_jnode_fail(&item, err, "\"%.60s\" is listed twice",
+                                     name);
+            }
+        }
+        side->nodes[side->n_nodes++] = found;
+    }
+    return RF_OK;
+}
+
+static bool has_node(const struct rf_side_spec *side, uint32_t node)
+{
+    for (uint32_t i = 0; side->nodes != NULL && i < side->n_nodes; i++) {
+        if (side->nodes[i] == node) {
+            return true;
+        }
+    }
+    return false;
+}
+
+enum rf_status rf_side_seat(const struct rf_jnode *node,
+                            struct rf_side_spec *side,
+                            const struct rf_side_spec *other,
+                            uint32_t n_node_names, struct rf_err *err)
+{
+    struct rf_jnode member = rf_jnode_get(node, "nodes");
+    uint32_t wanted = side->n_nodes, others = 0;
+    if (side->nodes != NULL || wanted == 0) {
+        return RF_OK;
+    }
+    if (n_node_names == 0) { /* planned on one imaginary node */
+        side->n_nodes = 0;
+        return RF_OK;
+    }
+    side->nodes = rf_xcalloc(wanted, sizeof(*side->nodes));
+    side->n_nodes = 0;
+    for (uint32_t n = 0; n < n_node_names && side->n_nodes < wanted; n++) {
+        if (other != NULL && has_node(other, n)) {
+            others++;
+        } else {
+            side->nodes[side->n_nodes++] = n;
+        }
+    }
+    if (side->n_nodes == wanted) {
+        return RF_OK;
+    }
+    return others > 0
+               ? rf_jnode_fail(&member, err,
+                               "needs %u nodes, but the cluster has %u and the "
+                               "other side takes %u of them",
+                               wanted, n_node_names, others)
+               : rf_jnode_fail(&member, err,
+                               "needs %u nodes, but the cluster has %u", wanted,
+                               n_node_names);
+}
+
+static enum rf_status read_mesh(const struct rf_jnode *node,
+                                struct rf_side_spec *side, struct rf_err *err)
+{
+    struct rf_jnode list = rf_jnode_get(node, "mesh");
+    if (!json_is_array(list.value) || json_array_size(list.value) != 2) {
+        return rf_jnode_wrong(&list, err,
+                              "must be an array of two sizes, such as [2, 4]");
+    }
+    for (size_t i = 0; i < 2; i++) {
+        struct rf_jnode item = rf_jnode_at(&list, i);
+        json_int_t size = json_integer_value(item.value);
+        if (!json_is_integer(item.value) || size < 1 ||
+            size > RF_SIDE_SIZE_MAX) {
+            return rf_jnode_wrong(&item, err, "must be an integer from 1 to %d",
+                                  RF_SIDE_SIZE_MAX);
+        }
+        side->mesh[i] = (uint32_t)size;
+    }
+    return RF_OK;
+}
+
+/* One word of a sharding spec at the start of `text`: its length, 0: none. */
+static size_t spec_word(const char *text)
+{
+    static const char *const words[] = {"S01", "S0", "S1", "R"};
+    for (unsigned i = 0; i < RF_ARRAY_SIZE(words); i++) {
+        if (strncmp(text, words[i], strlen(words[i])) == 0) {
+            return strlen(words[i]);
+        }
+    }
+    return 0;
+}
+
+static enum rf_status add_spec_words(const struct rf_jnode *node,
+                                     const char *text, bool one,
+                                     struct rf_side_spec *side,
+                                     struct rf_err *err)
+{
+    do {
+        size_t length = spec_word(text);
+        if (length == 0 || (one && text[length] != '\0')) {
+            return rf_jnode_wrong(node, err,
+                                  "must be made of \"R\", \"S0\", \"S1\", "
+                                  "\"S01\", one for each dimension");
+        }
+        if (side->n_spec == RF_TENSOR_MAX_DIMS) {
+            return rf_jnode_fail(node, err, "more than %d dimensions",
+                                 RF_TENSOR_MAX_DIMS);
+        }
+        memcpy(side->spec[side->n_spec++], text, length);
+        text += length;
+    } while (*text != '\0');
+    return RF_OK;
+}
+
+static enum rf_status read_sharding(const struct rf_jnode *node,
+                                    struct rf_side_spec *side,
+                                    struct rf_err *err)
+{
+    struct rf_jnode list = rf_jnode_get(node, "spec");
+    enum rf_status status = RF_OK;
+    unsigned axes[2] = {0, 0};
+    if (json_is_string(list.value)) {
+        status = add_spec_words(&list, json_string_value(list.value), false,
+                                side, err);
+    } else if (!json_is_array(list.value) || json_array_size(list.value) == 0) {
+        return rf_jnode_wrong(&list, err,
+                              "must be an array such as [\"S0\", \"R\"] or a "
+                              "string such as \"S0R\"");
+    }
+    for (size_t i = 0; i < json_array_size(list.value) && status == RF_OK;
+         i++) {
+        struct rf_jnode item = rf_jnode_at(&list, i);
+        const char *word = json_string_value(item.value);
+        status =
+            add_spec_words(&item, word != NULL ? word : "", true, side, err);
+    }
+    for (uint32_t d = 0; d < side->n_spec; d++) {
+        axes[0] += strchr(side->spec[d], '0') != NULL;
+        axes[1] += strchr(side->spec[d], '1') != NULL;
+    }
+    if (status == RF_OK && (axes[0] > 1 || axes[1] > 1)) {
+        return rf_jnode_fail(&list, err,
+                             "mesh axis %d splits more than one dimension",
+                             axes[0] > 1 ? 0 : 1);
+    }
+    return status;
+}
+
+/* Rules of the layouts that have no tensor or pipeline parallelism. */
+static enum rf_status check_flat_layout(const struct rf_jnode *node,
+                                        const struct rf_side_spec *side,
+                                        struct rf_err *err)
+{
+    const struct {
+        const char *key;
+        uint32_t size;
+    } sizes[] = {{"tp", side->tp},   {"cp", side->cp}, {"ep", side->ep},
+                 {"etp", side->etp}, {"pp", side->pp}, {"vpp", side->vpp}};
+    for (unsigned i = 0; i < RF_ARRAY_SIZE(sizes); i++) {
+        struct rf_jnode member = rf_jnode_get(node, sizes[i].key);
+        if (sizes[i].size != 1) {
+            return rf_jnode_wrong(&member, err,
+                                  "must be 1 with layout %s, which shards over "
+                                  "%s only",
+                                  rf_layout_name(side->layout),
+                                  side->layout == RF_LAYOUT_SPEC ? "its mesh"
+                                                                 : "dp");
+        }
+    }
+    return RF_OK;
+}
+
+static enum rf_status check_spec_layout(const struct rf_jnode *node,
+                                        struct rf_side_spec *side,
+                                        struct rf_err *err)
+{
+    enum rf_status status;
+    uint64_t devices;
+    if ((status = rf_jnode_require(node, "mesh", err)) != RF_OK ||
+        (status = rf_jnode_require(node, "spec", err)) != RF_OK ||
+        (status = read_mesh(node, side, err)) != RF_OK ||
+        (status = read_sharding(node, side, err)) != RF_OK) {
+        return status;
+    }
+    devices = (uint64_t)side->mesh[0] * side->mesh[1];
+    if (devices > RF_SIDE_SIZE_MAX) {
+        struct rf_jnode mesh = rf_jnode_get(node, "mesh");
+        return rf_jnode_fail(&mesh, err, "has more than %d devices",
+                             RF_SIDE_SIZE_MAX);
+    }
+    if (side->dp_given && side->dp != devices) {
+        struct rf_jnode dp = rf_jnode_get(node, "dp");
+        return rf_jnode_wrong(&dp, err,
+                              "must be left out or be the mesh's %u devices",
+                              (unsigned)devices);
+    }
+    side->dp = (uint32_t)devices;
+    side->dp_given = true;
+    return RF_OK;
+}
+
+static bool shards_over_dp(enum rf_layout_kind layout)
+{
+    return layout == RF_LAYOUT_FSDP || layout == RF_LAYOUT_FSDP1 ||
+           layout == RF_LAYOUT_ZERO3;
+}
+
+static enum rf_status check_replicas(const struct rf_jnode *node,
+                                     const struct rf_side_spec *side,
+                                     struct rf_err *err)
+{
+    struct rf_jnode member = rf_jnode_get(node, "dp_replicate");
+    if (member.value != NULL && !shards_over_dp(side->layout)) {
+        return rf_jnode_fail(&member, err,
+                             "needs layout fsdp, fsdp1 or zero3; with %s all "
+                             "dp ranks hold the same",
+                             rf_layout_name(side->layout));
+    }
+    if (side->dp_given && side->dp % side->dp_replicate != 0) {
+        return rf_jnode_fail(
+            &member, err, "dp %% dp_replicate must be 0, dp is %u", side->dp);
+    }
+    return RF_OK;
+}
+
+static enum rf_status check_attention(const struct rf_jnode *node,
+                                      const struct rf_side_spec *side,
+                                      struct rf_err *err)
+{
+    struct rf_jnode member = rf_jnode_get(node, "attention_dp");
+    if (member.value != NULL && side->layout != RF_LAYOUT_SGLANG) {
+        return rf_jnode_fail(&member, err,
+                             "needs layout sglang; with %s all tp ranks share "
+                             "out the heads",
+                             rf_layout_name(side->layout));
+    }
+    return RF_OK;
+}
+
+static enum rf_status check_pipeline(const struct rf_jnode *node,
+                                     const struct rf_side_spec *side,
+                                     struct rf_err *err)
+{
+    bool uneven = side->first_stage_layers != 0 || side->last_stage_layers != 0;
+    if (side->pp_layers != NULL && uneven) {
+        return rf_jnode_fail(node, err,
+                             "\"pp_layers\" already says how many layers the "
+                             "first and last stages have");
+    }
+    if (uneven && side->pp < 2) {
+        return rf_jnode_fail(node, err,
+                             "layers of the first or last pipeline stage need "
+                             "pp of at least 2");
+    }
+    if (side->vpp > 1 && side->layout != RF_LAYOUT_MEGATRON) {
+        return rf_jnode_fail(node, err, "vpp needs layout megatron, not %s",
+                             rf_layout_name(side->layout));
+    }
+    if (side->vpp > 1 && side->pp < 2) {
+        return rf_jnode_fail(node, err, "vpp %u needs pp of at least 2",
+                             side->vpp);
+    }
+    return RF_OK;
+}
+
+/* With EP, inference engines place whole experts, but SGLang splits them over
+ * what EP leaves of TP; otherwise expert matrices are split as the dense ones
+ * are. */
+uint32_t rf_side_default_etp(const struct rf_side_spec *side)
+{
+    if (side->layout == RF_LAYOUT_SGLANG) {
+        return RF_MAX(side->tp / side->ep, 1);
+    }
+    return side->layout != RF_LAYOUT_MEGATRON && side->ep > 1 ? 1 : side->tp;
+}
+
+static enum rf_status read_sizes(const struct rf_jnode *node,
+                                 struct rf_side_spec *side, struct rf_err *err)
+{
+    const uint32_t max = RF_SIDE_SIZE_MAX;
+    enum rf_status status;
+    side->dp_given = json_object_get(node->value, "dp") != NULL;
+    side->tp = 1;
+    side->cp = 1;
+    side->ep = 1;
+    side->pp = 1;
+    side->vpp = 1;
+    side->dp_replicate = 1;
+    side->attention_dp = 1;
+    if ((status = rf_jnode_u32(node, "tp", 1, max, &side->tp, err)) != RF_OK ||
+        (status = rf_jnode_u32(node, "cp", 1, max, &side->cp, err)) != RF_OK ||
+        (status = rf_jnode_u32(node, "ep", 1, max, &side->ep, err)) != RF_OK ||
+        (status = rf_jnode_u32(node, "dp", 1, max, &side->dp, err)) != RF_OK ||
+        (status = rf_jnode_u32(node, "dp_replicate", 1, max,
+                               &side->dp_replicate, err)) != RF_OK ||
+        (status = rf_jnode_u32(node, "attention_dp", 1, max,
+                               &side->attention_dp, err)) != RF_OK ||
+        (status = rf_jnode_u32(node, "pp", 1, max, &side->pp, err)) != RF_OK ||
+        (status = rf_jnode_u32(node, "vpp", 1, max, &side->vpp, err)) !=
+            RF_OK ||
+        (status = rf_jnode_u32(node, "num_layers_in_first_pipeline_stage", 1,
+                               max, &side->first_stage_layers, err)) != RF_OK ||
+        (status = rf_jnode_u32(node, "num_layers_in_last_pipeline_stage", 1,
+                               max, &side->last_stage_layers, err)) != RF_OK) {
+        return status;
+    }
+    side->etp = rf_side_default_etp(side);
+    return rf_jnode_u32(node, "etp", 1, max, &side->etp, err);
+}
+
+static enum rf_status read_side_dtype(const struct rf_jnode *node,
+                                      struct rf_side_spec *side,
+                                      struct rf_err *err)
+{
+    struct rf_jnode member = rf_jnode_get(node, "dtype");
+    const char *name = NULL;
+    enum rf_status status = rf_jnode_string(node, "dtype", &name, err);
+    if (status != RF_OK || name == NULL) {
+        return status;
+    }
+    if (!rf_dtype_parse(name, &side->dtype)) {
+        return rf_jnode_fail(&member, err,
+                             "unknown dtype \"%.40s\"; known: " RF_DTYPE_NAMES,
+                             name);
+    }
+    side->dtype_given = true;
+    return RF_OK;
+}
+
+static enum rf_status read_quantize(const struct rf_jnode *node,
+                                    struct rf_side_spec *side,
+                                    struct rf_err *err)
+{
+    static const char *const formulas[] = {"none", "amax_448", NULL};
+    unsigned formula = 0;
+    enum rf_status status =
+        rf_jnode_choice(node, "quantize", formulas, &formula, err);
+    side->quantize = formula == 1;
+    return status;
+}
+
+enum rf_status rf_side_from_json(const struct rf_jnode *node,
+                                 struct rf_side_spec *side,
+                                 const char *const *node_names,
+                                 uint32_t n_node_names, struct rf_err *err)
+{
+    static const char *const keys[] = {"layout",
+                                       "tp",
+                                       "cp",
+                                       "ep",
+                                       "etp",
+                                       "dp",
+                                       "dp_replicate",
+                                       "attention_dp",
+                                       "pp",
+                                       "vpp",
+                                       "pp_layers",
+                                       "num_layers_in_first_pipeline_stage",
+                                       "num_layers_in_last_pipeline_stage",
+                                       "dtype",
+                                       "quantize",
+                                       "nodes",
+                                       "spec",
+                                       "mesh",
+                                       NULL};
+    unsigned layout = RF_LAYOUT_MEGATRON;
+    enum rf_status status;
+    bool pp_given = json_object_get(node->value, "pp") != NULL;
+    if ((status = rf_jnode_check_keys(node, keys, err)) != RF_OK ||
+        (status = rf_jnode_choice(node, "layout", layout_names, &layout,
+                                  err)) != RF_OK) {
+        return status;
+    }
+    side->layout = (enum rf_layout_kind)layout;
+    if ((status = read_sizes(node, side, err)) != RF_OK ||
+        (status = read_pp_layers(node, side, pp_given, err)) != RF_OK ||
+        (status = read_side_dtype(node, side, err)) != RF_OK ||
+        (status = read_quantize(node, side, err)) != RF_OK ||
+        (status = read_nodes(node, side, node_names, n_node_names, err)) !=
+            RF_OK ||
+        (status = check_pipeline(node, side, err)) != RF_OK ||
+        (status = check_replicas(node, side, err)) != RF_OK ||
+        (status = check_attention(node, side, err)) != RF_OK) {
+        return status;
+    }
+    if (side->layout >= RF_LAYOUT_FSDP &&
+        (status = check_flat_layout(node, side, err)) != RF_OK) {
+        return status;
+    }
+    if (side->layout == RF_LAYOUT_SPEC) {
+        return check_spec_layout(node, side, err);
+    }
+    if (json_object_get(node->value, "spec") != NULL ||
+        json_object_get(node->value, "mesh") != NULL) {
+        return rf_jnode_fail(node, err,
+                             "\"spec\" and \"mesh\" need layout spec, not %s",
+                             rf_layout_name(side->layout));
+    }
+    return RF_OK;
+}

@@ -1,0 +1,466 @@
+/*
+ * Worlds: how many ranks each side has and on which slot each rank sits.
+ *
+ * A side's ranks are the first `size` entries of its list of places; mesh rank
+ * i sits at place i. Everything is worked out and checked before anything is
+ * kept, so a failure leaves `spec` as it was.
+ */
+#include "planner/scenario/world.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/mem.h"
+#include "planner/layout/unknown_tensors.h"
+#include "planner/layout/mesh_rules.h"
+
+struct place {
+    uint32_t node, slot;
+};
+
+/* The slots that a side may use, in order, and how many of them it does. */
+struct seats {
+    struct place *places;
+    uint32_t n_places;
+    uint32_t size;
+};
+
+static uint64_t gcd(uint64_t a, uint64_t b)
+{
+    while (b != 0) {
+        uint64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+/* Least common multiple, 0 when it is larger than any world. */
+static uint64_t lcm(uint64_t a, uint64_t b)
+{
+    uint64_t result;
+    if (a == 0 || b == 0 || !rf_mul_u64(a / gcd(a, b), b, &result) ||
+        result > RF_WORLD_MAX_RANKS) {
+        return 0;
+    }
+    return result;
+}
+
+/* Sizes are at most 65536 each: three of them fit 64 bits. */
+static uint64_t dense_group(const struct rf_side_spec *side)
+{
+    return (uint64_t)side->tp * side->cp * side->pp;
+}
+
+static uint64_t expert_group(const struct rf_side_spec *side)
+{
+    return (uint64_t)side->etp * side->ep * side->pp;
+}
+
+/* Ranks of the smallest mesh that has these sizes; 0: too many. */
+static uint64_t smallest_size(const struct rf_side_spec *side)
+{
+    uint64_t dense;
+    if (!rf_mul_u64(dense_group(side),
+                    side->dp_given ? side->dp : side->dp_replicate, &dense)) {
+        return 0;
+    }
+    return lcm(dense, expert_group(side));
+}
+
+static enum rf_status fail_dp(const struct rf_spec *spec, enum rf_side which,
+                              struct rf_err *err)
+{
+    const struct rf_side_spec *side = rf_side_of(spec, which);
+    const uint64_t group = dense_group(side);
+    uint64_t step, below;
+    char also[32] = "";
+    assert(group > 0); /* sizes are 1 or more */
+    step = lcm(group, expert_group(side)) / group;
+    assert(step > 0); /* size_of_side() has refused it */
+    below = side->dp / step * step;
+    if (below > 0) {
+        snprintf(also, sizeof(also), "%llu, ", (unsigned long long)below);
+    }
+    return rf_world_fail(
+        which, err,
+        "tp·cp·pp·dp = %llu ranks do not divide into groups of etp·ep·pp = "
+        "%u·%u·%u = %llu; nearest values of dp that work: %s%llu",
+        (unsigned long long)(dense_group(side) * side->dp), side->etp, side->ep,
+        side->pp, (unsigned long long)expert_group(side), also,
+        (unsigned long long)(below + step));
+}
+
+static enum rf_status fail_division(const struct rf_spec *spec,
+                                    enum rf_side which, uint32_t slots,
+                                    struct rf_err *err)
+{
+    const struct rf_side_spec *side = rf_side_of(spec, which);
+    uint64_t step = smallest_size(side);
+    uint64_t below;
+    bool dense = slots % dense_group(side) != 0;
+    char also[32] = "";
+    assert(step > 0); /* size_of_side() has refused it */
+    below = slots / step * step;
+    if (below > 0) {
+        snprintf(also, sizeof(also), "%llu, ", (unsigned long long)below);
+    }
+    if (side->dp_replicate > 1) {
+        return rf_world_fail(
+            which, err,
+            "%u slots do not divide into dp_replicate = %u "
+            "groups; nearest numbers of slots that work: "
+            "%s%llu (an explicit dp uses the first slots only)",
+            slots, side->dp_replicate, also,
+            (unsigned long long)(below + step));
+    }
+    return rf_world_fail(
+        which, err,
+        "%u slots do not divide into groups of %s = %u·%u·%u = %llu ranks; "
+        "nearest numbers of slots that work: %s%llu (an explicit dp uses the "
+        "first slots only)",
+        slots, dense ? "tp·cp·pp" : "etp·ep·pp", dense ? side->tp : side->etp,
+        dense ? side->cp : side->ep, side->pp,
+        (unsigned long long)(dense ? dense_group(side) : expert_group(side)),
+        also, (unsigned long long)(below + step));
+}
+
+/* How many of its places a side uses: all, or what an explicit dp needs. */
+static enum rf_status size_of_side(const struct rf_spec *spec,
+                                   enum rf_side which, struct seats *seats,
+                                   struct rf_err *err)
+{
+    const struct rf_side_spec *side = rf_side_of(spec, which);
+    uint64_t needed = smallest_size(side);
+    if (needed == 0) {
+        return rf_world_fail(which, err,
+                             "the smallest world of these sizes has more than "
+                             "%u ranks",
+                             RF_WORLD_MAX_RANKS);
+    }
+    if (side->dp_given && needed != dense_group(side) * side->dp) {
+        return fail_dp(spec, which, err);
+    }
+    if (needed > seats->n_places) {
+        return rf_world_fail(which, err, "needs at least %llu slots but has %u",
+                             (unsigned long long)needed, seats->n_places);
+    }
+    seats->size = side->dp_given ? (uint32_t)needed : seats->n_places;
+    if (seats->size % needed != 0) {
+        return fail_division(spec, which, seats->size, err);
+    }
+    return RF_OK;
+}
+
+/* Appends the slots of a node. */
+static void add_places(struct seats *seats, uint32_t node, uint32_t n_slots)
+{
+    for (uint32_t slot = 0; slot < n_slots; slot++) {
+        seats->places[seats->n_places++] = (struct place){node, slot};
+    }
+}
+
+/* Appends the slots of the nodes that `side` names, or of all. */
+static void add_named(struct seats *seats, const struct rf_side_spec *side,
+                      const uint32_t *slots, uint32_t n_nodes)
+{
+    if (side->nodes == NULL) {
+        for (uint32_t node = 0; node < n_nodes; node++) {
+            add_places(seats, node, slots[node]);
+        }
+        return;
+    }
+    for (uint32_t i = 0; i < side->n_nodes; i++) {
+        add_places(seats, side->nodes[i], slots[side->nodes[i]]);
+    }
+}
+
+static bool names_node(const struct rf_side_spec *side, uint32_t node)
+{
+    for (uint32_t i = 0; i < side->n_nodes; i++) {
+        if (side->nodes[i] == node) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static enum rf_status seat_colocated(const struct rf_spec *spec,
+                                     const uint32_t *slots, uint32_t n_nodes,
+                                     struct seats seats[RF_SIDES],
+                                     struct rf_err *err)
+{
+    const struct rf_side_spec *train = &spec->train, *infer = &spec->infer;
+    const struct rf_side_spec *named = train->nodes != NULL ? train : infer;
+    enum rf_status status;
+    if (train->nodes != NULL && infer->nodes != NULL &&
+        (train->n_nodes != infer->n_nodes ||
+         memcmp(train->nodes, infer->nodes,
+                train->n_nodes * sizeof(*train->nodes)) != 0)) {
+        return rf_world_fail(RF_INFER, err,
+                             "colocated sides share their slots: \"nodes\" "
+                             "must be the same as the training side's");
+    }
+    add_named(&seats[RF_TRAIN], named, slots, n_nodes);
+    add_named(&seats[RF_INFER], named, slots, n_nodes);
+    status = size_of_side(spec, RF_TRAIN, &seats[RF_TRAIN], err);
+    return status != RF_OK
+               ? status
+               : size_of_side(spec, RF_INFER, &seats[RF_INFER], err);
+}
+
+/* A side without nodes: its smallest world from the first slots that neither
+ * belong to a node that `other` names nor are among the `taken` first ones. */
+static void add_free(struct seats *seats, const struct rf_side_spec *other,
+                     uint32_t taken, uint64_t wanted, const uint32_t *slots,
+                     uint32_t n_nodes)
+{
+    for (uint32_t node = 0; node < n_nodes; node++) {
+        if (names_node(other, node)) {
+            continue;
+        }
+        for (uint32_t slot = 0; slot < slots[node]; slot++) {
+            if (taken > 0) {
+                taken--;
+            } else if (seats->n_places < wanted) {
+                seats->places[seats->n_places++] = (struct place){node, slot};
+            }
+        }
+    }
+}
+
+static enum rf_status seat_disaggregated(const struct rf_spec *spec,
+                                         const uint32_t *slots,
+                                         uint32_t n_nodes,
+                                         struct seats seats[RF_SIDES],
+                                         struct rf_err *err)
+{
+    uint32_t taken = 0; /* by the training side from the free slots */
+    for (uint32_t i = 0; i < spec->train.n_nodes; i++) {
+        if (names_node(&spec->infer, spec->train.nodes[i])) {
+            return rf_world_fail(RF_INFER, err,
+                                 "disaggregated sides must not share nodes: "
+                                 "\"nodes\" has one of the training side's");
+        }
+    }
+    for (int i = 0; i < RF_SIDES; i++) {
+        enum rf_side which = (enum rf_side)i;
+        const struct rf_side_spec *side = rf_side_of(spec, which);
+        const struct rf_side_spec *other =
+            rf_side_of(spec, which == RF_TRAIN ? RF_INFER : RF_TRAIN);
+        enum rf_status status;
+        if (side->nodes != NULL) {
+            add_named(&seats[i], side, slots, n_nodes);
+        } else {
+            add_free(&seats[i], other, taken, smallest_size(side), slots,
+                     n_nodes);
+            taken = seats[i].n_places;
+        }
+        status = size_of_side(spec, which, &seats[i], err);
+        if (status != RF_OK) {
+            return status;
+        }
+    }
+    return RF_OK;
+}
+
+uint64_t rf_world_smallest(const struct rf_spec *spec)
+{
+    uint64_t train = smallest_size(&spec->train);
+    uint64_t infer = smallest_size(&spec->infer);
+    if (spec->mode == RF_COLOCATED) {
+        return lcm(train, infer);
+    }
+    return train == 0 || infer == 0 ? 0 : train + infer;
+}
+
+static void place_ranks(const struct rf_spec *spec,
+                        struct seats seats[RF_SIDES], struct rf_world *world)
+{
+    bool shared = spec->mode == RF_COLOCATED && !spec->separate_processes;
+    for (int i = 0; i < RF_SIDES; i++) {
+        const struct rf_side_spec *side = rf_side_of(spec, (enum rf_side)i);
+        uint32_t base = i == RF_TRAIN || shared ? 0 : seats[RF_TRAIN].size;
+        world->size[i] = seats[i].size;
+        world->edp[i] = (uint32_t)(seats[i].size / expert_group(side));
+        for (uint32_t index = 0; index < seats[i].size; index++) {
+            struct rf_rank *rank = &world->ranks[base + index];
+            rank->node = seats[i].places[index].node;
+            rank->slot = seats[i].places[index].slot;
+            rank->index[i] = index;
+            world->rank_of[i][index] = base + index;
+        }
+    }
+}
+
+static struct rf_world *make_world(const struct rf_spec *spec,
+                                   struct seats seats[RF_SIDES],
+                                   uint32_t n_nodes)
+{
+    bool shared = spec->mode == RF_COLOCATED && !spec->separate_processes;
+    struct rf_world *world = rf_xcalloc(1, sizeof(*world));
+    uint32_t train = seats[RF_TRAIN].size, infer = seats[RF_INFER].size;
+    world->n_ranks = shared ? RF_MAX(train, infer) : train + infer;
+    world->n_nodes = n_nodes;
+    world->ranks = rf_calloc(world->n_ranks, sizeof(*world->ranks));
+    world->rank_of[RF_TRAIN] = rf_calloc(train, sizeof(uint32_t));
+    world->rank_of[RF_INFER] = rf_calloc(infer, sizeof(uint32_t));
+    if (world->ranks == NULL || world->rank_of[RF_TRAIN] == NULL ||
+        world->rank_of[RF_INFER] == NULL) {
+        rf_world_destroy(world);
+        return NULL;
+    }
+    for (uint32_t r = 0; r < world->n_ranks; r++) {
+        world->ranks[r].index[RF_TRAIN] = RF_NONE;
+        world->ranks[r].index[RF_INFER] = RF_NONE;
+    }
+    place_ranks(spec, seats, world);
+    return world;
+}
+
+/* Slots of the whole cluster, checked. */
+static enum rf_status count_slots(const uint32_t *slots, uint32_t n_nodes,
+                                  uint32_t *total, struct rf_err *err)
+{
+    uint64_t sum = 0;
+    for (uint32_t node = 0; node < n_nodes; node++) {
+        sum += slots[node];
+    }
+    if (sum > RF_WORLD_MAX_RANKS) {
+        return rf_err_set(err, RF_ERR_CONFIG,
+                          "%llu slots, at most %u are supported",
+                          (unsigned long long)sum, RF_WORLD_MAX_RANKS);
+    }
+    *total = (uint32_t)sum;
+    return RF_OK;
+}
+
+/* Node numbers of a scenario are those of the cluster it was read for. */
+static enum rf_status check_nodes(const struct rf_spec *spec, uint32_t n_nodes,
+                                  struct rf_err *err)
+{
+    for (int i = 0; i < RF_SIDES; i++) {
+        const struct rf_side_spec *side = rf_side_of(spec, (enum rf_side)i);
+        for (uint32_t j = 0; j < side->n_nodes; j++) {
+            if (side->nodes[j] >= n_nodes) {
+                return rf_world_fail((enum rf_side)i, err,
+                                     "\"nodes\" names a node, but the cluster "
+                                     "has %u",
+                                     n_nodes);
+            }
+        }
+    }
+    return RF_OK;
+}
+
+static enum rf_status seat_sides(const struct rf_spec *spec,
+                                 const uint32_t *slots, uint32_t n_nodes,
+                                 struct seats seats[RF_SIDES],
+                                 struct rf_err *err)
+{
+    uint32_t total = 0;
+    enum rf_status status = count_slots(slots, n_nodes, &total, err);
+    if (status != RF_OK) {
+        return status;
+    }
+    for (int i = 0; i < RF_SIDES; i++) {
+        seats[i].places = rf_calloc(total, sizeof(*seats[i].places));
+        if (seats[i].places == NULL && total > 0) {
+            return rf_err_set(err, RF_ERR_NOMEM, "%u slots", total);
+        }
+    }
+    return spec->mode == RF_COLOCATED
+               ? seat_colocated(spec, slots, n_nodes, seats, err)
+               : seat_disaggregated(spec, slots, n_nodes, seats, err);
+}
+
+enum rf_status rf_world_place(struct rf_spec *spec, const uint32_t *slots,
+                              uint32_t n_nodes, struct rf_world **out,
+                              struct rf_err *err)
+{
+    struct seats seats[RF_SIDES] = {{0}};
+    struct rf_world *world;
+    uint32_t imaginary = 0;
+    enum rf_status status = check_nodes(spec, n_nodes, err);
+    if (status != RF_OK) {
+        return status;
+    }
+    if (n_nodes == 0) {
+        imaginary = (uint32_t)rf_world_smallest(spec);
+        if (imaginary == 0) {
+            return rf_err_set(
+                err, RF_ERR_CONFIG,
+                "the smallest world of both sides has more than %u "
+                "ranks",
+                RF_WORLD_MAX_RANKS);
+        }
+        slots = &imaginary;
+        n_nodes = 1;
+    }
+    status = seat_sides(spec, slots, n_nodes, seats, err);
+    if (status == RF_OK) {
+        world = make_world(spec, seats, n_nodes);
+        if (world == NULL) {
+            status = rf_err_set(err, RF_ERR_NOMEM, "ranks of the world");
+        } else {
+            spec->train.dp =
+                (uint32_t)(world->size[RF_TRAIN] / dense_group(&spec->train));
+            spec->infer.dp =
+                (uint32_t)(world->size[RF_INFER] / dense_group(&spec->infer));
+            *out = world;
+        }
+    }
+    free(seats[RF_TRAIN].places);
+    free(seats[RF_INFER].places);
+    return status;
+}
+
+enum rf_status rf_world_build(struct rf_spec *spec,
+                              const struct rf_model *model,
+                              const uint32_t *slots, uint32_t n_nodes,
+                              struct rf_world **out, struct rf_err *err)
+{
+    enum rf_status status;
+    if ((status = rf_world_check_side(spec, RF_TRAIN, model, err)) != RF_OK ||
+        (status = rf_world_check_side(spec, RF_INFER, model, err)) != RF_OK ||
+        (status = rf_unknown_check(model, spec, err)) != RF_OK ||
+        (status = rf_world_check_dtypes(spec, model, err)) != RF_OK) {
+        return status;
+    }
+    return rf_world_place(spec, slots, n_nodes, out, err);
+}
+
+void rf_world_destroy(struct rf_world *world)
+{
+    if (world == NULL) {
+        return;
+    }
+    free(world->ranks);
+    free(world->rank_of[RF_TRAIN]);
+    free(world->rank_of[RF_INFER]);
+    free(world);
+}
+
+struct rf_coord rf_coord_of(const struct rf_side_spec *side, uint32_t size,
+                            uint32_t index)
+{
+    uint32_t stage = size / side->pp;
+    uint32_t s = index % stage;
+    return (struct rf_coord){
+        .tp = s % side->tp,
+        .cp = s / side->tp % side->cp,
+        .dp = s / (side->tp * side->cp),
+        .pp = index / stage,
+        .etp = s % side->etp,
+        .ep = s / side->etp % side->ep,
+        .edp = s / (side->etp * side->ep),
+    };
+}
+
+bool rf_same_slot(const struct rf_world *world, uint32_t a, uint32_t b)
+{
+    return world->ranks[a].node == world->ranks[b].node &&
+           world->ranks[a].slot == world->ranks[b].slot;
+}

@@ -1,0 +1,85 @@
+/*
+ * The ranks of a scenario: which slot of which node each runs on and which
+ * place of which mesh it has. Ranks are numbered in Megatron-LM's default order
+ * tp-cp-ep-dp-pp: dense rank = tp + TP·(cp + CP·(dp + DP·pp)), expert rank =
+ * etp + ETP·(ep + EP·(edp + EDP·pp)).
+ */
+#ifndef RF_PLANNER_WORLD_H
+#define RF_PLANNER_WORLD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "planner/scenario/spec.h"
+
+#define RF_NONE UINT32_MAX
+
+enum rf_side { RF_TRAIN, RF_INFER, RF_SIDES };
+
+/* A rank's place in one side's mesh. */
+struct rf_coord {
+    uint32_t tp, cp, dp, pp;
+    uint32_t etp, ep, edp;
+};
+
+struct rf_rank {
+    uint32_t node; /* index into the cluster's nodes */
+    uint32_t slot; /* slot of that node; two ranks may share one only when
+                      colocated processes are separate */
+    uint32_t index[RF_SIDES]; /* rank inside that side's mesh, RF_NONE: none */
+};
+
+#define RF_WORLD_MAX_RANKS (UINT32_C(1) << 20)
+
+struct rf_world {
+    uint32_t n_ranks;
+    struct rf_rank *ranks;   /* by world rank */
+    uint32_t n_nodes;        /* of the cluster; 1 where none were given */
+    uint32_t size[RF_SIDES]; /* ranks of each mesh */
+    uint32_t edp[RF_SIDES];
+    uint32_t *rank_of[RF_SIDES]; /* mesh index → world rank */
+};
+
+/*
+ * Places both meshes on the cluster's slots and fills in `spec`'s dp sizes.
+ * `slots[i]` is the number of slots of node i. With n_nodes 0 (plan only) the
+ * smallest world that both sides divide is made on one imaginary node.
+ *
+ * Colocated: all slots (or those of the `nodes` that the sides name, which must
+ * be the same), a side with an explicit dp the first of them; world rank = slot
+ * number, or, with separate processes, the training mesh's ranks and after them
+ * the inference mesh's. Disaggregated: a side with `nodes` has those nodes to
+ * itself; the others take their smallest world from the first free slots,
+ * training first. World ranks: the training mesh, then the inference mesh.
+ *
+ * Impossible combinations are RF_ERR_CONFIG with the rule and the nearest sizes
+ * that work. That includes rules that need the model: heads % TP, layers % PP.
+ */
+enum rf_status rf_world_build(struct rf_spec *spec,
+                              const struct rf_model *model,
+                              const uint32_t *slots, uint32_t n_nodes,
+                              struct rf_world **out,
+                              struct rf_err *err) RF_MUST_CHECK;
+/* The same for a model that is not known yet: rules that need it are not
+ * checked. */
+enum rf_status rf_world_place(struct rf_spec *spec, const uint32_t *slots,
+                              uint32_t n_nodes, struct rf_world **out,
+                              struct rf_err *err) RF_MUST_CHECK;
+void rf_world_destroy(struct rf_world *world);
+
+/* Slots of the smallest world of these sizes: the least common multiple of both
+ * sides' if colocated, else their sum; 0: more than a world may have. */
+uint64_t rf_world_smallest(const struct rf_spec *spec);
+
+/* Place of mesh rank `index` on a side of size ranks; see the formulae above.
+ */
+struct rf_coord rf_coord_of(const struct rf_side_spec *side, uint32_t size,
+                            uint32_t index);
+
+/* Whether two world ranks sit on the same slot of the same node. */
+bool rf_same_slot(const struct rf_world *world, uint32_t a, uint32_t b);
+
+const struct rf_side_spec *rf_side_of(const struct rf_spec *spec,
+                                      enum rf_side side);
+
+#endif

@@ -1,0 +1,307 @@
+/*
+ * The proof of a schedule with ops that repeat over ranks (fold.h), in time
+ * proportional to what is stored. It shows of every op what schedule_prove.c
+ * asks for, from four facts:
+ *
+ *  - the tree has every rank once, a parent before its children, and a hop
+ *    writes the place that it reads: what holds for the box that an op put into
+ *    the root's staging memory holds for what each hop reads;
+ *  - the staging memory of all ranks but the root's sees the same writes, so
+ *    that one of them stands for all, from the first hop's round to the takes';
+ *  - a rank takes part in a spread's hops for as many rounds after its first as
+ *    the tree says, so that a task's first and last spread bound it;
+ *  - every receiver of a parcel takes all boxes of its spreads, so that these
+ *    have to make up the parcel once, and the parcels each piece.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/mem.h"
+#include "planner/layout/box.h"
+#include "planner/schedule/schedule_proof.h"
+
+struct fold_proof {
+    struct rf_schedule_proof *of;
+    const struct rf_fold *fold;
+    uint32_t root;
+    uint64_t next_id;
+    /* the task of the spreads at hand, and the rounds that they begin in */
+    bool in_task;
+    uint32_t task, first_round, last_round;
+};
+
+static enum rf_status fault(const struct fold_proof *proof, const char *what)
+{
+    return rf_err_set(proof->of->err, RF_ERR_INTERNAL, "schedule: %s", what);
+}
+
+static enum rf_status check_tree(const struct fold_proof *proof)
+{
+    const struct rf_fold *fold = proof->fold;
+    for (uint32_t i = 0; i < fold->n_hops; i++) {
+        const struct rf_hop *hop = &fold->hops[i], *parent = &fold->hops[0];
+        if (hop->rank >= fold->n_ranks || fold->place[hop->rank] != i ||
+            hop->depth > fold->height || (i == 0 && hop->depth > 0)) {
+            return fault(proof, "a rank is in the tree twice or too deep");
+        }
+        if (i > 0 && hop->parent < i) {
+            parent = &fold->hops[hop->parent];
+        }
+        if (i > 0 && (hop->parent >= i || hop->depth != parent->depth + 1 ||
+                      !parent->sends)) {
+            return fault(proof, "a rank's parent in the tree is behind it");
+        }
+    }
+    return fold->n_hops > 0 && fold->n_ranks == proof->of->plan->world->n_ranks
+               ? RF_OK
+               : fault(proof, "the tree has no root or other ranks");
+}
+
+/* Whether a receiver has a place in the tree and the parcel in one of its
+ * pieces, which is noted. */
+static bool check_receiver(struct fold_proof *proof,
+                           const struct rf_parcel *parcel,
+                           const struct rf_holder *to)
+{
+    struct rf_schedule_proof *of = proof->of;
+    const struct rf_rank_layout *layout;
+    if (to->rank >= proof->fold->n_ranks ||
+        proof->fold->place[to->rank] >= proof->fold->n_hops) {
+        return false;
+    }
+    layout = rf_plan_layout(of->plan, RF_INFER, to->rank);
+    for (size_t i = 0; i < layout->n_pieces; i++) {
+        if (to->piece == &layout->pieces[i]) {
+            of->writes[of->n_writes++] = (struct rf_box_in){
+                of->ranks[to->rank].first_piece + i, &parcel->box};
+            return to->piece->family == parcel->family &&
+                   rf_box_contains(&to->piece->box, &parcel->box);
+        }
+    }
+    return false;
+}
+
+static enum rf_status check_parcels(struct fold_proof *proof)
+{
+    const struct rf_parcels *parcels = &proof->fold->parcels;
+    for (size_t u = 0; u < parcels->n; u++) {
+        const struct rf_parcel *parcel = &parcels->of[u];
+        if (parcel->n_dst > parcels->n_holders - parcel->first_dst) {
+            return fault(proof, "a parcel has more receivers than there are");
+        }
+        for (uint32_t i = 0; i < parcel->n_dst; i++) {
+            if (!check_receiver(proof, parcel,
+                                &parcels->holders[parcel->first_dst + i])) {
+                return fault(proof, "a receiver has no place for its parcel");
+            }
+        }
+    }
+    return RF_OK;
+}
+
+/* What the spreads of a task kept busy is busy until the last one is over. */
+static void end_task(struct fold_proof *proof)
+{
+    for (uint32_t i = 0; proof->in_task && i < proof->fold->n_hops; i++) {
+        struct rf_rank_state *rank =
+            &proof->of->ranks[proof->fold->hops[i].rank];
+        uint32_t first, end;
+        rf_fold_rounds(proof->fold, i, &first, &end);
+        if (end > first) {
+            rank->end_round = RF_MAX(rank->end_round, proof->last_round + end);
+        }
+    }
+    proof->in_task = false;
+}
+
+/* Rule 3 at all ranks of the tree, for the first spread of a task. */
+static bool begin_task(struct fold_proof *proof, const struct rf_spread *spread)
+{
+    for (uint32_t i = 0; i < proof->fold->n_hops; i++) {
+        struct rf_rank_state *rank =
+            &proof->of->ranks[proof->fold->hops[i].rank];
+        uint32_t first, end;
+        rf_fold_rounds(proof->fold, i, &first, &end);
+        if (end == first) {
+            continue;
+        }
+        if ((rank->busy && spread->task <= rank->task) ||
+            spread->round + first < rank->end_round) {
+            return false;
+        }
+        rank->busy = true;
+        rank->task = spread->task;
+        rank->first_round = rank->end_round;
+    }
+    proof->in_task = true;
+    proof->task = spread->task;
+    proof->first_round = proof->last_round = spread->round;
+    return true;
+}
+
+static bool follows_tasks(struct fold_proof *proof,
+                          const struct rf_spread *spread)
+{
+    if (!proof->of->plan->spec->serialize) {
+        return true;
+    }
+    if (!proof->in_task || proof->task != spread->task) {
+        end_task(proof);
+        return begin_task(proof, spread);
+    }
+    proof->last_round = RF_MAX(proof->last_round, spread->round);
+    return spread->round >= proof->first_round;
+}
+
+/* The casts and element sizes of what receivers take. */
+static bool takes_right(const struct rf_plan *plan,
+                        const struct rf_spread *spread, uint32_t family)
+{
+    const enum rf_cast cast =
+        plan->spec->cast_at_source ? RF_CAST_NONE : rf_plan_cast(plan, family);
+    return spread->take_cast == cast &&
+           spread->take_item == rf_plan_item_bytes(plan, RF_INFER, family);
+}
+
+/* The numbers of a spread. What gathered it has passed check_op(). */
+static bool is_sound(const struct fold_proof *proof,
+                     const struct rf_spread *spread,
+                     const struct rf_op *gathered)
+{
+    const struct rf_plan *plan = proof->of->plan;
+    const struct rf_parcel *parcel = &proof->fold->parcels.of[spread->parcel];
+    return spread->take_round < proof->of->schedule->n_rounds &&
+           spread->take_round >= spread->round &&
+           spread->take_round - spread->round >= proof->fold->height &&
+           gathered->family == parcel->family &&
+           takes_right(plan, spread, gathered->family) &&
+           rf_box_contains(&parcel->box, &gathered->box);
+}
+
+static void note_read(struct rf_rank_state *rank, uint32_t bucket,
+                      const struct rf_spread *spread)
+{
+    uint32_t *read = &rank->slot[bucket % RF_STAGE_SLOTS].read_round;
+    *read = RF_MAX(*read, spread->take_round + 1);
+}
+
+/* What its ops read and write, in the box that the ops up to `n_ops` gathered.
+ */
+static enum rf_status check_spread(struct fold_proof *proof,
+                                   const struct rf_spread *spread, size_t n_ops)
+{
+    struct rf_schedule_proof *of = proof->of;
+    const struct rf_op *gathered;
+    struct rf_op op;
+    enum rf_status status;
+    if (spread->id != proof->next_id || spread->gathered >= n_ops ||
+        spread->parcel >= proof->fold->parcels.n) {
+        return rf_err_set(of->err, RF_ERR_INTERNAL,
+                          "schedule: what op %u begins to spread has a number "
+                          "out of range",
+                          spread->id);
+    }
+    gathered = rf_spread_gathered(of->schedule, spread);
+    op = rf_spread_op(spread, gathered);
+    if (!is_sound(proof, spread, gathered)) {
+        return rf_schedule_proof_fault(of, &op, "has a number out of range");
+    }
+    if (gathered->round >= op.round) {
+        return rf_schedule_proof_fault(of, &op, "is not after its dep");
+    }
+    status = rf_schedule_proof_reads(of, &op, gathered); /* it is still there */
+    if (status != RF_OK) {
+        return status;
+    }
+    note_read(&of->ranks[proof->root], op.bucket, spread);
+    if (proof->fold->n_hops > 1) {
+        uint32_t other = proof->fold->hops[1].rank;
+        status = rf_schedule_proof_stages(of, gathered, other, op.round);
+        note_read(&of->ranks[other], op.bucket, spread);
+    }
+    if (status == RF_OK && !follows_tasks(proof, spread)) {
+        status = rf_schedule_proof_fault(
+            of, &op, "comes before the end of an earlier task");
+    }
+    proof->next_id += rf_fold_ops(proof->fold, spread);
+    return status;
+}
+
+/* Ops that are kept as they are only fill the root's staging memory. */
+static enum rf_status check_op(struct fold_proof *proof, const struct rf_op *op)
+{
+    if (op->dst != proof->root || op->src_mem != RF_MEM_TRAIN ||
+        op->dst_mem != RF_MEM_STAGE || op->dep != RF_NO_OP) {
+        return rf_schedule_proof_fault(proof->of, op,
+                                       "does not gather at the root");
+    }
+    end_task(proof);
+    return rf_schedule_proof_op(proof->of, op, proof->next_id++);
+}
+
+/* Each parcel is spread once. */
+static enum rf_status check_takes(const struct fold_proof *proof)
+{
+    const struct rf_fold *fold = proof->fold;
+    struct rf_box_in *boxes = rf_calloc(fold->n_spreads, sizeof(*boxes));
+    uint64_t *elements = rf_calloc(fold->parcels.n, sizeof(*elements));
+    enum rf_status status = RF_ERR_NOMEM;
+    size_t bad = 0;
+    if (boxes == NULL || elements == NULL) {
+        rf_err_set(proof->of->err, status, "no memory for a proof");
+        goto free_boxes;
+    }
+    for (size_t i = 0; i < fold->n_spreads; i++) {
+        const struct rf_spread *spread = &fold->spreads[i];
+        boxes[i] = (struct rf_box_in){
+            spread->parcel,
+            &rf_spread_gathered(proof->of->schedule, spread)->box};
+    }
+    for (size_t u = 0; u < fold->parcels.n; u++) {
+        elements[u] = rf_box_elements(&fold->parcels.of[u].box);
+    }
+    const struct rf_boxes_in all = {boxes, fold->n_spreads, elements,
+                                    fold->parcels.n};
+    status = rf_schedule_proof_fill(&all, &bad, proof->of->err);
+    if (status == RF_ERR_INTERNAL) {
+        fault(proof, "a parcel is not spread exactly once");
+    }
+free_boxes:
+    free(boxes);
+    free(elements);
+    return status;
+}
+
+enum rf_status rf_fold_prove(struct rf_schedule_proof *of)
+{
+    const struct rf_schedule *schedule = of->schedule;
+    const struct rf_fold *fold = schedule->fold;
+    struct fold_proof proof = {.of = of, .fold = fold};
+    size_t at = 0, spread = 0;
+    enum rf_status status = check_tree(&proof);
+    if (status == RF_OK) {
+        proof.root = fold->hops[0].rank;
+        status = check_parcels(&proof);
+    }
+    while (status == RF_OK &&
+           (at < schedule->n_ops || spread < fold->n_spreads)) {
+        bool is_op = at < schedule->n_ops &&
+                     (spread == fold->n_spreads ||
+                      schedule->ops[at].id < fold->spreads[spread].id);
+        status = is_op ? check_op(&proof, &schedule->ops[at++])
+                       : check_spread(&proof, &fold->spreads[spread++], at);
+    }
+    if (status == RF_OK && proof.next_id != schedule->n_world_ops) {
+        status = fault(&proof, "has lost or gained ops");
+    }
+    return status == RF_OK ? check_takes(&proof) : status;
+}
+
+void rf_fold_prove_alike(struct rf_schedule_proof *of)
+{
+    const struct rf_fold *fold = of->schedule->fold;
+    for (uint32_t i = 2; i < fold->n_hops; i++) {
+        memcpy(of->ranks[fold->hops[i].rank].used,
+               of->ranks[fold->hops[1].rank].used, sizeof(of->ranks->used));
+    }
+}

@@ -1,0 +1,45 @@
+/*
+ * Which pieces of the inference side need not be copied: those that ops from
+ * one rank's training memory cover as they lie there. Method shm leaves these
+ * in place, and predictions of it count no time for them.
+ */
+#ifndef RF_PLANNER_COVER_H
+#define RF_PLANNER_COVER_H
+
+#include "planner/schedule/schedule.h"
+
+/* What the ops that end in one piece say of it. */
+struct rf_cover {
+    bool usable; /* the piece can be used where the source has it */
+    uint32_t src;
+    uint64_t elements; /* covered */
+    uint64_t offset;   /* of the piece's first element in the source's arena */
+    uint64_t stride[RF_BOX_DIMS]; /* bytes, there */
+};
+
+/* Of one rank: its pieces in an order in which an op's piece is searched. */
+struct rf_rank_covers {
+    const struct rf_rank_layout *layout; /* NULL: no op ends there, or it was
+                                            not looked at */
+    uint32_t *order;                     /* piece numbers */
+    struct rf_cover *covers;             /* by piece number */
+};
+
+struct rf_covers {
+    struct rf_rank_covers *ranks; /* of the world */
+    uint32_t n_ranks, only;       /* RF_NONE: all are looked at */
+};
+
+/* Looks at the pieces of `rank`, or with RF_NONE of all ranks in which ops of
+ * `schedule` end, of those that it does not fold. The plan is borrowed. */
+void rf_covers_find(const struct rf_plan *plan,
+                    const struct rf_schedule *schedule, uint32_t rank,
+                    struct rf_covers *out);
+void rf_covers_free(struct rf_covers *covers);
+
+/* The cover of the piece that `op` ends in; NULL: in none that was looked at.
+ */
+const struct rf_cover *rf_covers_of_op(const struct rf_covers *covers,
+                                       const struct rf_op *op);
+
+#endif

@@ -1,0 +1,92 @@
+/*
+ * Rings, kept once. Internal to the planner and its tests.
+ *
+ * In a *ring* a box is cut into parts, and these into chunks. Part p goes from
+ * the source to receiver turn + p (modulo their number) and from there from
+ * receiver to receiver until all have it, chunk behind chunk. A ring's ops are
+ * made when somebody asks for them, so its size depends on neither parts nor
+ * chunks, and all rings together grow with their receivers.
+ *
+ * The order of its ops: by chunk, then by hop (0 is the one from the source),
+ * then by part. In a round the k-th chunks take hop h together with the chunks
+ * behind them hop h - 1.
+ */
+#ifndef RF_PLANNER_RING_H
+#define RF_PLANNER_RING_H
+
+#include "planner/layout/box.h"
+#include "planner/plan/parcel.h"
+#include "planner/schedule/schedule.h"
+
+struct rf_ring {
+    struct rf_op op; /* what all first hops have in common: the whole box, its
+                        place at the source, the elements, the task, the numbers
+                        of the first one; dst is any receiver */
+    size_t first;    /* of its receivers, in rf_rings.holders */
+    uint32_t n;      /* receivers */
+    uint32_t turn;   /* the first part's first receiver, < n */
+    uint32_t larger; /* parts that are cut like the first one … */
+    struct rf_split split;
+    struct rf_chunking chunking[2]; /* … and how those and the others are */
+};
+
+struct rf_rings {
+    struct rf_ring *of; /* ascending id */
+    size_t n, capacity;
+    struct rf_holder *holders; /* their pieces are the plan's */
+    size_t n_holders, holders_capacity;
+};
+
+/* One op of a ring: which chunk of which part takes which hop. */
+struct rf_ring_step {
+    uint64_t chunk;
+    uint32_t hop, part;
+};
+
+/* Takes NULL. */
+void rf_rings_destroy(struct rf_rings *rings);
+
+/* Cuts ring->op.box into at most ring->split.parts parts and these into chunks
+ * of at most `max_elements`; sets split, larger and chunking. */
+void rf_ring_cut(struct rf_ring *ring, uint64_t max_elements);
+
+/* Chunks of a part, and of the part that has most. */
+uint64_t rf_ring_part_chunks(const struct rf_ring *ring, uint32_t part);
+uint64_t rf_ring_chunks(const struct rf_ring *ring);
+/* Chunks of all parts, UINT64_MAX where they are more; each takes n hops. */
+uint64_t rf_ring_boxes(const struct rf_ring *ring);
+uint64_t rf_ring_ops(const struct rf_ring *ring);
+
+/* Part `part`, and its chunk `chunk`. */
+struct rf_box rf_ring_part(const struct rf_ring *ring, uint32_t part);
+struct rf_box rf_ring_box(const struct rf_ring *ring, uint32_t part,
+                          uint64_t chunk);
+
+/* Bytes of an element on the wire. */
+uint32_t rf_ring_item(const struct rf_ring *ring, bool from_source);
+
+/* Which receiver gets a part with a hop. */
+uint32_t rf_ring_receiver(const struct rf_ring *ring, uint32_t part,
+                          uint32_t hop);
+
+/* How many rounds a receiver is busy from the ring's first one on. */
+uint64_t rf_ring_busy(const struct rf_ring *ring, uint32_t receiver);
+
+/* The place of a step in the order of the ring's ops, and back. */
+uint64_t rf_ring_index(const struct rf_ring *ring,
+                       const struct rf_ring_step *step);
+struct rf_ring_step rf_ring_step_at(const struct rf_ring *ring, uint64_t index);
+
+/* The op of a step; `to` are the ring's receivers. */
+void rf_ring_op(const struct rf_ring *ring, const struct rf_holder *to,
+                const struct rf_ring_step *step, struct rf_op *out);
+
+/* Calls `each` for the ops into every receiver: from the source, and from the
+ * receiver before it. */
+typedef void (*rf_ring_link_fn)(uint32_t src, const struct rf_holder *to,
+                                uint64_t n_ops, uint64_t elements,
+                                bool from_source, void *data);
+void rf_ring_links(const struct rf_ring *ring, const struct rf_holder *to,
+                   rf_ring_link_fn each, void *data);
+
+#endif

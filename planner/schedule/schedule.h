@@ -1,0 +1,170 @@
+/*
+ * A schedule: the plan made into operations ("ops"), each one copy of a box
+ * from one rank's memory to another's, with what it has to wait for. Strategies
+ * differ only in the ops they make, so every method can run every strategy.
+ *
+ * Execution rules, the same for every method:
+ *  1. An op may start when its `dep` (if any) is complete: the op that wrote,
+ *     at op.src, the bytes that this one reads. dep's destination is op.src.
+ *  2. Staging memory has RF_STAGE_SLOTS slots; op.bucket uses slot bucket %
+ *     RF_STAGE_SLOTS. An op that writes staging memory of bucket b at a rank
+ *     may start only when every op that reads staging memory of bucket
+ *     b - RF_STAGE_SLOTS at that rank is complete.
+ *  3. With `serialize`, a rank takes part in the ops between different ranks
+ *     of one `task` at a time, in ascending task number: an op may start when,
+ *     at both its ranks, all such ops of lower tasks are complete. Ops of one
+ *     task may overlap (a chain forwards one chunk while it receives the
+ *     next); a direct op is a task of its own. Local copies (src = dst) are
+ *     not counted.
+ *  4. A method that needs lockstep (NCCL groups) runs rounds in ascending
+ *     order; ops of one round do not depend on each other nor, by rule 2, on
+ *     each other's staging.
+ *  5. Ascending id is always a legal order of execution, in which staging
+ *     memory is written bucket after bucket. Of the ops from one
+ *     rank to another that may start, the one with the lowest id should move
+ *     first and alone, so that a relay gets its first chunk early and not all
+ *     chunks at the end.
+ */
+#ifndef RF_PLANNER_SCHEDULE_H
+#define RF_PLANNER_SCHEDULE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "planner/plan/plan.h"
+
+#define RF_STAGE_SLOTS 2
+#define RF_NO_OP UINT32_MAX
+#define RF_NO_BUCKET UINT32_MAX
+
+enum rf_mem {
+    RF_MEM_TRAIN, /* the training side's arena */
+    RF_MEM_INFER, /* the inference side's arena */
+    RF_MEM_STAGE, /* staging, bounded by bucket_bytes · RF_STAGE_SLOTS */
+    RF_MEM_COUNT,
+};
+
+struct rf_op {
+    uint32_t id; /* position in the world's order, the same on every rank */
+    uint32_t src, dst; /* world ranks */
+    uint32_t dep;      /* id of another op, RF_NO_OP: none */
+    uint32_t bucket;   /* RF_NO_BUCKET: no staging involved */
+    uint32_t round;
+    uint32_t task; /* ops that belong together, see rule 3 */
+    uint32_t family;
+    uint8_t src_mem, dst_mem; /* enum rf_mem */
+    uint8_t cast;             /* enum rf_cast: applied by this op */
+    uint8_t cast_at_source;   /* else at the destination */
+    struct rf_box box;        /* which elements, for messages and checks */
+    uint64_t src_offset, dst_offset; /* bytes into those memories */
+    uint64_t src_stride[RF_BOX_DIMS], dst_stride[RF_BOX_DIMS]; /* bytes */
+    uint32_t src_item, dst_item; /* bytes per element at each end */
+};
+
+struct rf_fold;
+struct rf_rings;
+
+struct rf_schedule {
+    struct rf_op *ops; /* ascending id; of a node: all that touch it */
+    size_t n_ops;
+    struct rf_fold *fold;   /* ops of the world that are not in `ops` because
+                               they repeat over ranks; NULL: none. A schedule */
+    struct rf_rings *rings; /* has at most one of these two */
+    uint64_t n_world_ops;   /* over all ranks */
+    uint32_t n_rounds;
+    uint64_t *stage_bytes; /* staging memory of each world rank, or NULL: 0 */
+    uint64_t wire_bytes;   /* between different ranks, over all ops */
+    uint64_t inter_node_bytes;
+    uint64_t *rank_send, *rank_recv; /* bytes of each world rank (all ops) */
+    uint64_t *node_send, *node_recv; /* bytes of each node's link (all ops) */
+    uint64_t *node_copy;       /* bytes copied inside each node (all ops) */
+    uint64_t *node_write;      /* bytes that these copies write */
+    uint64_t *rank_ops;        /* ops that touch each world rank */
+    uint32_t n_ranks, n_nodes; /* lengths of these arrays */
+    struct rf_hash digest;     /* over all ops of the world */
+};
+
+/*
+ * Makes the ops of plan->spec's strategy, balance and chunking. With `node` =
+ * RF_NONE those of the world, otherwise those whose source or destination rank
+ * is on that node (ids, totals and digest are the world's either way). Ops of
+ * the world that repeat over ranks are kept once (`fold`, `rings`):
+ * rf_schedule_walk lists all ops, rf_schedule_pairs() and rf_schedule_sizes()
+ * sum them up. A node's ops are all in `ops`. The plan must outlive a schedule
+ * of the world.
+ *
+ * Memory on the way, beside the ops that are kept: nothing for send_recv (36
+ * bytes per transfer of the world with balance order), else the world's parcels
+ * and their holders and for every work (allgather: one per part and node) 64
+ * bytes. Strategy auto is RF_ERR_CONFIG: one has to be chosen first.
+ */
+enum rf_status rf_schedule_build(const struct rf_plan *plan, uint32_t node,
+                                 struct rf_schedule **out,
+                                 struct rf_err *err) RF_MUST_CHECK;
+/* That of the world, or NULL where more than `max_ops` operations would be
+ * kept; memory is bounded by these. */
+enum rf_status rf_schedule_build_up_to(const struct rf_plan *plan,
+                                       uint64_t max_ops,
+                                       struct rf_schedule **out,
+                                       struct rf_err *err) RF_MUST_CHECK;
+void rf_schedule_destroy(struct rf_schedule *schedule);
+
+/* The ops of a schedule, ascending by id. It changes neither. */
+struct rf_schedule_walk {
+    const struct rf_schedule *schedule;
+    size_t op, group;    /* the next one of `ops`; of `fold` or `rings` */
+    uint64_t at;         /* the next op of that spread or ring */
+    struct rf_op folded; /* what rf_schedule_walk_next() last returned of it */
+};
+
+void rf_schedule_walk_start(struct rf_schedule_walk *walk,
+                            const struct rf_schedule *schedule);
+/* The next op; NULL after the last. Valid until the next call. */
+const struct rf_op *rf_schedule_walk_next(struct rf_schedule_walk *walk);
+
+/* The op with an id, in *out. False where the schedule does not have it. */
+bool rf_schedule_find(const struct rf_schedule *schedule, uint32_t id,
+                      struct rf_op *out);
+
+/* Where in `ops` the op with an id is; n_ops where it is not there. */
+size_t rf_schedule_index(const struct rf_schedule *schedule, uint32_t id);
+
+/* Calls `each` with the ops from one rank to another and their bytes, for
+ * every two ranks that have any, at least once. Takes time in proportion to
+ * what is stored, not to the ops of the world. */
+typedef void (*rf_schedule_pair_fn)(uint32_t src, uint32_t dst, uint64_t n_ops,
+                                    uint64_t bytes, void *data);
+void rf_schedule_pairs(const struct rf_schedule *schedule,
+                       rf_schedule_pair_fn each, void *data);
+
+/* Calls `each` with a number of ops between different ranks that have so many
+ * bytes each, until all are named; likewise in proportion to what is stored. */
+typedef void (*rf_schedule_size_fn)(uint64_t bytes, uint64_t n_ops, void *data);
+void rf_schedule_sizes(const struct rf_schedule *schedule,
+                       rf_schedule_size_fn each, void *data);
+
+/* About the memory of the ops, rather more than less: arrays grow by up to
+ * doubling. */
+uint64_t rf_schedule_memory(const struct rf_schedule *schedule);
+
+/* Every destination byte of the plan is written exactly once to RF_MEM_INFER,
+ * every op reads bytes that the training side holds or an earlier op (its dep)
+ * wrote, and staging fits. For whole-world schedules; the coordinator does it
+ * for every scenario. */
+enum rf_status rf_schedule_prove(const struct rf_plan *plan,
+                                 const struct rf_schedule *schedule,
+                                 struct rf_err *err) RF_MUST_CHECK;
+
+/* Bytes of an op on the wire: at the destination's item size when cast at the
+ * source, else at the source's. */
+uint64_t rf_op_bytes(const struct rf_op *op);
+/* Whether it reads training memory as the training side holds it: nothing comes
+ * before it, and its source casts nothing. */
+bool rf_op_reads_held(const struct rf_op *op);
+/* Where what it reads ends, in bytes into op->src_mem. */
+uint64_t rf_op_src_end(const struct rf_op *op);
+/* Bytes that it writes. */
+uint64_t rf_op_written(const struct rf_op *op);
+
+#endif

@@ -1,0 +1,172 @@
+/*
+ * The proof of a schedule's staging memory, from the writes to it (noted by
+ * schedule_prove.c), a bucket at a time: those of a bucket have disjoint
+ * addresses inside the bucket's slot, slots are apart, and all fit.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/mem.h"
+#include "planner/layout/box.h"
+#include "planner/schedule/schedule_proof.h"
+
+/* By rank, writes that follow one address rule together. */
+static int by_place(const void *a, const void *b)
+{
+    const struct rf_stage_write *x = a, *y = b;
+    if (x->dst != y->dst) {
+        return x->dst < y->dst ? -1 : 1;
+    }
+    if (x->family != y->family) {
+        return x->family < y->family ? -1 : 1;
+    }
+    if (x->origin != y->origin) {
+        return x->origin < y->origin ? -1 : 1;
+    }
+    return memcmp(x->op->dst_stride, y->op->dst_stride,
+                  sizeof(x->op->dst_stride));
+}
+
+static int by_low(const void *a, const void *b)
+{
+    const struct rf_range *x = a, *y = b;
+    return (x->low > y->low) - (x->low < y->low);
+}
+
+static bool same_rule(const struct rf_stage_write *a,
+                      const struct rf_stage_write *b)
+{
+    return by_place(a, b) == 0;
+}
+
+/* Writes under one address rule: their boxes must be disjoint and the rule must
+ * give every element of their hull an address of its own. */
+static bool rule_holds(const struct rf_stage_write *writes, size_t n,
+                       struct rf_box *scratch, struct rf_range *out)
+{
+    const struct rf_op *first = writes[0].op;
+    struct rf_box hull = first->box;
+    uint64_t span = first->dst_item;
+    *out = (struct rf_range){.low = first->dst_offset};
+    for (size_t i = 0; i < n; i++) {
+        const struct rf_op *op = writes[i].op;
+        scratch[i] = op->box;
+        out->low = RF_MIN(out->low, op->dst_offset);
+        for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
+            uint64_t end = hull.start[d] + hull.extent[d];
+            end = RF_MAX(end, op->box.start[d] + op->box.extent[d]);
+            hull.start[d] = RF_MIN(hull.start[d], op->box.start[d]);
+            hull.extent[d] = end - hull.start[d];
+        }
+    }
+    for (uint32_t d = RF_BOX_DIMS; d-- > 0;) {
+        if (hull.extent[d] > 1) {
+            if (first->dst_stride[d] < span) {
+                return false;
+            }
+            span += (hull.extent[d] - 1) * first->dst_stride[d];
+        }
+    }
+    out->high = out->low + span;
+    return rf_boxes_disjoint(scratch, n);
+}
+
+/* All writes of the bucket at one rank. */
+static bool rank_holds(struct rf_schedule_proof *proof,
+                       const struct rf_stage_write *writes, size_t n,
+                       struct rf_box *scratch, struct rf_range *ranges)
+{
+    size_t n_ranges = 0;
+    struct rf_range *used =
+        &proof->ranks[writes[0].dst].used[proof->bucket % RF_STAGE_SLOTS];
+    for (size_t first = 0, end; first < n; first = end) {
+        end = first + 1;
+        while (end < n && same_rule(&writes[first], &writes[end])) {
+            end++;
+        }
+        if (!rule_holds(writes + first, end - first, scratch,
+                        &ranges[n_ranges++])) {
+            return false;
+        }
+    }
+    qsort(ranges, n_ranges, sizeof(*ranges), by_low);
+    for (size_t i = 0; i < n_ranges; i++) {
+        if (i > 0 && ranges[i].low < ranges[i - 1].high) {
+            return false;
+        }
+        used->low =
+            used->high == 0 ? ranges[i].low : RF_MIN(used->low, ranges[i].low);
+        used->high = RF_MAX(used->high, ranges[i].high);
+    }
+    return true;
+}
+
+/* Staging fits, and its slots are apart. */
+static bool slots_hold(const struct rf_schedule_proof *proof, uint32_t rank)
+{
+    const uint64_t *stage_bytes = proof->schedule->stage_bytes;
+    const struct rf_range *used = proof->ranks[rank].used;
+    uint64_t bytes = stage_bytes == NULL ? 0 : stage_bytes[rank];
+    for (uint32_t i = 0; i < RF_STAGE_SLOTS; i++) {
+        for (uint32_t k = 0; k < i; k++) {
+            if (used[i].low < used[k].high && used[k].low < used[i].high) {
+                return false;
+            }
+        }
+        if (used[i].high > bytes) {
+            return false;
+        }
+    }
+    return true;
+}
+
+enum rf_status rf_schedule_proof_bucket(struct rf_schedule_proof *proof)
+{
+    const size_t n = proof->n_stage;
+    struct rf_box *scratch = rf_calloc(n, sizeof(*scratch));
+    struct rf_range *ranges = rf_calloc(n, sizeof(*ranges));
+    enum rf_status status = RF_OK;
+    if (scratch == NULL || ranges == NULL) {
+        status = rf_err_set(proof->err, RF_ERR_NOMEM, "no memory for a proof");
+        goto free_scratch;
+    }
+    qsort(proof->stage, n, sizeof(*proof->stage), by_place);
+    for (size_t first = 0, end; first < n; first = end) {
+        end = first + 1;
+        while (end < n && proof->stage[first].dst == proof->stage[end].dst) {
+            end++;
+        }
+        if (!rank_holds(proof, proof->stage + first, end - first, scratch,
+                        ranges)) {
+            status = rf_schedule_proof_fault(proof, proof->stage[first].op,
+                                             "writes of its bucket overlap");
+            break;
+        }
+    }
+    proof->n_stage = 0;
+free_scratch:
+    free(scratch);
+    free(ranges);
+    return status;
+}
+
+enum rf_status rf_schedule_proof_staging(struct rf_schedule_proof *proof)
+{
+    enum rf_status status =
+        proof->n_stage > 0 ? rf_schedule_proof_bucket(proof) : RF_OK;
+    if (status != RF_OK) {
+        return status;
+    }
+    if (proof->schedule->fold != NULL) {
+        rf_fold_prove_alike(proof);
+    }
+    for (uint32_t r = 0; r < proof->plan->world->n_ranks; r++) {
+        if (!slots_hold(proof, r)) {
+            return rf_err_set(proof->err, RF_ERR_INTERNAL,
+                              "schedule: rank %u: staging memory too small or "
+                              "slots overlap",
+                              r);
+        }
+    }
+    return RF_OK;
+}

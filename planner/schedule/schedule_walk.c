@@ -1,0 +1,226 @@
+/*
+ * Walks over a schedule's ops, and sums over them. Spreads (fold.h) and rings
+ * (ring.h) are made into ops one at a time, where their ids come up.
+ */
+#include <stdlib.h>
+
+#include "common/mem.h"
+#include "planner/schedule/fold.h"
+#include "planner/schedule/ring.h"
+
+void rf_schedule_walk_start(struct rf_schedule_walk *walk,
+                            const struct rf_schedule *schedule)
+{
+    *walk = (struct rf_schedule_walk){.schedule = schedule};
+}
+
+/* Spreads or rings, called groups here: each has as many ids, in a row, as it
+ * has ops. */
+static size_t count_groups(const struct rf_schedule *schedule)
+{
+    if (schedule->rings != NULL) {
+        return schedule->rings->n;
+    }
+    return schedule->fold != NULL ? schedule->fold->n_spreads : 0;
+}
+
+static uint32_t first_of(const struct rf_schedule *schedule, size_t group)
+{
+    return schedule->rings != NULL ? schedule->rings->of[group].op.id
+                                   : schedule->fold->spreads[group].id;
+}
+
+static uint64_t ops_of(const struct rf_schedule *schedule, size_t group)
+{
+    return schedule->rings != NULL
+               ? rf_ring_ops(&schedule->rings->of[group])
+               : rf_fold_ops(schedule->fold, &schedule->fold->spreads[group]);
+}
+
+static void make_op(const struct rf_schedule *schedule, size_t group,
+                    uint64_t index, struct rf_op *out)
+{
+    const struct rf_rings *rings = schedule->rings;
+    if (rings != NULL) {
+        const struct rf_ring *ring = &rings->of[group];
+        const struct rf_ring_step step = rf_ring_step_at(ring, index);
+        rf_ring_op(ring, rings->holders + ring->first, &step, out);
+    } else {
+        const struct rf_spread *spread = &schedule->fold->spreads[group];
+        rf_fold_op(schedule->fold, spread, rf_spread_gathered(schedule, spread),
+                   index, out);
+    }
+}
+
+/* Whether the next op is the next group's. */
+static bool at_group(const struct rf_schedule_walk *walk)
+{
+    const struct rf_schedule *schedule = walk->schedule;
+    return walk->group < count_groups(schedule) &&
+           (walk->op == schedule->n_ops ||
+            schedule->ops[walk->op].id >= first_of(schedule, walk->group));
+}
+
+const struct rf_op *rf_schedule_walk_next(struct rf_schedule_walk *walk)
+{
+    const struct rf_schedule *schedule = walk->schedule;
+    if (!at_group(walk)) {
+        return walk->op < schedule->n_ops ? &schedule->ops[walk->op++] : NULL;
+    }
+    make_op(schedule, walk->group, walk->at++, &walk->folded);
+    if (walk->at == ops_of(schedule, walk->group)) {
+        walk->group++;
+        walk->at = 0;
+    }
+    return &walk->folded;
+}
+
+static bool find_folded(const struct rf_schedule *schedule, uint32_t id,
+                        struct rf_op *out)
+{
+    size_t first = 0, n = count_groups(schedule);
+    while (n > 0) {
+        const size_t middle = first + n / 2;
+        const uint32_t from = first_of(schedule, middle);
+        if (id < from) {
+            n /= 2;
+        } else if (id - from >= ops_of(schedule, middle)) {
+            first = middle + 1;
+            n -= n / 2 + 1;
+        } else {
+            make_op(schedule, middle, id - from, out);
+            return true;
+        }
+    }
+    return false;
+}
+
+static int compare_op(const void *id, const void *op)
+{
+    const uint32_t wanted = *(const uint32_t *)id;
+    const uint32_t found = ((const struct rf_op *)op)->id;
+    return (wanted > found) - (wanted < found);
+}
+
+size_t rf_schedule_index(const struct rf_schedule *schedule, uint32_t id)
+{
+    const struct rf_op *op = schedule->n_ops > 0
+                                 ? bsearch(&id, schedule->ops, schedule->n_ops,
+                                           sizeof(*op), compare_op)
+                                 : NULL;
+    return op != NULL ? (size_t)(op - schedule->ops) : schedule->n_ops;
+}
+
+bool rf_schedule_find(const struct rf_schedule *schedule, uint32_t id,
+                      struct rf_op *out)
+{
+    const size_t at = rf_schedule_index(schedule, id);
+    if (at < schedule->n_ops) {
+        *out = schedule->ops[at];
+        return true;
+    }
+    return find_folded(schedule, id, out);
+}
+
+/* What lists the ops between two ranks of a ring. */
+struct pairs {
+    rf_schedule_pair_fn each;
+    void *data;
+    const struct rf_ring *ring;
+};
+
+static void list_link(uint32_t src, const struct rf_holder *to, uint64_t n_ops,
+                      uint64_t elements, bool from_source, void *data)
+{
+    const struct pairs *pairs = data;
+    pairs->each(src, to->rank, n_ops,
+                elements * rf_ring_item(pairs->ring, from_source), pairs->data);
+}
+
+static void list_rings(const struct rf_rings *rings, rf_schedule_pair_fn each,
+                       void *data)
+{
+    for (size_t i = 0; rings != NULL && i < rings->n; i++) {
+        const struct rf_ring *ring = &rings->of[i];
+        rf_ring_links(ring, rings->holders + ring->first, list_link,
+                      &(struct pairs){each, data, ring});
+    }
+}
+
+void rf_schedule_pairs(const struct rf_schedule *schedule,
+                       rf_schedule_pair_fn each, void *data)
+{
+    const struct rf_fold *fold = schedule->fold;
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < schedule->n_ops; i++) {
+        const struct rf_op *op = &schedule->ops[i];
+        if (op->src != op->dst) {
+            each(op->src, op->dst, 1, rf_op_bytes(op), data);
+        }
+    }
+    for (size_t i = 0; fold != NULL && i < fold->n_spreads; i++) {
+        bytes += rf_spread_bytes(schedule, &fold->spreads[i]);
+    }
+    for (uint32_t i = 1; fold != NULL && i < fold->n_hops; i++) {
+        const struct rf_hop *hop = &fold->hops[i];
+        each(fold->hops[hop->parent].rank, hop->rank, fold->n_spreads, bytes,
+             data);
+    }
+    list_rings(schedule->rings, each, data);
+}
+
+/* Of all boxes of a ring: on the first hop, and on the others. */
+static void size_ring(const struct rf_ring *ring, rf_schedule_size_fn each,
+                      void *data)
+{
+    const uint32_t first = rf_ring_item(ring, true);
+    const uint32_t others = rf_ring_item(ring, false);
+    for (uint32_t p = 0; p < ring->split.parts; p++) {
+        const uint64_t chunks = rf_ring_part_chunks(ring, p);
+        for (uint64_t k = 0; k < chunks; k++) {
+            const struct rf_box box = rf_ring_box(ring, p, k);
+            const uint64_t elements = rf_box_elements(&box);
+            each(elements * first, 1, data);
+            if (ring->n > 1) {
+                each(elements * others, ring->n - 1, data);
+            }
+        }
+    }
+}
+
+void rf_schedule_sizes(const struct rf_schedule *schedule,
+                       rf_schedule_size_fn each, void *data)
+{
+    const struct rf_fold *fold = schedule->fold;
+    for (size_t i = 0; i < schedule->n_ops; i++) {
+        const struct rf_op *op = &schedule->ops[i];
+        if (op->src != op->dst) {
+            each(rf_op_bytes(op), 1, data);
+        }
+    }
+    for (size_t i = 0; fold != NULL && fold->n_hops > 1 && i < fold->n_spreads;
+         i++) {
+        each(rf_spread_bytes(schedule, &fold->spreads[i]), fold->n_hops - 1,
+             data);
+    }
+    for (size_t i = 0; schedule->rings != NULL && i < schedule->rings->n; i++) {
+        size_ring(&schedule->rings->of[i], each, data);
+    }
+}
+
+uint64_t rf_schedule_memory(const struct rf_schedule *schedule)
+{
+    const struct rf_fold *fold = schedule->fold;
+    uint64_t bytes = schedule->n_ops * sizeof(*schedule->ops);
+    if (fold != NULL) {
+        bytes += fold->n_spreads * sizeof(*fold->spreads) +
+                 fold->parcels.n * sizeof(*fold->parcels.of) +
+                 fold->parcels.n_holders * sizeof(*fold->parcels.holders) +
+                 fold->n_hops * sizeof(*fold->hops);
+    }
+    if (schedule->rings != NULL) {
+        bytes += schedule->rings->n * sizeof(*schedule->rings->of) +
+                 schedule->rings->n_holders * sizeof(struct rf_holder);
+    }
+    return 2 * bytes;
+}

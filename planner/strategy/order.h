@@ -1,0 +1,76 @@
+/*
+ * Which replica sends what, and in which order. Works (one for everything that
+ * moves as a whole) compete for node links and, when serialised, for ranks.
+ *
+ *   none   the first replica; works in the order given
+ *   size   the replica whose node link, then whose own load, is least so far
+ *   time   the same by what each can send (planner/assign/link_weights.h)
+ *   order  source and order such that no two works meet at a sender or
+ *          receiver: exact search for few works, a list schedule for many, the
+ *          better of all candidates by simulation
+ *
+ * Deterministic and pure.
+ */
+#ifndef RF_PLANNER_ORDER_H
+#define RF_PLANNER_ORDER_H
+
+#include "planner/layout/box.h"
+#include "planner/plan/parcel.h"
+#include "planner/assign/link_weights.h"
+
+/* Up to so many works the best order is searched for. */
+#define RF_ORDER_SEARCH_MAX 8
+/* How much faster bytes are taken to move inside a node than between nodes when
+ * orders are compared. Only the order depends on it. */
+#define RF_ORDER_NEAR_SPEED 16
+
+/* Something that moves as a whole from one of its sources to all of its
+ * receivers, through the receivers' nodes one after another. */
+struct rf_work {
+    uint64_t bytes;
+    size_t sources, receivers; /* positions in the pool of holders */
+    uint32_t n_sources, n_receivers;
+    uint32_t source;       /* chosen, < n_sources */
+    uint32_t parcel, part; /* the caller's: what moves, a part of a parcel … */
+    struct rf_split split; /* … cut like this */
+    uint32_t turn; /* the caller's: which receiver of a node comes first */
+    bool whole;    /* keeps all receivers busy; see rf_order_choose() */
+};
+
+struct rf_works {
+    struct rf_work *works;
+    size_t n, capacity;
+    struct rf_holder *pool;
+    size_t n_pool, pool_capacity;
+};
+
+void rf_works_free(struct rf_works *works);
+
+/*
+ * Sets `source` of every work and permutation[0 … n-1], the order in which to
+ * emit them. By size, and when ranks do one thing at a time, `whole` works
+ * leave a node from its first holder, so that two of them do not share the
+ * node's link while both hold up all their receivers.
+ */
+void rf_order_choose(const struct rf_world *world, enum rf_balance balance,
+                     const struct rf_weights *weights, bool serialize,
+                     struct rf_works *works, uint32_t *permutation);
+
+/*
+ * The same for works of one sender and one receiver each, too many to compare:
+ * sorted such that at any time every rank sends to another rank, by the
+ * distance from sender to receiver. Only `permutation` is set; false when
+ * memory is out.
+ */
+bool rf_order_shift(const struct rf_world *world, const uint32_t *src,
+                    const uint32_t *dst, size_t n,
+                    uint32_t *permutation) RF_MUST_CHECK;
+
+/* When all works would be done, one work at a time on every link direction
+ * (and, if `serialize`, every rank), started in the order of the permutation,
+ * in units of the time that a byte takes between nodes. */
+double rf_order_makespan(const struct rf_world *world, bool serialize,
+                         const struct rf_works *works,
+                         const uint32_t *permutation);
+
+#endif

@@ -1,0 +1,59 @@
+/*
+ * Internal to order.c and order_search.c: when links and ranks are free while
+ * an order is tried out, and the candidates of each work.
+ */
+#ifndef RF_PLANNER_ORDER_FIELD_H
+#define RF_PLANNER_ORDER_FIELD_H
+
+#include "planner/strategy/order.h"
+
+/* The works in question, by index. */
+struct rf_order_job {
+    uint32_t work;
+    size_t candidates;     /* positions in candidates[]: indices of sources */
+    uint32_t n_candidates; /* one per node */
+    size_t nodes;          /* positions in nodes[]: of the receivers */
+    uint32_t n_nodes;      /* distinct, ascending */
+    double duration;
+};
+
+struct rf_order_field {
+    const struct rf_world *world;
+    const struct rf_works *works;
+    bool serialize;
+    struct rf_order_job *jobs;
+    uint32_t n_jobs;
+    uint32_t *candidates;
+    size_t n_candidates, candidates_capacity;
+    uint32_t *nodes;
+    size_t n_nodes, nodes_capacity;
+    double *free_at; /* link out by node, link in by node, ranks */
+    size_t n_free;
+};
+
+/* A complete order: jobs in sequence with their chosen candidates. */
+struct rf_order_answer {
+    uint32_t *sequence; /* n_jobs entries each */
+    uint32_t *candidate;
+    double makespan;
+};
+
+uint32_t rf_order_source_rank(const struct rf_order_field *field, uint32_t job,
+                              uint32_t candidate);
+
+/* When all that a job needs is free. */
+double rf_order_start(const struct rf_order_field *field, uint32_t job,
+                      uint32_t candidate);
+
+/* Keeps all that a job needs busy until `finish`. */
+void rf_order_occupy(struct rf_order_field *field, uint32_t job,
+                     uint32_t candidate, double finish);
+
+/* Fill `answer` (arrays given) and its makespan. */
+void rf_order_list(struct rf_order_field *field,
+                   struct rf_order_answer *answer);
+/* Improves on `answer` by exact search; for few jobs. */
+void rf_order_search(struct rf_order_field *field,
+                     struct rf_order_answer *answer);
+
+#endif

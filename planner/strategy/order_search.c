@@ -1,0 +1,295 @@
+/*
+ * Orders of works: a list schedule for any number, an exact search for few.
+ *
+ * List schedule: again and again, of the first WINDOW works left (fewer where
+ * works or sources are very many), the one that can start first; then the one
+ * whose busiest resource has the most left to do; then the longest. Of several
+ * senders the one that can start first, then the one with the least to do.
+ *
+ * Search: depth first over (next work, its sender), cut where the time already
+ * certain is not below the best known. It visits a bounded number of nodes, not
+ * seconds, so that every machine finds the same order.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/mem.h"
+#include "planner/strategy/order_internal.h"
+
+#define WINDOW 256
+#define LOOKS_MAX 1e8 /* at links and ranks, in all */
+#define VISITS_MAX 20000
+#define TIMES_MAX 40000000 /* entries of free_at copied in all */
+/* Times equal up to rounding. */
+#define NEARLY 1.000000001
+
+/* Work left at each resource, laid out as free_at. */
+static void add_load(const struct rf_order_field *field, uint32_t job,
+                     double *load, double sign)
+{
+    const struct rf_order_job *of = &field->jobs[job];
+    const struct rf_work *work = &field->works->works[of->work];
+    const struct rf_world *world = field->world;
+    double *in = load + world->n_nodes, *ranks = in + world->n_nodes;
+    uint32_t rank = rf_order_source_rank(field, job, 0);
+    uint32_t from = world->ranks[rank].node;
+    bool far = false;
+    for (uint32_t i = 0; i < of->n_nodes; i++) {
+        uint32_t node = field->nodes[of->nodes + i];
+        if (of->n_candidates > 1 || node != from) {
+            in[node] += sign * of->duration;
+            far = true;
+        }
+    }
+    if (far && of->n_candidates == 1) {
+        load[from] += sign * of->duration;
+    }
+    for (uint32_t i = 0; field->serialize && i < work->n_receivers; i++) {
+        ranks[field->works->pool[work->receivers + i].rank] +=
+            sign * of->duration;
+    }
+    if (field->serialize && of->n_candidates == 1) {
+        ranks[rank] += sign * of->duration;
+    }
+}
+
+/* The most that any resource of the job has left to do. */
+static double pressure(const struct rf_order_field *field, uint32_t job,
+                       const double *load)
+{
+    const struct rf_order_job *of = &field->jobs[job];
+    const struct rf_work *work = &field->works->works[of->work];
+    const struct rf_world *world = field->world;
+    const double *in = load + world->n_nodes, *ranks = in + world->n_nodes;
+    uint32_t rank = rf_order_source_rank(field, job, 0);
+    double most = 0;
+    if (of->n_candidates == 1) {
+        most = load[world->ranks[rank].node];
+        most = field->serialize ? RF_MAX(most, ranks[rank]) : most;
+    }
+    for (uint32_t i = 0; i < of->n_nodes; i++) {
+        most = RF_MAX(most, in[field->nodes[of->nodes + i]]);
+    }
+    for (uint32_t i = 0; field->serialize && i < work->n_receivers; i++) {
+        uint32_t to = field->works->pool[work->receivers + i].rank;
+        most = RF_MAX(most, ranks[to]);
+    }
+    return most;
+}
+
+/* The best sender of a job, and when it could start. */
+static uint32_t best_candidate(const struct rf_order_field *field, uint32_t job,
+                               const double *load, const double *given,
+                               double *start)
+{
+    uint32_t best = 0;
+    double best_load = 0;
+    for (uint32_t k = 0; k < field->jobs[job].n_candidates; k++) {
+        double at = rf_order_start(field, job, k);
+        uint32_t rank = rf_order_source_rank(field, job, k);
+        uint32_t node = field->world->ranks[rank].node;
+        double sum = load[node] + given[node];
+        if (k == 0 || at < *start || (at <= *start && sum < best_load)) {
+            best = k;
+            best_load = sum;
+            *start = at;
+        }
+    }
+    return best;
+}
+
+struct choice {
+    uint32_t job, candidate;
+    double start, pressure;
+};
+
+static bool better(const struct rf_order_field *field, const struct choice *a,
+                   const struct choice *b)
+{
+    if (a->start < b->start || a->start > b->start) {
+        return a->start < b->start;
+    }
+    if (a->pressure < b->pressure || a->pressure > b->pressure) {
+        return a->pressure > b->pressure;
+    }
+    return field->jobs[a->job].duration > field->jobs[b->job].duration;
+}
+
+/* How many works to compare at a time. */
+static uint32_t window_of(const struct rf_order_field *field)
+{
+    double looks = 1; /* to compare every work once */
+    for (uint32_t i = 0; i < field->n_jobs; i++) {
+        const struct rf_order_job *job = &field->jobs[i];
+        const struct rf_work *work = &field->works->works[job->work];
+        looks += (double)job->n_candidates *
+                 (job->n_nodes + (field->serialize ? work->n_receivers : 0));
+    }
+    return looks * WINDOW <= LOOKS_MAX ? WINDOW
+                                       : (uint32_t)(LOOKS_MAX / looks) + 1;
+}
+
+void rf_order_list(struct rf_order_field *field, struct rf_order_answer *answer)
+{
+    uint32_t n = field->n_jobs;
+    double *load = rf_xcalloc(field->n_free, sizeof(double));
+    double *given = rf_xcalloc(field->world->n_nodes, sizeof(double));
+    uint32_t *next = rf_xcalloc((size_t)n + 1, sizeof(uint32_t)); /* 1-based */
+    uint32_t window = window_of(field);
+    memset(field->free_at, 0, field->n_free * sizeof(double));
+    answer->makespan = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        next[i] = i + 1;
+        add_load(field, i, load, 1);
+    }
+    for (uint32_t placed = 0; placed < n; placed++) {
+        struct choice best = {.job = RF_NONE};
+        uint32_t before_best = 0, seen = 0;
+        for (uint32_t at = 0; next[at] != 0 && seen < window; at = next[at]) {
+            struct choice choice = {.job = next[at] - 1};
+            choice.candidate =
+                best_candidate(field, choice.job, load, given, &choice.start);
+            choice.pressure = pressure(field, choice.job, load);
+            if (best.job == RF_NONE || better(field, &choice, &best)) {
+                best = choice;
+                before_best = at;
+            }
+            seen++;
+        }
+        double finish = best.start + field->jobs[best.job].duration;
+        uint32_t rank = rf_order_source_rank(field, best.job, best.candidate);
+        next[before_best] = next[best.job + 1];
+        add_load(field, best.job, load, -1);
+        given[field->world->ranks[rank].node] += field->jobs[best.job].duration;
+        rf_order_occupy(field, best.job, best.candidate, finish);
+        answer->sequence[placed] = best.job;
+        answer->candidate[placed] = best.candidate;
+        answer->makespan = RF_MAX(answer->makespan, finish);
+    }
+    free(load);
+    free(given);
+    free(next);
+}
+
+/* One level of the search: what was tried last at this depth. */
+struct level {
+    uint32_t job, candidate;
+    double makespan; /* of the works placed before */
+    double *free_at; /* before this level's work */
+};
+
+struct search {
+    struct rf_order_field *field;
+    struct rf_order_answer *answer;
+    struct level level[RF_ORDER_SEARCH_MAX + 1];
+    bool placed[RF_ORDER_SEARCH_MAX];
+    double *load; /* scratch */
+};
+
+/* A time below which the works left cannot end: each link has to become free
+ * and then do what only it can do. */
+static double least_end(struct search *search, double makespan)
+{
+    const struct rf_order_field *field = search->field;
+    double least = makespan;
+    memset(search->load, 0, field->n_free * sizeof(double));
+    for (uint32_t i = 0; i < field->n_jobs; i++) {
+        if (!search->placed[i]) {
+            add_load(field, i, search->load, 1);
+        }
+    }
+    for (size_t i = 0; i < field->n_free; i++) {
+        if (search->load[i] > 0) {
+            least = RF_MAX(least, field->free_at[i] + search->load[i]);
+        }
+    }
+    return least;
+}
+
+/* Moves level `depth` to its next (work, sender); false when all are tried. */
+static bool advance(struct search *search, uint32_t depth)
+{
+    struct level *level = &search->level[depth];
+    const struct rf_order_field *field = search->field;
+    if (level->job != RF_NONE) {
+        search->placed[level->job] = false;
+        level->candidate++;
+    } else {
+        level->job = 0;
+        level->candidate = 0;
+    }
+    while (level->job < field->n_jobs &&
+           (search->placed[level->job] ||
+            level->candidate >= field->jobs[level->job].n_candidates)) {
+        level->job++;
+        level->candidate = 0;
+    }
+    return level->job < field->n_jobs;
+}
+
+/* Places the work of level `depth` and opens the next; the makespan so far. */
+static double descend(struct search *search, uint32_t depth)
+{
+    struct level *level = &search->level[depth];
+    struct rf_order_field *field = search->field;
+    memcpy(field->free_at, level->free_at, field->n_free * sizeof(double));
+    double finish = rf_order_start(field, level->job, level->candidate) +
+                    field->jobs[level->job].duration;
+    rf_order_occupy(field, level->job, level->candidate, finish);
+    search->placed[level->job] = true;
+    double makespan = RF_MAX(level->makespan, finish);
+    struct level *below = &search->level[depth + 1];
+    below->job = RF_NONE;
+    below->makespan = makespan;
+    memcpy(below->free_at, field->free_at, field->n_free * sizeof(double));
+    return makespan;
+}
+
+static void keep(struct search *search, double makespan)
+{
+    struct rf_order_answer *answer = search->answer;
+    answer->makespan = makespan;
+    for (uint32_t i = 0; i < search->field->n_jobs; i++) {
+        answer->sequence[i] = search->level[i].job;
+        answer->candidate[i] = search->level[i].candidate;
+    }
+}
+
+void rf_order_search(struct rf_order_field *field,
+                     struct rf_order_answer *answer)
+{
+    struct search search = {.field = field, .answer = answer};
+    uint32_t n = field->n_jobs, depth = 0;
+    uint64_t visits = TIMES_MAX / field->n_free;
+    search.load = rf_xcalloc(field->n_free, sizeof(double));
+    for (uint32_t i = 0; i <= n; i++) {
+        search.level[i].free_at = rf_xcalloc(field->n_free, sizeof(double));
+    }
+    memset(field->free_at, 0, field->n_free * sizeof(double));
+    search.level[0].job = RF_NONE;
+    double least = least_end(&search, 0);
+    visits = RF_MIN(visits, VISITS_MAX);
+    while (visits > 0 && answer->makespan > least * NEARLY) {
+        if (!advance(&search, depth)) {
+            if (depth == 0) {
+                break;
+            }
+            depth--;
+            continue;
+        }
+        visits--;
+        double makespan = descend(&search, depth);
+        if (least_end(&search, makespan) * NEARLY >= answer->makespan) {
+            continue; /* no better than what is known */
+        }
+        if (depth + 1 == n) {
+            keep(&search, makespan);
+        } else {
+            depth++;
+        }
+    }
+    for (uint32_t i = 0; i <= n; i++) {
+        free(search.level[i].free_at);
+    }
+    free(search.load);
+}

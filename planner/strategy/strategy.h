@@ -1,0 +1,161 @@
+/*
+ * Internal to the planner: what the strategies share. A strategy turns a plan
+ * into ops through a *builder*, which numbers them, counts bytes, digests them
+ * and keeps those that the caller wants. Nothing here is per op in memory, so a
+ * rank can build its part of a large world's schedule. Ops that repeat over
+ * ranks are added as spreads (fold.h) or rings (ring.h), without listing them.
+ */
+#ifndef RF_PLANNER_STRATEGY_H
+#define RF_PLANNER_STRATEGY_H
+
+#include "planner/layout/box.h"
+#include "planner/plan/parcel.h"
+#include "planner/schedule/schedule.h"
+
+struct rf_builder {
+    const struct rf_plan *plan;
+    const struct rf_world *world;
+    const struct rf_spec *spec;
+    struct rf_schedule *schedule; /* under construction */
+    size_t capacity;              /* of schedule->ops */
+    uint64_t max_ops;             /* to keep; with more it ends, see `full` */
+    uint64_t kept;                /* ops, and what rings count as */
+    bool full;
+    uint32_t node;       /* whose ops are kept; RF_NONE: all */
+    const uint32_t *ids; /* of the ops in the order in which they are emitted;
+                            NULL: ascending from 0 */
+    uint32_t next_task;
+    uint32_t *next_round; /* by world rank: its first free round */
+    uint64_t chunk_bytes; /* forwarding granularity */
+    struct rf_err *err;
+    enum rf_status status; /* first failure; later emits do nothing */
+};
+
+/* Without ops, with its sums at 0. */
+struct rf_schedule *rf_schedule_create(const struct rf_world *world);
+/* Adds `n` ops to the sums of the world, whether or not the schedule keeps
+ * them: `bytes` on the wire and `written` at the destination in all. */
+void rf_schedule_count(struct rf_schedule *schedule,
+                       const struct rf_world *world, uint32_t src, uint32_t dst,
+                       uint64_t n, uint64_t bytes, uint64_t written);
+
+/* Where a box lies at one end of an op. */
+struct rf_view {
+    uint32_t rank;
+    uint8_t mem;           /* enum rf_mem */
+    bool converted;        /* elements have the inference side's dtype */
+    uint64_t offset;       /* bytes, of the element at `start` */
+    const uint64_t *start; /* borrowed, RF_BOX_DIMS entries each */
+    const uint64_t *stride;
+};
+
+struct rf_view rf_view_of_piece(const struct rf_holder *holder,
+                                enum rf_mem mem);
+
+/* What an op is beside its two ends. */
+struct rf_op_draft {
+    uint32_t family;
+    struct rf_box box;
+    uint32_t dep, bucket, round, task;
+};
+
+/* An op that has all but an id. */
+void rf_builder_make(const struct rf_builder *builder,
+                     const struct rf_op_draft *step, const struct rf_view *src,
+                     const struct rf_view *dst, struct rf_op *out);
+/* Gives it an id (valid also when it is not kept; RF_NO_OP after a failure) and
+ * adds it. */
+void rf_builder_add(struct rf_builder *builder, struct rf_op *op);
+/* Makes and adds an op; its id. */
+uint32_t rf_builder_emit(struct rf_builder *builder,
+                         const struct rf_op_draft *step,
+                         const struct rf_view *src, const struct rf_view *dst);
+
+/* Reserves the ids of `n` ops, of which the first is *first; false where there
+ * are too many or something has failed. Not with builder->ids. */
+bool rf_builder_number(struct rf_builder *builder, uint64_t n, uint32_t *first);
+
+/* Keeps a numbered op. Emitting one does this, too, as it counts it. */
+void rf_builder_keep(struct rf_builder *builder, const struct rf_op *op);
+
+/* Whether `n` more may be kept; if not, building ends. */
+bool rf_builder_has_room(struct rf_builder *builder, uint64_t n);
+
+/* The round for an op of `src` and `dst` that depends on nothing: 0 unless
+ * serialised, then the first in which both are free. */
+uint32_t rf_builder_round(const struct rf_builder *builder, uint32_t src,
+                          uint32_t dst);
+
+/* When serialised, an op of `src` and `dst` keeps both busy in `round`.
+ * Emitting one does this too. */
+void rf_builder_occupy(struct rf_builder *builder, uint32_t src, uint32_t dst,
+                       uint32_t round);
+
+/*
+ * A tree of copies: node 0 has a box, every other node gets it from its parent,
+ * which comes before it. Heads (the first n_heads nodes after node 0) form a
+ * chain across nodes of the cluster; the others hang off one of these.
+ */
+struct rf_tree_node {
+    uint32_t parent, depth;
+    struct rf_view view;
+    uint32_t op; /* of the chunk being emitted */
+};
+
+struct rf_tree {
+    struct rf_tree_node *nodes;
+    uint32_t n, n_heads, capacity;
+};
+
+void rf_tree_reset(struct rf_tree *tree, const struct rf_view *root);
+/* Adds a node, returns its index. */
+uint32_t rf_tree_add(struct rf_tree *tree, uint32_t parent,
+                     const struct rf_view *view);
+void rf_tree_free(struct rf_tree *tree);
+
+/* How a tree is emitted. */
+struct rf_tree_how {
+    uint32_t family, task, bucket;
+    uint32_t first_round;  /* not before this */
+    uint32_t root_dep;     /* the op that gave node 0 its box, or RF_NO_OP */
+    bool root_in_chunks;   /* op root_dep + k gave it chunk k */
+    uint64_t max_elements; /* of a chunk */
+    bool paced;            /* rounds let a sender forward one chunk at a time */
+};
+
+/* Emits the ops that bring `box` from node 0 to all nodes, chunk by chunk. The
+ * round of the last op plus one. */
+uint32_t rf_tree_emit(struct rf_builder *builder, struct rf_tree *tree,
+                      const struct rf_box *box, const struct rf_tree_how *how);
+
+/* A box that is shared out over receivers and then goes around them. */
+struct rf_ring_draft {
+    uint32_t family;
+    const struct rf_box *box;
+    const struct rf_holder *source, *receivers;
+    uint32_t n_receivers, turn; /* receiver of the first part, modulo n */
+    uint32_t parts;             /* at most */
+    uint64_t max_elements;      /* of a chunk */
+};
+
+/* Adds a ring (ring.h), as one task. */
+void rf_ring_emit(struct rf_builder *builder,
+                  const struct rf_ring_draft *draft);
+
+/* How many elements make `bytes` bytes of a family on the wire, at least 1. */
+uint64_t rf_builder_elements(const struct rf_builder *builder, uint32_t family,
+                             uint64_t bytes);
+
+/* Allocation failed: remembered, so that emitting code stays simple. */
+void rf_builder_fail(struct rf_builder *builder, enum rf_status status,
+                     const char *text);
+
+/* Likewise RF_ERR_NOMEM, with what was tried and what there is. */
+void rf_builder_fail_memory(struct rf_builder *builder);
+
+/* The strategies: each emits all ops of the world. */
+void rf_strategy_direct(struct rf_builder *builder);
+void rf_strategy_replicate(struct rf_builder *builder);
+void rf_strategy_gather(struct rf_builder *builder);
+
+#endif

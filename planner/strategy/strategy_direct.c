@@ -1,0 +1,182 @@
+/*
+ * send_recv: every transfer of the plan is one op. Sources are the plan's; the
+ * strategy only chooses the order, which matters where ranks do one thing at a
+ * time. With balance none and size the order is the plan's own, and one walk
+ * over the plan is all that is needed. With balance order a first walk lists
+ * who sends to whom, from which follow the ids and rounds of all ops (20 bytes
+ * for each transfer of the world); a second one emits the ops under these.
+ */
+#include <stdlib.h>
+
+#include "common/mem.h"
+#include "planner/strategy/order.h"
+#include "planner/strategy/strategy.h"
+#include "planner/plan/plan_walk.h"
+
+/* Above so many transfers they are sorted instead of scheduled one by one. */
+#define SCHEDULE_MAX 65536
+
+static void emit_transfer(struct rf_builder *builder,
+                          const struct rf_transfer *transfer, uint32_t round,
+                          uint32_t task)
+{
+    const struct rf_view src = {.rank = transfer->src,
+                                .mem = RF_MEM_TRAIN,
+                                .converted = false,
+                                .offset = transfer->src_offset,
+                                .start = transfer->box.start,
+                                .stride = transfer->src_stride};
+    const struct rf_view dst = {.rank = transfer->dst,
+                                .mem = RF_MEM_INFER,
+                                .converted = true,
+                                .offset = transfer->dst_offset,
+                                .start = transfer->box.start,
+                                .stride = transfer->dst_stride};
+    const struct rf_op_draft step = {.family = transfer->family,
+                                     .box = transfer->box,
+                                     .dep = RF_NO_OP,
+                                     .bucket = RF_NO_BUCKET,
+                                     .round = round,
+                                     .task = task};
+    rf_builder_emit(builder, &step, &src, &dst);
+}
+
+/* A walk over the builder's plan; false when the builder has failed. */
+static bool start_walk(struct rf_builder *builder, struct rf_walk *walk)
+{
+    if (builder->status == RF_OK) {
+        builder->status = rf_walk_start(walk, builder->plan, builder->err);
+    }
+    return builder->status == RF_OK;
+}
+
+/* One work per transfer, with the plan's source as the only one. */
+static void schedule_few(struct rf_builder *builder, uint32_t *order)
+{
+    const struct rf_plan *plan = builder->plan;
+    struct rf_works works = {.works = NULL};
+    const struct rf_transfer *transfer;
+    struct rf_walk walk;
+    if (!start_walk(builder, &walk)) {
+        return;
+    }
+    while ((transfer = rf_walk_next(&walk)) != NULL) {
+        struct rf_work work = {.sources = works.n_pool,
+                               .receivers = works.n_pool + 1,
+                               .n_sources = 1,
+                               .n_receivers = 1};
+        work.bytes = rf_box_elements(&transfer->box) *
+                     rf_plan_item_bytes(plan, RF_TRAIN, transfer->family);
+        RF_PUSH(works.pool, works.n_pool, works.pool_capacity,
+                ((struct rf_holder){.rank = transfer->src}));
+        RF_PUSH(works.pool, works.n_pool, works.pool_capacity,
+                ((struct rf_holder){.rank = transfer->dst}));
+        RF_PUSH(works.works, works.n, works.capacity, work);
+    }
+    rf_walk_end(&walk);
+    rf_order_choose(plan->world, RF_BALANCE_ORDER, &(struct rf_weights){NULL},
+                    plan->spec->serialize, &works, order);
+    rf_works_free(&works);
+}
+
+/* By transfer, in the order of a walk: its ends, the id and round of its op;
+ * and the order in which to emit them. One allocation. */
+struct ordering {
+    uint32_t *src, *dst, *id, *round, *order;
+};
+
+static void list_ends(struct rf_builder *builder, struct ordering *ordering)
+{
+    const struct rf_transfer *transfer;
+    struct rf_walk walk;
+    size_t n = 0;
+    if (!start_walk(builder, &walk)) {
+        return;
+    }
+    while ((transfer = rf_walk_next(&walk)) != NULL) {
+        ordering->src[n] = transfer->src;
+        ordering->dst[n++] = transfer->dst;
+    }
+    rf_walk_end(&walk);
+}
+
+static void choose_order(struct rf_builder *builder, struct ordering *ordering)
+{
+    size_t n = builder->plan->n_transfers;
+    if (n <= SCHEDULE_MAX) {
+        schedule_few(builder, ordering->order);
+    } else if (!rf_order_shift(builder->world, ordering->src, ordering->dst, n,
+                               ordering->order)) {
+        rf_builder_fail(builder, RF_ERR_NOMEM, "no memory for an order");
+    }
+}
+
+/* What emitting in order gives every transfer. */
+static void number(struct rf_builder *builder, struct ordering *ordering)
+{
+    for (size_t i = 0; i < builder->plan->n_transfers; i++) {
+        uint32_t at = ordering->order[i];
+        uint32_t src = ordering->src[at], dst = ordering->dst[at];
+        ordering->id[at] = (uint32_t)i;
+        ordering->round[at] = rf_builder_round(builder, src, dst);
+        rf_builder_occupy(builder, src, dst, ordering->round[at]);
+    }
+}
+
+static void emit_numbered(struct rf_builder *builder,
+                          const struct ordering *ordering)
+{
+    const struct rf_transfer *transfer;
+    struct rf_walk walk;
+    if (!start_walk(builder, &walk)) {
+        return;
+    }
+    builder->ids = ordering->id;
+    for (size_t i = 0; (transfer = rf_walk_next(&walk)) != NULL; i++) {
+        emit_transfer(builder, transfer, ordering->round[i], ordering->id[i]);
+    }
+    builder->ids = NULL;
+    rf_walk_end(&walk);
+}
+
+static void emit_ordered(struct rf_builder *builder)
+{
+    size_t n = builder->plan->n_transfers;
+    uint32_t *all = rf_calloc(n, 5 * sizeof(*all));
+    struct ordering ordering;
+    if (all == NULL) {
+        rf_builder_fail(builder, RF_ERR_NOMEM, "no memory for an order");
+        return;
+    }
+    ordering = (struct ordering){.order = all,
+                                 .src = all + n,
+                                 .dst = all + 2 * n,
+                                 .id = all + 3 * n,
+                                 .round = all + 4 * n};
+    list_ends(builder, &ordering);
+    choose_order(builder, &ordering);
+    if (builder->status == RF_OK) {
+        number(builder, &ordering);
+        emit_numbered(builder, &ordering);
+    }
+    free(all);
+}
+
+void rf_strategy_direct(struct rf_builder *builder)
+{
+    const struct rf_transfer *transfer;
+    struct rf_walk walk;
+    if (builder->spec->balance == RF_BALANCE_ORDER) {
+        emit_ordered(builder);
+        return;
+    }
+    if (!start_walk(builder, &walk)) {
+        return;
+    }
+    while ((transfer = rf_walk_next(&walk)) != NULL) {
+        emit_transfer(builder, transfer,
+                      rf_builder_round(builder, transfer->src, transfer->dst),
+                      builder->next_task++);
+    }
+    rf_walk_end(&walk);
+}

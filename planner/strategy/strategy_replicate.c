@@ -1,0 +1,514 @@
+/*
+ * The strategies that do not send a replica twice over a slow link:
+ *
+ *   broadcast         a parcel goes along a chain of nodes, in chunks; in each
+ *                     node one receiver (the head) takes it from the chain, the
+ *                     others read it from the head
+ *   hierarchical      as broadcast, but a parcel is shared out over the
+ *                     receivers of a node: as many chains as a node has
+ *                     receivers
+ *   allgather         every node gets a parcel from its source, shared out over
+ *                     the node's receivers, which complete each other
+ *   allgather_global  shared out over all receivers of all nodes, completed
+ *                     around a ring of all of them, in chunks
+ *
+ * Receivers that hold the parcel themselves copy it; receivers with a holder on
+ * their node read it there (with balance none only the first holder counts).
+ * Only the rest, the *far* receivers, are served over links between nodes, and
+ * relays read their own inference memory. Parts need not be equal.
+ */
+#include <stdlib.h>
+
+#include "common/mem.h"
+#include "planner/layout/box.h"
+#include "planner/strategy/order.h"
+#include "planner/plan/plan_internal.h"
+#include "planner/strategy/strategy.h"
+
+/* A part for one receiver is not made smaller than this. */
+#define PART_BYTES 16384
+/* Chunks are at least so large, and this share of what a link carries, so that
+ * filling the chain costs about 1 % in all. */
+#define CHUNK_BYTES_MIN 65536
+#define CHUNK_SHARE 96
+#define CHUNK_STREAMS_MAX 8
+/* … unless that made more ops than this in all: long chains of many nodes. */
+#define CHUNK_OPS_MAX 1048576
+
+/* A receiver and its node, for sorting. */
+struct placed {
+    uint32_t node;
+    struct rf_holder holder;
+};
+
+struct maker {
+    struct rf_builder *builder;
+    struct rf_parcels parcels;
+    struct rf_works works;
+    struct placed *far; /* of the current parcel */
+    size_t n_far, far_capacity;
+    uint64_t *node_bytes; /* that come in over each node's link */
+    double far_bytes;     /* to all far receivers */
+    uint32_t *node_works;
+    uint32_t longest; /* chain, in nodes */
+};
+
+static uint32_t node_of(const struct maker *maker, uint32_t rank)
+{
+    return maker->builder->world->ranks[rank].node;
+}
+
+static size_t push(struct maker *maker, const struct rf_holder *holders,
+                   uint32_t n)
+{
+    struct rf_works *works = &maker->works;
+    size_t first = works->n_pool;
+    for (uint32_t i = 0; i < n; i++) {
+        RF_PUSH(works->pool, works->n_pool, works->pool_capacity, holders[i]);
+    }
+    return first;
+}
+
+static uint32_t family_of(const struct maker *maker, const struct rf_work *work)
+{
+    return maker->parcels.of[work->parcel].family;
+}
+
+static struct rf_box box_of(const struct maker *maker,
+                            const struct rf_work *work)
+{
+    return rf_box_part(&maker->parcels.of[work->parcel].box, &work->split,
+                       work->part);
+}
+
+/* Adds part `work->part` of a parcel that is cut by `work->split`. */
+static void add_work(struct maker *maker, struct rf_work work)
+{
+    enum rf_side wire =
+        maker->builder->spec->cast_at_source ? RF_INFER : RF_TRAIN;
+    struct rf_box box = box_of(maker, &work);
+    work.bytes =
+        rf_box_elements(&box) *
+        rf_plan_item_bytes(maker->builder->plan, wire, family_of(maker, &work));
+    RF_PUSH(maker->works.works, maker->works.n, maker->works.capacity, work);
+}
+
+/* A receiver that is served inside its node, or far. */
+static void place_receiver(struct maker *maker, uint32_t index,
+                           const struct rf_holder *sources, uint32_t n_sources,
+                           const struct rf_holder *receiver)
+{
+    uint32_t node = node_of(maker, receiver->rank), near = 0;
+    size_t first = maker->works.n_pool;
+    for (uint32_t i = 0; i < n_sources; i++) {
+        if (sources[i].rank == receiver->rank) {
+            maker->works.n_pool = first;
+            push(maker, &sources[i], 1);
+            near = 1;
+            break;
+        }
+        if (node_of(maker, sources[i].rank) == node) {
+            push(maker, &sources[i], 1);
+            near++;
+        }
+    }
+    if (near == 0) {
+        RF_PUSH(maker->far, maker->n_far, maker->far_capacity,
+                ((struct placed){.node = node, .holder = *receiver}));
+        return;
+    }
+    struct rf_work work = {.parcel = index,
+                           .split = {.parts = 1},
+                           .sources = first,
+                           .n_sources = near,
+                           .receivers = push(maker, receiver, 1),
+                           .n_receivers = 1};
+    add_work(maker, work);
+}
+
+static int by_node(const void *a, const void *b)
+{
+    const struct placed *x = a, *y = b;
+    if (x->node != y->node) {
+        return x->node < y->node ? -1 : 1;
+    }
+    return (x->holder.rank > y->holder.rank) -
+           (x->holder.rank < y->holder.rank);
+}
+
+/* As many parts of a parcel as are worth it, `parts` at most. */
+static uint32_t parts_of(const struct maker *maker,
+                         const struct rf_parcel *parcel, uint32_t parts)
+{
+    uint64_t bytes =
+        rf_box_elements(&parcel->box) *
+        rf_plan_item_bytes(maker->builder->plan, RF_TRAIN, parcel->family);
+    uint64_t most = rf_div_up(bytes, PART_BYTES);
+    return (uint32_t)RF_MIN(parts, most);
+}
+
+/* Works that share a parcel out over `parts` turns, `model` being the first. */
+static void add_parts(struct maker *maker, uint32_t parts,
+                      const struct rf_work *model)
+{
+    const struct rf_parcel *parcel = &maker->parcels.of[model->parcel];
+    struct rf_work work = *model;
+    work.split = rf_box_split(&parcel->box, parts_of(maker, parcel, parts));
+    for (; work.part < work.split.parts; work.part++, work.turn++) {
+        add_work(maker, work);
+    }
+}
+
+/* One node's far receivers: [first, first + n) of maker->far. */
+static void serve_node(struct maker *maker, const struct rf_work *model,
+                       size_t first, uint32_t n)
+{
+    const struct rf_parcel *parcel = &maker->parcels.of[model->parcel];
+    uint32_t node = maker->far[first].node;
+    maker->node_bytes[node] +=
+        rf_box_elements(&parcel->box) *
+        rf_plan_item_bytes(maker->builder->plan, RF_TRAIN, parcel->family);
+    maker->node_works[node]++;
+    if (maker->builder->spec->strategy == RF_ALLGATHER) {
+        struct rf_work work = *model;
+        work.receivers += first;
+        work.n_receivers = n;
+        add_parts(maker, n, &work);
+    }
+}
+
+static void serve_far(struct maker *maker, uint32_t index,
+                      const struct rf_holder *sources, uint32_t n_sources)
+{
+    enum rf_strategy strategy = maker->builder->spec->strategy;
+    struct rf_work work = {.parcel = index,
+                           .split = {.parts = 1},
+                           .sources = push(maker, sources, n_sources),
+                           .n_sources = n_sources,
+                           .whole = strategy == RF_BROADCAST,
+                           .turn = index,
+                           .n_receivers = (uint32_t)maker->n_far};
+    uint32_t nodes = 0, widest = 0;
+    qsort(maker->far, maker->n_far, sizeof(*maker->far), by_node);
+    work.receivers = maker->works.n_pool;
+    for (size_t i = 0; i < maker->n_far; i++) {
+        push(maker, &maker->far[i].holder, 1);
+    }
+    for (size_t first = 0, end; first < maker->n_far; first = end) {
+        end = first;
+        while (end < maker->n_far &&
+               maker->far[end].node == maker->far[first].node) {
+            end++;
+        }
+        serve_node(maker, &work, first, (uint32_t)(end - first));
+        widest = RF_MAX(widest, (uint32_t)(end - first));
+        nodes++;
+    }
+    maker->longest = RF_MAX(maker->longest, nodes);
+    maker->far_bytes += (double)rf_box_elements(&maker->parcels.of[index].box) *
+                        rf_plan_item_bytes(maker->builder->plan, RF_TRAIN,
+                                           maker->parcels.of[index].family) *
+                        (double)maker->n_far;
+    if (strategy == RF_BROADCAST || strategy == RF_ALLGATHER_GLOBAL) {
+        add_work(maker, work);
+    } else if (strategy == RF_HIERARCHICAL) {
+        add_parts(maker, widest, &work);
+    }
+}
+
+/* The i-th parts of all parcels before the (i+1)-th of any: a receiver that
+ * does one thing at a time must not wait for a later part of one parcel while
+ * it could have an early one of another. */
+static int by_part(const void *a, const void *b)
+{
+    const struct rf_work *x = a, *y = b;
+    if (x->part != y->part) {
+        return x->part < y->part ? -1 : 1;
+    }
+    if (x->parcel != y->parcel) {
+        return x->parcel < y->parcel ? -1 : 1;
+    }
+    return (x->receivers > y->receivers) - (x->receivers < y->receivers);
+}
+
+static void make_works(struct maker *maker)
+{
+    bool first_only = maker->builder->spec->balance == RF_BALANCE_NONE;
+    for (uint32_t u = 0; u < maker->parcels.n; u++) {
+        const struct rf_parcel *parcel = &maker->parcels.of[u];
+        const struct rf_holder *sources =
+            maker->parcels.holders + parcel->first_src;
+        uint32_t n_sources = first_only ? 1 : parcel->n_src;
+        maker->n_far = 0;
+        for (uint32_t i = 0; i < parcel->n_dst; i++) {
+            place_receiver(maker, u, sources, n_sources,
+                           &maker->parcels.holders[parcel->first_dst + i]);
+        }
+        if (maker->n_far > 0) {
+            serve_far(maker, u, sources, n_sources);
+        }
+    }
+    if (maker->builder->spec->strategy == RF_ALLGATHER && maker->works.n > 0) {
+        qsort(maker->works.works, maker->works.n, sizeof(*maker->works.works),
+              by_part);
+    }
+}
+
+/* Small enough that a chunk travelling along the longest chain, beside those of
+ * other parcels, is a small part of what a link carries. */
+static uint64_t chunk_bytes(const struct maker *maker)
+{
+    const struct rf_builder *builder = maker->builder;
+    enum rf_strategy strategy = builder->spec->strategy;
+    uint64_t chunk = UINT64_MAX;
+    if (builder->chunk_bytes > 0) {
+        return builder->chunk_bytes;
+    }
+    if (strategy == RF_ALLGATHER) {
+        return chunk; /* whole parts: nothing is forwarded between nodes */
+    }
+    for (uint32_t i = 0; i < builder->world->n_nodes; i++) {
+        uint32_t streams = RF_MIN(maker->node_works[i], CHUNK_STREAMS_MAX);
+        if (streams > 0) {
+            uint64_t share = maker->node_bytes[i] /
+                             ((uint64_t)CHUNK_SHARE * maker->longest * streams);
+            chunk = RF_MIN(chunk, share);
+        }
+    }
+    uint64_t least = (uint64_t)(maker->far_bytes / CHUNK_OPS_MAX);
+    return RF_MAX(chunk, RF_MAX(least, CHUNK_BYTES_MIN));
+}
+
+/* Receivers [first, end) of a work, those of one node. */
+struct group {
+    uint32_t first, end;
+};
+
+/* The receiver of a group whose turn it is to take a work for the others. */
+static uint32_t head_of(const struct rf_work *work, struct group group)
+{
+    return group.first + work->turn % (group.end - group.first);
+}
+
+static uint32_t add_receiver(const struct maker *maker,
+                             const struct rf_work *work, struct rf_tree *tree,
+                             uint32_t parent, uint32_t receiver)
+{
+    struct rf_view view = rf_view_of_piece(
+        &maker->works.pool[work->receivers + receiver], RF_MEM_INFER);
+    return rf_tree_add(tree, parent, &view);
+}
+
+/* Adds a group's head behind `parent`; its index in the tree. */
+static uint32_t add_head(const struct maker *maker, const struct rf_work *work,
+                         struct rf_tree *tree, uint32_t parent,
+                         struct group group)
+{
+    tree->n_heads++;
+    return add_receiver(maker, work, tree, parent, head_of(work, group));
+}
+
+/* Adds the others of a group behind their head, which is there already. */
+static void add_others(const struct maker *maker, const struct rf_work *work,
+                       struct rf_tree *tree, uint32_t parent,
+                       struct group group)
+{
+    uint32_t head = head_of(work, group);
+    for (uint32_t i = group.first; i < group.end; i++) {
+        if (i != head) {
+            add_receiver(maker, work, tree, parent, i);
+        }
+    }
+}
+
+/* The group of receivers that begins with `first`. */
+static struct group group_at(const struct maker *maker,
+                             const struct rf_work *work, uint32_t first)
+{
+    const struct rf_holder *to = maker->works.pool + work->receivers;
+    struct group group = {.first = first, .end = first + 1};
+    while (group.end < work->n_receivers &&
+           node_of(maker, to[group.end].rank) ==
+               node_of(maker, to[first].rank)) {
+        group.end++;
+    }
+    return group;
+}
+
+/* One head per node along the chain, which starts after the source's node and
+ * goes around the end; the nodes' other receivers behind their head. */
+static void build_chain(const struct maker *maker, const struct rf_work *work,
+                        struct rf_tree *tree)
+{
+    const struct rf_holder *to = maker->works.pool + work->receivers;
+    uint32_t from = node_of(maker, tree->nodes[0].view.rank);
+    uint32_t n = work->n_receivers, turn_point = 0;
+    while (turn_point < n && node_of(maker, to[turn_point].rank) < from) {
+        turn_point++;
+    }
+    for (int heads = 1; heads >= 0; heads--) {
+        uint32_t head = 0, passed = 0;
+        while (passed < n) {
+            struct group group =
+                group_at(maker, work, (turn_point + passed) % n);
+            passed += group.end - group.first;
+            if (heads) {
+                head = add_head(maker, work, tree, head, group);
+            } else {
+                add_others(maker, work, tree, ++head, group);
+            }
+        }
+    }
+}
+
+static void emit_chain(struct maker *maker, const struct rf_work *work,
+                       struct rf_tree *tree, uint64_t max_elements, bool paced)
+{
+    struct rf_box box = box_of(maker, work);
+    struct rf_view root = rf_view_of_piece(
+        &maker->works.pool[work->sources + work->source], RF_MEM_TRAIN);
+    const struct rf_tree_how how = {.family = family_of(maker, work),
+                                    .task = maker->builder->next_task++,
+                                    .bucket = RF_NO_BUCKET,
+                                    .root_dep = RF_NO_OP,
+                                    .max_elements = max_elements,
+                                    .paced = paced};
+    rf_tree_reset(tree, &root);
+    build_chain(maker, work, tree);
+    rf_tree_emit(maker->builder, tree, &box, &how);
+}
+
+static void emit_ring(struct maker *maker, const struct rf_work *work,
+                      uint64_t max_elements)
+{
+    const struct rf_parcel *parcel = &maker->parcels.of[work->parcel];
+    const struct rf_ring_draft ring = {
+        .family = parcel->family,
+        .box = &parcel->box,
+        .source = &maker->works.pool[work->sources + work->source],
+        .receivers = &maker->works.pool[work->receivers],
+        .n_receivers = work->n_receivers,
+        .turn = work->turn,
+        .parts = parts_of(maker, parcel, work->n_receivers),
+        .max_elements = max_elements,
+    };
+    rf_ring_emit(maker->builder, &ring);
+}
+
+/* Heads and the op that brought each its part, for the works of allgather. */
+struct arrived {
+    uint32_t op, round;
+};
+
+/* allgather: a part goes to the receiver whose turn it is … */
+static void emit_part(struct maker *maker, const struct rf_work *work,
+                      struct rf_tree *tree, uint64_t max_elements,
+                      struct arrived *out)
+{
+    struct rf_box box = box_of(maker, work);
+    struct rf_view root = rf_view_of_piece(
+        &maker->works.pool[work->sources + work->source], RF_MEM_TRAIN);
+    const struct rf_tree_how how = {.family = family_of(maker, work),
+                                    .task = maker->builder->next_task++,
+                                    .bucket = RF_NO_BUCKET,
+                                    .root_dep = RF_NO_OP,
+                                    .max_elements = max_elements};
+    rf_tree_reset(tree, &root);
+    add_head(maker, work, tree, 0, (struct group){0, work->n_receivers});
+    out->op = (uint32_t)maker->builder->schedule->n_world_ops;
+    out->round = rf_tree_emit(maker->builder, tree, &box, &how);
+}
+
+/* … and, when all parts are on their way, from it to the others. */
+static void complete_part(struct maker *maker, const struct rf_work *work,
+                          struct rf_tree *tree, uint64_t max_elements,
+                          const struct arrived *arrived)
+{
+    struct rf_box box = box_of(maker, work);
+    struct group group = {0, work->n_receivers};
+    struct rf_view root = rf_view_of_piece(
+        &maker->works.pool[work->receivers + head_of(work, group)],
+        RF_MEM_INFER);
+    const struct rf_tree_how how = {.family = family_of(maker, work),
+                                    .task = maker->builder->next_task++,
+                                    .bucket = RF_NO_BUCKET,
+                                    .first_round = arrived->round,
+                                    .root_dep = arrived->op,
+                                    .root_in_chunks = true,
+                                    .max_elements = max_elements};
+    rf_tree_reset(tree, &root);
+    add_others(maker, work, tree, 0, group);
+    rf_tree_emit(maker->builder, tree, &box, &how);
+}
+
+static void emit_works(struct maker *maker, const uint32_t *order)
+{
+    struct rf_builder *builder = maker->builder;
+    enum rf_strategy strategy = builder->spec->strategy;
+    uint64_t chunk = chunk_bytes(maker);
+    struct rf_tree tree = {.nodes = NULL};
+    struct arrived *arrived = rf_xcalloc(maker->works.n, sizeof(*arrived));
+    size_t far = 0; /* works that cross nodes come first */
+    for (size_t i = 0; i < maker->works.n; i++) {
+        const struct rf_work *work = &maker->works.works[order[i]];
+        uint32_t from = maker->works.pool[work->sources + work->source].rank;
+        uint32_t to = maker->works.pool[work->receivers].rank;
+        uint64_t elements =
+            rf_builder_elements(builder, family_of(maker, work), chunk);
+        if (node_of(maker, from) == node_of(maker, to)) {
+            break;
+        }
+        far++;
+        if (strategy == RF_ALLGATHER) {
+            emit_part(maker, work, &tree, elements, &arrived[i]);
+        } else if (strategy == RF_ALLGATHER_GLOBAL) {
+            emit_ring(maker, work, elements);
+        } else {
+            emit_chain(maker, work, &tree, elements, true);
+        }
+    }
+    for (size_t i = 0; i < far && strategy == RF_ALLGATHER; i++) {
+        const struct rf_work *work = &maker->works.works[order[i]];
+        complete_part(
+            maker, work, &tree,
+            rf_builder_elements(builder, family_of(maker, work), chunk),
+            &arrived[i]);
+    }
+    for (size_t i = far; i < maker->works.n; i++) {
+        emit_chain(maker, &maker->works.works[order[i]], &tree, UINT64_MAX,
+                   false);
+    }
+    free(arrived);
+    rf_tree_free(&tree);
+}
+
+void rf_strategy_replicate(struct rf_builder *builder)
+{
+    struct maker maker = {.builder = builder};
+    uint32_t *order;
+    enum rf_status status =
+        rf_parcels_build(builder->plan, &maker.parcels, builder->err);
+    if (status != RF_OK) {
+        builder->status = status;
+        return;
+    }
+    maker.node_bytes = rf_xcalloc(builder->world->n_nodes, sizeof(uint64_t));
+    maker.node_works = rf_xcalloc(builder->world->n_nodes, sizeof(uint32_t));
+    make_works(&maker);
+    order = rf_calloc(maker.works.n, sizeof(*order));
+    if (order == NULL) {
+        rf_builder_fail(builder, RF_ERR_NOMEM, "no memory for an order");
+        goto free_works;
+    }
+    rf_order_choose(builder->world, builder->spec->balance,
+                    &builder->plan->priv->weights, builder->spec->serialize,
+                    &maker.works, order);
+    emit_works(&maker, order);
+    free(order);
+free_works:
+    free(maker.far);
+    free(maker.node_bytes);
+    free(maker.node_works);
+    rf_works_free(&maker.works);
+    rf_parcels_free(&maker.parcels);
+}

@@ -1,0 +1,291 @@
+/*
+ * Yardsticks. See yardstick.h.
+ *
+ * The ops are sorted by the two ranks, their memories and the cast, and then by
+ * id; neighbours are put together greedily as long as a run fits into both its
+ * memories. An op fits, so each run has at least one, and ids are never short.
+ * Both nodes of a pair have all of its ops and so make the same runs.
+ */
+#include "planner/strategy/yardstick.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/mem.h"
+#include "planner/strategy/strategy.h"
+
+#define LAST (RF_BOX_DIMS - 1)
+
+/* Where an op belongs. */
+struct part {
+    uint32_t src, dst, kind;
+    uint32_t index; /* of the op */
+};
+
+/* What runs put into one memory of a rank. */
+struct place {
+    uint64_t bytes, n;
+    uint64_t align;
+    uint64_t at; /* where the next one may begin */
+};
+
+struct build {
+    const struct rf_plan *plan;
+    const struct rf_schedule *schedule;
+    struct rf_schedule *out;
+    struct place *sources, *targets; /* [rank · RF_MEM_COUNT + memory] */
+};
+
+/* The memories and the conversion, in one number. */
+static uint32_t kind_of(const struct rf_op *op)
+{
+    uint32_t kind = (uint32_t)op->src_mem << 2 | op->dst_mem;
+    if (op->cast == RF_CAST_NONE) {
+        return kind;
+    }
+    return kind | (uint32_t)op->cast << 4 | (uint32_t)op->cast_at_source << 12 |
+           op->src_item << 16 | op->dst_item << 24;
+}
+
+static int compare_parts(const void *a, const void *b)
+{
+    const struct part *x = a, *y = b;
+    const uint32_t left[] = {x->src, x->dst, x->kind, x->index};
+    const uint32_t right[] = {y->src, y->dst, y->kind, y->index};
+    for (size_t i = 0; i < RF_ARRAY_SIZE(left); i++) {
+        if (left[i] != right[i]) {
+            return left[i] < right[i] ? -1 : 1;
+        }
+    }
+    return 0;
+}
+
+static uint64_t memory_bytes(const struct build *build, uint32_t rank,
+                             uint8_t mem)
+{
+    switch (mem) {
+    case RF_MEM_TRAIN:
+        return rf_plan_layout(build->plan, RF_TRAIN, rank)->arena_bytes;
+    case RF_MEM_INFER:
+        return rf_plan_layout(build->plan, RF_INFER, rank)->arena_bytes;
+    default:
+        return build->schedule->stage_bytes != NULL
+                   ? build->schedule->stage_bytes[rank]
+                   : 0;
+    }
+}
+
+/* --- Runs ----------------------------------------------------------------- */
+
+/* A run of the op's items; without a cast these are bytes. */
+static struct rf_op run_of(const struct build *build, const struct rf_op *op)
+{
+    struct rf_op run = *op;
+    run.dep = RF_NO_OP;
+    run.bucket = RF_NO_BUCKET;
+    run.family = RF_NONE; /* no box of it is any tensor's */
+    run.round = build->plan->spec->serialize ? op->round : 0;
+    if (op->cast == RF_CAST_NONE) {
+        run.src_item = run.dst_item = 1;
+    }
+    for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
+        run.box.start[d] = 0;
+        run.box.extent[d] = 1;
+        run.src_stride[d] = run.src_item;
+        run.dst_stride[d] = run.dst_item;
+    }
+    run.box.extent[LAST] =
+        rf_box_elements(&op->box) * (op->src_item / run.src_item);
+    return run;
+}
+
+static uint64_t source_bytes(const struct rf_op *run)
+{
+    return run->box.extent[LAST] * run->src_item;
+}
+
+static uint64_t target_bytes(const struct rf_op *run)
+{
+    return run->box.extent[LAST] * run->dst_item;
+}
+
+/* Whether `more` fits behind what is in `run`, in both memories. */
+static bool fits(const struct build *build, const struct rf_op *run,
+                 const struct rf_op *more)
+{
+    return source_bytes(run) + source_bytes(more) <=
+               memory_bytes(build, run->src, run->src_mem) &&
+           target_bytes(run) + target_bytes(more) <=
+               memory_bytes(build, run->dst, run->dst_mem);
+}
+
+static void make_runs(struct build *build, const struct part *parts, size_t n)
+{
+    struct rf_op *runs = NULL;
+    size_t n_runs = 0, capacity = 0;
+    for (size_t i = 0; i < n; i++) {
+        const struct rf_op run =
+            run_of(build, &build->schedule->ops[parts[i].index]);
+        struct rf_op *last = n_runs > 0 ? &runs[n_runs - 1] : NULL;
+        if (last != NULL && parts[i].src == parts[i - 1].src &&
+            parts[i].dst == parts[i - 1].dst &&
+            parts[i].kind == parts[i - 1].kind && fits(build, last, &run)) {
+            last->box.extent[LAST] += run.box.extent[LAST];
+        } else {
+            RF_PUSH(runs, n_runs, capacity, run);
+        }
+    }
+    build->out->ops = runs;
+    build->out->n_ops = n_runs;
+}
+
+/* --- Places --------------------------------------------------------------- */
+
+static struct place *source_of(const struct build *build,
+                               const struct rf_op *run)
+{
+    return &build->sources[(size_t)run->src * RF_MEM_COUNT + run->src_mem];
+}
+
+static struct place *target_of(const struct build *build,
+                               const struct rf_op *run)
+{
+    return &build->targets[(size_t)run->dst * RF_MEM_COUNT + run->dst_mem];
+}
+
+/* The largest alignment that leaves room for all runs. */
+static void choose_alignment(struct place *place, uint64_t memory)
+{
+    place->align = RF_PARAM_ALIGN;
+    while (place->align > 1 &&
+           place->bytes + (place->n - 1) * (place->align - 1) > memory) {
+        place->align /= 2;
+    }
+}
+
+/* Takes the next `bytes` of a memory, from its start where its end is near. */
+static uint64_t take(struct place *place, uint64_t memory, uint64_t bytes)
+{
+    uint64_t at = rf_align_up(place->at, place->align);
+    if (at + bytes > memory) {
+        at = 0;
+    }
+    place->at = at + bytes;
+    return at;
+}
+
+/* The widest elements first: what follows them is then aligned to its own. */
+static int by_width(const void *a, const void *b)
+{
+    const struct rf_op *x = a, *y = b;
+    if (x->dst_item != y->dst_item) {
+        return x->dst_item > y->dst_item ? -1 : 1;
+    }
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+static int by_id(const void *a, const void *b)
+{
+    const struct rf_op *x = a, *y = b;
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+static void place_runs(struct build *build)
+{
+    struct rf_schedule *out = build->out;
+    for (size_t i = 0; i < out->n_ops; i++) {
+        struct place *target = target_of(build, &out->ops[i]);
+        target->bytes += target_bytes(&out->ops[i]);
+        target->n++;
+    }
+    qsort(out->ops, out->n_ops, sizeof(*out->ops), by_width);
+    for (size_t i = 0; i < out->n_ops; i++) {
+        struct rf_op *run = &out->ops[i];
+        struct place *source = source_of(build, run);
+        struct place *target = target_of(build, run);
+        const uint64_t from = memory_bytes(build, run->src, run->src_mem);
+        const uint64_t to = memory_bytes(build, run->dst, run->dst_mem);
+        source->align = RF_PARAM_ALIGN;
+        run->src_offset = take(source, from, source_bytes(run));
+        choose_alignment(target, to);
+        run->dst_offset = take(target, to, target_bytes(run));
+    }
+    qsort(out->ops, out->n_ops, sizeof(*out->ops), by_id);
+}
+
+/* --- All ------------------------------------------------------------------ */
+
+static struct part *list_parts(const struct rf_schedule *schedule,
+                               const bool *left, size_t *n)
+{
+    struct part *parts = rf_calloc(schedule->n_ops + 1, sizeof(*parts));
+    *n = 0;
+    for (size_t i = 0; parts != NULL && i < schedule->n_ops; i++) {
+        const struct rf_op *op = &schedule->ops[i];
+        if (left == NULL || !left[i]) {
+            parts[(*n)++] = (struct part){.src = op->src,
+                                          .dst = op->dst,
+                                          .kind = kind_of(op),
+                                          .index = (uint32_t)i};
+        }
+    }
+    return parts;
+}
+
+enum rf_status rf_yardstick_build(const struct rf_plan *plan,
+                                  const struct rf_schedule *schedule,
+                                  const bool *left, struct rf_schedule **out,
+                                  struct rf_err *err)
+{
+    const size_t n_places = (size_t)plan->world->n_ranks * RF_MEM_COUNT;
+    struct build build = {.plan = plan, .schedule = schedule};
+    size_t n;
+    struct part *parts = list_parts(schedule, left, &n);
+    build.sources = rf_calloc(2 * n_places, sizeof(*build.sources));
+    if (parts == NULL || build.sources == NULL) {
+        free(parts);
+        free(build.sources);
+        return rf_err_set(err, RF_ERR_NOMEM, "no memory for a yardstick");
+    }
+    build.targets = build.sources + n_places;
+    build.out = rf_schedule_create(plan->world);
+    if (n > 0) {
+        qsort(parts, n, sizeof(*parts), compare_parts);
+        make_runs(&build, parts, n);
+        place_runs(&build);
+    }
+    for (size_t i = 0; i < build.out->n_ops; i++) {
+        const struct rf_op *run = &build.out->ops[i];
+        rf_schedule_count(build.out, plan->world, run->src, run->dst, 1,
+                          rf_op_bytes(run), rf_op_written(run));
+    }
+    /* Ids are those of the schedule, and rounds are everybody's. */
+    build.out->n_world_ops = schedule->n_world_ops;
+    build.out->n_rounds = plan->spec->serialize ? schedule->n_rounds : 1;
+    free(parts);
+    free(build.sources);
+    *out = build.out;
+    return RF_OK;
+}
+
+void rf_yardstick_traffic(const struct rf_plan *plan,
+                          const struct rf_schedule *yardstick, uint32_t rank,
+                          struct rf_yardstick_traffic *out)
+{
+    const struct rf_rank *ranks = plan->world->ranks;
+    *out = (struct rf_yardstick_traffic){0};
+    for (size_t i = 0; i < yardstick->n_ops; i++) {
+        const struct rf_op *run = &yardstick->ops[i];
+        const bool near = ranks[run->src].node == ranks[run->dst].node;
+        if (!near && run->src == rank) {
+            out->sent_bytes += rf_op_bytes(run);
+        } else if (!near && run->dst == rank) {
+            out->received_bytes += rf_op_bytes(run);
+        } else if (near && run->dst == rank) {
+            out->copied_bytes += (source_bytes(run) + target_bytes(run)) / 2;
+        }
+        if (run->dst == rank && run->src != rank) {
+            out->peer_bytes += rf_op_bytes(run);
+        }
+    }
+}

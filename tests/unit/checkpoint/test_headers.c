@@ -1,0 +1,154 @@
+/* What a checkpoint's folder says of its tensors. */
+#include "checkpoint/headers.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char folder[64];
+
+static void enter(void)
+{
+    strcpy(folder, "/tmp/refit-headers-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    ck_assert_int_eq(chdir(folder), 0);
+}
+
+static void leave(void)
+{
+    char command[128];
+    ck_assert_int_eq(chdir("/"), 0);
+    snprintf(command, sizeof(command), "rm -r %s", folder);
+    ck_assert_int_eq(system(command), 0);
+}
+
+static void write_text(const char *name, const char *text)
+{
+    FILE *file = fopen(name, "w");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_ge(fputs(text, file), 0);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+/* A file with one 2 × 3 tensor of F32. */
+static void write_tensor(const char *path, const char *tensor)
+{
+    static const uint8_t data[24];
+    char head[128];
+    FILE *file = fopen(path, "w");
+    uint8_t length[8] = {0};
+    int size = snprintf(head, sizeof(head),
+                        "{\"%s\":{\"dtype\":\"F32\",\"shape\":[2,3],"
+                        "\"data_offsets\":[0,24]}}",
+                        tensor);
+    ck_assert_ptr_nonnull(file);
+    length[0] = (uint8_t)size;
+    ck_assert_uint_eq(fwrite(length, 1, sizeof(length), file), sizeof(length));
+    ck_assert_uint_eq(fwrite(head, 1, length[0], file), length[0]);
+    ck_assert_uint_eq(fwrite(data, 1, sizeof(data), file), sizeof(data));
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+START_TEST(test_headers_of_all_files_and_the_config_are_read)
+{
+    struct rf_err err = {0};
+    json_t *headers = NULL;
+    const json_t *tensors;
+    write_tensor("a.safetensors", "one");
+    write_tensor("b.safetensors", "two");
+    write_text("config.json", "{\"model_type\": \"llama\"}");
+    ck_assert_msg(rf_checkpoint_headers_read(folder, &headers, &err) == RF_OK,
+                  "%s", err.text);
+    tensors = json_object_get(headers, "manifest");
+    ck_assert_uint_eq(json_object_size(tensors), 2);
+    ck_assert_str_eq(json_string_value(json_object_get(
+                         json_object_get(tensors, "two"), "file")),
+                     "b.safetensors");
+    ck_assert_str_eq(json_string_value(json_object_get(headers, "folder")),
+                     folder);
+    ck_assert_str_eq(json_string_value(json_object_get(
+                         json_object_get(headers, "config"), "model_type")),
+                     "llama");
+    json_decref(headers);
+}
+END_TEST
+
+START_TEST(test_all_files_with_bad_headers_are_named)
+{
+    struct rf_err err = {0};
+    json_t *headers = NULL;
+    write_text("a.safetensors", "short");
+    write_tensor("b.safetensors", "two");
+    write_text("c.safetensors", "a header of more bytes than there are");
+    ck_assert_int_eq(rf_checkpoint_headers_read(folder, &headers, &err),
+                     RF_ERR_CONFIG);
+    ck_assert_msg(strstr(err.text, "a.safetensors") != NULL &&
+                      strstr(err.text, "b.safetensors") == NULL &&
+                      strstr(err.text, "c.safetensors") != NULL,
+                  "%s", err.text);
+}
+END_TEST
+
+/* Ranks are given the path as JSON, and would fill with the pattern without. */
+START_TEST(test_a_folder_that_ranks_cannot_be_told_is_refused)
+{
+    static const char name[] = "caf\xE9";
+    struct rf_err err = {0};
+    json_t *headers = NULL;
+    ck_assert_int_eq(mkdir(name, 0700), 0);
+    write_tensor("caf\xE9/a.safetensors", "one");
+    ck_assert_int_eq(rf_checkpoint_headers_read(name, &headers, &err),
+                     RF_ERR_CONFIG);
+    ck_assert_msg(strstr(err.text, "not UTF-8") != NULL, "%s", err.text);
+}
+END_TEST
+
+static json_t *digests_of_folder(void)
+{
+    struct rf_err err = {0};
+    json_t *headers = NULL, *digests;
+    ck_assert_msg(rf_checkpoint_headers_read(folder, &headers, &err) == RF_OK,
+                  "%s", err.text);
+    digests = rf_checkpoint_headers_digests(headers);
+    json_decref(headers);
+    return digests;
+}
+
+START_TEST(test_digests_of_headers_differ_only_for_the_file_that_does)
+{
+    json_t *before, *after;
+    write_tensor("a.safetensors", "one");
+    write_tensor("b.safetensors", "two");
+    write_text("config.json", "{\"model_type\": \"llama\"}");
+    before = digests_of_folder();
+    ck_assert_uint_eq(json_object_size(before), 3);
+    write_tensor("b.safetensors", "six");
+    after = digests_of_folder();
+    ck_assert(json_equal(json_object_get(before, "a.safetensors"),
+                         json_object_get(after, "a.safetensors")));
+    ck_assert(json_equal(json_object_get(before, "config.json"),
+                         json_object_get(after, "config.json")));
+    ck_assert(!json_equal(json_object_get(before, "b.safetensors"),
+                          json_object_get(after, "b.safetensors")));
+    json_decref(before);
+    json_decref(after);
+}
+END_TEST
+
+Suite *test_headers_suite(void);
+Suite *test_headers_suite(void)
+{
+    Suite *suite = suite_create("headers");
+    TCase *tests = tcase_create("checkpoint_headers");
+    tcase_add_checked_fixture(tests, enter, leave);
+    tcase_add_test(tests, test_headers_of_all_files_and_the_config_are_read);
+    tcase_add_test(tests, test_all_files_with_bad_headers_are_named);
+    tcase_add_test(tests, test_a_folder_that_ranks_cannot_be_told_is_refused);
+    tcase_add_test(tests,
+                   test_digests_of_headers_differ_only_for_the_file_that_does);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

@@ -1,0 +1,575 @@
+/* Model types: names, shapes, layers and totals are those that Hugging Face
+ * Transformers gives a checkpoint of the same config.json. The fixtures in
+ * models/ come from scripts/check-models. */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/mem.h"
+#include "planner/model/model.h"
+#include "tests/lib/quoted.h"
+#include "tests/lib/planned.h"
+
+#define CONFIGS 3 /* of each model type */
+#define MAX_LAYERS 128
+
+static const char *const model_types[] = {
+    "llama",
+    "qwen2",
+    "qwen3",
+    "qwen3_moe",
+    "mixtral",
+    "deepseek_v3",
+    "kimi_k2",
+    "mistral",
+    "ministral",
+    "phi3",
+    "olmo3",
+    "seed_oss",
+    "smollm3",
+    "granite",
+    "gemma3",
+    "gemma4",
+    "qwen2_moe",
+    "glm4_moe",
+    "ernie4_5_moe",
+    "hunyuan_v1_moe",
+    "minimax_m2",
+    "deepseek_v32",
+    "glm_moe_dsa",
+    "qwen2_5_vl",
+    "qwen3_vl",
+    "qwen3_vl_moe",
+    /* hybrids: */
+    "qwen3_next",
+    "qwen3_5",
+    "qwen3_5_moe",
+    "gpt_oss",
+    "llama4",
+    "nemotron_h",
+    "falcon_h1",
+    "longcat_flash",
+    "deepseek_v4",
+};
+/* test_oracle_hybrids.c splits those, over meshes that fit them. */
+#define HYBRIDS 9
+
+/* A row of a fixture: tensors that differ in layer and expert alone. */
+struct row {
+    const char *name;
+    json_t *shape, *layers; /* layers: [[first, last], …]; NULL: none */
+    uint32_t experts;       /* 0: none */
+    bool seen[MAX_LAYERS];
+};
+
+struct fixture {
+    char name[64];
+    json_t *json;
+    struct row *rows;
+    size_t n;
+    struct rf_model *model;
+};
+
+static void add_rows(struct fixture *fixture, const char *key)
+{
+    json_t *families = json_object_get(fixture->json, key);
+    size_t n = json_array_size(families);
+    fixture->rows =
+        rf_xrealloc(fixture->rows, fixture->n + n + 1, sizeof(*fixture->rows));
+    for (size_t i = 0; i < n; i++) {
+        json_t *family = json_array_get(families, i);
+        fixture->rows[fixture->n++] = (struct row){
+            .name = json_string_value(json_object_get(family, "name")),
+            .shape = json_object_get(family, "shape"),
+            .layers = json_object_get(family, "layers"),
+            .experts = (uint32_t)json_integer_value(
+                json_object_get(family, "experts")),
+        };
+    }
+}
+
+/* A model that is to have that part: "vision", "mtp"; NULL: neither. */
+static json_t *description_of(const struct fixture *fixture, const char *part)
+{
+    json_t *description =
+        json_pack("{s:O}", "config", json_object_get(fixture->json, "config"));
+    if (part != NULL) {
+        json_object_set_new(description, part,
+                            part[0] == 'm' ? json_true()
+                                           : json_string("split"));
+    }
+    return description;
+}
+
+/* false: there is no such part. */
+static bool open_part(struct fixture *fixture, const char *type, int number,
+                      const char *part)
+{
+    char path[160];
+    struct rf_err err = {0};
+    struct rf_jnode node;
+    json_t *inline_model;
+    *fixture = (struct fixture){.n = 0};
+    snprintf(fixture->name, sizeof(fixture->name), "%s-%d", type, number);
+    snprintf(path, sizeof(path), "tests/unit/planner/models/%s.json",
+             fixture->name);
+    ck_assert_msg(rf_json_load(path, 1 << 20, &fixture->json, &err) == RF_OK,
+                  "%s", err.text);
+    if (part != NULL && json_object_get(fixture->json, part) == NULL) {
+        json_decref(fixture->json);
+        return false;
+    }
+    add_rows(fixture, "families");
+    if (part != NULL) {
+        add_rows(fixture, part);
+    }
+    inline_model = description_of(fixture, part);
+    node = rf_jnode_root(inline_model, fixture->name);
+    ck_assert_msg(rf_model_from_json(&node, &fixture->model, &err) == RF_OK,
+                  "%s: %s", fixture->name, err.text);
+    json_decref(inline_model);
+    return true;
+}
+
+static void open_fixture(struct fixture *fixture, const char *type, int number)
+{
+    open_part(fixture, type, number, NULL);
+}
+
+static void close_fixture(struct fixture *fixture)
+{
+    rf_model_destroy(fixture->model);
+    free(fixture->rows);
+    json_decref(fixture->json);
+}
+
+static bool has_layer(const struct row *row, uint32_t layer)
+{
+    for (size_t i = 0; i < json_array_size(row->layers); i++) {
+        const json_t *range = json_array_get(row->layers, i);
+        if (layer >= json_integer_value(json_array_get(range, 0)) &&
+            layer <= json_integer_value(json_array_get(range, 1))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Experts that lie in one tensor are its first dimension. */
+static bool same_shape(const struct row *row, const struct rf_family *family)
+{
+    const uint32_t skip = family->stacked ? 1 : 0;
+    bool same = json_array_size(row->shape) == skip + family->ndim;
+    for (uint32_t i = 0; same && i < skip + family->ndim; i++) {
+        uint64_t size = i < skip ? family->n_experts : family->shape[i - skip];
+        same =
+            (uint64_t)json_integer_value(json_array_get(row->shape, i)) == size;
+    }
+    return same;
+}
+
+/* Experts that are tensors of their own; 0: none. */
+static uint32_t own_experts(const struct rf_family *family)
+{
+    return family->has_experts && !family->stacked ? family->n_experts : 0;
+}
+
+/* The row that has this family's tensors of this layer, NULL: none. */
+static struct row *find_row(const struct fixture *fixture,
+                            const struct rf_family *family, uint32_t index)
+{
+    for (size_t i = 0; i < fixture->n; i++) {
+        struct row *row = &fixture->rows[i];
+        if (strcmp(row->name, family->name) == 0 && same_shape(row, family) &&
+            row->experts == own_experts(family) &&
+            (family->layers == NULL ? row->layers == NULL
+                                    : has_layer(row, family->layers[index]))) {
+            return row;
+        }
+    }
+    return NULL;
+}
+
+static void take_family(const struct fixture *fixture,
+                        const struct rf_family *family)
+{
+    char shape[RF_SHAPE_TEXT_SIZE];
+    rf_shape_text(family->shape, family->ndim, shape);
+    for (uint32_t i = 0; i < family->n_layers; i++) {
+        uint32_t layer = family->layers != NULL ? family->layers[i] : 0;
+        struct row *row = find_row(fixture, family, i);
+        ck_assert_msg(row != NULL, "%s: no %s %s in layer %u of Transformers'",
+                      fixture->name, family->name, shape, layer);
+        ck_assert_uint_lt(layer, MAX_LAYERS);
+        ck_assert_msg(!row->seen[layer], "%s: %s twice in layer %u",
+                      fixture->name, family->name, layer);
+        row->seen[layer] = true;
+    }
+}
+
+static void assert_all_seen(const struct fixture *fixture)
+{
+    for (size_t i = 0; i < fixture->n; i++) {
+        const struct row *row = &fixture->rows[i];
+        for (uint32_t layer = 0; layer < MAX_LAYERS; layer++) {
+            bool wanted =
+                row->layers == NULL ? layer == 0 : has_layer(row, layer);
+            if (row->seen[layer] != wanted) { /* cheaper than ck_assert */
+                ck_abort_msg("%s: lacks %s in layer %u", fixture->name,
+                             row->name, layer);
+            }
+        }
+    }
+}
+
+static uint64_t total(const struct fixture *fixture, const char *what)
+{
+    return (uint64_t)json_integer_value(json_object_get(fixture->json, what));
+}
+
+static void take_all(const struct fixture *fixture)
+{
+    for (uint32_t i = 0; i < fixture->model->n_families; i++) {
+        take_family(fixture, &fixture->model->families[i]);
+        ck_assert_msg(fixture->model->families[i].role != RF_ROLE_OTHER,
+                      "%s: %s has no role", fixture->name,
+                      fixture->model->families[i].name);
+    }
+    assert_all_seen(fixture);
+}
+
+static const char *const parts[] = {"vision", "mtp"};
+
+START_TEST(test_families_with_parts_are_those_of_a_checkpoint)
+{
+    unsigned found = 0;
+    for (size_t t = 0; t < RF_ARRAY_SIZE(model_types); t++) {
+        for (int number = 1; number <= CONFIGS; number++) {
+            struct fixture fixture;
+            if (open_part(&fixture, model_types[t], number, parts[_i])) {
+                take_all(&fixture);
+                close_fixture(&fixture);
+                found++;
+            }
+        }
+    }
+    ck_assert_uint_ge(found, 11); /* of these model types */
+}
+END_TEST
+
+START_TEST(test_families_are_those_of_a_checkpoint)
+{
+    struct fixture fixture;
+    open_fixture(&fixture, model_types[_i / CONFIGS], _i % CONFIGS + 1);
+    take_all(&fixture);
+    ck_assert_uint_eq(fixture.model->n_tensors, total(&fixture, "tensors"));
+    ck_assert_uint_eq(fixture.model->parameters, total(&fixture, "parameters"));
+    close_fixture(&fixture);
+}
+END_TEST
+
+/* Adds the tensors of a row to a manifest, in one layer, for all experts. */
+static void add_tensors(json_t *manifest, const struct row *row, uint32_t layer)
+{
+    struct rf_family family = {.name = (char *)(uintptr_t)row->name,
+                               .layers = &layer,
+                               .n_layers = 1,
+                               .n_experts = RF_MAX(row->experts, 1),
+                               .has_experts = row->experts > 0};
+    for (uint32_t e = 0; e < family.n_experts; e++) {
+        char name[256];
+        rf_family_tensor_name(&family, 0, e, name, sizeof(name));
+        json_object_set_new(
+            manifest, name,
+            json_pack("{s:O, s:s}", "shape", row->shape, "dtype", "BF16"));
+    }
+}
+
+static json_t *manifest_of(const struct fixture *fixture)
+{
+    json_t *manifest = json_object();
+    for (size_t i = 0; i < fixture->n; i++) {
+        const struct row *row = &fixture->rows[i];
+        for (uint32_t layer = 0; layer < MAX_LAYERS; layer++) {
+            if (row->layers == NULL ? layer == 0 : has_layer(row, layer)) {
+                add_tensors(manifest, row, layer);
+            }
+        }
+    }
+    return manifest;
+}
+
+static const struct rf_family *find_family(const struct rf_model *model,
+                                           const struct rf_family *like)
+{
+    for (uint32_t i = 0; i < model->n_families; i++) {
+        const struct rf_family *family = &model->families[i];
+        if (strcmp(family->name, like->name) == 0 &&
+            family->component == like->component &&
+            family->ndim == like->ndim &&
+            memcmp(family->shape, like->shape, sizeof(like->shape)) == 0) {
+            return family;
+        }
+    }
+    return NULL;
+}
+
+/* The model of a list of the fixture's tensors, with a part of it or not. */
+static void check_roles(const struct fixture *fixture, const char *part)
+{
+    struct rf_err err = {0};
+    struct rf_model *checkpoint = NULL;
+    json_t *description = description_of(fixture, part);
+    struct rf_jnode node = rf_jnode_root(description, fixture->name);
+    json_object_set_new(description, "manifest", manifest_of(fixture));
+    ck_assert_msg(rf_model_from_json(&node, &checkpoint, &err) == RF_OK,
+                  "%s: %s", fixture->name, err.text);
+    ck_assert_uint_eq(checkpoint->n_tensors, fixture->model->n_tensors);
+    ck_assert_uint_eq(checkpoint->parameters, fixture->model->parameters);
+    for (uint32_t i = 0; i < checkpoint->n_families; i++) {
+        const struct rf_family *family = &checkpoint->families[i];
+        const struct rf_family *other = find_family(fixture->model, family);
+        ck_assert_msg(
+            other != NULL && family->n_parts == other->n_parts &&
+                family->stacked == other->stacked &&
+                family->transposed == other->transposed &&
+                family->keys_are_values == other->keys_are_values &&
+                family->block == other->block &&
+                family->stage == other->stage &&
+                family->component == other->component &&
+                memcmp(family->parts, other->parts, sizeof(family->parts)) == 0,
+            "%s: %s is something else in a checkpoint", fixture->name,
+            family->name);
+    }
+    rf_model_destroy(checkpoint);
+    json_decref(description);
+}
+
+START_TEST(test_families_of_a_checkpoint_have_the_same_roles)
+{
+    struct fixture fixture;
+    open_fixture(&fixture, model_types[_i / 2], 2 + _i % 2);
+    check_roles(&fixture, NULL);
+    close_fixture(&fixture);
+}
+END_TEST
+
+START_TEST(test_families_of_a_checkpoint_have_the_same_parts)
+{
+    for (size_t i = 0; i < RF_ARRAY_SIZE(parts); i++) {
+        struct fixture fixture;
+        if (open_part(&fixture, model_types[_i / 2], 2 + _i % 2, parts[i])) {
+            check_roles(&fixture, parts[i]);
+            close_fixture(&fixture);
+        }
+    }
+}
+END_TEST
+
+/* Tensors of parts that are not chosen are left out by name. */
+START_TEST(test_families_leave_parts_of_a_checkpoint_out)
+{
+    for (size_t i = 0; i < RF_ARRAY_SIZE(parts); i++) {
+        struct fixture fixture, without;
+        struct rf_err err = {0};
+        struct rf_model *model = NULL;
+        struct rf_jnode node;
+        json_t *description;
+        if (!open_part(&fixture, model_types[_i], 3, parts[i])) {
+            continue;
+        }
+        open_fixture(&without, model_types[_i], 3);
+        description = description_of(&fixture, NULL);
+        json_object_set_new(description, "manifest", manifest_of(&fixture));
+        node = rf_jnode_root(description, fixture.name);
+        ck_assert_msg(rf_model_from_json(&node, &model, &err) == RF_OK, "%s",
+                      err.text);
+        ck_assert_uint_eq(model->n_tensors, without.model->n_tensors);
+        ck_assert_uint_ge(model->n_not_counted, 1);
+        rf_model_destroy(model);
+        json_decref(description);
+        close_fixture(&without);
+        close_fixture(&fixture);
+    }
+}
+END_TEST
+
+/* Meshes that cut layers, heads, rows and experts in every way. */
+static const char *const scenarios[] = {
+    "{'name': 's', 'mode': 'disaggregated', "
+    "'train': {'tp': 2, 'pp': 2, 'layout': 'vllm'}, "
+    "'infer': {'tp': 4, 'layout': 'hf'}}",
+    "{'name': 's', 'mode': 'disaggregated', "
+    "'train': {'dp': 4, 'layout': 'fsdp'}, "
+    "'infer': {'tp': 4, 'layout': 'vllm'}}",
+    "{'name': 's', 'mode': 'disaggregated', 'train': {'pp': 4}, "
+    "'infer': {'tp': 2, 'layout': 'vllm'}}",
+#define GROUPED 2 /* queries with their keys and values */
+    /* of those with experts: */
+    "{'name': 's', 'mode': 'disaggregated', "
+    "'train': {'tp': 4, 'layout': 'vllm'}, "
+    "'infer': {'tp': 2, 'dp': 2, 'ep': 4, 'layout': 'vllm'}}",
+};
+
+static bool has_keys_for_values(const struct rf_model *model)
+{
+    bool found = false;
+    for (uint32_t i = 0; i < model->n_families; i++) {
+        found |= model->families[i].keys_are_values;
+    }
+    return found;
+}
+
+START_TEST(test_families_can_be_split)
+{
+    const uint32_t slots = 8;
+    struct fixture fixture;
+    json_t *model;
+    char *text;
+    open_fixture(&fixture, model_types[_i / 2], 2 + _i % 2);
+    model = json_pack("{s:O, s:i, s:i}", "config",
+                      json_object_get(fixture.json, "config"), "num_layers", 4,
+                      "vocab_size", 1024);
+    text = json_dumps(model, 0);
+    for (size_t i = 0;
+         i < RF_ARRAY_SIZE(scenarios) - (fixture.model->n_experts == 0); i++) {
+        struct planned planned;
+        if (i == GROUPED && has_keys_for_values(fixture.model)) {
+            continue;
+        }
+        ck_assert_msg(
+            planned_make(&planned, text, scenarios[i], &slots, 1) == RF_OK,
+            "%s: %s: %s", fixture.name, scenarios[i], planned.err.text);
+        ck_assert_uint_gt(planned.plan->n_transfers, 0);
+        planned_free(&planned);
+    }
+    free(text);
+    json_decref(model);
+    close_fixture(&fixture);
+}
+END_TEST
+
+/* What matters of the config.json of published checkpoints, and how many
+ * parameters they say they have: an older Transformers wrote what differs from
+ * its defaults only. */
+static const struct {
+    const char *config;
+    uint64_t parameters;
+} published[] = {
+    {"'model_type': 'gemma3_text', 'hidden_size': 1152, 'head_dim': 256, "
+     "'intermediate_size': 6912, 'num_attention_heads': 4, "
+     "'num_hidden_layers': 26, 'num_key_value_heads': 1, 'vocab_size': 262144",
+     999885952},
+    {"'model_type': 'gemma3', 'vision_config': {}, 'text_config': "
+     "{'model_type': 'gemma3_text', 'hidden_size': 2560, "
+     "'intermediate_size': 10240, 'num_hidden_layers': 34}",
+     3880263168},
+    {"'model_type': 'phi3', 'hidden_size': 5120, 'intermediate_size': 17920, "
+     "'num_attention_heads': 40, 'num_hidden_layers': 40, "
+     "'num_key_value_heads': 10, 'vocab_size': 100352",
+     14659507200},
+    {"'model_type': 'mistral3', 'vision_config': {}, 'text_config': "
+     "{'model_type': 'mistral', 'head_dim': 128, 'hidden_size': 5120, "
+     "'intermediate_size': 32768, 'num_attention_heads': 32, "
+     "'num_hidden_layers': 40, 'num_key_value_heads': 8, "
+     "'vocab_size': 131072}",
+     23572403200},
+    {"'model_type': 'seed_oss', 'hidden_size': 5120, "
+     "'intermediate_size': 27648, 'num_attention_heads': 80, "
+     "'num_hidden_layers': 64, 'vocab_size': 155136",
+     36151104512},
+    {"'model_type': 'qwen2_5_vl', 'vision_config': {}, 'hidden_size': 3584, "
+     "'intermediate_size': 18944, 'num_attention_heads': 28, "
+     "'num_hidden_layers': 28, 'num_key_value_heads': 4, "
+     "'vocab_size': 152064",
+     7615616512},
+};
+
+START_TEST(test_families_of_published_configs_have_their_parameters)
+{
+    struct rf_model *model =
+        quoted_model("{'config': {%s}}", published[_i].config);
+    ck_assert_uint_eq(model->parameters, published[_i].parameters);
+    rf_model_destroy(model);
+}
+END_TEST
+
+START_TEST(test_families_say_which_towers_are_left_out)
+{
+    struct rf_model *model =
+        quoted_model("{'config': {%s}}", published[1].config);
+    ck_assert_uint_eq(model->n_not_counted, 1);
+    ck_assert_str_eq(model->not_counted[0], "the vision tower");
+    rf_model_destroy(model);
+}
+END_TEST
+
+/* Published checkpoints have keys and values, too, of layers that take those of
+ * a layer before; engines and Transformers drop them. */
+START_TEST(test_families_leave_out_keys_and_values_that_no_layer_uses)
+{
+    struct rf_model *model = quoted_model(
+        "{'config': {'model_type': 'gemma4_text', 'num_hidden_layers': 2, "
+        "'num_kv_shared_layers': 1, 'num_attention_heads': 2, "
+        "'num_key_value_heads': 1, 'head_dim': 4, 'global_head_dim': 4, "
+        "'hidden_size': 8}, 'manifest': {"
+        "'model.layers.0.self_attn.k_proj.weight': "
+        "{'shape': [4, 8], 'dtype': 'BF16'}, "
+        "'model.layers.1.self_attn.q_proj.weight': "
+        "{'shape': [8, 8], 'dtype': 'BF16'}, "
+        "'model.layers.1.self_attn.k_proj.weight': "
+        "{'shape': [4, 8], 'dtype': 'BF16'}, "
+        "'model.layers.1.self_attn.v_proj.weight': "
+        "{'shape': [4, 8], 'dtype': 'BF16'}, "
+        "'model.layers.1.self_attn.k_norm.weight': "
+        "{'shape': [4], 'dtype': 'BF16'}}}");
+    ck_assert_uint_eq(model->n_tensors, 2);
+    ck_assert_uint_eq(model->n_not_counted, 3);
+    rf_model_destroy(model);
+}
+END_TEST
+
+/* gpt-oss-120b as it is published: experts in blocks of 32 numbers of four bits
+ * with a scale each. */
+START_TEST(test_families_count_packed_experts_with_their_scales)
+{
+    struct rf_model *model = quoted_model(
+        "{'config': {'model_type': 'gpt_oss', 'hidden_size': 2880, "
+        "'intermediate_size': 2880, 'num_attention_heads': 64, "
+        "'num_hidden_layers': 36, 'num_local_experts': 128, "
+        "'vocab_size': 201088, 'quantization_config': "
+        "{'quant_method': 'mxfp4'}}}");
+    ck_assert_uint_eq(model->bytes, 65248815744);
+    ck_assert_uint_eq(model->n_not_counted, 0);
+    rf_model_destroy(model);
+}
+END_TEST
+
+Suite *test_families_suite(void);
+Suite *test_families_suite(void)
+{
+    Suite *suite = suite_create("families");
+    TCase *tc = tcase_create("families");
+    tcase_add_loop_test(tc, test_families_are_those_of_a_checkpoint, 0,
+                        (int)RF_ARRAY_SIZE(model_types) * CONFIGS);
+    tcase_add_loop_test(
+        tc, test_families_of_published_configs_have_their_parameters, 0,
+        (int)RF_ARRAY_SIZE(published));
+    tcase_add_loop_test(tc, test_families_of_a_checkpoint_have_the_same_roles,
+                        0, (int)RF_ARRAY_SIZE(model_types) * 2);
+    tcase_add_loop_test(tc, test_families_with_parts_are_those_of_a_checkpoint,
+                        0, (int)RF_ARRAY_SIZE(parts));
+    tcase_add_loop_test(tc, test_families_of_a_checkpoint_have_the_same_parts,
+                        0, (int)RF_ARRAY_SIZE(model_types) * 2);
+    tcase_add_loop_test(tc, test_families_leave_parts_of_a_checkpoint_out, 0,
+                        (int)RF_ARRAY_SIZE(model_types));
+    tcase_add_loop_test(tc, test_families_can_be_split, 0,
+                        (int)(RF_ARRAY_SIZE(model_types) - HYBRIDS) * 2);
+    tcase_add_test(tc, test_families_say_which_towers_are_left_out);
+    tcase_add_test(tc,
+                   test_families_leave_out_keys_and_values_that_no_layer_uses);
+    tcase_add_test(tc, test_families_count_packed_experts_with_their_scales);
+    suite_add_tcase(suite, tc);
+    return suite;
+}

@@ -1,0 +1,326 @@
+/* Manifests: families and roles from names, heads, places, bad input. */
+#include <check.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "planner/model/model.h"
+#include "tests/lib/quoted.h"
+
+static const struct rf_family *family_named(const struct rf_model *model,
+                                            const char *name)
+{
+    for (uint32_t i = 0; i < model->n_families; i++) {
+        if (strcmp(model->families[i].name, name) == 0) {
+            return &model->families[i];
+        }
+    }
+    ck_abort_msg("no family %s", name);
+    return NULL;
+}
+
+/* A whole model written out tensor by tensor. */
+static json_t *manifest_of(const struct rf_model *model)
+{
+    json_t *manifest = json_object();
+    char name[256];
+    for (uint32_t i = 0; i < model->n_families; i++) {
+        const struct rf_family *family = &model->families[i];
+        json_t *shape = json_array();
+        for (uint32_t d = 0; d < family->ndim; d++) {
+            json_array_append_new(shape,
+                                  json_integer((json_int_t)family->shape[d]));
+        }
+        for (uint32_t l = 0; l < family->n_layers; l++) {
+            for (uint32_t e = 0; e < family->n_experts; e++) {
+                rf_family_tensor_name(family, l, e, name, sizeof(name));
+                json_object_set_new(manifest, name,
+                                    json_pack("{s:O, s:s}", "shape", shape,
+                                              "dtype",
+                                              rf_dtype_name(family->dtype)));
+            }
+        }
+        json_decref(shape);
+    }
+    return manifest;
+}
+
+START_TEST(test_manifest_of_a_model_gives_the_model_back)
+{
+    static const char *const files[] = {"kimi-k2", "mixtral-8x7b", "qwen2.5-7b",
+                                        "deepseek-v3"};
+    struct rf_model *model = file_model(files[_i], ""), *again = NULL;
+    json_t *value = json_pack("{s:o, s:i, s:i}", "manifest", manifest_of(model),
+                              "num_attention_heads", (int)model->heads,
+                              "num_key_value_heads", (int)model->kv_heads);
+    struct rf_jnode node = rf_jnode_root(value, "test");
+    struct rf_err err = {0};
+    ck_assert_msg(rf_model_from_json(&node, &again, &err) == RF_OK, "%s",
+                  err.text);
+    ck_assert_uint_eq(again->n_families, model->n_families);
+    ck_assert_uint_eq(again->n_tensors, model->n_tensors);
+    ck_assert_uint_eq(again->parameters, model->parameters);
+    ck_assert_uint_eq(again->bytes, model->bytes);
+    ck_assert_uint_eq(again->n_layers, model->n_layers);
+    ck_assert_uint_eq(again->n_experts, model->n_experts);
+    ck_assert_uint_eq(again->vocab, model->vocab);
+    ck_assert_int_eq(again->tied_embeddings, model->tied_embeddings);
+    ck_assert_int_eq(again->mla, model->mla);
+    for (uint32_t i = 0; i < model->n_families; i++) {
+        const struct rf_family *family = &model->families[i];
+        const struct rf_family *other = family_named(again, family->name);
+        ck_assert_int_eq(other->role, family->role);
+        ck_assert_uint_eq(other->n_layers, family->n_layers);
+        ck_assert_uint_eq(other->n_experts, family->n_experts);
+        ck_assert_int_eq(other->has_experts, family->has_experts);
+        ck_assert_uint_eq(other->ndim, family->ndim);
+        for (uint32_t l = 0; family->layers && l < family->n_layers; l++) {
+            ck_assert_uint_eq(other->layers[l], family->layers[l]);
+        }
+    }
+    if (!model->mla) {
+        ck_assert_uint_eq(again->head_dim, model->head_dim);
+    }
+    json_decref(value);
+    rf_model_destroy(again);
+    rf_model_destroy(model);
+}
+END_TEST
+
+#define F32 "'dtype': 'F32', 'shape': "
+
+START_TEST(test_manifest_shapes_and_dtypes_set_families_apart)
+{
+    struct rf_model *model = quoted_model(
+        "{'manifest': {"
+        "'model.layers.10.mlp.up_proj.weight': {" F32 "[8, 4]}, "
+        "'model.layers.2.mlp.up_proj.weight': {" F32 "[8, 4]}, "
+        "'model.layers.3.mlp.up_proj.weight': {" F32 "[16, 4]}, "
+        "'model.layers.4.mlp.up_proj.weight': {'dtype': 'torch.bfloat16', "
+        "'shape': [8, 4]}, "
+        "'vision.layers.0.w': {" F32 "[8, 4]}, "
+        "'layers.0.w': {" F32 "[2, 2, 2]}, "
+        "'model.layers.007.w': {" F32 "[1]}, "
+        "'players.1.w': {" F32 "[1]}}}");
+    uint32_t up = 0;
+    ck_assert_uint_eq(model->n_families, 7);
+    ck_assert_uint_eq(model->n_tensors, 8);
+    for (uint32_t i = 0; i < model->n_families; i++) {
+        const struct rf_family *family = &model->families[i];
+        if (strcmp(family->name, "model.layers.{L}.mlp.up_proj.weight") != 0) {
+            ck_assert_int_eq(family->role, RF_ROLE_OTHER);
+            continue;
+        }
+        ck_assert_int_eq(family->role, RF_ROLE_UP);
+        up++;
+        if (family->dtype == RF_F32 && family->shape[0] == 8) {
+            ck_assert_uint_eq(family->n_layers, 2);
+            ck_assert_uint_eq(family->layers[0], 2);
+            ck_assert_uint_eq(family->layers[1], 10);
+        }
+    }
+    ck_assert_uint_eq(up, 3);
+    ck_assert_uint_eq(model->n_layers, 11);
+    ck_assert_ptr_null(family_named(model, "players.1.w")->layers);
+    ck_assert_ptr_null(family_named(model, "model.layers.007.w")->layers);
+    rf_model_destroy(model);
+}
+END_TEST
+
+START_TEST(test_manifest_experts_with_gaps_are_families_of_their_own)
+{
+    struct rf_model *model = quoted_model(
+        "{'manifest': {"
+        "'model.layers.0.mlp.experts.0.up_proj.weight': {" F32 "[8, 4]}, "
+        "'model.layers.0.mlp.experts.1.up_proj.weight': {" F32 "[8, 4]}, "
+        "'model.layers.1.mlp.experts.0.up_proj.weight': {" F32 "[8, 4]}, "
+        "'model.layers.1.mlp.experts.2.up_proj.weight': {" F32 "[8, 4]}, "
+        "'model.layers.2.mlp.experts.0.up_proj.weight': {" F32 "[8, 4]}, "
+        "'model.layers.3.mlp.experts.1.up_proj.weight': {" F32 "[8, 4]}, "
+        "'model.layers.3.mlp.experts.0.up_proj.weight': {" F32 "[8, 4]}}}");
+    const struct rf_family *literal =
+        family_named(model, "model.layers.{L}.mlp.experts.2.up_proj.weight");
+    char name[128];
+    uint32_t whole = 0;
+    ck_assert_uint_eq(model->n_tensors, 7);
+    ck_assert_int_eq(literal->role, RF_ROLE_OTHER);
+    ck_assert(!literal->has_experts);
+    rf_family_tensor_name(literal, 0, 0, name, sizeof(name));
+    ck_assert_str_eq(name, "model.layers.1.mlp.experts.2.up_proj.weight");
+    for (uint32_t i = 0; i < model->n_families; i++) {
+        const struct rf_family *family = &model->families[i];
+        if (!family->has_experts) {
+            continue;
+        }
+        whole++;
+        ck_assert_int_eq(family->role, RF_ROLE_EXPERT_UP);
+        ck_assert_uint_eq(family->n_layers, family->n_experts == 2 ? 2 : 1);
+        ck_assert_uint_eq(family->layers[0], family->n_experts == 2 ? 0 : 2);
+    }
+    ck_assert_uint_eq(whole, 2);
+    ck_assert_uint_eq(model->n_families, 4);
+    rf_model_destroy(model);
+}
+END_TEST
+
+START_TEST(test_manifest_config_leaves_out_what_is_beside_the_model)
+{
+    struct rf_model *model = quoted_model(
+        "{'manifest': {"
+        "'model.layers.0.mlp.up_proj.weight': {" F32 "[8, 4]}, "
+        "'model.layers.0.mlp.up_proj.weight_scale_inv': {" F32 "[1, 1]}, "
+        "'model.layers.0.self_attn.rotary_emb.inv_freq': {" F32 "[4]}, "
+        "'model.layers.1.mlp.down_proj.weight': {" F32 "[4, 8]}, "
+        "'model.layers.1.mlp.up_proj.weight': {" F32 "[8, 4]}}, "
+        "'config': {'model_type': 'llama', 'num_hidden_layers': 1, "
+        "'num_attention_heads': 4, 'head_dim': null}}");
+    ck_assert_uint_eq(model->n_tensors, 1);
+    ck_assert_uint_eq(model->n_layers, 1);
+    ck_assert_uint_eq(model->heads, 4);
+    ck_assert_uint_eq(model->kv_heads, 4);
+    ck_assert_str_eq(model->model_type, "llama");
+    ck_assert_uint_eq(model->n_not_counted, 3);
+    ck_assert_str_eq(model->not_counted[0],
+                     "1 tensor *.weight_scale_inv (quantisation scales)");
+    ck_assert_str_eq(model->not_counted[1],
+                     "1 tensor *.rotary_emb.inv_freq (computed, not learned)");
+    ck_assert_str_eq(model->not_counted[2],
+                     "2 tensors of layers from 1 on (num_hidden_layers is 1: "
+                     "multi-token prediction)");
+    rf_model_destroy(model);
+    model = quoted_model("{'manifest': {'a': {" F32 "[4]}, "
+                         "'a.rotary_emb.inv_freq': {" F32 "[4]}, "
+                         "'a.weight_scale': {" F32 "[4]}}}");
+    ck_assert_uint_eq(model->n_tensors, 2);
+    ck_assert_uint_eq(model->n_not_counted, 1);
+    rf_model_destroy(model);
+}
+END_TEST
+
+START_TEST(test_manifest_places_of_a_checkpoint_are_kept)
+{
+    struct rf_model *model = quoted_model(
+        "{'folder': '/data', 'manifest': {"
+        "'a': {" F32 "[8, 4], 'file': 'x.safetensors', 'offset': 88}}}");
+    json_t *place =
+        json_object_get(json_object_get(model->files, "tensors"), "a");
+    ck_assert_str_eq(json_string_value(json_object_get(model->files, "folder")),
+                     "/data");
+    ck_assert_str_eq(json_string_value(json_object_get(place, "file")),
+                     "x.safetensors");
+    ck_assert_int_eq(json_integer_value(json_object_get(place, "offset")), 88);
+    rf_model_destroy(model);
+}
+END_TEST
+
+#define ATTENTION                                                              \
+    "'manifest': {'model.layers.0.self_attn.q_proj.weight': {" F32             \
+    "[32, 8]}, 'model.layers.0.self_attn.k_proj.weight': {" F32 "[16, 8]}}"
+
+START_TEST(test_manifest_heads_are_checked_and_their_size_derived)
+{
+    struct rf_model *model =
+        quoted_model("{" ATTENTION ", 'num_attention_heads': 8, "
+                     "'num_key_value_heads': 4}");
+    ck_assert_uint_eq(model->head_dim, 4);
+    rf_model_destroy(model);
+    model = quoted_model("{" ATTENTION "}");
+    ck_assert_uint_eq(model->heads, 0);
+    rf_model_destroy(model);
+    assert_says(model_error("{" ATTENTION ", 'num_attention_heads': 8}"),
+                "its 16 rows are not those of 8 heads of size 4");
+    assert_says(model_error("{" ATTENTION ", 'num_attention_heads': 5}"),
+                "its 16 rows are not those of 5 heads");
+    assert_says(model_error("{" ATTENTION ", 'num_attention_heads': 8, "
+                            "'num_key_value_heads': 3}"),
+                "must be a multiple of num_key_value_heads");
+    assert_says(model_error("{" ATTENTION ", 'num_attention_heads': 8, "
+                            "'num_key_value_heads': 4, 'head_dim': 2}"),
+                "of 4 heads of size 2");
+}
+END_TEST
+
+START_TEST(test_manifest_without_heads_is_no_error)
+{
+    json_t *value = quoted_json("{'manifest': {'a': {" F32 "[4]}}}");
+    struct rf_jnode node = rf_jnode_root(value, "test");
+    struct rf_model *model = NULL;
+    struct rf_err err = {.status = RF_OK};
+    ck_assert_int_eq(rf_model_from_json(&node, &model, &err), RF_OK);
+    ck_assert_int_eq(err.status, RF_OK);
+    ck_assert_str_eq(err.text, "");
+    rf_model_destroy(model);
+    json_decref(value);
+}
+END_TEST
+
+START_TEST(test_manifest_names_all_shapes_that_do_not_fit_the_heads)
+{
+    const char *text = model_error("{" ATTENTION ", 'num_attention_heads': 8, "
+                                   "'num_key_value_heads': 4, 'head_dim': 2}");
+    assert_says(text, "k_proj.weight: its 16 rows are not those of 4 heads of "
+                      "size 2; ");
+    assert_says(text, "q_proj.weight: its 32 rows are not those of 8 heads of "
+                      "size 2");
+}
+END_TEST
+
+static const struct {
+    const char *text, *says;
+} refused[] = {
+    {"{'manifest': {}}", "at least one tensor"},
+    {"{'manifest': []}", "at least one tensor"},
+    {"{'manifest': {'a': 3}}", "$.manifest.a: must be an object"},
+    {"{'manifest': {'a': {'shape': [1]}}}", "\"dtype\" is missing"},
+    {"{'manifest': {'a': {'dtype': 'F32'}}}", "\"shape\" is missing"},
+    {"{'manifest': {'a': {" F32 "[]}}}", "$.manifest.a.shape: must be"},
+    {"{'manifest': {'a': {" F32 "[0]}}}", "must be a positive integer"},
+    {"{'manifest': {'a': {" F32 "[1], 'x': 1}}}", "unknown key \"x\""},
+    {"{'manifest': {'a b': {" F32 "[1]}}}", "a tensor's name must be"},
+    {"{'manifest': {'a{L}': {" F32 "[1]}}}", "a tensor's name must be"},
+    {"{'manifest': {'': {" F32 "[1]}}}", "a tensor's name must be"},
+    {"{'manifest': {'a': {" F32 "[1], 'file': 'x', 'offset': 1}}}",
+     "need \"folder\""},
+    {"{'folder': '/x', 'manifest': {'a': {" F32 "[1]}}}", "need \"folder\""},
+    {"{'folder': '/x', 'manifest': {'a': {" F32
+     "[1], 'file': '../x', 'offset': 1}}}",
+     "must be a name inside the folder"},
+    {"{'folder': '/x', 'manifest': {'a': {" F32
+     "[1], 'file': '..', 'offset': 1}}}",
+     "must be a name inside the folder"},
+    {"{'manifest': {'a': {" F32 "[1]}}, 'config': 3}",
+     "$.config: must be the object"},
+    {"{'manifest': {'a': {" F32 "[4294967296, 4294967296]}}}", "2^63 bytes"},
+    {"{'manifest': {'a.layers.0.x': {" F32 "[1152921504606846976]}, "
+     "'a.layers.1.x': {" F32 "[1152921504606846976]}}}",
+     "2^63 bytes"},
+};
+
+START_TEST(test_manifest_refuses_bad_input_with_the_rule)
+{
+    assert_says(model_error("%s", refused[_i].text), refused[_i].says);
+}
+END_TEST
+
+Suite *test_model_manifest_suite(void);
+Suite *test_model_manifest_suite(void)
+{
+    Suite *suite = suite_create("model_manifest");
+    TCase *tests = tcase_create("model_manifest");
+    tcase_add_loop_test(tests, test_manifest_of_a_model_gives_the_model_back, 0,
+                        4);
+    tcase_add_test(tests, test_manifest_shapes_and_dtypes_set_families_apart);
+    tcase_add_test(tests,
+                   test_manifest_experts_with_gaps_are_families_of_their_own);
+    tcase_add_test(tests,
+                   test_manifest_config_leaves_out_what_is_beside_the_model);
+    tcase_add_test(tests, test_manifest_places_of_a_checkpoint_are_kept);
+    tcase_add_test(tests,
+                   test_manifest_heads_are_checked_and_their_size_derived);
+    tcase_add_test(tests, test_manifest_without_heads_is_no_error);
+    tcase_add_test(tests,
+                   test_manifest_names_all_shapes_that_do_not_fit_the_heads);
+    tcase_add_loop_test(tests, test_manifest_refuses_bad_input_with_the_rule, 0,
+                        (int)RF_ARRAY_SIZE(refused));
+    suite_add_tcase(suite, tests);
+    return suite;
+}

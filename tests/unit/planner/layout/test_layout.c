@@ -1,0 +1,476 @@
+/* Layouts by known addresses, and what makes one impossible. */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "planner/layout/layout.h"
+#include "tests/lib/quoted.h"
+
+struct made {
+    struct rf_model *model;
+    struct rf_spec *spec;
+    struct rf_world *world;
+    struct rf_layouts layouts;
+};
+
+static struct made make(const char *model, const char *train)
+{
+    struct made m = {.model = quoted_model("%s", model)};
+    struct rf_err err = {0};
+    m.spec = quoted_spec("'train': {%s}, 'infer': {}", train);
+    ck_assert_msg(rf_world_build(m.spec, m.model, NULL, 0, &m.world, &err) ==
+                      RF_OK,
+                  "%s", err.text);
+    ck_assert_msg(rf_layouts_build(m.model, m.world, m.spec, RF_TRAIN,
+                                   &m.layouts, &err) == RF_OK,
+                  "%s", err.text);
+    return m;
+}
+
+static void dispose(struct made *m)
+{
+    rf_layouts_free(&m->layouts);
+    rf_world_destroy(m->world);
+    rf_spec_destroy(m->spec);
+    rf_model_destroy(m->model);
+}
+
+static const struct rf_rank_layout *layout_of(const struct made *m,
+                                              uint32_t index)
+{
+    return &m->layouts.layouts[m->layouts.of_index[index]];
+}
+
+/* Piece `n` of the family whose name ends so. */
+static const struct rf_piece *piece_of(const struct made *m, uint32_t index,
+                                       const char *suffix, size_t n)
+{
+    const struct rf_rank_layout *layout = layout_of(m, index);
+    for (size_t p = 0; p < layout->n_pieces; p++) {
+        const char *name = m->model->families[layout->pieces[p].family].name;
+        size_t length = strlen(name);
+        if (length >= strlen(suffix) &&
+            strcmp(name + length - strlen(suffix), suffix) == 0 && n-- == 0) {
+            return &layout->pieces[p];
+        }
+    }
+    ck_abort_msg("no piece %zu of %s", n, suffix);
+    return NULL;
+}
+
+static const struct rf_param *param_of(const struct made *m, uint32_t index,
+                                       const struct rf_piece *piece)
+{
+    return &layout_of(m, index)->params[piece->param];
+}
+
+static uint64_t within(const struct made *m, uint32_t index,
+                       const struct rf_piece *piece)
+{
+    return piece->offset - param_of(m, index, piece)->offset;
+}
+
+#define DENSE                                                                  \
+    "{'megatron': {'num_layers': 4, 'hidden_size': 8, "                        \
+    "'num_attention_heads': 8, 'num_query_groups': 4, 'kv_channels': 2, "      \
+    "'vocab_size': 130, 'ffn_hidden_size': 16, 'swiglu': true}}"
+#define SPARSE                                                                 \
+    "{'megatron': {'num_layers': 4, 'hidden_size': 8, "                        \
+    "'num_attention_heads': 8, 'vocab_size': 128, 'num_experts': 8, "          \
+    "'moe_ffn_hidden_size': 4, 'swiglu': true}}"
+
+START_TEST(test_layout_megatron_interleaves_query_groups)
+{
+    struct made m = make(DENSE, "'tp': 2");
+    /* Rank 1 has groups 2 and 3, each [4 q, 2 k, 2 v] rows of 8 · 2 bytes. */
+    const struct rf_piece *q = piece_of(&m, 1, "q_proj.weight", 1);
+    const struct rf_piece *k = piece_of(&m, 1, "k_proj.weight", 0);
+    const struct rf_piece *v = piece_of(&m, 1, "v_proj.weight", 1);
+    ck_assert_uint_eq(q->box.start[RF_DIM_TENSOR], 12);
+    ck_assert_uint_eq(q->box.extent[RF_DIM_TENSOR], 4);
+    ck_assert_uint_eq(within(&m, 1, q), 8 * 16);
+    ck_assert_uint_eq(k->box.start[RF_DIM_TENSOR], 4);
+    ck_assert_uint_eq(within(&m, 1, k), 4 * 16);
+    ck_assert_uint_eq(v->box.start[RF_DIM_TENSOR], 6);
+    ck_assert_uint_eq(within(&m, 1, v), 14 * 16);
+    ck_assert_uint_eq(q->param, v->param);
+    ck_assert_str_eq(param_of(&m, 1, q)->name,
+                     "model.layers.{L}.self_attn.linear_qkv.weight");
+    ck_assert_uint_eq(param_of(&m, 1, q)->bytes, 256);
+    ck_assert_uint_eq(param_of(&m, 1, q)->n_instances, 4);
+    ck_assert_uint_eq(q->box.extent[RF_DIM_LAYER], 4);
+    ck_assert_uint_eq(q->stride[RF_DIM_LAYER], 256);
+    dispose(&m);
+}
+END_TEST
+
+START_TEST(test_layout_megatron_pads_the_vocabulary)
+{
+    struct made m = make(DENSE, "'tp': 2");
+    /* 130 rows become 256, 128 a rank. */
+    const struct rf_piece *first = piece_of(&m, 0, "embed_tokens.weight", 0);
+    const struct rf_piece *second = piece_of(&m, 1, "embed_tokens.weight", 0);
+    ck_assert_uint_eq(first->box.extent[RF_DIM_TENSOR], 128);
+    ck_assert_uint_eq(second->box.start[RF_DIM_TENSOR], 128);
+    ck_assert_uint_eq(second->box.extent[RF_DIM_TENSOR], 2);
+    ck_assert_uint_eq(param_of(&m, 1, second)->bytes, 128 * 8 * 2);
+    dispose(&m);
+}
+END_TEST
+
+START_TEST(test_layout_megatron_last_stage_copies_tied_embeddings)
+{
+    struct made m = make(DENSE, "'pp': 2");
+    const struct rf_piece *copy = piece_of(&m, 1, "embed_tokens.weight", 0);
+    ck_assert_uint_eq(copy->box.extent[RF_DIM_TENSOR], 130);
+    dispose(&m);
+}
+END_TEST
+
+START_TEST(test_layout_interleaved_stages_have_a_piece_a_chunk)
+{
+    struct made m = make(DENSE, "'pp': 2, 'vpp': 2");
+    const struct rf_piece *a = piece_of(&m, 1, "down_proj.weight", 0);
+    const struct rf_piece *b = piece_of(&m, 1, "down_proj.weight", 1);
+    ck_assert_uint_eq(a->box.start[RF_DIM_LAYER], 1);
+    ck_assert_uint_eq(b->box.start[RF_DIM_LAYER], 3);
+    ck_assert_uint_eq(b->offset - a->offset, a->stride[RF_DIM_LAYER]);
+    ck_assert_uint_eq(a->param, b->param);
+    dispose(&m);
+}
+END_TEST
+
+START_TEST(test_layout_experts_are_one_piece)
+{
+    struct made m = make(SPARSE, "'tp': 2, 'ep': 2, 'etp': 1");
+    const struct rf_piece *gate =
+        piece_of(&m, 1, "experts.{E}.gate_proj.weight", 0);
+    const struct rf_piece *up =
+        piece_of(&m, 1, "experts.{E}.up_proj.weight", 0);
+    ck_assert_uint_eq(gate->box.start[RF_DIM_EXPERT], 4);
+    ck_assert_uint_eq(gate->box.extent[RF_DIM_EXPERT], 4);
+    ck_assert_uint_eq(gate->box.extent[RF_DIM_LAYER], 4);
+    ck_assert_uint_eq(up->offset - gate->offset, 4 * 16); /* [gate; up] */
+    ck_assert_uint_eq(gate->stride[RF_DIM_EXPERT], 256);
+    ck_assert_uint_eq(gate->stride[RF_DIM_LAYER], 4 * 256);
+    dispose(&m);
+}
+END_TEST
+
+START_TEST(test_layout_vllm_joins_experts_without_gaps)
+{
+    struct made m = make(SPARSE, "'tp': 2, 'ep': 2, 'layout': 'vllm'");
+    const struct rf_piece *gate =
+        piece_of(&m, 0, "experts.{E}.gate_proj.weight", 0);
+    ck_assert_uint_eq(gate->stride[RF_DIM_EXPERT], 8 * 16); /* 2 · 4 rows */
+    ck_assert_str_eq(param_of(&m, 0, gate)->name,
+                     "model.layers.{L}.mlp.experts.w13.weight");
+    ck_assert_uint_eq(param_of(&m, 0, gate)->bytes, 4 * 8 * 16);
+    dispose(&m);
+}
+END_TEST
+
+START_TEST(test_layout_vllm_repeats_key_value_heads)
+{
+    struct made m = make(DENSE, "'tp': 8, 'layout': 'vllm'");
+    for (uint32_t rank = 0; rank < 8; rank++) {
+        const struct rf_piece *k = piece_of(&m, rank, "k_proj.weight", 0);
+        ck_assert_uint_eq(k->box.start[RF_DIM_TENSOR], rank / 2 * 2);
+        ck_assert_uint_eq(k->box.extent[RF_DIM_TENSOR], 2);
+    }
+    dispose(&m);
+}
+END_TEST
+
+/* The 90 blocks of gpt-oss over eight ranks: seven of 12 and one of 6. */
+START_TEST(test_layout_vllm_deals_packed_blocks)
+{
+    struct made m = make(
+        "{'config': {'model_type': 'gpt_oss', 'num_hidden_layers': 1, "
+        "'hidden_size': 64, 'num_attention_heads': 8, 'num_key_value_heads': "
+        "8, 'head_dim': 8, 'vocab_size': 64, 'intermediate_size': 2880, "
+        "'num_local_experts': 2, 'quantization_config': {'quant_method': "
+        "'mxfp4'}}}",
+        "'tp': 8, 'layout': 'vllm'");
+    for (uint32_t rank = 0; rank < 8; rank++) {
+        const struct rf_piece *up =
+            piece_of(&m, rank, "gate_up_proj_scales", 0);
+        const struct rf_piece *bias =
+            piece_of(&m, rank, "gate_up_proj_bias", 0);
+        const struct rf_piece *down = piece_of(&m, rank, "down_proj_blocks", 0);
+        uint64_t blocks = rank < 7 ? 12 : 6;
+        ck_assert_uint_eq(down->box.start[RF_DIM_TENSOR + 1], 12 * rank);
+        ck_assert_uint_eq(down->box.extent[RF_DIM_TENSOR + 1], blocks);
+        ck_assert_uint_eq(up->box.start[RF_DIM_TENSOR], 12 * rank * 64);
+        ck_assert_uint_eq(up->box.extent[RF_DIM_TENSOR], blocks * 64);
+        ck_assert_uint_eq(bias->box.extent[RF_DIM_TENSOR], blocks * 64);
+    }
+    dispose(&m);
+}
+END_TEST
+
+#define BESIDE                                                                 \
+    "{'config': {'model_type': 'x', 'num_hidden_layers': 2}, 'rules': "        \
+    "{'tensors': [{'name': 'model.layers.{L}.w', 'role': 'column', "           \
+    "'shape': [8, 4]}, {'name': 'mtp.{L}.w', 'role': 'column', "               \
+    "'shape': [8, 4], 'layers': [0, 2]}, {'name': 'tower.{L}.w', "             \
+    "'role': 'row', 'shape': [8, 4], 'layers': [0, 3], 'stage': 'first'}]}}"
+
+START_TEST(test_layout_layers_beside_the_decoder_lie_on_their_stage)
+{
+    struct made m = make(BESIDE, "'tp': 2, 'pp': 2");
+    const struct rf_piece *mtp = piece_of(&m, 2, "mtp.{L}.w", 0);
+    const struct rf_piece *tower = piece_of(&m, 1, "tower.{L}.w", 0);
+    ck_assert_uint_eq(mtp->box.extent[RF_DIM_LAYER], 2);
+    ck_assert_uint_eq(mtp->box.extent[RF_DIM_TENSOR], 4);
+    ck_assert_uint_eq(tower->box.extent[RF_DIM_LAYER], 3);
+    ck_assert_uint_eq(tower->box.start[RF_DIM_TENSOR + 1], 2);
+    ck_assert_uint_eq(piece_of(&m, 3, "layers.{L}.w", 0)->box.start[0], 1);
+    for (uint32_t rank = 0; rank < 4; rank++) {
+        ck_assert_uint_eq(layout_of(&m, rank)->n_pieces, 2);
+    }
+    dispose(&m);
+}
+END_TEST
+
+START_TEST(test_layout_fsdp1_layers_beside_the_decoder_are_units)
+{
+    struct made m = make(BESIDE, "'dp': 2, 'layout': 'fsdp1'");
+    ck_assert_uint_eq(layout_of(&m, 1)->n_params, 3);
+    for (size_t i = 0; i < 3; i++) {
+        ck_assert_uint_eq(layout_of(&m, 1)->params[i].bytes, 8 * 4);
+    }
+    ck_assert_uint_eq(layout_of(&m, 1)->params[0].n_instances, 2);
+    ck_assert_uint_eq(layout_of(&m, 1)->params[1].n_instances, 2);
+    ck_assert_uint_eq(layout_of(&m, 1)->params[2].n_instances, 3);
+    dispose(&m);
+}
+END_TEST
+
+START_TEST(test_layout_fsdp_last_chunks_are_short_or_empty)
+{
+    struct made m = make("{'manifest': {'x': {'shape': [10, 3], 'dtype': "
+                         "'F32'}}}",
+                         "'dp': 6, 'layout': 'fsdp'");
+    /* Chunks of 2 rows: five ranks have one, the sixth nothing at all. */
+    ck_assert_uint_eq(piece_of(&m, 4, "x", 0)->box.start[RF_DIM_TENSOR], 8);
+    ck_assert_uint_eq(layout_of(&m, 5)->n_pieces, 0);
+    ck_assert_uint_eq(layout_of(&m, 5)->n_params, 0);
+    ck_assert_uint_eq(layout_of(&m, 5)->arena_bytes, 0);
+    dispose(&m);
+}
+END_TEST
+
+START_TEST(test_layout_fsdp1_cuts_inside_rows)
+{
+    struct made m = make("{'manifest': {'x': {'shape': [4, 5], 'dtype': "
+                         "'F32'}}}",
+                         "'dp': 3, 'layout': 'fsdp1'");
+    /* 20 elements padded to 21, 7 a rank: rank 1 has elements 7 to 13. */
+    const struct rf_piece *a = piece_of(&m, 1, "x", 0);
+    const struct rf_piece *b = piece_of(&m, 1, "x", 1);
+    ck_assert_uint_eq(a->box.start[RF_DIM_TENSOR], 1);
+    ck_assert_uint_eq(a->box.start[RF_DIM_TENSOR + 1], 2);
+    ck_assert_uint_eq(a->box.extent[RF_DIM_TENSOR + 1], 3);
+    ck_assert_uint_eq(a->offset, 0);
+    ck_assert_uint_eq(b->box.start[RF_DIM_TENSOR], 2);
+    ck_assert_uint_eq(b->box.extent[RF_DIM_TENSOR + 1], 4);
+    ck_assert_uint_eq(b->offset, 12);
+    ck_assert_uint_eq(param_of(&m, 2, piece_of(&m, 2, "x", 0))->bytes, 28);
+    dispose(&m);
+}
+END_TEST
+
+START_TEST(test_layout_zero3_cuts_each_tensor)
+{
+    struct made m = make("{'manifest': {'x': {'shape': [4, 5], 'dtype': "
+                         "'F32'}, 'y': {'shape': [2], 'dtype': 'F32'}}}",
+                         "'dp': 6, 'dp_replicate': 2, 'layout': 'zero3'");
+    /* x: 20 elements padded to 21, 7 for each of the group's 3 ranks; y: 1, 1
+     * and nothing but padding. */
+    const struct rf_piece *x = piece_of(&m, 1, "x", 0);
+    ck_assert_uint_eq(x->box.start[RF_DIM_TENSOR], 1);
+    ck_assert_uint_eq(x->box.start[RF_DIM_TENSOR + 1], 2);
+    ck_assert_uint_eq(piece_of(&m, 1, "y", 0)->box.start[RF_DIM_TENSOR], 1);
+    ck_assert_uint_eq(layout_of(&m, 2)->n_params, 2);
+    ck_assert_uint_eq(param_of(&m, 2, piece_of(&m, 2, "x", 0))->bytes, 28);
+    ck_assert_uint_eq(m.layouts.n_layouts, 3);
+    ck_assert_uint_eq(m.layouts.of_index[1], m.layouts.of_index[4]);
+    dispose(&m);
+}
+END_TEST
+
+START_TEST(test_layout_replicas_share)
+{
+    struct made m = make(SPARSE, "'tp': 2, 'dp': 4, 'ep': 2, 'etp': 2");
+    ck_assert_uint_eq(m.layouts.n_indices, 8);
+    ck_assert_uint_eq(m.layouts.n_layouts, 4);
+    ck_assert_uint_eq(m.layouts.of_index[0], m.layouts.of_index[4]);
+    dispose(&m);
+}
+END_TEST
+
+START_TEST(test_layout_stages_say_which_rule_they_break)
+{
+    struct rf_side_spec side = {.pp = 3, .vpp = 1};
+    struct rf_err err = {0};
+    uint32_t listed[] = {2, 2, 2}, layers[3];
+    ck_assert_int_eq(rf_stage_layers(&side, 8, layers, &err), RF_ERR_CONFIG);
+    assert_says(err.text, "8 layers do not spread over 3");
+    side.pp_layers = listed;
+    side.n_pp_layers = 3;
+    ck_assert_int_eq(rf_stage_layers(&side, 8, layers, &err), RF_ERR_CONFIG);
+    assert_says(err.text, "pp_layers");
+    ck_assert_int_eq(rf_stage_layers(&side, 6, layers, &err), RF_OK);
+    side.vpp = 4;
+    ck_assert_int_eq(rf_stage_layers(&side, 6, layers, &err), RF_ERR_CONFIG);
+    assert_says(err.text, "vpp");
+}
+END_TEST
+
+/* What rf_layouts_build says of a world that nobody checked. */
+static const char *layout_error(const char *model_text, const char *good,
+                                void (*spoil)(struct rf_side_spec *side))
+{
+    static struct rf_err err;
+    struct made m = make(model_text, good);
+    err = (struct rf_err){.status = RF_OK};
+    rf_layouts_free(&m.layouts);
+    spoil(&m.spec->train);
+    ck_assert_int_eq(
+        rf_layouts_build(m.model, m.world, m.spec, RF_TRAIN, &m.layouts, &err),
+        RF_ERR_CONFIG);
+    ck_assert_ptr_null(m.layouts.layouts);
+    dispose(&m);
+    return err.text;
+}
+
+static void tp_three(struct rf_side_spec *side)
+{
+    side->tp = 3;
+}
+
+static void ep_three(struct rf_side_spec *side)
+{
+    side->ep = 3;
+}
+
+static void one_word(struct rf_side_spec *side)
+{
+    side->n_spec = 1;
+}
+
+START_TEST(test_layout_refuses_what_does_not_divide)
+{
+    assert_says(layout_error(DENSE, "'tp': 2", tp_three), "tp 3");
+    assert_says(layout_error(DENSE, "'tp': 2, 'layout': 'hf'", tp_three),
+                "over 3 ranks");
+    assert_says(layout_error(SPARSE, "'ep': 2", ep_three), "experts % ep");
+    assert_says(layout_error("{'tensor': {'shape': [4, 4]}}",
+                             "'layout': 'spec', 'mesh': [2, 1], 'spec': "
+                             "'S0R'",
+                             one_word),
+                "2 dimensions");
+}
+END_TEST
+
+START_TEST(test_layout_refuses_empty_shards_of_a_spec)
+{
+    struct rf_err err = {0};
+    struct rf_model *model = quoted_model("{'tensor': {'shape': [5, 4]}}");
+    struct rf_spec *spec =
+        quoted_spec("'train': {'layout': 'spec', 'mesh': [4, 1], 'spec': "
+                    "'S0R'}, 'infer': {'layout': 'spec', 'mesh': [1, 4], "
+                    "'spec': 'RS1'}");
+    struct rf_world *world = NULL;
+    struct rf_layouts layouts = {.layouts = NULL};
+    /* Chunks of two: 2, 2, 1 and nothing. */
+    ck_assert_int_eq(rf_world_build(spec, model, NULL, 0, &world, &err), RF_OK);
+    ck_assert_int_eq(
+        rf_layouts_build(model, world, spec, RF_TRAIN, &layouts, &err),
+        RF_ERR_CONFIG);
+    assert_says(err.text, "the last would be empty");
+    rf_world_destroy(world);
+    rf_spec_destroy(spec);
+    rf_model_destroy(model);
+}
+END_TEST
+
+START_TEST(test_layout_refuses_a_flat_unit_of_mixed_sizes)
+{
+    struct rf_err err = {0};
+    struct rf_model *model =
+        quoted_model("{'manifest': {'a': {'shape': [8], 'dtype': 'BF16'}, "
+                     "'b': {'shape': [8], 'dtype': 'F32'}}}");
+    struct rf_spec *spec =
+        quoted_spec("'train': {'layout': 'fsdp1', 'dp': 2}, 'infer': {}");
+    struct rf_world *world = NULL;
+    struct rf_layouts layouts = {.layouts = NULL};
+    ck_assert_int_eq(rf_world_build(spec, model, NULL, 0, &world, &err), RF_OK);
+    ck_assert_int_eq(
+        rf_layouts_build(model, world, spec, RF_TRAIN, &layouts, &err),
+        RF_ERR_CONFIG);
+    assert_says(err.text, "different sizes");
+    spec->train.dtype_given = true;
+    spec->train.dtype = RF_F32;
+    ck_assert_int_eq(
+        rf_layouts_build(model, world, spec, RF_TRAIN, &layouts, &err), RF_OK);
+    rf_layouts_free(&layouts);
+    rf_world_destroy(world);
+    rf_spec_destroy(spec);
+    rf_model_destroy(model);
+}
+END_TEST
+
+START_TEST(test_layout_refuses_arenas_beyond_63_bits)
+{
+    struct rf_err err = {0};
+    /* 2^61 bytes as they are, 2^64 as eight-byte elements. */
+    struct rf_model *model = quoted_model(
+        "{'tensor': {'shape': [2147483648, 1073741824], 'dtype': 'int8'}}");
+    struct rf_spec *spec = quoted_spec("'train': {}, 'infer': {}");
+    struct rf_world *world = NULL;
+    struct rf_layouts layouts = {.layouts = NULL};
+    ck_assert_int_eq(rf_world_build(spec, model, NULL, 0, &world, &err), RF_OK);
+    spec->train.dtype_given = true;
+    spec->train.dtype = RF_F64;
+    ck_assert_int_eq(
+        rf_layouts_build(model, world, spec, RF_TRAIN, &layouts, &err),
+        RF_ERR_CONFIG);
+    assert_says(err.text, "2^63");
+    rf_world_destroy(world);
+    rf_spec_destroy(spec);
+    rf_model_destroy(model);
+}
+END_TEST
+
+Suite *test_layout_suite(void);
+Suite *test_layout_suite(void)
+{
+    Suite *suite = suite_create("layout");
+    TCase *tests = tcase_create("layout");
+    tcase_add_test(tests, test_layout_megatron_interleaves_query_groups);
+    tcase_add_test(tests, test_layout_megatron_pads_the_vocabulary);
+    tcase_add_test(tests,
+                   test_layout_megatron_last_stage_copies_tied_embeddings);
+    tcase_add_test(tests, test_layout_interleaved_stages_have_a_piece_a_chunk);
+    tcase_add_test(tests, test_layout_experts_are_one_piece);
+    tcase_add_test(tests, test_layout_vllm_joins_experts_without_gaps);
+    tcase_add_test(tests, test_layout_vllm_deals_packed_blocks);
+    tcase_add_test(tests, test_layout_vllm_repeats_key_value_heads);
+    tcase_add_test(tests,
+                   test_layout_layers_beside_the_decoder_lie_on_their_stage);
+    tcase_add_test(tests,
+                   test_layout_fsdp1_layers_beside_the_decoder_are_units);
+    tcase_add_test(tests, test_layout_fsdp_last_chunks_are_short_or_empty);
+    tcase_add_test(tests, test_layout_fsdp1_cuts_inside_rows);
+    tcase_add_test(tests, test_layout_zero3_cuts_each_tensor);
+    tcase_add_test(tests, test_layout_replicas_share);
+    tcase_add_test(tests, test_layout_stages_say_which_rule_they_break);
+    tcase_add_test(tests, test_layout_refuses_what_does_not_divide);
+    tcase_add_test(tests, test_layout_refuses_empty_shards_of_a_spec);
+    tcase_add_test(tests, test_layout_refuses_a_flat_unit_of_mixed_sizes);
+    tcase_add_test(tests, test_layout_refuses_arenas_beyond_63_bits);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

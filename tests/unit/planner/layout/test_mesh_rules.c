@@ -1,0 +1,354 @@
+/* Which meshes a model allows, and the suggestions when it does not. */
+#include <check.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "planner/scenario/world.h"
+#include "tests/lib/quoted.h"
+
+/* What is said about a scenario; empty when it is possible. */
+static const char *verdict(struct rf_model *model, const char *fmt, ...)
+    RF_PRINTF(2, 3);
+static const char *verdict(struct rf_model *model, const char *fmt, ...)
+{
+    static struct rf_err err;
+    struct rf_world *world = NULL;
+    struct rf_spec *spec;
+    enum rf_status status;
+    char *text = NULL;
+    va_list args;
+    va_start(args, fmt);
+    ck_assert_int_ge(vasprintf(&text, fmt, args), 0);
+    va_end(args);
+    spec = quoted_spec("%s", text);
+    free(text);
+    err = (struct rf_err){0};
+    status = rf_world_build(spec, model, NULL, 0, &world, &err);
+    ck_assert(status == RF_OK || status == RF_ERR_CONFIG);
+    rf_world_destroy(world);
+    rf_spec_destroy(spec);
+    return err.text;
+}
+
+/* An empty verdict means that the mesh is possible. */
+static const struct {
+    const char *model, *overrides, *infer, *says;
+} meshes[] = {
+    /* heads: 28 and 4 key/value heads, fused rows 36·128 */
+    {"qwen2.5-7b", "", "'tp': 4", ""},
+    {"qwen2.5-7b", "", "'tp': 8",
+     "infer: tp 8 is impossible: num_attention_heads % tp must be 0, there are "
+     "28 heads; nearest value of tp that works: 4"},
+    {"qwen2.5-7b", "", "'tp': 7",
+     "tp must divide the key/value heads or be a multiple of them, there are "
+     "4; nearest value of tp that works: 4"},
+    {"qwen2.5-7b", "", "'tp': 3, 'layout': 'hf'",
+     "nearest values of tp that work: 2, 4"},
+    /* more ranks than key/value heads: 4 heads on 8 and 16 ranks */
+    {"qwen3-30b-a3b", "", "'tp': 8", ""},
+    {"qwen3-30b-a3b", "", "'tp': 8, 'layout': 'vllm'", ""},
+    {"qwen3-30b-a3b", "", "'tp': 32, 'layout': 'hf'", ""},
+    {"qwen3-30b-a3b", "", "'tp': 6", "nearest values of tp that work: 4, 8"},
+    /* vocabulary: hf must divide, vllm pads to 64, megatron to 128·tp */
+    {"qwen3-0.6b", "'vocab_size': 1001", "'tp': 2, 'layout': 'hf'",
+     "the 1001 rows of the vocabulary must split evenly; nearest value of tp "
+     "that works: 1"},
+    {"qwen3-0.6b", "'vocab_size': 1001", "'tp': 2, 'layout': 'vllm'", ""},
+    {"qwen3-0.6b", "'vocab_size': 1001", "'tp': 8", ""},
+    {"llama-3.2-3b", "'vocab_size': 128", "'tp': 2, 'layout': 'vllm'", ""},
+    /* the trainer's padding, 128·1 rows, does not fit the engine's 3 ranks */
+    {"llama-3.2-3b",
+     "'vocab_size': 128, 'num_key_value_heads': 24, "
+     "'intermediate_size': 8193",
+     "'tp': 3", "rows of the vocabulary must split evenly"},
+    /* matrices */
+    {"llama-3.2-3b", "'intermediate_size': 8190", "'tp': 4, 'layout': 'hf'",
+     "8190 of model.layers.{L}.mlp.gate_proj.weight % tp must be 0; nearest "
+     "value of tp that works: 2"},
+    {"deepseek-v3", "", "'tp': 32, 'layout': 'vllm'", ""},
+    {"deepseek-v3", "", "'tp': 48",
+     "there are 128 heads; nearest values of tp that "
+     "work: 32, 64"},
+    /* experts */
+    {"qwen3-30b-a3b", "", "'ep': 128", ""},
+    {"qwen3-30b-a3b", "", "'ep': 48",
+     "experts % ep must be 0, there are 128 experts; nearest values of ep that "
+     "work: "
+     "32, 64"},
+    {"qwen3-8b", "", "'ep': 2",
+     "ep 2 is impossible: the model has no experts; nearest value of ep that "
+     "works: 1"},
+    {"deepseek-v3", "'num_layers': 3", "'ep': 2", "the model has no experts"},
+    {"qwen3-30b-a3b", "", "'etp': 5",
+     "768 of model.layers.{L}.mlp.experts.{E}.gate_proj.weight % etp must be "
+     "0; nearest values of etp that work: 4, 6"},
+    {"kimi-k2", "", "'ep': 8, 'etp': 65536",
+     "nearest value of etp that works: 2048"},
+    /* layers */
+    {"qwen3-0.6b", "", "'pp': 4", ""},
+    {"qwen3-0.6b", "", "'pp': 5",
+     "pp 5 is impossible: 28 layers, without those named for the first and "
+     "last stage, must split evenly over the stages; nearest values of pp that "
+     "work: "
+     "4, 7"},
+    {"qwen3-0.6b", "", "'pp': 4, 'vpp': 7", ""},
+    {"qwen3-0.6b", "", "'pp': 4, 'vpp': 2",
+     "stage 0 has 7 layers and vpp is 2; nearest values of pp that work: 2, 7"},
+    {"qwen3-0.6b", "", "'pp_layers': [8, 8, 12]", ""},
+    {"qwen3-0.6b", "", "'pp_layers': [28, 0]", ""},
+    {"qwen3-0.6b", "", "'pp_layers': [8, 8, 11]",
+     "pp_layers must add up to the model's 28 layers, not 27"},
+    {"qwen3-0.6b", "", "'pp_layers': [14, 14], 'vpp': 3", "vpp must be 0"},
+    {"qwen3-0.6b", "",
+     "'pp': 4, 'num_layers_in_first_pipeline_stage': 4, "
+     "'num_layers_in_last_pipeline_stage': 6",
+     ""},
+    {"qwen3-0.6b", "",
+     "'pp': 4, 'num_layers_in_first_pipeline_stage': 5, "
+     "'num_layers_in_last_pipeline_stage': 6",
+     "must split evenly over the stages; nearest values of pp that work: 3, "
+     "19"},
+    {"qwen3-0.6b", "",
+     "'pp': 2, 'num_layers_in_first_pipeline_stage': 5, "
+     "'num_layers_in_last_pipeline_stage': 6",
+     "must split evenly"},
+    {"qwen3-0.6b", "", "'pp': 3, 'num_layers_in_first_pipeline_stage': 30",
+     "must split evenly"},
+    /* layouts that shard anything */
+    {"qwen2.5-7b", "", "'layout': 'fsdp', 'dp': 7", ""},
+    {"qwen2.5-7b", "", "'layout': 'spec', 'mesh': [1, 2], 'spec': 'S1R'",
+     "spec names 2 dimensions, model.layers.{L}.input_layernorm.weight has 1"},
+    /* conversions */
+    {"qwen3-0.6b", "", "'dtype': 'float32'", ""},
+    {"qwen3-0.6b", "", "'dtype': 'float8_e4m3fn'",
+     "arrive in bfloat16 and say infer.quantize"},
+    {"qwen3-0.6b", "", "'dtype': 'float16'",
+     "converted from bfloat16 to float16; possible:"},
+};
+
+/* As a source or a destination. */
+static const struct {
+    const char *model, *overrides, *side, *train, *infer;
+} sglang[] = {
+    {"qwen3-0.6b", "'vocab_size': 1001", "'tp': 2", "", ""},
+    {"qwen2.5-7b", "", "'tp': 8, 'attention_dp': 2", "", ""},
+    {"qwen2.5-7b", "", "'tp': 8", "nearest value of tp that works: 4", NULL},
+    {"qwen2.5-7b", "", "'tp': 16, 'attention_dp': 2",
+     "num_attention_heads % (tp / attention_dp) must be 0, there are 28 heads; "
+     "nearest value of tp that works: 8",
+     NULL},
+    {"qwen3-8b", "", "'tp': 4, 'attention_dp': 3",
+     "tp 4 is impossible: tp % attention_dp must be 0, there are 3; nearest "
+     "values of tp that work: 3, 6",
+     NULL},
+    {"qwen3-30b-a3b", "", "'tp': 8, 'ep': 4", "", ""},
+    {"qwen3-30b-a3b", "", "'tp': 8, 'ep': 16",
+     "ep 16 is impossible: tp % ep must be 0 with layout sglang, tp is 8; "
+     "nearest value of ep that works: 8",
+     NULL},
+    {"qwen3-30b-a3b", "", "'tp': 8, 'ep': 4, 'etp': 4",
+     "tp % (etp * ep) must be 0 with layout sglang, tp is 8 and ep 4; nearest "
+     "value of etp that works: 2",
+     NULL},
+    /* tied: the copy would overlap the embedding's parts */
+    {"qwen3-0.6b", "", "'tp': 2, 'pp': 2", "", ""},
+    {"qwen3-0.6b", "", "'tp': 4, 'attention_dp': 2, 'pp': 2",
+     "train: pp 2 is impossible with layout sglang here", ""},
+};
+
+static void check_verdict(const char *said, const char *want)
+{
+    if (want[0] == '\0') {
+        ck_assert_str_eq(said, "");
+    } else {
+        assert_says(said, want);
+    }
+}
+
+START_TEST(test_world_rules_of_sglang)
+{
+    const char *infer =
+        sglang[_i].infer != NULL ? sglang[_i].infer : sglang[_i].train;
+    struct rf_model *model = file_model(sglang[_i].model, sglang[_i].overrides);
+    check_verdict(verdict(model,
+                          "'train': {'layout': 'sglang', %s}, 'infer': {}",
+                          sglang[_i].side),
+                  sglang[_i].train);
+    check_verdict(verdict(model,
+                          "'train': {}, 'infer': {'layout': 'sglang', %s}",
+                          sglang[_i].side),
+                  infer);
+    rf_model_destroy(model);
+}
+END_TEST
+
+START_TEST(test_world_rules_of_meshes)
+{
+    struct rf_model *model = file_model(meshes[_i].model, meshes[_i].overrides);
+    const char *said =
+        verdict(model, "'train': {}, 'infer': {%s}", meshes[_i].infer);
+    check_verdict(said, meshes[_i].says);
+    rf_model_destroy(model);
+}
+END_TEST
+
+#define SHARDED(spec)                                                          \
+    "'train': {}, 'infer': {'layout': 'spec', 'mesh': [2, 4], 'spec': '" spec  \
+    "'}"
+
+START_TEST(test_world_rules_shards_must_not_be_empty)
+{
+    struct rf_model *model = quoted_model("{'tensor': {'shape': [3, 8]}}");
+    ck_assert_str_eq(verdict(model, SHARDED("S0S1")), "");
+    ck_assert_str_eq(verdict(model, SHARDED("RS01")), "");
+    assert_says(verdict(model, SHARDED("S1R")),
+                "dimension 0 of tensor has 3 elements, fewer than the 4 "
+                "shards of S1");
+    assert_says(verdict(model, SHARDED("S01R")), "fewer than the 8 shards");
+    assert_says(verdict(model, SHARDED("S0")), "spec names 1 dimensions");
+    rf_model_destroy(model);
+}
+END_TEST
+
+#define MANIFEST(beside)                                                       \
+    "{'manifest': {'model.layers.0.self_attn.q_proj.weight': {'dtype': 'F32'," \
+    " 'shape': [32, 8]}}" beside "}"
+#define FROM_HF(infer) "'train': {'layout': 'hf'}, 'infer': {" infer "}"
+
+START_TEST(test_world_rules_a_manifest_must_tell_its_heads)
+{
+    struct rf_model *model = quoted_model(MANIFEST(""));
+    ck_assert_str_eq(verdict(model, FROM_HF("'layout': 'hf'")), "");
+    assert_says(verdict(model, FROM_HF("'layout': 'hf', 'tp': 2")),
+                "must know the heads");
+    assert_says(verdict(model, FROM_HF("'tp': 1")), "must know the heads");
+    assert_says(verdict(model, FROM_HF("'layout': 'hf', 'pp': 2")),
+                "1 layers, without");
+    rf_model_destroy(model);
+    model = quoted_model(MANIFEST(", 'num_attention_heads': 4"));
+    ck_assert_str_eq(verdict(model, FROM_HF("'layout': 'hf', 'tp': 2")), "");
+    rf_model_destroy(model);
+}
+END_TEST
+
+START_TEST(test_world_rules_without_layers_there_is_one_stage)
+{
+    struct rf_model *model = quoted_model("{'tensor': {'shape': [3, 8]}}");
+    assert_says(verdict(model, "'train': {}, 'infer': {%s}", "'pp': 2"),
+                "the model has no layers; nearest value of pp that works: 1");
+    rf_model_destroy(model);
+}
+END_TEST
+
+START_TEST(test_world_rules_integers_are_not_converted)
+{
+    struct rf_model *model =
+        quoted_model("{'tensor': {'shape': [3, 8], 'dtype': 'I64'}}");
+    assert_says(
+        verdict(model, "'train': {}, 'infer': {%s}", "'dtype': 'bfloat16'"),
+        "converted from int64 to bfloat16");
+    rf_model_destroy(model);
+}
+END_TEST
+
+START_TEST(test_world_rules_groups_need_values_of_their_own)
+{
+    struct rf_model *model = quoted_model(
+        "{'config': {'model_type': 'gemma4_text', 'num_hidden_layers': 6, "
+        "'hidden_size': 16, 'num_attention_heads': 4, 'num_key_value_heads': "
+        "2, 'head_dim': 4, 'vocab_size': 96, 'intermediate_size': 24, "
+        "'hidden_size_per_layer_input': 0, 'attention_k_eq_v': true}}");
+    assert_says(verdict(model, "'train': {}, 'infer': {'layout': 'vllm'}"),
+                "train: layout megatron cannot hold "
+                "model.layers.{L}.self_attn.k_proj.weight, keys that are the "
+                "values, too");
+    ck_assert_str_eq(verdict(model, "'train': {'layout': 'fsdp', 'dp': 2}, "
+                                    "'infer': {'tp': 2, 'layout': 'vllm'}"),
+                     "");
+    rf_model_destroy(model);
+}
+END_TEST
+
+/* Four ranks cannot share out two groups: an engine asks
+ * that tp divides the groups, or that there is one. */
+START_TEST(test_world_rules_of_groups_of_a_state_space)
+{
+    static const struct {
+        unsigned groups, tp;
+        bool works;
+    } cases[] = {{2, 2, true}, {2, 4, false}, {1, 4, true}, {4, 4, true}};
+    for (size_t i = 0; i < RF_ARRAY_SIZE(cases); i++) {
+        struct rf_model *model = quoted_model(
+            "{'config': {'model_type': 'falcon_h1', 'num_hidden_layers': 2, "
+            "'hidden_size': 16, 'num_attention_heads': 4, "
+            "'num_key_value_heads': 4, 'head_dim': 4, 'vocab_size': 64, "
+            "'intermediate_size': 32, 'mamba_n_heads': 4, 'mamba_d_head': 8, "
+            "'mamba_d_ssm': 32, 'mamba_d_state': 4, 'mamba_d_conv': 3, "
+            "'mamba_n_groups': %u}}",
+            cases[i].groups);
+        const char *said =
+            verdict(model,
+                    "'train': {'layout': 'hf'}, 'infer': {'tp': %u, 'layout': "
+                    "'vllm'}",
+                    cases[i].tp);
+        if (cases[i].works) {
+            ck_assert_str_eq(said, "");
+        } else {
+            assert_says(said, "infer: tp 4 is impossible: tp must divide the "
+                              "2 heads of model.layers.{L}.mamba.in_proj.weight"
+                              "; nearest value of tp that works: 2");
+        }
+        rf_model_destroy(model);
+    }
+}
+END_TEST
+
+/* Seven blocks of 32 columns: engines deal out ⌈7 ÷ ranks⌉ each. */
+START_TEST(test_world_rules_of_packed_blocks)
+{
+    static const char *const infer[] = {"'layout': 'vllm'",
+                                        "'layout': 'sglang'", "'layout': 'hf'",
+                                        "'layout': 'megatron'"};
+    struct rf_model *model = quoted_model(
+        "{'config': {'model_type': 'gpt_oss', 'num_hidden_layers': 1, "
+        "'hidden_size': 64, 'num_attention_heads': 4, 'num_key_value_heads': "
+        "4, 'head_dim': 16, 'vocab_size': 64, 'intermediate_size': 224, "
+        "'num_local_experts': 2, 'quantization_config': {'quant_method': "
+        "'mxfp4'}}}");
+    for (size_t i = 0; i < RF_ARRAY_SIZE(infer); i++) {
+        const char *said =
+            verdict(model, "'train': {'layout': 'hf'}, 'infer': {'tp': 4, %s}",
+                    infer[i]);
+        if (i < 2) {
+            ck_assert_str_eq(said, "");
+        } else {
+            assert_says(said, "infer: etp 4 is impossible: 7 of model.layers."
+                              "{L}.mlp.experts.down_proj_blocks % etp must be "
+                              "0; nearest values of etp that work: 1, 7");
+        }
+    }
+    rf_model_destroy(model);
+}
+END_TEST
+
+Suite *test_mesh_rules_suite(void);
+Suite *test_mesh_rules_suite(void)
+{
+    Suite *suite = suite_create("mesh_rules");
+    TCase *tests = tcase_create("world_rules");
+    tcase_add_loop_test(tests, test_world_rules_of_meshes, 0,
+                        (int)RF_ARRAY_SIZE(meshes));
+    tcase_add_loop_test(tests, test_world_rules_of_sglang, 0,
+                        (int)RF_ARRAY_SIZE(sglang));
+    tcase_add_test(tests, test_world_rules_shards_must_not_be_empty);
+    tcase_add_test(tests, test_world_rules_a_manifest_must_tell_its_heads);
+    tcase_add_test(tests, test_world_rules_without_layers_there_is_one_stage);
+    tcase_add_test(tests, test_world_rules_integers_are_not_converted);
+    tcase_add_test(tests, test_world_rules_groups_need_values_of_their_own);
+    tcase_add_test(tests, test_world_rules_of_groups_of_a_state_space);
+    tcase_add_test(tests, test_world_rules_of_packed_blocks);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

@@ -1,0 +1,201 @@
+/* Where exported tensors go, and who writes which box. */
+#include "planner/plan/export.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/lib/planned.h"
+
+#define MODEL                                                                  \
+    "{'megatron': {'num_layers': 2, 'hidden_size': 64, "                       \
+    "'num_attention_heads': 4, 'num_query_groups': 2, 'ffn_hidden_size': "     \
+    "128, 'vocab_size': 512, 'swiglu': true}}"
+/* All experts of a layer in one tensor. */
+#define STACKED                                                                \
+    "{'config': {'model_type': 'gpt_oss', 'num_hidden_layers': 2, "            \
+    "'hidden_size': 64, 'num_attention_heads': 4, 'num_key_value_heads': 2, "  \
+    "'head_dim': 16, 'intermediate_size': 32, 'vocab_size': 512, "             \
+    "'num_local_experts': 4}}"
+/* Full attention has keys for values, too. */
+#define KEYS_ARE_VALUES                                                        \
+    "{'config': {'model_type': 'gemma4_text', 'num_hidden_layers': 2, "        \
+    "'hidden_size': 64, 'num_attention_heads': 4, 'num_key_value_heads': 2, "  \
+    "'head_dim': 16, 'intermediate_size': 32, 'vocab_size': 512, "             \
+    "'hidden_size_per_layer_input': 0, 'attention_k_eq_v': true}}"
+#define SCENARIO(infer)                                                        \
+    "{'name': 's', 'train': {'tp': 2}, 'infer': {'layout': 'vllm', " infer "}" \
+    "}"
+
+static const uint32_t slots[] = {4};
+
+static void make_model(struct planned *planned, const char *model,
+                       const char *scenario)
+{
+    ck_assert_msg(planned_make(planned, model, scenario, slots, 1) == RF_OK,
+                  "%s", planned->err.text);
+}
+
+static void make(struct planned *planned, const char *scenario)
+{
+    make_model(planned, MODEL, scenario);
+}
+
+/* Elements that ranks write. */
+static uint64_t count_written(const struct planned *planned)
+{
+    uint64_t written = 0;
+    for (uint32_t r = 0; r < planned->world->n_ranks; r++) {
+        const struct rf_rank_layout *layout =
+            rf_plan_layout(planned->plan, RF_INFER, r);
+        for (size_t p = 0; p < layout->n_pieces; p++) {
+            const struct rf_piece *piece = &layout->pieces[p];
+            if (rf_export_writes(planned->plan, r, piece)) {
+                written += rf_box_elements(&piece->box);
+            }
+        }
+    }
+    return written;
+}
+
+START_TEST(test_export_fills_files_without_gaps_up_to_their_limit)
+{
+    struct planned planned;
+    struct rf_export *export;
+    uint64_t end[64] = {0}, bytes = 0;
+    make(&planned, SCENARIO("'tp': 4"));
+    ck_assert_int_eq(rf_export_plan(planned.plan, 50000, &export, &planned.err),
+                     RF_OK);
+    ck_assert_uint_eq(export->bytes, planned.model->bytes);
+    ck_assert_uint_gt(export->n_files, 2);
+    ck_assert_uint_le(export->n_files, 64);
+    for (uint32_t i = 0; i < export->n_files; i++) {
+        end[i] = export->files[i].head_bytes;
+        ck_assert_uint_eq(end[i] % 8, 0);
+        bytes += export->files[i].bytes - export->files[i].head_bytes;
+        /* The embedding alone is larger than the limit. */
+        ck_assert_uint_le(export->files[i].bytes - end[i], 512 * 64 * 2);
+    }
+    ck_assert_uint_eq(bytes, planned.model->bytes);
+    for (uint32_t f = 0; f < planned.model->n_families; f++) {
+        const struct rf_family *family = &planned.model->families[f];
+        for (uint32_t l = 0; l < family->n_layers; l++) {
+            struct rf_export_place at =
+                rf_export_place_of(export, planned.plan, f, l, 0);
+            ck_assert_uint_eq(at.offset, end[at.file]);
+            end[at.file] +=
+                rf_family_elements(family) / rf_family_tensors(family) * 2;
+        }
+    }
+    rf_export_destroy(export);
+    planned_free(&planned);
+}
+END_TEST
+
+/* One tensor a layer, with the experts' dimension first and each expert at its
+ * offset in it. */
+START_TEST(test_export_keeps_experts_of_one_tensor_together)
+{
+    static const char name[] = "model.layers.1.mlp.experts.down_proj_bias";
+    struct planned planned;
+    struct rf_export *export;
+    json_t *header, *index;
+    const json_t *entry;
+    json_int_t shape[2];
+    char *text;
+    uint32_t f = 0;
+    make_model(&planned, STACKED, SCENARIO("'tp': 2, 'ep': 2, 'etp': 1"));
+    ck_assert_int_eq(
+        rf_export_plan(planned.plan, UINT64_MAX, &export, &planned.err), RF_OK);
+    ck_assert_uint_eq(export->n_files, 1);
+    ck_assert_uint_eq(export->bytes, planned.model->bytes);
+    header = json_loadb(export->files[0].head + 8,
+                        export->files[0].head_bytes - 8, 0, NULL);
+    ck_assert_ptr_nonnull(header);
+    ck_assert_uint_eq(json_object_size(header), 1 + planned.model->n_tensors);
+    entry = json_object_get(header, name);
+    ck_assert_int_eq(json_unpack((json_t *)entry, "{s:[I, I!]}", "shape",
+                                 &shape[0], &shape[1]),
+                     0);
+    ck_assert_int_eq(shape[0], 4);
+    ck_assert_int_eq(shape[1], 64);
+    while (strstr(planned.model->families[f].name, "down_proj_bias") == NULL) {
+        f++;
+    }
+    for (uint64_t e = 0; e < 4; e++) {
+        ck_assert_uint_eq(
+            rf_export_place_of(export, planned.plan, f, 1, e).offset,
+            rf_export_place_of(export, planned.plan, f, 1, 0).offset +
+                e * 64 * 2);
+    }
+    json_decref(header);
+    text = rf_export_index(export, planned.plan);
+    index = json_loads(text, 0, NULL);
+    ck_assert_uint_eq(json_object_size(json_object_get(index, "weight_map")),
+                      planned.model->n_tensors);
+    free(text);
+    json_decref(index);
+    rf_export_destroy(export);
+    planned_free(&planned);
+}
+END_TEST
+
+/* Norms and replicas are left to the first rank that holds them. */
+START_TEST(test_export_writes_each_element_once)
+{
+    static const char *const sides[] = {"'tp': 4", "'tp': 2, 'dp': 2",
+                                        "'tp': 2, 'pp': 2", "'tp': 1"};
+    struct planned planned;
+    char scenario[200];
+    snprintf(scenario, sizeof(scenario), SCENARIO("%s"), sides[_i]);
+    make(&planned, scenario);
+    ck_assert_uint_eq(count_written(&planned), planned.model->parameters);
+    planned_free(&planned);
+}
+END_TEST
+
+/* A rank has such keys twice, the file once. */
+START_TEST(test_export_writes_keys_that_are_values_once)
+{
+    struct planned planned;
+    struct rf_export *export = NULL;
+    make_model(&planned, KEYS_ARE_VALUES,
+               "{'name': 's', 'train': {'layout': 'fsdp', 'dp': 2}, "
+               "'infer': {'layout': 'vllm', 'tp': 4}}");
+    ck_assert_uint_eq(count_written(&planned), planned.model->parameters);
+    ck_assert_msg(rf_export_plan(planned.plan, UINT64_MAX, &export,
+                                 &planned.err) == RF_OK,
+                  "%s", planned.err.text);
+    ck_assert_uint_eq(export->bytes, planned.model->bytes);
+    rf_export_destroy(export);
+    planned_free(&planned);
+}
+END_TEST
+
+START_TEST(test_export_of_quantised_sides_is_refused)
+{
+    struct planned planned;
+    struct rf_export *export = NULL;
+    make(&planned, SCENARIO("'tp': 1, 'quantize': 'amax_448'"));
+    ck_assert_int_eq(rf_export_plan(planned.plan, 50000, &export, &planned.err),
+                     RF_ERR_CONFIG);
+    ck_assert_ptr_nonnull(strstr(planned.err.text, "without infer.quantize"));
+    planned_free(&planned);
+}
+END_TEST
+
+Suite *test_export_suite(void);
+Suite *test_export_suite(void)
+{
+    Suite *suite = suite_create("export");
+    TCase *tests = tcase_create("export");
+    tcase_add_test(tests,
+                   test_export_fills_files_without_gaps_up_to_their_limit);
+    tcase_add_test(tests, test_export_keeps_experts_of_one_tensor_together);
+    tcase_add_loop_test(tests, test_export_writes_each_element_once, 0, 4);
+    tcase_add_test(tests, test_export_writes_keys_that_are_values_once);
+    tcase_add_test(tests, test_export_of_quantised_sides_is_refused);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

@@ -1,0 +1,202 @@
+/* Parcels of layouts whose boxes overlap in every way. */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/mem.h"
+#include "common/pattern.h"
+#include "planner/layout/box.h"
+#include "planner/plan/parcel.h"
+#include "planner/plan/plan_internal.h"
+#include "tests/unit/planner/schedule/schedule_lab.h"
+
+#define COLUMNS 10
+
+static uint64_t pick(uint64_t *state, uint64_t limit)
+{
+    *state += 0x9E3779B97F4A7C15u;
+    return rf_mix64(*state) % limit;
+}
+
+/* Gives mesh rank `index` of a side one dense piece. */
+static void give(struct rf_layouts *layouts, uint32_t index, uint64_t row,
+                 uint64_t rows, uint64_t column, uint64_t columns)
+{
+    struct rf_rank_layout *layout = &layouts->layouts[index];
+    struct rf_piece *piece = rf_xcalloc(1, sizeof(*piece));
+    for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
+        piece->box.extent[d] = 1;
+        piece->stride[d] = 4;
+    }
+    piece->box.start[RF_DIM_TENSOR] = row;
+    piece->box.extent[RF_DIM_TENSOR] = rows;
+    piece->box.start[RF_DIM_TENSOR + 1] = column;
+    piece->box.extent[RF_DIM_TENSOR + 1] = columns;
+    piece->stride[RF_DIM_TENSOR] = columns * 4;
+    layout->pieces = piece;
+    layout->n_pieces = 1;
+    layout->arena_bytes = rows * columns * 4;
+    layouts->of_index[index] = index;
+}
+
+static void renew(struct rf_layouts *layouts, uint32_t n)
+{
+    rf_layouts_free(layouts);
+    layouts->layouts = rf_xcalloc(n, sizeof(*layouts->layouts));
+    layouts->of_index = rf_xcalloc(n, sizeof(uint32_t));
+    layouts->n_layouts = n;
+    layouts->n_indices = n;
+}
+
+/* What the plan knows of its layouts, made anew. */
+static void learn(struct lab *lab)
+{
+    struct rf_plan_private *priv = lab->plan->priv;
+    rf_shards_free(&priv->source);
+    rf_shards_free(&priv->target);
+    rf_matches_free(&priv->matches);
+    ck_assert_int_eq(rf_shards_build(lab->model, lab->world,
+                                     &priv->layouts[RF_TRAIN], RF_TRAIN,
+                                     &priv->source, NULL),
+                     RF_OK);
+    ck_assert_int_eq(rf_shards_build(lab->model, lab->world,
+                                     &priv->layouts[RF_INFER], RF_INFER,
+                                     &priv->target, NULL),
+                     RF_OK);
+    ck_assert_int_eq(
+        rf_matches_build(&priv->source, &priv->target, &priv->matches, NULL),
+        RF_OK);
+}
+
+/* Three training ranks that overlap and together hold everything; six inference
+ * ranks on three nodes with any boxes at all. */
+static void make_overlapping(struct lab *lab, const char *strategy,
+                             uint64_t *state)
+{
+    const uint32_t slots[] = {3, 3, 2, 1};
+    char scenario[1024];
+    snprintf(scenario, sizeof(scenario),
+             "{\"mode\": \"disaggregated\", \"strategy\": \"%s\", "
+             "\"chunk_bytes\": 4096, \"bucket_bytes\": 4096, "
+             "\"train\": {\"layout\": \"spec\", \"mesh\": [1, 3], \"spec\": "
+             "\"RR\", \"nodes\": [\"n0\"]}, \"infer\": {\"layout\": \"spec\", "
+             "\"mesh\": [1, 6], \"spec\": \"RR\", \"nodes\": [\"n1\", \"n2\", "
+             "\"n3\"]}}",
+             strategy);
+    ck_assert_int_eq(lab_make(lab,
+                              "{\"tensor\": {\"name\": \"w\", \"shape\": "
+                              "[12, 10], \"dtype\": \"float32\"}}",
+                              scenario, slots, 4),
+                     RF_OK);
+    struct rf_layouts *train = &lab->plan->priv->layouts[RF_TRAIN];
+    struct rf_layouts *infer = &lab->plan->priv->layouts[RF_INFER];
+    renew(train, 3);
+    give(train, 0, 0, 8, 0, COLUMNS);
+    give(train, 1, 4, 8, 0, COLUMNS);
+    give(train, 2, pick(state, 6), 1 + pick(state, 6), pick(state, 5),
+         1 + pick(state, 5));
+    renew(infer, 6);
+    for (uint32_t i = 0; i < 6; i++) {
+        give(infer, i, pick(state, 6), 1 + pick(state, 6), pick(state, 5),
+             1 + pick(state, 5));
+    }
+    learn(lab);
+}
+
+START_TEST(test_parcel_boxes_are_disjoint_and_cover_every_piece)
+{
+    uint64_t state = (uint64_t)_i;
+    struct rf_parcels parcels;
+    struct lab lab;
+    uint64_t written[9] = {0};
+    make_overlapping(&lab, "broadcast", &state);
+    ck_assert_int_eq(rf_parcels_build(lab.plan, &parcels, NULL), RF_OK);
+    struct rf_box *boxes = rf_xcalloc(parcels.n, sizeof(*boxes));
+    for (size_t u = 0; u < parcels.n; u++) {
+        const struct rf_parcel *parcel = &parcels.of[u];
+        boxes[u] = parcel->box;
+        ck_assert_uint_ge(parcel->n_src, 1);
+        ck_assert_uint_ge(parcel->n_dst, 1);
+        for (uint32_t i = 0; i < parcel->n_src; i++) {
+            const struct rf_holder *holder =
+                &parcels.holders[parcel->first_src + i];
+            ck_assert(rf_box_contains(&holder->piece->box, &parcel->box));
+            ck_assert(i == 0 || holder[-1].rank < holder->rank);
+        }
+        for (uint32_t i = 0; i < parcel->n_dst; i++) {
+            const struct rf_holder *holder =
+                &parcels.holders[parcel->first_dst + i];
+            ck_assert(rf_box_contains(&holder->piece->box, &parcel->box));
+            written[holder->rank] += rf_box_elements(&parcel->box);
+        }
+    }
+    ck_assert(rf_boxes_disjoint(boxes, parcels.n));
+    for (uint32_t r = 3; r < 9; r++) {
+        const struct rf_rank_layout *layout =
+            rf_plan_layout(lab.plan, RF_INFER, r);
+        ck_assert_uint_eq(written[r], rf_box_elements(&layout->pieces[0].box));
+    }
+    free(boxes);
+    rf_parcels_free(&parcels);
+    lab_free(&lab);
+}
+END_TEST
+
+START_TEST(test_parcel_strategies_serve_overlapping_boxes)
+{
+    static const char *const strategies[] = {
+        "broadcast", "allgather", "allgather_global", "gather_broadcast",
+        "hierarchical"};
+    uint64_t state = (uint64_t)_i;
+    for (size_t s = 0; s < RF_ARRAY_SIZE(strategies); s++) {
+        struct lab lab;
+        make_overlapping(&lab, strategies[s], &state);
+        rf_schedule_destroy(lab.schedule);
+        lab.schedule = NULL;
+        ck_assert_int_eq(
+            rf_schedule_build(lab.plan, RF_NONE, &lab.schedule, NULL), RF_OK);
+        enum rf_status status =
+            rf_schedule_prove(lab.plan, lab.schedule, &lab.err);
+        lab_unfold(lab.schedule);
+        ck_assert_msg(status == RF_OK, "%s: %s", strategies[s], lab.err.text);
+        const char *fault = lab_execute(&lab, (unsigned)_i);
+        ck_assert_msg(fault == NULL, "%s: %s", strategies[s], fault);
+        lab_free(&lab);
+    }
+}
+END_TEST
+
+START_TEST(test_parcel_without_a_holder_is_an_error)
+{
+    uint64_t state = 1;
+    struct rf_parcels parcels;
+    struct rf_err err;
+    struct lab lab;
+    make_overlapping(&lab, "broadcast", &state);
+    renew(&lab.plan->priv->layouts[RF_TRAIN], 3);
+    give(&lab.plan->priv->layouts[RF_TRAIN], 0, 0, 1, 0, 1);
+    give(&lab.plan->priv->layouts[RF_TRAIN], 1, 0, 1, 0, 1);
+    give(&lab.plan->priv->layouts[RF_TRAIN], 2, 0, 1, 0, 1);
+    learn(&lab);
+    ck_assert_int_eq(rf_parcels_build(lab.plan, &parcels, &err),
+                     RF_ERR_INTERNAL);
+    ck_assert_ptr_nonnull(strstr(err.text, "no training rank"));
+    lab_free(&lab);
+}
+END_TEST
+
+Suite *test_parcel_suite(void);
+Suite *test_parcel_suite(void)
+{
+    Suite *suite = suite_create("parcel");
+    TCase *tests = tcase_create("parcel");
+    tcase_set_timeout(tests, 30);
+    tcase_add_loop_test(
+        tests, test_parcel_boxes_are_disjoint_and_cover_every_piece, 0, 20);
+    tcase_add_loop_test(tests, test_parcel_strategies_serve_overlapping_boxes,
+                        0, 10);
+    tcase_add_test(tests, test_parcel_without_a_holder_is_an_error);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

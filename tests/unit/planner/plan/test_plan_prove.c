@@ -1,0 +1,311 @@
+/* The proof must notice every kind of damage. */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "planner/plan/plan_internal.h"
+#include "planner/plan/plan_prove.h"
+#include "tests/lib/quoted.h"
+#include "tests/lib/planned.h"
+
+struct fixture {
+    struct rf_model *model;
+    struct rf_spec *spec;
+    struct rf_world *world;
+    struct rf_plan *plan;
+    struct rf_transfer *transfers; /* to be damaged; n + 1 fit */
+    size_t n;
+};
+
+static struct fixture planned(void)
+{
+    struct fixture f = {.model = NULL};
+    struct rf_err err = {0};
+    f.model = quoted_model(
+        "{'megatron': {'num_layers': 2, 'hidden_size': 32, "
+        "'num_attention_heads': 8, 'num_query_groups': 4, 'vocab_size': 128, "
+        "'num_experts': 4, 'moe_ffn_hidden_size': 16, 'swiglu': true}}");
+    f.spec = quoted_spec("'mode': 'disaggregated', 'train': {'tp': 2, 'dp': 2, "
+                         "'ep': 2, 'etp': 1}, 'infer': {'tp': 4, 'layout': "
+                         "'vllm'}");
+    ck_assert_int_eq(rf_world_build(f.spec, f.model, NULL, 0, &f.world, &err),
+                     RF_OK);
+    ck_assert_msg(rf_plan_build(f.model, f.world, f.spec, &f.plan, &err) ==
+                      RF_OK,
+                  "%s", err.text);
+    f.transfers = planned_transfers(f.plan);
+    f.n = f.plan->n_transfers;
+    return f;
+}
+
+static void dispose(struct fixture *f)
+{
+    free(f->transfers);
+    rf_plan_destroy(f->plan);
+    rf_world_destroy(f->world);
+    rf_spec_destroy(f->spec);
+    rf_model_destroy(f->model);
+}
+
+static enum rf_status prove(const struct fixture *f, struct rf_err *err)
+{
+    struct rf_proof proof;
+    enum rf_status status = rf_proof_start(&proof, f->plan, err);
+    for (size_t i = 0; i < f->n && status == RF_OK; i++) {
+        status = rf_proof_add(&proof, &f->transfers[i], err);
+    }
+    if (status == RF_OK) {
+        status = rf_proof_end(&proof, err);
+    }
+    rf_proof_free(&proof);
+    return status;
+}
+
+static void assert_refused(const struct fixture *f, const char *what)
+{
+    struct rf_err err = {0};
+    ck_assert_msg(prove(f, &err) == RF_ERR_INTERNAL, "%s is not noticed", what);
+    ck_assert_msg(strncmp(err.text, "proof: ", 7) == 0, "%s", err.text);
+}
+
+START_TEST(test_prove_accepts_what_was_planned)
+{
+    struct fixture f = planned();
+    ck_assert_int_eq(rf_plan_prove(f.plan, NULL), RF_OK);
+    ck_assert_int_eq(prove(&f, NULL), RF_OK);
+    dispose(&f);
+}
+END_TEST
+
+START_TEST(test_prove_notices_a_missing_transfer)
+{
+    struct fixture f = planned();
+    struct rf_transfer *t = f.transfers;
+    memmove(&t[7], &t[8], (f.n - 8) * sizeof(*t));
+    f.n--;
+    assert_refused(&f, "a missing transfer");
+    dispose(&f);
+}
+END_TEST
+
+START_TEST(test_prove_notices_a_missing_last_transfer)
+{
+    struct fixture f = planned();
+    f.n--;
+    assert_refused(&f, "a missing last transfer");
+    dispose(&f);
+}
+END_TEST
+
+START_TEST(test_prove_notices_a_transfer_done_twice)
+{
+    struct fixture f = planned();
+    f.transfers[5] = f.transfers[4];
+    assert_refused(&f, "a transfer done twice");
+    dispose(&f);
+}
+END_TEST
+
+START_TEST(test_prove_notices_overlap_of_the_right_volume)
+{
+    struct fixture f = planned();
+    /* Two transfers into one piece, of one size. */
+    for (size_t i = 1; i < f.n; i++) {
+        struct rf_transfer *a = &f.transfers[i - 1], *b = a + 1;
+        if (a->family == b->family && a->dst == b->dst &&
+            rf_box_elements(&a->box) == rf_box_elements(&b->box)) {
+            *b = *a;
+            assert_refused(&f, "an overlap");
+            break;
+        }
+        ck_assert_uint_lt(i + 1, f.n);
+    }
+    dispose(&f);
+}
+END_TEST
+
+START_TEST(test_prove_notices_a_source_that_lacks_it)
+{
+    struct fixture f = planned();
+    f.transfers[3].src = f.transfers[3].dst; /* no trainer */
+    assert_refused(&f, "a source without the tensor");
+    f.transfers[3].src = UINT32_MAX;
+    assert_refused(&f, "a source that does not exist");
+    dispose(&f);
+}
+END_TEST
+
+START_TEST(test_prove_notices_a_wrong_address)
+{
+    struct fixture f = planned();
+    struct rf_transfer *t = &f.transfers[9];
+    t->src_offset += 2;
+    assert_refused(&f, "a wrong source address");
+    t->src_offset -= 2;
+    t->dst_offset += 2;
+    assert_refused(&f, "a wrong destination address");
+    t->dst_offset -= 2;
+    t->dst_stride[RF_DIM_TENSOR] *= 2;
+    assert_refused(&f, "a wrong stride");
+    dispose(&f);
+}
+END_TEST
+
+START_TEST(test_prove_notices_a_stray_transfer)
+{
+    struct fixture f = planned();
+    struct rf_transfer last = f.transfers[f.n - 1];
+    last.dst = 0; /* a trainer */
+    f.transfers[f.n++] = last;
+    assert_refused(&f, "a transfer to a rank that needs nothing");
+    dispose(&f);
+}
+END_TEST
+
+START_TEST(test_prove_notices_pieces_that_share_memory)
+{
+    struct fixture f = planned();
+    const struct rf_rank_layout *layout = rf_plan_layout(f.plan, RF_TRAIN, 0);
+    struct rf_piece *piece = &layout->pieces[layout->n_pieces / 2];
+    piece->offset += 2; /* into its neighbour */
+    assert_refused(&f, "overlapping pieces");
+    piece->offset -= 2;
+    piece->stride[RF_DIM_LAYER] = 2;
+    assert_refused(&f, "layers on top of each other");
+    dispose(&f);
+}
+END_TEST
+
+START_TEST(test_prove_notices_an_arena_that_is_too_short)
+{
+    struct fixture f = planned();
+    struct rf_plan_private *priv = f.plan->priv;
+    struct rf_err err = {0};
+    priv->layouts[RF_TRAIN].layouts[0].arena_bytes = 4096;
+    ck_assert_int_eq(prove(&f, &err), RF_ERR_INTERNAL);
+    ck_assert_msg(strncmp(err.text,
+                          "proof: a layout of 4096 bytes: the last piece ends "
+                          "at byte ",
+                          59) == 0,
+                  "%s", err.text);
+    dispose(&f);
+}
+END_TEST
+
+/* Sixteen replicas, of which most repeat what the first one gets. */
+static struct fixture replicated(void)
+{
+    struct fixture f = {.model = NULL};
+    f.model = quoted_model(
+        "{'megatron': {'num_layers': 2, 'hidden_size': 32, "
+        "'num_attention_heads': 8, 'num_query_groups': 4, 'vocab_size': 128, "
+        "'num_experts': 4, 'moe_ffn_hidden_size': 16, 'swiglu': true}}");
+    f.spec = quoted_spec("'mode': 'disaggregated', 'train': {'tp': 2, 'dp': 2, "
+                         "'ep': 2, 'etp': 1}, 'infer': {'tp': 2, 'dp': 16}");
+    ck_assert_int_eq(rf_world_build(f.spec, f.model, NULL, 0, &f.world, NULL),
+                     RF_OK);
+    ck_assert_int_eq(rf_plan_build(f.model, f.world, f.spec, &f.plan, NULL),
+                     RF_OK);
+    f.transfers = planned_transfers(f.plan);
+    f.n = f.plan->n_transfers;
+    return f;
+}
+
+/* Proves a walk as plans do, without the transfer `lost` and with `doubled`
+ * twice (SIZE_MAX: none); how many were taken as proved. */
+static enum rf_status prove_walk(const struct fixture *f, size_t lost,
+                                 size_t doubled, size_t *repeats)
+{
+    struct rf_proof proof;
+    struct rf_walk walk;
+    enum rf_status status = rf_proof_start(&proof, f->plan, NULL);
+    ck_assert_int_eq(status, RF_OK);
+    ck_assert_int_eq(rf_walk_start(&walk, f->plan, NULL), RF_OK);
+    *repeats = 0;
+    for (size_t i = 0; status == RF_OK && rf_walk_step(&walk); i++) {
+        for (int k = i == lost; k < (i == doubled ? 2 : 1); k++) {
+            if (status == RF_OK && rf_proof_repeats(&proof, &walk)) {
+                ++*repeats;
+            } else if (status == RF_OK) {
+                status = rf_proof_add_step(&proof, &walk,
+                                           rf_walk_transfer(&walk), NULL);
+            }
+        }
+    }
+    if (status == RF_OK) {
+        status = rf_proof_end(&proof, NULL);
+    }
+    rf_walk_end(&walk);
+    rf_proof_free(&proof);
+    return status;
+}
+
+START_TEST(test_prove_of_repeats_notices_lost_and_doubled_transfers)
+{
+    struct fixture f = replicated();
+    size_t repeats;
+    ck_assert_int_eq(prove_walk(&f, SIZE_MAX, SIZE_MAX, &repeats), RF_OK);
+    ck_assert_uint_gt(repeats, f.n / 2);
+    for (size_t i = 0; i < f.n; i++) {
+        ck_assert_int_ne(prove_walk(&f, i, SIZE_MAX, &repeats), RF_OK);
+        ck_assert_int_ne(prove_walk(&f, SIZE_MAX, i, &repeats), RF_OK);
+    }
+    dispose(&f);
+}
+END_TEST
+
+/* What is taken as proved is what was proved, but for the ranks. */
+START_TEST(test_prove_repeats_only_what_is_alike)
+{
+    struct fixture f = replicated();
+    const struct rf_plan_private *priv = f.plan->priv;
+    struct rf_transfer *proved = calloc(priv->matches.n, sizeof(*proved));
+    struct rf_proof proof;
+    struct rf_walk walk;
+    ck_assert_ptr_nonnull(proved);
+    ck_assert_int_eq(rf_proof_start(&proof, f.plan, NULL), RF_OK);
+    ck_assert_int_eq(rf_walk_start(&walk, f.plan, NULL), RF_OK);
+    while (rf_walk_step(&walk)) {
+        bool repeats = rf_proof_repeats(&proof, &walk);
+        struct rf_transfer transfer = *rf_walk_transfer(&walk);
+        struct rf_transfer *like = &proved[walk.match];
+        if (repeats) {
+            ck_assert_uint_eq(transfer.src_piece, like->src_piece);
+            ck_assert_uint_eq(transfer.src_offset, like->src_offset);
+            ck_assert_mem_eq(&transfer.box, &like->box, sizeof(like->box));
+            ck_assert_mem_eq(transfer.src_stride, like->src_stride,
+                             sizeof(like->src_stride));
+        } else {
+            *like = transfer;
+            ck_assert_int_eq(rf_proof_add_step(&proof, &walk, &transfer, NULL),
+                             RF_OK);
+        }
+    }
+    rf_walk_end(&walk);
+    rf_proof_free(&proof);
+    free(proved);
+    dispose(&f);
+}
+END_TEST
+
+Suite *test_plan_prove_suite(void);
+Suite *test_plan_prove_suite(void)
+{
+    Suite *suite = suite_create("plan_prove");
+    TCase *tests = tcase_create("prove");
+    tcase_add_test(tests, test_prove_accepts_what_was_planned);
+    tcase_add_test(tests, test_prove_notices_a_missing_transfer);
+    tcase_add_test(tests, test_prove_notices_a_missing_last_transfer);
+    tcase_add_test(tests, test_prove_notices_a_transfer_done_twice);
+    tcase_add_test(tests, test_prove_notices_overlap_of_the_right_volume);
+    tcase_add_test(tests, test_prove_notices_a_source_that_lacks_it);
+    tcase_add_test(tests, test_prove_notices_a_wrong_address);
+    tcase_add_test(tests, test_prove_notices_a_stray_transfer);
+    tcase_add_test(tests, test_prove_notices_pieces_that_share_memory);
+    tcase_add_test(tests, test_prove_notices_an_arena_that_is_too_short);
+    tcase_add_test(tests,
+                   test_prove_of_repeats_notices_lost_and_doubled_transfers);
+    tcase_add_test(tests, test_prove_repeats_only_what_is_alike);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

@@ -1,0 +1,152 @@
+/* Walks over the transfers of a plan. */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "planner/plan/plan_walk.h"
+#include "tests/lib/planned.h"
+
+#define MODEL                                                                  \
+    "{\"megatron\": {\"num_layers\": 3, \"hidden_size\": 32, "                 \
+    "\"num_attention_heads\": 8, \"vocab_size\": 128}}"
+
+static const char *const balances[] = {
+    "\"none\"", "\"size\"", "\"order\"",
+    "\"time\", \"balance_links\": [{\"weight\": 2}, {\"weight\": 3, "
+    "\"nics\": 2}, {\"weight\": 1}]"};
+static const uint32_t slots[] = {3, 5, 4};
+
+/* Six trainers that hold everything for six receivers: shares are cut. */
+static struct planned make(int balance)
+{
+    struct planned planned;
+    char scenario[512];
+    snprintf(scenario, sizeof(scenario),
+             "{\"mode\": \"disaggregated\", \"balance\": %s, "
+             "\"train\": {\"tp\": 1, \"dp\": 6}, "
+             "\"infer\": {\"tp\": 2, \"dp\": 3}}",
+             balances[balance]);
+    ck_assert_msg(planned_make(&planned, MODEL, scenario, slots, 3) == RF_OK,
+                  "%s", planned.err.text);
+    return planned;
+}
+
+static bool same(const struct rf_transfer *a, const struct rf_transfer *b)
+{
+    return a->family == b->family && a->src == b->src && a->dst == b->dst &&
+           a->src_piece == b->src_piece && a->src_offset == b->src_offset &&
+           a->dst_offset == b->dst_offset &&
+           rf_box_compare(&a->box, &b->box) == 0 &&
+           memcmp(a->src_stride, b->src_stride, sizeof(a->src_stride)) == 0 &&
+           memcmp(a->dst_stride, b->dst_stride, sizeof(a->dst_stride)) == 0;
+}
+
+START_TEST(test_walk_is_the_same_each_time)
+{
+    struct planned planned = make(_i);
+    size_t n = planned.plan->n_transfers;
+    struct rf_transfer *first = planned_transfers(planned.plan);
+    struct rf_transfer *second = planned_transfers(planned.plan);
+    for (size_t i = 0; i < n; i++) {
+        ck_assert(same(&first[i], &second[i]));
+    }
+    free(first);
+    free(second);
+    planned_free(&planned);
+}
+END_TEST
+
+START_TEST(test_walk_starts_anew_after_one_that_stopped_midway)
+{
+    struct planned planned = make(_i);
+    struct rf_transfer *all = planned_transfers(planned.plan);
+    size_t n = planned.plan->n_transfers;
+    struct rf_walk walk;
+    for (size_t stop = 0; stop <= n; stop += 1 + n / 7) {
+        ck_assert_int_eq(rf_walk_start(&walk, planned.plan, NULL), RF_OK);
+        for (size_t i = 0; i < stop; i++) {
+            ck_assert_ptr_nonnull(rf_walk_next(&walk));
+        }
+        rf_walk_end(&walk);
+        ck_assert_int_eq(rf_walk_start(&walk, planned.plan, NULL), RF_OK);
+        for (size_t i = 0; i < n; i++) {
+            const struct rf_transfer *transfer = rf_walk_next(&walk);
+            ck_assert_ptr_nonnull(transfer);
+            ck_assert(same(&all[i], transfer));
+        }
+        rf_walk_end(&walk);
+    }
+    free(all);
+    planned_free(&planned);
+}
+END_TEST
+
+/* Two walks over one plan, the second `lag` transfers behind the first. */
+START_TEST(test_walk_does_not_disturb_another_over_the_same_plan)
+{
+    struct planned planned = make(_i);
+    const struct rf_plan *plan = planned.plan;
+    struct rf_transfer *all = planned_transfers(plan);
+    size_t n = plan->n_transfers;
+    for (size_t lag = 0; lag <= n; lag += 1 + n / 5) {
+        struct rf_walk ahead, behind;
+        ck_assert_int_eq(rf_walk_start(&ahead, plan, NULL), RF_OK);
+        ck_assert_int_eq(rf_walk_start(&behind, plan, NULL), RF_OK);
+        for (size_t i = 0; i < n + lag; i++) {
+            if (i < n) {
+                ck_assert(same(&all[i], rf_walk_next(&ahead)));
+            }
+            if (i >= lag) {
+                ck_assert(same(&all[i - lag], rf_walk_next(&behind)));
+            }
+        }
+        ck_assert_ptr_null(rf_walk_next(&ahead));
+        ck_assert_ptr_null(rf_walk_next(&behind));
+        rf_walk_end(&ahead);
+        rf_walk_end(&behind);
+    }
+    free(all);
+    planned_free(&planned);
+}
+END_TEST
+
+START_TEST(test_walk_goes_by_destination_and_ends)
+{
+    struct planned planned = make(_i);
+    const struct rf_transfer *transfer;
+    uint32_t last = 0, family = 0;
+    size_t n = 0;
+    struct rf_walk walk;
+    ck_assert_int_eq(rf_walk_start(&walk, planned.plan, NULL), RF_OK);
+    while ((transfer = rf_walk_next(&walk)) != NULL) {
+        ck_assert_uint_ge(transfer->dst, last);
+        ck_assert(transfer->dst > last || transfer->family >= family);
+        last = transfer->dst;
+        family = transfer->family;
+        n++;
+    }
+    ck_assert_uint_eq(n, planned.plan->n_transfers);
+    ck_assert_ptr_null(rf_walk_next(&walk));
+    rf_walk_end(&walk);
+    planned_free(&planned);
+}
+END_TEST
+
+Suite *test_plan_walk_suite(void);
+Suite *test_plan_walk_suite(void)
+{
+    Suite *suite = suite_create("plan_walk");
+    TCase *tests = tcase_create("walk");
+    tcase_add_loop_test(tests, test_walk_is_the_same_each_time, 0,
+                        RF_ARRAY_SIZE(balances));
+    tcase_add_loop_test(tests,
+                        test_walk_starts_anew_after_one_that_stopped_midway, 0,
+                        RF_ARRAY_SIZE(balances));
+    tcase_add_loop_test(tests,
+                        test_walk_does_not_disturb_another_over_the_same_plan,
+                        0, RF_ARRAY_SIZE(balances));
+    tcase_add_loop_test(tests, test_walk_goes_by_destination_and_ends, 0,
+                        RF_ARRAY_SIZE(balances));
+    suite_add_tcase(suite, tests);
+    return suite;
+}

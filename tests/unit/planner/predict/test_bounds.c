@@ -1,0 +1,407 @@
+/* Bounds and predictions with known answers. */
+#include <check.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/mem.h"
+#include "tests/unit/planner/schedule/schedule_lab.h"
+
+#define TENSOR                                                                 \
+    "{'tensor': {'name': 'w', 'shape': [1024, 1000], 'dtype': 'float32'}}"
+#define BYTES 4096000.
+
+static const char *const names[] = {"a", "b", "c", "d"};
+
+/* The figures of a test. */
+static struct rf_links links;
+
+static void forget_links(void)
+{
+    rf_links_free(&links);
+}
+
+static struct rf_bound bound_of(const char *scenario, const uint32_t *slots,
+                                uint32_t n)
+{
+    struct lab lab;
+    struct rf_bound bound;
+    enum rf_status status = lab_make(&lab, TENSOR, scenario, slots, n);
+    ck_assert_msg(status == RF_OK, "%s", lab.err.text);
+    ck_assert_int_eq(rf_cost_bound(lab.plan, &links, names, &bound, NULL),
+                     RF_OK);
+    lab_free(&lab);
+    return bound;
+}
+
+START_TEST(test_cost_bound_of_a_node_is_its_memory)
+{
+    const uint32_t slots[] = {4};
+    lab_links(&links, 1, 8, 4, 0);
+    struct rf_bound bound =
+        bound_of("{'train': {'layout': 'spec', 'mesh': [1, 4], 'spec': 'S1R'}, "
+                 "'infer': {'layout': 'spec', 'mesh': [1, 4], 'spec': 'RS1'}}",
+                 slots, 1);
+    ck_assert_double_eq_tol(bound.ms, BYTES / 8e6, 1e-9);
+    ck_assert_str_eq(bound.resource, "memory of a");
+}
+END_TEST
+
+/* One rank keeps what it has: its GPU cannot copy as fast as all together,
+ * while in host memory other ranks may copy for it. */
+START_TEST(test_cost_bound_of_one_rank_is_its_own_gpu)
+{
+    const uint32_t slots[] = {1};
+    lab_links(&links, 1, 8, 4, 0);
+    links.devices = _i == 1;
+    struct rf_bound bound =
+        bound_of("{'train': {'layout': 'spec', 'mesh': [1, 1], 'spec': 'RR'}, "
+                 "'infer': {'layout': 'spec', 'mesh': [1, 1], 'spec': 'RR'}}",
+                 slots, 1);
+    ck_assert_double_eq_tol(bound.ms, BYTES / (_i == 1 ? 4e6 : 8e6), 1e-9);
+    ck_assert_str_eq(bound.resource,
+                     _i == 1 ? "GPU copying by rank 0 on a" : "memory of a");
+}
+END_TEST
+
+/* Four ranks want all of what four ranks hold a quarter of: each byte is read
+ * once and written four times, two and a half copies. */
+START_TEST(test_cost_bound_of_replicas_reads_once)
+{
+    const uint32_t slots[] = {4};
+    lab_links(&links, 1, 8, 100, 0);
+    struct rf_bound bound =
+        bound_of("{'train': {'layout': 'spec', 'mesh': [1, 4], 'spec': 'S1R'}, "
+                 "'infer': {'layout': 'spec', 'mesh': [1, 4], 'spec': 'RR'}}",
+                 slots, 1);
+    ck_assert_double_eq_tol(bound.ms, 2.5 * BYTES / 8e6, 1e-9);
+    ck_assert_str_eq(bound.resource, "memory of a");
+}
+END_TEST
+
+#define ACROSS(train_mesh, train_spec, train_nodes, infer_mesh, infer_spec,    \
+               infer_nodes)                                                    \
+    "{'mode': 'disaggregated', 'train': {'layout': 'spec', "                   \
+    "'mesh': " train_mesh ", 'spec': '" train_spec "', 'nodes': [" train_nodes \
+    "]}, 'infer': {'layout': 'spec', 'mesh': " infer_mesh                      \
+    ", 'spec': '" infer_spec "', 'nodes': [" infer_nodes "]}}"
+
+START_TEST(test_cost_bound_counts_unique_bytes_into_a_node_once)
+{
+    const uint32_t slots[] = {2, 2, 4};
+    lab_links(&links, 3, 100, 100, 0.5);
+    struct rf_bound bound = bound_of(
+        ACROSS("[2, 2]", "S0R", "\"n0\", \"n1\"", "[1, 4]", "RR", "\"n2\""),
+        slots, 3);
+    ck_assert_double_eq_tol(bound.ms, BYTES / 0.5e6, 1e-9);
+    ck_assert_str_eq(bound.resource, "link c in");
+}
+END_TEST
+
+START_TEST(test_cost_bound_of_an_only_holder_is_its_link_out)
+{
+    const uint32_t slots[] = {2, 2, 2};
+    lab_links(&links, 3, 100, 100, 0.5);
+    /* node a holds everything, b and c each need half */
+    struct rf_bound bound = bound_of(
+        ACROSS("[1, 2]", "S1R", "\"n0\"", "[2, 2]", "S0R", "\"n1\", \"n2\""),
+        slots, 3);
+    ck_assert_double_eq_tol(bound.ms, BYTES / 0.5e6, 1e-9);
+    ck_assert_str_eq(bound.resource, "link a out");
+}
+END_TEST
+
+/* Two holders of everything may share the sending, whatever the plan chose. */
+START_TEST(test_cost_bound_shares_sending_among_replicas)
+{
+    const uint32_t slots[] = {1, 1, 2, 2};
+    lab_links(&links, 4, 100, 100, 0.5);
+    struct rf_bound bound = bound_of(ACROSS("[2, 1]", "RR", "\"n0\", \"n1\"",
+                                            "[2, 2]", "S0R", "\"n2\", \"n3\""),
+                                     slots, 4);
+    ck_assert_double_eq_tol(bound.ms, BYTES / 2 / 0.5e6, 1e-9);
+}
+END_TEST
+
+/* Nodes a and b both hold everything: neither link binds, both together do. */
+START_TEST(test_cost_bound_looks_at_sets_of_nodes)
+{
+    const uint32_t slots[] = {1, 1, 1, 1};
+    lab_links(&links, 4, 100, 100, 0.5);
+    links.pair_gbytes_per_s[3 * 4 + 2] = 100; /* c can take more */
+    struct rf_bound bound = bound_of(
+        ACROSS("[2, 1]", "RR", "\"n0\", \"n1\"", "[1, 1]", "RR", "\"n2\""),
+        slots, 4);
+    ck_assert_double_eq_tol(bound.ms, BYTES / 1e6, 1e-9);
+    ck_assert_str_eq(bound.resource, "links of a and 1 more out");
+}
+END_TEST
+
+/* Three nodes hold a third each, and a's link is the slowest. */
+START_TEST(test_cost_bound_finds_the_slowest_holder)
+{
+    const uint32_t slots[] = {1, 1, 1, 1};
+    lab_links(&links, 4, 100, 100, 0);
+    links.pair_gbytes_per_s[0 * 4 + 3] = 0.1;
+    links.pair_gbytes_per_s[1 * 4 + 3] = 0.3;
+    links.pair_gbytes_per_s[2 * 4 + 3] = 100;
+    struct rf_bound bound =
+        bound_of(ACROSS("[3, 1]", "S0R", "\"n0\", \"n1\", \"n2\"", "[1, 1]",
+                        "RR", "\"n3\""),
+                 slots, 4);
+    ck_assert_str_eq(bound.resource, "link a out");
+    ck_assert_double_eq_tol(bound.ms, 342 * 4000 / 0.1e6, 1e-9);
+}
+END_TEST
+
+START_TEST(test_cost_bound_ignores_what_was_not_measured)
+{
+    const uint32_t slots[] = {1, 1};
+    lab_links(&links, 2, 0, 0, 0);
+    struct rf_bound bound = bound_of(
+        ACROSS("[1, 1]", "RR", "\"n0\"", "[1, 1]", "RR", "\"n1\""), slots, 2);
+    ck_assert_double_eq(bound.ms, 0);
+    ck_assert_str_eq(bound.resource, "nothing");
+}
+END_TEST
+
+START_TEST(test_cost_bound_refuses_figures_of_another_cluster)
+{
+    const uint32_t slots[] = {1, 1};
+    struct rf_bound bound;
+    struct lab lab;
+    lab_links(&links, 3, 1, 1, 1);
+    ck_assert_int_eq(
+        lab_make(&lab, TENSOR,
+                 ACROSS("[1, 1]", "RR", "\"n0\"", "[1, 1]", "RR", "\"n1\""),
+                 slots, 2),
+        RF_OK);
+    ck_assert_int_eq(rf_cost_bound(lab.plan, &links, names, &bound, NULL),
+                     RF_ERR_INTERNAL);
+    lab_free(&lab);
+}
+END_TEST
+
+/* Many different sets of holders: unions are grown instead of all tried. */
+START_TEST(test_cost_bound_of_many_holder_sets)
+{
+    uint32_t slots[12];
+    struct rf_bound bound;
+    struct lab lab;
+    static const char *const many[] = {"0", "1", "2", "3", "4",  "5",
+                                       "6", "7", "8", "9", "10", "11"};
+    for (unsigned i = 0; i < 12; i++) {
+        slots[i] = 1;
+    }
+    lab_links(&links, 12, 100, 100, 2);
+    ck_assert_int_eq(
+        lab_make(
+            &lab, TENSOR,
+            "{'train': {'layout': 'spec', 'mesh': [12, 1], 'spec': 'S0R'}, "
+            "'infer': {'layout': 'spec', 'mesh': [12, 1], 'spec': 'RR'}}",
+            slots, 12),
+        RF_OK);
+    ck_assert_int_eq(rf_cost_bound(lab.plan, &links, many, &bound, NULL),
+                     RF_OK);
+    /* the last chunk is the smallest: 1024 rows in chunks of 86 */
+    ck_assert_double_eq_tol(bound.ms, (1024 - 78) * 4000 / 2e6, 1e-9);
+    lab_free(&lab);
+}
+END_TEST
+
+/* The coordinator works the bound out between two steps of a run: it must not
+ * take longer than a lease. The case's time limit is the check. */
+START_TEST(test_cost_bound_of_a_large_cluster_takes_little_time)
+{
+    enum { SENDERS = 512, NODES };
+    uint32_t slots[NODES];
+    const char *many[NODES];
+    struct rf_bound bound;
+    struct lab lab;
+    for (unsigned i = 0; i < NODES; i++) {
+        slots[i] = 1;
+        many[i] = i == SENDERS - 1 ? "slowest" : "node";
+    }
+    lab_links(&links, NODES, 100, 100, 2);
+    /* each link is slower than the one before, so that unions grow */
+    for (unsigned i = 0; i < SENDERS; i++) {
+        for (unsigned k = 0; k < NODES; k++) {
+            links.pair_gbytes_per_s[i * NODES + k] = 2. / (1 + 2 * i);
+        }
+    }
+    ck_assert_int_eq(
+        lab_make(&lab, TENSOR,
+                 "{'mode': 'disaggregated', 'train': {'layout': 'spec', "
+                 "'mesh': [512, 1], 'spec': 'S0R'}, 'infer': {'layout': "
+                 "'spec', 'mesh': [1, 1], 'spec': 'RR'}}",
+                 slots, NODES),
+        RF_OK);
+    ck_assert_int_eq(rf_cost_bound(lab.plan, &links, many, &bound, NULL),
+                     RF_OK);
+    ck_assert_double_eq_tol(bound.ms, BYTES / 512 * (1 + 2 * 511) / 2e6, 1e-9);
+    ck_assert_str_eq(bound.resource, "link slowest out");
+    lab_free(&lab);
+}
+END_TEST
+
+/* The bound of the strategy's own bytes, and of any strategy's. */
+static void both_bounds(const char *scenario, const uint32_t *slots, uint32_t n,
+                        struct rf_bound *own, struct rf_bound *any)
+{
+    struct lab lab;
+    enum rf_status status = lab_make(&lab, TENSOR, scenario, slots, n);
+    ck_assert_msg(status == RF_OK, "%s", lab.err.text);
+    ck_assert_int_eq(rf_cost_schedule_bound(lab.plan, lab.schedule, &links,
+                                            names, own, NULL),
+                     RF_OK);
+    ck_assert_int_eq(rf_cost_bound(lab.plan, &links, names, any, NULL), RF_OK);
+    lab_free(&lab);
+}
+
+#define TWO_REPLICAS                                                           \
+    "{'mode': 'disaggregated', 'train': {'layout': 'spec', 'mesh': [1, 1], "   \
+    "'spec': 'RR', 'nodes': ['n0']}, 'infer': {'layout': 'spec', 'mesh': "     \
+    "[1, 2], 'spec': 'RR', 'nodes': ['n1']}, 'strategy': '%s'}"
+
+/* Two replicas over one link: send_recv has to send twice what any strategy
+ * has to. */
+START_TEST(test_cost_bound_of_a_strategy_counts_what_it_sends)
+{
+    static const char *const strategies[] = {"send_recv", "broadcast"};
+    const uint32_t slots[] = {1, 2};
+    struct rf_bound own, any;
+    char scenario[400];
+    snprintf(scenario, sizeof(scenario), TWO_REPLICAS, strategies[_i]);
+    lab_links(&links, 2, 100, 100, 0.5);
+    both_bounds(scenario, slots, 2, &own, &any);
+    ck_assert_double_eq_tol(any.ms, BYTES / 0.5e6, 1e-9);
+    ck_assert_double_eq_tol(own.ms, (_i == 0 ? 2 : 1) * any.ms, 1e-9);
+    ck_assert_str_eq(own.resource, _i == 0 ? "link a out" : any.resource);
+}
+END_TEST
+
+/* gather_broadcast copies what it gathers once more: that is written, too. */
+START_TEST(test_cost_bound_of_a_strategy_counts_what_it_writes)
+{
+    const uint32_t slots[] = {4};
+    struct rf_bound own, any;
+    lab_links(&links, 1, 8, 100, 0);
+    both_bounds("{'train': {'layout': 'spec', 'mesh': [1, 4], 'spec': 'S1R'}, "
+                "'infer': {'layout': 'spec', 'mesh': [1, 4], 'spec': 'RR'}}",
+                slots, 1, &own, &any);
+    ck_assert_double_eq_tol(own.ms, any.ms, 1e-9);
+    rf_links_free(&links);
+    lab_links(&links, 1, 8, 100, 0);
+    both_bounds("{'train': {'layout': 'spec', 'mesh': [1, 4], 'spec': 'S1R'}, "
+                "'infer': {'layout': 'spec', 'mesh': [1, 4], 'spec': 'RS1'}, "
+                "'strategy': 'gather_broadcast'}",
+                slots, 1, &own, &any);
+    ck_assert_double_gt(own.ms, 1.2 * any.ms);
+    ck_assert_str_eq(own.resource, "memory of a");
+}
+END_TEST
+
+/* What a node sends to all others at once may be more than one pair reaches. */
+START_TEST(test_cost_bound_takes_the_best_that_a_link_has_done)
+{
+    const uint32_t slots[] = {1, 2};
+    struct rf_bound own, any;
+    char scenario[400];
+    snprintf(scenario, sizeof(scenario), TWO_REPLICAS, "send_recv");
+    lab_links(&links, 2, 100, 100, 0.5);
+    links.out_gbytes_per_s[0] = 2;
+    links.in_gbytes_per_s[1] = 1;
+    both_bounds(scenario, slots, 2, &own, &any);
+    ck_assert_double_eq_tol(any.ms, BYTES / 1e6, 1e-9);
+    ck_assert_str_eq(any.resource, "link b in");
+    ck_assert_double_eq_tol(own.ms, 2 * BYTES / 1e6, 1e-9);
+}
+END_TEST
+
+/* Each GPU gets three quarters of its part from the others. */
+START_TEST(test_cost_bound_of_gpus_is_what_comes_into_them)
+{
+    const uint32_t slots[] = {4};
+    lab_links(&links, 1, 1000, 1000, 0);
+    links.devices = true;
+    links.peer_gbytes_per_s = rf_xcalloc(4, sizeof(double));
+    for (uint32_t r = 0; r < 4; r++) {
+        links.peer_gbytes_per_s[r] = r == 2 ? 0.25 : 0.5;
+    }
+    struct rf_bound bound =
+        bound_of("{'train': {'layout': 'spec', 'mesh': [1, 4], 'spec': 'S1R'}, "
+                 "'infer': {'layout': 'spec', 'mesh': [1, 4], 'spec': 'RS1'}}",
+                 slots, 1);
+    ck_assert_double_eq_tol(bound.ms, BYTES / 4 * 3 / 4 / 0.25e6, 1e-9);
+    ck_assert_str_eq(bound.resource, "GPU links into rank 2 on a");
+}
+END_TEST
+
+/* All comes by a root on one of the nodes, so the other need not read what it
+ * holds, though any other strategy would. */
+START_TEST(test_cost_bound_of_a_root_reads_nothing_at_others)
+{
+    const uint32_t slots[] = {1, 1};
+    struct rf_bound own, any;
+    lab_links(&links, 2, 8, 100, 1e6);
+    both_bounds("{'train': {'layout': 'spec', 'mesh': [1, 2], 'spec': 'S1R'}, "
+                "'infer': {'layout': 'spec', 'mesh': [1, 2], 'spec': 'RR'}, "
+                "'strategy': 'gather_broadcast'}",
+                slots, 2, &own, &any);
+    ck_assert_double_eq_tol(any.ms, BYTES / 2 / 8e6, 1e-9);
+    /* the root's half into its stage, and everything out of it */
+    ck_assert_double_eq_tol(own.ms, 1.5 * BYTES / 2 / 8e6, 1e-9);
+}
+END_TEST
+
+/* What stays in place is neither read nor written: half of what the two ranks
+ * need, with copies of all by both bounds. */
+START_TEST(test_cost_bound_leaves_out_what_stays_in_place)
+{
+    const uint32_t slots[] = {2};
+    struct rf_bound own, any;
+    lab_links(&links, 1, 8, 100, 0);
+    links.left_bytes = rf_xcalloc(2, sizeof(*links.left_bytes));
+    links.left_bytes[0] = (uint64_t)BYTES / 2;
+    both_bounds("{'train': {'layout': 'spec', 'mesh': [1, 2], 'spec': 'S1R'}, "
+                "'infer': {'layout': 'spec', 'mesh': [1, 2], 'spec': 'S1R'}}",
+                slots, 1, &own, &any);
+    ck_assert_double_eq_tol(any.ms, BYTES / 2 / 8e6, 1e-9);
+    ck_assert_double_eq_tol(own.ms, any.ms, 1e-9);
+    links.left_bytes[1] = (uint64_t)BYTES / 2;
+    both_bounds("{'train': {'layout': 'spec', 'mesh': [1, 2], 'spec': 'S1R'}, "
+                "'infer': {'layout': 'spec', 'mesh': [1, 2], 'spec': 'S1R'}}",
+                slots, 1, &own, &any);
+    ck_assert_double_eq_tol(any.ms, 0, 1e-9);
+    ck_assert_double_eq_tol(own.ms, 0, 1e-9);
+}
+END_TEST
+
+Suite *test_bounds_suite(void);
+Suite *test_bounds_suite(void)
+{
+    Suite *suite = suite_create("bounds");
+    TCase *tests = tcase_create("cost");
+    tcase_add_checked_fixture(tests, NULL, forget_links);
+    tcase_add_test(tests, test_cost_bound_of_a_node_is_its_memory);
+    tcase_add_test(tests, test_cost_bound_of_replicas_reads_once);
+    tcase_add_loop_test(tests, test_cost_bound_of_one_rank_is_its_own_gpu, 0,
+                        2);
+    tcase_add_loop_test(
+        tests, test_cost_bound_of_a_strategy_counts_what_it_sends, 0, 2);
+    tcase_add_test(tests, test_cost_bound_of_a_strategy_counts_what_it_writes);
+    tcase_add_test(tests, test_cost_bound_takes_the_best_that_a_link_has_done);
+    tcase_add_test(tests, test_cost_bound_of_a_root_reads_nothing_at_others);
+    tcase_add_test(tests, test_cost_bound_leaves_out_what_stays_in_place);
+    tcase_add_test(tests, test_cost_bound_of_gpus_is_what_comes_into_them);
+    tcase_add_test(tests, test_cost_bound_counts_unique_bytes_into_a_node_once);
+    tcase_add_test(tests, test_cost_bound_of_an_only_holder_is_its_link_out);
+    tcase_add_test(tests, test_cost_bound_shares_sending_among_replicas);
+    tcase_add_test(tests, test_cost_bound_looks_at_sets_of_nodes);
+    tcase_add_test(tests, test_cost_bound_finds_the_slowest_holder);
+    tcase_add_test(tests, test_cost_bound_ignores_what_was_not_measured);
+    tcase_add_test(tests, test_cost_bound_refuses_figures_of_another_cluster);
+    tcase_add_test(tests, test_cost_bound_of_many_holder_sets);
+    tcase_add_test(tests, test_cost_bound_of_a_large_cluster_takes_little_time);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

@@ -1,0 +1,51 @@
+/*
+ * What tests of schedules need: plans and schedules from JSON texts, execution
+ * on real bytes in any order that the rules allow, and a simulation of links.
+ */
+#ifndef RF_TESTS_SCHEDULE_LAB_H
+#define RF_TESTS_SCHEDULE_LAB_H
+
+#include "planner/predict/bounds.h"
+#include "planner/schedule/schedule.h"
+
+struct lab {
+    struct rf_model *model;
+    struct rf_spec *spec;
+    struct rf_world *world;
+    struct rf_plan *plan;
+    struct rf_schedule *schedule; /* of the whole world, all in `ops` */
+    struct rf_err err;
+    json_t *documents[2];
+};
+
+/* Builds and proves everything, the schedule with and without fold; on error
+ * what was made so far is freed by lab_free() and lab->err says why. Nodes are
+ * called n0, n1, … */
+enum rf_status lab_make(struct lab *lab, const char *model,
+                        const char *scenario, const uint32_t *slots,
+                        uint32_t n_nodes);
+void lab_free(struct lab *lab);
+
+/* Lists all ops of the world, those that repeat over ranks, too, in `ops`. */
+void lab_unfold(struct rf_schedule *schedule);
+
+/*
+ * Executes the schedule on real memory, picking at random among the ops that
+ * may run, and compares every element of every destination piece. NULL when all
+ * is well, else what is wrong.
+ */
+const char *lab_execute(const struct lab *lab, unsigned seed);
+
+/*
+ * Seconds that the schedule takes when every node has a full-duplex link of
+ * `capacity` bytes/s that concurrent transfers share fairly and everything
+ * inside a node takes no time. Between two ranks ops move one after another, of
+ * those that may start the one with the lowest id first.
+ */
+double lab_time(const struct lab *lab, double capacity);
+
+/* Figures of `n` equal nodes; rf_links_free() ends them. */
+void lab_links(struct rf_links *links, uint32_t n, double copy, double copy1,
+               double pair);
+
+#endif

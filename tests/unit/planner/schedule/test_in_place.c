@@ -1,0 +1,207 @@
+/* Pieces that can stay where they are: the search against looking at every op
+ * for every piece. */
+#include <check.h>
+#include <stdio.h>
+
+#include "common/compiler.h"
+#include "planner/layout/box.h"
+#include "planner/schedule/in_place.h"
+#include "tests/lib/planned.h"
+
+/* A planned world of one node with its schedule. */
+struct lab {
+    struct planned planned;
+    struct rf_schedule *schedule;
+};
+
+static void make(struct lab *lab, const char *model, const char *scenario,
+                 uint32_t slots)
+{
+    struct rf_err *err = &lab->planned.err;
+    ck_assert_msg(planned_make(&lab->planned, model, scenario, &slots, 1) ==
+                      RF_OK,
+                  "%s", err->text);
+    ck_assert_int_eq(
+        rf_schedule_build(lab->planned.plan, 0, &lab->schedule, err), RF_OK);
+}
+
+static void done(struct lab *lab)
+{
+    rf_schedule_destroy(lab->schedule);
+    planned_free(&lab->planned);
+}
+
+/* Whether an op that waits for `id` reads what it wrote. */
+static bool is_read_again(const struct rf_schedule *schedule, uint32_t id)
+{
+    for (size_t i = 0; i < schedule->n_ops; i++) {
+        if (schedule->ops[i].dep == id) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The elements of a piece that ops bring as they lie in `src`'s training
+ * memory, all of them with the piece's first element at one address. */
+static bool can_stay(const struct rf_schedule *schedule, uint32_t rank,
+                     const struct rf_piece *piece, uint32_t *src,
+                     uint64_t *offset)
+{
+    uint64_t covered = 0;
+    for (size_t i = 0; i < schedule->n_ops; i++) {
+        const struct rf_op *op = &schedule->ops[i];
+        uint64_t at = piece->offset, from = op->src_offset;
+        if (op->dst != rank || op->dst_mem != RF_MEM_INFER ||
+            op->family != piece->family ||
+            !rf_box_contains(&piece->box, &op->box)) {
+            continue;
+        }
+        for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
+            uint64_t skip = op->box.start[d] - piece->box.start[d];
+            at += skip * piece->stride[d];
+            from -= skip * op->src_stride[d];
+            if (d >= RF_DIM_TENSOR && piece->box.extent[d] > 1 &&
+                op->src_stride[d] != piece->stride[d]) {
+                return false;
+            }
+        }
+        if (at != op->dst_offset) {
+            continue;
+        }
+        if (covered == 0) {
+            *src = op->src;
+            *offset = from;
+        }
+        if (op->src != *src || from != *offset || op->src_mem != RF_MEM_TRAIN ||
+            op->dep != RF_NO_OP || op->cast != RF_CAST_NONE ||
+            is_read_again(schedule, op->id)) {
+            return false;
+        }
+        covered += rf_box_elements(&op->box);
+    }
+    return covered == rf_box_elements(&piece->box);
+}
+
+/* Compares every piece of every rank; how many can stay. */
+static size_t compare(const struct lab *lab)
+{
+    const struct rf_plan *plan = lab->planned.plan;
+    struct rf_covers covers;
+    size_t n = 0;
+    rf_covers_find(plan, lab->schedule, RF_NONE, &covers);
+    for (uint32_t rank = 0; rank < plan->world->n_ranks; rank++) {
+        const struct rf_rank_layout *layout =
+            rf_plan_layout(plan, RF_INFER, rank);
+        for (size_t p = 0; p < layout->n_pieces; p++) {
+            const struct rf_cover *found = &covers.ranks[rank].covers[p];
+            uint32_t src = 0;
+            uint64_t offset = 0;
+            bool stays = can_stay(lab->schedule, rank, &layout->pieces[p], &src,
+                                  &offset);
+            ck_assert_int_eq(found->usable, stays);
+            if (stays) {
+                ck_assert_uint_eq(found->src, src);
+                ck_assert_uint_eq(found->offset, offset);
+                n++;
+            }
+        }
+    }
+    rf_covers_free(&covers);
+    return n;
+}
+
+#define MODEL(layers)                                                          \
+    "{'megatron': {'num_layers': " #layers                                     \
+    ", 'hidden_size': 32, 'num_attention_heads': 8, 'num_query_groups': 4, "   \
+    "'ffn_hidden_size': 48, 'vocab_size': 200, 'swiglu': true, "               \
+    "'untie_embeddings_and_output_weights': true}}"
+
+static const struct {
+    const char *scenario;
+    uint32_t slots;
+    bool some_stay;
+} worlds[] = {
+    {"'train': {'tp': 2}, 'infer': {'tp': 2}", 2, true},
+    {"'train': {'tp': 2, 'pp': 2}, 'infer': {'tp': 4}", 4, true},
+    {"'train': {'tp': 4}, 'infer': {'tp': 2, 'layout': 'vllm'}", 4, true},
+    {"'train': {'tp': 2}, 'infer': {'tp': 4}, 'strategy': 'gather_broadcast'",
+     4, false},
+    {"'train': {'tp': 2, 'dtype': 'float32'}, 'infer': {'tp': 2}", 2, false},
+    {"'train': {'dp': 4, 'layout': 'fsdp1'}, 'infer': {'tp': 2}", 4, true},
+    {"'train': {'dp': 4, 'layout': 'fsdp'}, 'infer': {'dp': 4, 'layout': "
+     "'fsdp1'}",
+     4, true},
+};
+
+START_TEST(test_cover_agrees_with_looking_at_every_op)
+{
+    struct lab lab;
+    char scenario[512];
+    snprintf(scenario, sizeof(scenario), "{'name': 'w', %s}",
+             worlds[_i].scenario);
+    make(&lab, MODEL(4), scenario, worlds[_i].slots);
+    ck_assert_int_eq(compare(&lab) > 0, worlds[_i].some_stay);
+    done(&lab);
+}
+END_TEST
+
+/* Looking at every op for every piece would be a billion looks here. */
+START_TEST(test_cover_of_many_pieces)
+{
+    struct lab lab;
+    struct rf_covers covers;
+    const struct rf_rank_layout *layout;
+    size_t n = 0, n_stay = 0;
+    make(&lab,
+         "{'megatron': {'num_layers': 1, 'hidden_size': 8, "
+         "'num_attention_heads': 16384, 'num_query_groups': 8192, "
+         "'kv_channels': 1, 'ffn_hidden_size': 8, 'vocab_size': 64}}",
+         "{'name': 'w', 'train': {'tp': 1}, 'infer': {'tp': 1}}", 2);
+    rf_covers_find(lab.planned.plan, lab.schedule, 0, &covers);
+    ck_assert_ptr_null(covers.ranks[1].layout);
+    layout = rf_plan_layout(lab.planned.plan, RF_INFER, 0);
+    ck_assert_uint_gt(layout->n_pieces, 10000);
+    for (size_t p = 0; p < layout->n_pieces; p++) {
+        n += covers.ranks[0].covers[p].elements ==
+             rf_box_elements(&layout->pieces[p].box);
+        n_stay += covers.ranks[0].covers[p].usable;
+    }
+    ck_assert_uint_eq(n, layout->n_pieces);
+    ck_assert_uint_gt(n_stay, 0);
+    rf_covers_free(&covers);
+    done(&lab);
+}
+END_TEST
+
+START_TEST(test_cover_finds_an_ops_piece)
+{
+    struct lab lab;
+    struct rf_covers covers;
+    make(&lab, MODEL(2),
+         "{'name': 'w', 'train': {'tp': 2}, 'infer': {'tp': 2}}", 2);
+    rf_covers_find(lab.planned.plan, lab.schedule, 1, &covers);
+    for (size_t i = 0; i < lab.schedule->n_ops; i++) {
+        const struct rf_op *op = &lab.schedule->ops[i];
+        const struct rf_cover *cover = rf_covers_of_op(&covers, op);
+        ck_assert_int_eq(cover != NULL, op->dst == 1);
+        ck_assert(cover == NULL || cover->src == op->src);
+    }
+    rf_covers_free(&covers);
+    done(&lab);
+}
+END_TEST
+
+Suite *test_in_place_suite(void);
+Suite *test_in_place_suite(void)
+{
+    Suite *suite = suite_create("in_place");
+    TCase *tests = tcase_create("cover");
+    tcase_set_timeout(tests, 60);
+    tcase_add_loop_test(tests, test_cover_agrees_with_looking_at_every_op, 0,
+                        RF_ARRAY_SIZE(worlds));
+    tcase_add_test(tests, test_cover_of_many_pieces);
+    tcase_add_test(tests, test_cover_finds_an_ops_piece);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

@@ -1,0 +1,334 @@
+/* The order in which ranks serve their peers: no two serve one at a time, and
+ * refits come near their bounds, by a fluid model of the links that has tests
+ * of its own. */
+#include "planner/schedule/peer_order.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/mem.h"
+#include "tests/lib/fluid.h"
+#include "tests/lib/gpu_example.h"
+
+#define LINK 400e9 /* bytes a second, into and out of a GPU */
+
+static double run(const struct fluid_source *sources, uint32_t n, double out,
+                  double in)
+{
+    return fluid_run(sources, n, &(struct fluid_rates){out, in, out});
+}
+
+START_TEST(test_fluid_one_source_alone_sends_at_its_rate)
+{
+    const struct fluid_item items[] = {{1, 100}, {1, 50}};
+    const struct fluid_source sources[] = {{items, 2}, {NULL, 0}};
+    ck_assert_double_eq_tol(run(sources, 2, 10, 20), 15, 1e-9);
+    ck_assert_double_eq_tol(run(sources, 2, 20, 10), 15, 1e-9);
+}
+END_TEST
+
+/* Sources 0 and 1 share the link into 2 until source 1 has sent its 50. */
+START_TEST(test_fluid_flows_into_one_rank_share_its_link)
+{
+    const struct fluid_item long_item = {2, 100}, short_item = {2, 50};
+    const struct fluid_source sources[] = {
+        {&long_item, 1}, {&short_item, 1}, {NULL, 0}};
+    ck_assert_double_eq_tol(run(sources, 3, 10, 10), 15, 1e-9);
+}
+END_TEST
+
+/* Both have half of the link into 2 until source 1 is done; then source 0 is
+ * held by its own. */
+START_TEST(test_fluid_is_max_min_fair)
+{
+    const struct fluid_item a = {2, 80}, b = {2, 20};
+    const struct fluid_source sources[] = {{&a, 1}, {&b, 1}, {NULL, 0}};
+    ck_assert_double_eq_tol(run(sources, 3, 8, 10), 4 + 60.0 / 8, 1e-9);
+}
+END_TEST
+
+START_TEST(test_fluid_copies_inside_a_rank_use_no_link)
+{
+    const struct fluid_item local = {0, 200}, from = {0, 100};
+    const struct fluid_source sources[] = {{&local, 1}, {&from, 1}};
+    const struct fluid_rates rates = {10, 10, 25};
+    ck_assert_double_eq_tol(fluid_run(sources, 2, &rates), 10, 1e-9);
+}
+END_TEST
+
+/* Seven ranks, colocated; the schedule has no totals. */
+START_TEST(test_colocated_ranks_begin_behind_themselves_and_end_at_home)
+{
+    enum { N = 7 };
+    struct rf_op ops[N * N] = {{0}};
+    const struct rf_schedule schedule = {
+        .ops = ops, .n_ops = RF_ARRAY_SIZE(ops), .n_ranks = N};
+    for (uint32_t i = 0; i < N * N; i++) {
+        ops[i].src = i / N;
+        ops[i].dst = i % N;
+    }
+    for (uint32_t from = 0; from < N; from++) {
+        uint32_t *turn = rf_turns_make(&schedule, from);
+        for (uint32_t k = 0; k + 1 < N; k++) {
+            ck_assert_uint_eq(turn[(from + 1 + k) % N], k);
+        }
+        ck_assert_uint_eq(turn[from], N);
+        free(turn);
+    }
+}
+END_TEST
+
+/* Ranks 2 and 5 send, 3 needs nothing: of ranks 0, 4 and 6, which both serve,
+ * 2 begins with the first and 5 with the second. */
+START_TEST(test_sources_count_those_that_send)
+{
+    uint64_t send[] = {0, 0, 1, 0, 0, 1, 0};
+    const struct rf_schedule schedule = {.rank_send = send,
+                                         .n_ranks = RF_ARRAY_SIZE(send)};
+    uint32_t turn[] = {0, RF_NONE, RF_NONE, RF_NONE, 0, RF_NONE, 0};
+    const uint32_t second[] = {2, RF_NONE, RF_NONE, RF_NONE, 0, RF_NONE, 1};
+    ck_assert_uint_eq(rf_turns_source(&schedule, 2), 0);
+    ck_assert_uint_eq(rf_turns_source(&schedule, 5), 1);
+    ck_assert_uint_eq(rf_turns_number(turn, RF_ARRAY_SIZE(turn), 1), 3);
+    ck_assert_mem_eq(turn, second, sizeof(turn));
+    ck_assert_uint_eq(rf_turns_number(turn, RF_ARRAY_SIZE(turn), 0), 3);
+    ck_assert_uint_eq(turn[0], 0);
+    ck_assert_uint_eq(turn[4], 1);
+    ck_assert_uint_eq(turn[6], 2);
+}
+END_TEST
+
+/* Ranks that every source sends to. */
+struct side {
+    uint32_t first, n;
+};
+
+/* Every source has an op for every destination, itself included. */
+static void all_to_all(const struct side *sources,
+                       const struct side *destinations, struct rf_schedule *out)
+{
+    size_t capacity = 0;
+    memset(out, 0, sizeof(*out));
+    out->n_ranks = RF_MAX(sources->first + sources->n,
+                          destinations->first + destinations->n);
+    out->rank_send = rf_xcalloc(out->n_ranks, sizeof(*out->rank_send));
+    out->rank_recv = rf_xcalloc(out->n_ranks, sizeof(*out->rank_recv));
+    for (uint32_t s = 0; s < sources->n; s++) {
+        for (uint32_t d = 0; d < destinations->n; d++) {
+            const struct rf_op op = {.id = (uint32_t)out->n_ops,
+                                     .src = sources->first + s,
+                                     .dst = destinations->first + d};
+            RF_PUSH(out->ops, out->n_ops, capacity, op);
+            out->rank_send[op.src] += op.src != op.dst;
+            out->rank_recv[op.dst] += op.src != op.dst;
+        }
+    }
+}
+
+static void free_schedule(struct rf_schedule *schedule)
+{
+    free(schedule->ops);
+    free(schedule->rank_send);
+    free(schedule->rank_recv);
+}
+
+/* In how many sources' k-th turn each rank is served, by k and rank. */
+static uint32_t *count_turns(const struct rf_schedule *schedule,
+                             const struct side *sources)
+{
+    const uint32_t n_ranks = schedule->n_ranks;
+    uint32_t *served = rf_xcalloc((size_t)n_ranks * n_ranks, sizeof(*served));
+    for (uint32_t s = 0; s < sources->n; s++) {
+        size_t n;
+        const struct rf_op **ops =
+            rf_turns_of(schedule, sources->first + s, &n);
+        for (size_t k = 0; k < n; k++) {
+            if (ops[k]->dst == ops[k]->src) {
+                ck_assert_uint_eq(k + 1, n);
+            } else {
+                served[k * n_ranks + ops[k]->dst]++;
+            }
+        }
+        free(ops);
+    }
+    return served;
+}
+
+static void check_turns(const struct side *sources,
+                        const struct side *destinations)
+{
+    struct rf_schedule schedule;
+    uint32_t *served;
+    all_to_all(sources, destinations, &schedule);
+    served = count_turns(&schedule, sources);
+    for (uint32_t k = 0; k < destinations->n; k++) {
+        uint32_t most = 0, least = UINT32_MAX;
+        for (uint32_t d = 0; d < destinations->n; d++) {
+            const uint32_t n =
+                served[k * schedule.n_ranks + destinations->first + d];
+            most = RF_MAX(most, n);
+            least = RF_MIN(least, n);
+        }
+        ck_assert_msg(most <= 1 || least >= 1,
+                      "ranks from %u on, %u of them, to ranks from %u on, %u "
+                      "of them, turn %u: %u serve one rank while another idles",
+                      sources->first, sources->n, destinations->first,
+                      destinations->n, k, most);
+    }
+    free(served);
+    free_schedule(&schedule);
+}
+
+#define MOST_RANKS 9u
+
+START_TEST(test_no_rank_is_served_twice_while_another_idles)
+{
+    for (uint32_t s = 1; s <= MOST_RANKS; s++) {
+        for (uint32_t d = 1; d <= MOST_RANKS; d++) {
+            const struct side colocated = {0, d}, behind = {s, d};
+            const struct side sources = {0, s}, before = {d, s};
+            check_turns(&sources, &colocated);
+            check_turns(&sources, &behind);
+            check_turns(&before, &colocated);
+        }
+    }
+}
+END_TEST
+
+/* By destination in the order in which `rank` serves them. What it copies to
+ * itself runs beside that. */
+static struct fluid_source served(const struct rf_schedule *schedule,
+                                  uint32_t rank)
+{
+    size_t n, used = 0;
+    const struct rf_op **ops = rf_turns_of(schedule, rank, &n);
+    struct fluid_item *items = rf_xcalloc(n + 1, sizeof(*items));
+    for (size_t i = 0; i < n; i++) {
+        if (ops[i]->dst == rank) {
+            continue;
+        }
+        if (used == 0 || items[used - 1].to != ops[i]->dst) {
+            items[used++].to = ops[i]->dst;
+        }
+        items[used - 1].bytes += (double)rf_op_bytes(ops[i]);
+    }
+    free(ops);
+    return (struct fluid_source){items, used};
+}
+
+/* Seconds of the rank whose links have most to carry. */
+static double bound_of(const struct rf_schedule *schedule)
+{
+    uint64_t most = 0;
+    for (uint32_t r = 0; r < schedule->n_ranks; r++) {
+        most = RF_MAX(most,
+                      RF_MAX(schedule->rank_send[r], schedule->rank_recv[r]));
+    }
+    return (double)most / LINK;
+}
+
+static void free_sources(struct fluid_source *sources, uint32_t n)
+{
+    for (uint32_t r = 0; r < n; r++) {
+        free((void *)(uintptr_t)sources[r].items);
+    }
+    free(sources);
+}
+
+static int by_destination(const void *a, const void *b)
+{
+    const struct fluid_item *x = a, *y = b;
+    return (x->to > y->to) - (x->to < y->to);
+}
+
+/* Turns come as near to the bound as `limit` times it, ascending order takes
+ * `gain` times as long at least. */
+static void check_times(struct planned *planned, double limit, double gain)
+{
+    struct rf_schedule *schedule;
+    struct fluid_source *sources;
+    struct rf_err err;
+    double bound, turns, ascending;
+    uint32_t n;
+    ck_assert_int_eq(rf_schedule_build(planned->plan, RF_NONE, &schedule, &err),
+                     RF_OK);
+    n = schedule->n_ranks;
+    sources = rf_xcalloc(n, sizeof(*sources));
+    for (uint32_t r = 0; r < n; r++) {
+        sources[r] = served(schedule, r);
+    }
+    bound = bound_of(schedule);
+    turns = run(sources, n, LINK, LINK);
+    for (uint32_t r = 0; r < n; r++) {
+        qsort((void *)(uintptr_t)sources[r].items, sources[r].n,
+              sizeof(struct fluid_item), by_destination);
+    }
+    ascending = run(sources, n, LINK, LINK);
+    ck_assert_msg(turns <= limit * bound, "%.2f ms, the bound is %.2f ms",
+                  turns * 1e3, bound * 1e3);
+    ck_assert_msg(ascending >= gain * turns,
+                  "destinations in ascending order: %.2f ms, turns %.2f ms",
+                  ascending * 1e3, turns * 1e3);
+    free_sources(sources, n);
+    rf_schedule_destroy(schedule);
+    planned_free(planned);
+}
+
+START_TEST(test_gpu_8_colocated_comes_near_its_bound)
+{
+    struct planned planned;
+    gpu_example_make(&planned, "gpu-8", "colocated", "send_recv");
+    check_times(&planned, 1.15, 2);
+}
+END_TEST
+
+static const char *const disaggregated[][2] = {
+    {"\"tp\": 8, \"dp\": 1", "\"tp\": 1, \"dp\": 8"},
+    {"\"tp\": 8, \"dp\": 1", "\"tp\": 2, \"pp\": 2, \"dp\": 2"},
+    {"\"tp\": 4, \"dp\": 1", "\"tp\": 1, \"dp\": 8"},
+    {"\"layout\": \"fsdp\", \"dp\": 4", "\"tp\": 1, \"dp\": 8"},
+    {"\"layout\": \"fsdp\", \"dp\": 8", "\"tp\": 8, \"dp\": 1"},
+};
+
+START_TEST(test_disaggregated_pairs_come_near_their_bounds)
+{
+    static const char model[] =
+        "{\"megatron\": {\"num_layers\": 8, \"hidden_size\": 1024, "
+        "\"num_attention_heads\": 16, \"ffn_hidden_size\": 4096, "
+        "\"vocab_size\": 50304, \"swiglu\": true, \"untie\": true}}";
+    const uint32_t slots[] = {8, 8};
+    struct planned planned;
+    char scenario[256];
+    snprintf(scenario, sizeof(scenario),
+             "{\"name\": \"pair\", \"mode\": \"disaggregated\", "
+             "\"train\": {%s}, \"infer\": {%s}}",
+             disaggregated[_i][0], disaggregated[_i][1]);
+    ck_assert_msg(planned_make(&planned, model, scenario, slots,
+                               RF_ARRAY_SIZE(slots)) == RF_OK,
+                  "%s", planned.err.text);
+    check_times(&planned, 1.15, 1.4);
+}
+END_TEST
+
+Suite *test_peer_order_suite(void);
+Suite *test_peer_order_suite(void)
+{
+    Suite *suite = suite_create("peer_order");
+    TCase *tests = tcase_create("turns");
+    tcase_set_timeout(tests, 60);
+    tcase_add_test(tests, test_fluid_one_source_alone_sends_at_its_rate);
+    tcase_add_test(tests, test_fluid_flows_into_one_rank_share_its_link);
+    tcase_add_test(tests, test_fluid_is_max_min_fair);
+    tcase_add_test(tests, test_fluid_copies_inside_a_rank_use_no_link);
+    tcase_add_test(
+        tests, test_colocated_ranks_begin_behind_themselves_and_end_at_home);
+    tcase_add_test(tests, test_sources_count_those_that_send);
+    tcase_add_test(tests, test_no_rank_is_served_twice_while_another_idles);
+    tcase_add_test(tests, test_gpu_8_colocated_comes_near_its_bound);
+    tcase_add_loop_test(tests, test_disaggregated_pairs_come_near_their_bounds,
+                        0, (int)RF_ARRAY_SIZE(disaggregated));
+    suite_add_tcase(suite, tests);
+    return suite;
+}

@@ -1,0 +1,398 @@
+/*
+ * Rings: kept once, listed and summed up like single ops, proved no less
+ * strictly than those, and predicted to take as long.
+ */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/mem.h"
+#include "common/pattern.h"
+#include "planner/schedule/ring.h"
+#include "planner/predict/simulate.h"
+#include "tests/unit/planner/schedule/schedule_lab.h"
+
+#define MODEL                                                                  \
+    "{'megatron': {'num_layers': 6, 'hidden_size': 96, "                       \
+    "'num_attention_heads': 12, 'vocab_size': 384}}"
+
+static const uint32_t slots[] = {4, 4, 4, 4, 4, 4};
+
+/* Parts of one and of two sizes, of equally many chunks and not. */
+static const char *const worlds[] = {
+    "'mode': 'disaggregated', 'train': {'tp': 2, 'nodes': ['n0']}, "
+    "'infer': {'tp': 2, 'nodes': ['n1', 'n2', 'n3']}",
+    "'mode': 'disaggregated', 'serialize': true, 'train': {'tp': 2, "
+    "'nodes': ['n0']}, 'infer': {'tp': 1, 'nodes': ['n1', 'n2', 'n3']}",
+    "'mode': 'disaggregated', 'cast': 'source', 'train': {'tp': 1, "
+    "'dtype': 'float32', 'nodes': ['n0']}, 'infer': {'tp': 4, 'nodes': "
+    "['n1', 'n2', 'n3', 'n4', 'n5']}",
+    "'mode': 'colocated', 'train': {'tp': 4, 'pp': 2}, 'infer': {'tp': 4}",
+    "'mode': 'disaggregated', 'serialize': true, 'train': {'tp': 4, "
+    "'dp': 2, 'nodes': ['n0', 'n1']}, 'infer': {'tp': 4, 'nodes': ['n2', "
+    "'n3', 'n4']}",
+};
+#define N_WORLDS ((int)RF_ARRAY_SIZE(worlds))
+
+/* The lab, with single ops, and its schedule as it was built. */
+static struct rf_schedule *make(struct lab *lab, const char *world)
+{
+    char scenario[512];
+    struct rf_schedule *schedule;
+    snprintf(scenario, sizeof(scenario),
+             "{'strategy': 'allgather_global', 'chunk_bytes': 5000, %s}",
+             world);
+    ck_assert_msg(lab_make(lab, MODEL, scenario, slots, 6) == RF_OK, "%s: %s",
+                  scenario, lab->err.text);
+    ck_assert_int_eq(rf_schedule_build(lab->plan, RF_NONE, &schedule, NULL),
+                     RF_OK);
+    ck_assert_ptr_nonnull(schedule->rings);
+    return schedule;
+}
+
+START_TEST(test_ring_lists_and_finds_all_ops_in_order)
+{
+    struct lab lab;
+    struct rf_schedule *schedule = make(&lab, worlds[_i]);
+    struct rf_schedule_walk walk;
+    const struct rf_op *op;
+    uint64_t n = 0;
+    rf_schedule_walk_start(&walk, schedule);
+    while ((op = rf_schedule_walk_next(&walk)) != NULL) {
+        struct rf_op found = {0};
+        ck_assert_uint_eq(op->id, n++);
+        ck_assert(rf_schedule_find(schedule, op->id, &found));
+        ck_assert_mem_eq(&found, op, sizeof(found));
+    }
+    ck_assert_uint_eq(n, schedule->n_world_ops);
+    ck_assert(!rf_schedule_find(schedule, (uint32_t)n, &(struct rf_op){0}));
+    rf_schedule_destroy(schedule);
+    lab_free(&lab);
+}
+END_TEST
+
+/* A ring's size depends on neither parts nor chunks. */
+START_TEST(test_ring_keeps_few_of_many_ops)
+{
+    struct lab lab;
+    struct rf_schedule *schedule = make(&lab, worlds[0]);
+    ck_assert_uint_lt(schedule->n_ops + 4 * schedule->rings->n_holders,
+                      schedule->n_world_ops);
+    rf_schedule_destroy(schedule);
+    lab_free(&lab);
+}
+END_TEST
+
+/* By pair of ranks: ops and bytes. */
+struct sums {
+    uint64_t n[24][24], bytes[24][24];
+};
+
+static void add_pair(uint32_t src, uint32_t dst, uint64_t n_ops, uint64_t bytes,
+                     void *data)
+{
+    struct sums *sums = data;
+    sums->n[src][dst] += n_ops;
+    sums->bytes[src][dst] += bytes;
+}
+
+static void add_size(uint64_t bytes, uint64_t n_ops, void *data)
+{
+    struct sums *sums = data;
+    sums->n[0][0] += n_ops;
+    sums->bytes[0][0] += n_ops * bytes;
+}
+
+START_TEST(test_ring_sums_are_those_of_its_ops)
+{
+    struct lab lab;
+    struct rf_schedule *schedule = make(&lab, worlds[_i]);
+    struct sums listed = {.n = {{0}}}, pairs = listed, sizes = listed;
+    uint64_t between = 0, sent = 0;
+    uint32_t last_round = 0;
+    for (size_t i = 0; i < lab.schedule->n_ops; i++) {
+        const struct rf_op *op = &lab.schedule->ops[i];
+        last_round = RF_MAX(last_round, op->round);
+        if (op->src != op->dst) {
+            add_pair(op->src, op->dst, 1, rf_op_bytes(op), &listed);
+            sent += rf_op_bytes(op);
+            between++;
+        }
+    }
+    rf_schedule_pairs(schedule, add_pair, &pairs);
+    ck_assert_mem_eq(&pairs, &listed, sizeof(pairs));
+    rf_schedule_sizes(schedule, add_size, &sizes);
+    ck_assert_uint_eq(sizes.n[0][0], between);
+    ck_assert_uint_eq(sizes.bytes[0][0], schedule->wire_bytes);
+    ck_assert_uint_eq(sent, schedule->wire_bytes);
+    ck_assert_uint_eq(last_round + 1, schedule->n_rounds);
+    rf_schedule_destroy(schedule);
+    lab_free(&lab);
+}
+END_TEST
+
+/* What a node keeps is what of the world's ops touches it, with one digest. */
+START_TEST(test_ring_gives_nodes_their_ops)
+{
+    struct lab lab;
+    struct rf_schedule *schedule = make(&lab, worlds[_i]);
+    for (uint32_t node = 0; node < lab.world->n_nodes; node++) {
+        struct rf_schedule *part;
+        size_t n = 0;
+        ck_assert_int_eq(rf_schedule_build(lab.plan, node, &part, NULL), RF_OK);
+        ck_assert_uint_eq(part->digest.a, schedule->digest.a);
+        ck_assert_uint_eq(part->digest.b, schedule->digest.b);
+        ck_assert_uint_eq(part->n_world_ops, schedule->n_world_ops);
+        for (size_t i = 0; i < lab.schedule->n_ops; i++) {
+            const struct rf_op *op = &lab.schedule->ops[i];
+            if (lab.world->ranks[op->src].node == node ||
+                lab.world->ranks[op->dst].node == node) {
+                ck_assert_uint_lt(n, part->n_ops);
+                ck_assert_mem_eq(&part->ops[n++], op, sizeof(*op));
+            }
+        }
+        ck_assert_uint_eq(part->n_ops, n);
+        rf_schedule_destroy(part);
+    }
+    rf_schedule_destroy(schedule);
+    lab_free(&lab);
+}
+END_TEST
+
+/* Changes one number a little; the name of what it belongs to. */
+static const char *damage(struct rf_schedule *schedule, uint64_t random)
+{
+    size_t any = random >> 16 & 0xffff;
+    struct rf_ring *ring = &schedule->rings->of[any % schedule->rings->n];
+    struct rf_chunking *chunking = &ring->chunking[random >> 32 & 1];
+    struct rf_op *op = &ring->op;
+    struct rf_holder *to = &schedule->rings->holders[ring->first];
+    const struct {
+        const char *name;
+        uint32_t *narrow;
+        uint64_t *wide;
+    } fields[] = {
+        {"id", &op->id, NULL},
+        {"dep", &op->dep, NULL},
+        {"round", &op->round, NULL},
+        {"task", &op->task, NULL},
+        {"source", &op->src, NULL},
+        {"source's element", &op->src_item, NULL},
+        {"element", &op->dst_item, NULL},
+        {"address", NULL, &op->src_offset},
+        {"stride", NULL, &op->src_stride[RF_DIM_TENSOR]},
+        {"start", NULL, &op->box.start[RF_DIM_TENSOR]},
+        {"extent", NULL, &op->box.extent[RF_DIM_TENSOR]},
+        {"first receiver", NULL, &ring->first},
+        {"receivers", &ring->n, NULL},
+        {"turn", &ring->turn, NULL},
+        {"larger parts", &ring->larger, NULL},
+        {"dimension of parts", &ring->split.dim, NULL},
+        {"parts", &ring->split.parts, NULL},
+        {"dimension of chunks", &chunking->dim, NULL},
+        {"length of chunks", NULL, &chunking->step},
+        {"chunks", NULL, &chunking->count},
+        {"receiver", &to[any % ring->n].rank, NULL},
+        {"rounds", &schedule->n_rounds, NULL},
+    };
+    size_t which = random % RF_ARRAY_SIZE(fields);
+    uint32_t change = (uint32_t)(random >> 40) % 4 + 1;
+    change = (random >> 50) % 2 ? change : 0 - change;
+    if (fields[which].narrow != NULL) {
+        *fields[which].narrow += change;
+    } else {
+        *fields[which].wide += (uint64_t)(int32_t)change;
+    }
+    return fields[which].name;
+}
+
+/* What the proof of rings lets pass, the proof of their ops does, too. */
+START_TEST(test_ring_proof_is_as_strict_as_that_of_the_ops)
+{
+    struct lab lab;
+    struct rf_schedule *schedule = make(&lab, worlds[_i]);
+    unsigned found = 0;
+    for (uint64_t seed = 0; seed < 600; seed++) {
+        struct rf_schedule *worse;
+        const char *what;
+        ck_assert_int_eq(rf_schedule_build(lab.plan, RF_NONE, &worse, NULL),
+                         RF_OK);
+        what = damage(worse, rf_mix64(seed));
+        if (rf_schedule_prove(lab.plan, worse, &lab.err) == RF_OK) {
+            lab_unfold(worse);
+            ck_assert_msg(rf_schedule_prove(lab.plan, worse, &lab.err) == RF_OK,
+                          "%s: %s", what, lab.err.text);
+        } else {
+            found++;
+        }
+        rf_schedule_destroy(worse);
+    }
+    ck_assert_uint_gt(found, 300);
+    rf_schedule_destroy(schedule);
+    lab_free(&lab);
+}
+END_TEST
+
+START_TEST(test_ring_proof_finds_lost_and_doubled_rings)
+{
+    struct lab lab;
+    struct rf_schedule *schedule = make(&lab, worlds[_i]);
+    struct rf_rings *rings = schedule->rings;
+    struct rf_ring *last = &rings->of[rings->n - 1];
+    const uint64_t ops = rf_ring_ops(last);
+    ck_assert_int_eq(rf_schedule_prove(lab.plan, schedule, NULL), RF_OK);
+    rings->n--;
+    ck_assert_int_ne(rf_schedule_prove(lab.plan, schedule, NULL), RF_OK);
+    schedule->n_world_ops -= ops;
+    ck_assert_int_ne(rf_schedule_prove(lab.plan, schedule, NULL), RF_OK);
+    schedule->n_world_ops += ops;
+    rings->n++;
+    ck_assert_int_eq(rf_schedule_prove(lab.plan, schedule, NULL), RF_OK);
+    rings->holders[last->first] = rings->holders[last->first + 1];
+    ck_assert_int_ne(rf_schedule_prove(lab.plan, schedule, NULL), RF_OK);
+    rf_schedule_destroy(schedule);
+    lab_free(&lab);
+}
+END_TEST
+
+/* Nodes of inference. */
+static const char *const grown[] = {"16", "128"};
+
+struct size {
+    uint64_t kept, ops;
+};
+
+static struct size size_of(const char *dp, uint32_t n_nodes)
+{
+    char scenario[256];
+    struct rf_schedule *schedule;
+    uint32_t slots_of[160];
+    struct lab lab;
+    struct size size;
+    for (uint32_t i = 0; i < n_nodes; i++) {
+        slots_of[i] = 4;
+    }
+    snprintf(scenario, sizeof(scenario),
+             "{'strategy': 'allgather_global', 'mode': 'disaggregated', "
+             "'train': {'tp': 4, 'nodes': ['n0']}, 'infer': {'tp': 4, 'dp': "
+             "%s}}",
+             dp);
+    ck_assert_msg(lab_make(&lab,
+                           "{'megatron': {'num_layers': 2, 'hidden_size': "
+                           "2048, 'num_attention_heads': 16, 'vocab_size': "
+                           "8192}}",
+                           scenario, slots_of, n_nodes) == RF_OK,
+                  "%s: %s", scenario, lab.err.text);
+    ck_assert_int_eq(rf_schedule_build(lab.plan, RF_NONE, &schedule, NULL),
+                     RF_OK);
+    size.ops = schedule->n_world_ops;
+    size.kept = rf_schedule_memory(schedule);
+    rf_schedule_destroy(schedule);
+    lab_free(&lab);
+    return size;
+}
+
+/* Ops are as many as receivers, times parts, which are as many: what is kept of
+ * them grows with the receivers alone. */
+START_TEST(test_ring_memory_grows_with_the_receivers_alone)
+{
+    const struct size few = size_of(grown[0], 17);
+    const struct size many = size_of(grown[1], 129);
+    ck_assert_uint_gt(many.ops, 12 * few.ops);
+    ck_assert_uint_lt(many.kept, 9 * few.kept);
+}
+END_TEST
+
+static double ms_of(const struct lab *lab, const struct rf_schedule *schedule,
+                    double latency_us)
+{
+    const char *node_names[512];
+    struct rf_simulated found;
+    struct rf_links links;
+    lab_links(&links, lab->world->n_nodes, 0, 0, 1);
+    for (size_t n = 0; n < RF_ARRAY_SIZE(node_names); n++) {
+        node_names[n] = "node";
+    }
+    for (uint32_t i = 0; i < links.n_nodes * links.n_nodes; i++) {
+        links.pair_latency_us[i] = latency_us;
+    }
+    ck_assert_int_eq(
+        rf_simulate(&(struct rf_simulate_env){.plan = lab->plan,
+                                              .schedule = schedule,
+                                              .links = &links,
+                                              .node_names = node_names},
+                    &found, NULL),
+        RF_OK);
+    rf_links_free(&links);
+    return found.ms;
+}
+
+/* Beside single ops and their flows, on links of 1 GB/s; the last world is so
+ * large that hops are put together. */
+START_TEST(test_ring_takes_as_long_as_its_ops)
+{
+    static const struct {
+        uint32_t from, to, slots;
+        bool serialize;
+        double latency_us;
+    } cases[] = {{1, 5, 2, false, 0},
+                 {3, 4, 2, false, 20},
+                 {2, 4, 2, true, 20},
+                 {4, 6, 4, true, 0},
+                 {1, 60, 8, false, 0}};
+    char scenario[512];
+    uint32_t slots_of[64];
+    struct rf_schedule *schedule;
+    struct lab lab;
+    double single, rings, exact;
+    for (uint32_t i = 0; i < 64; i++) {
+        slots_of[i] = cases[_i].slots;
+    }
+    snprintf(scenario, sizeof(scenario),
+             "{'mode': 'disaggregated', 'strategy': 'allgather_global', "
+             "'serialize': %s, 'train': {'layout': 'spec', 'mesh': [%u, %u], "
+             "'spec': 'S01R'}, 'infer': {'layout': 'spec', 'mesh': [%u, %u], "
+             "'spec': 'RR'}}",
+             cases[_i].serialize ? "true" : "false", cases[_i].from,
+             cases[_i].slots, cases[_i].to, cases[_i].slots);
+    ck_assert_msg(lab_make(&lab,
+                           "{'tensor': {'name': 'w', 'shape': [8192, 1024], "
+                           "'dtype': 'float32'}}",
+                           scenario, slots_of,
+                           cases[_i].from + cases[_i].to) == RF_OK,
+                  "%s", lab.err.text);
+    ck_assert_int_eq(rf_schedule_build(lab.plan, RF_NONE, &schedule, NULL),
+                     RF_OK);
+    single = ms_of(&lab, lab.schedule, cases[_i].latency_us);
+    rings = ms_of(&lab, schedule, cases[_i].latency_us);
+    exact = cases[_i].to > 16 ? single : lab_time(&lab, 1e6);
+    ck_assert_msg(rings >= 0.95 * RF_MIN(exact, single) &&
+                      rings <= 1.06 * RF_MAX(exact, single),
+                  "%.4f ms instead of %.4f or %.4f", rings, exact, single);
+    rf_schedule_destroy(schedule);
+    lab_free(&lab);
+}
+END_TEST
+
+Suite *test_ring_suite(void);
+Suite *test_ring_suite(void)
+{
+    Suite *suite = suite_create("ring");
+    TCase *tests = tcase_create("ring");
+    tcase_set_timeout(tests, 60);
+    tcase_add_loop_test(tests, test_ring_lists_and_finds_all_ops_in_order, 0,
+                        N_WORLDS);
+    tcase_add_test(tests, test_ring_keeps_few_of_many_ops);
+    tcase_add_loop_test(tests, test_ring_sums_are_those_of_its_ops, 0,
+                        N_WORLDS);
+    tcase_add_loop_test(tests, test_ring_gives_nodes_their_ops, 0, N_WORLDS);
+    tcase_add_loop_test(tests, test_ring_proof_is_as_strict_as_that_of_the_ops,
+                        0, N_WORLDS);
+    tcase_add_loop_test(tests, test_ring_proof_finds_lost_and_doubled_rings, 0,
+                        N_WORLDS);
+    tcase_add_test(tests, test_ring_memory_grows_with_the_receivers_alone);
+    tcase_add_loop_test(tests, test_ring_takes_as_long_as_its_ops, 0, 5);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

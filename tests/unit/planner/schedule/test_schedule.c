@@ -1,0 +1,326 @@
+/* Building schedules: numbering, parts of a node, totals, digest, rounds; and
+ * that the proof finds every kind of damage. */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/mem.h"
+#include "planner/plan/plan_walk.h"
+#include "tests/unit/planner/schedule/schedule_lab.h"
+#include "tests/unit/planner/schedule/schedule_parts.h"
+
+#define MODEL                                                                  \
+    "{'megatron': {'num_layers': 4, 'hidden_size': 32, "                       \
+    "'num_attention_heads': 8, 'vocab_size': 128}}"
+
+static const uint32_t slots[] = {2, 3, 3};
+static const char *const strategies[] = {"send_recv",        "broadcast",
+                                         "allgather",        "allgather_global",
+                                         "gather_broadcast", "hierarchical"};
+#define N_STRATEGIES ((int)RF_ARRAY_SIZE(strategies))
+
+static void make(struct lab *lab, const char *strategy, const char *more)
+{
+    char scenario[512];
+    snprintf(scenario, sizeof(scenario),
+             "{'mode': 'disaggregated', 'strategy': '%s', 'bucket_bytes': "
+             "8192, 'chunk_bytes': 4096, 'train': {'tp': 2, 'nodes': ['n0']}, "
+             "'infer': {'nodes': ['n1', 'n2']}%s}",
+             strategy, more);
+    enum rf_status status = lab_make(lab, MODEL, scenario, slots, 3);
+    ck_assert_msg(status == RF_OK, "%s: %s", scenario, lab->err.text);
+}
+
+START_TEST(test_schedule_of_a_node_is_its_part_of_the_world)
+{
+    struct lab lab;
+    make(&lab, strategies[_i], "");
+    schedule_parts_check(lab.plan, strategies[_i]);
+    lab_free(&lab);
+}
+END_TEST
+
+START_TEST(test_schedule_totals_are_the_sums_of_ops)
+{
+    struct lab lab;
+    uint64_t wire = 0, inter = 0, copy[3] = {0}, send[8] = {0}, ops[8] = {0};
+    make(&lab, strategies[_i], "");
+    const struct rf_schedule *schedule = lab.schedule;
+    for (size_t i = 0; i < schedule->n_ops; i++) {
+        const struct rf_op *op = &schedule->ops[i];
+        uint32_t from = lab.world->ranks[op->src].node;
+        uint32_t to = lab.world->ranks[op->dst].node;
+        ops[op->src]++;
+        if (op->src != op->dst) {
+            ops[op->dst]++;
+            wire += rf_op_bytes(op);
+            send[op->src] += rf_op_bytes(op);
+        }
+        if (from == to) {
+            copy[to] += rf_op_bytes(op);
+        } else {
+            inter += rf_op_bytes(op);
+        }
+    }
+    ck_assert_uint_eq(wire, schedule->wire_bytes);
+    ck_assert_uint_eq(inter, schedule->inter_node_bytes);
+    ck_assert_mem_eq(copy, schedule->node_copy, sizeof(copy));
+    ck_assert_mem_eq(send, schedule->rank_send, sizeof(send));
+    ck_assert_mem_eq(ops, schedule->rank_ops, sizeof(ops));
+    lab_free(&lab);
+}
+END_TEST
+
+START_TEST(test_schedule_direct_ops_are_the_transfers)
+{
+    struct lab lab;
+    struct rf_walk walk;
+    make(&lab, "send_recv", "");
+    ck_assert_uint_eq(lab.schedule->n_ops, lab.plan->n_transfers);
+    ck_assert_uint_eq(lab.schedule->n_rounds, 1);
+    ck_assert_int_eq(rf_walk_start(&walk, lab.plan, NULL), RF_OK);
+    for (size_t i = 0; i < lab.plan->n_transfers; i++) {
+        const struct rf_op *op = &lab.schedule->ops[i];
+        const struct rf_transfer *transfer = rf_walk_next(&walk);
+        ck_assert_ptr_nonnull(transfer);
+        ck_assert_uint_eq(op->src, transfer->src);
+        ck_assert_uint_eq(op->dst, transfer->dst);
+        ck_assert_uint_eq(op->src_offset, transfer->src_offset);
+        ck_assert_uint_eq(op->dst_offset, transfer->dst_offset);
+        ck_assert_mem_eq(&op->box, &transfer->box, sizeof(op->box));
+    }
+    rf_walk_end(&walk);
+    lab_free(&lab);
+}
+END_TEST
+
+/* In lockstep and serialised, a rank does one direct op per round. */
+START_TEST(test_schedule_serialized_rounds_use_a_rank_once)
+{
+    struct lab lab;
+    make(&lab, "send_recv",
+         _i == 0 ? ", 'serialize': true, 'balance': 'order'"
+                 : ", 'serialize': true, 'balance': 'size'");
+    for (uint32_t round = 0; round < lab.schedule->n_rounds; round++) {
+        unsigned used[8] = {0};
+        for (size_t i = 0; i < lab.schedule->n_ops; i++) {
+            const struct rf_op *op = &lab.schedule->ops[i];
+            if (op->round == round) {
+                ck_assert_uint_eq(used[op->src]++, 0);
+                ck_assert_uint_eq(used[op->dst]++, 0);
+            }
+        }
+    }
+    lab_free(&lab);
+}
+END_TEST
+
+START_TEST(test_schedule_digest_depends_on_the_scenario)
+{
+    struct lab lab, other;
+    make(&lab, strategies[_i], "");
+    make(&other, strategies[_i], "");
+    ck_assert_mem_eq(&lab.schedule->digest, &other.schedule->digest,
+                     sizeof(struct rf_hash));
+    lab_free(&other);
+    make(&other, strategies[(_i + 1) % N_STRATEGIES], "");
+    ck_assert_mem_ne(&lab.schedule->digest, &other.schedule->digest,
+                     sizeof(struct rf_hash));
+    lab_free(&lab);
+    lab_free(&other);
+}
+END_TEST
+
+START_TEST(test_schedule_refuses_unknown_casts)
+{
+    struct lab lab;
+    enum rf_status status = lab_make(
+        &lab, MODEL,
+        "{'train': {'dtype': 'float64'}, 'infer': {'dtype': 'bfloat16'}}",
+        slots, 1);
+    ck_assert_int_eq(status, RF_ERR_CONFIG);
+    ck_assert_ptr_nonnull(strstr(lab.err.text, "float64"));
+    lab_free(&lab);
+}
+END_TEST
+
+START_TEST(test_schedule_has_no_cast_to_scaled_blocks)
+{
+    struct lab lab;
+    enum rf_status status = lab_make(&lab, MODEL,
+                                     "{'mode': 'disaggregated', 'train': {}, "
+                                     "'infer': {'dtype': 'float8_e4m3fn'}}",
+                                     slots, 1);
+    ck_assert_int_eq(status, RF_ERR_CONFIG);
+    ck_assert_ptr_nonnull(strstr(lab.err.text, "float8_e4m3fn"));
+    lab_free(&lab);
+}
+END_TEST
+
+static bool proved(const struct lab *lab)
+{
+    return rf_schedule_prove(lab->plan, lab->schedule, NULL) == RF_OK;
+}
+
+/* One field of one op changed; found, and fine again when put back. */
+#define DAMAGE(lab, op, change)                                                \
+    do {                                                                       \
+        struct rf_op saved = *(op);                                            \
+        change;                                                                \
+        ck_assert_msg(!proved(lab), "%s: op %u: %s", strategies[_i], saved.id, \
+                      #change);                                                \
+        *(op) = saved;                                                         \
+    } while (0)
+
+START_TEST(test_schedule_proof_finds_damage)
+{
+    struct lab lab;
+    make(&lab, strategies[_i], ", 'serialize': true");
+    for (size_t i = 0; i < lab.schedule->n_ops; i += 7) {
+        struct rf_op *op = &lab.schedule->ops[i];
+        DAMAGE(&lab, op, op->src_offset += 2);
+        DAMAGE(&lab, op, op->dst_offset += 2);
+        DAMAGE(&lab, op, op->dst = (op->dst + 1) % lab.world->n_ranks);
+        DAMAGE(&lab, op, op->dst_mem = RF_MEM_TRAIN);
+        DAMAGE(&lab, op, op->id++);
+        DAMAGE(&lab, op, op->round = lab.schedule->n_rounds);
+        DAMAGE(&lab, op, op->dst_item++);
+        DAMAGE(&lab, op, op->dst_item--);
+        DAMAGE(&lab, op, op->cast ^= 1);
+        DAMAGE(&lab, op, op->cast_at_source ^= 1);
+        DAMAGE(&lab, op, op->family = lab.model->n_families);
+        if (op->dst_mem == RF_MEM_INFER) {
+            DAMAGE(&lab, op, op->box.extent[RF_DIM_TENSOR]++);
+            DAMAGE(&lab, op, op->box.start[RF_DIM_TENSOR] += 1000);
+        }
+        if (op->dep != RF_NO_OP) {
+            DAMAGE(&lab, op, op->dep = RF_NO_OP);
+            DAMAGE(&lab, op, op->dep = op->id);
+            DAMAGE(&lab, op, op->round = lab.schedule->ops[op->dep].round);
+        }
+        if (op->dst_mem == RF_MEM_STAGE) {
+            DAMAGE(&lab, op, op->bucket++);
+            DAMAGE(&lab, op, op->bucket = RF_NO_BUCKET);
+        }
+    }
+    ck_assert(proved(&lab));
+    lab_free(&lab);
+}
+END_TEST
+
+START_TEST(test_schedule_proof_finds_missing_and_doubled_writes)
+{
+    struct lab lab;
+    make(&lab, strategies[_i], "");
+    struct rf_op *last = &lab.schedule->ops[lab.schedule->n_ops - 1];
+    lab.schedule->n_ops--;
+    lab.schedule->n_world_ops--;
+    ck_assert(!proved(&lab));
+    lab.schedule->n_ops++;
+    lab.schedule->n_world_ops++;
+    ck_assert(proved(&lab));
+    /* the last op does what the one before it did */
+    uint32_t id = last->id;
+    *last = last[-1];
+    last->id = id;
+    ck_assert(!proved(&lab));
+    lab_free(&lab);
+}
+END_TEST
+
+/* The op at `from` comes before the one that is at `to`, an earlier one. */
+static void move_op(struct rf_schedule *schedule, uint32_t from, uint32_t to)
+{
+    const struct rf_op moved = schedule->ops[from];
+    memmove(schedule->ops + to + 1, schedule->ops + to,
+            (from - to) * sizeof(moved));
+    schedule->ops[to] = moved;
+    for (uint32_t i = 0; i < schedule->n_ops; i++) {
+        struct rf_op *op = &schedule->ops[i];
+        op->id = i;
+        if (op->dep == from) {
+            op->dep = to;
+        } else if (op->dep >= to && op->dep < from) {
+            op->dep++;
+        }
+    }
+}
+
+START_TEST(test_schedule_proof_finds_buckets_out_of_order)
+{
+    struct lab lab;
+    uint32_t last_hop = 0, i = 0;
+    make(&lab, "gather_broadcast", "");
+    for (; lab.schedule->ops[i].bucket == 0; i++) {
+        last_hop = lab.schedule->ops[i].dst_mem == RF_MEM_STAGE ? i : last_hop;
+    }
+    ck_assert_uint_lt(last_hop + 1, i);
+    move_op(lab.schedule, i, last_hop + 1);
+    ck_assert(proved(&lab));
+    move_op(lab.schedule, last_hop + 1, last_hop);
+    ck_assert_int_eq(rf_schedule_prove(lab.plan, lab.schedule, &lab.err),
+                     RF_ERR_INTERNAL);
+    ck_assert_ptr_nonnull(strstr(lab.err.text, "an earlier bucket"));
+    lab_free(&lab);
+}
+END_TEST
+
+START_TEST(test_schedule_proof_finds_staging_that_is_too_small)
+{
+    struct lab lab;
+    make(&lab, "gather_broadcast", "");
+    lab.schedule->stage_bytes[0]--;
+    /* the last bytes of the last slot are in use: slots end aligned */
+    lab.schedule->stage_bytes[0] -= 64;
+    ck_assert(!proved(&lab));
+    lab_free(&lab);
+}
+END_TEST
+
+/* A bucket written while the one before it in its slot is still to be read. */
+START_TEST(test_schedule_proof_finds_overwritten_staging)
+{
+    struct lab lab;
+    make(&lab, "gather_broadcast", "");
+    for (size_t i = 0; i < lab.schedule->n_ops; i++) {
+        struct rf_op *op = &lab.schedule->ops[i];
+        if (op->dst_mem == RF_MEM_STAGE && op->bucket == RF_STAGE_SLOTS &&
+            op->dep == RF_NO_OP) {
+            op->round = 0;
+            ck_assert(!proved(&lab));
+            break;
+        }
+    }
+    lab_free(&lab);
+}
+END_TEST
+
+Suite *test_schedule_suite(void);
+Suite *test_schedule_suite(void)
+{
+    Suite *suite = suite_create("schedule");
+    TCase *tests = tcase_create("schedule");
+    tcase_set_timeout(tests, 60);
+    tcase_add_loop_test(tests, test_schedule_of_a_node_is_its_part_of_the_world,
+                        0, N_STRATEGIES);
+    tcase_add_loop_test(tests, test_schedule_totals_are_the_sums_of_ops, 0,
+                        N_STRATEGIES);
+    tcase_add_test(tests, test_schedule_direct_ops_are_the_transfers);
+    tcase_add_loop_test(tests, test_schedule_serialized_rounds_use_a_rank_once,
+                        0, 2);
+    tcase_add_loop_test(tests, test_schedule_digest_depends_on_the_scenario, 0,
+                        N_STRATEGIES);
+    tcase_add_test(tests, test_schedule_refuses_unknown_casts);
+    tcase_add_test(tests, test_schedule_has_no_cast_to_scaled_blocks);
+    tcase_add_loop_test(tests, test_schedule_proof_finds_damage, 0,
+                        N_STRATEGIES);
+    tcase_add_loop_test(tests,
+                        test_schedule_proof_finds_missing_and_doubled_writes, 0,
+                        N_STRATEGIES);
+    tcase_add_test(tests, test_schedule_proof_finds_staging_that_is_too_small);
+    tcase_add_test(tests, test_schedule_proof_finds_buckets_out_of_order);
+    tcase_add_test(tests, test_schedule_proof_finds_overwritten_staging);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

@@ -1,0 +1,426 @@
+/*
+ * Times of the cross-mesh resharding suite of Alpa (benchmark/alpa/resharding
+ * in its repository; Zhuang et al., MLSys 2023) on simulated links, in units of
+ * tensor bytes / link bandwidth. "Serial" is one task at a time per rank, which
+ * is what its runtime does; "free" is everything at once.
+ */
+#include <check.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/compiler.h"
+#include "planner/predict/choose_strategy.h"
+#include "tests/unit/planner/schedule/schedule_lab.h"
+
+enum config {
+    SEND_RECV,
+    ALLGATHER,
+    ALLGATHER_GLOBAL,
+    HIERARCHICAL,
+    BROADCAST_NONE,
+    BROADCAST_SIZE,
+    BROADCAST_ORDER,
+    N_CONFIGS
+};
+
+static const char *const config_text[N_CONFIGS] = {
+    "'strategy': 'send_recv', 'balance': 'size'",
+    "'strategy': 'allgather', 'balance': 'size'",
+    "'strategy': 'allgather_global', 'balance': 'size'",
+    "'strategy': 'hierarchical', 'balance': 'size'",
+    "'strategy': 'broadcast', 'balance': 'none'",
+    "'strategy': 'broadcast', 'balance': 'size'",
+    "'strategy': 'broadcast', 'balance': 'order'",
+};
+
+static const struct suite_case {
+    const char *name, *shape;
+    double bytes;
+    const char *src_mesh, *src_spec, *dst_mesh, *dst_spec;
+    uint32_t slots[5], n_nodes, n_src_nodes;
+    double bound;
+    double free[N_CONFIGS];   /* expected; 0: not looked at */
+    double serial[N_CONFIGS]; /* expected; 0: not looked at */
+} cases[] = {
+    {.name = "[1, 1]",
+     .shape = "[268435456]",
+     .bytes = 1073741824.,
+     .src_mesh = "[1, 1]",
+     .src_spec = "R",
+     .dst_mesh = "[1, 1]",
+     .dst_spec = "R",
+     .slots = {1, 1, 1, 1, 1},
+     .n_nodes = 2,
+     .n_src_nodes = 1,
+     .bound = 1,
+     .free = {1, 1, 1, 1, 1, 1, 1},
+     .serial = {1, 1, 1, 1, 1, 1, 1}},
+    {.name = "[1, 2]",
+     .shape = "[268435456]",
+     .bytes = 1073741824.,
+     .src_mesh = "[1, 1]",
+     .src_spec = "R",
+     .dst_mesh = "[1, 2]",
+     .dst_spec = "R",
+     .slots = {1, 2, 2, 2, 2},
+     .n_nodes = 2,
+     .n_src_nodes = 1,
+     .bound = 1,
+     .free = {2, 1, 1, 1, 1, 1, 1},
+     .serial = {2, 1, 1, 1, 1, 1, 1}},
+    {.name = "[1, 3]",
+     .shape = "[268435456]",
+     .bytes = 1073741824.,
+     .src_mesh = "[1, 1]",
+     .src_spec = "R",
+     .dst_mesh = "[1, 3]",
+     .dst_spec = "R",
+     .slots = {1, 3, 3, 3, 3},
+     .n_nodes = 2,
+     .n_src_nodes = 1,
+     .bound = 1,
+     .free = {3, 1, 1, 1, 1, 1, 1},
+     .serial = {3, 1, 1, 1, 1, 1, 1}},
+    {.name = "[1, 4]",
+     .shape = "[268435456]",
+     .bytes = 1073741824.,
+     .src_mesh = "[1, 1]",
+     .src_spec = "R",
+     .dst_mesh = "[1, 4]",
+     .dst_spec = "R",
+     .slots = {1, 4, 4, 4, 4},
+     .n_nodes = 2,
+     .n_src_nodes = 1,
+     .bound = 1,
+     .free = {4, 1, 1, 1, 1, 1, 1},
+     .serial = {4, 1, 1, 1, 1, 1, 1}},
+    {.name = "[2, 2]",
+     .shape = "[268435456]",
+     .bytes = 1073741824.,
+     .src_mesh = "[1, 1]",
+     .src_spec = "R",
+     .dst_mesh = "[2, 2]",
+     .dst_spec = "R",
+     .slots = {1, 2, 2, 2, 2},
+     .n_nodes = 3,
+     .n_src_nodes = 1,
+     .bound = 1,
+     .free = {4, 2, 1.25, 1, 1, 1, 1},
+     .serial = {4, 2, 1.25, 1, 1, 1, 1}},
+    {.name = "[3, 2]",
+     .shape = "[268435456]",
+     .bytes = 1073741824.,
+     .src_mesh = "[1, 1]",
+     .src_spec = "R",
+     .dst_mesh = "[3, 2]",
+     .dst_spec = "R",
+     .slots = {1, 2, 2, 2, 2},
+     .n_nodes = 4,
+     .n_src_nodes = 1,
+     .bound = 1,
+     .free = {6, 3, 1.1667, 1, 1, 1, 1},
+     .serial = {6, 3, 1.1667, 1, 1, 1, 1}},
+    {.name = "[4, 2]",
+     .shape = "[268435456]",
+     .bytes = 1073741824.,
+     .src_mesh = "[1, 1]",
+     .src_spec = "R",
+     .dst_mesh = "[4, 2]",
+     .dst_spec = "R",
+     .slots = {1, 2, 2, 2, 2},
+     .n_nodes = 5,
+     .n_src_nodes = 1,
+     .bound = 1,
+     .free = {8, 4, 1.125, 1, 1, 1, 1},
+     .serial = {8, 4, 1.125, 1, 1, 1, 1}},
+    {.name = "1",
+     .shape = "[1024, 1024, 512]",
+     .bytes = 2147483648.,
+     .src_mesh = "[2, 4]",
+     .src_spec = "S0RR",
+     .dst_mesh = "[2, 4]",
+     .dst_spec = "S0RR",
+     .slots = {4, 4, 4, 4, 4},
+     .n_nodes = 4,
+     .n_src_nodes = 2,
+     .bound = 0.5,
+     .free = {2, .5, .5, .5, .5, .5, .5},
+     .serial = {2, .5, .5, 0, .5, .5, .5}},
+    {.name = "2",
+     .shape = "[1024, 1024, 512]",
+     .bytes = 2147483648.,
+     .src_mesh = "[2, 4]",
+     .src_spec = "RRR",
+     .dst_mesh = "[2, 4]",
+     .dst_spec = "S0RR",
+     .slots = {4, 4, 4, 4, 4},
+     .n_nodes = 4,
+     .n_src_nodes = 2,
+     .bound = 0.5,
+     .free = {2, .5, .5, .5, 1, .5, .5},
+     .serial = {2, .5, 0, 0, 1, .5, .5}},
+    {.name = "3",
+     .shape = "[1024, 1024, 512]",
+     .bytes = 2147483648.,
+     .src_mesh = "[2, 4]",
+     .src_spec = "RS0R",
+     .dst_mesh = "[2, 4]",
+     .dst_spec = "S0RR",
+     .slots = {4, 4, 4, 4, 4},
+     .n_nodes = 4,
+     .n_src_nodes = 2,
+     .bound = 0.5,
+     .free = {2, .5, .5, .5, .5, .5, .5},
+     .serial = {3, .625, 0, 0, .75, .75, .5}},
+    {.name = "4",
+     .shape = "[1024, 1024, 512]",
+     .bytes = 2147483648.,
+     .src_mesh = "[2, 4]",
+     .src_spec = "RS01R",
+     .dst_mesh = "[2, 4]",
+     .dst_spec = "S01RR",
+     .slots = {4, 4, 4, 4, 4},
+     .n_nodes = 4,
+     .n_src_nodes = 2,
+     .bound = 0.5,
+     .free = {.5, .5, .5, .5, .5, .5, .5},
+     .serial = {.75, .75, 0, 0, .75, .75, .5}},
+    {.name = "5",
+     .shape = "[1024, 1024, 512]",
+     .bytes = 2147483648.,
+     .src_mesh = "[2, 4]",
+     .src_spec = "S1RR",
+     .dst_mesh = "[2, 4]",
+     .dst_spec = "S0RR",
+     .slots = {4, 4, 4, 4, 4},
+     .n_nodes = 4,
+     .n_src_nodes = 2,
+     .bound = 0.5,
+     .free = {2, .5, .5, .5, 1, .5, .5},
+     .serial = {2, .5, 0, 0, 1, 1, .5}},
+    {.name = "6",
+     .shape = "[3072, 1024, 170]",
+     .bytes = 2139095040.,
+     .src_mesh = "[2, 4]",
+     .src_spec = "S0RR",
+     .dst_mesh = "[3, 4]",
+     .dst_spec = "S0RR",
+     .slots = {4, 4, 4, 4, 4},
+     .n_nodes = 5,
+     .n_src_nodes = 2,
+     .bound = 0.5,
+     .free = {2, .5, .5, .5, .5, .5, .5},
+     .serial = {0, .5, .5, 0, 1, 1, .5}},
+    {.name = "7",
+     .shape = "[1024, 1024, 512]",
+     .bytes = 2147483648.,
+     .src_mesh = "[1, 4]",
+     .src_spec = "S1RR",
+     .dst_mesh = "[2, 4]",
+     .dst_spec = "RRR",
+     .slots = {4, 4, 4, 4, 4},
+     .n_nodes = 3,
+     .n_src_nodes = 1,
+     .bound = 1,
+     .free = {8, 2, 1.375, 1, 1, 1, 1},
+     .serial = {8, 2, 1.375, 0, 1, 1, 1}},
+    {.name = "9",
+     .shape = "[1024, 1024, 512]",
+     .bytes = 2147483648.,
+     .src_mesh = "[2, 4]",
+     .src_spec = "RS0R",
+     .dst_mesh = "[2, 4]",
+     .dst_spec = "RRS0",
+     .slots = {4, 4, 4, 4, 4},
+     .n_nodes = 4,
+     .n_src_nodes = 2,
+     .bound = 0.5,
+     .free = {2, .5, .5, .5, .5, .5, .5},
+     .serial = {3, .625, 0, 0, .75, .75, .5}},
+};
+
+static void node_list(uint32_t first, uint32_t end, char *out, size_t size)
+{
+    size_t used = 0;
+    for (uint32_t i = first; i < end; i++) {
+        used += (size_t)snprintf(out + used, size - used, "%s\"n%u\"",
+                                 i > first ? ", " : "", i);
+    }
+}
+
+static void make(struct lab *lab, const struct suite_case *of,
+                 enum config config, bool serial)
+{
+    char model[256], scenario[1024], train[64], infer[64];
+    node_list(0, of->n_src_nodes, train, sizeof(train));
+    node_list(of->n_src_nodes, of->n_nodes, infer, sizeof(infer));
+    snprintf(model, sizeof(model),
+             "{'tensor': {'name': 'w', 'shape': %s, 'dtype': 'int32'}}",
+             of->shape);
+    snprintf(
+        scenario, sizeof(scenario),
+        "{'mode': 'disaggregated', %s, 'serialize': %s, 'train': {'layout': "
+        "'spec', 'mesh': %s, 'spec': '%s', 'nodes': [%s]}, 'infer': {'layout': "
+        "'spec', 'mesh': %s, 'spec': '%s', 'nodes': [%s]}}",
+        config_text[config], serial ? "true" : "false", of->src_mesh,
+        of->src_spec, train, of->dst_mesh, of->dst_spec, infer);
+    enum rf_status status =
+        lab_make(lab, model, scenario, of->slots, of->n_nodes);
+    ck_assert_msg(status == RF_OK, "case %s: %s", of->name, lab->err.text);
+}
+
+/* Filling a chain costs up to 2 %; nothing else may be lost. */
+static void expect(const struct suite_case *of, enum config config, bool serial,
+                   double expected)
+{
+    struct lab lab;
+    make(&lab, of, config, serial);
+    double time = lab_time(&lab, of->bytes);
+    ck_assert_msg(time >= expected * 0.999 && time <= expected * 1.02,
+                  "case %s, %s, %s: %.4f instead of %.4f", of->name,
+                  config_text[config], serial ? "serial" : "free", time,
+                  expected);
+    lab_free(&lab);
+}
+
+START_TEST(test_strategy_links_times_of_the_resharding_suite)
+{
+    const struct suite_case *of = &cases[_i];
+    for (unsigned config = 0; config < N_CONFIGS; config++) {
+        if (of->free[config] > 0) {
+            expect(of, config, false, of->free[config]);
+        }
+        if (of->serial[config] > 0) {
+            expect(of, config, true, of->serial[config]);
+        }
+    }
+}
+END_TEST
+
+START_TEST(test_strategy_links_order_reaches_the_bound)
+{
+    const struct suite_case *of = &cases[_i];
+    expect(of, BROADCAST_ORDER, true, of->bound);
+    expect(of, BROADCAST_ORDER, false, of->bound);
+}
+END_TEST
+
+/* The physical bound of planner/predict/bounds.h is the same number. */
+START_TEST(test_strategy_links_bound_agrees)
+{
+    const struct suite_case *of = &cases[_i];
+    static const char *const names[] = {"a", "b", "c", "d", "e"};
+    struct lab lab;
+    struct rf_links links;
+    struct rf_bound bound;
+    make(&lab, of, BROADCAST_ORDER, false);
+    lab_links(&links, of->n_nodes, 0, 0, 2);
+    ck_assert_int_eq(rf_cost_bound(lab.plan, &links, names, &bound, NULL),
+                     RF_OK);
+    ck_assert_double_eq_tol(bound.ms, of->bound * of->bytes / 2e6, 1e-6);
+    rf_links_free(&links);
+    lab_free(&lab);
+}
+END_TEST
+
+/* What predictions are made of agrees with links on which every op is a flow of
+ * its own. */
+START_TEST(test_strategy_links_simulation_agrees)
+{
+    static const char *const names[] = {"a", "b", "c", "d", "e"};
+    const struct suite_case *of = &cases[_i];
+    for (unsigned i = 0; i < 2 * N_CONFIGS; i++) {
+        struct lab lab;
+        struct rf_links links;
+        struct rf_simulated found;
+        double time;
+        make(&lab, of, (enum config)(i / 2), i % 2 == 1);
+        time = lab_time(&lab, of->bytes);
+        lab_links(&links, of->n_nodes, 0, 0, of->bytes / 1e9);
+        ck_assert_int_eq(
+            rf_simulate(&(struct rf_simulate_env){.plan = lab.plan,
+                                                  .schedule = lab.schedule,
+                                                  .links = &links,
+                                                  .node_names = names},
+                        &found, NULL),
+            RF_OK);
+        /* Turns of ranks, which stop whole flows, are the less exact part. */
+        ck_assert_msg(found.ms / 1e3 >= time * 0.98 &&
+                          found.ms / 1e3 <= time * (i % 2 == 1 ? 1.35 : 1.04),
+                      "case %s, %s, %s: %.4f instead of %.4f", of->name,
+                      config_text[i / 2], i % 2 == 1 ? "serial" : "free",
+                      found.ms / 1e3, time);
+        rf_links_free(&links);
+        lab_free(&lab);
+    }
+}
+END_TEST
+
+/* Seconds of a case with a strategy, every op a flow of its own. */
+static double seconds(const struct suite_case *of, enum rf_strategy strategy)
+{
+    struct lab lab;
+    double time;
+    make(&lab, of, SEND_RECV, false);
+    rf_schedule_destroy(lab.schedule);
+    lab.spec->strategy = strategy;
+    ck_assert_int_eq(
+        rf_schedule_build(lab.plan, RF_NONE, &lab.schedule, &lab.err), RF_OK);
+    lab_unfold(lab.schedule);
+    time = lab_time(&lab, of->bytes);
+    lab_free(&lab);
+    return time;
+}
+
+/* By the same independent simulation of ops, no strategy is more than 5 %
+ * faster than the one that auto takes. */
+START_TEST(test_strategy_links_auto_takes_the_fastest)
+{
+    static const char *const names[] = {"a", "b", "c", "d", "e"};
+    const struct suite_case *of = &cases[_i];
+    struct lab lab;
+    struct rf_links links;
+    struct rf_choice choice;
+    double best = INFINITY;
+    make(&lab, of, SEND_RECV, false);
+    lab_links(&links, of->n_nodes, 0, 0, of->bytes / 1e9);
+    ck_assert(rf_links_assume(&links));
+    ck_assert_int_eq(rf_choose_strategy(
+                         &(struct rf_choose_env){.plan = lab.plan,
+                                                 .links = &links,
+                                                 .node_names = names,
+                                                 .crosses_nodes = true,
+                                                 .max_ops = RF_CHOOSE_MAX_OPS},
+                         &choice, NULL),
+                     RF_OK);
+    for (unsigned s = 0; s < RF_STRATEGIES; s++) {
+        best = RF_MIN(best, seconds(of, (enum rf_strategy)s));
+    }
+    ck_assert_msg(seconds(of, choice.taken) <= best * 1.05,
+                  "case %s: %s takes %.4f, the best %.4f", of->name,
+                  rf_strategy_name(choice.taken), seconds(of, choice.taken),
+                  best);
+    rf_links_free(&links);
+    lab_free(&lab);
+}
+END_TEST
+
+Suite *test_strategy_links_suite(void);
+Suite *test_strategy_links_suite(void)
+{
+    Suite *suite = suite_create("strategy_links");
+    TCase *tests = tcase_create("strategy_links");
+    int n = (int)RF_ARRAY_SIZE(cases);
+    tcase_set_timeout(tests, 30);
+    tcase_add_loop_test(
+        tests, test_strategy_links_times_of_the_resharding_suite, 0, n);
+    tcase_add_loop_test(tests, test_strategy_links_order_reaches_the_bound, 0,
+                        n);
+    tcase_add_loop_test(tests, test_strategy_links_bound_agrees, 0, n);
+    tcase_add_loop_test(tests, test_strategy_links_simulation_agrees, 0, n);
+    tcase_add_loop_test(tests, test_strategy_links_auto_takes_the_fastest, 0,
+                        n);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

@@ -1,13 +1,13 @@
 /*
  * bfloat16 to fp8 e4m3 with 128×128 block scales on the device (formula
  * "amax_448", common/fp8.h): the kernels' host side, and the hooks that
- * quantise what arrived (transport/memory.h).
+ * quantise what arrived (transport/method/memory.h).
  */
 #ifndef RF_CUDA_FP8_H
 #define RF_CUDA_FP8_H
 
 #include "cuda/device.h"
-#include "transport/memory.h"
+#include "transport/method/memory.h"
 
 /* One matrix; all pointers are device addresses. */
 struct rf_fp8_matrix {

@@ -2,7 +2,7 @@
 #ifndef RF_CUDA_HEALTH_H
 #define RF_CUDA_HEALTH_H
 
-#include "transport/module.h"
+#include "transport/method/module.h"
 
 /* Fills the members of `out` that NVML and the driver know of a CUDA device;
  * what they do not tell stays not known. */

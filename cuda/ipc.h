@@ -11,8 +11,8 @@
 
 #include "cuda/api.h"
 #include "cuda/fdpass.h"
-#include "transport/method.h"
-#include "transport/nodeshm.h"
+#include "transport/method/method.h"
+#include "transport/method/node_memory.h"
 
 /* What a rank tells the others; opaque bytes on the wire. */
 struct rf_ipc_export {

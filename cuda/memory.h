@@ -1,8 +1,8 @@
-/* Device memory behind transport/memory.h. */
+/* Device memory behind transport/method/memory.h. */
 #ifndef RF_CUDA_MEMORY_H
 #define RF_CUDA_MEMORY_H
 
-#include "transport/memory.h"
+#include "transport/method/memory.h"
 
 /* Arenas are multiples of this, so that an IPC handle covers one arena only. */
 #define RF_DEVICE_ALIGN (UINT64_C(2) << 20)

@@ -35,7 +35,7 @@
 #include "cuda/ipc_rounds.h"
 #include "cuda/methods.h"
 #include "cuda/timing.h"
-#include "transport/nodeshm.h"
+#include "transport/method/node_memory.h"
 
 #define CLOSE_WAIT_NS (2 * RF_NS_PER_S)
 

@@ -2,7 +2,7 @@
  * Method ucx-cuda: packed messages over UCX's tagged messages, in the lockstep
  * steps of cuda/steps.h.
  *
- * open    refit-ucx.so's wire (transport/ucx_wire.h), which the worker lends,
+ * open    refit-ucx.so's wire (transport/method/ucx_wire.h), which the worker lends,
  *         registers arenas and buffers and connects ranks that have ops with
  *         each other.
  * start   begins an iteration; progress() then looks at how far each step is.
@@ -30,7 +30,7 @@
 #include "cuda/methods.h"
 #include "cuda/pair.h"
 #include "cuda/phases.h"
-#include "transport/ucx_wire.h"
+#include "transport/method/ucx_wire.h"
 
 #define SLOTS RF_BUFFER_SLOTS
 enum { SEND, RECV, BUFFERS };

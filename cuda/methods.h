@@ -6,10 +6,10 @@
 
 #include "common/clock.h"
 #include "common/log.h"
-#include "transport/method.h"
-#include "transport/ucx_wire.h"
+#include "transport/method/method.h"
+#include "transport/method/ucx_wire.h"
 
-/* The methods; their infos are those of transport/method_info.c. */
+/* The methods; their infos are those of transport/info/method_info.c. */
 extern const struct rf_method_ops rf_cuda_method_nccl, rf_cuda_method_ipc,
     rf_cuda_method_nvshmem, rf_cuda_method_ucx;
 

@@ -2,7 +2,7 @@
  * The table that refit-worker finds in refit-cuda.so, and what it tells about
  * the node: driver, devices, libraries, and why something is missing.
  */
-#include "transport/module.h"
+#include "transport/method/module.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -8,7 +8,7 @@
 #define RF_CUDA_NCCL_BUFFERS_H
 
 #include "cuda/nccl_api.h"
-#include "transport/memory.h"
+#include "transport/method/memory.h"
 
 #define RF_NCCL_BUFFERS 2u /* send and receive */
 

@@ -6,7 +6,7 @@
 #define RF_CUDA_NCCL_COMM_H
 
 #include "cuda/nccl_api.h"
-#include "transport/method.h"
+#include "transport/method/method.h"
 
 struct rf_nccl_comms {
     const struct rf_method_env *env;

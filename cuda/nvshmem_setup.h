@@ -8,7 +8,7 @@
 #define RF_CUDA_NVSHMEM_SETUP_H
 
 #include "cuda/nvshmem_api.h"
-#include "transport/method.h"
+#include "transport/method/method.h"
 
 struct rf_nvshmem_setup {
     const struct rf_nvshmem *api;

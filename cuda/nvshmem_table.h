@@ -7,7 +7,7 @@
 #define RF_CUDA_NVSHMEM_TABLE_H
 
 #include "cuda/steps.h"
-#include "transport/method.h"
+#include "transport/method/method.h"
 
 /* Where a message goes: into the slot of the receiver's step `index`, which
  * alternate. */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "common/mem.h"
-#include "transport/copy.h"
+#include "transport/codec/strided_copy.h"
 
 #define DIRECT_ALIGN 16
 /* Packing and unpacking 4 MiB go through the device's memory four times, about

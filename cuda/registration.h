@@ -6,7 +6,7 @@
 #ifndef RF_CUDA_REGISTRATION_H
 #define RF_CUDA_REGISTRATION_H
 
-#include "transport/method.h"
+#include "transport/method/method.h"
 
 /* What a rank tells the others: both are empty if it could do its part well. */
 struct rf_registration_report {

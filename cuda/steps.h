@@ -25,7 +25,7 @@
 #define RF_CUDA_STEPS_H
 
 #include "cuda/tiles.h"
-#include "transport/method.h"
+#include "transport/method/method.h"
 
 #define RF_SEGMENT_ALIGN 256
 

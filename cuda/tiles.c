@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "transport/copy.h"
+#include "transport/codec/strided_copy.h"
 
 /* A row of a tile at the widest unit: long contiguous runs are cut into rows
  * of this many bytes. */

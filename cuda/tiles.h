@@ -13,7 +13,7 @@
 #include "common/err.h"
 #include "cuda/kernels.h"
 #include "planner/schedule/schedule.h"
-#include "transport/memory.h"
+#include "transport/method/memory.h"
 
 /* Unit classes: log2 of the unit's bytes, 0 … 4. */
 #define RF_UNIT_CLASSES 5

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "transport/module.h"
+#include "transport/method/module.h"
 
 /* Before this process has a context on the device: what is in use then is
  * somebody else's. */

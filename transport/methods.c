@@ -5,8 +5,8 @@
  * of a method are looked up on the worker only, those of device methods in
  * refit-cuda.so, that of UCX in refit-ucx.so.
  */
-#include "transport/method.h"
-#include "transport/module.h"
+#include "transport/method/method.h"
+#include "transport/method/module.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -7,7 +7,7 @@
 
 #include <ucp/api/ucp.h>
 
-#include "transport/method.h"
+#include "transport/method/method.h"
 
 /* Fields of a card: each a length and that many bytes. */
 void rf_ucx_append(struct rf_blob *card, const void *data, size_t size);

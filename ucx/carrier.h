@@ -27,8 +27,8 @@
 
 #include <ucp/api/ucp.h>
 
-#include "transport/copy.h"
-#include "transport/engine.h"
+#include "transport/codec/strided_copy.h"
+#include "transport/engine/engine.h"
 #include "ucx/card.h"
 #include "ucx/choices.h"
 #include "ucx/endpoint.h"

@@ -7,7 +7,7 @@
 
 #include <ucp/api/ucp.h>
 
-#include "transport/method.h"
+#include "transport/method/method.h"
 
 #define RF_UCX_NAMES_BYTES 112
 #define RF_UCX_CHOICE_BYTES (RF_UCX_NAMES_BYTES + 16)

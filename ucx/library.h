@@ -10,7 +10,7 @@
 
 #include <ucp/api/ucp.h>
 
-#include "transport/method.h"
+#include "transport/method/method.h"
 
 /* What UCX takes from a TCP connection at once, unless UCX_TCP_RX_SEG_SIZE says
  * otherwise. */
@@ -29,7 +29,7 @@ struct rf_ucx_arena;
 /* What for: each has a context with features of its own. */
 enum rf_ucx_use {
     RF_UCX_CARRY, /* ops of the host methods' engine (carrier.h) */
-    RF_UCX_WIRE,  /* tagged messages (transport/ucx_wire.h) */
+    RF_UCX_WIRE,  /* tagged messages (transport/method/ucx_wire.h) */
     RF_UCX_USES,
 };
 

@@ -4,7 +4,7 @@
  * is the table that refit-worker finds in refit-ucx.so, with what method
  * ucx-cuda of refit-cuda.so needs (wire.h).
  */
-#include "transport/module.h"
+#include "transport/method/module.h"
 #include "ucx/carrier.h"
 #include "ucx/wire.h"
 

@@ -1,5 +1,5 @@
 /*
- * Tagged messages between ranks. See transport/ucx_wire.h.
+ * Tagged messages between ranks. See transport/method/ucx_wire.h.
  *
  * A tag is the sender's rank and the number of its messages to this receiver so
  * far, which both count. Empty messages of the same sequence connect ranks in

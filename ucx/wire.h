@@ -2,7 +2,7 @@
 #ifndef RF_UCX_WIRE_H
 #define RF_UCX_WIRE_H
 
-#include "transport/ucx_wire.h"
+#include "transport/method/ucx_wire.h"
 
 extern const struct rf_ucx_wire_ops rf_ucx_wire_ops;
 

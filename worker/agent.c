@@ -24,7 +24,7 @@
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/text.h"
-#include "transport/loop.h"
+#include "transport/net/loop.h"
 #include "worker/inspect.h"
 #include "worker/join.h"
 #include "worker/process.h"

@@ -7,10 +7,10 @@
 #include <uv.h>
 
 #include "common/sm.h"
-#include "transport/clock_offset.h"
-#include "transport/conn.h"
-#include "transport/file_names.h"
-#include "transport/messages.h"
+#include "transport/control/clock_offset.h"
+#include "transport/control/conn.h"
+#include "transport/disk/disk_names.h"
+#include "transport/control/message_fields.h"
 #include "worker/agent.h"
 #include "worker/helper.h"
 #include "worker/join.h"

@@ -6,8 +6,8 @@
 #include <stdint.h>
 
 #include "common/err.h"
-#include "transport/messages.h"
-#include "transport/tls.h"
+#include "transport/control/message_fields.h"
+#include "transport/control/tls.h"
 
 #define RF_BOOT_CANDIDATES_MAX 64
 

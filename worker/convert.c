@@ -3,7 +3,7 @@
  *
  * Elements are moved with memcpy because a run may start at any byte. A
  * narrowed NaN is quiet and keeps its sign and the upper bits of its payload,
- * as transport/cast.c has it; the pattern never makes one, checkpoints may.
+ * as transport/codec/cast.c has it; the pattern never makes one, checkpoints may.
  */
 #include "worker/convert.h"
 

@@ -1,7 +1,7 @@
 /*
  * Element casts on the processor, the rule that verification holds every
  * method to. Exact to the bit: to narrower types round to nearest even, to
- * wider ones nothing is lost. Kept apart from transport/cast.h, which methods
+ * wider ones nothing is lost. Kept apart from transport/codec/cast.h, which methods
  * use, so that one is checked by the other.
  */
 #ifndef RF_WORKER_CONVERT_H

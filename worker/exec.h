@@ -9,8 +9,8 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#include "transport/messages.h"
-#include "transport/method.h"
+#include "transport/control/message_fields.h"
+#include "transport/method/method.h"
 #include "worker/fill.h"
 
 /* What one rank brings to an exchange of all ranks of the attempt, and what it

@@ -2,7 +2,7 @@
 #ifndef RF_WORKER_EXEC_INTERNAL_H
 #define RF_WORKER_EXEC_INTERNAL_H
 
-#include "transport/module.h"
+#include "transport/method/module.h"
 #include "worker/exec.h"
 #include "worker/probe.h"
 #include "worker/task.h"

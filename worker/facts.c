@@ -23,8 +23,8 @@
 #include "common/text.h"
 #include "common/variables.h"
 #include "common/version.h"
-#include "transport/method.h"
-#include "transport/module.h"
+#include "transport/method/method.h"
+#include "transport/method/module.h"
 #include "worker/process.h"
 #include "worker/rdma.h"
 

@@ -2,7 +2,7 @@
 #ifndef RF_WORKER_FACTS_H
 #define RF_WORKER_FACTS_H
 
-#include "transport/messages.h"
+#include "transport/control/message_fields.h"
 
 /* Fills the members that say what the node is to a process with this one's
  * environment, of an initialised `hello`; not those of the agent and of how it

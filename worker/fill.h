@@ -8,7 +8,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#include "transport/memory.h"
+#include "transport/method/memory.h"
 
 /* How far reading has come; others may look at it meanwhile. */
 struct rf_reading {

@@ -19,8 +19,8 @@
 
 #include "common/log.h"
 #include "common/mem.h"
-#include "transport/conn.h"
-#include "transport/loop.h"
+#include "transport/control/conn.h"
+#include "transport/net/loop.h"
 #include "worker/process.h"
 
 #define ARGUMENTS_MAX 16 /* of the process */

@@ -10,7 +10,7 @@
 #include <sys/types.h>
 #include <uv.h>
 
-#include "transport/messages.h"
+#include "transport/control/message_fields.h"
 
 #define RF_HELPER_CONTROL_FD 3
 

@@ -19,7 +19,7 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "transport/tcp.h"
+#include "transport/net/tcp_options.h"
 
 #define STAGGER_MS 250
 #define ADDRESSES_MAX 8 /* of one name */

@@ -5,7 +5,7 @@
 #ifndef RF_WORKER_JOIN_H
 #define RF_WORKER_JOIN_H
 
-#include "transport/conn.h"
+#include "transport/control/conn.h"
 #include "worker/boot.h"
 
 struct rf_join;

@@ -1,5 +1,5 @@
 /*
- * Host memory: allocation, fill, poison, verify. See transport/memory.h.
+ * Host memory: allocation, fill, poison, verify. See transport/method/memory.h.
  *
  * An arena is a memfd mapped shared and touched whole at allocation, so that
  * page faults never fall into a timed region.

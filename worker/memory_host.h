@@ -3,7 +3,7 @@
 #ifndef RF_WORKER_MEMORY_HOST_H
 #define RF_WORKER_MEMORY_HOST_H
 
-#include "transport/memory.h"
+#include "transport/method/memory.h"
 
 extern const struct rf_memory_ops rf_memory_host;
 

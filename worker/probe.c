@@ -17,7 +17,7 @@
 #include "common/clock.h"
 #include "common/mem.h"
 #include "common/memory_info.h"
-#include "transport/copy.h"
+#include "transport/codec/strided_copy.h"
 #include "worker/memory_host.h"
 #include "worker/probe_link.h"
 

@@ -7,9 +7,9 @@
 
 #include <stdatomic.h>
 
-#include "transport/messages.h"
-#include "transport/method.h"
-#include "transport/module.h"
+#include "transport/control/message_fields.h"
+#include "transport/method/method.h"
+#include "transport/method/module.h"
 
 struct rf_probe {
     const struct rf_world *world;

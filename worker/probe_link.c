@@ -23,7 +23,7 @@
 
 #include "common/bytes.h"
 #include "common/clock.h"
-#include "transport/datalink.h"
+#include "transport/tcp/datalink.h"
 
 #define STREAMS ((size_t)2)
 #define WRITE_BYTES ((size_t)1 << 20)

@@ -8,7 +8,7 @@
 #include <sys/types.h>
 
 #include "common/err.h"
-#include "transport/schema.h"
+#include "transport/control/schema.h"
 
 /* No core dumps and no reading of this process's memory by others of the same
  * user (it holds a key), no descriptors beyond the standard ones, no death by

@@ -5,7 +5,7 @@
 #ifndef RF_WORKER_QUANTIZE_H
 #define RF_WORKER_QUANTIZE_H
 
-#include "transport/memory.h"
+#include "transport/method/memory.h"
 
 /* The hooks of host memory. */
 enum rf_status rf_quantizer_create(const struct rf_quantizer_env *env,

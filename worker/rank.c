@@ -25,8 +25,8 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/mem.h"
-#include "transport/conn.h"
-#include "transport/loop.h"
+#include "transport/control/conn.h"
+#include "transport/net/loop.h"
 #include "worker/exec.h"
 #include "worker/process.h"
 

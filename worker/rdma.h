@@ -3,7 +3,7 @@
 #ifndef RF_WORKER_RDMA_H
 #define RF_WORKER_RDMA_H
 
-#include "transport/messages.h"
+#include "transport/control/message_fields.h"
 
 /* What is found below the folder `root`: "" for this machine. Never fails. */
 void rf_rdma_find(const char *root, struct rf_msg_rdma *out);

@@ -6,7 +6,7 @@
 #ifndef RF_WORKER_SIGNS_H
 #define RF_WORKER_SIGNS_H
 
-#include "transport/messages.h"
+#include "transport/control/message_fields.h"
 
 /* Leaves this node's sign in each folder of BOOT's "shared" and puts what it
  * found into HELLO's "folders" (none when nothing is shared), in the place of

@@ -6,7 +6,7 @@
 #ifndef RF_WORKER_STAGING_H
 #define RF_WORKER_STAGING_H
 
-#include "transport/memory.h"
+#include "transport/method/memory.h"
 #include "worker/blocks.h"
 
 /* Threads that read a checkpoint; each reads a block at a time. */

@@ -6,7 +6,7 @@
 #define RF_WORKER_STEP_INPUT_H
 
 #include "common/err.h"
-#include "transport/tls.h"
+#include "transport/control/tls.h"
 
 #define RF_STEP_LINE_MAX 8192
 

@@ -6,7 +6,7 @@
 #define RF_WORKER_TASK_H
 
 #include "planner/scenario/world.h"
-#include "transport/messages.h"
+#include "transport/control/message_fields.h"
 
 struct rf_task {
     struct rf_model *model;

@@ -8,7 +8,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#include "transport/memory.h"
+#include "transport/method/memory.h"
 
 /* See rf_memory_ops.verify, which it does; `abort` (NULL: nothing) ends it. */
 enum rf_status rf_verify(const struct rf_verify_job *job,

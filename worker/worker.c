@@ -20,7 +20,7 @@
 #include "common/descriptors.h"
 #include "common/log.h"
 #include "common/version.h"
-#include "transport/msg.h"
+#include "transport/control/message_types.h"
 #include "worker/agent.h"
 #include "worker/facts.h"
 #include "worker/inspect.h"

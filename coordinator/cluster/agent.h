@@ -8,7 +8,7 @@
 
 #include "coordinator/cluster/launch.h"
 #include "coordinator/cluster/log_lines.h"
-#include "transport/conn.h"
+#include "transport/control/conn.h"
 
 struct rf_agent;
 

@@ -3,8 +3,8 @@
 #define RF_COORDINATOR_CLUSTER_BOOT_H
 
 #include "coordinator/config/config.h"
-#include "transport/conn.h"
-#include "transport/messages.h"
+#include "transport/control/conn.h"
+#include "transport/control/message_fields.h"
 
 struct rf_boot {
     const struct rf_config *config;

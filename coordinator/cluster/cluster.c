@@ -18,7 +18,7 @@
 #include "coordinator/cluster/program.h"
 #include "coordinator/cluster/random.h"
 #include "coordinator/config/shared_folders.h"
-#include "transport/loop.h"
+#include "transport/net/loop.h"
 
 #define TICK_MS 100
 #define TOKEN_BYTES 8

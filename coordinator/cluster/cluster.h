@@ -14,7 +14,7 @@
 
 #include "coordinator/cluster/events.h"
 #include "coordinator/config/config.h"
-#include "transport/clock_offset.h"
+#include "transport/control/clock_offset.h"
 
 struct rf_cluster;
 

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "common/err.h"
-#include "transport/messages.h"
+#include "transport/control/message_fields.h"
 
 struct rf_node_events {
     /* A node's HELLO, whose contents may be taken (*hello is then left with all

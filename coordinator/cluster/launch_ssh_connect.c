@@ -20,7 +20,7 @@
 
 #include "common/clock.h"
 #include "coordinator/cluster/launch_ssh.h"
-#include "transport/tcp.h"
+#include "transport/net/tcp_options.h"
 
 #define ADDRESSES_MAX 12
 #define STAGGER_MS 250

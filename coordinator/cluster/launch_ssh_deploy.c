@@ -24,7 +24,7 @@
 #include "common/mem.h"
 #include "coordinator/cluster/launch_ssh.h"
 #include "coordinator/config/names.h"
-#include "transport/module.h"
+#include "transport/method/module.h"
 
 #define FOLDER ".cache/refit-coord"
 #define MODULES 2

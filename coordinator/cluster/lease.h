@@ -8,8 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "transport/clock_offset.h"
-#include "transport/messages.h"
+#include "transport/control/clock_offset.h"
+#include "transport/control/message_fields.h"
 
 /* One node's; zeroed at first. */
 struct rf_lease {

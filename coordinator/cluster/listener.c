@@ -13,7 +13,7 @@
 #include "common/log.h"
 #include "common/mem.h"
 #include "coordinator/cluster/ports.h"
-#include "transport/tcp.h"
+#include "transport/net/tcp_options.h"
 
 /* More than twice what all ports accept in a turn of the loop, so that what a
  * stranger has sent is read before its place is taken. */

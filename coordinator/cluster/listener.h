@@ -18,7 +18,7 @@
 #define RF_COORDINATOR_CLUSTER_LISTENER_H
 
 #include "coordinator/config/config.h"
-#include "transport/conn.h"
+#include "transport/control/conn.h"
 
 struct rf_listener;
 

@@ -3,7 +3,7 @@
 #ifndef RF_COORDINATOR_CLUSTER_LOG_LINES_H
 #define RF_COORDINATOR_CLUSTER_LOG_LINES_H
 
-#include "transport/frame.h"
+#include "transport/control/frame.h"
 
 /* `rank` is RF_NONE for the agent. */
 typedef void (*rf_log_line_fn)(uint32_t rank, const char *line, void *data);

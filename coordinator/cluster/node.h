@@ -21,8 +21,8 @@
 #include "coordinator/cluster/launch.h"
 #include "coordinator/cluster/lease.h"
 #include "coordinator/config/config.h"
-#include "transport/conn.h"
-#include "transport/payload.h"
+#include "transport/control/conn.h"
+#include "transport/control/shared_payload.h"
 
 struct rf_node;
 

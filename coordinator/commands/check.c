@@ -21,7 +21,7 @@
 #include "coordinator/commands/scenarios.h"
 #include "coordinator/commands/signals.h"
 #include "coordinator/run/inspect.h"
-#include "transport/loop.h"
+#include "transport/net/loop.h"
 
 #define CLOCKS_MS 300 /* for the quick leases after joining */
 #define SLOW_START_MS 1500

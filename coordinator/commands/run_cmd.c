@@ -24,7 +24,7 @@
 #include "coordinator/commands/run_app.h"
 #include "coordinator/commands/versions.h"
 #include "coordinator/run/scenario.h"
-#include "transport/loop.h"
+#include "transport/net/loop.h"
 
 #define REDRAW_MS 500
 

@@ -6,7 +6,7 @@
 
 #include "common/mem.h"
 #include "coordinator/config/fabrics.h"
-#include "transport/method.h"
+#include "transport/method/method.h"
 
 /* Figures of "links"; a rate of 0 would be no time at all, so it is refused.
  * Some may be those of one node. */

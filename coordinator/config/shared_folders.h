@@ -4,7 +4,7 @@
 #define RF_COORDINATOR_CONFIG_SHARED_FOLDERS_H
 
 #include "coordinator/config/config.h"
-#include "transport/messages.h"
+#include "transport/control/message_fields.h"
 
 /* Each folder that a scenario of method disk or --export names, once. `token`
  * is hexadecimal text of this launch. NULL: no scenario needs a folder. */

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 #include "coordinator/run/attempt.h"
-#include "transport/messages.h"
+#include "transport/control/message_fields.h"
 
 #define RF_SCHEMA_VERSION 1
 #define RF_RESULT_MAX_BYTES ((size_t)1 << 30) /* of a file that is read */

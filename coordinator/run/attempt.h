@@ -11,9 +11,9 @@
 #include "coordinator/run/rank_log.h"
 #include "coordinator/run/scenario.h"
 #include "planner/predict/bounds.h"
-#include "transport/messages.h"
-#include "transport/method.h"
-#include "transport/trace.h"
+#include "transport/control/message_fields.h"
+#include "transport/method/method.h"
+#include "transport/info/trace.h"
 
 enum rf_outcome {
     RF_OUTCOME_OK,

@@ -8,7 +8,7 @@
 
 #include "coordinator/run/scenario.h"
 #include "coordinator/run/verdict.h"
-#include "transport/messages.h"
+#include "transport/control/message_fields.h"
 
 struct rf_run_exchange;
 

@@ -8,7 +8,7 @@
 #include <jansson.h>
 
 #include "coordinator/run/scenario.h"
-#include "transport/messages.h"
+#include "transport/control/message_fields.h"
 
 /*
  * Whether the nodes of a scenario can use its folders and see in it what the

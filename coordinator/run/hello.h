@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "transport/messages.h"
+#include "transport/control/message_fields.h"
 
 /* Whether two nodes are one machine by their boot ids; false where one is not
  * known. Either may be NULL: a node that has not joined. */

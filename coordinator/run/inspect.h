@@ -9,7 +9,7 @@
 
 #include "coordinator/config/config.h"
 #include "coordinator/run/verdict.h"
-#include "transport/messages.h"
+#include "transport/control/message_fields.h"
 
 /* For an answer to arrive, beyond the time in which a node has it. */
 #define RF_RUN_INSPECT_SLACK_S 60

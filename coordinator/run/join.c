@@ -7,7 +7,7 @@
 #include "common/version.h"
 #include "coordinator/run/hello.h"
 #include "planner/scenario/spec.h"
-#include "transport/method.h"
+#include "transport/method/method.h"
 
 struct member {
     bool joined;

@@ -4,7 +4,7 @@
 
 #include "coordinator/config/config.h"
 #include "coordinator/run/verdict.h"
-#include "transport/messages.h"
+#include "transport/control/message_fields.h"
 
 struct rf_run_join;
 

@@ -7,7 +7,7 @@
 #include "common/mem.h"
 #include "coordinator/run/folders.h"
 #include "coordinator/run/hello.h"
-#include "transport/method.h"
+#include "transport/method/method.h"
 
 static const char *host_of(const struct rf_scenario *scenario, uint32_t node)
 {

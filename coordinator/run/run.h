@@ -19,7 +19,7 @@
 #include "coordinator/config/config.h"
 #include "coordinator/run/attempt.h"
 #include "coordinator/run/inspect.h"
-#include "transport/messages.h"
+#include "transport/control/message_fields.h"
 
 struct rf_run;
 

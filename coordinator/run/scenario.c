@@ -7,7 +7,7 @@
 #include "common/mem.h"
 #include "coordinator/config/links.h"
 #include "planner/plan/export.h"
-#include "transport/method.h"
+#include "transport/method/method.h"
 
 const char *const *rf_scenario_node_names(const struct rf_scenario *scenario)
 {

@@ -2,7 +2,7 @@
 
 #include "common/bytes.h"
 #include "common/mem.h"
-#include "transport/members.h"
+#include "transport/control/start_nodes.h"
 
 static void fill_member(const struct rf_node_config *node,
                         const struct rf_msg_hello *hello,

@@ -5,7 +5,7 @@
  * Parts of rows (a column split) are slow to read, since fetching ahead begins
  * anew with each. Method `host` reads rows from end to end where its ranks copy
  * all of each, and once for all replicas, whoever needs which columns
- * (transport/portions.h). So its ops are sorted by the rows that they have
+ * (transport/engine/portions.h). So its ops are sorted by the rows that they have
  * parts of, and what of a row they read is added up. It does so with copies
  * that wait for nothing; of those that also cast, the model takes none
  * together.

@@ -20,7 +20,7 @@
 #include "common/stats.h"
 #include "tests/lib/planned.h"
 #include "tests/lib/ranks.h"
-#include "transport/copy.h"
+#include "transport/codec/strided_copy.h"
 
 #define MAX_NODES 8
 #define MAX_RANKS 32

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 
 #include "common/hash.h"
-#include "transport/frame.h"
-#include "transport/msg.h"
+#include "transport/control/frame.h"
+#include "transport/control/message_types.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "transport/messages.h"
+#include "transport/control/message_fields.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

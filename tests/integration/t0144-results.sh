@@ -53,7 +53,7 @@ device_keys() {
     echo device
     printf '%s\n' copies device_ms registration
     sed -n '/^#define RF_\(DEVICE_USAGE\|GPU\|COPY_WAYS\)_FIELDS/,/[^\\]$/p' \
-        "$RF_TOP/transport/messages.h" |
+        "$RF_TOP/transport/control/message_fields.h" |
         sed -nE 's/^ *F\(S, [A-Z0-9]+, ([a-z_0-9]+),.*/\1/p'
 }
 

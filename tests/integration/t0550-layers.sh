@@ -50,7 +50,7 @@ test_a_run_that_knows_libssh_is_refused() {
 
 test_results_that_come_to_know_libuv_are_refused() {
     expect_refused coordinator/results/results.c \
-        '#include "transport/conn.h"' 'uv\.h .*transport/conn\.h -> uv\.h'
+        '#include "transport/control/conn.h"' 'uv\.h .*/conn\.h -> uv\.h'
 }
 
 test_a_configuration_that_knows_the_cluster_is_refused() {
@@ -65,7 +65,7 @@ test_a_cluster_that_knows_the_run_is_refused() {
 }
 
 test_a_planner_that_knows_the_transport_is_refused() {
-    expect_refused planner/plan/plan.c '#include "transport/msg.h"' transport/msg.h
+    expect_refused planner/plan/plan.c '#include "transport/control/message_types.h"' transport/control/message_types.h
 }
 
 test_two_modules_that_include_each_other_are_refused() {

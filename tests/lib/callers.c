@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 
 #include "common/mem.h"
-#include "transport/messages.h"
+#include "transport/control/message_fields.h"
 
 int caller_connect(const char *from, const char *to, unsigned port)
 {

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <uv.h>
 
-#include "transport/conn.h"
+#include "transport/control/conn.h"
 
 /* One end under test and what it has seen. */
 struct conn_end {

@@ -5,7 +5,7 @@
 #define RF_TESTS_LIB_PLANNED_CASE_H
 
 #include "tests/lib/planned.h"
-#include "transport/method.h"
+#include "transport/method/method.h"
 
 struct planned_case {
     const struct planned *planned;

@@ -6,7 +6,7 @@
 
 #include "common/mem.h"
 #include "common/pattern.h"
-#include "transport/cast.h"
+#include "transport/codec/cast.h"
 
 #define BUCKET_BYTES 65536
 

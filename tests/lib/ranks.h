@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "transport/method.h"
+#include "transport/method/method.h"
 
 struct test_ranks; /* in shared memory */
 

@@ -8,7 +8,7 @@
 #include "coordinator/commands/advice/findings.h"
 #include "coordinator/config/timeline.h"
 #include "coordinator/run/scenario.h"
-#include "transport/messages.h"
+#include "transport/control/message_fields.h"
 
 /* Rules of thumb about one scenario's meshes (mesh_rules.h). */
 void rf_advise_scenario(const struct rf_scenario *scenario,

@@ -7,7 +7,7 @@
 
 #include "coordinator/commands/advice/words.h"
 #include "coordinator/run/scenario.h"
-#include "transport/messages.h"
+#include "transport/control/message_fields.h"
 
 /* What is looked at. A rule reads only the members that its place in the table
  * fills in. */

@@ -16,7 +16,7 @@
 #include "coordinator/config/links.h"
 #include "planner/predict/choose_strategy.h"
 #include "planner/layout/mesh_rules.h"
-#include "transport/method.h"
+#include "transport/method/method.h"
 
 #define FEWEST_PAIRS 16
 #define MOST_PAIRS 512

@@ -15,7 +15,7 @@
 #include "coordinator/results/result_files.h"
 #include "coordinator/run/scenario.h"
 #include "planner/predict/simulate.h"
-#include "transport/method.h"
+#include "transport/method/method.h"
 
 struct rf_prediction {
     double simulated_ms;

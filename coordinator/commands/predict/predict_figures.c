@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "transport/files.h"
-#include "transport/method.h"
+#include "transport/disk/disk_carrier.h"
+#include "transport/method/method.h"
 
 /* A part of a rank's training memory that is written to its file. */
 struct held_range {

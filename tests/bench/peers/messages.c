@@ -4,7 +4,7 @@
 
 #include "common/mem.h"
 #include "tests/bench/peers/peer.h"
-#include "transport/copy.h"
+#include "transport/codec/strided_copy.h"
 
 static uint8_t *at(const struct peer_env *env, uint8_t mem, uint64_t offset)
 {

@@ -6,7 +6,7 @@
 
 #include "common/mem.h"
 #include "tests/bench/peers/peer.h"
-#include "transport/copy.h"
+#include "transport/codec/strided_copy.h"
 
 #define ROOT 0
 

@@ -7,8 +7,8 @@
 #include "common/clock.h"
 #include "common/mem.h"
 #include "tests/bench/peers/peer.h"
-#include "transport/copy.h"
-#include "transport/method.h"
+#include "transport/codec/strided_copy.h"
+#include "transport/method/method.h"
 
 /* --- The limit: as many contiguous bytes as the plan has -------------------
  */

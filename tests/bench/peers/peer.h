@@ -10,7 +10,7 @@
 #include <stdbool.h>
 
 #include "planner/schedule/schedule.h"
-#include "transport/memory.h"
+#include "transport/method/memory.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -11,8 +11,8 @@
 #include <uv.h>
 
 #include "planner/plan/plan.h"
-#include "transport/conn.h"
-#include "transport/messages.h"
+#include "transport/control/conn.h"
+#include "transport/control/message_fields.h"
 #include "worker/task.h"
 
 /* What is timed, in the order in which it happens. */

@@ -3,7 +3,7 @@
 #ifndef RF_TESTS_FORKED_RANKS_H
 #define RF_TESTS_FORKED_RANKS_H
 
-#include "transport/method.h"
+#include "transport/method/method.h"
 
 #define FORKED_RANKS_MAX 4u
 

@@ -12,7 +12,7 @@
 #include "cuda/methods.h"
 #include "cuda/phases.h"
 #include "planner/scenario/world.h"
-#include "transport/module.h"
+#include "transport/method/module.h"
 
 extern const struct rf_module rf_cuda_module;
 

@@ -8,7 +8,7 @@
 #include "common/mem.h"
 #include "cuda/steps.h"
 #include "tests/lib/random_ops.h"
-#include "transport/cast.h"
+#include "transport/codec/cast.h"
 
 #define RANKS 6u
 #define BUCKET 16384u

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "tests/unit/transport/method_case.h"
-#include "transport/links.h"
+#include "transport/tcp/tcp_carrier.h"
 
 static const struct random_ops_options two_nodes = {
     .n_ranks = 4,

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "tests/lib/planned_case.h"
-#include "transport/module.h"
+#include "transport/method/module.h"
 
 static const char dense[] =
     "{'megatron': {'num_layers': 4, 'hidden_size': 64, 'num_attention_heads': "

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "transport/method.h"
+#include "transport/method/method.h"
 #include "ucx/card.h"
 #include "ucx/choices.h"
 

@@ -8,7 +8,7 @@
 
 #include "tests/unit/transport/method_case.h"
 #include "ucx/carrier.h"
-#include "transport/module.h"
+#include "transport/method/module.h"
 
 extern const struct rf_ucx_module rf_ucx_module;
 

@@ -10,8 +10,8 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "transport/frame.h"
-#include "transport/msg.h"
+#include "transport/control/frame.h"
+#include "transport/control/message_types.h"
 
 struct fake {
     pid_t agent;

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "common/compiler.h"
-#include "transport/cast.h"
+#include "transport/codec/cast.h"
 #include "worker/convert.h"
 
 static uint16_t to_f16(float value)

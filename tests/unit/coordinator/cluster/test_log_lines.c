@@ -4,7 +4,7 @@
 
 #include "coordinator/cluster/log_lines.h"
 #include "planner/scenario/world.h"
-#include "transport/msg.h"
+#include "transport/control/message_types.h"
 
 static char taken[8192];
 

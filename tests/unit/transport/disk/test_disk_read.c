@@ -1,0 +1,45 @@
+/* How much of a file an op reads. */
+#include <check.h>
+
+#include "transport/disk/disk_carrier.h"
+
+/* Eight rows begin `stride` bytes apart; an op reads `run` bytes of each. */
+START_TEST(test_short_rows_are_read_with_what_lies_between)
+{
+    static const struct {
+        uint64_t run, stride, reads;
+    } cases[] = {
+        {1024, 4096, 7 * 4096 + 1024},
+        {1024, 1024, 8 * 1024}, /* nothing lies between */
+        {1024, 8192, 7 * 8192 + 1024},
+        {1024, 8193, 8 * 1024}, /* too far apart */
+        {32767, 65536, 7 * 65536 + 32767},
+        {32768, 65536, 8 * 32768}, /* long enough to be read one by one */
+    };
+    struct rf_op op = {.dep = RF_NO_OP,
+                       .src_mem = RF_MEM_TRAIN,
+                       .dst_mem = RF_MEM_INFER,
+                       .src_item = 1,
+                       .dst_item = 1};
+    for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
+        op.box.extent[d] = 1;
+    }
+    op.box.extent[RF_BOX_DIMS - 1] = cases[_i].run;
+    op.box.extent[RF_BOX_DIMS - 2] = 8;
+    op.src_stride[RF_BOX_DIMS - 1] = op.dst_stride[RF_BOX_DIMS - 1] = 1;
+    op.src_stride[RF_BOX_DIMS - 2] = cases[_i].stride;
+    op.dst_stride[RF_BOX_DIMS - 2] = cases[_i].run + 1;
+    ck_assert_uint_eq(rf_file_read_bytes(&op), cases[_i].reads);
+}
+END_TEST
+
+Suite *test_disk_read_suite(void);
+Suite *test_disk_read_suite(void)
+{
+    Suite *suite = suite_create("disk_read");
+    TCase *tests = tcase_create("file_read");
+    tcase_add_loop_test(tests, test_short_rows_are_read_with_what_lies_between,
+                        0, 6);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

@@ -1,0 +1,246 @@
+/* What waits for what, on schedules made by hand. One rank, so that everything
+ * that may run is handed to us in order. */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/lib/ranks.h"
+#include "transport/engine/flow.h"
+
+#define N_OPS 8
+
+struct lab {
+    struct rf_world world;
+    struct rf_rank ranks[3];
+    struct rf_op ops[N_OPS];
+    struct rf_schedule schedule;
+    enum rf_route routes[N_OPS];
+    struct rf_flow *flow;
+    struct rf_nodeshm *shm;
+};
+
+static uint32_t add(struct lab *lab, uint32_t src, uint32_t dst, uint32_t dep)
+{
+    uint32_t id = (uint32_t)lab->schedule.n_ops++;
+    lab->ops[id] = (struct rf_op){.id = id,
+                                  .src = src,
+                                  .dst = dst,
+                                  .dep = dep,
+                                  .bucket = RF_NO_BUCKET,
+                                  .task = id,
+                                  .src_mem = RF_MEM_TRAIN,
+                                  .dst_mem = RF_MEM_INFER};
+    lab->routes[id] = RF_ROUTE_OWN;
+    return id;
+}
+
+static void init(struct lab *lab, uint32_t n_ranks)
+{
+    memset(lab, 0, sizeof(*lab));
+    lab->world.n_ranks = n_ranks;
+    lab->world.ranks = lab->ranks;
+    lab->schedule.ops = lab->ops;
+}
+
+static void build(struct lab *lab, bool serialize)
+{
+    const struct rf_flow_how how = {.schedule = &lab->schedule,
+                                    .world = &lab->world,
+                                    .routes = lab->routes,
+                                    .serialize = serialize};
+    struct rf_err err;
+    ck_assert_msg(rf_flow_build(&how, &lab->flow, &err) == RF_OK, "%s",
+                  err.text);
+}
+
+static enum rf_status alone(void *data, const void *mine, size_t size,
+                            struct rf_blob *all, struct rf_err *err)
+{
+    (void)data;
+    (void)err;
+    all[0].data = malloc(size);
+    all[0].size = size;
+    memcpy(all[0].data, mine, size);
+    return RF_OK;
+}
+
+static void attach(struct lab *lab)
+{
+    struct rf_plan plan = {.world = &lab->world};
+    struct rf_method_env env = {.plan = &plan, .exchange = alone};
+    struct rf_err err;
+    ck_assert_msg(rf_nodeshm_open(&env, rf_flow_shared_bytes(lab->flow), 0,
+                                  &lab->shm, &err) == RF_OK,
+                  "%s", err.text);
+    rf_flow_attach(lab->flow, lab->shm);
+    rf_flow_start(lab->flow);
+}
+
+static void end(struct lab *lab)
+{
+    rf_flow_destroy(lab->flow);
+    rf_nodeshm_close(lab->shm);
+}
+
+static uint32_t copy_of(const struct lab *lab, uint32_t op)
+{
+    return lab->flow->of_op[op].copy;
+}
+
+static uint32_t needs(const struct lab *lab, uint32_t action)
+{
+    return lab->flow->actions[action].n_needs;
+}
+
+/* The op that was handed out, or N_OPS. */
+static uint32_t taken(struct lab *lab)
+{
+    uint32_t action;
+    return rf_flow_take(lab->flow, &action) ? lab->flow->actions[action].op
+                                            : N_OPS;
+}
+
+START_TEST(test_ops_wait_for_what_wrote_their_source)
+{
+    struct lab lab;
+    init(&lab, 1);
+    add(&lab, 0, 0, RF_NO_OP);
+    add(&lab, 0, 0, 0);
+    add(&lab, 0, 0, 1);
+    build(&lab, false);
+    attach(&lab);
+    for (int iteration = 0; iteration < 3; iteration++) {
+        ck_assert_uint_eq(needs(&lab, copy_of(&lab, 0)), 0);
+        ck_assert_uint_eq(taken(&lab), N_OPS);
+        rf_flow_complete(lab.flow, copy_of(&lab, 0));
+        ck_assert(rf_flow_has_work(lab.flow));
+        ck_assert_uint_eq(taken(&lab), 1);
+        ck_assert_uint_eq(taken(&lab), N_OPS);
+        rf_flow_complete(lab.flow, copy_of(&lab, 1));
+        ck_assert_uint_eq(taken(&lab), 2);
+        rf_flow_complete(lab.flow, copy_of(&lab, 2));
+        ck_assert_uint_eq(taken(&lab), N_OPS);
+        rf_flow_start(lab.flow);
+    }
+    end(&lab);
+}
+END_TEST
+
+/* Buckets 0, 1 and 2; bucket 0 has two readers; 0 and 2 share a slot. */
+START_TEST(test_staging_waits_for_all_readers_of_its_slot)
+{
+    struct lab lab;
+    uint32_t writers[3], readers[4];
+    init(&lab, 1);
+    for (uint32_t b = 0; b < 3; b++) {
+        writers[b] = add(&lab, 0, 0, RF_NO_OP);
+        lab.ops[writers[b]].dst_mem = RF_MEM_STAGE;
+        lab.ops[writers[b]].bucket = b;
+        readers[b] = add(&lab, 0, 0, writers[b]);
+        lab.ops[readers[b]].src_mem = RF_MEM_STAGE;
+        lab.ops[readers[b]].bucket = b;
+    }
+    readers[3] = add(&lab, 0, 0, writers[0]);
+    lab.ops[readers[3]].src_mem = RF_MEM_STAGE;
+    lab.ops[readers[3]].bucket = 0;
+    build(&lab, false);
+    attach(&lab);
+    ck_assert_uint_eq(needs(&lab, copy_of(&lab, writers[1])), 0);
+    ck_assert_uint_eq(needs(&lab, copy_of(&lab, writers[2])), 1);
+    rf_flow_complete(lab.flow, copy_of(&lab, writers[0]));
+    ck_assert_uint_eq(taken(&lab), readers[0]);
+    ck_assert_uint_eq(taken(&lab), readers[3]);
+    rf_flow_complete(lab.flow, copy_of(&lab, readers[0]));
+    ck_assert_uint_eq(taken(&lab), N_OPS);
+    rf_flow_complete(lab.flow, copy_of(&lab, readers[3]));
+    ck_assert_uint_eq(taken(&lab), writers[2]);
+    end(&lab);
+}
+END_TEST
+
+START_TEST(test_turns_follow_tasks_at_both_ranks)
+{
+    struct lab lab;
+    init(&lab, 3);
+    add(&lab, 0, 1, RF_NO_OP);
+    add(&lab, 2, 2, RF_NO_OP); /* local: takes no turn */
+    add(&lab, 1, 2, RF_NO_OP); /* after op 0 at rank 1 */
+    add(&lab, 0, 2, RF_NO_OP); /* after op 0 at rank 0, op 2 at rank 2 */
+    build(&lab, true);
+    ck_assert_uint_eq(needs(&lab, copy_of(&lab, 0)), 0);
+    ck_assert_uint_eq(needs(&lab, copy_of(&lab, 1)), 0);
+    ck_assert_uint_eq(needs(&lab, copy_of(&lab, 2)), 1);
+    ck_assert_uint_eq(needs(&lab, copy_of(&lab, 3)), 2);
+    rf_flow_destroy(lab.flow);
+    build(&lab, false);
+    ck_assert_uint_eq(needs(&lab, copy_of(&lab, 3)), 0);
+    rf_flow_destroy(lab.flow);
+}
+END_TEST
+
+START_TEST(test_ops_of_one_task_do_not_wait_for_each_other)
+{
+    struct lab lab;
+    init(&lab, 2);
+    add(&lab, 0, 1, RF_NO_OP);
+    add(&lab, 0, 1, RF_NO_OP);
+    add(&lab, 1, 0, RF_NO_OP);
+    lab.ops[1].task = 0;
+    build(&lab, true);
+    ck_assert_uint_eq(needs(&lab, copy_of(&lab, 1)), 0);
+    ck_assert_uint_eq(needs(&lab, copy_of(&lab, 2)), 2);
+    rf_flow_destroy(lab.flow);
+}
+END_TEST
+
+START_TEST(test_sends_wait_for_admission_to_staging)
+{
+    struct lab lab;
+    init(&lab, 2);
+    lab.ranks[1].node = 1;
+    add(&lab, 0, 1, RF_NO_OP);
+    add(&lab, 0, 1, RF_NO_OP);
+    add(&lab, 1, 0, RF_NO_OP);
+    for (uint32_t i = 0; i < 3; i++) {
+        lab.routes[i] = RF_ROUTE_LINK;
+    }
+    lab.ops[1].dst_mem = RF_MEM_STAGE;
+    lab.ops[1].bucket = 0;
+    build(&lab, false);
+    ck_assert_uint_eq(needs(&lab, lab.flow->of_op[0].send), 0);
+    ck_assert_uint_eq(needs(&lab, lab.flow->of_op[1].send), 1);
+    ck_assert_uint_eq(lab.flow->of_op[1].recv, RF_NONE);
+    ck_assert_uint_eq(lab.flow->of_op[1].admit, RF_NONE);
+    ck_assert_uint_ne(lab.flow->of_op[2].recv, RF_NONE);
+    ck_assert_uint_eq(lab.flow->of_op[2].send, RF_NONE);
+    rf_flow_destroy(lab.flow);
+}
+END_TEST
+
+START_TEST(test_a_dependency_that_does_not_write_here_is_a_bug)
+{
+    struct lab lab;
+    const struct rf_flow_how how = {
+        .schedule = &lab.schedule, .world = &lab.world, .routes = lab.routes};
+    struct rf_err err;
+    init(&lab, 1);
+    add(&lab, 0, 0, 77);
+    ck_assert_int_eq(rf_flow_build(&how, &lab.flow, &err), RF_ERR_INTERNAL);
+    ck_assert_ptr_nonnull(strstr(err.text, "op 77"));
+}
+END_TEST
+
+Suite *test_flow_suite(void);
+Suite *test_flow_suite(void)
+{
+    Suite *suite = suite_create("flow");
+    TCase *tests = tcase_create("flow");
+    tcase_add_test(tests, test_ops_wait_for_what_wrote_their_source);
+    tcase_add_test(tests, test_staging_waits_for_all_readers_of_its_slot);
+    tcase_add_test(tests, test_turns_follow_tasks_at_both_ranks);
+    tcase_add_test(tests, test_ops_of_one_task_do_not_wait_for_each_other);
+    tcase_add_test(tests, test_sends_wait_for_admission_to_staging);
+    tcase_add_test(tests, test_a_dependency_that_does_not_write_here_is_a_bug);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

@@ -1,0 +1,31 @@
+/*
+ * What a frame carries, encoded once however many connections it goes to. Each
+ * of those keeps it until the last of its bytes is sent, so that a message to a
+ * thousand nodes is in memory once. Reference counted, for one thread. Wiped
+ * when it is freed: it may hold secrets.
+ */
+#ifndef RF_TRANSPORT_PAYLOAD_H
+#define RF_TRANSPORT_PAYLOAD_H
+
+#include "transport/control/message_fields.h"
+
+struct rf_payload {
+    enum rf_msg_type type;
+    unsigned references;
+    size_t size;
+    char bytes[];
+};
+
+/* All begin with one reference, which is the caller's. */
+
+/* `json` is taken (decref'ed) and its secrets wiped. NULL: it cannot be
+ * encoded. */
+struct rf_payload *rf_payload_of_json(enum rf_msg_type type, json_t *json);
+struct rf_payload *rf_payload_of(const struct rf_msg *message);
+struct rf_payload *rf_payload_of_bytes(enum rf_msg_type type, const void *bytes,
+                                       size_t size);
+
+struct rf_payload *rf_payload_keep(struct rf_payload *payload);
+void rf_payload_drop(struct rf_payload *payload); /* NULL is fine */
+
+#endif

@@ -1,0 +1,346 @@
+/*
+ * The carrier of ops through files: opening, names, dispatch. file_write.c and
+ * file_read.c move the bytes. See files.h.
+ *
+ * Files are created exclusively with mode 0600. When all readers of a file are
+ * on its own node, its name is removed as soon as they have it open, so that
+ * nothing can be left behind; otherwise at the end, by every rank of the node
+ * for all of them. Where ranks are killed the agent removes what they left;
+ * where the agent is, the next ranks of its node to open the folder.
+ *
+ * Failures: a folder that cannot be written, is not shared, or is full is
+ * RF_ERR_IO with the folder; the caller then aborts and closes, which removes
+ * every file.
+ */
+#include "transport/disk/disk_carrier.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/mem.h"
+
+/* --- names ---------------------------------------------------------------- */
+
+static enum rf_status path_of(const struct rf_files *files, uint32_t rank,
+                              bool ledger, char out[RF_FILE_PATH_SIZE],
+                              struct rf_err *err)
+{
+    return rf_file_path(files->engine->env->plan->spec->disk_folder,
+                        files->peers[rank].label, rank, ledger, out)
+               ? RF_OK
+               : rf_err_set(err, RF_ERR_IO,
+                            "disk.folder: the name is too long for its files");
+}
+
+static void remove_names(const struct rf_files *files, uint32_t rank)
+{
+    rf_file_remove(files->engine->env->plan->spec->disk_folder, files->label,
+                   rank);
+}
+
+static enum rf_status create_file(struct rf_files *files, bool ledger, int *fd,
+                                  struct rf_err *err)
+{
+    uint32_t rank = files->engine->env->rank;
+    char path[RF_FILE_PATH_SIZE];
+    enum rf_status status = path_of(files, rank, ledger, path, err);
+    if (status != RF_OK) {
+        return status;
+    }
+    *fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (*fd < 0) {
+        return rf_err_errno(err, RF_ERR_IO, errno, "create %s", path);
+    }
+    return RF_OK;
+}
+
+/* *why: the error number of a file that cannot be opened. */
+static enum rf_status open_file(struct rf_files *files, uint32_t rank,
+                                bool ledger, int *why, struct rf_err *err)
+{
+    struct rf_file_peer *peer = &files->peers[rank];
+    int *fd = ledger ? &peer->ledger : &peer->data;
+    char path[RF_FILE_PATH_SIZE];
+    enum rf_status status = path_of(files, rank, ledger, path, err);
+    if (status != RF_OK) {
+        return status;
+    }
+    *fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (*fd < 0) {
+        *why = errno;
+        return rf_err_errno(err, RF_ERR_IO, *why,
+                            "open %s of rank %" PRIu32
+                            " (is the folder shared by all nodes?)",
+                            path, rank);
+    }
+    return RF_OK;
+}
+
+enum rf_status rf_file_reopen(struct rf_files *files, uint32_t rank,
+                              bool ledger, struct rf_err *err)
+{
+    struct rf_file_peer *peer = &files->peers[rank];
+    enum rf_status status;
+    int why = 0;
+    close(ledger ? peer->ledger : peer->data);
+    status = open_file(files, rank, ledger, &why, err);
+    if (status != RF_OK && why == ENOENT) {
+        return rf_err_set(err, RF_ERR_PEER,
+                          "rank %" PRIu32 " gave up and removed its files",
+                          rank);
+    }
+    return status;
+}
+
+/* --- opening -------------------------------------------------------------- */
+
+static bool is_near(const struct rf_files *files, uint32_t rank)
+{
+    return files->engine->flow->slots[rank] != RF_NONE;
+}
+
+/* Finds out what this rank writes and reads. */
+static void plan_files(struct rf_files *files)
+{
+    const struct rf_engine *engine = files->engine;
+    const struct rf_schedule *schedule = engine->env->schedule;
+    size_t cap = 0, n = 0;
+    files->shapes = rf_xcalloc(schedule->n_ops, sizeof(*files->shapes));
+    for (size_t i = 0; i < schedule->n_ops; i++) {
+        const struct rf_op *op = &schedule->ops[i];
+        rf_copy_shape_of(op, &files->shapes[i]);
+        if (op->src == engine->env->rank && !is_near(files, op->dst)) {
+            files->far_readers = true;
+        }
+        if (op->dst == engine->env->rank && !is_near(files, op->src)) {
+            RF_PUSH(files->far, n, cap, engine->flow->of_op[i].recv);
+        }
+    }
+    files->n_far = (uint32_t)n;
+    files->waiting = rf_xcalloc(n, sizeof(*files->waiting));
+    rf_files_plan_image(files);
+}
+
+static enum rf_status prepare(struct rf_engine *engine, void **carrier,
+                              uint16_t *port, struct rf_err *err)
+{
+    struct rf_files *files = rf_xcalloc(1, sizeof(*files));
+    uint32_t n_ranks = engine->env->plan->world->n_ranks;
+    uint32_t n_actions = engine->flow->n_actions;
+    (void)port;
+    files->engine = engine;
+    *carrier = files;
+    files->peers = rf_xcalloc(n_ranks, sizeof(*files->peers));
+    files->named = rf_xcalloc(n_ranks, sizeof(*files->named));
+    for (uint32_t rank = 0; rank < n_ranks; rank++) {
+        files->peers[rank].data = files->peers[rank].ledger = -1;
+    }
+    plan_files(files);
+    files->puts = rf_xcalloc(n_actions, sizeof(*files->puts));
+    files->unsynced = rf_xcalloc(n_actions, sizeof(*files->unsynced));
+    files->gets = rf_xcalloc(n_actions, sizeof(*files->gets));
+    files->stage = rf_calloc(1, RF_FILE_BLOCK);
+    if (files->stage == NULL) {
+        return rf_err_set(err, RF_ERR_NOMEM, "buffer for files");
+    }
+    return rf_file_label(engine->env->data_key, getppid(), files->label)
+               ? RF_OK
+               : rf_err_set(err, RF_ERR_INTERNAL, "no digest");
+}
+
+static enum rf_status take_label(struct rf_file_peer *peer,
+                                 const struct rf_blob *blob, uint32_t rank,
+                                 struct rf_err *err)
+{
+    size_t size = RF_MIN(blob->size, sizeof(peer->label) - 1);
+    if (size > 0) {
+        memcpy(peer->label, blob->data, size);
+    }
+    peer->label[size] = '\0';
+    return size == blob->size && rf_file_label_is_good(peer->label)
+               ? RF_OK
+               : rf_err_set(err, RF_ERR_PROTOCOL,
+                            "rank %" PRIu32 " sent an invalid file name", rank);
+}
+
+/* All ranks have come this far; they exchange the names of their files. */
+static enum rf_status meet(struct rf_files *files, struct rf_err *err)
+{
+    const struct rf_method_env *env = files->engine->env;
+    uint32_t n_ranks = env->plan->world->n_ranks;
+    struct rf_blob *all = rf_xcalloc(n_ranks, sizeof(*all));
+    enum rf_status status = env->exchange(env->exchange_data, files->label,
+                                          strlen(files->label), all, err);
+    if (status == RF_OK) {
+        for (uint32_t rank = 0; rank < n_ranks && status == RF_OK; rank++) {
+            status = take_label(&files->peers[rank], &all[rank], rank, err);
+        }
+        rf_blobs_free(all, n_ranks);
+    }
+    free(all);
+    return status;
+}
+
+/* Once for the node: what killed agents of it have left. */
+static void sweep(const struct rf_files *files)
+{
+    uint32_t first = 0;
+    while (!is_near(files, first)) {
+        first++;
+    }
+    if (first == files->engine->env->rank) {
+        rf_file_sweep(files->engine->env->plan->spec->disk_folder);
+    }
+}
+
+static enum rf_status open_peers(struct rf_files *files, struct rf_err *err)
+{
+    const struct rf_method_env *env = files->engine->env;
+    const struct rf_schedule *schedule = env->schedule;
+    enum rf_status status = RF_OK;
+    int why;
+    for (size_t i = 0; i < schedule->n_ops && status == RF_OK; i++) {
+        const struct rf_op *op = &schedule->ops[i];
+        if (op->dst == env->rank && files->peers[op->src].data < 0) {
+            status = open_file(files, op->src, false, &why, err);
+            if (status == RF_OK) {
+                status = open_file(files, op->src, true, &why, err);
+            }
+        }
+    }
+    return status;
+}
+
+static enum rf_status open_files(void *carrier, struct rf_err *err)
+{
+    struct rf_files *files = carrier;
+    const struct rf_method_env *env = files->engine->env;
+    struct rf_file_peer *own = &files->peers[env->rank];
+    enum rf_status status;
+    for (uint32_t rank = 0; rank < env->plan->world->n_ranks; rank++) {
+        files->named[rank] = is_near(files, rank);
+    }
+    memcpy(own->label, files->label, sizeof(own->label));
+    sweep(files);
+    status = create_file(files, false, &own->data, err);
+    if (status == RF_OK) {
+        status = create_file(files, true, &own->ledger, err);
+    }
+    if (status == RF_OK) {
+        status = meet(files, err);
+    }
+    if (status == RF_OK) {
+        status = open_peers(files, err);
+    }
+    if (status == RF_OK) {
+        status = meet(files, err);
+    }
+    if (status == RF_OK) {
+        status = rf_file_syncer_start(&files->syncer, err);
+    }
+    if (status == RF_OK && !files->far_readers) {
+        remove_names(files, env->rank);
+    }
+    return status;
+}
+
+static void close_files(void *carrier)
+{
+    struct rf_files *files = carrier;
+    uint32_t n_ranks;
+    if (files == NULL) {
+        return;
+    }
+    rf_file_syncer_stop(&files->syncer);
+    n_ranks = files->engine->env->plan->world->n_ranks;
+    for (uint32_t rank = 0; rank < n_ranks; rank++) {
+        if (files->named[rank]) {
+            remove_names(files, rank);
+        }
+        if (files->peers[rank].data >= 0) {
+            close(files->peers[rank].data);
+        }
+        if (files->peers[rank].ledger >= 0) {
+            close(files->peers[rank].ledger);
+        }
+    }
+    free(files->peers);
+    free(files->named);
+    free(files->shapes);
+    free(files->ranges);
+    free(files->puts);
+    free(files->unsynced);
+    free(files->gets);
+    free(files->waiting);
+    free(files->far);
+    free(files->stage);
+    free(files);
+}
+
+/* --- an iteration --------------------------------------------------------- */
+
+static enum rf_status start(void *carrier, struct rf_err *err)
+{
+    struct rf_files *files = carrier;
+    (void)err;
+    files->range_at = 0;
+    files->range_done = 0;
+    files->packed_end = rf_align_up(files->image_end, RF_FILE_BLOCK);
+    files->n_puts = files->put_at = 0;
+    files->put_done = 0;
+    files->n_unsynced = files->n_syncing = 0;
+    files->image_written = files->image_synced = false;
+    files->gets_in = files->gets_out = files->get_done = 0;
+    files->n_waiting = files->n_far;
+    if (files->n_far > 0) {
+        memcpy(files->waiting, files->far, files->n_far * sizeof(*files->far));
+    }
+    return RF_OK;
+}
+
+static void send_action(void *carrier, uint32_t action)
+{
+    struct rf_files *files = carrier;
+    files->puts[files->n_puts++] = action;
+}
+
+static void admit_action(void *carrier, uint32_t action)
+{
+    struct rf_files *files = carrier;
+    files->gets[files->gets_in++ % files->engine->flow->n_actions] = action;
+}
+
+static enum rf_status work(void *carrier, bool *worked, struct rf_err *err)
+{
+    struct rf_files *files = carrier;
+    enum rf_status status = rf_files_write(files, worked, err);
+    return status == RF_OK ? rf_files_read(files, worked, err) : status;
+}
+
+static bool idle(void *carrier)
+{
+    const struct rf_files *files = carrier;
+    return !files->syncing;
+}
+
+static int nap_ms(void *carrier)
+{
+    const struct rf_files *files = carrier;
+    return files->n_waiting > 0 || files->syncing ? 1 : RF_ENGINE_NAP_MS;
+}
+
+const struct rf_carrier_ops rf_carrier_files = {
+    .prepare = prepare,
+    .open = open_files,
+    .start = start,
+    .send = send_action,
+    .admit = admit_action,
+    .work = work,
+    .idle = idle,
+    .nap_ms = nap_ms,
+    .close = close_files,
+};

@@ -1,0 +1,106 @@
+/*
+ * The carrier of ops through files of a shared folder. Internal to transport/.
+ *
+ * Every source rank has two files. `data`: an image of the parts of its
+ * training memory that ops read, each byte at its arena offset, then a region
+ * of packed ops (all others: !rf_op_reads_held()) at offsets handed out as they
+ * come. `ledger`: a 16-byte entry at 16·op id for each packed op and one at
+ * 16·(ops of the world) for the image: u32 generation, u32 zero, u64 offset in
+ * `data`; big-endian. An entry is written after its data.
+ */
+#ifndef RF_TRANSPORT_FILES_H
+#define RF_TRANSPORT_FILES_H
+
+#include <pthread.h>
+
+#include "transport/codec/strided_copy.h"
+#include "transport/engine/engine.h"
+#include "transport/disk/disk_names.h"
+
+#define RF_FILE_BLOCK (UINT64_C(1) << 20)
+#define RF_LEDGER_ENTRY 16
+
+/* The files of one rank as we have them open. */
+struct rf_file_peer {
+    char label[RF_FILE_LABEL_SIZE]; /* of its node's files */
+    int data, ledger;               /* -1: not open */
+    uint32_t generation;            /* in which we last began to read */
+    uint32_t image; /* in which its image was last seen written */
+};
+
+struct rf_file_range {
+    uint64_t at, end;
+};
+
+/* A packed send and where it lies. */
+struct rf_file_put {
+    uint32_t send;
+    uint64_t offset;
+};
+
+/* A helper that syncs one file at a time, so that the data thread never blocks
+ * in fsync. */
+struct rf_file_syncer {
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    int fd;     /* to sync, -1: nothing asked */
+    int failed; /* errno of the last sync */
+    bool done, stop, started;
+};
+
+struct rf_files {
+    struct rf_engine *engine;
+    char label[RF_FILE_LABEL_SIZE]; /* of this node's files */
+    struct rf_file_peer *peers;     /* by world rank */
+    bool *named;      /* by world rank of this node: names to be removed */
+    bool far_readers; /* ranks of other nodes read our files */
+    struct rf_copy_shape *shapes; /* by op index */
+    /* writing */
+    struct rf_file_range *ranges; /* of the image, ascending */
+    size_t n_ranges, range_cap, range_at;
+    uint64_t range_done, image_end, packed_end;
+    uint32_t *puts; /* handed-out sends, in order: image ops wait for it */
+    uint32_t n_puts, put_at;
+    struct rf_file_put *unsynced; /* packed sends written, not yet synced */
+    uint32_t n_unsynced, n_syncing;
+    uint64_t put_offset, put_done; /* of the packed op being written */
+    bool image_written, image_synced;
+    bool syncing, syncing_ledger; /* data first, then the ledger */
+    struct rf_file_syncer syncer;
+    /* reading */
+    uint32_t *gets; /* admitted, a ring of n_own */
+    uint64_t gets_in, gets_out, get_done, get_offset;
+    uint32_t *waiting; /* recv actions from other nodes, not yet written */
+    uint32_t n_waiting;
+    uint32_t *far; /* all recv actions from other nodes */
+    uint32_t n_far;
+    uint8_t *stage;       /* RF_FILE_BLOCK */
+    uint64_t moved_bytes; /* to and from files, over all iterations */
+};
+
+extern const struct rf_carrier_ops rf_carrier_files;
+
+/* Moves one block; *worked when it did. */
+enum rf_status rf_files_write(struct rf_files *files, bool *worked,
+                              struct rf_err *err) RF_MUST_CHECK;
+enum rf_status rf_files_read(struct rf_files *files, bool *worked,
+                             struct rf_err *err) RF_MUST_CHECK;
+/* Finds the ranges of the image; before opening. */
+void rf_files_plan_image(struct rf_files *files);
+enum rf_status rf_file_syncer_start(struct rf_file_syncer *syncer,
+                                    struct rf_err *err) RF_MUST_CHECK;
+void rf_file_syncer_stop(struct rf_file_syncer *syncer);
+/* Opens a file of a rank of another node anew, which makes the network file
+ * system look again. */
+enum rf_status rf_file_reopen(struct rf_files *files, uint32_t rank,
+                              bool ledger, struct rf_err *err) RF_MUST_CHECK;
+
+/* Bytes that reading an op takes from the file of its source: short rows that
+ * are not too far apart with what lies between them. */
+uint64_t rf_file_read_bytes(const struct rf_op *op);
+/* Bytes of it that are copied once more, from where they were read to where
+ * they belong: all but long rows that are not cast. */
+uint64_t rf_file_scattered_bytes(const struct rf_op *op);
+
+#endif

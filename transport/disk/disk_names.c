@@ -1,0 +1,232 @@
+/*
+ * Names of the files of method disk. See file_names.h. A name that cannot be
+ * removed stays: the caller is ending anyway or does not need it.
+ *
+ * What was written before a node was booted is known by its time, too, so that
+ * two machines that pass for one (copies of one image with one host name) do
+ * not take each other's files while these are in use.
+ */
+#include "transport/disk/disk_names.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/bytes.h"
+#include "common/procstat.h"
+
+#define NODE_SIZE 17
+#define BOOT_SIZE 9
+#define TAG_SIZE 17
+
+struct label {
+    char node[NODE_SIZE], boot[BOOT_SIZE], tag[TAG_SIZE];
+    int agent;
+    int64_t start_ticks; /* of the agent; 0: unknown */
+};
+
+/* --- labels --------------------------------------------------------------- */
+
+/* The first line of a file, "" when there is none. */
+static void read_line(const char *path, char *out, int size)
+{
+    FILE *file = fopen(path, "re");
+    out[0] = '\0';
+    if (file == NULL) {
+        return;
+    }
+    if (fgets(out, size, file) == NULL) {
+        out[0] = '\0';
+    }
+    out[strcspn(out, "\n")] = '\0';
+    fclose(file);
+}
+
+static bool make_tag(const uint8_t key[RF_DATA_KEY_BYTES], char out[TAG_SIZE])
+{
+    static const char what[] = "refit disk files";
+    uint8_t digest[EVP_MAX_MD_SIZE];
+    unsigned size;
+    if (HMAC(EVP_sha256(), key, RF_DATA_KEY_BYTES, (const uint8_t *)what,
+             sizeof(what), digest, &size) == NULL) {
+        return false;
+    }
+    rf_hex_encode(digest, (TAG_SIZE - 1) / 2, out);
+    return true;
+}
+
+/* Process ids are only meaningful on this node. */
+static bool find_node(char out[NODE_SIZE])
+{
+    char host[256] = "", machine[64], text[512];
+    uint8_t digest[EVP_MAX_MD_SIZE];
+    struct stat processes = {0};
+    (void)gethostname(host, sizeof(host) - 1);
+    read_line("/etc/machine-id", machine, sizeof(machine));
+    (void)stat("/proc/self/ns/pid", &processes);
+    snprintf(text, sizeof(text), "%s %s %ju", host, machine,
+             (uintmax_t)processes.st_ino);
+    if (EVP_Digest(text, strlen(text), digest, NULL, EVP_sha256(), NULL) != 1) {
+        return false;
+    }
+    rf_hex_encode(digest, (NODE_SIZE - 1) / 2, out);
+    return true;
+}
+
+static void find_boot(char out[BOOT_SIZE])
+{
+    char id[RF_BOOT_ID_SIZE];
+    rf_boot_id(id);
+    if (strspn(id, "0123456789abcdef") < BOOT_SIZE - 1) {
+        snprintf(id, sizeof(id), "%s", "00000000");
+    }
+    snprintf(out, BOOT_SIZE, "%.8s", id);
+}
+
+static void write_label(const struct label *label, char out[RF_FILE_LABEL_SIZE])
+{
+    snprintf(out, RF_FILE_LABEL_SIZE, "%s.%s.%d.%" PRId64 ".%s", label->node,
+             label->boot, label->agent, label->start_ticks, label->tag);
+}
+
+/* *end is behind it; false when there is none. */
+static bool read_label(const char *text, struct label *out, int *end)
+{
+    char again[RF_FILE_LABEL_SIZE];
+    int used = 0;
+    if (sscanf(text, "%16[0-9a-f].%8[0-9a-f].%9d.%18" SCNd64 ".%16[0-9a-f]%n",
+               out->node, out->boot, &out->agent, &out->start_ticks, out->tag,
+               &used) != 5 ||
+        strlen(out->node) != NODE_SIZE - 1 ||
+        strlen(out->boot) != BOOT_SIZE - 1 ||
+        strlen(out->tag) != TAG_SIZE - 1 || out->agent <= 0 ||
+        out->start_ticks < 0) {
+        return false;
+    }
+    write_label(out, again);
+    *end = used;
+    return (size_t)used == strlen(again) &&
+           strncmp(text, again, (size_t)used) == 0;
+}
+
+bool rf_file_label(const uint8_t key[RF_DATA_KEY_BYTES], pid_t agent,
+                   char out[RF_FILE_LABEL_SIZE])
+{
+    struct label label = {.agent = (int)agent};
+    struct rf_procstat its;
+    if (!make_tag(key, label.tag) || !find_node(label.node)) {
+        return false;
+    }
+    if (rf_procstat_read(agent, &its)) {
+        label.start_ticks = its.start_ticks;
+    }
+    find_boot(label.boot);
+    write_label(&label, out);
+    return true;
+}
+
+bool rf_file_label_is_good(const char *text)
+{
+    struct label label;
+    int end;
+    return read_label(text, &label, &end) && text[end] == '\0';
+}
+
+/* --- files ---------------------------------------------------------------- */
+
+bool rf_file_path(const char *folder, const char *label, uint32_t rank,
+                  bool ledger, char out[RF_FILE_PATH_SIZE])
+{
+    int n = snprintf(out, RF_FILE_PATH_SIZE, "%s/refit-%s-%" PRIu32 ".%s",
+                     folder, label, rank, ledger ? "ledger" : "data");
+    return n > 0 && n < RF_FILE_PATH_SIZE;
+}
+
+void rf_file_remove(const char *folder, const char *label, uint32_t rank)
+{
+    char path[RF_FILE_PATH_SIZE];
+    for (int ledger = 0; ledger < 2; ledger++) {
+        if (rf_file_path(folder, label, rank, ledger != 0, path)) {
+            unlink(path);
+        }
+    }
+}
+
+/* --- sweeping ------------------------------------------------------------- */
+
+static bool read_name(const char *name, struct label *out)
+{
+    char kind[8];
+    uint32_t rank;
+    int end, used = 0;
+    if (strncmp(name, "refit-", 6) != 0 || !read_label(name + 6, out, &end) ||
+        sscanf(name + 6 + end, "-%9" SCNu32 ".%7[a-z]%n", &rank, kind, &used) !=
+            2) {
+        return false;
+    }
+    return name[6 + end + used] == '\0' &&
+           (strcmp(kind, "data") == 0 || strcmp(kind, "ledger") == 0);
+}
+
+static bool is_older_than_boot(int folder, const char *name)
+{
+    struct timespec now, up;
+    struct stat info;
+    if (clock_gettime(CLOCK_REALTIME, &now) != 0 ||
+        clock_gettime(CLOCK_BOOTTIME, &up) != 0 ||
+        fstatat(folder, name, &info, AT_SYMLINK_NOFOLLOW) != 0) {
+        return false;
+    }
+    return info.st_mtime < now.tv_sec - up.tv_sec;
+}
+
+/* Whether the agent of this boot has ended, be its id another process's. */
+static bool has_ended(const struct label *label)
+{
+    struct rf_procstat its;
+    if (!rf_procstat_read((pid_t)label->agent, &its)) {
+        return kill(label->agent, 0) != 0 && errno == ESRCH;
+    }
+    return its.state == 'Z' || its.state == 'X' ||
+           (label->start_ticks != 0 && label->start_ticks != its.start_ticks);
+}
+
+static bool is_left_behind(int folder, const char *name,
+                           const struct label *mine)
+{
+    struct label label;
+    if (!read_name(name, &label) || strcmp(label.node, mine->node) != 0) {
+        return false;
+    }
+    return strcmp(label.boot, mine->boot) == 0
+               ? has_ended(&label)
+               : is_older_than_boot(folder, name);
+}
+
+void rf_file_sweep(const char *folder)
+{
+    struct label mine = {.agent = 0};
+    const struct dirent *entry;
+    DIR *entries = opendir(folder);
+    if (entries == NULL) {
+        return;
+    }
+    find_boot(mine.boot);
+    if (find_node(mine.node)) {
+        while ((entry = readdir(entries)) != NULL) {
+            if (is_left_behind(dirfd(entries), entry->d_name, &mine)) {
+                unlinkat(dirfd(entries), entry->d_name, 0);
+            }
+        }
+    }
+    closedir(entries);
+}

@@ -1,0 +1,365 @@
+/*
+ * Reading from files. See files.h.
+ *
+ * Long runs are read straight into the arena. Short rows of an image that are
+ * not too far apart are read together with what lies between them and picked
+ * out of the block; scattered ones one by one. Packed ops are read in blocks.
+ *
+ * What ranks of other nodes have written is learnt from their ledgers, which
+ * are opened anew for every look, because network file systems check only then.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/bytes.h"
+#include "common/clock.h"
+#include "transport/disk/disk_carrier.h"
+
+/* Runs at least this long are read one by one, into place. */
+#define DIRECT_BYTES (UINT64_C(32) << 10)
+/* Rows no sparser than this are read with what lies between. */
+#define DENSITY 8
+
+static enum rf_status read_at(int fd, void *out, uint64_t bytes,
+                              uint64_t offset, uint32_t rank,
+                              struct rf_err *err)
+{
+    for (uint64_t done = 0; done < bytes;) {
+        ssize_t n = pread(fd, (uint8_t *)out + done, bytes - done,
+                          (off_t)(offset + done));
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n <= 0) {
+            return rf_err_errno(err, RF_ERR_IO, n < 0 ? errno : EIO,
+                                "read the file of rank %" PRIu32, rank);
+        }
+        done += (uint64_t)n;
+    }
+    return RF_OK;
+}
+
+/* --- what other nodes have written ---------------------------------------- */
+
+/* Reads one ledger entry; *ready when it is of this iteration. */
+static enum rf_status read_entry(struct rf_files *files, uint32_t rank,
+                                 uint64_t index, bool *ready, uint64_t *offset,
+                                 struct rf_err *err)
+{
+    uint8_t entry[RF_LEDGER_ENTRY] = {0};
+    ssize_t n = pread(files->peers[rank].ledger, entry, sizeof(entry),
+                      (off_t)(index * RF_LEDGER_ENTRY));
+    if (n < 0) {
+        return rf_err_errno(err, RF_ERR_IO, errno,
+                            "read the ledger of rank %" PRIu32, rank);
+    }
+    *ready = n == (ssize_t)sizeof(entry) &&
+             rf_get_u32(entry) == files->engine->flow->generation;
+    *offset = rf_get_u64(entry + 8);
+    return RF_OK;
+}
+
+/* Whether an op of another node has been written. An image is looked at once
+ * per pass (`looked_at` is the source opened last). */
+static enum rf_status is_written(struct rf_files *files, const struct rf_op *op,
+                                 uint32_t *looked_at, bool *ready,
+                                 struct rf_err *err)
+{
+    struct rf_file_peer *peer = &files->peers[op->src];
+    uint32_t generation = files->engine->flow->generation;
+    bool packed = !rf_op_reads_held(op);
+    enum rf_status status;
+    uint64_t offset;
+    *ready = !packed && peer->image == generation;
+    if (*ready || (!packed && *looked_at == op->src)) {
+        return RF_OK;
+    }
+    if (*looked_at != op->src) {
+        *looked_at = op->src;
+        status = rf_file_reopen(files, op->src, true, err);
+        if (status != RF_OK) {
+            return status;
+        }
+    }
+    status =
+        read_entry(files, op->src,
+                   packed ? op->id : files->engine->env->schedule->n_world_ops,
+                   ready, &offset, err);
+    if (*ready && !packed) {
+        peer->image = generation;
+    }
+    return status;
+}
+
+/* Lets the ops of other nodes that have been written be admitted. */
+static enum rf_status look_far(struct rf_files *files, bool *worked,
+                               struct rf_err *err)
+{
+    const struct rf_flow *flow = files->engine->flow;
+    uint32_t kept = 0, looked_at = RF_NONE;
+    enum rf_status status = RF_OK;
+    for (uint32_t i = 0; i < files->n_waiting && status == RF_OK; i++) {
+        uint32_t recv = files->waiting[i];
+        uint32_t index = flow->actions[recv].op;
+        bool ready = false;
+        status = is_written(files, &flow->schedule->ops[index], &looked_at,
+                            &ready, err);
+        if (ready) {
+            rf_flow_arrive(files->engine->flow, flow->of_op[index].admit);
+            *worked = true;
+        } else {
+            files->waiting[kept++] = recv;
+        }
+    }
+    files->n_waiting = kept;
+    return status;
+}
+
+/* --- reading -------------------------------------------------------------- */
+
+/* One op while it is read. */
+struct get {
+    const struct rf_op *op;
+    const struct rf_copy_shape *shape;
+    int fd;
+    uint8_t *dst;
+    bool cast;
+};
+
+/* Items [at, …) of a packed op: contiguous in the file. */
+static enum rf_status get_packed(struct rf_files *files, const struct get *get,
+                                 uint64_t *n, struct rf_err *err)
+{
+    const struct rf_copy_shape *shape = get->shape;
+    uint32_t item = get->cast                       ? shape->src_item
+                    : get->op->cast != RF_CAST_NONE ? shape->dst_item
+                                                    : shape->src_item;
+    uint64_t at = files->get_done;
+    enum rf_status status;
+    *n = RF_MIN(shape->total_items - at, RF_FILE_BLOCK / item);
+    status = read_at(get->fd, files->stage, *n * item,
+                     files->get_offset + at * item, get->op->src, err);
+    if (status == RF_OK) {
+        rf_copy_unpack(shape, at, *n, get->dst, files->stage, get->cast);
+    }
+    return status;
+}
+
+/* (Part of) one long run of an image, into place. */
+static enum rf_status get_run(struct rf_files *files, const struct get *get,
+                              uint64_t *n, struct rf_err *err)
+{
+    const struct rf_copy_shape *shape = get->shape;
+    uint64_t skip = files->get_done % shape->run_items, src, dst;
+    rf_copy_run_at(shape, files->get_done / shape->run_items, &src, &dst);
+    *n = RF_MIN(shape->run_items - skip, RF_FILE_BLOCK);
+    return read_at(get->fd, get->dst + dst + skip, *n,
+                   get->op->src_offset + src + skip, get->op->src, err);
+}
+
+/* Whether the rows of a shape's innermost loop are read together. */
+static bool is_dense(const struct rf_copy_shape *shape)
+{
+    const uint64_t run_bytes = shape->run_items * shape->src_item;
+    const uint64_t stride = shape->src_stride[shape->n_dims - 1];
+    return stride >= run_bytes && stride <= run_bytes * DENSITY;
+}
+
+/* Whether an image is read row by row, and not in long runs. */
+static bool has_short_rows(const struct rf_copy_shape *shape)
+{
+    return shape->n_dims > 0 &&
+           shape->run_items * shape->src_item < DIRECT_BYTES;
+}
+
+uint64_t rf_file_read_bytes(const struct rf_op *op)
+{
+    struct rf_copy_shape shape;
+    uint64_t rows, stride, run_bytes;
+    rf_copy_shape_of(op, &shape);
+    if (!rf_op_reads_held(op)) {
+        return rf_op_bytes(op);
+    }
+    if (!has_short_rows(&shape) || !is_dense(&shape)) {
+        return shape.total_items * shape.src_item;
+    }
+    rows = shape.count[shape.n_dims - 1];
+    stride = shape.src_stride[shape.n_dims - 1];
+    run_bytes = shape.run_items * shape.src_item;
+    return rf_copy_runs(&shape) / rows * ((rows - 1) * stride + run_bytes);
+}
+
+/* Whether an op is read to where it belongs, and not into the stage. */
+static bool goes_into_place(const struct rf_op *op,
+                            const struct rf_copy_shape *shape)
+{
+    return rf_op_reads_held(op) && !has_short_rows(shape) &&
+           op->cast == RF_CAST_NONE;
+}
+
+uint64_t rf_file_scattered_bytes(const struct rf_op *op)
+{
+    struct rf_copy_shape shape;
+    rf_copy_shape_of(op, &shape);
+    return goes_into_place(op, &shape) ? 0 : shape.total_items * shape.dst_item;
+}
+
+/* Whole rows of an image's innermost loop, picked out of one block. */
+static enum rf_status get_rows(struct rf_files *files, const struct get *get,
+                               uint64_t *n, struct rf_err *err)
+{
+    const struct rf_copy_shape *shape = get->shape;
+    uint32_t inner = shape->n_dims - 1;
+    uint64_t run = files->get_done / shape->run_items, src, dst;
+    uint64_t run_bytes = shape->run_items * shape->src_item;
+    uint64_t stride = shape->src_stride[inner];
+    uint64_t rows = 1;
+    enum rf_status status;
+    if (is_dense(shape)) {
+        rows = RF_MIN(shape->count[inner] - run % shape->count[inner],
+                      1 + (RF_FILE_BLOCK - run_bytes) / stride);
+    }
+    rf_copy_run_at(shape, run, &src, &dst);
+    status = read_at(get->fd, files->stage, (rows - 1) * stride + run_bytes,
+                     get->op->src_offset + src, get->op->src, err);
+    for (uint64_t row = 0; row < rows && status == RF_OK; row++) {
+        /* The shape's first run carries the cast and the item sizes. */
+        struct rf_copy_shape one = *shape;
+        one.n_dims = 0;
+        rf_copy_range(&one, 0, shape->run_items,
+                      get->dst + dst + row * shape->dst_stride[inner],
+                      files->stage + row * stride, false);
+    }
+    *n = rows * shape->run_items;
+    return status;
+}
+
+/* A long run that is cast: through the stage. */
+static enum rf_status get_cast_run(struct rf_files *files,
+                                   const struct get *get, uint64_t *n,
+                                   struct rf_err *err)
+{
+    const struct rf_copy_shape *shape = get->shape;
+    uint64_t skip = files->get_done % shape->run_items, src, dst;
+    enum rf_status status;
+    rf_copy_run_at(shape, files->get_done / shape->run_items, &src, &dst);
+    *n = RF_MIN(shape->run_items - skip, RF_FILE_BLOCK / shape->src_item);
+    status = read_at(get->fd, files->stage, *n * shape->src_item,
+                     get->op->src_offset + src + skip * shape->src_item,
+                     get->op->src, err);
+    if (status == RF_OK) {
+        rf_copy_unpack(shape, files->get_done, *n, get->dst, files->stage,
+                       true);
+    }
+    return status;
+}
+
+static enum rf_status get_some(struct rf_files *files, const struct get *get,
+                               uint64_t *n, struct rf_err *err)
+{
+    if (goes_into_place(get->op, get->shape)) {
+        return get_run(files, get, n, err);
+    }
+    if (!rf_op_reads_held(get->op)) {
+        return get_packed(files, get, n, err);
+    }
+    return has_short_rows(get->shape) ? get_rows(files, get, n, err)
+                                      : get_cast_run(files, get, n, err);
+}
+
+/* Looks where a source's file stands before the first op is read from it in an
+ * iteration, and where a packed op lies in it. */
+static enum rf_status begin_get(struct rf_files *files, const struct rf_op *op,
+                                struct rf_err *err)
+{
+    struct rf_file_peer *peer = &files->peers[op->src];
+    const struct rf_engine *engine = files->engine;
+    bool far = engine->flow->slots[op->src] == RF_NONE, ready = true;
+    enum rf_status status = RF_OK;
+    if (peer->generation != engine->flow->generation) {
+        peer->generation = engine->flow->generation;
+        if (far) {
+            status = rf_file_reopen(files, op->src, false, err);
+        }
+        if (status == RF_OK && engine->env->plan->spec->disk_drop_cache) {
+            (void)posix_fadvise(peer->data, 0, 0, POSIX_FADV_DONTNEED);
+        }
+    }
+    if (status == RF_OK && !rf_op_reads_held(op)) {
+        status =
+            read_entry(files, op->src, op->id, &ready, &files->get_offset, err);
+    }
+    if (status == RF_OK && !ready) {
+        status = rf_err_set(err, RF_ERR_PROTOCOL,
+                            "rank %" PRIu32 " did not write op %" PRIu32,
+                            op->src, op->id);
+    }
+    return status;
+}
+
+static enum rf_status read_some(struct rf_files *files, struct rf_err *err)
+{
+    struct rf_engine *engine = files->engine;
+    const struct rf_flow *flow = engine->flow;
+    uint32_t admit = files->gets[files->gets_out % flow->n_actions];
+    uint32_t index = flow->actions[admit].op;
+    const struct rf_op *op = &flow->schedule->ops[index];
+    struct get get = {
+        .op = op,
+        .shape = &files->shapes[index],
+        .dst =
+            (uint8_t *)rf_engine_memory(engine, op->dst_mem) + op->dst_offset,
+        .cast = op->cast != RF_CAST_NONE && !op->cast_at_source,
+    };
+    enum rf_status status = RF_OK;
+    uint64_t n;
+    if (files->get_done == 0) {
+        status = begin_get(files, op, err);
+    }
+    if (status != RF_OK) {
+        return status;
+    }
+    get.fd = files->peers[op->src].data;
+    status = get_some(files, &get, &n, err);
+    if (status != RF_OK) {
+        return status;
+    }
+    files->get_done += n;
+    files->moved_bytes += n * get.shape->src_item;
+    if (files->get_done == get.shape->total_items) {
+        files->get_done = 0;
+        files->gets_out++;
+        if (op->src != op->dst) {
+            engine->times.received_bytes +=
+                get.shape->total_items * (op->cast_at_source
+                                              ? get.shape->dst_item
+                                              : get.shape->src_item);
+        }
+        rf_engine_complete(engine, flow->of_op[index].recv);
+    }
+    return RF_OK;
+}
+
+enum rf_status rf_files_read(struct rf_files *files, bool *worked,
+                             struct rf_err *err)
+{
+    enum rf_status status = RF_OK;
+    if (files->n_waiting > 0) {
+        status = look_far(files, worked, err);
+    }
+    if (status == RF_OK && files->gets_in != files->gets_out) {
+        const uint32_t action =
+            files->gets[files->gets_out % files->engine->flow->n_actions];
+        const uint64_t moved = files->moved_bytes;
+        int64_t before = rf_now_ns();
+        status = read_some(files, err);
+        rf_engine_spent(files->engine, RF_TRACE_READ, before,
+                        files->engine->flow->actions[action].op,
+                        files->moved_bytes - moved);
+        *worked = true;
+    }
+    return status;
+}

@@ -1,0 +1,525 @@
+/*
+ * Running a node's flow on one rank. See engine.h.
+ *
+ * progress() is a loop over: what other ranks handed to us, the carrier, our
+ * own copies, one shared portion; when nothing moves, sleep in epoll until the
+ * doorbell, a socket or the end of a peer wakes us, at most SLICE_NS in one
+ * call. A rank is done when its own actions are complete and no shared portion
+ * of the node is left: unfinished portions are everybody's business.
+ *
+ * Failures: the carrier's, the end of a process of the node (RF_ERR_PEER with
+ * the rank), or an abort set by the caller or by any rank of the node. Nothing
+ * is closed here then; the caller calls abort and close.
+ */
+#include "transport/engine/engine.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/mem.h"
+
+#define SLICE_NS (5 * RF_NS_PER_MS)
+#define YIELDS 16
+#define EVENTS 64
+
+/* Watches the end of one peer. */
+struct rf_engine_death {
+    struct rf_watch watch;
+    struct rf_engine *engine;
+    uint32_t rank;
+};
+
+/* --- opening -------------------------------------------------------------- */
+
+static void on_bell(struct rf_watch *watch, uint32_t events)
+{
+    (void)watch; /* rf_nodeshm_awake() empties it */
+    (void)events;
+}
+
+static void on_death(struct rf_watch *watch, uint32_t events)
+{
+    struct rf_engine_death *death =
+        rf_container_of(watch, struct rf_engine_death, watch);
+    (void)events;
+    death->engine->dead_rank = death->rank;
+}
+
+static enum rf_status add_watch(struct rf_engine *engine, int fd,
+                                uint32_t events, struct rf_watch *watch,
+                                struct rf_err *err)
+{
+    struct epoll_event event = {.events = events, .data.ptr = watch};
+    if (epoll_ctl(engine->epoll, EPOLL_CTL_ADD, fd, &event) != 0) {
+        return rf_err_errno(err, RF_ERR_IO, errno, "watch a descriptor");
+    }
+    return RF_OK;
+}
+
+enum rf_status rf_engine_watch(struct rf_engine *engine, int fd,
+                               struct rf_watch *watch, struct rf_err *err)
+{
+    engine->watches_sockets = true;
+    return add_watch(engine, fd,
+                     EPOLLIN | EPOLLOUT | EPOLLRDHUP | (uint32_t)EPOLLET, watch,
+                     err);
+}
+
+static enum rf_status watch_node(struct rf_engine *engine, struct rf_err *err)
+{
+    struct rf_nodeshm *shm = engine->shm;
+    enum rf_status status;
+    engine->epoll = epoll_create1(EPOLL_CLOEXEC);
+    if (engine->epoll < 0) {
+        return rf_err_errno(err, RF_ERR_IO, errno, "create an epoll instance");
+    }
+    engine->bell.on_event = on_bell;
+    status = add_watch(engine, shm->bell, EPOLLIN, &engine->bell, err);
+    engine->deaths = rf_xcalloc(shm->n_peers, sizeof(*engine->deaths));
+    for (uint32_t slot = 0; slot < shm->n_peers && status == RF_OK; slot++) {
+        struct rf_engine_death *death = &engine->deaths[slot];
+        *death =
+            (struct rf_engine_death){{on_death}, engine, shm->peers[slot].rank};
+        if (shm->peers[slot].pidfd >= 0) {
+            status = add_watch(engine, shm->peers[slot].pidfd, EPOLLIN,
+                               &death->watch, err);
+        }
+    }
+    return status;
+}
+
+/* Maps the memories that this rank may touch while copying. */
+static enum rf_status map_memories(struct rf_engine *engine, struct rf_err *err)
+{
+    const struct rf_schedule *schedule = engine->env->schedule;
+    struct rf_nodeshm *shm = engine->shm;
+    enum rf_status status = RF_OK;
+    for (size_t i = 0; i < schedule->n_ops && status == RF_OK; i++) {
+        const struct rf_op *op = &schedule->ops[i];
+        bool shared = engine->routes[i] == RF_ROUTE_SHARED;
+        if (shared || (engine->routes[i] == RF_ROUTE_OWN &&
+                       op->dst == engine->env->rank)) {
+            status = rf_nodeshm_map(shm, rf_nodeshm_slot(shm, op->src),
+                                    (enum rf_mem)op->src_mem, false, err);
+        }
+        if (shared && status == RF_OK) {
+            status = rf_nodeshm_map(shm, rf_nodeshm_slot(shm, op->dst),
+                                    (enum rf_mem)op->dst_mem, true, err);
+        }
+    }
+    return status;
+}
+
+static void count_copied(struct rf_engine *engine, const struct rf_action *of)
+{
+    const struct rf_op *op = &engine->env->schedule->ops[of->op];
+    struct rf_copy_shape shape;
+    uint64_t bytes;
+    if (op->src == op->dst ||
+        (engine->nothing != NULL && engine->nothing[of->op])) {
+        return;
+    }
+    rf_copy_shape_of(op, &shape);
+    bytes = shape.total_items *
+            (op->cast_at_source ? shape.dst_item : shape.src_item);
+    engine->copied_sent += op->src == engine->env->rank ? bytes : 0;
+    engine->copied_received += op->dst == engine->env->rank ? bytes : 0;
+}
+
+/* Finds this rank's actions and which of them wait for nothing. */
+static void list_own(struct rf_engine *engine)
+{
+    const struct rf_flow *flow = engine->flow;
+    size_t n = 0, cap = 0;
+    engine->copy_shapes =
+        rf_xcalloc(flow->n_actions, sizeof(*engine->copy_shapes));
+    for (uint32_t i = 0; i < flow->n_actions; i++) {
+        const struct rf_action *action = &flow->actions[i];
+        if (action->kind == RF_ACTION_COPY) {
+            count_copied(engine, action);
+        }
+        if (action->owner != flow->self || action->kind == RF_ACTION_GATE) {
+            continue;
+        }
+        if (action->kind == RF_ACTION_COPY) {
+            rf_copy_shape_of(&flow->schedule->ops[action->op],
+                             &engine->copy_shapes[i]);
+        }
+        engine->n_own += action->kind != RF_ACTION_ADMIT;
+        if (action->n_needs == 0 && action->kind != RF_ACTION_RECV) {
+            RF_PUSH(engine->first, n, cap, i);
+        }
+    }
+    engine->n_first = (uint32_t)n;
+    engine->copies = rf_xcalloc(engine->n_own, sizeof(*engine->copies));
+}
+
+static enum rf_status build(struct rf_engine *engine,
+                            const struct rf_engine_policy *policy,
+                            struct rf_err *err)
+{
+    const struct rf_method_env *env = engine->env;
+    const struct rf_world *world = env->plan->world;
+    struct rf_flow_how how = {.schedule = env->schedule,
+                              .world = world,
+                              .node = world->ranks[env->rank].node,
+                              .serialize = env->plan->spec->serialize};
+    enum rf_status status;
+    engine->routes = rf_xcalloc(env->schedule->n_ops, sizeof(*engine->routes));
+    for (size_t i = 0; i < env->schedule->n_ops; i++) {
+        const struct rf_op *op = &env->schedule->ops[i];
+        engine->routes[i] = policy->route(
+            env, op, world->ranks[op->src].node == world->ranks[op->dst].node);
+    }
+    how.routes = engine->routes;
+    status = rf_flow_build(&how, &engine->flow, err);
+    if (status != RF_OK) {
+        return status;
+    }
+    rf_portions_build(engine->flow, &engine->portions);
+    if (policy->mark_nothing != NULL) {
+        engine->nothing =
+            rf_xcalloc(env->schedule->n_ops, sizeof(*engine->nothing));
+        policy->mark_nothing(engine, engine->nothing);
+    }
+    return RF_OK;
+}
+
+enum rf_status rf_engine_probe(struct rf_err *err)
+{
+    (void)err;
+    return RF_OK;
+}
+
+enum rf_status rf_engine_open(const struct rf_method_env *env,
+                              const struct rf_engine_policy *policy,
+                              void **state, struct rf_err *err)
+{
+    struct rf_engine *engine = rf_xcalloc(1, sizeof(*engine));
+    uint16_t port = 0;
+    enum rf_status status;
+    engine->env = env;
+    engine->carrier_ops = policy->carrier;
+    engine->carrier = policy->made;
+    engine->epoll = -1;
+    engine->dead_rank = RF_NONE;
+    status = build(engine, policy, err);
+    if (status == RF_OK) {
+        status =
+            engine->carrier_ops->prepare(engine, &engine->carrier, &port, err);
+    }
+    if (status == RF_OK) {
+        status = rf_nodeshm_open(env, rf_flow_shared_bytes(engine->flow), port,
+                                 &engine->shm, err);
+    }
+    if (status == RF_OK) {
+        rf_flow_attach(engine->flow, engine->shm);
+        list_own(engine);
+        status = watch_node(engine, err);
+    }
+    if (status == RF_OK && policy->attach != NULL) {
+        policy->attach(engine);
+    }
+    if (status == RF_OK) {
+        status = map_memories(engine, err);
+    }
+    if (status == RF_OK) {
+        status = engine->carrier_ops->open(engine->carrier, err);
+    }
+    if (status != RF_OK) {
+        rf_engine_close(engine);
+        return status;
+    }
+    *state = engine;
+    return RF_OK;
+}
+
+void rf_engine_close(void *state)
+{
+    struct rf_engine *engine = state;
+    if (engine == NULL) {
+        return;
+    }
+    engine->carrier_ops->close(engine->carrier);
+    if (engine->epoll >= 0) {
+        close(engine->epoll);
+    }
+    rf_nodeshm_close(engine->shm);
+    rf_portions_destroy(engine->portions);
+    rf_flow_destroy(engine->flow);
+    free(engine->deaths);
+    free(engine->copies);
+    free(engine->copy_shapes);
+    free(engine->first);
+    free(engine->nothing);
+    free(engine->routes);
+    free(engine);
+}
+
+void rf_engine_abort(void *state)
+{
+    struct rf_engine *engine = state;
+    if (engine != NULL) {
+        rf_nodeshm_abort(engine->shm);
+    }
+}
+
+/* --- an iteration --------------------------------------------------------- */
+
+void *rf_engine_memory(const struct rf_engine *engine, uint8_t mem)
+{
+    return engine->env->arena[mem].base;
+}
+
+static int64_t *phase_of(struct rf_engine *engine, enum rf_trace_kind kind)
+{
+    struct rf_phase_times *times = &engine->times;
+    switch (kind) {
+    case RF_TRACE_PACK:
+    case RF_TRACE_WRITE:
+        return &times->pack_ns;
+    case RF_TRACE_UNPACK:
+    case RF_TRACE_READ:
+    case RF_TRACE_QUANTIZE:
+        return &times->unpack_ns;
+    case RF_TRACE_WAIT:
+        return &times->sync_ns;
+    default:
+        return &times->wire_ns;
+    }
+}
+
+void rf_engine_spent(struct rf_engine *engine, enum rf_trace_kind kind,
+                     int64_t since_ns, uint32_t op, uint64_t bytes)
+{
+    const int64_t now_ns = rf_now_ns();
+    *phase_of(engine, kind) += now_ns - since_ns;
+    if (engine->env->trace != NULL) {
+        const struct rf_trace_event event = {
+            since_ns, now_ns, bytes,
+            op != RF_NONE ? engine->env->schedule->ops[op].id : RF_NO_OP, kind};
+        rf_trace_add(engine->env->trace, &event);
+    }
+}
+
+void rf_engine_complete(struct rf_engine *engine, uint32_t action)
+{
+    engine->own_left--;
+    rf_flow_complete(engine->flow, action);
+}
+
+static void dispatch(struct rf_engine *engine, uint32_t action)
+{
+    switch (engine->flow->actions[action].kind) {
+    case RF_ACTION_COPY:
+        engine->copies[engine->copies_in++ % engine->n_own] = action;
+        break;
+    case RF_ACTION_SEND:
+        engine->carrier_ops->send(engine->carrier, action);
+        break;
+    case RF_ACTION_ADMIT:
+        engine->carrier_ops->admit(engine->carrier, action);
+        break;
+    case RF_ACTION_RECV:
+    case RF_ACTION_GATE:
+        break;
+    }
+}
+
+enum rf_status rf_engine_start(void *state, uint64_t iteration,
+                               struct rf_err *err)
+{
+    struct rf_engine *engine = state;
+    enum rf_status status;
+    (void)iteration;
+    memset(&engine->times, 0, sizeof(engine->times));
+    engine->times.sent_bytes = engine->copied_sent;
+    engine->times.received_bytes = engine->copied_received;
+    engine->own_left = engine->n_own;
+    rf_flow_start(engine->flow);
+    status = engine->carrier_ops->start(engine->carrier, err);
+    for (uint32_t i = 0; i < engine->n_first && status == RF_OK; i++) {
+        dispatch(engine, engine->first[i]);
+    }
+    return status;
+}
+
+static bool copy_own(struct rf_engine *engine)
+{
+    uint32_t index;
+    const struct rf_op *op;
+    const struct rf_copy_shape *shape;
+    struct rf_nodeshm *shm = engine->shm;
+    int64_t before;
+    uint64_t n, bytes = 0;
+    if (engine->copies_in == engine->copies_out) {
+        return false;
+    }
+    before = rf_now_ns();
+    index = engine->copies[engine->copies_out % engine->n_own];
+    shape = &engine->copy_shapes[index];
+    op = &engine->env->schedule->ops[engine->flow->actions[index].op];
+    n = RF_MIN(shape->total_items - engine->copy_at,
+               RF_PORTION_BYTES / shape->dst_item);
+    if (engine->nothing != NULL &&
+        engine->nothing[engine->flow->actions[index].op]) {
+        n = shape->total_items;
+    } else {
+        const struct rf_nodeshm_peer *from =
+            &shm->peers[rf_nodeshm_slot(shm, op->src)];
+        rf_copy_range(
+            shape, engine->copy_at, n,
+            (uint8_t *)rf_engine_memory(engine, op->dst_mem) + op->dst_offset,
+            (const uint8_t *)from->arena[op->src_mem] + op->src_offset,
+            !engine->env->plain_stores);
+        bytes = n * shape->dst_item;
+    }
+    engine->copy_at += n;
+    if (engine->copy_at == shape->total_items) {
+        engine->copy_at = 0;
+        engine->copies_out++;
+        rf_copy_fence();
+        rf_engine_complete(engine, index);
+    }
+    rf_engine_spent(engine, RF_TRACE_COPY, before,
+                    engine->flow->actions[index].op, bytes);
+    return true;
+}
+
+static bool run_portion(struct rf_engine *engine)
+{
+    struct rf_portion_about about = {RF_NONE, 0};
+    uint32_t index;
+    int64_t before;
+    if (!rf_flow_claim_portion(engine->flow, &index)) {
+        return false;
+    }
+    before = rf_now_ns();
+    rf_portions_run(engine->portions, index, engine->flow, engine->shm,
+                    !engine->env->plain_stores);
+    if (engine->env->trace != NULL) {
+        about = rf_portions_about(engine->portions, index);
+    }
+    rf_engine_spent(engine, RF_TRACE_COPY, before, about.op, about.bytes);
+    return true;
+}
+
+static void look_at_events(struct rf_engine *engine, int timeout_ms)
+{
+    struct epoll_event events[EVENTS];
+    int n = epoll_wait(engine->epoll, events, EVENTS, timeout_ms);
+    for (int i = 0; i < n; i++) {
+        struct rf_watch *watch = events[i].data.ptr;
+        watch->on_event(watch, events[i].events);
+    }
+}
+
+static bool finished(const struct rf_engine *engine)
+{
+    return engine->own_left == 0 && rf_flow_portions_finished(engine->flow) &&
+           engine->carrier_ops->idle(engine->carrier);
+}
+
+static enum rf_status check_node(struct rf_engine *engine, struct rf_err *err)
+{
+    if (atomic_load_explicit(engine->env->abort, memory_order_relaxed)) {
+        return rf_err_set(err, RF_ERR_ABORTED, "aborted");
+    }
+    if (engine->dead_rank != RF_NONE) {
+        return rf_err_set(err, RF_ERR_PEER, "rank %" PRIu32 " has ended",
+                          engine->dead_rank);
+    }
+    if (rf_nodeshm_aborted(engine->shm)) {
+        return rf_err_set(err, RF_ERR_ABORTED,
+                          "another rank of this node gave up");
+    }
+    return RF_OK;
+}
+
+/* One pass over everything that can be done without waiting. */
+static enum rf_status work(struct rf_engine *engine, bool *worked,
+                           struct rf_err *err)
+{
+    enum rf_status status;
+    uint32_t index;
+    *worked = false;
+    if (engine->watches_sockets) {
+        look_at_events(engine, 0);
+    }
+    while (rf_flow_take(engine->flow, &index)) {
+        dispatch(engine, index);
+        *worked = true;
+    }
+    status = engine->carrier_ops->work(engine->carrier, worked, err);
+    if (status != RF_OK) {
+        return status;
+    }
+    *worked |= copy_own(engine);
+    *worked |= run_portion(engine);
+    return RF_OK;
+}
+
+/* Sleeps until there may be something to do. */
+static void wait_for_work(struct rf_engine *engine, uint32_t *idle)
+{
+    int64_t before = rf_now_ns();
+    if ((*idle)++ < YIELDS) {
+        sched_yield();
+    } else {
+        rf_nodeshm_doze(engine->shm);
+        if (!rf_flow_has_work(engine->flow) && !finished(engine) &&
+            !rf_nodeshm_aborted(engine->shm)) {
+            look_at_events(engine,
+                           engine->carrier_ops->nap_ms(engine->carrier));
+        }
+        rf_nodeshm_awake(engine->shm);
+    }
+    rf_engine_spent(engine, RF_TRACE_WAIT, before, RF_NONE, 0);
+}
+
+enum rf_status rf_engine_progress(void *state, bool *done, struct rf_err *err)
+{
+    struct rf_engine *engine = state;
+    int64_t until = rf_now_ns() + SLICE_NS;
+    uint32_t idle = 0;
+    *done = false;
+    /* Where the processor is wanted by many, a slice may pass in yields. */
+    look_at_events(engine, 0);
+    do {
+        bool worked;
+        enum rf_status status = check_node(engine, err);
+        if (status == RF_OK) {
+            status = work(engine, &worked, err);
+        }
+        if (status != RF_OK) {
+            return status;
+        }
+        if (finished(engine)) {
+            *done = true;
+            return RF_OK;
+        }
+        if (worked) {
+            idle = 0;
+        } else {
+            wait_for_work(engine, &idle);
+        }
+    } while (rf_now_ns() < until);
+    return RF_OK;
+}
+
+void rf_engine_timing(void *state, struct rf_phase_times *out)
+{
+    *out = ((struct rf_engine *)state)->times;
+}
+
+bool rf_engine_leaves(size_t op, const void *state)
+{
+    const struct rf_engine *engine = state;
+    return engine->nothing != NULL && engine->nothing[op];
+}

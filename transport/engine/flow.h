@@ -1,0 +1,122 @@
+/*
+ * What has to wait for what inside a node, by the execution rules of
+ * planner/schedule/schedule.h, and the shared queues of what may run now.
+ *
+ * Every op that touches the node becomes one or more *actions*: a copy; or,
+ * when it travels, a send at its source's rank and a receive at its
+ * destination's. Actions wait for actions: a counter in shared memory counts
+ * arrivals, and the rank that completes it hands the action to its runner.
+ * Counters only ever grow (an iteration is a multiple), so nothing is reset
+ * between iterations.
+ */
+#ifndef RF_TRANSPORT_FLOW_H
+#define RF_TRANSPORT_FLOW_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "transport/method/node_memory.h"
+
+/* How one op is carried out. */
+enum rf_route {
+    RF_ROUTE_SHARED, /* a copy that any rank of the node may run */
+    RF_ROUTE_OWN,    /* a copy that the destination's rank runs */
+    RF_ROUTE_LINK,   /* the source's rank sends, the destination's receives */
+    RF_ROUTE_FILE,   /* the source's rank writes, the destination's reads */
+};
+
+enum rf_action_kind {
+    RF_ACTION_COPY,
+    RF_ACTION_SEND,  /* over a link, or into a file */
+    RF_ACTION_RECV,  /* complete when the bytes are in place */
+    RF_ACTION_ADMIT, /* the destination may take the op now: on a link it
+                        notifies the source, from a file it reads */
+    RF_ACTION_GATE,  /* runs nothing; stands for several others */
+};
+
+#define RF_FLOW_ANYONE UINT32_MAX
+
+struct rf_action {
+    enum rf_action_kind kind;
+    uint32_t op;      /* index into schedule->ops; RF_NONE of a gate */
+    uint32_t owner;   /* slot of the rank that runs it, or RF_FLOW_ANYONE */
+    uint32_t n_needs; /* arrivals before it may run */
+    uint32_t first_next, n_next; /* into rf_flow.next: who waits for it */
+    uint32_t first_portion, n_portions; /* of a shared copy that waits */
+    uint32_t n_parts; /* of a shared copy: parts that complete it */
+    bool admitted;    /* of a send: the destination's admission is a need */
+};
+
+/* The actions of one op here; RF_NONE where there is none. */
+struct rf_op_actions {
+    uint32_t copy, send, recv, admit;
+};
+
+struct rf_flow_queue;
+
+struct rf_flow {
+    const struct rf_schedule *schedule;
+    const enum rf_route *routes; /* by op index */
+    uint32_t n_actions;
+    uint32_t n_local; /* ranks of this node */
+    uint32_t *slots;  /* of every world rank on the node, RF_NONE elsewhere */
+    struct rf_action *actions;
+    uint32_t *next;
+    struct rf_op_actions *of_op;
+    bool serialize;
+    /* Portions of shared copies: [0, n_free) may run at once, the rest when
+     * their action is handed out. Set before rf_flow_shared_bytes(). */
+    uint32_t n_portions, n_free;
+    /* at run time */
+    struct rf_nodeshm *shm;
+    uint32_t self;
+    uint32_t generation; /* of the iteration under way, from 1 */
+    struct rf_flow_shared *shared;
+    _Atomic uint64_t *arrivals, *parts; /* by action */
+    _Atomic uint64_t *ready_portions;
+    struct rf_flow_queue *queues; /* by slot, in private memory */
+};
+
+struct rf_flow_how {
+    const struct rf_schedule *schedule; /* ops that touch `node` */
+    const struct rf_world *world;
+    uint32_t node;
+    const enum rf_route *routes; /* by op */
+    bool serialize;
+};
+
+/* Makes the actions of the schedule's ops. Routes and schedule must outlive it;
+ * ranks of a node pass the same. */
+enum rf_status rf_flow_build(const struct rf_flow_how *how,
+                             struct rf_flow **out,
+                             struct rf_err *err) RF_MUST_CHECK;
+void rf_flow_destroy(struct rf_flow *flow);
+
+/* Shared memory it needs, and taking its place there (zeroed at first). */
+uint64_t rf_flow_shared_bytes(const struct rf_flow *flow);
+void rf_flow_attach(struct rf_flow *flow, struct rf_nodeshm *shm);
+
+/* Begins an iteration on this rank. */
+void rf_flow_start(struct rf_flow *flow);
+
+/* One more of an action's needs is met. */
+void rf_flow_arrive(struct rf_flow *flow, uint32_t action);
+/* The action has been done; what waits for it may be handed out. */
+void rf_flow_complete(struct rf_flow *flow, uint32_t action);
+/* One part of a shared copy has been done; the last one completes it. */
+void rf_flow_part_done(struct rf_flow *flow, uint32_t action);
+
+/* The next action handed to this rank. Actions without needs are never handed
+ * out: their owners begin them by themselves. */
+bool rf_flow_take(struct rf_flow *flow, uint32_t *action);
+
+/* Claims a portion that may run now; rf_flow_portion_done() after it. */
+bool rf_flow_claim_portion(struct rf_flow *flow, uint32_t *portion);
+void rf_flow_portion_done(struct rf_flow *flow);
+bool rf_flow_portions_finished(const struct rf_flow *flow);
+
+/* Whether there is something to take or claim (for going to sleep). */
+bool rf_flow_has_work(const struct rf_flow *flow);
+
+#endif

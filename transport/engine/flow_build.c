@@ -1,0 +1,353 @@
+/*
+ * Makes the actions of a node's ops and what waits for what. See flow.h for the
+ * words and planner/schedule/schedule.h for the rules.
+ *
+ * Rule 1: the action that wrote an op's source (at the same rank, so on this
+ * node) precedes the op's copy or send. Rule 2: a gate for each (rank, bucket)
+ * whose staging memory is read; it opens when all readers have let go of it and
+ * precedes the writers of the next bucket in that slot. Rule 3: a gate for each
+ * (rank, task) that opens when all ops of the task are complete at that rank
+ * and precedes the rank's next task.
+ *
+ * Arrivals from other nodes (a receive that ends, an admission) have no edge
+ * here: the rank that sees one calls rf_flow_complete() or rf_flow_arrive().
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/mem.h"
+#include "transport/engine/flow.h"
+
+/* A gate's place: a rank and a bucket, or a rank and a task. */
+struct gate_key {
+    uint32_t rank, number;
+};
+
+struct gates {
+    struct gate_key *keys; /* sorted, unique */
+    size_t n, cap;
+    uint32_t first_action;
+};
+
+struct edge {
+    uint32_t from, to;
+};
+
+struct build {
+    struct rf_flow *flow;
+    const struct rf_world *world;
+    uint32_t node;
+    size_t action_cap;
+    struct gates buckets, tasks;
+    struct edge *edges;
+    size_t n_edges, edge_cap;
+};
+
+static bool is_here(const struct build *build, uint32_t rank)
+{
+    return build->world->ranks[rank].node == build->node;
+}
+
+static bool has_stage_write(const struct rf_op *op)
+{
+    return op->dst_mem == RF_MEM_STAGE && op->bucket != RF_NO_BUCKET;
+}
+
+static bool has_stage_read(const struct rf_op *op)
+{
+    return op->src_mem == RF_MEM_STAGE && op->bucket != RF_NO_BUCKET;
+}
+
+static bool has_turn(const struct build *build, const struct rf_op *op)
+{
+    return build->flow->serialize && op->src != op->dst;
+}
+
+/* --- actions -------------------------------------------------------------- */
+
+static uint32_t add_action(struct build *build, enum rf_action_kind kind,
+                           uint32_t op, uint32_t owner)
+{
+    struct rf_flow *flow = build->flow;
+    size_t n = flow->n_actions;
+    RF_PUSH(flow->actions, n, build->action_cap,
+            ((struct rf_action){.kind = kind, .op = op, .owner = owner}));
+    flow->n_actions = (uint32_t)n;
+    return (uint32_t)n - 1;
+}
+
+static void add_op_actions(struct build *build, uint32_t index)
+{
+    struct rf_flow *flow = build->flow;
+    const uint32_t *slots = flow->slots;
+    const struct rf_op *op = &flow->schedule->ops[index];
+    struct rf_op_actions *of = &flow->of_op[index];
+    enum rf_route route = flow->routes[index];
+    *of = (struct rf_op_actions){RF_NONE, RF_NONE, RF_NONE, RF_NONE};
+    if (route == RF_ROUTE_SHARED || route == RF_ROUTE_OWN) {
+        of->copy =
+            add_action(build, RF_ACTION_COPY, index,
+                       route == RF_ROUTE_OWN ? slots[op->dst] : RF_FLOW_ANYONE);
+        return;
+    }
+    if (is_here(build, op->src)) {
+        of->send = add_action(build, RF_ACTION_SEND, index, slots[op->src]);
+    }
+    if (is_here(build, op->dst)) {
+        of->recv = add_action(build, RF_ACTION_RECV, index, slots[op->dst]);
+        if (route == RF_ROUTE_FILE || has_stage_write(op) ||
+            has_turn(build, op)) {
+            of->admit =
+                add_action(build, RF_ACTION_ADMIT, index, slots[op->dst]);
+        }
+    }
+}
+
+/* --- gates ---------------------------------------------------------------- */
+
+static int compare_keys(const void *a, const void *b)
+{
+    const struct gate_key *x = a, *y = b;
+    if (x->rank != y->rank) {
+        return x->rank < y->rank ? -1 : 1;
+    }
+    return (x->number > y->number) - (x->number < y->number);
+}
+
+static void add_key(struct gates *gates, uint32_t rank, uint32_t number)
+{
+    RF_PUSH(gates->keys, gates->n, gates->cap,
+            ((struct gate_key){rank, number}));
+}
+
+static void finish_gates(struct build *build, struct gates *gates)
+{
+    size_t kept = 0;
+    if (gates->n > 0) {
+        qsort(gates->keys, gates->n, sizeof(*gates->keys), compare_keys);
+    }
+    for (size_t i = 0; i < gates->n; i++) {
+        if (kept == 0 ||
+            compare_keys(&gates->keys[kept - 1], &gates->keys[i]) != 0) {
+            gates->keys[kept++] = gates->keys[i];
+        }
+    }
+    gates->n = kept;
+    gates->first_action = build->flow->n_actions;
+    for (size_t i = 0; i < kept; i++) {
+        add_action(build, RF_ACTION_GATE, RF_NONE, RF_FLOW_ANYONE);
+    }
+}
+
+static uint32_t gate_at(const struct gates *gates, uint32_t rank,
+                        uint32_t number)
+{
+    struct gate_key key = {rank, number};
+    const struct gate_key *found =
+        bsearch(&key, gates->keys, gates->n, sizeof(key), compare_keys);
+    return found == NULL
+               ? RF_NONE
+               : gates->first_action + (uint32_t)(found - gates->keys);
+}
+
+/* The last gate of `rank` below `number`, in steps of `step` down from it. */
+static uint32_t gate_before(const struct gates *gates, uint32_t rank,
+                            uint32_t number, uint32_t step)
+{
+    struct gate_key key = {rank, number};
+    size_t low = 0, high = gates->n;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (compare_keys(&gates->keys[middle], &key) < 0) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    while (low-- > 0 && gates->keys[low].rank == rank) {
+        if ((number - gates->keys[low].number) % step == 0) {
+            return gates->first_action + (uint32_t)low;
+        }
+    }
+    return RF_NONE;
+}
+
+static void collect_gates(struct build *build)
+{
+    const struct rf_schedule *schedule = build->flow->schedule;
+    for (size_t i = 0; i < schedule->n_ops; i++) {
+        const struct rf_op *op = &schedule->ops[i];
+        if (has_stage_read(op) && is_here(build, op->src)) {
+            add_key(&build->buckets, op->src, op->bucket);
+        }
+        if (!has_turn(build, op)) {
+            continue;
+        }
+        if (is_here(build, op->src)) {
+            add_key(&build->tasks, op->src, op->task);
+        }
+        if (is_here(build, op->dst)) {
+            add_key(&build->tasks, op->dst, op->task);
+        }
+    }
+    finish_gates(build, &build->buckets);
+    finish_gates(build, &build->tasks);
+}
+
+/* --- edges ---------------------------------------------------------------- */
+
+static void add_edge(struct build *build, uint32_t from, uint32_t to)
+{
+    if (from != RF_NONE && to != RF_NONE) {
+        RF_PUSH(build->edges, build->n_edges, build->edge_cap,
+                ((struct edge){from, to}));
+        build->flow->actions[to].n_needs++;
+    }
+}
+
+static const struct rf_op_actions *find_op(const struct rf_flow *flow,
+                                           uint32_t id)
+{
+    size_t low = 0, high = flow->schedule->n_ops;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (flow->schedule->ops[middle].id < id) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low < flow->schedule->n_ops && flow->schedule->ops[low].id == id
+               ? &flow->of_op[low]
+               : NULL;
+}
+
+/* What an op waits for, and frees, at its source's rank. */
+static enum rf_status link_source(struct build *build, const struct rf_op *op,
+                                  uint32_t action, struct rf_err *err)
+{
+    if (op->dep != RF_NO_OP) {
+        const struct rf_op_actions *dep = find_op(build->flow, op->dep);
+        if (dep == NULL || (dep->copy == RF_NONE && dep->recv == RF_NONE)) {
+            return rf_err_set(err, RF_ERR_INTERNAL,
+                              "op %" PRIu32 " depends on op %" PRIu32
+                              ", which does not write here",
+                              op->id, op->dep);
+        }
+        add_edge(build, dep->copy != RF_NONE ? dep->copy : dep->recv, action);
+    }
+    if (has_stage_read(op)) {
+        add_edge(build, action, gate_at(&build->buckets, op->src, op->bucket));
+    }
+    if (has_turn(build, op)) {
+        add_edge(build, gate_before(&build->tasks, op->src, op->task, 1),
+                 action);
+        add_edge(build, action, gate_at(&build->tasks, op->src, op->task));
+    }
+    return RF_OK;
+}
+
+/* What it waits for (`begin`) and frees (`end`) at its destination's rank. */
+static void link_destination(struct build *build, const struct rf_op *op,
+                             uint32_t begin, uint32_t end)
+{
+    if (has_stage_write(op)) {
+        add_edge(
+            build,
+            gate_before(&build->buckets, op->dst, op->bucket, RF_STAGE_SLOTS),
+            begin);
+    }
+    if (has_turn(build, op)) {
+        add_edge(build, gate_before(&build->tasks, op->dst, op->task, 1),
+                 begin);
+        add_edge(build, end, gate_at(&build->tasks, op->dst, op->task));
+    }
+}
+
+static enum rf_status link_op(struct build *build, uint32_t index,
+                              struct rf_err *err)
+{
+    struct rf_flow *flow = build->flow;
+    const struct rf_op *op = &flow->schedule->ops[index];
+    const struct rf_op_actions *of = &flow->of_op[index];
+    enum rf_status status = RF_OK;
+    if (of->copy != RF_NONE) {
+        status = link_source(build, op, of->copy, err);
+        link_destination(build, op, of->copy, of->copy);
+        return status;
+    }
+    if (of->send != RF_NONE) {
+        status = link_source(build, op, of->send, err);
+        if (flow->routes[index] == RF_ROUTE_LINK &&
+            (has_stage_write(op) || has_turn(build, op))) {
+            flow->actions[of->send].n_needs++;
+            flow->actions[of->send].admitted = true;
+        }
+    }
+    if (of->recv != RF_NONE) {
+        link_destination(build, op, of->admit, of->recv);
+        if (flow->routes[index] == RF_ROUTE_FILE) {
+            flow->actions[of->admit].n_needs++; /* the file is written */
+        }
+    }
+    return status;
+}
+
+static void sort_edges(struct build *build)
+{
+    struct rf_flow *flow = build->flow;
+    uint32_t *at = rf_xcalloc(flow->n_actions + 1, sizeof(*at));
+    for (size_t i = 0; i < build->n_edges; i++) {
+        flow->actions[build->edges[i].from].n_next++;
+    }
+    for (uint32_t i = 0; i < flow->n_actions; i++) {
+        flow->actions[i].first_next = at[i];
+        at[i + 1] = at[i] + flow->actions[i].n_next;
+    }
+    flow->next = rf_xcalloc(build->n_edges, sizeof(*flow->next));
+    for (size_t i = 0; i < build->n_edges; i++) {
+        flow->next[at[build->edges[i].from]++] = build->edges[i].to;
+    }
+    free(at);
+}
+
+static void make_slots(struct build *build)
+{
+    struct rf_flow *flow = build->flow;
+    flow->slots = rf_xcalloc(build->world->n_ranks, sizeof(*flow->slots));
+    for (uint32_t rank = 0; rank < build->world->n_ranks; rank++) {
+        flow->slots[rank] = is_here(build, rank) ? flow->n_local++ : RF_NONE;
+    }
+}
+
+enum rf_status rf_flow_build(const struct rf_flow_how *how,
+                             struct rf_flow **out, struct rf_err *err)
+{
+    const struct rf_schedule *schedule = how->schedule;
+    struct rf_flow *flow = rf_xcalloc(1, sizeof(*flow));
+    struct build build = {.flow = flow, .world = how->world, .node = how->node};
+    enum rf_status status = RF_OK;
+    flow->schedule = schedule;
+    flow->routes = how->routes;
+    flow->serialize = how->serialize;
+    flow->of_op = rf_xcalloc(schedule->n_ops, sizeof(*flow->of_op));
+    make_slots(&build);
+    for (uint32_t i = 0; i < schedule->n_ops; i++) {
+        add_op_actions(&build, i);
+    }
+    collect_gates(&build);
+    for (uint32_t i = 0; i < schedule->n_ops && status == RF_OK; i++) {
+        status = link_op(&build, i, err);
+    }
+    sort_edges(&build);
+    free(build.edges);
+    free(build.buckets.keys);
+    free(build.tasks.keys);
+    if (status != RF_OK) {
+        rf_flow_destroy(flow);
+        return status;
+    }
+    *out = flow;
+    return RF_OK;
+}

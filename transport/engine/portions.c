@@ -1,0 +1,383 @@
+/*
+ * Cutting a node's copies into portions. See portions.h.
+ *
+ * A *group* is a list of copies whose sources have the same grid and strides:
+ * either exactly the same runs (replicas; cut anywhere in the stream), or runs
+ * side by side inside the same rows (a column split; cut between rows). A
+ * *part* is a range of a group; a *portion* is one part of a large group or
+ * several small parts in a row. Copies that wait for something are groups of
+ * their own, and their portions follow all others.
+ *
+ * Order: by the least op id of each group, so that what others wait for comes
+ * early. Not by destination (planner/schedule/peer_order.h): ranks take what is next in one
+ * list, and all copies use one memory.
+ */
+#include "transport/engine/portions.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/mem.h"
+
+/* Longer runs need no grouping: reading them is contiguous enough. */
+#define INTERLEAVE_MAX_RUN (UINT64_C(256) << 10)
+/* Replicas are written in turn from a block this large that stays in cache. */
+#define REPLICA_BLOCK (UINT64_C(128) << 10)
+
+struct member {
+    uint32_t op; /* index into schedule->ops */
+    uint32_t action;
+    uint32_t src_slot, dst_slot;
+};
+
+struct group {
+    uint32_t first_member, n_members;
+    bool by_rows;   /* else by stream items */
+    uint32_t order; /* least op index */
+};
+
+struct part {
+    uint32_t group;
+    uint64_t first, count;
+};
+
+struct portion {
+    uint32_t first_part, n_parts;
+};
+
+struct rf_portions {
+    const struct rf_schedule *schedule;
+    struct rf_copy_shape *shapes; /* by member */
+    struct member *members;
+    struct group *groups;
+    struct part *parts;
+    struct portion *of;
+    size_t n_members, n_groups, n_parts, n;
+    size_t member_cap, group_cap, part_cap, cap;
+};
+
+/* --- grouping ------------------------------------------------------------- */
+
+/* A copy while it is sorted next to those that read the same rows. */
+struct candidate {
+    uint32_t op, action;
+    uint64_t offset; /* of its source */
+    uint32_t src, src_mem;
+    struct rf_copy_shape shape;
+};
+
+/* The same memory walked the same way, run lengths apart. */
+static int compare_walks(const struct candidate *a, const struct candidate *b)
+{
+    int order = RF_COMPARE(a->src, b->src);
+    order = order ? order : RF_COMPARE(a->src_mem, b->src_mem);
+    order = order ? order : (int)a->shape.cast - (int)b->shape.cast;
+    order = order ? order : RF_COMPARE(a->shape.n_dims, b->shape.n_dims);
+    for (uint32_t d = 0; d < a->shape.n_dims && order == 0; d++) {
+        order = RF_COMPARE(a->shape.count[d], b->shape.count[d]);
+        order =
+            order ? order
+                  : RF_COMPARE(a->shape.src_stride[d], b->shape.src_stride[d]);
+    }
+    return order;
+}
+
+static int compare_candidates(const void *a, const void *b)
+{
+    const struct candidate *x = a, *y = b;
+    int order = compare_walks(x, y);
+    order = order ? order : RF_COMPARE(x->offset, y->offset);
+    order = order ? order : RF_COMPARE(x->shape.run_items, y->shape.run_items);
+    return order ? order : RF_COMPARE(x->op, y->op);
+}
+
+static bool is_replica(const struct candidate *a, const struct candidate *b)
+{
+    return compare_walks(a, b) == 0 && a->offset == b->offset &&
+           a->shape.run_items == b->shape.run_items;
+}
+
+/* Whether b's runs lie beside or over a's, inside the same rows. `end` is how
+ * far the group reaches. */
+static bool is_beside(const struct candidate *a, const struct candidate *b,
+                      uint64_t end)
+{
+    uint32_t n = a->shape.n_dims;
+    return n > 0 && a->shape.cast == RF_CAST_NONE && compare_walks(a, b) == 0 &&
+           b->offset <= end && b->offset > a->offset &&
+           b->offset + b->shape.run_items - a->offset <=
+               a->shape.src_stride[n - 1] &&
+           b->shape.run_items <= INTERLEAVE_MAX_RUN &&
+           a->shape.run_items <= INTERLEAVE_MAX_RUN;
+}
+
+static void add_group(struct rf_portions *portions, const struct rf_flow *flow,
+                      const struct candidate *first, size_t n, bool by_rows)
+{
+    size_t shape_cap = portions->member_cap;
+    size_t n_shapes = portions->n_members;
+    struct group group = {.first_member = (uint32_t)portions->n_members,
+                          .n_members = (uint32_t)n,
+                          .by_rows = by_rows,
+                          .order = UINT32_MAX};
+    for (size_t i = 0; i < n; i++) {
+        const struct rf_op *op = &flow->schedule->ops[first[i].op];
+        struct member member = {
+            .op = first[i].op,
+            .action = first[i].action,
+            .src_slot = flow->slots[op->src],
+            .dst_slot = flow->slots[op->dst],
+        };
+        RF_PUSH(portions->shapes, n_shapes, shape_cap, first[i].shape);
+        RF_PUSH(portions->members, portions->n_members, portions->member_cap,
+                member);
+        group.order = RF_MIN(group.order, member.op);
+    }
+    RF_PUSH(portions->groups, portions->n_groups, portions->group_cap, group);
+}
+
+/* Makes groups of sorted candidates. */
+static void make_groups(struct rf_portions *portions,
+                        const struct rf_flow *flow, const struct candidate *all,
+                        size_t n)
+{
+    size_t i = 0;
+    while (i < n) {
+        uint64_t end = all[i].offset + all[i].shape.run_items;
+        bool by_rows = false;
+        size_t k = i + 1;
+        while (k < n && k - i < RF_COPY_MEMBERS_MAX) {
+            if (is_beside(&all[i], &all[k], end)) {
+                by_rows = true;
+            } else if (!is_replica(&all[k - 1], &all[k])) {
+                break;
+            }
+            end = RF_MAX(end, all[k].offset + all[k].shape.run_items);
+            k++;
+        }
+        add_group(portions, flow, &all[i], k - i, by_rows);
+        i = k;
+    }
+}
+
+static int compare_groups(const void *a, const void *b)
+{
+    const struct group *x = a, *y = b;
+    return RF_COMPARE(x->order, y->order);
+}
+
+static void group_free_copies(struct rf_portions *portions,
+                              const struct rf_flow *flow)
+{
+    struct candidate *all = NULL;
+    size_t n = 0, cap = 0;
+    for (uint32_t i = 0; i < flow->n_actions; i++) {
+        const struct rf_action *action = &flow->actions[i];
+        const struct rf_op *op;
+        if (action->kind != RF_ACTION_COPY || action->n_needs > 0 ||
+            action->owner != RF_FLOW_ANYONE) {
+            continue;
+        }
+        op = &flow->schedule->ops[action->op];
+        struct candidate next = {.op = action->op,
+                                 .action = i,
+                                 .offset = op->src_offset,
+                                 .src = op->src,
+                                 .src_mem = op->src_mem};
+        rf_copy_shape_of(op, &next.shape);
+        RF_PUSH(all, n, cap, next);
+    }
+    if (n > 0) {
+        qsort(all, n, sizeof(*all), compare_candidates);
+        make_groups(portions, flow, all, n);
+        qsort(portions->groups, portions->n_groups, sizeof(*portions->groups),
+              compare_groups);
+    }
+    free(all);
+}
+
+/* --- cutting -------------------------------------------------------------- */
+
+/* Bytes one step (row or item) of a group writes. */
+static uint64_t step_bytes(const struct rf_portions *portions,
+                           const struct group *group)
+{
+    uint64_t bytes = 0;
+    for (uint32_t m = 0; m < group->n_members; m++) {
+        const struct rf_copy_shape *shape =
+            &portions->shapes[group->first_member + m];
+        bytes +=
+            (uint64_t)shape->dst_item * (group->by_rows ? shape->run_items : 1);
+    }
+    return RF_MAX(bytes, 1);
+}
+
+/* Cuts group `index` into parts, small ones put together with the portion under
+ * way (`filled` bytes so far), and counts them at the actions. */
+static void cut_group(struct rf_portions *portions, struct rf_flow *flow,
+                      uint32_t index, uint64_t *filled)
+{
+    const struct group *group = &portions->groups[index];
+    const struct rf_copy_shape *shape = &portions->shapes[group->first_member];
+    uint64_t total = group->by_rows ? rf_copy_runs(shape) : shape->total_items;
+    uint64_t each = step_bytes(portions, group), n_parts = 0;
+    uint64_t per_portion = RF_MAX(RF_PORTION_BYTES / each, 1);
+    for (uint64_t first = 0; first < total;) {
+        uint64_t room = *filled < RF_PORTION_BYTES
+                            ? (RF_PORTION_BYTES - *filled) / each
+                            : 0;
+        uint64_t count = total - first;
+        if (portions->n == 0 || *filled == UINT64_MAX ||
+            (count > room && *filled * 4 > RF_PORTION_BYTES)) {
+            RF_PUSH(portions->of, portions->n, portions->cap,
+                    ((struct portion){(uint32_t)portions->n_parts, 0}));
+            *filled = 0;
+            room = per_portion;
+        }
+        count = RF_MIN(count, RF_MAX(room, 1));
+        RF_PUSH(portions->parts, portions->n_parts, portions->part_cap,
+                ((struct part){index, first, count}));
+        portions->of[portions->n - 1].n_parts++;
+        *filled += count * each;
+        first += count;
+        n_parts++;
+    }
+    for (uint32_t m = 0; m < group->n_members; m++) {
+        const struct member *member =
+            &portions->members[group->first_member + m];
+        flow->actions[member->action].n_parts = (uint32_t)n_parts;
+    }
+}
+
+/* Copies that wait: each is a group and has portions of its own. */
+static void cut_waiting_copies(struct rf_portions *portions,
+                               struct rf_flow *flow)
+{
+    for (uint32_t i = 0; i < flow->n_actions; i++) {
+        struct rf_action *action = &flow->actions[i];
+        uint64_t filled = UINT64_MAX; /* begins a portion */
+        if (action->kind != RF_ACTION_COPY || action->n_needs == 0 ||
+            action->owner != RF_FLOW_ANYONE) {
+            continue;
+        }
+        struct candidate one = {.op = action->op, .action = i};
+        rf_copy_shape_of(&flow->schedule->ops[action->op], &one.shape);
+        add_group(portions, flow, &one, 1, false);
+        action->first_portion = (uint32_t)portions->n;
+        cut_group(portions, flow, (uint32_t)portions->n_groups - 1, &filled);
+        action->n_portions = (uint32_t)portions->n - action->first_portion;
+    }
+}
+
+void rf_portions_build(struct rf_flow *flow, struct rf_portions **out)
+{
+    struct rf_portions *portions = rf_xcalloc(1, sizeof(*portions));
+    uint64_t filled = UINT64_MAX;
+    portions->schedule = flow->schedule;
+    group_free_copies(portions, flow);
+    for (uint32_t i = 0; i < portions->n_groups; i++) {
+        cut_group(portions, flow, i, &filled);
+    }
+    flow->n_free = (uint32_t)portions->n;
+    cut_waiting_copies(portions, flow);
+    flow->n_portions = (uint32_t)portions->n;
+    *out = portions;
+}
+
+void rf_portions_destroy(struct rf_portions *portions)
+{
+    if (portions == NULL) {
+        return;
+    }
+    free(portions->shapes);
+    free(portions->members);
+    free(portions->groups);
+    free(portions->parts);
+    free(portions->of);
+    free(portions);
+}
+
+/* --- running -------------------------------------------------------------- */
+
+static void place_members(const struct rf_portions *portions,
+                          const struct group *group,
+                          const struct rf_nodeshm *shm,
+                          struct rf_copy_member *out)
+{
+    for (uint32_t m = 0; m < group->n_members; m++) {
+        const struct member *member =
+            &portions->members[group->first_member + m];
+        const struct rf_op *op = &portions->schedule->ops[member->op];
+        out[m].shape = &portions->shapes[group->first_member + m];
+        out[m].src =
+            (const uint8_t *)shm->peers[member->src_slot].arena[op->src_mem] +
+            op->src_offset;
+        out[m].dst =
+            (uint8_t *)shm->peers[member->dst_slot].arena[op->dst_mem] +
+            op->dst_offset;
+    }
+}
+
+static void run_part(const struct rf_portions *portions,
+                     const struct part *part, const struct rf_nodeshm *shm,
+                     bool streaming)
+{
+    const struct group *group = &portions->groups[part->group];
+    struct rf_copy_member members[RF_COPY_MEMBERS_MAX];
+    uint64_t block = part->count;
+    place_members(portions, group, shm, members);
+    if (group->by_rows) {
+        rf_copy_rows(members, group->n_members, part->first, part->count);
+        return;
+    }
+    if (group->n_members > 1) {
+        block = REPLICA_BLOCK / members[0].shape->src_item;
+    }
+    for (uint64_t at = 0; at < part->count; at += block) {
+        uint64_t n = RF_MIN(block, part->count - at);
+        for (uint32_t m = 0; m < group->n_members; m++) {
+            rf_copy_range(members[m].shape, part->first + at, n, members[m].dst,
+                          members[m].src, streaming);
+        }
+    }
+}
+
+void rf_portions_run(const struct rf_portions *portions, uint32_t portion,
+                     struct rf_flow *flow, const struct rf_nodeshm *shm,
+                     bool streaming)
+{
+    const struct portion *what = &portions->of[portion];
+    const struct part *parts = &portions->parts[what->first_part];
+    for (uint32_t p = 0; p < what->n_parts; p++) {
+        run_part(portions, &parts[p], shm, streaming);
+    }
+    rf_copy_fence();
+    for (uint32_t p = 0; p < what->n_parts; p++) {
+        const struct group *group = &portions->groups[parts[p].group];
+        for (uint32_t m = 0; m < group->n_members; m++) {
+            rf_flow_part_done(
+                flow, portions->members[group->first_member + m].action);
+        }
+    }
+    rf_flow_portion_done(flow);
+}
+
+struct rf_portion_about rf_portions_about(const struct rf_portions *portions,
+                                          uint32_t portion)
+{
+    const struct portion *what = &portions->of[portion];
+    struct rf_portion_about about = {RF_NONE, 0};
+    for (uint32_t p = 0; p < what->n_parts; p++) {
+        const struct part *part = &portions->parts[what->first_part + p];
+        const struct group *group = &portions->groups[part->group];
+        about.op = RF_MIN(about.op, portions->members[group->first_member].op);
+        for (uint32_t m = 0; m < group->n_members; m++) {
+            const struct rf_copy_shape *shape =
+                &portions->shapes[group->first_member + m];
+            about.bytes += part->count *
+                           (group->by_rows ? shape->run_items : 1) *
+                           shape->dst_item;
+        }
+    }
+    return about;
+}

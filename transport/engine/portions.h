@@ -1,0 +1,40 @@
+/*
+ * The copies of a node cut into portions of about 1 MiB that any of its ranks
+ * may claim, so that work is shared evenly however the plan is shaped.
+ *
+ * Copies that read the same rows of one source (a column split, replicas) are
+ * grouped: a portion reads its part of the source once, front to back, and
+ * writes it to all destinations, because strided reads are slow and strided
+ * streaming writes are not. Deterministic: every rank of the node makes the
+ * same list.
+ */
+#ifndef RF_TRANSPORT_PORTIONS_H
+#define RF_TRANSPORT_PORTIONS_H
+
+#include "transport/codec/strided_copy.h"
+#include "transport/engine/flow.h"
+
+#define RF_PORTION_BYTES (UINT64_C(1) << 20)
+
+struct rf_portions;
+
+/* Cuts the shared copies of `flow` and sets its n_portions, n_free and each
+ * action's portions and parts. */
+void rf_portions_build(struct rf_flow *flow, struct rf_portions **out);
+void rf_portions_destroy(struct rf_portions *portions);
+
+/* The first of a portion's ops, as an index, and the bytes it writes. */
+struct rf_portion_about {
+    uint32_t op;
+    uint64_t bytes;
+};
+struct rf_portion_about rf_portions_about(const struct rf_portions *portions,
+                                          uint32_t portion);
+
+/* Runs one claimed portion on the mapped arenas and reports what it completed
+ * to `flow`. Rows that share a source are always `streaming`. */
+void rf_portions_run(const struct rf_portions *portions, uint32_t portion,
+                     struct rf_flow *flow, const struct rf_nodeshm *shm,
+                     bool streaming);
+
+#endif

@@ -1,0 +1,208 @@
+/*
+ * Methods: how bytes move. A method is a const table of functions; all are in
+ * one registry (transport/methods.c, plus those of refit-cuda.so and
+ * refit-ucx.so at run time) and all pass the same conformance suite.
+ *
+ * Life of a method on a rank, all calls from the rank's data thread:
+ *     probe → open → { start → progress … → timing }* → close
+ * A rank may have opened a method twice, with two schedules over the same
+ * arenas; their iterations take turns.
+ * `open` may block (connecting, exchanging handles) within env->deadline_ns;
+ * start and progress may not block longer than about 10 ms, and look at
+ * env->abort: when it is set they return RF_ERR_ABORTED. After an error or an
+ * abort only `abort` and `close` are called. A rank closes only when all ranks
+ * have finished their iteration: one that goes earlier is lost to the others.
+ * No hook is NULL: what a method does not need points at a stub. It works with
+ * arenas of any origin, those of its `arenas` among them.
+ */
+#ifndef RF_TRANSPORT_METHOD_H
+#define RF_TRANSPORT_METHOD_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/err.h"
+#include "planner/predict/intra_node.h"
+#include "planner/schedule/schedule.h"
+#include "transport/method/memory.h"
+#include "transport/info/trace.h"
+
+#define RF_DATA_KEY_BYTES 32
+#define RF_REGISTRATION_SIZE 1024
+
+struct rf_blob {
+    void *data; /* malloc'ed; NULL when size is 0 */
+    size_t size;
+};
+
+/* What a method works with; valid from open to close. */
+struct rf_method_env {
+    const struct rf_plan *plan;
+    const struct rf_schedule *schedule; /* ops that touch this rank's node */
+    uint32_t rank;
+    const char *const *node_addresses; /* data-plane address of each node */
+    struct rf_arena arena[RF_MEM_COUNT];
+    const struct rf_memory_ops *memory;
+    uint8_t data_key[RF_DATA_KEY_BYTES]; /* of this attempt */
+    int64_t deadline_ns;                 /* of open */
+    /* Host methods copy with plain stores, where streaming ones are slower.
+     * Read when an iteration starts; the same on all ranks of a node. */
+    bool plain_stores;
+    const atomic_bool *abort;
+    struct rf_trace *trace; /* of the iteration; NULL: not wanted */
+    /* Collective over all ranks of the scenario, same order of calls on each:
+     * gives `mine` to all and returns everybody's in `all` (n_ranks entries,
+     * freed with rf_blobs_free). Blocks; honours abort and deadline. */
+    enum rf_status (*exchange)(void *exchange_data, const void *mine,
+                               size_t size, struct rf_blob *all,
+                               struct rf_err *err);
+    void *exchange_data;
+    /* Where `open` says what memory it registered with its library, or why
+     * none; NULL: nobody asks. Untouched by methods that register nothing. */
+    char *registration; /* RF_REGISTRATION_SIZE bytes */
+    /* The state of an earlier `open` of the same method over the same arenas,
+     * still open: this one copies by the same ways without measuring them.
+     * NULL: none. The same on all ranks. */
+    const void *like;
+};
+
+/*
+ * Times and bytes of one rank in one iteration. Sums need not reach the rank's
+ * whole time: the rest is reported as unattributed. In host methods:
+ *   pack    gathering or casting rows into a send buffer, or writing files;
+ *   wire    moving bytes: copies between mapped arenas (local ones and those a
+ *           rank runs for its neighbours included), socket calls;
+ *   unpack  scattering or casting from a receive buffer, or reading files;
+ *   sync    waiting for other ranks with nothing else to do.
+ * Device methods take them from pairs of events on their streams.
+ */
+struct rf_phase_times {
+    int64_t pack_ns, wire_ns, unpack_ns, sync_ns;
+    int64_t device_ns; /* of device methods: from the first to the last of their
+                          events, by the device's clock; host methods: 0 */
+    uint64_t sent_bytes, received_bytes; /* between different ranks */
+};
+
+/* By which way a method's copies go on one rank, where it has two: a device's
+ * copy engines and kernels. */
+struct rf_copy_ways {
+    const char *rule; /* how they are chosen; NULL: there is one way */
+    uint64_t engine_from_bytes; /* least run of an engine, UINT64_MAX: none */
+    uint64_t engine_bytes, kernel_bytes; /* of an iteration */
+};
+
+enum rf_memory_kind { RF_HOST_MEMORY, RF_DEVICE_MEMORY, RF_MEMORY_KINDS };
+
+/* What must hold before a method can be used; checked before launch. */
+struct rf_method_info {
+    const char *name;
+    enum rf_memory_kind memory;
+    bool crosses_nodes; /* can move bytes between nodes */
+    bool links_by_tcp;  /* and does it by TCP, as link probes do */
+    bool needs_folder;  /* "disk" */
+    bool moves_bytes;   /* false for null: nothing to verify */
+    struct rf_inside inside;
+};
+
+/* For methods that allocate the arenas they work with, because ranks of a node
+ * reach each other only in memory of their making. */
+struct rf_arena_ops {
+    enum rf_status (*alloc)(const struct rf_plan *plan, uint64_t bytes,
+                            struct rf_arena *out, struct rf_err *err);
+    void (*free)(struct rf_arena *arena);
+};
+
+struct rf_method_ops {
+    const struct rf_method_info *info;
+    const struct rf_arena_ops *arenas; /* NULL: the memory's kind allocates */
+    /* RF_OK, or RF_ERR_UNSUPPORTED with why this node cannot. */
+    enum rf_status (*probe)(struct rf_err *err);
+    enum rf_status (*open)(const struct rf_method_env *env, void **state,
+                           struct rf_err *err);
+    /* Begins iteration `iteration` (counts warm-ups too). */
+    enum rf_status (*start)(void *state, uint64_t iteration,
+                            struct rf_err *err);
+    /* Moves on; *done when all this rank sends has left its memory and all it
+     * receives has arrived. */
+    enum rf_status (*progress)(void *state, bool *done, struct rf_err *err);
+    void (*timing)(void *state, struct rf_phase_times *out);
+    /* After open. */
+    void (*ways)(const void *state, struct rf_copy_ways *out);
+    /* Where a destination piece lives after an iteration, for verification:
+     * NULL = in the arena (see rf_memory_ops.verify). */
+    const void *(*base_of)(const struct rf_piece *piece,
+                           uint64_t stride[RF_BOX_DIMS], void *state);
+    /* Whether an op, by its index in env->schedule, moves no bytes because its
+     * destination is read where the source has it. The same answer on every
+     * rank of the node. */
+    bool (*leaves)(size_t op, const void *state);
+    void (*abort)(void *state);
+    void (*close)(void *state); /* NULL state is fine */
+};
+
+/* Positions in rf_method_infos. */
+enum rf_method_id {
+    RF_METHOD_HOST,
+    RF_METHOD_TCP,
+    RF_METHOD_SHM,
+    RF_METHOD_DISK,
+    RF_METHOD_UCX,
+    RF_METHOD_NCCL,
+    RF_METHOD_IPC,
+    RF_METHOD_NVSHMEM,
+    RF_METHOD_UCX_CUDA,
+    RF_METHOD_NULL,
+    RF_METHOD_COUNT,
+};
+
+/* Everything that can be named in cluster.json, whether or not this build or
+ * node can run it; ends with a NULL name. Pure: the coordinator uses it. */
+extern const struct rf_method_info rf_method_infos[];
+
+/* "ipc, nccl": those that keep weights in such memory. */
+void rf_methods_in(enum rf_memory_kind memory, char *out, size_t size);
+
+/* By name; NULL when there is none. */
+const struct rf_method_info *rf_method_info_find(const char *name);
+
+/* Sets RF_ERR_CONFIG: there is no method `name`, and which there are. */
+enum rf_status rf_method_unknown(const char *name, struct rf_err *err);
+
+/*
+ * Refuses, before anything is launched, what cannot work: shm across nodes,
+ * disk without a folder, device casts in host memory, … A NULL `info` is an
+ * unknown method; the text then lists the known ones. `node_names` are those of
+ * the plan's world.
+ */
+enum rf_status rf_method_check(const struct rf_method_info *info,
+                               const struct rf_plan *plan,
+                               const char *const *node_names,
+                               struct rf_err *err) RF_MUST_CHECK;
+
+/* The implementation of a method (by name) on this node: built in, or
+ * from refit-cuda.so or refit-ucx.so (loaded on first need). NULL with `err`
+ * when absent: why, not which, as with a failed probe. Worker side only. */
+const struct rf_method_ops *rf_method_find(const char *name,
+                                           struct rf_err *err);
+
+/* Host methods, one per file. */
+extern const struct rf_method_ops rf_method_null, rf_method_host, rf_method_tcp,
+    rf_method_shm, rf_method_disk;
+
+/* For methods with one way. */
+void rf_method_one_way(const void *state, struct rf_copy_ways *out);
+/* For methods that bring all pieces to the arena (base_of) and leave no op out
+ * (leaves). */
+const void *rf_method_in_arena(const struct rf_piece *piece,
+                               uint64_t stride[RF_BOX_DIMS], void *state);
+bool rf_method_leaves_none(size_t op, const void *state);
+
+/* The key of a yardstick's instance of a method, made of the refit's in place:
+ * its connections and files must not meet the refit's. */
+void rf_method_yardstick_key(uint8_t key[RF_DATA_KEY_BYTES]);
+
+void rf_blobs_free(struct rf_blob *blobs, uint32_t count);
+
+#endif

@@ -1,0 +1,475 @@
+/*
+ * The shared side of a node. See nodeshm.h.
+ *
+ * Opening: every rank makes a doorbell pipe, the node's lowest rank also makes
+ * the control segment; all tell each other process ids and descriptor numbers
+ * through env->exchange and open what they need through /proc. A peer cannot be
+ * gone at that point unless it has failed, and then opening fails and says so.
+ *
+ * A waiting rank sleeps in poll; `dozing` says whether a ring is needed, so
+ * that a busy node makes no system calls. Publishing work and reading `dozing`,
+ * and setting `dozing` and looking for work, are both sequentially consistent,
+ * so one of the two sees the other.
+ */
+#include "transport/method/node_memory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "common/bytes.h"
+#include "common/mem.h"
+
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
+#define MADV_POPULATE_WRITE 23
+#endif
+
+#define CARD_MAGIC 0x52464E31 /* "RFN1" */
+#define CARD_BYTES (4 * 7 + (4 + 8) * RF_MEM_COUNT)
+
+struct rf_nodeshm_bed {
+    _Alignas(RF_CACHE_LINE) _Atomic uint32_t dozing;
+};
+
+struct rf_nodeshm_head {
+    _Alignas(RF_CACHE_LINE) _Atomic uint32_t aborted;
+    struct rf_nodeshm_bed beds[]; /* one per slot */
+};
+
+/* --- cards: what ranks tell each other ------------------------------------ */
+
+struct card {
+    uint32_t rank, node, pid, port;
+    int segment_fd, bell_fd;
+    int fd[RF_MEM_COUNT];
+    uint64_t bytes[RF_MEM_COUNT];
+};
+
+static void card_encode(const struct card *card, uint8_t out[CARD_BYTES])
+{
+    const uint32_t words[] = {CARD_MAGIC,
+                              card->rank,
+                              card->node,
+                              card->pid,
+                              card->port,
+                              (uint32_t)card->segment_fd,
+                              (uint32_t)card->bell_fd};
+    for (size_t i = 0; i < RF_ARRAY_SIZE(words); i++, out += 4) {
+        rf_put_u32(out, words[i]);
+    }
+    for (size_t i = 0; i < RF_MEM_COUNT; i++, out += 12) {
+        rf_put_u32(out, (uint32_t)card->fd[i]);
+        rf_put_u64(out + 4, card->bytes[i]);
+    }
+}
+
+static bool card_decode(const struct rf_blob *blob, struct card *out)
+{
+    const uint8_t *in = blob->data;
+    if (blob->size != CARD_BYTES || rf_get_u32(in) != CARD_MAGIC) {
+        return false;
+    }
+    out->rank = rf_get_u32(in + 4);
+    out->node = rf_get_u32(in + 8);
+    out->pid = rf_get_u32(in + 12);
+    out->port = rf_get_u32(in + 16);
+    out->segment_fd = (int)rf_get_u32(in + 20);
+    out->bell_fd = (int)rf_get_u32(in + 24);
+    in += 28;
+    for (size_t i = 0; i < RF_MEM_COUNT; i++, in += 12) {
+        out->fd[i] = (int)rf_get_u32(in);
+        out->bytes[i] = rf_get_u64(in + 4);
+    }
+    return out->pid <= INT32_MAX && out->port <= UINT16_MAX;
+}
+
+/* --- opening peers' descriptors ------------------------------------------- */
+
+/* Whose fault it is: a peer that is gone has no process and no descriptors. */
+static enum rf_status status_of(int why)
+{
+    return why == ENOENT || why == ESRCH || why == ENXIO ? RF_ERR_PEER
+                                                         : RF_ERR_IO;
+}
+
+static enum rf_status open_of_peer(const struct rf_nodeshm_peer *peer, int fd,
+                                   int flags, int *out, struct rf_err *err)
+{
+    char path[64];
+    snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)peer->pid, fd);
+    *out = open(path, flags | O_CLOEXEC);
+    if (*out < 0) {
+        return rf_err_errno(err, status_of(errno), errno,
+                            "open shared memory of rank %" PRIu32
+                            " (%s; ranks of a node must run under one user in "
+                            "one PID namespace)",
+                            peer->rank, path);
+    }
+    return RF_OK;
+}
+
+/* Makes all pages present, for writing if we shall: a page that was only read
+ * needs no fault to be written (shared memory is not tracked for write-back),
+ * but the processor must mark it dirty, which costs as much as copying it. */
+static void populate(void *at, uint64_t bytes, bool write)
+{
+    long page = sysconf(_SC_PAGESIZE);
+    if (madvise(at, bytes, write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) ==
+        0) {
+        return;
+    }
+    for (uint64_t i = 0; i < bytes; i += (uint64_t)page) {
+        _Atomic uint8_t *byte = (_Atomic uint8_t *)at + i;
+        if (write) {
+            atomic_fetch_or(byte, 0); /* its owner may be writing too */
+        } else {
+            (void)atomic_load(byte);
+        }
+    }
+}
+
+/* Maps all of a descriptor. */
+static enum rf_status map_fd(int fd, uint64_t bytes, void **out,
+                             struct rf_err *err)
+{
+    struct stat stat;
+    void *at;
+    if (fstat(fd, &stat) != 0 || (uint64_t)stat.st_size < bytes) {
+        return rf_err_set(err, RF_ERR_PROTOCOL,
+                          "shared memory is smaller than the %" PRIu64
+                          " bytes announced",
+                          bytes);
+    }
+    at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (at == MAP_FAILED) {
+        return rf_err_errno(err, RF_ERR_NOMEM, errno, "map %" PRIu64 " bytes",
+                            bytes);
+    }
+    *out = at;
+    return RF_OK;
+}
+
+/* Populates it as far as that has not been done. Ours is its owner's business.
+ */
+static void touch(const struct rf_nodeshm *shm, struct rf_nodeshm_peer *peer,
+                  enum rf_mem mem, bool write)
+{
+    if (peer == &shm->peers[shm->self] || peer->written[mem] ||
+        (peer->read[mem] && !write)) {
+        return;
+    }
+    peer->read[mem] = true;
+    peer->written[mem] = write;
+    populate(peer->arena[mem], peer->arena_bytes[mem], write);
+}
+
+enum rf_status rf_nodeshm_map(struct rf_nodeshm *shm, uint32_t slot,
+                              enum rf_mem mem, bool write, struct rf_err *err)
+{
+    struct rf_nodeshm_peer *peer = &shm->peers[slot];
+    enum rf_status status;
+    int fd;
+    if (peer->arena_bytes[mem] == 0) {
+        return RF_OK;
+    }
+    if (peer->arena[mem] == NULL) {
+        status = open_of_peer(peer, peer->arena_fd[mem], O_RDWR, &fd, err);
+        if (status != RF_OK) {
+            return status;
+        }
+        status = map_fd(fd, peer->arena_bytes[mem], &peer->arena[mem], err);
+        close(fd);
+        if (status != RF_OK) {
+            rf_err_wrap(err, "memory of rank %" PRIu32, peer->rank);
+            return status;
+        }
+        peer->mapped[mem] = true;
+    }
+    touch(shm, peer, mem, write);
+    return RF_OK;
+}
+
+void rf_nodeshm_adopt(struct rf_nodeshm *shm, uint32_t slot, enum rf_mem mem,
+                      void *at)
+{
+    shm->peers[slot].arena[mem] = at;
+}
+
+/* --- opening -------------------------------------------------------------- */
+
+static enum rf_status make_own(struct rf_nodeshm *shm, struct rf_err *err)
+{
+    int pipes[2];
+    if (pipe2(pipes, O_CLOEXEC | O_NONBLOCK) != 0) {
+        return rf_err_errno(err, RF_ERR_IO, errno, "create a pipe");
+    }
+    shm->bell = pipes[0];
+    shm->bell_write = pipes[1];
+    if (shm->self == 0) {
+        shm->segment_fd = memfd_create("refit-control", MFD_CLOEXEC);
+        if (shm->segment_fd < 0 ||
+            ftruncate(shm->segment_fd, (off_t)shm->segment_bytes) != 0) {
+            return rf_err_errno(err, RF_ERR_NOMEM, errno,
+                                "create a control segment of %" PRIu64 " bytes",
+                                shm->segment_bytes);
+        }
+    }
+    return RF_OK;
+}
+
+static void fill_card(const struct rf_nodeshm *shm,
+                      const struct rf_method_env *env, uint16_t port,
+                      struct card *card)
+{
+    card->rank = env->rank;
+    card->node = env->plan->world->ranks[env->rank].node;
+    card->pid = (uint32_t)getpid();
+    card->port = port;
+    card->segment_fd = shm->segment_fd;
+    card->bell_fd = shm->bell_write;
+    for (size_t i = 0; i < RF_MEM_COUNT; i++) {
+        card->fd[i] = env->arena[i].fd;
+        card->bytes[i] = env->arena[i].bytes;
+    }
+}
+
+/* Learns a peer from its card and opens its doorbell. */
+static enum rf_status meet(struct rf_nodeshm *shm, uint32_t slot,
+                           const struct rf_method_env *env,
+                           const struct card *card, struct rf_err *err)
+{
+    struct rf_nodeshm_peer *peer = &shm->peers[slot];
+    peer->pid = (pid_t)card->pid;
+    for (size_t i = 0; i < RF_MEM_COUNT; i++) {
+        peer->arena_fd[i] = card->fd[i];
+        peer->arena_bytes[i] = card->bytes[i];
+    }
+    if (slot == shm->self) {
+        for (size_t i = 0; i < RF_MEM_COUNT; i++) {
+            peer->arena[i] = env->arena[i].base;
+        }
+        return RF_OK;
+    }
+    peer->pidfd = (int)syscall(SYS_pidfd_open, peer->pid, 0);
+    if (peer->pidfd < 0 && errno != ENOSYS) {
+        return rf_err_errno(err, status_of(errno), errno,
+                            "find rank %" PRIu32 " (process %d)", peer->rank,
+                            (int)peer->pid);
+    }
+    /* Open for reading too, so that ringing a dead rank is no SIGPIPE. */
+    return open_of_peer(peer, card->bell_fd, O_RDWR | O_NONBLOCK, &peer->bell,
+                        err);
+}
+
+static enum rf_status map_control(struct rf_nodeshm *shm,
+                                  const struct card *lowest, struct rf_err *err)
+{
+    enum rf_status status = RF_OK;
+    void *at;
+    int fd = shm->segment_fd;
+    if (shm->self != 0) {
+        status =
+            open_of_peer(&shm->peers[0], lowest->segment_fd, O_RDWR, &fd, err);
+        if (status != RF_OK) {
+            return status;
+        }
+    }
+    status = map_fd(fd, shm->segment_bytes, &at, err);
+    if (shm->self != 0) {
+        close(fd);
+    }
+    if (status != RF_OK) {
+        rf_err_wrap(err, "control segment of the node");
+        return status;
+    }
+    populate(at, shm->segment_bytes, true);
+    shm->head = at;
+    shm->control = (uint8_t *)at + (shm->segment_bytes - shm->control_bytes);
+    return RF_OK;
+}
+
+static enum rf_status read_cards(struct rf_nodeshm *shm,
+                                 const struct rf_method_env *env,
+                                 const struct rf_blob *blobs,
+                                 struct rf_err *err)
+{
+    const struct rf_world *world = env->plan->world;
+    struct card lowest = {0};
+    for (uint32_t rank = 0; rank < world->n_ranks; rank++) {
+        uint32_t slot = rf_nodeshm_slot(shm, rank);
+        struct card card;
+        enum rf_status status;
+        if (!card_decode(&blobs[rank], &card) || card.rank != rank ||
+            card.node != world->ranks[rank].node) {
+            return rf_err_set(err, RF_ERR_PROTOCOL,
+                              "rank %" PRIu32 " did not introduce itself",
+                              rank);
+        }
+        shm->ports[rank] = (uint16_t)card.port;
+        if (slot == RF_NONE) {
+            continue;
+        }
+        status = meet(shm, slot, env, &card, err);
+        if (status != RF_OK) {
+            return status;
+        }
+        if (slot == 0) {
+            lowest = card;
+        }
+    }
+    return map_control(shm, &lowest, err);
+}
+
+static void list_peers(struct rf_nodeshm *shm, const struct rf_method_env *env)
+{
+    const struct rf_world *world = env->plan->world;
+    size_t cap = 0, n = 0;
+    for (uint32_t rank = 0; rank < world->n_ranks; rank++) {
+        shm->slots[rank] = RF_NONE;
+        if (world->ranks[rank].node != world->ranks[env->rank].node) {
+            continue;
+        }
+        if (rank == env->rank) {
+            shm->self = (uint32_t)n;
+        }
+        shm->slots[rank] = (uint32_t)n;
+        RF_PUSH(
+            shm->peers, n, cap,
+            ((struct rf_nodeshm_peer){.rank = rank, .pidfd = -1, .bell = -1}));
+    }
+    shm->n_peers = (uint32_t)n;
+}
+
+enum rf_status rf_nodeshm_open(const struct rf_method_env *env,
+                               uint64_t control_bytes, uint16_t port,
+                               struct rf_nodeshm **out, struct rf_err *err)
+{
+    uint32_t n_ranks = env->plan->world->n_ranks;
+    struct rf_nodeshm *shm = rf_xcalloc(1, sizeof(*shm));
+    struct rf_blob *all = rf_xcalloc(n_ranks, sizeof(*all));
+    uint8_t mine[CARD_BYTES];
+    struct card card;
+    enum rf_status status;
+    shm->bell = shm->bell_write = shm->segment_fd = -1;
+    shm->ports = rf_xcalloc(n_ranks, sizeof(*shm->ports));
+    shm->slots = rf_xcalloc(n_ranks, sizeof(*shm->slots));
+    list_peers(shm, env);
+    shm->control_bytes = rf_align_up(control_bytes, RF_CACHE_LINE);
+    shm->segment_bytes = sizeof(struct rf_nodeshm_head) +
+                         shm->n_peers * sizeof(struct rf_nodeshm_bed) +
+                         shm->control_bytes;
+    status = make_own(shm, err);
+    if (status == RF_OK) {
+        fill_card(shm, env, port, &card);
+        card_encode(&card, mine);
+        status =
+            env->exchange(env->exchange_data, mine, sizeof(mine), all, err);
+    }
+    if (status == RF_OK) {
+        status = read_cards(shm, env, all, err);
+        rf_blobs_free(all, n_ranks);
+    }
+    free(all);
+    if (status != RF_OK) {
+        rf_nodeshm_close(shm);
+        return status;
+    }
+    *out = shm;
+    return RF_OK;
+}
+
+uint32_t rf_nodeshm_slot(const struct rf_nodeshm *shm, uint32_t rank)
+{
+    return shm->slots[rank];
+}
+
+/* --- sleeping and waking -------------------------------------------------- */
+
+void rf_nodeshm_doze(struct rf_nodeshm *shm)
+{
+    atomic_store(&shm->head->beds[shm->self].dozing, 1);
+    atomic_thread_fence(memory_order_seq_cst);
+}
+
+void rf_nodeshm_awake(struct rf_nodeshm *shm)
+{
+    uint8_t drain[64];
+    atomic_store(&shm->head->beds[shm->self].dozing, 0);
+    while (read(shm->bell, drain, sizeof(drain)) == (ssize_t)sizeof(drain)) {
+    }
+}
+
+void rf_nodeshm_wake(struct rf_nodeshm *shm, uint32_t slot)
+{
+    _Atomic uint32_t *dozing = &shm->head->beds[slot].dozing;
+    const uint8_t ring = 1;
+    atomic_thread_fence(memory_order_seq_cst);
+    if (slot == shm->self || atomic_load(dozing) == 0 ||
+        atomic_exchange(dozing, 0) == 0) {
+        return;
+    }
+    /* A full pipe has rung often enough. */
+    if (write(shm->peers[slot].bell, &ring, 1) != 1) {
+        return;
+    }
+}
+
+void rf_nodeshm_wake_all(struct rf_nodeshm *shm)
+{
+    for (uint32_t slot = 0; slot < shm->n_peers; slot++) {
+        rf_nodeshm_wake(shm, slot);
+    }
+}
+
+void rf_nodeshm_abort(struct rf_nodeshm *shm)
+{
+    atomic_store(&shm->head->aborted, 1);
+    rf_nodeshm_wake_all(shm);
+}
+
+bool rf_nodeshm_aborted(const struct rf_nodeshm *shm)
+{
+    return atomic_load_explicit(&shm->head->aborted, memory_order_relaxed) != 0;
+}
+
+static void close_fd(int fd)
+{
+    if (fd >= 0) {
+        close(fd);
+    }
+}
+
+void rf_nodeshm_close(struct rf_nodeshm *shm)
+{
+    if (shm == NULL) {
+        return;
+    }
+    for (uint32_t slot = 0; slot < shm->n_peers; slot++) {
+        struct rf_nodeshm_peer *peer = &shm->peers[slot];
+        close_fd(peer->pidfd);
+        close_fd(peer->bell);
+        for (size_t i = 0; i < RF_MEM_COUNT; i++) {
+            if (peer->mapped[i]) {
+                munmap(peer->arena[i], peer->arena_bytes[i]);
+            }
+        }
+    }
+    if (shm->head != NULL) {
+        munmap(shm->head, shm->segment_bytes);
+    }
+    close_fd(shm->bell);
+    close_fd(shm->bell_write);
+    close_fd(shm->segment_fd);
+    free(shm->ports);
+    free(shm->slots);
+    free(shm->peers);
+    free(shm);
+}

@@ -1,0 +1,52 @@
+/*
+ * Data connections between ranks: TCP sockets on which both ends have proved
+ * the attempt's data key before the first payload byte (docs/PROTOCOL.md, "Data
+ * connections"). The rank that will send connects to the one that will receive.
+ */
+#ifndef RF_TRANSPORT_DATALINK_H
+#define RF_TRANSPORT_DATALINK_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "transport/method/method.h"
+
+#define RF_DATALINK_CONGESTION "cubic"
+
+/* What a connection is for; ends only meet within one purpose. */
+enum rf_datalink_purpose { RF_DATALINK_OPS, RF_DATALINK_PROBE };
+
+/* One wanted connection, seen from either end. */
+struct rf_datalink_end {
+    uint32_t from, to;   /* ranks: payload goes from → to */
+    const char *address; /* of `to`; used by `from`, who connects */
+    uint16_t port;
+    int fd; /* out: connected, proved, non-blocking; -1 until then */
+};
+
+struct rf_datalink_how {
+    const uint8_t *key; /* RF_DATA_KEY_BYTES */
+    uint32_t rank;      /* ours */
+    enum rf_datalink_purpose purpose;
+    int64_t deadline_ns;
+    const atomic_bool *abort;
+};
+
+/* Listens on a free port of `address`; looking that up ends as `how` says. */
+enum rf_status rf_datalink_listen(const struct rf_datalink_how *how,
+                                  const char *address, int *fd, uint16_t *port,
+                                  struct rf_err *err) RF_MUST_CHECK;
+
+/*
+ * Makes all of `ends` at once: connects those with from = our rank, accepts the
+ * others on `listener` (may be -1 when there are none). Strangers are dropped
+ * and do not disturb. RF_ERR_TIMEOUT names a rank that did not come and how
+ * many were turned away, RF_ERR_AUTH a rank that does not have our key,
+ * RF_ERR_PEER one that cannot be reached. On failure all are closed.
+ */
+enum rf_status rf_datalink_join(const struct rf_datalink_how *how, int listener,
+                                struct rf_datalink_end *ends, uint32_t n_ends,
+                                struct rf_err *err) RF_MUST_CHECK;
+
+#endif

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "cuda/api.h"
-#include "cuda/nvml.h"
+#include "cuda/device/checked.h"
+#include "cuda/nvml/nvml.h"
 
 /* What takes clocks from a device that should have them. Others are normal: it
  * idles, its power is capped, somebody set its clocks. */

@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cuda/nvml.h"
+#include "cuda/nvml/nvml.h"
 #include "tests/fake/fake_cuda.h"
 
 #define CONTEXT_BYTES (300ull << 20)

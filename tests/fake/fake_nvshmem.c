@@ -38,7 +38,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cuda/nvshmem_api.h"
+#include "cuda/nvshmem/nvshmem_api.h"
 #include "tests/fake/fake_cuda.h"
 #include "tests/fake/nap.h"
 

@@ -1,6 +1,6 @@
 /*
  * Fake CUDA runtime: errors, devices, copies and kernels. Kernels are found by
- * name and run the code of cuda/kernels.h on the processor, thread by thread.
+ * name and run the code of cuda/device/kernels.h on the processor, thread by thread.
  * FAKE_CUDA_DEVICES sets the number of devices (default 1, 0 = no driver),
  * FAKE_CUDA_RUNTIME, FAKE_CUDA_DRIVER the versions of runtime and driver
  *                (default 13000),
@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cuda/kernels.h"
+#include "cuda/device/kernels.h"
 #include "tests/fake/fake_runtime.h"
 
 static _Thread_local cudaError_t last_error;

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "common/mem.h"
-#include "cuda/device.h"
+#include "cuda/device/device.h"
 
 #define ROUNDS 7
 #define SLACK 4096 /* behind each buffer */

@@ -13,7 +13,7 @@
 #include "common/clock.h"
 #include "common/fp8.h"
 #include "common/mem.h"
-#include "cuda/fp8.h"
+#include "cuda/device/fp8.h"
 #include "tests/gpu/bench_lib.h"
 
 #define ROUNDS 9

@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "cuda/device.h"
+#include "cuda/device/device.h"
 
 #define RF_BENCH_MAX_SAMPLES 1024
 

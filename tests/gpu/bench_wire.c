@@ -15,7 +15,7 @@
 
 #include "common/clock.h"
 #include "common/mem.h"
-#include "cuda/nccl_api.h"
+#include "cuda/nccl/nccl_api.h"
 #include "tests/gpu/bench_lib.h"
 
 #define ROUNDS 15

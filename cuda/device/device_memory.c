@@ -1,0 +1,481 @@
+/*
+ * Arenas in device memory: plain cudaMalloc, because only that can be shared by
+ * CUDA IPC handles; where those are refused, or REFIT_IPC says so, memory that
+ * is shared by file descriptor (cuda/device/vmm.h), which is then the arena's `fd`.
+ * Fill and verify run as kernels over tables of content slices, made at the
+ * first fill of an arena and kept with it.
+ */
+#include "cuda/device/device_memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/bytes.h"
+#include "common/mem.h"
+#include "cuda/device/device.h"
+#include "cuda/device/fp8.h"
+#include "cuda/nvml/memory_usage.h"
+#include "cuda/device/vmm.h"
+
+/* Padding is compared on the host, this much at a time. */
+#define GAP_CHUNK (UINT64_C(4) << 20)
+
+/* Bytes of an arena that no piece covers. */
+struct gap {
+    uint64_t offset, bytes;
+};
+
+struct arena_tables {
+    struct rf_side_content of;
+    struct rf_content_slices slices;
+    struct rf_device_content content;
+    struct gap *gaps;
+    size_t n_gaps, gaps_capacity;
+};
+
+static uint64_t arenas_now; /* bytes of this process's arenas */
+
+static enum rf_status alloc_plain(uint64_t bytes, struct rf_arena *out,
+                                  struct rf_err *err)
+{
+    const cudaError_t code = cudaMalloc(&out->base, bytes);
+    size_t available = 0, total = 0;
+    char need[32], have[32];
+    if (code == cudaSuccess) {
+        out->bytes = bytes;
+        return RF_OK;
+    }
+    (void)cudaGetLastError();
+    (void)cudaMemGetInfo(&available, &total);
+    return rf_err_set(
+        err, code == cudaErrorMemoryAllocation ? RF_ERR_NOMEM : RF_ERR_DEVICE,
+        "device memory: %s wanted, %s free: %s",
+        rf_format_bytes(bytes, need, sizeof(need)),
+        rf_format_bytes(available, have, sizeof(have)),
+        cudaGetErrorString(code));
+}
+
+static enum rf_status alloc_vmm(uint64_t bytes, struct rf_arena *out,
+                                struct rf_err *err)
+{
+    char need[32];
+    enum rf_status status = rf_vmm_alloc(&bytes, &out->base, &out->fd, err);
+    if (status != RF_OK) {
+        rf_err_wrap(err, "device memory to share by file descriptor: %s wanted",
+                    rf_format_bytes(bytes, need, sizeof(need)));
+        return status;
+    }
+    out->bytes = bytes;
+    return RF_OK;
+}
+
+/* Plain memory that has no handle is given back where the other form works. */
+static enum rf_status replace_if_refused(struct rf_arena *arena,
+                                         struct rf_err *err)
+{
+    cudaIpcMemHandle_t handle;
+    const uint64_t bytes = arena->bytes;
+    if (cudaIpcGetMemHandle(&handle, arena->base) == cudaSuccess) {
+        return RF_OK;
+    }
+    (void)cudaGetLastError();
+    if (rf_vmm_ready(NULL) != RF_OK) {
+        return RF_OK; /* method ipc will say why not; others do without */
+    }
+    cudaFree(arena->base);
+    *arena = (struct rf_arena){.fd = -1};
+    return alloc_vmm(bytes, arena, err);
+}
+
+static enum rf_status cuda_alloc(uint64_t bytes, struct rf_arena *out,
+                                 struct rf_err *err)
+{
+    const uint64_t wanted = rf_align_up(bytes, RF_DEVICE_ALIGN);
+    enum rf_vmm_wish wish;
+    enum rf_status status = rf_vmm_wish(&wish, err);
+    struct rf_arena arena = {.fd = -1};
+    *out = arena;
+    if (status == RF_OK && bytes > 0) {
+        status = wish == RF_VMM_ALWAYS ? alloc_vmm(wanted, &arena, err)
+                                       : alloc_plain(wanted, &arena, err);
+        if (status == RF_OK && wish == RF_VMM_IF_NEEDED) {
+            status = replace_if_refused(&arena, err);
+        }
+    }
+    if (status != RF_OK) {
+        return status;
+    }
+    *out = arena;
+    arenas_now += arena.bytes;
+    rf_usage_note(arenas_now);
+    return RF_OK;
+}
+
+static void tables_destroy(struct arena_tables *tables)
+{
+    if (tables != NULL) {
+        rf_content_slices_free(&tables->slices);
+        rf_device_content_free(&tables->content);
+        free(tables->gaps);
+        free(tables);
+    }
+}
+
+static void cuda_free(struct rf_arena *arena)
+{
+    tables_destroy(arena->priv);
+    if (arena->base != NULL && !rf_device_abandoned()) {
+        if (arena->fd < 0) {
+            cudaFree(arena->base);
+        } else {
+            (void)cudaDeviceSynchronize();
+            rf_vmm_unmap(arena->base, arena->bytes);
+            close(arena->fd);
+        }
+        arenas_now -= arena->bytes;
+    }
+    *arena = (struct rf_arena){.fd = -1};
+}
+
+static int by_offset(const void *a, const void *b)
+{
+    const uint64_t x = ((const struct gap *)a)->offset;
+    const uint64_t y = ((const struct gap *)b)->offset;
+    return RF_COMPARE(x, y);
+}
+
+/* What no piece covers, wherever its content lives now. */
+static void find_gaps(struct arena_tables *tables, uint64_t arena_bytes)
+{
+    struct rf_content_slices in_place = {0};
+    struct rf_side_content in_arena = tables->of;
+    struct gap *spans = NULL;
+    size_t n = 0, capacity = 0;
+    uint64_t end = 0;
+    in_arena.base_of = NULL;
+    rf_content_slices_add_side(&in_place, &in_arena, RF_KERNEL_CAST_NONE, NULL);
+    for (size_t i = 0; i < in_place.n; i++) {
+        const struct rf_content_slice *s = &in_place.at[i];
+        const bool dense = s->arena_pitch == s->width;
+        for (uint64_t row = 0; row < (dense ? 1 : s->rows); row++) {
+            RF_PUSH(
+                spans, n, capacity,
+                ((struct gap){.offset = s->arena_offset + row * s->arena_pitch,
+                              .bytes = dense ? s->rows * s->width : s->width}));
+        }
+    }
+    if (n > 1) {
+        qsort(spans, n, sizeof(*spans), by_offset);
+    }
+    for (size_t i = 0; i <= n; i++) {
+        const uint64_t start = i < n ? spans[i].offset : arena_bytes;
+        if (start > end) {
+            RF_PUSH(tables->gaps, tables->n_gaps, tables->gaps_capacity,
+                    ((struct gap){.offset = end, .bytes = start - end}));
+        }
+        if (i < n) {
+            end = RF_MAX(end, spans[i].offset + spans[i].bytes);
+        }
+    }
+    free(spans);
+    rf_content_slices_free(&in_place);
+}
+
+static uint32_t cast_between(uint32_t train_item, uint32_t side_item)
+{
+    if (train_item == 4 && side_item == 2) {
+        return RF_KERNEL_CAST_F32_BF16;
+    }
+    return train_item == 2 && side_item == 4 ? RF_KERNEL_CAST_BF16_F32
+                                             : RF_KERNEL_CAST_NONE;
+}
+
+static bool is_same(const struct rf_side_content *a,
+                    const struct rf_side_content *b)
+{
+    return a->plan == b->plan && a->side == b->side && a->rank == b->rank &&
+           a->data == b->data;
+}
+
+/* The arena's tables for `content`, made if it has those of another or none. */
+static enum rf_status tables_of(const struct rf_side_content *content,
+                                struct rf_arena *arena,
+                                struct arena_tables **out, struct rf_err *err)
+{
+    const struct rf_plan *plan = content->plan;
+    struct arena_tables *tables = arena->priv;
+    enum rf_status status;
+    uint32_t cast = RF_KERNEL_CAST_NONE;
+    if (tables != NULL && is_same(&tables->of, content)) {
+        *out = tables;
+        return RF_OK;
+    }
+    tables_destroy(tables);
+    arena->priv = NULL;
+    for (uint32_t f = 0; f < plan->model->n_families; f++) {
+        const uint32_t from = rf_plan_item_bytes(plan, RF_TRAIN, f);
+        const uint32_t to = rf_plan_item_bytes(plan, content->side, f);
+        if (from != to) {
+            cast = cast_between(from, to);
+        }
+    }
+    tables = rf_xcalloc(1, sizeof(*tables));
+    tables->of = *content;
+    rf_content_slices_add_side(&tables->slices, content, cast, arena->base);
+    find_gaps(tables, arena->bytes);
+    status =
+        rf_device_content_upload(&tables->slices, cast, &tables->content, err);
+    if (status != RF_OK) {
+        tables_destroy(tables);
+        return status;
+    }
+    arena->priv = tables;
+    *out = tables;
+    return RF_OK;
+}
+
+static enum rf_status cuda_fill(const struct rf_plan *plan, enum rf_side side,
+                                uint32_t rank, uint64_t round,
+                                struct rf_arena *arena, struct rf_err *err)
+{
+    const struct rf_side_content content = {
+        .plan = plan, .side = side, .rank = rank};
+    struct arena_tables *tables;
+    enum rf_status status;
+    if (arena->base == NULL) {
+        return RF_OK;
+    }
+    status = tables_of(&content, arena, &tables, err);
+    if (status == RF_OK) {
+        status =
+            rf_device_fill(&tables->content, arena->base, round, NULL, err);
+    }
+    if (status != RF_OK) {
+        goto out;
+    }
+    for (size_t g = 0; g < tables->n_gaps; g++) {
+        const struct gap *gap = &tables->gaps[g];
+        RF_CUDA_TRY(err, out,
+                    cudaMemset((unsigned char *)arena->base + gap->offset,
+                               rf_poison_byte(round), gap->bytes));
+    }
+    RF_CUDA_TRY(err, out, cudaDeviceSynchronize());
+    rf_usage_note(arenas_now); /* now with what the method took */
+out:
+    return status;
+}
+
+static enum rf_status cuda_poison(uint64_t round, struct rf_arena *arena,
+                                  struct rf_err *err)
+{
+    enum rf_status status = RF_OK;
+    if (arena->base == NULL) {
+        return RF_OK;
+    }
+    RF_CUDA_TRY(err, out,
+                cudaMemset(arena->base, rf_poison_byte(round), arena->bytes));
+    RF_CUDA_TRY(err, out, cudaDeviceSynchronize());
+out:
+    return status;
+}
+
+/* Fills the description of the first mismatch from its slice and byte. */
+static enum rf_status locate(const struct arena_tables *tables,
+                             const struct rf_arena *arena, uint64_t round,
+                             uint64_t first, struct rf_verify_result *out,
+                             struct rf_err *err)
+{
+    enum rf_status status = RF_OK;
+    const uint32_t index = (uint32_t)(first >> 40);
+    const struct rf_content_slice *s = &tables->slices.at[index];
+    const struct rf_content_origin *origin = &tables->slices.origin[index];
+    const struct rf_rank_layout *layout =
+        rf_plan_layout(tables->of.plan, tables->of.side, tables->of.rank);
+    const uint32_t f = layout->pieces[origin->piece].family;
+    const struct rf_family *family = &tables->of.plan->model->families[f];
+    const uint32_t item =
+        rf_plan_item_bytes(tables->of.plan, tables->of.side, f);
+    const uint32_t train = rf_plan_item_bytes(tables->of.plan, RF_TRAIN, f);
+    const uint64_t byte = first & ((UINT64_C(1) << 40) - 1);
+    const uint64_t row = byte / s->width;
+    const uint64_t column = byte % s->width / item * item;
+    const uint64_t wanted = rf_content_unit(
+        s, round, train == item ? RF_KERNEL_CAST_NONE : tables->content.cast,
+        row, column);
+    uint64_t element =
+        (s->logical_offset + row * s->logical_pitch) / train + column / item;
+    out->family = f;
+    out->layer_index = origin->layer_index;
+    out->expert = origin->expert;
+    out->item_bytes = item;
+    for (uint32_t d = family->ndim; d-- > 0;) {
+        out->index[d] = element % family->shape[d];
+        element /= family->shape[d];
+    }
+    memcpy(out->expected, &wanted, item);
+    RF_CUDA_TRY(err, out,
+                cudaMemcpy(out->found,
+                           (const unsigned char *)arena->base +
+                               s->arena_offset + row * s->arena_pitch + column,
+                           item, cudaMemcpyDeviceToHost));
+out:
+    return status;
+}
+
+static void compare_gap(const unsigned char *copy, uint64_t offset,
+                        uint64_t bytes, unsigned char poison,
+                        struct rf_verify_result *out)
+{
+    for (uint64_t i = 0; i < bytes; i++) {
+        if (copy[i] == poison || out->mismatched_bytes++ > 0) {
+            continue;
+        }
+        out->family = RF_NONE;
+        out->index[0] = offset + i;
+        out->item_bytes = 1;
+        out->expected[0] = poison;
+        out->found[0] = copy[i];
+    }
+}
+
+/* Every byte outside the pieces still has the poison. */
+static enum rf_status check_gaps(const struct arena_tables *tables,
+                                 const struct rf_arena *arena, uint64_t round,
+                                 struct rf_verify_result *out,
+                                 struct rf_err *err)
+{
+    enum rf_status status = RF_OK;
+    unsigned char *copy = rf_xmalloc(GAP_CHUNK);
+    for (size_t g = 0; g < tables->n_gaps; g++) {
+        const struct gap *gap = &tables->gaps[g];
+        for (uint64_t at = 0; at < gap->bytes; at += GAP_CHUNK) {
+            const uint64_t n = RF_MIN(gap->bytes - at, GAP_CHUNK);
+            RF_CUDA_TRY(err, out,
+                        cudaMemcpy(copy,
+                                   (const unsigned char *)arena->base +
+                                       gap->offset + at,
+                                   n, cudaMemcpyDeviceToHost));
+            compare_gap(copy, gap->offset + at, n, rf_poison_byte(round), out);
+        }
+    }
+out:
+    free(copy);
+    return status;
+}
+
+static enum rf_status cuda_verify(const struct rf_verify_job *job,
+                                  struct rf_verify_result *out,
+                                  struct rf_err *err)
+{
+    const struct rf_arena *arena = job->arena;
+    const struct rf_side_content content = {.plan = job->plan,
+                                            .side = job->side,
+                                            .rank = job->rank,
+                                            .base_of = job->base_of,
+                                            .data = job->data};
+    struct rf_arena *own = (struct rf_arena *)(uintptr_t)arena;
+    struct arena_tables *tables;
+    struct rf_verify_counts counts;
+    enum rf_status status;
+    memset(out, 0, sizeof(*out));
+    if (arena->base == NULL) {
+        return RF_OK;
+    }
+    status = tables_of(&content, own, &tables, err);
+    if (status != RF_OK) {
+        return status;
+    }
+    status = rf_device_verify(&tables->content, arena->base, job->iteration,
+                              &counts, err);
+    if (status != RF_OK) {
+        return status;
+    }
+    out->checked_bytes = tables->slices.bytes;
+    out->mismatched_bytes = counts.mismatched_bytes;
+    if (counts.mismatched_bytes > 0) {
+        status = locate(tables, arena, job->iteration, counts.first, out, err);
+    }
+    return status != RF_OK
+               ? status
+               : check_gaps(tables, arena, job->iteration, out, err);
+}
+
+static enum rf_status cuda_flip(struct rf_arena *arena, uint64_t offset,
+                                struct rf_err *err)
+{
+    enum rf_status status = RF_OK;
+    unsigned char byte;
+    unsigned char *at = (unsigned char *)arena->base + offset;
+    RF_CUDA_TRY(err, out, cudaMemcpy(&byte, at, 1, cudaMemcpyDeviceToHost));
+    byte ^= 0xFF;
+    RF_CUDA_TRY(err, out, cudaMemcpy(at, &byte, 1, cudaMemcpyHostToDevice));
+out:
+    return status;
+}
+
+static enum rf_status cuda_read(const struct rf_arena *arena, uint64_t offset,
+                                uint64_t bytes, void *dst, struct rf_err *err)
+{
+    enum rf_status status = RF_OK;
+    RF_CUDA_TRY(err, out,
+                cudaMemcpy(dst, (const unsigned char *)arena->base + offset,
+                           bytes, cudaMemcpyDeviceToHost));
+out:
+    return status;
+}
+
+static enum rf_status cuda_write(const struct rf_arena *arena, uint64_t offset,
+                                 uint64_t bytes, const void *src,
+                                 struct rf_err *err)
+{
+    enum rf_status status = RF_OK;
+    RF_CUDA_TRY(err, out,
+                cudaMemcpy((unsigned char *)arena->base + offset, src, bytes,
+                           cudaMemcpyHostToDevice));
+out:
+    return status;
+}
+
+/* Pinned. */
+static enum rf_status cuda_buffer_alloc(uint64_t bytes, void **out,
+                                        struct rf_err *err)
+{
+    enum rf_status status = RF_OK;
+    RF_CUDA_TRY(err, out, cudaMallocHost(out, bytes));
+out:
+    return status;
+}
+
+static void cuda_buffer_free(void *buffer)
+{
+    if (buffer != NULL && !rf_device_abandoned()) {
+        cudaFreeHost(buffer);
+    }
+}
+
+static void cuda_usage(uint64_t *used, uint64_t *available)
+{
+    size_t free_bytes = 0, total = 0;
+    (void)cudaMemGetInfo(&free_bytes, &total);
+    *used = arenas_now;
+    *available = free_bytes;
+}
+
+const struct rf_memory_ops rf_memory_cuda = {
+    .name = "cuda",
+    .alloc = cuda_alloc,
+    .free = cuda_free,
+    .fill = cuda_fill,
+    .poison = cuda_poison,
+    .verify = cuda_verify,
+    .flip = cuda_flip,
+    .read = cuda_read,
+    .write = cuda_write,
+    .buffer_alloc = cuda_buffer_alloc,
+    .buffer_free = cuda_buffer_free,
+    .quantizer_create = rf_fp8_quantizer_create,
+    .quantizer_run = rf_fp8_quantizer_run,
+    .quantizer_destroy = rf_fp8_quantizer_destroy,
+    .usage = cuda_usage,
+};

@@ -1,0 +1,171 @@
+/* Block-scaled fp8 on the device. See fp8.h. */
+#include "cuda/device/fp8.h"
+
+#include <stdlib.h>
+
+#include "common/mem.h"
+#include "cuda/device/events.h"
+
+struct rf_fp8_job {
+    struct rf_tiles tiles; /* in class 0; gone once they are on the device */
+    void *memory;
+    struct rf_fp8_args args;
+    cudaEvent_t begin, end;
+};
+
+static void add_tiles(struct rf_fp8_job *job, uint32_t slice,
+                      const struct rf_fp8_matrix *matrix)
+{
+    for (uint64_t row = 0; row < matrix->rows; row += RF_FP8_BLOCK) {
+        for (uint64_t column = 0; column < matrix->columns;
+             column += RF_FP8_BLOCK) {
+            const uint64_t rows = matrix->rows - row;
+            const uint64_t columns = matrix->columns - column;
+            RF_PUSH(job->tiles.tiles[0], job->tiles.n[0],
+                    job->tiles.capacity[0],
+                    ((struct rf_tile){
+                        .slice = slice,
+                        .rows = (uint32_t)RF_MIN(rows, (uint64_t)RF_FP8_BLOCK),
+                        .row = row,
+                        .column = column,
+                        .units = (uint32_t)RF_MIN(columns,
+                                                  (uint64_t)RF_FP8_BLOCK)}));
+        }
+    }
+}
+
+/* Whether all rows of a matrix begin where eight elements may be moved at once;
+ * every block then does. */
+static uint32_t is_wide(const void *base, uint64_t pitch, size_t element)
+{
+    const uint64_t unit = RF_FP8_WIDE * element;
+    return (uintptr_t)base % unit == 0 && pitch * element % unit == 0;
+}
+
+static enum rf_status upload(struct rf_fp8_job *job,
+                             const struct rf_fp8_slice *slices, size_t n,
+                             struct rf_err *err)
+{
+    struct rf_device_table table;
+    enum rf_status status = rf_device_upload(slices, n * sizeof(*slices),
+                                             &job->tiles, 0, &table, err);
+    if (status == RF_OK) {
+        job->memory = table.memory;
+        job->args = (struct rf_fp8_args){.slices = table.memory,
+                                         .tiles = table.tiles[0],
+                                         .n_tiles = table.n[0]};
+    }
+    free(job->tiles.tiles[0]);
+    job->tiles.tiles[0] = NULL;
+    return status;
+}
+
+enum rf_status rf_fp8_job_create(const struct rf_fp8_matrix *matrices, size_t n,
+                                 struct rf_fp8_job **out, struct rf_err *err)
+{
+    struct rf_fp8_job *job = rf_xcalloc(1, sizeof(*job));
+    struct rf_fp8_slice *slices = rf_xcalloc(n, sizeof(*slices));
+    enum rf_status status = RF_OK;
+    for (size_t i = 0; i < n; i++) {
+        const struct rf_fp8_matrix *m = &matrices[i];
+        slices[i] = (struct rf_fp8_slice){
+            .src = m->src,
+            .dst = m->dst,
+            .scale_inv = m->scale_inv,
+            .src_pitch = m->src_pitch,
+            .dst_pitch = m->dst_pitch,
+            .block_columns = rf_quantize_blocks(m->columns),
+            .src_wide = is_wide(m->src, m->src_pitch, sizeof(uint16_t)),
+            .dst_wide = is_wide(m->dst, m->dst_pitch, sizeof(uint8_t))};
+        add_tiles(job, (uint32_t)i, m);
+    }
+    status = upload(job, slices, n, err);
+    if (status == RF_OK) {
+        RF_CUDA_TRY(err, out, cudaEventCreate(&job->begin));
+        RF_CUDA_TRY(err, out, cudaEventCreate(&job->end));
+    }
+out:
+    free(slices);
+    if (status != RF_OK) {
+        rf_fp8_job_destroy(job);
+        return status;
+    }
+    *out = job;
+    return RF_OK;
+}
+
+enum rf_status rf_fp8_job_run(struct rf_fp8_job *job, int64_t *ns,
+                              struct rf_err *err)
+{
+    enum rf_status status = RF_OK;
+    RF_CUDA_TRY(err, out, cudaEventRecord(job->begin, NULL));
+    status = rf_device_launch(RF_K_rf_kernel_fp8, job->args.n_tiles, &job->args,
+                              NULL, err);
+    if (status == RF_OK) {
+        RF_CUDA_TRY(err, out, cudaEventRecord(job->end, NULL));
+        RF_CUDA_TRY(err, out, cudaEventSynchronize(job->end));
+        *ns = rf_events_ns(job->begin, job->end);
+    }
+out:
+    return status;
+}
+
+void rf_fp8_job_destroy(struct rf_fp8_job *job)
+{
+    if (job == NULL) {
+        return;
+    }
+    if (!rf_device_abandoned()) {
+        cudaFree(job->memory);
+        if (job->begin != NULL) {
+            cudaEventDestroy(job->begin);
+        }
+        if (job->end != NULL) {
+            cudaEventDestroy(job->end);
+        }
+    }
+    free(job);
+}
+
+enum rf_status rf_fp8_quantizer_create(const struct rf_quantizer_env *env,
+                                       void **out, struct rf_err *err)
+{
+    const struct rf_rank_layout *layout =
+        rf_plan_layout(env->plan, RF_INFER, env->rank);
+    struct rf_fp8_matrix *matrices =
+        rf_xcalloc(env->what->n, sizeof(*matrices));
+    unsigned char *result = env->result->base;
+    struct rf_fp8_job *job;
+    enum rf_status status;
+    for (size_t i = 0; i < env->what->n; i++) {
+        const struct rf_quantize_part *part = &env->what->parts[i];
+        const struct rf_piece *piece = &layout->pieces[part->piece];
+        uint64_t stride[RF_BOX_DIMS];
+        const uint8_t *base = rf_quantize_base(env, piece, stride);
+        matrices[i] = (struct rf_fp8_matrix){
+            .src = base + rf_quantize_offset(piece, part, stride),
+            .dst = result + part->values,
+            .scale_inv = result + part->scales,
+            .rows = part->rows,
+            .columns = part->columns,
+            .src_pitch = stride[2] / 2,
+            .dst_pitch = part->columns};
+    }
+    status = rf_fp8_job_create(matrices, env->what->n, &job, err);
+    free(matrices);
+    if (status == RF_OK) {
+        *out = job;
+    }
+    return status;
+}
+
+enum rf_status rf_fp8_quantizer_run(void *quantizer, int64_t *ns,
+                                    struct rf_err *err)
+{
+    return rf_fp8_job_run(quantizer, ns, err);
+}
+
+void rf_fp8_quantizer_destroy(void *quantizer)
+{
+    rf_fp8_job_destroy(quantizer);
+}

@@ -1,0 +1,38 @@
+/*
+ * bfloat16 to fp8 e4m3 with 128×128 block scales on the device (formula
+ * "amax_448", common/fp8.h): the kernels' host side, and the hooks that
+ * quantise what arrived (transport/method/memory.h).
+ */
+#ifndef RF_CUDA_FP8_H
+#define RF_CUDA_FP8_H
+
+#include "cuda/device/device.h"
+#include "transport/method/memory.h"
+
+/* One matrix; all pointers are device addresses. */
+struct rf_fp8_matrix {
+    const void *src; /* bfloat16, src_pitch elements a row */
+    void *dst;       /* fp8, dst_pitch elements a row */
+    void *scale_inv; /* float32, rf_quantize_blocks() of rows × of columns */
+    uint64_t rows, columns, src_pitch, dst_pitch;
+};
+
+struct rf_fp8_job;
+
+/* Tables for `n` matrices. Every block must be whole in its matrix: a block
+ * that two ranks share has a maximum that neither knows. */
+enum rf_status rf_fp8_job_create(const struct rf_fp8_matrix *matrices, size_t n,
+                                 struct rf_fp8_job **out,
+                                 struct rf_err *err) RF_MUST_CHECK;
+/* Casts and waits; *ns is how long it took by the device's clock. */
+enum rf_status rf_fp8_job_run(struct rf_fp8_job *job, int64_t *ns,
+                              struct rf_err *err) RF_MUST_CHECK;
+void rf_fp8_job_destroy(struct rf_fp8_job *job); /* NULL is fine */
+
+enum rf_status rf_fp8_quantizer_create(const struct rf_quantizer_env *env,
+                                       void **out, struct rf_err *err);
+enum rf_status rf_fp8_quantizer_run(void *quantizer, int64_t *ns,
+                                    struct rf_err *err);
+void rf_fp8_quantizer_destroy(void *quantizer);
+
+#endif

@@ -1,0 +1,20 @@
+/* The kernels: each block takes tiles until there are none left. What happens
+ * in a tile is in kernels.h. */
+#include "cuda/device/kernels.h"
+
+#define RF_DEFINE_KERNEL(name, args_type, do_tile)                             \
+    extern "C" __global__ void __launch_bounds__(RF_TILE_THREADS,              \
+                                                 RF_TILE_BLOCKS)               \
+        name(const __grid_constant__ struct args_type args)                    \
+    {                                                                          \
+        for (uint32_t t = blockIdx.x; t < args.n_tiles; t += gridDim.x) {      \
+            const struct rf_tile tile = args.tiles[t];                         \
+            do_tile;                                                           \
+        }                                                                      \
+    }
+#define RF_DEFINE_THREAD_KERNEL(name, args_type, tile_function)                \
+    RF_DEFINE_KERNEL(name, args_type, tile_function(&args, &tile, threadIdx.x))
+#define RF_DEFINE_BLOCK_KERNEL(name, args_type, tile_function)                 \
+    RF_DEFINE_KERNEL(name, args_type, tile_function(&args, &tile))
+RF_THREAD_KERNELS(RF_DEFINE_THREAD_KERNEL)
+RF_BLOCK_KERNELS(RF_DEFINE_BLOCK_KERNEL)

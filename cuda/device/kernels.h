@@ -1,0 +1,336 @@
+/*
+ * What the device kernels do, as code for one thread of one block, compiled by
+ * nvcc into the kernels and by the C compiler into the fake runtime of the
+ * tests: index arithmetic and content formulae are the same code in both.
+ *
+ * All work is cut into *tiles* on the host, once per plan. A tile is a few rows
+ * of a two-dimensional slice, at most RF_TILE_THREADS units wide, where a unit
+ * is the widest access (16, 8, 4, 2 or 1 bytes) that all addresses of the slice
+ * allow. The block's threads form groups of 2^group_log2 lanes, a group takes a
+ * row, and each thread moves RF_TILE_UNROLL rows with all loads before all
+ * stores, which keeps enough bytes in flight to fill the memory system.
+ */
+#ifndef RF_CUDA_KERNELS_H
+#define RF_CUDA_KERNELS_H
+
+#include <stdint.h>
+
+#include "common/fp8.h"
+#include "common/pattern.h"
+
+#define RF_TILE_THREADS 512
+#define RF_TILE_BLOCKS 2 /* fit a multiprocessor at 64 registers a thread */
+#define RF_TILE_UNROLL 8
+#define RF_MAX_BASES 64
+
+/* Memories that slices refer to by index: arenas, staging, mapped peers. */
+struct rf_bases {
+    unsigned char *at[RF_MAX_BASES];
+};
+
+/* `rows` rows of `width` bytes from one place to another. */
+struct rf_slice {
+    uint64_t src_offset, dst_offset;
+    uint64_t src_pitch, dst_pitch;
+    uint64_t width, rows;
+    uint32_t src_base, dst_base;
+};
+
+/* Content of a logical tensor in an arena: row r holds the tensor's bytes
+ * logical_offset + r·logical_pitch … + width (before a cast). */
+struct rf_content_slice {
+    uint64_t seed;
+    uint64_t logical_offset, logical_pitch;
+    uint64_t arena_offset, arena_pitch;
+    uint64_t width, rows; /* of the arena, bytes */
+};
+
+struct rf_tile {
+    uint32_t slice;
+    uint32_t rows;   /* of copies ≤ RF_TILE_UNROLL · (RF_TILE_THREADS >>
+                        group_log2), of content any number */
+    uint64_t row;    /* first */
+    uint64_t column; /* first, in bytes */
+    uint32_t units;  /* a row of the tile has, ≤ 2^group_log2 */
+    uint32_t group_log2;
+};
+
+struct rf_copy_args {
+    struct rf_bases bases;
+    const struct rf_slice *slices;
+    const struct rf_tile *tiles;
+    uint32_t n_tiles;
+    uint32_t cast; /* enum rf_cast, for the cast kernel */
+};
+
+struct rf_content_args {
+    unsigned char *arena;
+    const struct rf_content_slice *slices;
+    const struct rf_tile *tiles;
+    uint32_t n_tiles;
+    uint32_t cast;
+    uint64_t round;
+    struct rf_verify_counts *counts;
+};
+
+/* Counters of a verification; `first` is the least (slice << 40 | byte in the
+ * slice) that is wrong, all ones when none is. */
+struct rf_verify_counts {
+    unsigned long long mismatched_bytes;
+    unsigned long long first;
+};
+
+#ifdef __CUDACC__
+#define RF_ATOMIC_ADD(p, v) atomicAdd((p), (v))
+#define RF_ATOMIC_MIN(p, v) atomicMin((p), (v))
+struct __align__(16) rf_v16
+{
+    uint64_t low, high;
+};
+#else
+#define RF_ATOMIC_ADD(p, v) (void)__atomic_fetch_add((p), (v), __ATOMIC_RELAXED)
+#define RF_ATOMIC_MIN(p, v)                                                    \
+    do {                                                                       \
+        unsigned long long seen_ = *(p);                                       \
+        while ((v) < seen_ &&                                                  \
+               !__atomic_compare_exchange_n(                                   \
+                   (p), &seen_, (v), 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) { \
+        }                                                                      \
+    } while (0)
+struct rf_v16 {
+    uint64_t low, high;
+} __attribute__((aligned(16)));
+#endif
+typedef struct rf_v16 rf_unit16;
+typedef uint64_t rf_unit8;
+typedef uint32_t rf_unit4;
+typedef uint16_t rf_unit2;
+typedef uint8_t rf_unit1;
+
+/* Copies one tile in units of N bytes: the part of thread `thread`. The steps
+ * are in registers: a store might change the slice, for all the compiler knows,
+ * and it would load the pitch again for each. */
+#define RF_DEFINE_COPY_TILE(N)                                                 \
+    RF_PATTERN_FN void rf_copy_tile##N(const struct rf_copy_args *args,        \
+                                       const struct rf_tile *tile,             \
+                                       uint32_t thread)                        \
+    {                                                                          \
+        const struct rf_slice *s = &args->slices[tile->slice];                 \
+        const uint32_t lane = thread & ((1u << tile->group_log2) - 1);         \
+        const uint32_t step = (uint32_t)RF_TILE_THREADS >> tile->group_log2;   \
+        const uint32_t row = thread >> tile->group_log2;                       \
+        const uint64_t column = tile->column + (uint64_t)lane * (N);           \
+        const unsigned char *from = args->bases.at[s->src_base] +              \
+                                    s->src_offset +                            \
+                                    (tile->row + row) * s->src_pitch + column; \
+        unsigned char *to = args->bases.at[s->dst_base] + s->dst_offset +      \
+                            (tile->row + row) * s->dst_pitch + column;         \
+        const uint64_t src_step = step * s->src_pitch;                         \
+        const uint64_t dst_step = step * s->dst_pitch;                         \
+        rf_unit##N held[RF_TILE_UNROLL];                                       \
+        if (lane >= tile->units) {                                             \
+            return;                                                            \
+        }                                                                      \
+        RF_UNROLL for (uint32_t i = 0; i < RF_TILE_UNROLL; i++)                \
+        {                                                                      \
+            if (row + i * step < tile->rows) {                                 \
+                held[i] = *(const rf_unit##N *)(const void *)from;             \
+                from += src_step;                                              \
+            }                                                                  \
+        }                                                                      \
+        RF_UNROLL for (uint32_t i = 0; i < RF_TILE_UNROLL; i++)                \
+        {                                                                      \
+            if (row + i * step < tile->rows) {                                 \
+                *(rf_unit##N *)(void *)to = held[i];                           \
+                to += dst_step;                                                \
+            }                                                                  \
+        }                                                                      \
+    }
+#ifdef __CUDACC__
+#define RF_UNROLL _Pragma("unroll")
+#else
+#define RF_UNROLL
+#endif
+RF_DEFINE_COPY_TILE(16)
+RF_DEFINE_COPY_TILE(8)
+RF_DEFINE_COPY_TILE(4)
+RF_DEFINE_COPY_TILE(2)
+RF_DEFINE_COPY_TILE(1)
+
+/* Numbers of enum rf_cast (planner/schedule/schedule.h), which nvcc does not see. */
+#define RF_KERNEL_CAST_NONE 0
+#define RF_KERNEL_CAST_F32_BF16 1
+#define RF_KERNEL_CAST_BF16_F32 3
+
+/* One element a thread and row of a cast tile: units are source elements, slice
+ * widths and the tile's column are in source bytes. */
+RF_PATTERN_FN void rf_cast_tile(const struct rf_copy_args *args,
+                                const struct rf_tile *tile, uint32_t thread)
+{
+    const struct rf_slice *s = &args->slices[tile->slice];
+    const uint32_t lane = thread & ((1u << tile->group_log2) - 1);
+    const uint32_t step = (uint32_t)RF_TILE_THREADS >> tile->group_log2;
+    const uint32_t row = thread >> tile->group_log2;
+    const uint64_t src_pitch = s->src_pitch, dst_pitch = s->dst_pitch;
+    const int narrow = args->cast == RF_KERNEL_CAST_F32_BF16;
+    const uint64_t element = tile->column / (narrow ? 4 : 2) + lane;
+    const unsigned char *from = args->bases.at[s->src_base] + s->src_offset +
+                                tile->row * src_pitch +
+                                element * (narrow ? 4 : 2);
+    unsigned char *to = args->bases.at[s->dst_base] + s->dst_offset +
+                        tile->row * dst_pitch + element * (narrow ? 2 : 4);
+    uint32_t held[RF_TILE_UNROLL];
+    if (lane >= tile->units) {
+        return;
+    }
+    RF_UNROLL for (int i = 0; i < RF_TILE_UNROLL; i++)
+    {
+        const uint32_t r = row + (uint32_t)i * step;
+        if (r < tile->rows) {
+            const void *in = from + r * src_pitch;
+            held[i] = narrow ? *(const uint32_t *)in
+                             : (uint32_t) * (const uint16_t *)in << 16;
+        }
+    }
+    RF_UNROLL for (int i = 0; i < RF_TILE_UNROLL; i++)
+    {
+        const uint32_t r = row + (uint32_t)i * step;
+        void *out = to + r * dst_pitch;
+        if (r < tile->rows && narrow) {
+            *(uint16_t *)out = rf_f32_to_bf16(held[i]);
+        } else if (r < tile->rows) {
+            *(uint32_t *)out = held[i];
+        }
+    }
+}
+
+/* Eight content bytes at any byte offset of a tensor. */
+RF_PATTERN_FN uint64_t rf_content_at(uint64_t seed, uint64_t round,
+                                     uint64_t offset)
+{
+    const uint32_t shift = (uint32_t)(offset & 7) * 8;
+    uint64_t word = rf_pattern_word(seed, round, offset >> 3) >> shift;
+    if (shift != 0) {
+        word |= rf_pattern_word(seed, round, (offset >> 3) + 1) << (64 - shift);
+    }
+    return word;
+}
+
+/* What `bytes` (1, 2, 4 or 8) bytes of a row at `column` must be, after the
+ * cast. With a cast the unit is one element of the arena. */
+RF_PATTERN_FN uint64_t rf_content_unit(const struct rf_content_slice *s,
+                                       uint64_t round, uint32_t cast,
+                                       uint64_t row, uint64_t column)
+{
+    const uint64_t base = s->logical_offset + row * s->logical_pitch;
+    if (cast == RF_KERNEL_CAST_F32_BF16) {
+        return rf_f32_to_bf16(
+            (uint32_t)rf_content_at(s->seed, round, base + column * 2));
+    }
+    if (cast == RF_KERNEL_CAST_BF16_F32) {
+        return (rf_content_at(s->seed, round, base + column / 2) & 0xFFFF)
+               << 16;
+    }
+    return rf_content_at(s->seed, round, base + column);
+}
+
+#define RF_DEFINE_CONTENT_TILE(N)                                              \
+    RF_PATTERN_FN void rf_fill_tile##N(const struct rf_content_args *args,     \
+                                       const struct rf_tile *tile,             \
+                                       uint32_t thread)                        \
+    {                                                                          \
+        const struct rf_content_slice *s = &args->slices[tile->slice];         \
+        const uint32_t lane = thread & ((1u << tile->group_log2) - 1);         \
+        const uint32_t step = (uint32_t)RF_TILE_THREADS >> tile->group_log2;   \
+        const uint64_t column = tile->column + (uint64_t)lane * (N);           \
+        if (lane >= tile->units) {                                             \
+            return;                                                            \
+        }                                                                      \
+        for (uint32_t r = thread >> tile->group_log2; r < tile->rows;          \
+             r += step) {                                                      \
+            const uint64_t row = tile->row + r;                                \
+            *(rf_unit##N *)(void *)(args->arena + s->arena_offset +            \
+                                    row * s->arena_pitch + column) =           \
+                (rf_unit##N)rf_content_unit(s, args->round, args->cast, row,   \
+                                            column);                           \
+        }                                                                      \
+    }                                                                          \
+    RF_PATTERN_FN void rf_verify_tile##N(const struct rf_content_args *args,   \
+                                         const struct rf_tile *tile,           \
+                                         uint32_t thread)                      \
+    {                                                                          \
+        const struct rf_content_slice *s = &args->slices[tile->slice];         \
+        const uint32_t lane = thread & ((1u << tile->group_log2) - 1);         \
+        const uint32_t step = (uint32_t)RF_TILE_THREADS >> tile->group_log2;   \
+        const uint64_t column = tile->column + (uint64_t)lane * (N);           \
+        if (lane >= tile->units) {                                             \
+            return;                                                            \
+        }                                                                      \
+        for (uint32_t r = thread >> tile->group_log2; r < tile->rows;          \
+             r += step) {                                                      \
+            const uint64_t row = tile->row + r;                                \
+            const rf_unit##N found =                                           \
+                *(const rf_unit##N *)(const void *)(args->arena +              \
+                                                    s->arena_offset +          \
+                                                    row * s->arena_pitch +     \
+                                                    column);                   \
+            const rf_unit##N wanted = (rf_unit##N)rf_content_unit(             \
+                s, args->round, args->cast, row, column);                      \
+            if (found != wanted) {                                             \
+                rf_report_mismatch(args->counts, tile->slice,                  \
+                                   row * s->width + column,                    \
+                                   (uint64_t)found ^ (uint64_t)wanted, (N));   \
+            }                                                                  \
+        }                                                                      \
+    }
+
+/* Counts the bytes in which a unit differs and keeps the first. */
+RF_PATTERN_FN void rf_report_mismatch(struct rf_verify_counts *counts,
+                                      uint32_t slice, uint64_t at,
+                                      uint64_t difference, int bytes)
+{
+    unsigned long long wrong = 0, first = ~0ull;
+    for (int i = 0; i < bytes; i++) {
+        if (((difference >> (8 * i)) & 0xFF) != 0) {
+            if (wrong == 0) {
+                first = (unsigned long long)slice << 40 |
+                        (at + (unsigned long long)i);
+            }
+            wrong++;
+        }
+    }
+    RF_ATOMIC_ADD(&counts->mismatched_bytes, wrong);
+    RF_ATOMIC_MIN(&counts->first, first);
+}
+
+RF_DEFINE_CONTENT_TILE(8)
+RF_DEFINE_CONTENT_TILE(4)
+RF_DEFINE_CONTENT_TILE(2)
+RF_DEFINE_CONTENT_TILE(1)
+
+#include "cuda/device/kernels_fp8.h"
+
+/*
+ * Every kernel by name, its argument struct and the function that does a tile:
+ * one thread's part of it, or all of it where the threads need one another. The
+ * device build makes a __global__ of each, the fake runtime a table.
+ */
+#define RF_THREAD_KERNELS(X)                                                   \
+    X(rf_kernel_copy16, rf_copy_args, rf_copy_tile16)                          \
+    X(rf_kernel_copy8, rf_copy_args, rf_copy_tile8)                            \
+    X(rf_kernel_copy4, rf_copy_args, rf_copy_tile4)                            \
+    X(rf_kernel_copy2, rf_copy_args, rf_copy_tile2)                            \
+    X(rf_kernel_copy1, rf_copy_args, rf_copy_tile1)                            \
+    X(rf_kernel_cast, rf_copy_args, rf_cast_tile)                              \
+    X(rf_kernel_fill8, rf_content_args, rf_fill_tile8)                         \
+    X(rf_kernel_fill4, rf_content_args, rf_fill_tile4)                         \
+    X(rf_kernel_fill2, rf_content_args, rf_fill_tile2)                         \
+    X(rf_kernel_fill1, rf_content_args, rf_fill_tile1)                         \
+    X(rf_kernel_verify8, rf_content_args, rf_verify_tile8)                     \
+    X(rf_kernel_verify4, rf_content_args, rf_verify_tile4)                     \
+    X(rf_kernel_verify2, rf_content_args, rf_verify_tile2)                     \
+    X(rf_kernel_verify1, rf_content_args, rf_verify_tile1)
+#define RF_BLOCK_KERNELS(X) X(rf_kernel_fp8, rf_fp8_args, rf_fp8_tile)
+#define RF_KERNELS(X) RF_THREAD_KERNELS(X) RF_BLOCK_KERNELS(X)
+
+#endif

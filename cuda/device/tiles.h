@@ -1,0 +1,94 @@
+/*
+ * From copies to tiles: canonical two-dimensional slices, the widest unit that
+ * every address of a slice allows, and tiles of at most RF_TILE_THREADS units a
+ * row (kernels.h). Pure host code, done once per plan. Offsets are relative to
+ * bases that are aligned to at least 16 bytes.
+ */
+#ifndef RF_CUDA_TILES_H
+#define RF_CUDA_TILES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "common/err.h"
+#include "cuda/device/kernels.h"
+#include "planner/schedule/schedule.h"
+#include "transport/method/memory.h"
+
+/* Unit classes: log2 of the unit's bytes, 0 … 4. */
+#define RF_UNIT_CLASSES 5
+
+struct rf_tiles {
+    struct rf_tile *tiles[RF_UNIT_CLASSES];
+    size_t n[RF_UNIT_CLASSES], capacity[RF_UNIT_CLASSES];
+};
+
+struct rf_slices {
+    struct rf_slice *at;
+    size_t n, capacity;
+    struct rf_tiles tiles;
+    uint64_t bytes;
+};
+
+/* Copies that need no cast and those that do; all casts of one plan agree. */
+struct rf_copies {
+    struct rf_slices plain, cast;
+};
+
+struct rf_content_slices {
+    struct rf_content_slice *at;
+    size_t n, capacity;
+    /* which piece, layer and expert a slice is of, for messages */
+    struct rf_content_origin {
+        uint32_t piece, layer_index, expert;
+    } * origin;
+    size_t n_origin, origin_capacity;
+    struct rf_tiles tiles;
+    uint64_t bytes; /* of the arena */
+};
+
+/* Adds one slice and its tiles; a cast (RF_KERNEL_CAST_…) makes the unit one
+ * source element. */
+void rf_slices_add(struct rf_slices *slices, struct rf_slice slice,
+                   uint32_t cast);
+
+/* Adds everything an op copies. Offsets of the op count from `src_base` and
+ * `dst_base`; with `packed_src` / `packed_dst` that side is instead contiguous,
+ * in the op's order, from src_offset / dst_offset given here. */
+struct rf_op_place {
+    uint32_t src_base, dst_base;
+    bool packed_src, packed_dst;
+    uint64_t src_offset, dst_offset; /* of the packed side */
+};
+void rf_slices_add_op(struct rf_slices *slices, const struct rf_op *op,
+                      const struct rf_op_place *place);
+/* The same one by one, for a caller that copies some of them in another way:
+ * calls `emit` for each two-dimensional slice, with its cast. */
+void rf_op_slices(const struct rf_op *op, const struct rf_op_place *place,
+                  void (*emit)(const struct rf_slice *slice, uint32_t cast,
+                               void *data),
+                  void *data);
+void rf_slices_free(struct rf_slices *slices);
+
+/* Whether the cast kernel does an op's cast (enum rf_cast); the error if not.
+ * rf_method_check() refuses such plans before anything is launched. */
+bool rf_device_can_cast(uint32_t cast);
+enum rf_status rf_device_no_cast(struct rf_err *err);
+
+/* What a rank has of one side, and where. */
+struct rf_side_content {
+    const struct rf_plan *plan;
+    enum rf_side side;
+    uint32_t rank;
+    rf_base_of_fn base_of; /* NULL: all pieces are in the arena */
+    void *data;
+};
+
+/* Adds all of it. Slices of pieces that are not in the arena at `arena_base`
+ * have offsets that reach there modulo 2^64. */
+void rf_content_slices_add_side(struct rf_content_slices *slices,
+                                const struct rf_side_content *content,
+                                uint32_t cast, const void *arena_base);
+void rf_content_slices_free(struct rf_content_slices *slices);
+
+#endif

@@ -1,0 +1,260 @@
+/*
+ * Both forms of sharing. See ipc.h.
+ *
+ * rf_ipc_meet: every rank opens a socket, says what it has and where that
+ * socket is (exchange), then sends each neighbour its descriptors and takes
+ * theirs. On failure the caller closes the peers, with what has come so far.
+ */
+#include "cuda/ipc/ipc.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/mem.h"
+#include "cuda/device/vmm.h"
+
+bool rf_ipc_is_legacy(const struct rf_method_env *env)
+{
+    for (int m = 0; m < RF_MEM_COUNT; m++) {
+        if (env->arena[m].base != NULL && env->arena[m].fd >= 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static enum rf_status fill_export(const struct rf_method_env *env,
+                                  cudaEvent_t event, struct rf_ipc_export *out,
+                                  struct rf_err *err)
+{
+    enum rf_status status = RF_OK;
+    out->rank = env->rank;
+    out->node = env->plan->world->ranks[env->rank].node;
+    for (int m = 0; m < RF_MEM_COUNT; m++) {
+        const struct rf_arena *arena = &env->arena[m];
+        if (arena->base == NULL) {
+            continue;
+        }
+        out->bytes[m] = arena->bytes;
+        out->by_fd[m] = arena->fd >= 0;
+        if (!out->by_fd[m]) {
+            RF_CUDA_TRY(err, out_label,
+                        cudaIpcGetMemHandle(&out->memory[m], arena->base));
+        }
+    }
+    if (event != NULL) {
+        out->has_event = true;
+        RF_CUDA_TRY(err, out_label, cudaIpcGetEventHandle(&out->event, event));
+    }
+out_label:
+    return status;
+}
+
+/* Takes the node's exports out of everybody's. */
+static enum rf_status take_exports(const struct rf_nodeshm *shm,
+                                   const struct rf_blob *all,
+                                   struct rf_ipc_peer *peers, bool *by_events,
+                                   struct rf_err *err)
+{
+    *by_events = true;
+    for (uint32_t slot = 0; slot < shm->n_peers; slot++) {
+        const uint32_t rank = shm->peers[slot].rank;
+        struct rf_ipc_peer *peer = &peers[slot];
+        if (all[rank].size != sizeof(peer->export)) {
+            return rf_err_set(err, RF_ERR_PROTOCOL, "rank %u: bad IPC handles",
+                              rank);
+        }
+        memcpy(&peer->export, all[rank].data, sizeof(peer->export));
+        *by_events = *by_events && peer->export.has_event != 0;
+    }
+    return RF_OK;
+}
+
+/* Passes descriptors of memory to and from all neighbours. */
+static enum rf_status pass(const struct rf_method_env *env,
+                           const struct rf_nodeshm *shm, int socket,
+                           struct rf_ipc_peer *peers, struct rf_err *err)
+{
+    const size_t most = (size_t)shm->n_peers * RF_MEM_COUNT;
+    struct rf_fdpass_send *sends = rf_xcalloc(most, sizeof(*sends));
+    struct rf_fdpass_want *wants = rf_xcalloc(most, sizeof(*wants));
+    size_t n_sends = 0, n_wants = 0;
+    enum rf_status status;
+    for (size_t i = 0; i < most; i++) {
+        const uint32_t slot = (uint32_t)(i / RF_MEM_COUNT);
+        const uint32_t mem = (uint32_t)(i % RF_MEM_COUNT);
+        const struct rf_ipc_export *other = &peers[slot].export;
+        if (slot != shm->self && peers[shm->self].export.by_fd[mem]) {
+            sends[n_sends++] =
+                (struct rf_fdpass_send){.rank = other->rank,
+                                        .to = other->name,
+                                        .tag = mem,
+                                        .fd = env->arena[mem].fd};
+        }
+        if (slot != shm->self && other->by_fd[mem]) {
+            wants[n_wants++] =
+                (struct rf_fdpass_want){.rank = other->rank,
+                                        .pid = shm->peers[slot].pid,
+                                        .tag = mem,
+                                        .fd = -1};
+        }
+    }
+    status = rf_fdpass_run(&(struct rf_fdpass){.socket = socket,
+                                               .sends = sends,
+                                               .n_sends = n_sends,
+                                               .wants = wants,
+                                               .n_wants = n_wants,
+                                               .deadline_ns = env->deadline_ns,
+                                               .abort = env->abort},
+                           err);
+    for (size_t w = 0; w < n_wants; w++) {
+        peers[rf_nodeshm_slot(shm, wants[w].rank)].fd[wants[w].tag] =
+            wants[w].fd;
+    }
+    free(sends);
+    free(wants);
+    return status;
+}
+
+/* What usually is behind a handle that does not open. */
+static void explain(const struct rf_ipc_peer *peer, struct rf_err *err)
+{
+    rf_err_wrap(err,
+                "opening the device memory of rank %u (the ranks of a node "
+                "must share one PID namespace, so not isolated containers, and "
+                "devices must have peer access; REFIT_IPC=vmm in launch.env "
+                "does without handles)",
+                peer->export.rank);
+}
+
+static enum rf_status open_event(struct rf_ipc_peer *peer, struct rf_err *err)
+{
+    enum rf_status status = RF_OK;
+    RF_CUDA_TRY(err, out,
+                cudaIpcOpenEventHandle(&peer->event, peer->export.event));
+out:
+    if (status != RF_OK) {
+        explain(peer, err);
+    }
+    return status;
+}
+
+enum rf_status rf_ipc_meet(const struct rf_method_env *env,
+                           const struct rf_nodeshm *shm, cudaEvent_t event,
+                           struct rf_ipc_peer *peers, bool *by_events,
+                           struct rf_err *err)
+{
+    const uint32_t n = env->plan->world->n_ranks;
+    struct rf_blob *all = rf_xcalloc(n, sizeof(*all));
+    struct rf_ipc_export mine;
+    int socket = -1;
+    enum rf_status status;
+    memset(&mine, 0, sizeof(mine));
+    for (uint32_t slot = 0; slot < shm->n_peers; slot++) {
+        for (int m = 0; m < RF_MEM_COUNT; m++) {
+            peers[slot].fd[m] = -1;
+        }
+    }
+    status = rf_fdpass_open(&socket, &mine.name, err);
+    if (status == RF_OK) {
+        status = fill_export(env, event, &mine, err);
+    }
+    if (status == RF_OK) {
+        status =
+            env->exchange(env->exchange_data, &mine, sizeof(mine), all, err);
+    }
+    if (status == RF_OK) {
+        status = take_exports(shm, all, peers, by_events, err);
+    }
+    if (status == RF_OK) {
+        status = pass(env, shm, socket, peers, err);
+    }
+    for (uint32_t slot = 0;
+         status == RF_OK && *by_events && slot < shm->n_peers; slot++) {
+        if (slot != shm->self) {
+            status = open_event(&peers[slot], err);
+        }
+    }
+    if (socket >= 0) {
+        close(socket);
+    }
+    rf_blobs_free(all, n);
+    free(all);
+    return status;
+}
+
+enum rf_status rf_ipc_open_arena(struct rf_ipc_peer *peer, enum rf_mem mem,
+                                 struct rf_err *err)
+{
+    enum rf_status status = RF_OK;
+    if (peer->arena[mem] != NULL) {
+        return RF_OK;
+    }
+    if (peer->export.bytes[mem] == 0) {
+        return rf_err_set(err, RF_ERR_INTERNAL,
+                          "rank %u has no arena of kind %d", peer->export.rank,
+                          (int)mem);
+    }
+    if (peer->export.by_fd[mem]) {
+        status = rf_vmm_map(peer->fd[mem], peer->export.bytes[mem],
+                            &peer->arena[mem], err);
+        if (status != RF_OK) {
+            rf_err_wrap(err,
+                        "mapping the device memory of rank %u, shared by file "
+                        "descriptor (devices must have peer access)",
+                        peer->export.rank);
+        }
+        return status;
+    }
+    RF_CUDA_TRY(err, out,
+                cudaIpcOpenMemHandle(&peer->arena[mem],
+                                     peer->export.memory[mem],
+                                     cudaIpcMemLazyEnablePeerAccess));
+out:
+    if (status != RF_OK) {
+        explain(peer, err);
+    }
+    return status;
+}
+
+void rf_ipc_close(struct rf_ipc_peer *peer)
+{
+    for (int m = 0; m < RF_MEM_COUNT; m++) {
+        if (peer->arena[m] != NULL && peer->export.by_fd[m]) {
+            rf_vmm_unmap(peer->arena[m], peer->export.bytes[m]);
+        } else if (peer->arena[m] != NULL) {
+            cudaIpcCloseMemHandle(peer->arena[m]);
+        }
+        peer->arena[m] = NULL;
+        if (peer->fd[m] >= 0) {
+            close(peer->fd[m]);
+        }
+        peer->fd[m] = -1;
+    }
+    if (peer->event != NULL) {
+        cudaEventDestroy(peer->event);
+        peer->event = NULL;
+    }
+}
+
+bool rf_ipc_is_view(const struct rf_plan *plan, const struct rf_op *op)
+{
+    const struct rf_rank_layout *layout =
+        rf_plan_layout(plan, RF_INFER, op->dst);
+    if (plan->spec->strategy != RF_SEND_RECV || op->cast != RF_CAST_NONE ||
+        op->dst_mem != RF_MEM_INFER || op->src_mem != RF_MEM_TRAIN ||
+        !rf_same_slot(plan->world, op->src, op->dst) ||
+        memcmp(op->src_stride, op->dst_stride, sizeof(op->dst_stride)) != 0) {
+        return false;
+    }
+    for (size_t p = 0; p < layout->n_pieces; p++) {
+        const struct rf_piece *piece = &layout->pieces[p];
+        if (piece->family == op->family && piece->offset == op->dst_offset &&
+            memcmp(&piece->box, &op->box, sizeof(op->box)) == 0) {
+            return memcmp(piece->stride, op->dst_stride,
+                          sizeof(op->dst_stride)) == 0;
+        }
+    }
+    return false;
+}

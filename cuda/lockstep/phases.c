@@ -1,0 +1,186 @@
+/* Phases of steps on the device. See phases.h. */
+#include "cuda/lockstep/phases.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/mem.h"
+#include "cuda/device/events.h"
+
+static enum rf_status open_step(const struct rf_steps *steps, size_t index,
+                                uint32_t most_blocks, struct rf_phase_step *out,
+                                struct rf_err *err)
+{
+    const struct rf_step *step = &steps->at[index];
+    enum rf_status status =
+        rf_device_copies_upload(&step->pack, steps->cast, out->pack, err);
+    if (status == RF_OK) {
+        status = rf_device_copies_upload(&step->unpack, steps->cast,
+                                         out->unpack, err);
+    }
+    if (status != RF_OK) {
+        return status;
+    }
+    if (most_blocks > 0) {
+        rf_device_copies_limit(out->pack, most_blocks);
+        rf_device_copies_limit(out->unpack, most_blocks);
+    }
+    for (int s = 0; s < RF_PHASES; s++) {
+        RF_CUDA_TRY(err, out, cudaEventCreate(&out->begin[s]));
+        RF_CUDA_TRY(err, out, cudaEventCreate(&out->end[s]));
+    }
+out:
+    return status;
+}
+
+enum rf_status rf_phases_open(struct rf_phases *phases,
+                              const struct rf_method_env *env,
+                              const struct rf_steps *steps,
+                              uint32_t most_blocks, struct rf_err *err)
+{
+    enum rf_status status = RF_OK;
+    phases->env = env;
+    phases->steps = steps;
+    phases->at = rf_xcalloc(steps->n, sizeof(*phases->at));
+    for (size_t s = 0; s < steps->n && status == RF_OK; s++) {
+        status = open_step(steps, s, most_blocks, &phases->at[s], err);
+    }
+    return status;
+}
+
+static void free_events(struct rf_phase_step *step)
+{
+    for (int s = 0; s < RF_PHASES; s++) {
+        if (step->begin[s] != NULL) {
+            cudaEventDestroy(step->begin[s]);
+        }
+        if (step->end[s] != NULL) {
+            cudaEventDestroy(step->end[s]);
+        }
+    }
+}
+
+void rf_phases_free(struct rf_phases *phases)
+{
+    for (size_t s = 0; phases->at != NULL && s < phases->steps->n; s++) {
+        struct rf_phase_step *step = &phases->at[s];
+        for (int c = 0; c < 2; c++) {
+            rf_device_slices_free(&step->pack[c]);
+            rf_device_slices_free(&step->unpack[c]);
+        }
+        if (!rf_device_abandoned()) {
+            free_events(step);
+        }
+    }
+    free(phases->at);
+    phases->at = NULL;
+}
+
+void rf_phases_bases(const struct rf_phases *phases, size_t index,
+                     struct rf_bases *bases)
+{
+    const uint64_t slot = index % RF_BUFFER_SLOTS;
+    memset(bases, 0, sizeof(*bases));
+    for (int m = 0; m < RF_MEM_COUNT; m++) {
+        bases->at[m] = phases->env->arena[m].base;
+    }
+    bases->at[RF_BASE_SEND] = phases->send + slot * phases->send_slot_bytes;
+    bases->at[RF_BASE_RECV] = phases->recv + slot * phases->recv_slot_bytes;
+}
+
+enum rf_status rf_phases_follow(const struct rf_phases *phases, int phase,
+                                size_t index, int before, struct rf_err *err)
+{
+    enum rf_status status = RF_OK;
+    RF_CUDA_TRY(err, out,
+                cudaStreamWaitEvent(phases->stream[phase],
+                                    phases->at[index].end[before], 0));
+out:
+    return status;
+}
+
+static enum rf_status mark(const struct rf_phases *phases, int phase,
+                           cudaEvent_t event, struct rf_err *err)
+{
+    enum rf_status status = RF_OK;
+    RF_CUDA_TRY(err, out, cudaEventRecord(event, phases->stream[phase]));
+out:
+    return status;
+}
+
+enum rf_status rf_phases_begin(const struct rf_phases *phases, int phase,
+                               size_t index, struct rf_err *err)
+{
+    return mark(phases, phase, phases->at[index].begin[phase], err);
+}
+
+enum rf_status rf_phases_end(const struct rf_phases *phases, int phase,
+                             size_t index, struct rf_err *err)
+{
+    return mark(phases, phase, phases->at[index].end[phase], err);
+}
+
+enum rf_status rf_phases_copy(const struct rf_phases *phases,
+                              enum rf_phase phase, size_t index,
+                              struct rf_err *err)
+{
+    const struct rf_phase_step *step = &phases->at[index];
+    struct rf_bases bases;
+    enum rf_status status = rf_phases_begin(phases, (int)phase, index, err);
+    rf_phases_bases(phases, index, &bases);
+    if (status == RF_OK) {
+        status =
+            rf_device_copies(phase == RF_PHASE_PACK ? step->pack : step->unpack,
+                             &bases, phases->stream[phase], err);
+    }
+    return status == RF_OK ? rf_phases_end(phases, (int)phase, index, err)
+                           : status;
+}
+
+/* What a query says; "not ready" must not be taken for a later call's error. */
+static enum rf_status answer(const char *call, cudaError_t code, bool *out,
+                             struct rf_err *err)
+{
+    *out = code == cudaSuccess;
+    if (code == cudaErrorNotReady) {
+        (void)cudaGetLastError();
+        return RF_OK;
+    }
+    return *out ? RF_OK : rf_cuda_error(err, call, code);
+}
+
+enum rf_status rf_phases_ended(const struct rf_phases *phases, int phase,
+                               size_t index, bool *out, struct rf_err *err)
+{
+    return answer("cudaEventQuery",
+                  cudaEventQuery(phases->at[index].end[phase]), out, err);
+}
+
+enum rf_status rf_stream_is_idle(cudaStream_t stream, bool *out,
+                                 struct rf_err *err)
+{
+    return answer("cudaStreamQuery", cudaStreamQuery(stream), out, err);
+}
+
+int64_t rf_phases_ns(const struct rf_phases *phases, int phase, size_t index)
+{
+    const struct rf_phase_step *step = &phases->at[index];
+    return rf_events_ns(step->begin[phase], step->end[phase]);
+}
+
+int64_t rf_phases_sum_ns(const struct rf_phases *phases, int phase)
+{
+    int64_t sum = 0;
+    for (size_t s = 0; s < phases->steps->n; s++) {
+        sum += rf_phases_ns(phases, phase, s);
+    }
+    return sum;
+}
+
+int64_t rf_phases_span_ns(const struct rf_phases *phases, int phase)
+{
+    const size_t n = phases->steps->n;
+    return n == 0 ? 0
+                  : rf_events_ns(phases->at[0].begin[RF_PHASE_PACK],
+                                 phases->at[n - 1].end[phase]);
+}

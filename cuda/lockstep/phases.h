@@ -1,0 +1,82 @@
+/*
+ * The steps of a lockstep method (cuda/lockstep/steps.h) on the device: the tables of
+ * what they copy, a stream for each of a step's phases, events before and after
+ * each, and slots of buffers that steps use in turn. The method says what waits
+ * for what.
+ */
+#ifndef RF_CUDA_PHASES_H
+#define RF_CUDA_PHASES_H
+
+#include "cuda/device/device.h"
+#include "cuda/lockstep/steps.h"
+
+/* Slots of send and receive buffers: neighbouring steps overlap. */
+#define RF_BUFFER_SLOTS 2
+
+/* Every method packs and unpacks; its other phases are its own. */
+#define RF_PHASES 4
+enum rf_phase { RF_PHASE_PACK, RF_PHASE_UNPACK, RF_PHASE_OTHERS };
+
+/* One step's. */
+struct rf_phase_step {
+    struct rf_device_slices pack[2], unpack[2]; /* plain, cast */
+    cudaEvent_t begin[RF_PHASES], end[RF_PHASES];
+};
+
+struct rf_phases {
+    const struct rf_method_env *env;
+    const struct rf_steps *steps;
+    struct rf_phase_step *at;       /* of each step */
+    cudaStream_t stream[RF_PHASES]; /* borrowed; two phases may have one */
+    unsigned char *send, *recv;     /* borrowed: RF_BUFFER_SLOTS slots each */
+    uint64_t send_slot_bytes, recv_slot_bytes;
+};
+
+/* Uploads the tables and makes the events of `steps`, which it borrows like
+ * `env`. Launches have at most `most_blocks` blocks (0: what the device runs at
+ * once). rf_phases_free() also after a failure, and where it was never called,
+ * on zeros. */
+enum rf_status rf_phases_open(struct rf_phases *phases,
+                              const struct rf_method_env *env,
+                              const struct rf_steps *steps,
+                              uint32_t most_blocks,
+                              struct rf_err *err) RF_MUST_CHECK;
+void rf_phases_free(struct rf_phases *phases);
+
+/* Where step `index` copies from and to: arenas and its slots. */
+void rf_phases_bases(const struct rf_phases *phases, size_t index,
+                     struct rf_bases *bases);
+
+/* `phase`'s stream goes on when step `index` has ended `before`. */
+enum rf_status rf_phases_follow(const struct rf_phases *phases, int phase,
+                                size_t index, int before,
+                                struct rf_err *err) RF_MUST_CHECK;
+
+/* Step `index` begins or ends a phase, on the phase's stream. */
+enum rf_status rf_phases_begin(const struct rf_phases *phases, int phase,
+                               size_t index, struct rf_err *err) RF_MUST_CHECK;
+enum rf_status rf_phases_end(const struct rf_phases *phases, int phase,
+                             size_t index, struct rf_err *err) RF_MUST_CHECK;
+
+/* Packs or unpacks step `index`, from the phase's begin to its end. */
+enum rf_status rf_phases_copy(const struct rf_phases *phases,
+                              enum rf_phase phase, size_t index,
+                              struct rf_err *err) RF_MUST_CHECK;
+
+/* Whether step `index` has ended a phase. */
+enum rf_status rf_phases_ended(const struct rf_phases *phases, int phase,
+                               size_t index, bool *out,
+                               struct rf_err *err) RF_MUST_CHECK;
+
+/* Whether a stream has nothing left to do. */
+enum rf_status rf_stream_is_idle(cudaStream_t stream, bool *out,
+                                 struct rf_err *err) RF_MUST_CHECK;
+
+/* Nanoseconds of one step in a phase, and of all steps. */
+int64_t rf_phases_ns(const struct rf_phases *phases, int phase, size_t index);
+int64_t rf_phases_sum_ns(const struct rf_phases *phases, int phase);
+/* From the first step's packing to the last step's end of `phase`; 0 without
+ * steps. */
+int64_t rf_phases_span_ns(const struct rf_phases *phases, int phase);
+
+#endif

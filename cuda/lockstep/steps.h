@@ -1,0 +1,116 @@
+/*
+ * The steps of a lockstep method (NCCL, NVSHMEM) on one rank: which bytes it
+ * packs, exchanges with whom, and unpacks, in an order that all ranks share.
+ * Pure; made once per plan.
+ *
+ * A step is (round, wave). Between two ranks, the ops of a round are packed in
+ * ascending id, each at a multiple of RF_SEGMENT_ALIGN, into messages; message
+ * w of a round travels in wave w. What a rank sends and receives in a round is
+ * cut into as few waves as its bucket allows, and so is what goes between two
+ * ranks, by the one of them that needs more waves: so all of a rank's messages
+ * of a round end together, whatever their sizes. Ops larger than a part of a
+ * message are split. Both ends compute the same cuts from the same ops, so
+ * nothing has to be said about them on the wire.
+ *
+ * Long runs of bytes that are whole at both ends need no packing: where the
+ * caller wants it (rf_steps_of.direct_bytes), each is a message of its own,
+ * from memory to memory. It counts in its wave like packed bytes, but takes no
+ * room in a slot; or, staged, it comes to the receiver's slot and is unpacked
+ * there. Messages of one pair have the same order at both ends.
+ *
+ * Rounds do not wait for each other as a whole: a step says how many of the
+ * steps before it must have arrived (rf_step.after).
+ */
+#ifndef RF_CUDA_STEPS_H
+#define RF_CUDA_STEPS_H
+
+#include "cuda/device/tiles.h"
+#include "transport/method/method.h"
+
+#define RF_SEGMENT_ALIGN 256
+
+/* Memories by index in rf_bases for these steps. */
+enum rf_step_base {
+    RF_BASE_TRAIN,
+    RF_BASE_INFER,
+    RF_BASE_STAGE,
+    RF_BASE_SEND, /* the step's slot of the send buffer */
+    RF_BASE_RECV,
+    RF_STEP_BASES,
+};
+
+struct rf_message {
+    uint32_t peer;   /* world rank */
+    uint32_t base;   /* RF_BASE_SEND or RF_BASE_RECV: packed; else the memory
+                        that it leaves or reaches as it is */
+    uint64_t offset; /* from the base */
+    uint64_t bytes;
+};
+
+struct rf_step {
+    uint32_t round;
+    size_t after; /* so many of the first steps must be unpacked, and what they
+                     sent be gone, before this one is packed */
+    struct rf_copies pack, unpack;
+    struct rf_message *sends, *recvs;
+    size_t n_sends, sends_capacity, n_recvs, recvs_capacity;
+};
+
+struct rf_steps {
+    struct rf_step *at;
+    size_t n, capacity;
+    uint64_t send_slot_bytes, recv_slot_bytes; /* largest step */
+    uint64_t sent_bytes, received_bytes;       /* payload of an iteration */
+    uint32_t cast;                             /* enum rf_cast of the casts */
+};
+
+/* In how many waves a rank's bucket lets it exchange what it has in a round;
+ * rounds that take one are left out. */
+struct rf_wave_count {
+    uint32_t round, waves;
+};
+struct rf_waves {
+    struct rf_wave_count *list; /* ascending rounds */
+    size_t n, capacity;
+};
+
+/* Those of `rank`, all of whose ops the schedule has; freed with
+ * rf_waves_free(). */
+void rf_waves_count(const struct rf_schedule *schedule, uint32_t rank,
+                    uint64_t bucket_bytes, struct rf_waves *out);
+void rf_waves_free(struct rf_waves *waves);
+
+struct rf_steps_of {
+    const struct rf_schedule *schedule;
+    uint32_t rank;
+    uint64_t bucket_bytes; /* of one step, each way */
+    uint64_t direct_bytes; /* runs that long are not packed; 0: all are */
+    bool staged;           /* but they arrive in the receiver's slot */
+    const struct rf_waves *waves; /* by rank, of all ranks */
+    bool serialize;               /* a round begins when the last has ended */
+};
+
+/* Builds rank `of->rank`'s steps. Local ops become part of their round's
+ * packing (straight into place). RF_ERR_UNSUPPORTED for casts that devices
+ * lack. */
+enum rf_status rf_steps_build(const struct rf_steps_of *of,
+                              struct rf_steps *out,
+                              struct rf_err *err) RF_MUST_CHECK;
+/* The same for a method; collective, since ranks exchange their waves. All give
+ * the same `direct_bytes` and `staged`. */
+enum rf_status rf_steps_open(const struct rf_method_env *env,
+                             uint64_t direct_bytes, bool staged,
+                             struct rf_steps *out,
+                             struct rf_err *err) RF_MUST_CHECK;
+void rf_steps_free(struct rf_steps *steps);
+
+/* "1, 4": the peers of a step's messages, for texts. */
+void rf_step_peers(const struct rf_step *step, char *out, size_t size);
+
+/* Calls `emit` for the parts of `op` of at most `max_bytes` on the wire each,
+ * in ascending order of their elements. */
+void rf_op_split(const struct rf_op *op, uint64_t max_bytes,
+                 void (*emit)(const struct rf_op *part, void *data),
+                 void *data);
+
+#endif

@@ -1,0 +1,62 @@
+/* Loading NCCL. See nccl_api.h. */
+#include "cuda/nccl/nccl_api.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cuda/nvml/dynamic_library.h"
+
+#define LIBRARY "libnccl.so.2"
+
+static struct rf_nccl table;
+
+static const struct rf_library_symbol symbols[] = {
+#define X(name) {"nccl" #name, (void **)(void *)&table.name},
+    RF_NCCL_FUNCTIONS(X)
+#undef X
+};
+
+static enum rf_status load(struct rf_err *err)
+{
+    struct link_map *map = NULL;
+    void *library;
+    enum rf_status status = rf_library_open(
+        LIBRARY, RTLD_LOCAL, symbols, RF_ARRAY_SIZE(symbols), &library, err);
+    if (status != RF_OK) {
+        return status;
+    }
+    if (table.GetVersion(&table.version) != ncclSuccess ||
+        table.version < RF_NCCL_MIN_VERSION) {
+        int version = table.version;
+        dlclose(library);
+        return rf_err_set(err, RF_ERR_UNSUPPORTED,
+                          "NCCL version code %d is older than %d", version,
+                          RF_NCCL_MIN_VERSION);
+    }
+#define X(name) *(void **)(void *)&table.name = dlsym(library, "nccl" #name);
+    RF_NCCL_OPTIONAL(X)
+#undef X
+    if (dlinfo(library, RTLD_DI_LINKMAP, &map) == 0 && map != NULL) {
+        snprintf(table.path, sizeof(table.path), "%s", map->l_name);
+    }
+    return RF_OK;
+}
+
+const struct rf_nccl *rf_nccl_load(struct rf_err *err)
+{
+    static struct rf_library library = RF_LIBRARY_INIT;
+    return rf_library_load(&library, load, err) == RF_OK ? &table : NULL;
+}
+
+enum rf_status rf_nccl_error(struct rf_err *err, const struct rf_nccl *nccl,
+                             const char *call, ncclResult_t code,
+                             ncclComm_t comm)
+{
+    const char *last = nccl->GetLastError(comm);
+    return rf_err_set(
+        err, code == ncclRemoteError ? RF_ERR_PEER : RF_ERR_DEVICE,
+        "%s: %s%s%s", call, nccl->GetErrorString(code),
+        last != NULL && last[0] != '\0' ? ": " : "", last != NULL ? last : "");
+}

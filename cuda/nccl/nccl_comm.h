@@ -1,0 +1,51 @@
+/*
+ * The communicators of one rank: one of all ranks and, where a node has several
+ * ranks and there are several nodes, one of the node, split from it.
+ */
+#ifndef RF_CUDA_NCCL_COMM_H
+#define RF_CUDA_NCCL_COMM_H
+
+#include "cuda/nccl/nccl_api.h"
+#include "transport/method/method.h"
+
+struct rf_nccl_comms {
+    const struct rf_method_env *env;
+    const struct rf_nccl *nccl;
+    ncclComm_t world, node; /* node NULL: all goes over world */
+};
+
+/* Runs an NCCL call; an error fills `err`, sets the local `status` and goes to
+ * `label`. "In progress" is success: the communicators are non-blocking. */
+#define RF_NCCL_TRY(comms, err, label, call)                                   \
+    do {                                                                       \
+        ncclResult_t result_ = (call);                                         \
+        if (result_ != ncclSuccess && result_ != ncclInProgress) {             \
+            status = rf_nccl_error((err), (comms)->nccl, #call, result_,       \
+                                   (comms)->world);                            \
+            goto label;                                                        \
+        }                                                                      \
+    } while (0)
+
+/* Collective over all ranks: checks that they have one version of NCCL, makes
+ * and spreads the unique ID, makes the communicators. On failure what exists is
+ * ended by rf_nccl_comms_abort(). */
+enum rf_status rf_nccl_comms_open(struct rf_nccl_comms *comms,
+                                  const struct rf_method_env *env,
+                                  struct rf_err *err) RF_MUST_CHECK;
+
+/* *busy while NCCL still works on a call; an asynchronous error is returned. */
+enum rf_status rf_nccl_comms_busy(struct rf_nccl_comms *comms, bool *busy,
+                                  struct rf_err *err) RF_MUST_CHECK;
+
+/* One pass of a wait outside the timed window: a moment's sleep, or the abort
+ * or the deadline as an error. `what` is for its text. */
+enum rf_status rf_nccl_wait(const struct rf_nccl_comms *comms, const char *what,
+                            struct rf_err *err) RF_MUST_CHECK;
+
+/* Communicator for a peer (a world rank) and the peer's rank in it. */
+ncclComm_t rf_nccl_route(const struct rf_nccl_comms *comms, uint32_t peer,
+                         int *peer_rank);
+
+void rf_nccl_comms_abort(struct rf_nccl_comms *comms);
+
+#endif

@@ -1,0 +1,37 @@
+/*
+ * Registering the memory that messages leave and reach with NCCL, once per
+ * plan, so that it may use it in place (2.19). Where ranks cannot all do it,
+ * none does: NCCL does not define what happens if only one end is registered.
+ * docs/GPU.md says which memory NCCL then really uses in place, and why there
+ * are no windows.
+ */
+#ifndef RF_CUDA_NCCL_REGISTER_H
+#define RF_CUDA_NCCL_REGISTER_H
+
+#include "cuda/nccl/nccl_buffers.h"
+#include "cuda/nccl/nccl_comm.h"
+
+#define RF_NCCL_MEMORIES (RF_NCCL_BUFFERS + RF_MEM_COUNT)
+
+struct rf_nccl_registration {
+    struct rf_nccl_comms *comms; /* borrowed */
+    struct {
+        ncclComm_t comm;
+        void *handle;
+    } made[2 * RF_NCCL_MEMORIES];
+    size_t n;
+    char text[RF_REGISTRATION_SIZE]; /* see registration.h */
+};
+
+/* Collective: the rank's arenas and buffers, with all its communicators. RF_OK
+ * also where nothing is registered; the text says why: "buffers", with what
+ * memory of whose is not NCCL's, or "none: why". */
+enum rf_status rf_nccl_register(struct rf_nccl_registration *out,
+                                struct rf_nccl_comms *comms,
+                                const struct rf_nccl_buffers *buffers,
+                                struct rf_err *err) RF_MUST_CHECK;
+
+/* Before the communicators are ended. */
+void rf_nccl_deregister(struct rf_nccl_registration *registration);
+
+#endif

@@ -1,0 +1,125 @@
+/* Starting NVSHMEM and registering arenas. See nvshmem_setup.h. */
+#include "cuda/nvshmem/nvshmem_setup.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/mem.h"
+#include "cuda/lockstep/registration.h"
+
+/* Rank 0's unique ID, to all. */
+static enum rf_status exchange_id(struct rf_nvshmem_setup *setup,
+                                  const struct rf_method_env *env,
+                                  struct rf_err *err)
+{
+    const uint32_t n = env->plan->world->n_ranks;
+    struct rf_blob *all;
+    enum rf_status status;
+    setup->id.version = RF_NVSHMEM_VERSION(sizeof(setup->id));
+    if (env->rank == 0 && setup->api->nvshmemx_get_uniqueid(&setup->id) != 0) {
+        return rf_err_set(err, RF_ERR_DEVICE, "nvshmemx_get_uniqueid failed");
+    }
+    all = rf_xcalloc(n, sizeof(*all));
+    status = env->exchange(env->exchange_data, &setup->id,
+                           env->rank == 0 ? sizeof(setup->id) : 0, all, err);
+    if (status == RF_OK && all[0].size != sizeof(setup->id)) {
+        status = rf_err_set(err, RF_ERR_PROTOCOL,
+                            "NVSHMEM unique ID of %zu bytes", all[0].size);
+    }
+    if (status == RF_OK) {
+        memcpy(&setup->id, all[0].data, sizeof(setup->id));
+    }
+    rf_blobs_free(all, n);
+    free(all);
+    return status;
+}
+
+static enum rf_status start(struct rf_nvshmem_setup *setup,
+                            const struct rf_method_env *env, struct rf_err *err)
+{
+    struct rf_nvshmem_attr attr;
+    enum rf_status status =
+        rf_nvshmem_started() ? RF_OK : exchange_id(setup, env, err);
+    if (status != RF_OK) {
+        return status;
+    }
+    memset(&attr, 0, sizeof(attr));
+    attr.version = RF_NVSHMEM_VERSION(sizeof(attr));
+    attr.args.version = RF_NVSHMEM_VERSION(sizeof(attr.args));
+    attr.args.uid.version = RF_NVSHMEM_VERSION(sizeof(attr.args.uid));
+    attr.args.uid.id = &setup->id;
+    attr.args.uid.rank = (int)env->rank;
+    attr.args.uid.ranks = (int)env->plan->world->n_ranks;
+    if (rf_nvshmem_start(&attr) != 0) {
+        return rf_err_set(err, RF_ERR_DEVICE,
+                          "NVSHMEM did not start (NVSHMEM_DEBUG=INFO in "
+                          "launch.env says more)");
+    }
+    setup->started = true;
+    return RF_OK;
+}
+
+static void unregister(struct rf_nvshmem_setup *setup)
+{
+    while (setup->n_made > 0) {
+        (void)setup->api->nvshmemx_buffer_unregister(
+            setup->made[--setup->n_made]);
+    }
+}
+
+static enum rf_status register_arenas(struct rf_nvshmem_setup *setup,
+                                      const struct rf_method_env *env,
+                                      struct rf_err *err)
+{
+    struct rf_registration_report report = {.why = ""};
+    enum rf_status status;
+    for (int m = 0; m < RF_MEM_COUNT && report.why[0] == '\0'; m++) {
+        const struct rf_arena *arena = &env->arena[m];
+        const int code = arena->base == NULL
+                             ? 0
+                             : setup->api->nvshmemx_buffer_register(
+                                   arena->base, arena->bytes);
+        if (code != 0) {
+            snprintf(report.why, sizeof(report.why),
+                     "nvshmemx_buffer_register: error %d", code);
+        } else if (arena->base != NULL) {
+            setup->made[setup->n_made++] = arena->base;
+        }
+    }
+    status = rf_registration_agree(env, &report, "arenas", &setup->registered,
+                                   setup->text, err);
+    if (!setup->registered) {
+        unregister(setup);
+    }
+    return status;
+}
+
+enum rf_status rf_nvshmem_setup_open(struct rf_nvshmem_setup *setup,
+                                     const struct rf_method_env *env,
+                                     const struct rf_nvshmem_setup *like,
+                                     struct rf_err *err)
+{
+    enum rf_status status;
+    memset(setup, 0, sizeof(*setup));
+    setup->api = rf_nvshmem_load(err);
+    status = setup->api == NULL ? RF_ERR_UNSUPPORTED : start(setup, env, err);
+    if (status != RF_OK) {
+        return status;
+    }
+    if (like == NULL) {
+        return register_arenas(setup, env, err);
+    }
+    setup->registered = like->registered;
+    memcpy(setup->text, like->text, sizeof(setup->text));
+    return RF_OK;
+}
+
+void rf_nvshmem_setup_close(struct rf_nvshmem_setup *setup)
+{
+    if (setup->started) {
+        unregister(setup);
+        rf_nvshmem_stop();
+        setup->started = false;
+    }
+}

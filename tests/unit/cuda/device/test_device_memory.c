@@ -1,0 +1,361 @@
+/* Device arenas over the fake runtime: content against a loop over elements
+ * that knows nothing of slices, and damage that verification must find. */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/mem.h"
+#include "common/pattern.h"
+#include "cuda/device/device.h"
+#include "cuda/device/device_memory.h"
+#include "tests/lib/planned.h"
+
+#define ROUND 7u
+
+#define MEGATRON                                                               \
+    "{\"megatron\": {\"num_layers\": 2, \"hidden_size\": 32, "                 \
+    "\"num_attention_heads\": 4, \"num_query_groups\": 2, "                    \
+    "\"ffn_hidden_size\": 48, \"vocab_size\": 100, \"swiglu\": true, "         \
+    "\"untie_embeddings_and_output_weights\": true}}"
+
+static const struct mesh {
+    const char *scenario;
+} meshes[] = {
+    {"{\"mode\": \"colocated\", \"train\": {\"tp\": 2}, "
+     "\"infer\": {\"layout\": \"vllm\", \"tp\": 2}}"},
+    {"{\"mode\": \"colocated\", \"train\": {\"layout\": \"hf\", \"tp\": 1, "
+     "\"dp\": 2}, \"infer\": {\"layout\": \"megatron\", \"tp\": 2}}"},
+    {"{\"mode\": \"colocated\", \"train\": {\"tp\": 2, \"dtype\": "
+     "\"float32\"}, \"infer\": {\"layout\": \"vllm\", \"tp\": 2, \"dtype\": "
+     "\"bfloat16\"}}"},
+    {"{\"mode\": \"colocated\", \"train\": {\"tp\": 1, \"dtype\": "
+     "\"bfloat16\"}, \"infer\": {\"layout\": \"hf\", \"tp\": 2, \"dtype\": "
+     "\"float32\"}}"},
+    {"{\"mode\": \"colocated\", \"train\": {\"pp\": 2}, "
+     "\"infer\": {\"layout\": \"fsdp\", \"dp\": 2}}"},
+};
+
+struct lab {
+    struct planned planned;
+    const struct mesh *mesh;
+    struct rf_arena arena;
+    unsigned char *image; /* what the arena should hold */
+    uint32_t *family;     /* of each byte, RF_NONE: padding */
+};
+
+static uint64_t element_offset(const struct rf_piece *piece,
+                               const uint64_t index[RF_BOX_DIMS])
+{
+    uint64_t at = piece->offset;
+    for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
+        at += index[d] * piece->stride[d];
+    }
+    return at;
+}
+
+/* One element of the inference side as the pattern's bytes say, cast. */
+static void make_element(struct lab *lab, const struct rf_piece *piece,
+                         const uint64_t index[RF_BOX_DIMS])
+{
+    const struct rf_plan *plan = lab->planned.plan;
+    const struct rf_family *family = &plan->model->families[piece->family];
+    const uint32_t from = rf_plan_item_bytes(plan, RF_TRAIN, piece->family);
+    const uint32_t to = rf_plan_item_bytes(plan, RF_INFER, piece->family);
+    const uint64_t seed =
+        rf_pattern_seed(piece->family, piece->box.start[0] + index[0],
+                        piece->box.start[1] + index[1]);
+    uint64_t element = 0, bits = 0;
+    for (uint32_t d = 0; d < family->ndim; d++) {
+        element =
+            element * family->shape[d] + piece->box.start[2 + d] + index[2 + d];
+    }
+    for (uint32_t b = 0; b < from; b++) {
+        bits |= (uint64_t)rf_pattern_byte(seed, ROUND, element * from + b)
+                << (8 * b);
+    }
+    if (from == 4 && to == 2) {
+        bits = rf_f32_to_bf16((uint32_t)bits);
+    } else if (from == 2 && to == 4) {
+        bits <<= 16;
+    }
+    memcpy(lab->image + element_offset(piece, index), &bits, to);
+    for (uint32_t b = 0; b < to; b++) {
+        lab->family[element_offset(piece, index) + b] = piece->family;
+    }
+}
+
+static void make_piece(struct lab *lab, const struct rf_piece *piece)
+{
+    uint64_t index[RF_BOX_DIMS] = {0};
+    uint32_t d;
+    do {
+        make_element(lab, piece, index);
+        for (d = RF_BOX_DIMS; d-- > 0;) {
+            if (++index[d] < piece->box.extent[d]) {
+                break;
+            }
+            index[d] = 0;
+        }
+    } while (d != UINT32_MAX);
+}
+
+static void open_lab(struct lab *lab, int mesh)
+{
+    const uint32_t slots[] = {2};
+    const struct rf_rank_layout *layout;
+    struct rf_err err;
+    setenv("FAKE_CUDA_DELAY_US", "0", 1);
+    memset(lab, 0, sizeof(*lab));
+    lab->mesh = &meshes[mesh];
+    ck_assert_msg(rf_device_use(0, &err) == RF_OK, "%s", err.text);
+    ck_assert_msg(planned_make(&lab->planned, MEGATRON, lab->mesh->scenario,
+                               slots, 1) == RF_OK,
+                  "%s", lab->planned.err.text);
+    layout = rf_plan_layout(lab->planned.plan, RF_INFER, 1);
+    ck_assert_int_eq(
+        rf_memory_cuda.alloc(layout->arena_bytes, &lab->arena, &err), 0);
+    lab->image = malloc(lab->arena.bytes);
+    lab->family = malloc(lab->arena.bytes * sizeof(*lab->family));
+    memset(lab->image, rf_poison_byte(ROUND), lab->arena.bytes);
+    memset(lab->family, 0xFF, lab->arena.bytes * sizeof(*lab->family));
+    for (size_t p = 0; p < layout->n_pieces; p++) {
+        make_piece(lab, &layout->pieces[p]);
+    }
+    ck_assert_int_eq(rf_memory_cuda.poison(ROUND + 1, &lab->arena, &err), 0);
+    ck_assert_int_eq(rf_memory_cuda.fill(lab->planned.plan, RF_INFER, 1, ROUND,
+                                         &lab->arena, &err),
+                     0);
+}
+
+static void close_lab(struct lab *lab)
+{
+    rf_memory_cuda.free(&lab->arena);
+    planned_free(&lab->planned);
+    free(lab->image);
+    free(lab->family);
+}
+
+static struct rf_verify_result verify(struct lab *lab)
+{
+    struct rf_verify_result result;
+    struct rf_err err;
+    const struct rf_verify_job job = {.plan = lab->planned.plan,
+                                      .side = RF_INFER,
+                                      .rank = 1,
+                                      .iteration = ROUND,
+                                      .arena = &lab->arena};
+    ck_assert_msg(rf_memory_cuda.verify(&job, &result, &err) == RF_OK, "%s",
+                  err.text);
+    return result;
+}
+
+START_TEST(test_fill_writes_the_pattern_and_nothing_else)
+{
+    struct lab lab;
+    unsigned char *found;
+    uint64_t padding = 0;
+    struct rf_verify_result result;
+    open_lab(&lab, _i);
+    found = malloc(lab.arena.bytes);
+    ck_assert_int_eq(cudaMemcpy(found, lab.arena.base, lab.arena.bytes,
+                                cudaMemcpyDeviceToHost),
+                     0);
+    for (uint64_t b = 0; b < lab.arena.bytes; b++) {
+        if (found[b] != lab.image[b]) {
+            ck_abort_msg("byte %llu of %llu", (unsigned long long)b,
+                         (unsigned long long)lab.arena.bytes);
+        }
+        padding += lab.family[b] == RF_NONE;
+    }
+    result = verify(&lab);
+    ck_assert_uint_eq(result.mismatched_bytes, 0);
+    ck_assert_uint_eq(result.checked_bytes, lab.arena.bytes - padding);
+    free(found);
+    close_lab(&lab);
+}
+END_TEST
+
+/* The element that holds byte `at`, found by trying all. */
+static void expect_place(struct lab *lab, uint64_t at,
+                         const struct rf_verify_result *result)
+{
+    const struct rf_rank_layout *layout =
+        rf_plan_layout(lab->planned.plan, RF_INFER, 1);
+    const struct rf_family *family =
+        &lab->planned.plan->model->families[result->family];
+    const uint32_t item = result->item_bytes;
+    bool known = false;
+    for (size_t p = 0; p < layout->n_pieces; p++) {
+        const struct rf_piece *piece = &layout->pieces[p];
+        const uint64_t *start = piece->box.start;
+        uint64_t index[RF_BOX_DIMS] = {0}, offset;
+        bool inside =
+            piece->family == result->family && result->layer_index >= start[0];
+        if (!inside || result->expert < start[1]) {
+            continue;
+        }
+        index[0] = result->layer_index - start[0];
+        index[1] = result->expert - start[1];
+        for (uint32_t d = 0; d < family->ndim; d++) {
+            inside = inside && result->index[d] >= start[2 + d];
+            index[2 + d] = result->index[d] - start[2 + d];
+        }
+        for (uint32_t d = 0; d < RF_BOX_DIMS; d++) {
+            inside = inside && index[d] < piece->box.extent[d];
+        }
+        offset = inside ? element_offset(piece, index) : UINT64_MAX;
+        known = known || (at >= offset && at < offset + item);
+        if (inside) {
+            ck_assert_mem_eq(result->expected, lab->image + offset, item);
+            ck_assert_mem_ne(result->found, result->expected, item);
+        }
+    }
+    ck_assert_msg(known, "byte %llu is not of the element that is named",
+                  (unsigned long long)at);
+}
+
+START_TEST(test_any_flipped_byte_is_found_and_named)
+{
+    struct lab lab;
+    uint64_t at = 0;
+    open_lab(&lab, _i);
+    for (int i = 0; i < 60; i++) {
+        struct rf_verify_result result;
+        struct rf_err err;
+        at = (at + 6700417) % lab.arena.bytes;
+        ck_assert_int_eq(rf_memory_cuda.flip(&lab.arena, at, &err), 0);
+        result = verify(&lab);
+        ck_assert_uint_eq(result.mismatched_bytes, 1);
+        ck_assert_uint_eq(result.family, lab.family[at]);
+        if (result.family == RF_NONE) {
+            ck_assert_uint_eq(result.index[0], at);
+            ck_assert_uint_eq(result.expected[0], lab.image[at]);
+        } else {
+            expect_place(&lab, at, &result);
+        }
+        ck_assert_int_eq(rf_memory_cuda.flip(&lab.arena, at, &err), 0);
+    }
+    ck_assert_uint_eq(verify(&lab).mismatched_bytes, 0);
+    close_lab(&lab);
+}
+END_TEST
+
+START_TEST(test_overwritten_padding_is_found)
+{
+    struct lab lab;
+    uint64_t at = 0;
+    struct rf_verify_result result;
+    open_lab(&lab, _i);
+    while (at < lab.arena.bytes && lab.family[at] != RF_NONE) {
+        at++;
+    }
+    ck_assert_uint_lt(at, lab.arena.bytes);
+    ck_assert_int_eq(cudaMemset((unsigned char *)lab.arena.base + at, 0, 1), 0);
+    result = verify(&lab);
+    ck_assert_uint_eq(result.mismatched_bytes, 1);
+    ck_assert_uint_eq(result.family, RF_NONE);
+    ck_assert_uint_eq(result.index[0], at);
+    ck_assert_uint_eq(result.expected[0], rf_poison_byte(ROUND));
+    ck_assert_uint_eq(result.found[0], 0);
+    close_lab(&lab);
+}
+END_TEST
+
+START_TEST(test_stale_content_of_another_round_is_found)
+{
+    struct lab lab;
+    struct rf_verify_result result;
+    struct rf_err err;
+    open_lab(&lab, 0);
+    ck_assert_int_eq(rf_memory_cuda.fill(lab.planned.plan, RF_INFER, 1,
+                                         ROUND - 1, &lab.arena, &err),
+                     0);
+    result = verify(&lab);
+    ck_assert_uint_gt(result.mismatched_bytes, result.checked_bytes * 9 / 10);
+    close_lab(&lab);
+}
+END_TEST
+
+/* The first piece lives in another allocation, as with a view. */
+struct elsewhere {
+    const struct rf_piece *piece;
+    void *base;
+};
+
+static const void *base_elsewhere(const struct rf_piece *piece,
+                                  uint64_t stride[RF_BOX_DIMS], void *data)
+{
+    const struct elsewhere *other = data;
+    if (piece != other->piece) {
+        return NULL;
+    }
+    memcpy(stride, piece->stride, sizeof(piece->stride));
+    return other->base;
+}
+
+START_TEST(test_views_are_verified_where_they_live)
+{
+    struct lab lab;
+    struct elsewhere other;
+    struct rf_verify_result result;
+    struct rf_verify_job job = {.side = RF_INFER,
+                                .rank = 1,
+                                .iteration = ROUND,
+                                .arena = &lab.arena,
+                                .base_of = base_elsewhere,
+                                .data = &other};
+    struct rf_err err;
+    unsigned char *copy;
+    open_lab(&lab, 0);
+    job.plan = lab.planned.plan;
+    other.piece = rf_plan_layout(lab.planned.plan, RF_INFER, 1)->pieces;
+    ck_assert_int_eq(cudaMalloc((void **)&copy, lab.arena.bytes), 0);
+    ck_assert_int_eq(
+        cudaMemcpy(copy, lab.image, lab.arena.bytes, cudaMemcpyHostToDevice),
+        0);
+    other.base = copy + other.piece->offset;
+    /* What is in the arena's own place does not matter for this piece. */
+    ck_assert_int_eq(rf_memory_cuda.flip(&lab.arena, other.piece->offset, &err),
+                     0);
+    ck_assert_int_eq(rf_memory_cuda.verify(&job, &result, &err), 0);
+    ck_assert_uint_eq(result.mismatched_bytes, 0);
+    ck_assert_int_eq(
+        cudaMemset(other.base, lab.image[other.piece->offset] ^ 1, 1), 0);
+    ck_assert_int_eq(rf_memory_cuda.verify(&job, &result, &err), 0);
+    ck_assert_uint_eq(result.mismatched_bytes, 1);
+    ck_assert_uint_eq(result.family, other.piece->family);
+    cudaFree(copy);
+    close_lab(&lab);
+}
+END_TEST
+
+START_TEST(test_out_of_memory_says_how_much)
+{
+    struct rf_arena arena;
+    struct rf_err err;
+    ck_assert_int_eq(rf_device_use(0, &err), 0);
+    ck_assert_int_eq(rf_memory_cuda.alloc(UINT64_C(1) << 50, &arena, &err),
+                     RF_ERR_NOMEM);
+    ck_assert_ptr_nonnull(strstr(err.text, "wanted"));
+    ck_assert_ptr_null(arena.base);
+}
+END_TEST
+
+Suite *test_device_memory_suite(void);
+Suite *test_device_memory_suite(void)
+{
+    const int n = (int)RF_ARRAY_SIZE(meshes);
+    Suite *suite = suite_create("device_memory");
+    TCase *tests = tcase_create("memory");
+    tcase_set_timeout(tests, 60);
+    tcase_set_tags(tests, "device");
+    tcase_add_loop_test(tests, test_fill_writes_the_pattern_and_nothing_else, 0,
+                        n);
+    tcase_add_loop_test(tests, test_any_flipped_byte_is_found_and_named, 0, n);
+    tcase_add_loop_test(tests, test_overwritten_padding_is_found, 0, n);
+    tcase_add_test(tests, test_stale_content_of_another_round_is_found);
+    tcase_add_test(tests, test_views_are_verified_where_they_live);
+    tcase_add_test(tests, test_out_of_memory_says_how_much);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

@@ -1,0 +1,180 @@
+/* Slices through tiles and kernels, run by the fake runtime, against plain
+ * loops that know nothing of tiles. */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/fp8.h"
+#include "cuda/device/device.h"
+
+#define BUFFER ((size_t)1 << 20)
+
+static uint64_t seed;
+
+static uint64_t draw(uint64_t below)
+{
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    return (seed >> 33) % below;
+}
+
+static void setup(void)
+{
+    struct rf_err err;
+    setenv("FAKE_CUDA_DELAY_US", "0", 1);
+    seed = 42;
+    ck_assert_msg(rf_device_use(0, &err) == RF_OK, "%s", err.text);
+}
+
+/* Two device buffers with known bytes, and their host images. */
+struct buffers {
+    unsigned char *device[2], *host[2];
+};
+
+static void make(struct buffers *b)
+{
+    for (int i = 0; i < 2; i++) {
+        b->host[i] = malloc(BUFFER);
+        for (size_t k = 0; k < BUFFER; k++) {
+            b->host[i][k] = (unsigned char)draw(256);
+        }
+        ck_assert_int_eq(cudaMalloc((void **)&b->device[i], BUFFER), 0);
+        ck_assert_int_eq(cudaMemcpy(b->device[i], b->host[i], BUFFER,
+                                    cudaMemcpyHostToDevice),
+                         0);
+    }
+}
+
+static void run_and_compare(struct buffers *b, struct rf_slices *slices,
+                            uint32_t cast)
+{
+    struct rf_bases bases = {.at = {b->device[0], b->device[1]}};
+    struct rf_device_slices device;
+    unsigned char *after = malloc(BUFFER);
+    struct rf_err err;
+    ck_assert_int_eq(rf_device_slices_upload(slices, cast, &device, &err), 0);
+    ck_assert_int_eq(rf_device_copy(&device, &bases, NULL, &err), 0);
+    ck_assert_int_eq(
+        cudaMemcpy(after, b->device[1], BUFFER, cudaMemcpyDeviceToHost), 0);
+    ck_assert_int_eq(memcmp(after, b->host[1], BUFFER), 0);
+    rf_device_slices_free(&device);
+    rf_slices_free(slices);
+    free(after);
+    for (int i = 0; i < 2; i++) {
+        cudaFree(b->device[i]);
+        free(b->host[i]);
+    }
+}
+
+START_TEST(test_random_slices_land_byte_for_byte)
+{
+    struct buffers b;
+    struct rf_slices slices = {0};
+    size_t at = 0;
+    seed += (uint64_t)_i;
+    make(&b);
+    while (at < BUFFER / 2) {
+        const uint64_t grain = UINT64_C(1) << draw(5);
+        struct rf_slice s = {.src_base = 0, .dst_base = 1};
+        s.width = (1 + draw(draw(4) == 0 ? 12000 : 300)) * grain;
+        s.rows = 1 + draw(9);
+        s.src_pitch = s.width + draw(3) * grain;
+        s.dst_pitch = s.width + draw(3) * grain;
+        s.src_offset = draw(64) * grain;
+        s.dst_offset = (at + 15) / 16 * 16 + draw(2) * grain;
+        at = s.dst_offset + s.rows * s.dst_pitch;
+        if (at > BUFFER || s.src_offset + s.rows * s.src_pitch > BUFFER) {
+            break;
+        }
+        for (uint64_t r = 0; r < s.rows; r++) {
+            memcpy(b.host[1] + s.dst_offset + r * s.dst_pitch,
+                   b.host[0] + s.src_offset + r * s.src_pitch, s.width);
+        }
+        rf_slices_add(&slices, s, RF_KERNEL_CAST_NONE);
+    }
+    run_and_compare(&b, &slices, RF_KERNEL_CAST_NONE);
+}
+END_TEST
+
+START_TEST(test_cast_rounds_to_nearest_even)
+{
+    struct buffers b;
+    struct rf_slices slices = {0};
+    const struct rf_slice s = {.src_base = 0,
+                               .dst_base = 1,
+                               .width = 700 * 4,
+                               .rows = 7,
+                               .src_pitch = 3000,
+                               .dst_pitch = 1500,
+                               .src_offset = 4,
+                               .dst_offset = 2};
+    make(&b);
+    for (uint64_t r = 0; r < s.rows; r++) {
+        for (uint64_t e = 0; e < 700; e++) {
+            uint32_t in;
+            uint16_t out;
+            memcpy(&in, b.host[0] + 4 + r * 3000 + e * 4, 4);
+            out = rf_f32_to_bf16(in);
+            memcpy(b.host[1] + 2 + r * 1500 + e * 2, &out, 2);
+        }
+    }
+    rf_slices_add(&slices, s, RF_KERNEL_CAST_F32_BF16);
+    run_and_compare(&b, &slices, RF_KERNEL_CAST_F32_BF16);
+}
+END_TEST
+
+START_TEST(test_units_are_as_wide_as_addresses_allow)
+{
+    static const struct {
+        uint64_t src, dst, width;
+        int class;
+    } cases[] = {{0, 0, 64, 4},
+                 {8, 0, 64, 3},
+                 {0, 4, 64, 2},
+                 {2, 0, 64, 1},
+                 {0, 0, 65, 0}};
+    struct rf_slices slices = {0};
+    rf_slices_add(&slices,
+                  (struct rf_slice){.src_offset = cases[_i].src,
+                                    .dst_offset = cases[_i].dst,
+                                    .width = cases[_i].width,
+                                    .src_pitch = 128,
+                                    .dst_pitch = 128,
+                                    .rows = 3},
+                  RF_KERNEL_CAST_NONE);
+    for (int c = 0; c < RF_UNIT_CLASSES; c++) {
+        ck_assert_uint_eq(slices.tiles.n[c], c == cases[_i].class ? 1 : 0);
+    }
+    rf_slices_free(&slices);
+}
+END_TEST
+
+START_TEST(test_e4m3_known_values)
+{
+    static const struct {
+        float in;
+        uint8_t out;
+    } cases[] = {{0.0f, 0x00},     {1.0f, 0x38},      {1.3f, 0x3A},
+                 {-1.0f, 0xB8},    {448.0f, 0x7E},    {1e9f, 0x7E},
+                 {-1e9f, 0xFE},    {0.001953125f, 1}, {0.0009765625f, 0},
+                 {0.015625f, 8},   {464.0f, 0x7E},    {17.0f, 0x58},
+                 {19.0f, 0x5A},    {1e-9f, 0x00},     {0.0029296875f, 2},
+                 {0.013671875f, 7}};
+    ck_assert_uint_eq(rf_f32_to_e4m3(cases[_i].in), cases[_i].out);
+}
+END_TEST
+
+Suite *test_tiles_suite(void);
+Suite *test_tiles_suite(void)
+{
+    Suite *suite = suite_create("tiles");
+    TCase *tests = tcase_create("tiles");
+    tcase_set_timeout(tests, 60);
+    tcase_set_tags(tests, "device");
+    tcase_add_checked_fixture(tests, setup, NULL);
+    tcase_add_loop_test(tests, test_random_slices_land_byte_for_byte, 0, 5);
+    tcase_add_test(tests, test_cast_rounds_to_nearest_even);
+    tcase_add_loop_test(tests, test_units_are_as_wide_as_addresses_allow, 0, 5);
+    tcase_add_loop_test(tests, test_e4m3_known_values, 0, 16);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

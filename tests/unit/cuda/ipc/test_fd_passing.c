@@ -1,0 +1,229 @@
+/* Descriptors between processes: everybody gets everybody's, strangers nothing,
+ * and what does not come is named. */
+#include "cuda/ipc/fd_passing.h"
+
+#include <check.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+
+#define RANKS 6
+#define TAGS 20 /* more than a queue of ten holds */
+#define PATIENCE_NS (60 * RF_NS_PER_S)
+
+static struct rf_err err;
+static atomic_bool calm;
+
+static int marked(unsigned char value)
+{
+    const int fd = memfd_create("marked", MFD_CLOEXEC);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(write(fd, &value, 1), 1);
+    return fd;
+}
+
+static unsigned char mark_of(int fd)
+{
+    unsigned char value = 0;
+    ck_assert_int_eq(pread(fd, &value, 1, 0), 1);
+    return value;
+}
+
+static int open_named(struct rf_fdpass_name *name)
+{
+    int fd = -1;
+    ck_assert_msg(rf_fdpass_open(&fd, name, &err) == RF_OK, "%s", err.text);
+    return fd;
+}
+
+/* What the ranks know of each other after the exchange. */
+struct shared {
+    pid_t pid[RANKS];
+    _Atomic int ready;
+};
+
+/* Passes at most one descriptor each way, before `deadline_ns`. */
+static enum rf_status pass_one(int socket, const struct rf_fdpass_send *send,
+                               struct rf_fdpass_want *want, int64_t deadline_ns)
+{
+    return rf_fdpass_run(&(struct rf_fdpass){.socket = socket,
+                                             .sends = send,
+                                             .n_sends = send != NULL,
+                                             .wants = want,
+                                             .n_wants = want != NULL,
+                                             .deadline_ns = deadline_ns,
+                                             .abort = &calm},
+                         &err);
+}
+
+static int64_t patiently(void)
+{
+    return rf_now_ns() + PATIENCE_NS;
+}
+
+/* One rank: sends TAGS descriptors to each other rank, gets as many. */
+static int play(uint32_t self, const int *sockets,
+                const struct rf_fdpass_name *names, struct shared *shared)
+{
+    static struct rf_fdpass_send sends[RANKS * TAGS];
+    static struct rf_fdpass_want wants[RANKS * TAGS];
+    size_t n = 0, bad = 0;
+    shared->pid[self] = getpid();
+    atomic_fetch_add(&shared->ready, 1);
+    while (atomic_load(&shared->ready) < RANKS) {
+        rf_sleep_until_ns(rf_now_ns() + RF_NS_PER_MS);
+    }
+    for (uint32_t r = 0; r < RANKS; r++) {
+        for (uint32_t tag = 0; r != self && tag < TAGS; tag++) {
+            sends[n] = (struct rf_fdpass_send){
+                .rank = r,
+                .to = names[r],
+                .tag = tag,
+                .fd = marked((unsigned char)(self * TAGS + tag))};
+            wants[n++] = (struct rf_fdpass_want){
+                .rank = r, .pid = shared->pid[r], .tag = tag, .fd = -1};
+        }
+    }
+    if (rf_fdpass_run(&(struct rf_fdpass){.socket = sockets[self],
+                                          .sends = sends,
+                                          .n_sends = n,
+                                          .wants = wants,
+                                          .n_wants = n,
+                                          .deadline_ns = patiently(),
+                                          .abort = &calm},
+                      &err) != RF_OK) {
+        return 2;
+    }
+    for (size_t i = 0; i < n; i++) {
+        bad += mark_of(wants[i].fd) != wants[i].rank * TAGS + wants[i].tag;
+    }
+    return bad > 0;
+}
+
+START_TEST(test_fdpass_everybody_gets_everybody_s)
+{
+    struct rf_fdpass_name names[RANKS];
+    int sockets[RANKS];
+    pid_t children[RANKS];
+    struct shared *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
+                                 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    ck_assert_ptr_ne(shared, MAP_FAILED);
+    for (uint32_t r = 0; r < RANKS; r++) {
+        sockets[r] = open_named(&names[r]);
+    }
+    for (uint32_t r = 0; r < RANKS; r++) {
+        children[r] = fork();
+        if (children[r] == 0) {
+            _exit(play(r, sockets, names, shared));
+        }
+    }
+    for (uint32_t r = 0; r < RANKS; r++) {
+        int status = -1;
+        ck_assert_int_eq(waitpid(children[r], &status, 0), children[r]);
+        ck_assert_msg(status == 0, "rank %u: status %d", r, status);
+        close(sockets[r]);
+    }
+}
+END_TEST
+
+START_TEST(test_fdpass_ignores_strangers)
+{
+    struct rf_fdpass_name ours, theirs;
+    const int socket = open_named(&ours), other = open_named(&theirs);
+    struct rf_fdpass_send send = {.to = ours, .tag = 3, .fd = marked(1)};
+    struct rf_fdpass_want want = {.rank = 4, .tag = 3, .fd = -1};
+    int status = -1;
+    pid_t child;
+    child = fork();
+    if (child == 0) { /* not the process that is waited for */
+        _exit(pass_one(other, &send, NULL, patiently()));
+    }
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_int_eq(status, 0);
+    want.pid = getpid();
+    send.fd = marked(2);
+    ck_assert_int_eq(pass_one(socket, &send, &want, patiently()), RF_OK);
+    ck_assert_int_eq(mark_of(want.fd), 2);
+    close(want.fd);
+    close(socket);
+    close(other);
+}
+END_TEST
+
+START_TEST(test_fdpass_names_what_did_not_come)
+{
+    struct rf_fdpass_name name;
+    const int socket = open_named(&name);
+    struct rf_fdpass_want want = {.rank = 4, .pid = getpid(), .fd = -1};
+    atomic_bool abort = true;
+    ck_assert_int_eq(pass_one(socket, NULL, &want, rf_now_ns()),
+                     RF_ERR_TIMEOUT);
+    ck_assert_str_eq(err.text, "the memory descriptor of rank 4 did not come");
+    ck_assert_int_eq(
+        rf_fdpass_run(&(struct rf_fdpass){.socket = socket,
+                                          .wants = &want,
+                                          .n_wants = 1,
+                                          .deadline_ns = patiently(),
+                                          .abort = &abort},
+                      &err),
+        RF_ERR_ABORTED);
+    close(socket);
+}
+END_TEST
+
+START_TEST(test_fdpass_names_a_receiver_that_is_gone)
+{
+    struct rf_fdpass_name ours, gone;
+    const int socket = open_named(&ours);
+    struct rf_fdpass_send send = {.rank = 5, .fd = marked(1)};
+    close(open_named(&gone));
+    send.to = gone;
+    ck_assert_int_eq(pass_one(socket, &send, NULL, patiently()), RF_ERR_PEER);
+    ck_assert_ptr_nonnull(strstr(err.text, "to rank 5"));
+    close(send.fd);
+    close(socket);
+}
+END_TEST
+
+/* A datagram of a rank that carries no descriptor, or is no note of ours. */
+START_TEST(test_fdpass_ignores_empty_datagrams)
+{
+    struct rf_fdpass_name name;
+    const int socket = open_named(&name);
+    struct rf_fdpass_want want = {.rank = 1, .pid = getpid(), .fd = -1};
+    struct rf_fdpass_send send = {.to = name, .fd = marked(8)};
+    int pair[2];
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0, pair),
+                     0);
+    ck_assert_int_eq(write(pair[0], "xx", 2), 2);
+    ck_assert_int_eq(pass_one(pair[1], NULL, &want, rf_now_ns()),
+                     RF_ERR_TIMEOUT);
+    ck_assert_int_eq(pass_one(socket, &send, &want, patiently()), RF_OK);
+    ck_assert_int_eq(mark_of(want.fd), 8);
+    close(want.fd);
+    close(send.fd);
+    close(pair[0]);
+    close(pair[1]);
+    close(socket);
+}
+END_TEST
+
+Suite *test_fd_passing_suite(void);
+Suite *test_fd_passing_suite(void)
+{
+    Suite *suite = suite_create("fd_passing");
+    TCase *tests = tcase_create("fdpass");
+    tcase_set_timeout(tests, 120);
+    tcase_add_test(tests, test_fdpass_everybody_gets_everybody_s);
+    tcase_add_test(tests, test_fdpass_ignores_strangers);
+    tcase_add_test(tests, test_fdpass_names_what_did_not_come);
+    tcase_add_test(tests, test_fdpass_names_a_receiver_that_is_gone);
+    tcase_add_test(tests, test_fdpass_ignores_empty_datagrams);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

@@ -21,12 +21,12 @@
 #include "common/log.h"
 #include "common/version.h"
 #include "transport/control/message_types.h"
-#include "worker/agent.h"
-#include "worker/facts.h"
-#include "worker/inspect.h"
-#include "worker/rank.h"
-#include "worker/step_input.h"
-#include "worker/survey.h"
+#include "worker/agent/agent.h"
+#include "worker/helper/facts.h"
+#include "worker/helper/inspect.h"
+#include "worker/rank/rank.h"
+#include "worker/agent/step_input.h"
+#include "worker/helper/survey.h"
 
 static const char help[] =
     "usage: refit-worker --stdio | --slurm\n"

@@ -1,5 +1,5 @@
 /*
- * Judging folders by what nodes have told. See folders.h and worker/signs.h: of
+ * Judging folders by what nodes have told. See folders.h and worker/agent/folder_signs.h: of
  * two nodes that share a folder at least one saw the other's sign.
  */
 #include "coordinator/run/folders.h"

@@ -1,7 +1,7 @@
 /*
  * What the device's own clock says: CUDA events, which a stream stamps when it
  * reaches them. A step's phases and the whole of an iteration are timed so; the
- * host's clock is the caller's (worker/exec.c).
+ * host's clock is the caller's (worker/rank/attempt.c).
  */
 #ifndef RF_CUDA_TIMING_H
 #define RF_CUDA_TIMING_H

@@ -89,7 +89,7 @@ struct rf_memory_ops {
     /* Writes the pattern of `iteration` into all pieces of a rank's side: in
      * the *training* side's dtype, and its cast on an inference side of another
      * dtype. Padding gets rf_poison_byte(iteration). Checkpoints are read by
-     * rf_fill() (worker/fill.h). */
+     * rf_fill() (worker/content/fill.h). */
     enum rf_status (*fill)(const struct rf_plan *plan, enum rf_side side,
                            uint32_t rank, uint64_t iteration,
                            struct rf_arena *arena, struct rf_err *err);
@@ -99,7 +99,7 @@ struct rf_memory_ops {
                              struct rf_err *err);
     /* Compares every byte of every piece with the content (cast to the side's
      * dtype), and padding with the poison. With a checkpoint other memory than
-     * the host's is compared by `read` (worker/verify.h). */
+     * the host's is compared by `read` (worker/content/verify.h). */
     enum rf_status (*verify)(const struct rf_verify_job *job,
                              struct rf_verify_result *out, struct rf_err *err);
     /* Test hook: flips one byte of the arena at `offset`. */

@@ -13,7 +13,7 @@
 #include "planner/plan/plan.h"
 #include "transport/control/conn.h"
 #include "transport/control/message_fields.h"
-#include "worker/task.h"
+#include "worker/shared/start_task.h"
 
 /* What is timed, in the order in which it happens. */
 enum swarm_mark {

@@ -3,7 +3,7 @@
 #define RF_TESTS_UNIT_WORKER_LAB_H
 
 #include "planner/schedule/schedule.h"
-#include "worker/task.h"
+#include "worker/shared/start_task.h"
 
 /* A small llama: two layers, grouped heads, a vocabulary that needs padding. */
 #define LAB_MODEL                                                              \

@@ -1,0 +1,152 @@
+/* Signs in folders: of two that share one, the later sees the earlier. */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "worker/agent/folder_signs.h"
+
+/* A node's BOOT that shares `folder`; to be freed. */
+static void boot_of(uint32_t node, const char *folder, struct rf_msg_boot *out)
+{
+    rf_schema_init(&rf_msg_boot_schema, out);
+    out->node = node;
+    out->shared = rf_schema_new(&rf_msg_shared_schema);
+    out->shared->token = strdup("00c0ffee");
+    out->shared->nodes = 3;
+    out->shared->folders.list = calloc(1, sizeof(char *));
+    out->shared->folders.list[0] = strdup(folder);
+    out->shared->folders.n = 1;
+}
+
+/* What node `node` sees in the folder, as text. */
+static char *leave(uint32_t node, const char *folder)
+{
+    struct rf_msg_boot boot;
+    struct rf_msg_hello hello;
+    json_t *told;
+    char *text;
+    boot_of(node, folder, &boot);
+    rf_schema_init(&rf_msg_hello_schema, &hello);
+    rf_signs_leave(&boot, &hello);
+    ck_assert_uint_eq(hello.n_folders, 1);
+    ck_assert_str_eq(hello.folders[0].path, folder);
+    told = rf_schema_encode(&rf_msg_folder_schema, &hello.folders[0]);
+    json_object_del(told, "path");
+    text = json_dumps(told, JSON_SORT_KEYS | JSON_COMPACT);
+    json_decref(told);
+    rf_schema_free(&rf_msg_hello_schema, &hello);
+    rf_schema_free(&rf_msg_boot_schema, &boot);
+    return text;
+}
+
+static void expect(uint32_t node, const char *folder, const char *wanted)
+{
+    char *text = leave(node, folder);
+    ck_assert_str_eq(text, wanted);
+    free(text);
+}
+
+static void take_away(uint32_t node, const char *folder, bool all)
+{
+    struct rf_msg_boot boot;
+    boot_of(node, folder, &boot);
+    rf_signs_remove(&boot, all);
+    rf_schema_free(&rf_msg_boot_schema, &boot);
+}
+
+static void make_folder(char *folder)
+{
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+}
+
+START_TEST(test_the_later_of_two_sees_the_earlier)
+{
+    char folder[] = "/tmp/refit-signs-XXXXXX";
+    make_folder(folder);
+    expect(0, folder, "{\"error\":null,\"sees\":[]}");
+    expect(2, folder, "{\"error\":null,\"sees\":[0]}");
+    expect(1, folder, "{\"error\":null,\"sees\":[0,2]}");
+    take_away(0, folder, false);
+    take_away(1, folder, false);
+    ck_assert_int_ne(rmdir(folder), 0); /* node 2's is still there */
+    take_away(0, folder, true);
+    ck_assert_int_eq(rmdir(folder), 0);
+}
+END_TEST
+
+START_TEST(test_a_folder_that_cannot_be_used_says_why)
+{
+    char folder[] = "/tmp/refit-signs-XXXXXX", missing[64];
+    make_folder(folder);
+    snprintf(missing, sizeof(missing), "%s/missing", folder);
+    expect(0, missing, "{\"error\":\"No such file or directory\",\"sees\":[]}");
+    ck_assert_int_eq(rmdir(folder), 0);
+}
+END_TEST
+
+/* Nobody's file is written over or followed. */
+START_TEST(test_a_name_that_is_taken_is_left_alone)
+{
+    char folder[] = "/tmp/refit-signs-XXXXXX", name[64], target[64];
+    make_folder(folder);
+    snprintf(name, sizeof(name), "%s/refit-00c0ffee-1", folder);
+    snprintf(target, sizeof(target), "%s/target", folder);
+    ck_assert_int_eq(symlink(target, name), 0);
+    expect(1, folder, "{\"error\":\"File exists\",\"sees\":[]}");
+    ck_assert_int_ne(access(target, F_OK), 0);
+    ck_assert_int_eq(unlink(name), 0);
+    ck_assert_int_eq(rmdir(folder), 0);
+}
+END_TEST
+
+START_TEST(test_without_folders_nothing_is_told)
+{
+    struct rf_msg_boot boot = {.node = 0};
+    struct rf_msg_hello hello;
+    rf_schema_init(&rf_msg_hello_schema, &hello);
+    rf_signs_leave(&boot, &hello);
+    ck_assert_uint_eq(hello.n_folders, 0);
+    rf_signs_remove(&boot, true);
+    rf_schema_free(&rf_msg_hello_schema, &hello);
+}
+END_TEST
+
+/* The list of a survey's hello, say, which is decoded and so has memory even if
+ * it is empty. */
+START_TEST(test_what_hello_told_before_is_replaced)
+{
+    char folder[] = "/tmp/refit-signs-XXXXXX";
+    struct rf_msg_boot boot;
+    struct rf_msg_hello hello;
+    make_folder(folder);
+    boot_of(0, folder, &boot);
+    rf_schema_init(&rf_msg_hello_schema, &hello);
+    hello.folders = calloc(1, sizeof(*hello.folders));
+    hello.folders[0].path = strdup("/old");
+    hello.n_folders = 1;
+    rf_signs_leave(&boot, &hello);
+    ck_assert_uint_eq(hello.n_folders, 1);
+    ck_assert_str_eq(hello.folders[0].path, folder);
+    rf_signs_remove(&boot, true);
+    ck_assert_int_eq(rmdir(folder), 0);
+    rf_schema_free(&rf_msg_hello_schema, &hello);
+    rf_schema_free(&rf_msg_boot_schema, &boot);
+}
+END_TEST
+
+Suite *test_folder_signs_suite(void);
+Suite *test_folder_signs_suite(void)
+{
+    Suite *suite = suite_create("folder_signs");
+    TCase *tests = tcase_create("signs");
+    tcase_add_test(tests, test_the_later_of_two_sees_the_earlier);
+    tcase_add_test(tests, test_a_folder_that_cannot_be_used_says_why);
+    tcase_add_test(tests, test_a_name_that_is_taken_is_left_alone);
+    tcase_add_test(tests, test_without_folders_nothing_is_told);
+    tcase_add_test(tests, test_what_hello_told_before_is_replaced);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

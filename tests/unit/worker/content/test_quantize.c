@@ -1,0 +1,241 @@
+/* Quantising in host memory against the formula, element by element, and what
+ * its verification must find. */
+#include "worker/content/quantize.h"
+
+#include <check.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/fp8.h"
+#include "common/mem.h"
+#include "common/pattern.h"
+#include "worker/content/memory_host.h"
+#include "tests/unit/worker/worker_lab.h"
+
+#define ITERATION 3u
+
+/* Whole, cut in rows and in columns, with blocks that are not full at the
+ * edges. */
+static const struct {
+    const char *model, *scenario;
+    uint32_t ranks;
+} cases[] = {
+    {"{'tensor': {'name': 'w', 'shape': [200, 130], 'dtype': 'bfloat16'}}",
+     "{'name': 's', 'train': {'layout': 'hf'}, 'infer': {'layout': 'hf', "
+     "'quantize': 'amax_448'}}",
+     1},
+    {"{'tensor': {'name': 'w', 'shape': [256, 300], 'dtype': 'bfloat16'}}",
+     "{'name': 's', 'train': {'layout': 'hf'}, 'infer': {'layout': 'spec', "
+     "'mesh': [1, 2], 'spec': ['S1', 'R'], 'quantize': 'amax_448'}}",
+     2},
+    {"{'megatron': {'num_layers': 2, 'hidden_size': 256, "
+     "'num_attention_heads': 2, 'ffn_hidden_size': 256, 'vocab_size': 128}}",
+     "{'name': 's', 'train': {'tp': 2}, 'infer': {'layout': 'vllm', 'tp': 2, "
+     "'quantize': 'amax_448'}}",
+     2},
+};
+
+struct bench {
+    struct worker_lab lab;
+    struct rf_quantize what;
+    struct rf_arena arrived, result;
+    struct rf_err err;
+};
+
+static void must(struct bench *bench, enum rf_status status)
+{
+    ck_assert_msg(status == RF_OK, "%s", bench->err.text);
+}
+
+/* What a right refit leaves on `rank`, quantised. */
+static void open_bench(struct bench *bench, int index, uint32_t rank)
+{
+    struct rf_quantizer_env env;
+    void *quantizer = NULL;
+    int64_t ns = 0;
+    memset(bench, 0, sizeof(*bench));
+    worker_lab_make(&bench->lab, cases[index].model, cases[index].scenario,
+                    cases[index].ranks, 1);
+    must(bench,
+         rf_quantize_plan(bench->lab.plan, rank, &bench->what, &bench->err));
+    ck_assert_uint_gt(bench->what.n, 0);
+    must(bench,
+         rf_memory_host.alloc(
+             rf_plan_layout(bench->lab.plan, RF_INFER, rank)->arena_bytes,
+             &bench->arrived, &bench->err));
+    must(bench,
+         rf_memory_host.alloc(bench->what.bytes, &bench->result, &bench->err));
+    must(bench, rf_memory_host.fill(bench->lab.plan, RF_INFER, rank, ITERATION,
+                                    &bench->arrived, &bench->err));
+    env = (struct rf_quantizer_env){.plan = bench->lab.plan,
+                                    .rank = rank,
+                                    .what = &bench->what,
+                                    .arrived = &bench->arrived,
+                                    .result = &bench->result};
+    must(bench, rf_memory_host.poison(ITERATION, &bench->result, &bench->err));
+    must(bench, rf_memory_host.quantizer_create(&env, &quantizer, &bench->err));
+    must(bench, rf_memory_host.quantizer_run(quantizer, &ns, &bench->err));
+    ck_assert_int_gt(ns, 0);
+    rf_memory_host.quantizer_destroy(quantizer);
+}
+
+static void close_bench(struct bench *bench)
+{
+    rf_memory_host.free(&bench->arrived);
+    rf_memory_host.free(&bench->result);
+    rf_quantize_free(&bench->what);
+    worker_lab_free(&bench->lab);
+}
+
+static void verify(struct bench *bench, uint32_t rank, uint64_t iteration,
+                   struct rf_verify_result *out)
+{
+    const struct rf_verify_job job = {.plan = bench->lab.plan,
+                                      .side = RF_INFER,
+                                      .rank = rank,
+                                      .iteration = iteration,
+                                      .arena = &bench->result};
+    memset(out, 0, sizeof(*out));
+    must(bench, rf_quantize_verify(&job, &bench->what, &rf_memory_host, out,
+                                   &bench->err));
+}
+
+static float element(const struct bench *bench, uint32_t rank,
+                     const struct rf_quantize_part *part, uint64_t row,
+                     uint64_t column)
+{
+    const struct rf_piece *piece =
+        &rf_plan_layout(bench->lab.plan, RF_INFER, rank)->pieces[part->piece];
+    uint16_t bits;
+    memcpy(&bits,
+           (const uint8_t *)bench->arrived.base + piece->offset +
+               (part->layer_index - piece->box.start[0]) * piece->stride[0] +
+               row * piece->stride[2] + column * piece->stride[3],
+           sizeof(bits));
+    return rf_bf16_to_f32(bits);
+}
+
+/* One element and its block, as the formula reads. */
+static void check_element(const struct bench *bench, uint32_t rank,
+                          const struct rf_quantize_part *part, uint64_t row,
+                          uint64_t column)
+{
+    const uint8_t *result = bench->result.base;
+    const uint64_t top = row / 128 * 128, left = column / 128 * 128;
+    float amax = 1e-4f, scale_inv;
+    for (uint64_t r = top; r < RF_MIN(top + 128, part->rows); r++) {
+        for (uint64_t c = left; c < RF_MIN(left + 128, part->columns); c++) {
+            amax = fmaxf(amax, fabsf(element(bench, rank, part, r, c)));
+        }
+    }
+    memcpy(&scale_inv,
+           result + part->scales +
+               4 * (row / 128 * ((part->columns + 127) / 128) + column / 128),
+           4);
+    ck_assert_float_eq(scale_inv, amax / 448.0f);
+    ck_assert_uint_eq(result[part->values + row * part->columns + column],
+                      rf_f32_to_e4m3(element(bench, rank, part, row, column) *
+                                     (448.0f / amax)));
+}
+
+START_TEST(test_quantized_values_follow_the_formula)
+{
+    for (uint32_t rank = 0; rank < cases[_i].ranks; rank++) {
+        struct bench bench;
+        struct rf_verify_result found;
+        open_bench(&bench, _i, rank);
+        for (size_t i = 0; i < bench.what.n; i++) {
+            const struct rf_quantize_part *part = &bench.what.parts[i];
+            for (uint64_t r = 0; r < part->rows; r += 43) {
+                for (uint64_t c = 0; c < part->columns; c += 61) {
+                    check_element(&bench, rank, part, r, c);
+                }
+            }
+            check_element(&bench, rank, part, part->rows - 1,
+                          part->columns - 1);
+        }
+        verify(&bench, rank, ITERATION, &found);
+        ck_assert_uint_eq(found.mismatched_bytes, 0);
+        close_bench(&bench);
+    }
+}
+END_TEST
+
+START_TEST(test_verification_finds_a_wrong_value_and_names_it)
+{
+    struct bench bench;
+    struct rf_verify_result found;
+    uint8_t *at;
+    open_bench(&bench, 1, 1); /* rows 128 to 256 of [256, 300] */
+    at = (uint8_t *)bench.result.base + bench.what.parts[0].values;
+    at[5 * 300 + 299] ^= 1;
+    verify(&bench, 1, ITERATION, &found);
+    ck_assert_uint_eq(found.mismatched_bytes, 1);
+    ck_assert_str_eq(found.suffix, " (fp8)");
+    ck_assert_uint_eq(found.index[0], 128 + 5);
+    ck_assert_uint_eq(found.index[1], 299);
+    ck_assert_uint_eq(found.found[0], found.expected[0] ^ 1);
+    close_bench(&bench);
+}
+END_TEST
+
+START_TEST(test_verification_finds_a_wrong_scale_and_names_it)
+{
+    struct bench bench;
+    struct rf_verify_result found;
+    open_bench(&bench, 1, 1);
+    ((uint8_t *)bench.result.base)[bench.what.parts[0].scales + 4 * 2] ^= 0x10;
+    verify(&bench, 1, ITERATION, &found);
+    ck_assert_uint_eq(found.mismatched_bytes, 1);
+    ck_assert_str_eq(found.suffix, " (scale_inv)");
+    ck_assert_uint_eq(found.index[0], 1);
+    ck_assert_uint_eq(found.index[1], 2);
+    ck_assert_uint_eq(found.item_bytes, 4);
+    close_bench(&bench);
+}
+END_TEST
+
+START_TEST(test_verification_finds_a_byte_written_between_parts)
+{
+    struct bench bench;
+    struct rf_verify_result found;
+    uint64_t at;
+    open_bench(&bench, 1, 1); /* 3 scales and then nothing */
+    at = bench.what.parts[0].scales + 4 * 3;
+    ((uint8_t *)bench.result.base)[at] ^= 1;
+    verify(&bench, 1, ITERATION, &found);
+    ck_assert_uint_eq(found.mismatched_bytes, 1);
+    ck_assert_uint_eq(found.family, RF_NONE);
+    ck_assert_uint_eq(found.index[0], at);
+    ck_assert_uint_eq(found.expected[0], rf_poison_byte(ITERATION));
+    close_bench(&bench);
+}
+END_TEST
+
+START_TEST(test_result_of_another_round_is_wrong)
+{
+    struct bench bench;
+    struct rf_verify_result found;
+    open_bench(&bench, 0, 0);
+    verify(&bench, 0, ITERATION + 1, &found);
+    ck_assert_uint_gt(found.mismatched_bytes, 200 * 130 / 2);
+    close_bench(&bench);
+}
+END_TEST
+
+Suite *test_quantize_suite(void);
+Suite *test_quantize_suite(void)
+{
+    Suite *suite = suite_create("quantize");
+    TCase *tests = tcase_create("quantize");
+    tcase_set_timeout(tests, 60);
+    tcase_add_loop_test(tests, test_quantized_values_follow_the_formula, 0,
+                        (int)RF_ARRAY_SIZE(cases));
+    tcase_add_test(tests, test_verification_finds_a_wrong_value_and_names_it);
+    tcase_add_test(tests, test_verification_finds_a_wrong_scale_and_names_it);
+    tcase_add_test(tests, test_verification_finds_a_byte_written_between_parts);
+    tcase_add_test(tests, test_result_of_another_round_is_wrong);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

@@ -1,0 +1,265 @@
+/* Walks over pieces, checked element by element. */
+#include <check.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "worker/content/runs.h"
+#include "tests/unit/worker/worker_lab.h"
+
+/* A family 3 layers × 2 experts × (4, 5, 6). */
+static const struct rf_family family = {
+    .n_layers = 3, .n_experts = 2, .ndim = 3, .shape = {4, 5, 6}};
+
+static struct rf_box whole_box(void)
+{
+    struct rf_box box;
+    for (int d = 0; d < RF_BOX_DIMS; d++) {
+        box.start[d] = 0;
+        box.extent[d] = 1;
+    }
+    box.extent[RF_DIM_LAYER] = 3;
+    box.extent[RF_DIM_EXPERT] = 2;
+    box.extent[RF_DIM_TENSOR] = 4;
+    box.extent[RF_DIM_TENSOR + 1] = 5;
+    box.extent[RF_DIM_TENSOR + 2] = 6;
+    return box;
+}
+
+/* Row-major strides of a box with elements of `item` bytes. */
+static void pack(const struct rf_box *box, uint64_t item,
+                 uint64_t stride[RF_BOX_DIMS])
+{
+    for (int d = RF_BOX_DIMS - 1; d >= 0; d--) {
+        stride[d] = item;
+        item *= box->extent[d];
+    }
+}
+
+/* Marks, for each (layer, expert, element), at which byte a walk puts it. */
+static uint64_t walk_all(const struct rf_box *box,
+                         const uint64_t stride[RF_BOX_DIMS], uint32_t item,
+                         int64_t where[3][2][120], uint64_t *n_runs)
+{
+    struct rf_run_walk walk;
+    struct rf_stretch run;
+    uint64_t elements = 0, last = 0;
+    memset(where, 0xFF, sizeof(int64_t) * 3 * 2 * 120);
+    *n_runs = 0;
+    rf_runs_init(&walk, &family, box, stride, item);
+    while (rf_runs_next(&walk, &run)) {
+        uint64_t key =
+            ((uint64_t)run.layer * 2 + run.expert) * 120 + run.element;
+        ck_assert(*n_runs == 0 || key > last);
+        last = key;
+        for (uint64_t i = 0; i < run.elements; i++) {
+            int64_t *at = &where[run.layer][run.expert][run.element + i];
+            ck_assert_int_eq(*at, -1);
+            *at = (int64_t)(run.offset + i * item);
+        }
+        elements += run.elements;
+        ++*n_runs;
+    }
+    return elements;
+}
+
+static void check_walk(const struct rf_box *box,
+                       const uint64_t stride[RF_BOX_DIMS], uint32_t item,
+                       uint64_t expected_runs)
+{
+    static int64_t where[3][2][120];
+    uint64_t n_runs, at[RF_BOX_DIMS];
+    ck_assert_uint_eq(walk_all(box, stride, item, where, &n_runs),
+                      rf_box_elements(box));
+    ck_assert_uint_eq(n_runs, expected_runs);
+    memcpy(at, box->start, sizeof(at));
+    for (;;) {
+        uint64_t offset = 0;
+        int d = RF_BOX_DIMS - 1;
+        for (int i = 0; i < RF_BOX_DIMS; i++) {
+            offset += (at[i] - box->start[i]) * stride[i];
+        }
+        ck_assert_int_eq(where[at[0]][at[1]][(at[2] * 5 + at[3]) * 6 + at[4]],
+                         (int64_t)offset);
+        while (d >= 0 && ++at[d] == box->start[d] + box->extent[d]) {
+            at[d] = box->start[d];
+            d--;
+        }
+        if (d < 0) {
+            break;
+        }
+    }
+}
+
+START_TEST(test_a_whole_tensor_is_one_run_for_each_layer_and_expert)
+{
+    struct rf_box box = whole_box();
+    uint64_t stride[RF_BOX_DIMS];
+    pack(&box, 2, stride);
+    check_walk(&box, stride, 2, 6);
+}
+END_TEST
+
+START_TEST(test_a_row_split_stays_one_run)
+{
+    struct rf_box box = whole_box();
+    uint64_t stride[RF_BOX_DIMS];
+    box.start[RF_DIM_TENSOR] = 1;
+    box.extent[RF_DIM_TENSOR] = 2;
+    pack(&box, 4, stride);
+    check_walk(&box, stride, 4, 6);
+}
+END_TEST
+
+START_TEST(test_a_column_split_is_a_run_for_each_row)
+{
+    struct rf_box box = whole_box();
+    uint64_t stride[RF_BOX_DIMS];
+    box.start[RF_DIM_TENSOR + 2] = 3;
+    box.extent[RF_DIM_TENSOR + 2] = 3;
+    pack(&box, 2, stride);
+    check_walk(&box, stride, 2, 6 * 20);
+}
+END_TEST
+
+START_TEST(test_a_middle_split_joins_the_inner_dimension)
+{
+    struct rf_box box = whole_box();
+    uint64_t stride[RF_BOX_DIMS];
+    box.start[RF_DIM_TENSOR + 1] = 2;
+    box.extent[RF_DIM_TENSOR + 1] = 2;
+    box.start[RF_DIM_LAYER] = 1;
+    box.extent[RF_DIM_LAYER] = 2;
+    pack(&box, 8, stride);
+    check_walk(&box, stride, 8, 4 * 4);
+}
+END_TEST
+
+START_TEST(test_scattered_memory_breaks_runs_but_not_their_order)
+{
+    struct rf_box box = whole_box();
+    uint64_t stride[RF_BOX_DIMS];
+    pack(&box, 2, stride);
+    stride[RF_DIM_TENSOR + 1] = 64; /* rows apart */
+    stride[RF_DIM_TENSOR] = 5 * 64;
+    stride[RF_DIM_EXPERT] = 20 * 64;
+    stride[RF_DIM_LAYER] = 40 * 64;
+    check_walk(&box, stride, 2, 6 * 20);
+    /* Layers inside experts, elements of the last dimension apart. */
+    stride[RF_DIM_TENSOR + 2] = 10;
+    stride[RF_DIM_LAYER] = 20 * 64;
+    stride[RF_DIM_EXPERT] = 60 * 64;
+    check_walk(&box, stride, 2, 6 * 120);
+}
+END_TEST
+
+START_TEST(test_a_single_element_is_one_run)
+{
+    struct rf_box box = whole_box();
+    uint64_t stride[RF_BOX_DIMS];
+    for (int d = 0; d < RF_BOX_DIMS; d++) {
+        box.start[d] = box.extent[d] - 1;
+        box.extent[d] = 1;
+        stride[d] = 0;
+    }
+    check_walk(&box, stride, 2, 1);
+}
+END_TEST
+
+START_TEST(test_indices_follow_row_major_order)
+{
+    uint64_t index[RF_TENSOR_MAX_DIMS];
+    rf_runs_index(&family, (2 * 5 + 3) * 6 + 4, index);
+    ck_assert_uint_eq(index[0], 2);
+    ck_assert_uint_eq(index[1], 3);
+    ck_assert_uint_eq(index[2], 4);
+    ck_assert_uint_eq(index[3], 0);
+}
+END_TEST
+
+static const char *const layouts[] = {"megatron", "hf",   "vllm",
+                                      "sglang",   "fsdp", "fsdp1"};
+
+/* Marks bytes of an arena element by element, with no idea of runs. */
+static void mark_pieces(const struct rf_plan *plan, enum rf_side side,
+                        const struct rf_rank_layout *layout, uint8_t *covered)
+{
+    for (size_t p = 0; p < layout->n_pieces; p++) {
+        const struct rf_piece *piece = &layout->pieces[p];
+        uint32_t item = rf_plan_item_bytes(plan, side, piece->family);
+        uint64_t n = rf_box_elements(&piece->box);
+        for (uint64_t i = 0; i < n; i++) {
+            uint64_t rest = i, offset = piece->offset;
+            for (int d = RF_BOX_DIMS - 1; d >= 0; d--) {
+                offset += rest % piece->box.extent[d] * piece->stride[d];
+                rest /= piece->box.extent[d];
+            }
+            memset(covered + offset, 1, item);
+        }
+    }
+}
+
+START_TEST(test_padding_is_what_no_piece_covers)
+{
+    struct worker_lab lab;
+    char scenario[256];
+    uint64_t padding = 0;
+    snprintf(scenario, sizeof(scenario),
+             "{\"name\": \"s\", \"mode\": \"colocated\", \"train\": "
+             "{\"layout\": \"%s\"%s}, \"infer\": {\"layout\": \"megatron\", "
+             "\"tp\": 2}}",
+             layouts[_i], _i < 4 ? ", \"tp\": 2" : "");
+    worker_lab_make(&lab, LAB_MODEL, scenario, 1, 2);
+    for (int side = 0; side < RF_SIDES; side++) {
+        for (uint32_t r = 0; r < 2; r++) {
+            const struct rf_rank_layout *layout =
+                rf_plan_layout(lab.plan, (enum rf_side)side, r);
+            uint8_t *covered = calloc(1, layout->arena_bytes + 1);
+            struct rf_span *spans = NULL;
+            size_t n = 0;
+            struct rf_err err;
+            mark_pieces(lab.plan, (enum rf_side)side, layout, covered);
+            ck_assert_int_eq(rf_runs_padding(lab.plan, (enum rf_side)side, r,
+                                             &spans, &n, &err),
+                             RF_OK);
+            for (size_t s = 0; s < n; s++) {
+                ck_assert_uint_lt(spans[s].start, spans[s].end);
+                for (uint64_t at = spans[s].start; at < spans[s].end; at++) {
+                    covered[at]++;
+                    padding++;
+                }
+            }
+            for (uint64_t at = 0; at < layout->arena_bytes; at++) {
+                if (covered[at] != 1) { /* cheaper than ck_assert */
+                    ck_abort_msg("byte %" PRIu64 " is covered %u times", at,
+                                 covered[at]);
+                }
+            }
+            free(covered);
+            free(spans);
+        }
+    }
+    ck_assert_uint_gt(padding, 0);
+    worker_lab_free(&lab);
+}
+END_TEST
+
+Suite *test_runs_suite(void);
+Suite *test_runs_suite(void)
+{
+    Suite *suite = suite_create("worker/runs");
+    TCase *tests = tcase_create("runs");
+    tcase_add_test(tests,
+                   test_a_whole_tensor_is_one_run_for_each_layer_and_expert);
+    tcase_add_test(tests, test_a_row_split_stays_one_run);
+    tcase_add_test(tests, test_a_column_split_is_a_run_for_each_row);
+    tcase_add_test(tests, test_a_middle_split_joins_the_inner_dimension);
+    tcase_add_test(tests,
+                   test_scattered_memory_breaks_runs_but_not_their_order);
+    tcase_add_test(tests, test_a_single_element_is_one_run);
+    tcase_add_test(tests, test_indices_follow_row_major_order);
+    tcase_add_loop_test(tests, test_padding_is_what_no_piece_covers, 0,
+                        (int)RF_ARRAY_SIZE(layouts));
+    suite_add_tcase(suite, tests);
+    return suite;
+}

@@ -1,0 +1,119 @@
+/* What is found of adapters in a tree that looks like a machine's. */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "worker/helper/rdma.h"
+
+static char root[] = "/tmp/refit-rdma-XXXXXX";
+
+static void run(const char *command)
+{
+    char line[512];
+    snprintf(line, sizeof(line), "cd '%s' && %s", root, command);
+    ck_assert_int_eq(system(line), 0); /* NOLINT(cert-env33-c): fixed text */
+}
+
+static void setup(void)
+{
+    strcpy(root + strlen(root) - 6, "XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(root));
+}
+
+static void teardown(void)
+{
+    run("rm -rf \"$PWD\"");
+}
+
+START_TEST(test_machine_without_adapters_has_nothing)
+{
+    struct rf_msg_rdma found = {.verbs = true, .peermem = true};
+    rf_rdma_find(root, &found);
+    ck_assert_uint_eq(found.adapters, 0);
+    ck_assert(!found.verbs && !found.peermem);
+}
+END_TEST
+
+/* As in a container: its kernel's adapters, none of its device files. */
+START_TEST(test_adapters_without_device_files_have_no_verbs)
+{
+    struct rf_msg_rdma found;
+    run("mkdir -p sys/class/infiniband/mlx5_0 sys/class/infiniband/mlx5_1");
+    rf_rdma_find(root, &found);
+    ck_assert_uint_eq(found.adapters, 2);
+    ck_assert(!found.verbs && !found.peermem);
+}
+END_TEST
+
+START_TEST(test_device_files_and_either_module_are_found)
+{
+    struct rf_msg_rdma found;
+    run("mkdir -p sys/class/infiniband/mlx5_0 dev/infiniband sys/module/");
+    run(_i == 0 ? "mkdir sys/module/nvidia_peermem"
+                : "mkdir sys/module/nv_peer_mem");
+    run("touch dev/infiniband/uverbs0");
+    rf_rdma_find(root, &found);
+    ck_assert_uint_eq(found.adapters, 1);
+    ck_assert(found.verbs && found.peermem);
+}
+END_TEST
+
+START_TEST(test_dmabuf_needs_a_kernel_of_5_12)
+{
+    static const struct {
+        const char *release;
+        bool takes;
+    } cases[] = {{"5.12.0", true},
+                 {"5.4.0-150-generic", false},
+                 {"6.1.0-18-amd64", true},
+                 {"4.18.0-553.el8", false},
+                 {"5.11.99", false},
+                 {"5.120", true},
+                 {"5", false},
+                 {"7", true},
+                 {"unknown", false}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        ck_assert_msg(rf_rdma_kernel_takes_dmabuf(cases[i].release) ==
+                          cases[i].takes,
+                      "%s", cases[i].release);
+    }
+}
+END_TEST
+
+/* A process that may lock all memory has no limit whatever its number says. */
+START_TEST(test_limit_of_locked_memory_is_told_where_it_binds)
+{
+    struct rlimit limit;
+    uint64_t found;
+    ck_assert_int_eq(getrlimit(RLIMIT_MEMLOCK, &limit), 0);
+    limit.rlim_cur = 65536;
+    ck_assert_int_eq(setrlimit(RLIMIT_MEMLOCK, &limit), 0);
+    found = rf_rdma_memlock();
+    ck_assert(found == 65536 || (found == RF_ABSENT_U64 && getuid() == 0));
+    if (getuid() == 0) {
+        ck_assert_int_eq(setuid(65534), 0); /* and with it all capabilities */
+        ck_assert_uint_eq(rf_rdma_memlock(), 65536);
+    }
+}
+END_TEST
+
+Suite *test_rdma_suite(void);
+Suite *test_rdma_suite(void)
+{
+    Suite *suite = suite_create("worker/rdma");
+    TCase *found = tcase_create("found");
+    TCase *limits = tcase_create("limits");
+    tcase_add_checked_fixture(found, setup, teardown);
+    tcase_add_test(found, test_machine_without_adapters_has_nothing);
+    tcase_add_test(found, test_adapters_without_device_files_have_no_verbs);
+    tcase_add_loop_test(found, test_device_files_and_either_module_are_found, 0,
+                        2);
+    tcase_add_test(limits, test_dmabuf_needs_a_kernel_of_5_12);
+    tcase_add_test(limits, test_limit_of_locked_memory_is_told_where_it_binds);
+    suite_add_tcase(suite, found);
+    suite_add_tcase(suite, limits);
+    return suite;
+}

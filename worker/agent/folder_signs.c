@@ -1,0 +1,99 @@
+/*
+ * Signs: refit-TOKEN-NODE in each folder, with a token of the launch, so that
+ * runs never meet. See signs.h. A folder that cannot be used is reported with
+ * the reason and does no harm: the coordinator refuses the scenarios that want
+ * it.
+ *
+ * Names are looked up one by one and not listed: a network file system may
+ * answer a listing from its cache, but not a name that it has never seen.
+ */
+#include "worker/agent/folder_signs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/mem.h"
+
+#define PATH_BYTES 4096
+
+static bool path_of(const struct rf_msg_boot *boot, const char *folder,
+                    uint32_t node, char out[PATH_BYTES])
+{
+    int n = snprintf(out, PATH_BYTES, "%s/refit-%s-%" PRIu32, folder,
+                     boot->shared->token, node);
+    return n > 0 && n < PATH_BYTES;
+}
+
+/* 0 or an errno. */
+static int leave_one(const struct rf_msg_boot *boot, const char *folder)
+{
+    char path[PATH_BYTES];
+    int fd;
+    if (!path_of(boot, folder, boot->node, path)) {
+        return ENAMETOOLONG;
+    }
+    fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0) {
+        return errno;
+    }
+    close(fd);
+    return 0;
+}
+
+static void look(const struct rf_msg_boot *boot, const char *folder,
+                 struct rf_integers *seen)
+{
+    char path[PATH_BYTES];
+    seen->list = rf_xcalloc(boot->shared->nodes, sizeof(*seen->list));
+    for (uint32_t node = 0; node < boot->shared->nodes; node++) {
+        if (node != boot->node && path_of(boot, folder, node, path) &&
+            access(path, F_OK) == 0) {
+            seen->list[seen->n++] = node;
+        }
+    }
+}
+
+/* Also an empty list, such as the survey's, is memory. */
+static void forget_folders(struct rf_msg_hello *hello)
+{
+    while (hello->n_folders > 0) {
+        rf_schema_free(&rf_msg_folder_schema,
+                       &hello->folders[--hello->n_folders]);
+    }
+    free(hello->folders);
+}
+
+void rf_signs_leave(const struct rf_msg_boot *boot, struct rf_msg_hello *hello)
+{
+    const size_t n = boot->shared != NULL ? boot->shared->folders.n : 0;
+    forget_folders(hello);
+    hello->folders = rf_xcalloc(n, sizeof(*hello->folders));
+    for (; hello->n_folders < n; hello->n_folders++) {
+        struct rf_msg_folder *out = &hello->folders[hello->n_folders];
+        const char *folder = boot->shared->folders.list[hello->n_folders];
+        int failed = leave_one(boot, folder);
+        rf_schema_init(&rf_msg_folder_schema, out);
+        out->path = rf_xstrdup(folder);
+        out->error = failed != 0 ? rf_xstrdup(strerror(failed)) : NULL;
+        look(boot, folder, &out->sees);
+    }
+}
+
+void rf_signs_remove(const struct rf_msg_boot *boot, bool all)
+{
+    for (size_t i = 0; boot->shared != NULL && i < boot->shared->folders.n;
+         i++) {
+        for (uint32_t node = 0; node < boot->shared->nodes; node++) {
+            char path[PATH_BYTES];
+            if ((all || node == boot->node) &&
+                path_of(boot, boot->shared->folders.list[i], node, path)) {
+                unlink(path);
+            }
+        }
+    }
+}

@@ -1,0 +1,191 @@
+/* Content of weights. See content.h. */
+#include "worker/content/content.h"
+
+#include <stdlib.h>
+
+#include "common/mem.h"
+#include "common/pattern.h"
+#include "checkpoint/slices.h"
+#include "worker/content/reference_cast.h"
+#include "worker/content/pattern_bytes.h"
+
+struct rf_content {
+    const struct rf_plan *plan;
+    enum rf_side side;
+    uint64_t iteration;
+    struct rf_checkpoint *checkpoint; /* NULL: the pattern */
+    /* The tensor read last, so that it is looked up once. */
+    uint32_t family, layer_index, expert;
+    uint64_t stored_at; /* where in it, on disk, the expert's elements begin */
+    uint8_t *stored, *trained; /* RF_CONTENT_CHUNK elements each */
+};
+
+/* Steps of a content's way: as stored → as trained → as in this side. */
+struct stages {
+    enum rf_dtype stored, train, own;
+};
+
+static struct stages stages_of(const struct rf_content *content,
+                               uint32_t family)
+{
+    struct stages stages = {
+        .train = rf_plan_dtype(content->plan, RF_TRAIN, family),
+        .own = rf_plan_dtype(content->plan, content->side, family)};
+    stages.stored = content->checkpoint != NULL
+                        ? content->plan->model->families[family].dtype
+                        : stages.train;
+    return stages;
+}
+
+static enum rf_status check_casts(const struct rf_content *content,
+                                  struct rf_err *err)
+{
+    const struct rf_model *model = content->plan->model;
+    for (uint32_t f = 0; f < model->n_families; f++) {
+        struct stages s = stages_of(content, f);
+        bool first = rf_convert_supported(s.stored, s.train);
+        if (!first || !rf_convert_supported(s.train, s.own)) {
+            return rf_err_set(
+                err, RF_ERR_UNSUPPORTED,
+                "%s: no exact rule to make %s into %s in host memory",
+                model->families[f].name,
+                rf_dtype_name(first ? s.train : s.stored),
+                rf_dtype_name(first ? s.own : s.train));
+        }
+    }
+    return RF_OK;
+}
+
+enum rf_status rf_content_create(const struct rf_plan *plan, enum rf_side side,
+                                 uint64_t iteration, atomic_ullong *read_bytes,
+                                 struct rf_content **out, struct rf_err *err)
+{
+    struct rf_content *content = rf_xcalloc(1, sizeof(*content));
+    enum rf_status status = RF_OK;
+    content->plan = plan;
+    content->side = side;
+    content->iteration = iteration;
+    content->family = RF_NONE;
+    content->stored = rf_xmalloc(8 * RF_CONTENT_CHUNK);
+    content->trained = rf_xmalloc(8 * RF_CONTENT_CHUNK);
+    if (plan->model->files != NULL) {
+        status = rf_checkpoint_create(plan->model->files, read_bytes,
+                                      &content->checkpoint, err);
+    }
+    if (status == RF_OK) {
+        status = check_casts(content, err);
+    }
+    if (status != RF_OK) {
+        rf_content_destroy(content);
+        return status;
+    }
+    *out = content;
+    return RF_OK;
+}
+
+void rf_content_destroy(struct rf_content *content)
+{
+    if (content == NULL) {
+        return;
+    }
+    rf_checkpoint_destroy(content->checkpoint);
+    free(content->stored);
+    free(content->trained);
+    free(content);
+}
+
+static enum rf_status select_tensor(struct rf_content *content,
+                                    const struct rf_content_span *span,
+                                    struct rf_err *err)
+{
+    const struct rf_family *f = &content->plan->model->families[span->family];
+    char name[512];
+    if (content->family == span->family &&
+        content->layer_index == span->layer_index &&
+        content->expert == span->expert) {
+        return RF_OK;
+    }
+    content->family = RF_NONE; /* not valid if the next fails */
+    if (content->checkpoint != NULL) {
+        enum rf_status status;
+        rf_family_tensor_name(f, span->layer_index, span->expert, name,
+                              sizeof(name));
+        status = rf_checkpoint_select(content->checkpoint, name, err);
+        if (status != RF_OK) {
+            return status;
+        }
+    }
+    content->family = span->family;
+    content->layer_index = span->layer_index;
+    content->expert = span->expert;
+    content->stored_at = f->stacked ? (uint64_t)span->expert *
+                                          rf_dtype_bytes(f->dtype) *
+                                          rf_family_tensor_elements(f)
+                                    : 0;
+    return RF_OK;
+}
+
+/* Of the tensor that is selected, as stored. */
+static enum rf_status read_stored(struct rf_content *content,
+                                  uint32_t item_bytes,
+                                  const struct rf_content_span *span, void *dst,
+                                  struct rf_err *err)
+{
+    const uint64_t at = span->first * item_bytes;
+    const uint64_t bytes = span->count * item_bytes;
+    if (content->checkpoint == NULL) {
+        rf_pattern_bytes(
+            rf_pattern_seed(span->family, span->layer_index, span->expert),
+            content->iteration, at, bytes, dst);
+        return RF_OK;
+    }
+    return rf_checkpoint_read(
+        content->checkpoint,
+        &(struct rf_checkpoint_slice){
+            .at = content->stored_at + at,
+            .bytes = bytes,
+            .end = content->stored_at +
+                   RF_MAX(at + bytes, span->end * item_bytes)},
+        dst, err);
+}
+
+/* Through the buffers, a chunk at a time. */
+static enum rf_status read_cast(struct rf_content *content,
+                                const struct stages *stages,
+                                const struct rf_content_span *span,
+                                uint8_t *dst, struct rf_err *err)
+{
+    struct rf_content_span chunk = *span;
+    chunk.end = RF_MAX(span->first + span->count, span->end);
+    for (uint64_t left = span->count; left > 0; left -= chunk.count) {
+        enum rf_status status;
+        chunk.count = RF_MIN(left, RF_CONTENT_CHUNK);
+        status = read_stored(content, rf_dtype_bytes(stages->stored), &chunk,
+                             content->stored, err);
+        if (status != RF_OK) {
+            return status;
+        }
+        rf_convert_elements(stages->stored, stages->train, content->stored,
+                            content->trained, chunk.count);
+        rf_convert_elements(stages->train, stages->own, content->trained, dst,
+                            chunk.count);
+        chunk.first += chunk.count;
+        dst += chunk.count * rf_dtype_bytes(stages->own);
+    }
+    return RF_OK;
+}
+
+enum rf_status rf_content_read(struct rf_content *content,
+                               const struct rf_content_span *span, void *dst,
+                               struct rf_err *err)
+{
+    struct stages stages = stages_of(content, span->family);
+    enum rf_status status = select_tensor(content, span, err);
+    if (status != RF_OK) {
+        return status;
+    }
+    if (stages.stored == stages.train && stages.train == stages.own) {
+        return read_stored(content, rf_dtype_bytes(stages.own), span, dst, err);
+    }
+    return read_cast(content, &stages, span, dst, err);
+}

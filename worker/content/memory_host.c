@@ -1,0 +1,211 @@
+/*
+ * Host memory: allocation, fill, poison, verify. See transport/method/memory.h.
+ *
+ * An arena is a memfd mapped shared and touched whole at allocation, so that
+ * page faults never fall into a timed region.
+ */
+#include "worker/content/memory_host.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "common/bytes.h"
+#include "common/mem.h"
+#include "common/memory_info.h"
+#include "common/pattern.h"
+#include "worker/content/fill.h"
+#include "worker/content/quantize.h"
+#include "worker/content/runs.h"
+#include "worker/content/verify.h"
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
+static enum rf_status no_room(uint64_t bytes, struct rf_err *err)
+{
+    char wanted[32], available[32];
+    return rf_err_set(
+        err, RF_ERR_NOMEM, "wanted %s of host memory, %s available",
+        rf_format_bytes(bytes, wanted, sizeof(wanted)),
+        rf_format_bytes(rf_memory_available(), available, sizeof(available)));
+}
+
+/* Touches every page; kernels before 5.14 need it done by hand. */
+static int populate(void *base, uint64_t bytes)
+{
+    if (madvise(base, bytes, MADV_POPULATE_WRITE) == 0) {
+        return 0;
+    }
+    if (errno != EINVAL) {
+        return -1;
+    }
+    for (uint64_t at = 0; at < bytes; at += 4096) {
+        ((volatile uint8_t *)base)[at] = 0;
+    }
+    return 0;
+}
+
+static enum rf_status host_alloc(uint64_t bytes, struct rf_arena *out,
+                                 struct rf_err *err)
+{
+    struct rf_arena arena = {.bytes = bytes, .fd = -1};
+    enum rf_status status;
+    if (bytes == 0) {
+        *out = arena;
+        return RF_OK;
+    }
+    if (bytes > (uint64_t)INT64_MAX || bytes > rf_memory_available()) {
+        return no_room(bytes, err);
+    }
+    arena.fd = memfd_create("refit-arena", MFD_CLOEXEC);
+    if (arena.fd < 0) {
+        return rf_err_errno(err, RF_ERR_IO, errno, "memfd_create");
+    }
+    if (ftruncate(arena.fd, (off_t)bytes) != 0) {
+        status = errno == ENOSPC || errno == ENOMEM
+                     ? no_room(bytes, err)
+                     : rf_err_errno(err, RF_ERR_IO, errno,
+                                    "size of an arena of %llu bytes",
+                                    (unsigned long long)bytes);
+        goto err_close;
+    }
+    arena.base =
+        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, arena.fd, 0);
+    if (arena.base == MAP_FAILED) {
+        status = errno == ENOMEM ? no_room(bytes, err)
+                                 : rf_err_errno(err, RF_ERR_IO, errno, "mmap");
+        goto err_close;
+    }
+    if (populate(arena.base, bytes) != 0) {
+        status = no_room(bytes, err);
+        goto err_unmap;
+    }
+    *out = arena;
+    return RF_OK;
+err_unmap:
+    munmap(arena.base, bytes);
+err_close:
+    close(arena.fd);
+    return status;
+}
+
+static void host_free(struct rf_arena *arena)
+{
+    if (arena->base != NULL) {
+        munmap(arena->base, arena->bytes);
+        close(arena->fd);
+    }
+    *arena = (struct rf_arena){.fd = -1};
+}
+
+static enum rf_status poison_padding(const struct rf_fill_job *job,
+                                     struct rf_err *err)
+{
+    uint8_t *base = job->arena->base;
+    struct rf_span *spans = NULL;
+    size_t n = 0;
+    enum rf_status status =
+        rf_runs_padding(job->plan, job->side, job->rank, &spans, &n, err);
+    for (size_t i = 0; status == RF_OK && i < n; i++) {
+        memset(base + spans[i].start, rf_poison_byte(job->iteration),
+               spans[i].end - spans[i].start);
+    }
+    free(spans);
+    return status;
+}
+
+static enum rf_status host_fill(const struct rf_plan *plan, enum rf_side side,
+                                uint32_t rank, uint64_t iteration,
+                                struct rf_arena *arena, struct rf_err *err)
+{
+    const struct rf_fill_job job = {.plan = plan,
+                                    .side = side,
+                                    .rank = rank,
+                                    .iteration = iteration,
+                                    .memory = &rf_memory_host,
+                                    .arena = arena};
+    enum rf_status status = rf_fill(&job, err);
+    return status == RF_OK ? poison_padding(&job, err) : status;
+}
+
+static enum rf_status host_poison(uint64_t iteration, struct rf_arena *arena,
+                                  struct rf_err *err)
+{
+    (void)err;
+    if (arena->bytes > 0) {
+        memset(arena->base, rf_poison_byte(iteration), arena->bytes);
+    }
+    return RF_OK;
+}
+
+static enum rf_status host_verify(const struct rf_verify_job *job,
+                                  struct rf_verify_result *out,
+                                  struct rf_err *err)
+{
+    return rf_verify(job, &rf_memory_host, NULL, out, err);
+}
+
+static enum rf_status host_flip(struct rf_arena *arena, uint64_t offset,
+                                struct rf_err *err)
+{
+    if (offset >= arena->bytes) {
+        return rf_err_set(err, RF_ERR_INTERNAL,
+                          "byte %llu lies outside the arena",
+                          (unsigned long long)offset);
+    }
+    ((uint8_t *)arena->base)[offset] ^= 0xFF;
+    return RF_OK;
+}
+
+static enum rf_status host_read(const struct rf_arena *arena, uint64_t offset,
+                                uint64_t bytes, void *dst, struct rf_err *err)
+{
+    (void)err;
+    memcpy(dst, (const uint8_t *)arena->base + offset, bytes);
+    return RF_OK;
+}
+
+static enum rf_status host_write(const struct rf_arena *arena, uint64_t offset,
+                                 uint64_t bytes, const void *src,
+                                 struct rf_err *err)
+{
+    (void)err;
+    memcpy((uint8_t *)arena->base + offset, src, bytes);
+    return RF_OK;
+}
+
+static enum rf_status host_buffer_alloc(uint64_t bytes, void **out,
+                                        struct rf_err *err)
+{
+    *out = rf_calloc(1, bytes);
+    return *out != NULL ? RF_OK : no_room(bytes, err);
+}
+
+static void host_usage(uint64_t *used, uint64_t *available)
+{
+    *used = rf_memory_private();
+    *available = rf_memory_available();
+}
+
+const struct rf_memory_ops rf_memory_host = {
+    .name = "host",
+    .alloc = host_alloc,
+    .free = host_free,
+    .fill = host_fill,
+    .poison = host_poison,
+    .verify = host_verify,
+    .flip = host_flip,
+    .read = host_read,
+    .write = host_write,
+    .in_place = true,
+    .buffer_alloc = host_buffer_alloc,
+    .buffer_free = free,
+    .quantizer_create = rf_quantizer_create,
+    .quantizer_run = rf_quantizer_run,
+    .quantizer_destroy = rf_quantizer_destroy,
+    .usage = host_usage,
+};

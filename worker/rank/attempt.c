@@ -1,0 +1,682 @@
+/*
+ * The steps of a scenario attempt. See exec.h; "prepare" is in exec_prepare.c,
+ * the probes are in probe.c.
+ *
+ * Only "run" and "yardstick" are timed, and only from after the wait for the
+ * common start until the method reports completion. Nothing is allocated in
+ * between.
+ *
+ * Test hooks (START "test", see docs/PROTOCOL.md) make faults on purpose: a
+ * flipped byte, a thread that hangs, a process that ends or prints too much.
+ */
+#include "worker/rank/attempt.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/bytes.h"
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/mem.h"
+#include "common/memory_info.h"
+#include "common/text.h"
+#include "worker/rank/attempt_internal.h"
+#include "worker/rank/export.h"
+#include "worker/content/quantize.h"
+#include "worker/content/verify.h"
+
+/* A start further ahead than this is a mistake of clocks, not a plan. */
+#define START_AHEAD_S 30
+#define LIMIT_MAX_S 1e9 /* more is no limit */
+
+struct rf_exec *rf_exec_create(struct rf_msg_start *start,
+                               const struct rf_exec_env *env)
+{
+    struct rf_exec *exec = rf_xcalloc(1, sizeof(*exec));
+    exec->env = *env;
+    exec->start = *start;
+    rf_schema_init(&rf_msg_start_schema, start);
+    for (int m = 0; m < RF_MEM_COUNT; m++) {
+        exec->method_env.arena[m].fd = -1;
+    }
+    exec->quantized.fd = -1;
+    return exec;
+}
+
+void rf_exec_destroy(struct rf_exec *exec)
+{
+    if (exec == NULL) {
+        return;
+    }
+    if (exec->yardstick.state != NULL) {
+        exec->method->abort(exec->yardstick.state);
+    }
+    if (exec->state != NULL) {
+        exec->method->abort(exec->state);
+    }
+    rf_exec_release(exec);
+    rf_schema_free(&rf_msg_start_schema, &exec->start);
+    free(exec);
+}
+
+bool rf_exec_closed(const struct rf_exec *exec)
+{
+    return exec->closed;
+}
+
+/* Whether a hook of START's "test" is meant for this rank, phase ("run" if it
+ * names none) and iteration (any if it names none). */
+static bool is_due(const struct rf_exec *exec, const struct rf_msg_hook *hook,
+                   const char *phase, const struct rf_msg_step *step)
+{
+    return hook != NULL && hook->rank == exec->env.rank &&
+           strcmp(hook->phase != NULL ? hook->phase : "run", phase) == 0 &&
+           (hook->iteration == RF_ABSENT_U32 || hook->iteration == step->index);
+}
+
+static void print_lines(uint64_t bytes)
+{
+    static const char line[] = "a line that the test asks for\n";
+    for (uint64_t done = 0; done < bytes; done += sizeof(line) - 1) {
+        fputs(line, stderr);
+    }
+}
+
+/* Faults asked for at the beginning of a step. */
+static void test_faults(const struct rf_exec *exec,
+                        const struct rf_msg_step *step)
+{
+    const struct rf_msg_hooks *test = exec->start.test;
+    if (test == NULL) {
+        return;
+    }
+    if (is_due(exec, test->exit, step->step, step)) {
+        if (test->exit->signal != RF_ABSENT_U32) {
+            raise((int)test->exit->signal);
+        }
+        _exit(test->exit->status != RF_ABSENT_U32 ? (int)test->exit->status
+                                                  : 0);
+    }
+    if (is_due(exec, test->print, step->step, step) &&
+        test->print->bytes != RF_ABSENT_U64) {
+        print_lines(test->print->bytes);
+    }
+    if (is_due(exec, test->stall, step->step, step)) {
+        rf_warn("stalling in %s, as the test asks", step->step);
+        for (;;) {
+            pause();
+        }
+    }
+}
+
+static bool has_checkpoint(const struct rf_exec *exec)
+{
+    return exec->plan->model->files != NULL;
+}
+
+/* Reads the checkpoint, once for all iterations: what it holds does not depend
+ * on them. */
+static enum rf_status load_sources(struct rf_exec *exec, uint32_t iteration,
+                                   struct rf_msg_answer *answer,
+                                   struct rf_err *err)
+{
+    struct rf_reading *reading = exec->env.reading;
+    const struct rf_fill_job job = {.plan = exec->plan,
+                                    .side = RF_TRAIN,
+                                    .rank = exec->env.rank,
+                                    .iteration = iteration,
+                                    .memory = exec->memory,
+                                    .arena =
+                                        &exec->method_env.arena[RF_MEM_TRAIN],
+                                    .reading = reading};
+    int64_t begun_ns;
+    enum rf_status status = exec->memory->poison(
+        iteration, &exec->method_env.arena[RF_MEM_TRAIN], err);
+    if (status != RF_OK) {
+        return status;
+    }
+    begun_ns = rf_now_ns();
+    status = rf_fill(&job, err);
+    if (status != RF_OK) {
+        rf_err_wrap(err, "checkpoint");
+        return status;
+    }
+    exec->checkpoint.done = true;
+    exec->checkpoint.index = iteration;
+    rf_exec_note_memory(exec);
+    answer->loaded = rf_schema_new(&rf_msg_loaded_schema);
+    answer->loaded->ns = rf_now_ns() - begun_ns;
+    answer->loaded->bytes = atomic_load(&reading->done_bytes);
+    answer->loaded->read_bytes = atomic_load(&reading->read_bytes);
+    return RF_OK;
+}
+
+static enum rf_status fill_sources(struct rf_exec *exec, uint32_t iteration,
+                                   struct rf_msg_answer *answer,
+                                   struct rf_err *err)
+{
+    if (exec->checkpoint.done) {
+        return RF_OK;
+    }
+    return has_checkpoint(exec)
+               ? load_sources(exec, iteration, answer, err)
+               : exec->memory->fill(exec->plan, RF_TRAIN, exec->env.rank,
+                                    iteration,
+                                    &exec->method_env.arena[RF_MEM_TRAIN], err);
+}
+
+static enum rf_status step_fill(struct rf_exec *exec,
+                                const struct rf_msg_step *step,
+                                struct rf_msg_answer *answer,
+                                struct rf_err *err)
+{
+    const struct rf_memory_ops *memory = exec->memory;
+    struct rf_arena *arenas = exec->method_env.arena;
+    const uint64_t iteration = step->index;
+    enum rf_status status = fill_sources(exec, step->index, answer, err);
+    if (status == RF_OK) {
+        status = memory->poison(iteration, &arenas[RF_MEM_INFER], err);
+    }
+    if (status == RF_OK) {
+        status = memory->poison(iteration, &arenas[RF_MEM_STAGE], err);
+    }
+    if (status == RF_OK && exec->quantizer != NULL) {
+        status = memory->poison(iteration, &exec->quantized, err);
+    }
+    return status;
+}
+
+static enum rf_status wait_for_start(const struct rf_exec *exec,
+                                     int64_t start_ns, struct rf_err *err)
+{
+    int64_t now = rf_now_ns();
+    if (start_ns == RF_ABSENT_I64) {
+        return RF_OK;
+    }
+    if (start_ns > now + START_AHEAD_S * RF_NS_PER_S) {
+        return rf_err_set(err, RF_ERR_PROTOCOL,
+                          "the start lies %" PRId64 " s ahead",
+                          (start_ns - now) / RF_NS_PER_S);
+    }
+    while (now < start_ns && !atomic_load(exec->env.abort)) {
+        int64_t slice = now + 50 * RF_NS_PER_MS;
+        rf_sleep_until_ns(RF_MIN(slice, start_ns));
+        now = rf_now_ns();
+    }
+    return RF_OK;
+}
+
+/* The events as numbers; see RF_TRACED_FIELDS. */
+static struct rf_msg_traced *traced(const struct rf_trace *trace,
+                                    int64_t start_ns)
+{
+    struct rf_msg_traced *out = rf_schema_new(&rf_msg_traced_schema);
+    uint64_t *at = rf_xcalloc(trace->n * RF_MSG_TRACE_NUMBERS + 1, sizeof(*at));
+    out->events.list = at;
+    out->events.n = trace->n * RF_MSG_TRACE_NUMBERS;
+    out->dropped = trace->dropped;
+    for (size_t i = 0; i < trace->n; i++) {
+        const struct rf_trace_event *event = &trace->events[i];
+        *at++ = (uint64_t)(event->start_ns - start_ns);
+        *at++ = (uint64_t)(event->end_ns - event->start_ns);
+        *at++ = (uint64_t)event->kind;
+        *at++ = event->op != RF_NO_OP ? (uint64_t)event->op + 1 : 0;
+        *at++ = event->bytes;
+    }
+    return out;
+}
+
+/* An iteration of a method from the common start until it is complete. */
+static enum rf_status move_bytes(struct rf_exec *exec, void *state,
+                                 const struct rf_msg_step *step,
+                                 int64_t *start_ns, struct rf_err *err)
+{
+    bool done = false;
+    enum rf_status status = wait_for_start(exec, step->start_at_ns, err);
+    if (status != RF_OK) {
+        return status;
+    }
+    *start_ns = rf_now_ns();
+    status = exec->method->start(state, step->index, err);
+    while (status == RF_OK && !done) {
+        status = exec->method->progress(state, &done, err);
+        if (status == RF_OK && !done && atomic_load(exec->env.abort)) {
+            status = rf_err_set(err, RF_ERR_ABORTED, "aborted");
+        }
+    }
+    return status;
+}
+
+static void report_times(struct rf_exec *exec, const struct rf_trace *trace,
+                         const struct rf_phase_times *times, int64_t start_ns,
+                         int64_t end_ns, struct rf_msg_answer *answer)
+{
+    rf_exec_note_memory(exec);
+    if (trace != NULL) {
+        answer->traced = traced(trace, start_ns);
+    }
+    answer->ran = rf_schema_new(&rf_msg_ran_schema);
+    *answer->ran = (struct rf_msg_ran){
+        .start_ns = start_ns,
+        .end_ns = end_ns,
+        .ns = end_ns - start_ns,
+        .pack_ns = times->pack_ns,
+        .wire_ns = times->wire_ns,
+        .unpack_ns = times->unpack_ns,
+        .sync_ns = times->sync_ns,
+        .device_ns = exec->module != NULL ? times->device_ns : RF_ABSENT_I64,
+        .sent_bytes = times->sent_bytes,
+        .received_bytes = times->received_bytes,
+    };
+}
+
+static enum rf_status run_refit(struct rf_exec *exec,
+                                const struct rf_msg_step *step,
+                                struct rf_msg_answer *answer,
+                                struct rf_err *err)
+{
+    struct rf_trace *trace = exec->method_env.trace;
+    struct rf_phase_times times = {0};
+    int64_t start_ns, moved_ns, end_ns, quantized_ns = 0;
+    enum rf_status status = move_bytes(exec, exec->state, step, &start_ns, err);
+    moved_ns = rf_now_ns();
+    if (status == RF_OK && exec->quantizer != NULL) {
+        status =
+            exec->memory->quantizer_run(exec->quantizer, &quantized_ns, err);
+    }
+    end_ns = rf_now_ns();
+    if (status != RF_OK) {
+        return status;
+    }
+    if (trace != NULL && exec->quantizer != NULL) {
+        const struct rf_trace_event event = {moved_ns, end_ns, 0, RF_NO_OP,
+                                             RF_TRACE_QUANTIZE};
+        rf_trace_add(trace, &event);
+    }
+    exec->method->timing(exec->state, &times);
+    times.unpack_ns += quantized_ns;
+    times.device_ns += quantized_ns;
+    report_times(exec, trace, &times, start_ns, end_ns, answer);
+    return RF_OK;
+}
+
+/* Leaves rubbish in the destinations: the next step must be "fill". */
+static enum rf_status run_yardstick(struct rf_exec *exec,
+                                    const struct rf_msg_step *step,
+                                    struct rf_msg_answer *answer,
+                                    struct rf_err *err)
+{
+    struct rf_phase_times times = {0};
+    int64_t start_ns, end_ns;
+    enum rf_status status;
+    if (exec->yardstick.state == NULL) {
+        return rf_err_set(err, RF_ERR_PROTOCOL,
+                          "the scenario has no yardstick");
+    }
+    status = move_bytes(exec, exec->yardstick.state, step, &start_ns, err);
+    end_ns = rf_now_ns();
+    if (status == RF_OK) {
+        exec->method->timing(exec->yardstick.state, &times);
+        report_times(exec, exec->yardstick.env.trace, &times, start_ns, end_ns,
+                     answer);
+    }
+    return status;
+}
+
+typedef enum rf_status (*run_fn)(struct rf_exec *exec,
+                                 const struct rf_msg_step *step,
+                                 struct rf_msg_answer *answer,
+                                 struct rf_err *err);
+
+/* With a trace in the method's environment, where the step asks for one. */
+static enum rf_status run_recorded(struct rf_exec *exec, run_fn run,
+                                   struct rf_method_env *env,
+                                   const struct rf_msg_step *step,
+                                   struct rf_msg_answer *answer,
+                                   struct rf_err *err)
+{
+    struct rf_trace trace = {0};
+    enum rf_status status;
+    if (step->trace == RF_ABSENT_U32) {
+        return run(exec, step, answer, err);
+    }
+    rf_trace_init(&trace, step->trace);
+    env->trace = &trace;
+    status = run(exec, step, answer, err);
+    env->trace = NULL;
+    rf_trace_free(&trace);
+    return status;
+}
+
+static enum rf_status step_run(struct rf_exec *exec,
+                               const struct rf_msg_step *step,
+                               struct rf_msg_answer *answer, struct rf_err *err)
+{
+    return run_recorded(exec, run_refit, &exec->method_env, step, answer, err);
+}
+
+static enum rf_status step_yardstick(struct rf_exec *exec,
+                                     const struct rf_msg_step *step,
+                                     struct rf_msg_answer *answer,
+                                     struct rf_err *err)
+{
+    return run_recorded(exec, run_yardstick, &exec->yardstick.env, step, answer,
+                        err);
+}
+
+/* Test hook: one byte that a piece covers changes behind the method's back, of
+ * the inference side unless "side" says "train". */
+static enum rf_status flip_if_asked(struct rf_exec *exec,
+                                    const struct rf_msg_step *step,
+                                    struct rf_err *err)
+{
+    const struct rf_msg_hook *hook =
+        exec->start.test != NULL ? exec->start.test->flip : NULL;
+    const struct rf_rank_layout *layout;
+    bool train;
+    if (!is_due(exec, hook, "run", step)) {
+        return RF_OK;
+    }
+    train = hook->side != NULL && strcmp(hook->side, "train") == 0;
+    layout =
+        rf_plan_layout(exec->plan, train ? RF_TRAIN : RF_INFER, exec->env.rank);
+    if (layout->n_pieces == 0) {
+        return RF_OK;
+    }
+    return exec->memory->flip(
+        &exec->method_env.arena[train ? RF_MEM_TRAIN : RF_MEM_INFER],
+        layout->pieces[layout->n_pieces / 2].offset, err);
+}
+
+/* NULL where nothing differs. */
+static struct rf_msg_mismatch *
+first_mismatch(const struct rf_exec *exec, const char *side,
+               const struct rf_verify_result *found)
+{
+    char name[512] = "padding", expected[17], actual[17];
+    struct rf_msg_mismatch *out;
+    uint32_t ndim = 1;
+    if (found->mismatched_bytes == 0) {
+        return NULL;
+    }
+    if (found->family != RF_NONE) {
+        const struct rf_family *family =
+            &exec->task->model->families[found->family];
+        rf_family_tensor_name(family, found->layer_index, found->expert, name,
+                              sizeof(name));
+        if (found->suffix != NULL) {
+            strncat(name, found->suffix, sizeof(name) - strlen(name) - 1);
+        }
+        ndim = family->ndim;
+    }
+    rf_hex_encode(found->expected, found->item_bytes, expected);
+    rf_hex_encode(found->found, found->item_bytes, actual);
+    out = rf_schema_new(&rf_msg_mismatch_schema);
+    out->side = rf_xstrdup(side);
+    out->tensor = rf_xstrdup(name);
+    out->index.list = rf_xcalloc(ndim, sizeof(*out->index.list));
+    out->index.n = ndim;
+    memcpy(out->index.list, found->index, ndim * sizeof(*out->index.list));
+    out->expected = rf_xstrdup(expected);
+    out->found = rf_xstrdup(actual);
+    return out;
+}
+
+/* Device memory's own kernels know the pattern alone. */
+static enum rf_status verify_side(const struct rf_exec *exec,
+                                  const struct rf_verify_job *job,
+                                  struct rf_verify_result *out,
+                                  struct rf_err *err)
+{
+    return has_checkpoint(exec)
+               ? rf_verify(job, exec->memory, exec->env.abort, out, err)
+               : exec->memory->verify(job, out, err);
+}
+
+/* A method only reads its sources. They are not among the bytes checked. */
+static enum rf_status verify_sources(struct rf_exec *exec, uint64_t iteration,
+                                     const char **side,
+                                     struct rf_verify_result *found,
+                                     struct rf_err *err)
+{
+    struct rf_verify_result kept = {0};
+    const struct rf_verify_job job = {
+        .plan = exec->plan,
+        .side = RF_TRAIN,
+        .rank = exec->env.rank,
+        .iteration = exec->checkpoint.done ? exec->checkpoint.index : iteration,
+        .arena = &exec->method_env.arena[RF_MEM_TRAIN]};
+    enum rf_status status = verify_side(exec, &job, &kept, err);
+    if (status == RF_OK && found->mismatched_bytes == 0) {
+        kept.checked_bytes = found->checked_bytes;
+        *found = kept;
+        *side = "train";
+    } else if (status == RF_OK) {
+        found->mismatched_bytes += kept.mismatched_bytes;
+    }
+    return status;
+}
+
+static enum rf_status verify_arrived(struct rf_exec *exec, uint64_t iteration,
+                                     struct rf_verify_result *found,
+                                     struct rf_err *err)
+{
+    struct rf_verify_job job = {.plan = exec->plan,
+                                .side = RF_INFER,
+                                .rank = exec->env.rank,
+                                .iteration = iteration,
+                                .arena = &exec->method_env.arena[RF_MEM_INFER],
+                                .base_of = exec->method->base_of,
+                                .data = exec->state};
+    enum rf_status status = verify_side(exec, &job, found, err);
+    if (status == RF_OK && exec->quantizer != NULL) {
+        job.arena = &exec->quantized;
+        status =
+            rf_quantize_verify(&job, &exec->quantize, exec->memory, found, err);
+    }
+    return status;
+}
+
+static enum rf_status step_verify(struct rf_exec *exec,
+                                  const struct rf_msg_step *step,
+                                  struct rf_msg_answer *answer,
+                                  struct rf_err *err)
+{
+    struct rf_verify_result found = {0};
+    const char *side = "infer";
+    const bool moves = exec->method->info->moves_bytes;
+    enum rf_status status = flip_if_asked(exec, step, err);
+    if (status == RF_OK && moves) {
+        status = verify_arrived(exec, step->index, &found, err);
+    }
+    if (status == RF_OK && moves && step->sources) {
+        status = verify_sources(exec, step->index, &side, &found, err);
+    }
+    if (status != RF_OK) {
+        return status;
+    }
+    answer->verified = rf_schema_new(&rf_msg_verified_schema);
+    answer->verified->checked_bytes = found.checked_bytes;
+    answer->verified->mismatched_bytes = found.mismatched_bytes;
+    answer->verified->first = first_mismatch(exec, side, &found);
+    if (moves && exec->quantizer != NULL) {
+        answer->verified->quantized_bytes = exec->quantize.value_bytes;
+    }
+    return RF_OK;
+}
+
+static enum rf_status probe_exchange(void *data, const void *mine, size_t size,
+                                     struct rf_blob **all, struct rf_err *err)
+{
+    return rf_exec_exchange(data, mine, size, all, err);
+}
+
+static enum rf_status step_probe(struct rf_exec *exec,
+                                 const struct rf_msg_step *step,
+                                 struct rf_msg_answer *answer,
+                                 struct rf_err *err)
+{
+    const struct rf_probe probe = {
+        .world = exec->task->world,
+        .rank = exec->env.rank,
+        .node_addresses = exec->task->node_addresses,
+        .data_key = exec->method_env.data_key,
+        .deadline_ns = exec->deadline_ns,
+        .abort = exec->env.abort,
+        .module = exec->module,
+        .plain_stores = &exec->yardstick.env.plain_stores,
+        .exchange = probe_exchange,
+        .exchange_data = exec,
+    };
+    answer->probed = rf_schema_new(&rf_msg_probed_schema);
+    return rf_probe_run(&probe, step, answer->probed, err);
+}
+
+/* The figures that device_peak_bytes was chosen from; 0: not known. */
+static struct rf_msg_device_usage *
+device_usage(const struct rf_module_usage *usage)
+{
+    struct rf_msg_device_usage *out =
+        rf_schema_new(&rf_msg_device_usage_schema);
+    out->arena_bytes = usage->arena_bytes;
+    out->runtime_bytes = usage->runtime_bytes;
+    out->process_bytes = usage->process_bytes;
+    out->device_bytes = usage->device_bytes;
+    out->foreign_bytes = usage->foreign_bytes;
+    if (usage->has_nvlink) {
+        out->nvlink_sent_bytes = usage->nvlink_sent_bytes;
+        out->nvlink_received_bytes = usage->nvlink_received_bytes;
+    }
+    return out;
+}
+
+/* What the private peak has not of an arena. */
+static uint64_t shared_bytes(const struct rf_arena *arena)
+{
+    return rf_memory_is_private(arena->base) ? 0 : arena->bytes;
+}
+
+static enum rf_status step_close(struct rf_exec *exec,
+                                 const struct rf_msg_step *step,
+                                 struct rf_msg_answer *answer,
+                                 struct rf_err *err)
+{
+    struct rf_module_usage device = {0};
+    uint64_t host = 0;
+    (void)step;
+    (void)err;
+    rf_exec_note_memory(exec);
+    if (exec->module != NULL) {
+        exec->module->usage(&device);
+    } else {
+        for (int m = 0; m < RF_MEM_COUNT; m++) {
+            host += shared_bytes(&exec->method_env.arena[m]);
+        }
+        host += shared_bytes(&exec->quantized);
+    }
+    host += exec->private_peak;
+    answer->closed = rf_schema_new(&rf_msg_closed_schema);
+    answer->closed->host_peak_bytes = host;
+    answer->closed->device_peak_bytes = device.peak_bytes;
+    if (exec->module != NULL) {
+        answer->closed->device = device_usage(&device);
+    }
+    rf_exec_release(exec);
+    exec->closed = true;
+    return RF_OK;
+}
+
+static const struct step {
+    const char *name;
+    bool needs_prepare, needs_index;
+    enum rf_status (*run)(struct rf_exec *exec, const struct rf_msg_step *step,
+                          struct rf_msg_answer *answer, struct rf_err *err);
+} steps[] = {
+    {"prepare", false, false, rf_exec_prepare},
+    {"probe", true, false, step_probe},
+    {"fill", true, true, step_fill},
+    {"run", true, true, step_run},
+    {"verify", true, true, step_verify},
+    {"yardstick", true, true, step_yardstick},
+    {"export", true, true, rf_export_step},
+    {"close", false, false, step_close},
+};
+
+/* By when the ranks must have met: the coordinator's own limit. */
+static int64_t deadline_of(const struct rf_msg_step *step)
+{
+    return step->timeout_s < LIMIT_MAX_S /* and not absent */
+               ? rf_now_ns() + (int64_t)(step->timeout_s * 1e9)
+               : INT64_MAX;
+}
+
+static enum rf_status check_order(const struct rf_exec *exec,
+                                  const struct step *what,
+                                  const struct rf_msg_step *step,
+                                  struct rf_err *err)
+{
+    if (exec->closed || (what->needs_prepare && !exec->prepared)) {
+        return rf_err_set(err, RF_ERR_PROTOCOL, "step %s %s", what->name,
+                          exec->closed ? "after close" : "before prepare");
+    }
+    if (exec->broken) {
+        return rf_err_set(err, RF_ERR_PROTOCOL,
+                          "step %s after a step that failed", what->name);
+    }
+    if (what->needs_index && step->index == RF_ABSENT_U32) {
+        return rf_err_set(err, RF_ERR_PROTOCOL,
+                          "step %s does not say which iteration it is",
+                          what->name);
+    }
+    return RF_OK;
+}
+
+static enum rf_status do_step(struct rf_exec *exec,
+                              const struct rf_msg_step *step,
+                              struct rf_msg_answer *answer, struct rf_err *err)
+{
+    enum rf_status status;
+    exec->deadline_ns = deadline_of(step);
+    for (size_t i = 0; i < RF_ARRAY_SIZE(steps); i++) {
+        if (strcmp(steps[i].name, step->step) != 0) {
+            continue;
+        }
+        status = check_order(exec, &steps[i], step, err);
+        if (status != RF_OK) {
+            return status;
+        }
+        test_faults(exec, step);
+        status = steps[i].run(exec, step, answer, err);
+        exec->broken = status != RF_OK;
+        return status;
+    }
+    return rf_err_set(err, RF_ERR_PROTOCOL, "unknown step \"%.40s\"",
+                      step->step);
+}
+
+void rf_exec_step(struct rf_exec *exec, const struct rf_msg_step *step,
+                  struct rf_msg_done *done)
+{
+    struct rf_msg_answer *answer = rf_schema_new(&rf_msg_answer_schema);
+    struct rf_err err = {.status = RF_OK};
+    enum rf_status status;
+    rf_schema_init(&rf_msg_done_schema, done);
+    done->attempt = exec->start.attempt;
+    done->seq = step->seq;
+    done->ranks = answer;
+    done->n_ranks = 1;
+    status = do_step(exec, step, answer, &err);
+    if (status != RF_OK) {
+        rf_schema_free(&rf_msg_answer_schema, answer);
+        rf_text_clean(err.text, strlen(err.text));
+        answer->status = rf_xstrdup(rf_strstatus(status));
+        answer->error = rf_xstrdup(err.text);
+        answer->phase = rf_xstrdup(step->step);
+    }
+    answer->ok = status == RF_OK;
+    answer->rank = exec->env.rank;
+}

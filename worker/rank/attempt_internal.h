@@ -1,0 +1,57 @@
+/* Shared by exec.c and its steps; nobody else includes it. */
+#ifndef RF_WORKER_EXEC_INTERNAL_H
+#define RF_WORKER_EXEC_INTERNAL_H
+
+#include "transport/method/module.h"
+#include "worker/rank/attempt.h"
+#include "worker/rank/probe.h"
+#include "worker/shared/start_task.h"
+
+struct rf_exec {
+    struct rf_exec_env env;
+    struct rf_msg_start start;
+    struct rf_task *task;
+    struct rf_plan *plan;
+    struct rf_schedule *schedule;
+    const struct rf_method_ops *method;
+    const struct rf_memory_ops *memory;
+    const struct rf_module *module; /* device methods only */
+    struct rf_method_env method_env;
+    void *state;
+    struct {
+        struct rf_schedule *schedule; /* planner/strategy/yardstick.h; NULL: none */
+        struct rf_method_env env;
+        void *state;
+    } yardstick;
+    struct rf_quantize quantize; /* what this rank quantises, maybe nothing */
+    struct rf_arena quantized;
+    void *quantizer;
+    int64_t deadline_ns; /* of the step, for exchanges */
+    struct {
+        bool done;      /* the sources hold it; refits leave them as they are */
+        uint32_t index; /* the iteration that they were filled for */
+    } checkpoint;
+    uint64_t private_peak;
+    char registration[RF_REGISTRATION_SIZE]; /* what the method says of it */
+    bool prepared, closed;
+    bool broken; /* a step has failed: only the end may follow */
+};
+
+enum rf_status rf_exec_prepare(struct rf_exec *exec,
+                               const struct rf_msg_step *step,
+                               struct rf_msg_answer *answer,
+                               struct rf_err *err) RF_MUST_CHECK;
+
+/* Closes the method and frees arenas, plan and task. */
+void rf_exec_release(struct rf_exec *exec);
+
+/* Keeps the highest private memory seen, for host_peak_bytes. */
+void rf_exec_note_memory(struct rf_exec *exec);
+
+/* Collective with one entry per rank; *all has as many as the world has ranks,
+ * freed with rf_blobs_free() and free(). */
+enum rf_status rf_exec_exchange(struct rf_exec *exec, const void *mine,
+                                size_t size, struct rf_blob **all,
+                                struct rf_err *err) RF_MUST_CHECK;
+
+#endif

@@ -1,0 +1,380 @@
+/*
+ * Copy probe. See probe.h; the link probe is in probe_link.c.
+ *
+ * All ranks of a node copy in the same windows of time, agreed on through an
+ * exchange, so that their rates add up to what the memory gave to all of them
+ * at once: a rank that copied a fixed amount would end alone and look faster.
+ * memcpy and streaming stores take turns, so that a slow moment of a shared
+ * machine hits both. What counts is the median window of the better kind, by
+ * the node's sum, as refits are judged by their median too.
+ */
+#include "worker/rank/probe.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/bytes.h"
+#include "common/clock.h"
+#include "common/mem.h"
+#include "common/memory_info.h"
+#include "transport/codec/strided_copy.h"
+#include "worker/content/memory_host.h"
+#include "worker/rank/probe_link.h"
+
+/* A window is as long as a slow memory needs to copy the buffer once. */
+#define WINDOW_LEAST_NS (10 * RF_NS_PER_MS)
+#define WINDOW_MOST_NS (50 * RF_NS_PER_MS)
+#define SLOW_BYTES_PER_NS 1
+#define WINDOWS 6 /* memcpy and streaming in turn */
+#define CHUNK_BYTES ((uint64_t)1 << 20)
+#define DEFAULT_BYTES ((uint64_t)64 << 20)
+
+enum kind { KIND_MEMCPY, KIND_STREAMING, KIND_COUNT };
+
+/* Both in arenas, the kind of memory that refits copy. */
+struct buffers {
+    struct rf_arena src, dst;
+    uint64_t bytes; /* each, a multiple of CHUNK_BYTES */
+    int64_t window_ns;
+};
+
+static void free_buffers(struct buffers *buffers)
+{
+    rf_memory_host.free(&buffers->src);
+    rf_memory_host.free(&buffers->dst);
+}
+
+static enum rf_status alloc_buffers(uint64_t bytes, int64_t window_ns,
+                                    struct buffers *out, struct rf_err *err)
+{
+    enum rf_status status;
+    *out = (struct buffers){.src = {.fd = -1},
+                            .dst = {.fd = -1},
+                            .bytes = bytes,
+                            .window_ns = window_ns};
+    status = rf_memory_host.alloc(bytes, &out->src, err);
+    if (status == RF_OK) {
+        status = rf_memory_host.alloc(bytes, &out->dst, err);
+    }
+    if (status != RF_OK) {
+        free_buffers(out);
+        rf_err_wrap(err, "copy probe");
+    }
+    return status;
+}
+
+/* Bytes copied in the window that begins at start_ns. */
+static uint64_t copy_window(const struct buffers *buffers, enum kind kind,
+                            int64_t start_ns, const atomic_bool *abort)
+{
+    int64_t end_ns = start_ns + buffers->window_ns;
+    uint8_t *dst = buffers->dst.base;
+    const uint8_t *src = buffers->src.base;
+    uint64_t at = 0, copied = 0;
+    rf_sleep_until_ns(start_ns);
+    while (rf_now_ns() < end_ns && !atomic_load(abort)) {
+        if (kind == KIND_STREAMING) {
+            rf_copy_streaming(dst + at, src + at, CHUNK_BYTES);
+            rf_copy_fence();
+        } else {
+            memcpy(dst + at, src + at, CHUNK_BYTES);
+        }
+        copied += CHUNK_BYTES;
+        at = (at + CHUNK_BYTES) % buffers->bytes;
+    }
+    return copied;
+}
+
+/* Bytes a nanosecond in each window. */
+static void measure(const struct buffers *buffers, int64_t start_ns,
+                    const atomic_bool *abort, double rate[WINDOWS])
+{
+    /* A little room between windows for the chunk that is under way. */
+    const int64_t step_ns = buffers->window_ns + RF_NS_PER_MS;
+    for (int window = 0; window < WINDOWS; window++) {
+        enum kind kind = (enum kind)(window % KIND_COUNT);
+        rate[window] = (double)copy_window(buffers, kind,
+                                           start_ns + window * step_ns, abort) /
+                       (double)buffers->window_ns;
+    }
+}
+
+/* The median window of the better kind. */
+static int typical_window(const double rate[WINDOWS])
+{
+    int best = -1;
+    for (int w = 0; w < WINDOWS; w++) {
+        int below = 0, above = 0;
+        for (int other = w % KIND_COUNT; other < WINDOWS; other += KIND_COUNT) {
+            below += rate[other] < rate[w];
+            above += rate[other] > rate[w];
+        }
+        if (below <= 1 && above <= 1 && (best < 0 || rate[w] > rate[best])) {
+            best = w;
+        }
+    }
+    return best;
+}
+
+static bool on_my_node(const struct rf_probe *probe, uint32_t rank)
+{
+    return probe->world->ranks[rank].node ==
+           probe->world->ranks[probe->rank].node;
+}
+
+static bool first_of_node(const struct rf_probe *probe)
+{
+    for (uint32_t r = 0; r < probe->rank; r++) {
+        if (on_my_node(probe, r)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void free_all(const struct rf_probe *probe, struct rf_blob *all)
+{
+    if (all != NULL) {
+        rf_blobs_free(all, probe->world->n_ranks);
+        free(all);
+    }
+}
+
+/* Gives n values to all; fills values[], n by rank, of this node's ranks (0
+ * elsewhere). */
+static enum rf_status share(const struct rf_probe *probe, const uint64_t *mine,
+                            size_t n, uint64_t *values, struct rf_err *err)
+{
+    uint8_t encoded[8 * WINDOWS];
+    struct rf_blob *all = NULL;
+    enum rf_status status;
+    for (size_t i = 0; i < n; i++) {
+        rf_put_u64(encoded + 8 * i, mine[i]);
+    }
+    status = probe->exchange(probe->exchange_data, encoded, 8 * n, &all, err);
+    for (uint32_t r = 0; status == RF_OK && r < probe->world->n_ranks; r++) {
+        if (all[r].size != 8 * n) {
+            status = rf_err_set(err, RF_ERR_PROTOCOL,
+                                "rank %u is not in the same probe", r);
+        }
+        for (size_t i = 0; i < n && status == RF_OK; i++) {
+            values[r * n + i] =
+                on_my_node(probe, r)
+                    ? rf_get_u64((const uint8_t *)all[r].data + 8 * i)
+                    : 0;
+        }
+    }
+    free_all(probe, all);
+    return status;
+}
+
+/* Waits for all ranks. */
+static enum rf_status meet(const struct rf_probe *probe, uint64_t *values,
+                           struct rf_err *err)
+{
+    const uint64_t nothing = 0;
+    return share(probe, &nothing, 1, values, err);
+}
+
+/* What the node's first rank, and nobody else meanwhile, gets. Says how long
+ * an exchange takes that all have come to. */
+static enum rf_status copy_alone(const struct rf_probe *probe,
+                                 const struct buffers *buffers,
+                                 uint64_t *values, double *single,
+                                 int64_t *exchange_ns, struct rf_err *err)
+{
+    double alone[WINDOWS] = {0};
+    uint64_t mine = 0;
+    int64_t asked_ns;
+    enum rf_status status = meet(probe, values, err);
+    if (status == RF_OK && first_of_node(probe)) {
+        measure(buffers, rf_now_ns(), probe->abort, alone);
+        mine = (uint64_t)(alone[typical_window(alone)] * 1e9);
+    }
+    asked_ns = rf_now_ns();
+    if (status == RF_OK) {
+        status = share(probe, &mine, 1, values, err);
+    }
+    *exchange_ns = rf_now_ns() - asked_ns;
+    *single = 0;
+    for (uint32_t r = 0; status == RF_OK && r < probe->world->n_ranks; r++) {
+        *single = RF_MAX(*single, (double)values[r] / 1e9);
+    }
+    return status;
+}
+
+/* A time soon after which all ranks of the node can begin: its first rank,
+ * which has seen how long an exchange takes, lays it that long behind the next
+ * one. */
+static enum rf_status common_start(const struct rf_probe *probe,
+                                   int64_t exchange_ns, uint64_t *values,
+                                   int64_t *start_ns, struct rf_err *err)
+{
+    const int64_t ahead_ns = exchange_ns + exchange_ns / 2 + 10 * RF_NS_PER_MS;
+    const uint64_t mine =
+        first_of_node(probe) ? (uint64_t)(rf_now_ns() + ahead_ns) : 0;
+    enum rf_status status = share(probe, &mine, 1, values, err);
+    *start_ns = 0;
+    for (uint32_t r = 0; status == RF_OK && r < probe->world->n_ranks; r++) {
+        *start_ns = RF_MAX(*start_ns, (int64_t)values[r]);
+    }
+    return status;
+}
+
+/* What the node's ranks got in each window together. */
+static enum rf_status sums_of_node(const struct rf_probe *probe,
+                                   const double mine[WINDOWS], uint64_t *values,
+                                   double sum[WINDOWS], struct rf_err *err)
+{
+    uint64_t rates[WINDOWS];
+    enum rf_status status;
+    for (int w = 0; w < WINDOWS; w++) {
+        rates[w] = (uint64_t)(mine[w] * 1e9);
+        sum[w] = 0;
+    }
+    status = share(probe, rates, WINDOWS, values, err);
+    for (size_t i = 0;
+         status == RF_OK && i < (size_t)probe->world->n_ranks * WINDOWS; i++) {
+        sum[i % WINDOWS] += (double)values[i] / 1e9;
+    }
+    return status;
+}
+
+static enum rf_status host_copy(const struct rf_probe *probe,
+                                const struct buffers *buffers, uint64_t *values,
+                                double *together, double *single,
+                                struct rf_err *err)
+{
+    double rate[WINDOWS], sum[WINDOWS];
+    int64_t start_ns = 0, exchange_ns = 0;
+    enum rf_status status =
+        copy_alone(probe, buffers, values, single, &exchange_ns, err);
+    if (status == RF_OK) {
+        status = common_start(probe, exchange_ns, values, &start_ns, err);
+    }
+    if (status != RF_OK) {
+        return status;
+    }
+    measure(buffers, start_ns, probe->abort, rate);
+    status = sums_of_node(probe, rate, values, sum, err);
+    if (status == RF_OK) {
+        *together = rate[typical_window(sum)];
+        *probe->plain_stores = typical_window(sum) % KIND_COUNT == KIND_MEMCPY;
+    }
+    return status;
+}
+
+static uint64_t asked_bytes(const struct rf_msg_step *step)
+{
+    return step->bytes != RF_ABSENT_U64 && step->bytes > 0 ? step->bytes
+                                                           : DEFAULT_BYTES;
+}
+
+/* The same on all ranks, whatever memory they have. */
+static int64_t window_ns(const struct rf_msg_step *step)
+{
+    const uint64_t ns =
+        RF_MIN(asked_bytes(step) / SLOW_BYTES_PER_NS, (uint64_t)WINDOW_MOST_NS);
+    return RF_MAX((int64_t)ns, WINDOW_LEAST_NS);
+}
+
+/* As much as asked for, but never more than a quarter of what the node's ranks
+ * can have together. */
+static uint64_t buffer_bytes(const struct rf_probe *probe,
+                             const struct rf_msg_step *step)
+{
+    uint64_t bytes = asked_bytes(step), ranks = 0, limit;
+    for (uint32_t r = 0; r < probe->world->n_ranks; r++) {
+        ranks += on_my_node(probe, r);
+    }
+    limit = rf_memory_available() / (8 * RF_MAX(ranks, 1));
+    bytes = RF_MIN(bytes, limit);
+    return RF_MAX(bytes / CHUNK_BYTES, 1) * CHUNK_BYTES;
+}
+
+/* The ranks of this node whose slots mean one device, and the first of them. */
+static uint32_t sharers(const struct rf_probe *probe, uint32_t *first)
+{
+    const struct rf_rank *ranks = probe->world->ranks;
+    const uint32_t count = RF_MAX(probe->module->device_count(), 1u);
+    const uint32_t device = ranks[probe->rank].slot % count;
+    uint32_t n = 0;
+    for (uint32_t r = probe->world->n_ranks; r-- > 0;) {
+        if (on_my_node(probe, r) && ranks[r].slot % count == device) {
+            *first = r;
+            n++;
+        }
+    }
+    return n;
+}
+
+/* Devices do not share their memory's bandwidth, ranks of one device do: its
+ * first rank measures, alone, and each has its part. */
+static enum rf_status device_copy(const struct rf_probe *probe,
+                                  double *together, double *single,
+                                  struct rf_err *err)
+{
+    uint64_t *values = rf_xcalloc(probe->world->n_ranks, sizeof(*values));
+    uint32_t first = probe->rank;
+    const uint32_t n = sharers(probe, &first);
+    uint64_t mine;
+    double rate = 0;
+    enum rf_status status = meet(probe, values, err);
+    if (status == RF_OK && first == probe->rank) {
+        status = probe->module->copy_probe(&rate, err);
+    }
+    if (status == RF_OK) {
+        mine = (uint64_t)(rate * 1e9);
+        status = share(probe, &mine, 1, values, err);
+    }
+    if (status == RF_OK) {
+        *single = (double)values[first] / 1e9;
+        *together = *single / n;
+    }
+    free(values);
+    return status;
+}
+
+static enum rf_status probe_copy(const struct rf_probe *probe,
+                                 const struct rf_msg_step *step,
+                                 struct rf_msg_probed *out, struct rf_err *err)
+{
+    double together = 0, single = 0;
+    uint64_t *values;
+    struct buffers buffers;
+    enum rf_status status;
+    if (probe->module != NULL) {
+        status = device_copy(probe, &together, &single, err);
+    } else {
+        status = alloc_buffers(buffer_bytes(probe, step), window_ns(step),
+                               &buffers, err);
+        if (status != RF_OK) {
+            return status;
+        }
+        values = rf_xcalloc((size_t)probe->world->n_ranks * WINDOWS,
+                            sizeof(*values));
+        status = host_copy(probe, &buffers, values, &together, &single, err);
+        free(values);
+        free_buffers(&buffers);
+    }
+    if (status != RF_OK) {
+        return status;
+    }
+    out->gbytes_per_s = together;
+    out->single_gbytes_per_s = single;
+    return RF_OK;
+}
+
+enum rf_status rf_probe_run(const struct rf_probe *probe,
+                            const struct rf_msg_step *step,
+                            struct rf_msg_probed *out, struct rf_err *err)
+{
+    const char *kind = step->kind != NULL ? step->kind : "";
+    if (strcmp(kind, "copy") == 0) {
+        return probe_copy(probe, step, out, err);
+    }
+    if (strcmp(kind, "link") == 0) {
+        return rf_probe_link(probe, step, out, err);
+    }
+    return rf_err_set(err, RF_ERR_PROTOCOL, "unknown probe \"%.40s\"", kind);
+}

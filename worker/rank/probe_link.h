@@ -1,0 +1,12 @@
+/* Goodput and latency of the link between two nodes. See probe.h. */
+#ifndef RF_WORKER_PROBE_LINK_H
+#define RF_WORKER_PROBE_LINK_H
+
+#include "worker/rank/probe.h"
+
+enum rf_status rf_probe_link(const struct rf_probe *probe,
+                             const struct rf_msg_step *step,
+                             struct rf_msg_probed *out,
+                             struct rf_err *err) RF_MUST_CHECK;
+
+#endif

@@ -1,0 +1,225 @@
+/*
+ * Processes. See process.h.
+ *
+ * Ranks are started with posix_spawn, which does not copy the agent's memory
+ * map, from the agent's only thread: PR_SET_PDEATHSIG in the child follows the
+ * thread that made it. Everything the agent opens is close-on-exec, and the
+ * child closes what is above descriptor 3 anyway.
+ */
+#include "worker/shared/process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <dirent.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "common/core.h"
+#include "common/mem.h"
+#include "common/procstat.h"
+#include "common/variables.h"
+
+#define NAME_SIZE 16 /* of PR_SET_NAME, with its end */
+
+void rf_process_harden_agent(bool by_hand)
+{
+    rf_core_forbid();
+    prctl(PR_SET_CHILD_SUBREAPER, 1L);
+    signal(SIGPIPE, SIG_IGN);
+    if (!by_hand) {
+        signal(SIGINT, SIG_IGN); /* the coordinator decides what Ctrl-C means */
+    }
+    if (close_range(3, ~0u, CLOSE_RANGE_CLOEXEC) != 0) {
+        for (int fd = 3; fd < 1024; fd++) {
+            fcntl(fd, F_SETFD, FD_CLOEXEC);
+        }
+    }
+}
+
+void rf_process_name_rank(uint32_t rank)
+{
+    char name[32];
+    if (snprintf(name, sizeof(name), "refit-rank %" PRIu32, rank) >=
+        NAME_SIZE) {
+        snprintf(name, sizeof(name), "rank %" PRIu32, rank);
+    }
+    prctl(PR_SET_NAME, name);
+}
+
+bool rf_process_bind_to_parent(pid_t parent)
+{
+    prctl(PR_SET_PDEATHSIG, (long)SIGKILL);
+    return getppid() == parent;
+}
+
+static bool may_inherit(const char *name)
+{
+    static const char *const names[] = {"PATH",
+                                        "HOME",
+                                        "USER",
+                                        "LOGNAME",
+                                        "SHELL",
+                                        "LANG",
+                                        "LC_",
+                                        "TZ",
+                                        "TMPDIR",
+                                        "LD_LIBRARY_PATH",
+                                        "ASAN_OPTIONS",
+                                        "LSAN_OPTIONS",
+                                        "TSAN_OPTIONS",
+                                        "UBSAN_OPTIONS",
+                                        NULL};
+    return rf_variable_in(name, names) || rf_variable_matters(name);
+}
+
+static size_t find(char **environment, size_t n, const char *name)
+{
+    size_t length = strlen(name);
+    for (size_t i = 0; i < n; i++) {
+        if (strncmp(environment[i], name, length) == 0 &&
+            environment[i][length] == '=') {
+            return i;
+        }
+    }
+    return n;
+}
+
+char **rf_process_environment(const struct rf_pairs *extra)
+{
+    char **list = NULL;
+    size_t n = 0, capacity = 0;
+    for (char **entry = environ; *entry != NULL; entry++) {
+        char *copy = rf_xstrdup(*entry);
+        char *equals = strchr(copy, '=');
+        bool keep = false;
+        if (equals != NULL) {
+            *equals = '\0';
+            keep = may_inherit(copy);
+            *equals = '=';
+        }
+        if (keep) {
+            RF_PUSH(list, n, capacity, copy);
+        } else {
+            free(copy);
+        }
+    }
+    for (size_t i = 0; extra != NULL && i < extra->n; i++) {
+        const char *name = extra->list[i].key, *text = extra->list[i].value;
+        size_t at;
+        if (text == NULL || name[0] == '\0' || strchr(name, '=') != NULL ||
+            strcmp(name, RF_VARIABLE_NCCL_ID) == 0) {
+            continue;
+        }
+        at = find(list, n, name);
+        if (at < n) {
+            free(list[at]);
+            list[at] = rf_xasprintf("%s=%s", name, text);
+        } else {
+            RF_PUSH(list, n, capacity, rf_xasprintf("%s=%s", name, text));
+        }
+    }
+    RF_PUSH(list, n, capacity, NULL);
+    return list;
+}
+
+void rf_process_environment_free(char **environment)
+{
+    for (char **entry = environment; entry != NULL && *entry != NULL; entry++) {
+        free(*entry);
+    }
+    free(environment);
+}
+
+static int add_descriptors(posix_spawn_file_actions_t *actions,
+                           const struct rf_spawn *how)
+{
+    int failed =
+        posix_spawn_file_actions_addopen(actions, 0, "/dev/null", O_RDONLY, 0);
+    if (failed == 0) {
+        failed = posix_spawn_file_actions_adddup2(actions, how->output_fd, 1);
+    }
+    if (failed == 0) {
+        failed = posix_spawn_file_actions_adddup2(actions, how->output_fd, 2);
+    }
+    if (failed == 0) {
+        failed = posix_spawn_file_actions_adddup2(actions, how->control_fd, 3);
+    }
+    if (failed == 0) {
+        failed = posix_spawn_file_actions_addclosefrom_np(actions, 4);
+    }
+    return failed;
+}
+
+enum rf_status rf_process_spawn(const struct rf_spawn *how, pid_t *out,
+                                struct rf_err *err)
+{
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    sigset_t none, all;
+    pid_t pid = -1;
+    int failed;
+    sigemptyset(&none);
+    sigfillset(&all);
+    posix_spawn_file_actions_init(&actions);
+    posix_spawnattr_init(&attributes);
+    posix_spawnattr_setsigmask(&attributes, &none);
+    posix_spawnattr_setsigdefault(&attributes, &all);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID |
+                                              POSIX_SPAWN_SETSIGMASK |
+                                              POSIX_SPAWN_SETSIGDEF);
+    failed = add_descriptors(&actions, how);
+    if (failed == 0) {
+        /* posix_spawn() takes pointers to plain strings but writes to none. */
+        failed =
+            posix_spawn(&pid, how->program, &actions, &attributes,
+                        (char *const *)(uintptr_t)how->argv, how->environment);
+    }
+    posix_spawn_file_actions_destroy(&actions);
+    posix_spawnattr_destroy(&attributes);
+    if (failed != 0) {
+        return rf_err_errno(err, RF_ERR_LAUNCH, failed, "cannot start %s",
+                            how->program);
+    }
+    *out = pid;
+    return RF_OK;
+}
+
+int64_t rf_process_start_ticks(void)
+{
+    struct rf_procstat own;
+    return rf_procstat_read(getpid(), &own) ? own.start_ticks : -1;
+}
+
+static bool listed(pid_t pid, const pid_t *keep, size_t n_keep)
+{
+    for (size_t i = 0; i < n_keep; i++) {
+        if (keep[i] == pid) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void rf_process_kill_strays(const pid_t *keep, size_t n_keep)
+{
+    struct dirent *entry;
+    DIR *folder = opendir("/proc");
+    if (folder == NULL) {
+        return;
+    }
+    while ((entry = readdir(folder)) != NULL) {
+        pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
+        struct rf_procstat its;
+        if (pid > 1 && rf_procstat_read(pid, &its) && its.parent == getpid() &&
+            !listed(pid, keep, n_keep)) {
+            kill(pid, SIGKILL);
+        }
+    }
+    closedir(folder);
+}

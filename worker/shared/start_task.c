@@ -1,0 +1,79 @@
+/* Reads START. See task.h. The coordinator has checked all of it before; an
+ * error here means that the two programs differ. */
+#include "worker/shared/start_task.h"
+
+#include <stdlib.h>
+
+#include "common/json.h"
+#include "common/mem.h"
+#include "transport/control/start_nodes.h"
+
+static enum rf_status build(struct rf_task *task,
+                            const struct rf_msg_start *start,
+                            const uint32_t *slots, struct rf_err *err)
+{
+    const struct rf_jnode model = {start->model, "START", "$.model"};
+    const struct rf_jnode spec = {start->scenario, "START", "$.scenario"};
+    enum rf_status status = rf_model_from_json(&model, &task->model, err);
+    if (status == RF_OK) {
+        status = rf_spec_from_json(&spec, task->node_names, task->n_nodes,
+                                   &task->spec, err);
+    }
+    if (status == RF_OK) {
+        status = rf_world_build(task->spec, task->model, slots, task->n_nodes,
+                                &task->world, err);
+    }
+    return status;
+}
+
+static enum rf_status build_on_nodes(struct rf_task *task,
+                                     const struct rf_msg_start *start,
+                                     struct rf_err *err)
+{
+    uint32_t *slots = rf_xcalloc(task->n_nodes, sizeof(*slots));
+    enum rf_status status;
+    task->node_names = rf_xcalloc(task->n_nodes, sizeof(*task->node_names));
+    task->node_addresses =
+        rf_xcalloc(task->n_nodes, sizeof(*task->node_addresses));
+    for (uint32_t i = 0; i < task->n_nodes; i++) {
+        const struct rf_msg_member *node = &task->nodes[i];
+        task->node_names[i] = node->name;
+        task->node_addresses[i] =
+            node->address != NULL ? node->address : node->name;
+        slots[i] = node->slots;
+    }
+    status = build(task, start, slots, err);
+    free(slots);
+    return status;
+}
+
+enum rf_status rf_task_load(const struct rf_msg_start *start,
+                            struct rf_task **out, struct rf_err *err)
+{
+    struct rf_task *task = rf_xcalloc(1, sizeof(*task));
+    enum rf_status status = rf_members_unfold(
+        start->nodes, start->n_nodes, &task->nodes, &task->n_nodes, err);
+    if (status == RF_OK) {
+        status = build_on_nodes(task, start, err);
+    }
+    if (status != RF_OK) {
+        rf_task_destroy(task);
+        return status;
+    }
+    *out = task;
+    return RF_OK;
+}
+
+void rf_task_destroy(struct rf_task *task)
+{
+    if (task == NULL) {
+        return;
+    }
+    rf_world_destroy(task->world);
+    rf_spec_destroy(task->spec);
+    rf_model_destroy(task->model);
+    free(task->node_names);
+    free(task->node_addresses);
+    rf_members_free(task->nodes, task->n_nodes);
+    free(task);
+}
